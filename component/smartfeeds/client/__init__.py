@@ -1,0 +1,1 @@
+"""The public follower: proves that it has everything, and gets what it lacks."""

@@ -1,0 +1,46 @@
+"""XMPP addresses: parsing, the bare form, comparison (RFC 7622; xep-map 20, 21)."""
+
+import re
+import unicodedata
+from dataclasses import dataclass
+
+PART_LIMIT_BYTES = 1023
+_LOCAL_FORBIDDEN = re.compile(r"[\"&'/:<>@\s\x00-\x1f\x7f]")
+_DOMAIN_FORBIDDEN = re.compile(r"[\"&'/<>@\s\x00-\x1f\x7f]")
+_RESOURCE_FORBIDDEN = re.compile(r"[\x00-\x1f\x7f]")
+
+
+@dataclass(frozen=True, slots=True)
+class Jid:
+    """An address in its compared form: local part and domain in lower case, resource as written."""
+
+    local: str
+    domain: str
+    resource: str = ""
+
+    def __str__(self) -> str:
+        text = f"{self.local}@{self.domain}" if self.local else self.domain
+        return f"{text}/{self.resource}" if self.resource else text
+
+    @property
+    def bare(self) -> "Jid":
+        """The same address without its resource."""
+        return Jid(self.local, self.domain) if self.resource else self
+
+
+def parse_jid(text: str) -> Jid | None:
+    """The address written in `text`, or None where it is malformed."""
+    rest, slash, resource = text.partition("/")
+    local, at, domain = rest.rpartition("@")
+    local = unicodedata.normalize("NFC", local).lower()
+    domain = unicodedata.normalize("NFC", domain).lower().removesuffix(".")
+    resource = unicodedata.normalize("NFC", resource)
+    empty = (at and not local) or not domain or (slash and not resource)
+    forbidden = (
+        _LOCAL_FORBIDDEN.search(local)
+        or _DOMAIN_FORBIDDEN.search(domain)
+        or _RESOURCE_FORBIDDEN.search(resource)
+    )
+    if empty or forbidden or any(len(part.encode("utf-8", "surrogatepass")) > PART_LIMIT_BYTES for part in (local, domain, resource)):
+        return None
+    return Jid(local, domain, resource)

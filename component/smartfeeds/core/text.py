@@ -1,0 +1,52 @@
+"""Text that may travel in XML: allowed characters, escaping, and the words that a search compares.
+
+One bad character closes the component's link for everybody (design section 3), so whatever is written to a
+stanza passes `escape` or `attribute`, and both refuse what XML 1.0 forbids.
+"""
+
+import re
+import unicodedata
+
+_FORBIDDEN = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+_TEXT_SPECIAL = re.compile("[&<>\r]")
+_TEXT_ESCAPES = {"&": "&amp;", "<": "&lt;", ">": "&gt;", "\r": "&#13;"}
+_ATTRIBUTE_SPECIAL = re.compile("[&<>'\"\t\n\r]")
+_ATTRIBUTE_ESCAPES = {
+    "&": "&amp;",
+    "<": "&lt;",
+    ">": "&gt;",
+    "'": "&#39;",
+    '"': "&quot;",
+    "\t": "&#9;",
+    "\n": "&#10;",
+    "\r": "&#13;",
+}
+_WORD = re.compile(r"[^\W_]+")
+
+
+class ForbiddenCharacterError(ValueError):
+    """The text holds a character that XML 1.0 cannot carry."""
+
+
+def is_xml_text(text: str) -> bool:
+    """Whether every character may stand in an XML 1.0 document."""
+    return _FORBIDDEN.search(text) is None
+
+
+def escape(text: str) -> str:
+    """Character data, escaped. Raises ForbiddenCharacterError."""
+    if _FORBIDDEN.search(text) is not None:
+        raise ForbiddenCharacterError(text)
+    return _TEXT_SPECIAL.sub(lambda m: _TEXT_ESCAPES[m[0]], text)
+
+
+def attribute(text: str) -> str:
+    """An attribute value for either kind of quote, escaped. Raises ForbiddenCharacterError."""
+    if _FORBIDDEN.search(text) is not None:
+        raise ForbiddenCharacterError(text)
+    return _ATTRIBUTE_SPECIAL.sub(lambda m: _ATTRIBUTE_ESCAPES[m[0]], text)
+
+
+def words(text: str) -> frozenset[str]:
+    """The distinct words of a text as a search compares them: compatibility form, case folded, letters and digits."""
+    return frozenset(_WORD.findall(unicodedata.normalize("NFKC", text).casefold()))

@@ -1,0 +1,62 @@
+"""Times: integer microseconds since the Unix epoch, and the texts they are written in.
+
+`T` is the spelling used in cursors and in `time:` positions (Smart Feeds, Cursors; golden.json): decimal Unix
+seconds, at most six fraction digits, no trailing zeros. RFC 3339 / XEP-0082 date-times are the other form.
+"""
+
+import re
+from datetime import UTC, datetime, timedelta
+
+US_PER_S = 1_000_000
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_T = re.compile(r"(-?)(0|[1-9][0-9]{0,11})(?:\.([0-9]{1,6}))?")
+_DATETIME = re.compile(
+    r"[0-9]{4}-[0-9]{2}-[0-9]{2}[Tt][0-9]{2}:[0-9]{2}:[0-9]{2}(?:\.[0-9]{1,9})?(?:[Zz]|[+-][0-9]{2}:[0-9]{2})"
+)
+
+
+def format_t(time_us: int) -> str:
+    """Microseconds as `T`: `1304942400.5`, `-0.25`, `0`."""
+    sign = "-" if time_us < 0 else ""
+    seconds, fraction = divmod(abs(time_us), US_PER_S)
+    if not fraction:
+        return f"{sign}{seconds}"
+    return f"{sign}{seconds}.{fraction:06d}".rstrip("0")
+
+
+def parse_t(text: str) -> int | None:
+    """`T` in microseconds, or None where the text is not one. Trailing zeros are accepted."""
+    match = _T.fullmatch(text)
+    if match is None:
+        return None
+    sign, seconds, fraction = match.groups()
+    time_us = int(seconds) * US_PER_S + int((fraction or "").ljust(6, "0"))
+    return -time_us if sign else time_us
+
+
+def format_datetime(time_us: int) -> str:
+    """Microseconds as a UTC date-time that ends in Z (XEP-0082)."""
+    moment = _EPOCH + timedelta(microseconds=time_us)
+    text = f"{moment:%Y-%m-%dT%H:%M:%S}".rjust(19, "0")
+    return f"{text}.{moment.microsecond:06d}".rstrip("0") + "Z" if moment.microsecond else text + "Z"
+
+
+def parse_datetime(text: str) -> int | None:
+    """An RFC 3339 date-time with a zone, in microseconds, or None."""
+    if _DATETIME.fullmatch(text) is None:
+        return None
+    leap = text[17:19] == "60"
+    clean = text[:17] + "59" + text[19:] if leap else text
+    clean = re.sub(r"(\.[0-9]{6})[0-9]+", r"\1", clean.upper())
+    try:
+        moment = datetime.fromisoformat(clean)
+        time_us = (moment - _EPOCH) // timedelta(microseconds=1)
+    except (ValueError, OverflowError):
+        return None
+    return time_us + (US_PER_S if leap else 0)
+
+
+def parse_time(text: str) -> int | None:
+    """The value of a `time:` position: a date-time or a `T` (design section 1, A-05)."""
+    time_us = parse_t(text)
+    return parse_datetime(text) if time_us is None else time_us

@@ -1,0 +1,1 @@
+"""Documents to items and back, pure: bytes and values in, bytes and values out."""

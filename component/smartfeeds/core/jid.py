@@ -37,10 +37,12 @@ def parse_jid(text: str) -> Jid | None:
     resource = unicodedata.normalize("NFC", resource)
     empty = (at and not local) or not domain or (slash and not resource)
     forbidden = (
-        _LOCAL_FORBIDDEN.search(local)
-        or _DOMAIN_FORBIDDEN.search(domain)
-        or _RESOURCE_FORBIDDEN.search(resource)
+        _LOCAL_FORBIDDEN.search(local) or _DOMAIN_FORBIDDEN.search(domain) or _RESOURCE_FORBIDDEN.search(resource)
     )
-    if empty or forbidden or any(len(part.encode("utf-8", "surrogatepass")) > PART_LIMIT_BYTES for part in (local, domain, resource)):
+    if (
+        empty
+        or forbidden
+        or any(len(part.encode("utf-8", "surrogatepass")) > PART_LIMIT_BYTES for part in (local, domain, resource))
+    ):
         return None
     return Jid(local, domain, resource)

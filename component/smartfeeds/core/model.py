@@ -1,0 +1,178 @@
+"""The values that the service and the store exchange."""
+
+from dataclasses import dataclass, field
+from enum import Enum
+
+from smartfeeds.core.view import View
+
+
+class NodeKind(Enum):
+    """A feed node obeys the Smart Feeds rules; a generic node is plain XEP-0060 (xep-map section 0)."""
+
+    FEED = "feed"
+    GENERIC = "generic"
+
+
+class Affiliation(Enum):
+    """XEP-0060 section 4.1."""
+
+    OWNER = "owner"
+    PUBLISHER = "publisher"
+    PUBLISH_ONLY = "publish-only"
+    MEMBER = "member"
+    NONE = "none"
+    OUTCAST = "outcast"
+
+
+class SubscriptionState(Enum):
+    """XEP-0060 section 4.2, as far as we keep it."""
+
+    SUBSCRIBED = "subscribed"
+    PENDING = "pending"
+    NONE = "none"
+
+
+class NodeState(Enum):
+    """A deleted node has lost its name, but stays until its delete event is sent and its rows are reaped."""
+
+    LIVE = "live"
+    DELETED = "deleted"
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """A node as stored. Keys are microseconds; `-1` means that none was given out yet.
+
+    `total` counts every item of the feed, tombstones too; `live` those that are not deleted. `last_modified_us` and
+    `last_created_us` are the greatest ordering keys given out so far. `options` holds only what differs from the
+    defaults of `core.options`. `audience` grows with every change of who gets what (subscriptions, affiliations,
+    configuration), so that a copy of the recipients can be told to be old.
+    """
+
+    node_no: int
+    name: str
+    kind: NodeKind
+    creator: str
+    created_us: int
+    options: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    state: NodeState = NodeState.LIVE
+    total: int = 0
+    live: int = 0
+    last_modified_us: int = -1
+    last_created_us: int = -1
+    audience: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Item:
+    """An item as stored: the whole object (SF-009), or what is left of it after its deletion (SF-013).
+
+    `item_no` grows in the order of first storing and breaks ties between equal keys (A-07). `payload` is canonical
+    UTF-8 XML, ready to be joined into a stanza; empty where a generic node keeps none. `revision` is 1 for an item
+    that was never changed. `notify` says that the retraction asked for an event (XEP-0060 7.2.2.1).
+    """
+
+    item_no: int
+    id: str
+    created_us: int
+    modified_us: int
+    payload: bytes
+    publisher: str
+    deleted: bool = False
+    revision: int = 1
+    notify: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Subscription:
+    """Who gets the events of which view.
+
+    `jid` is the address exactly as subscribed, `view` the canonical text of the view, `node_text` the NodeID as last
+    written by the subscriber (xep-map 115), `service` the address at which the node was reached. `since_us` is the
+    feed's newest modified key, `since_created_us` its newest created key, when the subscription began: only what is
+    newer is pushed.
+    """
+
+    sub_no: int
+    node_no: int
+    jid: str
+    view: str
+    node_text: str
+    service: str
+    state: SubscriptionState
+    since_us: int
+    since_created_us: int
+    created_us: int
+    options: dict[str, tuple[str, ...]] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class NodeEvent:
+    """A change that is no item: a purge, a deletion, a configuration, a retraction on a generic node, a state.
+
+    `at_us` is a key of the feed's modified order, so that events and items leave in one order (design section 4).
+    `to` limits it to one address; empty means all subscribers.
+    """
+
+    event_no: int
+    node_no: int
+    at_us: int
+    kind: str
+    data: str = ""
+    to: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """How far the pushes of one order of a feed have gone: everything up to `key_us` has been sent or dropped.
+
+    `cursor` is the cursor of the last item passed, as it was then; empty while there was none.
+    """
+
+    key_us: int
+    cursor: str
+
+
+@dataclass(frozen=True, slots=True)
+class EntryMeta:
+    """What views filter by and bodies are made of, read from a payload by `formats.atom.read_meta`.
+
+    `authors` are names, addresses and URIs; `replies_to` the references of thr:in-reply-to; `text` the plain text
+    that is searched; `body` the title, else the summary (xep-map 180).
+    """
+
+    authors: frozenset[str] = frozenset()
+    categories: frozenset[str] = frozenset()
+    replies_to: frozenset[str] = frozenset()
+    text: str = ""
+    body: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Edge:
+    """A place in an order, between items: right behind the item (`key_us`, `item_no`).
+
+    With `item_no` -1 it is the place before all items of that key, with MAX_ITEM_NO the place after all of them.
+    """
+
+    key_us: int
+    item_no: int
+
+
+MAX_ITEM_NO = 2**62
+
+
+@dataclass(frozen=True, slots=True)
+class Slice:
+    """Which items of a view to read: those after `after` and up to `before`, `limit` of them.
+
+    `after` and `before` are edges, None is open. With `newest` the items are taken from the far end; the answer is
+    ascending all the same. `offset` skips that many from the end the items are taken from.
+    """
+
+    view: View
+    limit: int
+    after: Edge | None = None
+    before: Edge | None = None
+    newest: bool = False
+    offset: int = 0

@@ -1,0 +1,186 @@
+"""Views of a feed: node names with a query string, their parameters and their canonical form.
+
+Smart Feeds, XMPP: parameters are appended to the node name like a query string (SF-086, SF-087). The bare node is
+the stock projection: modified order, tombstones hidden (design section 1). A node name with parameters is a Smart
+view: tombstones are visible, counted, and pushed as items.
+
+Whether a text is a view or a literal NodeID is decided by who knows the nodes that exist (`service.nodes`, D17).
+"""
+
+from dataclasses import dataclass
+from enum import Enum
+from urllib.parse import parse_qsl, quote
+
+from smartfeeds.core.text import words
+from smartfeeds.errors import Condition, FeedError
+
+MAX_FILTER_VALUES = 32
+
+
+class Order(Enum):
+    """The ordering key of a view. Every order is ascending: oldest first, newest last (R1)."""
+
+    MODIFIED = "modified"
+    CREATED = "created"
+
+
+class Change(Enum):
+    """What last happened to an item, for the parameter `kind`."""
+
+    NEW = "new"
+    EDITED = "edited"
+    DELETED = "deleted"
+
+
+# Positions travel in the result set, never in the node name (A-25).
+RESERVED_PARAMETERS = frozenset({"since", "until", "max", "callback", "timeout"})
+
+# name -> what it does, shown in the Feed Requirements form.
+PARAMETERS = {
+    "order": "modified (default) or created",
+    "author": "entries whose author or publisher has this name, address or URI; repeatable, any of them",
+    "category": "entries with this category term; repeatable, any of them",
+    "in-reply-to": "entries that answer the one with this id or address; repeatable, any of them",
+    "kind": "new, edited or deleted: what last happened to the entry; repeatable, any of them",
+    "q": "entries whose text holds all these words",
+    "sync": "1: entries carry their sx:sync data",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """One way to look at a feed. `smart` tells a node name with parameters from the bare node.
+
+    Filters are ANDed with each other; the values of one filter are alternatives. `query` holds words that must all
+    occur.
+    """
+
+    smart: bool = False
+    order: Order = Order.MODIFIED
+    authors: frozenset[str] = frozenset()
+    categories: frozenset[str] = frozenset()
+    replies_to: frozenset[str] = frozenset()
+    kinds: frozenset[Change] = frozenset()
+    query: frozenset[str] = frozenset()
+    sync: bool = False
+
+    @property
+    def hides_tombstones(self) -> bool:
+        """The bare node shows what is there, a Smart view also what was deleted (R5)."""
+        return not self.smart
+
+    @property
+    def filtered(self) -> bool:
+        """Whether the view can lack items of the feed other than tombstones."""
+        return bool(self.authors or self.categories or self.replies_to or self.kinds or self.query)
+
+    @property
+    def facets(self) -> tuple[frozenset[str], ...]:
+        """The facet alternatives that an item must have, one set a filter (see `item_facets`)."""
+        filters = (("a", self.authors), ("c", self.categories), ("r", self.replies_to))
+        return tuple(frozenset(facet(kind, value) for value in values) for kind, values in filters if values)
+
+
+BARE = View()
+SMART = View(smart=True)
+CREATED = View(smart=True, order=Order.CREATED)
+
+
+def facet(kind: str, value: str) -> str:
+    """One comparable property of an item: its kind (a, c or r) and the folded value."""
+    return f"{kind}:{value.strip().removeprefix('xmpp:').casefold()}"
+
+
+def item_facets(
+    authors: frozenset[str], categories: frozenset[str], replies_to: frozenset[str], publisher: str
+) -> frozenset[str]:
+    """Every facet of an item. `publisher` counts as an author."""
+    found = {facet("a", value) for value in (*authors, publisher) if value}
+    found |= {facet("c", value) for value in categories}
+    found |= {facet("r", value) for value in replies_to}
+    return frozenset(found)
+
+
+def change_of(*, deleted: bool, revision: int) -> Change:
+    """What last happened to an item of this state."""
+    if deleted:
+        return Change.DELETED
+    return Change.NEW if revision == 1 else Change.EDITED
+
+
+def split_name(text: str) -> tuple[str, str] | None:
+    """The base and the query string of a NodeID, split at the first "?", or None where there is none."""
+    base, mark, query = text.partition("?")
+    return (base, query) if mark and base else None
+
+
+def parse_view(query: str) -> View | None:
+    """The Smart view that a query string names, or None where a parameter or value is unknown (SF-024, A-24).
+
+    Raises FeedError(BAD_REQUEST) for the reserved names since, until, max, callback and timeout (A-25).
+    """
+    try:
+        pairs = parse_qsl(query, keep_blank_values=True, strict_parsing=True, errors="strict", max_num_fields=64)
+    except ValueError:
+        return None
+    values: dict[str, list[str]] = {}
+    for name, value in pairs:
+        if name in RESERVED_PARAMETERS:
+            raise FeedError(Condition.BAD_REQUEST, f"{name} is a position: use the result set")
+        if name not in PARAMETERS or (not value and name != "q") or "\0" in value:
+            return None
+        values.setdefault(name, []).append(value)
+    if any(len(found) > MAX_FILTER_VALUES for found in values.values()) or _repeated(values):
+        return None
+    try:
+        return View(
+            smart=True,
+            order=Order(values.get("order", ["modified"])[0]),
+            authors=_folded("a", values.get("author", [])),
+            categories=_folded("c", values.get("category", [])),
+            replies_to=_folded("r", values.get("in-reply-to", [])),
+            kinds=frozenset(Change(value) for value in values.get("kind", [])),
+            query=words(" ".join(values.get("q", []))),
+            sync=_FLAGS[values.get("sync", ["0"])[0]],
+        )
+    except (ValueError, KeyError):
+        return None
+
+
+_FLAGS = {"1": True, "true": True, "0": False, "false": False}
+_SINGLE = ("order", "sync")
+
+
+def _repeated(values: dict[str, list[str]]) -> bool:
+    return any(len(values.get(name, ())) > 1 for name in _SINGLE)
+
+
+def _folded(kind: str, values: list[str]) -> frozenset[str]:
+    """Filter values in the form they are compared in, so that equal views have one canonical text."""
+    return frozenset(facet(kind, value)[2:] for value in values)
+
+
+def canonical(view: View) -> str:
+    """The one text of a view: parameters sorted, values folded, defaults spelt out; empty for the bare node."""
+    if not view.smart:
+        return ""
+    pairs = [("order", view.order.value)]
+    pairs += [("author", value) for value in view.authors]
+    pairs += [("category", value) for value in view.categories]
+    pairs += [("in-reply-to", value) for value in view.replies_to]
+    pairs += [("kind", kind.value) for kind in view.kinds]
+    if view.query:
+        pairs.append(("q", " ".join(sorted(view.query))))
+    if view.sync:
+        pairs.append(("sync", "1"))
+    return "&".join(f"{name}={quote(value, safe='')}" for name, value in sorted(pairs))
+
+
+def from_canonical(text: str) -> View:
+    """The view that `canonical` wrote. Raises ValueError for anything else."""
+    if not text:
+        return BARE
+    view = parse_view(text)
+    if view is None:
+        raise ValueError(text)
+    return view

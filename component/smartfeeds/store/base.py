@@ -1,0 +1,171 @@
+"""What a store offers: transactions of named operations.
+
+A use case of `service/` is one function over a transaction, run by `Store.read` or `Store.write`; so the rules are
+written once and a store only keeps rows. The functions run in the store's own thread: they must not await, block or
+touch anything but the transaction and their arguments. A work function that raises leaves nothing behind.
+
+`Store.write` returns after the commit is durable. Several writes may share one commit (group commit), each of them
+still atomic. Reads see one snapshot, which contains every write that was acknowledged before.
+"""
+
+from collections.abc import Callable, Iterable
+from typing import Protocol, TypeVar
+
+from smartfeeds.core.model import (
+    Affiliation,
+    Edge,
+    Item,
+    Mark,
+    Node,
+    NodeEvent,
+    Slice,
+    Subscription,
+)
+from smartfeeds.core.view import Order, View
+
+T = TypeVar("T")
+
+
+class ReadTx(Protocol):
+    """The reading half of a transaction. Listings are in the order of the key that `after` names, ascending."""
+
+    def node(self, name: str) -> Node | None:
+        """The live node of this exact name."""
+
+    def node_by_no(self, node_no: int) -> Node | None:
+        """The node of this number, deleted ones too."""
+
+    def nodes(self, after: str, limit: int, *, before: str | None = None, newest: bool = False) -> list[Node]:
+        """Live nodes by name (code point order): those after `after` and before `before`; `newest` takes the last."""
+
+    def node_count(self) -> int:
+        """How many live nodes there are."""
+
+    def created_by(self, creator: str) -> int:
+        """How many live nodes this bare JID has made."""
+
+    def affiliation(self, node_no: int, jid: str) -> Affiliation:
+        """The affiliation of a bare JID; NONE where none is stored."""
+
+    def affiliations(self, node_no: int) -> list[tuple[str, Affiliation]]:
+        """All stored affiliations of a node, by JID."""
+
+    def affiliations_of(self, jid: str) -> list[tuple[Node, Affiliation]]:
+        """All affiliations of a bare JID with live nodes, by node name."""
+
+    def subscription(self, node_no: int, jid: str, view: str) -> Subscription | None:
+        """The subscription of exactly this address to this canonical view."""
+
+    def subscription_by_no(self, sub_no: int) -> Subscription | None:
+        """The subscription of this number."""
+
+    def subscriptions(self, node_no: int, after_no: int, limit: int) -> list[Subscription]:
+        """Subscriptions of a node in every state, by sub_no."""
+
+    def subscriptions_of(self, bare: str) -> list[tuple[Node, Subscription]]:
+        """All subscriptions of a bare JID and its resources on live nodes, by sub_no."""
+
+    def subscription_count(self, node_no: int) -> int:
+        """How many subscriptions of a node are in state subscribed. O(1)."""
+
+    def subscribed_views(self, node_no: int) -> list[str]:
+        """The distinct canonical views that a node's subscriptions in state subscribed name."""
+
+    def item(self, node_no: int, item_id: str) -> Item | None:
+        """The item of this id, tombstones too."""
+
+    def slice(self, node_no: int, wanted: Slice) -> list[Item]:
+        """Items of a view, ascending. Cost: the items returned, whatever the size of the feed (unfiltered views)."""
+
+    def count(self, node_no: int, view: View, *, before: Edge | None = None) -> int:
+        """How many items the view has, or how many lie up to an edge. O(1) for an unfiltered view without edge."""
+
+    def group(self, node_no: int, order: Order, key_us: int, limit: int) -> list[tuple[int, str]]:
+        """The (item_no, id) of the first `limit` items, before any filter, that share this ordering key, by item_no."""
+
+    def index_current(self, node_no: int) -> bool:
+        """Whether the filter index knows every item of the node; else filtered reads need `WriteTx.index_node`."""
+
+    def mark(self, node_no: int, order: Order) -> Mark | None:
+        """How far the pushes of this order have gone."""
+
+    def unpushed(self) -> list[int]:
+        """The numbers of all nodes that have items or events beyond their marks, deleted nodes included."""
+
+    def events(self, node_no: int, limit: int) -> list[NodeEvent]:
+        """The events of a node that are still to be sent, by at_us, then event_no."""
+
+
+class WriteTx(ReadTx, Protocol):
+    """The writing half. Each method keeps the derived counts (total, live, subscriptions) right by itself."""
+
+    def lock(self, name: str) -> Node | None:
+        """`node`, and nobody else writes to it until this transaction ends."""
+
+    def lock_no(self, node_no: int) -> Node | None:
+        """`node_by_no`, likewise."""
+
+    def add_node(self, node: Node) -> Node:
+        """Stores a new node and returns it with its number. The caller has checked that the name is free."""
+
+    def set_options(self, node_no: int, options: dict[str, tuple[str, ...]]) -> None:
+        """Replaces the options of a node; its audience grows."""
+
+    def set_keys(self, node_no: int, last_modified_us: int, last_created_us: int) -> None:
+        """Remembers the greatest keys given out."""
+
+    def retire_node(self, node_no: int) -> None:
+        """Frees the name and marks the node deleted; its rows stay until `reap`."""
+
+    def reap(self, node_no: int, limit: int) -> bool:
+        """Removes up to `limit` rows of a deleted node; True when nothing of it is left."""
+
+    def put_item(self, node_no: int, item: Item) -> Item:
+        """Stores an item: a new one when item_no is 0 (returned with its number), else the new state of that one."""
+
+    def remove_item(self, node_no: int, item_no: int) -> None:
+        """Takes an item out for good (generic nodes only)."""
+
+    def set_affiliation(self, node_no: int, jid: str, affiliation: Affiliation) -> None:
+        """Stores an affiliation; NONE removes it. The audience grows."""
+
+    def put_subscription(self, subscription: Subscription) -> Subscription:
+        """Stores a subscription: a new one when sub_no is 0 (returned with its number). The audience grows."""
+
+    def remove_subscription(self, sub_no: int) -> None:
+        """Ends a subscription. The audience grows."""
+
+    def add_event(self, event: NodeEvent) -> NodeEvent:
+        """Stores an event that is to be sent and returns it with its number."""
+
+    def remove_events(self, event_nos: Iterable[int]) -> None:
+        """Forgets events that were sent."""
+
+    def set_mark(self, node_no: int, order: Order, mark: Mark) -> None:
+        """Remembers how far the pushes have gone."""
+
+    def index_some(self, limit: int) -> int:
+        """Brings up to `limit` items into the filter index, oldest change first; how many it did (0: up to date)."""
+
+    def index_node(self, node_no: int) -> None:
+        """Brings a node's filter index up to date. `slice` and `count` of filtered views need it."""
+
+
+class Store(Protocol):
+    """A place where feeds live."""
+
+    async def open(self) -> None:
+        """Opens it, bringing the schema up to date. Raises StoreError with what to do."""
+
+    async def close(self) -> None:
+        """Finishes what is running and closes it."""
+
+    async def read(self, work: Callable[[ReadTx], T]) -> T:
+        """Runs `work` on a snapshot. Raises what `work` raises, or StoreError."""
+
+    async def write(self, work: Callable[[WriteTx], T]) -> T:
+        """Runs `work` in a transaction and returns when it is durable. Raises what `work` raises, or StoreError."""
+
+
+# (payload, publisher) -> (facets, words) of an item: given to a store, because payloads are a matter of `formats`.
+Indexer = Callable[[bytes, str], tuple[frozenset[str], frozenset[str]]]

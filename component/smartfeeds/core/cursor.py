@@ -1,0 +1,74 @@
+"""T+O+C cursors: text that points to an item, and proves that it still does (Smart Feeds, Cursors; SF-101 to SF-109).
+
+T is the ordering key of the item in the order of the view, O its position among the items of the same key, C the
+CRC-32 of their ids up to and with this one. A cursor of the created order carries a `c` in front, so that it is
+never taken for one of the modified order (design section 1).
+"""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from zlib import crc32
+
+from smartfeeds.core.times import format_t, parse_t
+from smartfeeds.core.view import Order
+
+PREFIX = {Order.MODIFIED: "", Order.CREATED: "c"}
+SPAN = "~"
+MAX_GROUP = 100_000  # a longer run of one key is compared by time alone
+
+_CANONICAL = re.compile(
+    r"c?(-?(?:0|[1-9][0-9]{0,11})(?:\.[0-9]{0,5}[1-9])?)_(0|[1-9][0-9]{0,8})_([0-9a-f]{8})", re.ASCII
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Cursor:
+    """A cursor as read. Without `checksum` only its time was readable, and it stands for `time:T` (SF-029)."""
+
+    order: Order
+    key_us: int
+    offset: int = 0
+    checksum: str = ""
+
+
+def checksum(ids: Sequence[str]) -> str:
+    """C over the ids of one key, from the first up to and with the item itself (SF-106)."""
+    return f"{crc32('_'.join(ids).encode()):08x}"
+
+
+def format_cursor(order: Order, key_us: int, ids: Sequence[str]) -> str:
+    """The cursor of the last of `ids`, which are all items of this key up to it (SF-103)."""
+    return f"{PREFIX[order]}{format_t(key_us)}_{len(ids) - 1}_{checksum(ids)}"
+
+
+def parse_cursor(text: str) -> Cursor | None:
+    """A bare cursor (without `cursor:`), or None where not even a time can be read from it."""
+    order = Order.CREATED if text.startswith("c") else Order.MODIFIED
+    if _CANONICAL.fullmatch(text):
+        key, offset, check = text.removeprefix("c").split("_")
+        return Cursor(order, _key(key), int(offset), check)
+    parts = text.removeprefix(PREFIX[order]).split("_")
+    key_us = parse_t(parts[0]) if len(parts) == 3 else None
+    return None if key_us is None else Cursor(order, key_us)
+
+
+def is_canonical(text: str) -> bool:
+    """Whether this is a cursor exactly as we write them, so that it can stand without its prefix (D5)."""
+    return _CANONICAL.fullmatch(text) is not None
+
+
+def matches(cursor: Cursor, group_ids: Sequence[str]) -> bool:
+    """Whether the cursor still names a place: `group_ids` are the ids of its key now, in order (SF-108)."""
+    return (
+        bool(cursor.checksum)
+        and cursor.offset < len(group_ids)
+        and checksum(group_ids[: cursor.offset + 1]) == cursor.checksum
+    )
+
+
+def _key(text: str) -> int:
+    key_us = parse_t(text)
+    if key_us is None:
+        raise ValueError(text)
+    return key_us

@@ -1,0 +1,98 @@
+"""Result sets: which items a request asks for (XEP-0059; xep-map 3.1, rows 1 to 28).
+
+`plan` turns a request into a `Plan` in ascending terms; the positions in it are still texts. What the store has to
+say about them, and the page itself, is `service.pulls`.
+"""
+
+import re
+from dataclasses import dataclass, replace
+
+from smartfeeds.errors import Condition, FeedError
+
+_NUMBER = re.compile(r"[0-9]{1,18}", re.ASCII)
+
+
+@dataclass(frozen=True, slots=True)
+class ResultSetRequest:
+    """A `<set/>` as written: texts, None where the element is absent, empty where it is empty."""
+
+    max: str | None = None
+    after: str | None = None
+    before: str | None = None
+    index: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What to read: `limit` items of the view between two positions (texts, None is open).
+
+    `newest` takes them from the newer end, `offset` items away from that end. `descending` reverses the answer
+    (XEP-0413). `set_wanted` is false only where the answer has a result set just when it was cut short (row 1).
+    `spans` allows span cursors in the bare view (3.5).
+    """
+
+    limit: int
+    after: str | None = None
+    before: str | None = None
+    newest: bool = False
+    offset: int = 0
+    descending: bool = False
+    set_wanted: bool = True
+    spans: bool = False
+
+
+def parse_number(text: str, name: str) -> int:
+    """A whole number from 0. Raises FeedError(BAD_REQUEST) (rows 19, 28)."""
+    if not _NUMBER.fullmatch(text.strip()):
+        raise FeedError(Condition.BAD_REQUEST, f"{name} is a whole number from 0")
+    return int(text)
+
+
+def plan(
+    request: ResultSetRequest | None,
+    max_items: str | None,
+    *,
+    page_default: int,
+    page_max: int,
+    descending: bool = False,
+) -> Plan:
+    """The plan for a request with or without a result set. Raises FeedError(BAD_REQUEST)."""
+    wanted = _max_items(max_items)
+    if request is None:
+        ascending = Plan(
+            limit=page_max if wanted is None else min(wanted, page_max),
+            newest=True,
+            set_wanted=wanted is not None,
+            spans=True,
+        )
+        return replace(ascending, descending=descending)
+    limit = min(_limit(request, wanted, page_default), page_max)
+    if request.index is not None:
+        return _indexed(request, limit, descending=descending)
+    after, before = request.after or None, request.before or None
+    backwards = request.before is not None and (before is None or after is None)
+    if descending:
+        return Plan(limit, before, after, newest=not backwards, descending=True)
+    return Plan(limit, after, before, newest=backwards, spans=backwards and after is None)
+
+
+def _max_items(text: str | None) -> int | None:
+    if text is None:
+        return None
+    wanted = parse_number(text, "max_items")
+    if wanted == 0:
+        raise FeedError(Condition.BAD_REQUEST, "max_items is a whole number from 1")
+    return wanted
+
+
+def _limit(request: ResultSetRequest, wanted: int | None, page_default: int) -> int:
+    if request.max is not None:
+        return parse_number(request.max, "max")
+    return page_default if wanted is None else wanted
+
+
+def _indexed(request: ResultSetRequest, limit: int, *, descending: bool) -> Plan:
+    if request.after or request.before:
+        raise FeedError(Condition.BAD_REQUEST, "index goes with neither after nor before")
+    offset = parse_number(request.index or "", "index")
+    return Plan(limit, newest=descending, offset=offset, descending=descending)

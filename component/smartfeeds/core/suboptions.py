@@ -1,0 +1,56 @@
+"""Subscription options: `pubsub#subscribe_options` (XEP-0060 6.3, 16.4.2; xep-map 2.2, 125 to 129)."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from smartfeeds.core.model import NodeKind
+from smartfeeds.core.options import PUBSUB, Values
+from smartfeeds.errors import Condition, FeedError
+
+_BOOLEANS = {"1": "true", "true": "true", "0": "false", "false": "false"}
+
+
+@dataclass(frozen=True, slots=True)
+class SubscribeOption:
+    """A boolean field, its default, and the node kinds that have it."""
+
+    var: str
+    label: str
+    default: str
+    kinds: frozenset[NodeKind]
+
+
+# A generic node has no text to make a body of (XEP-0060 12.8).
+SUBSCRIBE_OPTIONS: Mapping[str, SubscribeOption] = {
+    option.var: option
+    for option in (
+        SubscribeOption("deliver", "Whether events are sent", "true", frozenset(NodeKind)),
+        SubscribeOption("include_body", "Whether events carry a readable body", "false", frozenset({NodeKind.FEED})),
+    )
+}
+_UNSUPPORTED = frozenset({"digest", "digest_frequency", "show-values", "expire", "subscription_depth"})
+
+
+def apply(kind: NodeKind, current: Mapping[str, Values], submitted: Mapping[str, Values]) -> dict[str, Values]:
+    """The options after a submit; `submitted` has full field names. Raises FeedError(INVALID_OPTIONS)."""
+    options = dict(current)
+    for name, values in submitted.items():
+        var = name.removeprefix(PUBSUB)
+        if var in _UNSUPPORTED and values not in ((), ("",), ("0",), ("false",)):
+            raise FeedError(Condition.INVALID_OPTIONS, f"{name} is not supported")
+        option = SUBSCRIBE_OPTIONS.get(var) if name.startswith(PUBSUB) else None
+        if option is None or kind not in option.kinds:
+            continue
+        value = _BOOLEANS.get(values[0].strip()) if len(values) == 1 else None
+        if value is None:
+            raise FeedError(Condition.INVALID_OPTIONS, f"{name} is true or false")
+        if value == option.default:
+            options.pop(var, None)
+        else:
+            options[var] = (value,)
+    return options
+
+
+def flag(options: Mapping[str, Values], var: str) -> bool:
+    """The boolean in force."""
+    return options.get(var, (SUBSCRIBE_OPTIONS[var].default,)) == ("true",)

@@ -1,0 +1,395 @@
+"""What a peer can ask for, and what it gets: one frozen value a request, the same for every wire.
+
+Every request carries `actor`, the full address it came from, and `service`, the bare address of ours it was sent to
+(a feed may live on any address of the component, SF-085). Node names and ids are texts as the peer wrote them, None
+where they were missing. Forms are mappings of full field names to values.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from smartfeeds.core.jid import Jid
+from smartfeeds.core.model import Affiliation, Item, Node, NodeKind, SubscriptionState
+from smartfeeds.core.page import ResultSetRequest
+from smartfeeds.core.view import View
+
+Form = Mapping[str, tuple[str, ...]]
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """What all requests have."""
+
+    actor: Jid
+    service: str
+
+
+@dataclass(frozen=True, slots=True)
+class OrderBy:
+    """XEP-0413: `by` is creation or modification, as written."""
+
+    by: str
+    descending: bool = False
+
+
+# Items.
+
+
+@dataclass(frozen=True, slots=True)
+class Draft:
+    """A payload that was checked for form: canonical bytes, and what kind of root it has.
+
+    `entry` is true for an atom:entry, `feed` for an atom:feed, `complete` for an entry that has id, title and
+    updated, `deletion` for one that is marked as deleted (xep-map 2.3), `enclosure` for one with an enclosure link.
+    """
+
+    payload: bytes
+    entry: bool = False
+    feed: bool = False
+    complete: bool = False
+    deletion: bool = False
+    enclosure: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Publish(Request):
+    """XEP-0060 7.1. `draft` None means an empty item; `options` are publish-options, None when absent."""
+
+    node: str | None
+    item_id: str | None
+    draft: Draft | None
+    options: Form | None = None
+    item_present: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Published:
+    """The node name as written, and the id the item has now."""
+
+    node: str
+    item_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class Retract(Request):
+    """XEP-0060 7.2. `notify` None means the attribute was absent."""
+
+    node: str | None
+    item_id: str | None
+    notify: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Purge(Request):
+    """XEP-0060 8.5."""
+
+    node: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Pull(Request):
+    """XEP-0060 6.5 with XEP-0059 and XEP-0413. `item_ids` asks for these items alone."""
+
+    node: str | None
+    item_ids: tuple[str, ...] = ()
+    max_items: str | None = None
+    page: ResultSetRequest | None = None
+    order_by: tuple[OrderBy, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class ResultSet:
+    """The answer to a result set: `first` and `last` are full UIDs (`cursor:...`), None on an empty page."""
+
+    count: int
+    first: str | None = None
+    last: str | None = None
+    index: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """Items in the order they are shown. `show_publisher` follows itemreply. `last_cursor` is bare, or None."""
+
+    node: str
+    items: tuple[Item, ...]
+    result_set: ResultSet | None
+    show_publisher: bool
+    last_cursor: str | None = None
+
+
+# Nodes.
+
+
+@dataclass(frozen=True, slots=True)
+class CreateNode(Request):
+    """XEP-0060 8.1; node None asks for an instant node; `form` None: no configuration given."""
+
+    node: str | None
+    form: Form | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class NodeCreated:
+    """`generated` tells that the name is ours and has to be told."""
+
+    node: str
+    generated: bool
+
+
+@dataclass(frozen=True, slots=True)
+class GetConfiguration(Request):
+    """XEP-0060 8.2."""
+
+    node: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Configure(Request):
+    """XEP-0060 8.2.4. `form` None is a form of type cancel."""
+
+    node: str | None
+    form: Form | None
+
+
+@dataclass(frozen=True, slots=True)
+class GetDefaultConfiguration(Request):
+    """XEP-0060 8.3; `type` is leaf or collection."""
+
+    type: str = "leaf"
+
+
+@dataclass(frozen=True, slots=True)
+class Configuration:
+    """A node's options, or the defaults when `node` is None: encoded by way of `core.options`."""
+
+    node: str | None
+    kind: NodeKind
+    options: Form
+
+
+@dataclass(frozen=True, slots=True)
+class DeleteNode(Request):
+    """XEP-0060 8.4."""
+
+    node: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Done:
+    """An empty result."""
+
+
+# Subscriptions.
+
+
+@dataclass(frozen=True, slots=True)
+class Subscribe(Request):
+    """XEP-0060 6.1; `options` is a submitted subscribe_options form, None when absent."""
+
+    node: str | None
+    jid: str | None
+    options: Form | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Unsubscribe(Request):
+    """XEP-0060 6.2. A subid is ignored: there are none (xep-map 123)."""
+
+    node: str | None
+    jid: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class SubscriptionShown:
+    """A subscription as it is told: node as written, the JID subscribed, its state."""
+
+    node: str
+    jid: str
+    state: SubscriptionState
+
+
+@dataclass(frozen=True, slots=True)
+class Subscribed:
+    """`options` are set when they were part of the request; `last` is an item to send along (send_last_published_item)."""
+
+    subscription: SubscriptionShown
+    kind: NodeKind
+    options: Form | None = None
+    last: Item | None = None
+    show_publisher: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class GetSubscriptions(Request):
+    """XEP-0060 5.6."""
+
+    node: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class SubscriptionList:
+    """Subscriptions of an entity (`node` as asked) or of a node (`owner` true)."""
+
+    node: str | None
+    entries: tuple[SubscriptionShown, ...]
+    owner: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class GetSubscribeOptions(Request):
+    """XEP-0060 6.3.2."""
+
+    node: str | None
+    jid: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class SetSubscribeOptions(Request):
+    """XEP-0060 6.3.5. `form` None is a form of type cancel."""
+
+    node: str | None
+    jid: str | None
+    form: Form | None
+
+
+@dataclass(frozen=True, slots=True)
+class GetDefaultSubscribeOptions(Request):
+    """XEP-0060 6.4."""
+
+    node: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class SubscribeOptions:
+    """The options of a subscription, or the defaults when `jid` is None: encoded by way of `core.suboptions`."""
+
+    node: str | None
+    jid: str | None
+    kind: NodeKind
+    options: Form
+
+
+# Affiliations and the owner's view.
+
+
+@dataclass(frozen=True, slots=True)
+class GetAffiliations(Request):
+    """XEP-0060 5.7, or 8.9.1 when `owner` is true."""
+
+    node: str | None = None
+    owner: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class AffiliationShown:
+    """One entry; `node` is set in an entity's own list, `jid` in an owner's."""
+
+    affiliation: Affiliation
+    node: str = ""
+    jid: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class AffiliationList:
+    """Affiliations of an entity or, with `owner`, of a node."""
+
+    node: str | None
+    entries: tuple[AffiliationShown, ...]
+    owner: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class SetAffiliations(Request):
+    """XEP-0060 8.9.2: (jid, affiliation as written or None) pairs."""
+
+    node: str | None
+    entries: tuple[tuple[str, str | None], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class GetNodeSubscriptions(Request):
+    """XEP-0060 8.8.1."""
+
+    node: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class SetSubscriptions(Request):
+    """XEP-0060 8.8.2: (jid, state as written) pairs."""
+
+    node: str | None
+    entries: tuple[tuple[str, str], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class PartlyRefused:
+    """Some entries of a SetAffiliations or SetSubscriptions could not be applied; the others were (xep-map 89, 96)."""
+
+    affiliations: AffiliationList | None = None
+    subscriptions: SubscriptionList | None = None
+
+
+# Discovery.
+
+
+@dataclass(frozen=True, slots=True)
+class GetNodeInfo(Request):
+    """XEP-0030 disco#info on a node or a Smart view."""
+
+    node: str
+
+
+@dataclass(frozen=True, slots=True)
+class NodeInfo:
+    """What is told about a node. `readable` decides whether owners, publishers and the audience are shown (34)."""
+
+    name: str
+    node: Node
+    view: View
+    readable: bool
+    owners: tuple[str, ...] = ()
+    publishers: tuple[str, ...] = ()
+    subscribers: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class GetNodes(Request):
+    """XEP-0030 disco#items on the service, with XEP-0059 and XEP-0462."""
+
+    page: ResultSetRequest | None = None
+    included_types: tuple[str, ...] | None = None
+    excluded_types: tuple[str, ...] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class NodeList:
+    """Nodes by name."""
+
+    nodes: tuple[Node, ...]
+    result_set: ResultSet | None
+
+
+@dataclass(frozen=True, slots=True)
+class GetItemIds(Request):
+    """XEP-0030 disco#items on a node."""
+
+    node: str
+    page: ResultSetRequest | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ItemIds:
+    """Ids of live items (xep-map 40, 41)."""
+
+    node: str
+    ids: tuple[str, ...]
+    result_set: ResultSet | None
+
+
+@dataclass(frozen=True, slots=True)
+class Bounce(Request):
+    """An error that came back for an event: `sub_no` from its message id, the condition (XEP-0060 12.4)."""
+
+    sub_no: int
+    condition: str = field(default="")

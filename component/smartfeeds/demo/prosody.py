@@ -1,0 +1,79 @@
+"""A Prosody of one's own: loopback only, no TLS, accounts kept in its folder."""
+
+import os
+import subprocess
+from pathlib import Path
+
+from smartfeeds.demo.process import HOST, Account, LocalServer
+from smartfeeds.errors import LinkError
+
+_CONFIG = """\
+{root}daemonize = false
+data_path = "{folder}/data"
+certificates = "{folder}/certs"
+interfaces = {{ "{host}" }}
+component_interfaces = {{ "{host}" }}
+c2s_ports = {{ {client_port} }}
+component_ports = {{ {component_port} }}
+s2s_ports = {{ }}
+http_ports = {{ }}
+https_ports = {{ }}
+modules_enabled = {{ "roster", "saslauth", "disco", "ping", "version", "posix" }}
+modules_disabled = {{ "s2s", "tls", "http", "offline" }}
+c2s_require_encryption = false
+allow_unencrypted_plain_auth = true
+authentication = "internal_plain"
+log = {{ info = "{folder}/prosody.log" }}
+VirtualHost "{domain}"
+{components}"""
+
+
+class Prosody(LocalServer):
+    """Prosody in the foreground. Accounts and rosters stay in `folder`/data."""
+
+    software = "Prosody"
+    program = "prosody"
+    packages = "prosody lua-unbound"
+
+    @property
+    def log_files(self) -> tuple[Path, ...]:
+        """Its own log and what it prints."""
+        return (self.folder / "output.log", self.folder / "prosody.log")
+
+    @property
+    def config_file(self) -> Path:
+        """The configuration that `start` writes."""
+        return self.folder / "prosody.cfg.lua"
+
+    def write_config(self) -> None:
+        """Writes the configuration file and makes the data folder."""
+        for name in ("data", "certs"):
+            (self.folder / name).mkdir(exist_ok=True)
+        blocks = [f'Component "{name}"\n    component_secret = "{key}"\n' for name, key in self.components.items()]
+        self.config_file.write_text(
+            _CONFIG.format(
+                root="run_as_root = true\n" if os.geteuid() == 0 else "",
+                folder=self.folder,
+                host=HOST,
+                client_port=self.client_port,
+                component_port=self.component_port,
+                domain=self.domain,
+                components="".join(blocks),
+            )
+        )
+
+    def command(self, program: str) -> list[str]:
+        """Prosody in the foreground with our file."""
+        return [program, "--config", str(self.config_file), "-F"]
+
+    def account(self, name: str, password: str = "secret") -> Account:  # noqa: S107 - a throw-away account
+        """Makes a client account with prosodyctl; an account of this name gets this password."""
+        done = subprocess.run(  # noqa: S603 - a fixed command line
+            ["/usr/bin/prosodyctl", "--config", str(self.config_file), "register", name, self.domain, password],
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        if done.returncode != 0:
+            raise LinkError(f"prosodyctl made no account {name}: {done.stdout.strip()} {done.stderr.strip()}")
+        return Account(f"{name}@{self.domain}", password)

@@ -1,0 +1,67 @@
+"""Fixtures that several folders of tests use."""
+
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, settings
+
+from support.client import Client, ClientFactory, log_in
+from support.servers import TestServer, run_server
+
+settings.register_profile("default", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("default")
+
+_SERVER_FIXTURES = ("prosody", "ejabberd", "server")
+
+
+@pytest.fixture(scope="session")
+def prosody(tmp_path_factory: pytest.TempPathFactory) -> Iterator[TestServer]:
+    """A real Prosody."""
+    yield from run_server("prosody", tmp_path_factory.mktemp("prosody"))
+
+
+@pytest.fixture(scope="session")
+def ejabberd(tmp_path_factory: pytest.TempPathFactory) -> Iterator[TestServer]:
+    """A real ejabberd."""
+    yield from run_server("ejabberd", tmp_path_factory.mktemp("ejabberd"))
+
+
+@pytest.fixture(params=["prosody", "ejabberd"])
+def server(request: pytest.FixtureRequest) -> TestServer:
+    """Each of the two real servers in turn."""
+    found: TestServer = request.getfixturevalue(request.param)
+    return found
+
+
+@pytest.fixture
+async def client() -> AsyncIterator[ClientFactory]:
+    """`await client(server, "alice")` logs in a client; all of them are logged out at the end."""
+    clients: list[Client] = []
+
+    async def make(where: TestServer, name: str, resource: str = "test", *, presence: bool = True) -> Client:
+        made = await log_in(where, name, resource, presence=presence)
+        clients.append(made)
+        return made
+
+    yield make
+    for one in clients:
+        await one.logout()
+
+
+@pytest.fixture(scope="session")
+def root() -> Path:
+    """The folder of the project."""
+    return Path(__file__).parents[1]
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) -> Iterator[None]:
+    """Shows the logs of the servers that a failed test used."""
+    report = yield
+    if report.failed and hasattr(item, "funcargs"):
+        for name in _SERVER_FIXTURES:
+            found = item.funcargs.get(name)
+            if isinstance(found, TestServer):
+                report.sections.append((f"log of {found.software}", found.server.log_text()))
+    return report

@@ -1,0 +1,1 @@
+"""What tests share: real servers, a raw client, values."""

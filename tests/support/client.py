@@ -1,0 +1,157 @@
+"""A client that sends XML as written and gives back what arrives as lxml elements.
+
+It is slixmpp for the login only: every stanza that comes in is taken before slixmpp looks at it.
+"""
+
+import asyncio
+import itertools
+import re
+import xml.etree.ElementTree as ET
+from collections import deque
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import slixmpp
+from lxml import etree
+
+from smartfeeds.demo.process import HOST
+
+REPLY_TIMEOUT_S = 20.0
+_CLIENT = "{jabber:client}"
+_ids = itertools.count(1)
+_ID = re.compile(r"""^<iq\b[^>]*\sid=(["'])(.*?)\1""")
+
+
+ClientFactory = Callable[..., Awaitable["Client"]]
+
+
+class Client(slixmpp.ClientXMPP):
+    """A logged-in client. `messages` and `presences` hold what has arrived and was not yet taken."""
+
+    def __init__(self, jid: str, password: str, *, presence: bool) -> None:
+        mechanisms = {"unencrypted_plain": True, "use_mech": "PLAIN"}
+        super().__init__(jid, password, plugin_config={"feature_mechanisms": mechanisms})
+        self.enable_plaintext, self.enable_starttls, self.enable_direct_tls = True, False, False
+        self.whitespace_keepalive = False
+        self.messages: deque[etree._Element] = deque()
+        self.presences: deque[etree._Element] = deque()
+        self.requests: deque[etree._Element] = deque()
+        self._arrived = asyncio.Event()
+        self._replies: dict[str, asyncio.Future[etree._Element]] = {}
+        self._presence = presence
+        self._online = False
+
+    @property
+    def jid(self) -> str:
+        """The full JID that the server has bound."""
+        return str(self.boundjid.full)
+
+    @property
+    def bare(self) -> str:
+        """The bare JID."""
+        return str(self.boundjid.bare)
+
+    async def login(self, port: int) -> None:
+        """Connects, logs in and, unless told otherwise, sends presence."""
+        online: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+
+        def fail(reason: Any) -> None:
+            if not online.done():
+                online.set_exception(ConnectionError(f"{self.boundjid}: {reason}"))
+
+        def succeed(_event: Any) -> None:
+            if not online.done():
+                online.set_result(None)
+
+        self.add_event_handler("session_start", succeed)
+        for event in ("failed_all_auth", "connection_failed", "disconnected"):
+            self.add_event_handler(event, fail)
+        self.connect(HOST, port)
+        await asyncio.wait_for(online, REPLY_TIMEOUT_S)
+        self._online = True
+        if self._presence:
+            self.send_raw("<presence/>")
+
+    async def logout(self) -> None:
+        """Closes the stream in good order."""
+        if self.transport is not None:
+            await self.disconnect(wait=2.0)
+        self._finish()
+
+    def drop(self) -> None:
+        """Cuts the connection without a word."""
+        self.abort()
+        self._finish()
+
+    async def iq(self, xml: str, *, timeout_s: float = REPLY_TIMEOUT_S) -> etree._Element:
+        """Sends an IQ exactly as written (with an id where it has none) and returns the answer, error or result."""
+        found = _ID.match(xml)
+        if found:
+            stanza_id = found.group(2)
+        else:
+            stanza_id = f"c{next(_ids)}"
+            xml = xml.replace("<iq", f'<iq id="{stanza_id}"', 1)
+        reply: asyncio.Future[etree._Element] = asyncio.get_running_loop().create_future()
+        self._replies[stanza_id] = reply
+        self.send_raw(xml)
+        try:
+            return await asyncio.wait_for(reply, timeout_s)
+        finally:
+            self._replies.pop(stanza_id, None)
+
+    async def get(self, to: str, payload: str) -> etree._Element:
+        """The answer to an IQ of type get."""
+        return await self.iq(f'<iq type="get" to="{to}">{payload}</iq>')
+
+    async def set(self, to: str, payload: str) -> etree._Element:
+        """The answer to an IQ of type set."""
+        return await self.iq(f'<iq type="set" to="{to}">{payload}</iq>')
+
+    async def next_message(self, timeout_s: float = REPLY_TIMEOUT_S) -> etree._Element:
+        """The oldest message that was not taken yet; waits for one."""
+        return await self._next(self.messages, timeout_s)
+
+    async def next_presence(self, timeout_s: float = REPLY_TIMEOUT_S) -> etree._Element:
+        """The oldest presence that was not taken yet; waits for one."""
+        return await self._next(self.presences, timeout_s)
+
+    async def settle(self) -> None:
+        """Returns when everything that the server had routed to us before has arrived."""
+        await self.iq(f'<iq type="get" to="{self.boundjid.host}"><ping xmlns="urn:xmpp:ping"/></iq>')
+
+    async def _next(self, queue: deque[etree._Element], timeout_s: float) -> etree._Element:
+        async with asyncio.timeout(timeout_s):
+            while not queue:
+                self._arrived.clear()
+                await self._arrived.wait()
+        return queue.popleft()
+
+    def _spawn_event(self, xml: ET.Element) -> None:
+        if not self._online or not xml.tag.startswith(_CLIENT):
+            super()._spawn_event(xml)
+            return
+        stanza = etree.fromstring(ET.tostring(xml))
+        kind = xml.tag.removeprefix(_CLIENT)
+        if kind == "iq" and xml.get("type") in ("result", "error"):
+            reply = self._replies.get(xml.get("id", ""))
+            if reply is not None and not reply.done():
+                reply.set_result(stanza)
+            return
+        {"message": self.messages, "presence": self.presences, "iq": self.requests}[kind].append(stanza)
+        self._arrived.set()
+
+    def _finish(self) -> None:
+        self._online = False
+        for reply in self._replies.values():
+            reply.cancel()
+        if self._run_out_filters is not None:
+            self._run_out_filters.cancel()
+
+
+async def log_in(server: Any, name: str, resource: str = "test", *, presence: bool = True) -> Client:
+    """A client of this account on a test server or a `LocalServer`; the account is made when it is not there."""
+    local = getattr(server, "server", server)
+    account = await asyncio.to_thread(local.account, name)
+    client = Client(f"{account.jid}/{resource}", account.password, presence=presence)
+    await client.login(local.client_port)
+    return client

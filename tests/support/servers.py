@@ -1,0 +1,55 @@
+"""Real Prosody and ejabberd processes for tests: one of each for every test process, on ports of their own.
+
+A server knows many component names; a test that runs a component of its own takes a fresh one with `take_name`, so
+that no test sees what another one left.
+"""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from smartfeeds.demo.ejabberd import Ejabberd
+from smartfeeds.demo.process import LocalServer
+from smartfeeds.demo.prosody import Prosody
+
+SECRET = "secret"
+NAMES = ("feeds.localhost", *(f"feeds-{number}.localhost" for number in range(120)))
+SERVERS: dict[str, type[LocalServer]] = {"prosody": Prosody, "ejabberd": Ejabberd}
+
+
+class TestServer:
+    """A running server, and which component names were not used yet."""
+
+    __test__ = False
+
+    def __init__(self, server: LocalServer) -> None:
+        self.server = server
+        self._fresh: Iterator[str] = iter(NAMES)
+
+    def take_name(self) -> str:
+        """A component name that no other test of this process has used."""
+        return next(self._fresh)
+
+    @property
+    def software(self) -> str:
+        """`Prosody` or `ejabberd`."""
+        return self.server.software
+
+    @property
+    def client_port(self) -> int:
+        """Where clients connect."""
+        return self.server.client_port
+
+    @property
+    def component_port(self) -> int:
+        """Where components connect."""
+        return self.server.component_port
+
+
+def run_server(kind: str, folder: Path) -> Iterator[TestServer]:
+    """Starts a server of this kind for the time of a fixture."""
+    server = SERVERS[kind](folder, dict.fromkeys(NAMES, SECRET))
+    server.start()
+    try:
+        yield TestServer(server)
+    finally:
+        server.stop()

@@ -1,0 +1,229 @@
+"""Atom entries as payloads: accepting, completing, stripping to a tombstone, reading (RFC 4287).
+
+Implements "items are always Atom entries" (SF-091, SF-092, D20, D22), the deleted mark (SF-013, A-18, xep-map 2.3)
+and the reading of what filters, searches and bodies use (xep-map 180).
+"""
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from urllib.parse import quote
+
+from smartfeeds.core.model import EntryMeta
+from smartfeeds.core.text import attribute, escape, is_xml_text, words
+from smartfeeds.core.times import format_datetime
+from smartfeeds.core.view import item_facets
+from smartfeeds.errors import Condition, FeedError
+from smartfeeds.formats import xml
+from smartfeeds.formats.plain import html_text, markup_text, squeeze
+from smartfeeds.formats.xml import Element
+
+ATOM_NS = "http://www.w3.org/2005/Atom"
+FEEDSYNC_NS = "http://feedsync.org/2007/feedsync"
+THREAD_NS = "http://purl.org/syndication/thread/1.0"
+
+ENTRY = f"{{{ATOM_NS}}}entry"
+FEED = f"{{{ATOM_NS}}}feed"
+ID = f"{{{ATOM_NS}}}id"
+TITLE = f"{{{ATOM_NS}}}title"
+UPDATED = f"{{{ATOM_NS}}}updated"
+PUBLISHED = f"{{{ATOM_NS}}}published"
+SUMMARY = f"{{{ATOM_NS}}}summary"
+CONTENT = f"{{{ATOM_NS}}}content"
+AUTHOR = f"{{{ATOM_NS}}}author"
+CATEGORY = f"{{{ATOM_NS}}}category"
+LINK = f"{{{ATOM_NS}}}link"
+SYNC = f"{{{FEEDSYNC_NS}}}sync"
+IN_REPLY_TO = f"{{{THREAD_NS}}}in-reply-to"
+
+_REQUIRED = frozenset({ID, TITLE, UPDATED})
+_PERSON = frozenset({f"{{{ATOM_NS}}}name", f"{{{ATOM_NS}}}uri", f"{{{ATOM_NS}}}email"})
+# The start tag of a canonical root: its name, then attributes whose values may hold ">".
+_START_TAG = re.compile(rb'<([^\s>]+)(?: [^\s=>]+="[^"]*")*>')
+# The characters of a Namespace Specific String, read as A-51 does.
+_NSS = re.compile(r"(?:[A-Za-z0-9()+,\-.:=@;$_!*'/?#]|%[0-9A-Fa-f]{2})+")
+
+
+def derived_id(item_id: str) -> str:
+    """The atom:id of an entry that came without one: a URN made of the item id (SF-092)."""
+    return "urn:x-smartfeeds:" + quote(item_id, safe="", errors="surrogatepass")
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """What a payload's root is, as far as nodes care.
+
+    `entry` is true for an atom:entry, `feed` for an atom:feed, `complete` for one of these that has id, title and
+    updated, `deletion` for an entry that is marked as deleted, `enclosure` for one with an enclosure link.
+    """
+
+    entry: bool = False
+    feed: bool = False
+    complete: bool = False
+    deletion: bool = False
+    enclosure: bool = False
+
+
+_FOREIGN = Shape()
+
+
+def shape_of(root: Element) -> Shape:
+    """The shape of a payload."""
+    entry = root.tag == ENTRY
+    if not entry and root.tag != FEED:
+        return _FOREIGN
+    return Shape(
+        entry=entry,
+        feed=not entry,
+        complete=not _missing(root),
+        deletion=entry and is_deletion(root),
+        enclosure=entry and has_enclosure(root),
+    )
+
+
+def accept_entry(entry: Element, item_id: str, now_us: int, *, allow_feed: bool) -> bytes:
+    """The canonical payload of a feed node: `entry` as it came, with atom:id, title and updated where they lack.
+
+    `allow_feed` lets atom:feed pass (item "0", XEP-0277). `entry` stays as it is.
+    Raises FeedError(INVALID_PAYLOAD) for another root (SF-091) and what `xml.check_limits` raises.
+    """
+    if entry.tag != ENTRY and not (allow_feed and entry.tag == FEED):
+        raise FeedError(Condition.INVALID_PAYLOAD, "an item of this node is an Atom entry")
+    payload = accept_payload(entry)
+    missing = _missing(entry)
+    return _completed(payload, missing, item_id, now_us) if missing else payload
+
+
+def complete_entry(payload: bytes, item_id: str, now_us: int) -> bytes:
+    """A canonical entry or feed with atom:id, title and updated where they lack (D20)."""
+    missing = _missing(xml.parse_stored(payload))
+    return _completed(payload, missing, item_id, now_us) if missing else payload
+
+
+def _missing(root: Element) -> set[str]:
+    missing = set(_REQUIRED)
+    for child in root:
+        missing.discard(child.tag)
+        if not missing:
+            break
+    return missing
+
+
+def _completed(payload: bytes, missing: set[str], item_id: str, now_us: int) -> bytes:
+    """Canonical bytes with the missing elements in front of the others, under the root's own prefix."""
+    start = _START_TAG.match(payload)
+    if start is None:
+        raise FeedError(Condition.INTERNAL, "a payload is not in canonical form")
+    prefix = start[1].decode().rpartition(":")[0]
+    name = f"{prefix}:" if prefix else ""
+    values = ((ID, "id", derived_id(item_id)), (TITLE, "title", ""), (UPDATED, "updated", format_datetime(now_us)))
+    added = "".join(f"<{name}{local}>{value}</{name}{local}>" for tag, local, value in values if tag in missing)
+    return payload[: start.end()] + added.encode() + payload[start.end() :]
+
+
+def accept_payload(element: Element) -> bytes:
+    """The canonical payload of a generic node: any root, nothing added (xep-map 144).
+
+    Raises FeedError(INVALID_PAYLOAD) or FeedError(PAYLOAD_TOO_BIG) beyond the limits of `xml`.
+    """
+    payload = xml.canonical(element)
+    xml.check_limits(element, payload)
+    return payload
+
+
+def is_deletion(entry: Element) -> bool:
+    """Whether a published entry carries the deleted mark (A-18; FeedSync 2.4: exactly "true")."""
+    return any(sync.get("deleted") == "true" for sync in entry.iterchildren(SYNC))
+
+
+def has_enclosure(entry: Element) -> bool:
+    """Whether an entry links to an enclosure (xep-map 237)."""
+    return any(link.get("rel") == "enclosure" and link.get("href") for link in entry.iterchildren(LINK))
+
+
+def tombstone(item_id: str, deleted_us: int, old_payload: bytes, *, atom_id: str = "") -> bytes:
+    """What is left of a deleted item: its atom:id, an empty title, the time, and the deleted mark (xep-map 2.3).
+
+    An empty `atom_id` means that of `old_payload`, which may be empty too; then the id is derived from `item_id`.
+    """
+    old = _stored(old_payload)
+    if not atom_id and old is not None:
+        atom_id = (old.findtext(ID) or "").strip()
+    if not atom_id or not is_xml_text(atom_id):
+        atom_id = derived_id(item_id)
+    sync_id = _sync_id(old, item_id)
+    mark = f' id="{attribute(sync_id)}"' if sync_id else ""
+    return (
+        f'<entry xmlns="{ATOM_NS}"><id>{escape(atom_id)}</id><title></title>'
+        f"<updated>{format_datetime(deleted_us)}</updated>"
+        f'<sx:sync xmlns:sx="{FEEDSYNC_NS}" deleted="true"{mark}></sx:sync></entry>'
+    ).encode()
+
+
+def _sync_id(old: Element | None, item_id: str) -> str:
+    """The FeedSync id: the old entry's, else the item id where it is a Namespace Specific String, else none."""
+    sync = next(old.iterchildren(SYNC), None) if old is not None else None
+    candidates = (sync.get("id", "") if sync is not None else "", item_id)
+    return next((text for text in candidates if _NSS.fullmatch(text)), "")
+
+
+def _stored(payload: bytes) -> Element | None:
+    """The entry in stored bytes, or None where a generic node keeps none or something else."""
+    if not payload:
+        return None
+    try:
+        return xml.parse_stored(payload)
+    except FeedError:
+        return None
+
+
+def read_meta(payload: bytes) -> EntryMeta:
+    """What views filter by and bodies are made of. Bytes that hold no Atom entry give an empty value."""
+    root = _stored(payload)
+    if root is None or root.tag not in (ENTRY, FEED):
+        return EntryMeta()
+    title = _text_of(root, TITLE)
+    summary = _text_of(root, SUMMARY)
+    content = _text_of(root, CONTENT)
+    return EntryMeta(
+        authors=frozenset(_people(root)),
+        categories=frozenset(term for node in root.iterchildren(CATEGORY) if (term := node.get("term", "").strip())),
+        replies_to=frozenset(_references(root)),
+        text="\n".join(text for text in (title, summary, content) if text),
+        body=title or summary,
+    )
+
+
+def facets_and_words(payload: bytes, publisher: str) -> tuple[frozenset[str], frozenset[str]]:
+    """The store's Indexer: the facets that filters compare and the words that a search finds."""
+    meta = read_meta(payload)
+    return item_facets(meta.authors, meta.categories, meta.replies_to, publisher), words(meta.text)
+
+
+def _people(root: Element) -> Iterator[str]:
+    for author in root.iterchildren(AUTHOR):
+        for part in author.iterchildren(*_PERSON):
+            if text := squeeze(part.text or ""):
+                yield text
+
+
+def _references(root: Element) -> Iterator[str]:
+    for node in root.iterchildren(IN_REPLY_TO):
+        yield from (value for name in ("ref", "href") if (value := node.get(name, "").strip()))
+
+
+def _text_of(root: Element, tag: str) -> str:
+    """The plain text of an Atom text construct or content, one line, markup stripped."""
+    node = next(root.iterchildren(tag), None)
+    if node is None:
+        return ""
+    kind = node.get("type", "text").strip().lower()
+    if kind in ("html", "text/html"):
+        return html_text(_string(node))
+    if kind == "xhtml" or kind.endswith(("+xml", "/xml")):
+        return markup_text(node)
+    return squeeze(_string(node)) if kind == "text" or kind.startswith("text/") else ""
+
+
+def _string(node: Element) -> str:
+    return "".join(str(text) for text in node.itertext())

@@ -1,0 +1,52 @@
+"""Plain text out of HTML and XHTML, for searches and message bodies; never for display as markup."""
+
+import re
+
+from lxml import etree
+
+from smartfeeds.formats.xml import Element
+
+_PARSER = etree.HTMLParser(no_network=True, remove_comments=True, remove_pis=True, huge_tree=False)
+_SILENT = frozenset({"script", "style", "template", "noscript", "head"})
+# These do not end a word: "un<b>believ</b>able" is one.
+_INLINE = frozenset(
+    {"a", "abbr", "b", "bdi", "bdo", "cite", "code", "del", "dfn", "em", "font", "i", "ins", "kbd", "mark", "q"}
+    | {"s", "samp", "small", "span", "strike", "strong", "sub", "sup", "time", "tt", "u", "var", "wbr"}
+)
+_MARKUP = re.compile(r"[<&]")
+_TAG = re.compile(r"<[^<>]*>")
+
+
+def squeeze(text: str) -> str:
+    """The text on one line, runs of white space as one blank."""
+    return " ".join(text.split())
+
+
+def html_text(source: str) -> str:
+    """The text of an HTML fragment, whatever state it is in."""
+    if _MARKUP.search(source) is None:
+        return squeeze(source)
+    try:
+        root = etree.fromstring(f"<div>{source}</div>", _PARSER)
+    except (etree.LxmlError, ValueError):
+        root = None
+    return squeeze(_TAG.sub(" ", source)) if root is None else markup_text(root)
+
+
+def markup_text(root: Element) -> str:
+    """The text of a tree in which elements other than inline ones separate words."""
+    parts: list[str] = []
+    silent = 0
+    for event, node in etree.iterwalk(root, events=("start", "end")):
+        name = node.tag.rpartition("}")[2].lower() if isinstance(node.tag, str) else "!"
+        if event == "start":
+            silent += name in _SILENT
+            if not silent:
+                parts.append("" if name in _INLINE else " ")
+                parts.append(node.text or "")
+        else:
+            silent -= name in _SILENT
+            if not silent and node is not root:
+                parts.append("" if name in _INLINE else " ")
+                parts.append(node.tail or "")
+    return squeeze("".join(parts))

@@ -1,0 +1,215 @@
+"""The one boundary to lxml: bytes to trees under limits, trees to canonical bytes (design section 3).
+
+Canonical form is exclusive C14N 1.0 in UTF-8 without comments and processing instructions, with two additions so
+that a payload means the same wherever its bytes are joined in (xep-map 144): a prefix that is used only in content
+(`xsi:type="x:foo"`) keeps its declaration, and xml:lang and xml:space in force outside the payload move to its root.
+A payload with a DTD, entity definitions or too deep nesting is refused, never expanded (xep-map 246).
+"""
+
+import re
+from collections import Counter
+from collections.abc import Iterable
+from typing import Any, cast
+
+from lxml import etree
+
+from smartfeeds.errors import Condition, FeedError
+
+Element = etree._Element
+
+# libxml2 reads 256 levels; a payload travels inside the levels of a stanza and of whatever others wrap around it.
+MAX_DEPTH = 128
+# Parsers keep every name they ever saw: distinct element and attribute names of one payload.
+MAX_NAMES = 256
+MAX_NAME_BYTES = 256
+# Parsers compare the attributes of an element with each other: a quadratic cost.
+MAX_ATTRIBUTES = 128
+# Each declared prefix is looked for in the content: a cost of prefixes times bytes.
+MAX_PREFIXES = 64
+# What nodes allow is a matter of pubsub#max_payload_size; this bounds the work of checking.
+MAX_PAYLOAD_BYTES = 4 * 1024 * 1024
+
+XML_NS = "http://www.w3.org/XML/1998/namespace"
+XML_LANG = f"{{{XML_NS}}}lang"
+XML_SPACE = f"{{{XML_NS}}}space"
+XML_BASE = f"{{{XML_NS}}}base"
+
+_INHERITABLE = frozenset({XML_LANG, XML_SPACE})
+# In document order: the outermost ancestor first.
+_XML_ATTRIBUTES_ABOVE = etree.XPath("ancestor::*/@xml:*")
+_PROCESSING_INSTRUCTION = re.compile(rb"<\?.*?\?>", re.DOTALL)
+_DECLARED_PREFIX = re.compile(rb" xmlns:([^=\s]+)=")
+# In canonical bytes "<" begins a tag and nothing else, and no attribute value holds a plain quote.
+_ATTRIBUTES = re.compile(rb'<[^\s>]+((?: [^\s=>]+="[^"]*")+)>')
+_ATTRIBUTE_PREFIX = re.compile(rb' (?:([^\s=:]+):)?[^\s=:]+="[^"]*"')
+# "</" begins an end tag and nothing else; `="` also ends the name of every attribute.
+_LONG_TAG = re.compile(rb"</[^>]{%d}" % (MAX_NAME_BYTES + 1))
+_LONG_ATTRIBUTE = re.compile(rb'="(?<=[^\s"<>=]{%d}=")' % (MAX_NAME_BYTES + 1))
+
+
+def strict_parser() -> etree.XMLParser:
+    """A parser that opens nothing, loads no DTD, expands no entity and keeps libxml2's own limits."""
+    return etree.XMLParser(
+        resolve_entities=False,
+        no_network=True,
+        load_dtd=False,
+        dtd_validation=False,
+        attribute_defaults=False,
+        huge_tree=False,
+        remove_comments=True,
+        remove_pis=True,
+    )
+
+
+_PARSER = strict_parser()
+
+
+def parse_payload(data: bytes) -> Element:
+    """The root element of one payload. Raises FeedError(INVALID_PAYLOAD), also for any DTD (xep-map 246)."""
+    if len(data) > MAX_PAYLOAD_BYTES:
+        raise FeedError(Condition.PAYLOAD_TOO_BIG, f"the payload is larger than {MAX_PAYLOAD_BYTES} bytes")
+    try:
+        root = etree.fromstring(data, _PARSER)
+    except etree.XMLSyntaxError as error:
+        raise FeedError(Condition.INVALID_PAYLOAD, f"the payload {fault(error)}") from None
+    if root.getroottree().docinfo.internalDTD is not None:
+        raise FeedError(Condition.INVALID_PAYLOAD, "the payload has a DTD, which is not allowed here")
+    return root
+
+
+def parse_stored(data: bytes) -> Element:
+    """The root element of bytes that `canonical` made. Raises FeedError(INTERNAL) where they are not that."""
+    try:
+        return etree.fromstring(data, _PARSER)
+    except etree.XMLSyntaxError:
+        raise FeedError(Condition.INTERNAL, "a stored payload cannot be read") from None
+
+
+_FAULTS = {
+    etree.ErrorTypes.ERR_DOCUMENT_EMPTY: "is empty or begins with something that is no markup",
+    etree.ErrorTypes.ERR_UNDECLARED_ENTITY: "uses an entity that it does not declare",
+    etree.ErrorTypes.ERR_TAG_NAME_MISMATCH: "has a start tag and an end tag that do not match",
+    etree.ErrorTypes.ERR_TAG_NOT_FINISHED: "ends in the middle",
+    etree.ErrorTypes.ERR_INVALID_CHAR: "holds a character that XML does not allow",
+    etree.ErrorTypes.ERR_INVALID_CHARREF: "refers to a character that XML does not allow",
+    etree.ErrorTypes.ERR_INVALID_ENCODING: "holds bytes that its encoding does not have",
+    etree.ErrorTypes.ERR_UNSUPPORTED_ENCODING: "declares an encoding that is not known here",
+    etree.ErrorTypes.ERR_UNKNOWN_ENCODING: "declares an encoding that is not known here",
+    etree.ErrorTypes.ERR_ENTITY_LOOP: "has entities that contain themselves or grow without bound",
+    etree.ErrorTypes.NS_ERR_UNDEFINED_NAMESPACE: "uses a namespace prefix that it does not declare",
+    etree.ErrorTypes.ERR_RESERVED_XML_NAME: "has an XML declaration that is not at its very start",
+    etree.ErrorTypes.ERR_DOCUMENT_END: "goes on after its end",
+}
+
+
+def fault(error: etree.XMLSyntaxError) -> str:
+    """What is wrong with a text and where, in words of our own: the parser's message would quote the text."""
+    reason = _FAULTS.get(getattr(error, "code", 0), "is not well-formed XML")
+    if "epth" in str(error.msg):
+        reason = "is nested too deeply"
+    elif "mplification" in str(error.msg):
+        reason = _FAULTS[etree.ErrorTypes.ERR_ENTITY_LOOP]
+    return f"{reason} (line {error.lineno})" if error.lineno else reason
+
+
+def canonical(element: Element) -> bytes:
+    """The canonical bytes of an element that our parser or the stream's made, ancestors considered, tail left out.
+
+    Raises FeedError(INVALID_PAYLOAD) for unexpanded entities and more than MAX_PREFIXES namespace prefixes.
+    """
+    inherited = _inherited(element)
+    for name, value in inherited:
+        element.set(name, value)
+    try:
+        return _canonical(element)
+    except etree.C14NError:
+        raise FeedError(Condition.INVALID_PAYLOAD, "the payload has entities or relative namespaces") from None
+    finally:
+        for name, _ in inherited:
+            del element.attrib[name]
+
+
+def _inherited(element: Element) -> list[tuple[str, str]]:
+    """xml:lang and xml:space as the nearest ancestor sets them, where the element itself does not."""
+    above = cast("list[Any]", _XML_ATTRIBUTES_ABOVE(element))
+    nearest: dict[str, str] = {found.attrname: str(found) for found in above}
+    return [
+        (name, value) for name, value in nearest.items() if value and name in _INHERITABLE and element.get(name) is None
+    ]
+
+
+def _canonical(element: Element) -> bytes:
+    data = etree.tostring(element, method="c14n", exclusive=True, with_comments=False)
+    prefixes = set(_DECLARED_PREFIX.findall(etree.tostring(element, encoding="utf-8", with_tail=False)))
+    if prefixes:
+        kept = _content_prefixes(element, data, prefixes)
+        if kept:
+            data = etree.tostring(
+                element, method="c14n", exclusive=True, with_comments=False, inclusive_ns_prefixes=kept
+            )
+    if b"<?" in data:
+        data = _PROCESSING_INSTRUCTION.sub(b"", data)
+    return data
+
+
+def _content_prefixes(element: Element, data: bytes, declared: set[bytes]) -> list[str]:
+    """Which of the declared prefixes occur in text or attribute values."""
+    if len(declared) > MAX_PREFIXES:
+        raise FeedError(Condition.INVALID_PAYLOAD, f"the payload declares more than {MAX_PREFIXES} prefixes")
+    attributes: Counter[bytes] | None = None
+    suspects = []
+    for prefix in declared:
+        use = prefix + b":"
+        left = data.count(use)
+        if left:
+            left -= data.count(b"<" + use) + data.count(b"</" + use)
+        if left:
+            if attributes is None:
+                attributes = Counter(_ATTRIBUTE_PREFIX.findall(b"".join(_ATTRIBUTES.findall(data))))
+            if left > attributes[prefix]:
+                suspects.append(prefix.decode())
+    if not suspects:
+        return []
+    pattern = re.compile(rf"(?<![\w.\-])({'|'.join(map(re.escape, suspects))}):(?=\S)")
+    return sorted({prefix for text in _texts(element) for prefix in pattern.findall(text)})
+
+
+def _texts(element: Element) -> Iterable[str]:
+    for node in element.iter(etree.Element):
+        yield node.text or ""
+        yield from (str(value) for value in node.attrib.values())
+    for node in element.iter():
+        if node is not element:
+            yield node.tail or ""
+
+
+def check_limits(element: Element, data: bytes) -> None:
+    """Refuses a payload beyond the limits above; `data` are the canonical bytes of `element`.
+
+    Raises FeedError(PAYLOAD_TOO_BIG) or FeedError(INVALID_PAYLOAD).
+    """
+    if len(data) > MAX_PAYLOAD_BYTES:
+        raise FeedError(Condition.PAYLOAD_TOO_BIG, f"the payload is larger than {MAX_PAYLOAD_BYTES} bytes")
+    if _LONG_TAG.search(data) or _LONG_ATTRIBUTE.search(data):
+        raise FeedError(Condition.INVALID_PAYLOAD, f"a name is longer than {MAX_NAME_BYTES} bytes")
+    # With so few elements and attributes none of the other limits can be passed.
+    if data.count(b"</") > MAX_DEPTH or data.count(b'="') > MAX_ATTRIBUTES:
+        _check_closely(element)
+
+
+def _check_closely(element: Element) -> None:
+    depth = 0
+    names: set[str] = set()
+    level = [element]
+    while level:
+        depth += 1
+        for node in level:
+            names.add(node.tag)
+            names.update(str(name) for name in node.attrib)
+            if len(node.attrib) > MAX_ATTRIBUTES:
+                raise FeedError(Condition.INVALID_PAYLOAD, f"an element has more than {MAX_ATTRIBUTES} attributes")
+        level = [child for node in level for child in node.iterchildren(etree.Element)]
+        if depth > MAX_DEPTH:
+            raise FeedError(Condition.INVALID_PAYLOAD, f"the payload is nested deeper than {MAX_DEPTH} levels")
+        if len(names) > MAX_NAMES:
+            raise FeedError(Condition.INVALID_PAYLOAD, f"the payload uses more than {MAX_NAMES} distinct names")

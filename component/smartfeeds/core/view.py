@@ -43,7 +43,6 @@ PARAMETERS = {
     "in-reply-to": "entries that answer the one with this id or address; repeatable, any of them",
     "kind": "new, edited or deleted: what last happened to the entry; repeatable, any of them",
     "q": "entries whose text holds all these words",
-    "sync": "1: entries carry their sx:sync data",
 }
 
 
@@ -62,7 +61,6 @@ class View:
     replies_to: frozenset[str] = frozenset()
     kinds: frozenset[Change] = frozenset()
     query: frozenset[str] = frozenset()
-    sync: bool = False
 
     @property
     def hides_tombstones(self) -> bool:
@@ -130,7 +128,7 @@ def parse_view(query: str) -> View | None:
         if name not in PARAMETERS or (not value and name != "q") or "\0" in value:
             return None
         values.setdefault(name, []).append(value)
-    if any(len(found) > MAX_FILTER_VALUES for found in values.values()) or _repeated(values):
+    if any(len(found) > MAX_FILTER_VALUES for found in values.values()) or len(values.get("order", ())) > 1:
         return None
     try:
         return View(
@@ -141,18 +139,9 @@ def parse_view(query: str) -> View | None:
             replies_to=_folded("r", values.get("in-reply-to", [])),
             kinds=frozenset(Change(value) for value in values.get("kind", [])),
             query=words(" ".join(values.get("q", []))),
-            sync=_FLAGS[values.get("sync", ["0"])[0]],
         )
-    except (ValueError, KeyError):
+    except ValueError:
         return None
-
-
-_FLAGS = {"1": True, "true": True, "0": False, "false": False}
-_SINGLE = ("order", "sync")
-
-
-def _repeated(values: dict[str, list[str]]) -> bool:
-    return any(len(values.get(name, ())) > 1 for name in _SINGLE)
 
 
 def _folded(kind: str, values: list[str]) -> frozenset[str]:
@@ -171,8 +160,6 @@ def canonical(view: View) -> str:
     pairs += [("kind", kind.value) for kind in view.kinds]
     if view.query:
         pairs.append(("q", " ".join(sorted(view.query))))
-    if view.sync:
-        pairs.append(("sync", "1"))
     return "&".join(f"{name}={quote(value, safe='')}" for name, value in sorted(pairs))
 
 

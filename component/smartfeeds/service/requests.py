@@ -211,7 +211,7 @@ class SubscriptionShown:
 
 @dataclass(frozen=True, slots=True)
 class Subscribed:
-    """`options` are set when they were part of the request; `last` is an item to send along (send_last_published_item)."""
+    """`options` are set when they were part of the request; `last` is an item to send along (xep-map 116)."""
 
     subscription: SubscriptionShown
     kind: NodeKind

@@ -1,0 +1,125 @@
+"""What a use case works with besides the transaction: the service's policy, the time, fresh ids, and who acts.
+
+A use case is a function `(tx, context, request) -> answer`. It runs in the store's thread and touches nothing else.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from smartfeeds.core.access import AccessModel, reading_refused
+from smartfeeds.core.jid import Jid
+from smartfeeds.core.model import Affiliation, Node, NodeKind, SubscriptionState
+from smartfeeds.core.options import Limits, text_of
+from smartfeeds.core.view import BARE, View, canonical, parse_view, split_name
+from smartfeeds.errors import Condition, FeedError
+from smartfeeds.store.base import ReadTx
+
+
+@dataclass(frozen=True, slots=True)
+class Policy:
+    """What the operator decided. `creators` and `admins` hold addresses, domains (creators only) or `*`."""
+
+    domain: str
+    default_kind: NodeKind = NodeKind.FEED
+    creators: frozenset[str] = frozenset({"*"})
+    admins: frozenset[str] = frozenset()
+    auto_create: bool = False
+    page_default: int = 50
+    page_max: int = 500
+    page_bytes: int = 204_800
+    span_cursors: bool = True
+    subscriptions_per_jid: int = 10_000
+    nodes_per_jid: int = 1_000
+    options: Limits = field(default_factory=Limits)
+
+
+@dataclass(slots=True)
+class Context:
+    """One run of a use case. `changed` collects the nodes that have something to push after the commit."""
+
+    policy: Policy
+    now_us: int
+    new_id: Callable[[], str]
+    changed: set[int] = field(default_factory=set)
+
+
+class IndexBehindError(Exception):
+    """A read needs the filter index of a node brought up to date first; `FeedService` does that and runs it again."""
+
+    def __init__(self, node_no: int) -> None:
+        super().__init__(node_no)
+        self.node_no = node_no
+
+
+@dataclass(frozen=True, slots=True)
+class Located:
+    """A node name resolved: the node, and the view of it that the name asks for."""
+
+    node: Node
+    view: View
+
+
+def locate(tx: ReadTx, name: str | None) -> Located:
+    """The node and view of a NodeID: an exact match first, then the part before "?" with parameters (D17; 47 to 53).
+
+    Raises FeedError: NODEID_REQUIRED, ITEM_NOT_FOUND (no such node, or parameters that this feed does not know).
+    """
+    found = find(tx, name)
+    if found is None:
+        raise FeedError(Condition.ITEM_NOT_FOUND, "no such node")
+    return found
+
+
+def find(tx: ReadTx, name: str | None) -> Located | None:
+    """As `locate`, but None where no node has this name and it is no view of one."""
+    if not name:
+        raise FeedError(Condition.NODEID_REQUIRED)
+    node = tx.node(name)
+    if node is not None:
+        return Located(node, BARE)
+    split = split_name(name)
+    base = tx.node(split[0]) if split else None
+    if split is None or base is None or base.kind is not NodeKind.FEED:
+        return None
+    view = parse_view(split[1])
+    if view is None:
+        raise FeedError(Condition.ITEM_NOT_FOUND, "this feed has no such parameter or value")
+    return Located(base, view)
+
+
+def affiliation_of(tx: ReadTx, context: Context, node: Node, actor: Jid) -> Affiliation:
+    """The affiliation in force; admins of the service own every node."""
+    bare = str(actor.bare)
+    if bare in context.policy.admins:
+        return Affiliation.OWNER
+    return tx.affiliation(node.node_no, bare)
+
+
+def standing_of(tx: ReadTx, node: Node, actor: Jid) -> SubscriptionState:
+    """The best state among the actor's subscriptions to the node: its bare address and its resource count."""
+    states = [
+        subscription.state
+        for subscribed_node, subscription in tx.subscriptions_of(str(actor.bare))
+        if subscribed_node.node_no == node.node_no and subscription.jid in {str(actor.bare), str(actor)}
+    ]
+    for state in (SubscriptionState.SUBSCRIBED, SubscriptionState.PENDING):
+        if state in states:
+            return state
+    return SubscriptionState.NONE
+
+
+def reading_refusal(tx: ReadTx, context: Context, node: Node, actor: Jid) -> FeedError | None:
+    """Why the actor may not retrieve from the node, or None where it may (xep-map 184, 185)."""
+    model = access_model(node)
+    state = standing_of(tx, node, actor) if model is AccessModel.AUTHORIZE else SubscriptionState.NONE
+    return reading_refused(affiliation_of(tx, context, node, actor), model, state)
+
+
+def access_model(node: Node) -> AccessModel:
+    """The access model in force."""
+    return AccessModel(text_of(node.kind, node.options, "access_model"))
+
+
+def view_key(located: Located) -> str:
+    """The canonical text under which subscriptions to this view are kept."""
+    return canonical(located.view)

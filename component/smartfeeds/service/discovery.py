@@ -1,0 +1,110 @@
+"""What nodes there are, what they are like, which items they hold (XEP-0030, XEP-0462; xep-map 28 to 44)."""
+
+from smartfeeds.core.model import Affiliation, Node
+from smartfeeds.core.options import text_of
+from smartfeeds.core.page import Plan, plan
+from smartfeeds.core.view import BARE
+from smartfeeds.errors import Condition, FeedError
+from smartfeeds.service.context import Context, locate, reading_refusal
+from smartfeeds.service.pulls import check_readable, read_page
+from smartfeeds.service.requests import (
+    GetItemIds,
+    GetNodeInfo,
+    GetNodes,
+    ItemIds,
+    NodeInfo,
+    NodeList,
+    ResultSet,
+)
+from smartfeeds.store.base import ReadTx
+
+# How many nodes are looked at to fill one page, when many are hidden from the reader or filtered by type.
+SCANNED = 10_000
+
+
+def node_info(tx: ReadTx, context: Context, request: GetNodeInfo) -> NodeInfo:
+    """A node or Smart view as it is announced to this entity."""
+    located = locate(tx, request.node)
+    node = located.node
+    if reading_refusal(tx, context, node, request.actor) is not None:
+        return NodeInfo(request.node, node, located.view, readable=False)
+    held = tx.affiliations(node.node_no)
+    return NodeInfo(
+        request.node,
+        node,
+        located.view,
+        readable=True,
+        owners=tuple(jid for jid, affiliation in held if affiliation is Affiliation.OWNER),
+        publishers=tuple(jid for jid, affiliation in held if affiliation is Affiliation.PUBLISHER),
+        subscribers=tx.subscription_count(node.node_no),
+    )
+
+
+def list_nodes(tx: ReadTx, context: Context, request: GetNodes) -> NodeList:
+    """The nodes this entity may see, by name; UIDs are node names (xep-map 36 to 44)."""
+    if request.included_types is not None and request.excluded_types is not None:
+        raise FeedError(Condition.BAD_REQUEST, "types are either included or excluded")
+    policy = context.policy
+    wanted = plan(request.page, None, page_default=policy.page_default, page_max=policy.page_max)
+    if request.page is None:
+        wanted = Plan(policy.page_max)
+    total = tx.node_count()
+    if not wanted.limit:
+        return NodeList((), ResultSet(total))
+    nodes = _visible(tx, context, request, wanted)
+    if not nodes:
+        return NodeList((), ResultSet(total) if request.page else None)
+    index = None
+    if wanted.after is None and not wanted.newest:
+        index = wanted.offset
+    result_set = ResultSet(total, nodes[0].name, nodes[-1].name, index)
+    told = request.page is not None or total > len(nodes)
+    return NodeList(tuple(nodes), result_set if told else None)
+
+
+def item_ids(tx: ReadTx, context: Context, request: GetItemIds) -> ItemIds:
+    """The ids of live items, the newest page when nothing else was asked (X10)."""
+    located = locate(tx, request.node)
+    check_readable(tx, context, located.node, request.actor)
+    policy = context.policy
+    wanted = plan(request.page, None, page_default=policy.page_default, page_max=policy.page_max)
+    items, result_set = read_page(tx, context, located.node, BARE, wanted)
+    told = wanted.set_wanted or result_set.count > len(items)
+    return ItemIds(request.node, tuple(item.id for item in items), result_set if told else None)
+
+
+def _visible(tx: ReadTx, context: Context, request: GetNodes, wanted: Plan) -> list[Node]:
+    """Nodes of a page that the reader may see and that have a wanted type; hidden ones are passed over."""
+    found: list[Node] = []
+    after, before = wanted.after or "", wanted.before
+    skip, scanned = wanted.offset, 0
+    while len(found) < wanted.limit and scanned < SCANNED:
+        chunk = tx.nodes(after, wanted.limit, before=before, newest=wanted.newest)
+        if not chunk:
+            break
+        scanned += len(chunk)
+        shown = [node for node in chunk if _listed(tx, context, node, request)]
+        if wanted.newest:
+            found = shown + found
+            before = chunk[0].name
+        else:
+            dropped = min(skip, len(shown))
+            skip -= dropped
+            found += shown[dropped:]
+            after = chunk[-1].name
+    return found[-wanted.limit :] if wanted.newest else found[: wanted.limit]
+
+
+def _listed(tx: ReadTx, context: Context, node: Node, request: GetNodes) -> bool:
+    kind = text_of(node.kind, node.options, "type")
+    if request.included_types is not None and kind not in request.included_types:
+        return False
+    if request.excluded_types is not None and kind in request.excluded_types:
+        return False
+    return _visible_to(tx, context, node, request)
+
+
+def _visible_to(tx: ReadTx, context: Context, node: Node, request: GetNodes) -> bool:
+    """Outcasts and outsiders of a whitelist do not see a node; an authorize node is there to be asked for."""
+    refused = reading_refusal(tx, context, node, request.actor)
+    return refused is None or refused.condition is Condition.NOT_SUBSCRIBED_READER

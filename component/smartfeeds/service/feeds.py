@@ -1,0 +1,130 @@
+"""The service: one table of use cases, each run as one transaction of the store.
+
+Every wire hands its typed request to `FeedService.handle` and encodes the typed answer; a request type that is not in
+the table does not exist.
+"""
+
+from collections.abc import Callable, Collection
+from dataclasses import dataclass
+from typing import Protocol, TypeVar
+
+from smartfeeds.service import affiliations, discovery, nodes, publishing, pulls, subscriptions
+from smartfeeds.service import requests as r
+from smartfeeds.service.context import Context, IndexBehindError, Policy
+from smartfeeds.store.base import ReadTx, Store, WriteTx
+
+T = TypeVar("T")
+Answer = (
+    r.Published
+    | r.Done
+    | r.Page
+    | r.NodeCreated
+    | r.Configuration
+    | r.Subscribed
+    | r.SubscriptionList
+    | r.SubscribeOptions
+    | r.AffiliationList
+    | r.PartlyRefused
+    | r.NodeInfo
+    | r.NodeList
+    | r.ItemIds
+)
+
+
+class Clock(Protocol):
+    """The time, as the border gives it."""
+
+    def __call__(self) -> int:
+        """Microseconds since the Unix epoch."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Reading:
+    work: Callable[..., Answer]
+
+
+@dataclass(frozen=True, slots=True)
+class _Writing:
+    work: Callable[..., Answer]
+
+
+USE_CASES: dict[type[r.Request], _Reading | _Writing] = {
+    r.Publish: _Writing(publishing.publish),
+    r.Retract: _Writing(publishing.retract),
+    r.Purge: _Writing(publishing.purge),
+    r.Pull: _Reading(pulls.pull),
+    r.CreateNode: _Writing(nodes.create),
+    r.GetConfiguration: _Reading(nodes.get_configuration),
+    r.Configure: _Writing(nodes.configure),
+    r.GetDefaultConfiguration: _Reading(nodes.get_default),
+    r.DeleteNode: _Writing(nodes.delete),
+    r.Subscribe: _Writing(subscriptions.subscribe),
+    r.Unsubscribe: _Writing(subscriptions.unsubscribe),
+    r.GetSubscriptions: _Reading(subscriptions.get_subscriptions),
+    r.GetSubscribeOptions: _Reading(subscriptions.get_options),
+    r.SetSubscribeOptions: _Writing(subscriptions.set_options),
+    r.GetDefaultSubscribeOptions: _Reading(subscriptions.get_default_options),
+    r.GetNodeSubscriptions: _Reading(subscriptions.list_for_owner),
+    r.SetSubscriptions: _Writing(subscriptions.set_for_owner),
+    r.GetAffiliations: _Reading(affiliations.get_affiliations),
+    r.SetAffiliations: _Writing(affiliations.set_affiliations),
+    r.GetNodeInfo: _Reading(discovery.node_info),
+    r.GetNodes: _Reading(discovery.list_nodes),
+    r.GetItemIds: _Reading(discovery.item_ids),
+    r.Bounce: _Writing(subscriptions.bounced),
+}
+
+
+class FeedService:
+    """The use cases over one store.
+
+    `on_change` is called, after the commit, with the numbers of the nodes that have something to push.
+    """
+
+    def __init__(
+        self,
+        store: Store,
+        policy: Policy,
+        *,
+        clock: Clock,
+        new_id: Callable[[], str],
+        on_change: Callable[[Collection[int]], None],
+    ) -> None:
+        self.store = store
+        self.policy = policy
+        self._clock = clock
+        self._new_id = new_id
+        self._on_change = on_change
+
+    async def handle(self, request: r.Request) -> Answer:
+        """The answer to a request. Raises FeedError, or StoreError where the store fails."""
+        use_case = USE_CASES[type(request)]
+        work = use_case.work
+        if isinstance(use_case, _Writing):
+            return await self.write(lambda tx, context: work(tx, context, request))
+        return await self.read(lambda tx, context: work(tx, context, request))
+
+    async def read(self, work: Callable[[ReadTx, Context], T]) -> T:
+        """Runs a use case that only reads, on one snapshot."""
+        context = self._context()
+        try:
+            return await self.store.read(lambda tx: work(tx, context))
+        except IndexBehindError as behind:
+            node_no = behind.node_no
+        return await self.store.write(lambda tx: _indexed(tx, node_no, context, work))
+
+    async def write(self, work: Callable[[WriteTx, Context], T]) -> T:
+        """Runs a use case that writes; returns when it is durable, and wakes the pushes."""
+        context = self._context()
+        answer = await self.store.write(lambda tx: work(tx, context))
+        if context.changed:
+            self._on_change(context.changed)
+        return answer
+
+    def _context(self) -> Context:
+        return Context(self.policy, self._clock(), self._new_id)
+
+
+def _indexed(tx: WriteTx, node_no: int, context: Context, work: Callable[[ReadTx, Context], T]) -> T:
+    tx.index_node(node_no)
+    return work(tx, context)

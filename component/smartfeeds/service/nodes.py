@@ -1,0 +1,124 @@
+"""Creating, configuring and deleting nodes (XEP-0060 8.1 to 8.4; xep-map 56 to 83)."""
+
+from smartfeeds.core.access import may_manage
+from smartfeeds.core.jid import Jid
+from smartfeeds.core.model import Affiliation, Node, NodeEvent, NodeKind
+from smartfeeds.core.options import KIND, apply, flag
+from smartfeeds.errors import Condition, FeedError, unsupported
+from smartfeeds.service.context import Context, affiliation_of, find, locate
+from smartfeeds.service.requests import (
+    Configuration,
+    Configure,
+    CreateNode,
+    DeleteNode,
+    Done,
+    Form,
+    GetConfiguration,
+    GetDefaultConfiguration,
+    NodeCreated,
+)
+from smartfeeds.store.base import ReadTx, WriteTx
+
+
+def create(tx: WriteTx, context: Context, request: CreateNode) -> NodeCreated:
+    """Makes a node; without a name, an instant one."""
+    name = request.node or context.new_id()
+    add_node(tx, context, request.actor, name, request.form)
+    return NodeCreated(name, generated=not request.node)
+
+
+def add_node(tx: WriteTx, context: Context, actor: Jid, name: str, form: Form | None) -> Node:
+    """Stores a new node whose owner is the actor. Raises FeedError and stores nothing."""
+    if not may_create(context, actor):
+        raise FeedError(Condition.FORBIDDEN, "this service does not let you create nodes")
+    kind = _kind(context, form)
+    options = apply(kind, {}, form or {}, context.policy.options)
+    taken = _taken(tx, name)
+    if taken is not None:
+        raise taken
+    creator = str(actor.bare)
+    if tx.created_by(creator) >= context.policy.nodes_per_jid:
+        raise FeedError(Condition.POLICY_VIOLATION, "you have as many nodes as this service allows")
+    node = tx.add_node(Node(0, name, kind, creator, context.now_us, options))
+    tx.set_affiliation(node.node_no, creator, Affiliation.OWNER)
+    return node
+
+
+def may_create(context: Context, actor: Jid) -> bool:
+    """Whether the operator lets this entity create nodes (xep-map 59)."""
+    allowed = context.policy.creators | context.policy.admins
+    return bool({"*", str(actor.bare), actor.domain} & allowed)
+
+
+def get_configuration(tx: ReadTx, context: Context, request: GetConfiguration) -> Configuration:
+    """The options in force, for an owner."""
+    node = _owned(tx, context, request.node, request.actor)
+    return Configuration(request.node, node.kind, node.options)
+
+
+def configure(tx: WriteTx, context: Context, request: Configure) -> Done:
+    """Changes the options that the form holds; a cancelled form changes nothing (xep-map 67, 69)."""
+    node = _owned(tx, context, request.node, request.actor)
+    locked = tx.lock(node.name)
+    if locked is None:
+        raise FeedError(Condition.ITEM_NOT_FOUND, "no such node")
+    if request.form is None:
+        return Done()
+    options = apply(locked.kind, locked.options, request.form, context.policy.options)
+    if options == dict(locked.options):
+        return Done()
+    tx.set_options(locked.node_no, options)
+    if flag(locked.kind, options, "notify_config"):
+        tx.add_event(NodeEvent(0, locked.node_no, locked.last_modified_us, "configuration"))
+        context.changed.add(locked.node_no)
+    return Done()
+
+
+def get_default(_tx: ReadTx, context: Context, request: GetDefaultConfiguration) -> Configuration:
+    """The options a new node has."""
+    if request.type != "leaf":
+        raise unsupported("collections")
+    return Configuration(None, context.policy.default_kind, {})
+
+
+def delete(tx: WriteTx, context: Context, request: DeleteNode) -> Done:
+    """Frees the name; the rows go once the delete event is sent (xep-map 78 to 80)."""
+    node = _owned(tx, context, request.node, request.actor)
+    locked = tx.lock(node.name)
+    if locked is None:
+        raise FeedError(Condition.ITEM_NOT_FOUND, "no such node")
+    if flag(locked.kind, locked.options, "notify_delete"):
+        tx.add_event(NodeEvent(0, locked.node_no, locked.last_modified_us, "delete", locked.name))
+    tx.retire_node(locked.node_no)
+    context.changed.add(locked.node_no)
+    return Done()
+
+
+def _owned(tx: ReadTx, context: Context, name: str | None, actor: Jid) -> Node:
+    located = locate(tx, name)
+    if located.view.smart:
+        raise FeedError(Condition.NOT_ALLOWED, "a view has no configuration of its own")
+    if not may_manage(affiliation_of(tx, context, located.node, actor)):
+        raise FeedError(Condition.FORBIDDEN)
+    return located.node
+
+
+def _kind(context: Context, form: Form | None) -> NodeKind:
+    values = (form or {}).get(KIND, ())
+    if not values or not values[0]:
+        return context.policy.default_kind
+    try:
+        return NodeKind(values[0])
+    except ValueError:
+        raise FeedError(Condition.NOT_ACCEPTABLE, f"{KIND}: feed or generic") from None
+
+
+def _taken(tx: ReadTx, name: str) -> FeedError | None:
+    """Why the name cannot be a new node: it exists, or it is a view of a feed (xep-map 51, 58)."""
+    try:
+        located = find(tx, name)
+    except FeedError:
+        return FeedError(Condition.NOT_ALLOWED, "the part before the question mark is a feed")
+    if located is None:
+        return None
+    return FeedError(Condition.NOT_ALLOWED if located.view.smart else Condition.CONFLICT)

@@ -1,0 +1,201 @@
+"""Publishing, retracting, purging: every change of an item, and the ordering keys it gets.
+
+XEP-0060 7.1, 7.2, 8.5 (xep-map 130 to 163); Smart Feeds, As Abstract. A retracted item of a feed stays as a tombstone
+(SF-013); publishing its id again brings it back with its created date (D19). On a generic node it goes.
+"""
+
+from dataclasses import replace
+
+from smartfeeds.core.access import PublishModel, may_manage, may_publish, may_retract
+from smartfeeds.core.model import Item, Node, NodeEvent, NodeKind, Slice, SubscriptionState
+from smartfeeds.core.options import GALLERY, Limits, flag, text_of, unmet
+from smartfeeds.core.view import BARE
+from smartfeeds.errors import Condition, FeedError, unsupported
+from smartfeeds.formats.atom import complete_entry, tombstone
+from smartfeeds.service.context import Context, Located, affiliation_of, find, standing_of
+from smartfeeds.service.nodes import add_node
+from smartfeeds.service.requests import Done, Draft, Form, Publish, Published, Purge, Retract
+from smartfeeds.store.base import WriteTx
+
+FEED_METADATA_ID = "0"  # may hold an atom:feed (XEP-0277 5)
+PURGE_CHUNK = 1_000
+
+
+def publish(tx: WriteTx, context: Context, request: Publish) -> Published:
+    """Stores an item; an entry marked as deleted is a retraction (xep-map 2.3)."""
+    node = _publishable(tx, context, request)
+    limits = context.policy.options
+    _check_right(tx, context, node, request)
+    _check_preconditions(node, request.options, limits)
+    draft = _checked(node, request)
+    item_id = request.item_id or context.new_id()
+    existing = tx.item(node.node_no, item_id)
+    if draft.deletion and node.kind is NodeKind.FEED:
+        _retract_item(tx, context, node, existing, notify=True)
+        return Published(request.node or "", item_id)
+    payload = draft.payload
+    if node.kind is NodeKind.FEED and not draft.complete and draft.entry:
+        payload = complete_entry(payload, item_id, context.now_us)
+    store_item(tx, context, node, existing, item_id, payload, str(request.actor.bare))
+    _trim(tx, node)
+    return Published(request.node or "", item_id)
+
+
+def store_item(
+    tx: WriteTx,
+    context: Context,
+    node: Node,
+    existing: Item | None,
+    item_id: str,
+    payload: bytes,
+    publisher: str,
+    *,
+    created_us: int | None = None,
+) -> Item:
+    """Writes the new state of an item under fresh ordering keys.
+
+    `created_us` is the created key that a new item would like, never in the future (design section 1, `T`).
+    """
+    modified_us = next_key(node.last_modified_us, context.now_us)
+    if existing is None:
+        wanted = modified_us if created_us is None else min(created_us, modified_us)
+        created_us = next_key(node.last_created_us, wanted)
+        item = Item(0, item_id, created_us, modified_us, payload, publisher)
+    else:
+        item = replace(
+            existing,
+            modified_us=modified_us,
+            payload=payload,
+            publisher=publisher,
+            deleted=False,
+            revision=existing.revision + 1,
+            notify=False,
+        )
+    tx.set_keys(node.node_no, modified_us, max(node.last_created_us, item.created_us))
+    context.changed.add(node.node_no)
+    return tx.put_item(node.node_no, item)
+
+
+def next_key(last_us: int, wanted_us: int) -> int:
+    """The next ordering key: unique and strictly growing, also when the clock steps back (A-31, A-38)."""
+    return max(wanted_us, last_us + 1)
+
+
+def retract(tx: WriteTx, context: Context, request: Retract) -> Done:
+    """Retracts a live item."""
+    located = find(tx, request.node)
+    if not request.item_id:
+        raise FeedError(Condition.ITEM_REQUIRED)
+    node = _locked(tx, located, "delete-items")
+    item = tx.item(node.node_no, request.item_id)
+    own = item is not None and item.publisher == str(request.actor.bare)
+    if not may_retract(affiliation_of(tx, context, node, request.actor), own=own):
+        raise FeedError(Condition.FORBIDDEN)
+    _retract_item(tx, context, node, item, notify=request.notify)
+    return Done()
+
+
+def purge(tx: WriteTx, context: Context, request: Purge) -> Done:
+    """Retracts every live item, told by one event (xep-map 81, 82)."""
+    node = _locked(tx, find(tx, request.node), "purge-nodes")
+    if not may_manage(affiliation_of(tx, context, node, request.actor)):
+        raise FeedError(Condition.FORBIDDEN)
+    first_us = next_key(node.last_modified_us, context.now_us)
+    while live := tx.slice(node.node_no, Slice(BARE, PURGE_CHUNK)):
+        for item in live:
+            node = _bury(tx, context, node, item, told=False)
+    last_us = max(node.last_modified_us, first_us)
+    tx.set_keys(node.node_no, last_us, node.last_created_us)
+    tx.add_event(NodeEvent(0, node.node_no, first_us, "purge", str(last_us)))
+    context.changed.add(node.node_no)
+    return Done()
+
+
+def _publishable(tx: WriteTx, context: Context, request: Publish) -> Node:
+    located = find(tx, request.node)
+    if located is None and context.policy.auto_create:
+        return add_node(tx, context, request.actor, request.node or "", request.options)
+    return _locked(tx, located, "publish")
+
+
+def _locked(tx: WriteTx, located: Located | None, feature: str) -> Node:
+    """The node itself, held until the transaction ends; a view cannot be written to (xep-map 52)."""
+    if located is not None and located.view.smart:
+        raise unsupported(feature, "a view is read only")
+    node = tx.lock(located.node.name) if located is not None else None
+    if node is None:
+        raise FeedError(Condition.ITEM_NOT_FOUND, "no such node")
+    return node
+
+
+def _check_right(tx: WriteTx, context: Context, node: Node, request: Publish) -> None:
+    model = PublishModel(text_of(node.kind, node.options, "publish_model"))
+    subscribed = (
+        model is PublishModel.SUBSCRIBERS and standing_of(tx, node, request.actor) is SubscriptionState.SUBSCRIBED
+    )
+    if not may_publish(affiliation_of(tx, context, node, request.actor), model, subscribed=subscribed):
+        raise FeedError(Condition.FORBIDDEN)
+
+
+def _check_preconditions(node: Node, options: Form | None, limits: Limits) -> None:
+    name = unmet(node.kind, node.options, options or {}, limits)
+    if name is not None:
+        raise FeedError(Condition.PRECONDITION_NOT_MET, f"{name} is not so")
+
+
+def _checked(node: Node, request: Publish) -> Draft:
+    """The payload, as far as the node's kind and options accept it (xep-map 135 to 138, 237)."""
+    if not request.item_present:
+        raise FeedError(Condition.ITEM_REQUIRED)
+    draft = request.draft
+    if draft is None:
+        raise FeedError(Condition.PAYLOAD_REQUIRED)
+    if len(draft.payload) > int(text_of(node.kind, node.options, "max_payload_size")):
+        raise FeedError(Condition.PAYLOAD_TOO_BIG)
+    if node.kind is NodeKind.FEED:
+        metadata = draft.feed and request.item_id == FEED_METADATA_ID
+        if not draft.entry and not metadata:
+            raise FeedError(Condition.INVALID_PAYLOAD, "items of a feed are Atom entries")
+    gallery = text_of(node.kind, node.options, "type") == GALLERY
+    if gallery and draft.entry and not draft.enclosure and not draft.deletion:
+        raise FeedError(Condition.INVALID_PAYLOAD, "an entry of a gallery has an enclosure link")
+    return draft
+
+
+def _retract_item(tx: WriteTx, context: Context, node: Node, item: Item | None, *, notify: bool) -> None:
+    if item is None or item.deleted:
+        raise FeedError(Condition.ITEM_NOT_FOUND, "no such item")
+    _bury(tx, context, node, item, told=notify or flag(node.kind, node.options, "notify_retract"))
+
+
+def _bury(tx: WriteTx, context: Context, node: Node, item: Item, *, told: bool) -> Node:
+    """Makes a tombstone of a feed's item, takes a generic node's item out; the node with its new key."""
+    modified_us = next_key(node.last_modified_us, context.now_us)
+    tx.set_keys(node.node_no, modified_us, node.last_created_us)
+    context.changed.add(node.node_no)
+    if node.kind is NodeKind.FEED:
+        buried = replace(
+            item,
+            modified_us=modified_us,
+            payload=tombstone(item.id, modified_us, item.payload),
+            deleted=True,
+            revision=item.revision + 1,
+            notify=told,
+        )
+        tx.put_item(node.node_no, buried)
+    else:
+        tx.remove_item(node.node_no, item.item_no)
+        if told:
+            tx.add_event(NodeEvent(0, node.node_no, modified_us, "retract", item.id))
+    return replace(node, last_modified_us=modified_us)
+
+
+def _trim(tx: WriteTx, node: Node) -> None:
+    """A generic node keeps its newest max_items (xep-map 73)."""
+    limit = text_of(node.kind, node.options, "max_items")
+    if node.kind is NodeKind.FEED or limit == "max":
+        return
+    surplus = tx.count(node.node_no, BARE) - int(limit)
+    if surplus > 0:
+        for item in tx.slice(node.node_no, Slice(BARE, surplus)):
+            tx.remove_item(node.node_no, item.item_no)

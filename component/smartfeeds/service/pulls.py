@@ -1,0 +1,195 @@
+"""Retrieving items: pages of a view, single items, and the positions that pages start from.
+
+XEP-0060 6.5 with XEP-0059 and XEP-0413 (xep-map 3, 184 to 229); Smart Feeds, Pull Interface. A page, its count and
+its index come from one snapshot (D24).
+"""
+
+from dataclasses import dataclass, replace
+
+from smartfeeds.core.cursor import MAX_GROUP, SPAN, Cursor, format_cursor, matches
+from smartfeeds.core.jid import Jid
+from smartfeeds.core.model import MAX_ITEM_NO, Edge, Item, Node, Slice
+from smartfeeds.core.options import text_of
+from smartfeeds.core.page import Plan, plan
+from smartfeeds.core.position import AtCursor, AtItem, parse_position
+from smartfeeds.core.view import CREATED, SMART, Order, View
+from smartfeeds.errors import Condition, FeedError
+from smartfeeds.service.context import Context, IndexBehindError, Located, locate, reading_refusal
+from smartfeeds.service.requests import OrderBy, Page, Pull, ResultSet
+from smartfeeds.store.base import ReadTx
+
+# Up to this many items in the view, an index is counted; beyond, it is told only where it costs nothing (design 1).
+COUNTED_INDEX = 1_000
+_BY = {"creation": Order.CREATED, "modification": Order.MODIFIED}
+
+
+@dataclass(frozen=True, slots=True)
+class _Window:
+    """A plan with its positions resolved."""
+
+    view: View
+    after: Edge | None
+    before: Edge | None
+
+
+def pull(tx: ReadTx, context: Context, request: Pull) -> Page:
+    """One page of a node or view, or the items asked for by id."""
+    located = locate(tx, request.node)
+    check_readable(tx, context, located.node, request.actor)
+    shown = text_of(located.node.kind, located.node.options, "itemreply") == "publisher"
+    name = request.node or ""
+    if request.item_ids:
+        return Page(name, _by_ids(tx, located, request.item_ids), None, shown)
+    view, descending = _ordered(located.view, request.order_by)
+    policy = context.policy
+    wanted = plan(
+        request.page,
+        request.max_items,
+        page_default=policy.page_default,
+        page_max=policy.page_max,
+        descending=descending,
+    )
+    items, result_set = read_page(tx, context, located.node, view, wanted)
+    cursor = result_set.last.removeprefix("cursor:") if result_set.last else None
+    truncated = result_set.count > len(items)
+    return Page(name, items, result_set if wanted.set_wanted or truncated else None, shown, cursor)
+
+
+def check_readable(tx: ReadTx, context: Context, node: Node, actor: Jid) -> None:
+    """Raises FeedError where the actor may not retrieve from the node (xep-map 184, 185)."""
+    refused = reading_refusal(tx, context, node, actor)
+    if refused is not None:
+        raise refused
+
+
+def read_page(tx: ReadTx, context: Context, node: Node, view: View, wanted: Plan) -> tuple[tuple[Item, ...], ResultSet]:
+    """The items of a plan in the order they are shown, and the result set that describes them.
+
+    Raises IndexBehindError where the view has filters and the store has not read the newest items for them yet.
+    """
+    if view.filtered and not tx.index_current(node.node_no):
+        raise IndexBehindError(node.node_no)
+    window = _Window(
+        view,
+        _edge(tx, node, view, wanted.after, newer_side=True),
+        _edge(tx, node, view, wanted.before, newer_side=False),
+    )
+    count = tx.count(node.node_no, view)
+    if not wanted.limit:
+        return (), ResultSet(count)
+    chosen = Slice(view, wanted.limit, window.after, window.before, wanted.newest, wanted.offset)
+    items = _within_bytes(tx.slice(node.node_no, chosen), context.policy.page_bytes, newest=wanted.newest)
+    if not items:
+        return (), ResultSet(count)
+    index = _index(tx, node, window, wanted, items, count)
+    first, last = _uids(tx, node, view, wanted, items, spans=context.policy.span_cursors)
+    if wanted.descending:
+        items.reverse()
+        first, last = last, first
+        index = None if index is None else count - index - len(items)
+    return tuple(items), ResultSet(count, first, last, index)
+
+
+def cursor_of(tx: ReadTx, node_no: int, order: Order, item: Item) -> str:
+    """The bare cursor of an item in an order (SF-026)."""
+    key_us = key_of(order, item)
+    group = tx.group(node_no, order, key_us, 2)
+    if len(group) > 1:
+        group = tx.group(node_no, order, key_us, MAX_GROUP)
+    ids = [item_id for item_no, item_id in group if item_no <= item.item_no]
+    return format_cursor(order, key_us, ids)
+
+
+def key_of(order: Order, item: Item) -> int:
+    """The ordering key of an item."""
+    return item.modified_us if order is Order.MODIFIED else item.created_us
+
+
+def _by_ids(tx: ReadTx, located: Located, item_ids: tuple[str, ...]) -> tuple[Item, ...]:
+    found = (tx.item(located.node.node_no, item_id) for item_id in dict.fromkeys(item_ids))
+    hidden = located.view.hides_tombstones
+    return tuple(item for item in found if item is not None and not (item.deleted and hidden))
+
+
+def _ordered(view: View, order_by: tuple[OrderBy, ...]) -> tuple[View, bool]:
+    """XEP-0413: the sister view of that order, and whether it is shown newest first (D18)."""
+    if not order_by:
+        return view, False
+    orders = [_BY.get(entry.by) for entry in order_by]
+    first = orders[0]
+    if first is None or None in orders:
+        raise FeedError(Condition.BAD_REQUEST, "order by creation or modification")
+    if view.smart and first is not view.order:
+        raise FeedError(Condition.BAD_REQUEST, "the node name asks for the other order")
+    return replace(view, order=first), order_by[0].descending
+
+
+def _edge(tx: ReadTx, node: Node, view: View, text: str | None, *, newer_side: bool) -> Edge | None:
+    """Where a position lies. `newer_side`: items behind it are wanted, else items before it."""
+    if text is None:
+        return None
+    position = parse_position(text, view)
+    if isinstance(position, AtCursor):
+        cursor = position.later if newer_side else position.earlier
+        return _cursor_edge(tx, node, cursor, newer_side=newer_side)
+    if isinstance(position, AtItem):
+        item = tx.item(node.node_no, position.item_id)
+        if item is None:
+            raise FeedError(Condition.ITEM_NOT_FOUND, "no item of this id was ever here")
+        return _beside(key_of(view.order, item), item.item_no, newer_side=newer_side)
+    return _time_edge(position.key_us, newer_side=newer_side)
+
+
+def _cursor_edge(tx: ReadTx, node: Node, cursor: Cursor, *, newer_side: bool) -> Edge:
+    """Beside the item of a cursor that still checks, else at its time (SF-108)."""
+    limit = min(cursor.offset + 1, MAX_GROUP)
+    group = tx.group(node.node_no, cursor.order, cursor.key_us, limit)
+    if matches(cursor, [item_id for _, item_id in group]):
+        return _beside(cursor.key_us, group[cursor.offset][0], newer_side=newer_side)
+    return _time_edge(cursor.key_us, newer_side=newer_side)
+
+
+def _beside(key_us: int, item_no: int, *, newer_side: bool) -> Edge:
+    return Edge(key_us, item_no if newer_side else item_no - 1)
+
+
+def _time_edge(key_us: int, *, newer_side: bool) -> Edge:
+    """Inclusive on both sides (SF-032)."""
+    return Edge(key_us, -1 if newer_side else MAX_ITEM_NO)
+
+
+def _within_bytes(items: list[Item], limit_bytes: int, *, newest: bool) -> list[Item]:
+    """As many items as one stanza may carry, at least one, cut at the far end (row 25)."""
+    total = 0
+    for kept, item in enumerate(reversed(items) if newest else items):
+        total += len(item.payload) + len(item.id) + 100
+        if total > limit_bytes and kept:
+            return items[-kept:] if newest else items[:kept]
+    return items
+
+
+def _index(tx: ReadTx, node: Node, window: _Window, wanted: Plan, items: list[Item], count: int) -> int | None:
+    """The position of the page's oldest item in the view, where it costs no more than the page (SF-096)."""
+    if not wanted.newest and window.after is None:
+        return wanted.offset
+    if wanted.newest and window.before is None:
+        return count - wanted.offset - len(items)
+    if count > COUNTED_INDEX:
+        return None
+    first = items[0]
+    before = Edge(key_of(window.view.order, first), first.item_no - 1)
+    return tx.count(node.node_no, window.view, before=before)
+
+
+def _uids(tx: ReadTx, node: Node, view: View, wanted: Plan, items: list[Item], *, spans: bool) -> tuple[str, str]:
+    first = cursor_of(tx, node.node_no, view.order, items[0])
+    if len(items) == 1:
+        return f"cursor:{first}", f"cursor:{first}"
+    last = cursor_of(tx, node.node_no, view.order, items[-1])
+    if spans and wanted.spans and not view.smart:
+        return f"cursor:{first}{SPAN}{last}", f"cursor:{last}{SPAN}{first}"
+    return f"cursor:{first}", f"cursor:{last}"
+
+
+# The unfiltered Smart view of each order: what cursors and marks are computed over.
+WHOLE = {Order.MODIFIED: SMART, Order.CREATED: CREATED}

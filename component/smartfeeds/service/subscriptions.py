@@ -1,0 +1,230 @@
+"""Subscribing, options of subscriptions, and the owner's list of them (XEP-0060 6.1 to 6.4, 5.6, 8.8; xep-map F, G)."""
+
+from dataclasses import replace
+
+from smartfeeds.core.access import may_manage, subscription_on_request
+from smartfeeds.core.jid import Jid, parse_jid
+from smartfeeds.core.model import Item, Node, NodeEvent, Slice, Subscription, SubscriptionState
+from smartfeeds.core.options import flag, text_of
+from smartfeeds.core.suboptions import apply
+from smartfeeds.core.view import BARE
+from smartfeeds.errors import Condition, FeedError, unsupported
+from smartfeeds.service.context import Context, access_model, affiliation_of, locate, view_key
+from smartfeeds.service.requests import (
+    Bounce,
+    Done,
+    GetDefaultSubscribeOptions,
+    GetNodeSubscriptions,
+    GetSubscribeOptions,
+    GetSubscriptions,
+    PartlyRefused,
+    SetSubscribeOptions,
+    SetSubscriptions,
+    Subscribe,
+    Subscribed,
+    SubscribeOptions,
+    SubscriptionList,
+    SubscriptionShown,
+    Unsubscribe,
+)
+from smartfeeds.store.base import ReadTx, WriteTx
+
+LISTED = 10_000  # the most subscriptions an owner is shown in one answer
+_ENDING = frozenset({"gone", "too-many-bounces"})  # every other bounce is counted first (push.bounces)
+_STATES = {"subscribed": SubscriptionState.SUBSCRIBED, "none": SubscriptionState.NONE}
+
+
+def subscribe(tx: WriteTx, context: Context, request: Subscribe) -> Subscribed:
+    """Subscribes the actor's bare or full address; a second time changes nothing but the spelling of the node."""
+    located = locate(tx, request.node)
+    jid = _own_jid(request.jid, request.actor, Condition.INVALID_JID)
+    node = located.node
+    if not flag(node.kind, node.options, "subscribe"):
+        raise unsupported("subscribe", "one cannot subscribe to this node")
+    state = subscription_on_request(affiliation_of(tx, context, node, request.actor), access_model(node))
+    existing = tx.subscription(node.node_no, jid, view_key(located))
+    if existing is None:
+        _check_quota(tx, context, request.actor)
+        existing = Subscription(
+            0,
+            node.node_no,
+            jid,
+            view_key(located),
+            request.node or "",
+            request.service,
+            state,
+            node.last_modified_us,
+            node.last_created_us,
+            context.now_us,
+        )
+    elif existing.state is SubscriptionState.PENDING and state is SubscriptionState.PENDING:
+        raise FeedError(Condition.PENDING_SUBSCRIPTION)
+    current = existing.options if request.options is None else apply(node.kind, existing.options, request.options)
+    wanted = replace(
+        existing, state=state, node_text=request.node or "", service=request.service, options=dict(current)
+    )
+    if wanted != existing or not existing.sub_no:
+        wanted = tx.put_subscription(wanted)
+    return Subscribed(
+        _shown(wanted),
+        node.kind,
+        wanted.options if request.options is not None else None,
+        _last_item(tx, node, state),
+        text_of(node.kind, node.options, "itemreply") == "publisher",
+    )
+
+
+def unsubscribe(tx: WriteTx, _context: Context, request: Unsubscribe) -> Done:
+    """Ends a subscription of the actor."""
+    located = locate(tx, request.node)
+    jid = _own_jid(request.jid, request.actor, Condition.FORBIDDEN)
+    subscription = tx.subscription(located.node.node_no, jid, view_key(located))
+    if subscription is None:
+        raise FeedError(Condition.NOT_SUBSCRIBED)
+    tx.remove_subscription(subscription.sub_no)
+    return Done()
+
+
+def get_subscriptions(tx: ReadTx, _context: Context, request: GetSubscriptions) -> SubscriptionList:
+    """All subscriptions of the actor's bare address and its resources, or those of one node (xep-map 124)."""
+    node_no = locate(tx, request.node).node.node_no if request.node else None
+    found = tx.subscriptions_of(str(request.actor.bare))
+    entries = tuple(_shown(sub) for node, sub in found if node_no in (None, node.node_no))
+    return SubscriptionList(request.node, entries)
+
+
+def get_options(tx: ReadTx, _context: Context, request: GetSubscribeOptions) -> SubscribeOptions:
+    """The options of a subscription of the actor."""
+    node, subscription = _own_subscription(tx, request)
+    return SubscribeOptions(request.node, subscription.jid, node.kind, subscription.options)
+
+
+def set_options(tx: WriteTx, _context: Context, request: SetSubscribeOptions) -> Done:
+    """Changes the options in the form; a cancelled form changes nothing."""
+    node, subscription = _own_subscription(tx, request)
+    if request.form is not None:
+        options = apply(node.kind, subscription.options, request.form)
+        tx.put_subscription(replace(subscription, options=options))
+    return Done()
+
+
+def get_default_options(tx: ReadTx, context: Context, request: GetDefaultSubscribeOptions) -> SubscribeOptions:
+    """The options a new subscription has."""
+    kind = locate(tx, request.node).node.kind if request.node else context.policy.default_kind
+    return SubscribeOptions(request.node, None, kind, {})
+
+
+def list_for_owner(tx: ReadTx, context: Context, request: GetNodeSubscriptions) -> SubscriptionList:
+    """Everybody in state subscribed (xep-map 93)."""
+    node = owned_node(tx, context, request.node, request.actor)
+    entries = tuple(
+        _shown(subscription, bare_node=node.name)
+        for subscription in tx.subscriptions(node.node_no, 0, LISTED)
+        if subscription.state is SubscriptionState.SUBSCRIBED
+    )
+    return SubscriptionList(request.node, entries, owner=True)
+
+
+def set_for_owner(tx: WriteTx, context: Context, request: SetSubscriptions) -> Done | PartlyRefused:
+    """Removes or approves subscribers, who are told; what cannot be applied comes back (xep-map 94 to 96)."""
+    node = owned_node(tx, context, request.node, request.actor)
+    refused = []
+    for text, wanted in request.entries:
+        jid = parse_jid(text)
+        state = _STATES.get(wanted)
+        found = _of_jid(tx, node, jid) if jid is not None else []
+        if state is None or not found:
+            refused.append(SubscriptionShown(node.name, text, SubscriptionState.NONE))
+            continue
+        for subscription in found:
+            change_state(tx, context, subscription, state)
+    if refused:
+        return PartlyRefused(subscriptions=SubscriptionList(request.node, tuple(refused), owner=True))
+    return Done()
+
+
+def change_state(tx: WriteTx, context: Context, subscription: Subscription, state: SubscriptionState) -> None:
+    """Sets the state of somebody's subscription, NONE ends it, and tells the subscriber (XEP-0060 12.14)."""
+    if state is subscription.state:
+        return
+    if state is SubscriptionState.NONE:
+        tx.remove_subscription(subscription.sub_no)
+    else:
+        tx.put_subscription(replace(subscription, state=state))
+    node = tx.node_by_no(subscription.node_no)
+    if node is not None:
+        told = f"{subscription.service} {state.value} {subscription.node_text}"
+        event = NodeEvent(0, node.node_no, node.last_modified_us, "subscription", told, subscription.jid)
+        tx.add_event(event)
+        context.changed.add(node.node_no)
+
+
+def owned_node(tx: ReadTx, context: Context, name: str | None, actor: Jid) -> Node:
+    """The node, for its owners alone (xep-map 97)."""
+    located = locate(tx, name)
+    if not may_manage(affiliation_of(tx, context, located.node, actor)):
+        raise FeedError(Condition.FORBIDDEN)
+    return located.node
+
+
+def end_all(tx: WriteTx, context: Context, node: Node, bare: str) -> None:
+    """Ends every subscription of a bare address to a node (xep-map 92)."""
+    for subscription in _of_jid(tx, node, parse_jid(bare)):
+        change_state(tx, context, subscription, SubscriptionState.NONE)
+
+
+def _own_jid(text: str | None, actor: Jid, foreign: Condition) -> str:
+    """The address to act on: the actor's bare or full one. Raises FeedError(`foreign`) for somebody else's."""
+    if not text:
+        raise FeedError(Condition.JID_REQUIRED)
+    jid = parse_jid(text)
+    if jid is None:
+        raise FeedError(Condition.INVALID_JID)
+    if jid.bare != actor.bare:
+        raise FeedError(foreign)
+    return str(jid)
+
+
+def _own_subscription(tx: ReadTx, request: GetSubscribeOptions | SetSubscribeOptions) -> tuple[Node, Subscription]:
+    located = locate(tx, request.node)
+    jid = _own_jid(request.jid, request.actor, Condition.FORBIDDEN)
+    subscription = tx.subscription(located.node.node_no, jid, view_key(located))
+    if subscription is None:
+        raise FeedError(Condition.NOT_SUBSCRIBED)
+    return located.node, subscription
+
+
+def _of_jid(tx: ReadTx, node: Node, jid: Jid | None) -> list[Subscription]:
+    """Subscriptions of exactly a full address, or of a bare one and all its resources, on one node."""
+    if jid is None:
+        return []
+    mine = [sub for found, sub in tx.subscriptions_of(str(jid.bare)) if found.node_no == node.node_no]
+    return [sub for sub in mine if not jid.resource or sub.jid == str(jid)]
+
+
+def _check_quota(tx: ReadTx, context: Context, actor: Jid) -> None:
+    if len(tx.subscriptions_of(str(actor.bare))) >= context.policy.subscriptions_per_jid:
+        raise FeedError(Condition.TOO_MANY_SUBSCRIPTIONS, "end some of your subscriptions first")
+
+
+def _last_item(tx: ReadTx, node: Node, state: SubscriptionState) -> Item | None:
+    on_sub = text_of(node.kind, node.options, "send_last_published_item") == "on_sub"
+    if not on_sub or state is not SubscriptionState.SUBSCRIBED:
+        return None
+    newest = tx.slice(node.node_no, Slice(BARE, 1, newest=True))
+    return newest[0] if newest else None
+
+
+def _shown(subscription: Subscription, bare_node: str = "") -> SubscriptionShown:
+    return SubscriptionShown(bare_node or subscription.node_text, subscription.jid, subscription.state)
+
+
+def bounced(tx: WriteTx, context: Context, request: Bounce) -> Done:
+    """Ends a subscription whose address is gone for good (xep-map 241, 242); only its own address can say so."""
+    subscription = tx.subscription_by_no(request.sub_no)
+    if subscription is None:
+        return Done()
+    jid = parse_jid(subscription.jid)
+    if jid is not None and jid.bare == request.actor.bare and request.condition in _ENDING:
+        change_state(tx, context, subscription, SubscriptionState.NONE)
+    return Done()

@@ -1,0 +1,50 @@
+"""What the supervisor knows of a component link, and why a link goes down (XEP-0114 section 3)."""
+
+from typing import Protocol
+
+from smartfeeds.errors import LinkError
+
+
+class LinkDownError(LinkError):
+    """The link ended, or never came up.
+
+    `condition` is the stream error of RFC 6120 section 4.9.3 that the server sent, or one of our own words:
+    `connect-failed`, `handshake-refused`, `closed`, `timeout`, `ping-timeout`, `lost`, `not-well-formed`,
+    `restricted-xml`, `stopped`. `detail` is for the log.
+    """
+
+    def __init__(self, condition: str, detail: str = "") -> None:
+        super().__init__(f"{condition}: {detail}" if detail else condition)
+        self.condition = condition
+        self.detail = detail
+
+
+class Link(Protocol):
+    """One component connection at a time, opened and closed by the supervisor."""
+
+    @property
+    def domain(self) -> str:
+        """The component's domain."""
+
+    @property
+    def endpoint(self) -> str:
+        """Where it connects to, as `host:port`."""
+
+    @property
+    def received_bytes(self) -> int:
+        """Everything that ever came in: a change proves that the server lives."""
+
+    async def open(self) -> None:
+        """Connects and completes the handshake. Raises LinkDownError; leaves no connection behind then."""
+
+    async def wait_closed(self) -> LinkDownError:
+        """Waits until the link is gone and says why."""
+
+    def ping(self) -> None:
+        """Asks for a sign of life (XEP-0199)."""
+
+    def drop(self, condition: str) -> None:
+        """Ends a connection that is of no use any more, without waiting for the server."""
+
+    async def close(self) -> None:
+        """Ends the stream with its footer."""

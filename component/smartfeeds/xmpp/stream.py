@@ -1,0 +1,320 @@
+"""The component stream (XEP-0114; xep-map 1-3, 11, 13): the one module that touches slixmpp's insides.
+
+In: bytes are cut into stanzas (`framer`), parsed with lxml (`parsing`) and offered to one callback. What it does
+not take goes to slixmpp as its own tree: handshake, stream errors, ping (XEP-0199), version (XEP-0092), unknown
+IQs. Out: bytes through the outbox, whose water marks the transport drives. Presence never reaches slixmpp, which
+would keep every sender for ever, and nothing is queued while offline.
+"""
+
+import asyncio
+import socket
+import xml.etree.ElementTree as ET
+from collections.abc import Callable
+from typing import Any
+
+import structlog
+from lxml import etree
+from slixmpp import ComponentXMPP
+from slixmpp.stanza import Handshake
+
+from smartfeeds.core.text import attribute
+from smartfeeds.xmpp.framer import Framer
+from smartfeeds.xmpp.link import LinkDownError
+from smartfeeds.xmpp.outbox import HIGH_WATER_BYTES, LOW_WATER_BYTES, Outbox
+from smartfeeds.xmpp.parsing import (
+    CLIENT_NS,
+    COMPONENT_NS,
+    STREAM_NS,
+    NameGuard,
+    StanzaParser,
+    StreamSyntaxError,
+    as_component_stanza,
+)
+
+STANZA_LIMIT_BYTES = 8_388_608
+CLOSE_TIMEOUT_S = 2.0
+_IQ = f"{{{COMPONENT_NS}}}iq"
+_PRESENCE = f"{{{COMPONENT_NS}}}presence"
+_STANZAS = frozenset({_IQ, f"{{{COMPONENT_NS}}}message", _PRESENCE})
+_CLIENT_STANZAS = frozenset(f"{{{CLIENT_NS}}}{kind}" for kind in ("iq", "message", "presence"))
+_STREAM_ERROR = f"{{{STREAM_NS}}}error"
+_STREAM_CONDITIONS = "{urn:ietf:params:xml:ns:xmpp-streams}"
+_FOOTER = b"</stream:stream>"
+
+log = structlog.get_logger()
+
+OnStanza = Callable[[etree._Element], bool]
+
+
+class ComponentStream(ComponentXMPP):
+    """One component connection at a time; implements `link.Link` for the supervisor.
+
+    `on_stanza` gets each iq, message and presence as an lxml element in the component namespace and says whether
+    it took it. It must not block; the element keeps its document alive, so it must not be kept for long.
+    """
+
+    def __init__(
+        self,
+        domain: str,
+        secret: str,
+        *,
+        host: str = "127.0.0.1",
+        port: int = 5347,
+        on_stanza: OnStanza,
+        software_name: str = "smartfeeds",
+        software_version: str = "",
+        software_os: str = "",
+        outbox: Outbox | None = None,
+    ) -> None:
+        super().__init__(domain, secret, host, port)  # type: ignore[no-untyped-call]
+        self.on_stanza = on_stanza
+        self.outbox = Outbox() if outbox is None else outbox
+        self.names = NameGuard()
+        self._framer = Framer(STANZA_LIMIT_BYTES)
+        self._stanzas: StanzaParser | None = None
+        self._received_bytes = 0
+        self._pings = 0
+        self._down: LinkDownError | None = None
+        self._online = asyncio.Event()
+        self._closed: asyncio.Future[LinkDownError] | None = None
+        self._abort_handle: asyncio.TimerHandle | None = None
+        self.stream_header = (
+            f"<stream:stream xmlns='{COMPONENT_NS}' xmlns:stream='{STREAM_NS}' to='{attribute(domain)}'>"
+        )
+        self.stream_footer = _FOOTER.decode()
+        self.register_plugin("xep_0199", {"keepalive": False})
+        self.register_plugin(
+            "xep_0092", {"software_name": software_name, "version": software_version, "os": software_os}
+        )
+
+    # The link, as the supervisor sees it
+
+    @property
+    def domain(self) -> str:
+        """The component's domain."""
+        return str(self.boundjid.host)
+
+    @property
+    def endpoint(self) -> str:
+        """Where it connects to."""
+        return f"{self.server_host}:{self.server_port}"
+
+    @property
+    def received_bytes(self) -> int:
+        """Everything that ever came in."""
+        return self._received_bytes
+
+    async def open(self) -> None:
+        """Connects and completes the handshake. Raises LinkDownError; leaves no connection behind then."""
+        if self._closed is not None and not self._closed.done():
+            raise LinkDownError("connect-failed", "the last connection is still there")
+        self.init_plugins()  # type: ignore[no-untyped-call]
+        if self._run_out_filters is None or self._run_out_filters.done():
+            self._run_out_filters = asyncio.get_running_loop().create_task(self.run_filters())
+        self._down = None
+        self._online.clear()
+        try:
+            await asyncio.get_running_loop().create_connection(lambda: self, self.server_host, self.server_port)
+        except OSError as error:
+            raise LinkDownError("connect-failed", str(error)) from error
+        assert self._closed is not None
+        online = asyncio.ensure_future(self._online.wait())
+        try:
+            await asyncio.wait((online, self._closed), return_when=asyncio.FIRST_COMPLETED)
+        except asyncio.CancelledError:
+            self.drop("timeout")
+            raise
+        finally:
+            online.cancel()
+        if not self._online.is_set():
+            raise self._closed.result()
+
+    async def wait_closed(self) -> LinkDownError:
+        """Waits until the link is gone and says why."""
+        if self._closed is None:
+            return LinkDownError("closed", "never opened")
+        return await asyncio.shield(self._closed)
+
+    def ping(self) -> None:
+        """Sends a ping to our own address: through the server and back, whatever other hosts the server has."""
+        self._pings += 1
+        domain = attribute(self.domain)
+        start = f"<iq type='get' id='link-{self._pings}' from='{domain}' to='{domain}'>"
+        self.outbox.reply(f"{start}<ping xmlns='urn:xmpp:ping'/></iq>".encode())
+
+    def drop(self, condition: str) -> None:
+        """Ends the connection at once, without a footer."""
+        if self.transport is not None:
+            self._down = self._down or LinkDownError(condition)
+            self.outbox.detach()
+            self.transport.abort()
+
+    async def close(self) -> None:
+        """Flushes, ends the stream with its footer, and waits up to 2 s for the server to do the same."""
+        if self._run_out_filters is not None:
+            self._run_out_filters.cancel()
+            await asyncio.wait((self._run_out_filters,))
+        if self.transport is not None and self._closed is not None:
+            self._down = self._down or LinkDownError("stopped")
+            self.outbox.flush()
+            self.outbox.detach()
+            self.transport.write(_FOOTER)
+            await asyncio.wait((self._closed,), timeout=CLOSE_TIMEOUT_S)
+            if self.transport is not None:
+                self.transport.abort()
+            await asyncio.wait((self._closed,))
+
+    # What asyncio and slixmpp call
+
+    def connection_made(self, transport: asyncio.BaseTransport, send_event: bool = True) -> None:
+        """TCP is there: sets the water marks and TCP_NODELAY, and sends the stream header [xep-map 1]."""
+        assert isinstance(transport, asyncio.Transport)
+        transport.set_write_buffer_limits(high=HIGH_WATER_BYTES, low=LOW_WATER_BYTES)
+        sock = transport.get_extra_info("socket")
+        if sock is not None and sock.family in (socket.AF_INET, socket.AF_INET6):
+            sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        self._closed = asyncio.get_running_loop().create_future()
+        super().connection_made(transport, send_event)
+
+    def init_parser(self) -> None:
+        """Each connection gets a new framer; slixmpp's own parser is never made."""
+        self._framer = Framer(STANZA_LIMIT_BYTES)
+        self._stanzas = None
+
+    def data_received(self, data: bytes | str) -> None:
+        """Reads what came, stanza by stanza; ends the stream on what is not XML."""
+        assert isinstance(data, bytes)
+        self._received_bytes += len(data)
+        framer = self._framer
+        frames = framer.feed(data)
+        try:
+            if framer.header and self._stanzas is None and not framer.error:
+                self._stanzas = StanzaParser(framer.header, self.names)
+                self._start_handshake(self._stanzas.attributes)
+            if self._stanzas is not None:
+                for element in self._stanzas.parse(frames):
+                    self._take(element)
+                    if self.transport is None or self.transport.is_closing():
+                        return
+        except StreamSyntaxError as error:
+            self._end_stream(str(error))
+            return
+        if framer.error:
+            self._end_stream(framer.error)
+        elif framer.ended:
+            self._down = self._down or LinkDownError("closed" if self._online.is_set() else "handshake-refused")
+            self._shut(_FOOTER)
+
+    def connection_lost(self, exception: BaseException | None) -> None:
+        """TCP is gone: the outbox goes offline before anybody hears of it."""
+        self.outbox.detach()
+        if self._abort_handle is not None:
+            self._abort_handle.cancel()
+            self._abort_handle = None
+        if self._down is None:
+            condition = "lost" if self._online.is_set() else "handshake-refused"
+            self._down = LinkDownError(condition, "" if exception is None else str(exception))
+        self.sessionstarted = False
+        self._online.clear()
+        super().connection_lost(exception)
+        if self._closed is not None and not self._closed.done():
+            self._closed.set_result(self._down)
+
+    def pause_writing(self) -> None:
+        """The transport's buffer is above the high-water mark."""
+        self.outbox.pause()
+
+    def resume_writing(self) -> None:
+        """The transport's buffer is below the low-water mark."""
+        self.outbox.resume()
+
+    def send(self, data: Any, use_filters: bool = True) -> None:
+        """slixmpp's own stanzas: dropped while offline, where slixmpp would queue them without a bound [xep-map 3]."""
+        if self._online.is_set() or isinstance(data, Handshake):
+            super().send(data, use_filters)
+
+    def _handle_handshake(self, xml: Any) -> None:
+        super()._handle_handshake(xml)  # type: ignore[no-untyped-call]
+        assert self.transport is not None
+        self._online.set()
+        self.outbox.attach(self.transport)
+
+    def _start_keepalive(self, event: Any) -> None:
+        """The supervisor's ping replaces slixmpp's whitespace, which nobody answers."""
+
+    # Our own
+
+    def _start_handshake(self, attributes: dict[str, str]) -> None:
+        """slixmpp answers the stream header with SHA-1 of its id and the secret [xep-map 2]."""
+        self.start_stream_handler(ET.Element("stream", attributes))  # type: ignore[no-untyped-call]
+
+    def _take(self, element: etree._Element) -> None:
+        tag = element.tag
+        if tag in _CLIENT_STANZAS:
+            element = as_component_stanza(element)
+            tag = element.tag
+        if tag in _STANZAS:
+            if not self._online.is_set() or self._is_own_ping(element) or self._offer(element) or tag == _PRESENCE:
+                return
+        elif tag == _STREAM_ERROR:
+            self._down = _stream_error(element)
+        self._spawn_event(ET.fromstring(etree.tostring(element, with_tail=False)))
+
+    def _offer(self, element: etree._Element) -> bool:
+        """Asks the callback; whatever it raises must not end the link for everybody."""
+        try:
+            return self.on_stanza(element)
+        except Exception:
+            log.exception("stanza_failed", tag=element.tag, sender=element.get("from"), stanza_id=element.get("id"))
+            if element.tag == _IQ and element.get("type") in ("get", "set"):
+                self.outbox.reply(_internal_error(element))
+            return True
+
+    def _is_own_ping(self, element: etree._Element) -> bool:
+        return (
+            self._pings > 0
+            and element.tag == _IQ
+            and element.get("from") == self.domain
+            and (element.get("id") or "").startswith("link-")
+        )
+
+    def _end_stream(self, condition: str) -> None:
+        """The server broke the stream: says so and closes; the supervisor connects again."""
+        self._down = self._down or LinkDownError(condition, "the server sent it")
+        self._shut(
+            f"<stream:error><{condition} xmlns='urn:ietf:params:xml:ns:xmpp-streams'/></stream:error>".encode()
+            + _FOOTER
+        )
+
+    def _shut(self, last_words: bytes) -> None:
+        if self.transport is None or self.transport.is_closing():
+            return
+        self.outbox.flush()
+        self.outbox.detach()
+        self.transport.write(last_words)
+        self._abort_handle = asyncio.get_running_loop().call_later(CLOSE_TIMEOUT_S, self.transport.abort)
+        self.transport.close()
+
+
+def _stream_error(element: etree._Element) -> LinkDownError:
+    condition, text = "undefined-condition", ""
+    for child in element:
+        if isinstance(child.tag, str) and child.tag.startswith(_STREAM_CONDITIONS):
+            name = child.tag.removeprefix(_STREAM_CONDITIONS)
+            if name == "text":
+                text = child.text or ""
+            else:
+                condition = name
+    return LinkDownError(condition, text)
+
+
+def _internal_error(element: etree._Element) -> bytes:
+    swapped = "".join(
+        f" {ours}='{attribute(value)}'"
+        for ours, theirs in (("id", "id"), ("to", "from"), ("from", "to"))
+        if (value := element.get(theirs)) is not None
+    )
+    return (
+        f"<iq type='error'{swapped}><error type='cancel'>"
+        "<internal-server-error xmlns='urn:ietf:params:xml:ns:xmpp-stanzas'/></error></iq>"
+    ).encode()

@@ -1,0 +1,41 @@
+# All set-up is done by `make run` and `make test` themselves; a second run is quick.
+.PHONY: run test lint check bench docs lock clean
+
+BIN := .venv/bin
+
+run:
+	@tools/setup run
+	@$(BIN)/smartfeeds demo serve
+
+test:
+	@tools/setup test
+	@$(BIN)/python -m pytest -q -n 2 --dist loadfile $(ARGS)
+
+lint:
+	@tools/setup run
+	@$(BIN)/ruff format --check .
+	@$(BIN)/ruff check .
+	@$(BIN)/mypy
+
+check: lint test
+
+# Ours beside Prosody's and ejabberd's own pubsub, in one run.
+bench:
+	@tools/setup test
+	@$(BIN)/smartfeeds bench
+
+# The generated pages: the table rule -> module -> test.
+docs:
+	@tools/setup run
+	@$(BIN)/python tools/rules_table.py
+
+# New pins for the newest allowed versions of everything.
+lock:
+	@tools/setup run
+	@$(BIN)/python -m venv .venv-lock && .venv-lock/bin/python -m pip install -q pip-tools
+	@.venv-lock/bin/pip-compile -q --upgrade --generate-hashes --no-header --no-emit-index-url --no-emit-find-links \
+		--no-emit-trusted-host --all-build-deps --allow-unsafe --strip-extras --extra dev \
+		--output-file requirements-dev.lock pyproject.toml
+
+clean:
+	@rm -rf .venv .venv-lock .run tests/integration/js/node_modules

@@ -108,13 +108,14 @@ class Framer:
         """Finds the start tag of the next stanza; False when it is not there yet or the stream is over."""
         gap = _GAP.match(source, self._start)
         self._start = begin = gap.end() if gap is not None else self._start
-        first, second = source[begin : begin + 1], source[begin + 1 : begin + 2]
         match = _START.match(source, begin)
         if match is not None:
             self._name = bytes(match[1])
             self._body = self._scan = match.end()
             self._depth = 1
-        elif first not in (b"", b"<"):
+            return True
+        first, second = source[begin : begin + 1], source[begin + 1 : begin + 2]
+        if first not in (b"", b"<"):
             self.error = "not-well-formed"
         elif second == b"/":
             self.ended = source.find(b">", begin) >= 0
@@ -122,7 +123,7 @@ class Framer:
             self.error = "restricted-xml"
         elif len(source) - begin > HEADER_LIMIT_BYTES:
             self.error = "policy-violation"
-        return match is not None
+        return False
 
     def _close(self, source: bytes | bytearray) -> int:
         """The position after the end of the open stanza; -1 when it is not there yet, or expat has to find it."""
@@ -142,7 +143,7 @@ class Framer:
             self._scan = end + 1
             if source[at + len(closing)] not in _NAME_ENDS:
                 continue
-            if source.find(b"<!", self._body, at) >= 0 or source.find(b"<?", self._body, at) >= 0:
+            if _has_markup(source, b"!", self._body, at) or _has_markup(source, b"?", self._body, at):
                 self._slow = _Follower()
                 return -1
             self._depth += self._nested(source, at) - 1
@@ -221,6 +222,11 @@ class _Follower:
     def _restricted(self, *_: str) -> None:
         if self._end < 0:
             self.error = "restricted-xml"
+
+
+def _has_markup(source: bytes | bytearray, mark: bytes, start: int, end: int) -> bool:
+    """Whether `<` and the mark stand together; looks for the mark alone first, which is far quicker."""
+    return source.find(mark, start, end) >= 0 and source.find(b"<" + mark, start, end) >= 0
 
 
 def start_tag_alone(frame: bytes) -> bytes:

@@ -16,7 +16,7 @@ CLIENT_NS = "jabber:client"
 STREAM_NS = "http://etherx.jabber.org/streams"
 BATCH_BYTES = 16_384
 NAME_BUDGET_BYTES = 4_194_304
-SAMPLE_EVERY = 16
+SAMPLE_EVERY = 64
 SAMPLE_ALL_ABOVE_BYTES = 8_192
 _NAMES = re.compile(rb"<[^\s/>!?]+|\s[^\s=\"'<>/]+(?==)|\sxmlns(?::[^\s=]*)?=(?:\"[^\"]*|'[^']*)")
 _CLIENT_PREFIX = f"{{{CLIENT_NS}}}"
@@ -36,7 +36,7 @@ class NameGuard:
     """Bounds the element and attribute names that the process learns.
 
     libxml2 keeps every name it ever saw for the life of the process, and fails for all documents once its table is
-    full. So names are sampled (every 16th stanza, and all long ones), and when the sample holds more than the
+    full. So names are sampled (every 64th stanza, and all long ones), and when the sample holds more than the
     budget, stanzas with further names are cut down. `exhausted` is for the log and the health page.
     """
 

@@ -1,0 +1,283 @@
+"""The follower against a model feed and a network that drops, repeats, delays and reorders.
+
+Between two starts of the follower anything may be lost; within one session pushes may be dropped, come late, twice or
+in another order, and answers overtake pushes. In the end the mirror equals the feed.
+"""
+
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from smartfeeds.client.change import Change, Entry
+from smartfeeds.client.events import (
+    CaughtUp,
+    Connected,
+    CursorRefused,
+    IntegrityDue,
+    Output,
+    Pull,
+    PushReceived,
+    Start,
+    Subscribe,
+    Subscribed,
+)
+from smartfeeds.client.position import parse_position
+from smartfeeds.client.state import FollowState
+from unit.client.model_feed import ModelFeed
+
+IDS = st.sampled_from("abcdefg")
+TEXTS = st.sampled_from(["one", "two", "three"])
+PUBLISH = st.tuples(st.just("publish"), IDS, TEXTS)
+DELETE = st.tuples(st.just("delete"), IDS, st.just(""))
+WRITES = st.one_of(PUBLISH, PUBLISH, DELETE)
+HONEST = st.sampled_from(["push", "answer", "look"]).map(lambda name: (name, "", ""))
+FAULTS = st.sampled_from(
+    ["drop", "repeat", "swap", "reconnect", "restart", "kill", "silence", "tie", "forget cursors"]
+).map(lambda name: (name, "", ""))
+
+
+@dataclass
+class World:
+    """A feed, a wire and a mirror. `stored` and `mirror` change together, as in one transaction of the caller."""
+
+    start: Start
+    cap: int
+    indexed: bool = True
+    feed: ModelFeed = field(default_factory=ModelFeed)
+    pushes: deque[PushReceived] = field(default_factory=deque)
+    delivered: list[PushReceived] = field(default_factory=list)
+    requests: deque[Output] = field(default_factory=deque)
+    ready: deque[Change] = field(default_factory=deque)
+    mirror: dict[str, Entry] = field(default_factory=dict)
+    handed: list[tuple[str, bytes]] = field(default_factory=list)
+    stored: str | None = None
+    subscribed: bool = False
+    refuse: bool = False
+    caught_up: int = 0
+    state: FollowState = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.begin()
+
+    def begin(self) -> None:
+        """A new run of the follower, from what was stored."""
+        self.ready.clear()
+        self.handed.clear()
+        self.state = FollowState(
+            "node", self.start if self.stored is None else parse_position(self.stored), page_items=3
+        )
+        self.connect()
+
+    def connect(self) -> None:
+        self.requests.clear()
+        self.take(self.state.receive(Connected()))
+
+    def take(self, outputs: list[Output]) -> None:
+        for output in outputs:
+            if isinstance(output, Change):
+                self.ready.append(output)
+            elif isinstance(output, Subscribe | Pull):
+                self.requests.append(output)
+            elif isinstance(output, CaughtUp):
+                self.caught_up += 1
+
+    def look(self) -> None:
+        """The caller works on one change and stores its position with its work."""
+        if self.ready:
+            change = self.ready.popleft()
+            version = (change.item_id, change.payload)
+            last = [payload for item_id, payload in self.handed if item_id == change.item_id][-1:]
+            assert last != [change.payload], "the same version twice in a row"
+            self.handed.append(version)
+            self.mirror[change.item_id] = Entry(change.item_id, change.payload, deleted=change.kind.value == "deleted")
+            self.stored = change.position
+        elif self.state.position is not None:
+            self.stored = str(self.state.position)
+
+    def push(self) -> None:
+        if self.pushes:
+            event = self.pushes.popleft()
+            self.delivered.append(event)
+            self.take(self.state.receive(event))
+
+    def answer(self) -> None:
+        if not self.requests:
+            return
+        request = self.requests.popleft()
+        if isinstance(request, Subscribe):
+            self.subscribed = True
+            self.take(self.state.receive(Subscribed(request.request_no)))
+            return
+        assert isinstance(request, Pull)
+        if self.refuse and request.after:
+            self.refuse = False
+            self.take(self.state.receive(CursorRefused(request.request_no)))
+        else:
+            self.take(self.state.receive(self.feed.page(request, cap=self.cap, indexed=self.indexed)))
+
+    def write(self, push: PushReceived) -> None:
+        if self.subscribed:
+            self.pushes.append(push)
+
+    def drop(self) -> None:
+        if self.pushes:
+            self.pushes.popleft()
+
+    def repeat(self) -> None:
+        if self.delivered:
+            self.pushes.append(self.delivered[-3:][0])
+
+    def restart(self) -> None:
+        """A clean end: the caller has worked on everything that it was given."""
+        while self.ready:
+            self.look()
+        self.begin()
+
+    def tie(self, text: str) -> None:
+        """Two items of one time in one push."""
+        self.write(self.feed.put(Entry("x", text.encode() + b"<x/>"), Entry("y", b"<y/>")))
+
+    def silence(self) -> None:
+        self.take(self.state.receive(IntegrityDue()))
+
+    def forget_cursors(self) -> None:
+        """The service refuses the next cursor that it is shown."""
+        self.refuse = True
+
+    def do(self, name: str, item_id: str, text: str) -> None:
+        actions: dict[str, Callable[[], None]] = {
+            "publish": lambda: self.write(self.feed.publish(item_id, text)),
+            "delete": lambda: self.write(self.feed.delete(item_id)),
+            "tie": lambda: self.tie(text),
+            "push": self.push,
+            "answer": self.answer,
+            "look": self.look,
+            "drop": self.drop,
+            "repeat": self.repeat,
+            "swap": self.pushes.reverse,
+            "reconnect": self.connect,
+            "restart": self.restart,
+            "kill": self.begin,
+            "silence": self.silence,
+            "forget cursors": self.forget_cursors,
+        }
+        actions[name]()
+
+    def calm(self) -> None:
+        """Everything that is under way arrives, and the caller works on everything."""
+        while self.requests or self.pushes or self.ready:
+            self.answer()
+            self.push()
+            self.look()
+        self.look()
+
+    def settle(self) -> None:
+        """The network is well again, and a long silence follows."""
+        self.refuse = False
+        self.calm()
+        self.take(self.state.receive(IntegrityDue()))
+        self.calm()
+
+
+STEPS = st.lists(st.one_of(WRITES, HONEST, HONEST, FAULTS), max_size=60)
+
+
+@settings(max_examples=400, deadline=None)
+@given(before=st.lists(WRITES, max_size=8), steps=STEPS, cap=st.integers(1, 5), indexed=st.booleans())
+def test_mirror_any_faults_equals_the_feed(
+    before: list[tuple[str, str, str]], steps: list[tuple[str, str, str]], cap: int, indexed: bool
+) -> None:
+    """[SF-045] [SF-047] [SF-048] [SF-049] [SF-050] [SF-051] [SF-109]: whatever was lost, restarted or moved.
+
+    Each run hands over a version at most once (checked in `World.look`), and the end is in step with the feed.
+    """
+    world = World(Start.BEGINNING, cap, indexed)
+    for step in before:
+        world.do(*step)
+    for step in steps:
+        world.do(*step)
+    world.settle()
+    assert world.mirror == world.feed.state()
+    assert world.state.in_step
+    assert parse_position(world.stored or "").cursor == world.feed.newest_cursor()
+    assert world.state.counters.gaps_found == world.state.counters.gaps_healed
+
+
+@settings(max_examples=200, deadline=None)
+@given(before=st.lists(WRITES, max_size=8), steps=STEPS, cap=st.integers(1, 5))
+def test_from_now_any_faults_has_every_item_changed_since(
+    before: list[tuple[str, str, str]], steps: list[tuple[str, str, str]], cap: int
+) -> None:
+    """[SF-047] [SF-049]: from now on means nothing from before, and everything after."""
+    world = World(Start.NOW, cap)
+    for step in before:
+        world.do(*step)
+    world.answer()
+    world.answer()
+    world.look()
+    old = world.feed.state()
+    began_after = world.feed.newest_cursor()
+    for step in steps:
+        if step[0] != "forget cursors":
+            world.do(*step)
+    world.settle()
+    now = world.feed.page(Pull(0, began_after, max_items=500)).items
+    since = [entry for entry in now if old.get(entry.item_id) != entry or world.mirror.get(entry.item_id) == entry]
+    assert {entry.item_id: world.mirror[entry.item_id] for entry in since} == {entry.item_id: entry for entry in since}
+    for item_id, entry in world.mirror.items():
+        assert entry == world.feed.state()[item_id]
+        assert item_id not in old or item_id in {changed.item_id for changed in since}
+
+
+@settings(max_examples=200, deadline=None)
+@given(
+    before=st.lists(WRITES, max_size=8),
+    steps=st.lists(st.one_of(WRITES, HONEST), max_size=60),
+    start=st.sampled_from(Start),
+)
+def test_pulls_nothing_lost_are_only_the_bootstrap(
+    before: list[tuple[str, str, str]], steps: list[tuple[str, str, str]], start: Start
+) -> None:
+    """[SF-048] [SF-109]: with every push delivered in order, no pull follows the first catch-up."""
+    world = World(start, 5)
+    for step in before:
+        world.do(*step)
+    while not world.state.in_step:
+        world.answer()
+    pulls = world.state.counters.pulls
+    for step in steps:
+        world.do(*step)
+        world.look()
+    world.calm()
+    assert world.state.counters.pulls == pulls
+    assert world.state.counters.gaps_found == 0
+    assert world.state.position is not None
+    assert world.state.position.cursor == world.feed.newest_cursor()
+
+
+@settings(max_examples=100, deadline=None)
+@given(
+    writes=st.lists(PUBLISH, min_size=3, max_size=12),
+    lost=st.sets(st.integers(0, 11)),
+)
+def test_gap_lost_pushes_one_series_of_pulls_each(writes: list[tuple[str, str, str]], lost: set[int]) -> None:
+    """[SF-049]: a run of lost pushes costs one series of pulls, when the next push shows it."""
+    world = World(Start.BEGINNING, 500)
+    while not world.state.in_step:
+        world.answer()
+    gaps, losing, caught_up = 0, False, world.caught_up
+    for number, (_, item_id, text) in enumerate(writes):
+        push = world.feed.publish(item_id, text)
+        if number in lost:
+            losing = True
+            continue
+        gaps += losing
+        losing = False
+        world.pushes.append(push)
+        world.calm()
+    assert world.caught_up - caught_up == gaps
+    world.settle()
+    assert world.mirror == world.feed.state()

@@ -1,8 +1,9 @@
 """The one boundary to lxml: bytes to trees under limits, trees to canonical bytes (design section 3).
 
-Canonical form is exclusive C14N 1.0 in UTF-8 without comments and processing instructions, with two additions so
+Canonical form is exclusive C14N 1.0 in UTF-8 without comments and processing instructions, with three additions so
 that a payload means the same wherever its bytes are joined in (xep-map 144): a prefix that is used only in content
-(`xsi:type="x:foo"`) keeps its declaration, and xml:lang and xml:space in force outside the payload move to its root.
+(`xsi:type="x:foo"`) keeps its declaration, xml:lang and xml:space in force outside the payload move to its root, and
+a root that declares no default namespace says so (`xmlns=""`) where elements without a namespace are in it.
 A payload with a DTD, entity definitions or too deep nesting is refused, never expanded (xep-map 246).
 """
 
@@ -39,6 +40,7 @@ _INHERITABLE = frozenset({XML_LANG, XML_SPACE})
 _XML_ATTRIBUTES_ABOVE = etree.XPath("ancestor::*/@xml:*")
 _PROCESSING_INSTRUCTION = re.compile(rb"<\?.*?\?>", re.DOTALL)
 _DECLARED_PREFIX = re.compile(rb" xmlns:([^=\s]+)=")
+_ROOT_NAME = re.compile(rb"^<[^\s>]+")
 # In canonical bytes "<" begins a tag and nothing else, and no attribute value holds a plain quote.
 _ATTRIBUTES = re.compile(rb'<[^\s>]+((?: [^\s=>]+="[^"]*")+)>')
 _ATTRIBUTE_PREFIX = re.compile(rb' (?:([^\s=:]+):)?[^\s=:]+="[^"]*"')
@@ -47,9 +49,13 @@ _LONG_TAG = re.compile(rb"</[^>]{%d}" % (MAX_NAME_BYTES + 1))
 _LONG_ATTRIBUTE = re.compile(rb'="(?<=[^\s"<>=]{%d}=")' % (MAX_NAME_BYTES + 1))
 
 
-def strict_parser() -> etree.XMLParser:
-    """A parser that opens nothing, loads no DTD, expands no entity and keeps libxml2's own limits."""
+def strict_parser(encoding: str | None = None) -> etree.XMLParser:
+    """A parser that opens nothing, loads no DTD, expands no entity and keeps libxml2's own limits.
+
+    `encoding` overrules what the document declares.
+    """
     return etree.XMLParser(
+        encoding=encoding,
         resolve_entities=False,
         no_network=True,
         load_dtd=False,
@@ -149,6 +155,8 @@ def _canonical(element: Element) -> bytes:
             )
     if b"<?" in data:
         data = _PROCESSING_INSTRUCTION.sub(b"", data)
+    if (element.prefix or not element.tag.startswith("{")) and next(element.iter("{}*"), None) is not None:
+        data = _ROOT_NAME.sub(rb'\g<0> xmlns=""', data, count=1)
     return data
 
 

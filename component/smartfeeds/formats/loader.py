@@ -1,0 +1,178 @@
+"""Bytes of a whole document to a tree: encodings, harmless DTDs, and what is done about common faults.
+
+Whole documents come from the open web, so a few faults that have one sure remedy are remedied, each with a warning:
+white space before the XML declaration, HTML's entity names without a DTD, an encoding name that nobody knows over
+bytes that are UTF-8, and the encoding names that browsers read as their supersets. Entities are never expanded by the
+parser; a DTD is accepted when its entities are few, short and plain text. Nothing outside the document is opened.
+"""
+
+import html.entities
+import re
+from collections.abc import Iterable
+from typing import Any, NamedTuple
+
+from lxml import etree
+
+from smartfeeds.errors import Condition, FeedError
+from smartfeeds.formats.xml import Element, fault, strict_parser
+
+# A tree takes several times its document in memory, and an import reads a document as a whole.
+MAX_DOCUMENT_BYTES = 64 * 1024 * 1024
+# What a DTD may define: enough for "&company;", too little for growth.
+MAX_ENTITIES = 64
+MAX_ENTITY_CHARACTERS = 1024
+MAX_ENTITY_USES = 10_000
+
+_HEAD_BYTES = 1024
+_LEADING_SPACE = re.compile(rb"\A(?:\xef\xbb\xbf)?[\x20\t\r\n]+(?=<\?xml)")
+_DECLARED_ENCODING = re.compile(rb"""\A<\?xml[^>]{0,200}?encoding\s*=\s*["']([A-Za-z0-9._:\-]+)["']""")
+_NAMED_ENTITY = re.compile(rb"<!\[CDATA\[.*?\]\]>|<!--.*?-->|&([A-Za-z][A-Za-z0-9]{1,31});", re.DOTALL)
+# Decoding UTF-7 lets markup through every filter that looks for it.
+_REFUSED_ENCODINGS = frozenset({"utf-7", "utf7", "unicode-1-1-utf-7", "csunicode11utf7"})
+# Names that browsers read as the superset that their writers meant (WHATWG Encoding).
+_SUPERSETS = {
+    **dict.fromkeys(("iso-8859-1", "latin1", "latin-1", "us-ascii", "ascii", "windows-1252"), "cp1252"),
+    **dict.fromkeys(("gb2312", "gbk", "x-gbk"), "gb18030"),
+    **dict.fromkeys(("euc-kr", "ks_c_5601-1987"), "cp949"),
+    **dict.fromkeys(("shift_jis", "shift-jis", "x-sjis"), "cp932"),
+    "iso-8859-9": "cp1254",
+    "iso-8859-11": "cp874",
+    "tis-620": "cp874",
+}
+_C1 = re.compile(rb"[\x80-\x9f]")
+_UNKNOWN_ENCODING = frozenset({etree.ErrorTypes.ERR_UNSUPPORTED_ENCODING, etree.ErrorTypes.ERR_UNKNOWN_ENCODING})
+_PLAIN_CHARACTERS = {
+    name.rstrip(";"): text for name, text in html.entities.html5.items() if not set(text) & set("<>&\"'")
+}
+
+
+class Loaded(NamedTuple):
+    """The root element, and what had to be remedied."""
+
+    root: Element
+    warnings: list[str]
+
+
+def load(data: bytes) -> Loaded:
+    """Parses a whole document. Raises FeedError(INVALID_PAYLOAD) or FeedError(PAYLOAD_TOO_BIG)."""
+    if len(data) > MAX_DOCUMENT_BYTES:
+        raise FeedError(Condition.PAYLOAD_TOO_BIG, f"the document is larger than {MAX_DOCUMENT_BYTES} bytes")
+    if not data.strip():
+        raise FeedError(Condition.INVALID_PAYLOAD, "the document is empty")
+    warnings: list[str] = []
+    space = _LEADING_SPACE.match(data)
+    if space is not None:
+        data = data[space.end() :]
+        warnings.append("white space before the XML declaration was skipped")
+    data, encoding = _recoded(data, warnings)
+    root = _parsed(data, encoding, warnings)
+    _settle_entities(root)
+    return Loaded(root, warnings)
+
+
+def _recoded(data: bytes, warnings: list[str]) -> tuple[bytes, str | None]:
+    """The data in an encoding that libxml2 reads right, and its name where that is not what the data declares."""
+    declared = _DECLARED_ENCODING.match(data[:_HEAD_BYTES])
+    name = declared[1].decode().lower() if declared is not None else ""
+    if name in _REFUSED_ENCODINGS:
+        raise FeedError(Condition.INVALID_PAYLOAD, "the document declares UTF-7, which is never read")
+    superset = _SUPERSETS.get(name)
+    if superset is None or (superset == "cp1252" and _C1.search(data) is None):
+        return data, None
+    try:
+        text = data.decode(superset)
+    except UnicodeDecodeError:
+        return data, None
+    if superset == "cp1252":
+        warnings.append(f"{name} was read as windows-1252")
+    return text.encode("utf-8", "surrogatepass"), "utf-8"
+
+
+def _parsed(data: bytes, encoding: str | None, warnings: list[str]) -> Element:
+    try:
+        return _parse(data, encoding)
+    except etree.XMLSyntaxError as error:
+        code = getattr(error, "code", 0)
+        if code in _UNKNOWN_ENCODING and encoding is None and _is_utf8(data):
+            warnings.append("the declared encoding is not known; the document was read as UTF-8")
+            return _parsed(data, "utf-8", warnings)
+        if code == etree.ErrorTypes.ERR_UNDECLARED_ENTITY:
+            changed = _NAMED_ENTITY.sub(_numeric, data)
+            if changed != data:
+                warnings.append("names of HTML characters were read although the document does not declare them")
+                return _parsed(changed, encoding, warnings)
+        raise FeedError(Condition.INVALID_PAYLOAD, f"the document {_fault(data, error)}") from None
+
+
+def _parse(data: bytes, encoding: str | None) -> Element:
+    parser = strict_parser(encoding)
+    return etree.fromstring(data, parser)
+
+
+def _is_utf8(data: bytes) -> bool:
+    try:
+        data.decode()
+    except UnicodeDecodeError:
+        return False
+    return True
+
+
+def _numeric(match: re.Match[bytes]) -> bytes:
+    """An HTML entity reference as character references; CDATA, comments and unknown names as they are."""
+    characters = _PLAIN_CHARACTERS.get(match[1].decode()) if match[1] else None
+    return match[0] if characters is None else "".join(f"&#{ord(c)};" for c in characters).encode()
+
+
+def _fault(data: bytes, error: etree.XMLSyntaxError) -> str:
+    head = data[:_HEAD_BYTES].lstrip(b"\xef\xbb\xbf\x20\t\r\n").lower()
+    if head.startswith((b"<html", b"<!doctype html")):
+        return "is a web page, not a feed"
+    if head.startswith((b"{", b"[")):
+        return "looks like JSON, not like XML"
+    return fault(error)
+
+
+def _settle_entities(root: Element) -> None:
+    """Puts plain text in the place of entity references, or refuses the document."""
+    dtd: Any = root.getroottree().docinfo.internalDTD
+    if dtd is None:
+        return
+    texts = _entity_texts(dtd.iterentities())
+    for count, node in enumerate(list(root.iter(etree.Entity))):
+        name = (node.text or "")[1:-1]
+        text = texts.get(name, _PLAIN_CHARACTERS.get(name))
+        if text is None:
+            raise FeedError(Condition.INVALID_PAYLOAD, f"the document uses the entity {name[:40]}, which is not known")
+        if count >= MAX_ENTITY_USES:
+            raise FeedError(Condition.INVALID_PAYLOAD, f"the document uses entities more than {MAX_ENTITY_USES} times")
+        replace_by_text(node, text)
+
+
+def _entity_texts(entities: Iterable[Any]) -> dict[str, str]:
+    """The entities that a document defines for itself. Raises FeedError unless all are plain and short."""
+    texts: dict[str, str] = {}
+    for entity in entities:
+        content = entity.content
+        if content is None or entity.system_url:
+            raise FeedError(Condition.INVALID_PAYLOAD, "the document defines an external entity, which is never opened")
+        if set(content) & set("&%<") or len(content) > MAX_ENTITY_CHARACTERS:
+            raise FeedError(Condition.INVALID_PAYLOAD, "the document defines an entity that is more than a short text")
+        texts[entity.name] = content
+        if len(texts) > MAX_ENTITIES:
+            raise FeedError(Condition.INVALID_PAYLOAD, f"the document defines more than {MAX_ENTITIES} entities")
+    return texts
+
+
+def replace_by_text(node: Element, text: str) -> None:
+    """Takes a node out of its tree and leaves `text` and its tail in its place."""
+    parent = node.getparent()
+    if parent is None:
+        return
+    text += node.tail or ""
+    before = node.getprevious()
+    node.tail = None
+    parent.remove(node)
+    if before is None:
+        parent.text = (parent.text or "") + text
+    else:
+        before.tail = (before.tail or "") + text

@@ -106,6 +106,17 @@ def change_of(*, deleted: bool, revision: int) -> Change:
     return Change.NEW if revision == 1 else Change.EDITED
 
 
+def matches(view: View, change: Change, facets: frozenset[str], found_words: frozenset[str]) -> bool:
+    """Whether an item of this state, with these facets and words, is in the view."""
+    if change is Change.DELETED and view.hides_tombstones:
+        return False
+    return (
+        (not view.kinds or change in view.kinds)
+        and all(alternatives & facets for alternatives in view.facets)
+        and view.query <= found_words
+    )
+
+
 def split_name(text: str) -> tuple[str, str] | None:
     """The base and the query string of a NodeID, split at the first "?", or None where there is none."""
     base, mark, query = text.partition("?")

@@ -106,7 +106,7 @@ def purge(tx: WriteTx, context: Context, request: Purge) -> Done:
             node = _bury(tx, context, node, item, told=False)
     last_us = max(node.last_modified_us, first_us)
     tx.set_keys(node.node_no, last_us, node.last_created_us)
-    tx.add_event(NodeEvent(0, node.node_no, first_us, "purge", str(last_us)))
+    tx.add_event(NodeEvent(0, node.node_no, first_us - 1, "purge", str(last_us)))
     context.changed.add(node.node_no)
     return Done()
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 from smartfeeds.core.cursor import MAX_GROUP, SPAN, Cursor, format_cursor, matches
 from smartfeeds.core.jid import Jid
-from smartfeeds.core.model import MAX_ITEM_NO, Edge, Item, Node, Slice
+from smartfeeds.core.model import MAX_ITEM_NO, Edge, Item, Mark, Node, Slice
 from smartfeeds.core.options import text_of
 from smartfeeds.core.page import Plan, plan
 from smartfeeds.core.position import AtCursor, AtItem, parse_position
@@ -20,6 +20,8 @@ from smartfeeds.store.base import ReadTx
 
 # Up to this many items in the view, an index is counted; beyond, it is told only where it costs nothing (design 1).
 COUNTED_INDEX = 1_000
+# The unfiltered Smart view of each order: what cursors and marks are computed over.
+WHOLE = {Order.MODIFIED: SMART, Order.CREATED: CREATED}
 _BY = {"creation": Order.CREATED, "modification": Order.MODIFIED}
 
 
@@ -98,6 +100,13 @@ def cursor_of(tx: ReadTx, node_no: int, order: Order, item: Item) -> str:
         group = tx.group(node_no, order, key_us, MAX_GROUP)
     ids = [item_id for item_no, item_id in group if item_no <= item.item_no]
     return format_cursor(order, key_us, ids)
+
+
+def newest_mark(tx: ReadTx, node: Node, order: Order) -> Mark:
+    """The mark behind everything that a feed holds now in an order."""
+    newest = tx.slice(node.node_no, Slice(WHOLE[order], 1, newest=True))
+    last_us = node.last_modified_us if order is Order.MODIFIED else node.last_created_us
+    return Mark(last_us, cursor_of(tx, node.node_no, order, newest[0]) if newest else "")
 
 
 def key_of(order: Order, item: Item) -> int:
@@ -189,7 +198,3 @@ def _uids(tx: ReadTx, node: Node, view: View, wanted: Plan, items: list[Item], *
     if spans and wanted.spans and not view.smart:
         return f"cursor:{first}{SPAN}{last}", f"cursor:{last}{SPAN}{first}"
     return f"cursor:{first}", f"cursor:{last}"
-
-
-# The unfiltered Smart view of each order: what cursors and marks are computed over.
-WHOLE = {Order.MODIFIED: SMART, Order.CREATED: CREATED}

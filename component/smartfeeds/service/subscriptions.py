@@ -7,9 +7,10 @@ from smartfeeds.core.jid import Jid, parse_jid
 from smartfeeds.core.model import Item, Node, NodeEvent, Slice, Subscription, SubscriptionState
 from smartfeeds.core.options import flag, text_of
 from smartfeeds.core.suboptions import apply
-from smartfeeds.core.view import BARE
+from smartfeeds.core.view import BARE, Order
 from smartfeeds.errors import Condition, FeedError, unsupported
 from smartfeeds.service.context import Context, access_model, affiliation_of, locate, view_key
+from smartfeeds.service.pulls import newest_mark
 from smartfeeds.service.requests import (
     Bounce,
     Done,
@@ -65,6 +66,7 @@ def subscribe(tx: WriteTx, context: Context, request: Subscribe) -> Subscribed:
     )
     if wanted != existing or not existing.sub_no:
         wanted = tx.put_subscription(wanted)
+        start_pushing(tx, node, located.view.order)
     return Subscribed(
         _shown(wanted),
         node.kind,
@@ -72,6 +74,12 @@ def subscribe(tx: WriteTx, context: Context, request: Subscribe) -> Subscribed:
         _last_item(tx, node, state),
         text_of(node.kind, node.options, "itemreply") == "publisher",
     )
+
+
+def start_pushing(tx: WriteTx, node: Node, order: Order) -> None:
+    """Sets the mark that pushes of this order go on from, where there is none: the newest item, not pushed itself."""
+    if tx.mark(node.node_no, order) is None:
+        tx.set_mark(node.node_no, order, newest_mark(tx, node, order))
 
 
 def unsubscribe(tx: WriteTx, _context: Context, request: Unsubscribe) -> Done:

@@ -1,0 +1,97 @@
+"""Who gets the events of a node: subscriptions in pages, ready to be spliced into frames.
+
+Pages are kept while the node's `audience` number stays the same, so that a fan-out does not read a thousand rows an
+event; nothing depends on a page being kept (design section 4: no state in memory that correctness needs).
+"""
+
+from collections import OrderedDict
+from dataclasses import dataclass
+
+from smartfeeds.core.access import reading_refused
+from smartfeeds.core.jid import parse_jid
+from smartfeeds.core.model import Node, Subscription, SubscriptionState
+from smartfeeds.core.suboptions import flag
+from smartfeeds.push.frames import Group, recipient
+from smartfeeds.service.context import Context, access_model, affiliation_of
+from smartfeeds.store.base import ReadTx
+
+PAGE = 1_000
+KEPT_PAGES = 200
+
+
+@dataclass(frozen=True, slots=True)
+class Crowd:
+    """The recipients of one group: spliced parts, and since when each of them listens, in the same order.
+
+    `since_us` are keys of the order of the view; `newest_since_us` is the greatest of them.
+    """
+
+    recipients: tuple[bytes, ...]
+    since_us: tuple[int, ...]
+    newest_since_us: int
+
+    def after(self, key_us: int) -> tuple[bytes, ...]:
+        """Those who listened before this key was given out."""
+        if self.newest_since_us < key_us:
+            return self.recipients
+        return tuple(r for r, since in zip(self.recipients, self.since_us, strict=True) if since < key_us)
+
+
+@dataclass(frozen=True, slots=True)
+class AudiencePage:
+    """Up to PAGE subscriptions: crowds by group, all addresses (pending ones too), and where the next page begins."""
+
+    crowds: dict[Group, Crowd]
+    everybody: dict[Group, Crowd]
+    next_after: int | None
+
+
+def read_audience(tx: ReadTx, context: Context, node: Node, after_no: int) -> AudiencePage:
+    """One page of a node's subscriptions, as far as the access model still lets them in (xep-map 181)."""
+    found = tx.subscriptions(node.node_no, after_no, PAGE)
+    served = [sub for sub in found if _served(tx, context, node, sub)]
+    return AudiencePage(_crowds(served), _crowds(found), found[-1].sub_no if len(found) == PAGE else None)
+
+
+def _served(tx: ReadTx, context: Context, node: Node, sub: Subscription) -> bool:
+    jid = parse_jid(sub.jid)
+    if sub.state is not SubscriptionState.SUBSCRIBED or not flag(sub.options, "deliver") or jid is None:
+        return False
+    affiliation = affiliation_of(tx, context, node, jid)
+    return reading_refused(affiliation, access_model(node), sub.state) is None
+
+
+def _crowds(subs: list[Subscription]) -> dict[Group, Crowd]:
+    grouped: dict[Group, list[Subscription]] = {}
+    for sub in subs:
+        group = Group(sub.view, sub.node_text, sub.service, flag(sub.options, "include_body"))
+        grouped.setdefault(group, []).append(sub)
+    return {group: _crowd(members) for group, members in grouped.items()}
+
+
+def _crowd(members: list[Subscription]) -> Crowd:
+    created = "order=created" in members[0].view.split("&")
+    since = tuple(sub.since_created_us if created else sub.since_us for sub in members)
+    return Crowd(tuple(recipient(sub.jid, sub.sub_no) for sub in members), since, max(since))
+
+
+class AudienceCache:
+    """The pages read last, by node, audience number and place; the least used go first."""
+
+    def __init__(self, kept_pages: int = KEPT_PAGES) -> None:
+        self._kept = kept_pages
+        self._pages: OrderedDict[tuple[int, int, int], AudiencePage] = OrderedDict()
+
+    def get(self, node: Node, after_no: int) -> AudiencePage | None:
+        """A page that is still true, or None."""
+        key = (node.node_no, node.audience, after_no)
+        page = self._pages.get(key)
+        if page is not None:
+            self._pages.move_to_end(key)
+        return page
+
+    def put(self, node: Node, after_no: int, page: AudiencePage) -> None:
+        """Keeps a page."""
+        self._pages[node.node_no, node.audience, after_no] = page
+        while len(self._pages) > self._kept:
+            self._pages.popitem(last=False)

@@ -1,0 +1,106 @@
+"""Event messages as byte frames: one head and tail an event, recipients spliced in between (style: 0.35 us each).
+
+XEP-0060 7.1.2, 8.4.2, 8.5.2; XEP-0131 headers (xep-map 164 to 180). A frame is `head + recipient + tail`, and a
+recipient is its address and subscription number, prepared once.
+"""
+
+from dataclasses import dataclass
+
+from smartfeeds.core.model import Item, Node, NodeEvent
+from smartfeeds.core.options import flag, text_of
+from smartfeeds.core.text import attribute, escape
+from smartfeeds.formats.atom import read_meta
+
+_EVENT = "<event xmlns='http://jabber.org/protocol/pubsub#event'>"
+_NO_STORE = b"<no-store xmlns='urn:xmpp:hints'/>"
+
+
+@dataclass(frozen=True, slots=True)
+class Chain:
+    """The three headers of a push: TotalItems, PreviousCursor (empty: left out), LastCursor."""
+
+    total: int
+    previous: str
+    last: str
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """Recipients whose frames are alike but for the address."""
+
+    view: str
+    node_text: str
+    service: str
+    body: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Frame:
+    """What stands before and behind a recipient."""
+
+    head: bytes
+    tail: bytes
+
+
+def recipient(jid: str, sub_no: int) -> bytes:
+    """The part of a frame that differs between recipients; the id goes on in the tail (see `event_id`)."""
+    return f"{attribute(jid)}' id='{sub_no}".encode()
+
+
+def item_frame(node: Node, group: Group, item: Item, chain: Chain) -> Frame:
+    """A new or changed item, or the tombstone of one for a Smart view."""
+    publisher = ""
+    if item.publisher and text_of(node.kind, node.options, "itemreply") == "publisher":
+        publisher = f" publisher='{attribute(item.publisher)}'"
+    payload = item.payload if flag(node.kind, node.options, "deliver_payloads") else b""
+    inner = b"<item id='%b'%b>%b</item>" % (attribute(item.id).encode(), publisher.encode(), payload)
+    body = read_meta(item.payload).body if group.body else ""
+    return _items_frame(node, group, inner, chain, str(item.modified_us), body)
+
+
+def retract_frame(node: Node, group: Group, item_id: str, chain: Chain, key_us: int) -> Frame:
+    """A retraction, as the bare view tells it."""
+    inner = f"<retract id='{attribute(item_id)}'/>".encode()
+    return _items_frame(node, group, inner, chain, str(key_us), "")
+
+
+def node_frame(node: Node, group: Group, event: NodeEvent, form: bytes) -> Frame:
+    """A purge, a deletion or a change of configuration; no headers (xep-map 179)."""
+    name = attribute(group.node_text)
+    content = {
+        "purge": f"<purge node='{name}'/>".encode(),
+        "delete": f"<delete node='{name}'/>".encode(),
+        "configuration": b"<configuration node='%b'>%b</configuration>" % (name.encode(), form),
+    }[event.kind]
+    return _frame(node, group, _EVENT.encode() + content + b"</event>", f"{event.at_us}e{event.event_no}", "")
+
+
+def subscription_message(node: Node, event: NodeEvent) -> bytes:
+    """The message that tells an entity that somebody changed its subscription (XEP-0060 12.14)."""
+    service, state, node_text = event.data.split(" ", 2)
+    kind = text_of(node.kind, node.options, "notification_type")
+    return (
+        f"<message from='{attribute(service)}' to='{attribute(event.to)}' id='0.{event.event_no}' type='{kind}'>"
+        f"{_EVENT}<subscription node='{attribute(node_text)}' jid='{attribute(event.to)}' "
+        f"subscription='{state}'/></event></message>"
+    ).encode()
+
+
+def _items_frame(node: Node, group: Group, inner: bytes, chain: Chain, key: str, body: str) -> Frame:
+    name = attribute(group.node_text)
+    previous = f"<header name='PreviousCursor'>{chain.previous}</header>" if chain.previous else ""
+    headers = (
+        f"<headers xmlns='http://jabber.org/protocol/shim'><header name='TotalItems'>{chain.total}</header>"
+        f"{previous}<header name='LastCursor'>{chain.last}</header></headers>"
+    )
+    content = b"%b<items node='%b'>%b</items></event>" % (_EVENT.encode(), name.encode(), inner)
+    return _frame(node, group, content, key, body, headers.encode())
+
+
+def _frame(node: Node, group: Group, event: bytes, key: str, body: str, headers: bytes = b"") -> Frame:
+    kind = text_of(node.kind, node.options, "notification_type")
+    text = f"<body>{escape(body)}</body>".encode() if body else b""
+    hint = _NO_STORE if kind == "normal" and not body else b""
+    head = f"<message from='{attribute(group.service)}' to='".encode()
+    tail = b".%b' type='%b'>%b%b%b%b</message>" % (key.encode(), kind.encode(), text, event, hint, headers)
+    return Frame(head, tail)

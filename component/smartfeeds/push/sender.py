@@ -1,0 +1,232 @@
+"""One sender a feed: takes batches from the store and hands frames to the wire, always in the order of the changes.
+
+Smart Feeds, Push Interface (SF-037 to SF-044); xep-map 164 to 183. What waits too long under back-pressure is dropped
+and counted, and the next PreviousCursor shows the gap (SF-041): nothing is ever queued in memory.
+"""
+
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from smartfeeds.core.cursor import format_cursor
+from smartfeeds.core.model import Mark, Node, NodeEvent, NodeState
+from smartfeeds.core.options import flag
+from smartfeeds.core.times import US_PER_S
+from smartfeeds.core.view import Order
+from smartfeeds.push.audience import AudienceCache, AudiencePage, read_audience
+from smartfeeds.push.batch import Batch, Change, read_batch
+from smartfeeds.push.frames import (
+    Chain,
+    Frame,
+    Group,
+    item_frame,
+    node_frame,
+    retract_frame,
+    subscription_message,
+)
+from smartfeeds.service.feeds import FeedService
+
+REAPED = 500  # rows of a deleted node that one transaction removes
+FLUSH_BYTES = 65_536
+
+
+class Wire(Protocol):
+    """Where frames go. Raises LinkError when there is no link; waits while the server does not keep up."""
+
+    async def notify(self, stanzas: Iterable[bytes]) -> int:
+        """Sends whole stanzas and returns how many."""
+
+
+@dataclass(slots=True)
+class Counters:
+    """What all senders did, for metrics: stanzas sent, changes dropped because they were too old, and
+    how old the change sent last was."""
+
+    sent: int = 0
+    dropped: int = 0
+    lag_us: int = 0
+
+
+@dataclass(slots=True)
+class Position:
+    """Where the pushes of one node stand: marks by order, and the cursor each view was told last.
+
+    Items up to `purged_us` were told by one purge event. Kept in memory for speed and written to the store behind the
+    sending; after a crash the store's marks decide, and followers drop what they see twice.
+    """
+
+    marks: dict[Order, Mark] = field(default_factory=dict)
+    told: dict[str, str] = field(default_factory=dict)
+    purged_us: int = -1
+
+
+@dataclass(slots=True)
+class _Run:
+    """One batch being sent: frames that wait to be written together, and the position as it will be."""
+
+    batch: Batch
+    told: dict[str, str]
+    purged_us: int
+    events_sent: int = 0
+    frames: list[bytes] = field(default_factory=list)
+    size_bytes: int = 0
+
+    @property
+    def node(self) -> Node:
+        return self.batch.node
+
+    def splice(self, frame: Frame, recipients: Iterable[bytes]) -> None:
+        head, tail = frame.head, frame.tail
+        before = len(self.frames)
+        self.frames.extend([head + recipient + tail for recipient in recipients])
+        self.size_bytes += (len(self.frames) - before) * (len(head) + len(tail) + 40)
+
+
+class Sender:
+    """Sends the batches of nodes. Not to be run twice at a time for one node."""
+
+    def __init__(
+        self,
+        service: FeedService,
+        wire: Wire,
+        *,
+        clock: Callable[[], int],
+        max_age_s: float,
+        encode_form: Callable[[Node], bytes],
+    ) -> None:
+        self._service = service
+        self._wire = wire
+        self._clock = clock
+        self._max_age_us = int(max_age_s * US_PER_S)
+        self._encode_form = encode_form
+        self._audience = AudienceCache()
+        self.counters = Counters()
+
+    async def send_next(self, node_no: int, position: Position) -> bool:
+        """Sends one batch and moves `position`; False when nothing was left. Raises LinkError and moves nothing."""
+        marks, known = dict(position.marks), frozenset(position.told)
+        batch = await self._service.read(lambda tx, context: read_batch(tx, context, node_no, marks, known))
+        if batch is None:
+            return False
+        told = {view: cursor for view, cursor in position.told.items() if view in batch.views}
+        run = _Run(batch, {**told, **batch.previous}, position.purged_us)
+        for order in batch.orders:
+            for change in order.changes:
+                if order.order is Order.MODIFIED:
+                    await self._send_events(run, change.key_us)
+                await self._send_change(run, change)
+        more = any(order.more for order in batch.orders)
+        if not more:
+            await self._send_events(run, None)
+        await self._flush(run, 0)
+        position.marks = {order.order: order.end for order in batch.orders}
+        position.told, position.purged_us = run.told, run.purged_us
+        await self._clean_up(batch, run.events_sent, more=more)
+        return not batch.empty
+
+    async def _clean_up(self, batch: Batch, events_sent: int, *, more: bool) -> None:
+        """Forgets the events that were sent, and takes away a deleted node in small transactions."""
+        if events_sent:
+            gone = [event.event_no for event in batch.events[:events_sent]]
+            await self._service.write(lambda tx, _context: tx.remove_events(gone))
+        node = batch.node
+        if node.state is NodeState.DELETED and not more and events_sent == len(batch.events):
+            reaped = False
+            while not reaped:
+                reaped = await self._service.write(lambda tx, _context: tx.reap(node.node_no, REAPED))
+
+    async def _send_change(self, run: _Run, change: Change) -> None:
+        node, item = run.node, change.item
+        views = [view for view in change.views if _told(run.batch, view, change)]
+        lag_us = self._clock() - item.modified_us
+        self.counters.lag_us = max(lag_us, 0)
+        if lag_us > self._max_age_us:
+            self.counters.dropped += 1
+        elif change.key_us > run.purged_us and flag(node.kind, node.options, "deliver_notifications"):
+            chains = {view: _chain(run, view, change.cursor) for view in views}
+
+            def frame(group: Group) -> Frame:
+                if item.deleted and not run.batch.views[group.view].smart:
+                    return retract_frame(node, group, item.id, chains[group.view], item.modified_us)
+                return item_frame(node, group, item, chains[group.view])
+
+            await self._send_frames(run, chains, frame, change.key_us)
+        run.told.update(dict.fromkeys(views, change.cursor))
+
+    async def _send_events(self, run: _Run, before_us: int | None) -> None:
+        """Sends the events that lie before a key of the modified order, or all that are left."""
+        for event in run.batch.events[run.events_sent :]:
+            if before_us is not None and event.at_us >= before_us:
+                return
+            run.events_sent += 1
+            if event.kind == "subscription":
+                run.frames.append(subscription_message(run.node, event))
+            elif event.kind == "retract":
+                await self._send_retraction(run, event)
+            else:
+                await self._send_node_event(run, event)
+
+    async def _send_retraction(self, run: _Run, event: NodeEvent) -> None:
+        """An item of a generic node is gone; its last cursor is that of the place where it went."""
+        node = run.node
+        cursor = format_cursor(Order.MODIFIED, event.at_us, [event.data])
+        chains = {view: _chain(run, view, cursor) for view in run.batch.views}
+
+        def frame(group: Group) -> Frame:
+            return retract_frame(node, group, event.data, chains[group.view], event.at_us)
+
+        if flag(node.kind, node.options, "deliver_notifications"):
+            await self._send_frames(run, chains, frame, event.at_us)
+        run.told.update(dict.fromkeys(chains, cursor))
+
+    async def _send_node_event(self, run: _Run, event: NodeEvent) -> None:
+        node = run.node
+        payloads = flag(node.kind, node.options, "deliver_payloads")
+        form = self._encode_form(node) if event.kind == "configuration" and payloads else b""
+        if event.kind == "purge":
+            run.purged_us = int(event.data)
+        async for page in self._pages(node):
+            crowds = page.everybody if event.kind == "delete" else page.crowds
+            for group, crowd in crowds.items():
+                run.splice(node_frame(node, group, event, form), crowd.recipients)
+                await self._flush(run, FLUSH_BYTES)
+
+    async def _send_frames(
+        self, run: _Run, chains: Mapping[str, Chain], frame: Callable[[Group], Frame], key_us: int
+    ) -> None:
+        if not chains:
+            return
+        async for page in self._pages(run.node):
+            for group, crowd in page.crowds.items():
+                if group.view in chains:
+                    run.splice(frame(group), crowd.after(key_us))
+                    await self._flush(run, FLUSH_BYTES)
+
+    async def _pages(self, node: Node) -> AsyncIterator[AudiencePage]:
+        after_no: int | None = 0
+        while after_no is not None:
+            page = self._audience.get(node, after_no)
+            if page is None:
+                page = await self._read_page(node, after_no)
+            yield page
+            after_no = page.next_after
+
+    async def _read_page(self, node: Node, after_no: int) -> AudiencePage:
+        page = await self._service.read(lambda tx, context: read_audience(tx, context, node, after_no))
+        self._audience.put(node, after_no, page)
+        return page
+
+    async def _flush(self, run: _Run, at_least_bytes: int) -> None:
+        """Writes the frames that wait, once they are enough for a write."""
+        if run.frames and run.size_bytes >= at_least_bytes:
+            self.counters.sent += await self._wire.notify(run.frames)
+            run.frames, run.size_bytes = [], 0
+
+
+def _told(batch: Batch, view: str, change: Change) -> bool:
+    """Whether subscribers of a view hear of a change: a bare node tells a deletion only where one asked for it."""
+    return batch.views[view].smart or not change.item.deleted or change.item.notify
+
+
+def _chain(run: _Run, view: str, last: str) -> Chain:
+    return Chain(run.batch.totals[view], run.told.get(view, ""), last)

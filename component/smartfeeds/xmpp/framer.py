@@ -186,11 +186,11 @@ class _Follower:
 
     def __init__(self) -> None:
         self._parser = expat.ParserCreate("utf-8")
+        self._parser.Parse(_WRAPPER, False)
         self._parser.StartElementHandler = self._begin_element
         self._parser.EndElementHandler = self._end_element
         self._parser.CommentHandler = self._restricted
         self._parser.ProcessingInstructionHandler = self._restricted
-        self._parser.Parse(_WRAPPER, False)
         self._depth = 0
         self._fed = 0  # bytes of the stanza that expat has seen
         self._end = -1  # where its last closing tag begins, counted from the stanza's begin

@@ -16,9 +16,11 @@ CLIENT_NS = "jabber:client"
 STREAM_NS = "http://etherx.jabber.org/streams"
 BATCH_BYTES = 16_384
 NAME_BUDGET_BYTES = 4_194_304
+NAME_OVERHEAD_BYTES = 16
 SAMPLE_EVERY = 64
 SAMPLE_ALL_ABOVE_BYTES = 8_192
-_NAMES = re.compile(rb"<[^\s/>!?]+|\s[^\s=\"'<>/]+(?==)|\sxmlns(?::[^\s=]*)?=(?:\"[^\"]*|'[^']*)")
+_TAG = re.compile(rb"<[^/!?](?:[^<>\"']++|\"[^\"<]*+\"|'[^'<]*+')*+")
+_NAMES = re.compile(rb"<[^\s/>]+|\sxmlns[^\s=]*\s*=\s*(?:\"[^\"]*|'[^']*)|\s[^\s=\"'<>/]+(?=\s*=\s*[\"'])")
 _CLIENT_PREFIX = f"{{{CLIENT_NS}}}"
 _COMPONENT_PREFIX = f"{{{COMPONENT_NS}}}"
 
@@ -57,11 +59,11 @@ class NameGuard:
         self._turn = (self._turn + 1) % SAMPLE_EVERY
         if self._turn and len(frame) <= SAMPLE_ALL_ABOVE_BYTES and not self.exhausted:
             return True
-        fresh = set(_NAMES.findall(frame)) - self._known
+        fresh = set(_NAMES.findall(b" ".join(_TAG.findall(frame)))) - self._known
         if fresh and self.exhausted:
             return False
         self._known |= fresh
-        self._budget_bytes -= sum(map(len, fresh))
+        self._budget_bytes -= sum(map(len, fresh)) + NAME_OVERHEAD_BYTES * len(fresh)
         return True
 
 

@@ -1,0 +1,130 @@
+"""The cut of a stream into stanzas (RFC 6120 sections 4 and 11.1)."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from lxml import etree
+
+from smartfeeds.xmpp.framer import HEADER_LIMIT_BYTES, Framer, is_well_formed, start_tag_alone
+
+HEADER = b"<stream:stream xmlns='jabber:component:accept' xmlns:stream='http://etherx.jabber.org/streams' id='a>b'>"
+STANZAS = [
+    b"<iq type='get' id='1'><query xmlns='x'/></iq>",
+    b'<presence from="a@b/>c"/>',
+    b"<message><iq/><message>forwarded</message><messages/></message>",
+    b"<iq ><iq><iq a='/'/><iq b='>'/></iq ></iq >",
+    b"<message><body><![CDATA[</message> <message> <!-- no comment -->]]></body></message>",
+    b"<iq\ttype='result'\n/>",
+    b"<message><body>what? now! &lt;iq></body></message>",
+    "<message><body>\u00fc\U0001f600</body></message>".encode(),
+]
+
+
+def frames_of(data: bytes, sizes: list[int], limit_bytes: int = 100_000) -> tuple[Framer, list[bytes]]:
+    framer = Framer(limit_bytes)
+    frames: list[bytes] = []
+    at = 0
+    for size in [*sizes, len(data)]:
+        frames += framer.feed(data[at : at + size])
+        at += size
+    return framer, frames
+
+
+@pytest.mark.parametrize("step", [1, 2, 3, 7, 1000])
+def test_framer_any_segments_gives_whole_stanzas_in_order(step: int) -> None:
+    """Two stanzas in one segment, or one in many, are the same [xep-map 12]."""
+    data = b"<?xml version='1.0'?>\n" + HEADER + b" \n".join(STANZAS) + b" </stream:stream>"
+
+    framer, frames = frames_of(data, [step] * (len(data) // step))
+
+    assert framer.header == HEADER
+    assert frames == STANZAS
+    assert framer.ended and not framer.error
+
+
+@given(st.lists(st.sampled_from(STANZAS), max_size=8), st.lists(st.integers(1, 40), max_size=60))
+def test_framer_random_segments_gives_whole_stanzas(stanzas: list[bytes], sizes: list[int]) -> None:
+    framer, frames = frames_of(HEADER + b"".join(stanzas), sizes)
+
+    assert frames == stanzas
+    assert not framer.error
+
+
+@given(st.lists(st.binary(max_size=80) | st.sampled_from([b"<iq>", b"</iq>", b"<!", b"<![CDATA[", b"]]>", b"<a b='"])))
+def test_framer_any_bytes_never_raises(parts: list[bytes]) -> None:
+    framer = Framer(200)
+    framer.feed(HEADER)
+
+    for part in parts:
+        for frame in framer.feed(part):
+            assert start_tag_alone(frame).endswith(b"/>")
+
+    assert framer.error in ("", "not-well-formed", "restricted-xml", "policy-violation")
+
+
+@given(st.recursive(st.just("t"), lambda inner: st.lists(inner, max_size=4).map(lambda x: f"<iq>{''.join(x)}</iq>")))
+def test_framer_nested_names_agrees_with_a_parser(body: str) -> None:
+    """The balance of tags finds the same end as XML itself."""
+    stanza = f"<iq>{body}</iq>".encode()
+
+    _, frames = frames_of(HEADER + stanza + b"<iq/>", [13, 50])
+
+    assert frames == [stanza, b"<iq/>"]
+    assert etree.fromstring(frames[0]).tag == "iq"
+
+
+@pytest.mark.parametrize(
+    ("data", "condition"),
+    [
+        (b"<!DOCTYPE x [<!ENTITY a 'b'>]>", "restricted-xml"),
+        (b"hello", "not-well-formed"),
+        (b"\x00", "not-well-formed"),
+        (HEADER + b"text between stanzas", "not-well-formed"),
+        (HEADER + b"<!-- c -->", "restricted-xml"),
+        (HEADER + b"<?target?>", "restricted-xml"),
+        (HEADER + b"<!DOCTYPE x>", "restricted-xml"),
+        (HEADER + b"<iq><!-- c --></iq>", "restricted-xml"),
+        (HEADER + b"<iq><?target x?></iq>", "restricted-xml"),
+        (HEADER + b"<iq><![CDATA[]]><b></a></iq>", "not-well-formed"),
+        (HEADER + b"<iq " + b"x" * (HEADER_LIMIT_BYTES + 1), "policy-violation"),
+        (b"<stream " + b"x" * (HEADER_LIMIT_BYTES + 1), "not-well-formed"),
+    ],
+)
+def test_framer_what_a_stream_forbids_ends_it(data: bytes, condition: str) -> None:
+    """DTDs, comments and instructions never reach a parser [xep-map 246]."""
+    framer, frames = frames_of(data, [])
+
+    assert framer.error == condition
+    assert frames == []
+    assert framer.feed(b"<iq/>") == []
+
+
+@pytest.mark.parametrize("step", [37, 500, 100_000])
+def test_framer_stanza_over_the_limit_comes_without_its_content(step: int) -> None:
+    """Nobody can make the component hold more than its limit, or close the link for others by trying [xep-map 246]."""
+    big = b"<iq id='big' type='set'><a><iq/>" + b"<![CDATA[</iq>]]>" + b"x" * 5_000 + b"<iq>y</iq></a></iq>"
+    data = HEADER + b"<iq id='1'/>" + big + b"<iq id='2'/>"
+
+    framer, frames = frames_of(data, [step] * (len(data) // step), limit_bytes=1_000)
+
+    small_enough = step > len(data)
+    assert frames == [b"<iq id='1'/>", big if small_enough else b"<iq id='big' type='set'/>", b"<iq id='2'/>"]
+    assert not framer.error
+
+
+def test_framer_stream_closed_at_once_ends() -> None:
+    framer, frames = frames_of(b"<stream:stream xmlns:stream='http://etherx.jabber.org/streams'/>", [])
+
+    assert framer.ended and frames == []
+
+
+def test_start_tag_alone_keeps_attributes() -> None:
+    assert start_tag_alone(b"<iq a='>' b='1'><x/></iq>") == b"<iq a='>' b='1'/>"
+    assert start_tag_alone(b"<iq/>") == b"<iq/>"
+
+
+def test_is_well_formed_has_no_limits_of_depth_or_names() -> None:
+    assert is_well_formed(b"<a>" * 5_000 + b"</a>" * 5_000)
+    assert is_well_formed(b"<" + b"a" * 100_000 + b"/>")
+    assert not is_well_formed(b"<a>\x01</a>")
+    assert not is_well_formed(b"<a>&undefined;</a>")

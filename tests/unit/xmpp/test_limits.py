@@ -1,0 +1,113 @@
+"""Bounds on requests (xep-map 249, 250)."""
+
+import pytest
+
+from smartfeeds.core.jid import Jid
+from smartfeeds.xmpp.limits import Buckets, InFlight, Rate, RateLimits
+from support.faketime import FakeTime
+
+ALICE = Jid("alice", "example.org", "home")
+ALICE_ELSEWHERE = Jid("alice", "example.org", "work")
+BOB = Jid("bob", "example.org")
+CAROL = Jid("carol", "example.net")
+
+
+def test_in_flight_sender_at_its_bound_is_refused_whatever_the_resource() -> None:
+    """[xep-map 249]"""
+    limit = InFlight(total=10, per_sender=2)
+
+    assert limit.admit(ALICE) and limit.admit(ALICE_ELSEWHERE)
+    assert not limit.admit(ALICE)
+    assert limit.admit(BOB)
+    assert limit.refused == 1
+
+
+def test_in_flight_all_at_the_bound_refuses_everybody_until_one_is_done() -> None:
+    limit = InFlight(total=2, per_sender=2)
+    assert limit.admit(ALICE) and limit.admit(BOB)
+
+    assert not limit.admit(CAROL)
+    limit.done(ALICE_ELSEWHERE)
+
+    assert limit.admit(CAROL)
+    assert limit.total == 2
+
+
+def test_in_flight_after_all_are_done_remembers_nobody() -> None:
+    limit = InFlight()
+    for number in range(1_000):
+        assert limit.admit(Jid(f"u{number}", "example.org"))
+        limit.done(Jid(f"u{number}", "example.org"))
+
+    assert (limit.senders, limit.total) == (0, 0)
+
+
+def test_in_flight_done_without_admission_raises() -> None:
+    with pytest.raises(KeyError):
+        InFlight().done(ALICE)
+
+
+def test_in_flight_burst_of_two_requests_for_each_of_200_nodes_is_admitted() -> None:
+    """[xep-map 250]"""
+    limit = InFlight()
+
+    assert all(limit.admit(ALICE) for _ in range(400))
+
+
+def test_buckets_burst_then_rate_then_full_again() -> None:
+    time = FakeTime()
+    buckets = Buckets(Rate(per_s=2.0, burst=3.0), clock=time.clock)
+
+    for _ in range(3):
+        assert buckets.has("a")
+        buckets.take("a")
+    assert not buckets.has("a")
+    assert buckets.wait_s("a") == pytest.approx(0.5)
+    time.now_s += 0.5
+    assert buckets.has("a")
+    time.now_s += 100.0
+    for _ in range(3):
+        assert buckets.has("a")
+        buckets.take("a")
+    assert not buckets.has("a")
+
+
+def test_buckets_clock_stepping_back_takes_nothing_away() -> None:
+    time = FakeTime()
+    buckets = Buckets(Rate(per_s=1.0, burst=2.0), clock=time.clock)
+    buckets.take("a")
+
+    time.now_s -= 500.0
+
+    assert buckets.has("a")
+
+
+def test_buckets_many_names_stay_within_bound() -> None:
+    """A flood of new addresses costs no memory [xep-map 249]."""
+    buckets = Buckets(Rate(per_s=1.0, burst=1.0), clock=FakeTime().clock, remembered=100)
+
+    for number in range(10_000):
+        buckets.take(str(number))
+
+    assert len(buckets) == 100
+
+
+def test_rate_limits_domain_bound_holds_for_ever_new_senders() -> None:
+    """[xep-map 249]"""
+    limits = RateLimits(per_sender=Rate(1.0, 5.0), per_domain=Rate(1.0, 20.0), clock=FakeTime().clock)
+
+    admitted = sum(limits.admit(Jid(f"u{number}", "flood.example")) for number in range(1_000))
+
+    assert admitted == 20
+    assert limits.admit(CAROL)
+    assert limits.wait_s(Jid("new", "flood.example")) == pytest.approx(1.0)
+
+
+def test_rate_limits_refused_sender_costs_the_domain_nothing() -> None:
+    limits = RateLimits(per_sender=Rate(1.0, 1.0), per_domain=Rate(1.0, 3.0), clock=FakeTime().clock)
+
+    assert limits.admit(ALICE)
+    assert not any(limits.admit(ALICE_ELSEWHERE) for _ in range(50))
+
+    assert limits.admit(BOB)
+    assert limits.refused == 50

@@ -104,7 +104,7 @@ class LocalServer:
         return found
 
     def start(self, deadline_s: float = START_DEADLINE_S) -> None:
-        """Starts the server and returns when both ports answer."""
+        """Starts the server and returns when its ports answer."""
         program = self.find_program()
         self.folder.mkdir(parents=True, exist_ok=True)
         self._end_leftover()
@@ -170,7 +170,7 @@ class LocalServer:
 
     def _wait(self, deadline_s: float) -> None:
         deadline = time.monotonic() + deadline_s
-        waiting = [self.client_port, self.component_port]
+        waiting = [self.client_port, *([self.component_port] if self.components else [])]
         while waiting:
             if not self.running:
                 raise LinkError(f"{self.software} ended while it started:\n{self.log_text()}")

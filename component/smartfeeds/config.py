@@ -1,0 +1,295 @@
+"""Settings: a TOML file, and the environment over it (design section 5).
+
+Every key is also read from `SMARTFEEDS_SECTION__KEY`, lists as JSON. A key that nobody knows is an error that names the
+nearest one. A secret never appears in a message, a log line or a `repr`.
+"""
+
+import difflib
+import os
+import tomllib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, SecretStr, ValidationError, model_validator
+from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict, SettingsError
+
+from smartfeeds.core.jid import parse_jid
+from smartfeeds.core.model import NodeKind
+from smartfeeds.errors import ConfigError
+
+ENV_PREFIX = "SMARTFEEDS_"
+ENV_DELIMITER = "__"
+SQLITE = "sqlite:///"
+
+_REASONS = {
+    "missing": "is missing",
+    "greater_than": "must be greater than {gt}",
+    "greater_than_equal": "must be at least {ge}",
+    "less_than_equal": "must be at most {le}",
+}
+
+
+def _domain(text: str) -> str:
+    jid = parse_jid(text)
+    if jid is None or jid.local or jid.resource:
+        raise ValueError(f'must be a domain such as "feeds.example.org", not "{text}"')
+    return str(jid)
+
+
+def _bare(text: str) -> str:
+    jid = parse_jid(text)
+    if jid is None or not jid.local or jid.resource:
+        raise ValueError(f'must be a bare JID such as "alice@example.org", not "{text}"')
+    return str(jid)
+
+
+def _creator(text: str) -> str:
+    jid = parse_jid(text)
+    if text == "*":
+        return text
+    if jid is None or jid.resource:
+        raise ValueError(f'must be a bare JID, a domain or "*", not "{text}"')
+    return str(jid)
+
+
+def _store_url(text: str) -> str:
+    if text.startswith(("postgresql:", "postgres:")):
+        raise ValueError("PostgreSQL is not served by this version: use sqlite:///FILE")
+    if not text.removeprefix(SQLITE) or not text.startswith(SQLITE):
+        raise ValueError(
+            f'must look like sqlite:///./smartfeeds.db or sqlite:////var/lib/smartfeeds/feeds.db, not "{text}"'
+        )
+    return text
+
+
+def _listen(text: str) -> str:
+    host, colon, port = text.rpartition(":")
+    if text and not (host and colon and port.isdecimal() and int(port) < 65536):
+        raise ValueError(f'must be HOST:PORT, or empty for no HTTP, not "{text}"')
+    return text
+
+
+Domain = Annotated[str, AfterValidator(_domain)]
+BareJid = Annotated[str, AfterValidator(_bare)]
+Creator = Annotated[str, AfterValidator(_creator)]
+Port = Annotated[int, Field(ge=1, le=65535)]
+Seconds = Annotated[float, Field(gt=0)]
+Count = Annotated[int, Field(ge=1)]
+
+
+class Section(BaseModel):
+    """A table of the file. Values cannot change once they are read."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, hide_input_in_errors=True)
+
+
+class Component(Section):
+    """How the component reaches its server (XEP-0114)."""
+
+    jid: Domain
+    secret: SecretStr | None = None
+    secret_file: Path | None = None
+    host: str = "127.0.0.1"
+    port: Port = 5347
+
+    @model_validator(mode="after")
+    def _one_secret(self) -> "Component":
+        if (self.secret is None) == (self.secret_file is None):
+            raise ValueError("give either secret or secret_file")
+        if not self.reveal_secret():
+            raise ValueError("the secret is empty")
+        return self
+
+    def reveal_secret(self) -> str:
+        """The shared secret, for the handshake only. Raises ValueError where the file cannot be read."""
+        if self.secret is not None:
+            return self.secret.get_secret_value()
+        assert self.secret_file is not None
+        try:
+            return self.secret_file.read_text("utf-8").strip()
+        except (OSError, UnicodeDecodeError) as error:
+            reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8 text"
+            raise ValueError(f"cannot read secret_file {self.secret_file}: {reason}") from None
+
+
+class Store(Section):
+    """Where the feeds are kept."""
+
+    url: Annotated[str, AfterValidator(_store_url)] = "sqlite:///./smartfeeds.db"
+
+    @property
+    def path(self) -> Path:
+        """The database file."""
+        return Path(self.url.removeprefix(SQLITE))
+
+
+class Http(Section):
+    """The HTTP side."""
+
+    listen: Annotated[str, AfterValidator(_listen)] = "127.0.0.1:8280"
+    base_url: str = ""
+
+
+class Pubsub(Section):
+    """What the service offers to whom."""
+
+    default_kind: NodeKind = NodeKind.FEED
+    creators: tuple[Creator, ...] = ()
+    admins: tuple[BareJid, ...] = ()
+    auto_create: bool = False
+    max_payload_size_bytes: Annotated[int, Field(ge=1024, le=400_000)] = 65_536
+    page_default: Count = 50
+    page_max: Count = 500
+    page_bytes: Annotated[int, Field(ge=1024, le=450_000)] = 204_800
+
+    @model_validator(mode="after")
+    def _pages_fit(self) -> "Pubsub":
+        if self.page_default > self.page_max:
+            raise ValueError("page_default must not be above page_max")
+        return self
+
+
+class Limits(Section):
+    """What one user, and all of them together, may ask for."""
+
+    subscriptions_per_jid: Count = 10_000
+    nodes_per_jid: Count = 1_000
+    publishes_per_s: Annotated[float, Field(ge=0)] = 0.0
+    in_flight: Count = 4_096
+
+
+class Push(Section):
+    """Notifications."""
+
+    max_age_s: Seconds = 300.0
+
+
+class Link(Section):
+    """The connection to the server: how it is kept up."""
+
+    retry_first_s: Seconds = 0.5
+    retry_most_s: Seconds = 30.0
+    healthy_after_s: Seconds = 30.0
+    open_timeout_s: Seconds = 30.0
+    ping_idle_s: Seconds = 60.0
+    ping_timeout_s: Seconds = 30.0
+
+
+class Log(Section):
+    """What is written to standard error."""
+
+    format: Literal["console", "json"] = "console"
+    level: Literal["debug", "info", "warning", "error"] = "info"
+
+
+class Compat(Section):
+    """Help for clients that read standards their own way."""
+
+    span_cursors: bool = True
+
+
+class Settings(BaseSettings):
+    """Everything that an operator can decide."""
+
+    model_config = SettingsConfigDict(
+        env_prefix=ENV_PREFIX,
+        env_nested_delimiter=ENV_DELIMITER,
+        extra="forbid",
+        frozen=True,
+        hide_input_in_errors=True,
+    )
+
+    component: Component
+    store: Store = Store()
+    http: Http = Http()
+    pubsub: Pubsub = Pubsub()
+    limits: Limits = Limits()
+    push: Push = Push()
+    link: Link = Link()
+    log: Log = Log()
+    compat: Compat = Compat()
+
+    @classmethod
+    def settings_customise_sources(
+        cls,
+        settings_cls: type[BaseSettings],  # noqa: ARG003 - the signature is the library's
+        init_settings: PydanticBaseSettingsSource,
+        env_settings: PydanticBaseSettingsSource,
+        dotenv_settings: PydanticBaseSettingsSource,  # noqa: ARG003
+        file_secret_settings: PydanticBaseSettingsSource,  # noqa: ARG003
+    ) -> tuple[PydanticBaseSettingsSource, ...]:
+        """The environment wins over the file, which comes in as keywords."""
+        return env_settings, init_settings
+
+    @model_validator(mode="before")
+    @classmethod
+    def _parent_creates(cls, data: dict[str, Any]) -> dict[str, Any]:
+        """Unless told otherwise, the users of the component's parent domain may create nodes."""
+        component, pubsub = data.get("component"), data.get("pubsub", {})
+        if not (isinstance(component, dict) and isinstance(pubsub, dict)) or "creators" in pubsub:
+            return data
+        parent = str(component.get("jid", "")).partition(".")[2]
+        return {**data, "pubsub": {**pubsub, "creators": [parent] if parent else []}}
+
+
+SECTIONS: Mapping[str, type[Section]] = {
+    name: field.annotation
+    for name, field in Settings.model_fields.items()
+    if isinstance(field.annotation, type) and issubclass(field.annotation, Section)
+}
+
+
+def load(path: Path | None) -> Settings:
+    """The settings of this file (None: of the environment alone). Raises ConfigError with what to change."""
+    data = _read(path) if path else {}
+    where = str(path) if path else "the environment"
+    _check_environment()
+    try:
+        return Settings(**data)
+    except ValidationError as error:
+        lines = "\n".join(f"  {_explain(dict(found))}" for found in error.errors())
+        raise ConfigError(f"{where}:\n{lines}") from None
+    except SettingsError as error:
+        raise ConfigError(f"a list in the environment must be JSON, such as '[\"a.example\"]': {error}") from None
+
+
+def _read(path: Path) -> dict[str, Any]:
+    try:
+        return tomllib.loads(path.read_text("utf-8"))
+    except FileNotFoundError:
+        raise ConfigError(f"{path} does not exist: make one with smartfeeds init DOMAIN") from None
+    except OSError as error:
+        raise ConfigError(f"cannot read {path}: {error.strerror}") from None
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise ConfigError(f"{path} is not TOML: {error}") from None
+
+
+def _check_environment() -> None:
+    """Variables of ours must name a section: the library looks at no others."""
+    for variable in os.environ:
+        name = variable.upper()
+        if name.startswith(ENV_PREFIX) and ENV_DELIMITER in name:
+            section = name.removeprefix(ENV_PREFIX).partition(ENV_DELIMITER)[0].lower()
+            if section not in SECTIONS:
+                raise ConfigError(f"{variable}: there is no section {section}{_nearest(section, SECTIONS)}")
+
+
+def _explain(error: dict[str, Any]) -> str:
+    """One line about one mistake. Never shows the value: it may be the secret."""
+    place = [str(part) for part in error["loc"]]
+    name = ".".join(place) or "settings"
+    kind = str(error["type"])
+    if kind == "extra_forbidden":
+        section = SECTIONS.get(place[0]) if len(place) > 1 else None
+        known = section.model_fields if section else SECTIONS
+        return f"{name}: there is no such {'key' if len(place) > 1 else 'section'}{_nearest(place[-1], known)}"
+    if kind == "value_error":
+        return f"{name}: {error['ctx']['error']}"
+    reason = _REASONS.get(kind, "")
+    return f"{name}: {reason.format(**error.get('ctx', {})) if reason else error['msg'].lower()}"
+
+
+def _nearest(name: str, known: Mapping[str, object]) -> str:
+    found = difflib.get_close_matches(name.lower(), known, 1, 0.5)
+    return f"; did you mean {found[0]}?" if found else f" (there are: {', '.join(sorted(known))})"

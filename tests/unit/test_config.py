@@ -1,0 +1,157 @@
+"""Settings: the file, the environment, and what is said when they are wrong."""
+
+import re
+import tomllib
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from smartfeeds.config import SECTIONS, Settings, load
+from smartfeeds.core.model import NodeKind
+from smartfeeds.errors import ConfigError
+
+MINIMAL = '[component]\njid = "feeds.example.org"\nsecret = "hush"\n'
+
+
+@pytest.fixture
+def write(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
+    def write_file(text: str) -> Path:
+        path = tmp_path / "smartfeeds.toml"
+        path.write_text(text)
+        return path
+
+    monkeypatch.chdir(tmp_path)
+    return write_file
+
+
+def test_load_minimal_file_has_the_documented_defaults(write: Any) -> None:
+    settings = load(write(MINIMAL))
+
+    assert (settings.component.host, settings.component.port) == ("127.0.0.1", 5347)
+    assert settings.store.url == "sqlite:///./smartfeeds.db"
+    assert settings.http.listen == "127.0.0.1:8280"
+    assert settings.pubsub.default_kind is NodeKind.FEED
+    assert settings.pubsub.creators == ("example.org",)
+    assert settings.pubsub.admins == ()
+
+
+def test_sample_has_every_key_with_its_default(root: Path, write: Any) -> None:
+    text = (root / "config/smartfeeds.toml").read_text()
+    sample = tomllib.loads(text)
+    defaults = load(write(MINIMAL)).model_dump(mode="json")
+
+    for section, model in SECTIONS.items():
+        body = text.partition(f"\n[{section}]\n")[2].partition("\n[")[0]
+        assert set(re.findall(r"^(?:# )?(\w+) = ", body, re.M)) == set(model.model_fields), section
+        for key, value in sample[section].items():
+            if (section, key) != ("component", "secret"):
+                assert value == defaults[section][key], f"{section}.{key}"
+
+
+def test_sample_loads(root: Path) -> None:
+    assert load(root / "config/smartfeeds.toml").component.jid == "feeds.example.org"
+
+
+def test_environment_wins_over_the_file(write: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SMARTFEEDS_COMPONENT__PORT", "5999")
+    monkeypatch.setenv("SMARTFEEDS_PUBSUB__CREATORS", '["*", "Example.NET"]')
+
+    settings = load(write(MINIMAL + "port = 5348\n"))
+
+    assert settings.component.port == 5999
+    assert settings.pubsub.creators == ("*", "example.net")
+
+
+def test_environment_alone_is_enough(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SMARTFEEDS_COMPONENT__JID", "feeds.example.org")
+    monkeypatch.setenv("SMARTFEEDS_COMPONENT__SECRET", "hush")
+
+    settings = load(None)
+
+    assert settings.component.reveal_secret() == "hush"
+    assert settings.pubsub.creators == ("example.org",)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (MINIMAL + 'sekret_file = "x"', "component.sekret_file: there is no such key; did you mean secret_file?"),
+        (MINIMAL + "[pubsubs]\nadmins = []", "pubsubs: there is no such section; did you mean pubsub?"),
+        (MINIMAL + "[pubsub]\nfrobnicate = 1", "pubsub.frobnicate: there is no such key (there are: admins, "),
+        (MINIMAL + "port = 70000", "component.port: must be at most 65535"),
+        (MINIMAL + 'port = "many"', "component.port: "),
+        (MINIMAL + "[push]\nmax_age_s = 0", "push.max_age_s: must be greater than 0"),
+        (MINIMAL + "[pubsub]\npage_default = 600", "page_default must not be above page_max"),
+        (MINIMAL + '[pubsub]\nadmins = ["example.org"]', 'must be a bare JID such as "alice@example.org"'),
+        (MINIMAL + '[pubsub]\ncreators = ["a@b/c"]', 'must be a bare JID, a domain or "*"'),
+        (MINIMAL + '[store]\nurl = "postgresql://x"', "PostgreSQL is not served by this version"),
+        (MINIMAL + '[store]\nurl = "feeds.db"', "must look like sqlite:///"),
+        (MINIMAL + '[http]\nlisten = "8280"', "must be HOST:PORT"),
+        (MINIMAL + '[log]\nlevel = "chatty"', "log.level: "),
+        (MINIMAL + 'secret_file = "x"', "give either secret or secret_file"),
+        ('[component]\njid = "feeds.example.org"\n', "give either secret or secret_file"),
+        ('[component]\njid = "feeds.example.org"\nsecret = ""\n', "the secret is empty"),
+        (
+            '[component]\njid = "feeds.example.org"\nsecret_file = "none"\n',
+            "cannot read secret_file none: No such file",
+        ),
+        ('[component]\njid = "a@b"\nsecret = "x"\n', 'must be a domain such as "feeds.example.org"'),
+        ('[component]\nsecret = "x"\n', "component.jid: is missing"),
+        ("", "component: is missing"),
+        ("[component", "is not TOML"),
+    ],
+)
+def test_load_mistake_says_what_to_change(write: Any, text: str, message: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        load(write(text))
+
+    assert message in str(caught.value)
+    assert "hush" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "message"),
+    [
+        ("SMARTFEEDS_COMPONENT__PROT", "1", "component.prot: there is no such key; did you mean port?"),
+        ("SMARTFEEDS_COMPONET__PORT", "1", "there is no section componet; did you mean component?"),
+        ("SMARTFEEDS_PUBSUB__ADMINS", "alice@example.org", "must be JSON"),
+    ],
+)
+def test_environment_mistake_says_what_to_change(
+    write: Any, monkeypatch: pytest.MonkeyPatch, name: str, value: str, message: str
+) -> None:
+    monkeypatch.setenv(name, value)
+
+    with pytest.raises(ConfigError, match=re.escape(message)):
+        load(write(MINIMAL))
+
+
+def test_load_absent_file_says_how_to_make_one(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="make one with smartfeeds init"):
+        load(tmp_path / "none.toml")
+
+
+def test_secret_file_is_read_without_its_newline(write: Any, tmp_path: Path) -> None:
+    (tmp_path / "secret").write_text("hush\n")
+
+    settings = load(write('[component]\njid = "feeds.example.org"\nsecret_file = "secret"\n'))
+
+    assert settings.component.reveal_secret() == "hush"
+
+
+def test_secret_never_shows(write: Any) -> None:
+    settings = load(write(MINIMAL))
+
+    shown = f"{settings!r} {settings} {settings.component} {settings.model_dump()} {settings.model_dump_json()}"
+
+    assert "hush" not in shown
+
+
+def test_settings_are_frozen(write: Any) -> None:
+    settings = load(write(MINIMAL))
+
+    with pytest.raises(ValueError, match="frozen"):
+        settings.component.port = 1  # type: ignore[misc]
+    with pytest.raises(ValueError, match="frozen"):
+        settings.log = Settings.model_fields["log"].default  # type: ignore[misc]

@@ -31,7 +31,7 @@ from smartfeeds.service.requests import (
 from smartfeeds.store.base import ReadTx, WriteTx
 
 LISTED = 10_000  # the most subscriptions an owner is shown in one answer
-_ENDING = frozenset({"gone", "too-many-bounces"})  # every other bounce is counted first (push.bounces)
+_ENDING = frozenset({"gone", "too-many-bounces"})  # all others are counted first (push.bounces)
 _STATES = {"subscribed": SubscriptionState.SUBSCRIBED, "none": SubscriptionState.NONE}
 
 

@@ -47,7 +47,8 @@ class Supervisor:
     """Keeps one link up until it is stopped.
 
     `online` is set while the handshake stands. `epoch` counts the times it came up. `last_error` is why it is not
-    up, or was not the last time (None before the first failure). `connects` counts attempts.
+    up, or was not the last time (None before the first failure). `connects` counts attempts. `on_online` is called
+    each time the handshake is done.
     """
 
     def __init__(
@@ -58,8 +59,10 @@ class Supervisor:
         sleep: Callable[[float], Coroutine[Any, Any, None]],
         random: Callable[[], float],
         pace: Pace | None = None,
+        on_online: Callable[[], None] = lambda: None,
     ) -> None:
         self._link = link
+        self._on_online = on_online
         self._clock = clock
         self._sleep = sleep
         self._random = random
@@ -106,6 +109,7 @@ class Supervisor:
             return down
         self.epoch += 1
         self.online.set()
+        self._on_online()
         self._logged = ""
         log.info("link_online", domain=self._link.domain, server=self._link.endpoint, epoch=self.epoch)
         since = self._clock()

@@ -1,0 +1,118 @@
+"""Logs in both forms, records of libraries among them, and the metrics."""
+
+import asyncio
+import io
+import json
+import logging
+from collections.abc import Iterator
+
+import pytest
+import structlog
+from prometheus_client import generate_latest
+
+from smartfeeds import telemetry
+
+
+@pytest.fixture
+def stream() -> Iterator[io.StringIO]:
+    root = logging.getLogger()
+    before = (root.handlers, root.level)
+    yield io.StringIO()
+    root.handlers, _ = before
+    root.setLevel(before[1])
+    structlog.reset_defaults()
+
+
+def test_json_log_event_is_one_line_with_its_fields(stream: io.StringIO) -> None:
+    telemetry.set_up_logging("json", "info", stream)
+
+    structlog.get_logger().info("link_online", domain="feeds.example", epoch=1)
+
+    line = json.loads(stream.getvalue())
+    assert (line["event"], line["domain"], line["epoch"], line["level"]) == ("link_online", "feeds.example", 1, "info")
+
+
+def test_json_log_record_of_a_library_has_the_same_form(stream: io.StringIO) -> None:
+    telemetry.set_up_logging("json", "info", stream)
+
+    logging.getLogger("slixmpp.xmlstream").warning("Parse error: %r", b"<")
+
+    line = json.loads(stream.getvalue())
+    assert line["event"] == "Parse error: b'<'"
+    assert (line["logger"], line["level"]) == ("slixmpp.xmlstream", "warning")
+
+
+def test_json_log_exception_stays_one_line(stream: io.StringIO) -> None:
+    telemetry.set_up_logging("json", "info", stream)
+
+    try:
+        raise ValueError("broken\nin two")
+    except ValueError:
+        structlog.get_logger().exception("work_failed")
+
+    assert stream.getvalue().count("\n") == 1
+    assert "ValueError" in json.loads(stream.getvalue())["exception"]
+
+
+def test_console_log_event_is_readable_without_colours(stream: io.StringIO) -> None:
+    telemetry.set_up_logging("console", "info", stream)
+
+    structlog.get_logger().warning("notifications_dropped", count=3)
+
+    assert "notifications_dropped" in stream.getvalue()
+    assert "count=3" in stream.getvalue()
+    assert "\x1b" not in stream.getvalue()
+
+
+def test_log_below_the_level_is_not_written(stream: io.StringIO) -> None:
+    telemetry.set_up_logging("json", "warning", stream)
+
+    structlog.get_logger().info("link_online")
+    logging.getLogger("slixmpp").info("connected")
+
+    assert stream.getvalue() == ""
+
+
+def test_set_up_again_writes_each_event_once(stream: io.StringIO) -> None:
+    telemetry.set_up_logging("json", "info", stream)
+    telemetry.set_up_logging("json", "info", stream)
+
+    structlog.get_logger().info("link_online")
+
+    assert stream.getvalue().count("\n") == 1
+
+
+def test_metrics_have_our_prefix_a_text_and_known_labels() -> None:
+    known = {"operation", "outcome", "reason", "condition", "kind"}
+
+    for metric in telemetry.METRICS:
+        family = next(iter(metric.describe()))
+        assert family.name.startswith("smartfeeds_")
+        assert family.documentation
+        assert set(metric._labelnames) <= known
+
+
+def test_metrics_list_is_everything_that_is_registered() -> None:
+    registered = {family.name for family in telemetry.REGISTRY.collect()}
+
+    assert registered == {next(iter(metric.describe())).name for metric in telemetry.METRICS}
+
+
+def test_measured_counts_time_and_returns_to_none_in_flight() -> None:
+    with telemetry.measured("test"):
+        assert telemetry.REGISTRY.get_sample_value("smartfeeds_requests_in_flight") == 1
+
+    assert telemetry.REGISTRY.get_sample_value("smartfeeds_requests_in_flight") == 0
+    assert telemetry.REGISTRY.get_sample_value("smartfeeds_request_seconds_count", {"operation": "test"}) == 1
+    assert b"smartfeeds_request_seconds_bucket" in generate_latest(telemetry.REGISTRY)
+
+
+async def test_watch_loop_measures_how_late_the_loop_is() -> None:
+    telemetry.LOOP_LAG_SECONDS.set(-1)
+    task = asyncio.create_task(telemetry.watch_loop(0))
+
+    while telemetry.REGISTRY.get_sample_value("smartfeeds_loop_lag_seconds") == -1:  # noqa: ASYNC110 - what is under test sets no event
+        await asyncio.sleep(0)
+
+    task.cancel()
+    assert (telemetry.REGISTRY.get_sample_value("smartfeeds_loop_lag_seconds") or 0) >= 0

@@ -103,7 +103,7 @@ def purge(tx: WriteTx, context: Context, request: Purge) -> Done:
     first_us = next_key(node.last_modified_us, context.now_us)
     while live := tx.slice(node.node_no, Slice(BARE, PURGE_CHUNK)):
         for item in live:
-            node = _bury(tx, context, node, item, told=False)
+            node = bury(tx, context, node, item, told=False)
     last_us = max(node.last_modified_us, first_us)
     tx.set_keys(node.node_no, last_us, node.last_created_us)
     tx.add_event(NodeEvent(0, node.node_no, first_us - 1, "purge", str(last_us)))
@@ -165,10 +165,10 @@ def _checked(node: Node, request: Publish) -> Draft:
 def _retract_item(tx: WriteTx, context: Context, node: Node, item: Item | None, *, notify: bool) -> None:
     if item is None or item.deleted:
         raise FeedError(Condition.ITEM_NOT_FOUND, "no such item")
-    _bury(tx, context, node, item, told=notify or flag(node.kind, node.options, "notify_retract"))
+    bury(tx, context, node, item, told=notify or flag(node.kind, node.options, "notify_retract"))
 
 
-def _bury(tx: WriteTx, context: Context, node: Node, item: Item, *, told: bool) -> Node:
+def bury(tx: WriteTx, context: Context, node: Node, item: Item, *, told: bool) -> Node:
     """Makes a tombstone of a feed's item, takes a generic node's item out; the node with its new key."""
     modified_us = next_key(node.last_modified_us, context.now_us)
     tx.set_keys(node.node_no, modified_us, node.last_created_us)

@@ -1,0 +1,117 @@
+"""Documents into nodes: ids and dates kept, what is unchanged left alone (design section 1, `T`; SF-030).
+
+The oldest item comes first, so that an empty feed gets the dates of the document as its created keys; behind newer
+items an old one becomes the next key, and atom:published keeps the true date. Importing a document again changes
+nothing: the same id with the same content is no modification.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+
+from smartfeeds.core.jid import Jid
+from smartfeeds.core.model import Item, Node
+from smartfeeds.core.options import text_of
+from smartfeeds.errors import Condition, FeedError
+from smartfeeds.formats.atom import complete_entry
+from smartfeeds.formats.items import Document, ImportedItem
+from smartfeeds.service.context import Context
+from smartfeeds.service.feeds import FeedService
+from smartfeeds.service.nodes import add_node
+from smartfeeds.service.publishing import bury, next_key, store_item
+from smartfeeds.service.requests import Form
+from smartfeeds.store.base import WriteTx
+
+CHUNK = 64
+MAX_ID_BYTES = 1023
+
+
+@dataclass(frozen=True, slots=True)
+class Imported:
+    """What an import did; `skipped` holds (item id, reason) pairs."""
+
+    added: int = 0
+    changed: int = 0
+    deleted: int = 0
+    unchanged: int = 0
+    skipped: tuple[tuple[str, str], ...] = ()
+
+    def __add__(self, other: "Imported") -> "Imported":
+        return Imported(
+            self.added + other.added,
+            self.changed + other.changed,
+            self.deleted + other.deleted,
+            self.unchanged + other.unchanged,
+            self.skipped + other.skipped,
+        )
+
+
+async def import_document(
+    service: FeedService,
+    node: str,
+    document: Document,
+    actor: Jid,
+    *,
+    on_progress: Callable[[int], None] = lambda _count: None,
+) -> Imported:
+    """Brings every item of a document into a node, which is made, with the document's title, where it is missing.
+
+    `actor` becomes the publisher and, of a new node, the owner; whoever may call this is trusted. `on_progress` hears
+    how many more items are done. Raises FeedError where the node cannot be made or is no feed.
+    """
+    form = {"pubsub#title": (document.title,), "pubsub#description": (document.description,)}
+    await service.write(lambda tx, context: _ensure_node(tx, context, node, actor, form))
+    total = Imported()
+    items = document.oldest_first()
+    for start in range(0, len(items), CHUNK):
+        chunk = items[start : start + CHUNK]
+        total += await service.write(partial(import_items, name=node, actor=actor, items=chunk))
+        on_progress(len(chunk))
+    return total
+
+
+def import_items(tx: WriteTx, context: Context, name: str, actor: Jid, items: Sequence[ImportedItem]) -> Imported:
+    """Brings some items into a node, in the order given."""
+    total = Imported()
+    for item in items:
+        node = tx.lock(name)
+        if node is None:
+            raise FeedError(Condition.ITEM_NOT_FOUND, "no such node")
+        total += _import_item(tx, context, node, actor, item)
+    return total
+
+
+def _ensure_node(tx: WriteTx, context: Context, name: str, actor: Jid, form: Form) -> None:
+    if tx.node(name) is None:
+        filled = {field: values for field, values in form.items() if values[0]}
+        add_node(tx, context, actor, name, filled, trusted=True)
+
+
+def _import_item(tx: WriteTx, context: Context, node: Node, actor: Jid, item: ImportedItem) -> Imported:
+    existing = tx.item(node.node_no, item.id)
+    if item.deleted:
+        return _import_deletion(tx, context, node, existing)
+    created_us = existing.created_us if existing else _first_key(context, node, item)
+    payload = complete_entry(item.payload, item.id, created_us)
+    if existing is not None and not existing.deleted and existing.payload == payload:
+        return Imported(unchanged=1)
+    if not 0 < len(item.id.encode()) <= MAX_ID_BYTES:
+        return Imported(skipped=((item.id[:80], "the id is longer than 1023 bytes"),))
+    if len(payload) > int(text_of(node.kind, node.options, "max_payload_size")):
+        return Imported(skipped=((item.id, f"{len(payload)} bytes are over the limit of this node"),))
+    store_item(tx, context, node, existing, item.id, payload, str(actor.bare), created_us=created_us)
+    return Imported(changed=1) if existing else Imported(added=1)
+
+
+def _import_deletion(tx: WriteTx, context: Context, node: Node, existing: Item | None) -> Imported:
+    if existing is None or existing.deleted:
+        return Imported(unchanged=1)
+    bury(tx, context, node, existing, told=True)
+    return Imported(deleted=1)
+
+
+def _first_key(context: Context, node: Node, item: ImportedItem) -> int:
+    """The created key that the item will get: its date where the feed still has room for it."""
+    now_us = next_key(node.last_modified_us, context.now_us)
+    wanted_us = item.published_us if item.published_us is not None else item.time_us
+    return next_key(node.last_created_us, now_us if wanted_us is None else min(wanted_us, now_us))

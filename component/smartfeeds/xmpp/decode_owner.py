@@ -1,0 +1,86 @@
+"""What owners ask for: pubsub#owner elements to requests (XEP-0060 8; xep-map 16, 66 to 97)."""
+
+from collections.abc import Iterator
+
+from smartfeeds.core.jid import Jid
+from smartfeeds.errors import Condition, FeedError
+from smartfeeds.service import requests as r
+from smartfeeds.xmpp.decode import Action, Actions
+from smartfeeds.xmpp.elements import Element, node_of
+from smartfeeds.xmpp.forms import find_form, parse_submit
+from smartfeeds.xmpp.namespaces import NODE_CONFIG, OWNER, tag
+
+_REDIRECT = tag(OWNER, "redirect")
+_AFFILIATION = tag(OWNER, "affiliation")
+_SUBSCRIPTION = tag(OWNER, "subscription")
+
+
+def _get_configure(actor: Jid, service: str, action: Element, _rest: list[Element]) -> r.Request:
+    return r.GetConfiguration(actor, service, node_of(action))
+
+
+def _set_configure(actor: Jid, service: str, action: Element, _rest: list[Element]) -> r.Request:
+    return r.Configure(actor, service, node_of(action), parse_submit(find_form(action), NODE_CONFIG))
+
+
+def _get_default(actor: Jid, service: str, action: Element, _rest: list[Element]) -> r.Request:
+    return r.GetDefaultConfiguration(actor, service, action.get("type") or "leaf")
+
+
+def _delete(actor: Jid, service: str, action: Element, _rest: list[Element]) -> r.Request:
+    if next(action.iterchildren(_REDIRECT), None) is not None:
+        raise FeedError(Condition.FEATURE_NOT_IMPLEMENTED, "a deleted node cannot point to another one")
+    return r.DeleteNode(actor, service, node_of(action))
+
+
+def _purge(actor: Jid, service: str, action: Element, _rest: list[Element]) -> r.Request:
+    return r.Purge(actor, service, node_of(action))
+
+
+def _get_affiliations(actor: Jid, service: str, action: Element, _rest: list[Element]) -> r.Request:
+    return r.GetAffiliations(actor, service, node_of(action), True)
+
+
+def _set_affiliations(actor: Jid, service: str, action: Element, _rest: list[Element]) -> r.Request:
+    entries = tuple((jid, entry.get("affiliation")) for jid, entry in _entries(action, _AFFILIATION))
+    return r.SetAffiliations(actor, service, node_of(action), entries)
+
+
+def _get_subscriptions(actor: Jid, service: str, action: Element, _rest: list[Element]) -> r.Request:
+    return r.GetNodeSubscriptions(actor, service, node_of(action))
+
+
+def _set_subscriptions(actor: Jid, service: str, action: Element, _rest: list[Element]) -> r.Request:
+    entries = tuple((jid, _state(entry)) for jid, entry in _entries(action, _SUBSCRIPTION))
+    return r.SetSubscriptions(actor, service, node_of(action), entries)
+
+
+def _entries(action: Element, name: str) -> Iterator[tuple[str, Element]]:
+    for entry in action.iterchildren(name):
+        jid = entry.get("jid")
+        if not jid:
+            raise FeedError(Condition.JID_REQUIRED, "every entry has a jid")
+        yield jid, entry
+
+
+def _state(entry: Element) -> str:
+    state = entry.get("subscription")
+    if not state:
+        raise FeedError(Condition.BAD_REQUEST, "every subscription has a state")
+    return state
+
+
+OWNER_GET: Actions = {
+    tag(OWNER, "configure"): Action(_get_configure, ("config-node",)),
+    tag(OWNER, "default"): Action(_get_default, ("retrieve-default",)),
+    tag(OWNER, "affiliations"): Action(_get_affiliations, ("modify-affiliations",)),
+    tag(OWNER, "subscriptions"): Action(_get_subscriptions, ("manage-subscriptions",)),
+}
+
+OWNER_SET: Actions = {
+    tag(OWNER, "configure"): Action(_set_configure, ("config-node",)),
+    tag(OWNER, "delete"): Action(_delete, ("delete-nodes",)),
+    tag(OWNER, "purge"): Action(_purge, ("purge-nodes",)),
+    tag(OWNER, "affiliations"): Action(_set_affiliations, ("modify-affiliations",)),
+    tag(OWNER, "subscriptions"): Action(_set_subscriptions, ("manage-subscriptions",)),
+}

@@ -1,0 +1,171 @@
+"""Answers to bytes: joins of stored payloads and escaped attributes (XEP-0060 5 to 7; xep-map 5 K, 208, X7).
+
+Whatever is not a stored payload passes `core.text`, so that a character XML forbids can never leave: encoders raise
+ForbiddenCharacterError instead. Elements carry their namespaces; only the stanza itself has the stream's.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import lru_cache
+from typing import Any
+
+from smartfeeds.core.model import Item
+from smartfeeds.core.text import attribute, escape
+from smartfeeds.core.times import format_datetime
+from smartfeeds.service import requests as r
+from smartfeeds.xmpp.forms import encode_form, subscribe_fields
+from smartfeeds.xmpp.namespaces import DELAY, EVENT, PUBSUB, RSM, SUBSCRIBE_OPTIONS
+
+Encoder = Callable[[Any], bytes]
+
+# Printable ASCII without the characters that an attribute escapes.
+_PLAIN = bytes(code for code in range(0x20, 0x7F) if chr(code) not in "&<>'\"")
+_CACHED = 4_096
+_CACHED_CHARACTERS = 256
+
+
+@lru_cache(_CACHED)
+def _known_attribute(text: str) -> bytes:
+    return attribute(text).encode()
+
+
+def attribute_bytes(text: str) -> bytes:
+    """An escaped attribute value; short ones are remembered. Raises ForbiddenCharacterError."""
+    return _known_attribute(text) if len(text) <= _CACHED_CHARACTERS else attribute(text).encode()
+
+
+def envelope(kind: bytes, head: bytes, body: bytes) -> bytes:
+    """An IQ of a kind (result, error) around a body; `head` holds its id and addresses."""
+    return b"<iq type='%b'%b>%b</iq>" % (kind, head, body)
+
+
+def encode_items(items: Sequence[Item], *, show_publisher: bool) -> bytes:
+    """Items with their stored payloads, as one join. Raises ForbiddenCharacterError."""
+    parts: list[bytes] = []
+    add = parts.append
+    safe = str if _is_plain("".join([item.id + item.publisher for item in items])) else attribute
+    if show_publisher and safe is str:  # the common page, without a call an attribute
+        for item in items:
+            add(f"</item><item id='{item.id}' publisher='{item.publisher}'>".encode())
+            add(item.payload)
+    else:
+        for item in items:
+            shown = f" publisher='{safe(item.publisher)}'" if show_publisher else ""
+            add(f"</item><item id='{safe(item.id)}'{shown}>".encode())
+            add(item.payload)
+    if parts:
+        parts[0] = parts[0].removeprefix(b"</item>")
+        add(b"</item>")
+    return b"".join(parts)
+
+
+def _is_plain(text: str) -> bool:
+    """Whether a text may stand in an attribute as it is: one look at all the ids of a page is cheaper than many."""
+    return text.isascii() and not text.encode().translate(None, _PLAIN)
+
+
+def encode_result_set(result_set: r.ResultSet | None) -> bytes:
+    """The `<set/>` of an answer (XEP-0059), nothing for None."""
+    if result_set is None:
+        return b""
+    index = f" index='{result_set.index}'" if result_set.index is not None else ""
+    first = f"<first{index}>{escape(result_set.first)}</first>" if result_set.first is not None else ""
+    last = f"<last>{escape(result_set.last)}</last>" if result_set.last is not None else ""
+    return f"<set xmlns='{RSM}'>{first}{last}<count>{result_set.count}</count></set>".encode()
+
+
+_PUBSUB_START = f"<pubsub xmlns='{PUBSUB}'>".encode()
+
+
+def pubsub(*parts: bytes) -> bytes:
+    """A `<pubsub/>` element around these parts."""
+    return b"".join((_PUBSUB_START, *parts, b"</pubsub>"))
+
+
+def _done(_answer: r.Done) -> bytes:
+    return b""
+
+
+def _page(page: r.Page) -> bytes:
+    return pubsub(
+        b"<items node='%b'>" % attribute_bytes(page.node),
+        encode_items(page.items, show_publisher=page.show_publisher),
+        b"</items>",
+        encode_result_set(page.result_set),
+    )
+
+
+def _published(answer: r.Published) -> bytes:
+    node, item_id = attribute_bytes(answer.node), attribute_bytes(answer.item_id)
+    return pubsub(b"<publish node='%b'><item id='%b'/></publish>" % (node, item_id))
+
+
+def _node_created(answer: r.NodeCreated) -> bytes:
+    return pubsub(b"<create node='%b'/>" % attribute_bytes(answer.node)) if answer.generated else b""
+
+
+def subscription(shown: r.SubscriptionShown) -> bytes:
+    """One `<subscription/>` of the subscriber's side."""
+    node, jid = attribute_bytes(shown.node), attribute_bytes(shown.jid)
+    return b"<subscription node='%b' jid='%b' subscription='%b'/>" % (node, jid, shown.state.value.encode())
+
+
+def _subscribed(answer: r.Subscribed) -> bytes:
+    options = b""
+    if answer.options is not None:
+        form = encode_form("result", SUBSCRIBE_OPTIONS, subscribe_fields(answer.kind, answer.options))
+        options = f"<options>{form}</options>".encode()
+    return pubsub(subscription(answer.subscription), options)
+
+
+def _subscribe_options(answer: r.SubscribeOptions) -> bytes:
+    node = node_attribute(answer.node)
+    fields = subscribe_fields(answer.kind, answer.options)
+    if answer.jid is None:
+        form = encode_form("result", SUBSCRIBE_OPTIONS, fields)
+        return pubsub(f"<default{node}>{form}</default>".encode())
+    form = encode_form("form", SUBSCRIBE_OPTIONS, fields)
+    return pubsub(f"<options{node} jid='{attribute(answer.jid)}'>{form}</options>".encode())
+
+
+def encode_subscriptions(answer: r.SubscriptionList) -> bytes:
+    """An entity's own subscriptions (XEP-0060 5.6)."""
+    node = node_attribute(answer.node).encode()
+    return pubsub(b"<subscriptions%b>" % node, *map(subscription, answer.entries), b"</subscriptions>")
+
+
+def encode_affiliations(answer: r.AffiliationList) -> bytes:
+    """An entity's own affiliations (XEP-0060 5.7)."""
+    entries = [
+        b"<affiliation node='%b' affiliation='%b'/>" % (attribute_bytes(e.node), e.affiliation.value.encode())
+        for e in answer.entries
+    ]
+    return pubsub(b"<affiliations%b>" % node_attribute(answer.node).encode(), *entries, b"</affiliations>")
+
+
+def node_attribute(node: str | None) -> str:
+    """The node attribute with a blank in front, nothing for None."""
+    return f" node='{attribute(node)}'" if node is not None else ""
+
+
+def encode_last_item(answer: r.Subscribed, item: Item, service: str, message_id: str) -> bytes:
+    """The newest item, sent along with a new subscription (XEP-0060 6.1.7; xep-map 116)."""
+    shown = answer.subscription
+    return b"".join(
+        (
+            b"<message type='headline' id='%b' from='%b' to='%b'>"
+            % (attribute_bytes(message_id), attribute_bytes(service), attribute_bytes(shown.jid)),
+            b"<event xmlns='%b'><items node='%b'>" % (EVENT.encode(), attribute_bytes(shown.node)),
+            encode_items((item,), show_publisher=answer.show_publisher),
+            f"</items></event><delay xmlns='{DELAY}' stamp='{format_datetime(item.modified_us)}'/></message>".encode(),
+        )
+    )
+
+
+ENCODERS: Mapping[type, Encoder] = {
+    r.Done: _done,
+    r.Page: _page,
+    r.Published: _published,
+    r.NodeCreated: _node_created,
+    r.Subscribed: _subscribed,
+    r.SubscribeOptions: _subscribe_options,
+}

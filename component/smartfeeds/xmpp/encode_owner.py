@@ -1,0 +1,69 @@
+"""Answers to owners as bytes, and the lists that entities ask for too (XEP-0060 5.6, 5.7, 8; xep-map 65 to 96)."""
+
+from collections.abc import Mapping
+
+from smartfeeds.errors import Condition, FeedError
+from smartfeeds.service import requests as r
+from smartfeeds.xmpp.encode import (
+    Encoder,
+    attribute_bytes,
+    encode_affiliations,
+    encode_subscriptions,
+    node_attribute,
+)
+from smartfeeds.xmpp.forms import config_fields, encode_form
+from smartfeeds.xmpp.namespaces import NODE_CONFIG, OWNER
+from smartfeeds.xmpp.stanza_errors import encode_error
+
+_OWNER_START = f"<pubsub xmlns='{OWNER}'>".encode()
+
+
+def _owner(*parts: bytes) -> bytes:
+    return b"".join((_OWNER_START, *parts, b"</pubsub>"))
+
+
+def _configuration(answer: r.Configuration) -> bytes:
+    creating = answer.node is None
+    name = "default" if creating else "configure"
+    form = encode_form("form", NODE_CONFIG, config_fields(answer.kind, answer.options, creating=creating))
+    return _owner(f"<{name}{node_attribute(answer.node)}>{form}</{name}>".encode())
+
+
+def _subscriptions(answer: r.SubscriptionList) -> bytes:
+    if not answer.owner:
+        return encode_subscriptions(answer)
+    entries = [
+        b"<subscription jid='%b' subscription='%b'/>" % (attribute_bytes(entry.jid), entry.state.value.encode())
+        for entry in answer.entries
+    ]
+    return _owner(b"<subscriptions%b>" % node_attribute(answer.node).encode(), *entries, b"</subscriptions>")
+
+
+def _affiliations(answer: r.AffiliationList) -> bytes:
+    if not answer.owner:
+        return encode_affiliations(answer)
+    entries = [
+        b"<affiliation jid='%b' affiliation='%b'/>" % (attribute_bytes(entry.jid), entry.affiliation.value.encode())
+        for entry in answer.entries
+    ]
+    return _owner(b"<affiliations%b>" % node_attribute(answer.node).encode(), *entries, b"</affiliations>")
+
+
+def _partly_refused(answer: r.PartlyRefused) -> bytes:
+    """The body of an error: the entries that were refused, then why (XEP-0060 8.8.2.4, 8.9.2.4)."""
+    refused = b""
+    if answer.affiliations is not None:
+        refused = _affiliations(answer.affiliations)
+    elif answer.subscriptions is not None:
+        refused = _subscriptions(answer.subscriptions)
+    return refused + encode_error(
+        FeedError(Condition.NOT_ACCEPTABLE, "these entries were not applied, the others were")
+    )
+
+
+OWNER_ENCODERS: Mapping[type, Encoder] = {
+    r.Configuration: _configuration,
+    r.SubscriptionList: _subscriptions,
+    r.AffiliationList: _affiliations,
+    r.PartlyRefused: _partly_refused,
+}

@@ -1,0 +1,111 @@
+"""Data forms in and out (XEP-0004, XEP-0068, XEP-0122; xep-map 2.1, 67 to 70, 230 to 232)."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from lxml import etree
+
+from smartfeeds.core.model import NodeKind
+from smartfeeds.core.options import KIND, OPTIONS, PUBSUB, FieldType, Option, value_of
+from smartfeeds.core.suboptions import SUBSCRIBE_OPTIONS, SubscribeOption
+from smartfeeds.core.text import attribute, escape
+from smartfeeds.errors import Condition, FeedError
+from smartfeeds.service.requests import Form
+from smartfeeds.xmpp.namespaces import DATA, VALIDATE, tag
+
+X = tag(DATA, "x")
+_FIELD = tag(DATA, "field")
+_VALUE = tag(DATA, "value")
+FORM_TYPE = "FORM_TYPE"
+
+Values = tuple[str, ...]
+
+
+def find_form(parent: etree._Element) -> etree._Element | None:
+    """The data form among the children, or None."""
+    return next(parent.iterchildren(X), None)
+
+
+def parse_submit(form: etree._Element | None, form_type: str) -> Form | None:
+    """The fields of a submitted form, or None where it was cancelled.
+
+    Fields without a name are ignored; values of a field that occurs twice are put together, so that a field of one
+    value is refused later instead of guessed. A form without FORM_TYPE passes, one with another does not.
+    Raises FeedError(BAD_REQUEST), also for a missing form.
+    """
+    if form is None:
+        raise FeedError(Condition.BAD_REQUEST, "a data form is missing")
+    kind = form.get("type", "submit")
+    if kind == "cancel":
+        return None
+    if kind != "submit":
+        raise FeedError(Condition.BAD_REQUEST, "the form is of type submit or cancel")
+    fields: dict[str, Values] = {}
+    for field in form.iterchildren(_FIELD):
+        var = field.get("var")
+        if var:
+            values = tuple((value.text or "") for value in field.iterchildren(_VALUE))
+            fields[var] = fields.get(var, ()) + values
+    named = fields.pop(FORM_TYPE, (form_type,))
+    if set(named) != {form_type}:
+        raise FeedError(Condition.BAD_REQUEST, f"the FORM_TYPE here is {form_type}")
+    return fields
+
+
+@dataclass(frozen=True, slots=True)
+class Field:
+    """A field to write: `choices` are (value, label) pairs, `datatype` the XEP-0122 hint."""
+
+    var: str
+    type: str
+    values: Values
+    label: str = ""
+    choices: tuple[tuple[str, str], ...] = ()
+    datatype: str = ""
+
+
+def encode_form(kind: str, form_type: str, fields: Iterable[Field]) -> str:
+    """A form of type `form` or `result` with its hidden FORM_TYPE. Raises ForbiddenCharacterError."""
+    head = Field(FORM_TYPE, "hidden", (form_type,))
+    return f"<x xmlns='{DATA}' type='{kind}'>{''.join(map(_encode_field, (head, *fields)))}</x>"
+
+
+def _encode_field(field: Field) -> str:
+    label = f" label='{attribute(field.label)}'" if field.label else ""
+    hint = f"<validate xmlns='{VALIDATE}' datatype='{attribute(field.datatype)}'/>" if field.datatype else ""
+    values = "".join(f"<value>{escape(value)}</value>" for value in field.values)
+    choices = "".join(_encode_choice(value, text) for value, text in field.choices)
+    return f"<field var='{attribute(field.var)}' type='{field.type}'{label}>{hint}{values}{choices}</field>"
+
+
+def _encode_choice(value: str, text: str) -> str:
+    label = f" label='{attribute(text)}'" if text else ""
+    return f"<option{label}><value>{escape(value)}</value></option>"
+
+
+def option_field(option: Option, kind: NodeKind, options: Mapping[str, Values]) -> Field:
+    """A node option with the value in force."""
+    values = value_of(kind, options, option.var)
+    if option.type is FieldType.JID_MULTI:
+        values = tuple(value for value in values if value)
+    choices = tuple((choice, "") for choice in option.choices)
+    return Field(PUBSUB + option.var, option.type.value, values, option.label, choices, option.datatype)
+
+
+def config_fields(kind: NodeKind, options: Mapping[str, Values], *, creating: bool) -> list[Field]:
+    """The configuration of a node of this kind; with `creating` also the kind, which is chosen once and for all."""
+    fields = [option_field(option, kind, options) for option in OPTIONS.values() if kind in option.defaults]
+    if creating:
+        kinds = tuple((each.value, "") for each in NodeKind)
+        fields.append(Field(KIND, FieldType.LIST_SINGLE.value, (kind.value,), "What rules the node obeys", kinds))
+    return fields
+
+
+def subscribe_fields(kind: NodeKind, options: Mapping[str, Values]) -> list[Field]:
+    """The options of a subscription to a node of this kind (xep-map 125)."""
+    return [_subscribe_field(option, options) for option in SUBSCRIBE_OPTIONS.values() if kind in option.kinds]
+
+
+def _subscribe_field(option: SubscribeOption, options: Mapping[str, Values]) -> Field:
+    values = options.get(option.var, (option.default,))
+    return Field(PUBSUB + option.var, FieldType.BOOLEAN.value, values, option.label)

@@ -1,0 +1,266 @@
+"""Stanzas to requests and answers to stanzas: who gets what, within which limits (design section 3; xep-map 12 to 16).
+
+Every IQ of type get or set that is ours gets exactly one result or error, from the address it went to. Requests run
+as tasks of their own. Nothing that is no FeedError reaches the wire: it is logged under an incident id.
+"""
+
+import asyncio
+import re
+import secrets
+import time
+from collections.abc import Awaitable, Callable, Coroutine, Mapping
+from typing import Protocol
+
+import structlog
+
+from smartfeeds.core.jid import Jid
+from smartfeeds.errors import Condition, FeedError, StoreError
+from smartfeeds.service import requests as r
+from smartfeeds.xmpp import namespaces as ns
+from smartfeeds.xmpp.calls import Call, Calls
+from smartfeeds.xmpp.decode import GET, SET, Actions, decode
+from smartfeeds.xmpp.decode_owner import OWNER_GET, OWNER_SET
+from smartfeeds.xmpp.disco import INFO_QUERY, ITEMS_QUERY, PASSED_ON, Disco, ServiceInfo
+from smartfeeds.xmpp.elements import Element
+from smartfeeds.xmpp.encode import ENCODERS, Encoder, encode_last_item, envelope
+from smartfeeds.xmpp.encode_owner import OWNER_ENCODERS
+from smartfeeds.xmpp.parsing import COMPONENT_NS
+from smartfeeds.xmpp.stanza_errors import encode_error
+
+log = structlog.get_logger()
+
+ACTIONS: Mapping[tuple[str, str], Actions] = {
+    ("get", ns.tag(ns.PUBSUB, "pubsub")): GET,
+    ("set", ns.tag(ns.PUBSUB, "pubsub")): SET,
+    ("get", ns.tag(ns.OWNER, "pubsub")): OWNER_GET,
+    ("set", ns.tag(ns.OWNER, "pubsub")): OWNER_SET,
+}
+_DISCO = frozenset({INFO_QUERY, ITEMS_QUERY})
+
+# What a request is called in metrics and logs.
+OPERATIONS: Mapping[type[r.Request], str] = {
+    r.Publish: "publish",
+    r.Retract: "retract",
+    r.Purge: "purge",
+    r.Pull: "pull",
+    r.CreateNode: "create",
+    r.GetConfiguration: "get_configuration",
+    r.Configure: "configure",
+    r.GetDefaultConfiguration: "get_default_configuration",
+    r.DeleteNode: "delete",
+    r.Subscribe: "subscribe",
+    r.Unsubscribe: "unsubscribe",
+    r.GetSubscriptions: "get_subscriptions",
+    r.GetSubscribeOptions: "get_subscribe_options",
+    r.SetSubscribeOptions: "set_subscribe_options",
+    r.GetDefaultSubscribeOptions: "get_default_subscribe_options",
+    r.GetAffiliations: "get_affiliations",
+    r.SetAffiliations: "set_affiliations",
+    r.GetNodeSubscriptions: "get_node_subscriptions",
+    r.SetSubscriptions: "set_subscriptions",
+    r.GetNodeInfo: "get_node_info",
+    r.GetNodes: "get_nodes",
+    r.GetItemIds: "get_item_ids",
+    r.Bounce: "bounce",
+}
+DISCOVER = "discover"  # answered from prepared bytes
+UNREAD = "unread"  # refused before it was known what it is
+
+_EVENT_ID = re.compile(r"([0-9]{1,18})\.[0-9]{1,18}", re.ASCII)
+_STANZA_CONDITIONS = f"{{{ns.STANZAS}}}"
+_ENCODERS: Mapping[type, Encoder] = {**ENCODERS, **OWNER_ENCODERS}
+
+
+class Service(Protocol):
+    """What answers requests."""
+
+    def handle(self, request: r.Request) -> Awaitable[object]:
+        """The answer. Raises FeedError, StoreError."""
+
+
+class Limits(Protocol):
+    """What says whether one more request of a sender may begin."""
+
+    def admit(self, sender: Jid) -> bool:
+        """Whether it may; if so it counts until `done`."""
+
+    def done(self, sender: Jid) -> None:
+        """It is answered."""
+
+
+class Router:
+    """Takes stanzas from the stream; see the module.
+
+    `reply` sends one stanza. `observe` gets the operation, its outcome (ok or a condition) and how long it took in
+    seconds. `on_bounce` gets the bounces of events, the service where it is not given.
+    """
+
+    def __init__(
+        self,
+        service: Service,
+        reply: Callable[[bytes], object],
+        limits: Limits,
+        info: ServiceInfo,
+        *,
+        observe: Callable[[str, str, float], object] = lambda _operation, _outcome, _seconds: None,
+        on_bounce: Callable[[r.Bounce], Awaitable[object]] | None = None,
+        clock: Callable[[], float] = time.perf_counter,
+        new_id: Callable[[], str] = lambda: secrets.token_hex(8),
+    ) -> None:
+        self._service = service
+        self._reply = reply
+        self._limits = limits
+        self._observe = observe
+        self._on_bounce = on_bounce or service.handle
+        self._clock = clock
+        self._new_id = new_id
+        self._disco = Disco(info)
+        self._calls = Calls(info.domain)
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._kinds: Mapping[str, Callable[[Element], bool]] = {
+            ns.tag(COMPONENT_NS, "iq"): self._on_iq,
+            ns.tag(COMPONENT_NS, "message"): self._on_message,
+            ns.tag(COMPONENT_NS, "presence"): lambda _element: True,
+        }
+
+    @property
+    def in_flight(self) -> int:
+        """How many requests are being worked on."""
+        return len(self._tasks)
+
+    async def drain(self) -> None:
+        """Waits until the requests that have begun are answered."""
+        while self._tasks:
+            await asyncio.wait(tuple(self._tasks))
+
+    def on_stanza(self, element: Element) -> bool:
+        """Takes a stanza or says that it is not ours. Never waits."""
+        handler = self._kinds.get(element.tag)
+        return handler is not None and handler(element)
+
+    def _on_iq(self, element: Element) -> bool:
+        kind = element.get("type")
+        if kind not in ("get", "set"):
+            return False
+        payload = next(element.iterchildren("*"), None)
+        tag: str = payload.tag if payload is not None else ""
+        actions = ACTIONS.get((kind, tag))
+        if actions is None and tag[1:].partition("}")[0] in PASSED_ON:
+            return False
+        call = self._calls.read(element)
+        if call is None:
+            log.debug("stanza_dropped", stanza_id=element.get("id"), sender=element.get("from"), to=element.get("to"))
+            self._observe(UNREAD, "dropped", 0.0)
+            return True
+        if payload is None or len(element) != 1:
+            self._refuse(call, FeedError(Condition.BAD_REQUEST, "a request has exactly one child"))
+        elif actions is None and tag not in _DISCO:
+            self._refuse(call, FeedError(Condition.UNAVAILABLE))
+        elif not self._limits.admit(call.sender.bare):
+            self._refuse(call, FeedError(Condition.BUSY, "too many requests at once"))
+        else:
+            self._begin(call, kind, payload, actions)
+        return True
+
+    def _begin(self, call: Call, kind: str, payload: Element, actions: Actions | None) -> None:
+        """Reads an admitted request and starts it."""
+        request: r.Request | bytes | None = None
+        try:
+            if actions is not None:
+                request = decode(actions, payload, call.sender.jid, call.place.bare)
+            elif kind == "get":
+                request = self._disco.read(payload, call.sender.jid, call.place.bare)
+            else:
+                raise FeedError(Condition.BAD_REQUEST, "discovery is of type get")
+        except FeedError as error:
+            self._refuse(call, error)
+        except Exception as error:  # noqa: BLE001  the boundary: nothing internal reaches the wire
+            self._refuse(call, self._incident(UNREAD, error))
+        finally:
+            if not isinstance(request, r.Request):
+                self._limits.done(call.sender.bare)
+        if isinstance(request, bytes):
+            self._reply(envelope(b"result", call.head, request))
+            self._observe(DISCOVER, "ok", 0.0)
+        elif request is not None:
+            self._start(self._run(call, request))
+
+    async def _run(self, call: Call, request: r.Request) -> None:
+        started = self._clock()
+        outcome = "cancelled"
+        try:
+            answer = await self._service.handle(request)
+            outcome = self._answer(call, answer)
+        except FeedError as error:
+            outcome = error.condition.value
+            self._reply(envelope(b"error", call.head, encode_error(error, type(request))))
+        except Exception as error:  # noqa: BLE001  the boundary: nothing internal reaches the wire
+            failure = self._incident(OPERATIONS[type(request)], error)
+            outcome = failure.condition.value
+            self._reply(envelope(b"error", call.head, encode_error(failure)))
+        finally:
+            self._limits.done(call.sender.bare)
+            self._observe(OPERATIONS[type(request)], outcome, self._clock() - started)
+
+    def _answer(self, call: Call, answer: object) -> str:
+        """Sends an answer and what follows it; the outcome."""
+        discovered = self._disco.encoders.get(type(answer))
+        body = discovered(answer, call.place.bare) if discovered is not None else _ENCODERS[type(answer)](answer)
+        if isinstance(answer, r.PartlyRefused):
+            self._reply(envelope(b"error", call.head, body))
+            return Condition.NOT_ACCEPTABLE.value
+        self._reply(envelope(b"result", call.head, body))
+        if isinstance(answer, r.Subscribed) and answer.last is not None:
+            self._reply(encode_last_item(answer, answer.last, call.place.bare, self._new_id()))
+        return "ok"
+
+    def _refuse(self, call: Call, error: FeedError) -> None:
+        self._reply(envelope(b"error", call.head, encode_error(error)))
+        self._observe(UNREAD, error.condition.value, 0.0)
+
+    def _incident(self, operation: str, error: Exception) -> FeedError:
+        """Logs what went wrong; the peer gets only the id under which it stands in the log (style 7)."""
+        incident = self._new_id()
+        log.error("request_failed", operation=operation, incident=incident, exc_info=error)
+        if isinstance(error, StoreError):
+            return FeedError(Condition.BUSY, f"the store cannot be used now; incident {incident}")
+        return FeedError(Condition.INTERNAL, f"incident {incident}")
+
+    def _on_message(self, element: Element) -> bool:
+        """Bounces of events are counted; what else comes as a message is not for us (xep-map 14, 241)."""
+        match = _EVENT_ID.fullmatch(element.get("id") or "") if element.get("type") == "error" else None
+        sender, place = self._calls.sender(element), self._calls.place(element)
+        if match is None or sender is None or place is None or not self._limits.admit(sender.bare):
+            return True
+        bounce = r.Bounce(sender.jid, place.bare, int(match[1]), _condition_of(element))
+        self._start(self._count(bounce, sender.bare))
+        return True
+
+    async def _count(self, bounce: r.Bounce, sender: Jid) -> None:
+        started = self._clock()
+        outcome = "cancelled"
+        try:
+            await self._on_bounce(bounce)
+            outcome = "ok"
+        except FeedError as error:
+            outcome = error.condition.value
+        except Exception as error:  # noqa: BLE001  the boundary: one bounce must not end anything
+            outcome = self._incident(OPERATIONS[r.Bounce], error).condition.value
+        finally:
+            self._limits.done(sender)
+            self._observe(OPERATIONS[r.Bounce], outcome, self._clock() - started)
+
+    def _start(self, work: Coroutine[None, None, None]) -> None:
+        task = asyncio.get_running_loop().create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+
+def _condition_of(message: Element) -> str:
+    """The defined condition of an error, empty where there is none."""
+    for error in message.iterchildren(ns.tag(COMPONENT_NS, "error")):
+        for child in error.iterchildren("*"):
+            name: str = child.tag
+            if name.startswith(_STANZA_CONDITIONS) and not name.endswith("}text"):
+                return name.removeprefix(_STANZA_CONDITIONS)
+    return ""

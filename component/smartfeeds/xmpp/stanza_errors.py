@@ -1,0 +1,76 @@
+"""Every condition as a stanza error (xep-map 1.1, 1.3; 17, 18, 19; RFC 6120 8.3)."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from smartfeeds.core.text import attribute, escape, is_xml_text
+from smartfeeds.errors import Condition, FeedError
+from smartfeeds.service.requests import GetSubscribeOptions, Request, SetSubscribeOptions
+from smartfeeds.xmpp.namespaces import ERRORS, STANZAS
+
+
+@dataclass(frozen=True, slots=True)
+class StanzaError:
+    """The error type, the defined condition, and the element of pubsub#errors beside it, empty where there is none."""
+
+    type: str
+    condition: str
+    detail: str = ""
+
+
+STANZA_ERRORS: Mapping[Condition, StanzaError] = {
+    Condition.BAD_REQUEST: StanzaError("modify", "bad-request"),
+    Condition.NODEID_REQUIRED: StanzaError("modify", "bad-request", "nodeid-required"),
+    Condition.JID_REQUIRED: StanzaError("modify", "bad-request", "jid-required"),
+    Condition.INVALID_JID: StanzaError("modify", "bad-request", "invalid-jid"),
+    Condition.ITEM_REQUIRED: StanzaError("modify", "bad-request", "item-required"),
+    Condition.PAYLOAD_REQUIRED: StanzaError("modify", "bad-request", "payload-required"),
+    Condition.INVALID_PAYLOAD: StanzaError("modify", "bad-request", "invalid-payload"),
+    Condition.INVALID_OPTIONS: StanzaError("modify", "bad-request", "invalid-options"),
+    Condition.JID_MALFORMED: StanzaError("modify", "jid-malformed"),
+    Condition.NOT_ACCEPTABLE: StanzaError("modify", "not-acceptable"),
+    Condition.UNSUPPORTED_ACCESS_MODEL: StanzaError("modify", "not-acceptable", "unsupported-access-model"),
+    Condition.PAYLOAD_TOO_BIG: StanzaError("modify", "not-acceptable", "payload-too-big"),
+    Condition.FORBIDDEN: StanzaError("auth", "forbidden"),
+    Condition.NOT_AUTHORIZED: StanzaError("auth", "not-authorized"),
+    Condition.NOT_SUBSCRIBED_READER: StanzaError("auth", "not-authorized", "not-subscribed"),
+    Condition.PENDING_SUBSCRIPTION: StanzaError("auth", "not-authorized", "pending-subscription"),
+    Condition.NOT_ALLOWED: StanzaError("cancel", "not-allowed"),
+    Condition.CLOSED_NODE: StanzaError("cancel", "not-allowed", "closed-node"),
+    Condition.ITEM_NOT_FOUND: StanzaError("cancel", "item-not-found"),
+    Condition.NOT_SUBSCRIBED: StanzaError("cancel", "unexpected-request", "not-subscribed"),
+    Condition.CONFLICT: StanzaError("cancel", "conflict"),
+    Condition.PRECONDITION_NOT_MET: StanzaError("cancel", "conflict", "precondition-not-met"),
+    Condition.UNSUPPORTED: StanzaError("cancel", "feature-not-implemented", "unsupported"),
+    Condition.FEATURE_NOT_IMPLEMENTED: StanzaError("cancel", "feature-not-implemented"),
+    Condition.TOO_MANY_SUBSCRIPTIONS: StanzaError("wait", "policy-violation", "too-many-subscriptions"),
+    Condition.POLICY_VIOLATION: StanzaError("wait", "policy-violation"),
+    Condition.BUSY: StanzaError("wait", "resource-constraint"),
+    Condition.UNAVAILABLE: StanzaError("cancel", "service-unavailable"),
+    Condition.INTERNAL: StanzaError("cancel", "internal-server-error"),
+}
+
+# The same condition, another type: XEP-0060 has modify for options where it has cancel for unsubscribing (6.3.4.2).
+_TYPE_BY_REQUEST: Mapping[tuple[Condition, type[Request] | None], str] = {
+    (Condition.NOT_SUBSCRIBED, GetSubscribeOptions): "modify",
+    (Condition.NOT_SUBSCRIBED, SetSubscribeOptions): "modify",
+}
+
+
+def encode_error(error: FeedError, request: type[Request] | None = None) -> bytes:
+    """The `<error/>` element: the defined condition, then the text, then the pubsub condition (xep-map 17).
+
+    `request` is the kind of request that failed, None where it could not be read.
+    """
+    row = STANZA_ERRORS[error.condition]
+    kind = _TYPE_BY_REQUEST.get((error.condition, request), row.type)
+    parts = [f"<error type='{kind}'><{row.condition} xmlns='{STANZAS}'/>"]
+    if error.text and is_xml_text(error.text):
+        parts.append(f"<text xmlns='{STANZAS}'>{escape(error.text)}</text>")
+    if row.detail and error.condition is not Condition.UNSUPPORTED:
+        parts.append(f"<{row.detail} xmlns='{ERRORS}'/>")
+    elif row.detail:
+        feature = error.feature if is_xml_text(error.feature) else ""
+        parts.append(f"<{row.detail} xmlns='{ERRORS}' feature='{attribute(feature)}'/>")
+    parts.append("</error>")
+    return "".join(parts).encode()

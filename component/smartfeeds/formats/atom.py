@@ -30,6 +30,8 @@ UPDATED = f"{{{ATOM_NS}}}updated"
 PUBLISHED = f"{{{ATOM_NS}}}published"
 SUMMARY = f"{{{ATOM_NS}}}summary"
 CONTENT = f"{{{ATOM_NS}}}content"
+SUBTITLE = f"{{{ATOM_NS}}}subtitle"
+SOURCE = f"{{{ATOM_NS}}}source"
 AUTHOR = f"{{{ATOM_NS}}}author"
 CATEGORY = f"{{{ATOM_NS}}}category"
 LINK = f"{{{ATOM_NS}}}link"
@@ -39,7 +41,7 @@ IN_REPLY_TO = f"{{{THREAD_NS}}}in-reply-to"
 _REQUIRED = frozenset({ID, TITLE, UPDATED})
 _PERSON = frozenset({f"{{{ATOM_NS}}}name", f"{{{ATOM_NS}}}uri", f"{{{ATOM_NS}}}email"})
 # The start tag of a canonical root: its name, then attributes whose values may hold ">".
-_START_TAG = re.compile(rb'<([^\s>]+)(?: [^\s=>]+="[^"]*")*>')
+START_TAG = re.compile(rb'<([^\s>]+)(?: [^\s=>]+="[^"]*")*>')
 # The characters of a Namespace Specific String, read as A-51 does.
 _NSS = re.compile(r"(?:[A-Za-z0-9()+,\-.:=@;$_!*'/?#]|%[0-9A-Fa-f]{2})+")
 
@@ -100,6 +102,12 @@ def complete_entry(payload: bytes, item_id: str, now_us: int) -> bytes:
     return _completed(payload, missing, item_id, now_us) if missing else payload
 
 
+def with_id_and_title(payload: bytes, atom_id: str) -> bytes:
+    """A canonical entry with atom:id and title where they lack; the time is left to who knows it."""
+    missing = _missing(xml.parse_stored(payload)) - {UPDATED}
+    return _with(payload, {tag: text for tag, text in ((ID, atom_id), (TITLE, "")) if tag in missing})
+
+
 def _missing(root: Element) -> set[str]:
     missing = set(_REQUIRED)
     for child in root:
@@ -110,14 +118,18 @@ def _missing(root: Element) -> set[str]:
 
 
 def _completed(payload: bytes, missing: set[str], item_id: str, now_us: int) -> bytes:
-    """Canonical bytes with the missing elements in front of the others, under the root's own prefix."""
-    start = _START_TAG.match(payload)
+    values = {ID: derived_id(item_id), TITLE: "", UPDATED: format_datetime(now_us)}
+    return _with(payload, {tag: text for tag, text in values.items() if tag in missing})
+
+
+def _with(payload: bytes, values: dict[str, str]) -> bytes:
+    """Canonical bytes with Atom elements (tag -> text) in front of the others, under the root's own prefix."""
+    start = START_TAG.match(payload)
     if start is None:
         raise FeedError(Condition.INTERNAL, "a payload is not in canonical form")
     prefix = start[1].decode().rpartition(":")[0]
-    name = f"{prefix}:" if prefix else ""
-    values = ((ID, "id", derived_id(item_id)), (TITLE, "title", ""), (UPDATED, "updated", format_datetime(now_us)))
-    added = "".join(f"<{name}{local}>{value}</{name}{local}>" for tag, local, value in values if tag in missing)
+    names = {tag: f"{prefix}:{tag.rpartition('}')[2]}" if prefix else tag.rpartition("}")[2] for tag in values}
+    added = "".join(f"<{names[tag]}>{escape(text)}</{names[tag]}>" for tag, text in values.items())
     return payload[: start.end()] + added.encode() + payload[start.end() :]
 
 
@@ -151,11 +163,15 @@ def tombstone(item_id: str, deleted_us: int, old_payload: bytes, *, atom_id: str
         atom_id = (old.findtext(ID) or "").strip()
     if not atom_id or not is_xml_text(atom_id):
         atom_id = derived_id(item_id)
-    sync_id = _sync_id(old, item_id)
+    return marked(atom_id, format_datetime(deleted_us), _sync_id(old, item_id))
+
+
+def marked(atom_id: str, updated: str, sync_id: str) -> bytes:
+    """A tombstone's bytes; `updated` (RFC 3339) and `sync_id` are left out where they are empty."""
+    time = f"<updated>{updated}</updated>" if updated else ""
     mark = f' id="{attribute(sync_id)}"' if sync_id else ""
     return (
-        f'<entry xmlns="{ATOM_NS}"><id>{escape(atom_id)}</id><title></title>'
-        f"<updated>{format_datetime(deleted_us)}</updated>"
+        f'<entry xmlns="{ATOM_NS}"><id>{escape(atom_id)}</id><title></title>{time}'
         f'<sx:sync xmlns:sx="{FEEDSYNC_NS}" deleted="true"{mark}></sx:sync></entry>'
     ).encode()
 
@@ -182,9 +198,9 @@ def read_meta(payload: bytes) -> EntryMeta:
     root = _stored(payload)
     if root is None or root.tag not in (ENTRY, FEED):
         return EntryMeta()
-    title = _text_of(root, TITLE)
-    summary = _text_of(root, SUMMARY)
-    content = _text_of(root, CONTENT)
+    title = text_of(root, TITLE)
+    summary = text_of(root, SUMMARY)
+    content = text_of(root, CONTENT)
     return EntryMeta(
         authors=frozenset(_people(root)),
         categories=frozenset(term for node in root.iterchildren(CATEGORY) if (term := node.get("term", "").strip())),
@@ -212,18 +228,19 @@ def _references(root: Element) -> Iterator[str]:
         yield from (value for name in ("ref", "href") if (value := node.get(name, "").strip()))
 
 
-def _text_of(root: Element, tag: str) -> str:
+def text_of(root: Element, tag: str) -> str:
     """The plain text of an Atom text construct or content, one line, markup stripped."""
     node = next(root.iterchildren(tag), None)
     if node is None:
         return ""
     kind = node.get("type", "text").strip().lower()
     if kind in ("html", "text/html"):
-        return html_text(_string(node))
+        return html_text(string_of(node))
     if kind == "xhtml" or kind.endswith(("+xml", "/xml")):
         return markup_text(node)
-    return squeeze(_string(node)) if kind == "text" or kind.startswith("text/") else ""
+    return squeeze(string_of(node)) if kind == "text" or kind.startswith("text/") else ""
 
 
-def _string(node: Element) -> str:
+def string_of(node: Element) -> str:
+    """All character data of an element, without that of its tail."""
     return "".join(str(text) for text in node.itertext())

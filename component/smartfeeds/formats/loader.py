@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 from lxml import etree
 
 from smartfeeds.errors import Condition, FeedError
-from smartfeeds.formats.xml import Element, fault, strict_parser
+from smartfeeds.formats.xml import Element, fault, replace_by_text, strict_parser
 
 # A tree takes several times its document in memory, and an import reads a document as a whole.
 MAX_DOCUMENT_BYTES = 64 * 1024 * 1024
@@ -161,18 +161,3 @@ def _entity_texts(entities: Iterable[Any]) -> dict[str, str]:
         if len(texts) > MAX_ENTITIES:
             raise FeedError(Condition.INVALID_PAYLOAD, f"the document defines more than {MAX_ENTITIES} entities")
     return texts
-
-
-def replace_by_text(node: Element, text: str) -> None:
-    """Takes a node out of its tree and leaves `text` and its tail in its place."""
-    parent = node.getparent()
-    if parent is None:
-        return
-    text += node.tail or ""
-    before = node.getprevious()
-    node.tail = None
-    parent.remove(node)
-    if before is None:
-        parent.text = (parent.text or "") + text
-    else:
-        before.tail = (before.tail or "") + text

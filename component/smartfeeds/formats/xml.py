@@ -221,3 +221,23 @@ def _check_closely(element: Element) -> None:
             raise FeedError(Condition.INVALID_PAYLOAD, f"the payload is nested deeper than {MAX_DEPTH} levels")
         if len(names) > MAX_NAMES:
             raise FeedError(Condition.INVALID_PAYLOAD, f"the payload uses more than {MAX_NAMES} distinct names")
+
+
+def replace_by_text(node: Element, text: str) -> None:
+    """Takes a node out of its tree and leaves `text` and its tail in its place."""
+    parent = node.getparent()
+    if parent is None:
+        return
+    text += node.tail or ""
+    before = node.getprevious()
+    node.tail = None
+    parent.remove(node)
+    if before is None:
+        parent.text = (parent.text or "") + text
+    else:
+        before.tail = (before.tail or "") + text
+
+
+def new_element(tag: str, namespaces: dict[str | None, str]) -> Element:
+    """An element of our own; `namespaces` are prefix -> URI, None for the default."""
+    return etree.Element(tag, nsmap=cast("Any", namespaces))

@@ -1,0 +1,181 @@
+"""Atom documents: Atom 1.0 feeds and entries (RFC 4287), deletions (RFC 6721), Atom 0.3 as far as it maps.
+
+An entry that is cut out of its feed takes along what it had from the feed: the base address, the language, the
+authors. Entries that `atom_feed.write_feed` wrote come back exactly as they were stored.
+"""
+
+import copy
+import re
+from collections.abc import Iterator
+
+from lxml import etree
+
+from smartfeeds.core.times import format_datetime, parse_datetime, parse_time
+from smartfeeds.errors import Condition, FeedError
+from smartfeeds.formats import atom, xml
+from smartfeeds.formats.atom import ATOM_NS
+from smartfeeds.formats.dates import parse_date
+from smartfeeds.formats.items import Found, Head, Skipped
+from smartfeeds.formats.links import base_of, has_base, resolve
+from smartfeeds.formats.xml import XML_BASE, Element
+
+ATOM03_NS = "http://purl.org/atom/ns#"
+TOMBSTONES_NS = "http://purl.org/atompub/tombstones/1.0"
+FANOUT_NS = "http://fanout.org/protocol/atom"
+EXPORT_NS = "urn:x-smartfeeds:export"
+
+DELETED_ENTRY = f"{{{TOMBSTONES_NS}}}deleted-entry"
+FANOUT_ID = f"{{{FANOUT_NS}}}id"
+KEYS = f"{{{EXPORT_NS}}}keys"
+
+_ADDRESSES = {atom.LINK: "href", atom.CONTENT: "src"}
+
+
+def read_atom(root: Element, base: str) -> tuple[Head, Iterator[Found | Skipped]]:
+    """The head and the entries of an atom:feed, or of an atom:entry that stands alone."""
+    if root.tag == atom.ENTRY:
+        return Head("Atom 1.0 entry"), iter([_entry(root, 0, base, [])])
+    head = Head(
+        "Atom 1.0",
+        id=(root.findtext(atom.ID) or "").strip(),
+        title=atom.text_of(root, atom.TITLE),
+        link=_alternate(root, base),
+        description=atom.text_of(root, atom.SUBTITLE),
+    )
+    return head, _entries(root, base)
+
+
+def _entries(root: Element, base: str) -> Iterator[Found | Skipped]:
+    authors = list(root.iterchildren(atom.AUTHOR))
+    for index, node in enumerate(root.iterchildren(atom.ENTRY, DELETED_ENTRY)):
+        yield _deletion(node, index) if node.tag == DELETED_ENTRY else _entry(node, index, base, authors)
+
+
+def _alternate(root: Element, base: str) -> str:
+    for link in root.iterchildren(atom.LINK):
+        if link.get("rel", "alternate") == "alternate" and link.get("href"):
+            return resolve(base_of(link, base), link.get("href", ""))
+    return ""
+
+
+def _entry(node: Element, index: int, base: str, authors: list[Element]) -> Found:
+    found = Found(index, node, deleted=atom.is_deletion(node))
+    given_id = _taken(node, FANOUT_ID)
+    keys = _taken(node, KEYS)
+    found.item_id = (given_id.text or "") if given_id is not None else (node.findtext(atom.ID) or "").strip()
+    if keys is not None:
+        found.published_us = parse_time(keys.get("created", ""))
+        found.updated_us = parse_time(keys.get("modified", ""))
+        return found
+    found.published_us = _date(found, atom.PUBLISHED)
+    found.updated_us = _date(found, atom.UPDATED)
+    if found.updated_us is None and found.published_us is not None:
+        updated = etree.SubElement(node, atom.UPDATED)
+        updated.text = format_datetime(found.published_us)
+    _adopt(node, base, authors)
+    return found
+
+
+def _taken(node: Element, tag: str) -> Element | None:
+    """The first child of this tag, taken out of its parent."""
+    child = next(node.iterchildren(tag), None)
+    if child is not None:
+        xml.replace_by_text(child, "")
+    return child
+
+
+def _date(found: Found, tag: str) -> int | None:
+    """The first readable date; unreadable ones are taken out, so that a reader of the entry never meets them."""
+    first_us: int | None = None
+    for child in list(found.entry.iterchildren(tag)):
+        time_us = parse_datetime((child.text or "").strip())
+        if time_us is None:
+            xml.replace_by_text(child, "")
+            found.warnings.append(f"atom:{tag.rpartition('}')[2]} is no date-time and was left out")
+        elif first_us is None:
+            first_us = time_us
+    return first_us
+
+
+def _adopt(node: Element, base: str, authors: list[Element]) -> None:
+    """Gives an entry what it would lose without its feed."""
+    outer = base_of(node, base, own=False)
+    if has_base(node):
+        node.set(XML_BASE, base_of(node, base))
+    if outer:
+        for child in node.iterchildren(*_ADDRESSES):
+            name = _ADDRESSES[child.tag]
+            reference = child.get(name)
+            if reference is not None:
+                child.set(name, resolve(base_of(child, base), reference))
+    source = next(node.iterchildren(atom.SOURCE), None)
+    own = next(node.iterchildren(atom.AUTHOR), None)
+    if own is None and (source is None or next(source.iterchildren(atom.AUTHOR), None) is None):
+        for author in authors:
+            node.append(copy.deepcopy(author))
+            node[-1].tail = None
+
+
+def _deletion(node: Element, index: int) -> Found | Skipped:
+    """RFC 6721 3: `ref` is the atom:id of what was deleted, `when` the time."""
+    reference = node.get("ref", "").strip()
+    if not reference:
+        return Skipped(index, "an at:deleted-entry does not say which entry it means")
+    when_us = parse_datetime(node.get("when", "").strip())
+    text = "" if when_us is None else format_datetime(when_us)
+    entry = xml.parse_stored(atom.marked(reference, text, ""))
+    return Found(index, entry, reference, updated_us=when_us, deleted=True)
+
+
+_NAMES_03 = {
+    "modified": "updated",
+    "issued": "published",
+    "created": "published",
+    "tagline": "subtitle",
+    "url": "uri",
+    "copyright": "rights",
+}
+_TEXTS_03 = frozenset({"title", "summary", "content", "tagline", "subtitle", "info", "copyright"})
+_NS_03 = re.compile(rb'( xmlns(?::[^=\s]+)?=)"http://purl\.org/atom/ns#"')
+
+
+def from_atom03(root: Element) -> Element:
+    """The same document in Atom 1.0: other names, types instead of modes."""
+    renamed = _NS_03.sub(rb'\1"%s"' % ATOM_NS.encode(), xml.canonical(root))
+    try:
+        root = etree.fromstring(renamed, xml.strict_parser())
+    except etree.XMLSyntaxError:
+        raise FeedError(Condition.INVALID_PAYLOAD, "the Atom 0.3 document cannot be read as Atom 1.0") from None
+    for node in list(root.iter(f"{{{ATOM_NS}}}*")):
+        name = node.tag.rpartition("}")[2]
+        if name in _TEXTS_03:
+            _retype(node)
+        if name in ("modified", "issued", "created"):
+            time_us = parse_date(node.text or "")
+            node.text = node.text if time_us is None else format_datetime(time_us)
+        node.tag = f"{{{ATOM_NS}}}{_NAMES_03.get(name, name)}"
+    return root
+
+
+def _retype(node: Element) -> None:
+    """Atom 0.3 has a media type and a mode (xml, escaped); Atom 1.0 has text, html and xhtml."""
+    mode = node.attrib.pop("mode", "xml")
+    kind = node.get("type", "text/plain").strip().lower()
+    if len(node) and kind in ("text/plain", "text/html", "application/xhtml+xml"):
+        _wrap(node)
+        node.set("type", "xhtml")
+    elif kind in ("text/html", "application/xhtml+xml"):
+        node.set("type", "html" if mode == "escaped" else "text")
+    elif kind == "text/plain":
+        node.set("type", "text")
+
+
+def _wrap(node: Element) -> None:
+    """Atom 1.0 wants one xhtml:div around the markup."""
+    div = "{http://www.w3.org/1999/xhtml}div"
+    if len(node) == 1 and node[0].tag == div:
+        return
+    wrapper = xml.new_element(div, {None: "http://www.w3.org/1999/xhtml"})
+    wrapper.text, node.text = node.text, None
+    wrapper.extend(list(node))
+    node.append(wrapper)

@@ -1,0 +1,127 @@
+"""Feed documents: any supported format to items with Atom payloads (SF-091, RSS-001, RSS-002, A-122 to A-125, A-18)."""
+
+import hashlib
+from collections.abc import Iterator
+from dataclasses import replace
+
+from smartfeeds.errors import Condition, FeedError
+from smartfeeds.formats import atom
+from smartfeeds.formats.atom_reader import ATOM03_NS, from_atom03, read_atom
+from smartfeeds.formats.items import Document, Found, Head, ImportedItem, Skipped
+from smartfeeds.formats.links import is_uri
+from smartfeeds.formats.loader import load
+from smartfeeds.formats.rss import RDF_NS, read_rss, rss_name
+from smartfeeds.formats.xml import Element
+
+# Ids are keys in stores and travel in every stanza.
+MAX_ID_BYTES = 1023
+
+_ATOM03_ROOTS = frozenset({f"{{{ATOM03_NS}}}feed", f"{{{ATOM03_NS}}}entry"})
+_OTHER_ROOTS = {
+    "opml": "is an OPML outline, not a feed",
+    "html": "is a web page, not a feed",
+    "rss": "is RSS in a namespace that no RSS has",
+    "feed": "is a feed in a namespace that no feed format has",
+}
+
+
+def read_document(data: bytes, base: str = "") -> Document:
+    """The feed in `data`, which came from the address `base` where that is known.
+
+    Items that cannot be kept are in `skipped`. Raises FeedError(INVALID_PAYLOAD) or FeedError(PAYLOAD_TOO_BIG) for
+    a document that is no feed or cannot be read.
+    """
+    loaded = load(data)
+    head, entries = _read(loaded.root, base)
+    scope = head.id or head.link
+    items: list[tuple[int, ImportedItem]] = []
+    skipped: list[Skipped] = []
+    for entry in entries:
+        if isinstance(entry, Skipped):
+            skipped.append(entry)
+            continue
+        try:
+            items.append((entry.index, _item(entry, scope)))
+        except FeedError as error:
+            skipped.append(Skipped(entry.index, error.text or error.condition.value))
+    return Document(
+        format=head.format,
+        id=head.id,
+        title=head.title,
+        link=head.link,
+        description=head.description,
+        items=_distinct(items, skipped),
+        skipped=tuple(sorted(skipped, key=lambda one: one.index)),
+        warnings=(*loaded.warnings, *head.warnings),
+    )
+
+
+def _read(root: Element, base: str) -> tuple[Head, Iterator[Found | Skipped]]:
+    if root.tag in (atom.FEED, atom.ENTRY):
+        return read_atom(root, base)
+    if root.tag in _ATOM03_ROOTS:
+        head, entries = read_atom(from_atom03(root), base)
+        head.format = head.format.replace("1.0", "0.3")
+        return head, entries
+    if root.tag == f"{{{RDF_NS}}}RDF" or rss_name(root) == "rss":
+        return read_rss(root, base)
+    name = root.tag.rpartition("}")[2]
+    other = _OTHER_ROOTS.get(name.lower(), f"is no feed: its root element is {name[:40]}")
+    raise FeedError(Condition.INVALID_PAYLOAD, f"the document {other}")
+
+
+def _item(found: Found, scope: str) -> ImportedItem:
+    """Canonical payload and final id. Raises FeedError for an entry beyond the limits of payloads."""
+    payload = atom.accept_payload(found.entry)
+    item_id = found.item_id
+    if not item_id:
+        item_id = _derived(found.entry, scope, payload)
+        found.warnings.append("the item has no id; one was made of its content")
+    elif len(item_id.encode()) > MAX_ID_BYTES:
+        item_id = _digest(item_id)
+        found.warnings.append(f"the id is longer than {MAX_ID_BYTES} bytes; a digest takes its place")
+    return ImportedItem(
+        id=item_id,
+        published_us=found.published_us,
+        updated_us=found.updated_us,
+        payload=atom.with_id_and_title(payload, item_id if is_uri(item_id) else atom.derived_id(item_id)),
+        deleted=found.deleted,
+        warnings=tuple(found.warnings),
+    )
+
+
+def _derived(entry: Element, scope: str, payload: bytes) -> str:
+    """An id that stays the same over polls: the link, else a digest of feed, title, text and enclosures (A-122)."""
+    links = [(link.get("rel", "alternate"), link.get("href", "")) for link in entry.iterchildren(atom.LINK)]
+    alternate = next((href for rel, href in links if rel == "alternate" and href), "")
+    if alternate:
+        return alternate
+    title = atom.text_of(entry, atom.TITLE)
+    texts = [atom.text_of(entry, tag) for tag in (atom.SUMMARY, atom.CONTENT)]
+    enclosures = [href for rel, href in links if rel == "enclosure"]
+    known = [title, *texts, *enclosures]
+    return _digest(scope, *known) if any(known) else _digest(scope, payload.decode())
+
+
+def _digest(*parts: str) -> str:
+    return "urn:x-smartfeeds:sha256:" + hashlib.sha256("\0".join(parts).encode()).hexdigest()
+
+
+def _distinct(items: list[tuple[int, ImportedItem]], skipped: list[Skipped]) -> tuple[ImportedItem, ...]:
+    """One item an id: the newest, without dates the first, because feeds have their newest on top (A-124)."""
+    kept: dict[str, tuple[int, ImportedItem]] = {}
+    for index, item in items:
+        former = kept.get(item.id)
+        if former is None:
+            kept[item.id] = (index, item)
+            continue
+        newer = _time(item) > _time(former[1])
+        winner, (loser, _) = ((index, item), former) if newer else (former, (index, item))
+        warnings = (*winner[1].warnings, "the document has several items of this id; the newest was kept")
+        kept[item.id] = (winner[0], replace(winner[1], warnings=warnings))
+        skipped.append(Skipped(loser, f"a newer item has the same id: {item.id[:60]}"))
+    return tuple(item for _, item in sorted(kept.values(), key=lambda pair: pair[0]))
+
+
+def _time(item: ImportedItem) -> int:
+    return -(2**63) if item.time_us is None else item.time_us

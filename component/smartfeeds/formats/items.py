@@ -1,0 +1,90 @@
+"""What a document is read into: items with Atom payloads, whatever format the document had."""
+
+from dataclasses import dataclass, field
+
+from smartfeeds.formats.xml import Element
+
+
+@dataclass(frozen=True, slots=True)
+class ImportedItem:
+    """One item of a document.
+
+    `id` becomes the item id: it is the same each time the document is read. `payload` is a canonical Atom entry that
+    has atom:id and title; atom:updated is missing where the document gives no time, and `atom.complete_entry` adds
+    the time of first sight. `deleted` marks a deletion (FeedSync, SSE or RFC 6721). Times are microseconds since the
+    epoch. `warnings` say what was dropped or remedied.
+    """
+
+    id: str
+    published_us: int | None
+    updated_us: int | None
+    payload: bytes
+    deleted: bool = False
+    warnings: tuple[str, ...] = ()
+
+    @property
+    def time_us(self) -> int | None:
+        """When it was last changed, as far as the document says."""
+        return self.published_us if self.updated_us is None else self.updated_us
+
+
+@dataclass(frozen=True, slots=True)
+class Skipped:
+    """An item that was left out: its place in the document, counted from 0, and why."""
+
+    index: int
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Document:
+    """A feed as read: `format` is its name for people ("RSS 0.92"); texts are plain; items are in document order."""
+
+    format: str
+    id: str = ""
+    title: str = ""
+    link: str = ""
+    description: str = ""
+    items: tuple[ImportedItem, ...] = ()
+    skipped: tuple[Skipped, ...] = ()
+    warnings: tuple[str, ...] = ()
+
+    def oldest_first(self) -> list[ImportedItem]:
+        """The items in the order in which a feed wants them published.
+
+        By published date, else by date of change. Feeds have their newest item on top (A-153), so an item without
+        any date counts as old as the one below it.
+        """
+        dated: list[tuple[int, ImportedItem]] = []
+        last_us = -(2**63)
+        for item in reversed(self.items):
+            own_us = item.time_us if item.published_us is None else item.published_us
+            last_us = last_us if own_us is None else own_us
+            dated.append((last_us, item))
+        dated.sort(key=lambda pair: pair[0])
+        return [item for _, item in dated]
+
+
+@dataclass(slots=True)
+class Found:
+    """An item while it is being read: an atom:entry of our own, and what the document says of it."""
+
+    index: int
+    entry: Element
+    item_id: str = ""
+    published_us: int | None = None
+    updated_us: int | None = None
+    deleted: bool = False
+    warnings: list[str] = field(default_factory=list)
+
+
+@dataclass(slots=True)
+class Head:
+    """A feed's own data while it is being read."""
+
+    format: str
+    id: str = ""
+    title: str = ""
+    link: str = ""
+    description: str = ""
+    warnings: list[str] = field(default_factory=list)

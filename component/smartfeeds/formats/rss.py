@@ -1,0 +1,340 @@
+"""RSS 0.9x, 1.0 and 2.0 items as Atom entries (RSS-001 to RSS-014, RSS-031; A-122 to A-128).
+
+guid, else link, identifies an item; pubDate is both published and updated; description is the content, or the summary
+beside content:encoded; enclosure, category, source, comments and authors have their Atom counterparts. What has none,
+and what nobody knows, stays in the entry as it is.
+"""
+
+import re
+from collections.abc import Callable, Iterator
+from typing import NamedTuple
+
+from lxml import etree
+
+from smartfeeds.core.times import format_datetime, parse_datetime
+from smartfeeds.formats import atom
+from smartfeeds.formats.atom import ATOM_NS, string_of
+from smartfeeds.formats.dates import parse_date
+from smartfeeds.formats.items import Found, Head, Skipped
+from smartfeeds.formats.links import base_of, has_base, is_uri, resolve
+from smartfeeds.formats.plain import html_text, squeeze
+from smartfeeds.formats.xml import XML_BASE, XML_LANG, Element, new_element
+
+RDF_NS = "http://www.w3.org/1999/02/22-rdf-syntax-ns#"
+# The namespaces that RSS itself has been given at one time or another; most feeds use none.
+_RSS_NAMESPACES = frozenset(
+    {
+        "",
+        "http://purl.org/rss/1.0/",
+        "http://my.netscape.com/rdf/simple/0.9/",
+        "http://channel.netscape.com/rdf/simple/0.9/",
+        "http://backend.userland.com/rss",
+        "http://backend.userland.com/rss2",
+        "http://backend.userland.com/RSS2",
+        "http://blogs.law.harvard.edu/tech/rss",
+    }
+)
+_SSE_SYNC = frozenset(
+    f"{{{scheme}://www.microsoft.com/schemas/{path}}}sync"
+    for scheme in ("http", "https")
+    for path in ("rss/sse", "sse")
+)
+_SYNC = frozenset({atom.SYNC, *_SSE_SYNC})
+CONTENT_ENCODED = "{http://purl.org/rss/1.0/modules/content/}encoded"
+DC = "{http://purl.org/dc/elements/1.1/}"
+DC_CREATOR = f"{DC}creator"
+DC_DATE = f"{DC}date"
+DC_SUBJECT = f"{DC}subject"
+DCTERMS_MODIFIED = "{http://purl.org/dc/terms/}modified"
+_ATOM_SINGLES = frozenset({atom.ID, atom.TITLE, atom.UPDATED, atom.PUBLISHED, atom.SUMMARY, atom.CONTENT, atom.SOURCE})
+
+_LOOKS_LIKE_HTML = re.compile(r"<[A-Za-z/!]|&(?:#[0-9]+|#x[0-9A-Fa-f]+|[A-Za-z][A-Za-z0-9]*);")
+_LANGUAGE = re.compile(r"[A-Za-z]{2,8}(?:-[A-Za-z0-9]{1,8})*")
+_MAIL_NAME = re.compile(r"(?P<email>[^\s()<>]+@[^\s()<>]+)\s*\((?P<name>[^()]*)\)")
+_NAME_MAIL = re.compile(r"(?P<name>[^<>]*?)\s*<(?P<email>[^\s<>]+@[^\s<>]+)>")
+
+
+def rss_name(element: Element) -> str:
+    """The lower-case name of an element of RSS itself, or "" for any other."""
+    namespace, _, name = element.tag.removeprefix("{").rpartition("}")
+    return name.lower() if namespace in _RSS_NAMESPACES else ""
+
+
+class Scope(NamedTuple):
+    """What the items of a document share: its address and the channel's language."""
+
+    base: str
+    language: str
+
+
+def read_rss(root: Element, base: str) -> tuple[Head, Iterator[Found | Skipped]]:
+    """The head and the items of a document whose root is rss or rdf:RDF."""
+    channel = next((child for child in root.iterchildren(etree.Element) if rss_name(child) == "channel"), None)
+    head = Head(_format(root))
+    language = ""
+    if channel is None:
+        head.warnings.append("there is no channel")
+    else:
+        _read_channel(channel, head, base)
+        stated = squeeze(string_of(child)) if (child := _child(channel, "language")) is not None else ""
+        language = stated if _LANGUAGE.fullmatch(stated) else ""
+    nodes = [] if channel is None else _items(channel)
+    outside = _items(root)
+    if outside and not root.tag.startswith(f"{{{RDF_NS}}}"):
+        head.warnings.append("there are items outside the channel; they were read all the same")
+    scope = Scope(base, language)
+    return head, (_item(node, index, scope) for index, node in enumerate(nodes + outside))
+
+
+def _format(root: Element) -> str:
+    version = squeeze(root.get("version", ""))[:10]
+    if root.tag.startswith(f"{{{RDF_NS}}}"):
+        return "RSS 1.0"
+    return f"RSS {version}" if version else "RSS"
+
+
+def _items(parent: Element) -> list[Element]:
+    return [child for child in parent.iterchildren(etree.Element) if rss_name(child) == "item"]
+
+
+def _child(parent: Element, name: str) -> Element | None:
+    return next((child for child in parent.iterchildren(etree.Element) if rss_name(child) == name), None)
+
+
+def _read_channel(channel: Element, head: Head, base: str) -> None:
+    """RSS-003: title, link and description; what is missing is tolerated and told."""
+    for name in ("title", "link", "description"):
+        child = _child(channel, name)
+        text = "" if child is None else string_of(child)
+        if not text.strip():
+            head.warnings.append(f"the channel has no {name}")
+        elif name == "title":
+            head.title = html_text(text) if _LOOKS_LIKE_HTML.search(text) else squeeze(text)
+        elif name == "link":
+            head.link = resolve(base_of(channel, base), text)
+        else:
+            head.description = html_text(text)
+
+
+class _Item:
+    """One RSS item on its way to an atom:entry."""
+
+    def __init__(self, node: Element, index: int, scope: Scope) -> None:
+        self.node = node
+        self.base = base_of(node, scope.base)
+        prefixes: dict[str | None, str] = {prefix: uri for prefix, uri in node.nsmap.items() if prefix}
+        self.found = Found(index, new_element(atom.ENTRY, {**prefixes, None: ATOM_NS}))
+        self.entry = self.found.entry
+        language = next((a.get(XML_LANG, "") for a in (node, *node.iterancestors()) if a.get(XML_LANG)), scope.language)
+        if language:
+            self.entry.set(XML_LANG, language)
+        if has_base(node) or node.get(XML_BASE):
+            self.entry.set(XML_BASE, self.base)
+        self.parts: dict[str, list[Element]] = {}
+        for child in node.iterchildren(etree.Element):
+            self.parts.setdefault(rss_name(child) or child.tag, []).append(child)
+
+    def warn(self, text: str) -> None:
+        self.found.warnings.append(text)
+
+    def take(self, name: str) -> list[Element]:
+        """All children of a name; they are not kept as they are."""
+        return self.parts.pop(name, [])
+
+    def text(self, name: str) -> str:
+        """The text of the first child of a name that has any."""
+        return next((text for node in self.take(name) if (text := string_of(node).strip())), "")
+
+    def add(self, tag: str, text: str = "", **attributes: str) -> Element:
+        child = etree.SubElement(self.entry, tag, {key: value for key, value in attributes.items() if value})
+        child.text = text or None
+        return child
+
+
+def _item(node: Element, index: int, scope: Scope) -> Found | Skipped:
+    if not len(node) and not string_of(node).strip():
+        return Skipped(index, "the item is empty")  # A-123
+    item = _Item(node, index, scope)
+    for step in _STEPS:
+        step(item)
+    for children in item.parts.values():
+        for child in children:
+            _keep(item, child)
+    found = item.found
+    found.deleted = atom.is_deletion(found.entry) or any(
+        child.get("deleted") == "true" for child in found.entry.iterchildren(*_SSE_SYNC)
+    )
+    return found
+
+
+def _identity(item: _Item) -> None:
+    """guid, else an Atom id, a sync id, the link; the payload's atom:id must be a URI, the item id need not.
+
+    A sync id is the same in all documents that share an item (FS-025), a link need not be.
+    """
+    guids = item.take("guid")
+    guid = next((text for node in guids if (text := string_of(node).strip())), "")
+    atom_id = item.text(atom.ID)
+    link = item.text("link")
+    permanent = any(node.get("isPermaLink", "true").strip().lower() != "false" for node in guids)
+    if not link and permanent and guid.lower().startswith(("http://", "https://")):
+        link = guid
+    sync_id = next((text for node in item.node.iterchildren(*_SYNC) if (text := node.get("id", "").strip())), "")
+    item.found.item_id = guid or atom_id or sync_id or item.node.get(f"{{{RDF_NS}}}about", "").strip() or link
+    if item.found.item_id:
+        item.add(atom.ID, item.found.item_id if is_uri(item.found.item_id) else atom.derived_id(item.found.item_id))
+    if link:
+        item.add(atom.LINK, rel="alternate", href=resolve(item.base, link))
+
+
+def _title(item: _Item) -> None:
+    text = item.text("title")
+    if text or atom.TITLE not in item.parts:
+        item.add(atom.TITLE, text, type="html" if _LOOKS_LIKE_HTML.search(text) else "")
+
+
+def _dates(item: _Item) -> None:
+    published_us = _date(item, ("pubdate", DC_DATE, atom.PUBLISHED))
+    updated_us = _date(item, (DCTERMS_MODIFIED, atom.UPDATED))
+    item.found.published_us = published_us
+    item.found.updated_us = updated_us if updated_us is not None else published_us
+    if published_us is not None:
+        item.add(atom.PUBLISHED, format_datetime(published_us))
+    if item.found.updated_us is not None:
+        item.add(atom.UPDATED, format_datetime(item.found.updated_us))
+
+
+def _date(item: _Item, names: tuple[str, ...]) -> int | None:
+    """The first readable date under these names. All of them are taken."""
+    texts = [text for name in names for node in item.take(name) if (text := string_of(node).strip())]
+    times = [time_us for text in texts if (time_us := parse_date(text)) is not None and _writable(time_us)]
+    if texts and not times:
+        item.warn(f"the date {texts[0][:40]!r} cannot be read and was left out")
+    return times[0] if times else None
+
+
+def _writable(time_us: int) -> bool:
+    """Whether a UTC date-time can say it: an offset may lead out of the years 1 to 9999."""
+    try:
+        return parse_datetime(format_datetime(time_us)) == time_us
+    except OverflowError:
+        return False
+
+
+def _authors(item: _Item) -> None:
+    seen: set[str] = set()
+    for node in (*item.take("author"), *item.take(DC_CREATOR)):
+        text = squeeze(string_of(node))
+        match = _MAIL_NAME.fullmatch(text) or _NAME_MAIL.fullmatch(text)
+        name, email = (match["name"].strip(), match["email"]) if match is not None else (text, "")
+        name = name or email
+        if name and name.casefold() not in seen:
+            seen.add(name.casefold())
+            author = item.add(atom.AUTHOR)
+            etree.SubElement(author, f"{{{ATOM_NS}}}name").text = name
+            if email or is_mail(name):
+                etree.SubElement(author, f"{{{ATOM_NS}}}email").text = email or name
+
+
+def is_mail(text: str) -> bool:
+    """Whether the text is a bare mail address."""
+    return re.fullmatch(r"[^\s@<>()]+@[^\s@<>()]+", text) is not None
+
+
+def _categories(item: _Item) -> None:
+    """RSS-013, RSS-014: the value as it is, the domain as scheme."""
+    for node in (*item.take("category"), *item.take(DC_SUBJECT)):
+        term = squeeze(string_of(node))
+        if term:
+            item.add(atom.CATEGORY, term=term, scheme=node.get("domain", "").strip())
+        else:
+            item.warn("an empty category was left out")
+
+
+def _enclosures(item: _Item) -> None:
+    """RSS-010 to RSS-012, A-126 to A-128: any number of them, of any scheme; a length that is none is unknown."""
+    for node in item.take("enclosure"):
+        address = node.get("url", "").strip() or node.get(f"{{{RDF_NS}}}resource", "").strip()
+        if not address:
+            item.warn("an enclosure without url was left out")
+            continue
+        length = node.get("length", "").strip()
+        if not re.fullmatch(r"[0-9]{1,18}", length) or int(length) == 0:
+            item.warn("the length of an enclosure is unknown")
+            length = ""
+        kind = node.get("type", "").strip()
+        if not kind:
+            item.warn("the type of an enclosure is unknown")
+        item.add(atom.LINK, rel="enclosure", href=resolve(item.base, address), type=kind, length=length)
+
+
+def _source(item: _Item) -> None:
+    """RSS-007, RSS-009: the channel an item came from; nothing without its url."""
+    for node in item.take("source"):
+        address = node.get("url", "").strip()
+        if not address:
+            item.warn("a source without url was left out")
+            continue
+        address = resolve(item.base, address)
+        source = item.add(atom.SOURCE)
+        if is_uri(address):
+            etree.SubElement(source, atom.ID).text = address
+        etree.SubElement(source, atom.TITLE).text = string_of(node).strip()
+        etree.SubElement(source, atom.LINK, {"rel": "self", "href": address})
+        return
+
+
+def _comments(item: _Item) -> None:
+    text = item.text("comments")
+    if text:
+        item.add(atom.LINK, rel="replies", type="text/html", href=resolve(item.base, text))
+
+
+def _bodies(item: _Item) -> None:
+    """A-125: both are HTML, decoded once."""
+    descriptions = [node for node in item.take("description") if len(node) or string_of(node).strip()]
+    contents = [node for node in item.take(CONTENT_ENCODED) if len(node) or string_of(node).strip()]
+    if contents:
+        _body(item, atom.CONTENT, contents[0])
+        if descriptions:
+            _body(item, atom.SUMMARY, descriptions[0])
+    elif descriptions:
+        _body(item, atom.CONTENT, descriptions[0])
+    if len(descriptions) > 1 or len(contents) > 1:
+        item.warn("only the first of several descriptions was kept")
+
+
+def _body(item: _Item, tag: str, node: Element) -> None:
+    body = item.add(tag, _html_of(node), type="html")
+    if node.get(XML_BASE):
+        body.set(XML_BASE, base_of(node, item.base))
+    if node.get(XML_LANG):
+        body.set(XML_LANG, node.get(XML_LANG, ""))
+
+
+def _html_of(node: Element) -> str:
+    """The text of an element; markup that should have been escaped is taken as it stands."""
+    return (node.text or "") + "".join(etree.tostring(child, encoding="unicode") for child in node)
+
+
+def _keep(item: _Item, child: Element) -> None:
+    """What has no counterpart in Atom stays. Atom's own elements fit in where the entry has none of the kind."""
+    if child.tag in _ATOM_SINGLES and item.entry.find(child.tag) is not None:
+        return
+    if child.tag == atom.LINK and child.get("href"):
+        child.set("href", resolve(base_of(child, item.base), child.get("href", "")))
+    child.tail = None
+    item.entry.append(child)
+
+
+_STEPS: tuple[Callable[[_Item], None], ...] = (
+    _identity,
+    _title,
+    _dates,
+    _authors,
+    _enclosures,
+    _comments,
+    _categories,
+    _source,
+    _bodies,
+)

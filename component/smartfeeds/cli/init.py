@@ -1,0 +1,97 @@
+"""`smartfeeds init`: a configuration with a fresh secret, and the lines for the server."""
+
+import os
+import secrets
+from pathlib import Path
+from typing import Final
+
+import click
+
+from smartfeeds.cli.common import DEFAULT_CONFIG, err, out
+from smartfeeds.core.jid import parse_jid
+from smartfeeds.errors import ConfigError
+
+_FILE: Final = """\
+# smartfeeds for {domain}. Every other key, with its default: config/smartfeeds.toml of the project, and its manual.
+
+[component]
+jid = "{domain}"
+secret = "{secret}"
+host = "127.0.0.1"
+port = {port}
+
+[store]
+url = "sqlite:///./smartfeeds.db"
+
+[pubsub]
+# Who may create nodes: bare JIDs, domains, or "*" for everybody.
+creators = [{creators}]
+# Bare JIDs that have every right on every node.
+admins = []
+"""
+
+_PROSODY: Final = """\
+Component "{domain}"
+    component_secret = "{secret}"
+"""
+
+_EJABBERD: Final = """\
+listen:
+  -
+    port: {port}
+    ip: "127.0.0.1"
+    module: ejabberd_service
+    access: all
+    shaper: none
+    global_routes: false
+    hosts:
+      "{domain}":
+        password: "{secret}"
+"""
+
+
+@click.command("init")
+@click.argument("domain")
+@click.option(
+    "--output", type=click.Path(dir_okay=False, path_type=Path), default=Path(DEFAULT_CONFIG), show_default=True
+)
+@click.option("--port", type=click.IntRange(1, 65535), default=5347, show_default=True, help="The component port.")
+@click.option("--force", is_flag=True, help="Replace a file that is already there.")
+def init_command(domain: str, output: Path, port: int, *, force: bool) -> None:
+    """Write a configuration for the component DOMAIN (such as feeds.example.org) with a fresh secret.
+
+    Prints the lines that Prosody or ejabberd needs. The file can be read by you alone.
+    """
+    jid = parse_jid(domain)
+    if jid is None or jid.local or jid.resource:
+        raise click.BadParameter(f'"{domain}" is not a domain such as feeds.example.org', param_hint="DOMAIN")
+    secret = secrets.token_urlsafe(24)
+    parent = jid.domain.partition(".")[2]
+    values = {"domain": jid.domain, "secret": secret, "port": port, "creators": f'"{parent}"' if parent else ""}
+    _write(output, _FILE.format(**values), force=force)
+
+    out.print(f"Wrote {output}.\n\nProsody: add this to prosody.cfg.lua, then restart Prosody:\n", markup=False)
+    out.print(_PROSODY.format(**values), markup=False)
+    if port != 5347:
+        out.print(f"and, in its global part:\n\ncomponent_ports = {{ {port} }}\n", markup=False)
+    out.print("ejabberd: add this to ejabberd.yml, to the listen section that is there, then restart ejabberd:\n")
+    out.print(_EJABBERD.format(**values), markup=False)
+    out.print(f"Then: smartfeeds doctor --config {output}, and smartfeeds run --config {output}", markup=False)
+
+
+def _write(path: Path, text: str, *, force: bool) -> None:
+    """Writes the file in one step with mode 0600. Raises ConfigError where it is there or cannot be written."""
+    if path.exists() and not force:
+        raise ConfigError(
+            f"{path} is there already, with a secret in it: choose another --output, or replace it with --force"
+        )
+    partial = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
+    try:
+        handle = os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        with os.fdopen(handle, "w", encoding="utf-8") as file:
+            file.write(text)
+        partial.replace(path)
+    except OSError as error:
+        partial.unlink(missing_ok=True)
+        err.print("Nothing was written.")
+        raise ConfigError(f"cannot write {path}: {error.strerror}") from None

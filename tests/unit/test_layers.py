@@ -1,0 +1,149 @@
+"""Imports go one way, and the core stays pure (design section 2)."""
+
+import ast
+from pathlib import Path
+
+import pytest
+
+PACKAGE = Path(__file__).parents[2] / "component" / "smartfeeds"
+
+# layer -> the layers of ours that it may import; a layer is a package or a module of smartfeeds.
+LAYERS: dict[str, set[str]] = {
+    "errors": set(),
+    "core": {"errors"},
+    "formats": {"errors", "core"},
+    "store": {"errors", "core"},
+    "service": {"errors", "core", "formats", "store.base"},
+    "telemetry": {"errors"},
+    "config": {"errors", "core"},
+    "push": {"errors", "core", "formats", "store.base", "service", "telemetry"},
+    "xmpp": {"errors", "core", "formats", "service", "push", "telemetry", "store.base"},
+    "client": {"errors", "core"},
+    "app": {"errors", "core", "formats", "store", "service", "push", "xmpp", "telemetry", "config"},
+    "demo": {"errors", "core", "formats", "service", "store", "client", "app", "config", "telemetry", "xmpp", "cli"},
+    "cli": {
+        "errors", "core", "formats", "store", "service", "push", "xmpp", "app", "client", "config", "telemetry", "demo",
+    },
+}  # fmt: skip
+
+PURE = {
+    "ast", "base64", "bisect", "codecs", "collections", "copy", "dataclasses", "datetime", "decimal", "difflib",
+    "email", "enum", "fractions", "functools", "hashlib", "heapq", "html", "importlib", "io", "itertools", "json", "math",
+    "operator", "re", "string", "struct", "types", "typing", "typing_extensions", "unicodedata", "urllib", "zlib",
+}  # fmt: skip
+# What a pure layer may import beside PURE.
+PURE_LAYERS = {"errors": set(), "core": set(), "formats": {"lxml", "xml"}}
+NOT_PURE = {"urllib.request", "importlib.metadata", "email.mime", "datetime.now"}
+
+# library -> modules that may import it
+OWNERS = {
+    "slixmpp": ("xmpp/stream.py", "client/transport.py", "demo/"),
+    "aiosqlite": ("store/",),
+    "sqlite3": ("store/",),
+    "alembic": ("store/",),
+    "sqlalchemy": ("store/",),
+    "aiohttp": ("http/",),
+    "pydantic": ("config.py",),
+    "pydantic_settings": ("config.py",),
+    "click": ("cli/",),
+    "prometheus_client": ("telemetry.py", "app.py"),
+}
+
+
+def modules() -> list[Path]:
+    return sorted(PACKAGE.rglob("*.py"))
+
+
+def name_of(path: Path) -> str:
+    return path.relative_to(PACKAGE).as_posix()
+
+
+def imports(path: Path) -> set[str]:
+    """Every module that a file imports, at the top or inside a function; for `from a import b` both a and a.b."""
+    found: set[str] = set()
+    for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+        if isinstance(node, ast.Import):
+            found.update(alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{path}: imports are absolute"
+            found.add(node.module or "")
+            found.update(f"{node.module}.{alias.name}" for alias in node.names)
+    return found
+
+
+def layer_of(module: str) -> str:
+    return module.split(".")[1] if "." in module else ""
+
+
+def violations(layer: str, imported: set[str]) -> set[str]:
+    """The imports of ours that a layer may not have."""
+    allowed = LAYERS[layer] | {layer}
+    found = set()
+    for module in imported:
+        if not module.startswith("smartfeeds."):
+            continue
+        inner = module.removeprefix("smartfeeds.")
+        if inner == "__version__":
+            continue
+        inside = any(inner == name or inner.startswith(f"{name}.") for name in allowed)
+        if not inside and not any(name.startswith(f"{inner}.") for name in allowed):
+            found.add(inner)
+    return found
+
+
+def impure(layer: str, imported: set[str]) -> set[str]:
+    """The libraries that a pure layer may not have."""
+    tops = {module.partition(".")[0] for module in imported}
+    return (tops - PURE - PURE_LAYERS[layer] - {"smartfeeds", "__future__"}) | (imported & NOT_PURE)
+
+
+@pytest.mark.parametrize("path", modules(), ids=name_of)
+def test_module_imports_only_layers_below_it(path: Path) -> None:
+    name = name_of(path)
+    layer = name.partition("/")[0].removesuffix(".py")
+    if layer in ("__init__", "__main__"):
+        return
+
+    assert layer in LAYERS, f"{name}: say in LAYERS where it belongs"
+    assert not violations(layer, imports(path))
+
+
+@pytest.mark.parametrize(
+    "path",
+    [path for path in modules() if name_of(path).partition("/")[0].removesuffix(".py") in PURE_LAYERS],
+    ids=name_of,
+)
+def test_pure_module_imports_nothing_that_does_something(path: Path) -> None:
+    layer = name_of(path).partition("/")[0].removesuffix(".py")
+
+    assert not impure(layer, imports(path))
+
+
+@pytest.mark.parametrize("library", OWNERS)
+def test_library_is_imported_where_it_belongs(library: str) -> None:
+    users = {name_of(path) for path in modules() if library in {name.partition(".")[0] for name in imports(path)}}
+
+    assert {user for user in users if not user.startswith(OWNERS[library])} == set()
+
+
+def test_test_finds_what_it_looks_for(tmp_path: Path) -> None:
+    bad = tmp_path / "bad.py"
+    bad.write_text(
+        "def f():\n    import time\n    from smartfeeds.xmpp import stream\n    from smartfeeds.store import sqlite\n"
+    )
+
+    assert violations("core", imports(bad)) == {"xmpp", "xmpp.stream", "store", "store.sqlite"}
+    assert violations("service", imports(bad)) == {"xmpp", "xmpp.stream", "store.sqlite"}
+    assert impure("core", imports(bad)) == {"time"}
+
+
+@pytest.mark.parametrize("path", modules(), ids=name_of)
+def test_module_is_not_too_long(path: Path) -> None:
+    assert len(path.read_text("utf-8").splitlines()) <= 500
+
+
+@pytest.mark.parametrize("path", modules(), ids=name_of)
+def test_module_says_what_it_is(path: Path) -> None:
+    text = path.read_text("utf-8")
+
+    assert not text.strip() or ast.get_docstring(ast.parse(text))

@@ -81,6 +81,15 @@ class _Memory:
         if len(self.versions) > self.limit:
             self.versions.popitem(last=False)
 
+    def expects(self, item_id: str, mark: str) -> bool:
+        version = self.versions.get(item_id)
+        return version is not None and version.mark == mark and version.push_expected
+
+    def push_came(self, item_id: str, mark: str) -> None:
+        version = self.versions.get(item_id)
+        if version is not None and version.mark == mark:
+            version.push_expected = False
+
     def pass_by(self, *cursors: str | None) -> None:
         for cursor in cursors:
             if cursor:
@@ -122,7 +131,8 @@ class FollowState:
         self._phase = _Phase.AWAY
         self._request_no = 0
         self._held: list[PushReceived] = []
-        self._asked: list[str | None] = []  # cursors of pushes that the running pull will cover
+        self._asked: list[PushReceived] = []  # the running pull will cover them; without their payloads
+        self._shown: dict[str, str] = {}  # the versions they showed, by item
         self._again = False
         self._bootstrap = isinstance(start, Start)
         self._series: _Series | None = None
@@ -179,8 +189,11 @@ class FollowState:
     def _pull(self, out: list[Output]) -> None:
         """Every push received so far is covered by the answer to this request (SF-049)."""
         for push in self._held:
-            self._asked += (push.previous, push.last)
-        del self._asked[:-PASSED]
+            self._asked.append(replace(push, items=()))
+            self._shown.update((entry.item_id, fingerprint(entry)) for entry in push.items)
+        del self._asked[:-HELD]
+        while len(self._shown) > HELD:
+            del self._shown[next(iter(self._shown))]
         self._held.clear()
         self._again = False
         if self._series is None:
@@ -200,7 +213,12 @@ class FollowState:
             self._stop(StopReason.POSITION_REFUSED, out)
             return
         self._at = Position()
-        self._series = None
+        self._pull_again(self._at, out)
+
+    def _pull_again(self, at: Position | None, out: list[Output]) -> None:
+        """Goes on with the running series, from another place than the end of its last page."""
+        if self._series is not None:
+            self._series.total_before, self._series.taken = at.total if at else None, 0
         self._pull(out)
 
     def _page_received(self, page: PageReceived, out: list[Output]) -> None:
@@ -248,16 +266,18 @@ class FollowState:
 
     def _settle(self, out: list[Output]) -> None:
         """Caught up with everything that was there when the last page was asked for; then what came since."""
-        self._memory.pass_by(*self._asked)
+        for push in self._asked:
+            self._memory.pass_by(push.previous, push.last)
+        for item_id, mark in self._shown.items():
+            self._memory.push_came(item_id, mark)
         self._asked.clear()
+        self._shown.clear()
         held, self._held = self._held, []
         unsure = [push for push in held if not self._fits(push, out)]
         unsure = [push for push in reversed(unsure) if not self._is_late(push)]
         if unsure or self._again:
             self._held = unsure
-            if self._series is not None and self._at is not None:
-                self._series.total_before, self._series.taken = self._at.total, 0
-            self._pull(out)
+            self._pull_again(self._at, out)
             return
         if self._series is not None and self._series.brought:
             self.counters.gaps_healed += 1
@@ -297,20 +317,16 @@ class FollowState:
     def _is_late(self, push: PushReceived) -> bool:
         """Whether the push shows only what is behind us (SF-050): its cursor was passed, or a pull brought it before.
 
-        A pull often overtakes the pushes of what it brings, hence the second test. It counts once for each version:
-        a service may announce the same content again, and that has to be looked at.
+        A pull often overtakes the pushes of what it brings, hence the second test. It counts once for each version,
+        because the same content may be published again; should just that hide a gap, the next push shows it, or the
+        integrity pull does.
         """
-        known = [self._memory.versions.get(entry.item_id) for entry in push.items]
-        expected = bool(known) and all(
-            version is not None and version.push_expected and version.mark == fingerprint(entry)
-            for version, entry in zip(known, push.items, strict=True)
-        )
+        marks = {entry.item_id: fingerprint(entry) for entry in push.items}
+        expected = bool(marks) and all(self._memory.expects(item_id, mark) for item_id, mark in marks.items())
         if not expected and (not push.last or push.last not in self._memory.cursors):
             return False
-        if expected:
-            for version in known:
-                assert version is not None
-                version.push_expected = False
+        for item_id, mark in marks.items():
+            self._memory.push_came(item_id, mark)
         self._memory.pass_by(push.previous, push.last)
         self.counters.late_pushes += 1
         return True

@@ -37,9 +37,9 @@ class ModelFeed:
         """Publishes one item with this content."""
         return self.put(Entry(item_id, f"<entry>{text}</entry>".encode()))
 
-    def delete(self, item_id: str) -> PushReceived:
+    def delete(self, item_id: str, text: str = "") -> PushReceived:
         """Leaves a tombstone."""
-        return self.put(Entry(item_id, b"<entry/>", deleted=True))
+        return self.put(Entry(item_id, f"<entry>{text}</entry>".encode(), deleted=True))
 
     def newest_cursor(self) -> str:
         """L of somebody who has everything; empty for an empty feed."""

@@ -27,6 +27,8 @@ from smartfeeds.xmpp.encode_owner import OWNER_ENCODERS
 from smartfeeds.xmpp.parsing import COMPONENT_NS
 from smartfeeds.xmpp.stanza_errors import encode_error
 
+__all__ = ["OPERATIONS", "Limits", "Router", "Service", "ServiceInfo"]
+
 log = structlog.get_logger()
 
 ACTIONS: Mapping[tuple[str, str], Actions] = {
@@ -66,7 +68,7 @@ OPERATIONS: Mapping[type[r.Request], str] = {
 DISCOVER = "discover"  # answered from prepared bytes
 UNREAD = "unread"  # refused before it was known what it is
 
-_EVENT_ID = re.compile(r"([0-9]{1,18})\.[0-9]{1,18}", re.ASCII)
+_EVENT_ID = re.compile(r"([0-9]{1,18})\.-?[0-9]{1,18}(?:e[0-9]{1,18})?", re.ASCII)
 _STANZA_CONDITIONS = f"{{{ns.STANZAS}}}"
 _ENCODERS: Mapping[type, Encoder] = {**ENCODERS, **OWNER_ENCODERS}
 

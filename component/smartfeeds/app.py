@@ -1,0 +1,219 @@
+"""The composition root: builds everything from the settings, starts it in order, stops it in the other."""
+
+import asyncio
+import contextlib
+import random
+import time
+import uuid
+from collections.abc import Callable, Collection, Coroutine, Iterator
+
+import structlog
+
+from smartfeeds import __version__
+from smartfeeds.config import Settings
+from smartfeeds.core.model import Node
+from smartfeeds.core.options import Limits
+from smartfeeds.errors import Condition, FeedError, StoreError
+from smartfeeds.formats.atom import facets_and_words
+from smartfeeds.push.bounces import Bounces
+from smartfeeds.push.dispatcher import Dispatcher
+from smartfeeds.push.sender import Sender
+from smartfeeds.service.context import Policy
+from smartfeeds.service.feeds import Answer, FeedService
+from smartfeeds.service.requests import Publish, Request, Retract
+from smartfeeds.store.url import open_store
+from smartfeeds.telemetry import REQUEST_SECONDS, REQUESTS, watch_loop
+from smartfeeds.xmpp.disco import ServiceInfo
+from smartfeeds.xmpp.forms import config_fields, encode_form
+from smartfeeds.xmpp.limits import InFlight, Rate, RateLimits
+from smartfeeds.xmpp.namespaces import NODE_CONFIG
+from smartfeeds.xmpp.router import Router
+from smartfeeds.xmpp.stream import ComponentStream
+from smartfeeds.xmpp.supervisor import Pace, Supervisor
+
+DRAIN_S = 5.0  # how long a stop waits for requests in progress
+LOOK_S = 5.0  # how often changes by other processes (imports) are looked for
+INDEX_REST_S = 1.0  # how long nothing must be published before the filter index is brought forward
+INDEXED = 200  # items one transaction reads for the filter index
+BURST_S = 10  # seconds' worth of publishes that one may send at once
+DOMAIN_SHARE = 100  # how many times one user's rate a whole domain may use
+
+_log = structlog.get_logger()
+
+
+def now_us() -> int:
+    """The time, in microseconds since the Unix epoch."""
+    return time.time_ns() // 1000
+
+
+def new_id() -> str:
+    """A fresh id for items, nodes and incidents."""
+    return str(uuid.uuid4())
+
+
+def policy_of(settings: Settings) -> Policy:
+    """What the settings decide for the service."""
+    pubsub, limits = settings.pubsub, settings.limits
+    return Policy(
+        domain=settings.component.jid,
+        default_kind=pubsub.default_kind,
+        creators=frozenset(pubsub.creators),
+        admins=frozenset(pubsub.admins),
+        auto_create=pubsub.auto_create,
+        page_default=pubsub.page_default,
+        page_max=pubsub.page_max,
+        page_bytes=pubsub.page_bytes,
+        span_cursors=settings.compat.span_cursors,
+        subscriptions_per_jid=limits.subscriptions_per_jid,
+        nodes_per_jid=limits.nodes_per_jid,
+        options=Limits(max_payload_size_bytes=pubsub.max_payload_size_bytes),
+    )
+
+
+def open_service(settings: Settings, on_change: Callable[[Collection[int]], None]) -> FeedService:
+    """The service over the store of the settings, which is still to be opened."""
+    store = open_store(settings.store.url, facets_and_words)
+    return FeedService(store, policy_of(settings), clock=now_us, new_id=new_id, on_change=on_change)
+
+
+class App:
+    """The running component. `start` and `stop` once; `online` is set while the server accepts it."""
+
+    def __init__(self, settings: Settings) -> None:
+        self.settings = settings
+        self.service = open_service(settings, self._changed)
+        self._written = asyncio.Event()
+        self._tasks: list[asyncio.Task[None]] = []
+        domain = settings.component.jid
+        self.stream = ComponentStream(
+            domain,
+            settings.component.reveal_secret(),
+            host=settings.component.host,
+            port=settings.component.port,
+            on_stanza=lambda element: self.router.on_stanza(element),
+            software_version=__version__,
+        )
+        outbox = self.stream.outbox
+        self.sender = Sender(
+            self.service,
+            outbox,
+            clock=now_us,
+            max_age_s=settings.push.max_age_s,
+            encode_form=_configuration_form,
+        )
+        self.dispatcher = Dispatcher(self.service, self.sender)
+        self._bounces = Bounces(self.service, clock=now_us)
+        self._rates = _rates(settings)
+        self.router = Router(
+            self,
+            outbox.reply,
+            InFlight(total=settings.limits.in_flight),
+            ServiceInfo(
+                domain=domain,
+                default_kind=settings.pubsub.default_kind,
+                auto_create=settings.pubsub.auto_create,
+            ),
+            observe=_observe,
+            on_bounce=self._bounces.note,
+        )
+        self.supervisor = Supervisor(
+            self.stream,
+            clock=time.monotonic,
+            sleep=asyncio.sleep,
+            random=random.random,
+            pace=Pace(**settings.link.model_dump()),
+            on_online=lambda: self._spawn(self.dispatcher.online(), "push resume"),
+        )
+
+    @property
+    def online(self) -> asyncio.Event:
+        """Set while the server accepts us."""
+        return self.supervisor.online
+
+    async def handle(self, request: Request) -> Answer:
+        """The service, behind the operator's rates (xep-map 249)."""
+        limited = self._rates is not None and isinstance(request, Publish | Retract)
+        if limited and self._rates is not None and not self._rates.admit(request.actor):
+            raise FeedError(Condition.BUSY, "you publish faster than this service allows")
+        return await self.service.handle(request)
+
+    async def start(self) -> None:
+        """Opens the store and begins to connect. Raises StoreError."""
+        await self.service.store.open()
+        self._spawn(self.supervisor.run(), "link")
+        self._spawn(watch_loop(), "loop watch")
+        self._spawn(self._look_for_changes(), "other processes")
+        self._spawn(self._index(), "filter index")
+
+    async def stop(self) -> None:
+        """Answers what has begun, ends the stream, saves the marks, closes the store."""
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(self.router.drain(), DRAIN_S)
+        await self.dispatcher.stop()
+        await self.supervisor.stop()
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        await self.service.store.close()
+
+    def _changed(self, node_nos: Collection[int]) -> None:
+        self.dispatcher.wake(node_nos)
+        self._written.set()
+
+    def _spawn(self, work: Coroutine[None, None, None], name: str) -> None:
+        task = asyncio.get_running_loop().create_task(work, name=name)
+        self._tasks.append(task)
+        task.add_done_callback(self._ended)
+
+    def _ended(self, task: asyncio.Task[None]) -> None:
+        if task in self._tasks:
+            self._tasks.remove(task)
+        error = None if task.cancelled() else task.exception()
+        if error is not None:
+            _log.error("task_failed", task=task.get_name(), exc_info=error)
+
+    async def _look_for_changes(self) -> None:
+        """Pushes what another process has written, an import for example."""
+        while True:
+            await asyncio.sleep(LOOK_S)
+            with _store_errors_logged():
+                self.dispatcher.wake(await self.service.read(lambda tx, _context: tx.unpushed()))
+
+    async def _index(self) -> None:
+        """Brings the filter index forward while nothing is being published, so that filtered reads find it ready."""
+        self._written.set()
+        while True:
+            await self._written.wait()
+            self._written.clear()
+            await asyncio.sleep(INDEX_REST_S)
+            with _store_errors_logged():
+                left = 1
+                while left and not self._written.is_set():
+                    left = await self.service.write(lambda tx, _context: tx.index_some(INDEXED))
+
+
+def _rates(settings: Settings) -> RateLimits | None:
+    per_s = settings.limits.publishes_per_s
+    if not per_s:
+        return None
+    rate = Rate(per_s=per_s, burst=max(1.0, per_s * BURST_S))
+    domain = Rate(per_s=per_s * DOMAIN_SHARE, burst=max(1.0, per_s * BURST_S * DOMAIN_SHARE))
+    return RateLimits(per_sender=rate, per_domain=domain, clock=time.monotonic)
+
+
+def _observe(operation: str, outcome: str, seconds: float) -> None:
+    REQUESTS.labels(operation, outcome).inc()
+    REQUEST_SECONDS.labels(operation).observe(seconds)
+
+
+def _configuration_form(node: Node) -> bytes:
+    fields = config_fields(node.kind, node.options, creating=False)
+    return encode_form("result", NODE_CONFIG, fields).encode()
+
+
+@contextlib.contextmanager
+def _store_errors_logged() -> Iterator[None]:
+    try:
+        yield
+    except StoreError as error:
+        _log.error("store_failed", reason=str(error))

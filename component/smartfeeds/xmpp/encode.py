@@ -42,16 +42,14 @@ def encode_items(items: Sequence[Item], *, show_publisher: bool) -> bytes:
     """Items with their stored payloads, as one join. Raises ForbiddenCharacterError."""
     parts: list[bytes] = []
     add = parts.append
-    safe = str if _is_plain("".join([item.id + item.publisher for item in items])) else attribute
-    if show_publisher and safe is str:  # the common page, without a call an attribute
-        for item in items:
-            add(f"</item><item id='{item.id}' publisher='{item.publisher}'>".encode())
-            add(item.payload)
-    else:
-        for item in items:
-            shown = f" publisher='{safe(item.publisher)}'" if show_publisher else ""
-            add(f"</item><item id='{safe(item.id)}'{shown}>".encode())
-            add(item.payload)
+    safe = None if _is_plain("".join([item.id + item.publisher for item in items])) else attribute
+    for item in items:
+        item_id, publisher = item.id, item.publisher if show_publisher else ""
+        if safe is not None:
+            item_id, publisher = safe(item_id), safe(publisher)
+        shown = f" publisher='{publisher}'" if publisher else ""
+        add(f"</item><item id='{item_id}'{shown}>".encode())
+        add(item.payload)
     if parts:
         parts[0] = parts[0].removeprefix(b"</item>")
         add(b"</item>")

@@ -1,0 +1,44 @@
+"""The whole component on a real server, in this process, for integration tests."""
+
+import asyncio
+import contextlib
+import json
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+from smartfeeds.app import App
+from smartfeeds.config import load
+from support.servers import SECRET, TestServer
+
+ONLINE_S = 20.0
+
+
+def write_config(folder: Path, server: TestServer, domain: str, **sections: dict[str, object]) -> Path:
+    """A configuration file for a component of this name beside the server."""
+    tables: dict[str, dict[str, object]] = {
+        "component": {"jid": domain, "secret": SECRET, "port": server.component_port},
+        "store": {"url": f"sqlite:///{folder / 'feeds.db'}"},
+        "http": {"listen": ""},
+        "pubsub": {"creators": ["localhost"]},
+    }
+    for name, values in sections.items():
+        tables.setdefault(name, {}).update(values)
+    text = "\n".join(
+        f"[{name}]\n" + "".join(f"{key} = {json.dumps(value)}\n" for key, value in values.items())
+        for name, values in tables.items()
+    )
+    path = folder / "smartfeeds.toml"
+    path.write_text(text)
+    return path
+
+
+@contextlib.asynccontextmanager
+async def running(path: Path) -> AsyncIterator[App]:
+    """The component of a configuration file, online."""
+    app = App(load(path))
+    await app.start()
+    try:
+        await asyncio.wait_for(app.online.wait(), ONLINE_S)
+        yield app
+    finally:
+        await app.stop()

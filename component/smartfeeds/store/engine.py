@@ -1,0 +1,43 @@
+"""What the SQL store needs of a database: one connection, used synchronously by one thread.
+
+The SQL of `store/sql_*.py` keeps to what SQLite and PostgreSQL share; an engine holds the rest: placeholders (the
+statements write `?`), keys of new rows, row locks, full text. Every method raises StoreError with what the operator
+has to do; values reach the database as bound parameters only (xep-map 248).
+"""
+
+from collections.abc import Iterable, Sequence
+from typing import Any, Protocol
+
+Row = tuple[Any, ...]
+
+
+class Engine(Protocol):
+    """A connection inside a transaction."""
+
+    @property
+    def for_update(self) -> str:
+        """What a SELECT ends with to lock its row; empty where writers are alone anyway."""
+
+    def rows(self, sql: str, params: Sequence[object] = ()) -> list[Row]:
+        """All rows of a query."""
+
+    def row(self, sql: str, params: Sequence[object] = ()) -> Row | None:
+        """The first row of a query that has at most one."""
+
+    def run(self, sql: str, params: Sequence[object] = ()) -> int:
+        """Runs a statement; how many rows it changed."""
+
+    def run_many(self, sql: str, params: Iterable[Sequence[object]]) -> None:
+        """Runs a statement once for each set of parameters."""
+
+    def insert(self, sql: str, params: Sequence[object], key: str) -> int:
+        """Runs an INSERT of one row; the number that its column `key` was given."""
+
+    def set_words(self, node_no: int, item_no: int, words: frozenset[str]) -> None:
+        """Stores the words of an item in the full text, in place of those it had."""
+
+    def drop_words(self, item_nos: Sequence[int]) -> None:
+        """Takes items out of the full text."""
+
+    def having_words(self, node_no: int, words: frozenset[str]) -> tuple[str, list[object]]:
+        """A condition on `i.item_no`, and its parameters: items of this node that hold all these words."""

@@ -1,0 +1,461 @@
+"""A store in memory, for tests: the same protocol in plain Python, written apart from the SQL store.
+
+Everything lives in dictionaries of values; every change is noted in an undo list, so that a work that raises leaves
+nothing behind. Works run one after the other on the event loop, so each sees one snapshot.
+"""
+
+from bisect import bisect_left, bisect_right, insort
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import TypeVar
+
+from smartfeeds.core.model import (
+    MAX_ITEM_NO,
+    Affiliation,
+    Edge,
+    Item,
+    Mark,
+    Node,
+    NodeEvent,
+    NodeState,
+    Slice,
+    Subscription,
+    SubscriptionState,
+)
+from smartfeeds.core.view import Order, View, change_of, item_facets
+from smartfeeds.errors import StoreError
+from smartfeeds.store.base import Indexer, ReadTx, WriteTx
+
+K = TypeVar("K")
+T = TypeVar("T")
+V = TypeVar("V")
+
+Place = tuple[int, int]
+NOWHERE: Place = (-(2**63), 0)
+
+
+@dataclass(frozen=True, slots=True)
+class Indexed:
+    """What the filter index knows of an item: as it was when its modified key was `modified_us`."""
+
+    modified_us: int
+    facets: frozenset[str]
+    words: frozenset[str]
+
+
+@dataclass(slots=True)
+class Feed:
+    """The items of a node, and their places in either order."""
+
+    items: dict[int, Item] = field(default_factory=dict)
+    numbers: dict[str, int] = field(default_factory=dict)
+    places: dict[Order, list[Place]] = field(default_factory=lambda: {order: [] for order in Order})
+
+
+@dataclass(slots=True)
+class Data:
+    """Everything that the store holds, and the greatest numbers given out."""
+
+    nodes: dict[int, Node] = field(default_factory=dict)
+    names: dict[str, int] = field(default_factory=dict)
+    feeds: dict[int, Feed] = field(default_factory=dict)
+    affiliations: dict[tuple[int, str], Affiliation] = field(default_factory=dict)
+    subscriptions: dict[int, Subscription] = field(default_factory=dict)
+    events: dict[int, NodeEvent] = field(default_factory=dict)
+    marks: dict[tuple[int, Order], Mark] = field(default_factory=dict)
+    index: dict[int, Indexed] = field(default_factory=dict)
+    indexed_to: dict[int, Place] = field(default_factory=dict)
+    last: dict[str, int] = field(default_factory=dict)
+
+
+def place(item: Item, order: Order) -> Place:
+    """Where an item stands in an order."""
+    return (item.modified_us if order is Order.MODIFIED else item.created_us, item.item_no)
+
+
+class MemoryReadTx:
+    """`base.ReadTx` over `Data`."""
+
+    def __init__(self, data: Data) -> None:
+        self._data = data
+
+    def node(self, name: str) -> Node | None:
+        return self._data.nodes.get(self._data.names.get(name, 0))
+
+    def node_by_no(self, node_no: int) -> Node | None:
+        return self._data.nodes.get(node_no)
+
+    def nodes(self, after: str, limit: int, *, before: str | None = None, newest: bool = False) -> list[Node]:
+        names = sorted(name for name in self._data.names if name > after and (before is None or name < before))
+        start = max(len(names) - limit, 0) if newest else 0
+        return [self._data.nodes[self._data.names[name]] for name in names[start : start + limit]]
+
+    def node_count(self) -> int:
+        return len(self._data.names)
+
+    def created_by(self, creator: str) -> int:
+        return sum(self._data.nodes[node_no].creator == creator for node_no in self._data.names.values())
+
+    def affiliation(self, node_no: int, jid: str) -> Affiliation:
+        return self._data.affiliations.get((node_no, jid), Affiliation.NONE)
+
+    def affiliations(self, node_no: int) -> list[tuple[str, Affiliation]]:
+        return sorted(
+            ((jid, found) for (number, jid), found in self._data.affiliations.items() if number == node_no),
+            key=lambda pair: pair[0],
+        )
+
+    def affiliations_of(self, jid: str) -> list[tuple[Node, Affiliation]]:
+        found = [(self._data.nodes[no], kind) for (no, of), kind in self._data.affiliations.items() if of == jid]
+        return sorted((pair for pair in found if pair[0].state is NodeState.LIVE), key=lambda pair: pair[0].name)
+
+    def subscription(self, node_no: int, jid: str, view: str) -> Subscription | None:
+        wanted = (node_no, jid, view)
+        found = (one for one in self._data.subscriptions.values() if (one.node_no, one.jid, one.view) == wanted)
+        return next(found, None)
+
+    def subscription_by_no(self, sub_no: int) -> Subscription | None:
+        return self._data.subscriptions.get(sub_no)
+
+    def _subscriptions(self, node_no: int) -> list[Subscription]:
+        return [one for _, one in sorted(self._data.subscriptions.items()) if one.node_no == node_no]
+
+    def subscriptions(self, node_no: int, after_no: int, limit: int) -> list[Subscription]:
+        return [one for one in self._subscriptions(node_no) if one.sub_no > after_no][:limit]
+
+    def subscriptions_of(self, bare: str) -> list[tuple[Node, Subscription]]:
+        mine = [one for _, one in sorted(self._data.subscriptions.items()) if one.jid.partition("/")[0] == bare]
+        pairs = [(self._data.nodes[one.node_no], one) for one in mine]
+        return [pair for pair in pairs if pair[0].state is NodeState.LIVE]
+
+    def _in_force(self, node_no: int) -> list[Subscription]:
+        return [one for one in self._subscriptions(node_no) if one.state is SubscriptionState.SUBSCRIBED]
+
+    def subscription_count(self, node_no: int) -> int:
+        return len(self._in_force(node_no))
+
+    def subscribed_views(self, node_no: int) -> list[str]:
+        return sorted({one.view for one in self._in_force(node_no)})
+
+    def _feed(self, node_no: int) -> Feed:
+        return self._data.feeds.get(node_no) or Feed()
+
+    def item(self, node_no: int, item_id: str) -> Item | None:
+        feed = self._feed(node_no)
+        return feed.items.get(feed.numbers.get(item_id, 0))
+
+    def _range(self, node_no: int, order: Order, after: Edge | None, before: Edge | None) -> list[Place]:
+        places = self._feed(node_no).places[order]
+        start = bisect_right(places, (after.key_us, after.item_no)) if after else 0
+        end = bisect_right(places, (before.key_us, before.item_no)) if before else len(places)
+        return places[start:end]
+
+    def slice(self, node_no: int, wanted: Slice) -> list[Item]:
+        items = self._feed(node_no).items
+        places = self._range(node_no, wanted.view.order, wanted.after, wanted.before)
+        if wanted.newest:
+            places.reverse()
+        found: list[Item] = []
+        skip = wanted.offset
+        for _, item_no in places:
+            if len(found) == wanted.limit:
+                break
+            if not self._matches(node_no, items[item_no], wanted.view):
+                continue
+            if skip:
+                skip -= 1
+            else:
+                found.append(items[item_no])
+        return found[::-1] if wanted.newest else found
+
+    def count(self, node_no: int, view: View, *, before: Edge | None = None) -> int:
+        items = self._feed(node_no).items
+        places = self._range(node_no, view.order, None, before)
+        return sum(self._matches(node_no, items[item_no], view) for _, item_no in places)
+
+    def _matches(self, node_no: int, item: Item, view: View) -> bool:
+        if item.deleted and view.hides_tombstones:
+            return False
+        if view.kinds and change_of(deleted=item.deleted, revision=item.revision) not in view.kinds:
+            return False
+        if not view.facets and not view.query:
+            return True
+        known = self._data.index.get(item.item_no)
+        if known is None or place(item, Order.MODIFIED) > self._data.indexed_to.get(node_no, NOWHERE):
+            return False
+        return view.query <= known.words and all(wanted & known.facets for wanted in view.facets)
+
+    def group(self, node_no: int, order: Order, key_us: int, limit: int) -> list[tuple[int, str]]:
+        feed = self._feed(node_no)
+        places = feed.places[order]
+        start = bisect_left(places, (key_us, -1))
+        end = bisect_right(places, (key_us, MAX_ITEM_NO))
+        return [(item_no, feed.items[item_no].id) for _, item_no in places[start:end][:limit]]
+
+    def _unindexed(self, node_no: int) -> list[Place]:
+        places = self._feed(node_no).places[Order.MODIFIED]
+        return places[bisect_right(places, self._data.indexed_to.get(node_no, NOWHERE)) :]
+
+    def index_current(self, node_no: int) -> bool:
+        return not self._unindexed(node_no)
+
+    def mark(self, node_no: int, order: Order) -> Mark | None:
+        return self._data.marks.get((node_no, order))
+
+    def unpushed(self) -> list[int]:
+        return [node_no for node_no, node in sorted(self._data.nodes.items()) if self._has_unpushed(node)]
+
+    def _has_unpushed(self, node: Node) -> bool:
+        if node.state is NodeState.DELETED or self.events(node.node_no, 1):
+            return True
+        for order, places in self._feed(node.node_no).places.items():
+            mark = self._data.marks.get((node.node_no, order))
+            if places and (places[-1][0] > mark.key_us if mark else self._in_force(node.node_no)):
+                return True
+        return False
+
+    def events(self, node_no: int, limit: int) -> list[NodeEvent]:
+        found = [event for event in self._data.events.values() if event.node_no == node_no]
+        return sorted(found, key=lambda event: (event.at_us, event.event_no))[:limit]
+
+
+class MemoryWriteTx(MemoryReadTx):
+    """`base.WriteTx` over `Data`. `undo` takes back everything that it did."""
+
+    def __init__(self, data: Data, indexer: Indexer) -> None:
+        super().__init__(data)
+        self._indexer = indexer
+        self._undo: list[Callable[[], object]] = []
+
+    def undo(self) -> None:
+        """Takes back every change, the last one first."""
+        while self._undo:
+            self._undo.pop()()
+
+    def _set(self, table: dict[K, V], key: K, value: V) -> None:
+        if key in table:
+            old = table[key]
+            self._undo.append(lambda: table.__setitem__(key, old))
+        else:
+            self._undo.append(lambda: table.__delitem__(key))
+        table[key] = value
+
+    def _drop(self, table: dict[K, V], key: K) -> None:
+        if key in table:
+            old = table.pop(key)
+            self._undo.append(lambda: table.__setitem__(key, old))
+
+    def _number(self, of: str) -> int:
+        number = self._data.last.get(of, 0) + 1
+        self._set(self._data.last, of, number)
+        return number
+
+    def _known(self, node_no: int) -> Node:
+        node = self._data.nodes.get(node_no)
+        if node is None:
+            raise StoreError(f"there is no node number {node_no}")
+        return node
+
+    def _put_node(self, node: Node) -> None:
+        self._set(self._data.nodes, node.node_no, node)
+
+    def _more_audience(self, node_no: int) -> None:
+        node = self._known(node_no)
+        self._put_node(replace(node, audience=node.audience + 1))
+
+    def lock(self, name: str) -> Node | None:
+        return self.node(name)
+
+    def lock_no(self, node_no: int) -> Node | None:
+        return self.node_by_no(node_no)
+
+    def add_node(self, node: Node) -> Node:
+        if node.name in self._data.names:
+            raise StoreError(f"the name {node.name!r} is taken")
+        stored = replace(node, node_no=self._number("node"), state=NodeState.LIVE, total=0, live=0)
+        self._put_node(stored)
+        self._set(self._data.names, stored.name, stored.node_no)
+        self._set(self._data.feeds, stored.node_no, Feed())
+        return stored
+
+    def set_options(self, node_no: int, options: dict[str, tuple[str, ...]]) -> None:
+        self._more_audience(node_no)
+        self._put_node(replace(self._known(node_no), options=dict(options)))
+
+    def set_keys(self, node_no: int, last_modified_us: int, last_created_us: int) -> None:
+        node = self._known(node_no)
+        self._put_node(replace(node, last_modified_us=last_modified_us, last_created_us=last_created_us))
+
+    def retire_node(self, node_no: int) -> None:
+        node = self._known(node_no)
+        if node.state is NodeState.LIVE:
+            self._drop(self._data.names, node.name)
+            self._put_node(replace(node, state=NodeState.DELETED))
+
+    def reap(self, node_no: int, limit: int) -> bool:
+        node = self._data.nodes.get(node_no)
+        if node is None:
+            return True
+        if node.state is NodeState.LIVE:
+            raise StoreError(f"node {node_no} is not deleted")
+        steps = self._belongings(node_no)
+        for step in steps[:limit]:
+            step()
+        if len(steps) >= limit:
+            return False
+        self._drop(self._data.feeds, node_no)
+        self._drop(self._data.indexed_to, node_no)
+        self._drop(self._data.nodes, node_no)
+        return True
+
+    def _belongings(self, node_no: int) -> list[Callable[[], None]]:
+        data = self._data
+        steps: list[Callable[[], None]] = []
+        steps += [partial(self._take_out, node_no, item) for item in self._feed(node_no).items.values()]
+        steps += [partial(self._drop, data.subscriptions, one.sub_no) for one in self._subscriptions(node_no)]
+        steps += [partial(self._drop, data.affiliations, (node_no, jid)) for jid, _ in self.affiliations(node_no)]
+        events = [event for event in data.events.values() if event.node_no == node_no]
+        steps += [partial(self._drop, data.events, event.event_no) for event in events]
+        orders = [order for number, order in data.marks if number == node_no]
+        return steps + [partial(self._drop, data.marks, (node_no, order)) for order in orders]
+
+    def put_item(self, node_no: int, item: Item) -> Item:
+        node = self._known(node_no)
+        feed = self._data.feeds[node_no]
+        old = feed.items.get(item.item_no)
+        if item.item_no and old is None:
+            raise StoreError(f"node {node_no} has no item number {item.item_no}")
+        if feed.numbers.get(item.id, item.item_no) != item.item_no:
+            raise StoreError(f"the item id {item.id!r} is taken")
+        stored = item if old else replace(item, item_no=self._number("item"))
+        if old:
+            self._take_out(node_no, old, indexed_too=False)
+        self._bring_in(node_no, stored)
+        live = int(not stored.deleted) - int(old is not None and not old.deleted)
+        self._put_node(replace(node, total=node.total + (old is None), live=node.live + live))
+        if place(stored, Order.MODIFIED) <= self._data.indexed_to.get(node_no, NOWHERE):
+            self._set(self._data.indexed_to, node_no, (stored.modified_us, stored.item_no - 1))
+        return stored
+
+    def _bring_in(self, node_no: int, item: Item) -> None:
+        feed = self._data.feeds[node_no]
+        self._set(feed.items, item.item_no, item)
+        self._set(feed.numbers, item.id, item.item_no)
+        for order, places in feed.places.items():
+            where = place(item, order)
+            insort(places, where)
+            self._undo.append(partial(places.remove, where))
+
+    def _take_out(self, node_no: int, item: Item, *, indexed_too: bool = True) -> None:
+        feed = self._data.feeds[node_no]
+        self._drop(feed.items, item.item_no)
+        self._drop(feed.numbers, item.id)
+        for order, places in feed.places.items():
+            where = place(item, order)
+            del places[bisect_left(places, where)]
+            self._undo.append(partial(insort, places, where))
+        if indexed_too:
+            self._drop(self._data.index, item.item_no)
+
+    def remove_item(self, node_no: int, item_no: int) -> None:
+        node = self._known(node_no)
+        item = self._feed(node_no).items.get(item_no)
+        if item is None:
+            return
+        self._take_out(node_no, item)
+        self._put_node(replace(node, total=node.total - 1, live=node.live - int(not item.deleted)))
+
+    def set_affiliation(self, node_no: int, jid: str, affiliation: Affiliation) -> None:
+        self._more_audience(node_no)
+        if affiliation is Affiliation.NONE:
+            self._drop(self._data.affiliations, (node_no, jid))
+        else:
+            self._set(self._data.affiliations, (node_no, jid), affiliation)
+
+    def put_subscription(self, subscription: Subscription) -> Subscription:
+        self._more_audience(subscription.node_no)
+        old = self._data.subscriptions.get(subscription.sub_no)
+        if subscription.sub_no and (old is None or old.node_no != subscription.node_no):
+            raise StoreError(f"node {subscription.node_no} has no subscription number {subscription.sub_no}")
+        same = self.subscription(subscription.node_no, subscription.jid, subscription.view)
+        if same and same.sub_no != subscription.sub_no:
+            raise StoreError(f"{subscription.jid} is subscribed to {subscription.view!r}")
+        stored = subscription if old else replace(subscription, sub_no=self._number("subscription"))
+        self._set(self._data.subscriptions, stored.sub_no, stored)
+        return stored
+
+    def remove_subscription(self, sub_no: int) -> None:
+        old = self._data.subscriptions.get(sub_no)
+        if old is not None:
+            self._more_audience(old.node_no)
+            self._drop(self._data.subscriptions, sub_no)
+
+    def add_event(self, event: NodeEvent) -> NodeEvent:
+        self._known(event.node_no)
+        stored = replace(event, event_no=self._number("event"))
+        self._set(self._data.events, stored.event_no, stored)
+        return stored
+
+    def remove_events(self, event_nos: Iterable[int]) -> None:
+        for event_no in event_nos:
+            self._drop(self._data.events, event_no)
+
+    def set_mark(self, node_no: int, order: Order, mark: Mark) -> None:
+        self._known(node_no)
+        self._set(self._data.marks, (node_no, order), mark)
+
+    def index_some(self, limit: int) -> int:
+        done = 0
+        for node_no in sorted(self._data.names.values()):
+            done += self._index(node_no, limit - done)
+        return done
+
+    def index_node(self, node_no: int) -> None:
+        self._index(node_no, MAX_ITEM_NO)
+
+    def _index(self, node_no: int, limit: int) -> int:
+        todo = self._unindexed(node_no)[:limit]
+        for where in todo:
+            item = self._data.feeds[node_no].items[where[1]]
+            if item.deleted:
+                facets, words = item_facets(frozenset(), frozenset(), frozenset(), item.publisher), frozenset[str]()
+            else:
+                facets, words = self._indexer(item.payload, item.publisher)
+            self._set(self._data.index, item.item_no, Indexed(item.modified_us, facets, words))
+            self._set(self._data.indexed_to, node_no, where)
+        return len(todo)
+
+
+class MemoryStore:
+    """A `base.Store` that forgets everything with the process. It keeps its data over `close` and `open`."""
+
+    def __init__(self, indexer: Indexer) -> None:
+        self._data = Data()
+        self._indexer = indexer
+        self._open = False
+
+    async def open(self) -> None:
+        if self._open:
+            raise StoreError("the store is already open")
+        self._open = True
+
+    async def close(self) -> None:
+        self._open = False
+
+    async def read(self, work: Callable[[ReadTx], T]) -> T:
+        self._check_open()
+        return work(MemoryReadTx(self._data))
+
+    async def write(self, work: Callable[[WriteTx], T]) -> T:
+        self._check_open()
+        tx = MemoryWriteTx(self._data, self._indexer)
+        try:
+            return work(tx)
+        except BaseException:
+            tx.undo()
+            raise
+
+    def _check_open(self) -> None:
+        if not self._open:
+            raise StoreError("the store is closed")

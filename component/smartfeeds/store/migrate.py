@@ -1,0 +1,83 @@
+"""The schema's version: checked at every start, made or brought up to date where needed.
+
+A new database is made from `sqlite.sql`; an older one goes through the alembic versions under `migrations/`, all in
+one transaction, so that a migration that is killed has not happened. alembic and SQLAlchemy are imported only then:
+they cost more memory than a running service. Data that is newer than the code is refused.
+"""
+
+import sqlite3
+from importlib import resources
+from pathlib import Path
+
+from smartfeeds.errors import StoreError
+from smartfeeds.store.sqlite_engine import store_error
+
+# Every version of the schema, oldest first; the last one is what this code works with.
+REVISIONS = ("0001",)
+HEAD = REVISIONS[-1]
+SCHEMA = "sqlite.sql"
+
+
+def statements(text: str) -> list[str]:
+    """The statements of a script whose statements end in a semicolon at the end of a line."""
+    return [part for part in (piece.strip() for piece in text.split(";\n")) if part]
+
+
+def version(connection: sqlite3.Connection) -> str | None:
+    """The version of the schema, or None for an empty database. Raises StoreError for the data of others."""
+    tables = {row[0] for row in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
+    if not tables:
+        return None
+    found: list[tuple[str]] = []
+    if "alembic_version" in tables:
+        found = connection.execute("SELECT version_num FROM alembic_version").fetchall()
+    if len(found) != 1:
+        raise StoreError("its tables are not those of smartfeeds; check the path")
+    return str(found[0][0])
+
+
+def prepare(connection: sqlite3.Connection, path: Path) -> None:
+    """Makes sure that the database at `path`, on which `connection` is open, has the schema of this code.
+
+    Raises StoreError where it is newer, belongs to another program, or cannot be read or written.
+    """
+    try:
+        found = version(connection)
+        if found is None:
+            create(connection)
+            found = version(connection)
+        if found == HEAD:
+            return
+        if found not in REVISIONS:
+            raise StoreError(
+                f"its schema {found} is newer than this program, which knows up to {HEAD}; install a newer smartfeeds"
+            )
+        upgrade(path, HEAD)
+    except sqlite3.Error as error:
+        raise store_error(error, str(path)) from error
+    except StoreError as error:
+        raise StoreError(f"the database {path}: {error}") from error
+
+
+def create(connection: sqlite3.Connection) -> None:
+    """Makes the schema in an empty database, in one transaction; nothing where another process was faster."""
+    text = resources.files("smartfeeds.store").joinpath(SCHEMA).read_text(encoding="utf-8")
+    connection.execute("PRAGMA journal_mode = WAL").fetchall()
+    connection.execute("BEGIN IMMEDIATE")
+    try:
+        if version(connection) is None:
+            for statement in statements(text):
+                connection.execute(statement)
+            connection.execute("INSERT INTO alembic_version (version_num) VALUES (?)", (HEAD,))
+        connection.execute("COMMIT")
+    finally:
+        if connection.in_transaction:
+            connection.execute("ROLLBACK")
+
+
+def upgrade(path: Path, target: str) -> None:
+    """Runs the migrations up to `target`, in one transaction. Raises StoreError."""
+    # alembic and SQLAlchemy are imported here only, for what they cost.
+    from smartfeeds.store.migrations import run
+
+    run(path, target)

@@ -1,0 +1,113 @@
+"""Rows and values: the column lists of the SQL store and what turns a row into a value of `core.model`."""
+
+import hashlib
+import json
+from dataclasses import dataclass
+
+from smartfeeds.core.model import (
+    Item,
+    Node,
+    NodeEvent,
+    NodeKind,
+    NodeState,
+    Subscription,
+    SubscriptionState,
+)
+from smartfeeds.core.view import Change, Order, change_of
+from smartfeeds.store.engine import Row
+
+NODE = (
+    "node_no, name, kind, creator, created_us, options, state, total, live, last_modified_us, last_created_us, audience"
+)
+NODE_STATE = f"{NODE}, subscribed, indexed_us, indexed_no, stale"
+ITEM = "item_no, id, created_us, modified_us, payload, publisher, change, revision, notify"
+SUBSCRIPTION = "sub_no, node_no, jid, view, node_text, service, state, since_us, since_created_us, created_us, options"
+EVENT = "event_no, node_no, at_us, kind, data, recipient"
+
+KEYS = {Order.MODIFIED: "modified_us", Order.CREATED: "created_us"}
+CHANGES = {Change.NEW: 0, Change.EDITED: 1, Change.DELETED: 2}
+DELETED = CHANGES[Change.DELETED]
+
+# Before every item: the position of a filter index that knows nothing yet.
+NOWHERE = (-(2**63), 0)
+
+_KINDS = {kind.value: kind for kind in NodeKind}
+_STATES = {state.value: state for state in NodeState}
+_SUBSCRIPTION_STATES = {state.value: state for state in SubscriptionState}
+Options = dict[str, tuple[str, ...]]
+
+
+@dataclass(slots=True)
+class NodeRow:
+    """A node as a transaction works on it: the value given out and the columns that change with its items."""
+
+    node: Node
+    subscribed: int
+    indexed_us: int
+    indexed_no: int
+    stale: bool
+
+
+def prefixed(columns: str, alias: str) -> str:
+    """The columns of a list, each with the alias of its table."""
+    return ", ".join(f"{alias}.{name}" for name in columns.split(", "))
+
+
+def write_options(options: Options) -> str:
+    """Options as the text that is stored."""
+    return json.dumps(options, ensure_ascii=False, sort_keys=True, separators=(",", ":")) if options else "{}"
+
+
+def read_options(text: str) -> Options:
+    """Options from the text that is stored."""
+    return {} if text == "{}" else {name: tuple(values) for name, values in json.loads(text).items()}
+
+
+def to_node(row: Row) -> Node:
+    """A node from the columns NODE; further columns are left alone."""
+    node_no, name, kind, creator, created_us, options, state, *counts = row[:12]
+    return Node(node_no, name, _KINDS[kind], creator, created_us, read_options(options), _STATES[state], *counts)
+
+
+def to_node_row(row: Row) -> NodeRow:
+    """A node from the columns NODE_STATE."""
+    return NodeRow(to_node(row), row[12], row[13], row[14], bool(row[15]))
+
+
+def to_item(row: Row) -> Item:
+    """An item from the columns ITEM."""
+    item_no, item_id, created_us, modified_us, payload, publisher, change, revision, notify = row
+    return Item(item_no, item_id, created_us, modified_us, payload, publisher, change == DELETED, revision, notify == 1)
+
+
+def to_subscription(row: Row) -> Subscription:
+    """A subscription from the columns SUBSCRIPTION."""
+    sub_no, node_no, jid, view, node_text, service, state, since_us, since_created_us, created_us, options = row
+    return Subscription(
+        sub_no,
+        node_no,
+        jid,
+        view,
+        node_text,
+        service,
+        _SUBSCRIPTION_STATES[state],
+        since_us,
+        since_created_us,
+        created_us,
+        read_options(options),
+    )
+
+
+def to_event(row: Row) -> NodeEvent:
+    """An event from the columns EVENT."""
+    return NodeEvent(*row)
+
+
+def change_no(item: Item) -> int:
+    """The number by which the column `change` says what last happened to an item."""
+    return CHANGES[change_of(deleted=item.deleted, revision=item.revision)]
+
+
+def digest(text: str) -> bytes:
+    """A facet or word in a bounded number of bytes; equal texts, and only they, have equal digests."""
+    return hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).digest()

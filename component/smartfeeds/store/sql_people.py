@@ -1,0 +1,128 @@
+"""Subscriptions and affiliations in SQL. The number of subscriptions in force is kept in the node's row."""
+
+from dataclasses import replace
+
+from smartfeeds.core.model import Affiliation, Node, Subscription, SubscriptionState
+from smartfeeds.errors import StoreError
+from smartfeeds.store.rows import NODE, SUBSCRIPTION, prefixed, to_node, to_subscription, write_options
+from smartfeeds.store.sql_nodes import NodeReads, NodeWrites
+
+_AFFILIATIONS = {affiliation.value: affiliation for affiliation in Affiliation}
+_NODE_COLUMNS = NODE.count(",") + 1
+
+
+class PeopleReads(NodeReads):
+    """The part of ReadTx that is about who may do what and who gets what."""
+
+    def affiliation(self, node_no: int, jid: str) -> Affiliation:
+        found = self._db.row("SELECT affiliation FROM affiliation WHERE node_no = ? AND jid = ?", (node_no, jid))
+        return _AFFILIATIONS[found[0]] if found else Affiliation.NONE
+
+    def affiliations(self, node_no: int) -> list[tuple[str, Affiliation]]:
+        rows = self._db.rows("SELECT jid, affiliation FROM affiliation WHERE node_no = ? ORDER BY jid", (node_no,))
+        return [(jid, _AFFILIATIONS[affiliation]) for jid, affiliation in rows]
+
+    def affiliations_of(self, jid: str) -> list[tuple[Node, Affiliation]]:
+        self.settle()
+        rows = self._db.rows(
+            f"SELECT {prefixed(NODE, 'n')}, a.affiliation FROM affiliation a JOIN node n ON n.node_no = a.node_no"
+            " WHERE a.jid = ? AND n.state = 'live' ORDER BY n.name",
+            (jid,),
+        )
+        return [(to_node(row), _AFFILIATIONS[row[-1]]) for row in rows]
+
+    def subscription(self, node_no: int, jid: str, view: str) -> Subscription | None:
+        found = self._db.row(
+            f"SELECT {SUBSCRIPTION} FROM subscription WHERE node_no = ? AND jid = ? AND view = ?", (node_no, jid, view)
+        )
+        return to_subscription(found) if found else None
+
+    def subscription_by_no(self, sub_no: int) -> Subscription | None:
+        found = self._db.row(f"SELECT {SUBSCRIPTION} FROM subscription WHERE sub_no = ?", (sub_no,))
+        return to_subscription(found) if found else None
+
+    def subscriptions(self, node_no: int, after_no: int, limit: int) -> list[Subscription]:
+        rows = self._db.rows(
+            f"SELECT {SUBSCRIPTION} FROM subscription WHERE node_no = ? AND sub_no > ? ORDER BY sub_no LIMIT ?",
+            (node_no, after_no, limit),
+        )
+        return [to_subscription(row) for row in rows]
+
+    def subscriptions_of(self, bare: str) -> list[tuple[Node, Subscription]]:
+        self.settle()
+        rows = self._db.rows(
+            f"SELECT {prefixed(NODE, 'n')}, {prefixed(SUBSCRIPTION, 's')}"
+            " FROM subscription s JOIN node n ON n.node_no = s.node_no"
+            " WHERE s.bare = ? AND n.state = 'live' ORDER BY s.sub_no",
+            (bare,),
+        )
+        return [(to_node(row), to_subscription(row[_NODE_COLUMNS:])) for row in rows]
+
+    def subscribed_views(self, node_no: int) -> list[str]:
+        # One index seek for each view: there are few of them, and there may be a million subscriptions.
+        views: list[str] = []
+        step = "SELECT min(view) FROM subscription WHERE node_no = ? AND state = 'subscribed'"
+        found = self._db.row(step, (node_no,))
+        while found and found[0] is not None:
+            views.append(found[0])
+            found = self._db.row(f"{step} AND view > ?", (node_no, found[0]))
+        return views
+
+
+class PeopleWrites(NodeWrites, PeopleReads):
+    """The part of WriteTx that is about who may do what and who gets what."""
+
+    def set_affiliation(self, node_no: int, jid: str, affiliation: Affiliation) -> None:
+        self._more_audience(node_no)
+        if affiliation is Affiliation.NONE:
+            self._db.run("DELETE FROM affiliation WHERE node_no = ? AND jid = ?", (node_no, jid))
+            return
+        self._db.run(
+            "INSERT INTO affiliation (node_no, jid, affiliation) VALUES (?, ?, ?)"
+            " ON CONFLICT (node_no, jid) DO UPDATE SET affiliation = excluded.affiliation",
+            (node_no, jid, affiliation.value),
+        )
+
+    def put_subscription(self, subscription: Subscription) -> Subscription:
+        row = self._more_audience(subscription.node_no)
+        added = int(subscription.state is SubscriptionState.SUBSCRIBED)
+        values = (
+            subscription.node_no,
+            subscription.jid,
+            subscription.jid.partition("/")[0],
+            subscription.view,
+            subscription.node_text,
+            subscription.service,
+            subscription.state.value,
+            subscription.since_us,
+            subscription.since_created_us,
+            subscription.created_us,
+            write_options(subscription.options),
+        )
+        if subscription.sub_no:
+            old = self.subscription_by_no(subscription.sub_no)
+            if old is None or old.node_no != subscription.node_no:
+                raise StoreError(f"node {subscription.node_no} has no subscription number {subscription.sub_no}")
+            self._db.run(
+                "UPDATE subscription SET node_no = ?, jid = ?, bare = ?, view = ?, node_text = ?, service = ?,"
+                " state = ?, since_us = ?, since_created_us = ?, created_us = ?, options = ? WHERE sub_no = ?",
+                (*values, subscription.sub_no),
+            )
+            row.subscribed += added - int(old.state is SubscriptionState.SUBSCRIBED)
+            return subscription
+        sub_no = self._db.insert(
+            "INSERT INTO subscription (node_no, jid, bare, view, node_text, service, state, since_us,"
+            " since_created_us, created_us, options) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+            values,
+            "sub_no",
+        )
+        row.subscribed += added
+        return replace(subscription, sub_no=sub_no)
+
+    def remove_subscription(self, sub_no: int) -> None:
+        old = self.subscription_by_no(sub_no)
+        if old is None:
+            return
+        row = self._more_audience(old.node_no)
+        row.subscribed -= int(old.state is SubscriptionState.SUBSCRIBED)
+        self._db.run("DELETE FROM subscription WHERE sub_no = ?", (sub_no,))

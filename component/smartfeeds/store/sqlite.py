@@ -1,0 +1,200 @@
+"""The SQLite store: one writing connection and a few reading ones, each with aiosqlite's own thread.
+
+Writes are committed in groups in WAL mode with `synchronous=FULL`: an acknowledged write survives a power loss
+(design section 4). A group costs one hop to the thread and one sync of the disk. aiosqlite offers no hop of several
+statements, so `lanes.hop` uses its `Connection._execute`, and this module its `_conn`; what they rely on is pinned by
+tests/store/test_aiosqlite.py.
+
+A work must leave nothing behind when it raises. Most works that raise have changed nothing yet, and cost nothing.
+When one has, its whole group is rolled back and its works run again, each in a transaction of its own: works are
+functions of the transaction, so running them twice is safe.
+"""
+
+import sqlite3
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import TypeVar, cast
+
+import aiosqlite
+
+from smartfeeds.errors import StoreError
+from smartfeeds.store import migrate
+from smartfeeds.store.base import Indexer, ReadTx, WriteTx
+from smartfeeds.store.lanes import Job, Lane, Lanes, hop
+from smartfeeds.store.sql import SqlReadTx, SqlWriteTx
+from smartfeeds.store.sqlite_engine import SqliteEngine, store_error
+
+T = TypeVar("T")
+Runner = Callable[[list[Job]], int]
+
+READERS = 2
+BUSY_S = 5.0
+WRITE_BATCH = 256
+READ_BATCH = 64
+READ_BUDGET_S = 0.005
+WRITER_CACHE_KIB = 8192
+READER_CACHE_KIB = 4096
+JOURNAL_LIMIT_BYTES = 64 * 1024 * 1024
+
+
+class SqliteStore:
+    """A `base.Store` in one SQLite file.
+
+    `busy_s` is how long a write waits for another process that holds the file locked.
+    """
+
+    def __init__(self, path: Path, indexer: Indexer, *, busy_s: float = BUSY_S) -> None:
+        self._path = path
+        self._indexer = indexer
+        self._busy_s = busy_s
+        self._connections: list[aiosqlite.Connection] = []
+        self._reads: Lanes | None = None
+        self._writes: Lanes | None = None
+
+    async def open(self) -> None:
+        if self._connections:
+            raise StoreError("the store is already open")
+        try:
+            writer = await self._lane(self._writer)
+            readers = [await self._lane(self._reader) for _ in range(READERS)]
+        except BaseException:
+            await self._disconnect()
+            raise
+        self._writes = Lanes([writer], WRITE_BATCH)
+        self._reads = Lanes(readers, READ_BATCH)
+
+    async def close(self) -> None:
+        writes, reads, self._writes, self._reads = self._writes, self._reads, None, None
+        for lanes in (reads, writes):
+            if lanes is not None:
+                await lanes.close()
+        await self._disconnect()
+
+    async def read(self, work: Callable[[ReadTx], T]) -> T:
+        if self._reads is None:
+            raise StoreError("the store is closed")
+        return cast(T, await self._reads.call(work))
+
+    async def write(self, work: Callable[[WriteTx], T]) -> T:
+        if self._writes is None:
+            raise StoreError("the store is closed")
+        return cast(T, await self._writes.call(work))
+
+    async def _lane(self, prepare: Callable[[sqlite3.Connection], Runner]) -> Lane:
+        """A new connection, and what `prepare` makes of it in its thread."""
+        connection = aiosqlite.connect(
+            self._path, isolation_level=None, timeout=self._busy_s, cached_statements=256, uri=False
+        )
+        try:
+            await connection
+            self._connections.append(connection)
+            return Lane(connection, await hop(connection, prepare, connection._conn))
+        except sqlite3.Error as error:
+            raise store_error(error, str(self._path)) from error
+
+    async def _disconnect(self) -> None:
+        # Readers first: the last one to close takes the write-ahead log into the database.
+        while self._connections:
+            await self._connections.pop().close()
+
+    def _writer(self, raw: sqlite3.Connection) -> Runner:
+        migrate.prepare(raw, self._path)
+        _tune(raw, WRITER_CACHE_KIB)
+        return _Group(SqliteEngine(raw, str(self._path)), self._indexer).run
+
+    def _reader(self, raw: sqlite3.Connection) -> Runner:
+        _tune(raw, READER_CACHE_KIB)
+        return _Snapshot(SqliteEngine(raw, str(self._path))).run
+
+
+def _tune(raw: sqlite3.Connection, cache_kib: int) -> None:
+    for pragma in (
+        "journal_mode = WAL",
+        "synchronous = FULL",
+        "foreign_keys = ON",
+        "trusted_schema = OFF",
+        f"cache_size = -{cache_kib}",
+        f"journal_size_limit = {JOURNAL_LIMIT_BYTES}",
+    ):
+        raw.execute(f"PRAGMA {pragma}").fetchall()
+
+
+class _Snapshot:
+    """Runs batches of reads, each in one snapshot. Lives in a reading connection's thread."""
+
+    def __init__(self, engine: SqliteEngine) -> None:
+        self._engine = engine
+        self._tx = SqlReadTx(engine)
+
+    def run(self, jobs: list[Job]) -> int:
+        until = time.monotonic() + READ_BUDGET_S
+        done = 0
+        try:
+            self._engine.begin_read()
+            for job in jobs:
+                _try(job, self._tx)
+                done += 1
+                # A slow read must not hold up those that wait behind it: the rest goes to the next free connection.
+                if time.monotonic() > until:
+                    break
+        except StoreError as error:
+            return _fail(jobs, error)
+        finally:
+            self._engine.rollback()
+        return done
+
+
+class _Group:
+    """Runs groups of writes, each in one transaction. Lives in the writing connection's thread."""
+
+    def __init__(self, engine: SqliteEngine, indexer: Indexer) -> None:
+        self._engine = engine
+        self._tx = SqlWriteTx(engine, indexer)
+
+    def run(self, jobs: list[Job]) -> int:
+        try:
+            self._engine.begin()
+        except StoreError as error:
+            return _fail(jobs, error)
+        if not self._commit(jobs):
+            for position, job in enumerate(jobs):
+                try:
+                    self._engine.begin()
+                except StoreError as error:
+                    _fail(jobs[position:], error)
+                    break
+                self._commit([job], last=True)
+        return len(jobs)
+
+    def _commit(self, jobs: list[Job], *, last: bool = False) -> bool:
+        """Runs the jobs in the transaction that has begun; False where it was rolled back and they must run again."""
+        try:
+            for job in jobs:
+                before = self._tx.changes
+                _try(job, self._tx)
+                if job.error is not None and self._tx.changes != before:
+                    return last
+            self._tx.settle()
+            self._engine.commit()
+        except StoreError as error:
+            if last:
+                _fail(jobs, error)
+            return last
+        finally:
+            self._tx.forget()
+            self._engine.rollback()
+        return True
+
+
+def _try(job: Job, tx: SqlReadTx | SqlWriteTx) -> None:
+    try:
+        job.result, job.error = job.work(tx), None
+    except Exception as error:  # noqa: BLE001 - whatever it is belongs to the caller
+        job.result, job.error = None, error
+
+
+def _fail(jobs: list[Job], error: StoreError) -> int:
+    for job in jobs:
+        job.result, job.error = None, error
+    return len(jobs)

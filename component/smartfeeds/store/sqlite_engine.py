@@ -1,0 +1,117 @@
+"""The SQLite side of the SQL store: statements, FTS5, and what its errors mean for the operator.
+
+Full text: every word becomes one plain ASCII token that starts with its node's number, so that the tokenizer cannot
+disagree with `core.text.words` and a search touches the postings of its own node only.
+"""
+
+import sqlite3
+from collections.abc import Iterable, Sequence
+
+from smartfeeds.errors import StoreError
+from smartfeeds.store.engine import Row
+from smartfeeds.store.rows import digest
+
+_TOKEN_LIMIT = 32
+
+# Primary result code -> what the operator has to do.
+_ADVICE = {
+    sqlite3.SQLITE_BUSY: "another process holds it locked; end that process or wait for it",
+    sqlite3.SQLITE_LOCKED: "another process holds it locked; end that process or wait for it",
+    sqlite3.SQLITE_FULL: "the disk is full; free some space, nothing that was acknowledged is lost",
+    sqlite3.SQLITE_READONLY: "it is read-only; give this user the right to write to the file and its directory",
+    sqlite3.SQLITE_PERM: "it may not be accessed; give this user the right to write to the file and its directory",
+    sqlite3.SQLITE_CANTOPEN: "it cannot be opened; check that the directory exists and that this user may write to it",
+    sqlite3.SQLITE_CORRUPT: "it is corrupt; stop, keep a copy of the file and restore a backup",
+    sqlite3.SQLITE_NOTADB: "it is not a SQLite database; check the path, or restore a backup",
+    sqlite3.SQLITE_IOERR: "the disk reports an error; check the disk and its free space",
+    sqlite3.SQLITE_CONSTRAINT: "a write would have made its data inconsistent and was refused; please report this",
+    sqlite3.SQLITE_TOOBIG: "a value is too big for it",
+    sqlite3.SQLITE_NOMEM: "there is not enough memory",
+}
+
+
+def store_error(error: sqlite3.Error | sqlite3.Warning | OverflowError, path: str) -> StoreError:
+    """The error of this project for an error of SQLite, telling what to do."""
+    code = getattr(error, "sqlite_errorcode", 0) & 0xFF
+    advice = _ADVICE.get(code, "it cannot be used")
+    return StoreError(f"the database {path}: {advice} ({error})")
+
+
+def token(node_no: int, word: str) -> str:
+    """The token of a word of `core.text.words` in the items of a node: ASCII letters and digits, at most 52 bytes."""
+    plain = len(word) <= _TOKEN_LIMIT and word.isascii() and word.isalnum()
+    return f"{node_no}w{word}" if plain else f"{node_no}x{digest(word).hex()}"
+
+
+class SqliteEngine:
+    """An `engine.Engine` on one connection of the sqlite3 module, used by one thread."""
+
+    for_update = ""
+
+    def __init__(self, connection: sqlite3.Connection, path: str) -> None:
+        self._connection = connection
+        self._cursor = connection.cursor()
+        self._path = path
+
+    # Cursors are always read to their end: one left open would hold its snapshot, and the write-ahead log with it.
+
+    def rows(self, sql: str, params: Sequence[object] = ()) -> list[Row]:
+        try:
+            return self._cursor.execute(sql, params).fetchall()
+        except (sqlite3.Error, OverflowError) as error:
+            raise store_error(error, self._path) from error
+
+    def row(self, sql: str, params: Sequence[object] = ()) -> Row | None:
+        rows = self.rows(sql, params)
+        return rows[0] if rows else None
+
+    def run(self, sql: str, params: Sequence[object] = ()) -> int:
+        try:
+            return self._cursor.execute(sql, params).rowcount
+        except (sqlite3.Error, OverflowError) as error:
+            raise store_error(error, self._path) from error
+
+    def run_many(self, sql: str, params: Iterable[Sequence[object]]) -> None:
+        try:
+            self._cursor.executemany(sql, params)
+        except (sqlite3.Error, OverflowError) as error:
+            raise store_error(error, self._path) from error
+
+    def insert(self, sql: str, params: Sequence[object], key: str) -> int:  # noqa: ARG002 - other engines return it
+        try:
+            number = self._cursor.execute(sql, params).lastrowid
+        except (sqlite3.Error, OverflowError) as error:
+            raise store_error(error, self._path) from error
+        assert number is not None
+        return number
+
+    def begin(self) -> None:
+        """Starts a transaction that may write."""
+        self.run("BEGIN IMMEDIATE")
+
+    def begin_read(self) -> None:
+        """Starts a snapshot."""
+        self.run("BEGIN")
+
+    def commit(self) -> None:
+        """Ends the transaction; what it wrote is on the disk."""
+        self.run("COMMIT")
+
+    def rollback(self) -> None:
+        """Ends the transaction, if SQLite has not done so itself, and leaves nothing of it."""
+        if self._connection.in_transaction:
+            self.run("ROLLBACK")
+
+    def set_words(self, node_no: int, item_no: int, words: frozenset[str]) -> None:
+        self.drop_words([item_no])
+        if words:
+            tokens = " ".join(sorted(token(node_no, word) for word in words))
+            self.run("INSERT INTO word (rowid, tokens) VALUES (?, ?)", (item_no, tokens))
+
+    def drop_words(self, item_nos: Sequence[int]) -> None:
+        self.run_many("DELETE FROM word WHERE rowid = ?", [(item_no,) for item_no in item_nos])
+
+    def having_words(self, node_no: int, words: frozenset[str]) -> tuple[str, list[object]]:
+        # Two tokens side by side are an AND in FTS5; as they are letters and digits only, the quotes cannot be left.
+        match = " ".join(f'"{token(node_no, word)}"' for word in sorted(words))
+        return "i.item_no IN (SELECT rowid FROM word WHERE word MATCH ?)", [match]

@@ -1,0 +1,739 @@
+"""The contract of `store/base.py`, on every store."""
+
+import asyncio
+import random
+from dataclasses import replace
+
+import pytest
+
+from smartfeeds.core.model import (
+    MAX_ITEM_NO,
+    Affiliation,
+    Edge,
+    Item,
+    Mark,
+    NodeEvent,
+    NodeKind,
+    NodeState,
+    Slice,
+    SubscriptionState,
+)
+from smartfeeds.core.view import BARE, CREATED, SMART, Order, View
+from smartfeeds.errors import Condition, FeedError, StoreError
+from smartfeeds.store.base import ReadTx, Store, WriteTx
+from store.values import add_feed, ids, item, node, subscription, view
+
+
+# Nodes
+
+
+async def test_add_node_new_is_found_by_name_and_number(store: Store) -> None:
+    options = {"pubsub#title": ("A title",), "pubsub#contact": ("a@x", "b@x")}
+    wanted = replace(node("ünï/c\u0001de?", NodeKind.GENERIC), options=options)
+    made = await store.write(lambda tx: tx.add_node(wanted))
+    assert made == replace(wanted, node_no=made.node_no)
+    assert made.node_no > 0
+    assert await store.read(lambda tx: tx.node(wanted.name)) == made
+    assert await store.read(lambda tx: tx.node_by_no(made.node_no)) == made
+    assert await store.read(lambda tx: tx.node("other")) is None
+    assert await store.read(lambda tx: tx.node_by_no(made.node_no + 1)) is None
+    assert await store.read(lambda tx: (tx.node_count(), tx.created_by("alice@example.org"))) == (1, 1)
+
+
+async def test_add_node_name_taken_is_refused(store: Store) -> None:
+    await store.write(add_feed())
+    with pytest.raises(StoreError):
+        await store.write(add_feed())
+    assert await store.read(lambda tx: tx.node_count()) == 1
+
+
+async def test_nodes_paged_both_ways_in_code_point_order(store: Store) -> None:
+    names = ["a", "B", "é", "\U0001f600", "\uffef", "ab"]
+
+    def work(tx: WriteTx) -> None:
+        for name in names:
+            tx.add_node(node(name))
+
+    await store.write(work)
+    found = await store.read(lambda tx: [one.name for one in tx.nodes("", 10)])
+    assert found == sorted(names)
+    assert await store.read(lambda tx: [one.name for one in tx.nodes("a", 2)]) == ["ab", "é"]
+    assert await store.read(lambda tx: [one.name for one in tx.nodes("a", 9, before="é")]) == ["ab"]
+    assert await store.read(lambda tx: [one.name for one in tx.nodes("", 2, newest=True)]) == ["\uffef", "\U0001f600"]
+    assert await store.read(lambda tx: [one.name for one in tx.nodes("", 2, before="é", newest=True)]) == ["a", "ab"]
+
+
+async def test_set_options_replaces_and_audience_grows(store: Store) -> None:
+    made = await store.write(add_feed())
+
+    def work(tx: WriteTx) -> None:
+        tx.set_options(made.node_no, {"a": ("1",)})
+        tx.set_options(made.node_no, {"b": ("2", "3")})
+
+    await store.write(work)
+    found = await store.read(lambda tx: tx.node("feed"))
+    assert found == replace(made, options={"b": ("2", "3")}, audience=2)
+
+
+async def test_set_keys_are_remembered(store: Store) -> None:
+    made = await store.write(add_feed())
+    assert (made.last_modified_us, made.last_created_us) == (-1, -1)
+    await store.write(lambda tx: tx.set_keys(made.node_no, 20, 10))
+    found = await store.read(lambda tx: tx.node("feed"))
+    assert found == replace(made, last_modified_us=20, last_created_us=10)
+
+
+async def test_lock_sees_what_the_same_work_wrote(store: Store) -> None:
+    def work(tx: WriteTx) -> list[object]:
+        made = tx.add_node(node())
+        first = tx.lock("feed")
+        tx.put_item(made.node_no, item("a", 5))
+        tx.set_keys(made.node_no, 5, 5)
+        second = tx.lock_no(made.node_no)
+        return [first == made, second, tx.lock("none"), tx.lock_no(99), tx.nodes("", 9) == [second]]
+
+    same, second, *rest = await store.write(work)
+    assert same
+    assert rest == [None, None, True]
+    assert second == await store.read(lambda tx: tx.node("feed"))
+
+
+async def test_retire_node_frees_the_name_for_a_new_number(store: Store) -> None:
+    old = await store.write(add_feed(item("a", 1)))
+
+    def work(tx: WriteTx) -> int:
+        tx.retire_node(old.node_no)
+        assert tx.node("feed") is None
+        assert tx.lock("feed") is None
+        return tx.add_node(node()).node_no
+
+    new_no = await store.write(work)
+    assert new_no > old.node_no
+    assert await store.read(lambda tx: tx.node_count()) == 1
+    assert await store.read(lambda tx: [one.node_no for one in tx.nodes("", 9)]) == [new_no]
+    retired = await store.read(lambda tx: tx.node_by_no(old.node_no))
+    assert retired == replace(old, state=NodeState.DELETED, total=1, live=1)
+    assert await store.read(lambda tx: tx.item(old.node_no, "a")) is not None
+    assert await store.read(lambda tx: tx.item(new_no, "a")) is None
+    assert await store.read(lambda tx: tx.created_by("alice@example.org")) == 1
+
+
+async def test_reap_in_chunks_leaves_nothing(store: Store) -> None:
+    def fill(tx: WriteTx) -> int:
+        made = tx.add_node(node())
+        for number in range(10):
+            tx.put_item(made.node_no, item(str(number), number, "by=bob | some words"))
+        tx.put_subscription(subscription(made.node_no, "bob@x/1"))
+        tx.set_affiliation(made.node_no, "bob@x", Affiliation.OWNER)
+        tx.add_event(NodeEvent(0, made.node_no, 5, "delete"))
+        tx.set_mark(made.node_no, Order.MODIFIED, Mark(3, "c"))
+        tx.index_node(made.node_no)
+        return made.node_no
+
+    node_no = await store.write(fill)
+    with pytest.raises(StoreError):
+        await store.write(lambda tx: tx.reap(node_no, 5))
+    await store.write(lambda tx: tx.retire_node(node_no))
+    assert await store.read(lambda tx: tx.unpushed()) == [node_no]
+    rounds = 1
+    while not await store.write(lambda tx: tx.reap(node_no, 4)):
+        rounds += 1
+    assert rounds >= 4
+    assert await store.write(lambda tx: tx.reap(node_no, 4))
+
+    def nothing(tx: ReadTx) -> list[object]:
+        lists = [tx.slice(node_no, Slice(SMART, 9)), tx.subscriptions(node_no, 0, 9), tx.affiliations(node_no)]
+        events = [tx.events(node_no, 9), tx.unpushed(), tx.subscriptions_of("bob@x")]
+        return [*lists, *events, tx.mark(node_no, Order.MODIFIED), tx.node_by_no(node_no)]
+
+    assert await store.read(nothing) == [[], [], [], [], [], [], None, None]
+    # What was reaped cannot be found in the filter index of a new node either.
+    again = await store.write(add_feed(item("0", 1, "by=carol | other")))
+    assert again.node_no > node_no
+    await store.write(lambda tx: tx.index_node(again.node_no))
+    assert await store.read(lambda tx: tx.count(again.node_no, view("q=words"))) == 0
+
+
+async def test_unknown_numbers_are_refused(store: Store) -> None:
+    works = [
+        lambda tx: tx.set_options(99, {}),
+        lambda tx: tx.set_keys(99, 1, 1),
+        lambda tx: tx.put_item(99, item("a", 1)),
+        lambda tx: tx.set_affiliation(99, "a@x", Affiliation.OWNER),
+        lambda tx: tx.put_subscription(subscription(99, "a@x")),
+        lambda tx: tx.add_event(NodeEvent(0, 99, 1, "purge")),
+        lambda tx: tx.set_mark(99, Order.CREATED, Mark(1, "")),
+        lambda tx: tx.retire_node(99),
+    ]
+    for work in works:
+        with pytest.raises(StoreError):
+            await store.write(work)
+    assert await store.read(lambda tx: tx.unpushed()) == []
+
+
+# Affiliations and subscriptions
+
+
+async def test_affiliations_are_stored_replaced_and_removed(store: Store) -> None:
+    made = await store.write(add_feed())
+
+    def work(tx: WriteTx) -> None:
+        tx.set_affiliation(made.node_no, "bob@x", Affiliation.MEMBER)
+        tx.set_affiliation(made.node_no, "alice@x", Affiliation.OWNER)
+        tx.set_affiliation(made.node_no, "bob@x", Affiliation.OUTCAST)
+        tx.set_affiliation(made.node_no, "carol@x", Affiliation.PUBLISH_ONLY)
+        tx.set_affiliation(made.node_no, "carol@x", Affiliation.NONE)
+
+    await store.write(work)
+    found = await store.read(lambda tx: tx.affiliations(made.node_no))
+    assert found == [("alice@x", Affiliation.OWNER), ("bob@x", Affiliation.OUTCAST)]
+    assert await store.read(lambda tx: tx.affiliation(made.node_no, "bob@x")) is Affiliation.OUTCAST
+    assert await store.read(lambda tx: tx.affiliation(made.node_no, "carol@x")) is Affiliation.NONE
+    loaded = await store.read(lambda tx: tx.node("feed"))
+    assert loaded is not None
+    assert loaded.audience == 5
+
+
+async def test_affiliations_of_live_nodes_by_name(store: Store) -> None:
+    def work(tx: WriteTx) -> None:
+        for name in ("c", "a", "b"):
+            made = tx.add_node(node(name))
+            tx.set_affiliation(made.node_no, "bob@x", Affiliation.OWNER)
+            if name == "b":
+                tx.retire_node(made.node_no)
+
+    await store.write(work)
+    found = await store.read(lambda tx: tx.affiliations_of("bob@x"))
+    assert [(one.name, kind) for one, kind in found] == [("a", Affiliation.OWNER), ("c", Affiliation.OWNER)]
+
+
+async def test_subscriptions_are_paged_counted_and_changed(store: Store) -> None:
+    made = await store.write(add_feed())
+
+    def work(tx: WriteTx) -> list[int]:
+        put = [
+            tx.put_subscription(subscription(made.node_no, "bob@x/1")),
+            tx.put_subscription(subscription(made.node_no, "bob@x/1", "order=created")),
+            tx.put_subscription(subscription(made.node_no, "bob@x", "order=modified", "pending")),
+            tx.put_subscription(replace(subscription(made.node_no, "carol@x"), options={"a": ("1", "2")})),
+        ]
+        return [one.sub_no for one in put]
+
+    numbers = await store.write(work)
+    assert numbers == sorted(set(numbers))
+    first = await store.read(lambda tx: tx.subscriptions(made.node_no, 0, 3))
+    rest = await store.read(lambda tx: tx.subscriptions(made.node_no, first[-1].sub_no, 3))
+    assert [one.sub_no for one in first + rest] == numbers
+    assert rest[0].options == {"a": ("1", "2")}
+    assert await store.read(lambda tx: tx.subscription_count(made.node_no)) == 3
+    assert await store.read(lambda tx: tx.subscribed_views(made.node_no)) == ["", "order=created"]
+    assert await store.read(lambda tx: tx.subscription(made.node_no, "bob@x", "order=modified")) == first[2]
+    assert await store.read(lambda tx: tx.subscription(made.node_no, "bob@x", "")) is None
+    assert await store.read(lambda tx: tx.subscription_by_no(numbers[3])) == rest[0]
+    mine = await store.read(lambda tx: tx.subscriptions_of("bob@x"))
+    assert [one.sub_no for _, one in mine] == numbers[:3]
+    approved = replace(first[2], state=SubscriptionState.SUBSCRIBED)
+    assert await store.write(lambda tx: tx.put_subscription(approved)) == approved
+    assert await store.read(lambda tx: tx.subscription_count(made.node_no)) == 4
+    await store.write(lambda tx: (tx.remove_subscription(numbers[0]), tx.remove_subscription(99)))
+    assert await store.read(lambda tx: tx.subscription_count(made.node_no)) == 3
+    assert await store.read(lambda tx: tx.subscribed_views(made.node_no)) == ["", "order=created", "order=modified"]
+    loaded = await store.read(lambda tx: tx.node("feed"))
+    assert loaded is not None
+    assert loaded.audience == 6
+    assert await store.read(lambda tx: tx.subscriptions_of("bob@x")) == [
+        (loaded, replace(one, state=SubscriptionState.SUBSCRIBED)) for one in first[1:]
+    ]
+
+
+async def test_put_subscription_twice_is_refused(store: Store) -> None:
+    made = await store.write(add_feed())
+    await store.write(lambda tx: tx.put_subscription(subscription(made.node_no, "bob@x")))
+    with pytest.raises(StoreError):
+        await store.write(lambda tx: tx.put_subscription(subscription(made.node_no, "bob@x")))
+    with pytest.raises(StoreError):
+        await store.write(lambda tx: tx.put_subscription(replace(subscription(made.node_no, "a@x"), sub_no=99)))
+    assert await store.read(lambda tx: tx.subscription_count(made.node_no)) == 1
+    loaded = await store.read(lambda tx: tx.node("feed"))
+    assert loaded is not None
+    assert loaded.audience == 1
+
+
+async def test_subscription_numbers_are_never_given_out_again(store: Store) -> None:
+    made = await store.write(add_feed())
+    first = await store.write(lambda tx: tx.put_subscription(subscription(made.node_no, "bob@x")))
+    await store.write(lambda tx: tx.remove_subscription(first.sub_no))
+    second = await store.write(lambda tx: tx.put_subscription(subscription(made.node_no, "bob@x")))
+    assert second.sub_no > first.sub_no
+
+
+# Items
+
+
+async def test_put_item_new_and_changed_keeps_counts(store: Store) -> None:
+    made = await store.write(add_feed())
+    stored = await store.write(lambda tx: tx.put_item(made.node_no, item("a", 10, "one")))
+    assert stored == replace(item("a", 10, "one"), item_no=stored.item_no)
+    edited = replace(stored, modified_us=20, payload=b"two", revision=2)
+    await store.write(lambda tx: tx.put_item(made.node_no, edited))
+    assert await store.read(lambda tx: tx.item(made.node_no, "a")) == edited
+    deleted = replace(edited, modified_us=30, payload=b"", deleted=True, revision=3, notify=True)
+    await store.write(lambda tx: tx.put_item(made.node_no, deleted))
+    assert await store.read(lambda tx: tx.item(made.node_no, "a")) == deleted
+
+    def counts(tx: ReadTx) -> tuple[int, int, int, int]:
+        found = tx.node_by_no(made.node_no)
+        assert found is not None
+        return found.total, found.live, tx.count(made.node_no, SMART), tx.count(made.node_no, BARE)
+
+    assert await store.read(counts) == (1, 0, 1, 0)
+    await store.write(lambda tx: tx.put_item(made.node_no, replace(deleted, deleted=False, revision=4)))
+    assert await store.read(counts) == (1, 1, 1, 1)
+    await store.write(lambda tx: tx.remove_item(made.node_no, stored.item_no))
+    await store.write(lambda tx: tx.remove_item(made.node_no, stored.item_no))
+    assert await store.read(counts) == (0, 0, 0, 0)
+    assert await store.read(lambda tx: tx.item(made.node_no, "a")) is None
+
+
+async def test_put_item_id_taken_or_number_unknown_is_refused(store: Store) -> None:
+    made = await store.write(add_feed(item("a", 1)))
+    with pytest.raises(StoreError):
+        await store.write(lambda tx: tx.put_item(made.node_no, item("a", 2)))
+    with pytest.raises(StoreError):
+        await store.write(lambda tx: tx.put_item(made.node_no, replace(item("b", 2), item_no=99)))
+    found = await store.read(lambda tx: tx.node("feed"))
+    assert found is not None
+    assert (found.total, found.live) == (1, 1)
+
+
+ELEVEN = [item(chr(ord("a") + n), 10 * (n // 3), created_us=100 - 10 * (n // 2)) for n in range(11)]
+
+
+@pytest.mark.parametrize(
+    ("wanted", "expected"),
+    [
+        (Slice(SMART, 4), "a b c d"),
+        (Slice(SMART, 4, newest=True), "h i j k"),
+        (Slice(SMART, 4, offset=2), "c d e f"),
+        (Slice(SMART, 4, newest=True, offset=2), "f g h i"),
+        (Slice(SMART, 20, offset=20), ""),
+        (Slice(SMART, 0), ""),
+        (Slice(SMART, 3, after=Edge(10, 4)), "e f g"),
+        (Slice(SMART, 20, after=Edge(10, -1)), "d e f g h i j k"),
+        (Slice(SMART, 20, after=Edge(10, MAX_ITEM_NO)), "g h i j k"),
+        (Slice(SMART, 20, after=Edge(5, 0)), "d e f g h i j k"),
+        (Slice(SMART, 20, before=Edge(10, 5)), "a b c d e"),
+        (Slice(SMART, 2, before=Edge(10, 5), newest=True), "d e"),
+        (Slice(SMART, 20, before=Edge(10, -1)), "a b c"),
+        (Slice(SMART, 20, after=Edge(0, 2), before=Edge(20, 8)), "c d e f g h"),
+        (Slice(SMART, 2, after=Edge(0, 2), before=Edge(20, 8), newest=True), "g h"),
+        (Slice(SMART, 2, after=Edge(0, 2), before=Edge(20, 8), offset=3), "f g"),
+        (Slice(SMART, 2, after=Edge(0, 2), before=Edge(20, 8), newest=True, offset=3), "d e"),
+        (Slice(SMART, 20, after=Edge(10, 4), before=Edge(10, 5)), "e"),
+        (Slice(SMART, 20, after=Edge(10, 5), before=Edge(10, 5)), ""),
+        (Slice(SMART, 20, after=Edge(20, 8), before=Edge(10, 5)), ""),
+        (Slice(SMART, 20, after=Edge(10, 5), before=Edge(10, 4)), ""),
+        (Slice(CREATED, 4), "k i j g"),
+        (Slice(CREATED, 4, newest=True), "c d a b"),
+        (Slice(CREATED, 20, after=Edge(60, 9)), "j g h e f c d a b"),
+        (Slice(CREATED, 20, before=Edge(70, 7)), "k i j g"),
+    ],
+)
+async def test_slice_at_edges_and_ties(store: Store, wanted: Slice, expected: str) -> None:
+    """Three items share each modified key, two each created key; numbers are 1 to 11 in the order of storing."""
+    made = await store.write(add_feed(*ELEVEN))
+    assert ids(await store.read(lambda tx: tx.slice(made.node_no, wanted))) == expected
+
+
+async def test_slice_bare_hides_tombstones_smart_shows_them(store: Store) -> None:
+    def work(tx: WriteTx) -> int:
+        made = tx.add_node(node())
+        for number in range(6):
+            tx.put_item(made.node_no, item(str(number), number, deleted=number % 2 == 1, revision=1 + number % 2))
+        return made.node_no
+
+    no = await store.write(work)
+    assert ids(await store.read(lambda tx: tx.slice(no, Slice(BARE, 9)))) == "0 2 4"
+    assert ids(await store.read(lambda tx: tx.slice(no, Slice(BARE, 1, newest=True)))) == "4"
+    assert ids(await store.read(lambda tx: tx.slice(no, Slice(BARE, 9, after=Edge(0, 1))))) == "2 4"
+    assert ids(await store.read(lambda tx: tx.slice(no, Slice(SMART, 9)))) == "0 1 2 3 4 5"
+    assert ids(await store.read(lambda tx: tx.slice(no, Slice(View(order=Order.CREATED), 9)))) == "0 2 4"
+    assert await store.read(lambda tx: tx.count(no, BARE, before=Edge(3, 4))) == 2
+    assert await store.read(lambda tx: tx.count(no, SMART, before=Edge(3, 4))) == 4
+    assert await store.read(lambda tx: tx.count(no, CREATED, before=Edge(3, -1))) == 3
+
+
+async def test_group_lists_the_items_of_one_key(store: Store) -> None:
+    made = await store.write(add_feed(*ELEVEN))
+    assert await store.read(lambda tx: tx.group(made.node_no, Order.MODIFIED, 10, 9)) == [(4, "d"), (5, "e"), (6, "f")]
+    assert await store.read(lambda tx: tx.group(made.node_no, Order.MODIFIED, 10, 2)) == [(4, "d"), (5, "e")]
+    assert await store.read(lambda tx: tx.group(made.node_no, Order.CREATED, 100, 9)) == [(1, "a"), (2, "b")]
+    assert await store.read(lambda tx: tx.group(made.node_no, Order.CREATED, 7, 9)) == []
+
+
+async def test_slice_of_unknown_node_is_empty(store: Store) -> None:
+    for wanted in (Slice(SMART, 5), Slice(view("author=x"), 5)):
+        assert await store.read(lambda tx, wanted=wanted: tx.slice(99, wanted)) == []
+        assert await store.read(lambda tx, wanted=wanted: tx.count(99, wanted.view)) == 0
+
+
+async def test_items_are_never_dropped(store: Store) -> None:
+    """[SF-012] A feed keeps everything: the oldest of 10,000 items is still there, whatever the options say."""
+    made = await store.write(add_feed(*(item(str(number), number) for number in range(10_000))))
+    await store.write(lambda tx: tx.set_options(made.node_no, {"pubsub#max_items": ("10",)}))
+    assert ids(await store.read(lambda tx: tx.slice(made.node_no, Slice(BARE, 1)))) == "0"
+    assert await store.read(lambda tx: tx.count(made.node_no, BARE)) == 10_000
+
+
+async def test_values_come_back_as_they_were(store: Store) -> None:
+    """[xep-map 248] Whatever a peer writes is a value, never a statement."""
+    nasty = ["'; DROP TABLE item; --", "a\0b", '"', "%_?", "\\", "\u2028\U0001f600", "$1 :a @b", "NEAR(a b)", ""]
+
+    def work(tx: WriteTx) -> list[tuple[Item, Item | None]]:
+        pairs = []
+        for number, text in enumerate(nasty):
+            made = tx.add_node(node(text + "n"))
+            put = tx.put_item(made.node_no, item(text, number, text, publisher=text))
+            tx.put_subscription(subscription(made.node_no, text, text))
+            tx.set_affiliation(made.node_no, text, Affiliation.MEMBER)
+            tx.add_event(NodeEvent(0, made.node_no, 1, text, text, text))
+            tx.set_mark(made.node_no, Order.CREATED, Mark(1, text))
+            pairs.append((put, tx.item(made.node_no, text)))
+        return pairs
+
+    pairs = await store.write(work)
+    assert all(put == found for put, found in pairs)
+    for number, text in enumerate(nasty, 1):
+        filters = View(smart=True, authors=frozenset({text}), query=frozenset({text}))
+
+        def check(tx: ReadTx, number: int = number, text: str = text, filters: View = filters) -> None:
+            assert tx.node(text + "n") == tx.node_by_no(number)
+            sub = tx.subscription(number, text, text)
+            assert sub is not None
+            assert sub.jid == text
+            assert tx.affiliations(number) == [(text, Affiliation.MEMBER)]
+            assert tx.events(number, 9)[0].data == text
+            assert tx.mark(number, Order.CREATED) == Mark(1, text)
+            assert tx.slice(number, Slice(filters, 9)) == []
+
+        await store.read(check)
+
+
+# Marks and events
+
+
+async def test_marks_and_events_are_kept_in_order(store: Store) -> None:
+    made = await store.write(add_feed())
+
+    def work(tx: WriteTx) -> list[NodeEvent]:
+        events = [(30, "configuration"), (10, "purge"), (10, "subscription")]
+        return [tx.add_event(NodeEvent(0, made.node_no, at_us, kind, "d", "bob@x")) for at_us, kind in events]
+
+    third, first, second = await store.write(work)
+    assert await store.read(lambda tx: tx.events(made.node_no, 9)) == [first, second, third]
+    assert await store.read(lambda tx: tx.events(made.node_no, 2)) == [first, second]
+    await store.write(lambda tx: tx.remove_events([first.event_no, third.event_no, 99]))
+    assert await store.read(lambda tx: tx.events(made.node_no, 9)) == [second]
+    await store.write(lambda tx: tx.set_mark(made.node_no, Order.MODIFIED, Mark(5, "")))
+    await store.write(lambda tx: tx.set_mark(made.node_no, Order.MODIFIED, Mark(7, "7_0_x")))
+    assert await store.read(lambda tx: tx.mark(made.node_no, Order.MODIFIED)) == Mark(7, "7_0_x")
+    assert await store.read(lambda tx: tx.mark(made.node_no, Order.CREATED)) is None
+
+
+async def test_unpushed_lists_what_is_beyond_the_marks(store: Store) -> None:
+    """[SF-007] The feed is its own outbox: items above a mark are what is still to be sent."""
+
+    def work(tx: WriteTx) -> None:
+        for name in ("quiet", "subscribed", "pending", "event", "pushed", "behind", "created", "empty", "deleted"):
+            no = tx.add_node(node(name)).node_no
+            if name != "empty":
+                tx.put_item(no, item("a", 10, created_us=20))
+            tx.put_subscription(subscription(no, "bob@x", state="subscribed" if name != "pending" else "pending"))
+            if name == "quiet":
+                tx.remove_subscription(no)
+            if name == "event":
+                tx.add_event(NodeEvent(0, no, 1, "purge"))
+            if name in ("event", "pushed", "behind", "created", "deleted"):
+                tx.set_mark(no, Order.MODIFIED, Mark(9 if name == "behind" else 10, ""))
+                tx.set_mark(no, Order.CREATED, Mark(19 if name == "created" else 20, ""))
+            if name == "deleted":
+                tx.retire_node(no)
+
+    await store.write(work)
+
+    def names(tx: ReadTx) -> list[str]:
+        found = [tx.node_by_no(node_no) for node_no in tx.unpushed()]
+        return [one.name for one in found if one]
+
+    assert await store.read(names) == ["subscribed", "event", "behind", "created", "deleted"]
+
+
+# The filter index
+
+ENTRIES = [
+    item("a", 10, "by=bob in=news | Straße to Ärger", created_us=1),
+    item("b", 20, "by=carol in=News re=a | street food", created_us=2, publisher="xmpp:dave@x"),
+    item("c", 30, "by=bob in=sport in=news | strasse ÄRGER 42", created_us=3),
+    item("d", 40, "re=a | 漢字 street", created_us=4, revision=2),
+    item("e", 50, "", created_us=5, deleted=True, revision=2, publisher="bob"),
+    item("f", 50, "by=bob | " + "w" * 5000, created_us=6),
+]
+
+
+@pytest.mark.parametrize(
+    ("query", "expected"),
+    [
+        ("author=bob", "a c e f"),
+        ("author=BOB&author=carol", "a b c e f"),
+        ("author=dave%40x", "b"),
+        ("category=news", "a b c"),
+        ("category=news&author=bob", "a c"),
+        ("category=news&category=sport&author=bob&author=carol", "a b c"),
+        ("category=sport&category=none", "c"),
+        ("in-reply-to=a", "b d"),
+        ("in-reply-to=a&author=nobody", ""),
+        ("q=strasse", "a c"),
+        ("q=STREET", "b d"),
+        ("q=street+food", "b"),
+        ("q=food+strasse", ""),
+        ("q=%C3%A4rger&author=bob&category=sport", "c"),
+        ("q=%E6%BC%A2%E5%AD%97", "d"),
+        ("q=42", "c"),
+        ("q=" + "w" * 5000, "f"),
+        ("q=" + "w" * 4999, ""),
+        ("q=stra", ""),
+        ("kind=new", "a b c f"),
+        ("kind=edited", "d"),
+        ("kind=deleted", "e"),
+        ("kind=deleted&kind=edited", "d e"),
+        ("kind=deleted&author=bob", "e"),
+        ("kind=new&author=bob", "a c f"),
+    ],
+)
+@pytest.mark.parametrize("order", ["modified", "created"])
+async def test_filtered_slice_and_count(store: Store, query: str, order: str, expected: str) -> None:
+    """[SF-007] Facets and words come from the items alone; a tombstone keeps its publisher, no content."""
+    made = await store.write(add_feed(*ENTRIES))
+    wanted = view(f"{query}&order={order}")
+    await store.write(lambda tx: tx.index_node(made.node_no))
+
+    def check(tx: ReadTx) -> None:
+        found = tx.slice(made.node_no, Slice(wanted, 9))
+        assert ids(found) == expected
+        assert tx.count(made.node_no, wanted) == len(found)
+        assert tx.slice(made.node_no, Slice(wanted, 9, newest=True)) == found
+        assert tx.slice(made.node_no, Slice(wanted, 2, newest=True)) == found[-2:]
+        assert tx.slice(made.node_no, Slice(wanted, 2, offset=1)) == found[1:3]
+        for position, one in enumerate(found):
+            edge = Edge(one.modified_us if order == "modified" else one.created_us, one.item_no)
+            assert tx.slice(made.node_no, Slice(wanted, 9, after=edge)) == found[position + 1 :]
+            assert tx.slice(made.node_no, Slice(wanted, 9, before=edge)) == found[: position + 1]
+            assert tx.count(made.node_no, wanted, before=edge) == position + 1
+        bare = replace(wanted, smart=False)
+        assert tx.slice(made.node_no, Slice(bare, 9)) == [one for one in found if not one.deleted]
+        assert tx.count(made.node_no, bare) == sum(not one.deleted for one in found)
+
+    await store.read(check)
+
+
+async def test_index_edited_item_replaces_what_was_known(store: Store) -> None:
+    made = await store.write(add_feed(item("a", 10, "in=old | before"), item("b", 20, "in=old | other")))
+    await store.write(lambda tx: tx.index_node(made.node_no))
+    assert await store.read(lambda tx: tx.index_current(made.node_no))
+    first = await store.read(lambda tx: tx.item(made.node_no, "a"))
+    assert first is not None
+    edited = replace(first, modified_us=30, payload=b"in=new | after", revision=2)
+    await store.write(lambda tx: tx.put_item(made.node_no, edited))
+
+    def found(tx: ReadTx) -> list[str]:
+        queries = ("category=old", "category=new", "q=before", "q=after", "category=old&order=created")
+        return [ids(tx.slice(made.node_no, Slice(view(query), 9))) for query in queries]
+
+    assert not await store.read(lambda tx: tx.index_current(made.node_no))
+    assert await store.read(found) == ["b", "", "", "", "b"]
+    await store.write(lambda tx: tx.index_node(made.node_no))
+    assert await store.read(lambda tx: tx.index_current(made.node_no))
+    assert await store.read(found) == ["b", "a", "", "a", "b"]
+    assert await store.read(lambda tx: tx.count(made.node_no, view("category=old"))) == 1
+
+
+async def test_index_item_below_its_position_is_indexed_again(store: Store) -> None:
+    """Data moved in from elsewhere may be older than what the index knows, or share its keys."""
+    made = await store.write(add_feed(item("a", 10, "in=x"), item("b", 20, "in=x")))
+    await store.write(lambda tx: tx.index_node(made.node_no))
+    await store.write(lambda tx: [tx.put_item(made.node_no, item(name, 10, "in=x")) for name in ("c", "d")])
+    assert not await store.read(lambda tx: tx.index_current(made.node_no))
+    await store.write(lambda tx: tx.index_node(made.node_no))
+    assert ids(await store.read(lambda tx: tx.slice(made.node_no, Slice(view("category=x"), 9)))) == "a c d b"
+    assert await store.read(lambda tx: tx.count(made.node_no, view("category=x"))) == 4
+
+
+async def test_index_some_goes_on_where_it_stopped(store: Store) -> None:
+    one = await store.write(add_feed(*(item(str(n), n, "in=x") for n in range(5)), name="one"))
+    two = await store.write(add_feed(*(item(str(n), n, "in=x") for n in range(3)), name="two"))
+    assert [await store.write(lambda tx: tx.index_some(4)) for _ in range(4)] == [4, 4, 0, 0]
+    for made, total in ((one, 5), (two, 3)):
+        assert await store.read(lambda tx, made=made: tx.index_current(made.node_no))
+        assert await store.read(lambda tx, made=made: tx.count(made.node_no, view("category=x"))) == total
+
+
+async def test_remove_item_leaves_the_filter_index(store: Store) -> None:
+    made = await store.write(add_feed(item("a", 10, "in=x | word"), item("b", 20, "in=x | word")))
+    await store.write(lambda tx: tx.index_node(made.node_no))
+    first = await store.read(lambda tx: tx.item(made.node_no, "a"))
+    assert first is not None
+    await store.write(lambda tx: tx.remove_item(made.node_no, first.item_no))
+    await store.write(lambda tx: tx.put_item(made.node_no, item("c", 30, "in=y | other")))
+    await store.write(lambda tx: tx.index_node(made.node_no))
+    assert await store.read(lambda tx: tx.count(made.node_no, view("category=x"))) == 1
+    assert ids(await store.read(lambda tx: tx.slice(made.node_no, Slice(view("q=word"), 9)))) == "b"
+
+
+# Transactions
+
+
+async def test_write_that_raises_leaves_nothing(store: Store) -> None:
+    made = await store.write(add_feed(item("a", 10)))
+
+    def fail(tx: WriteTx) -> None:
+        tx.put_item(made.node_no, item("b", 20))
+        tx.set_keys(made.node_no, 20, 20)
+        tx.set_affiliation(made.node_no, "bob@x", Affiliation.OWNER)
+        tx.add_node(node("other"))
+        tx.retire_node(made.node_no)
+        raise FeedError(Condition.CONFLICT)
+
+    with pytest.raises(FeedError):
+        await store.write(fail)
+    found = await store.read(lambda tx: tx.node("feed"))
+    assert found == replace(made, total=1, live=1)
+    assert await store.read(lambda tx: (tx.node_count(), tx.affiliations(made.node_no))) == (1, [])
+    assert ids(await store.read(lambda tx: tx.slice(made.node_no, Slice(SMART, 9)))) == "a"
+
+
+async def test_works_of_one_group_are_atomic_each(store: Store) -> None:
+    made = await store.write(add_feed())
+
+    def work(number: int) -> int:
+        def run(tx: WriteTx) -> int:
+            if number % 5 == 1:
+                raise FeedError(Condition.FORBIDDEN)
+            tx.put_item(made.node_no, item(str(number), number))
+            tx.set_keys(made.node_no, number, number)
+            if number % 5 == 2:
+                raise FeedError(Condition.CONFLICT)
+            return number
+
+        return run  # type: ignore[return-value]
+
+    results = await asyncio.gather(
+        *(store.write(work(number)) for number in range(40)),  # type: ignore[arg-type]
+        return_exceptions=True,
+    )
+    good = [number for number in range(40) if number % 5 not in (1, 2)]
+    assert [result for result in results if isinstance(result, int)] == good
+    assert sum(isinstance(result, FeedError) for result in results) == 16
+    found = await store.read(lambda tx: tx.slice(made.node_no, Slice(SMART, 99)))
+    assert ids(found) == " ".join(map(str, good))
+    loaded = await store.read(lambda tx: tx.node("feed"))
+    assert loaded == replace(made, total=24, live=24, last_modified_us=39, last_created_us=39)
+
+
+async def test_writes_are_answered_in_order_and_then_seen(store: Store) -> None:
+    made = await store.write(add_feed())
+    answered: list[int] = []
+
+    async def publish(number: int) -> None:
+        await store.write(lambda tx: tx.put_item(made.node_no, item(str(number), number)))
+        answered.append(number)
+        assert await store.read(lambda tx: tx.item(made.node_no, str(number))) is not None
+
+    await asyncio.gather(*(publish(number) for number in range(50)))
+    assert answered == list(range(50))
+
+
+async def test_read_is_one_snapshot(store: Store) -> None:
+    """[xep-map 205] Items and count come from one snapshot, whatever is written in between."""
+    made = await store.write(add_feed())
+
+    def page(tx: ReadTx) -> tuple[int, int, int]:
+        found = tx.node_by_no(made.node_no)
+        assert found is not None
+        items = tx.slice(made.node_no, Slice(SMART, 1000))
+        return len(items), tx.count(made.node_no, SMART), tx.count(made.node_no, SMART, before=Edge(2**60, 0))
+
+    async def writing() -> None:
+        for number in range(100):
+            await store.write(lambda tx, number=number: tx.put_item(made.node_no, item(str(number), number)))
+
+    writer = asyncio.create_task(writing())
+    pages = []
+    while not writer.done():
+        pages.append(await store.read(page))
+        await asyncio.sleep(0)
+    await writer
+    assert all(one == two == three for one, two, three in pages)
+    assert await store.read(page) == (100, 100, 100)
+
+
+async def test_cancelled_callers_do_not_harm_the_others(store: Store) -> None:
+    made = await store.write(add_feed())
+    works = [
+        asyncio.create_task(store.write(lambda tx, n=n: tx.put_item(made.node_no, item(str(n), n)))) for n in range(30)
+    ]
+    reads = [asyncio.create_task(store.read(lambda tx: tx.node("feed"))) for _ in range(30)]
+    await asyncio.sleep(0)
+    for number in range(0, 30, 3):
+        works[number].cancel()
+        reads[number].cancel()
+    results = await asyncio.gather(*works, *reads, return_exceptions=True)
+    assert not [one for one in results if isinstance(one, Exception)]
+    found = {one.id for one in await store.read(lambda tx: tx.slice(made.node_no, Slice(SMART, 99)))}
+    assert {str(n) for n in range(30) if n % 3} <= found
+    loaded = await store.read(lambda tx: tx.node("feed"))
+    assert loaded is not None
+    assert loaded.total == len(found)
+
+
+async def test_random_writes_keep_every_order(store: Store) -> None:
+    """Pages of both orders, from either end, in any size, join to the same sequence."""
+    chance = random.Random(5)
+    keys = [(chance.randrange(30), chance.randrange(30)) for _ in range(120)]
+    made = await store.write(add_feed(*(item(f"i{n}", m, created_us=c) for n, (m, c) in enumerate(keys))))
+    for wanted, keyed in ((SMART, 0), (CREATED, 1)):
+        expected = [f"i{n}" for n in sorted(range(120), key=lambda n: (keys[n][keyed], n))]
+        for size in (1, 7, 50, 200):
+            for newest in (False, True):
+                assert await _walk(store, made.node_no, wanted, size, newest=newest) == expected
+
+
+async def _walk(store: Store, node_no: int, wanted: View, size: int, *, newest: bool) -> list[str]:
+    found: list[Item] = []
+    edge: Edge | None = None
+    while True:
+        page = Slice(wanted, size, before=edge, newest=True) if newest else Slice(wanted, size, after=edge)
+        items = await store.read(lambda tx, page=page: tx.slice(node_no, page))
+        if not items:
+            return [one.id for one in found]
+        found = items + found if newest else found + items
+        end = items[0] if newest else items[-1]
+        key_us = end.modified_us if wanted.order is Order.MODIFIED else end.created_us
+        edge = Edge(key_us, end.item_no - 1 if newest else end.item_no)
+
+
+async def test_closed_store_refuses(store: Store) -> None:
+    with pytest.raises(StoreError):
+        await store.open()
+    await store.close()
+    await store.close()
+    with pytest.raises(StoreError):
+        await store.read(lambda tx: tx.node_count())
+    with pytest.raises(StoreError):
+        await store.write(lambda tx: tx.node_count())
+
+
+async def test_reopened_store_has_everything(store: Store) -> None:
+    made = await store.write(add_feed(item("a", 10, "in=x")))
+    await store.close()
+    await store.open()
+    assert ids(await store.read(lambda tx: tx.slice(made.node_no, Slice(BARE, 9)))) == "a"

@@ -1,0 +1,57 @@
+"""The small language that the store's tests are written in: values that are not stored yet."""
+
+from collections.abc import Callable
+
+from smartfeeds.core.model import Item, Node, NodeKind, Subscription, SubscriptionState
+from smartfeeds.core.text import words
+from smartfeeds.core.view import View, item_facets, parse_view
+from smartfeeds.store.base import WriteTx
+
+
+def read_payload(payload: bytes, publisher: str) -> tuple[frozenset[str], frozenset[str]]:
+    """An indexer for payloads like `by=alice in=news re=1 | some words`: the store does not care for the format."""
+    head, _, text = payload.decode().partition("|")
+    pairs = [pair.partition("=") for pair in head.split()]
+    values = {kind: frozenset(value for name, _, value in pairs if name == kind) for kind in ("by", "in", "re")}
+    return item_facets(values["by"], values["in"], values["re"], publisher), words(text)
+
+
+def node(name: str = "feed", kind: NodeKind = NodeKind.FEED, creator: str = "alice@example.org") -> Node:
+    """A node that is not stored yet."""
+    return Node(0, name, kind, creator, 1_000)
+
+
+def item(item_id: str, key_us: int, payload: str = "", *, created_us: int | None = None, **fields: object) -> Item:
+    """An item that is not stored yet; both keys are `key_us` unless a created one is given."""
+    values: dict[str, object] = {"publisher": "alice@example.org", **fields}
+    created = key_us if created_us is None else created_us
+    return Item(0, item_id, created, key_us, payload.encode(), **values)  # type: ignore[arg-type]
+
+
+def subscription(node_no: int, jid: str, view: str = "", state: str = "subscribed") -> Subscription:
+    """A subscription that is not stored yet."""
+    return Subscription(0, node_no, jid, view, "feed", "feeds.example.org", SubscriptionState(state), 5, 6, 7)
+
+
+def add_feed(*items: Item, name: str = "feed") -> Callable[[WriteTx], Node]:
+    """A work that makes a node with these items."""
+
+    def work(tx: WriteTx) -> Node:
+        made = tx.add_node(node(name))
+        for one in items:
+            tx.put_item(made.node_no, one)
+        return made
+
+    return work
+
+
+def ids(items: list[Item]) -> str:
+    """The ids of items, for comparing."""
+    return " ".join(one.id for one in items)
+
+
+def view(query: str) -> View:
+    """The view of a query string."""
+    found = parse_view(query)
+    assert found is not None
+    return found

@@ -124,6 +124,9 @@ class Session:
         )
 
     async def _take(self, element: etree._Element) -> None:
+        root = element.getparent()
+        assert root is not None
+        root.remove(element)
         if not self.online.is_set():
             if element.tag == f"{{{_NS}}}handshake":
                 self.handshake = element.text or ""

@@ -31,7 +31,7 @@ from smartfeeds.xmpp.parsing import (
     as_component_stanza,
 )
 
-STANZA_LIMIT_BYTES = 8_388_608
+STANZA_LIMIT_BYTES = 1_048_576
 CLOSE_TIMEOUT_S = 2.0
 _IQ = f"{{{COMPONENT_NS}}}iq"
 _PRESENCE = f"{{{COMPONENT_NS}}}presence"

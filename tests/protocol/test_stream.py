@@ -1,0 +1,466 @@
+"""The component stream against a fake XEP-0114 server (checklist A and B; RFC 6120 section 4)."""
+
+import asyncio
+import hashlib
+import socket
+
+import pytest
+from lxml import etree
+from structlog.testing import capture_logs
+
+from smartfeeds.core.text import ForbiddenCharacterError, attribute, escape
+from smartfeeds.xmpp.link import LinkDownError
+from smartfeeds.xmpp.stream import ComponentStream
+from support.fakeserver import FakeServer, Session
+from support.link import DOMAIN, Taken, linked, make_stream
+
+ACCEPT = "{jabber:component:accept}"
+STANZAS = "{urn:ietf:params:xml:ns:xmpp-stanzas}"
+
+
+async def synchronise(session: Session) -> None:
+    """Returns once the component has read everything that was sent before."""
+    await session.send(
+        f"<iq type='get' id='sync' from='{DOMAIN.partition('.')[2]}' to='{DOMAIN}'><sync xmlns='s'/></iq>"
+    )
+    while (await session.expect()).get("id") != "sync":
+        pass
+
+
+def take_all_but_sync(element: etree._Element) -> bool:
+    return element.get("id") != "sync"
+
+
+async def test_stream_header_has_the_namespace_and_the_domain() -> None:
+    """[xep-map 1]"""
+    async with linked() as (server, _):
+        header = etree.fromstring(server.sessions[0].header.encode() + b"</stream:stream>")
+
+        assert header.tag == "{http://etherx.jabber.org/streams}stream"
+        assert header.nsmap[None] == "jabber:component:accept"
+        assert dict(header.attrib) == {"to": DOMAIN}
+
+
+@pytest.mark.parametrize("stream_id", ["3BF96D32", "a&b<c>\"d'e", "\u00fc\u20ac", ""])
+async def test_stream_handshake_is_sha1_of_the_unescaped_id_and_secret(stream_id: str) -> None:
+    """[xep-map 2]"""
+    async with FakeServer(DOMAIN) as server:
+        server.switches.stream_id = stream_id
+        stream = make_stream(server, Taken())
+        await stream.open()
+
+        assert server.sessions[0].handshake == hashlib.sha1(f"{stream_id}secret".encode()).hexdigest()
+        await stream.close()
+
+
+async def test_stream_before_the_handshake_is_answered_sends_nothing() -> None:
+    """[xep-map 3]"""
+    async with FakeServer(DOMAIN) as server:
+        server.switches.mute = True
+        stream = make_stream(server, Taken())
+        opening = asyncio.create_task(stream.open())
+        session = await server.connection()
+        stream.send("<message to='a@example.org'/>")
+        stream.make_presence(pto="a@example.org").send()
+        assert not stream.outbox.reply(b"<iq type='result'/>")
+        opening.cancel()
+        await asyncio.wait((opening,))
+        await asyncio.wait_for(session.closed.wait(), 10)
+
+        assert b"<message" not in session.received
+        assert b"<presence" not in session.received
+        assert b"<iq" not in session.received
+        await stream.close()
+
+
+async def test_stream_after_reconnect_sends_nothing_that_was_offered_while_offline() -> None:
+    """[xep-map 3] [xep-map 9]"""
+    async with FakeServer(DOMAIN) as server:
+        stream = make_stream(server, take_all_but_sync)
+        await stream.open()
+        (await server.session(1)).cut()
+        await stream.wait_closed()
+        stream.send("<message to='old@example.org'/>")
+        assert not stream.outbox.reply(b"<message to='old@example.org'/>")
+        await stream.open()
+        session = await server.session(2)
+        await synchronise(session)
+
+        assert b"old@example.org" not in session.received
+        assert stream.outbox.epoch == 2
+        await stream.close()
+
+
+@pytest.mark.parametrize("kind", ["iq", "message", "presence"])
+async def test_stream_stanza_is_offered_to_the_callback_and_not_answered(kind: str) -> None:
+    taken = Taken(take_all_but_sync)
+    async with linked(taken) as (server, _):
+        session = await server.session()
+        await session.send(f"<{kind} type='get' id='1' from='a@example.org/x' to='{DOMAIN}'><p xmlns='q'/></{kind}>")
+        await synchronise(session)
+
+        assert [element.tag for element in taken.stanzas] == [f"{ACCEPT}{kind}"]
+        assert taken.stanzas[0][0].tag == "{q}p"
+        assert session.stanzas.empty()
+
+
+@pytest.mark.parametrize("where", ["root", "stanza"])
+async def test_stream_client_namespace_is_mapped(where: str) -> None:
+    """Some servers speak jabber:client to components. [xep-map 12]"""
+    taken = Taken(take_all_but_sync)
+    async with FakeServer(DOMAIN) as server:
+        if where == "root":
+            server.switches.namespace = "jabber:client"
+        stream = make_stream(server, taken)
+        opening = asyncio.create_task(stream.open())
+        session = await server.connection()
+        await opening
+        xmlns = " xmlns='jabber:client'" if where == "stanza" else ""
+        await session.send(f"<message{xmlns} type='error' id='1'><error type='cancel'/></message>")
+        await synchronise(session)
+
+        assert [element.tag for element in taken.stanzas] == [f"{ACCEPT}message"]
+        assert taken.stanzas[0][0].tag == f"{ACCEPT}error"
+        await stream.close()
+
+
+async def test_stream_ping_is_answered_by_slixmpp() -> None:
+    """XEP-0199. [xep-map 12]"""
+    async with linked(Taken(lambda _: False)) as (server, _):
+        session = await server.session()
+        await session.send(
+            f"<iq type='get' id='p1' from='a@example.org/x' to='{DOMAIN}'><ping xmlns='urn:xmpp:ping'/></iq>"
+        )
+        answer = await session.expect()
+
+        assert (answer.get("type"), answer.get("id")) == ("result", "p1")
+        assert (answer.get("from"), answer.get("to")) == (DOMAIN, "a@example.org/x")
+
+
+async def test_stream_request_to_a_local_part_is_answered_from_there() -> None:
+    """[xep-map 8] [xep-map 6] [xep-map 7]"""
+    async with linked(Taken(lambda _: False)) as (server, _):
+        session = await server.session()
+        await session.send(
+            f"<iq type='get' id='p' from='a@b.example' to='u@{DOMAIN}'><ping xmlns='urn:xmpp:ping'/></iq>"
+        )
+        answer = await session.expect()
+
+        assert (answer.get("from"), answer.get("to")) == (f"u@{DOMAIN}", "a@b.example")
+
+
+async def test_stream_version_names_no_operating_system_by_default() -> None:
+    """XEP-0092: `os` must be switchable, and is off."""
+    async with linked(Taken(lambda _: False)) as (server, _):
+        session = await server.session()
+        await session.send(
+            f"<iq type='get' id='v' from='a@example.org' to='{DOMAIN}'><query xmlns='jabber:iq:version'/></iq>"
+        )
+        answer = await session.expect()
+
+        query = answer[0]
+        assert {child.tag.rpartition("}")[2]: child.text for child in query if child.text} == {
+            "name": "smartfeeds",
+            "version": "1.2",
+        }
+
+
+async def test_stream_unknown_request_nobody_takes_gets_one_error() -> None:
+    """[xep-map 12]"""
+    async with linked(Taken(lambda _: False)) as (server, _):
+        session = await server.session()
+        await session.send(f"<iq type='set' id='u' from='a@example.org' to='{DOMAIN}'><x xmlns='unknown'/></iq>")
+        answer = await session.expect()
+
+        assert (answer.get("type"), answer.get("id"), answer.get("to")) == ("error", "u", "a@example.org")
+
+
+@pytest.mark.parametrize("stanza", ["<iq type='result' id='1'", "<iq type='error' id='1'", "<message type='error'"])
+async def test_stream_results_and_errors_are_never_answered(stanza: str) -> None:
+    """[xep-map 14]"""
+    async with linked(Taken(lambda _: False)) as (server, _):
+        session = await server.session()
+        await session.send(
+            f"{stanza} from='a@example.org' to='{DOMAIN}'><x xmlns='unknown'/></{stanza[1:].split()[0]}>"
+        )
+        await synchronise(session)
+
+        assert session.stanzas.empty()
+
+
+async def test_stream_presence_that_nobody_takes_is_forgotten() -> None:
+    """slixmpp would keep each sender for ever and answer probes and requests."""
+    async with linked(Taken(lambda _: False)) as (server, stream):
+        session = await server.session()
+        before = len(stream.roster[DOMAIN])
+        for kind in ("", " type='unavailable'", " type='probe'", " type='subscribe'"):
+            for number in range(50):
+                await session.send(f"<presence{kind} from='u{number}@example.org/r' to='{DOMAIN}'/>")
+        await synchronise(session)
+
+        assert len(stream.roster[DOMAIN]) == before
+        assert session.stanzas.empty()
+
+
+async def test_stream_callback_that_raises_answers_internal_server_error_and_goes_on() -> None:
+    """[xep-map 12] Nothing internal reaches the wire."""
+
+    def explode(element: etree._Element) -> bool:
+        if element.get("id") == "sync":
+            return False
+        raise RuntimeError("private detail")
+
+    async with linked(explode) as (server, stream):
+        session = await server.session()
+        with capture_logs() as logs:
+            await session.send(f"<iq type='set' id='a&amp;&#39;b' from='a@b/&lt;' to='u@{DOMAIN}'><x xmlns='y'/></iq>")
+            answer = await session.expect()
+            await session.send(f"<message id='2' from='a@b' to='{DOMAIN}'/><iq type='result' id='3' from='a@b'/>")
+            await synchronise(session)
+
+        assert (answer.get("type"), answer.get("id")) == ("error", "a&'b")
+        assert (answer.get("to"), answer.get("from")) == ("a@b/<", f"u@{DOMAIN}")
+        assert answer.find(f"{ACCEPT}error/{STANZAS}internal-server-error") is not None
+        assert b"private detail" not in etree.tostring(answer)
+        assert session.stanzas.empty()
+        assert [entry["event"] for entry in logs].count("stanza_failed") == 3
+        assert stream.outbox.online
+
+
+async def test_stream_one_segment_with_many_stanzas_keeps_order() -> None:
+    taken = Taken()
+    async with linked(taken) as (server, stream):
+        session = await server.session()
+        await session.send("".join(f"<message id='{number}'><b>{'x' * 500}</b></message>" for number in range(1_000)))
+        await session.end()
+        await stream.wait_closed()
+
+        assert taken.ids == [str(number) for number in range(1_000)]
+
+
+async def test_stream_byte_by_byte_is_the_same() -> None:
+    taken = Taken(take_all_but_sync)
+    async with FakeServer(DOMAIN) as server:
+        server.switches.byte_by_byte = True
+        stream = make_stream(server, taken)
+        await stream.open()
+        session = await server.session()
+        await session.send("<message id='1'><iq>\u20ac</iq></message> <iq id='2' type='result'/>")
+        await session.send("<presence id='3'><![CDATA[</]]></presence>")
+        await synchronise(session)
+
+        assert taken.ids == ["1", "2", "3"]
+        await stream.close()
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        "".join(f"<n{number}/>" for number in range(10_000)),
+        "<a>" * 255 + "</a>" * 255,
+        "<a>" * 20_000 + "</a>" * 20_000,
+        "<" + "n" * 60_000 + "/>",
+        f"<a {'n' * 60_000}='1'/>",
+        "x" * 600_000,
+        "<a>x</a>" * 75_000,
+        "x" * 3_000_000,
+        "<![CDATA[</iq><iq>]]>",
+    ],
+    ids=["names", "deep", "deeper", "long-name", "long-attribute", "600KB", "600KB-tags", "3MB", "cdata"],
+)
+async def test_stream_stanza_that_is_hard_to_read_closes_nothing(content: str) -> None:
+    """One user's stanza must not take the component from everybody else. [xep-map 246]"""
+    taken = Taken(take_all_but_sync)
+    async with linked(taken) as (server, stream):
+        session = await server.session()
+        await session.send(
+            f"<iq type='set' id='1' from='a@b' to='{DOMAIN}'><p xmlns='q'>{content}</p></iq><message id='2'/>"
+        )
+        await synchronise(session)
+
+        assert taken.ids == ["1", "2"]
+        assert taken.stanzas[0].get("from") == "a@b"
+        assert stream.outbox.online
+
+
+async def test_stream_600_kb_stanza_is_whole() -> None:
+    taken = Taken(take_all_but_sync)
+    async with linked(taken) as (server, _):
+        session = await server.session()
+        await session.send(f"<message id='1'><b>{'x' * 600_000}</b></message>")
+        await synchronise(session)
+
+        assert len(taken.stanzas[0][0].text or "") == 600_000
+
+
+@pytest.mark.parametrize("name", ["bell\x07", "null\x00", "\ufffe", "half \ud800"])
+def test_writer_helpers_character_that_xml_forbids_raises(name: str) -> None:
+    """What would close the link for everybody cannot be written: the outbox takes bytes only from these helpers."""
+    with pytest.raises(ForbiddenCharacterError):
+        escape(name)
+    with pytest.raises(ForbiddenCharacterError):
+        attribute(name)
+
+
+@pytest.mark.parametrize(
+    ("garbage", "condition"),
+    [
+        ("<iq><b></iq></b>", "not-well-formed"),
+        ("<iq>\x01</iq>", "not-well-formed"),
+        ("GET / HTTP/1.1\r\n", "not-well-formed"),
+        (b"\xff\xfe\x00", "not-well-formed"),
+        ("<!DOCTYPE x [<!ENTITY a 'b'>]>", "restricted-xml"),
+        ("<message><!-- hidden --></message>", "restricted-xml"),
+        ("<iq>&undefined;</iq>", "not-well-formed"),
+    ],
+)
+async def test_stream_garbage_from_the_server_closes_with_a_stream_error(garbage: str | bytes, condition: str) -> None:
+    """[xep-map 246] What came before is still served."""
+    taken = Taken()
+    async with linked(taken) as (server, stream):
+        session = await server.session()
+        await session.send(b"<message id='1'/>" + (garbage.encode() if isinstance(garbage, str) else garbage))
+        down = await stream.wait_closed()
+        await asyncio.wait_for(session.closed.wait(), 10)
+
+        assert down.condition == condition
+        assert taken.ids == ["1"]
+        assert b"<" + condition.encode() + b" xmlns=" in session.received
+        assert session.footer
+
+
+@pytest.mark.parametrize(
+    "condition", ["conflict", "host-unknown", "not-authorized", "policy-violation", "not-well-formed", "invalid-from"]
+)
+async def test_stream_error_from_the_server_is_reported_by_its_condition(condition: str) -> None:
+    """[xep-map 4] [xep-map 5]"""
+    async with linked() as (server, stream):
+        await (await server.session()).stream_error(condition, "because")
+        down = await stream.wait_closed()
+
+        assert (down.condition, down.detail) == (condition, "because")
+
+
+@pytest.mark.parametrize("condition", ["conflict", "host-unknown", "not-authorized"])
+async def test_stream_refused_handshake_raises_its_condition(condition: str) -> None:
+    """[xep-map 4] [xep-map 5]"""
+    async with FakeServer(DOMAIN) as server:
+        server.switches.refuse = condition
+        stream = make_stream(server, Taken())
+
+        with pytest.raises(LinkDownError) as caught:
+            await stream.open()
+
+        assert caught.value.condition == condition
+        assert not stream.outbox.online
+        await stream.close()
+
+
+async def test_stream_wrong_secret_is_not_authorized() -> None:
+    """[xep-map 4]"""
+    async with FakeServer(DOMAIN) as server:
+        stream = make_stream(server, Taken(), secret="wrong")
+
+        with pytest.raises(LinkDownError, match="not-authorized"):
+            await stream.open()
+        await stream.close()
+
+
+async def test_stream_closed_during_the_handshake_is_a_refusal() -> None:
+    """[xep-map 4]"""
+    async with FakeServer(DOMAIN) as server:
+        server.switches.refuse_silently = True
+        stream = make_stream(server, Taken())
+
+        with pytest.raises(LinkDownError, match="handshake-refused"):
+            await stream.open()
+        await stream.close()
+
+
+async def test_stream_port_that_speaks_something_else_is_invalid_namespace() -> None:
+    """[xep-map 4]"""
+    async with FakeServer(DOMAIN) as server:
+        server.switches.namespace = "jabber:server"
+        stream = make_stream(server, Taken())
+
+        with pytest.raises(LinkDownError, match="invalid-namespace"):
+            await stream.open()
+        await stream.close()
+
+
+async def test_stream_nobody_listening_is_connect_failed() -> None:
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        stream = ComponentStream(DOMAIN, "secret", port=free.getsockname()[1], on_stanza=Taken())
+
+        with pytest.raises(LinkDownError, match="connect-failed"):
+            await stream.open()
+        await stream.close()
+
+
+async def test_stream_close_flushes_and_sends_the_footer() -> None:
+    async with linked() as (server, stream):
+        session = await server.session()
+        stream.outbox.reply(b"<message id='last'/>")
+        await stream.close()
+
+        assert (await session.expect()).get("id") == "last"
+        assert session.footer
+        assert (await stream.wait_closed()).condition == "stopped"
+
+
+async def test_stream_closed_by_the_server_answers_with_a_footer() -> None:
+    async with linked() as (server, stream):
+        session = await server.session()
+        await session.send("</stream:stream>")
+        down = await stream.wait_closed()
+        await asyncio.wait_for(session.closed.wait(), 10)
+
+        assert down.condition == "closed"
+        assert session.footer
+
+
+async def test_stream_socket_sends_small_writes_at_once() -> None:
+    """Without TCP_NODELAY two small writes in a row wait for a delayed acknowledgement (design section 3)."""
+    async with linked() as (_, stream):
+        assert stream.transport is not None
+        sock = stream.transport.get_extra_info("socket")
+
+        assert sock.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY) != 0
+
+
+async def test_stream_own_ping_through_the_server_is_neither_offered_nor_answered() -> None:
+    """[xep-map 11]"""
+    taken = Taken(take_all_but_sync)
+    async with linked(taken) as (server, stream):
+        session = await server.session()
+        before = stream.received_bytes
+        stream.ping()
+        await synchronise(session)
+
+        assert taken.stanzas == [] and session.stanzas.empty()
+        assert b"id='link-1'" in session.received
+        assert session.received.count(b"link-1") == 1
+        assert stream.received_bytes > before + 100
+
+
+async def test_stream_finished_stanzas_are_let_go() -> None:
+    """Memory stays flat: nothing of a stanza is kept once the callback is done with it."""
+    seen = 0
+
+    def count(element: etree._Element) -> bool:
+        nonlocal seen
+        seen += 1
+        parent = element.getparent()
+        assert parent is not None and len(parent) <= 20
+        return True
+
+    async with linked(count) as (server, stream):
+        session = await server.session()
+        for _ in range(20):
+            await session.send(f"<message><b>{'x' * 1_000}</b></message>" * 100)
+        await session.end()
+        await stream.wait_closed()
+
+        assert seen == 2_000
+        assert stream.xml_root is None and stream.parser is None

@@ -56,6 +56,8 @@ def _creator(text: str) -> str:
 def _store_url(text: str) -> str:
     if text.startswith(("postgresql:", "postgres:")):
         raise ValueError("PostgreSQL is not served by this version: use sqlite:///FILE")
+    if text == "memory:":
+        return text
     if not text.removeprefix(SQLITE) or not text.startswith(SQLITE):
         raise ValueError(
             f'must look like sqlite:///./smartfeeds.db or sqlite:////var/lib/smartfeeds/feeds.db, not "{text}"'

@@ -1,0 +1,55 @@
+"""`smartfeeds db` and `smartfeeds backup`: the file that holds everything."""
+
+from pathlib import Path
+
+import click
+
+from smartfeeds.cli.common import Commands, config_option, out, progress_bar, read_settings, run_async
+from smartfeeds.cli.offline import open_offline, store_path
+from smartfeeds.store import maintenance
+
+
+@click.group("db", cls=Commands)
+def db_command() -> None:
+    """Look after the database."""
+
+
+@db_command.command("upgrade")
+@config_option
+def upgrade(config: Path | None) -> None:
+    """Bring the database to the schema of this version; smartfeeds run does the same when it starts.
+
+    Take a backup before. A database that is newer than this program is refused and left alone.
+    """
+    path = store_path(read_settings(config))
+    before = maintenance.schema_version(path)
+    run_async(_open_once(config))
+    after = maintenance.schema_version(path)
+    if before == after:
+        out.print(f"{path} has schema {after}: nothing to do.", markup=False)
+    else:
+        out.print(f"{path}: schema {before or 'none'} is now {after}.", markup=False)
+
+
+async def _open_once(config: Path | None) -> None:
+    async with open_offline(config):
+        pass
+
+
+@click.command("backup")
+@click.argument("file", type=click.Path(dir_okay=False, path_type=Path))
+@config_option
+def backup_command(file: Path, config: Path | None) -> None:
+    """Copy the database into the new FILE; a running service goes on.
+
+    The copy is one consistent state and opens like any database: to restore it, stop the service and put it in
+    the place of the old file, after removing the old -wal and -shm files.
+    """
+    with progress_bar() as progress:
+        task = progress.add_task("pages copied", total=None)
+        maintenance.backup(
+            store_path(read_settings(config)),
+            file,
+            lambda done, total: progress.update(task, completed=done, total=total),
+        )
+    out.print(f"Wrote {file} ({file.stat().st_size} bytes).", markup=False)

@@ -1,0 +1,172 @@
+"""`smartfeeds import` and `smartfeeds export`: documents into nodes, and back."""
+
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import partial
+from pathlib import Path
+from typing import BinaryIO
+from urllib.parse import quote
+
+import click
+
+from smartfeeds.cli.common import Exit, config_option, err, json_option, out, print_json, progress_bar, run_async
+from smartfeeds.cli.offline import actor_of, open_offline
+from smartfeeds.core.model import Edge, Item, Slice
+from smartfeeds.core.options import text_of
+from smartfeeds.core.view import CREATED, Order, View
+from smartfeeds.errors import ConfigError, FeedError
+from smartfeeds.formats.atom_feed import FeedHead, write_feed
+from smartfeeds.formats.documents import read_document
+from smartfeeds.formats.items import Document
+from smartfeeds.service.context import Context, Located, locate
+from smartfeeds.service.feeds import FeedService
+from smartfeeds.service.importing import Imported, import_document
+from smartfeeds.store.base import ReadTx
+
+CHUNK = 256
+_SHOWN = 20
+
+
+@click.command("import")
+@click.argument("file", type=click.Path(exists=True, dir_okay=False, path_type=Path))
+@click.option("--node", required=True, help="The node to fill. It is made where it is missing.")
+@click.option("--owner", help="The bare JID that publishes, and owns a new node. Default: the component itself.")
+@click.option("--base", default="", help="The address the document came from, for relative links in it.")
+@config_option
+@json_option
+def import_command(file: Path, node: str, owner: str | None, base: str, config: Path | None, *, as_json: bool) -> None:
+    """Bring the items of FILE (Atom, RSS 0.9x, 1.0 or 2.0) into a node.
+
+    Ids and dates are kept. What is there already and has not changed stays as it is, so an import can be repeated.
+    What was skipped is told with the reason.
+    """
+    try:
+        document = read_document(file.read_bytes(), base)
+    except FeedError as error:
+        raise ConfigError(f"{file}: {error.text or error.condition.value}") from None
+    except OSError as error:
+        raise ConfigError(f"cannot read {file}: {error.strerror}") from None
+    done = run_async(_import(config, node, document, owner))
+    if as_json:
+        print_json(_as_json(document, done))
+    else:
+        _tell(file, node, document, done)
+    if document.items and len(done.skipped) == len(document.items):
+        click.get_current_context().exit(Exit.FAILED)
+
+
+async def _import(config: Path | None, node: str, document: Document, owner: str | None) -> Imported:
+    async with open_offline(config, must_exist=False) as service:
+        with progress_bar() as progress:
+            task = progress.add_task(f"{document.format} into {node}", total=len(document.items))
+            return await import_document(
+                service,
+                node,
+                document,
+                actor_of(service, owner),
+                on_progress=lambda count: progress.advance(task, count),
+            )
+
+
+def _skipped(document: Document, done: Imported) -> list[tuple[str, str]]:
+    return [(f"item {skipped.index + 1}", skipped.reason) for skipped in document.skipped] + list(done.skipped)
+
+
+def _as_json(document: Document, done: Imported) -> dict[str, object]:
+    return {
+        "format": document.format,
+        "title": document.title,
+        "added": done.added,
+        "changed": done.changed,
+        "deleted": done.deleted,
+        "unchanged": done.unchanged,
+        "skipped": [{"item": item, "reason": reason} for item, reason in _skipped(document, done)],
+        "warnings": [*document.warnings, *(f"{i.id}: {warning}" for i in document.items for warning in i.warnings)],
+    }
+
+
+def _tell(file: Path, node: str, document: Document, done: Imported) -> None:
+    out.print(
+        f"{file.name} ({document.format}) into {node}: {done.added} added, {done.changed} changed, "
+        f"{done.deleted} deleted, {done.unchanged} unchanged.",
+        markup=False,
+    )
+    skipped = _skipped(document, done)
+    for item, reason in skipped[:_SHOWN]:
+        err.print(f"skipped {item}: {reason}", markup=False)
+    if len(skipped) > _SHOWN:
+        err.print(f"skipped {len(skipped) - _SHOWN} more; --json lists all of them")
+    for warning in document.warnings:
+        err.print(f"note: {warning}", markup=False)
+
+
+@click.command("export")
+@click.option("--node", required=True, help="The node, or a view of it such as 'comments?author=alice'.")
+@click.option("--to", "form", type=click.Choice(["atom"]), required=True, help="The format.")
+@click.option("--output", type=click.Path(dir_okay=False, path_type=Path), help="The file. Default: standard output.")
+@config_option
+def export_command(node: str, form: str, output: Path | None, config: Path | None) -> None:  # noqa: ARG001
+    """Write a node as a document: all its items, oldest first, with their ids and dates, deleted ones marked."""
+    run_async(_export(config, node, output))
+
+
+async def _export(config: Path | None, name: str, output: Path | None) -> None:
+    async with open_offline(config) as service:
+        located = await service.read(lambda tx, _context: locate(tx, name))
+        view = located.view if located.view.smart else CREATED
+        with progress_bar() as progress, _opened(output) as file:
+            task = progress.add_task(f"{name} to Atom", total=None)
+            items = await _items(
+                service, located, view, lambda done, total: progress.update(task, completed=done, total=total)
+            )
+            for piece in write_feed(_head(service, located), items):
+                file.write(piece)
+
+
+def _head(service: FeedService, located: Located) -> FeedHead:
+    node = located.node
+    address = f"xmpp:{service.policy.domain}?;node={quote(node.name, safe='')}"
+    return FeedHead(
+        id=address,
+        title=text_of(node.kind, node.options, "title") or node.name,
+        updated_us=max(node.last_modified_us, 0),
+        self_link=address,
+        subtitle=text_of(node.kind, node.options, "description"),
+    )
+
+
+async def _items(
+    service: FeedService, located: Located, view: View, on_progress: Callable[[int, int], None]
+) -> list[Item]:
+    """All items of the view, read in slices so that a running service is not held up."""
+    found: list[Item] = []
+    total = await service.read(lambda tx, _context: tx.count(located.node.node_no, view))
+    while chunk := await service.read(partial(_slice, located=located, view=view, last=found[-1] if found else None)):
+        found += chunk
+        on_progress(len(found), max(total, len(found)))
+    return found
+
+
+def _slice(tx: ReadTx, _context: Context, *, located: Located, view: View, last: Item | None) -> list[Item]:
+    after = None
+    if last is not None:
+        after = Edge(last.created_us if view.order is Order.CREATED else last.modified_us, last.item_no)
+    return tx.slice(located.node.node_no, Slice(view, CHUNK, after))
+
+
+@contextmanager
+def _opened(output: Path | None) -> Iterator[BinaryIO]:
+    if output is None:
+        yield sys.stdout.buffer
+        sys.stdout.buffer.flush()
+        return
+    partial_file = output.with_name(f".{output.name}.partial")
+    try:
+        with partial_file.open("wb") as file:
+            yield file
+        partial_file.replace(output)
+    except OSError as error:
+        raise ConfigError(f"cannot write {output}: {error.strerror}") from None
+    finally:
+        partial_file.unlink(missing_ok=True)

@@ -1,0 +1,167 @@
+"""`smartfeeds node` and `smartfeeds sub`: what there is, and a new node."""
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from smartfeeds.cli.common import Commands, config_option, json_option, out, print_json, print_rows, run_async
+from smartfeeds.cli.offline import actor_of, open_offline
+from smartfeeds.core.model import Node, NodeKind
+from smartfeeds.core.options import KIND, OPTIONS, PUBSUB, value_of
+from smartfeeds.core.times import format_datetime
+from smartfeeds.service.context import Context, locate
+from smartfeeds.service.nodes import add_node
+from smartfeeds.service.requests import Form
+from smartfeeds.store.base import ReadTx
+
+CHUNK = 500
+
+
+@click.group("node", cls=Commands)
+def node_command() -> None:
+    """See the nodes of this service, and make one."""
+
+
+@node_command.command("list")
+@config_option
+@json_option
+def list_nodes(config: Path | None, *, as_json: bool) -> None:
+    """List all nodes by name, with their items and subscriptions."""
+    print_rows(run_async(_nodes(config)), as_json=as_json, empty="There are no nodes.")
+
+
+@node_command.command("show")
+@click.argument("name")
+@config_option
+@json_option
+def show_node(name: str, config: Path | None, *, as_json: bool) -> None:
+    """Show a node: its counts, its affiliations, and its options with the values in force."""
+    shown = run_async(_node(config, name))
+    if as_json:
+        print_json(shown)
+        return
+    for key in ("node", "kind", "created", "creator", "items", "deleted", "subscriptions"):
+        out.print(f"{key:14} {shown[key]}", markup=False)
+    for jid, affiliation in shown["affiliations"].items():
+        out.print(f"{affiliation:14} {jid}", markup=False)
+    for option, value in shown["options"].items():
+        out.print(f"  {option} = {value}", markup=False)
+
+
+@node_command.command("create")
+@click.argument("name")
+@click.option("--owner", help="The bare JID that owns it. Default: the component itself; admins own every node.")
+@click.option("--kind", type=click.Choice([kind.value for kind in NodeKind]), help="Default: pubsub.default_kind.")
+@click.option(
+    "--option", "options", multiple=True, metavar="NAME=VALUE", help="An option such as title=News. Repeatable."
+)
+@config_option
+def create_node(name: str, owner: str | None, kind: str | None, options: tuple[str, ...], config: Path | None) -> None:
+    """Make the node NAME. A running service serves it at once."""
+    form = _form(kind, options)
+    owned_by = run_async(_create(config, name, owner, form))
+    out.print(f"Made the node {name}, owned by {owned_by}.", markup=False)
+
+
+@click.group("sub", cls=Commands)
+def sub_command() -> None:
+    """See the subscriptions."""
+
+
+@sub_command.command("list")
+@click.option("--node", help="Only of this node.")
+@click.option("--jid", help="Only of this bare JID and its resources.")
+@config_option
+@json_option
+def list_subscriptions(node: str | None, jid: str | None, config: Path | None, *, as_json: bool) -> None:
+    """List subscriptions, in the order in which they were made."""
+    print_rows(run_async(_subscriptions(config, node, jid)), as_json=as_json, empty="There are no such subscriptions.")
+
+
+async def _nodes(config: Path | None) -> list[dict[str, Any]]:
+    async with open_offline(config) as service:
+        return await service.read(lambda tx, _context: [_node_row(tx, node) for node in _all_nodes(tx)])
+
+
+def _all_nodes(tx: ReadTx) -> list[Node]:
+    found: list[Node] = []
+    while chunk := tx.nodes(found[-1].name if found else "", CHUNK):
+        found += chunk
+    return found
+
+
+def _node_row(tx: ReadTx, node: Node) -> dict[str, Any]:
+    return {
+        "node": node.name,
+        "kind": node.kind.value,
+        "items": node.live,
+        "deleted": node.total - node.live,
+        "subscriptions": tx.subscription_count(node.node_no),
+        "created": format_datetime(node.created_us),
+        "creator": node.creator,
+    }
+
+
+async def _node(config: Path | None, name: str) -> dict[str, Any]:
+    async with open_offline(config) as service:
+        return await service.read(lambda tx, _context: _described(tx, locate(tx, name).node))
+
+
+def _described(tx: ReadTx, node: Node) -> dict[str, Any]:
+    options = {
+        var: "\n".join(value_of(node.kind, node.options, var))
+        for var, one in OPTIONS.items()
+        if node.kind in one.defaults
+    }
+    affiliations = {jid: affiliation.value for jid, affiliation in tx.affiliations(node.node_no)}
+    return {**_node_row(tx, node), "affiliations": affiliations, "options": options}
+
+
+def _form(kind: str | None, options: tuple[str, ...]) -> Form:
+    form: dict[str, tuple[str, ...]] = {KIND: (kind,)} if kind else {}
+    for text in options:
+        name, equals, value = text.partition("=")
+        if not equals or name not in OPTIONS:
+            raise click.BadParameter(
+                f"{text!r} is not NAME=VALUE with one of: {', '.join(OPTIONS)}", param_hint="--option"
+            )
+        form[PUBSUB + name] = (*form.get(PUBSUB + name, ()), value)
+    return form
+
+
+async def _create(config: Path | None, name: str, owner: str | None, form: Form) -> str:
+    async with open_offline(config, must_exist=False) as service:
+        actor = actor_of(service, owner)
+        await service.write(lambda tx, context: add_node(tx, context, actor, name, form, trusted=True))
+        return str(actor)
+
+
+async def _subscriptions(config: Path | None, node: str | None, jid: str | None) -> list[dict[str, Any]]:
+    async with open_offline(config) as service:
+        bare = str(actor_of(service, jid).bare) if jid else None
+
+        def work(tx: ReadTx, _context: Context) -> list[dict[str, Any]]:
+            nodes = [locate(tx, node).node] if node else _all_nodes(tx)
+            return [row for one in nodes for row in _subscription_rows(tx, one, bare)]
+
+        return await service.read(work)
+
+
+def _subscription_rows(tx: ReadTx, node: Node, bare: str | None) -> list[dict[str, Any]]:
+    rows: list[dict[str, Any]] = []
+    last_no = 0
+    while chunk := tx.subscriptions(node.node_no, last_no, CHUNK):
+        last_no = chunk[-1].sub_no
+        rows += [
+            {
+                "node": node.name,
+                "view": sub.view,
+                "jid": sub.jid,
+                "state": sub.state.value,
+                "since": format_datetime(sub.created_us),
+            }
+            for sub in chunk
+            if bare is None or sub.jid == bare or sub.jid.startswith(f"{bare}/")
+        ]
+    return rows

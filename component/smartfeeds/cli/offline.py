@@ -1,0 +1,56 @@
+"""The service over its store, without a server: what commands work on. A running service sees what they change."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from pathlib import Path
+
+from smartfeeds.app import open_service
+from smartfeeds.cli.common import read_settings
+from smartfeeds.config import Settings
+from smartfeeds.core.jid import Jid, parse_jid
+from smartfeeds.errors import ConfigError, StoreError
+from smartfeeds.service.feeds import FeedService
+
+
+@asynccontextmanager
+async def open_offline(config: Path | None, *, must_exist: bool = True) -> AsyncIterator[FeedService]:
+    """The service of the configuration, its store open; the operator, who acts as the component, may do everything.
+
+    With `must_exist` a database that is not there is an error, so that a wrong path makes no empty one.
+    """
+    settings = read_settings(config)
+    if must_exist and not store_path(settings).exists():
+        raise StoreError(
+            f"the database {store_path(settings)} does not exist: smartfeeds run, import or node create makes it"
+        )
+    service = open_service(settings, on_change=lambda _nodes: None)
+    policy = service.policy
+    service.policy = replace(policy, admins=policy.admins | {policy.domain})
+    await service.store.open()
+    try:
+        yield service
+    finally:
+        await service.store.close()
+
+
+def store_path(settings: Settings) -> Path:
+    """The database file. Raises ConfigError for a store that is none."""
+    if settings.store.url == "memory:":
+        raise ConfigError("store.url is memory: such a store is gone when its process ends, and no command can see it")
+    return settings.store.path
+
+
+def operator(service: FeedService) -> Jid:
+    """Who acts when nobody else is named."""
+    return Jid("", service.policy.domain)
+
+
+def actor_of(service: FeedService, text: str | None) -> Jid:
+    """The bare JID that `--owner` or `--publisher` names, else the operator. Raises ConfigError."""
+    if text is None:
+        return operator(service)
+    jid = parse_jid(text)
+    if jid is None or jid.resource:
+        raise ConfigError(f"{text!r} is not a bare JID such as alice@example.org")
+    return jid

@@ -11,7 +11,8 @@ class ImportedItem:
 
     `id` becomes the item id: it is the same each time the document is read. `payload` is a canonical Atom entry that
     has atom:id and title; atom:updated is missing where the document gives no time, and `atom.complete_entry` adds
-    the time of first sight. `deleted` marks a deletion (FeedSync, SSE or RFC 6721). Times are microseconds since the
+    the time of first sight. `deleted` marks a deletion (FeedSync, SSE or RFC 6721), whose payload may still have
+    content: who stores it makes a tombstone. Times are microseconds since the
     epoch. `warnings` say what was dropped or remedied.
     """
 

@@ -18,7 +18,7 @@ from smartfeeds.formats.dates import parse_date
 from smartfeeds.formats.items import Found, Head, Skipped
 from smartfeeds.formats.links import base_of, has_base, is_uri, resolve
 from smartfeeds.formats.plain import html_text, squeeze
-from smartfeeds.formats.xml import XML_BASE, XML_LANG, Element, new_element
+from smartfeeds.formats.xml import XML_BASE, XML_LANG, Element, canonical, new_element, parse_stored
 
 RDF_NS = "http://www.w3.org/1999/02/22-rdf-syntax-ns#"
 # The namespaces that RSS itself has been given at one time or another; most feeds use none.
@@ -324,6 +324,9 @@ def _keep(item: _Item, child: Element) -> None:
     if child.tag == atom.LINK and child.get("href"):
         child.set("href", resolve(base_of(child, item.base), child.get("href", "")))
     child.tail = None
+    if next(child.iter("{}*"), None) is not None:
+        # Elements without a namespace would fall into Atom's: the parser makes their xmlns="" part of the tree.
+        child = parse_stored(canonical(child))
     item.entry.append(child)
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 import pytest
 
 from smartfeeds.errors import LinkError
-from smartfeeds.xmpp.outbox import BATCH_BYTES, HIGH_WATER_BYTES, Outbox
+from smartfeeds.xmpp.outbox import BATCH_BYTES, HIGH_WATER_BYTES, REPLY_LIMIT_BYTES, Outbox
 from support.faketime import FakeTime, settle
 from support.link import linked
 
@@ -35,8 +35,8 @@ class Pipe:
         self.outbox.resume()
 
 
-def online(**settings: int) -> tuple[Outbox, Pipe]:
-    outbox = Outbox(**settings)
+def online(reply_limit_bytes: int = REPLY_LIMIT_BYTES) -> tuple[Outbox, Pipe]:
+    outbox = Outbox(reply_limit_bytes=reply_limit_bytes)
     pipe = Pipe(outbox)
     outbox.attach(pipe)
     pipe.waiting = 0
@@ -175,9 +175,9 @@ async def test_outbox_server_that_does_not_read_bounds_the_reply_lane() -> None:
 
     assert sent == 10
     assert outbox.dropped_replies == 90
-    assert outbox.congested
+    congested = outbox.congested
     pipe.read()
-    assert not outbox.congested
+    assert (congested, outbox.congested) == (True, False)
     assert outbox.reply(b"x")
 
 
@@ -290,7 +290,7 @@ async def test_outbox_ten_thousand_recipients_never_hold_the_loop() -> None:
         finished = True
         await watching
 
-        assert turns >= count * 1_300 // BATCH_BYTES
+        assert turns >= count * 1_300 // (BATCH_BYTES + 1_300)
         assert largest <= BATCH_BYTES + 1_300
         assert session is not None
 

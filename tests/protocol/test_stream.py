@@ -38,7 +38,7 @@ async def test_stream_header_has_the_namespace_and_the_domain() -> None:
 
         assert header.tag == "{http://etherx.jabber.org/streams}stream"
         assert header.nsmap[None] == "jabber:component:accept"
-        assert dict(header.attrib) == {"to": DOMAIN}
+        assert header.items() == [("to", DOMAIN)]
 
 
 @pytest.mark.parametrize("stream_id", ["3BF96D32", "a&b<c>\"d'e", "\u00fc\u20ac", ""])

@@ -105,6 +105,7 @@ class Session:
                 continue
             parser.feed(data)
             for event, element in parser.read_events():
+                assert isinstance(element, etree._Element)
                 depth += 1 if event == "start" else -1
                 if event == "start" and depth == 1:
                     await self._welcome(element)

@@ -17,9 +17,7 @@ PREFIX = {Order.MODIFIED: "", Order.CREATED: "c"}
 SPAN = "~"
 MAX_GROUP = 100_000  # a longer run of one key is compared by time alone
 
-_CANONICAL = re.compile(
-    r"c?(-?(?:0|[1-9][0-9]{0,11})(?:\.[0-9]{0,5}[1-9])?)_(0|[1-9][0-9]{0,8})_([0-9a-f]{8})", re.ASCII
-)
+_CANONICAL = re.compile(r"c?-?(?:0|[1-9][0-9]{0,11})(?:\.[0-9]{0,5}[1-9])?_(?:0|[1-9][0-9]{0,8})_[0-9a-f]{8}", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,12 +43,13 @@ def format_cursor(order: Order, key_us: int, ids: Sequence[str]) -> str:
 def parse_cursor(text: str) -> Cursor | None:
     """A bare cursor (without `cursor:`), or None where not even a time can be read from it."""
     order = Order.CREATED if text.startswith("c") else Order.MODIFIED
-    if _CANONICAL.fullmatch(text):
-        key, offset, check = text.removeprefix("c").split("_")
-        return Cursor(order, _key(key), int(offset), check)
     parts = text.removeprefix(PREFIX[order]).split("_")
     key_us = parse_t(parts[0]) if len(parts) == 3 else None
-    return None if key_us is None else Cursor(order, key_us)
+    if key_us is None:
+        return None
+    if not is_canonical(text):
+        return Cursor(order, key_us)
+    return Cursor(order, key_us, int(parts[1]), parts[2])
 
 
 def is_canonical(text: str) -> bool:
@@ -65,10 +64,3 @@ def matches(cursor: Cursor, group_ids: Sequence[str]) -> bool:
         and cursor.offset < len(group_ids)
         and checksum(group_ids[: cursor.offset + 1]) == cursor.checksum
     )
-
-
-def _key(text: str) -> int:
-    key_us = parse_t(text)
-    if key_us is None:
-        raise ValueError(text)
-    return key_us

@@ -1,0 +1,49 @@
+"""Addresses."""
+
+import pytest
+
+from smartfeeds.core.jid import Jid, parse_jid
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("example.org", Jid("", "example.org")),
+        ("Alice@Example.ORG", Jid("alice", "example.org")),
+        ("alice@example.org/Home", Jid("alice", "example.org", "Home")),
+        ("alice@example.org/a@b/c d", Jid("alice", "example.org", "a@b/c d")),
+        ("example.org/x", Jid("", "example.org", "x")),
+        ("example.org.", Jid("", "example.org")),
+        ("[::1]", Jid("", "[::1]")),
+        ("ÉLAN@例え.jp", Jid("élan", "例え.jp")),
+        ("e\u0301lan@x", Jid("élan", "x")),
+        ("a" * 1023 + "@x", Jid("a" * 1023, "x")),
+    ],
+)
+def test_parse_jid_gives_the_compared_form(text: str, expected: Jid) -> None:
+    """[xep-map 20] [xep-map 21]"""
+    assert parse_jid(text) == expected
+    assert parse_jid(str(expected)) == expected
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        *("", "@", "@x", "a@", "a@/r", "x/", "/r", ".", "a@b@c"),
+        *("a b@x", "a@x y", "a<b@x", "a'@x", "a@x\0", "a@x/\x07"),
+        *("a" * 1024 + "@x", "é" * 512 + "@x", "x" * 1024, "x/" + "r" * 1024),
+    ],
+)
+def test_parse_jid_of_a_malformed_address_gives_none(text: str) -> None:
+    """[xep-map 20]"""
+    assert parse_jid(text) is None
+
+
+def test_bare_drops_only_the_resource() -> None:
+    """[xep-map 84]"""
+    full = Jid("alice", "example.org", "home")
+    bare = Jid("alice", "example.org")
+
+    assert full.bare == bare
+    assert bare.bare is bare
+    assert (str(full), str(bare), str(Jid("", "x", "r"))) == ("alice@example.org/home", "alice@example.org", "x/r")

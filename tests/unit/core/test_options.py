@@ -1,0 +1,230 @@
+"""Node options: one table for forms, configuration, publish-options and defaults."""
+
+import pytest
+
+from smartfeeds.core.model import NodeKind
+from smartfeeds.core.options import (
+    MAX_TEXT,
+    MAX_VALUES,
+    OPTIONS,
+    REFUSED,
+    FieldType,
+    Limits,
+    Option,
+    apply,
+    flag,
+    normalise,
+    text_of,
+    unmet,
+    value_of,
+)
+from smartfeeds.errors import Condition, FeedError
+
+FEED, GENERIC = NodeKind.FEED, NodeKind.GENERIC
+LIMITS = Limits(max_payload_size_bytes=65_536, max_items=10_000)
+
+
+def set_option(kind: NodeKind, var: str, *values: str) -> dict[str, tuple[str, ...]]:
+    return apply(kind, {}, {f"pubsub#{var}": values}, LIMITS)
+
+
+def refusal(kind: NodeKind, var: str, *values: str) -> Condition:
+    with pytest.raises(FeedError) as caught:
+        set_option(kind, var, *values)
+    return caught.value.condition
+
+
+@pytest.mark.parametrize("kind", NodeKind)
+@pytest.mark.parametrize("var", sorted(OPTIONS))
+def test_every_default_is_accepted_and_stored_as_nothing(var: str, kind: NodeKind) -> None:
+    """[xep-map 77]"""
+    assert set_option(kind, var, *OPTIONS[var].defaults[kind]) == {}
+
+
+@pytest.mark.parametrize(
+    ("var", "default"),
+    [
+        ("notify_retract", "true"),
+        ("max_items", "max"),
+        ("item_expire", "max"),
+        ("persist_items", "true"),
+        ("purge_offline", "false"),
+        ("send_last_published_item", "never"),
+        ("access_model", "open"),
+        ("publish_model", "publishers"),
+        ("deliver_notifications", "true"),
+        ("deliver_payloads", "true"),
+        ("notification_type", "headline"),
+        ("notify_delete", "true"),
+        ("notify_config", "false"),
+        ("itemreply", "publisher"),
+        ("node_type", "leaf"),
+        ("type", "urn:xmpp:pubsub-social-feed:1"),
+    ],
+)
+def test_default_of_a_feed_is_that_of_the_map(var: str, default: str) -> None:
+    """[xep-map 233] [xep-map 165]"""
+    assert text_of(FEED, {}, var) == default
+
+
+@pytest.mark.parametrize("option", OPTIONS.values(), ids=lambda option: option.var)
+def test_list_single_options_carry_their_choices(option: Option) -> None:
+    """[xep-map 231] [xep-map 232]"""
+    assert bool(option.choices) is (option.type is FieldType.LIST_SINGLE)
+    assert set(option.defaults) == set(NodeKind)
+    assert (option.datatype == "pubsub:integer-or-max") is (option.var in {"max_items", "item_expire"})
+
+
+@pytest.mark.parametrize(("written", "kept"), [("0", ("false",)), ("false", ("false",)), ("1", None), ("true", None)])
+def test_apply_boolean_in_every_spelling(written: str, kept: tuple[str, ...] | None) -> None:
+    """[xep-map 68]"""
+    assert set_option(FEED, "notify_retract", written).get("notify_retract") == kept
+
+
+@pytest.mark.parametrize("values", [("maybe",), (), ("",), ("1", "1")])
+def test_apply_boolean_of_something_else_is_not_acceptable(values: tuple[str, ...]) -> None:
+    assert refusal(FEED, "notify_retract", *values) is Condition.NOT_ACCEPTABLE
+
+
+@pytest.mark.parametrize("value", ["max", "", "10000", "999999999", " 10000 "])
+def test_apply_max_items_unlimited_is_max_on_a_feed(value: str) -> None:
+    """[SF-012] [xep-map 71]"""
+    assert set_option(FEED, "max_items", value) == {}
+
+
+@pytest.mark.parametrize("value", ["0", "1", "9999", "-1", "ten", "1.5", "१"])
+def test_apply_max_items_lower_is_not_acceptable_on_a_feed(value: str) -> None:
+    """[SF-012] [xep-map 71]"""
+    assert refusal(FEED, "max_items", value) is Condition.NOT_ACCEPTABLE
+
+
+def test_apply_max_items_on_a_generic_node_is_a_number_up_to_the_ceiling() -> None:
+    """[xep-map 73]"""
+    assert set_option(GENERIC, "max_items", "007") == {"max_items": ("7",)}
+    assert set_option(GENERIC, "max_items", "max") == {}
+    assert refusal(GENERIC, "max_items", "10001") is Condition.NOT_ACCEPTABLE
+    assert refusal(GENERIC, "max_items", "0") is Condition.NOT_ACCEPTABLE
+    assert refusal(GENERIC, "max_items") is Condition.NOT_ACCEPTABLE
+
+
+@pytest.mark.parametrize(
+    ("var", "value"),
+    [
+        ("item_expire", "86400"),
+        ("persist_items", "false"),
+        ("purge_offline", "true"),
+        ("presence_based_delivery", "true"),
+        ("tempsub", "1"),
+        ("max_payload_size", "65537"),
+        ("max_payload_size", "0"),
+        ("publish_model", "everybody"),
+        ("publish_model", ""),
+        ("notification_type", "chat"),
+        ("send_last_published_item", "on_sub_and_presence"),
+        ("itemreply", "owner"),
+        ("title", "a\x07b"),
+        ("title", "x" * (MAX_TEXT + 1)),
+        *[(var, "http://example.org/") for var in sorted(REFUSED)],
+    ],
+)
+@pytest.mark.parametrize("kind", NodeKind)
+def test_apply_of_what_may_not_be_set_is_not_acceptable(kind: NodeKind, var: str, value: str) -> None:
+    """[xep-map 72] [xep-map 74]"""
+    assert refusal(kind, var, value) is Condition.NOT_ACCEPTABLE
+
+
+@pytest.mark.parametrize("value", ["presence", "roster", "nonsense", ""])
+def test_apply_access_model_unknown_is_its_own_error(value: str) -> None:
+    """[xep-map 62]"""
+    assert refusal(FEED, "access_model", value) is Condition.UNSUPPORTED_ACCESS_MODEL
+    assert set_option(FEED, "access_model", "whitelist") == {"access_model": ("whitelist",)}
+
+
+def test_apply_node_type_collection_is_unsupported() -> None:
+    """[xep-map 63]"""
+    with pytest.raises(FeedError) as caught:
+        set_option(FEED, "node_type", "collection")
+
+    assert (caught.value.condition, caught.value.feature) == (Condition.UNSUPPORTED, "collections")
+
+
+def test_apply_jid_multi_normalises_and_refuses_malformed_addresses() -> None:
+    """[xep-map 231]"""
+    assert set_option(FEED, "contact", "Alice@X", "", "b@y/R") == {"contact": ("alice@x", "b@y/R")}
+    assert set_option(FEED, "contact") == {}
+    assert refusal(FEED, "contact", "a@@b") is Condition.JID_MALFORMED
+    assert refusal(FEED, "contact", *["a@b"] * (MAX_VALUES + 1)) is Condition.NOT_ACCEPTABLE
+
+
+def test_apply_text_without_value_is_empty_and_two_values_are_refused() -> None:
+    assert set_option(FEED, "title") == {}
+    assert set_option(FEED, "title", "News") == {"title": ("News",)}
+    assert refusal(FEED, "title", "a", "b") is Condition.NOT_ACCEPTABLE
+
+
+def test_apply_ignores_unknown_fields_and_changes_only_those_in_the_form() -> None:
+    """[xep-map 64] [xep-map 67]"""
+    current = {"title": ("Old",), "language": ("en",)}
+    submitted = {
+        "pubsub#title": ("New",),
+        "pubsub#send_item_subscribe": ("1",),
+        "title": ("Not ours",),
+        "FORM_TYPE": ("http://jabber.org/protocol/pubsub#node_config",),
+        "pubsub#body_xslt": ("",),
+    }
+
+    assert apply(FEED, current, submitted, LIMITS) == {"title": ("New",), "language": ("en",)}
+    assert apply(FEED, current, {"pubsub#title": ("",)}, LIMITS) == {"language": ("en",)}
+    assert current == {"title": ("Old",), "language": ("en",)}
+
+
+def test_apply_refused_leaves_the_current_options_alone() -> None:
+    """[xep-map 62]"""
+    current = {"title": ("Old",)}
+    with pytest.raises(FeedError):
+        apply(FEED, current, {"pubsub#title": ("New",), "pubsub#persist_items": ("0",)}, LIMITS)
+
+    assert current == {"title": ("Old",)}
+
+
+def test_value_text_and_flag_are_what_is_in_force() -> None:
+    options = {"title": ("News",), "notify_delete": ("false",)}
+
+    assert value_of(FEED, options, "title") == ("News",)
+    assert (text_of(FEED, options, "title"), text_of(FEED, {}, "contact")) == ("News", "")
+    assert flag(FEED, {}, "notify_delete") and not flag(FEED, options, "notify_delete")
+
+
+@pytest.mark.parametrize(
+    "wanted",
+    [
+        {},
+        {"pubsub#max_items": ("max",)},
+        {"pubsub#max_items": ("10000",)},
+        {"pubsub#notify_retract": ("1",)},
+        {"pubsub#notify_retract": ("true",), "pubsub#access_model": ("open",)},
+    ],
+)
+def test_unmet_of_options_that_match_is_none(wanted: dict[str, tuple[str, ...]]) -> None:
+    """[xep-map 145] [xep-map 149]"""
+    assert unmet(FEED, {}, wanted, LIMITS) is None
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("pubsub#access_model", "whitelist"),
+        ("pubsub#access_model", "presence"),
+        ("pubsub#max_items", "1"),
+        ("pubsub#colour", "red"),
+        ("max_items", "max"),
+        ("pubsub#collection", "x"),
+    ],
+)
+def test_unmet_of_an_option_that_differs_or_is_unknown_names_it(name: str, value: str) -> None:
+    """[xep-map 146] [xep-map 147]"""
+    assert unmet(FEED, {}, {"pubsub#title": ("",), name: (value,)}, LIMITS) == name
+
+
+def test_normalise_of_a_choice_gives_it_back() -> None:
+    assert normalise(OPTIONS["publish_model"], FEED, ("open",), LIMITS) == ("open",)

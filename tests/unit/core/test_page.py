@@ -1,0 +1,120 @@
+"""Result sets: from a request to a plan, row by row of the behaviour table in both directions."""
+
+import pytest
+
+from smartfeeds.core.page import Plan, ResultSetRequest, parse_number, plan
+from smartfeeds.errors import Condition, FeedError
+
+D, CAP = 50, 500
+Set = ResultSetRequest
+
+
+def planned(request: Set | None, max_items: str | None = None, *, descending: bool = False) -> Plan:
+    return plan(request, max_items, page_default=D, page_max=CAP, descending=descending)
+
+
+@pytest.mark.parametrize(
+    ("request_", "max_items", "ascending", "descending"),
+    [
+        pytest.param(
+            None,
+            None,
+            Plan(CAP, newest=True, set_wanted=False, spans=True),
+            Plan(CAP, newest=True, set_wanted=False, spans=True, descending=True),
+            id="row 1",
+        ),
+        pytest.param(
+            None,
+            "7",
+            Plan(7, newest=True, spans=True),
+            Plan(7, newest=True, spans=True, descending=True),
+            id="row 2",
+        ),
+        pytest.param(
+            None,
+            "501",
+            Plan(CAP, newest=True, spans=True),
+            Plan(CAP, newest=True, spans=True, descending=True),
+            id="row 2, above the cap",
+        ),
+        pytest.param(Set(max="5"), None, Plan(5), Plan(5, newest=True, descending=True), id="row 4"),
+        pytest.param(Set(), None, Plan(D), Plan(D, newest=True, descending=True), id="row 4, empty set"),
+        pytest.param(
+            Set(max="0", after="U"), None, Plan(0, "U"), Plan(0, None, "U", newest=True, descending=True), id="row 5"
+        ),
+        pytest.param(
+            Set(max="5", after="U"), None, Plan(5, "U"), Plan(5, None, "U", newest=True, descending=True), id="row 6"
+        ),
+        pytest.param(Set(after=""), None, Plan(D), Plan(D, newest=True, descending=True), id="row 8"),
+        pytest.param(Set(before=""), None, Plan(D, newest=True, spans=True), Plan(D, descending=True), id="row 9"),
+        pytest.param(
+            Set(before="U"),
+            None,
+            Plan(D, None, "U", newest=True, spans=True),
+            Plan(D, "U", descending=True),
+            id="row 10",
+        ),
+        pytest.param(
+            Set(after="A", before="B"),
+            None,
+            Plan(D, "A", "B"),
+            Plan(D, "B", "A", newest=True, descending=True),
+            id="row 13",
+        ),
+        pytest.param(
+            Set(after="A", before=""), None, Plan(D, "A", newest=True), Plan(D, None, "A", descending=True), id="row 15"
+        ),
+        pytest.param(
+            Set(max="5", index="3"),
+            None,
+            Plan(5, offset=3),
+            Plan(5, newest=True, offset=3, descending=True),
+            id="row 16",
+        ),
+        pytest.param(
+            Set(index="3", after="", before=""),
+            None,
+            Plan(D, offset=3),
+            Plan(D, newest=True, offset=3, descending=True),
+            id="row 18, but empty",
+        ),
+        pytest.param(Set(max="501"), None, Plan(CAP), Plan(CAP, newest=True, descending=True), id="row 20"),
+        pytest.param(Set(max="3"), "7", Plan(3), Plan(3, newest=True, descending=True), id="row 21"),
+        pytest.param(
+            Set(before=""), "7", Plan(7, newest=True, spans=True), Plan(7, descending=True), id="row 21, no max"
+        ),
+        pytest.param(Set(max=" 5 "), None, Plan(5), Plan(5, newest=True, descending=True), id="blanks"),
+    ],
+)
+def test_plan_of_a_request_is_its_row(
+    request_: Set | None, max_items: str | None, ascending: Plan, descending: Plan
+) -> None:
+    """[SF-019] [SF-020] [SF-021] [SF-022] [SF-093] [xep-map 192] [xep-map 195] [xep-map 201] [xep-map 226]"""
+    assert planned(request_, max_items) == ascending
+    assert planned(request_, max_items, descending=True) == descending
+
+
+@pytest.mark.parametrize(
+    ("request_", "max_items"),
+    [
+        pytest.param(Set(index="1", after="U"), None, id="row 18, after"),
+        pytest.param(Set(index="1", before="U"), None, id="row 18, before"),
+        *[
+            pytest.param(Set(max=text), None, id=f"row 19, max {text!r}")
+            for text in ("-1", "abc", "1.5", "", "+1", "1 0", "1" * 19, "１")
+        ],
+        *[pytest.param(Set(index=text), None, id=f"row 19, index {text!r}") for text in ("-1", "x", "")],
+        *[pytest.param(None, text, id=f"row 28, {text!r}") for text in ("0", "-1", "many", "")],
+        pytest.param(Set(max="5"), "0", id="row 28, with a set"),
+    ],
+)
+def test_plan_of_a_malformed_request_is_a_bad_request(request_: Set | None, max_items: str | None) -> None:
+    """[xep-map 200]"""
+    for descending in (False, True):
+        with pytest.raises(FeedError) as caught:
+            planned(request_, max_items, descending=descending)
+        assert caught.value.condition is Condition.BAD_REQUEST
+
+
+def test_parse_number_takes_whole_numbers_from_nought() -> None:
+    assert (parse_number("0", "x"), parse_number("007", "x"), parse_number("9" * 18, "x")) == (0, 7, 10**18 - 1)

@@ -1,0 +1,72 @@
+"""Subscription options."""
+
+import pytest
+
+from smartfeeds.core.model import NodeKind
+from smartfeeds.core.suboptions import apply, flag
+from smartfeeds.errors import Condition, FeedError
+
+FEED, GENERIC = NodeKind.FEED, NodeKind.GENERIC
+
+
+@pytest.mark.parametrize(
+    ("written", "kept"), [("0", {"deliver": ("false",)}), ("false", {"deliver": ("false",)}), ("1", {}), (" true ", {})]
+)
+def test_apply_boolean_keeps_only_what_differs_from_the_default(written: str, kept: dict[str, tuple[str, ...]]) -> None:
+    """[xep-map 68] [xep-map 128]"""
+    assert apply(FEED, {}, {"pubsub#deliver": (written,)}) == kept
+
+
+def test_apply_changes_only_the_fields_in_the_form() -> None:
+    """[xep-map 67]"""
+    current = {"deliver": ("false",), "include_body": ("true",)}
+
+    assert apply(FEED, current, {"pubsub#deliver": ("1",)}) == {"include_body": ("true",)}
+    assert current["deliver"] == ("false",)
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("deliver", "true"),
+        ("pubsub#colour", "red"),
+        ("FORM_TYPE", "http://jabber.org/protocol/pubsub#subscribe_options"),
+        ("pubsub#digest", "false"),
+        ("pubsub#digest", "0"),
+        ("pubsub#expire", ""),
+    ],
+)
+def test_apply_of_an_unknown_or_idle_field_changes_nothing(name: str, value: str) -> None:
+    assert apply(FEED, {}, {name: (value,)}) == {}
+
+
+def test_apply_include_body_on_a_generic_node_is_ignored() -> None:
+    """[xep-map 125]"""
+    assert apply(GENERIC, {}, {"pubsub#include_body": ("true",)}) == {}
+
+
+@pytest.mark.parametrize(
+    ("name", "values"),
+    [
+        ("pubsub#deliver", ("maybe",)),
+        ("pubsub#deliver", ()),
+        ("pubsub#deliver", ("1", "1")),
+        ("pubsub#digest", ("true",)),
+        ("pubsub#digest_frequency", ("1000",)),
+        ("pubsub#expire", ("presence",)),
+        ("pubsub#show-values", ("away",)),
+        ("pubsub#subscription_depth", ("all",)),
+    ],
+)
+def test_apply_of_an_invalid_value_is_refused(name: str, values: tuple[str, ...]) -> None:
+    """[xep-map 127]"""
+    with pytest.raises(FeedError) as caught:
+        apply(FEED, {}, {name: values})
+
+    assert caught.value.condition is Condition.INVALID_OPTIONS
+
+
+def test_flag_is_the_default_or_what_was_set() -> None:
+    """[xep-map 128]"""
+    assert flag({}, "deliver") and not flag({}, "include_body")
+    assert not flag({"deliver": ("false",)}, "deliver")

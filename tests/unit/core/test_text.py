@@ -1,0 +1,41 @@
+"""Text that may travel in XML, and the words of a search."""
+
+import pytest
+from lxml import etree
+
+from smartfeeds.core.text import ForbiddenCharacterError, attribute, escape, is_xml_text, words
+
+FORBIDDEN = ["\0", "\x08", "\x0b", "\x1f", "\ud800", "\udfff", "\ufffe", "\uffff"]
+ALLOWED = "\t\n\r \x7f\x85é東😀\ufffd\ue000"
+
+
+@pytest.mark.parametrize("bad", FORBIDDEN)
+def test_escape_of_a_forbidden_character_raises(bad: str) -> None:
+    assert not is_xml_text(f"a{bad}b")
+    with pytest.raises(ForbiddenCharacterError):
+        escape(f"a{bad}b")
+    with pytest.raises(ForbiddenCharacterError):
+        attribute(f"a{bad}b")
+
+
+@pytest.mark.parametrize("text", ["", "plain", ALLOWED, "<a href='x' q=\"y\">&amp;]]></a>", "a\r\nb\tc"])
+def test_escaped_text_comes_back_from_a_parser(text: str) -> None:
+    """[xep-map 55]"""
+    assert is_xml_text(text)
+    for quote in "'\"":
+        element = etree.fromstring(f"<a b={quote}{attribute(text)}{quote}>{escape(text)}</a>")
+        assert (element.text or "", element.get("b")) == (text, text)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("", set()),
+        ("Hello, hello WORLD", {"hello", "world"}),
+        ("Straße ﬁne ＡＢＣ", {"strasse", "fine", "abc"}),
+        ("snake_case, don't; x2", {"snake", "case", "don", "t", "x2"}),
+        ("東京 Ёлка", {"東京", "ёлка"}),
+    ],
+)
+def test_words_are_folded_letters_and_digits(text: str, expected: set[str]) -> None:
+    assert words(text) == expected

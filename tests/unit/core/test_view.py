@@ -1,0 +1,214 @@
+"""Views of a feed: node names with parameters."""
+
+import pytest
+
+from smartfeeds.core.view import (
+    BARE,
+    CREATED,
+    MAX_FILTER_VALUES,
+    PARAMETERS,
+    RESERVED_PARAMETERS,
+    SMART,
+    Change,
+    Order,
+    View,
+    canonical,
+    change_of,
+    facet,
+    from_canonical,
+    item_facets,
+    matches,
+    parse_view,
+    split_name,
+)
+from smartfeeds.errors import Condition, FeedError
+
+NONE: frozenset[str] = frozenset()
+
+
+@pytest.mark.parametrize(
+    ("name", "split"),
+    [
+        ("comments", None),
+        ("comments?order=created", ("comments", "order=created")),
+        ("list?id=7&order=created", ("list", "id=7&order=created")),
+        ("a?b?c", ("a", "b?c")),
+        ("a?", ("a", "")),
+        ("?order=created", None),
+    ],
+)
+def test_split_name_splits_at_the_first_question_mark(name: str, split: tuple[str, str] | None) -> None:
+    """[SF-086]"""
+    assert split_name(name) == split
+
+
+@pytest.mark.parametrize(
+    ("query", "view"),
+    [
+        ("order=modified", SMART),
+        ("order=created", CREATED),
+        ("author=alice", View(smart=True, authors=frozenset({"alice"}))),
+        ("author=Alice&author=xmpp:bob@x", View(smart=True, authors=frozenset({"alice", "bob@x"}))),
+        ("category=%C3%89t%C3%A9", View(smart=True, categories=frozenset({"été"}))),
+        ("category=a+b", View(smart=True, categories=frozenset({"a b"}))),
+        ("in-reply-to=tag%3Ax%2C1", View(smart=True, replies_to=frozenset({"tag:x,1"}))),
+        ("kind=new&kind=deleted", View(smart=True, kinds=frozenset({Change.NEW, Change.DELETED}))),
+        ("q=Hello+World", View(smart=True, query=frozenset({"hello", "world"}))),
+        ("q=a&q=b", View(smart=True, query=frozenset({"a", "b"}))),
+        ("q=", SMART),
+        ("", SMART),
+        ("order=created&q=x&author=a", View(True, Order.CREATED, frozenset({"a"}), query=frozenset({"x"}))),
+    ],
+)
+def test_parse_view_reads_parameters_as_a_query_string(query: str, view: View) -> None:
+    """[SF-014] [SF-015] [SF-024] [SF-086] [xep-map 49]"""
+    assert parse_view(query) == view
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "order",
+        "order=",
+        "order=score",
+        "order=created&order=created",
+        "order=created;x",
+        "Order=created",
+        "order=Created",
+        "colour=red",
+        "author=",
+        "author=%FF",
+        "author=a%00b",
+        "&".join(f"author={n}" for n in range(MAX_FILTER_VALUES + 1)),
+        "&".join(["q=a"] * 65),
+        "kind=moved",
+        "id=7",
+    ],
+)
+def test_parse_view_of_an_unknown_parameter_or_value_gives_none(query: str) -> None:
+    """[xep-map 53]"""
+    assert parse_view(query) is None
+
+
+@pytest.mark.parametrize("name", sorted(RESERVED_PARAMETERS))
+def test_parse_view_of_a_reserved_name_is_a_bad_request(name: str) -> None:
+    """[SF-086] A-25: positions travel in the result set."""
+    with pytest.raises(FeedError) as caught:
+        parse_view(f"order=created&{name}=1")
+
+    assert caught.value.condition is Condition.BAD_REQUEST
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("order=created&author=a", "author=a&order=created"),
+        ("author=a&author=b", "author=b&author=a&author=A"),
+        ("author=xmpp:a@x", "author=a%40x"),
+        ("q=b+a", "q=a&q=B"),
+        ("author=a", "order=modified&author=a"),
+    ],
+)
+def test_canonical_of_two_spellings_of_a_view_is_one_text(one: str, other: str) -> None:
+    """[xep-map 49] [xep-map 115]"""
+    first, second = parse_view(one), parse_view(other)
+
+    assert first is not None and second is not None
+    assert canonical(first) == canonical(second)
+
+
+@pytest.mark.parametrize(
+    "view",
+    [
+        BARE,
+        SMART,
+        CREATED,
+        View(
+            True,
+            Order.CREATED,
+            frozenset({"a&b=c", "é"}),
+            frozenset({"x y", "%"}),
+            frozenset({"tag:1"}),
+            frozenset(Change),
+            frozenset({"w", "v"}),
+        ),
+    ],
+)
+def test_from_canonical_is_the_inverse_of_canonical(view: View) -> None:
+    assert from_canonical(canonical(view)) == view
+
+
+def test_canonical_of_the_bare_node_is_empty_and_of_a_smart_view_spells_out_the_order() -> None:
+    assert (canonical(BARE), canonical(SMART), canonical(CREATED)) == ("", "order=modified", "order=created")
+
+
+def test_from_canonical_of_something_else_raises() -> None:
+    with pytest.raises(ValueError):
+        from_canonical("colour=red")
+
+
+@pytest.mark.parametrize(
+    ("view", "filtered"),
+    [
+        (BARE, False),
+        (SMART, False),
+        (CREATED, False),
+        *[(view, True) for name in PARAMETERS if name != "order" and (view := parse_view(f"{name}=new"))],
+    ],
+)
+def test_filtered_and_hidden_tombstones_of_a_view(view: View, filtered: bool) -> None:
+    """[SF-015] [xep-map 159] [xep-map 160]"""
+    assert view.filtered is filtered
+    assert view.hides_tombstones is not view.smart
+
+
+def test_facet_folds_case_blanks_and_the_scheme_of_an_address() -> None:
+    assert facet("a", " xmpp:Alice@Example.org ") == "a:alice@example.org"
+
+
+def test_item_facets_hold_authors_publisher_categories_and_replies() -> None:
+    found = item_facets(frozenset({"Alice"}), frozenset({"News"}), frozenset({"tag:1"}), "bob@x")
+
+    assert found == {"a:alice", "a:bob@x", "c:news", "r:tag:1"}
+    assert item_facets(NONE, NONE, NONE, "") == NONE
+
+
+def test_change_of_an_item_is_new_edited_or_deleted() -> None:
+    assert change_of(deleted=True, revision=1) is Change.DELETED
+    assert change_of(deleted=False, revision=1) is Change.NEW
+    assert change_of(deleted=False, revision=2) is Change.EDITED
+
+
+@pytest.mark.parametrize(
+    ("query", "change", "inside"),
+    [
+        ("order=modified", Change.DELETED, True),
+        ("author=alice", Change.NEW, True),
+        ("author=bob", Change.NEW, False),
+        ("author=bob&author=alice", Change.NEW, True),
+        ("author=alice&category=news", Change.NEW, True),
+        ("author=alice&category=old", Change.NEW, False),
+        ("in-reply-to=tag:1", Change.NEW, True),
+        ("in-reply-to=tag:2", Change.NEW, False),
+        ("kind=new", Change.NEW, True),
+        ("kind=new", Change.EDITED, False),
+        ("kind=edited&kind=deleted", Change.DELETED, True),
+        ("q=Hello", Change.NEW, True),
+        ("q=hello+world", Change.NEW, True),
+        ("q=hello+moon", Change.NEW, False),
+        ("q=", Change.NEW, True),
+    ],
+)
+def test_matches_ands_filters_and_ors_the_values_of_one(query: str, change: Change, inside: bool) -> None:
+    """[SF-015]"""
+    view = parse_view(query)
+    assert view is not None
+    facets = item_facets(frozenset({"alice"}), frozenset({"news"}), frozenset({"tag:1"}), "")
+
+    assert matches(view, change, facets, frozenset({"hello", "world"})) is inside
+
+
+def test_matches_bare_view_has_everything_but_tombstones() -> None:
+    """[xep-map 159]"""
+    assert matches(BARE, Change.NEW, NONE, NONE)
+    assert not matches(BARE, Change.DELETED, NONE, NONE)

@@ -21,6 +21,11 @@ class Connected:
 
 
 @dataclass(frozen=True, slots=True)
+class Disconnected:
+    """The session has ended."""
+
+
+@dataclass(frozen=True, slots=True)
 class Subscribed:
     """The service accepted the subscription asked for by `Subscribe` of this number."""
 
@@ -107,7 +112,17 @@ class Stop:
     reason: StopReason
 
 
-Input = Connected | Subscribed | PushReceived | PageReceived | CursorRefused | GapSuspected | IntegrityDue | NodeGone
+Input = (
+    Connected
+    | Disconnected
+    | Subscribed
+    | PushReceived
+    | PageReceived
+    | CursorRefused
+    | GapSuspected
+    | IntegrityDue
+    | NodeGone
+)
 Output = Subscribe | Pull | Change | CaughtUp | Stop
 
 

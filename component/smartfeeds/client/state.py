@@ -19,6 +19,7 @@ from smartfeeds.client.events import (
     Connected,
     Counters,
     CursorRefused,
+    Disconnected,
     GapSuspected,
     Input,
     IntegrityDue,
@@ -157,6 +158,9 @@ class FollowState:
 
     def _connected(self, _event: Connected, out: list[Output]) -> None:
         self._subscribe(out)
+
+    def _disconnected(self, _event: Disconnected, _out: list[Output]) -> None:
+        self._phase = _Phase.AWAY
 
     def _subscribe(self, out: list[Output]) -> None:
         """Subscribing comes first: what is published from then on is pushed, what was before is pulled (SF-047)."""
@@ -394,6 +398,7 @@ def _is_last(page: PageReceived, asked_after: str) -> bool:
 
 _HANDLERS: dict[type, Callable[[FollowState, Any, list[Output]], None]] = {
     Connected: FollowState._connected,
+    Disconnected: FollowState._disconnected,
     Subscribed: FollowState._subscribed,
     PushReceived: FollowState._push_received,
     PageReceived: FollowState._page_received,

@@ -1,0 +1,97 @@
+"""Elements as text, in one form whatever prefixes a server chose, and the Atom fields that a bot mostly wants.
+
+Servers do not pass payloads on byte for byte: they rename prefixes and re-quote. So elements get their namespace as the
+default one, and attributes are sorted; one version of an item gives the same bytes in a push and in a page.
+"""
+
+import html
+import re
+from xml.etree.ElementTree import Element
+
+from smartfeeds.client.change import NO_ATOM, Atom, Entry
+from smartfeeds.core.text import attribute, escape
+
+ATOM = "http://www.w3.org/2005/Atom"
+FEEDSYNC = "http://feedsync.org/2007/feedsync"
+TOMBSTONE = "{http://purl.org/atompub/tombstones/1.0}deleted-entry"  # RFC 6721
+_XML = "http://www.w3.org/XML/1998/namespace"
+_MARKUP = re.compile(r"<[^<>]*>")
+_SPACE = re.compile(r"\s+")
+
+
+def serialise(element: Element) -> bytes:
+    """The element as UTF-8 XML, without what follows it."""
+    out: list[str] = []
+    stack: list[tuple[Element, str, bool] | str] = [(element, "", True)]
+    while stack:
+        step = stack.pop()
+        if isinstance(step, str):
+            out.append(step)
+            continue
+        node, outer, outermost = step
+        namespace, name = _split(node.tag)
+        out.append(f"<{name}{_attributes(node, namespace, outer)}")
+        tail = "" if outermost else escape(node.tail or "")
+        if not len(node) and not node.text:
+            out.append(f"/>{tail}")
+            continue
+        out.append(f">{escape(node.text or '')}")
+        stack.append(f"</{name}>{tail}")
+        stack.extend((child, namespace, False) for child in reversed(node))
+    return "".join(out).encode()
+
+
+def _split(tag: str) -> tuple[str, str]:
+    namespace, brace, name = tag.removeprefix("{").rpartition("}")
+    return (namespace, name) if brace else ("", tag)
+
+
+def _attributes(node: Element, namespace: str, outer: str) -> str:
+    parts = [] if namespace == outer else [f' xmlns="{attribute(namespace)}"']
+    prefixes = {_XML: "xml"}
+    for key, value in sorted(node.attrib.items()):
+        space, name = _split(key)
+        if space and space not in prefixes:
+            prefixes[space] = f"n{len(prefixes)}"
+            parts.append(f' xmlns:{prefixes[space]}="{attribute(space)}"')
+        parts.append(f' {prefixes[space] + ":" if space else ""}{name}="{attribute(value)}"')
+    return "".join(parts)
+
+
+def read_item(item: Element) -> Entry:
+    """An `item` element of a page or a push (XEP-0060), with a tombstone told by its mark (xep-map 2.3)."""
+    entry = next(iter(item), None)
+    item_id, publisher = item.get("id", ""), item.get("publisher", "")
+    if entry is None:
+        return Entry(item_id, publisher=publisher)
+    return Entry(item_id, serialise(entry), is_tombstone(entry), publisher, read_atom(entry))
+
+
+def is_tombstone(entry: Element) -> bool:
+    """Whether the entry stands for a deletion."""
+    sync = entry.find(f"{{{FEEDSYNC}}}sync")
+    return entry.tag == TOMBSTONE or (sync is not None and sync.get("deleted") in ("true", "1"))
+
+
+def read_atom(entry: Element) -> Atom:
+    """The fields of an Atom entry as plain text; all empty for anything else."""
+    if entry.tag != f"{{{ATOM}}}entry":
+        return NO_ATOM
+    links = [link for link in entry.findall(f"{{{ATOM}}}link") if link.get("rel", "alternate") == "alternate"]
+    return Atom(
+        _text(entry, "title"),
+        links[0].get("href", "") if links else "",
+        _text(entry, f"author/{{{ATOM}}}name"),
+        _text(entry, "updated"),
+        _text(entry, "published"),
+    )
+
+
+def _text(entry: Element, path: str) -> str:
+    found = entry.find(f"{{{ATOM}}}{path}")
+    if found is None:
+        return ""
+    text = "".join(found.itertext())
+    if found.get("type") == "html":
+        text = html.unescape(_MARKUP.sub("", text))
+    return _SPACE.sub(" ", text).strip()

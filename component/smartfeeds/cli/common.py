@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import sys
 from collections.abc import Callable, Coroutine
 from enum import IntEnum
 from pathlib import Path
@@ -51,7 +52,8 @@ _CODES: Final[tuple[tuple[type[SmartfeedsError], Exit], ...]] = (
     (FeedError, Exit.REFUSED),
 )
 
-out = Console(highlight=False, soft_wrap=True)
+# Rows for other programs are not folded at the width of a terminal that is not there.
+out = Console(highlight=False, soft_wrap=True, width=None if sys.stdout.isatty() else 1_000)
 err = Console(stderr=True, highlight=False, soft_wrap=True)
 
 

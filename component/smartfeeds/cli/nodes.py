@@ -9,7 +9,8 @@ from smartfeeds.cli.common import Commands, config_option, json_option, out, pri
 from smartfeeds.cli.offline import actor_of, open_offline
 from smartfeeds.core.model import Node, NodeKind
 from smartfeeds.core.options import KIND, OPTIONS, PUBSUB, value_of
-from smartfeeds.core.times import format_datetime
+from smartfeeds.core.times import US_PER_S, format_datetime
+from smartfeeds.errors import Condition, FeedError
 from smartfeeds.service.context import Context, locate
 from smartfeeds.service.nodes import add_node
 from smartfeeds.service.requests import Form
@@ -98,7 +99,7 @@ def _node_row(tx: ReadTx, node: Node) -> dict[str, Any]:
         "items": node.live,
         "deleted": node.total - node.live,
         "subscriptions": tx.subscription_count(node.node_no),
-        "created": format_datetime(node.created_us),
+        "created": _second(node.created_us),
         "creator": node.creator,
     }
 
@@ -133,7 +134,12 @@ def _form(kind: str | None, options: tuple[str, ...]) -> Form:
 async def _create(config: Path | None, name: str, owner: str | None, form: Form) -> str:
     async with open_offline(config, must_exist=False) as service:
         actor = actor_of(service, owner)
-        await service.write(lambda tx, context: add_node(tx, context, actor, name, form, trusted=True))
+        try:
+            await service.write(lambda tx, context: add_node(tx, context, actor, name, form, trusted=True))
+        except FeedError as error:
+            if error.condition is not Condition.CONFLICT:
+                raise
+            raise FeedError(Condition.CONFLICT, f"there is a node {name} already") from None
         return str(actor)
 
 
@@ -159,9 +165,13 @@ def _subscription_rows(tx: ReadTx, node: Node, bare: str | None) -> list[dict[st
                 "view": sub.view,
                 "jid": sub.jid,
                 "state": sub.state.value,
-                "since": format_datetime(sub.created_us),
+                "since": _second(sub.created_us),
             }
             for sub in chunk
             if bare is None or sub.jid == bare or sub.jid.startswith(f"{bare}/")
         ]
     return rows
+
+
+def _second(time_us: int) -> str:
+    return format_datetime(time_us // US_PER_S * US_PER_S)

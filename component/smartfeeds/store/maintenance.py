@@ -72,3 +72,20 @@ def _reading(path: Path) -> Iterator[sqlite3.Connection]:
             yield connection
     except sqlite3.Error as error:
         raise store_error(error, str(path)) from error
+
+
+def check_writable(path: Path) -> None:
+    """Whether the file can be written, or made where it is missing; nothing is changed. Raises StoreError."""
+    folder = path.parent
+    if not folder.is_dir():
+        raise StoreError(f"the folder {folder} does not exist: make it, and give it to the user of the service")
+    if not os.access(folder, os.W_OK | os.X_OK):
+        raise StoreError(f"the folder {folder} may not be written: give this user the right to write in it")
+    if not path.exists():
+        return
+    try:
+        with closing(sqlite3.connect(path, isolation_level=None, timeout=BUSY_S)) as connection:
+            connection.execute("BEGIN IMMEDIATE")
+            connection.execute("ROLLBACK")
+    except sqlite3.Error as error:
+        raise store_error(error, str(path)) from error

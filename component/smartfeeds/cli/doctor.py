@@ -1,0 +1,62 @@
+"""`smartfeeds doctor`: tests the store and the real server, and says what is wrong."""
+
+import logging
+from pathlib import Path
+from typing import Any
+
+import click
+from rich.markup import escape
+from rich.table import Table
+
+from smartfeeds.cli.common import Exit, config_option, err, json_option, out, print_json, read_settings, run_async
+from smartfeeds.cli.probe import Finding, State, check_all
+from smartfeeds.config import Settings
+
+_STYLES = {State.OK: "green", State.NOTE: "yellow", State.FIX: "bold red"}
+
+
+@click.command("doctor")
+@config_option
+@json_option
+def doctor_command(config: Path | None, *, as_json: bool) -> None:
+    """Connect as the component and test what the service needs; ends with 1 where something must be fixed.
+
+    Checked: configuration and secret, the database and its disk, the handshake, the server's software, the clocks,
+    the largest stanza that the server takes, a second connection. Best done while the service is stopped: Prosody
+    lets only one in, ejabberd would share the stanzas out between both for the time of the check.
+    """
+    logging.getLogger().setLevel(logging.CRITICAL)
+    findings = run_async(_collect(read_settings(config)))
+    if as_json:
+        print_json([_row(finding) for finding in findings])
+    else:
+        _print(findings)
+    if any(finding.state is State.FIX for finding in findings):
+        click.get_current_context().exit(Exit.FAILED)
+
+
+async def _collect(settings: Settings) -> list[Finding]:
+    findings = []
+    with err.status("checking"):
+        async for finding in check_all(settings):
+            findings.append(finding)  # noqa: PERF401 - shown while it is being made
+    return findings
+
+
+def _row(finding: Finding) -> dict[str, Any]:
+    return {
+        "check": finding.check,
+        "state": finding.state.value,
+        "found": finding.found,
+        "advice": finding.advice,
+    }
+
+
+def _print(findings: list[Finding]) -> None:
+    table = Table(box=None, show_header=False, pad_edge=False)
+    for finding in findings:
+        style = _STYLES[finding.state]
+        table.add_row(f"[{style}]{finding.state.value}[/]", finding.check, escape(finding.found))
+        if finding.advice:
+            table.add_row("", "", f"[bold]-> {escape(finding.advice)}[/]")
+    out.print(table, soft_wrap=False)

@@ -1,0 +1,292 @@
+"""What `smartfeeds doctor` finds out about the store and about the server on the other end of the link.
+
+Each check gives one `Finding`. Whatever the server does, the checks go on: a refused stanza closes the link, and the
+next check opens it again (XEP-0114; what servers do to a component differs).
+"""
+
+import asyncio
+import shutil
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from enum import Enum
+from pathlib import Path
+from typing import Final
+
+from lxml import etree
+
+from smartfeeds.config import Settings
+from smartfeeds.core.text import attribute
+from smartfeeds.core.times import US_PER_S, parse_datetime
+from smartfeeds.errors import LinkError, StoreError
+from smartfeeds.store import maintenance
+from smartfeeds.store.migrate import HEAD, REVISIONS
+from smartfeeds.xmpp.link import LinkDownError
+from smartfeeds.xmpp.stream import ComponentStream
+from smartfeeds.xmpp.supervisor import ADVICE
+
+ANSWER_S: Final = 10.0
+SIZES_BYTES: Final = (65_536, 131_072, 262_144, 400_000, 520_000, 600_000, 1_000_000, 2_000_000)
+ENVELOPE_BYTES: Final = 8_192
+DISK_BYTES: Final = 256 * 1024 * 1024
+CLOCK_S: Final = 10.0
+
+_COMPONENT: Final = "{jabber:component:accept}"
+_VERSION: Final = "jabber:iq:version"
+_INFO: Final = "http://jabber.org/protocol/disco#info"
+_TIME: Final = "urn:xmpp:time"
+
+
+class State(Enum):
+    """How a check went. Only FIX makes the command fail."""
+
+    OK = "ok"
+    NOTE = "note"
+    FIX = "fix"
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """What one check found, and what to do where that is not as it should be."""
+
+    check: str
+    state: State
+    found: str
+    advice: str = ""
+
+
+class Probe(ComponentStream):
+    """A component connection that asks questions and answers none."""
+
+    def __init__(self, settings: Settings) -> None:
+        component = settings.component
+        super().__init__(
+            component.jid,
+            component.reveal_secret(),
+            host=component.host,
+            port=component.port,
+            on_stanza=self._on_stanza,
+        )
+        self._waiting: dict[str, asyncio.Future[etree._Element]] = {}
+        self._asked = 0
+
+    async def ask(self, to: str, payload: str, kind: str = "get") -> etree._Element | LinkDownError | None:
+        """The stanza that comes back, the reason of the link's end, or None where nothing happens in time."""
+        self._asked += 1
+        stanza_id = f"doctor-{self._asked}"
+        answer: asyncio.Future[etree._Element] = asyncio.get_running_loop().create_future()
+        self._waiting[stanza_id] = answer
+        start = f"<iq type='{kind}' id='{stanza_id}' from='{attribute(self.domain)}' to='{attribute(to)}'>"
+        self.outbox.reply(f"{start}{payload}</iq>".encode())
+        down = asyncio.ensure_future(self.wait_closed())
+        try:
+            await asyncio.wait((answer, down), timeout=ANSWER_S, return_when=asyncio.FIRST_COMPLETED)
+            return answer.result() if answer.done() else down.result() if down.done() else None
+        finally:
+            down.cancel()
+            del self._waiting[stanza_id]
+
+    def _on_stanza(self, element: etree._Element) -> bool:
+        waiting = self._waiting.get(element.get("id", ""))
+        if waiting is not None and not waiting.done():
+            waiting.set_result(element)
+        elif element.tag == f"{_COMPONENT}iq" and element.get("type") in ("get", "set"):
+            self._busy(element)
+        return True
+
+    def _busy(self, element: etree._Element) -> None:
+        """A server that shares its stanzas out between connections gives us some that are the service's."""
+        names = ((name, element.get(other, "")) for name, other in (("id", "id"), ("to", "from"), ("from", "to")))
+        start = " ".join(f"{name}='{attribute(value)}'" for name, value in names)
+        condition = "<resource-constraint xmlns='urn:ietf:params:xml:ns:xmpp-stanzas'/>"
+        self.outbox.reply(f"<iq type='error' {start}><error type='wait'>{condition}</error></iq>".encode())
+
+
+async def check_all(settings: Settings) -> AsyncIterator[Finding]:
+    """Every check, one after the other."""
+    yield check_secret_file(settings)
+    for finding in check_store(settings):
+        yield finding
+    link = await check_link(settings)
+    yield link
+    if link.state is State.OK:
+        for name, check in _ONLINE_CHECKS.items():
+            try:
+                finding = await check(settings)
+            except LinkError as error:
+                finding = Finding(name, State.FIX, f"not finished: {error}", "see the log of the server")
+            yield finding
+
+
+def check_secret_file(settings: Settings) -> Finding:
+    """Whether others can read the secret's own file."""
+    path = settings.component.secret_file
+    if path is None:
+        return Finding("secret", State.OK, "in the configuration or the environment")
+    if path.stat().st_mode & 0o007:
+        return Finding("secret", State.FIX, f"{path} can be read by everybody here", f"chmod 600 {path}")
+    return Finding("secret", State.OK, f"in {path}")
+
+
+def check_store(settings: Settings) -> list[Finding]:
+    """The database, or the place where it will be made."""
+    if settings.store.url == "memory:":
+        return [Finding("store", State.NOTE, "in memory", "everything is gone when the service ends: set store.url")]
+    path = settings.store.path.absolute()
+    return [_check_database(path) if path.exists() else _check_place(path), _check_disk(path)]
+
+
+def _check_database(path: Path) -> Finding:
+    try:
+        version = maintenance.schema_version(path)
+        sound = maintenance.is_sound(path)
+        maintenance.check_writable(path)
+    except StoreError as error:
+        return Finding("store", State.FIX, str(error))
+    if not sound:
+        return Finding("store", State.FIX, f"{path} is damaged", "stop the service, keep a copy, restore a backup")
+    if version not in (None, *REVISIONS):
+        return Finding(
+            "store", State.FIX, f"{path} has schema {version}", f"this program knows up to {HEAD}: install a newer one"
+        )
+    if version != HEAD:
+        return Finding("store", State.NOTE, f"{path} has schema {version}", "smartfeeds run will bring it up to date")
+    return Finding("store", State.OK, f"{path}, schema {version}, {path.stat().st_size:,} bytes, in order")
+
+
+def _check_place(path: Path) -> Finding:
+    try:
+        maintenance.check_writable(path)
+    except StoreError as error:
+        return Finding("store", State.FIX, str(error))
+    return Finding("store", State.OK, f"{path} will be made at the first start")
+
+
+def _check_disk(path: Path) -> Finding:
+    folder = next((parent for parent in path.parents if parent.exists()), Path("/"))
+    free = shutil.disk_usage(folder).free
+    if free < DISK_BYTES:
+        return Finding(
+            "disk", State.FIX, f"{free // 2**20} MiB free in {folder}", "free some space before the store is full"
+        )
+    return Finding("disk", State.OK, f"{free / 2**30:.1f} GiB free in {folder}")
+
+
+async def check_link(settings: Settings) -> Finding:
+    """Whether the server takes us, with this name and secret."""
+    probe = Probe(settings)
+    where = f"{settings.component.jid} at {probe.endpoint}"
+    try:
+        async with asyncio.timeout(ANSWER_S):
+            await probe.open()
+    except TimeoutError:
+        return Finding("link", State.FIX, f"{where}: no answer", ADVICE["timeout"])
+    except LinkDownError as down:
+        if down.condition == "conflict":
+            return Finding(
+                "link", State.NOTE, f"{where}: {down}", "is smartfeeds running? Stop it for the other checks"
+            )
+        return Finding("link", State.FIX, f"{where}: {down}", ADVICE.get(down.condition, "see the log of the server"))
+    finally:
+        await probe.close()
+    return Finding("link", State.OK, f"{where}: the server accepts name and secret")
+
+
+async def check_host(settings: Settings) -> Finding:
+    """What software the parent domain runs (XEP-0092, else XEP-0030)."""
+    parent = settings.component.jid.partition(".")[2]
+    async with _online(settings) as probe:
+        version = await probe.ask(parent, f"<query xmlns='{_VERSION}'/>")
+        name = _texts(version, _VERSION, "name", "version")
+        if name:
+            return Finding("server", State.OK, f"{parent} runs {name}")
+        info = await probe.ask(parent, f"<query xmlns='{_INFO}'/>")
+    identity = None if info is None or isinstance(info, LinkDownError) else info.find(f".//{{{_INFO}}}identity")
+    if identity is None:
+        return Finding("server", State.NOTE, f"{parent} does not say what it runs")
+    return Finding("server", State.OK, f"{parent} calls itself {identity.get('name') or identity.get('type')}")
+
+
+async def check_clock(settings: Settings) -> Finding:
+    """Our clock beside the server's (XEP-0202): keys of items are made of it."""
+    parent = settings.component.jid.partition(".")[2]
+    async with _online(settings) as probe:
+        answer = await probe.ask(parent, f"<time xmlns='{_TIME}'/>")
+    theirs_us = parse_datetime(_texts(answer, _TIME, "utc"))
+    if theirs_us is None:
+        return Finding(
+            "clock", State.OK, f"{time.strftime('%Y-%m-%dT%H:%M:%SZ', time.gmtime())}; the server does not tell its own"
+        )
+    apart_s = abs(time.time() - theirs_us / US_PER_S)
+    if apart_s > CLOCK_S:
+        return Finding(
+            "clock", State.FIX, f"{apart_s:.0f} s away from the server's", "set the clock, for example with chrony"
+        )
+    return Finding("clock", State.OK, "agrees with the server's")
+
+
+async def check_stanza_limit(settings: Settings) -> Finding:
+    """The largest stanza that comes back to us through the server; above its limit the server ends the link."""
+    needed = max(settings.pubsub.page_bytes, settings.pubsub.max_payload_size_bytes) + ENVELOPE_BYTES
+    passed, refused = 0, ""
+    for size in sorted({*SIZES_BYTES, needed}):
+        async with _online(settings) as probe:
+            answer = await probe.ask(
+                settings.component.jid, f"<query xmlns='urn:smartfeeds:doctor'>{'x' * size}</query>"
+            )
+        if answer is None or isinstance(answer, LinkDownError):
+            refused = f"; {size:,} bytes: {'no answer' if answer is None else answer.condition}"
+            break
+        passed = size
+    found = f"stanzas of {passed:,} bytes pass{refused}"
+    if passed < needed:
+        advice = f"pages and items need {needed:,}: raise the server's limit, or lower pubsub.page_bytes"
+        return Finding("stanza size", State.FIX, found, advice)
+    return Finding("stanza size", State.OK, found)
+
+
+async def check_second_connection(settings: Settings) -> Finding:
+    """What happens when a second process comes under the same name."""
+    async with _online(settings) as first:
+        second = Probe(settings)
+        try:
+            async with asyncio.timeout(ANSWER_S):
+                await second.open()
+            await second.ask(settings.component.jid, "<ping xmlns='urn:xmpp:ping'/>")
+        except (LinkDownError, TimeoutError) as error:
+            return Finding("second process", State.OK, f"refused ({error or 'no answer'}): it would stand by")
+        finally:
+            await second.close()
+        if first.transport is None:
+            return Finding("second process", State.NOTE, "takes the place of the first", "run one process only")
+        return Finding("second process", State.OK, "accepted: the server shares its stanzas out between both")
+
+
+@asynccontextmanager
+async def _online(settings: Settings) -> AsyncIterator[Probe]:
+    probe = Probe(settings)
+    try:
+        try:
+            async with asyncio.timeout(ANSWER_S):
+                await probe.open()
+        except TimeoutError:
+            raise LinkDownError("timeout") from None
+        yield probe
+    finally:
+        await probe.close()
+
+
+def _texts(answer: etree._Element | LinkDownError | None, namespace: str, *names: str) -> str:
+    """The texts of these elements of an answer, joined; empty where it is an error or none."""
+    if answer is None or isinstance(answer, LinkDownError) or answer.get("type") != "result":
+        return ""
+    return " ".join(text for name in names if (text := answer.findtext(f".//{{{namespace}}}{name}")))
+
+
+_ONLINE_CHECKS: Final[Mapping[str, Callable[[Settings], Awaitable[Finding]]]] = {
+    "server": check_host,
+    "clock": check_clock,
+    "stanza size": check_stanza_limit,
+    "second process": check_second_connection,
+}

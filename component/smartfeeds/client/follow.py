@@ -17,8 +17,6 @@ from types import TracebackType
 from typing import Protocol, Self
 from xml.etree.ElementTree import Element
 
-from slixmpp import BaseXMPP
-
 from smartfeeds.client import stanzas
 from smartfeeds.client.address import FeedAddress, parse_address
 from smartfeeds.client.change import Change
@@ -49,9 +47,9 @@ from smartfeeds.client.events import (
     Subscribe,
     Subscribed,
 )
-from smartfeeds.client.link import ClientLink, Link, SlixLink, back_off_s
 from smartfeeds.client.position import FileStore, PositionStore, parse_position
 from smartfeeds.client.state import REMEMBER, FollowState
+from smartfeeds.client.transport import ClientLink, Link, Slixmpp, back_off_s, link_over
 from smartfeeds.core.jid import parse_jid
 
 log = logging.getLogger("smartfeeds.client")
@@ -133,7 +131,7 @@ class Follower:
 
     def __init__(
         self,
-        xmpp: BaseXMPP | Link,
+        xmpp: Slixmpp | Link,
         address: str | FeedAddress,
         *,
         store: PositionStore | str | os.PathLike[str] | None = None,
@@ -152,7 +150,7 @@ class Follower:
         wall_clock: Callable[[], float] = time.time,
     ) -> None:
         self.address = parse_address(address, smart=smart) if isinstance(address, str) else address
-        self._link: Link = SlixLink(xmpp, subscribe_as=subscribe_as) if isinstance(xmpp, BaseXMPP) else xmpp
+        self._link = link_over(xmpp, subscribe_as=subscribe_as)
         self._store = FileStore(store) if isinstance(store, str | os.PathLike) else store
         self._leave = leave
         self._integrity_s = integrity_s

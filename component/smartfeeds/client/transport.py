@@ -64,6 +64,14 @@ class Link(Protocol):
         """Stops telling, and gives back what `open` took."""
 
 
+Slixmpp = BaseXMPP  # what a bot has: a client or a component
+
+
+def link_over(xmpp: Slixmpp | Link, *, subscribe_as: str | None = None) -> Link:
+    """A link over what the caller has, or the link itself."""
+    return SlixLink(xmpp, subscribe_as=subscribe_as) if isinstance(xmpp, BaseXMPP) else xmpp
+
+
 def back_off_s(attempt: int, spread: float) -> float:
     """How long to wait before try number `attempt` (from 0), with `spread` in 0..1 chosen at random."""
     return min(LONGEST_DELAY_S, FIRST_DELAY_S * 2.0 ** min(attempt, 16)) * (0.5 + spread / 2)

@@ -113,6 +113,8 @@ def test_accept_entry_of_anything_is_complete_or_refused(text, item_id, now_us):
     assert [child.tag for child in entry][len(entry) - len(kept) :] == kept
     assert xml.canonical(entry) == payload
     assert atom.shape_of(entry).complete
+    tombstone = atom.tombstone(item_id, now_us, payload)
+    assert xml.canonical(xml.parse_payload(tombstone)) == tombstone
 
 
 def outcome(reader, *arguments):
@@ -135,7 +137,9 @@ def test_any_bytes_give_a_value_or_a_feed_error(data):
         value = outcome(reader, data)
         assert isinstance(value, Document | xml.Element | FeedError)
     assert isinstance(atom.read_meta(data), EntryMeta)
-    assert b'deleted="true"' in atom.tombstone("x", 0, data)
+    tombstone = atom.tombstone("x", 0, data)
+    assert xml.canonical(xml.parse_payload(tombstone)) == tombstone
+    assert atom.is_deletion(xml.parse_payload(tombstone))
 
 
 @st.composite
@@ -163,7 +167,8 @@ FEEDS = [
     <link href="a"/></entry><at:deleted-entry xmlns:at="http://purl.org/atompub/tombstones/1.0" ref="urn:x:2"
     when="2011-05-09T13:00:00Z"/></feed>""",
     b"""<feed version="0.3" xmlns="http://purl.org/atom/ns#"><title mode="escaped" type="text/html">&lt;b&gt;</title>
-    <entry><id>a</id><modified>2004-01-01T00:00Z</modified><content type="application/xhtml+xml"><b>x</b></content></entry>
+    <entry><id>a</id><modified>2004-01-01T00:00Z</modified>
+    <content type="application/xhtml+xml"><b>x</b></content></entry>
     </feed>""",
 ]
 

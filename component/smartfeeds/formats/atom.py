@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from urllib.parse import quote
 
 from smartfeeds.core.model import EntryMeta
-from smartfeeds.core.text import attribute, escape, is_xml_text, words
+from smartfeeds.core.text import escape, is_xml_text, words
 from smartfeeds.core.times import format_datetime
 from smartfeeds.core.view import item_facets
 from smartfeeds.errors import Condition, FeedError
@@ -129,8 +129,13 @@ def _with(payload: bytes, values: dict[str, str]) -> bytes:
         raise FeedError(Condition.INTERNAL, "a payload is not in canonical form")
     prefix = start[1].decode().rpartition(":")[0]
     names = {tag: f"{prefix}:{tag.rpartition('}')[2]}" if prefix else tag.rpartition("}")[2] for tag in values}
-    added = "".join(f"<{names[tag]}>{escape(text)}</{names[tag]}>" for tag, text in values.items())
+    added = "".join(f"<{names[tag]}>{_text(text)}</{names[tag]}>" for tag, text in values.items())
     return payload[: start.end()] + added.encode() + payload[start.end() :]
+
+
+def _text(text: str) -> str:
+    """Character data as C14N writes it."""
+    return escape(text).replace("&#13;", "&#xD;")
 
 
 def accept_payload(element: Element) -> bytes:
@@ -167,11 +172,11 @@ def tombstone(item_id: str, deleted_us: int, old_payload: bytes, *, atom_id: str
 
 
 def marked(atom_id: str, updated: str, sync_id: str) -> bytes:
-    """A tombstone's bytes; `updated` (RFC 3339) and `sync_id` are left out where they are empty."""
+    """A tombstone in canonical form; `updated` (RFC 3339) and `sync_id` (an NSS) are left out where they are empty."""
     time = f"<updated>{updated}</updated>" if updated else ""
-    mark = f' id="{attribute(sync_id)}"' if sync_id else ""
+    mark = f' id="{sync_id}"' if sync_id else ""
     return (
-        f'<entry xmlns="{ATOM_NS}"><id>{escape(atom_id)}</id><title></title>{time}'
+        f'<entry xmlns="{ATOM_NS}"><id>{_text(atom_id)}</id><title></title>{time}'
         f'<sx:sync xmlns:sx="{FEEDSYNC_NS}" deleted="true"{mark}></sx:sync></entry>'
     ).encode()
 

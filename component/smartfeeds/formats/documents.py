@@ -19,6 +19,7 @@ MAX_ID_BYTES = 1023
 _ATOM03_ROOTS = frozenset({f"{{{ATOM03_NS}}}feed", f"{{{ATOM03_NS}}}entry"})
 _OTHER_ROOTS = {
     "opml": "is an OPML outline, not a feed",
+    "outlinedocument": "is an OPML outline, not a feed",
     "html": "is a web page, not a feed",
     "rss": "is RSS in a namespace that no RSS has",
     "feed": "is a feed in a namespace that no feed format has",
@@ -96,10 +97,10 @@ def _derived(entry: Element, scope: str, payload: bytes) -> str:
     alternate = next((href for rel, href in links if rel == "alternate" and href), "")
     if alternate:
         return alternate
-    title = atom.text_of(entry, atom.TITLE)
-    texts = [atom.text_of(entry, tag) for tag in (atom.SUMMARY, atom.CONTENT)]
+    nodes = [next(entry.iterchildren(tag), None) for tag in (atom.TITLE, atom.SUMMARY, atom.CONTENT)]
+    texts = ["" if node is None else atom.string_of(node).strip() for node in nodes]
     enclosures = [href for rel, href in links if rel == "enclosure"]
-    known = [title, *texts, *enclosures]
+    known = [*texts, *enclosures]
     return _digest(scope, *known) if any(known) else _digest(scope, payload.decode())
 
 

@@ -48,7 +48,7 @@ DC_SUBJECT = f"{DC}subject"
 DCTERMS_MODIFIED = "{http://purl.org/dc/terms/}modified"
 _ATOM_SINGLES = frozenset({atom.ID, atom.TITLE, atom.UPDATED, atom.PUBLISHED, atom.SUMMARY, atom.CONTENT, atom.SOURCE})
 
-_LOOKS_LIKE_HTML = re.compile(r"<[A-Za-z/!]|&(?:#[0-9]+|#x[0-9A-Fa-f]+|[A-Za-z][A-Za-z0-9]*);")
+_LOOKS_LIKE_HTML = re.compile(r"</?[A-Za-z][^<>]*>|&(?:#[0-9]+|#x[0-9A-Fa-f]+|[A-Za-z][A-Za-z0-9]*);")
 _LANGUAGE = re.compile(r"[A-Za-z]{2,8}(?:-[A-Za-z0-9]{1,8})*")
 _MAIL_NAME = re.compile(r"(?P<email>[^\s()<>]+@[^\s()<>]+)\s*\((?P<name>[^()]*)\)")
 _NAME_MAIL = re.compile(r"(?P<name>[^<>]*?)\s*<(?P<email>[^\s<>]+@[^\s<>]+)>")

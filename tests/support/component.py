@@ -1,0 +1,341 @@
+"""The whole component in this process, over a fake XMPP server on loopback and a SQLite file.
+
+Wire in: stanzas as a server delivers them. Wire out: every stanza that the component sent, as XML trees. What must
+hold for all stanzas (one answer for each IQ, addresses, no internal error) is checked for each of them and reported
+when the component is closed.
+
+`ask`, `get`, `set`, `owner_get` and `owner_set` return the answering `<iq/>`; `events` the messages that one address
+got. The clock stands still until `clock.advance`, fresh ids count up, so all runs are alike.
+"""
+
+import asyncio
+from collections import defaultdict
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, NamedTuple
+from xml.sax.saxutils import escape, quoteattr
+
+from lxml import etree
+
+from smartfeeds.app import App
+from smartfeeds.config import Settings
+from support.fakeserver import FakeServer, Session
+
+DOMAIN = "feeds.example.org"
+ALICE = "alice@example.org/home"
+BOB = "bob@example.org/work"
+CAROL = "carol@example.org/phone"
+EVE = "eve@elsewhere.example/x"  # of a domain whose users may not create nodes
+
+PS = "http://jabber.org/protocol/pubsub"
+OWNER = f"{PS}#owner"
+DATA = "jabber:x:data"
+NODE_CONFIG = f"{PS}#node_config"
+PUBLISH_OPTIONS = f"{PS}#publish-options"
+SUBSCRIBE_OPTIONS = f"{PS}#subscribe_options"
+INFO = "http://jabber.org/protocol/disco#info"
+ITEMS = "http://jabber.org/protocol/disco#items"
+RSM = "http://jabber.org/protocol/rsm"
+STANZAS = "urn:ietf:params:xml:ns:xmpp-stanzas"
+NS = {
+    "c": "jabber:component:accept",
+    "ps": PS,
+    "own": OWNER,
+    "ev": f"{PS}#event",
+    "err": f"{PS}#errors",
+    "st": STANZAS,
+    "x": DATA,
+    "info": INFO,
+    "items": ITEMS,
+    "rsm": RSM,
+    "shim": "http://jabber.org/protocol/shim",
+    "delay": "urn:xmpp:delay",
+    "a": "http://www.w3.org/2005/Atom",
+    "sx": "http://feedsync.org/2007/feedsync",
+}
+
+Element = etree._Element
+_C = "{jabber:component:accept}"
+_SYNC = "sync.example.org"
+_START_US = 1_767_225_600_000_000  # 2026-01-01T00:00:00Z
+
+
+class Refusal(NamedTuple):
+    """An error: its type, the defined condition, the pubsub condition and its feature (empty where there is none)."""
+
+    type: str
+    condition: str
+    detail: str = ""
+    feature: str = ""
+
+
+@dataclass(slots=True)
+class Clock:
+    """Microseconds since the Unix epoch, moved by the test alone."""
+
+    now_us: int = _START_US
+
+    def __call__(self) -> int:
+        return self.now_us
+
+    def advance(self, seconds: float) -> None:
+        """Moves the time on."""
+        self.now_us += int(seconds * 1_000_000)
+
+
+@dataclass(slots=True)
+class Component:
+    """The running component and the server that it is connected to."""
+
+    app: App
+    server: FakeServer
+    session: Session
+    clock: Clock
+    faults: list[str] = field(default_factory=list)
+    _asked: dict[str, tuple[str, str]] = field(default_factory=dict)
+    _answers: dict[str, "asyncio.Future[Element]"] = field(default_factory=dict)
+    _messages: dict[str, list[Element]] = field(default_factory=lambda: defaultdict(list))
+    reading: "asyncio.Task[None] | None" = None
+
+    async def ask(self, user: str, kind: str, body: str, to: str = DOMAIN) -> Element:
+        """Sends an IQ of this kind (get, set) from a full JID and returns its answer."""
+        stanza_id = f"q{len(self._asked)}"
+        self._asked[stanza_id] = (user, to)
+        self._answers[stanza_id] = asyncio.get_running_loop().create_future()
+        addresses = f"from={quoteattr(user)} to={quoteattr(to)}"
+        await self.session.send(f"<iq type='{kind}' id='{stanza_id}' {addresses}>{body}</iq>")
+        return await asyncio.wait_for(asyncio.shield(self._answers[stanza_id]), 10)
+
+    async def get(self, user: str, inner: str, to: str = DOMAIN) -> Element:
+        """An IQ get with these children of `<pubsub/>`."""
+        return await self.ask(user, "get", f"<pubsub xmlns='{PS}'>{inner}</pubsub>", to)
+
+    async def set(self, user: str, inner: str, to: str = DOMAIN) -> Element:
+        """An IQ set with these children of `<pubsub/>`."""
+        return await self.ask(user, "set", f"<pubsub xmlns='{PS}'>{inner}</pubsub>", to)
+
+    async def owner_get(self, user: str, inner: str, to: str = DOMAIN) -> Element:
+        """An IQ get with these children of the owner's `<pubsub/>`."""
+        return await self.ask(user, "get", f"<pubsub xmlns='{OWNER}'>{inner}</pubsub>", to)
+
+    async def owner_set(self, user: str, inner: str, to: str = DOMAIN) -> Element:
+        """An IQ set with these children of the owner's `<pubsub/>`."""
+        return await self.ask(user, "set", f"<pubsub xmlns='{OWNER}'>{inner}</pubsub>", to)
+
+    async def create(self, user: str, node: str, **options: str) -> None:
+        """Makes a node with these options (`access_model="authorize"`); `kind` is feed or generic."""
+        configure = f"<configure>{form(NODE_CONFIG, **options)}</configure>" if options else ""
+        ok(await self.set(user, f"<create node={quoteattr(node)}/>{configure}"))
+
+    async def publish(self, user: str, node: str, item_id: str, payload: str = "") -> None:
+        """Publishes an item, by default an Atom entry with the id as its title."""
+        item = f"<item id={quoteattr(item_id)}>{payload or entry(item_id)}</item>"
+        ok(await self.set(user, f"<publish node={quoteattr(node)}>{item}</publish>"))
+
+    async def retract(self, user: str, node: str, item_id: str) -> None:
+        """Retracts an item."""
+        ok(await self.set(user, f"<retract node={quoteattr(node)}><item id={quoteattr(item_id)}/></retract>"))
+
+    async def subscribe(self, user: str, node: str, jid: str = "", **options: str) -> str:
+        """Subscribes an address, the bare one of the user by default; the state it is in then."""
+        companion = f"<options>{form(SUBSCRIBE_OPTIONS, **options)}</options>" if options else ""
+        target = quoteattr(jid or bare(user))
+        answer = ok(await self.set(user, f"<subscribe node={quoteattr(node)} jid={target}/>{companion}"))
+        return str(answer.xpath("string(ps:pubsub/ps:subscription/@subscription)", namespaces=NS))
+
+    async def affiliate(self, owner: str, node: str, user: str, affiliation: str) -> None:
+        """Gives a user an affiliation."""
+        entry_ = f"<affiliation jid={quoteattr(bare(user))} affiliation='{affiliation}'/>"
+        ok(await self.owner_set(owner, f"<affiliations node={quoteattr(node)}>{entry_}</affiliations>"))
+
+    async def configure(self, owner: str, node: str, **options: str) -> None:
+        """Changes options of a node."""
+        ok(await self.owner_set(owner, f"<configure node={quoteattr(node)}>{form(NODE_CONFIG, **options)}</configure>"))
+
+    async def item_ids(self, user: str, node: str) -> list[str]:
+        """The ids that a plain retrieval gives, in its order."""
+        answer = ok(await self.get(user, f"<items node={quoteattr(node)}/>"))
+        return [str(item.get("id")) for item in answer.iterfind("ps:pubsub/ps:items/ps:item", NS)]
+
+    async def events(self, address: str) -> list[Element]:
+        """The messages sent to exactly this address since it was asked for last, once nothing is left to send."""
+        await self.settle()
+        return self._messages.pop(address, [])
+
+    async def send(self, text: str) -> None:
+        """Delivers a stanza as it is."""
+        await self.session.send(text)
+
+    async def settle(self) -> None:
+        """Returns once everything delivered so far is worked off and everything it caused is on the wire."""
+        await self._round_trip()
+        await self.app.router.drain()
+        await self.app.dispatcher.idle()
+        await self._round_trip()
+
+    async def _round_trip(self) -> None:
+        await self.ask(_SYNC, "get", "<sync xmlns='urn:example:sync'/>")
+
+    async def read(self) -> None:
+        """Sorts what the component sends; the fixture runs it as a task."""
+        while True:
+            stanza = await self.session.stanzas.get()
+            self._check(stanza)
+            if stanza.tag == f"{_C}iq" and stanza.get("type") in ("result", "error"):
+                self._take_answer(stanza)
+            elif stanza.tag == f"{_C}message":
+                self._messages[str(stanza.get("to"))].append(stanza)
+            else:
+                self.faults.append(f"nobody asked for {text_of(stanza)}")
+
+    def _check(self, stanza: Element) -> None:
+        sender = stanza.get("from", "")
+        if sender.partition("/")[0].rpartition("@")[2] != DOMAIN or not stanza.get("to"):
+            self.faults.append(f"[xep-map 6] [xep-map 7] addresses of {text_of(stanza)}")
+        if stanza.find(f".//{{{STANZAS}}}internal-server-error") is not None:
+            self.faults.append(f"an internal error: {text_of(stanza)}")
+
+    def _take_answer(self, stanza: Element) -> None:
+        stanza_id = str(stanza.get("id"))
+        answer = self._answers.get(stanza_id)
+        if answer is None:
+            self.faults.append(f"[xep-map 12] an answer to nothing: {text_of(stanza)}")
+        elif answer.done():
+            self.faults.append(f"[xep-map 12] a second answer: {text_of(stanza)}")
+        else:
+            if (stanza.get("to"), stanza.get("from")) != self._asked[stanza_id]:
+                self.faults.append(f"[xep-map 12] addresses not swapped: {text_of(stanza)}")
+            answer.set_result(stanza)
+
+
+class Starter:
+    """Starts components; all of them are stopped and judged by `close`."""
+
+    def __init__(self, folder: Path, clock: Clock) -> None:
+        self._folder = folder
+        self._clock = clock
+        self._running: list[Component] = []
+
+    async def __call__(self, **sections: dict[str, Any]) -> Component:
+        """A component with these settings: `await start(pubsub={"auto_create": True})`."""
+        server = FakeServer(DOMAIN, "secret")
+        await server.listen()
+        app = App(settings(server.port, f"sqlite:///{self._folder / 'feeds.db'}", **sections))
+        await app.start()
+        component = Component(app, server, await server.session(), self._clock)
+        component.reading = asyncio.get_running_loop().create_task(component.read())
+        self._running.append(component)
+        await component.settle()
+        return component
+
+    async def close(self) -> None:
+        """Stops everything; fails where a stanza broke a rule for all stanzas."""
+        faults: list[str] = []
+        for component in self._running:
+            await component.app.stop()
+            assert component.reading is not None
+            component.reading.cancel()
+            await asyncio.gather(component.reading, return_exceptions=True)
+            await component.server.__aexit__(None, None, None)
+            faults += component.faults
+        assert not faults, faults
+
+
+def settings(port: int, store_url: str, **sections: dict[str, Any]) -> Settings:
+    """Settings as from a file, without a file."""
+    tables: dict[str, Any] = {
+        "component": {"jid": DOMAIN, "secret": "secret", "port": port},
+        "store": {"url": store_url},
+        "http": {"listen": ""},
+        "pubsub": {"creators": ["example.org"]},
+    }
+    for name, values in sections.items():
+        tables.setdefault(name, {}).update(values)
+    return Settings(**tables)
+
+
+def bare(user: str) -> str:
+    """An address without its resource."""
+    return user.partition("/")[0]
+
+
+def entry(title: str) -> str:
+    """An Atom entry as clients write it."""
+    return f"<entry xmlns='http://www.w3.org/2005/Atom'><title>{escape(title)}</title></entry>"
+
+
+def form(form_type: str, kind: str = "", **values: str | list[str]) -> str:
+    """A submitted data form. Names are those of pubsub without prefix; `kind` is the node kind of this project."""
+    fields = {"FORM_TYPE": [form_type]}
+    fields |= {f"pubsub#{name}": [value] if isinstance(value, str) else value for name, value in values.items()}
+    if kind:
+        fields["{urn:smartfeeds:0}kind"] = [kind]
+    return submit(fields)
+
+
+def submit(fields: dict[str, list[str]], kind: str = "submit") -> str:
+    """A data form of exactly these fields."""
+    inner = "".join(
+        f"<field var={quoteattr(var)}>" + "".join(f"<value>{escape(v)}</value>" for v in values) + "</field>"
+        for var, values in fields.items()
+    )
+    return f"<x xmlns='{DATA}' type='{kind}'>{inner}</x>"
+
+
+def fields(element: Element) -> dict[str, list[str]]:
+    """The values of the first data form in an element, by the names of the fields, `pubsub#` left out."""
+    found = element if element.tag == f"{{{DATA}}}x" else element.find(".//x:x", NS)
+    assert found is not None, text_of(element)
+    return {
+        str(each.get("var")).removeprefix("pubsub#"): [value.text or "" for value in each.iterfind("x:value", NS)]
+        for each in found.iterfind("x:field", NS)
+    }
+
+
+def ok(answer: Element) -> Element:
+    """The answer, which has to be a result."""
+    assert answer.get("type") == "result", text_of(answer)
+    return answer
+
+
+def refusal(answer: Element) -> Refusal:
+    """What an error says. Fails unless it is put together as RFC 6120 and XEP-0060 want it [xep-map 17]."""
+    assert answer.get("type") == "error", text_of(answer)
+    error = answer[-1]
+    assert error.tag == f"{_C}error", text_of(answer)
+    names = [etree.QName(child) for child in error]
+    spaces = [name.namespace for name in names if name.localname != "text"]
+    assert spaces in ([STANZAS], [STANZAS, NS["err"]]), text_of(answer)
+    assert [n for n, name in enumerate(names) if name.localname == "text"] in ([], [1]), text_of(answer)
+    detail = error[-1] if len(spaces) == 2 else None
+    return Refusal(
+        str(error.get("type")),
+        names[0].localname,
+        "" if detail is None else names[-1].localname,
+        "" if detail is None else detail.get("feature", ""),
+    )
+
+
+def headers(message: Element) -> dict[str, str]:
+    """The SHIM headers of a message."""
+    return {str(h.get("name")): h.text or "" for h in message.iterfind("shim:headers/shim:header", NS)}
+
+
+Tree = tuple[str, dict[str, str], str, list[Any]]
+
+
+def tree(xml: Element | str) -> Tree:
+    """An element as nested values, for comparing: name, attributes, text, children (a text is parsed)."""
+    element = etree.fromstring(xml) if isinstance(xml, str) else xml
+    attributes = {str(name): str(value) for name, value in element.attrib.items()}
+    return (str(element.tag), attributes, (element.text or "").strip(), [tree(child) for child in element])
+
+
+def body(answer: Element) -> list[Tree]:
+    """The children of an answer, for comparing with `[tree("<pubsub .../>")]`."""
+    return [tree(child) for child in answer]
+
+
+def text_of(element: Element) -> str:
+    """An element as text, for messages."""
+    return etree.tostring(element, encoding="unicode", with_tail=False)

@@ -27,8 +27,6 @@ from smartfeeds.xmpp.encode_owner import OWNER_ENCODERS
 from smartfeeds.xmpp.parsing import COMPONENT_NS
 from smartfeeds.xmpp.stanza_errors import encode_error
 
-__all__ = ["OPERATIONS", "Limits", "Router", "Service", "ServiceInfo"]
-
 log = structlog.get_logger()
 
 ACTIONS: Mapping[tuple[str, str], Actions] = {

@@ -1,0 +1,413 @@
+"""The router: which stanzas it takes, who gets which answer from where, what happens when things go wrong."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+
+import pytest
+from structlog.testing import capture_logs
+
+from smartfeeds.core.model import Item, NodeKind, SubscriptionState
+from smartfeeds.errors import Condition, FeedError, StoreError
+from smartfeeds.service import feeds
+from smartfeeds.service import requests as r
+from smartfeeds.xmpp.disco import ServiceInfo
+from smartfeeds.xmpp.limits import InFlight
+from smartfeeds.xmpp.router import OPERATIONS, Router
+from unit.xmpp.wire import ACTOR, PS, SERVICE, STANZAS, canonical, parse
+
+Handle = Callable[[r.Request], Awaitable[object]]
+PULL = f"<pubsub xmlns='{PS}'><items node='n'/></pubsub>"
+INFO = "<query xmlns='http://jabber.org/protocol/disco#info'/>"
+ADDRESSES = f"from='{ACTOR}' to='{SERVICE}'"
+
+
+class Asked:
+    """A router whose service answers as `handle` says, and everything that came of it."""
+
+    def __init__(self, handle: Handle, *, in_flight: int = 8, on_bounce: Handle | None = None) -> None:
+        self.requests: list[r.Request] = []
+        self.sent: list[bytes] = []
+        self.observed: list[tuple[str, str, float]] = []
+        self.limits = InFlight(total=in_flight)
+        self._handle = handle
+        self._time_s = 0.0
+        self.router = Router(
+            self,
+            self.sent.append,
+            self.limits,
+            ServiceInfo(SERVICE),
+            observe=lambda *observation: self.observed.append(observation),
+            on_bounce=on_bounce,
+            clock=self._clock,
+            new_id=lambda: "fresh",
+        )
+
+    async def handle(self, request: r.Request) -> object:
+        self.requests.append(request)
+        return await self._handle(request)
+
+    async def offer(self, *stanzas: str) -> list[bool]:
+        """Whether each was taken; returns when all requests are answered."""
+        taken = [self.router.on_stanza(parse(stanza)) for stanza in stanzas]
+        await self.router.drain()
+        assert self.limits.total == 0 and self.router.in_flight == 0
+        return taken
+
+    def _clock(self) -> float:
+        self._time_s += 0.5
+        return self._time_s
+
+
+def answering(answer: object) -> Handle:
+    async def handle(_request: r.Request) -> object:
+        return answer
+
+    return handle
+
+
+def failing(error: Exception) -> Handle:
+    async def handle(_request: r.Request) -> object:
+        raise error
+
+    return handle
+
+
+def iq(content: str = PULL, kind: str = "get", addresses: str = ADDRESSES, stanza_id: str = "id='1'") -> str:
+    return f"<iq type='{kind}' {stanza_id} {addresses}>{content}</iq>"
+
+
+def error(kind: str, condition: str, text: str = "", *, addresses: str = f"from='{SERVICE}' to='{ACTOR}'") -> str:
+    told = f"<text xmlns='{STANZAS}'>{text}</text>" if text else ""
+    return (
+        f"<iq type='error' id='1' {addresses}><error type='{kind}'><{condition} xmlns='{STANZAS}'/>{told}</error></iq>"
+    )
+
+
+EMPTY_PAGE = r.Page("n", (), None, True)
+
+
+@pytest.mark.parametrize(
+    ("sender", "to", "service"),
+    [
+        ("juliet@capulet.lit/balcony", SERVICE, SERVICE),
+        ("juliet@capulet.lit", f"feed_1@{SERVICE}/res", f"feed_1@{SERVICE}"),
+        ("capulet.lit", f"Feed_1@{SERVICE}", f"feed_1@{SERVICE}"),
+        ("o-neill@x/it&apos;s &lt;b&gt; &amp; &quot;c&quot;", SERVICE, SERVICE),
+    ],
+)
+async def test_router_request_is_answered_from_the_address_it_went_to(sender: str, to: str, service: str) -> None:
+    """The same id, swapped addresses as they were written [xep-map 6] [xep-map 7] [xep-map 8] [xep-map 12]."""
+    asked = Asked(answering(EMPTY_PAGE))
+
+    taken = await asked.offer(iq(addresses=f"from='{sender}' to='{to}'", stanza_id="id='a&apos;&amp;'"))
+
+    assert taken == [True]
+    assert [request.service for request in asked.requests] == [service]
+    assert [canonical(data) for data in asked.sent] == [
+        canonical(
+            f"<iq type='result' id='a&apos;&amp;' from='{to}' to='{sender}'>"
+            f"<pubsub xmlns='{PS}'><items node='n'/></pubsub></iq>"
+        )
+    ]
+    assert asked.observed == [("pull", "ok", 0.5)]
+
+
+async def test_router_our_domain_in_capitals_is_answered_as_the_server_knows_it() -> None:
+    """Another spelling as `from` would end the link for everybody [xep-map 7]."""
+    asked = Asked(answering(EMPTY_PAGE))
+
+    await asked.offer(iq(addresses=f"from='{ACTOR}' to='n@FEEDS.Example'"))
+
+    assert parse(asked.sent[0]).get("from") == "n@feeds.example"
+
+
+@pytest.mark.parametrize(
+    ("addresses", "stanza_id"),
+    [
+        (f"to='{SERVICE}'", "id='1'"),
+        (f"from='' to='{SERVICE}'", "id='1'"),
+        (f"from='@x' to='{SERVICE}'", "id='1'"),
+        (f"from='{ACTOR}' to='other.example'", "id='1'"),
+        (f"from='{ACTOR}' to='a@@/'", "id='1'"),
+        (ADDRESSES, ""),
+        (ADDRESSES, "id=''"),
+    ],
+)
+async def test_router_request_that_cannot_be_answered_is_dropped(addresses: str, stanza_id: str) -> None:
+    """[xep-map 7] [xep-map 21]"""
+    asked = Asked(answering(EMPTY_PAGE))
+
+    assert await asked.offer(iq(addresses=addresses, stanza_id=stanza_id)) == [True]
+    assert (asked.requests, asked.sent) == ([], [])
+    assert asked.observed == [("unread", "dropped", 0.0)]
+
+
+async def test_router_request_without_to_is_answered_from_the_domain() -> None:
+    asked = Asked(answering(EMPTY_PAGE))
+
+    await asked.offer(iq(addresses=f"from='{ACTOR}'"))
+
+    assert parse(asked.sent[0]).get("from") == SERVICE
+
+
+async def test_router_long_address_is_answered_too() -> None:
+    resource = "r" * 1000
+    asked = Asked(answering(EMPTY_PAGE))
+
+    await asked.offer(iq(addresses=f"from='a@b/{resource}' to='n@{SERVICE}/{resource}'"))
+
+    assert parse(asked.sent[0]).get("to") == f"a@b/{resource}"
+    assert parse(asked.sent[0]).get("from") == f"n@{SERVICE}/{resource}"
+
+
+@pytest.mark.parametrize(
+    "stanza",
+    [
+        iq("<ping xmlns='urn:xmpp:ping'/>"),
+        iq("<query xmlns='jabber:iq:version'/>"),
+        iq(kind="result"),
+        iq(f"<error type='cancel'><gone xmlns='{STANZAS}'/></error>", kind="error"),
+        "<other/>",
+        "<iq xmlns='jabber:server' type='get' id='1'/>",
+    ],
+)
+async def test_router_leaves_to_slixmpp_what_is_not_ours(stanza: str) -> None:
+    """Results and errors never get an answer [xep-map 14]."""
+    asked = Asked(answering(EMPTY_PAGE))
+
+    assert await asked.offer(stanza) == [False]
+    assert asked.sent == []
+
+
+@pytest.mark.parametrize(
+    "content", ["<query xmlns='jabber:iq:register'/>", "<command xmlns='http://jabber.org/protocol/commands'/>", "<x/>"]
+)
+@pytest.mark.parametrize("kind", ["get", "set"])
+async def test_router_unknown_payload_is_unavailable(content: str, kind: str) -> None:
+    """[xep-map 13]"""
+    asked = Asked(answering(EMPTY_PAGE))
+
+    assert await asked.offer(iq(content, kind)) == [True]
+    assert [canonical(data) for data in asked.sent] == [canonical(error("cancel", "service-unavailable"))]
+
+
+@pytest.mark.parametrize(
+    ("stanza", "text"),
+    [
+        (iq(""), "a request has exactly one child"),
+        (iq(PULL + PULL), "a request has exactly one child"),
+        (iq(INFO, kind="set"), "discovery is of type get"),
+        (iq(f"<pubsub xmlns='{PS}'/>"), "no such action in this kind of request"),
+    ],
+)
+async def test_router_malformed_request_is_refused(stanza: str, text: str) -> None:
+    """Nothing reaches the service [xep-map 15]."""
+    asked = Asked(answering(EMPTY_PAGE))
+
+    assert await asked.offer(stanza) == [True]
+    assert asked.requests == []
+    assert [canonical(data) for data in asked.sent] == [canonical(error("modify", "bad-request", text))]
+    assert asked.observed == [("unread", "bad-request", 0.0)]
+
+
+async def test_router_discovery_of_the_service_is_answered_at_once() -> None:
+    asked = Asked(answering(EMPTY_PAGE))
+
+    await asked.offer(iq(INFO))
+
+    assert asked.requests == []
+    assert b"<identity category='pubsub' type='service'" in asked.sent[0]
+    assert asked.observed == [("discover", "ok", 0.0)]
+
+
+async def test_router_discovery_names_the_address_that_was_asked() -> None:
+    """[xep-map 8]"""
+    asked = Asked(answering(r.ItemIds("n", ("i",), None)))
+    query = "<query xmlns='http://jabber.org/protocol/disco#items' node='n'/>"
+
+    await asked.offer(iq(query, addresses=f"from='{ACTOR}' to='n@{SERVICE}/x'"))
+
+    assert f"<item jid='n@{SERVICE}' name='i'/>".encode() in asked.sent[0]
+
+
+async def test_router_refusal_of_the_service_is_sent_with_its_text() -> None:
+    asked = Asked(failing(FeedError(Condition.FORBIDDEN, "not <you>")))
+
+    await asked.offer(iq())
+
+    assert [canonical(data) for data in asked.sent] == [canonical(error("auth", "forbidden", "not &lt;you&gt;"))]
+    assert asked.observed == [("pull", "forbidden", 0.5)]
+
+
+@pytest.mark.parametrize(
+    ("failure", "kind", "condition", "text"),
+    [
+        (RuntimeError("secret path /var"), "cancel", "internal-server-error", "incident fresh"),
+        (
+            StoreError("disk full at /var"),
+            "wait",
+            "resource-constraint",
+            "the store cannot be used now; incident fresh",
+        ),
+    ],
+)
+async def test_router_other_failure_is_logged_and_never_told(
+    failure: Exception, kind: str, condition: str, text: str
+) -> None:
+    asked = Asked(failing(failure))
+
+    with capture_logs() as logs:
+        await asked.offer(iq())
+
+    assert [canonical(data) for data in asked.sent] == [canonical(error(kind, condition, text))]
+    assert [(line["event"], line["incident"], line["exc_info"]) for line in logs] == [
+        ("request_failed", "fresh", failure)
+    ]
+    assert asked.observed == [("pull", condition, 0.5)]
+
+
+@pytest.mark.parametrize("answer", [object(), r.Page("\x07", (), None, True)])
+async def test_router_answer_that_cannot_be_written_is_an_incident(answer: object) -> None:
+    asked = Asked(answering(answer))
+
+    with capture_logs():
+        await asked.offer(iq())
+
+    assert [canonical(data) for data in asked.sent] == [
+        canonical(error("cancel", "internal-server-error", "incident fresh"))
+    ]
+
+
+async def test_router_too_many_requests_are_refused_at_once() -> None:
+    """Overload is resource-constraint, type wait, never service-unavailable (xep-map 6.1)."""
+    release = asyncio.Event()
+
+    async def handle(_request: r.Request) -> object:
+        await release.wait()
+        return EMPTY_PAGE
+
+    asked = Asked(handle, in_flight=1)
+    asked.router.on_stanza(parse(iq()))
+    asked.router.on_stanza(parse(iq()))
+    refused = list(asked.sent)
+    release.set()
+    await asked.router.drain()
+
+    assert [canonical(data) for data in refused] == [
+        canonical(error("wait", "resource-constraint", "too many requests at once"))
+    ]
+    assert len(asked.sent) == 2
+    assert asked.limits.total == 0
+
+
+async def test_router_cancelled_request_is_not_answered() -> None:
+    async def handle(_request: r.Request) -> object:
+        raise asyncio.CancelledError
+
+    asked = Asked(handle)
+    await asked.offer(iq())
+
+    assert asked.sent == []
+    assert asked.observed == [("pull", "cancelled", 0.5)]
+
+
+async def test_router_partly_refused_is_an_error_with_its_entries() -> None:
+    refused = r.PartlyRefused(affiliations=r.AffiliationList("n", (), owner=True))
+    asked = Asked(answering(refused))
+
+    await asked.offer(iq())
+
+    answer = parse(asked.sent[0])
+    assert answer.get("type") == "error"
+    assert [child.tag.rpartition("}")[2] for child in answer] == ["pubsub", "error"]
+    assert asked.observed == [("pull", "not-acceptable", 0.5)]
+
+
+async def test_router_last_item_follows_the_subscription() -> None:
+    """[xep-map 116]"""
+    item = Item(1, "i", 0, 0, b"", "a@b")
+    shown = r.SubscriptionShown("n", "a@b", SubscriptionState.SUBSCRIBED)
+    asked = Asked(answering(r.Subscribed(shown, NodeKind.FEED, last=item)))
+
+    await asked.offer(iq())
+
+    result, message = (parse(data) for data in asked.sent)
+    assert result.get("type") == "result"
+    assert (message.get("id"), message.get("from"), message.get("to")) == ("fresh", SERVICE, "a@b")
+
+
+def bounce(stanza_id: str = "17.1304942400000000", condition: str = f"<gone xmlns='{STANZAS}'/>") -> str:
+    return (
+        f"<message type='error' id='{stanza_id}' {ADDRESSES}><event xmlns='{PS}#event'/>"
+        f"<error type='cancel'><text xmlns='{STANZAS}'>x</text>{condition}</error></message>"
+    )
+
+
+BOUNCES = {
+    "item": (bounce(), r.Bounce(ACTOR, SERVICE, 17, "gone")),
+    "event": (bounce("17.5e9"), r.Bounce(ACTOR, SERVICE, 17, "gone")),
+    "no condition": (bounce(condition=""), r.Bounce(ACTOR, SERVICE, 17, "")),
+    "foreign condition": (bounce(condition="<gone xmlns='urn:x'/>"), r.Bounce(ACTOR, SERVICE, 17, "")),
+}
+
+
+@pytest.mark.parametrize(("stanza", "expected"), BOUNCES.values(), ids=BOUNCES.keys())
+async def test_router_error_for_an_event_is_a_bounce_without_an_answer(stanza: str, expected: r.Bounce) -> None:
+    """Matched by its id; errors are never answered [xep-map 14] [xep-map 241]."""
+    noted: list[r.Request] = []
+
+    async def note(request: r.Request) -> object:
+        noted.append(request)
+        return None
+
+    asked = Asked(answering(r.Done()), on_bounce=note)
+
+    assert await asked.offer(stanza) == [True]
+    assert (noted, asked.requests, asked.sent) == ([expected], [], [])
+    assert asked.observed == [("bounce", "ok", 0.5)]
+
+
+async def test_router_bounces_go_to_the_service_unless_told_otherwise() -> None:
+    asked = Asked(answering(r.Done()))
+
+    await asked.offer(bounce())
+
+    assert asked.requests == [r.Bounce(ACTOR, SERVICE, 17, "gone")]
+
+
+@pytest.mark.parametrize("failure", [FeedError(Condition.BUSY), RuntimeError("x")])
+async def test_router_bounce_that_fails_is_counted_and_silent(failure: Exception) -> None:
+    asked = Asked(failing(failure))
+
+    with capture_logs():
+        assert await asked.offer(bounce()) == [True]
+
+    assert asked.sent == []
+    assert [operation for operation, _, _ in asked.observed] == ["bounce"]
+
+
+@pytest.mark.parametrize(
+    "stanza",
+    [
+        "<message/>",
+        f"<message {ADDRESSES}><body>hi</body></message>",
+        f"<message type='error' id='x.y' {ADDRESSES}/>",
+        f"<message type='error' id='1.{'9' * 40}' {ADDRESSES}/>",
+        "<message type='error' id='1.2' from='@' to='feeds.example'/>",
+        "<message type='error' id='1.2' from='a@b' to='other.example'/>",
+        "<presence/>",
+        f"<presence type='subscribe' {ADDRESSES}/>",
+        f"<presence type='error' {ADDRESSES}/>",
+    ],
+)
+async def test_router_other_messages_and_presence_are_swallowed(stanza: str) -> None:
+    """[xep-map 14]"""
+    asked = Asked(answering(r.Done()))
+
+    assert await asked.offer(stanza) == [True]
+    assert (asked.requests, asked.sent) == ([], [])
+
+
+def test_router_every_use_case_has_an_operation() -> None:
+    assert set(OPERATIONS) == set(feeds.USE_CASES)
+    assert len(set(OPERATIONS.values())) == len(OPERATIONS)

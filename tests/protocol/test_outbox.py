@@ -164,6 +164,28 @@ async def test_outbox_reply_goes_before_the_next_batch_and_while_paused() -> Non
     await asyncio.wait((sending,))
 
 
+async def test_outbox_reply_of_this_turn_goes_before_a_batch_of_this_turn() -> None:
+    outbox, pipe = online()
+    outbox.reply(b"<iq/>")
+
+    await outbox.notify([b"<message/>"])
+
+    assert pipe.writes == [b"<iq/>", b"<message/>"]
+
+
+async def test_outbox_many_waiting_senders_go_over_the_mark_by_one_batch() -> None:
+    """When the server reads again, one sender writes and the others see what that did."""
+    outbox, pipe = online()
+    senders = [asyncio.create_task(outbox.notify(stanzas("a", 200))) for _ in range(50)]
+    await settle()
+    while not all(sender.done() for sender in senders):
+        pipe.read()
+        await settle()
+        assert pipe.waiting <= pipe.high_bytes + BATCH_BYTES + 1_300
+
+    assert outbox.written_notifications == 10_000
+
+
 async def test_outbox_server_that_does_not_read_bounds_the_reply_lane() -> None:
     """The component's memory is not the server's buffer [xep-map 249]."""
     outbox, pipe = online(reply_limit_bytes=10_000)

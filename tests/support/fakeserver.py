@@ -262,3 +262,5 @@ class CountingServer(asyncio.Protocol):
         self._tail = (self._tail + data[-len(self._marker) :])[-(len(self._marker) - 1) :]
         if self._on_progress is not None:
             self._on_progress(self.stanzas)
+        if data.endswith(_FOOTER) and self.transport is not None:
+            self.transport.close()

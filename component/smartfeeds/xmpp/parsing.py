@@ -110,7 +110,7 @@ class StanzaParser:
             root = etree.fromstring(self._open + b"".join(batch) + self._close, self._parser)
         except etree.XMLSyntaxError:
             root = None
-        if root is not None and len(root) == len(batch):
+        if root is not None:
             yield from root
             return
         for frame in batch:
@@ -121,11 +121,9 @@ class StanzaParser:
             raise StreamSyntaxError("not-well-formed")
         for candidate in (frame, start_tag_alone(frame)):
             try:
-                root = etree.fromstring(self._open + candidate + self._close, self._parser)
+                return etree.fromstring(self._open + candidate + self._close, self._parser)[0]
             except etree.XMLSyntaxError:
                 continue
-            if len(root) == 1:
-                return root[0]
         raise StreamSyntaxError("not-well-formed")
 
 

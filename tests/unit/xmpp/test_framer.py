@@ -15,6 +15,7 @@ STANZAS = [
     b"<iq ><iq><iq a='/'/><iq b='>'/></iq ></iq >",
     b"<message><body><![CDATA[</message> <message> <!-- no comment -->]]></body></message>",
     b"<iq\ttype='result'\n/>",
+    b"<message><messages>x</messages></message>",
     b"<message><body>what? now! &lt;iq></body></message>",
     "<message><body>\u00fc\U0001f600</body></message>".encode(),
 ]

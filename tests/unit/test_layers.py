@@ -38,7 +38,7 @@ NOT_PURE = {"urllib.request", "importlib.metadata", "email.mime", "datetime.now"
 
 # library -> modules that may import it
 OWNERS = {
-    "slixmpp": ("xmpp/stream.py", "client/transport.py", "demo/"),
+    "slixmpp": ("xmpp/stream.py", "client/transport.py", "demo/person.py"),
     "aiosqlite": ("store/",),
     "sqlite3": ("store/",),
     "alembic": ("store/",),

@@ -15,6 +15,7 @@ from smartfeeds.cli.common import EXIT_HELP, Commands
 # command -> module that holds it
 _MODULES: Final = {
     "run": "run",
+    "status": "run",
     "init": "init",
     "doctor": "doctor",
     "import": "documents",
@@ -24,7 +25,6 @@ _MODULES: Final = {
     "sub": "nodes",
     "db": "data",
     "backup": "data",
-    "bench": "bench",
     "demo": "demo",
 }
 

@@ -13,6 +13,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
+from smartfeeds.client.errors import FollowError, LoginError
 from smartfeeds.config import Settings, load
 from smartfeeds.errors import ConfigError, FeedError, LinkError, SmartfeedsError, StoreError
 
@@ -50,6 +51,8 @@ _CODES: Final[tuple[tuple[type[SmartfeedsError], Exit], ...]] = (
     (StoreError, Exit.STORE),
     (LinkError, Exit.LINK),
     (FeedError, Exit.REFUSED),
+    (LoginError, Exit.LINK),
+    (FollowError, Exit.REFUSED),
 )
 
 # Rows for other programs are not folded at the width of a terminal that is not there.

@@ -1,0 +1,62 @@
+"""`smartfeeds demo`: everything on one's own machine, nothing to set up."""
+
+import asyncio
+from pathlib import Path
+
+import click
+
+from smartfeeds.cli.common import Commands, Exit, out, progress_bar, run_async
+from smartfeeds.demo.person import Person
+from smartfeeds.demo.serve import NODE, SERVICE, read_scene, serve
+
+_FOLDER = click.option(
+    "--folder",
+    type=click.Path(file_okay=False, path_type=Path),
+    default=Path(".run"),
+    show_default=True,
+    help="Where everything is kept.",
+)
+
+
+@click.group("demo", cls=Commands)
+def demo_command() -> None:
+    """See it work on this machine, with a Prosody of its own on loopback."""
+
+
+@demo_command.command("serve")
+@_FOLDER
+def demo_serve(folder: Path) -> None:
+    """Start a Prosody and the component, fill a feed, and say what to try. Ctrl-C stops all of it."""
+    run_async(serve(folder, out, progress_bar()))
+
+
+@demo_command.command("publish")
+@click.argument("title")
+@_FOLDER
+def demo_publish(title: str, folder: Path) -> None:
+    """Publish an entry with this TITLE to the feed of a running demo serve."""
+    item_id = run_async(_publish(folder, title))
+    out.print(f"Published {item_id} to {NODE}.", markup=False)
+
+
+async def _publish(folder: Path, title: str) -> str:
+    scene = read_scene(folder)
+    person = Person(scene.owner, scene.client_port)
+    await person.login()
+    try:
+        return await person.publish(SERVICE, NODE, title)
+    finally:
+        await person.logout()
+
+
+@demo_command.command("gap")
+def demo_gap() -> None:
+    """Lose notifications in every way there is, and watch the follower find and close the gaps.
+
+    Uses a real Prosody, the component as a process of its own, and a follower. Ends with a comparison of mirror and
+    feed; exit code 1 where they differ.
+    """
+    from smartfeeds.demo.gap import play
+
+    if not asyncio.run(play(out)):
+        click.get_current_context().exit(Exit.FAILED)

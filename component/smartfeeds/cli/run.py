@@ -1,0 +1,133 @@
+"""`smartfeeds run` and `smartfeeds status`: the service, and whether it is well."""
+
+import asyncio
+import contextlib
+import json
+import os
+import signal
+import socket
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final
+
+import click
+import structlog
+
+from smartfeeds import __version__
+from smartfeeds.cli.common import Exit, config_option, json_option, out, print_json, read_settings, run_async
+from smartfeeds.config import Settings
+from smartfeeds.errors import ConfigError
+from smartfeeds.telemetry import set_up_logging
+
+STATUS_S: Final = 5.0
+STALE_S: Final = 20.0
+
+log = structlog.get_logger()
+
+
+@click.command("run")
+@config_option
+@click.option(
+    "--status",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="A file to keep the state in, for smartfeeds status.",
+)
+def run_command(config: Path | None, status: Path | None) -> None:
+    """Run the service until SIGTERM or Ctrl-C; a second signal ends it at once.
+
+    While the server is away, or another process has the name, it tries again for ever. Ends with an error only where
+    the configuration or the store cannot be used.
+    """
+    settings = read_settings(config)
+    set_up_logging(settings.log.format, settings.log.level)
+    run_async(_serve(settings, status))
+
+
+async def _serve(settings: Settings, status: Path | None) -> None:
+    from smartfeeds.app import App  # what the whole service needs is loaded when it is to run
+
+    app = App(settings)
+    stop = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, _on_signal, stop)
+    await app.start()
+    log.info("started", version=__version__, component=settings.component.jid, store=settings.store.url)
+    try:
+        with _kept(status, app.online):
+            _notify("READY=1")
+            await stop.wait()
+            _notify("STOPPING=1")
+    finally:
+        await app.stop()
+        log.info("stopped")
+
+
+def _on_signal(stop: asyncio.Event) -> None:
+    if stop.is_set():
+        os._exit(Exit.INTERRUPTED)
+    stop.set()
+
+
+@contextlib.contextmanager
+def _kept(path: Path | None, online: asyncio.Event) -> Iterator[None]:
+    """Keeps the status file current; it goes when the service goes."""
+    if path is None:
+        yield
+        return
+    _write(path, online=online.is_set())
+    task = asyncio.create_task(_keep(path, online))
+    try:
+        yield
+    finally:
+        task.cancel()
+        path.unlink(missing_ok=True)
+
+
+async def _keep(path: Path, online: asyncio.Event) -> None:
+    while True:
+        if online.is_set():
+            await asyncio.sleep(STATUS_S)
+        else:
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(online.wait(), STATUS_S)
+        _write(path, online=online.is_set())
+
+
+def _write(path: Path, *, online: bool) -> None:
+    partial = path.with_name(f".{path.name}.partial")
+    try:
+        partial.write_text(
+            json.dumps({"online": online, "at": time.time(), "pid": os.getpid(), "version": __version__})
+        )
+        partial.replace(path)
+    except OSError as error:
+        raise ConfigError(f"cannot write the status file {path}: {error.strerror}") from None
+
+
+def _notify(state: str) -> None:
+    """Tells systemd (sd_notify): an abstract name starts with @."""
+    address = os.environ.get("NOTIFY_SOCKET")
+    if address:
+        with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as sock, contextlib.suppress(OSError):
+            sock.sendto(state.encode(), "\0" + address[1:] if address.startswith("@") else address)
+
+
+@click.command("status")
+@click.argument("file", type=click.Path(dir_okay=False, path_type=Path))
+@json_option
+def status_command(file: Path, *, as_json: bool) -> None:
+    """Tell from the status FILE of smartfeeds run whether it runs and the server accepts it; 1 where not."""
+    try:
+        state = json.loads(file.read_text())
+        online, age_s = bool(state["online"]), time.time() - float(state["at"])
+    except (OSError, ValueError, KeyError, TypeError):
+        state, online, age_s = {}, False, float("inf")
+    running = age_s < STALE_S
+    if as_json:
+        print_json({"running": running, "online": running and online})
+    else:
+        out.print("not running" if not running else "online" if online else "running, not online")
+    if not (running and online):
+        click.get_current_context().exit(Exit.FAILED)

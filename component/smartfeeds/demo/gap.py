@@ -1,0 +1,297 @@
+"""The recovery of gaps, as it really happens (Smart Feeds, Updates via Push; SF-047 to SF-051).
+
+A real Prosody, the component as a process of its own, a publisher and a follower, each with its own client.
+Notifications are lost in three ways: the reader's session does not take any, the component is killed, the reader is
+not there. Nobody tells the follower: the cursors do.
+"""
+
+import asyncio
+import hashlib
+import secrets
+import signal
+import sys
+import tempfile
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Final
+from xml.etree.ElementTree import Element
+
+from rich.console import Console
+
+from smartfeeds.client.change import Change, ChangeKind
+from smartfeeds.client.follow import Follower, Proof
+from smartfeeds.client.stanzas import PUBSUB, RSM, SHIM
+from smartfeeds.client.transport import SlixLink
+from smartfeeds.demo.person import Person
+from smartfeeds.demo.prosody import Prosody
+from smartfeeds.errors import LinkError
+
+SERVICE: Final = "feeds.localhost"
+NODE: Final = "news"
+VIEW: Final = f"{NODE}?order=modified"
+ADDRESS: Final = f"xmpp:{SERVICE}?;node={NODE}"
+STEP_S: Final = 60.0
+
+_CONFIG: Final = """\
+[component]
+jid = "{service}"
+secret = "{secret}"
+port = {port}
+[store]
+url = "sqlite:///{folder}/feeds.db"
+[http]
+listen = ""
+[pubsub]
+creators = ["localhost"]
+[link]
+retry_first_s = 0.1
+[log]
+level = "error"
+"""
+
+Tell = Callable[[str], None]
+
+
+class TellingLink(SlixLink):
+    """A link that tells what a follower asks for and what it is sent."""
+
+    def __init__(self, person: Person, tell: Tell) -> None:
+        super().__init__(person)
+        self._tell = tell
+
+    async def ask(self, kind: str, to: str, payload: Element) -> Element:
+        """Tells the request and the size of its answer."""
+        reply = await super().ask(kind, to, payload)
+        if payload.find(f"{{{PUBSUB}}}items") is not None:
+            after = payload.findtext(f"{{{RSM}}}set/{{{RSM}}}after") or "the start"
+            items = len(reply.findall(f".//{{{PUBSUB}}}item"))
+            self._tell(f"   pull   since {after.removeprefix('cursor:')}: {items} item{'' if items == 1 else 's'}")
+        return reply
+
+    def _on_message(self, stanza: object) -> None:
+        headers = {one.get("name"): one.text for one in stanza.xml.iter(f"{{{SHIM}}}header")}  # type: ignore[attr-defined]
+        if "LastCursor" in headers:
+            self._tell(f"   push   previous {headers.get('PreviousCursor') or '(none)'}, last {headers['LastCursor']}")
+        super()._on_message(stanza)  # type: ignore[arg-type]
+
+
+class Reader:
+    """Bob: keeps a mirror of the feed, and the position it is at, in a file."""
+
+    def __init__(self, person: Person, store: Path, tell: Tell) -> None:
+        self.person = person
+        self.mirror: dict[str, bytes] = {}
+        self._store = store
+        self._tell = tell
+        self._wanted = 0
+        self._changed = asyncio.Event()
+        self._task: asyncio.Task[None] | None = None
+        self.follower: Follower | None = None
+
+    async def begin(self) -> None:
+        """Logs in and follows, from the stored position where there is one."""
+        await self.person.login()
+        link = TellingLink(self.person, self._tell)
+        self.follower = Follower(link, ADDRESS, store=self._store, mirror=True, on_caught_up=self._caught_up)
+        self._task = asyncio.create_task(self._read(self.follower))
+
+    async def end(self) -> None:
+        """Stops following and logs out; what comes now is lost."""
+        if self._task is not None and self.follower is not None:
+            self._task.cancel()
+            await asyncio.wait([self._task])
+            await self.follower.aclose()
+        await self.person.logout()
+
+    async def until(self, newest: str) -> None:
+        """Returns when the item that was published last is in the mirror and the follower is in step."""
+        assert self.follower is not None
+        assert self._task is not None
+        async with asyncio.timeout(STEP_S):
+            while newest not in self.mirror or not self.follower.proof().in_step:
+                self._changed.clear()
+                woken = asyncio.ensure_future(self._changed.wait())
+                await asyncio.wait((woken, self._task), return_when=asyncio.FIRST_COMPLETED)
+                if self._task.done():
+                    woken.cancel()
+                    self._task.result()
+
+    async def _read(self, follower: Follower) -> None:
+        async for change in follower:
+            self._take(change)
+            self._changed.set()
+
+    def _take(self, change: Change) -> None:
+        self.mirror[change.item_id] = change.payload
+        name = change.item_id if change.kind is ChangeKind.DELETED else f"{change.item_id} “{change.title}”"
+        self._tell(f"   bob    {change.kind.value} {name}")
+
+    def _caught_up(self, proof: Proof) -> None:
+        """Comes before the last changes are handed over, so it waits for them."""
+        asyncio.get_running_loop().call_soon(self._in_step, proof)
+
+    def _in_step(self, proof: Proof) -> None:
+        self._tell(f"   bob    has everything: {proof.total} items, at {proof.position}")
+        self._changed.set()
+
+
+class Component:
+    """The service as a process of its own, so that it can be killed."""
+
+    def __init__(self, folder: Path, secret: str, port: int) -> None:
+        self._status = folder / "status.json"
+        self._config = folder / "smartfeeds.toml"
+        self._config.write_text(_CONFIG.format(service=SERVICE, secret=secret, port=port, folder=folder))
+        self._process: asyncio.subprocess.Process | None = None
+
+    async def start(self) -> None:
+        """Starts it; it connects by itself."""
+        arguments = ["-m", "smartfeeds", "run", "--config", str(self._config), "--status", str(self._status)]
+        self._process = await asyncio.create_subprocess_exec(sys.executable, *arguments, start_new_session=True)
+
+    async def end(self, how: signal.Signals = signal.SIGTERM) -> None:
+        """Ends it; SIGKILL as a crash would."""
+        if self._process is not None and self._process.returncode is None:
+            self._process.send_signal(how)
+            await self._process.wait()
+
+
+class Play:
+    """The stage, and what happens on it."""
+
+    def __init__(self, folder: Path, console: Console) -> None:
+        self._console = console
+        self._folder = folder
+        self._secret = secrets.token_urlsafe(12)
+        self._server = Prosody(folder / "prosody", {SERVICE: self._secret})
+        self._component = Component(folder, self._secret, self._server.component_port)
+        self._published = 0
+        self.alice: Person
+        self.bob: Reader
+
+    def tell(self, text: str) -> None:
+        """One line of the transcript."""
+        self._console.print(text, markup=False, style="bold" if not text.startswith(" ") else None)
+
+    @asynccontextmanager
+    async def stage(self) -> AsyncIterator[None]:
+        """Prosody, the component and Alice, until the block ends."""
+        try:
+            await asyncio.to_thread(self._server.start)
+            await self._component.start()
+            self.alice = await self._person("alice")
+            self.bob = Reader(await self._person("bob"), self._folder / "position", self.tell)
+            await self.alice.login()
+            yield
+            await self.alice.logout()
+        finally:
+            await self._component.end()
+            await asyncio.to_thread(self._server.stop)
+
+    async def _person(self, name: str) -> Person:
+        account = await asyncio.to_thread(self._server.account, name)
+        return Person(account, self._server.client_port)
+
+    async def publish(self, count: int = 1) -> str:
+        """Alice publishes; returns the id of the last item, acknowledged by the service."""
+        item_id = ""
+        for _ in range(count):
+            self._published += 1
+            item_id = f"item-{self._published}"
+            await self.alice.publish(SERVICE, NODE, f"Number {self._published}", item_id)
+        self.tell(f"   alice  published {'up to ' if count > 1 else ''}{item_id}")
+        return item_id
+
+    async def perform(self) -> None:
+        """All scenes."""
+        self.tell(f"1. Alice makes the feed {NODE}; Bob mirrors it.")
+        await self._when_online(lambda: self.alice.create(SERVICE, NODE))
+        newest = await self.publish(3)
+        await self.bob.begin()
+        await self.bob.until(newest)
+        await self.bob.until(await self.publish())
+
+        self.tell("\n2. Bob's session takes no messages for a while: Prosody drops three notifications without a word.")
+        self.bob.person.send_presence(ptype="unavailable")
+        await self._settled()
+        await self.publish(3)
+        await self._settled()
+        self.bob.person.send_presence()
+        await self._settled()
+        self.tell("   The next notification says what came before it, and Bob does not have that:")
+        await self.bob.until(await self.publish())
+
+        self.tell("\n3. The component is killed right after it has acknowledged an item, and started again.")
+        newest = await self.publish()
+        await self._component.end(signal.SIGKILL)
+        self.tell("   killed and started again; it sends again what it cannot know to have arrived, and Bob knows it:")
+        await self._component.start()
+        await self._when_online(lambda: self.alice.publish(SERVICE, NODE, "Number 1, edited", "item-1"))
+        self.tell("   alice  edited item-1")
+        await self.bob.until(newest)
+        await self.bob.until(await self.publish())
+
+        self.tell(
+            "\n4. Bob is not there while Alice publishes, edits and deletes. He comes back with his stored cursor."
+        )
+        await self.bob.end()
+        await self.publish(2)
+        await self.alice.publish(SERVICE, NODE, "Number 2, edited", "item-2")
+        await self.alice.retract(SERVICE, NODE, "item-3")
+        self.tell("   alice  edited item-2, deleted item-3")
+        newest = await self.publish()
+        self.bob.person = await self._person("bob")
+        await self.bob.begin()
+        await self.bob.until(newest)
+
+    async def compare(self) -> bool:
+        """Whether the mirror is the feed, as a fresh reader pulls it."""
+        proof = self.bob.follower.proof() if self.bob.follower else None
+        await self.bob.end()
+        fresh = Reader(await self._person("carol"), self._folder / "fresh", lambda _text: None)
+        await fresh.begin()
+        await fresh.until(f"item-{self._published}")
+        await fresh.end()
+        same = fresh.mirror == self.bob.mirror
+        self.tell("\n5. The proof: Bob's mirror beside the feed as Carol pulls it, from its first item on.")
+        self.tell(f"   mirror {_digest(self.bob.mirror)}")
+        self.tell(f"   feed   {_digest(fresh.mirror)}")
+        self.tell(f"   {'They are the same.' if same else 'THEY DIFFER.'} Bob: {proof}")
+        return same
+
+    async def _settled(self) -> None:
+        """Returns when the server has worked on everything that Bob and Alice had sent."""
+        for person in (self.bob.person, self.alice):
+            await person.link.ask("get", "localhost", Element("{urn:xmpp:ping}ping"))
+            await person.link.ask("get", SERVICE, Element("{urn:xmpp:ping}ping"))
+
+    async def _when_online(self, work: Callable[[], object]) -> None:
+        """Does something as soon as the component is there."""
+        async with asyncio.timeout(STEP_S):
+            while True:
+                try:
+                    await work()  # type: ignore[misc]
+                except LinkError:
+                    await asyncio.sleep(0.1)
+                else:
+                    return
+
+
+def _digest(mirror: dict[str, bytes]) -> str:
+    whole = hashlib.sha256()
+    for item_id in sorted(mirror):
+        whole.update(item_id.encode() + b"\0" + mirror[item_id] + b"\0")
+    return f"{len(mirror)} items, sha256 {whole.hexdigest()[:16]}"
+
+
+async def play(console: Console) -> bool:
+    """The whole demonstration; whether mirror and feed are the same in the end. Raises LinkError, ConfigError."""
+    with tempfile.TemporaryDirectory(prefix="smartfeeds-gap-") as folder:
+        stage = Play(Path(folder), console)
+        try:
+            async with stage.stage():
+                await stage.perform()
+                return await stage.compare()
+        except TimeoutError:
+            raise LinkError(f"a step took more than {STEP_S:.0f} s") from None

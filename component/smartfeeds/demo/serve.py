@@ -1,0 +1,209 @@
+"""What `make run` shows: a Prosody of its own, the component beside it, and a feed with something in it.
+
+Everything is in one folder. The first start makes it, a later one finds it again.
+"""
+
+import asyncio
+import json
+import secrets
+import signal
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import asdict, dataclass
+from importlib import resources
+from pathlib import Path
+from typing import Final
+
+from rich.console import Console
+from rich.progress import Progress
+
+from smartfeeds.app import App
+from smartfeeds.config import Settings, load
+from smartfeeds.core.jid import Jid
+from smartfeeds.demo.process import Account, free_port, is_listening
+from smartfeeds.demo.prosody import Prosody
+from smartfeeds.errors import ConfigError, LinkError
+from smartfeeds.formats.documents import read_document
+from smartfeeds.service.importing import Imported, import_document
+from smartfeeds.telemetry import set_up_logging
+
+DOMAIN: Final = "localhost"
+SERVICE: Final = "feeds.localhost"
+NODE: Final = "planet"
+OWNER: Final = "alice"
+READER: Final = "bob"
+ONLINE_S: Final = 60.0
+_CLIENT_PORT, _COMPONENT_PORT = 15222, 15347
+
+_CONFIG: Final = """\
+# Written by smartfeeds demo serve; removed folders are made anew.
+[component]
+jid = "{service}"
+secret = "{secret}"
+port = {port}
+
+[store]
+url = "sqlite:///{folder}/feeds.db"
+
+[http]
+listen = ""
+
+[pubsub]
+admins = ["{owner}@{domain}"]
+
+[log]
+level = "warning"
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Scene:
+    """What stays the same from one start to the next."""
+
+    client_port: int
+    component_port: int
+    secret: str
+    password: str
+
+    @property
+    def reader(self) -> Account:
+        """The account to try things with."""
+        return Account(f"{READER}@{DOMAIN}", self.password)
+
+    @property
+    def owner(self) -> Account:
+        """The account that owns the feed."""
+        return Account(f"{OWNER}@{DOMAIN}", self.password)
+
+
+def read_scene(folder: Path) -> Scene:
+    """The scene of a folder. Raises ConfigError where there is none."""
+    try:
+        return Scene(**json.loads((folder / "scene.json").read_text()))
+    except FileNotFoundError:
+        raise ConfigError(f"there is no demonstration in {folder}: start one with make run") from None
+    except (OSError, ValueError, TypeError):
+        raise ConfigError(f"{folder}/scene.json cannot be read: remove the folder {folder} to start anew") from None
+
+
+def _make_scene(folder: Path) -> Scene:
+    if (folder / "scene.json").exists():
+        return read_scene(folder)
+    scene = Scene(
+        client_port=_free(_CLIENT_PORT),
+        component_port=_free(_COMPONENT_PORT),
+        secret=secrets.token_urlsafe(24),
+        password=secrets.token_urlsafe(9),
+    )
+    (folder / "scene.json").touch(mode=0o600)
+    (folder / "scene.json").write_text(json.dumps(asdict(scene)))
+    return scene
+
+
+def _free(port: int) -> int:
+    return free_port() if is_listening(port) else port
+
+
+def prepare(folder: Path) -> tuple[Scene, Prosody, Settings]:
+    """What a start needs, made in the folder or found there. Raises ConfigError."""
+    folder = folder.resolve()
+    try:
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    except OSError as error:
+        raise ConfigError(f"cannot make the folder {folder}: {error.strerror}") from None
+    scene = _make_scene(folder)
+    server = Prosody(
+        folder / "prosody",
+        {SERVICE: scene.secret},
+        domain=DOMAIN,
+        client_port=scene.client_port,
+        component_port=scene.component_port,
+    )
+    config = folder / "smartfeeds.toml"
+    config.touch(mode=0o600)
+    values = {"service": SERVICE, "secret": scene.secret, "port": scene.component_port}
+    config.write_text(_CONFIG.format(**values, folder=folder, owner=OWNER, domain=DOMAIN))
+    return scene, server, load(config)
+
+
+@asynccontextmanager
+async def running(folder: Path, console: Console) -> AsyncIterator[tuple[Scene, App]]:
+    """Prosody and the component, online, until the block ends. Raises ConfigError, StoreError, LinkError."""
+    scene, server, settings = prepare(folder)
+    set_up_logging(settings.log.format, settings.log.level)
+    try:
+        with console.status("Starting Prosody"):
+            await asyncio.to_thread(server.start)
+            for account in (scene.owner, scene.reader):
+                await asyncio.to_thread(server.account, account.jid.partition("@")[0], account.password)
+        app = App(settings)
+        await app.start()
+        try:
+            await _online(app)
+            yield scene, app
+        finally:
+            await app.stop()
+    finally:
+        await asyncio.to_thread(server.stop)
+
+
+async def _online(app: App) -> None:
+    try:
+        await asyncio.wait_for(app.online.wait(), ONLINE_S)
+    except TimeoutError:
+        raise LinkError(f"the component did not get online: {app.supervisor.last_error}") from None
+
+
+async def fill(app: App, progress: Progress) -> Imported:
+    """Brings the example feed into its node; what is there already stays."""
+    document = read_document(resources.files("smartfeeds.demo").joinpath("planet.xml").read_bytes())
+    task = progress.add_task(f"Filling the feed {NODE}", total=len(document.items))
+    return await import_document(
+        app.service,
+        NODE,
+        document,
+        Jid(OWNER, DOMAIN),
+        on_progress=lambda count: progress.advance(task, count),
+    )
+
+
+async def serve(folder: Path, console: Console, progress: Progress) -> None:
+    """Shows everything until Ctrl-C or SIGTERM. Raises ConfigError, StoreError, LinkError."""
+    stop = asyncio.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        asyncio.get_running_loop().add_signal_handler(number, stop.set)
+    async with running(folder, console) as (scene, app):
+        with progress:
+            done = await fill(app, progress)
+        console.print(_text(folder, scene, done), markup=False)
+        await stop.wait()
+        console.print("Stopping.")
+    console.print(f"Everything is kept in {folder}; the next start finds it again.", markup=False)
+
+
+def _text(folder: Path, scene: Scene, done: Imported) -> str:
+    items = done.added + done.changed + done.unchanged
+    news = f"{done.added} new" if done.added else "all there from the last start"
+    command = ".venv/bin/smartfeeds" if Path(".venv/bin/smartfeeds").exists() else "smartfeeds"
+    return f"""
+The feed is up.
+
+  service   {SERVICE}
+  node      {NODE}   ({items} items, {news})
+  address   xmpp:{SERVICE}?;node={NODE}
+  account   {scene.reader.jid}   password {scene.reader.password}
+  server    127.0.0.1:{scene.client_port} for clients (no TLS), 127.0.0.1:{scene.component_port} for components
+
+Try this in a second terminal:
+
+  {command} follow 'xmpp:{SERVICE}?;node={NODE}' --mirror \\
+      --jid {scene.reader.jid} --password {scene.reader.password} --server 127.0.0.1:{scene.client_port} --plaintext
+
+and this in a third:
+
+  {command} demo publish 'Hello, world' --folder {folder}
+  {command} node list --config {folder}/smartfeeds.toml
+  {command} demo gap
+
+Ctrl-C stops everything.
+"""

@@ -21,6 +21,7 @@ SOCIAL_FEED = "urn:xmpp:pubsub-social-feed:1"
 GALLERY = "urn:xmpp:pubsub-social-feed:gallery:1"
 MAX_TEXT = 10_000
 MAX_VALUES = 100
+DEFAULT_PAYLOAD_SIZE_BYTES = 65_536
 
 Values = tuple[str, ...]
 Options = Mapping[str, Values]
@@ -39,7 +40,7 @@ class FieldType(Enum):
 class Limits:
     """The service's ceilings. `max_items` is the most a generic node keeps; on a feed anything from there is max."""
 
-    max_payload_size_bytes: int = 65536
+    max_payload_size_bytes: int = DEFAULT_PAYLOAD_SIZE_BYTES
     max_items: int = 10_000
 
 
@@ -176,7 +177,13 @@ _TABLE = (
         check=_all(_no_expiry),
         datatype="pubsub:integer-or-max",
     ),
-    Option("max_payload_size", "The largest payload in bytes", _TEXT, _both("65536"), check=_all(_payload_size)),
+    Option(
+        "max_payload_size",
+        "The largest payload in bytes",
+        _TEXT,
+        _both(str(DEFAULT_PAYLOAD_SIZE_BYTES)),
+        check=_all(_payload_size),
+    ),
     Option(
         "persist_items",
         "Whether items are kept",
@@ -287,6 +294,14 @@ def apply(kind: NodeKind, current: Options, submitted: Options, limits: Limits) 
         else:
             options[var] = value
     return options
+
+
+def initial(limits: Limits) -> dict[str, Values]:
+    """What a new node has instead of a default that is above the service's ceiling."""
+    ceiling_bytes = limits.max_payload_size_bytes
+    if ceiling_bytes < DEFAULT_PAYLOAD_SIZE_BYTES:
+        return {"max_payload_size": (str(ceiling_bytes),)}
+    return {}
 
 
 def value_of(kind: NodeKind, options: Options, var: str) -> Values:

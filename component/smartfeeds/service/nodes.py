@@ -3,7 +3,7 @@
 from smartfeeds.core.access import may_manage
 from smartfeeds.core.jid import Jid
 from smartfeeds.core.model import Affiliation, Node, NodeEvent, NodeKind
-from smartfeeds.core.options import KIND, apply, flag
+from smartfeeds.core.options import KIND, apply, flag, initial
 from smartfeeds.errors import Condition, FeedError, unsupported
 from smartfeeds.service.context import Context, affiliation_of, find, locate
 from smartfeeds.service.requests import (
@@ -32,7 +32,8 @@ def add_node(tx: WriteTx, context: Context, actor: Jid, name: str, form: Form | 
     if not trusted and not may_create(context, actor):
         raise FeedError(Condition.FORBIDDEN, "this service does not let you create nodes")
     kind = _kind(context, form)
-    options = apply(kind, {}, form or {}, context.policy.options)
+    limits = context.policy.options
+    options = apply(kind, initial(limits), form or {}, limits)
     taken = _taken(tx, name)
     if taken is not None:
         raise taken
@@ -78,7 +79,7 @@ def get_default(_tx: ReadTx, context: Context, request: GetDefaultConfiguration)
     """The options a new node has."""
     if request.type != "leaf":
         raise unsupported("collections")
-    return Configuration(None, context.policy.default_kind, {})
+    return Configuration(None, context.policy.default_kind, initial(context.policy.options))
 
 
 def delete(tx: WriteTx, context: Context, request: DeleteNode) -> Done:

@@ -27,7 +27,7 @@ def publish(tx: WriteTx, context: Context, request: Publish) -> Published:
     limits = context.policy.options
     _check_right(tx, context, node, request)
     _check_preconditions(node, request.options, limits)
-    draft = _checked(node, request)
+    draft = _checked(node, request, limits)
     item_id = request.item_id or context.new_id()
     existing = tx.item(node.node_no, item_id)
     if draft.deletion and node.kind is NodeKind.FEED:
@@ -143,14 +143,16 @@ def _check_preconditions(node: Node, options: Form | None, limits: Limits) -> No
         raise FeedError(Condition.PRECONDITION_NOT_MET, f"{name} is not so")
 
 
-def _checked(node: Node, request: Publish) -> Draft:
+def _checked(node: Node, request: Publish, limits: Limits) -> Draft:
     """The payload, as far as the node's kind and options accept it (xep-map 135 to 138, 237)."""
     if not request.item_present:
         raise FeedError(Condition.ITEM_REQUIRED)
     draft = request.draft
     if draft is None:
         raise FeedError(Condition.PAYLOAD_REQUIRED)
-    if len(draft.payload) > int(text_of(node.kind, node.options, "max_payload_size")):
+    # The ceiling may have been lowered since the node was configured.
+    size_bytes = min(int(text_of(node.kind, node.options, "max_payload_size")), limits.max_payload_size_bytes)
+    if len(draft.payload) > size_bytes:
         raise FeedError(Condition.PAYLOAD_TOO_BIG)
     if node.kind is NodeKind.FEED:
         metadata = draft.feed and request.item_id == FEED_METADATA_ID

@@ -21,7 +21,16 @@ TEXTS = st.text(st.characters(exclude_categories=("Cs", "Cc")) | st.sampled_from
 LOCAL_NAMES = st.sampled_from(["a", "b", "entry", "id", "title", "updated", "link", "content", "div"])
 PREFIXES = st.sampled_from(["", "", "p:", "q:", "atom:"])
 DECLARATIONS = st.sampled_from(
-    ["", "", ' xmlns="urn:x-test:d"', f' xmlns="{atom.ATOM_NS}"', ' xmlns=""', ' xmlns:p="urn:x-test:p2"']
+    [
+        "",
+        "",
+        ' xmlns="urn:x-test:d"',
+        f' xmlns="{atom.ATOM_NS}"',
+        ' xmlns=""',
+        ' xmlns:p="urn:x-test:p2"',
+        ' xmlns="vcard-temp"',
+        ' xmlns:p="a&amp;b"',
+    ]
 )
 
 
@@ -206,6 +215,7 @@ TIMES = st.integers(0, 4 * 10**15)
 
 
 @given(st.lists(st.tuples(IDS, TIMES, TIMES, elements(), st.booleans()), unique_by=lambda row: row[0], max_size=5), IDS)
+@settings(max_examples=50)
 def test_an_export_read_back_gives_the_same_ids_times_and_payloads(rows, title):
     declared = "".join(f' xmlns:{prefix}="{uri}"' for prefix, uri in NAMESPACES.items())
     items = []

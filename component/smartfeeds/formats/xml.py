@@ -40,6 +40,10 @@ _INHERITABLE = frozenset({XML_LANG, XML_SPACE})
 _XML_ATTRIBUTES_ABOVE = etree.XPath("ancestor::*/@xml:*")
 _PROCESSING_INSTRUCTION = re.compile(rb"<\?.*?\?>", re.DOTALL)
 _DECLARED_PREFIX = re.compile(rb" xmlns:([^=\s]+)=")
+_NAMESPACE = re.compile(rb'( xmlns(?::[^=\s]+)?=")([^"]+)"')
+_PLAIN_URI = re.compile(rb"[A-Za-z][A-Za-z0-9+.\-]*:(?!x-smartfeeds-veiled:)[A-Za-z0-9._~:/?#@!$'()*+,;=\-]*")
+_VEIL = b"urn:x-smartfeeds-veiled:"
+_VEILED = re.compile(_VEIL + rb"((?:[0-9a-f]{2})+)(?=\")")
 _ROOT_NAME = re.compile(rb"^<[^\s>]+")
 # In canonical bytes "<" begins a tag and nothing else, and no attribute value holds a plain quote.
 _ATTRIBUTES = re.compile(rb'<[^\s>]+((?: [^\s=>]+="[^"]*")+)>')
@@ -129,7 +133,7 @@ def canonical(element: Element) -> bytes:
     try:
         return _canonical(element)
     except etree.C14NError:
-        raise FeedError(Condition.INVALID_PAYLOAD, "the payload has entities or relative namespaces") from None
+        return _canonical_veiled(element)
     finally:
         for name, _ in inherited:
             del element.attrib[name]
@@ -158,6 +162,21 @@ def _canonical(element: Element) -> bytes:
     if (element.prefix or not element.tag.startswith("{")) and next(element.iter("{}*"), None) is not None:
         data = _ROOT_NAME.sub(rb'\g<0> xmlns=""', data, count=1)
     return data
+
+
+def _canonical_veiled(element: Element) -> bytes:
+    """The same for namespace names that are no absolute URIs ("vcard-temp"), which libxml2's C14N refuses."""
+    text = etree.tostring(element, encoding="utf-8", with_tail=False)
+    try:
+        root = etree.fromstring(_NAMESPACE.sub(_veil, text), _PARSER)
+        data = _canonical(root)
+    except (etree.XMLSyntaxError, etree.C14NError):
+        raise FeedError(Condition.INVALID_PAYLOAD, "the payload has entities, which are not allowed here") from None
+    return _VEILED.sub(lambda match: bytes.fromhex(match[1].decode()), data)
+
+
+def _veil(match: re.Match[bytes]) -> bytes:
+    return match[0] if _PLAIN_URI.fullmatch(match[2]) else match[1] + _VEIL + match[2].hex().encode() + b'"'
 
 
 def _content_prefixes(element: Element, data: bytes, declared: set[bytes]) -> list[str]:

@@ -1,0 +1,251 @@
+"""Atom entries as payloads."""
+
+import re
+
+import pytest
+
+from smartfeeds.core.model import EntryMeta
+from smartfeeds.errors import Condition, FeedError
+from smartfeeds.formats import atom, xml
+
+NOON_US = 1304942400_000_000
+HEAD = f'<entry xmlns="{atom.ATOM_NS}">'
+SX = f'xmlns:sx="{atom.FEEDSYNC_NS}"'
+
+
+def element(inside="", root="entry", namespace=atom.ATOM_NS):
+    return xml.parse_payload(f'<{root} xmlns="{namespace}">{inside}</{root}>'.encode())
+
+
+def accept(node, item_id="a", *, allow_feed=False):
+    return atom.accept_entry(node, item_id, NOON_US, allow_feed=allow_feed).decode()
+
+
+def test_accept_entry_complete_entry_is_untouched():
+    """[SF-091] [SF-009] the whole entry, foreign markup and all"""
+    inside = '<title>T</title><x:y xmlns:x="urn:x-test:x">1</x:y><id>urn:x-test:1</id>'
+    inside += "<updated>2011-05-09T12:00:00Z</updated>"
+    assert accept(element(inside)) == f"{HEAD}{inside}</entry>"
+
+
+def test_accept_entry_empty_entry_is_completed():
+    """[xep-map 139] [SF-092] Movim's probe, with the id that golden.json derives"""
+    assert accept(element()) == (
+        f"{HEAD}<id>urn:x-smartfeeds:a</id><title></title><updated>2011-05-09T12:00:00Z</updated></entry>"
+    )
+
+
+@pytest.mark.parametrize(
+    ("has", "added"),
+    [
+        ("<id>urn:x-test:1</id>", ["title", "updated"]),
+        ("<title>T</title>", ["id", "updated"]),
+        ("<updated>2011-05-09T12:00:00Z</updated><id>urn:x-test:1</id>", ["title"]),
+        ("<source><id>x</id><title>x</title><updated>x</updated></source>", ["id", "title", "updated"]),
+        ('<id xmlns="urn:x-test:x"></id>', ["id", "title", "updated"]),
+    ],
+)
+def test_accept_entry_adds_only_what_lacks(has, added):
+    """[xep-map 139]"""
+    payload = accept(element(has))
+    assert payload.endswith(f"{has}</entry>")
+    in_front = payload[len(HEAD) : -len(f"{has}</entry>")]
+    assert re.findall(r"</(\w+)>", in_front) == added
+
+
+def test_accept_entry_completes_under_the_root_s_prefix():
+    node = xml.parse_payload(f'<x:entry k=">" xmlns:x="{atom.ATOM_NS}"><x:id>urn:x-test:1</x:id></x:entry>'.encode())
+    payload = accept(node).encode()
+    assert [child.tag for child in xml.parse_payload(payload)] == [atom.TITLE, atom.UPDATED, atom.ID]
+    assert xml.canonical(xml.parse_payload(payload)) == payload
+
+
+def test_accept_entry_derives_a_uri_from_any_item_id():
+    """[SF-092]"""
+    assert "<id>urn:x-smartfeeds:a%2Fb%20%C3%BC%26</id>" in accept(element(), "a/b \u00fc&")
+
+
+@pytest.mark.parametrize("node", [element(root="feed"), element(namespace="urn:x-test:x"), element(root="x")])
+def test_accept_entry_refuses_other_roots(node):
+    """[SF-091] [xep-map 138]"""
+    with pytest.raises(FeedError) as caught:
+        accept(node)
+    assert caught.value.condition is Condition.INVALID_PAYLOAD
+
+
+def test_accept_entry_takes_a_feed_where_it_is_allowed():
+    """[xep-map 138] atom:feed for item "0" """
+    assert accept(element("<title>Blog</title>", "feed"), "0", allow_feed=True).endswith("<title>Blog</title></feed>")
+
+
+def test_accept_payload_takes_any_root():
+    """[xep-map 144] generic nodes"""
+    text = b'<geoloc xmlns="http://jabber.org/protocol/geoloc" xml:lang="en"><country>Italy</country></geoloc>'
+    assert atom.accept_payload(xml.parse_payload(text)) == text
+
+
+def test_accept_entry_keeps_links_and_threading():
+    """[xep-map 235]"""
+    inside = "".join(
+        f'<link href="xmpp:feeds.example.org?;node=a%2Fb&amp;x" rel="{rel}" title="comments"></link>'
+        for rel in ("replies", "via", "enclosure", "alternate", "related")
+    )
+    inside += f'<thr:in-reply-to xmlns:thr="{atom.THREAD_NS}" href="xmpp:a" ref="urn:x-test:0"></thr:in-reply-to>'
+    assert accept(element(inside)).endswith(f"{inside}</entry>")
+
+
+def test_complete_entry_and_accept_entry_agree():
+    node = element("<title>T</title>")
+    assert atom.complete_entry(atom.accept_payload(node), "a", NOON_US).decode() == accept(node)
+
+
+def test_complete_entry_refuses_bytes_that_are_not_canonical():
+    with pytest.raises(FeedError) as caught:
+        atom.complete_entry(b"<?xml version='1.0'?><entry xmlns='u'/>", "a", NOON_US)
+    assert caught.value.condition is Condition.INTERNAL
+
+
+@pytest.mark.parametrize(
+    ("inside", "deleted"),
+    [
+        (f'<sx:sync {SX} deleted="true"/>', True),
+        (f'<sx:sync {SX} deleted="false"/>', False),
+        (f'<sx:sync {SX} deleted="1"/>', False),
+        (f"<sx:sync {SX}/>", False),
+        (f'<source><sx:sync {SX} deleted="true"/></source>', False),
+        ('<sync deleted="true"/>', False),
+        ("", False),
+    ],
+)
+def test_is_deletion_is_the_mark_and_nothing_else(inside, deleted):
+    """[SF-013] [FS-030]"""
+    assert atom.is_deletion(element(inside)) is deleted
+    assert atom.shape_of(element(inside)).deletion is deleted
+
+
+@pytest.mark.parametrize(
+    ("inside", "has"),
+    [
+        ('<link rel="enclosure" href="http://example.org/a.mp3"/>', True),
+        ('<link rel="enclosure"/>', False),
+        ('<link href="http://example.org/"/>', False),
+        ("", False),
+    ],
+)
+def test_has_enclosure_needs_an_address(inside, has):
+    """[xep-map 237]"""
+    assert atom.has_enclosure(element(inside)) is has
+    assert atom.shape_of(element(inside)).enclosure is has
+
+
+def test_shape_of_tells_roots_apart():
+    """[xep-map 138]"""
+    complete = "<id>urn:x-test:1</id><title/><updated>2011-05-09T12:00:00Z</updated>"
+    assert atom.shape_of(element(complete)) == atom.Shape(entry=True, complete=True)
+    assert atom.shape_of(element()) == atom.Shape(entry=True)
+    assert atom.shape_of(element(complete, "feed")) == atom.Shape(feed=True, complete=True)
+    assert atom.shape_of(element(complete, namespace="urn:x-test:x")) == atom.Shape()
+
+
+def test_tombstone_keeps_the_id_and_nothing_else():
+    """[SF-013] [xep-map 160]"""
+    old = accept(
+        element(
+            "<id>urn:x-test:1</id><title>T</title><updated>2001-01-01T00:00:00Z</updated><author><name>A</name></author>"
+            '<category term="c"/><link href="http://example.org/"/><summary>S</summary><content>C</content>'
+        )
+    ).encode()
+    assert atom.tombstone("item", NOON_US, old).decode() == (
+        f"{HEAD}<id>urn:x-test:1</id><title></title><updated>2011-05-09T12:00:00Z</updated>"
+        f'<sx:sync {SX} deleted="true" id="item"></sx:sync></entry>'
+    )
+
+
+@pytest.mark.parametrize(
+    ("item_id", "old", "sync_id"),
+    [
+        ("item", b"", "item"),
+        ("a b", b"", None),
+        ("a b", f'{HEAD}<sx:sync {SX} id="urn-like:1"/></entry>'.encode(), "urn-like:1"),
+        ("item", f'{HEAD}<sx:sync {SX} id="not valid"/></entry>'.encode(), "item"),
+        ("it's%41", b"", "it's%41"),
+        ("it%4", b"", None),
+    ],
+)
+def test_tombstone_has_a_sync_id_where_one_is_valid(item_id, old, sync_id):
+    """[FS-028] [A-51]"""
+    payload = atom.tombstone(item_id, NOON_US, old)
+    assert xml.parse_payload(payload).find(atom.SYNC).get("id") == sync_id
+    assert xml.canonical(xml.parse_payload(payload)) == payload
+
+
+@pytest.mark.parametrize("old", [b"", b"no xml", b"<x/>", f"{HEAD}</entry>".encode()])
+def test_tombstone_of_an_unreadable_payload_derives_the_id(old):
+    assert b"<id>urn:x-smartfeeds:item</id>" in atom.tombstone("item", NOON_US, old)
+
+
+def test_tombstone_takes_the_given_id():
+    old = f"{HEAD}<id>urn:x-test:old</id></entry>".encode()
+    assert b"<id>urn:x-test:new</id>" in atom.tombstone("item", NOON_US, old, atom_id="urn:x-test:new")
+    assert b"<id>urn:x-smartfeeds:item</id>" in atom.tombstone("item", NOON_US, old, atom_id="\x00")
+
+
+def test_read_meta_reads_what_filters_use():
+    inside = (
+        "<title>A  title</title><summary type='html'>&lt;p&gt;One&lt;/p&gt;&lt;p&gt;two "
+        "&lt;b&gt;thr&lt;/b&gt;ee&lt;/p&gt;</summary><content type='xhtml'>"
+        "<div xmlns='http://www.w3.org/1999/xhtml'><p>four</p><script>no()</script><p>five</p></div></content>"
+        "<author><name> Al  Ice </name><uri>xmpp:alice@example.org</uri>"
+        "<email>alice@example.org</email></author>"
+        "<author><name/></author><category term='Cats'/><category term=''/><category/>"
+        f"<thr:in-reply-to xmlns:thr='{atom.THREAD_NS}' ref='urn:x-test:0' href='xmpp:x'/>"
+    )
+    assert atom.read_meta(accept(element(inside)).encode()) == EntryMeta(
+        authors=frozenset({"Al Ice", "xmpp:alice@example.org", "alice@example.org"}),
+        categories=frozenset({"Cats"}),
+        replies_to=frozenset({"urn:x-test:0", "xmpp:x"}),
+        text="A title\nOne two three\nfour five",
+        body="A title",
+    )
+
+
+@pytest.mark.parametrize(
+    ("inside", "body"),
+    [
+        ("<title>T</title><summary>S</summary>", "T"),
+        ("<title/><summary>S</summary>", "S"),
+        ("<title type='html'>a &amp;lt; b&lt;br/&gt;c</title>", "a < b c"),
+        ("<title/><content>C</content>", ""),
+    ],
+)
+def test_read_meta_body_is_title_else_summary(inside, body):
+    """[xep-map 180]"""
+    assert atom.read_meta(accept(element(inside)).encode()).body == body
+
+
+@pytest.mark.parametrize(
+    ("kind", "text"),
+    [
+        ("", "a b"),
+        ("type='text/plain'", "a b"),
+        ("type='image/png'", ""),
+        ("type='TEXT'", "a b"),
+        ("type='application/xml'", "a b"),
+    ],
+)
+def test_read_meta_reads_content_that_is_text(kind, text):
+    assert atom.read_meta(accept(element(f"<content {kind}>a\n b</content>")).encode()).text == text
+
+
+@pytest.mark.parametrize("payload", [b"", b"x", b"<entry/>", b"\xff", b"<!DOCTYPE a><a/>"])
+def test_read_meta_of_anything_else_is_empty(payload):
+    assert atom.read_meta(payload) == EntryMeta()
+
+
+def test_facets_and_words_feed_the_index():
+    inside = (
+        "<title>Gr\u00fcne \u00c4pfel</title><author><uri>xmpp:Alice@example.org</uri></author><category term='Obst'/>"
+    )
+    facets, words = atom.facets_and_words(accept(element(inside)).encode(), "bob@example.org")
+    assert facets == {"a:alice@example.org", "a:bob@example.org", "c:obst"}
+    assert words == {"gr\u00fcne", "\u00e4pfel"}

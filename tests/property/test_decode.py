@@ -79,16 +79,28 @@ def from_wire(container: etree._Element) -> etree._Element:
     return parse(b"<iq>" + etree.tostring(container) + b"</iq>")[0]
 
 
-@given(st.sampled_from(sorted(ACTIONS)), st.data())
-def test_decode_any_tree_gives_request_or_feed_error(key: tuple[str, str], data: st.DataObject) -> None:
+# Where in a request the drawn elements go: below the last of these elements.
+FIELDS = (f"{{{DATA}}}x", f"{{{DATA}}}field")
+PLACES: list[tuple[str, tuple[str, ...]]] = [
+    *((kind, (container, action)) for (kind, container), actions in ACTIONS.items() for action in actions),
+    *((kind, (container,)) for kind, container in ACTIONS),
+    *[("set", (f"{{{PS}}}pubsub", f"{{{PS}}}publish", f"{{{PS}}}item"))] * 6,
+    *[("set", (f"{{{PS}}}pubsub", f"{{{PS}}}options", *FIELDS))] * 3,
+    *[("set", (f"{{{OW}}}pubsub", f"{{{OW}}}configure", *FIELDS))] * 3,
+    *[("get", (f"{{{PS}}}pubsub", f"{{{PS}}}items", f"{{{RSM}}}set"))] * 3,
+]
+
+
+@given(st.sampled_from(PLACES), st.dictionaries(st.sampled_from(ATTRIBUTES), TEXT), st.lists(elements(), max_size=3))
+def test_decode_any_tree_gives_request_or_feed_error(
+    place: tuple[str, tuple[str, ...]], attributes: dict[str, str], content: list[etree._Element]
+) -> None:
     """[xep-map 15] [xep-map 21]"""
-    kind, name = key
-    container = etree.Element(name)
-    actions = data.draw(st.sampled_from(sorted(ACTIONS[key])))
-    action = data.draw(elements())
-    action.tag = actions
-    container.append(action)
-    container.extend(data.draw(st.lists(elements(), max_size=3)))
+    kind, path = place
+    deepest = container = etree.Element(path[0])
+    for name in path[1:]:
+        deepest = etree.SubElement(deepest, name, attributes)
+    deepest.extend(content)
     found = from_wire(container)
 
     try:
@@ -97,6 +109,8 @@ def test_decode_any_tree_gives_request_or_feed_error(key: tuple[str, str], data:
         parse(encode_error(refused))
     else:
         assert (request.actor, request.service) == (ACTOR, SERVICE)
+        if isinstance(request, r.Publish) and request.draft is not None:
+            parse(request.draft.payload)
 
 
 @given(st.sampled_from([INFO_QUERY, ITEMS_QUERY]), elements())

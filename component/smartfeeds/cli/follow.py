@@ -5,6 +5,8 @@ import contextlib
 import json
 import signal
 import sys
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import click
@@ -64,8 +66,9 @@ def follow_command(
         password = password_file.read_text("utf-8").strip()
     if password is None:
         password = click.prompt("Password", hide_input=True, err=True)
-    caught_up = asyncio.Event()
-    follower = follow(
+    # slixmpp takes the running event loop when a client is made, so that is done in it.
+    make = partial(
+        follow,
         str(feed),
         jid=str(account),
         password=password,
@@ -73,16 +76,25 @@ def follow_command(
         plaintext=plaintext,
         store=store,
         mirror=mirror,
-        on_caught_up=lambda proof: _on_caught_up(proof, caught_up, quiet=as_json),
     )
-    proof = run_async(_follow(follower, caught_up if until_caught_up else asyncio.Event(), as_json=as_json))
+    proof = run_async(_follow(make, as_json=as_json, until_caught_up=until_caught_up))
     err.print(str(proof), markup=False)
     if until_caught_up and not proof.in_step:
         click.get_current_context().exit(Exit.FAILED)
 
 
-async def _follow(follower: Follower, done: asyncio.Event, *, as_json: bool) -> Proof:
+async def _follow(make: Callable[..., Follower], *, as_json: bool, until_caught_up: bool) -> Proof:
     loop = asyncio.get_running_loop()
+    done = asyncio.Event()
+
+    def on_caught_up(proof: Proof) -> None:
+        """Comes before the last changes are handed over: what it says has to wait for them."""
+        if until_caught_up:
+            done.set()
+        elif not as_json:
+            loop.call_soon(lambda: err.print(f"-- {proof}", markup=False))
+
+    follower = make(on_caught_up=on_caught_up)
     printing = asyncio.ensure_future(_print_all(follower, as_json=as_json))
     ending = asyncio.ensure_future(done.wait())
     for number in (signal.SIGINT, signal.SIGTERM):
@@ -127,13 +139,6 @@ def _as_json(change: Change) -> str:
 def _as_text(change: Change) -> str:
     parts = [change.title or change.item_id, change.author, change.link]
     return f"{change.kind.value:8} " + "  ".join(part for part in parts if part)
-
-
-def _on_caught_up(proof: Proof, caught_up: asyncio.Event, *, quiet: bool) -> None:
-    """Called before the last changes are handed over: what it says has to wait for them."""
-    caught_up.set()
-    if not quiet:
-        asyncio.get_running_loop().call_soon(lambda: err.print(f"-- {proof}", markup=False))
 
 
 def _server(text: str | None) -> tuple[str, int] | None:

@@ -36,7 +36,7 @@ _NAMED_OFFSETS = {
 _ZONES = {name: timedelta(hours=hours) for hours, names in _NAMED_OFFSETS.items() for name in names}
 _ZONES |= {letter: timedelta(hours=-hours) for hours, letter in enumerate("abcdefghiklm", start=1)}
 _ZONES |= {letter: timedelta(hours=hours) for hours, letter in enumerate("nopqrstuvwxy", start=1)}
-_DAY = r"(?:[a-z]{3,9}\.?\s?,?\s+)?"
+_DAY = r"(?:[a-z]{3,9}\.?(?:\s?,\s?|\s))?"
 _TIME = r"(?P<hour>\d{1,2}):(?P<minute>\d{2})(?::(?P<second>\d{2})(?:[.,]\d{1,9})?)?"
 _ZONE = r"(?:\s*(?P<zone>[a-z]{1,5}|(?:gmt|utc?)?\s?[+-]\d{1,2}:?\d{2}))?"
 _FORMS = tuple(

@@ -1,12 +1,20 @@
 """Plain text out of HTML and XHTML, for searches and message bodies; never for display as markup."""
 
+import html
 import re
 
 from lxml import etree
 
 from smartfeeds.formats.xml import Element
 
-_PARSER = etree.HTMLParser(no_network=True, remove_comments=True, remove_pis=True, huge_tree=False)
+
+def _parser() -> etree.HTMLParser:
+    return etree.HTMLParser(no_network=True, remove_comments=True, remove_pis=True, huge_tree=False)
+
+
+# Shared by threads, so its error log says nothing; with fewer tags than this it cannot give up for their depth.
+_PARSER = _parser()
+_PARSER_DEPTH = 250
 _SILENT = frozenset({"script", "style", "template", "noscript", "head"})
 # These do not end a word: "un<b>believ</b>able" is one.
 _INLINE = frozenset(
@@ -26,11 +34,14 @@ def html_text(source: str) -> str:
     """The text of an HTML fragment, whatever state it is in."""
     if _MARKUP.search(source) is None:
         return squeeze(source)
+    parser = _parser() if source.count("<") >= _PARSER_DEPTH else _PARSER
     try:
-        root = etree.fromstring(f"<div>{source}</div>", _PARSER)
+        root = etree.fromstring(f"<div>{source}</div>", parser)
     except (etree.LxmlError, ValueError):
         root = None
-    return squeeze(_TAG.sub(" ", source)) if root is None else markup_text(root)
+    if root is None or (parser is not _PARSER and "xcessive depth" in str(parser.error_log)):
+        return squeeze(html.unescape(_TAG.sub(" ", source)))
+    return markup_text(root)
 
 
 def markup_text(root: Element) -> str:

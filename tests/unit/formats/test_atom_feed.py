@@ -1,0 +1,91 @@
+"""A feed as one Atom document."""
+
+from itertools import count, islice
+
+import pytest
+
+from smartfeeds.core.model import Item
+from smartfeeds.core.text import ForbiddenCharacterError
+from smartfeeds.formats import atom, xml
+from smartfeeds.formats.atom_feed import FeedHead, write_feed
+from smartfeeds.formats.documents import read_document
+
+HEAD = FeedHead("urn:x-test:f", 'A "feed" & more', 1304942400_000_000, "xmpp:feeds.example.org?;node=a&b", "Sub")
+
+
+def item(payload, item_id="a", deleted=False):
+    return Item(1, item_id, 1304942400_000_001, 1304942401_500_000, payload, "alice@example.org", deleted)
+
+
+def entry(text=""):
+    return atom.complete_entry(f'<entry xmlns="{atom.ATOM_NS}">{text}</entry>'.encode(), "a", 0)
+
+
+def test_document_says_what_the_feed_is():
+    root = xml.parse_payload(b"".join(write_feed(HEAD, [])))
+    assert root.tag == atom.FEED
+    assert [(child.tag.rpartition("}")[2], child.text) for child in root] == [
+        ("id", "urn:x-test:f"),
+        ("title", 'A "feed" & more'),
+        ("updated", "2011-05-09T12:00:00Z"),
+        ("link", None),
+        ("subtitle", "Sub"),
+    ]
+    assert dict(root.find(atom.LINK).attrib) == {
+        "rel": "self",
+        "type": "application/atom+xml",
+        "href": "xmpp:feeds.example.org?;node=a&b",
+    }
+
+
+def test_entries_are_written_as_they_are_stored():
+    """[SF-009] [SF-070] the item id is fo:id"""
+    payload = entry("<content>x</content>")
+    text = b"".join(write_feed(HEAD, [item(payload, "a & b")]))
+    assert payload.partition(b">")[2].removesuffix(b"</entry>") in text
+    root = xml.parse_payload(text)
+    assert root.find(atom.ENTRY).findtext("{http://fanout.org/protocol/atom}id") == "a & b"
+    (read,) = read_document(text).items
+    assert (read.id, read.payload) == ("a & b", payload)
+    assert (read.published_us, read.updated_us) == (1304942400_000_001, 1304942401_500_000)
+
+
+def test_deleted_items_are_marked_entries():
+    """[A-18] RFC 6721 is not written"""
+    text = b"".join(write_feed(HEAD, [item(atom.tombstone("a", 0, b""), deleted=True)]))
+    assert b"deleted-entry" not in text
+    assert [one.deleted for one in read_document(text).items] == [True]
+
+
+@pytest.mark.parametrize(
+    "payload",
+    [
+        b'<geoloc xmlns="http://jabber.org/protocol/geoloc"><country>Italy</country></geoloc>',
+        f'<feed xmlns="{atom.ATOM_NS}"><title>T</title></feed>'.encode(),
+        b'<entry xmlns="urn:x-test:x"></entry>',
+        b"",
+    ],
+)
+def test_payload_that_is_no_entry_is_the_content_of_one(payload):
+    text = b"".join(write_feed(HEAD, [item(payload)]))
+    (read,) = read_document(text).items
+    content = xml.parse_payload(read.payload).find(atom.CONTENT)
+    assert [xml.canonical(child) for child in content] == ([payload] if payload else [])
+    assert read.id == "a"
+
+
+def test_entry_under_a_prefix_is_written_whole():
+    payload = f'<x:entry xmlns:x="{atom.ATOM_NS}"><x:id>urn:x-test:1</x:id><x:title></x:title></x:entry>'.encode()
+    (read,) = read_document(b"".join(write_feed(HEAD, [item(payload)]))).items
+    assert read.payload == payload
+
+
+def test_document_is_written_piece_by_piece():
+    """A feed of any size: items are asked for one at a time."""
+    pieces = write_feed(HEAD, (item(entry(), str(n)) for n in count()))
+    assert b">41</id>" in list(islice(pieces, 43))[-1]
+
+
+def test_title_that_xml_cannot_carry_is_refused():
+    with pytest.raises(ForbiddenCharacterError):
+        list(write_feed(FeedHead("urn:x-test:f", "\x00", 0), []))

@@ -1,0 +1,259 @@
+"""Whole documents: encodings, DTDs, limits, duplicates, the order of an import."""
+
+import pytest
+
+from smartfeeds.core.times import parse_datetime
+from smartfeeds.errors import Condition, FeedError
+from smartfeeds.formats import atom, loader, xml
+from smartfeeds.formats.documents import MAX_ID_BYTES, read_document
+from smartfeeds.formats.items import Document, ImportedItem
+
+RSS = "<rss version='2.0'><channel><title>{}</title><link>http://example.org/</link><description>D</description>{}</channel></rss>"
+
+
+def error_of(data, condition=Condition.INVALID_PAYLOAD):
+    with pytest.raises(FeedError) as caught:
+        read_document(data)
+    assert caught.value.condition is condition
+    return caught.value.text
+
+
+@pytest.mark.parametrize(
+    ("label", "codec", "text", "warns"),
+    [
+        ("utf-8", "utf-8", "Caf\u00e9 \u6771\u4eac", False),
+        ("utf-16", "utf-16", "Caf\u00e9", False),
+        ("utf-16be", "utf-16be", "Caf\u00e9", False),
+        ("iso-8859-1", "latin-1", "Caf\u00e9", False),
+        ("iso-8859-1", "cp1252", "\u201cCaf\u00e9\u201d", True),
+        ("us-ascii", "cp1252", "\u2013", True),
+        ("gb2312", "gbk", "\u6771\u4eac", False),
+        ("shift_jis", "cp932", "\u2460", False),
+        ("euc-kr", "cp949", "\ub620", False),
+        ("koi8-r", "koi8-r", "\u043c\u0438\u0440", False),
+        ("windows-1251", "cp1251", "\u043c\u0438\u0440", False),
+        ("x-nobody", "utf-8", "Caf\u00e9", True),
+    ],
+)
+def test_encoding_is_what_the_document_declares(label, codec, text, warns):
+    """Names are read as browsers read them (WHATWG Encoding)."""
+    source = f"<?xml version='1.0' encoding='{label}'?>" + RSS.format(text, "")
+    document = read_document(source.encode(codec))
+    assert document.title == text
+    assert bool(document.warnings) is warns
+
+
+@pytest.mark.parametrize(
+    "data", [RSS.format("\u00e9", "").encode("latin-1"), b"<?xml version='1.0' encoding='x-nobody'?><rss>\xe9"]
+)
+def test_bytes_that_fit_no_encoding_are_refused(data):
+    assert "encoding" in error_of(data)
+
+
+@pytest.mark.parametrize("label", ["utf-7", "UTF7", "unicode-1-1-utf-7"])
+def test_utf7_is_never_read(label):
+    assert "UTF-7" in error_of(f"<?xml version='1.0' encoding='{label}'?>".encode() + b"<rss>+ADw-script+AD4-</rss>")
+
+
+def test_html_entities_are_read_without_a_declaration():
+    item = (
+        "<item><guid>1</guid><title>a&nbsp;&eacute;</title><description><![CDATA[&eacute; &lt;]]></description></item>"
+    )
+    document = read_document(RSS.format("&rarr;&NotEqualTilde;", item).encode())
+    assert document.title == "\u2192\u2242\u0338"
+    node = xml.parse_payload(document.items[0].payload)
+    assert node.findtext(atom.TITLE) == "a\u00a0\u00e9"
+    assert node.findtext(atom.CONTENT) == "&eacute; &lt;"
+    assert len(document.warnings) == 1
+
+
+def test_entity_that_nobody_knows_is_an_error():
+    assert (
+        error_of(RSS.format("&nobody;", "").encode()) == "the document uses an entity that it does not declare (line 1)"
+    )
+
+
+def test_dtd_of_rss_091_is_accepted_and_not_loaded():
+    """[RSS-002] the DTD that declares &eacute; stays where it is"""
+    doctype = '<!DOCTYPE rss PUBLIC "-//Netscape Communications//DTD RSS 0.91//EN" "http://127.0.0.1:9/rss-0.91.dtd">'
+    assert read_document((doctype + RSS.format("Caf&eacute;", "")).encode()).title == "Caf\u00e9"
+    assert "nobody" in error_of((doctype + RSS.format("&nobody;", "")).encode())
+
+
+@pytest.mark.parametrize(
+    ("subset", "reason"),
+    [
+        ("<!ENTITY a0 SYSTEM 'file:///etc/passwd'>", "external"),
+        ("<!ENTITY % a SYSTEM 'http://127.0.0.1:9/x'> %a;", "external"),
+        ("<!ENTITY a0 '<b/>'>", "short text"),
+        ("<!ENTITY a 'x'><!ENTITY a0 '&a;&a;'>", "short text"),
+        ("<!ENTITY a0 '" + "x" * 1025 + "'>", "short text"),
+        ("".join(f"<!ENTITY a{n} 'x'>" for n in range(loader.MAX_ENTITIES + 1)), "more than"),
+    ],
+)
+def test_dtd_that_could_harm_is_refused(subset, reason):
+    """[xep-map 246]"""
+    assert reason in error_of(f"<!DOCTYPE rss [{subset}]>{RSS.format('&a0;', '')}".encode())
+
+
+def test_entity_uses_are_bounded():
+    """[xep-map 246] one flat entity, used often"""
+    head = "<!DOCTYPE rss [<!ENTITY a 'x'>]>"
+    assert read_document((head + RSS.format("&a;" * loader.MAX_ENTITY_USES, "")).encode()).title == "x" * 10_000
+    assert "times" in error_of((head + RSS.format("&a;" * (loader.MAX_ENTITY_USES + 1), "")).encode())
+
+
+@pytest.mark.parametrize(
+    ("data", "reason"),
+    [
+        (b"", "empty"),
+        (b" \n", "empty"),
+        (b"<!DOCTYPE html><html><body><br></body></html>", "web page"),
+        (b"<html xmlns='http://www.w3.org/1999/xhtml'/>", "web page"),
+        (b'{"version": "https://jsonfeed.org/version/1"}', "JSON"),
+        (b"<opml version='2.0'/>", "OPML"),
+        (b"<rss xmlns='urn:x-test:x'/>", "namespace"),
+        (b"<feed/>", "namespace"),
+        (b"<sitemap/>", "its root element is sitemap"),
+        (b"\xff\xfe\x00", "line"),
+    ],
+)
+def test_what_is_no_feed_says_so(data, reason):
+    assert reason in error_of(data)
+
+
+def test_document_size_is_bounded():
+    assert "larger" in error_of(b" " * (loader.MAX_DOCUMENT_BYTES + 1), Condition.PAYLOAD_TOO_BIG)
+
+
+def test_item_beyond_the_limits_is_left_out_and_the_rest_is_kept():
+    """[xep-map 246] one bad item does not cost the others"""
+    deep = "<x>" * 130 + "</x>" * 130
+    document = read_document(RSS.format("T", f"<item><guid>1</guid>{deep}</item><item><guid>2</guid></item>").encode())
+    assert [item.id for item in document.items] == ["2"]
+    assert [(one.index, one.reason) for one in document.skipped] == [
+        (0, "the payload is nested deeper than 128 levels")
+    ]
+
+
+def test_long_id_is_replaced_by_a_digest():
+    long, longer = "x" * (MAX_ID_BYTES + 1), "x" * (MAX_ID_BYTES + 2)
+    items = "".join(f"<item><guid>{guid}</guid></item>" for guid in (long, longer, "x" * MAX_ID_BYTES))
+    document = read_document(RSS.format("T", items).encode())
+    assert [item.id.startswith("urn:x-smartfeeds:sha256:") for item in document.items] == [True, True, False]
+    assert len({item.id for item in document.items}) == 3
+
+
+def feed(inside, attributes=""):
+    return f"<feed xmlns='{atom.ATOM_NS}' {attributes}><title>T</title>{inside}</feed>".encode()
+
+
+def entry(number, updated, more=""):
+    return f"<entry><id>urn:x-test:{number}</id><title>{updated}</title><updated>{updated}</updated>{more}</entry>"
+
+
+@pytest.mark.parametrize(
+    ("times", "winner"),
+    [
+        (["2011-05-09T12:00:00Z", "2011-05-09T13:00:00Z"], 1),
+        (["2011-05-09T13:00:00Z", "2011-05-09T12:00:00Z"], 0),
+        (["2011-05-09T12:00:00Z", "2011-05-09T12:00:00Z"], 0),
+        (["never", "2011-05-09T12:00:00Z"], 1),
+        (["never", "ever"], 0),
+        (["2011-05-09T12:00:00Z", "2011-05-09T14:00:00Z", "2011-05-09T13:00:00Z"], 1),
+    ],
+)
+def test_duplicate_id_keeps_the_newest(times, winner):
+    """[A-124]"""
+    document = read_document(feed("".join(entry(1, time) for time in times)))
+    (item,) = document.items
+    assert atom.read_meta(item.payload).body == times[winner]
+    assert "the newest was kept" in item.warnings[-1]
+    assert sorted(one.index for one in document.skipped) == [n for n in range(len(times)) if n != winner]
+
+
+def test_deletion_and_entry_of_one_id_the_newer_counts():
+    """[A-18] RFC 6721: an entry that changed after it was deleted is there again"""
+    gone = "<d:deleted-entry xmlns:d='http://purl.org/atompub/tombstones/1.0' ref='urn:x-test:1' when='2011-05-09T13:00:00Z'/>"
+    (item,) = read_document(feed(gone + entry(1, "2011-05-09T12:00:00Z"))).items
+    assert item.deleted
+    (item,) = read_document(feed(gone + entry(1, "2011-05-09T14:00:00Z"))).items
+    assert not item.deleted
+
+
+def test_deleted_entry_without_reference_is_left_out():
+    document = read_document(feed("<d:deleted-entry xmlns:d='http://purl.org/atompub/tombstones/1.0'/>"))
+    assert (document.items, len(document.skipped)) == ((), 1)
+
+
+def test_entry_takes_the_feed_s_authors_where_it_has_none():
+    """RFC 4287 4.2.1"""
+    author = "<author><name>F</name></author>"
+    own = entry(2, "2011-05-09T12:00:00Z", "<author><name>E</name></author>")
+    source = entry(3, "2011-05-09T12:00:00Z", "<source><author><name>S</name></author></source>")
+    document = read_document(feed(author + entry(1, "2011-05-09T12:00:00Z") + own + source))
+    assert [atom.read_meta(item.payload).authors for item in document.items] == [{"F"}, {"E"}, set()]
+
+
+def test_atom_entry_with_only_a_published_date_is_updated_then():
+    text = "<entry><id>urn:x-test:1</id><published>2011-05-09T12:00:00Z</published></entry>"
+    (item,) = read_document(feed(text)).items
+    assert (item.published_us, item.updated_us) == (parse_datetime("2011-05-09T12:00:00Z"), None)
+    assert xml.parse_payload(item.payload).findtext(atom.UPDATED) == "2011-05-09T12:00:00Z"
+
+
+def test_entry_without_a_time_gets_that_of_first_sight():
+    """[A-122]"""
+    (item,) = read_document(feed("<entry><id>urn:x-test:1</id></entry>")).items
+    assert b"updated" not in item.payload
+    assert b"<updated>1970-01-01T00:00:01Z</updated>" in atom.complete_entry(item.payload, item.id, 1_000_000)
+
+
+def test_atom_feed_s_own_data_is_read():
+    links = "<link rel='self' href='x'/><link href='/'/>"
+    document = read_document(
+        feed(f"<id>urn:x-test:f</id><subtitle type='html'>&lt;b>S</subtitle>{links}"), "http://example.org/f"
+    )
+    assert (document.format, document.id, document.title, document.link, document.description) == (
+        "Atom 1.0",
+        "urn:x-test:f",
+        "T",
+        "http://example.org/",
+        "S",
+    )
+
+
+def test_atom_03_is_mapped():
+    text = """<feed version='0.3' xmlns='http://purl.org/atom/ns#' xml:lang='en'><title>T</title><tagline>S</tagline>
+        <entry><id>urn:x-test:1</id><issued>2004-05-09T12:00Z</issued><modified>2004-05-10T12:00:00Z</modified>
+        <author><name>N</name><url>http://example.org/</url></author>
+        <content type='application/xhtml+xml'>a <b xmlns='http://www.w3.org/1999/xhtml'>c</b></content></entry></feed>"""
+    document = read_document(text.encode())
+    assert (document.format, document.description) == ("Atom 0.3", "S")
+    (item,) = document.items
+    assert item.published_us == parse_datetime("2004-05-09T12:00:00Z")
+    assert item.updated_us == parse_datetime("2004-05-10T12:00:00Z")
+    meta = atom.read_meta(item.payload)
+    assert (meta.text, meta.authors) == ("a c", {"N", "http://example.org/"})
+    content = xml.parse_payload(item.payload).find(atom.CONTENT)
+    assert (content.get("type"), [child.tag for child in content]) == ("xhtml", ["{http://www.w3.org/1999/xhtml}div"])
+
+
+def imported(name, published_us=None, updated_us=None):
+    return ImportedItem(name, published_us, updated_us, b"")
+
+
+@pytest.mark.parametrize(
+    ("items", "order"),
+    [
+        ([imported("c", 3), imported("b", 2), imported("a", 1)], "abc"),
+        ([imported("a", 1), imported("b", 2), imported("c", 3)], "abc"),
+        ([imported("c"), imported("b"), imported("a")], "abc"),
+        ([imported("c", 5), imported("b"), imported("a", 1)], "abc"),
+        ([imported("b", 2, 9), imported("a", None, 1)], "ab"),
+        ([], ""),
+    ],
+)
+def test_oldest_first_is_the_order_of_publishing(items, order):
+    """[A-153]"""
+    assert "".join(item.id for item in Document("x", items=tuple(items)).oldest_first()) == order

@@ -35,7 +35,9 @@ def set_affiliations(tx: WriteTx, context: Context, request: SetAffiliations) ->
     """Changes the entries given; the last owner stays, and what was refused comes back as it is (xep-map 88, 89)."""
     node = owned_node(tx, context, request.node, request.actor)
     refused = []
-    for bare, wanted in _checked(request.entries):
+    # New owners come first, so that a node can be handed over in one request.
+    entries = sorted(_checked(request.entries), key=lambda entry: entry[1] is not Affiliation.OWNER)
+    for bare, wanted in entries:
         if wanted is None:
             continue
         current = tx.affiliation(node.node_no, bare)

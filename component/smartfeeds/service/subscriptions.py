@@ -125,12 +125,13 @@ def get_default_options(tx: ReadTx, context: Context, request: GetDefaultSubscri
 def list_for_owner(tx: ReadTx, context: Context, request: GetNodeSubscriptions) -> SubscriptionList:
     """Everybody in state subscribed (xep-map 93)."""
     node = owned_node(tx, context, request.node, request.actor)
-    entries = tuple(
+    # Who follows several views of the node is one subscriber: the list has no place to tell them apart.
+    entries = dict.fromkeys(
         _shown(subscription, bare_node=node.name)
         for subscription in tx.subscriptions(node.node_no, 0, LISTED)
         if subscription.state is SubscriptionState.SUBSCRIBED
     )
-    return SubscriptionList(request.node, entries, owner=True)
+    return SubscriptionList(request.node, tuple(entries), owner=True)
 
 
 def set_for_owner(tx: WriteTx, context: Context, request: SetSubscriptions) -> Done | PartlyRefused:
@@ -142,7 +143,8 @@ def set_for_owner(tx: WriteTx, context: Context, request: SetSubscriptions) -> D
         state = _STATES.get(wanted)
         found = _of_jid(tx, node, jid) if jid is not None else []
         if state is None or not found:
-            refused.append(SubscriptionShown(node.name, text, SubscriptionState.NONE))
+            current = found[0].state if found else SubscriptionState.NONE
+            refused.append(SubscriptionShown(node.name, text, current))
             continue
         for subscription in found:
             change_state(tx, context, subscription, state)

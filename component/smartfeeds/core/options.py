@@ -176,6 +176,7 @@ _TABLE = (
         _both("max"),
         check=_all(_no_expiry),
         datatype="pubsub:integer-or-max",
+        metadata=True,
     ),
     Option(
         "max_payload_size",
@@ -211,7 +212,6 @@ _TABLE = (
         _LIST,
         _both("publisher"),
         choices=("publisher", "none"),
-        metadata=False,
     ),
     Option(
         "send_last_published_item",

@@ -41,7 +41,7 @@ def pull(tx: ReadTx, context: Context, request: Pull) -> Page:
     shown = text_of(located.node.kind, located.node.options, "itemreply") == "publisher"
     name = request.node or ""
     if request.item_ids:
-        return Page(name, _by_ids(tx, located, request.item_ids), None, shown)
+        return Page(name, _by_ids(tx, context, located, request.item_ids), None, shown)
     view, descending = _ordered(located.view, request.order_by)
     policy = context.policy
     wanted = plan(
@@ -114,10 +114,15 @@ def key_of(order: Order, item: Item) -> int:
     return item.modified_us if order is Order.MODIFIED else item.created_us
 
 
-def _by_ids(tx: ReadTx, located: Located, item_ids: tuple[str, ...]) -> tuple[Item, ...]:
-    found = (tx.item(located.node.node_no, item_id) for item_id in dict.fromkeys(item_ids))
+def _by_ids(tx: ReadTx, context: Context, located: Located, item_ids: tuple[str, ...]) -> tuple[Item, ...]:
+    """The items of these ids that are there, as far as one stanza carries them (row 3)."""
     hidden = located.view.hides_tombstones
-    return tuple(item for item in found if item is not None and not (item.deleted and hidden))
+    found = []
+    for item_id in dict.fromkeys(item_ids[: context.policy.page_max]):
+        item = tx.item(located.node.node_no, item_id)
+        if item is not None and not (item.deleted and hidden):
+            found.append(item)
+    return tuple(_within_bytes(found, context.policy.page_bytes, newest=False))
 
 
 def _ordered(view: View, order_by: tuple[OrderBy, ...]) -> tuple[View, bool]:

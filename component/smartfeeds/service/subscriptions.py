@@ -222,6 +222,8 @@ def _last_item(tx: ReadTx, node: Node, state: SubscriptionState) -> Item | None:
     if not on_sub or state is not SubscriptionState.SUBSCRIBED:
         return None
     newest = tx.slice(node.node_no, Slice(BARE, 1, newest=True))
+    if newest and not flag(node.kind, node.options, "deliver_payloads"):
+        return replace(newest[0], payload=b"")
     return newest[0] if newest else None
 
 

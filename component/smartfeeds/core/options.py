@@ -243,7 +243,8 @@ OPTIONS: Mapping[str, Option] = {option.var: option for option in _TABLE}
 # Fields that are known, but only ever refused: no URL of a configuration is fetched, no roster is known.
 REFUSED = frozenset({"body_xslt", "dataform_xslt", "roster_groups_allowed"})
 
-_BOOLEANS = {"1": "true", "true": "true", "0": "false", "false": "false"}
+# The four spellings of XEP-0004 3.3, and the normal form of each.
+BOOLEANS = {"1": "true", "true": "true", "0": "false", "false": "false"}
 
 
 def normalise(option: Option, kind: NodeKind, values: Values, limits: Limits) -> Values:
@@ -268,7 +269,7 @@ def _typed(option: Option, values: Values) -> Values:
     if len(values) > 1:
         raise _refuse(option.var, "one value")
     if option.type is FieldType.BOOLEAN:
-        value = _BOOLEANS.get(values[0].strip() if values else "")
+        value = BOOLEANS.get(values[0].strip() if values else "")
         if value is None:
             raise _refuse(option.var, "true or false")
         return (value,)

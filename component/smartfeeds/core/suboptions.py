@@ -4,10 +4,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from smartfeeds.core.model import NodeKind
-from smartfeeds.core.options import PUBSUB, Values
+from smartfeeds.core.options import BOOLEANS, PUBSUB, Values
 from smartfeeds.errors import Condition, FeedError
-
-_BOOLEANS = {"1": "true", "true": "true", "0": "false", "false": "false"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +39,7 @@ def apply(kind: NodeKind, current: Mapping[str, Values], submitted: Mapping[str,
         option = SUBSCRIBE_OPTIONS.get(var) if name.startswith(PUBSUB) else None
         if option is None or kind not in option.kinds:
             continue
-        value = _BOOLEANS.get(values[0].strip()) if len(values) == 1 else None
+        value = BOOLEANS.get(values[0].strip()) if len(values) == 1 else None
         if value is None:
             raise FeedError(Condition.INVALID_OPTIONS, f"{name} is true or false")
         if value == option.default:

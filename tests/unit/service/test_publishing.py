@@ -1,0 +1,394 @@
+"""Publishing, retracting, purging (XEP-0060 7.1, 7.2, 8.5; Smart Feeds, As Abstract)."""
+
+import pytest
+
+from smartfeeds.core.options import GALLERY
+from smartfeeds.errors import Condition, FeedError
+from smartfeeds.formats.atom import read_meta
+from smartfeeds.service.requests import Form, Publish, Purge, Retract
+from support.world import (
+    ALICE,
+    BOB,
+    CREATED,
+    FEED,
+    MODIFIED,
+    OWNER,
+    SERVICE,
+    T0_US,
+    S,
+    World,
+    draft,
+    entry,
+    form,
+    jid,
+    refusal,
+)
+
+XHTML = "<p xmlns='http://www.w3.org/1999/xhtml'>x</p>"
+
+
+async def keys(world: World, item_id: str) -> tuple[int, int]:
+    """The created and the modified key of an item."""
+    item = (await world.pull(MODIFIED, ids=item_id)).items[0]
+    return item.created_us, item.modified_us
+
+
+# Publishing.
+
+
+async def test_publish_with_id_gives_it_back_and_without_makes_one(feed: World) -> None:
+    """[SF-011] [xep-map 130] [xep-map 131]"""
+    assert await feed.publish("a") == "a"
+    made = {await feed.publish(None, entry("x")) for _ in range(3)}
+
+    assert len(made) == 3 and made == set((await feed.ids_of(MODIFIED)).split()) - {"a"}
+
+
+async def test_publish_same_id_is_one_item_moved_to_the_newest_end(feed: World) -> None:
+    """[SF-010] [SF-011] [xep-map 141]"""
+    await feed.publish_all("a b")
+    await feed.publish("a", title="second")
+
+    assert await feed.ids_of(MODIFIED) == "b a"
+    assert await feed.ids_of(CREATED) == "a b"
+    page = await feed.pull(MODIFIED, max=9)
+    assert page.count == 2 and b"second" in page.items[1].payload
+
+
+async def test_publish_stores_the_bare_jid_of_the_publisher(feed: World) -> None:
+    """[xep-map 142]"""
+    await feed.publish("a", actor=OWNER + "/phone")
+
+    assert (await feed.pull(MODIFIED)).items[0].publisher == OWNER
+
+
+@pytest.mark.parametrize(
+    ("model", "affiliation", "allowed"),
+    [
+        ("publishers", "none", False),
+        ("publishers", "member", False),
+        ("publishers", "publisher", True),
+        ("publishers", "publish-only", True),
+        ("publishers", "owner", True),
+        ("subscribers", "none", False),
+        ("open", "none", True),
+        ("open", "outcast", False),
+    ],
+)
+async def test_publish_is_open_to_whom_model_and_affiliation_name(
+    feed: World, model: str, affiliation: str, allowed: bool
+) -> None:
+    """[xep-map 132] [xep-map 234]"""
+    await feed.configure(publish_model=model)
+    await feed.affiliate(ALICE, affiliation)
+    if allowed:
+        await feed.publish("a", actor=ALICE + "/phone")
+    else:
+        assert await refusal(feed.publish("a", actor=ALICE)) is Condition.FORBIDDEN
+    assert (await feed.pull(FEED, actor=OWNER, max_items=9)).count == int(allowed)
+
+
+async def test_publish_by_a_subscriber_where_the_model_says_so(feed: World) -> None:
+    """[xep-map 132]"""
+    await feed.configure(publish_model="subscribers", access_model="authorize")
+    await feed.subscribe(ALICE, FEED)
+    assert await refusal(feed.publish("a", actor=ALICE)) is Condition.FORBIDDEN  # pending
+    await feed.affiliate(ALICE, "member")
+    await feed.subscribe(ALICE, FEED)
+
+    assert await feed.publish("a", actor=ALICE) == "a"
+
+
+async def test_publish_to_a_missing_node_follows_auto_create(world: World) -> None:
+    """[xep-map 133] [xep-map 150]"""
+    assert await refusal(world.publish("a")) is Condition.ITEM_NOT_FOUND
+    world.set_policy(auto_create=True)
+    await world.publish("a", actor=ALICE, options=form(access_model="whitelist", title="Mine"))
+
+    node = await world.node()
+    assert node.options == {"access_model": ("whitelist",), "title": ("Mine",)}
+    assert await world.ids_of(FEED) == "a"
+    assert await refusal(world.pull(FEED, actor=BOB)) is Condition.CLOSED_NODE
+
+
+async def test_publish_auto_create_refused_leaves_no_node(world: World) -> None:
+    """[xep-map 133] [xep-map 151]"""
+    world.set_policy(auto_create=True, creators=frozenset({"elsewhere.example"}))
+    assert await refusal(world.publish("a")) is Condition.FORBIDDEN
+    world.set_policy(creators=frozenset({"*"}))
+    assert await refusal(world.publish("a", XHTML)) is Condition.INVALID_PAYLOAD
+
+    assert await world.store.read(lambda tx: tx.node_count()) == 0
+    assert await refusal(world.publish("a", node="")) is Condition.NODEID_REQUIRED
+
+
+@pytest.mark.parametrize(
+    ("request_", "condition"),
+    [
+        (Publish(jid(OWNER), SERVICE, None, "a", draft(entry())), Condition.NODEID_REQUIRED),
+        (Publish(jid(OWNER), SERVICE, FEED, None, None, item_present=False), Condition.ITEM_REQUIRED),
+        (Publish(jid(OWNER), SERVICE, FEED, "a", None), Condition.PAYLOAD_REQUIRED),
+        (Publish(jid(OWNER), SERVICE, FEED, "a", draft(XHTML)), Condition.INVALID_PAYLOAD),
+        (
+            Publish(jid(OWNER), SERVICE, FEED, "a", draft("<feed xmlns='http://www.w3.org/2005/Atom'/>")),
+            Condition.INVALID_PAYLOAD,
+        ),
+        (Publish(jid(OWNER), SERVICE, FEED, "a", draft(entry("x" * 65_536))), Condition.PAYLOAD_TOO_BIG),
+        (Retract(jid(OWNER), SERVICE, None, "a"), Condition.NODEID_REQUIRED),
+        (Retract(jid(OWNER), SERVICE, FEED, None), Condition.ITEM_REQUIRED),
+        (Retract(jid(OWNER), SERVICE, FEED, ""), Condition.ITEM_REQUIRED),
+        (Retract(jid(OWNER), SERVICE, "nope", "a"), Condition.ITEM_NOT_FOUND),
+        (Purge(jid(OWNER), SERVICE, None), Condition.NODEID_REQUIRED),
+        (Purge(jid(OWNER), SERVICE, "nope"), Condition.ITEM_NOT_FOUND),
+    ],
+    ids=str,
+)
+async def test_writing_malformed_request_is_refused_and_stores_nothing(
+    feed: World, request_: Publish | Retract | Purge, condition: Condition
+) -> None:
+    """[SF-091] [xep-map 134] [xep-map 135] [xep-map 137] [xep-map 138] [xep-map 157] [xep-map 83]"""
+    assert await refusal(feed.service.handle(request_)) is condition
+    assert (await feed.pull(MODIFIED, max=1)).count == 0
+
+
+async def test_publish_atom_feed_is_accepted_as_item_nought_alone(feed: World) -> None:
+    """[xep-map 138]"""
+    await feed.publish("0", "<feed xmlns='http://www.w3.org/2005/Atom'><title>Mine</title></feed>")
+
+    assert await feed.ids_of(MODIFIED) == "0"
+
+
+async def test_publish_entry_is_completed_and_a_whole_one_is_left_alone(feed: World) -> None:
+    """[SF-092] [xep-map 139]"""
+    await feed.publish("a", "<entry xmlns='http://www.w3.org/2005/Atom'/>")
+    whole = (
+        '<entry xmlns="http://www.w3.org/2005/Atom"><id>tag:x</id><title>T</title>'
+        "<updated>2011-05-09T12:00:00Z</updated></entry>"
+    )
+    await feed.publish("b", whole)
+    made, kept = (await feed.pull(MODIFIED)).items
+
+    for part in (b"<id>urn:x-smartfeeds:a</id>", b"<title></title>", b"<updated>2011-05-09T12:00:00Z</updated>"):
+        assert part in made.payload
+    assert kept.payload == whole.encode()
+
+
+async def test_publish_max_payload_size_of_the_node_counts(feed: World) -> None:
+    """[xep-map 137]"""
+    await feed.configure(max_payload_size="200")
+
+    assert await refusal(feed.publish("a", title="x" * 200)) is Condition.PAYLOAD_TOO_BIG
+    await feed.publish("a", title="x")
+
+
+async def test_publish_to_a_gallery_needs_an_enclosure(feed: World) -> None:
+    """[xep-map 237]"""
+    await feed.configure(type=GALLERY)
+    assert await refusal(feed.publish("a")) is Condition.INVALID_PAYLOAD
+    await feed.publish("a", entry("pic", inner="<link rel='enclosure' href='https://x/y.jpg'/>"))
+    await feed.publish("a", entry(deleted=True))
+
+    assert (await feed.pull(MODIFIED)).items[0].deleted
+
+
+@pytest.mark.parametrize(
+    ("options", "met"),
+    [
+        (form(max_items="max", notify_retract="1", access_model="open"), True),
+        ({}, True),
+        (form(access_model="whitelist"), False),
+        (form(colour="red"), False),
+        (form(max_items="1"), False),
+    ],
+)
+async def test_publish_options_are_preconditions(feed: World, options: Form, met: bool) -> None:
+    """[xep-map 145] [xep-map 146] [xep-map 147] [xep-map 149]"""
+    if met:
+        await feed.publish("a", options=options)
+    else:
+        assert await refusal(feed.publish("a", options=options)) is Condition.PRECONDITION_NOT_MET
+    assert (await feed.pull(MODIFIED, max=1)).count == int(met)
+
+
+@pytest.mark.parametrize("node", [MODIFIED, CREATED])
+async def test_writing_to_a_view_is_unsupported(feed: World, node: str) -> None:
+    """[xep-map 52]"""
+    await feed.publish("a")
+    for doing, feature in (
+        (feed.publish("b", node=node), "publish"),
+        (feed.retract("a", node=node), "delete-items"),
+        (feed.purge(node=node), "purge-nodes"),
+    ):
+        with pytest.raises(FeedError) as caught:
+            await doing
+        assert (caught.value.condition, caught.value.feature) == (Condition.UNSUPPORTED, feature)
+
+
+# Keys.
+
+
+async def test_keys_are_the_clock_and_strictly_grow_also_when_it_stands_or_steps_back(feed: World) -> None:
+    """[SF-104] [xep-map 153] A-31, A-38."""
+    await feed.publish("a")
+    await feed.publish("b")
+    feed.clock.move(-3_600)
+    await feed.publish("c")
+    await feed.publish("a", title="edited")
+    feed.clock.move(7_200)
+    await feed.publish("d")
+
+    assert await keys(feed, "b") == (T0_US + 1, T0_US + 1)
+    assert await keys(feed, "c") == (T0_US + 2, T0_US + 2)
+    assert await keys(feed, "a") == (T0_US, T0_US + 3)
+    assert await keys(feed, "d") == (T0_US + 3_600 * S, T0_US + 3_600 * S)
+    assert await feed.ids_of(MODIFIED) == "b c a d"
+    assert await feed.ids_of(CREATED) == "a b c d"
+
+
+# Retracting.
+
+
+async def test_retract_leaves_a_stripped_marked_tombstone_at_its_places(feed: World) -> None:
+    """[SF-012] [SF-013] [xep-map 154] [xep-map 159] [xep-map 160]"""
+    await feed.publish("a", author="Ann", category="news", content="secret")
+    await feed.publish_all("b")
+    await feed.retract("a")
+
+    assert await feed.ids_of(FEED) == "b"
+    assert await feed.ids_of(CREATED) == "a b"
+    page = await feed.pull(MODIFIED, max=9)
+    assert (page.ids, page.count) == ("b a", 2)
+    tombstone = page.items[1]
+    assert tombstone.deleted and b'deleted="true"' in tombstone.payload
+    assert b"secret" not in tombstone.payload and b"Ann" not in tombstone.payload
+    assert b"<id>urn:x-smartfeeds:a</id>" in tombstone.payload
+    assert read_meta(tombstone.payload).text == ""
+
+
+@pytest.mark.parametrize("model", ["publishers", "open"])
+async def test_retract_is_for_owners_and_the_original_publisher(feed: World, model: str) -> None:
+    """[xep-map 154] [xep-map 155]"""
+    await feed.configure(publish_model=model)
+    await feed.affiliate(ALICE, "publisher")
+    await feed.affiliate(BOB, "publisher")
+    await feed.publish("a", actor=ALICE)
+    await feed.publish("b", actor=ALICE)
+
+    assert await refusal(feed.retract("a", actor=BOB)) is Condition.FORBIDDEN
+    await feed.retract("a", actor=ALICE + "/other")
+    await feed.retract("b", actor=OWNER)
+    assert await feed.ids_of(FEED) == ""
+
+
+async def test_retract_by_an_outcast_of_its_own_item_is_forbidden(feed: World) -> None:
+    """[xep-map 155]"""
+    await feed.configure(publish_model="open")
+    await feed.publish("a", actor=ALICE)
+    await feed.affiliate(ALICE, "outcast")
+
+    assert await refusal(feed.retract("a", actor=ALICE)) is Condition.FORBIDDEN
+
+
+async def test_retract_of_an_unknown_item_or_a_tombstone_is_not_found(feed: World) -> None:
+    """[xep-map 156]"""
+    await feed.publish("a")
+    await feed.retract("a")
+    before = await keys(feed, "a")
+
+    assert await refusal(feed.retract("a")) is Condition.ITEM_NOT_FOUND
+    assert await refusal(feed.retract("nope")) is Condition.ITEM_NOT_FOUND
+    assert await refusal(feed.publish("a", entry(deleted=True))) is Condition.ITEM_NOT_FOUND
+    assert await keys(feed, "a") == before
+
+
+async def test_publish_of_a_tombstoned_id_brings_it_back_with_its_created_date(feed: World) -> None:
+    """[SF-013] [xep-map 163] D19, A-19."""
+    await feed.publish_all("a b")
+    created_us, _ = await keys(feed, "a")
+    await feed.retract("a")
+    await feed.publish("a", title="back")
+
+    assert await feed.ids_of(FEED) == await feed.ids_of(MODIFIED) == "b a"
+    assert await feed.ids_of(CREATED) == "a b"
+    assert (await keys(feed, "a"))[0] == created_us
+    assert (await feed.pull(MODIFIED, max=1)).count == 2
+
+
+async def test_publish_of_an_entry_marked_as_deleted_is_a_retraction(feed: World) -> None:
+    """[SF-013] A-18; xep-map 2.3."""
+    await feed.publish("a")
+    await feed.publish("a", entry("left over", deleted=True))
+
+    assert await feed.ids_of(FEED) == ""
+    assert b"left over" not in (await feed.pull(MODIFIED)).items[0].payload
+
+
+# Purging.
+
+
+async def test_purge_makes_tombstones_of_all_with_a_key_each_in_order(feed: World) -> None:
+    """[xep-map 81] [xep-map 82]"""
+    await feed.publish_all("a b c d")
+    await feed.retract("b")
+    await feed.purge()
+
+    assert await feed.ids_of(FEED) == ""
+    assert await feed.ids_of(MODIFIED) == "b a c d"
+    assert await feed.ids_of(CREATED) == "a b c d"
+    page = await feed.pull(MODIFIED)
+    assert all(item.deleted for item in page.items)
+    assert len({item.modified_us for item in page.items}) == 4
+
+
+async def test_purge_of_more_items_than_one_chunk_takes_all(feed: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    """[xep-map 81]"""
+    monkeypatch.setattr("smartfeeds.service.publishing.PURGE_CHUNK", 3)
+    await feed.publish_all("a b c d e f g")
+    await feed.purge()
+
+    assert await feed.ids_of(MODIFIED) == "a b c d e f g"
+    assert (await feed.pull(FEED, max=1)).count == 0
+
+
+async def test_purge_of_an_empty_node_is_fine_and_only_for_owners(feed: World) -> None:
+    """[xep-map 83]"""
+    await feed.purge()
+    await feed.affiliate(ALICE, "publisher")
+
+    assert await refusal(feed.purge(actor=ALICE)) is Condition.FORBIDDEN
+
+
+# Generic nodes.
+
+
+async def test_generic_node_takes_any_payload_and_really_deletes(world: World) -> None:
+    """[xep-map 73] D20."""
+    await world.create("things", kind="generic")
+    await world.publish("a", XHTML, node="things")
+    await world.publish("b", entry(deleted=True), node="things")
+    await world.retract("a", node="things")
+
+    page = await world.pull("things")
+    assert page.ids == "b" and not page.items[0].deleted
+    await world.purge(node="things")
+    assert (await world.pull("things", max=1)).count == 0
+
+
+async def test_generic_node_keeps_the_newest_max_items(world: World) -> None:
+    """[xep-map 73]"""
+    await world.create("things", kind="generic", max_items="3")
+    await world.publish_all("a b c d", node="things")
+    await world.publish("b", title="edited", node="things")
+    await world.publish("e", node="things")
+
+    assert (await world.pull("things")).ids == "d b e"
+    assert await refusal(world.pull("things?order=created")) is Condition.ITEM_NOT_FOUND
+
+
+async def test_feed_keeps_everything(feed: World) -> None:
+    """[SF-012] [xep-map 71]"""
+    await feed.put(*[(f"i{number}", number) for number in range(1, 10_001)])
+    await feed.publish("newest")
+
+    page = await feed.pull(MODIFIED, max=1)
+    assert (page.ids, page.count) == ("i1", 10_001)

@@ -46,7 +46,7 @@ class LazyCommands(Commands):
         return found
 
 
-@click.group(cls=LazyCommands, epilog=EXIT_HELP, context_settings={"help_option_names": ["-h", "--help"]})
+@click.group("smartfeeds", cls=LazyCommands, epilog=EXIT_HELP, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(__version__, prog_name="smartfeeds")
 def main() -> None:
     """Smart Feeds for XMPP: a publish-subscribe component whose followers can prove that they have everything."""

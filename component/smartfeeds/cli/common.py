@@ -56,8 +56,8 @@ _CODES: Final[tuple[tuple[type[SmartfeedsError], Exit], ...]] = (
 )
 
 # Rows for other programs are not folded at the width of a terminal that is not there.
-out = Console(highlight=False, soft_wrap=True, width=None if sys.stdout.isatty() else 1_000)
-err = Console(stderr=True, highlight=False, soft_wrap=True)
+out = Console(highlight=False, emoji=False, soft_wrap=True, width=None if sys.stdout.isatty() else 1_000)
+err = Console(stderr=True, highlight=False, emoji=False, soft_wrap=True)
 
 
 def exit_code(error: SmartfeedsError) -> Exit:

@@ -1,6 +1,6 @@
 // A feed client made of xmpp.js: creates a node when told to, subscribes, publishes, pulls page by page, receives a push.
 // Usage: node client.js '{"port":..., "domain":"localhost", "username":..., "password":..., "service":..., "node":...,
-//   "create":true, "publish":[{"id":..., "title":...}], "pageSize":2}'
+//   "base":..., "create":true, "publish":[{"id":..., "title":...}], "pageSize":2}'
 // Prints one JSON object: what the service answered, as this library has read it.
 import core from "@xmpp/client-core";
 import iqCallee from "@xmpp/iq/callee.js";
@@ -44,7 +44,8 @@ const entry = ({ id, title }) =>
   xml("entry", { xmlns: ATOM }, xml("id", {}, id), xml("title", {}, title), xml("updated", {}, "2011-05-09T02:46:40Z"));
 
 const pubsub = (...children) => xml("pubsub", { xmlns: PUBSUB }, ...children);
-const request = (type, ...children) => xml("iq", { type, to: wanted.service }, pubsub(...children));
+const request = (type, ...children) =>
+  xml("iq", { type, to: wanted.service }, pubsub(...children));
 
 function readItem(item) {
   const found = item.getChild("entry", ATOM);
@@ -94,12 +95,12 @@ async function main() {
   const address = (await online).bare().toString();
   await entity.send(xml("presence"));
 
-  if (wanted.create) await caller.request(request("set", xml("create", { node: wanted.node })));
+  if (wanted.create) await caller.request(request("set", xml("create", { node: wanted.base })));
   const subscribed = await caller.request(request("set", xml("subscribe", { node: wanted.node, jid: address })));
   const published = [];
   for (const one of wanted.publish) {
     const answer = await caller.request(
-      request("set", xml("publish", { node: wanted.node }, xml("item", { id: one.id }, entry(one)))),
+      request("set", xml("publish", { node: wanted.base }, xml("item", { id: one.id }, entry(one)))),
     );
     published.push(answer.getChild("pubsub", PUBSUB).getChild("publish").getChild("item").attrs.id);
   }

@@ -1,0 +1,302 @@
+"""Commands that need a server, on real ones, each as a process of its own."""
+
+import asyncio
+import json
+import os
+import re
+import signal
+import sys
+from collections.abc import AsyncIterator, Awaitable, Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from smartfeeds.cli.common import Exit
+from smartfeeds.demo.process import free_port
+from support.client import ClientFactory
+from support.servers import SECRET, TestServer
+
+DEADLINE_S = 50.0
+ENTRY = '<entry xmlns="http://www.w3.org/2005/Atom"><title>{}</title></entry>'
+PUBSUB = "http://jabber.org/protocol/pubsub"
+
+Command = Callable[..., Awaitable[tuple[int, str, str]]]
+
+
+@pytest.fixture
+def environment(tmp_path: Path) -> dict[str, str]:
+    """An environment with nothing of ours in it but the package."""
+    kept = {name: value for name, value in os.environ.items() if not name.startswith("SMARTFEEDS_")}
+    package = str(Path(__file__).parents[2] / "component")
+    return {**kept, "PYTHONPATH": package, "HOME": str(tmp_path)}
+
+
+@pytest.fixture
+async def start(tmp_path: Path, environment: dict[str, str]) -> AsyncIterator[Callable[..., Awaitable[Any]]]:
+    """Starts a command in a folder of its own; what still runs at the end is ended."""
+    processes: list[asyncio.subprocess.Process] = []
+
+    async def begin(*arguments: str) -> asyncio.subprocess.Process:
+        process = await asyncio.create_subprocess_exec(
+            sys.executable, "-W", "error", "-m", "smartfeeds", *arguments,
+            cwd=tmp_path, env=environment, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE,
+        )  # fmt: skip
+        processes.append(process)
+        return process
+
+    yield begin
+    for process in processes:
+        if process.returncode is None:
+            process.kill()
+        await process.communicate()
+
+
+@pytest.fixture
+def command(start: Callable[..., Awaitable[Any]]) -> Command:
+    """Runs a command to its end: exit code, output, errors."""
+
+    async def run(*arguments: str) -> tuple[int, str, str]:
+        process = await start(*arguments)
+        out, err = await asyncio.wait_for(process.communicate(), DEADLINE_S)
+        return process.returncode, out.decode(), err.decode()
+
+    return run
+
+
+def configure(folder: Path, server: TestServer, **changes: Any) -> str:
+    """Writes a configuration for a component name that no other test has; returns the name."""
+    name = str(changes.get("jid", server.take_name()))
+    secret, port = changes.get("secret", SECRET), changes.get("port", server.component_port)
+    (folder / "smartfeeds.toml").write_text(
+        f'[component]\njid = "{name}"\nsecret = "{secret}"\nport = {port}\n'
+        '[http]\nlisten = ""\n[link]\nretry_first_s = 0.1\n'
+    )
+    return name
+
+
+def is_online(status: Path) -> bool:
+    return status.exists() and json.loads(status.read_text())["online"] is True
+
+
+async def online(command: Command, status: Path) -> None:
+    """Waits until the status file says that the server accepts the service; the command says so too."""
+    async with asyncio.timeout(DEADLINE_S):
+        while not is_online(status):  # noqa: ASYNC110 - another process
+            await asyncio.sleep(0.05)
+    assert (await command("status", "status.json"))[:2] == (Exit.OK, "online\n")
+
+
+def findings(text: str) -> dict[str, dict[str, str]]:
+    return {finding["check"]: finding for finding in json.loads(text)}
+
+
+async def test_doctor_on_a_good_server_finds_nothing_to_fix(
+    tmp_path: Path, server: TestServer, command: Command
+) -> None:
+    configure(tmp_path, server)
+
+    code, out, err = await command("doctor", "--json")
+
+    found = findings(out)
+    assert (code, err) == (Exit.OK, "")
+    assert {one["state"] for one in found.values()} == {"ok"}
+    assert server.software.lower() in found["server"]["found"].lower()
+    assert found["clock"]["found"] == "agrees with the server's"
+    if server.software == "Prosody":
+        assert "520,000 bytes pass" in found["stanza size"]["found"]
+        assert "conflict" in found["second process"]["found"]
+    else:
+        assert "2,000,000 bytes pass" in found["stanza size"]["found"]
+        assert "accepted" in found["second process"]["found"]
+
+
+async def test_doctor_wrong_secret_says_so(tmp_path: Path, server: TestServer, command: Command) -> None:
+    configure(tmp_path, server, secret="not-this-one")
+
+    code, out, _ = await command("doctor", "--json")
+
+    assert code == Exit.FAILED
+    assert "secret" in findings(out)["link"]["advice"]
+    assert "not-this-one" not in out
+
+
+async def test_doctor_unknown_name_says_so(tmp_path: Path, prosody: TestServer, command: Command) -> None:
+    configure(tmp_path, prosody, jid="nobody.localhost")
+
+    code, out, _ = await command("doctor")
+
+    assert code == Exit.FAILED
+    assert "no component of this name" in out
+
+
+async def test_doctor_client_port_says_so(tmp_path: Path, ejabberd: TestServer, command: Command) -> None:
+    configure(tmp_path, ejabberd, port=ejabberd.client_port)
+
+    code, out, _ = await command("doctor")
+
+    assert code == Exit.FAILED
+    assert "does not speak XEP-0114" in out
+
+
+async def test_doctor_no_server_says_so(tmp_path: Path, prosody: TestServer, command: Command) -> None:
+    configure(tmp_path, prosody, port=free_port())
+
+    code, out, _ = await command("doctor")
+
+    assert code == Exit.FAILED
+    assert "is the server running" in out
+
+
+async def test_doctor_pages_above_the_limit_of_the_server_say_what_to_lower(
+    tmp_path: Path, prosody: TestServer, command: Command, environment: dict[str, str]
+) -> None:
+    configure(tmp_path, prosody)
+    environment["SMARTFEEDS_COMPONENT__SECRET"] = SECRET
+    path = tmp_path / "smartfeeds.toml"
+    path.write_text(path.read_text() + "[pubsub]\npage_bytes = 450000\nmax_payload_size_bytes = 400000\n")
+
+    code, out, _ = await command("doctor", "--json")
+
+    assert code == Exit.OK
+    assert "520,000 bytes pass" in findings(out)["stanza size"]["found"]
+
+
+async def test_doctor_store_that_cannot_be_made_says_so(
+    tmp_path: Path, prosody: TestServer, command: Command, environment: dict[str, str]
+) -> None:
+    configure(tmp_path, prosody)
+    environment["SMARTFEEDS_STORE__URL"] = "sqlite:///none/feeds.db"
+
+    code, out, _ = await command("doctor", "--json")
+
+    assert code == Exit.FAILED
+    assert "does not exist" in findings(out)["store"]["found"]
+
+
+async def test_doctor_beside_the_running_service_tells_of_it(
+    tmp_path: Path, prosody: TestServer, start: Callable[..., Awaitable[Any]], command: Command
+) -> None:
+    configure(tmp_path, prosody)
+    await start("run", "--status", "status.json")
+    await online(command, tmp_path / "status.json")
+
+    code, out, _ = await command("doctor", "--json")
+
+    assert code == Exit.OK
+    assert "is smartfeeds running?" in findings(out)["link"]["advice"]
+
+
+async def test_run_wrong_secret_keeps_trying_and_says_why(
+    tmp_path: Path, prosody: TestServer, start: Callable[..., Awaitable[Any]]
+) -> None:
+    configure(tmp_path, prosody, secret="wrong")
+    process = await start("run")
+
+    async with asyncio.timeout(DEADLINE_S):
+        lines = [await process.stderr.readline()]
+        while b"secret" not in lines[-1]:
+            lines.append(await process.stderr.readline())
+    process.send_signal(signal.SIGTERM)
+
+    assert await asyncio.wait_for(process.wait(), DEADLINE_S) == Exit.OK
+    assert not any(b"Traceback" in line for line in lines)
+
+
+async def test_run_store_that_cannot_be_opened_ends_with_its_code(
+    tmp_path: Path, prosody: TestServer, command: Command
+) -> None:
+    configure(tmp_path, prosody)
+    (tmp_path / "smartfeeds.db").write_text("no database at all, but long enough to be looked at" * 50)
+
+    code, _, err = await command("run")
+
+    assert code == Exit.STORE
+    assert "not a SQLite database" in err
+    assert "Traceback" not in err
+
+
+async def test_follow_prints_everything_then_what_comes_and_goes_on_after_a_restart(
+    tmp_path: Path,
+    server: TestServer,
+    client: ClientFactory,
+    start: Callable[..., Awaitable[Any]],
+    command: Command,
+) -> None:
+    """[SF-045] [SF-047] [SF-049] The follower on the command line, with a stored cursor."""
+    name = configure(tmp_path, server)
+    await start("run", "--status", "status.json")
+    await online(command, tmp_path / "status.json")
+    alice = await client(server, "alice")
+    account = await asyncio.to_thread(server.server.account, "reader")
+
+    async def publish(number: int) -> None:
+        item = f'<item id="i{number}">{ENTRY.format(number)}</item>'
+        answer = await alice.set(name, f'<pubsub xmlns="{PUBSUB}"><publish node="n">{item}</publish></pubsub>')
+        assert answer.get("type") == "result"
+
+    await alice.set(name, f'<pubsub xmlns="{PUBSUB}"><create node="n"/></pubsub>')
+    for number in range(3):
+        await publish(number)
+    follow = (
+        "follow", f"xmpp:{name}?;node=n", "--jid", account.jid, "--password", account.password, "--store", "position",
+        "--server", f"127.0.0.1:{server.client_port}", "--plaintext", "--json",
+    )  # fmt: skip
+
+    first = await command(*follow, "--mirror", "--until-caught-up")
+    running = await start(*follow)
+    async with asyncio.timeout(DEADLINE_S):
+        # Published while nobody looked, then while somebody does.
+        await publish(3)
+        pushed = json.loads(await running.stdout.readline())
+        await publish(4)
+        later = json.loads(await running.stdout.readline())
+    running.send_signal(signal.SIGINT)
+    out, err = await asyncio.wait_for(running.communicate(), DEADLINE_S)
+    await publish(5)
+    last = await command(*follow, "--until-caught-up")
+
+    assert [json.loads(line)["id"] for line in first[1].splitlines()] == ["i0", "i1", "i2"]
+    assert (pushed["id"], pushed["title"], later["id"]) == ("i3", "3", "i4")
+    assert (running.returncode, out) == (Exit.OK, b"")
+    assert re.match(rb"in step with n\?order=modified at \d+\.\d+_0_[0-9a-f]{8}, 5 items", err)
+    assert (last[0], [json.loads(line)["id"] for line in last[1].splitlines()]) == (Exit.OK, ["i5"])
+
+
+async def test_follow_wrong_password_ends_with_the_code_of_the_link(prosody: TestServer, command: Command) -> None:
+    await asyncio.to_thread(prosody.server.account, "reader")
+
+    code, _, err = await command(
+        "follow", "xmpp:feeds.localhost?;node=n", "--jid", "reader@localhost", "--password", "wrong",
+        "--server", f"127.0.0.1:{prosody.client_port}", "--plaintext",
+    )  # fmt: skip
+
+    assert code == Exit.LINK
+    assert "refuses the login" in err
+
+
+async def test_import_into_a_running_service_reaches_its_followers(
+    tmp_path: Path,
+    prosody: TestServer,
+    client: ClientFactory,
+    start: Callable[..., Awaitable[Any]],
+    command: Command,
+) -> None:
+    name = configure(tmp_path, prosody)
+    await start("run", "--status", "status.json")
+    await online(command, tmp_path / "status.json")
+    bob = await client(prosody, "bob")
+    assert (await command("node", "create", "n", "--owner", "alice@localhost"))[0] == Exit.OK
+    await bob.set(name, f'<pubsub xmlns="{PUBSUB}"><subscribe node="n" jid="{bob.bare}"/></pubsub>')
+    entry = "<entry><id>urn:x:1</id><title>One</title><updated>2011-05-09T12:00:00Z</updated></entry>"
+    (tmp_path / "news.xml").write_text(
+        f'<feed xmlns="http://www.w3.org/2005/Atom"><id>urn:x:f</id><title>F</title>{entry}</feed>'
+    )
+
+    code, out, _ = await command("import", "news.xml", "--node", "n")
+    message = await bob.next_message()
+
+    assert (code, "1 added" in out) == (Exit.OK, True)
+    assert message.find(".//{*}item").get("id") == "urn:x:1"
+    rows = json.loads((await command("sub", "list", "--json"))[1])
+    assert [(row["node"], row["jid"], row["state"]) for row in rows] == [("n", "bob@localhost", "subscribed")]

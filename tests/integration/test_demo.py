@@ -1,0 +1,117 @@
+"""The demonstrations, as a new user runs them."""
+
+import asyncio
+import os
+import re
+import signal
+import sys
+from collections.abc import AsyncIterator, Awaitable, Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from smartfeeds.demo.process import is_listening
+
+DEADLINE_S = 55.0
+
+Start = Callable[..., Awaitable[Any]]
+
+
+@pytest.fixture
+async def start(tmp_path: Path) -> AsyncIterator[Start]:
+    """Starts `smartfeeds` with these arguments in an empty folder."""
+    processes: list[asyncio.subprocess.Process] = []
+    package = str(Path(__file__).parents[2] / "component")
+
+    async def begin(*arguments: str) -> asyncio.subprocess.Process:
+        process = await asyncio.create_subprocess_exec(
+            sys.executable, "-W", "error", "-m", "smartfeeds", *arguments,
+            cwd=tmp_path, env={**os.environ, "PYTHONPATH": package, "PYTHONUNBUFFERED": "1"},
+            stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE,
+        )  # fmt: skip
+        processes.append(process)
+        return process
+
+    yield begin
+    for process in processes:
+        if process.returncode is None:
+            process.terminate()
+        await process.communicate()
+
+
+async def output(start: Start, *arguments: str) -> tuple[int, str]:
+    process = await start(*arguments)
+    out, err = await asyncio.wait_for(process.communicate(), DEADLINE_S)
+    assert not err, err.decode()
+    return process.returncode, out.decode()
+
+
+async def scene(process: Any) -> str:
+    """What a demo serve says until it is ready."""
+    lines: list[str] = []
+    async with asyncio.timeout(DEADLINE_S):
+        while not lines or "Ctrl-C stops everything" not in lines[-1]:
+            line = (await process.stdout.readline()).decode()
+            assert line, (await process.stderr.read()).decode()
+            lines.append(line)
+    return "".join(lines)
+
+
+def told(text: str) -> tuple[int, str, str, str, list[int]]:
+    """(items, how many new, account, password, ports) of what demo serve says."""
+    found = re.search(r"planet +\((\d+) items, (.*?)\)", text)
+    account = re.search(r"account +(\S+) +password (\S+)", text)
+    assert found
+    assert account
+    ports = [int(port) for port in re.findall(r"127\.0\.0\.1:(\d+) for", text)]
+    return int(found[1]), found[2], account[1], account[2], ports
+
+
+async def test_gap_is_found_and_closed_and_the_mirror_is_the_feed(start: Start) -> None:
+    """[SF-044] [SF-048] [SF-049] [SF-051] Lost notifications, a killed component, a reader away."""
+    code, text = await output(start, "demo", "gap")
+
+    mirror = re.search(r"mirror (\d+ items, sha256 \w+)", text)
+    feed = re.search(r"feed   (\d+ items, sha256 \w+)", text)
+    assert mirror
+    assert feed
+    assert (code, mirror[1]) == (0, feed[1])
+    assert mirror[1].startswith("13 items")
+    assert "They are the same." in text
+    assert re.search(r"pull   since \S+: 4 items\n", text)
+
+
+async def test_serve_fills_a_feed_and_a_second_start_finds_it_again(start: Start, tmp_path: Path) -> None:
+    first = await start("demo", "serve")
+    items, news, account, password, ports = told(await scene(first))
+    assert (await output(start, "demo", "publish", "Hello"))[1].startswith("Published ")
+    first.send_signal(signal.SIGINT)
+    rest = (await asyncio.wait_for(first.communicate(), DEADLINE_S))[0].decode()
+
+    assert items > 50
+    assert news == f"{items} new"
+    assert first.returncode == 0
+    assert "the next start finds it again" in rest
+    assert not any(is_listening(port) for port in ports)
+
+    second = await start("demo", "serve")
+    again = told(await scene(second))
+    follow = await start(
+        "follow", "xmpp:feeds.localhost?;node=planet", "--mirror", "--until-caught-up",
+        "--jid", account, "--password", password, "--server", f"127.0.0.1:{ports[0]}", "--plaintext",
+    )  # fmt: skip
+    printed = (await asyncio.wait_for(follow.communicate(), DEADLINE_S))[0].decode().splitlines()
+
+    assert again == (items, "all there from the last start", account, password, ports)
+    assert len(printed) == items + 1
+    assert "Hello" in printed[-1]
+    assert (tmp_path / ".run" / "scene.json").stat().st_mode & 0o077 == 0
+
+
+async def test_publish_without_a_running_demonstration_says_how_to_start_one(start: Start) -> None:
+    process = await start("demo", "publish", "Hello")
+    _, err = await asyncio.wait_for(process.communicate(), DEADLINE_S)
+
+    assert process.returncode == 3
+    assert b"make run" in err

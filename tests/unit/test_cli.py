@@ -1,0 +1,279 @@
+"""The commands that need no server: what they print, what they leave behind, how they end."""
+
+import json
+import os
+import re
+import sqlite3
+import stat
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+from smartfeeds.cli import main
+from smartfeeds.cli.common import EXIT_TEXTS, Exit, exit_code
+from smartfeeds.client.errors import LoginError, NodeMissingError
+from smartfeeds.config import load
+from smartfeeds.errors import Condition, ConfigError, FeedError, LinkError, SmartfeedsError, StoreError
+
+Run = Callable[..., Result]
+ATOM = """<feed xmlns="http://www.w3.org/2005/Atom"><id>urn:x:feed</id><title>News</title>
+<updated>2011-05-09T12:00:00Z</updated>
+<entry><id>urn:x:2</id><title>Two</title><published>2011-05-09T12:00:00Z</published>
+<updated>2011-05-09T12:00:00Z</updated></entry>
+<entry><id>urn:x:1</id><title>One</title><published>2011-05-08T12:00:00Z</published>
+<updated>2011-05-08T12:00:00Z</updated></entry></feed>"""
+
+
+@pytest.fixture
+def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Run:
+    """Runs a command in an empty folder."""
+    monkeypatch.chdir(tmp_path)
+    for name in list(os.environ):
+        if name.startswith("SMARTFEEDS_"):
+            monkeypatch.delenv(name)
+
+    def invoke(*arguments: str, code: int = 0, stdin: str | None = None) -> Result:
+        result = CliRunner().invoke(main, arguments, input=stdin)
+        assert result.exit_code == code, (result.output, result.exception)
+        return result
+
+    return invoke
+
+
+@pytest.fixture
+def ready(run: Run) -> Run:
+    """The same with a configuration."""
+    run("init", "feeds.example.org")
+    return run
+
+
+def test_init_writes_a_private_configuration_that_loads(run: Run) -> None:
+    result = run("init", "feeds.example.org")
+
+    settings = load(Path("smartfeeds.toml"))
+    assert stat.S_IMODE(Path("smartfeeds.toml").stat().st_mode) == 0o600
+    assert settings.component.jid == "feeds.example.org"
+    assert settings.pubsub.creators == ("example.org",)
+    assert len(settings.component.reveal_secret()) >= 32
+    assert f'component_secret = "{settings.component.reveal_secret()}"' in result.output
+    assert f'password: "{settings.component.reveal_secret()}"' in result.output
+    assert "global_routes: false" in result.output
+    assert "component_number" not in result.output
+
+
+def test_init_twice_keeps_the_file_unless_forced(run: Run) -> None:
+    run("init", "feeds.example.org")
+    before = Path("smartfeeds.toml").read_text()
+
+    refused = run("init", "feeds.example.org", code=Exit.CONFIG)
+    assert "--force" in refused.stderr
+    assert Path("smartfeeds.toml").read_text() == before
+
+    run("init", "feeds.example.org", "--force", "--port", "5999")
+    assert load(Path("smartfeeds.toml")).component.port == 5999
+    assert Path("smartfeeds.toml").read_text() != before
+
+
+@pytest.mark.parametrize("domain", ["alice@example.org", "a b", "feeds.example.org/x", ""])
+def test_init_something_that_is_no_domain_is_a_usage_error(run: Run, domain: str) -> None:
+    assert "is not a domain" in run("init", domain, code=Exit.USAGE).stderr
+
+
+def test_init_where_nothing_can_be_written_leaves_nothing(run: Run, tmp_path: Path) -> None:
+    result = run("init", "feeds.example.org", "--output", str(tmp_path / "none" / "x.toml"), code=Exit.CONFIG)
+
+    assert "cannot write" in result.stderr
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_import_then_list_and_show_tell_the_same(ready: Run) -> None:
+    Path("news.xml").write_text(ATOM)
+
+    first = ready("import", "news.xml", "--node", "news", "--owner", "alice@example.org")
+    again = ready("import", "news.xml", "--node", "news", "--json")
+
+    assert "2 added" in first.output
+    assert json.loads(again.stdout)["unchanged"] == 2
+    (row,) = json.loads(ready("node", "list", "--json").stdout)
+    assert (row["node"], row["kind"], row["items"], row["creator"]) == ("news", "feed", 2, "alice@example.org")
+    shown = json.loads(ready("node", "show", "news", "--json").stdout)
+    assert shown["affiliations"] == {"alice@example.org": "owner"}
+    assert shown["options"]["title"] == "News"
+    assert "news" in ready("node", "list").stdout
+    assert "title = News" in ready("node", "show", "news").stdout
+
+
+def test_import_keeps_dates_of_an_empty_feed_and_export_gives_them_back(ready: Run) -> None:
+    """[SF-091] A document goes in and comes out with its ids, dates and order."""
+    Path("news.xml").write_text(ATOM)
+    ready("import", "news.xml", "--node", "news")
+
+    ready("export", "--node", "news", "--to", "atom", "--output", "out.xml")
+    ready("import", "out.xml", "--node", "copy")
+    copied = ready("export", "--node", "copy", "--to", "atom").stdout
+
+    text = Path("out.xml").read_text()
+    assert text.index("urn:x:1") < text.index("urn:x:2")
+    assert 'created="1304856000"' in text
+    assert copied.count("<entry") == 2
+    assert "2011-05-08T12:00:00Z" in copied
+
+
+def test_import_tells_what_it_skipped_and_why(ready: Run) -> None:
+    big = ATOM.replace("<title>One</title>", f"<title>One</title><summary>{'x' * 70_000}</summary>")
+    Path("news.xml").write_text(big)
+
+    result = ready("import", "news.xml", "--node", "news")
+
+    assert "1 added" in result.output
+    assert "skipped urn:x:1" in result.stderr
+    assert "limit" in result.stderr
+
+
+@pytest.mark.parametrize(("text", "message"), [("<html/>", "is a web page"), ("{}", "news.xml: "), ("", "news.xml: ")])
+def test_import_what_is_no_feed_says_so_and_makes_nothing(ready: Run, text: str, message: str) -> None:
+    Path("news.xml").write_text(text)
+
+    assert message in ready("import", "news.xml", "--node", "news", code=Exit.CONFIG).stderr
+    assert not Path("smartfeeds.db").exists()
+
+
+def test_node_create_and_again_is_refused(ready: Run) -> None:
+    ready("node", "create", "talk", "--kind", "generic", "--option", "title=Talk", "--owner", "alice@example.org")
+
+    assert "there is a node talk already" in ready("node", "create", "talk", code=Exit.REFUSED).stderr
+    shown = json.loads(ready("node", "show", "talk", "--json").stdout)
+    assert (shown["kind"], shown["options"]["title"]) == ("generic", "Talk")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code"),
+    [
+        (("node", "create", "n", "--option", "colour=red"), Exit.USAGE),
+        (("node", "create", "n", "--option", "access_model=roster"), Exit.REFUSED),
+        (("node", "create", "n", "--owner", "@"), Exit.CONFIG),
+        (("node", "show", "none"), Exit.STORE),
+        (("export", "--node", "n", "--to", "opml"), Exit.USAGE),
+        (("frobnicate",), Exit.USAGE),
+        (("run", "--config", "none.toml"), Exit.CONFIG),
+        (("follow", "http://example.org", "--jid", "a@b", "--password", "x"), Exit.USAGE),
+        (("follow", "xmpp:f.example?;node=n", "--jid", "b", "--password", "x"), Exit.USAGE),
+        (("follow", "xmpp:f.example?;node=n", "--jid", "a@b", "--password", "x", "--server", "b"), Exit.USAGE),
+    ],
+)
+def test_mistake_ends_with_its_code_and_without_a_traceback(ready: Run, arguments: tuple[str, ...], code: Exit) -> None:
+    result = ready(*arguments, code=code)
+
+    assert "Traceback" not in result.output
+    assert isinstance(result.exception, SystemExit)
+
+
+def test_show_node_that_is_not_there_is_refused(ready: Run) -> None:
+    ready("node", "create", "talk")
+
+    assert "no such node" in ready("node", "show", "none", code=Exit.REFUSED).stderr
+
+
+def test_command_without_configuration_says_how_to_make_one(run: Run) -> None:
+    assert "smartfeeds init DOMAIN" in run("node", "list", code=Exit.CONFIG).stderr
+
+
+def test_command_on_missing_database_makes_none(ready: Run) -> None:
+    assert "does not exist" in ready("node", "list", code=Exit.STORE).stderr
+    assert not Path("smartfeeds.db").exists()
+
+
+def test_sub_list_without_subscriptions_is_an_empty_list(ready: Run) -> None:
+    ready("node", "create", "talk")
+
+    assert json.loads(ready("sub", "list", "--json").stdout) == []
+    assert "no such subscriptions" in ready("sub", "list").stderr
+
+
+def test_backup_is_a_database_of_its_own(ready: Run) -> None:
+    Path("news.xml").write_text(ATOM)
+    ready("import", "news.xml", "--node", "news")
+
+    ready("backup", "copy.db")
+    ready("node", "create", "later")
+
+    with sqlite3.connect("copy.db") as copy:
+        assert copy.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
+    copy.close()
+    Path("copy.toml").write_text(Path("smartfeeds.toml").read_text().replace("smartfeeds.db", "copy.db"))
+    assert [row["node"] for row in json.loads(ready("node", "list", "--json", "--config", "copy.toml").stdout)] == [
+        "news"
+    ]
+
+
+def test_backup_never_overwrites(ready: Run) -> None:
+    ready("node", "create", "talk")
+    Path("copy.db").write_text("mine")
+
+    assert "there already" in ready("backup", "copy.db", code=Exit.STORE).stderr
+    assert Path("copy.db").read_text() == "mine"
+
+
+def test_db_upgrade_of_current_database_has_nothing_to_do(ready: Run) -> None:
+    ready("node", "create", "talk")
+
+    assert "nothing to do" in ready("db", "upgrade").output
+
+
+def test_database_newer_than_the_program_is_left_alone(ready: Run) -> None:
+    ready("node", "create", "talk")
+    with sqlite3.connect("smartfeeds.db") as database:
+        database.execute("UPDATE alembic_version SET version_num = '9999'")
+    database.close()
+
+    for command in (("node", "list"), ("db", "upgrade")):
+        assert "newer than this program" in ready(*command, code=Exit.STORE).stderr
+
+
+def test_file_that_is_no_database_is_left_alone(ready: Run) -> None:
+    Path("smartfeeds.db").write_text("this is not a database, whatever its name says" * 100)
+
+    assert "not a SQLite database" in ready("node", "list", code=Exit.STORE).stderr
+    assert Path("smartfeeds.db").read_text().startswith("this is not")
+
+
+def test_status_of_nothing_is_not_running(run: Run) -> None:
+    assert "not running" in run("status", "status.json", code=Exit.FAILED).output
+    assert json.loads(run("status", "status.json", "--json", code=Exit.FAILED).stdout) == {
+        "running": False,
+        "online": False,
+    }
+
+
+@pytest.mark.parametrize(
+    ("error", "code"),
+    [
+        (ConfigError("x"), Exit.CONFIG),
+        (StoreError("x"), Exit.STORE),
+        (LinkError("x"), Exit.LINK),
+        (FeedError(Condition.FORBIDDEN), Exit.REFUSED),
+        (LoginError("x"), Exit.LINK),
+        (NodeMissingError("x"), Exit.REFUSED),
+        (SmartfeedsError("x"), Exit.FAILED),
+    ],
+    ids=lambda value: type(value).__name__,
+)
+def test_each_kind_of_error_has_its_exit_code(error: SmartfeedsError, code: Exit) -> None:
+    assert exit_code(error) is code
+
+
+def test_help_names_every_command_and_exit_code(run: Run) -> None:
+    text = run("--help").output
+
+    assert set(EXIT_TEXTS) == set(Exit)
+    for name in main.list_commands(None):  # type: ignore[arg-type]
+        assert f"\n  {name} " in text
+    for code in Exit:
+        assert re.search(rf"^ +{code:d} +{re.escape(EXIT_TEXTS[code][:20])}", text, re.M)
+
+
+def test_every_command_explains_itself(run: Run) -> None:
+    for name in main.list_commands(None):  # type: ignore[arg-type]
+        assert len(run(name, "--help").output.splitlines()) > 4

@@ -174,7 +174,9 @@ def test_duplicate_id_keeps_the_newest(times, winner):
 
 def test_deletion_and_entry_of_one_id_the_newer_counts():
     """[A-18] RFC 6721: an entry that changed after it was deleted is there again"""
-    gone = "<d:deleted-entry xmlns:d='http://purl.org/atompub/tombstones/1.0' ref='urn:x-test:1' when='2011-05-09T13:00:00Z'/>"
+    gone = "<d:deleted-entry ref='urn:x-test:1' when='2011-05-09T13:00:00Z' xmlns:d='{}'/>".format(
+        "http://purl.org/atompub/tombstones/1.0"
+    )
     (item,) = read_document(feed(gone + entry(1, "2011-05-09T12:00:00Z"))).items
     assert item.deleted
     (item,) = read_document(feed(gone + entry(1, "2011-05-09T14:00:00Z"))).items

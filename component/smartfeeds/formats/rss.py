@@ -122,7 +122,10 @@ class _Item:
     def __init__(self, node: Element, index: int, scope: Scope) -> None:
         self.node = node
         self.base = base_of(node, scope.base)
-        prefixes: dict[str | None, str] = {prefix: uri for prefix, uri in node.nsmap.items() if prefix}
+        # A prefix for Atom would be taken instead of the default; many readers know only that.
+        prefixes: dict[str | None, str] = {
+            prefix: uri for prefix, uri in node.nsmap.items() if prefix and uri != ATOM_NS
+        }
         self.found = Found(index, new_element(atom.ENTRY, {**prefixes, None: ATOM_NS}))
         self.entry = self.found.entry
         language = next((a.get(XML_LANG, "") for a in (node, *node.iterancestors()) if a.get(XML_LANG)), scope.language)

@@ -26,7 +26,16 @@ SUBSCRIBE_OPTIONS: Mapping[str, SubscribeOption] = {
         SubscribeOption("include_body", "Whether events carry a readable body", "false", frozenset({NodeKind.FEED})),
     )
 }
-_UNSUPPORTED = frozenset({"digest", "digest_frequency", "show-values", "expire", "subscription_depth"})
+# Fields that are known, but only ever refused, unless they ask for what happens anyway.
+_NOTHING = ("", "0", "false")
+_UNSUPPORTED: Mapping[str, tuple[str, ...]] = {
+    "digest": _NOTHING,
+    "digest_frequency": _NOTHING,
+    "show-values": _NOTHING,
+    "expire": _NOTHING,
+    "subscription_type": ("", "items"),
+    "subscription_depth": ("", "1"),
+}
 
 
 def apply(kind: NodeKind, current: Mapping[str, Values], submitted: Mapping[str, Values]) -> dict[str, Values]:
@@ -34,7 +43,7 @@ def apply(kind: NodeKind, current: Mapping[str, Values], submitted: Mapping[str,
     options = dict(current)
     for name, values in submitted.items():
         var = name.removeprefix(PUBSUB)
-        if var in _UNSUPPORTED and values not in ((), ("",), ("0",), ("false",)):
+        if var in _UNSUPPORTED and not set(values) <= set(_UNSUPPORTED[var]):
             raise FeedError(Condition.INVALID_OPTIONS, f"{name} is not supported")
         option = SUBSCRIBE_OPTIONS.get(var) if name.startswith(PUBSUB) else None
         if option is None or kind not in option.kinds:

@@ -211,13 +211,18 @@ class SubscriptionShown:
 
 @dataclass(frozen=True, slots=True)
 class Subscribed:
-    """`options` are set when they were part of the request; `last` is an item to send along (xep-map 116)."""
+    """`options` are set when they were part of the request; `last` is an item to send along (xep-map 116).
+
+    It goes out as the node sends items: `last` has its payload, or none, `message_type` and `body` are its message's.
+    """
 
     subscription: SubscriptionShown
     kind: NodeKind
     options: Form | None = None
     last: Item | None = None
     show_publisher: bool = True
+    message_type: str = "headline"
+    body: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,9 +7,11 @@ from smartfeeds.core.jid import Jid, parse_jid
 from smartfeeds.core.model import Item, Node, NodeEvent, Slice, Subscription, SubscriptionState
 from smartfeeds.core.options import flag, text_of
 from smartfeeds.core.suboptions import apply
-from smartfeeds.core.view import BARE, Order
+from smartfeeds.core.suboptions import flag as subscriber_wants
+from smartfeeds.core.view import Order
 from smartfeeds.errors import Condition, FeedError, unsupported
-from smartfeeds.service.context import Context, access_model, affiliation_of, locate, view_key
+from smartfeeds.formats.atom import read_meta
+from smartfeeds.service.context import Context, Located, access_model, affiliation_of, locate, view_key
 from smartfeeds.service.pulls import newest_mark
 from smartfeeds.service.requests import (
     Bounce,
@@ -58,8 +60,10 @@ def subscribe(tx: WriteTx, context: Context, request: Subscribe) -> Subscribed:
             node.last_created_us,
             context.now_us,
         )
-    elif existing.state is SubscriptionState.PENDING and state is SubscriptionState.PENDING:
-        raise FeedError(Condition.PENDING_SUBSCRIPTION)
+    elif state is SubscriptionState.PENDING:
+        if existing.state is SubscriptionState.PENDING:
+            raise FeedError(Condition.PENDING_SUBSCRIPTION)
+        state = existing.state  # approved before
     current = existing.options if request.options is None else apply(node.kind, existing.options, request.options)
     wanted = replace(
         existing, state=state, node_text=request.node or "", service=request.service, options=dict(current)
@@ -67,12 +71,15 @@ def subscribe(tx: WriteTx, context: Context, request: Subscribe) -> Subscribed:
     if wanted != existing or not existing.sub_no:
         wanted = tx.put_subscription(wanted)
         start_pushing(tx, node, located.view.order)
+    last = _last_item(tx, located, state)
     return Subscribed(
         _shown(wanted),
         node.kind,
         wanted.options if request.options is not None else None,
-        _last_item(tx, node, state),
+        last if last is None or flag(node.kind, node.options, "deliver_payloads") else replace(last, payload=b""),
         text_of(node.kind, node.options, "itemreply") == "publisher",
+        text_of(node.kind, node.options, "notification_type"),
+        read_meta(last.payload).body if last and subscriber_wants(wanted.options, "include_body") else "",
     )
 
 
@@ -94,10 +101,11 @@ def unsubscribe(tx: WriteTx, _context: Context, request: Unsubscribe) -> Done:
 
 
 def get_subscriptions(tx: ReadTx, _context: Context, request: GetSubscriptions) -> SubscriptionList:
-    """All subscriptions of the actor's bare address and its resources, or those of one node (xep-map 124)."""
-    node_no = locate(tx, request.node).node.node_no if request.node else None
+    """All subscriptions of the actor's bare address and its resources, or those of one NodeID (xep-map 114, 124)."""
+    located = locate(tx, request.node) if request.node else None
+    wanted = None if located is None else (located.node.node_no, view_key(located))
     found = tx.subscriptions_of(str(request.actor.bare))
-    entries = tuple(_shown(sub) for node, sub in found if node_no in (None, node.node_no))
+    entries = tuple(_shown(sub) for _, sub in found if wanted in (None, (sub.node_no, sub.view)))
     return SubscriptionList(request.node, entries)
 
 
@@ -217,13 +225,15 @@ def _check_quota(tx: ReadTx, context: Context, actor: Jid) -> None:
         raise FeedError(Condition.TOO_MANY_SUBSCRIPTIONS, "end some of your subscriptions first")
 
 
-def _last_item(tx: ReadTx, node: Node, state: SubscriptionState) -> Item | None:
+def _last_item(tx: WriteTx, located: Located, state: SubscriptionState) -> Item | None:
+    """The newest live item of the view, where the node sends it unasked."""
+    node, live = located.node, replace(located.view, smart=False)
     on_sub = text_of(node.kind, node.options, "send_last_published_item") == "on_sub"
     if not on_sub or state is not SubscriptionState.SUBSCRIBED:
         return None
-    newest = tx.slice(node.node_no, Slice(BARE, 1, newest=True))
-    if newest and not flag(node.kind, node.options, "deliver_payloads"):
-        return replace(newest[0], payload=b"")
+    if live.filtered:
+        tx.index_node(node.node_no)
+    newest = tx.slice(node.node_no, Slice(live, 1, newest=True))
     return newest[0] if newest else None
 
 

@@ -148,10 +148,17 @@ def node_attribute(node: str | None) -> str:
 def encode_last_item(answer: r.Subscribed, item: Item, service: str, message_id: str) -> bytes:
     """The newest item, sent along with a new subscription (XEP-0060 6.1.7; xep-map 116)."""
     shown = answer.subscription
+    body = f"<body>{escape(answer.body)}</body>" if answer.body else ""
     return b"".join(
         (
-            b"<message type='headline' id='%b' from='%b' to='%b'>"
-            % (attribute_bytes(message_id), attribute_bytes(service), attribute_bytes(shown.jid)),
+            b"<message type='%b' id='%b' from='%b' to='%b'>"
+            % (
+                answer.message_type.encode(),
+                attribute_bytes(message_id),
+                attribute_bytes(service),
+                attribute_bytes(shown.jid),
+            ),
+            body.encode(),
             b"<event xmlns='%b'><items node='%b'>" % (EVENT.encode(), attribute_bytes(shown.node)),
             encode_items((item,), show_publisher=answer.show_publisher),
             f"</items></event><delay xmlns='{DELAY}' stamp='{format_datetime(item.modified_us)}'/></message>".encode(),

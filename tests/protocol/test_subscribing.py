@@ -1,0 +1,689 @@
+"""Subscribing and its options through the whole component (xep-map G; XEP-0060 5.6, 6.1 to 6.4).
+
+Approval messages to owners (105 to 107) are not served; owners approve by their list of subscriptions (95).
+"""
+
+import pytest
+
+from support.component import (
+    ALICE,
+    BOB,
+    CAROL,
+    EVE,
+    NS,
+    PS,
+    SUBSCRIBE_OPTIONS,
+    Component,
+    Element,
+    Refusal,
+    Starter,
+    Tree,
+    bare,
+    body,
+    entry,
+    fields,
+    form,
+    headers,
+    ok,
+    refusal,
+    submit,
+    tree,
+)
+
+BOBS = bare(BOB)
+BAD_REQUEST = Refusal("modify", "bad-request")
+NO_JID = Refusal("modify", "bad-request", "jid-required")
+NO_NODEID = Refusal("modify", "bad-request", "nodeid-required")
+INVALID_JID = Refusal("modify", "bad-request", "invalid-jid")
+INVALID_OPTIONS = Refusal("modify", "bad-request", "invalid-options")
+NOT_FOUND = Refusal("cancel", "item-not-found")
+FORBIDDEN = Refusal("auth", "forbidden")
+PENDING = Refusal("auth", "not-authorized", "pending-subscription")
+NOT_SUBSCRIBED = Refusal("cancel", "unexpected-request", "not-subscribed")
+
+
+def subscription(jid: str = BOBS, node: str = "comments", state: str = "subscribed") -> str:
+    """The element that tells of a subscription."""
+    return f"<subscription node='{node}' jid='{jid}' subscription='{state}'/>"
+
+
+def pubsub(inner: str) -> Tree:
+    """What is in an answer."""
+    return tree(f"<pubsub xmlns='{PS}'>{inner}</pubsub>")
+
+
+async def request(component: Component, jid: str = BOBS, node: str = "comments", user: str = BOB) -> Element:
+    """The answer to a request to subscribe."""
+    return await component.set(user, f"<subscribe node='{node}' jid='{jid}'/>")
+
+
+async def listed(component: Component, user: str = BOB, node: str = "") -> list[tuple[str, str, str]]:
+    """The subscriptions that an entity is told: node, jid, state."""
+    attribute = f" node='{node}'" if node else ""
+    answer = ok(await component.get(user, f"<subscriptions{attribute}/>"))
+    found = answer.findall("ps:pubsub/ps:subscriptions/ps:subscription", NS)
+    assert all(set(each.attrib) == {"node", "jid", "subscription"} for each in found)
+    return [(str(e.get("node")), str(e.get("jid")), str(e.get("subscription"))) for e in found]
+
+
+def items(messages: list[Element]) -> list[tuple[str, str]]:
+    """Node and item id of events."""
+    found = [message.find("ev:event/ev:items", NS) for message in messages]
+    return [(str(each.get("node")), str(each[0].get("id"))) for each in found if each is not None]
+
+
+# Subscribing
+
+
+@pytest.mark.parametrize("jid", [BOBS, BOB])
+async def test_subscribe_with_ones_own_address(component: Component, jid: str) -> None:
+    """[xep-map 98]"""
+    await component.create(ALICE, "comments")
+
+    answer = ok(await request(component, jid))
+    await component.publish(ALICE, "comments", "one")
+
+    assert body(answer) == [pubsub(subscription(jid))]
+    assert items(await component.events(jid)) == [("comments", "one")]
+
+
+async def test_subscribe_compares_addresses_in_their_normal_form(component: Component) -> None:
+    """[xep-map 98] [xep-map 20]: case matters in the resource alone."""
+    await component.create(ALICE, "comments")
+
+    assert body(ok(await request(component, "BOB@Example.ORG"))) == [pubsub(subscription())]
+    assert body(ok(await request(component, f"{BOBS}/Other"))) == [pubsub(subscription(f"{BOBS}/Other"))]
+    assert body(ok(await request(component, f"{BOBS}/other"))) == [pubsub(subscription(f"{BOBS}/other"))]
+    assert len(await listed(component)) == 3
+
+
+@pytest.mark.parametrize("jid", [bare(CAROL), CAROL, "example.org", "a@b@c", "bob@example.org/"])
+async def test_subscribe_of_another_address_is_refused(component: Component, jid: str) -> None:
+    """[xep-map 99] [xep-map 21]"""
+    await component.create(ALICE, "comments")
+
+    assert refusal(await request(component, jid)) == INVALID_JID
+    assert await listed(component) == await listed(component, CAROL) == []
+
+
+@pytest.mark.parametrize("action", ["subscribe", "unsubscribe"])
+async def test_subscribe_and_unsubscribe_need_jid_and_node(component: Component, action: str) -> None:
+    """[xep-map 100]"""
+    await component.create(ALICE, "comments")
+
+    assert refusal(await component.set(BOB, f"<{action} node='comments'/>")) == NO_JID
+    assert refusal(await component.set(BOB, f"<{action} jid='{BOBS}'/>")) == NO_NODEID
+
+
+@pytest.mark.parametrize("action", ["subscribe", "unsubscribe"])
+async def test_subscribe_and_unsubscribe_need_a_node_that_exists(component: Component, action: str) -> None:
+    """[xep-map 101] [xep-map 122]"""
+    assert refusal(await component.set(BOB, f"<{action} node='missing' jid='{BOBS}'/>")) == NOT_FOUND
+
+
+@pytest.mark.parametrize("affiliation", ["outcast", "publish-only"])
+@pytest.mark.parametrize("model", ["open", "authorize", "whitelist"])
+async def test_subscribe_is_forbidden_to_outcasts_and_who_may_only_publish(
+    component: Component, affiliation: str, model: str
+) -> None:
+    """[xep-map 102]"""
+    await component.create(ALICE, "comments", access_model=model)
+    await component.affiliate(ALICE, "comments", BOB, affiliation)
+
+    assert refusal(await request(component)) == FORBIDDEN
+    assert await listed(component) == []
+
+
+async def test_subscribe_to_a_whitelist_is_refused_to_outsiders(component: Component) -> None:
+    """[xep-map 103]"""
+    await component.create(ALICE, "comments", access_model="whitelist")
+
+    assert refusal(await request(component)) == Refusal("cancel", "not-allowed", "closed-node")
+    assert await listed(component) == []
+
+
+async def test_subscribe_to_an_authorize_node_waits_and_cannot_be_asked_twice(component: Component) -> None:
+    """[xep-map 104]"""
+    await component.create(ALICE, "comments", access_model="authorize")
+
+    first = ok(await request(component))
+    second = await request(component)
+
+    assert body(first) == [pubsub(subscription(state="pending"))]
+    assert refusal(second) == PENDING
+    assert await listed(component) == [("comments", BOBS, "pending")]
+
+
+async def test_who_waits_gets_no_events_and_cannot_retrieve(component: Component) -> None:
+    """[xep-map 108]"""
+    await component.create(ALICE, "comments", access_model="authorize", notify_config="true")
+    await request(component)
+
+    await component.publish(ALICE, "comments", "one")
+    await component.retract(ALICE, "comments", "one")
+    await component.configure(ALICE, "comments", title="New")
+    await component.owner_set(ALICE, "<purge node='comments'/>")
+
+    assert await component.events(BOBS) == []
+    answer = await component.get(BOB, "<items node='comments'/>")
+    assert refusal(answer) == Refusal("auth", "not-authorized", "not-subscribed")
+
+
+@pytest.mark.parametrize("affiliation", ["member", "publisher", "owner"])
+async def test_members_publishers_and_owners_do_not_wait(component: Component, affiliation: str) -> None:
+    """[xep-map 109]"""
+    await component.create(ALICE, "comments", access_model="authorize")
+    await component.affiliate(ALICE, "comments", BOB, affiliation)
+
+    assert body(ok(await request(component))) == [pubsub(subscription())]
+
+
+async def test_subscribe_over_the_quota_is_refused(start: Starter) -> None:
+    """[xep-map 110]"""
+    component = await start(limits={"subscriptions_per_jid": 2})
+    await component.create(ALICE, "comments")
+    await request(component)
+    await request(component, BOB)
+
+    third = await request(component, node="comments?order=created", user=f"{BOBS}/elsewhere")
+
+    assert refusal(third) == Refusal("wait", "policy-violation", "too-many-subscriptions")
+    assert len(await listed(component)) == 2
+    assert body(ok(await request(component))) == [pubsub(subscription())]
+    assert await component.subscribe(CAROL, "comments") == "subscribed"
+
+
+async def test_subscribe_is_unsupported_where_the_node_says_so(component: Component) -> None:
+    """[xep-map 111] [xep-map 19]"""
+    await component.create(ALICE, "comments", subscribe="false")
+
+    answer = await request(component)
+
+    assert refusal(answer) == Refusal("cancel", "feature-not-implemented", "unsupported", "subscribe")
+    assert await listed(component) == []
+
+
+@pytest.mark.parametrize("node", ["comments", "comments?order=modified"])
+async def test_second_subscribe_is_answered_as_the_first_and_makes_no_second(component: Component, node: str) -> None:
+    """[xep-map 112]"""
+    await component.create(ALICE, "comments")
+
+    first, second = ok(await request(component, node=node)), ok(await request(component, node=node))
+    await component.publish(ALICE, "comments", "one")
+
+    assert body(first) == body(second)
+    assert await listed(component) == [(node, BOBS, "subscribed")]
+    assert items(await component.events(BOBS)) == [(node, "one")]
+
+
+async def test_second_subscribe_of_who_was_approved_stays_subscribed(component: Component) -> None:
+    """[xep-map 112] [xep-map 104]"""
+    await component.create(ALICE, "comments", access_model="authorize")
+    await request(component)
+    approval = f"<subscription jid='{BOBS}' subscription='subscribed'/>"
+    ok(await component.owner_set(ALICE, f"<subscriptions node='comments'>{approval}</subscriptions>"))
+
+    assert body(ok(await request(component))) == [pubsub(subscription())]
+    assert await listed(component) == [("comments", BOBS, "subscribed")]
+
+
+async def test_second_subscribe_keeps_the_options(component: Component) -> None:
+    """[xep-map 112]"""
+    await component.create(ALICE, "comments")
+    await component.subscribe(BOB, "comments", deliver="false")
+
+    ok(await request(component))
+    await component.publish(ALICE, "comments", "one")
+
+    assert await component.events(BOBS) == []
+
+
+async def test_bare_and_full_address_are_two_subscriptions(component: Component) -> None:
+    """[xep-map 113]"""
+    await component.create(ALICE, "comments")
+    await request(component, BOBS)
+    await request(component, BOB)
+
+    await component.publish(ALICE, "comments", "one")
+
+    assert await listed(component) == [("comments", BOBS, "subscribed"), ("comments", BOB, "subscribed")]
+    assert items(await component.events(BOBS)) == [("comments", "one")]
+    assert items(await component.events(BOB)) == [("comments", "one")]
+    ok(await component.set(BOB, f"<unsubscribe node='comments' jid='{BOBS}'/>"))
+    assert await listed(component) == [("comments", BOB, "subscribed")]
+
+
+async def test_one_address_follows_the_bare_node_and_several_views(component: Component) -> None:
+    """[xep-map 114]"""
+    nodes = ["comments", "comments?order=modified", "comments?order=created"]
+    await component.create(ALICE, "comments")
+
+    answers = [ok(await request(component, node=node)) for node in nodes]
+    await component.publish(ALICE, "comments", "one")
+
+    assert [body(answer) for answer in answers] == [[pubsub(subscription(node=node))] for node in nodes]
+    assert await listed(component) == [(node, BOBS, "subscribed") for node in nodes]
+    assert sorted(items(await component.events(BOBS))) == sorted((node, "one") for node in nodes)
+    ok(await component.set(BOB, f"<unsubscribe node='{nodes[1]}' jid='{BOBS}'/>"))
+    assert await listed(component) == [(node, BOBS, "subscribed") for node in (nodes[0], nodes[2])]
+
+
+async def test_two_spellings_of_a_view_are_one_subscription_under_the_last(component: Component) -> None:
+    """[xep-map 115] [xep-map 49]"""
+    first = "comments?author=Ann&amp;order=created"
+    second = "comments?order=created&amp;author=ann"
+    await component.create(ALICE, "comments", publish_model="open")
+    await request(component, node=first)
+
+    answer = ok(await request(component, node=second))
+    atom = "<entry xmlns='http://www.w3.org/2005/Atom'><title>x</title><author><name>Ann</name></author></entry>"
+    await component.publish(ALICE, "comments", "one", atom)
+
+    assert body(answer) == [pubsub(subscription(node=second))]
+    written = second.replace("&amp;", "&")
+    assert await listed(component) == [(written, BOBS, "subscribed")]
+    assert items(await component.events(BOBS)) == [(written, "one")]
+    ok(await component.set(BOB, f"<unsubscribe node='{first}' jid='{BOBS}'/>"))
+    assert await listed(component) == []
+
+
+async def test_node_that_sends_its_last_item_does_so_behind_the_result(component: Component) -> None:
+    """[xep-map 116]"""
+    await component.create(ALICE, "comments", send_last_published_item="on_sub")
+    await component.publish(ALICE, "comments", "one")
+    await component.publish(ALICE, "comments", "two")
+    await component.publish(ALICE, "comments", "three")
+    component.clock.advance(60)
+    await component.retract(ALICE, "comments", "three")
+    await component.settle()
+
+    ok(await request(component))
+    (message,) = await component.events(BOBS)
+
+    assert items([message]) == [("comments", "two")]
+    assert message.findtext(".//a:title", namespaces=NS) == "two"
+    assert (message.get("type"), message.get("from")) == ("headline", "feeds.example.org")
+    delay = message.find("delay:delay", NS)
+    assert delay is not None and str(delay.get("stamp")).startswith("2026-01-01T00:00:00.")
+    assert str(delay.get("stamp")).endswith("Z")
+
+
+async def test_last_item_is_sent_as_the_node_sends_items(component: Component) -> None:
+    """[xep-map 116]; xep-map 2.1 deliver_payloads, notification_type, itemreply."""
+    await component.create(
+        ALICE,
+        "comments",
+        send_last_published_item="on_sub",
+        deliver_payloads="false",
+        notification_type="normal",
+        itemreply="none",
+    )
+    await component.publish(ALICE, "comments", "one")
+
+    options = f"<options>{form(SUBSCRIBE_OPTIONS, include_body='1')}</options>"
+    ok(await component.set(BOB, f"<subscribe node='comments' jid='{BOBS}'/>{options}"))
+    (message,) = await component.events(BOBS)
+
+    assert message.findtext("c:body", namespaces=NS) == "one"
+    found = message.find("ev:event", NS)
+    assert found is not None and message.get("type") == "normal"
+    assert tree(found) == tree(f"<event xmlns='{NS['ev']}'><items node='comments'><item id='one'/></items></event>")
+
+
+async def test_last_item_of_a_view_is_one_that_the_view_holds(component: Component) -> None:
+    """[xep-map 116] [xep-map 114]"""
+    await component.create(ALICE, "comments", send_last_published_item="on_sub")
+    for item_id, category in (("one", "red"), ("two", "blue")):
+        atom = f"<entry xmlns='http://www.w3.org/2005/Atom'><title>x</title><category term='{category}'/></entry>"
+        await component.publish(ALICE, "comments", item_id, atom)
+
+    ok(await request(component, node="comments?category=red"))
+    assert items(await component.events(BOBS)) == [("comments?category=red", "one")]
+    ok(await request(component, node="comments?category=green"))
+    assert await component.events(BOBS) == []
+
+
+@pytest.mark.parametrize(("model", "option"), [("open", "never"), ("authorize", "on_sub")])
+async def test_nothing_follows_otherwise(component: Component, model: str, option: str) -> None:
+    """[xep-map 116] [xep-map 108]"""
+    await component.create(ALICE, "comments", access_model=model, send_last_published_item=option)
+    await component.publish(ALICE, "comments", "one")
+
+    ok(await request(component))
+
+    assert await component.events(BOBS) == []
+
+
+async def test_empty_node_has_no_last_item(component: Component) -> None:
+    """[xep-map 116]"""
+    await component.create(ALICE, "comments", send_last_published_item="on_sub")
+
+    ok(await request(component))
+
+    assert await component.events(BOBS) == []
+
+
+# Options
+
+
+async def test_subscribe_with_options_applies_and_tells_them(component: Component) -> None:
+    """[xep-map 117]"""
+    await component.create(ALICE, "comments")
+    options = f"<options>{form(SUBSCRIBE_OPTIONS, deliver='0', include_body='1')}</options>"
+
+    answer = ok(await component.set(BOB, f"<subscribe node='comments' jid='{BOBS}'/>{options}"))
+    await component.publish(ALICE, "comments", "one")
+
+    told = answer.find("ps:pubsub/ps:options/x:x[@type='result']", NS)
+    assert told is not None
+    wanted = {"FORM_TYPE": [SUBSCRIBE_OPTIONS], "deliver": ["false"], "include_body": ["true"]}
+    assert fields(told) == wanted
+    shown = ok(await component.get(BOB, f"<options node='comments' jid='{BOBS}'/>"))
+    assert fields(shown) == wanted
+    assert await component.events(BOBS) == []
+
+
+OPTIONS = f"<options>{form(SUBSCRIBE_OPTIONS, deliver='0')}</options>"
+
+
+@pytest.mark.parametrize(
+    "inner",
+    [
+        f"{OPTIONS}<subscribe node='comments' jid='{BOBS}'/>",
+        f"<subscribe node='comments' jid='{BOBS}'/>{OPTIONS.replace('<options>', '<options node=$>')}",
+        f"<subscribe node='comments' jid='{BOBS}'/>{OPTIONS.replace('<options>', '<options jid=%>')}",
+        f"<subscribe node='comments' jid='{BOBS}'/>{OPTIONS}{OPTIONS}",
+        f"<subscribe node='comments' jid='{BOBS}'/><options/>",
+        f"<subscribe node='comments' jid='{BOBS}'/><options>{form(f'{PS}#node_config', deliver='0')}</options>",
+    ],
+    ids=["before", "with node", "with jid", "twice", "without form", "of another type"],
+)
+async def test_misplaced_options_are_refused_and_subscribe_nobody(component: Component, inner: str) -> None:
+    """[xep-map 118]"""
+    await component.create(ALICE, "comments")
+    inner = inner.replace("$", "'comments'").replace("%", f"'{BOBS}'")
+
+    assert refusal(await component.set(BOB, inner)) == BAD_REQUEST
+    assert await listed(component) == []
+
+
+async def test_invalid_options_beside_subscribe_subscribe_nobody(component: Component) -> None:
+    """[xep-map 118] [xep-map 127]"""
+    await component.create(ALICE, "comments")
+    options = OPTIONS.replace("<value>0<", "<value>maybe<")
+
+    answer = await component.set(BOB, f"<subscribe node='comments' jid='{BOBS}'/>{options}")
+
+    assert refusal(answer) == INVALID_OPTIONS
+    assert await listed(component) == []
+
+
+@pytest.mark.parametrize(("kind", "names"), [("feed", {"deliver", "include_body"}), ("generic", {"deliver"})])
+async def test_options_form_has_the_fields_of_the_node_kind(component: Component, kind: str, names: set[str]) -> None:
+    """[xep-map 125]"""
+    await component.create(ALICE, "box", kind=kind)
+    await component.subscribe(BOB, "box")
+
+    answer = ok(await component.get(BOB, f"<options node='box' jid='{BOBS}'/>"))
+
+    shown = answer.find("ps:pubsub/ps:options", NS)
+    assert shown is not None and dict(shown.attrib) == {"node": "box", "jid": BOBS}
+    assert shown[0].get("type") == "form"
+    assert fields(answer).keys() == {"FORM_TYPE", *names}
+    assert fields(answer)["deliver"] == ["true"]
+
+
+async def test_options_with_a_form_in_a_get_are_only_read(component: Component) -> None:
+    """[xep-map 125]; xep-map 6.2: slixmpp sends a submit in an IQ of type get, which changes nothing."""
+    await component.create(ALICE, "comments")
+    await component.subscribe(BOB, "comments")
+    sent = form(SUBSCRIBE_OPTIONS, deliver="false")
+
+    answer = ok(await component.get(BOB, f"<options node='comments' jid='{BOBS}'>{sent}</options>"))
+
+    assert fields(answer)["deliver"] == ["true"]
+
+
+@pytest.mark.parametrize("kind", ["get", "set"])
+async def test_options_are_those_of_ones_own_subscription(component: Component, kind: str) -> None:
+    """[xep-map 126]"""
+    await component.create(ALICE, "comments")
+    await component.subscribe(BOB, "comments")
+    ask = component.get if kind == "get" else component.set
+    sent = form(SUBSCRIBE_OPTIONS, deliver="false") if kind == "set" else ""
+
+    async def refused(user: str, attributes: str) -> Refusal:
+        return refusal(await ask(user, f"<options {attributes}>{sent}</options>"))
+
+    assert await refused(CAROL, f"node='comments' jid='{BOBS}'") == FORBIDDEN
+    none = Refusal("modify", "unexpected-request", "not-subscribed")
+    assert await refused(CAROL, f"node='comments' jid='{bare(CAROL)}'") == none
+    assert await refused(BOB, f"node='comments' jid='{BOB}'") == none
+    assert await refused(BOB, f"node='comments?order=created' jid='{BOBS}'") == none
+    assert await refused(BOB, "node='comments'") == NO_JID
+    assert await refused(BOB, f"jid='{BOBS}'") == NO_NODEID
+    assert await refused(BOB, f"node='missing' jid='{BOBS}'") == NOT_FOUND
+    shown = ok(await component.get(BOB, f"<options node='comments' jid='{BOBS}'/>"))
+    assert fields(shown)["deliver"] == ["true"]
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("deliver", "maybe"),
+        ("deliver", ""),
+        ("include_body", "yes"),
+        ("digest", "true"),
+        ("digest_frequency", "1000"),
+        ("expire", "2030-01-01T00:00:00Z"),
+        ("show-values", "chat"),
+        ("subscription_type", "nodes"),
+        ("subscription_depth", "all"),
+    ],
+)
+async def test_invalid_options_are_refused_and_change_nothing(component: Component, name: str, value: str) -> None:
+    """[xep-map 127]; xep-map 2.2: what is not served is refused, never silently ignored."""
+    await component.create(ALICE, "comments")
+    await component.subscribe(BOB, "comments", include_body="true")
+    before = fields(ok(await component.get(BOB, f"<options node='comments' jid='{BOBS}'/>")))
+    first = "include_body" if name == "deliver" else "deliver"
+    sent = submit(
+        {"FORM_TYPE": [SUBSCRIBE_OPTIONS], f"pubsub#{first}": ["false"], f"pubsub#{name}": [value]},
+    )
+
+    answer = await component.set(BOB, f"<options node='comments' jid='{BOBS}'>{sent}</options>")
+
+    assert refusal(answer) == INVALID_OPTIONS
+    assert fields(ok(await component.get(BOB, f"<options node='comments' jid='{BOBS}'/>"))) == before
+
+
+async def test_options_of_a_wrong_form_are_refused(component: Component) -> None:
+    """[xep-map 70] [xep-map 127]"""
+    await component.create(ALICE, "comments")
+    await component.subscribe(BOB, "comments")
+
+    for inner in ("", form(f"{PS}#node_config", deliver="false"), submit({}, kind="result")):
+        answer = await component.set(BOB, f"<options node='comments' jid='{BOBS}'>{inner}</options>")
+        assert refusal(answer) == BAD_REQUEST
+
+
+async def test_cancelled_options_change_nothing(component: Component) -> None:
+    """[xep-map 69]"""
+    await component.create(ALICE, "comments")
+    await component.subscribe(BOB, "comments")
+    sent = submit({"FORM_TYPE": [SUBSCRIBE_OPTIONS], "pubsub#deliver": ["false"]}, kind="cancel")
+
+    answer = ok(await component.set(BOB, f"<options node='comments' jid='{BOBS}'>{sent}</options>"))
+
+    assert body(answer) == []
+    assert fields(await component.get(BOB, f"<options node='comments' jid='{BOBS}'/>"))["deliver"] == ["true"]
+
+
+async def test_deliver_stops_and_resumes_events(component: Component) -> None:
+    """[xep-map 128]"""
+    await component.create(ALICE, "comments")
+    await component.subscribe(BOB, "comments")
+
+    async def deliver(value: str) -> None:
+        sent = form(SUBSCRIBE_OPTIONS, deliver=value)
+        assert body(ok(await component.set(BOB, f"<options node='comments' jid='{BOBS}'>{sent}</options>"))) == []
+
+    await deliver("false")
+    await component.publish(ALICE, "comments", "one")
+    assert await component.events(BOBS) == []
+    assert await listed(component) == [("comments", BOBS, "subscribed")]
+    await deliver("true")
+    await component.publish(ALICE, "comments", "two")
+
+    (message,) = await component.events(BOBS)
+    assert items([message]) == [("comments", "two")]
+    assert headers(message)["TotalItems"] == "2"
+
+
+@pytest.mark.parametrize(("node", "names"), [("", {"deliver", "include_body"}), ("box", {"deliver"})])
+async def test_default_options_are_told_as_a_result_form(component: Component, node: str, names: set[str]) -> None:
+    """[xep-map 129]"""
+    await component.create(ALICE, "box", kind="generic")
+
+    answer = ok(await component.get(EVE, f"<default node='{node}'/>" if node else "<default/>"))
+
+    shown = answer.find("ps:pubsub/ps:default", NS)
+    assert shown is not None and dict(shown.attrib) == ({"node": node} if node else {})
+    assert shown[0].get("type") == "result"
+    assert fields(answer) == {
+        "FORM_TYPE": [SUBSCRIBE_OPTIONS],
+        **{name: [{"deliver": "true", "include_body": "false"}[name]] for name in names},
+    }
+
+
+async def test_default_options_of_a_missing_node_are_not_found(component: Component) -> None:
+    """[xep-map 129]; XEP-0060 6.4.3."""
+    assert refusal(await component.get(BOB, "<default node='missing'/>")) == NOT_FOUND
+
+
+# Unsubscribing, and one's own list
+
+
+async def test_unsubscribe_stops_events(component: Component) -> None:
+    """[xep-map 119]"""
+    await component.create(ALICE, "comments")
+    await component.subscribe(BOB, "comments")
+    await component.subscribe(CAROL, "comments")
+
+    answer = ok(await component.set(BOB, f"<unsubscribe node='comments' jid='{BOBS}'/>"))
+    await component.publish(ALICE, "comments", "one")
+
+    assert body(answer) == []
+    assert await listed(component) == []
+    assert await component.events(BOBS) == []
+    assert len(await component.events(bare(CAROL))) == 1
+
+
+async def test_unsubscribe_takes_back_a_request_that_waits(component: Component) -> None:
+    """[xep-map 119] [xep-map 104]"""
+    await component.create(ALICE, "comments", access_model="authorize")
+    await request(component)
+
+    ok(await component.set(BOB, f"<unsubscribe node='comments' jid='{BOBS}'/>"))
+
+    assert await listed(component) == []
+    assert body(ok(await request(component))) == [pubsub(subscription(state="pending"))]
+
+
+@pytest.mark.parametrize(
+    ("jid", "node"), [(BOBS, "comments"), (BOB, "posts"), (BOBS, "posts?order=modified"), (BOBS, "posts?order=created")]
+)
+async def test_unsubscribe_of_who_is_not_subscribed_is_refused(component: Component, jid: str, node: str) -> None:
+    """[xep-map 120]"""
+    await component.create(ALICE, "comments")
+    await component.create(ALICE, "posts")
+    await component.subscribe(BOB, "posts")
+
+    assert refusal(await component.set(BOB, f"<unsubscribe node='{node}' jid='{jid}'/>")) == NOT_SUBSCRIBED
+    assert await listed(component) == [("posts", BOBS, "subscribed")]
+
+
+@pytest.mark.parametrize("user", [CAROL, ALICE, "bob@elsewhere.example/work"])
+async def test_unsubscribe_of_somebody_else_is_forbidden(component: Component, user: str) -> None:
+    """[xep-map 121]"""
+    await component.create(ALICE, "comments")
+    await component.subscribe(BOB, "comments")
+
+    assert refusal(await component.set(user, f"<unsubscribe node='comments' jid='{BOBS}'/>")) == FORBIDDEN
+    assert await listed(component) == [("comments", BOBS, "subscribed")]
+
+
+async def test_subid_that_is_not_in_use_is_ignored(component: Component) -> None:
+    """[xep-map 123]; XEP-0060 6.5.9.2, 6.3.4.4 by analogy."""
+    await component.create(ALICE, "comments")
+    await component.subscribe(BOB, "comments")
+
+    ok(await component.get(BOB, "<items node='comments' subid='123'/>"))
+    ok(await component.get(BOB, f"<options node='comments' jid='{BOBS}' subid='123'/>"))
+    ok(await component.set(BOB, f"<unsubscribe node='comments' jid='{BOBS}' subid='123'/>"))
+
+    assert await listed(component) == []
+
+
+async def test_own_subscriptions_are_those_of_the_bare_address(component: Component) -> None:
+    """[xep-map 124]"""
+    await component.create(ALICE, "comments", access_model="authorize")
+    await component.create(ALICE, "posts")
+    await request(component)
+    await request(component, BOB, "posts")
+    await request(component, f"{BOBS}/other", "posts?order=created", f"{BOBS}/other")
+    await component.subscribe(CAROL, "posts")
+
+    everywhere = ok(await component.get(f"{BOBS}/third", "<subscriptions/>"))
+
+    assert body(everywhere) == [
+        pubsub(
+            "<subscriptions>"
+            + subscription(state="pending")
+            + subscription(BOB, "posts")
+            + subscription(f"{BOBS}/other", "posts?order=created")
+            + "</subscriptions>"
+        )
+    ]
+
+
+async def test_own_subscriptions_to_one_node_are_only_those(component: Component) -> None:
+    """[xep-map 124] [xep-map 114]: a view is a node of its own here."""
+    await component.create(ALICE, "comments")
+    await component.create(ALICE, "posts")
+    await request(component)
+    await request(component, BOB, "posts")
+    await request(component, BOBS, "posts?order=created")
+
+    bare_node = ok(await component.get(BOB, "<subscriptions node='posts'/>"))
+    view = ok(await component.get(BOB, "<subscriptions node='posts?order=created'/>"))
+
+    assert body(bare_node) == [pubsub(f"<subscriptions node='posts'>{subscription(BOB, 'posts')}</subscriptions>")]
+    assert body(view) == [
+        pubsub(
+            "<subscriptions node='posts?order=created'>"
+            + subscription(BOBS, "posts?order=created")
+            + "</subscriptions>"
+        )
+    ]
+    assert refusal(await component.get(BOB, "<subscriptions node='missing'/>")) == NOT_FOUND
+
+
+async def test_who_has_no_subscriptions_gets_an_empty_list(component: Component) -> None:
+    """[xep-map 124]"""
+    await component.create(ALICE, "comments")
+
+    assert body(ok(await component.get(BOB, "<subscriptions/>"))) == [pubsub("<subscriptions/>")]
+    assert body(ok(await component.get(BOB, "<subscriptions node='comments'/>"))) == [
+        pubsub("<subscriptions node='comments'/>")
+    ]
+
+
+async def test_subscribers_may_publish_where_the_node_lets_them(component: Component) -> None:
+    """[xep-map 108]: who waits is no subscriber, for publishing neither."""
+    await component.create(ALICE, "comments", access_model="authorize", publish_model="subscribers")
+    await request(component)
+
+    answer = await component.set(BOB, f"<publish node='comments'><item>{entry('x')}</item></publish>")
+
+    assert refusal(answer) == FORBIDDEN

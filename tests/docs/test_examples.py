@@ -1,0 +1,179 @@
+"""What operators copy: server configurations, the systemd unit, the container files. Each is started or checked."""
+
+import json
+import re
+import shutil
+import subprocess
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from click.testing import CliRunner
+
+from smartfeeds.cli import main
+from smartfeeds.cli.common import Exit
+from smartfeeds.cli.probe import State, check_link
+from smartfeeds.config import Settings, load
+from smartfeeds.demo.ejabberd import Ejabberd
+from smartfeeds.demo.process import LocalServer
+from smartfeeds.demo.prosody import Prosody
+
+NAME = "feeds.example.org"
+
+
+def prosody_of(text: str) -> Callable[[LocalServer], str]:
+    """The example behind the throw-away server's own global part."""
+
+    def config(server: LocalServer) -> str:
+        base = server.config_file.read_text().partition("VirtualHost")[0]  # type: ignore[attr-defined]
+        given = set(re.findall(r"(?m)^(\w+) = ", base))
+        kept = "\n".join(line for line in text.splitlines() if line.partition(" = ")[0] not in given)
+        return f"{base}\n{kept}\nVirtualHost 'localhost'\n"
+
+    return config
+
+
+@pytest.fixture
+def start(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., LocalServer]]:
+    """Starts a server with a configuration made from its usual one."""
+    servers: list[LocalServer] = []
+
+    def begin(kind: type[LocalServer], change: Callable[[LocalServer], str]) -> LocalServer:
+        server = kind(tmp_path / "server", {NAME: "not used"})
+        original = server.write_config
+
+        def write() -> None:
+            original()
+            server.config_file.write_text(change(server))  # type: ignore[attr-defined]
+
+        monkeypatch.setattr(server, "write_config", write)
+        servers.append(server)
+        server.start()
+        return server
+
+    yield begin
+    for server in servers:
+        server.stop()
+
+
+async def accepts(server: LocalServer, secret: str) -> State:
+    settings = Settings(component={"jid": NAME, "secret": secret, "port": server.component_port})
+    return (await check_link(settings)).state
+
+
+async def test_prosody_example_accepts_the_component(root: Path, start: Callable[..., LocalServer]) -> None:
+    server = start(Prosody, prosody_of((root / "config/prosody.cfg.lua.example").read_text()))
+
+    assert await accepts(server, "change me") is State.OK
+    assert await accepts(server, "another") is State.FIX
+
+
+async def test_prosody_configuration_of_the_containers_accepts_the_component(
+    root: Path, start: Callable[..., LocalServer], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SECRET", "from the environment")
+    server = start(Prosody, prosody_of((root / "docker/prosody.cfg.lua").read_text()))
+
+    assert await accepts(server, "from the environment") is State.OK
+    assert await accepts(server, "another") is State.FIX
+
+
+@pytest.mark.parametrize("file", ["config/ejabberd.yml.example", "docker/ejabberd.yml"])
+async def test_ejabberd_example_accepts_the_component(root: Path, start: Callable[..., LocalServer], file: str) -> None:
+    example = yaml.safe_load((root / file).read_text())
+    (service,) = [one for one in example["listen"] if one["module"] == "ejabberd_service"]
+
+    def change(server: LocalServer) -> str:
+        config = json.loads(server.config_file.read_text())  # type: ignore[attr-defined]
+        client = next(one for one in config["listen"] if one["module"] == "ejabberd_c2s")
+        config["listen"] = [client, {**service, "port": server.component_port, "ip": "127.0.0.1"}]
+        return json.dumps(config)
+
+    server = start(Ejabberd, change)
+
+    assert service["global_routes"] is False
+    assert await accepts(server, "change me") is State.OK
+    assert await accepts(server, "another") is State.FIX
+
+
+def test_init_prints_what_the_examples_say(root: Path, tmp_path: Path) -> None:
+    printed = CliRunner().invoke(main, ["init", NAME, "--output", str(tmp_path / "x.toml")]).output
+    secret = load(tmp_path / "x.toml").component.reveal_secret()
+    printed = printed.replace(secret, "change me")
+    lines = [
+        line
+        for line in (root / "config/prosody.cfg.lua.example").read_text().splitlines()
+        if "component_secret" in line
+    ]
+    assert all(line in printed for line in lines)
+    block = printed[printed.index("listen:") : printed.index("Then:")]
+    assert yaml.safe_load(block) == yaml.safe_load((root / "config/ejabberd.yml.example").read_text())
+
+
+def test_systemd_unit_is_valid_and_hardened(root: Path, tmp_path: Path) -> None:
+    analyze = shutil.which("systemd-analyze")
+    unit = (root / "config/smartfeeds.service").read_text()
+    options = dict(line.split("=", 1) for line in unit.splitlines() if "=" in line and not line.startswith("#"))
+    codes = {int(code) for code in options["RestartPreventExitStatus"].split()}
+
+    assert codes == {Exit.CONFIG, Exit.STORE}
+    assert options["DynamicUser"] == options["NoNewPrivileges"] == "yes"
+    if analyze:
+        copy = tmp_path / "smartfeeds.service"
+        copy.write_text(unit.replace("/opt/smartfeeds/bin/smartfeeds", "/bin/true"))
+        done = subprocess.run([analyze, "verify", str(copy)], capture_output=True, text=True, check=False)
+        assert (done.returncode, done.stderr) == (0, "")
+
+
+@pytest.mark.parametrize("server", ["prosody", "ejabberd"])
+def test_compose_file_starts_what_the_image_has(root: Path, server: str) -> None:
+    compose: dict[str, Any] = yaml.safe_load((root / f"docker/compose.{server}.yaml").read_text())
+
+    ours = compose["services"]["smartfeeds"]
+    assert set(compose["services"]) == {server, "smartfeeds"}
+    assert (root / "docker" / ours["build"]["context"] / ours["build"]["dockerfile"]).exists()
+    assert ours["environment"]["SMARTFEEDS_COMPONENT__HOST"] == server
+    assert ours["cap_drop"] == ["ALL"]
+    volumes = {volume.partition(":")[0] for service in compose["services"].values() for volume in service["volumes"]}
+    assert {name for name in volumes if not name.startswith(".")} == set(compose["volumes"])
+    assert all((root / "docker" / name).exists() for name in volumes if name.startswith("."))
+
+
+def test_compose_environment_is_a_configuration(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    compose = yaml.safe_load((root / "docker/compose.prosody.yaml").read_text())
+    for name, value in compose["services"]["smartfeeds"]["environment"].items():
+        monkeypatch.setenv(name, str(value))
+    for line in (root / "docker/Dockerfile").read_text().splitlines():
+        for name, value in re.findall(r"(SMARTFEEDS_\w+)=(\S+)", line):
+            monkeypatch.setenv(name, value)
+
+    settings = load(None)
+
+    assert settings.component.host == "prosody"
+    assert settings.store.url == "sqlite:////var/lib/smartfeeds/feeds.db"
+    assert settings.log.format == "json"
+
+
+def test_dockerfile_copies_what_exists_and_runs_as_nobody_special(root: Path) -> None:
+    text = (root / "docker/Dockerfile").read_text()
+    sources = [part for line in re.findall(r"(?m)^COPY (?!--from)(.*)$", text) for part in line.split()[:-1]]
+
+    assert sources
+    assert all((root / source).exists() for source in sources)
+    assert text.index("USER smartfeeds") < text.index("\nCMD ")
+    assert "HEALTHCHECK" in text
+    for command in re.findall(r"CMD (\[.*\])", text):
+        program, *arguments = json.loads(command)
+        assert program == "smartfeeds"
+        assert arguments[0] in ("run", "status")
+
+
+def test_pins_of_the_image_are_those_the_tests_ran_with(root: Path) -> None:
+    def pins(name: str) -> set[str]:
+        return set(re.findall(r"(?m)^([a-z0-9_.-]+==[^ ]+)", (root / name).read_text()))
+
+    assert pins("requirements.lock") < pins("requirements-dev.lock")
+    for name in ("requirements.lock", "requirements-dev.lock"):
+        assert "://" not in (root / name).read_text()

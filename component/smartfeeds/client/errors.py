@@ -23,7 +23,7 @@ class RefusedError(FollowError):
         self.condition = condition
 
 
-class LoginError(FollowError):
+class LoginError(FollowError, LinkError):
     """The server does not accept the account."""
 
 

@@ -208,8 +208,7 @@ class Follower:
         if self._given is not None:
             given, self._given = self._given, None
             self._save(given.position)
-        if not self._ready and self._state.position is not None:
-            self._save(str(self._state.position))
+        self._save_reached()
 
     @property
     def position(self) -> str | None:
@@ -297,8 +296,7 @@ class Follower:
         if self._overrun:
             self._overrun = False
             self._feed(GapSuspected())
-        if not self._ready and self._state.position is not None:
-            self._save(str(self._state.position))
+        self._save_reached()
 
     def _feed(self, event: Input) -> None:
         if isinstance(event, PushReceived):
@@ -324,6 +322,12 @@ class Follower:
         if self._store is not None and position != self._saved:
             self._store.save(position)
         self._saved = position
+
+    def _save_reached(self) -> None:
+        """A position may be reached without a change: at the start, and where the same content came again."""
+        at = self._state.position
+        if not self._ready and at is not None and (at.cursor or self._checked_at is not None):
+            self._save(str(at))
 
     def _call_later(self, delay_s: float, callback: Callable[[], None]) -> Timer:
         timers: Timers = self._timers if self._timers is not None else asyncio.get_running_loop()

@@ -5,11 +5,9 @@ item that it has; a push is worked on only when its previous cursor is L. Everyt
 L, which is always safe. Cursors are compared as strings and never read (SF-027).
 """
 
-from collections import OrderedDict
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from enum import Enum
-from hashlib import blake2b
 from typing import Any
 
 from smartfeeds.client.change import Change, ChangeKind, Entry
@@ -34,11 +32,10 @@ from smartfeeds.client.events import (
     Subscribe,
     Subscribed,
 )
+from smartfeeds.client.memory import ID_MARK, Memory, fingerprint
 from smartfeeds.client.position import BEGINNING, Position
 
 REMEMBER = 20_000  # item versions, so that what comes again is known
-PASSED = 4_096  # cursors known to lie at or before L
-ID_MARK = 16
 HELD = 1_000  # pushes kept while a pull runs
 
 
@@ -58,52 +55,6 @@ class _Series:
     bootstrap: bool
     taken: int = 0
     brought: bool = False
-
-
-@dataclass(slots=True)
-class _Version:
-    """What was last handed over of an item. `push_expected`: it was pulled, so its push may still be on the way."""
-
-    mark: str
-    push_expected: bool
-
-
-@dataclass(slots=True)
-class _Memory:
-    """A bounded memory of what lies behind: the newest versions by item, and passed cursors."""
-
-    limit: int
-    versions: OrderedDict[str, _Version] = field(default_factory=OrderedDict)
-    cursors: OrderedDict[str, None] = field(default_factory=OrderedDict)
-
-    def keep(self, item_id: str, mark: str, *, push_expected: bool) -> None:
-        self.versions[item_id] = _Version(mark, push_expected)
-        self.versions.move_to_end(item_id)
-        if len(self.versions) > self.limit:
-            self.versions.popitem(last=False)
-
-    def expects(self, item_id: str, mark: str) -> bool:
-        version = self.versions.get(item_id)
-        return version is not None and version.mark == mark and version.push_expected
-
-    def push_came(self, item_id: str, mark: str) -> None:
-        version = self.versions.get(item_id)
-        if version is not None and version.mark == mark:
-            version.push_expected = False
-
-    def pass_by(self, *cursors: str | None) -> None:
-        for cursor in cursors:
-            if cursor:
-                self.cursors[cursor] = None
-                self.cursors.move_to_end(cursor)
-        while len(self.cursors) > PASSED:
-            self.cursors.popitem(last=False)
-
-
-def fingerprint(entry: Entry) -> str:
-    """A text that tells one version of an item from every other; its first `ID_MARK` characters name the item."""
-    item = blake2b(entry.item_id.encode(), digest_size=8).hexdigest()
-    return item + blake2b((b"-" if entry.deleted else b"+") + entry.payload, digest_size=16).hexdigest()
 
 
 class FollowState:
@@ -128,7 +79,7 @@ class FollowState:
         self._resumed = {mark[:ID_MARK]: mark for mark in self._at.handed} if self._at is not None else {}
         self._page_items = page_items
         self._replay = replay
-        self._memory = _Memory(remember)
+        self._memory = Memory(remember)
         self._phase = _Phase.AWAY
         self._request_no = 0
         self._held: list[PushReceived] = []
@@ -216,6 +167,7 @@ class FollowState:
         if not self._replay:
             self._stop(StopReason.POSITION_REFUSED, out)
             return
+        self._memory.read_again()
         self._at = Position()
         self._pull_again(self._at, out)
 
@@ -288,6 +240,7 @@ class FollowState:
         self._series = None
         self._bootstrap = False
         self._resumed.clear()
+        self._memory.before.clear()
         if self._at is not None and self._at.handed:
             self._at = replace(self._at, handed=())
         self._phase = _Phase.IN_STEP
@@ -351,7 +304,7 @@ class FollowState:
         fresh: list[tuple[Entry, str, ChangeKind]] = []
         for entry in entries:
             mark = fingerprint(entry)
-            known = self._memory.versions.get(entry.item_id)
+            known = self._memory.get(entry.item_id)
             resumed = self._resumed.pop(mark[:ID_MARK], None)
             if mark == (known.mark if known is not None else resumed):
                 self.counters.duplicates += 1

@@ -193,6 +193,11 @@ class ClientLink(SlixLink):
         self._login_refused = False
         self._had_session = False
 
+    @property
+    def client(self) -> ClientXMPP:
+        """The client itself, for a bot that wants more of the connection than to follow."""
+        return self._client
+
     def open(self, listener: Listener) -> None:
         """Begins to connect."""
         super().open(listener)

@@ -1,0 +1,108 @@
+"""The work of the command `smartfeeds follow`: one line for each change, and the proof at both ends."""
+
+import asyncio
+import contextlib
+import json
+import signal
+from collections.abc import Callable, Iterator
+from dataclasses import asdict
+
+from smartfeeds.client.change import Change
+from smartfeeds.client.follow import Follower, Proof
+
+Write = Callable[[str], None]
+_SIGNALS = (signal.SIGINT, signal.SIGTERM)
+
+
+def change_line(change: Change, *, as_json: bool = False) -> str:
+    """A change as a line of text or of JSON."""
+    if as_json:
+        fields = {
+            "kind": change.kind.value,
+            "id": change.item_id,
+            "title": change.title,
+            "link": change.link,
+            "author": change.author,
+            "publisher": change.publisher,
+            "node": change.node,
+            "position": change.position,
+            "total": change.total,
+            "payload": change.payload.decode(),
+        }
+        return json.dumps(fields, ensure_ascii=False)
+    about = [change.title or "-", *(f"({text})" for text in (change.author or change.publisher,) if text)]
+    return _one_line(f"{change.kind.value:<7}  {change.item_id}  {' '.join(about)}  {change.link}")
+
+
+def proof_line(proof: Proof, *, as_json: bool = False) -> str:
+    """A proof as a line of text or of JSON."""
+    if not as_json:
+        return _one_line(f"proof    {proof}")
+    return json.dumps({"kind": "proof", **asdict(proof)}, ensure_ascii=False)
+
+
+def _one_line(text: str) -> str:
+    """What others wrote must neither break the line nor move the cursor of a terminal."""
+    return "".join(char if char.isprintable() else " " for char in text).rstrip()
+
+
+async def run_follow(
+    make: Callable[[Callable[[Proof], None]], Follower],
+    write: Write,
+    *,
+    as_json: bool = False,
+    limit: int | None = None,
+) -> Proof:
+    """Follows until interrupted, or until `limit` changes were written; returns the last proof.
+
+    `make` gets what to call when caught up (`on_caught_up` of `follow`) and returns the follower. The proof is written
+    when everything is there for the first time, and at the end. Raises FollowError, LinkError, StoreError.
+    """
+    said = False
+
+    def on_caught_up(proof: Proof) -> None:
+        nonlocal said
+        if not said:
+            said = True
+            write(proof_line(proof, as_json=as_json))
+
+    stop = asyncio.Event()
+    written = 0
+    with _interrupted_by_signals(stop.set):
+        async with make(on_caught_up) as feed:
+            try:
+                while limit is None or written < limit:
+                    change = await _next_unless(stop, feed)
+                    if change is None:
+                        break
+                    write(change_line(change, as_json=as_json))
+                    written += 1
+                    feed.acknowledge()
+            finally:
+                proof = feed.proof()
+                write(proof_line(proof, as_json=as_json))
+            return proof
+
+
+async def _next_unless(stop: asyncio.Event, feed: Follower) -> Change | None:
+    """The next change, or None when it is time to stop."""
+    stopping = asyncio.ensure_future(stop.wait())
+    coming = asyncio.ensure_future(anext(feed))
+    try:
+        await asyncio.wait({stopping, coming}, return_when=asyncio.FIRST_COMPLETED)
+        return await coming if coming.done() else None
+    finally:
+        stopping.cancel()
+        coming.cancel()
+
+
+@contextlib.contextmanager
+def _interrupted_by_signals(stop: Callable[[], None]) -> Iterator[None]:
+    loop = asyncio.get_running_loop()
+    for number in _SIGNALS:
+        loop.add_signal_handler(number, stop)
+    try:
+        yield
+    finally:
+        for number in _SIGNALS:
+            loop.remove_signal_handler(number)

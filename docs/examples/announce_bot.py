@@ -1,0 +1,59 @@
+"""Posts each new entry of a feed to a room or a person, exactly once across restarts (docs/bots.md says how far).
+
+Settings: BOT_JID, BOT_PASSWORD, BOT_FEED (xmpp:feeds.example?;node=comments%3Forder=created), BOT_TARGET (who, or which
+room), BOT_NICK (only for a room), BOT_POSITION (a file), BOT_SERVER (host:port to use without TLS, for tests).
+"""
+
+import asyncio
+import os
+from hashlib import sha256
+
+from slixmpp.exceptions import IqTimeout
+
+from smartfeeds.client import ChangeKind, ClientLink, Follower
+
+TARGET, NICK = os.environ["BOT_TARGET"], os.environ.get("BOT_NICK")
+
+
+class Announcer:
+    def __init__(self, bot):
+        self.bot, self.joined, self.posted = bot, asyncio.Event(), set()
+        bot.register_plugin("xep_0045")
+        bot.register_plugin("xep_0199")
+        bot.add_event_handler("session_start", self.join)
+        bot.add_event_handler("disconnected", lambda _: self.joined.clear())
+
+    async def join(self, _event):
+        if NICK:  # what the room's history shows was posted before we were cut off
+            history = (await self.bot.plugin["xep_0045"].join_muc_wait(TARGET, NICK, maxstanzas=100)).history
+            self.posted |= {old["id"] for old in history if old["from"].resource == NICK}
+        self.joined.set()
+
+    async def post(self, key, text):
+        await self.joined.wait()
+        while key not in self.posted:
+            message = self.bot.make_message(TARGET, text, mtype="groupchat" if NICK else "chat")
+            message["id"] = key  # the same at each try, so that it can be recognised
+            message.send()
+            ping = self.bot.plugin["xep_0199"].send_ping(TARGET if NICK else self.bot.boundjid.host, timeout=30)
+            (answer,) = await asyncio.gather(ping, return_exceptions=True)
+            if isinstance(answer, IqTimeout):
+                self.joined.clear()
+                self.bot.abort()
+                await self.joined.wait()
+            else:  # an answer of any kind: what was sent before it has arrived
+                self.posted.add(key)
+
+
+async def main():
+    host, _, port = os.environ.get("BOT_SERVER", "").rpartition(":")
+    server = {"server": (host, int(port)), "plaintext": True} if host else {}
+    link = ClientLink(os.environ["BOT_JID"], os.environ["BOT_PASSWORD"], **server)
+    post = Announcer(link.client).post
+    async with Follower(link, os.environ["BOT_FEED"], store=os.environ["BOT_POSITION"]) as feed:
+        async for change in feed:
+            if change.kind is not ChangeKind.DELETED:
+                await post(sha256(change.item_id.encode()).hexdigest(), f"{change.title} {change.link}".strip())
+
+
+asyncio.run(main())

@@ -1,0 +1,525 @@
+"""The follower over a link: what it asks, hands over and keeps."""
+
+import asyncio
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+from xml.etree.ElementTree import Element
+
+import pytest
+
+from smartfeeds.client import (
+    Change,
+    Follower,
+    FollowError,
+    MemoryStore,
+    NodeMissingError,
+    PositionRefusedError,
+    Proof,
+    RefusedError,
+)
+from smartfeeds.client.errors import RequestError, RequestTimeoutError
+from smartfeeds.client.follow import INBOX
+from smartfeeds.client.position import parse_position
+from unit.client.model_link import ADDRESS, ME, NODE, FakeTimers, ModelLink, atom
+
+
+def follower(link: ModelLink, **options: Any) -> tuple[Follower, FakeTimers]:
+    timers = FakeTimers()
+    made = Follower(link, ADDRESS, timers=timers, spread=lambda: 0.0, wall_clock=lambda: 1_000.0, **options)
+    return made, timers
+
+
+async def take(feed: Follower, count: int) -> list[Change]:
+    async with asyncio.timeout(5):
+        return [await anext(feed) for _ in range(count)]
+
+
+class Waiting:
+    """A caller that waits for the next change."""
+
+    def __init__(self, feed: Follower) -> None:
+        self.task = asyncio.ensure_future(anext(feed))
+
+    async def quiet(self) -> None:
+        """Everything that can go on has done so, and no change has come."""
+        for _ in range(30):
+            await asyncio.sleep(0)
+        assert not self.task.done(), self.task
+
+    async def change(self) -> Change:
+        """The change that has come."""
+        return await asyncio.wait_for(self.task, 5)
+
+    async def error(self) -> BaseException:
+        """The error that has come."""
+        await asyncio.wait([self.task], timeout=5)
+        found = self.task.exception()
+        assert found is not None
+        return found
+
+
+def asked(link: ModelLink) -> list[str]:
+    return [request[0].tag.rpartition("}")[2] for request in link.asked]
+
+
+def faults(*errors: RequestError | RequestTimeoutError | None) -> Any:
+    """A fault for each request in turn, then none."""
+    queue: Iterator[RequestError | RequestTimeoutError | None] = iter(errors)
+    return lambda _request: next(queue, None)
+
+
+async def test_follower_mirror_hands_over_the_feed_then_pushes() -> None:
+    """[SF-045] [SF-047] [SF-048]"""
+    link = ModelLink()
+    for number in range(5):
+        link.feed.put(atom(f"i{number}", f"title {number}"))
+    feed, _ = follower(link, mirror=True, page_items=2)
+
+    old = await take(feed, 5)
+    link.deliver(link.feed.put(atom("i9", "pushed")))
+    (new,) = await take(feed, 1)
+
+    assert [change.title for change in old] == [f"title {number}" for number in range(5)]
+    assert (new.item_id, new.title, new.node, new.total) == ("i9", "pushed", NODE, 6)
+    assert link.subscriptions == {(NODE, ME)}
+    assert asked(link) == ["subscribe", "items", "items", "items"]
+
+
+async def test_follower_from_now_saves_its_position_before_any_change() -> None:
+    """[SF-047]: what comes while it is away the first time is not missed."""
+    link, store = ModelLink(), MemoryStore()
+    link.feed.put(atom("old", "old"))
+    feed, _ = follower(link, store=store)
+    waiting = Waiting(feed)
+    await waiting.quiet()
+    waiting.task.cancel()
+    await feed.aclose()
+    assert parse_position(store.position or "").cursor == link.feed.newest_cursor()
+    link.feed.put(atom("new", "new"))
+
+    again, _ = follower(ModelLink(link.feed), store=store)
+
+    assert [change.item_id for change in await take(again, 1)] == ["new"]
+
+
+async def test_follower_position_is_saved_when_the_next_change_is_asked_for() -> None:
+    """[SF-045]"""
+    link, store = ModelLink(), MemoryStore()
+    for item_id in "ab":
+        link.feed.put(atom(item_id, item_id))
+    feed, _ = follower(link, store=store, mirror=True)
+
+    stored = [store.load()]
+    (first,) = await take(feed, 1)
+    stored.append(store.load())
+    (second,) = await take(feed, 1)
+    stored.append(store.load())
+    feed.acknowledge()
+    stored.append(store.load())
+
+    assert stored == [None, None, first.position, second.position]
+    assert feed.position == second.position and str(parse_position(second.position)) == second.position
+
+
+@pytest.mark.parametrize("prefix", ["", "cursor:"])
+async def test_follower_since_a_cursor_goes_on_behind_it(prefix: str) -> None:
+    """[SF-045] (A-15): with the type or without."""
+    link = ModelLink()
+    link.feed.put(atom("a", "a"))
+    cursor = link.feed.newest_cursor()
+    link.feed.put(atom("b", "b"))
+
+    feed, _ = follower(link, since=prefix + cursor)
+
+    assert [change.item_id for change in await take(feed, 1)] == ["b"]
+
+
+async def test_follower_stored_position_wins_over_since(tmp_path: Path) -> None:
+    """[SF-045]"""
+    link = ModelLink()
+    link.feed.put(atom("a", "a"))
+    since = link.feed.newest_cursor()
+    link.feed.put(atom("b", "b"))
+    (tmp_path / "position").write_text(link.feed.newest_cursor())
+    link.feed.put(atom("c", "c"))
+
+    feed, _ = follower(link, since=since, store=tmp_path / "position")
+
+    assert [change.item_id for change in await take(feed, 1)] == ["c"]
+
+
+async def test_follower_lost_push_is_pulled() -> None:
+    """[SF-049]"""
+    link = ModelLink()
+    feed, _ = follower(link)
+    waiting = Waiting(feed)
+    await waiting.quiet()
+    link.feed.put(atom("lost", "lost"))
+    link.deliver(link.feed.put(atom("seen", "seen")))
+
+    changes = [await waiting.change(), *await take(feed, 1)]
+
+    assert [change.item_id for change in changes] == ["lost", "seen"]
+    counters = feed.proof().counters
+    assert (counters.gaps_found, counters.gaps_healed, counters.pulls, counters.pushes) == (1, 1, 2, 1)
+
+
+async def test_follower_tombstone_is_a_deletion() -> None:
+    """[SF-013] [SF-048]"""
+    link = ModelLink()
+    feed, _ = follower(link)
+    waiting = Waiting(feed)
+    await waiting.quiet()
+    link.deliver(link.feed.put(atom("a", "", deleted=True)))
+
+    change = await waiting.change()
+
+    assert (change.kind.value, change.item_id, b"deleted" in change.payload) == ("deleted", "a", True)
+
+
+@pytest.mark.parametrize(
+    ("sender", "node"),
+    [("evil.example", NODE), ("alice@feeds.example.org", NODE), ("", NODE), ("feeds.example.org", "comments")],
+)
+async def test_follower_listens_to_its_node_on_its_service_only(sender: str, node: str) -> None:
+    """[SF-100]"""
+    link = ModelLink()
+    feed, _ = follower(link)
+    waiting = Waiting(feed)
+    await waiting.quiet()
+
+    link.deliver(link.feed.put(atom("a", "a")), sender=sender, node=node)
+    await waiting.quiet()
+
+    assert feed.proof().counters.pushes == 0
+    waiting.task.cancel()
+
+
+# Silence
+
+
+async def test_follower_silence_subscribes_and_pulls() -> None:
+    """[SF-051]"""
+    link = ModelLink()
+    feed, timers = follower(link, integrity_s=300)
+    waiting = Waiting(feed)
+    await waiting.quiet()
+    link.subscriptions.clear()
+    link.feed.put(atom("unseen", "unseen"))
+
+    assert timers.fire() == 300
+    change = await waiting.change()
+
+    assert change.item_id == "unseen" and link.subscriptions == {(NODE, ME)}
+    assert asked(link) == ["subscribe", "items"] * 2
+
+
+async def test_follower_each_push_puts_silence_off() -> None:
+    """[SF-051]: a push that fits proves as much as a pull."""
+    link = ModelLink()
+    feed, timers = follower(link)
+    waiting = Waiting(feed)
+    await waiting.quiet()
+    link.deliver(link.feed.put(atom("a", "a")))
+    await waiting.change()
+
+    assert timers.planned == [300]
+
+
+async def test_follower_silence_is_spread_over_a_quarter() -> None:
+    """[SF-051]: so that a thousand followers do not pull at once."""
+    timers = FakeTimers()
+    feed = Follower(ModelLink(), ADDRESS, timers=timers, spread=lambda: 1.0, integrity_s=400)
+    waiting = Waiting(feed)
+    await waiting.quiet()
+
+    assert timers.planned == [300]
+    waiting.task.cancel()
+
+
+@pytest.mark.parametrize(
+    "event",
+    [f'<purge node="{NODE}"/>', f'<subscription node="{NODE}" jid="{ME}" subscription="none"/>'],
+)
+async def test_follower_event_that_may_hide_changes_pulls(event: str) -> None:
+    """[SF-049]"""
+    link = ModelLink()
+    feed, _ = follower(link)
+    waiting = Waiting(feed)
+    await waiting.quiet()
+    link.feed.put(atom("a", "", deleted=True))
+
+    link.deliver_event(event)
+
+    assert (await waiting.change()).item_id == "a"
+
+
+async def test_follower_pushes_beyond_its_inbox_are_pulled() -> None:
+    """[SF-049]: memory is bounded however slow the caller is."""
+    link = ModelLink()
+    feed, _ = follower(link, page_items=500)
+    waiting = Waiting(feed)
+    await waiting.quiet()
+    link.deliver(link.feed.put(atom("first", "first")))
+    await waiting.change()
+    for number in range(INBOX + 20):
+        link.deliver(link.feed.put(atom(f"i{number}", f"{number}")))
+    assert not feed.proof().in_step
+
+    changes = await take(feed, INBOX + 20)
+
+    assert [change.item_id for change in changes] == [f"i{number}" for number in range(INBOX + 20)]
+    assert feed.proof().counters.gaps_found == 1
+
+
+# Trouble
+
+BUSY = RequestError("resource-constraint", "wait", "too many requests")
+AWAY = RequestError("service-unavailable", "cancel")
+SLOW = RequestTimeoutError("no answer")
+MISSING = RequestError("item-not-found", "cancel")
+CLOSED = RequestError("not-allowed", "cancel", "this node is closed")
+NOT_YET = RequestError("not-authorized", "auth")
+
+
+@pytest.mark.parametrize("error", [BUSY, AWAY, SLOW], ids=["busy", "away", "slow"])
+async def test_follower_passing_trouble_is_tried_again_with_back_off(error: RequestError | RequestTimeoutError) -> None:
+    """[SF-049]"""
+    link = ModelLink()
+    link.feed.put(atom("a", "a"))
+    link.fault = faults(error, error, None, error)
+    feed, timers = follower(link, mirror=True)
+    waiting = Waiting(feed)
+
+    delays = []
+    for _ in range(3):
+        await waiting.quiet()
+        delays.append(timers.fire())
+
+    assert (await waiting.change()).item_id == "a"
+    assert delays == [0.5, 1.0, 0.5]
+    assert asked(link) == ["subscribe"] * 3 + ["items"] * 2
+
+
+async def test_follower_missing_node_is_a_clear_error() -> None:
+    """[SF-045]"""
+    link = ModelLink()
+    link.fault = faults(MISSING)
+    feed, _ = follower(link)
+
+    error = await Waiting(feed).error()
+
+    assert isinstance(error, NodeMissingError) and "there is no such node" in str(error)
+    assert await Waiting(feed).error() is error
+
+
+async def test_follower_refused_says_what_the_service_says() -> None:
+    """[SF-045]"""
+    link = ModelLink()
+    link.fault = faults(CLOSED)
+    feed, _ = follower(link)
+
+    error = await Waiting(feed).error()
+
+    assert isinstance(error, RefusedError) and error.condition == "not-allowed"
+    assert "this node is closed" in str(error)
+
+
+async def test_follower_pending_subscription_waits_for_approval() -> None:
+    """[SF-047]"""
+    link = ModelLink()
+    link.feed.put(atom("a", "a"))
+    link.pending = True
+    link.fault = faults(None, NOT_YET)
+    feed, timers = follower(link, mirror=True)
+    waiting = Waiting(feed)
+    await waiting.quiet()
+    timers.fire()
+
+    assert (await waiting.change()).item_id == "a"
+
+
+async def test_follower_not_authorized_without_pending_is_the_end() -> None:
+    """[SF-047]"""
+    link = ModelLink()
+    link.fault = faults(None, NOT_YET)
+    feed, _ = follower(link)
+
+    assert isinstance(await Waiting(feed).error(), RefusedError)
+
+
+async def test_follower_refused_cursor_reads_again() -> None:
+    """[SF-109]"""
+    link = ModelLink()
+    link.feed.put(atom("a", "a"))
+    feed, _ = follower(link, since="not a cursor of this service")
+
+    assert [change.item_id for change in await take(feed, 1)] == ["a"]
+
+
+async def test_follower_refused_cursor_without_replay_is_the_end() -> None:
+    """[SF-030]"""
+    feed, _ = follower(ModelLink(), since="not a cursor of this service", replay=False)
+
+    assert isinstance(await Waiting(feed).error(), PositionRefusedError)
+
+
+async def test_follower_deleted_node_hands_over_what_came_before() -> None:
+    """[SF-048]"""
+    link = ModelLink()
+    feed, _ = follower(link)
+    waiting = Waiting(feed)
+    await waiting.quiet()
+    link.deliver(link.feed.put(atom("a", "a")))
+    link.deliver_event(f'<delete node="{NODE}"/>')
+
+    assert (await waiting.change()).item_id == "a"
+    assert isinstance(await Waiting(feed).error(), NodeMissingError)
+
+
+async def test_follower_link_that_fails_is_the_end() -> None:
+    """[SF-045]"""
+    link = ModelLink()
+    feed, _ = follower(link)
+    waiting = Waiting(feed)
+    await waiting.quiet()
+    link.told.on_failure(FollowError("no"))
+
+    assert str(await waiting.error()) == "no"
+
+
+# Sessions
+
+
+async def test_follower_new_session_subscribes_and_pulls() -> None:
+    """[SF-049]"""
+    link = ModelLink()
+    feed, timers = follower(link)
+    waiting = Waiting(feed)
+    await waiting.quiet()
+
+    link.told.on_down()
+    await waiting.quiet()
+    assert timers.planned == [] and not feed.proof().in_step
+    link.feed.put(atom("meanwhile", "meanwhile"))
+    link.told.on_up()
+
+    assert (await waiting.change()).item_id == "meanwhile"
+
+
+async def test_follower_answer_of_an_ended_session_is_not_waited_for() -> None:
+    """[SF-049]"""
+    link = ModelLink()
+    link.feed.put(atom("a", "a"))
+    link.hold = asyncio.Event()
+    feed, _ = follower(link, mirror=True)
+    waiting = Waiting(feed)
+    await waiting.quiet()
+
+    link.told.on_down()
+    link.hold = None
+    link.told.on_up()
+
+    assert (await waiting.change()).item_id == "a"
+    assert asked(link) == ["subscribe", "subscribe", "items"]
+
+
+async def test_follower_before_a_session_asks_nothing() -> None:
+    """[SF-047]"""
+    link = ModelLink()
+    link.up_at_once = False
+    feed, _ = follower(link)
+    waiting = Waiting(feed)
+    await waiting.quiet()
+
+    assert link.asked == []
+    waiting.task.cancel()
+
+
+async def test_follower_wait_that_is_given_up_loses_nothing() -> None:
+    """[SF-045]: `asyncio.wait_for(anext(feed), ...)` may time out and be repeated."""
+    link = ModelLink()
+    feed, _ = follower(link)
+    waiting = Waiting(feed)
+    await waiting.quiet()
+    waiting.task.cancel()
+    await asyncio.wait([waiting.task])
+    link.deliver(link.feed.put(atom("a", "a")))
+
+    assert [change.item_id for change in await take(feed, 1)] == ["a"]
+
+
+# The end
+
+
+@pytest.mark.parametrize(("leave", "left"), [(True, set()), (False, {(NODE, ME)})])
+async def test_follower_closed_unsubscribes_when_asked_to(leave: bool, left: set[tuple[str, str]]) -> None:
+    """[SF-097]"""
+    link = ModelLink()
+    link.feed.put(atom("a", "a"))
+    async with follower(link, mirror=True, leave=leave)[0] as feed:
+        await take(feed, 1)
+
+    assert link.closed and link.subscriptions == left
+    assert isinstance(await Waiting(feed).error(), FollowError)
+
+
+async def test_follower_closed_when_the_service_is_away_ends_all_the_same() -> None:
+    """[SF-097]"""
+    link = ModelLink()
+    link.feed.put(atom("a", "a"))
+    async with follower(link, mirror=True, leave=True)[0] as feed:
+        await take(feed, 1)
+        link.fault = faults(SLOW)
+
+    assert link.closed
+
+
+async def test_follower_never_started_closes() -> None:
+    """[SF-097]"""
+    link = ModelLink()
+    async with follower(link, leave=True)[0]:
+        pass
+
+    assert not link.closed and link.asked == []
+
+
+# Proof
+
+
+async def test_proof_says_where_it_is_and_when_that_was_checked() -> None:
+    """[SF-051] [SF-095]"""
+    link, proofs = ModelLink(), list[Proof]()
+    link.feed.put(atom("a", "a"))
+    feed, _ = follower(link, mirror=True, on_caught_up=proofs.append)
+    assert feed.proof().checked_at is None and not feed.proof().in_step
+
+    await take(feed, 1)
+
+    (proof,) = proofs
+    assert (proof.position, proof.total, proof.in_step, proof.checked_at) == (
+        link.feed.newest_cursor(),
+        1,
+        True,
+        1_000.0,
+    )
+    assert str(proof).startswith(f"in step with {NODE} at {proof.position}, 1 items; 1 changes, 0 pushes, 1 pulls")
+    link.deliver(link.feed.put(atom("b", "b")))
+    assert not feed.proof().in_step, "there is something that was not looked at"
+    assert proof.counters.pushes == 0, "a proof does not change"
+
+
+def asks_for_newest(request: Element) -> bool:
+    return request.find(".//{http://jabber.org/protocol/rsm}before") is not None
+
+
+async def test_follower_from_now_asks_for_the_newest_item_only() -> None:
+    """[SF-047]"""
+    link = ModelLink()
+    feed, _ = follower(link)
+    waiting = Waiting(feed)
+    await waiting.quiet()
+
+    assert [asks_for_newest(request) for request in link.asked] == [False, True]
+    waiting.task.cancel()

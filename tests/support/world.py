@@ -76,6 +76,7 @@ class Wire:
         if self.gate is not None:
             self.waiting.set()
             await self.gate.wait()
+        await asyncio.sleep(0)
         if not self.up:
             raise LinkError("down")
         self.sent += stanzas
@@ -243,6 +244,10 @@ class World:
         """The link comes up."""
         self.wire.up = True
         await self.dispatcher.online()
+
+    async def cut(self) -> None:
+        """The link goes down."""
+        await self.dispatcher.offline()
 
     async def stop(self) -> None:
         """An orderly end."""

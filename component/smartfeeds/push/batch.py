@@ -73,6 +73,9 @@ def read_batch(
     views = {text: from_canonical(text) for text in tx.subscribed_views(node_no)}
     if any(view.filtered for view in views.values()) and not tx.index_current(node_no):
         raise IndexBehindError(node_no)
+    events = tuple(tx.events(node_no, ITEMS))
+    # Behind the last event read there may be more, which come before the items behind them.
+    until_us = events[-1].at_us if len(events) == ITEMS else None
     orders = []
     previous: dict[str, str] = {}
     for order in Order:
@@ -80,22 +83,25 @@ def read_batch(
         if mark is None:
             continue
         mine = {text: view for text, view in views.items() if view.order is order}
-        orders.append(_read_order(tx, node, order, mark, mine))
+        orders.append(_read_order(tx, node, order, mark, mine, until_us if order is Order.MODIFIED else None))
         previous |= {text: _newest_cursor(tx, node, view, mark) for text, view in mine.items() if text not in known}
     totals = {text: tx.count(node_no, view) for text, view in views.items()}
-    return Batch(node, tuple(orders), tuple(tx.events(node_no, ITEMS)), views, totals, previous)
+    return Batch(node, tuple(orders), events, views, totals, previous)
 
 
-def _read_order(tx: ReadTx, node: Node, order: Order, mark: Mark, views: Mapping[str, View]) -> OrderBatch:
+def _read_order(
+    tx: ReadTx, node: Node, order: Order, mark: Mark, views: Mapping[str, View], until_us: int | None
+) -> OrderBatch:
+    """The changes of an order behind a mark, those up to `until_us` where it is set."""
     last_us = node.last_modified_us if order is Order.MODIFIED else node.last_created_us
     if last_us <= mark.key_us:
         return OrderBatch(order, (), mark)
     if not views:
         return OrderBatch(order, (), newest_mark(tx, node, order))
-    wanted = Slice(WHOLE[order], ITEMS, after=Edge(mark.key_us, MAX_ITEM_NO))
-    items = tx.slice(node.node_no, wanted)
+    before = None if until_us is None else Edge(until_us, MAX_ITEM_NO)
+    items = tx.slice(node.node_no, Slice(WHOLE[order], ITEMS, Edge(mark.key_us, MAX_ITEM_NO), before))
     if not items:
-        return OrderBatch(order, (), Mark(last_us, mark.cursor))
+        return OrderBatch(order, (), mark if before else Mark(last_us, mark.cursor))
     changes = tuple(_change(tx, node, order, item, views) for item in items)
     end = Mark(changes[-1].key_us, changes[-1].cursor)
     return OrderBatch(order, changes, end, more=len(items) == ITEMS)

@@ -185,6 +185,8 @@ class Sender:
         form = self._encode_form(node) if event.kind == "configuration" and payloads else b""
         if event.kind == "purge":
             run.purged_us = int(event.data)
+        if not flag(node.kind, node.options, "deliver_notifications"):
+            return
         async for page in self._pages(node):
             crowds = page.everybody if event.kind == "delete" else page.crowds
             for group, crowd in crowds.items():

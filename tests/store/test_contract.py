@@ -23,7 +23,6 @@ from smartfeeds.errors import Condition, FeedError, StoreError
 from smartfeeds.store.base import ReadTx, Store, WriteTx
 from store.values import add_feed, ids, item, node, subscription, view
 
-
 # Nodes
 
 

@@ -20,6 +20,15 @@ async def hop(connection: aiosqlite.Connection, work: Callable[..., Any], *args:
     return await connection._execute(work, *args)  # type: ignore[no-untyped-call]
 
 
+async def ended(connection: aiosqlite.Connection) -> None:
+    """Waits until the thread of a connection that was closed, or could not be made, is gone.
+
+    Its last act is to call the event loop, which must still be there.
+    """
+    while connection._thread.is_alive():  # noqa: ASYNC110 - a thread sets no event when it ends
+        await asyncio.sleep(0.001)
+
+
 @dataclass(slots=True, eq=False)
 class Job:
     """A work, and how it ended once it has run."""

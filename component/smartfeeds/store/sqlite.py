@@ -10,6 +10,8 @@ When one has, its whole group is rolled back and its works run again, each in a 
 functions of the transaction, so running them twice is safe.
 """
 
+import asyncio
+import os
 import sqlite3
 import time
 from collections.abc import Callable
@@ -20,10 +22,11 @@ import aiosqlite
 
 from smartfeeds.errors import StoreError
 from smartfeeds.store import migrate
+from smartfeeds.store.backup import copy_database
 from smartfeeds.store.base import Indexer, ReadTx, WriteTx
-from smartfeeds.store.lanes import Job, Lane, Lanes, hop
+from smartfeeds.store.lanes import Job, Lane, Lanes, ended, hop
 from smartfeeds.store.sql import SqlReadTx, SqlWriteTx
-from smartfeeds.store.sqlite_engine import SqliteEngine, store_error
+from smartfeeds.store.sqlite_engine import READ_ONLY, SqliteEngine, store_error
 
 T = TypeVar("T")
 Runner = Callable[[list[Job]], int]
@@ -33,19 +36,21 @@ BUSY_S = 5.0
 WRITE_BATCH = 256
 READ_BATCH = 64
 READ_BUDGET_S = 0.005
-WRITER_CACHE_KIB = 8192
+WRITER_CACHE_KIB = 16384
 READER_CACHE_KIB = 4096
+# Readers search the log by segments of some 4,000 pages: one segment is enough for them, and syncs are fewer.
+CHECKPOINT_PAGES = 4000
 JOURNAL_LIMIT_BYTES = 64 * 1024 * 1024
 
 
 class SqliteStore:
     """A `base.Store` in one SQLite file.
 
-    `busy_s` is how long a write waits for another process that holds the file locked.
+    `path` is where it is; `busy_s` how long a write waits for another process that holds the file locked.
     """
 
     def __init__(self, path: Path, indexer: Indexer, *, busy_s: float = BUSY_S) -> None:
-        self._path = path
+        self.path = path
         self._indexer = indexer
         self._busy_s = busy_s
         self._connections: list[aiosqlite.Connection] = []
@@ -55,6 +60,7 @@ class SqliteStore:
     async def open(self) -> None:
         if self._connections:
             raise StoreError("the store is already open")
+        _check_writable(self.path)
         try:
             writer = await self._lane(self._writer)
             readers = [await self._lane(self._reader) for _ in range(READERS)]
@@ -81,31 +87,47 @@ class SqliteStore:
             raise StoreError("the store is closed")
         return cast(T, await self._writes.call(work))
 
+    async def backup(self, target: Path) -> None:
+        """Copies everything, as of one moment, to a new file. Raises StoreError, also where the file exists."""
+        await asyncio.to_thread(copy_database, self.path, target)
+
     async def _lane(self, prepare: Callable[[sqlite3.Connection], Runner]) -> Lane:
         """A new connection, and what `prepare` makes of it in its thread."""
         connection = aiosqlite.connect(
-            self._path, isolation_level=None, timeout=self._busy_s, cached_statements=256, uri=False
+            self.path, isolation_level=None, timeout=self._busy_s, cached_statements=256, uri=False
         )
         try:
             await connection
-            self._connections.append(connection)
+        except sqlite3.Error as error:
+            await ended(connection)
+            raise store_error(error, str(self.path)) from error
+        self._connections.append(connection)
+        try:
             return Lane(connection, await hop(connection, prepare, connection._conn))
         except sqlite3.Error as error:
-            raise store_error(error, str(self._path)) from error
+            raise store_error(error, str(self.path)) from error
 
     async def _disconnect(self) -> None:
         # Readers first: the last one to close takes the write-ahead log into the database.
         while self._connections:
-            await self._connections.pop().close()
+            connection = self._connections.pop()
+            await connection.close()
+            await ended(connection)
 
     def _writer(self, raw: sqlite3.Connection) -> Runner:
-        migrate.prepare(raw, self._path)
+        migrate.prepare(raw, self.path)
         _tune(raw, WRITER_CACHE_KIB)
-        return _Group(SqliteEngine(raw, str(self._path)), self._indexer).run
+        return _Group(SqliteEngine(raw, str(self.path)), self._indexer).run
 
     def _reader(self, raw: sqlite3.Connection) -> Runner:
         _tune(raw, READER_CACHE_KIB)
-        return _Snapshot(SqliteEngine(raw, str(self._path))).run
+        return _Snapshot(SqliteEngine(raw, str(self.path))).run
+
+
+def _check_writable(path: Path) -> None:
+    # SQLite would open it for reading, and leave read-only log files behind that outlast the mistake.
+    if path.exists() and not os.access(path, os.W_OK, effective_ids=os.access in os.supports_effective_ids):
+        raise StoreError(f"the database {path}: {READ_ONLY}")
 
 
 def _tune(raw: sqlite3.Connection, cache_kib: int) -> None:
@@ -115,6 +137,7 @@ def _tune(raw: sqlite3.Connection, cache_kib: int) -> None:
         "foreign_keys = ON",
         "trusted_schema = OFF",
         f"cache_size = -{cache_kib}",
+        f"wal_autocheckpoint = {CHECKPOINT_PAGES}",
         f"journal_size_limit = {JOURNAL_LIMIT_BYTES}",
     ):
         raw.execute(f"PRAGMA {pragma}").fetchall()

@@ -13,12 +13,14 @@ from smartfeeds.store.rows import digest
 
 _TOKEN_LIMIT = 32
 
+READ_ONLY = "it is read-only; give this user the right to write to the file and its directory"
+
 # Primary result code -> what the operator has to do.
 _ADVICE = {
     sqlite3.SQLITE_BUSY: "another process holds it locked; end that process or wait for it",
     sqlite3.SQLITE_LOCKED: "another process holds it locked; end that process or wait for it",
     sqlite3.SQLITE_FULL: "the disk is full; free some space, nothing that was acknowledged is lost",
-    sqlite3.SQLITE_READONLY: "it is read-only; give this user the right to write to the file and its directory",
+    sqlite3.SQLITE_READONLY: READ_ONLY,
     sqlite3.SQLITE_PERM: "it may not be accessed; give this user the right to write to the file and its directory",
     sqlite3.SQLITE_CANTOPEN: "it cannot be opened; check that the directory exists and that this user may write to it",
     sqlite3.SQLITE_CORRUPT: "it is corrupt; stop, keep a copy of the file and restore a backup",
@@ -30,7 +32,11 @@ _ADVICE = {
 }
 
 
-def store_error(error: sqlite3.Error | sqlite3.Warning | OverflowError, path: str) -> StoreError:
+# Beside its own errors, sqlite3 raises these for an integer beyond 64 bits and for text that is not Unicode.
+_ERRORS = (sqlite3.Error, OverflowError, UnicodeEncodeError)
+
+
+def store_error(error: Exception, path: str) -> StoreError:
     """The error of this project for an error of SQLite, telling what to do."""
     code = getattr(error, "sqlite_errorcode", 0) & 0xFF
     advice = _ADVICE.get(code, "it cannot be used")
@@ -58,7 +64,7 @@ class SqliteEngine:
     def rows(self, sql: str, params: Sequence[object] = ()) -> list[Row]:
         try:
             return self._cursor.execute(sql, params).fetchall()
-        except (sqlite3.Error, OverflowError) as error:
+        except _ERRORS as error:
             raise store_error(error, self._path) from error
 
     def row(self, sql: str, params: Sequence[object] = ()) -> Row | None:
@@ -68,19 +74,19 @@ class SqliteEngine:
     def run(self, sql: str, params: Sequence[object] = ()) -> int:
         try:
             return self._cursor.execute(sql, params).rowcount
-        except (sqlite3.Error, OverflowError) as error:
+        except _ERRORS as error:
             raise store_error(error, self._path) from error
 
     def run_many(self, sql: str, params: Iterable[Sequence[object]]) -> None:
         try:
             self._cursor.executemany(sql, params)
-        except (sqlite3.Error, OverflowError) as error:
+        except _ERRORS as error:
             raise store_error(error, self._path) from error
 
     def insert(self, sql: str, params: Sequence[object], key: str) -> int:  # noqa: ARG002 - other engines return it
         try:
             number = self._cursor.execute(sql, params).lastrowid
-        except (sqlite3.Error, OverflowError) as error:
+        except _ERRORS as error:
             raise store_error(error, self._path) from error
         assert number is not None
         return number

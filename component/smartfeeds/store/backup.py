@@ -1,0 +1,38 @@
+"""A copy of a SQLite database that is in use, as of one moment (SF-028)."""
+
+import os
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+
+from smartfeeds.errors import StoreError
+from smartfeeds.store.sqlite_engine import store_error
+
+
+def copy_database(source: Path, target: Path) -> None:
+    """Copies the database `source` to the new file `target`, which appears when it is whole and on the disk.
+
+    Others may go on reading and writing. Raises StoreError, also where `target` exists.
+    """
+    part = target.with_name(target.name + ".part")
+    if target.exists():
+        raise StoreError(f"the backup {target} exists already; name a new file")
+    try:
+        with closing(sqlite3.connect(source)) as original, closing(sqlite3.connect(part)) as copy:
+            original.backup(copy)
+        part.rename(target)
+        _sync(target.parent)
+    except sqlite3.Error as error:
+        part.unlink(missing_ok=True)
+        raise store_error(error, f"{source} (backup to {target})") from error
+    except OSError as error:
+        raise StoreError(f"the backup {target} cannot be written: {error.strerror}") from error
+
+
+def _sync(folder: Path) -> None:
+    """Makes a new name in a directory survive a power loss."""
+    handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)

@@ -1,0 +1,206 @@
+"""The schema: made, brought up to date, compared with what is declared, and refused where it is newer."""
+
+import asyncio
+import os
+import re
+import signal
+import sqlite3
+import subprocess
+import sys
+import tomllib
+from collections.abc import Iterator
+from contextlib import closing
+from importlib import resources
+from pathlib import Path
+
+import pytest
+from alembic.script import ScriptDirectory
+
+from smartfeeds.errors import StoreError
+from smartfeeds.store import migrate, migrations
+from smartfeeds.store.sqlite import SqliteStore
+from store.values import add_feed, item, read_payload
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "s.db"
+
+
+@pytest.fixture
+def raw(path: Path) -> Iterator[sqlite3.Connection]:
+    with closing(sqlite3.connect(path, isolation_level=None)) as connection:
+        yield connection
+
+
+def schema(connection: sqlite3.Connection) -> set[str]:
+    """Every statement of a database's schema, with its space made even."""
+    rows = connection.execute("SELECT sql FROM sqlite_master WHERE sql IS NOT NULL").fetchall()
+    return {re.sub(r"\s*([(),])\s*", r"\1", re.sub(r"\s+", " ", row[0].strip())) for row in rows}
+
+
+def columns(connection: sqlite3.Connection) -> list[tuple[object, ...]]:
+    """Every column, as SQLite itself sees it."""
+    return connection.execute(
+        "SELECT t.name, t.type, t.wr, t.strict, c.* FROM pragma_table_list t, pragma_table_info(t.name) c"
+        " WHERE t.name NOT LIKE 'sqlite_%' ORDER BY 1, c.cid"
+    ).fetchall()
+
+
+def test_migrated_schema_equals_the_declared_one(path: Path, raw: sqlite3.Connection, tmp_path: Path) -> None:
+    migrations.run(path, "head")
+    with closing(sqlite3.connect(tmp_path / "new.db", isolation_level=None)) as fresh:
+        migrate.create(fresh)
+        assert schema(raw) == schema(fresh)
+        assert columns(raw) == columns(fresh)
+        for table in ("alembic_version", "tally"):
+            rows = f"SELECT * FROM {table}"
+            assert raw.execute(rows).fetchall() == fresh.execute(rows).fetchall() != []
+
+
+def test_known_revisions_are_those_of_the_scripts() -> None:
+    found = [script.revision for script in ScriptDirectory.from_config(migrations.configuration()).walk_revisions()]
+    assert tuple(reversed(found)) == migrate.REVISIONS
+
+
+def test_migration_files_are_installed(root: Path) -> None:
+    """What the package needs at run time is named in its metadata."""
+    data = tomllib.loads((root / "pyproject.toml").read_text(encoding="utf-8"))
+    assert "**/*.sql" in data["tool"]["setuptools"]["package-data"]["smartfeeds"]
+    for package in ("smartfeeds.store.migrations", "smartfeeds.store.migrations.versions"):
+        assert resources.files(package).joinpath("__init__.py").is_file()
+
+
+async def test_open_older_schema_is_brought_up_to_date(
+    path: Path, raw: sqlite3.Connection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A version that came before everything stands for any older one: its tables are made by the migrations."""
+    monkeypatch.setattr(migrate, "REVISIONS", ("0000", *migrate.REVISIONS))
+    raw.execute("CREATE TABLE alembic_version (version_num VARCHAR(32) NOT NULL)")
+    raw.execute("INSERT INTO alembic_version VALUES ('0000')")
+    monkeypatch.setattr(migrate, "upgrade", _upgrade_from_nothing)
+    store = SqliteStore(path, read_payload)
+    await store.open()
+    made = await store.write(add_feed(item("a", 1)))
+    assert await store.read(lambda tx: tx.item(made.node_no, "a")) is not None
+    await store.close()
+    assert migrate.version(raw) == migrate.HEAD
+
+
+def _upgrade_from_nothing(path: Path, target: str) -> None:
+    with closing(sqlite3.connect(path)) as connection, connection:
+        connection.execute("DELETE FROM alembic_version")
+    migrations.run(path, target)
+
+
+KILLED = """
+import os, signal, sys
+from pathlib import Path
+from alembic import op
+from smartfeeds.store import migrations
+
+execute, done = op.execute, 0
+def stop_half_way(statement, **options):
+    global done
+    done += 1
+    execute(statement, **options)
+    if done == 12:
+        os.kill(os.getpid(), signal.SIGKILL)
+op.execute = stop_half_way
+migrations.run(Path(sys.argv[1]), "head")
+"""
+
+
+async def test_migration_killed_half_way_has_not_happened(path: Path, raw: sqlite3.Connection, root: Path) -> None:
+    raw.execute("PRAGMA journal_mode = WAL")
+    assert _run(KILLED, path, root) == -signal.SIGKILL
+    assert schema(raw) == set()
+    migrations.run(path, "head")
+    assert migrate.version(raw) == migrate.HEAD
+    store = SqliteStore(path, read_payload)
+    await store.open()
+    await store.write(add_feed(item("a", 1)))
+    await store.close()
+
+
+CREATION_KILLED = """
+import os, signal, sqlite3, sys
+from smartfeeds.store import migrate
+
+statements = migrate.statements
+def half(text):
+    yield from statements(text)[:9]
+    os.kill(os.getpid(), signal.SIGKILL)
+migrate.statements = half
+migrate.create(sqlite3.connect(sys.argv[1], isolation_level=None))
+"""
+
+
+async def test_creation_killed_half_way_has_not_happened(path: Path, root: Path) -> None:
+    assert _run(CREATION_KILLED, path, root) == -signal.SIGKILL
+    store = SqliteStore(path, read_payload)
+    await store.open()
+    await store.write(add_feed(item("a", 1)))
+    await store.close()
+
+
+def _run(script: str, path: Path, root: Path) -> int:
+    environment = {**os.environ, "PYTHONPATH": str(root / "component")}
+    return subprocess.run([sys.executable, "-c", script, str(path)], env=environment, check=False).returncode
+
+
+async def test_failed_migration_is_undone_and_told(path: Path, raw: sqlite3.Connection) -> None:
+    raw.execute("CREATE TABLE item (x)")
+    before = schema(raw)
+    with pytest.raises(StoreError, match="undone"):
+        migrations.run(path, "head")
+    assert schema(raw) == before
+
+
+async def test_open_newer_schema_is_refused_untouched(path: Path, raw: sqlite3.Connection) -> None:
+    migrate.create(raw)
+    raw.execute("UPDATE alembic_version SET version_num = '9999'")
+    before = schema(raw)
+    store = SqliteStore(path, read_payload)
+    with pytest.raises(StoreError, match=r"9999 is newer .* install a newer smartfeeds"):
+        await store.open()
+    assert schema(raw) == before
+
+
+@pytest.mark.parametrize("statement", ["CREATE TABLE song (x)", "CREATE TABLE alembic_version (version_num)"])
+async def test_open_data_of_another_program_is_refused(path: Path, raw: sqlite3.Connection, statement: str) -> None:
+    raw.execute(statement)
+    with pytest.raises(StoreError, match="not those of smartfeeds"):
+        await SqliteStore(path, read_payload).open()
+    assert len(schema(raw)) == 1
+
+
+CURRENT = """
+import asyncio, sys
+from pathlib import Path
+from smartfeeds.store.sqlite import SqliteStore
+
+async def main():
+    store = SqliteStore(Path(sys.argv[1]), None)
+    await store.open()
+    await store.close()
+
+asyncio.run(main())
+sys.exit("alembic" in sys.modules or "sqlalchemy" in sys.modules)
+"""
+
+
+def test_open_does_not_load_the_migration_tools(path: Path, root: Path) -> None:
+    """A new database and a current one both start without alembic and SQLAlchemy, for the memory they take."""
+    assert _run(CURRENT, path, root) == 0
+    assert _run(CURRENT, path, root) == 0
+
+
+async def test_two_processes_may_create_it_at_once(path: Path) -> None:
+    stores = [SqliteStore(path, read_payload) for _ in range(4)]
+    await asyncio.gather(*(store.open() for store in stores))
+    await asyncio.gather(*(store.write(add_feed(name=str(number))) for number, store in enumerate(stores)))
+    for store in stores:
+        assert await store.read(lambda tx: tx.node_count()) == 4
+    for store in stores:
+        await store.close()

@@ -1,0 +1,577 @@
+"""The SQLite store when things go wrong, and what it promises beyond the contract: durability, plans, tidiness."""
+
+import asyncio
+import os
+import signal
+import sqlite3
+import subprocess
+import sys
+import tempfile
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from smartfeeds.core.model import MAX_ITEM_NO, Affiliation, Edge, Item, Node, Slice
+from smartfeeds.core.view import BARE, CREATED, SMART, View
+from smartfeeds.errors import Condition, FeedError, StoreError
+from smartfeeds.store.base import ReadTx, WriteTx
+from smartfeeds.store.sqlite import SqliteStore
+from store.values import add_feed, ids, item, node, read_payload, subscription, view
+
+BIG = "x" * 4000
+
+
+async def fill(store: SqliteStore, node_no: int, count: int, first: int = 0) -> None:
+    await asyncio.gather(
+        *(store.write(lambda tx, n=n: tx.put_item(node_no, item(str(n), n, BIG))) for n in range(first, first + count))
+    )
+
+
+# Groups
+
+
+async def test_group_rolled_back_runs_again_one_by_one(sqlite: SqliteStore) -> None:
+    """A work that raises after a write costs its group a second run, and only itself its result."""
+    made = await sqlite.write(add_feed())
+    runs: list[str] = []
+
+    def good(name: str, key_us: int) -> asyncio.Task[Item]:
+        def work(tx: WriteTx) -> Item:
+            runs.append(name)
+            return tx.put_item(made.node_no, item(name, key_us))
+
+        return asyncio.create_task(sqlite.write(work))
+
+    def bad(tx: WriteTx) -> None:
+        runs.append("bad")
+        tx.put_item(made.node_no, item("bad", 2))
+        raise FeedError(Condition.CONFLICT)
+
+    tasks = [good("a", 1), asyncio.create_task(sqlite.write(bad)), good("c", 3)]
+    results = await asyncio.gather(*tasks, return_exceptions=True)
+    assert runs == ["a", "bad", "a", "bad", "c"]
+    assert isinstance(results[1], FeedError)
+    assert ids(await sqlite.read(lambda tx: tx.slice(made.node_no, Slice(SMART, 9)))) == "a c"
+    loaded = await sqlite.read(lambda tx: tx.node("feed"))
+    assert loaded is not None
+    assert (loaded.total, loaded.live) == (2, 2)
+
+
+async def test_group_with_an_error_before_any_write_runs_once(sqlite: SqliteStore) -> None:
+    made = await sqlite.write(add_feed())
+    runs: list[int] = []
+
+    def work(number: int) -> asyncio.Task[None]:
+        def run(tx: WriteTx) -> None:
+            runs.append(number)
+            if number % 2:
+                assert tx.lock("feed") is not None
+                raise FeedError(Condition.FORBIDDEN)
+            tx.put_item(made.node_no, item(str(number), number))
+
+        return asyncio.create_task(sqlite.write(run))
+
+    results = await asyncio.gather(*(work(number) for number in range(20)), return_exceptions=True)
+    assert runs == list(range(20))
+    assert [isinstance(result, FeedError) for result in results] == [bool(number % 2) for number in range(20)]
+
+
+async def test_work_that_raises_stop_iteration_is_answered(sqlite: SqliteStore) -> None:
+    def work(tx: WriteTx) -> object:
+        return next(iter(tx.nodes("", 1)))
+
+    with pytest.raises(RuntimeError):
+        await asyncio.wait_for(sqlite.write(work), 10)
+
+
+async def test_writes_of_one_moment_share_one_commit(sqlite: SqliteStore, tmp_path: Path) -> None:
+    made = await sqlite.write(add_feed())
+    other = sqlite3.connect(tmp_path / "s.db")
+    try:
+        # data_version counts the commits of other connections that this one has seen.
+        first = other.execute("PRAGMA data_version").fetchone()[0]
+        await fill(sqlite, made.node_no, 100)
+        assert other.execute("PRAGMA data_version").fetchone()[0] > first
+        assert other.execute("SELECT count(*), max(total) FROM item, node").fetchone() == (100, 100)
+    finally:
+        other.close()
+
+
+async def test_slow_read_does_not_hold_up_the_others(sqlite: SqliteStore) -> None:
+    """A read that blocks keeps one connection; those that were waiting behind it go on."""
+    entered, leave = threading.Event(), threading.Event()
+
+    def slow(tx: ReadTx) -> int:
+        entered.set()
+        leave.wait()
+        return tx.node_count()
+
+    blocked = asyncio.create_task(sqlite.read(slow))
+    await asyncio.to_thread(entered.wait)
+    assert await asyncio.wait_for(sqlite.read(lambda tx: tx.node_count()), 10) == 0
+    await asyncio.wait_for(sqlite.write(add_feed()), 10)
+    leave.set()
+    # Its snapshot was taken at its first look, which came after the write.
+    assert await blocked == 1
+
+
+async def test_read_snapshot_does_not_see_a_later_commit(sqlite: SqliteStore) -> None:
+    """[xep-map 205] What a work has begun to read stays as it was until it ends."""
+    entered, leave = threading.Event(), threading.Event()
+
+    def slow(tx: ReadTx) -> tuple[int, int]:
+        before = tx.node_count()
+        entered.set()
+        leave.wait()
+        return before, tx.node_count()
+
+    blocked = asyncio.create_task(sqlite.read(slow))
+    await asyncio.to_thread(entered.wait)
+    await sqlite.write(add_feed())
+    leave.set()
+    assert await blocked == (0, 0)
+    assert await sqlite.read(lambda tx: tx.node_count()) == 1
+
+
+async def test_cancelled_before_its_turn_is_not_run(sqlite: SqliteStore) -> None:
+    entered, leave = threading.Event(), threading.Event()
+
+    def slow(tx: WriteTx) -> None:
+        entered.set()
+        leave.wait()
+
+    blocked = asyncio.create_task(sqlite.write(slow))
+    await asyncio.to_thread(entered.wait)
+    waiting = asyncio.create_task(sqlite.write(add_feed(name="cancelled")))
+    staying = asyncio.create_task(sqlite.write(add_feed(name="staying")))
+    await asyncio.sleep(0)
+    waiting.cancel()
+    blocked.cancel()
+    leave.set()
+    await staying
+    assert await sqlite.read(lambda tx: [one.name for one in tx.nodes("", 9)]) == ["staying"]
+    assert waiting.cancelled()
+
+
+async def test_close_finishes_what_was_taken(sqlite: SqliteStore) -> None:
+    tasks = [asyncio.create_task(sqlite.write(add_feed(name=str(number)))) for number in range(20)]
+    await asyncio.sleep(0)
+    await sqlite.close()
+    assert len(await asyncio.gather(*tasks)) == 20
+    await sqlite.open()
+    assert await sqlite.read(lambda tx: tx.node_count()) == 20
+
+
+# Durability
+
+WRITER = """
+import asyncio, sys
+from pathlib import Path
+from smartfeeds.store.sqlite import SqliteStore
+from store.values import add_feed, item, read_payload
+
+async def main():
+    store = SqliteStore(Path(sys.argv[1]), read_payload)
+    await store.open()
+    made = await store.write(add_feed())
+    async def publish(start):
+        for n in range(start, 10**9, 8):
+            await store.write(lambda tx: tx.put_item(made.node_no, item(str(n), n, "x" * 500)))
+            print(n, flush=True)
+    await asyncio.gather(*(publish(start) for start in range(8)))
+
+asyncio.run(main())
+"""
+
+
+def _publish_and_kill(path: Path, root: Path) -> set[str]:
+    """Runs WRITER, kills it in full flight, and returns what it had acknowledged."""
+    environment = {**os.environ, "PYTHONPATH": f"{root / 'component'}:{root / 'tests'}"}
+    process = subprocess.Popen(
+        [sys.executable, "-c", WRITER, str(path)], stdout=subprocess.PIPE, env=environment, text=True
+    )
+    assert process.stdout is not None
+    lines = [process.stdout.readline() for _ in range(300)]
+    process.send_signal(signal.SIGKILL)
+    lines += process.stdout.readlines()
+    process.stdout.close()
+    assert process.wait() == -signal.SIGKILL
+    return {line.strip() for line in lines if line.endswith("\n")}
+
+
+async def test_killed_process_keeps_every_acknowledged_write(tmp_path: Path, root: Path) -> None:
+    """[SF-028] SIGKILL in the middle of a stream of publishes: all that was acknowledged is there."""
+    path = tmp_path / "k.db"
+    acknowledged = _publish_and_kill(path, root)
+    assert len(acknowledged) >= 300
+    store = SqliteStore(path, read_payload)
+    await store.open()
+    try:
+
+        def check(tx: ReadTx) -> None:
+            found = tx.slice(1, Slice(SMART, 10**6))
+            assert acknowledged <= {one.id for one in found}
+            loaded = tx.node("feed")
+            assert loaded is not None
+            assert loaded.total == loaded.live == len(found)
+
+        await store.read(check)
+    finally:
+        await store.close()
+    raw = sqlite3.connect(path)
+    assert raw.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
+    assert raw.execute("PRAGMA foreign_key_check").fetchall() == []
+    raw.close()
+
+
+async def test_connections_are_set_for_durability(sqlite: SqliteStore) -> None:
+    def pragmas(tx: ReadTx) -> list[object]:
+        names = ("journal_mode", "synchronous", "foreign_keys")
+        return [tx._db.row(f"PRAGMA {name}")[0] for name in names]  # type: ignore[attr-defined]
+
+    assert await sqlite.read(pragmas) == ["wal", 2, 1]
+    assert await sqlite.write(pragmas) == ["wal", 2, 1]
+
+
+async def test_thousand_items_of_one_key_page_the_same_after_restart(tmp_path: Path) -> None:
+    """[SF-107] 1,000 items of one time, paged by 7, twice, also after a restart: one sequence, no loss, no repeat."""
+    path = tmp_path / "s.db"
+    store = SqliteStore(path, read_payload)
+    await store.open()
+    made = await store.write(add_feed(*(item(f"{n * 7919 % 1000}", 5) for n in range(1000))))
+
+    async def walk(wanted: View) -> list[str]:
+        found: list[str] = []
+        edge: Edge | None = None
+        while items := await store.read(lambda tx, at=edge: tx.slice(made.node_no, Slice(wanted, 7, after=at))):
+            found += [one.id for one in items]
+            edge = Edge(5, items[-1].item_no)
+        return found
+
+    for wanted in (BARE, SMART, CREATED):
+        first = await walk(wanted)
+        assert first == [f"{n * 7919 % 1000}" for n in range(1000)]
+        assert await walk(wanted) == first
+        await store.close()
+        await store.open()
+        assert await walk(wanted) == first
+    await store.close()
+
+
+async def test_backup_of_a_running_store_can_be_used(sqlite: SqliteStore, tmp_path: Path) -> None:
+    """[SF-028] Positions taken before a backup work on the restored copy, and after 10,000 more items."""
+    made = await sqlite.write(add_feed(*(item(str(n), n) for n in range(100))))
+    edge = Edge(49, 50)
+    await sqlite.backup(tmp_path / "copy.db")
+    with pytest.raises(StoreError, match="exists"):
+        await sqlite.backup(tmp_path / "copy.db")
+    copy = SqliteStore(tmp_path / "copy.db", read_payload)
+    await copy.open()
+    try:
+        await copy.write(lambda tx: [tx.put_item(made.node_no, item(str(n), n)) for n in range(100, 10_100)])
+        page = await copy.read(lambda tx: tx.slice(made.node_no, Slice(BARE, 3, after=edge)))
+        assert ids(page) == "50 51 52"
+        assert await copy.read(lambda tx: tx.count(made.node_no, BARE)) == 10_100
+    finally:
+        await copy.close()
+    assert await sqlite.read(lambda tx: tx.count(made.node_no, BARE)) == 100
+
+
+# What goes wrong outside
+
+
+async def test_locked_database_says_so_and_recovers(sqlite: SqliteStore, tmp_path: Path) -> None:
+    made = await sqlite.write(add_feed())
+    other = sqlite3.connect(tmp_path / "s.db", isolation_level=None)
+    try:
+        other.execute("BEGIN IMMEDIATE")
+        results = await asyncio.gather(
+            *(sqlite.write(lambda tx, n=n: tx.put_item(made.node_no, item(str(n), n))) for n in range(5)),
+            return_exceptions=True,
+        )
+        assert [type(result) for result in results] == [StoreError] * 5
+        assert "locked" in str(results[0]) and str(tmp_path / "s.db") in str(results[0])
+        assert await sqlite.read(lambda tx: tx.count(made.node_no, SMART)) == 0
+        other.execute("ROLLBACK")
+    finally:
+        other.close()
+    await sqlite.write(lambda tx: tx.put_item(made.node_no, item("a", 1)))
+    assert await sqlite.read(lambda tx: tx.count(made.node_no, SMART)) == 1
+
+
+async def test_locked_database_at_open_says_so(tmp_path: Path) -> None:
+    other = sqlite3.connect(tmp_path / "s.db", isolation_level=None)
+    try:
+        other.execute("BEGIN EXCLUSIVE")
+        store = SqliteStore(tmp_path / "s.db", read_payload, busy_s=0.0)
+        with pytest.raises(StoreError, match="locked"):
+            await store.open()
+        other.execute("ROLLBACK")
+        await store.open()
+        await store.close()
+    finally:
+        other.close()
+
+
+async def test_full_disk_says_so_and_writes_work_again_when_freed(sqlite: SqliteStore) -> None:
+    made = await sqlite.write(add_feed())
+
+    def limit(pages: int) -> object:
+        return lambda tx: tx._db.row(f"PRAGMA max_page_count = {pages}")
+
+    await fill(sqlite, made.node_no, 20)
+    size = (await sqlite.write(lambda tx: tx._db.row("PRAGMA page_count")))[0]  # type: ignore[attr-defined]
+    await sqlite.write(limit(size + 20))  # type: ignore[arg-type]
+    results = await asyncio.gather(
+        *(sqlite.write(lambda tx, n=n: tx.put_item(made.node_no, item(str(n), n, BIG))) for n in range(20, 120)),
+        return_exceptions=True,
+    )
+    kept = [result for result in results if isinstance(result, Item)]
+    refused = [result for result in results if not isinstance(result, Item)]
+    assert kept and refused
+    assert {type(result) for result in refused} == {StoreError}
+    assert "full" in str(refused[0])
+
+    def check(tx: ReadTx) -> int:
+        found = tx.slice(made.node_no, Slice(SMART, 999))
+        loaded = tx.node("feed")
+        assert loaded is not None
+        assert loaded.total == len(found)
+        return len(found)
+
+    assert await sqlite.read(check) == 20 + len(kept)
+    await sqlite.write(limit(2**30))  # type: ignore[arg-type]
+    await fill(sqlite, made.node_no, 50, 1000)
+    assert await sqlite.read(check) == 70 + len(kept)
+
+
+@pytest.fixture
+def unprivileged() -> Iterator[Path]:
+    """A directory that belongs to an ordinary user, with this process acting as that user."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder)
+        user = os.geteuid()
+        if user == 0:
+            os.chown(path, 65534, 65534)
+            os.seteuid(65534)
+        yield path
+        os.seteuid(user)
+        path.chmod(0o700)
+
+
+async def test_read_only_file_says_so(unprivileged: Path) -> None:
+    path = unprivileged / "s.db"
+    store = SqliteStore(path, read_payload)
+    await store.open()
+    made = await store.write(add_feed())
+    await store.close()
+    _set_mode(path, 0o400)
+    with pytest.raises(StoreError, match="read-only"):
+        await store.open()
+    assert _names(unprivileged) == ["s.db"]
+    _set_mode(path, 0o600)
+    await store.open()
+    await store.write(lambda tx: tx.put_item(made.node_no, item("a", 1)))
+    await store.close()
+
+
+def _names(folder: Path) -> list[str]:
+    return sorted(one.name for one in folder.iterdir())
+
+
+def _set_mode(path: Path, mode: int) -> None:
+    path.chmod(mode)
+
+
+async def test_directory_missing_or_read_only_says_so(unprivileged: Path) -> None:
+    missing = SqliteStore(unprivileged / "none" / "s.db", read_payload)
+    with pytest.raises(StoreError, match="directory"):
+        await missing.open()
+    _set_mode(unprivileged, 0o500)
+    locked = SqliteStore(unprivileged / "s.db", read_payload)
+    with pytest.raises(StoreError, match="directory"):
+        await locked.open()
+
+
+@pytest.mark.parametrize("damage", ["text", "header", "pages"])
+async def test_corrupt_file_says_so(tmp_path: Path, damage: str) -> None:
+    path = tmp_path / "s.db"
+    store = SqliteStore(path, read_payload)
+    await store.open()
+    made = await store.write(add_feed())
+    await fill(store, made.node_no, 200)
+    await store.close()
+    content = bytearray(path.read_bytes())
+    if damage == "text":
+        content = bytearray(b"this is no database\n" * 1000)
+    elif damage == "header":
+        content[:16] = b"\0" * 16
+    else:
+        content[4096:] = b"\xa5" * (len(content) - 4096)
+    path.write_bytes(content)
+    if damage == "pages":
+        with pytest.raises(StoreError, match="corrupt"):
+            await store.open()
+    else:
+        with pytest.raises(StoreError, match="not a SQLite database"):
+            await store.open()
+    assert path.read_bytes() == bytes(content)
+
+
+async def test_corrupt_page_of_a_running_store_harms_only_who_needs_it(tmp_path: Path) -> None:
+    path = tmp_path / "s.db"
+    store = SqliteStore(path, read_payload)
+    await store.open()
+    made = await store.write(add_feed())
+    await fill(store, made.node_no, 200)
+    await store.close()
+    raw = sqlite3.connect(path)
+    page = raw.execute(
+        "SELECT pageno FROM dbstat WHERE name = 'item' AND pagetype = 'leaf' LIMIT 1 OFFSET 5"
+    ).fetchone()
+    raw.close()
+    with path.open("r+b") as file:
+        file.seek((page[0] - 1) * 4096)
+        file.write(b"\xa5" * 4096)
+    await store.open()
+    results = await asyncio.gather(
+        store.read(lambda tx: tx.node("feed")),
+        store.read(lambda tx: tx.slice(made.node_no, Slice(SMART, 999))),
+        store.read(lambda tx: tx.count(made.node_no, SMART)),
+        return_exceptions=True,
+    )
+    assert isinstance(results[0], Node)
+    assert isinstance(results[1], StoreError) and "corrupt" in str(results[1])
+    assert results[2] == 200
+    await store.close()
+
+
+async def test_open_and_close_leak_nothing(tmp_path: Path) -> None:
+    store = SqliteStore(tmp_path / "s.db", read_payload)
+    broken = SqliteStore(tmp_path / "none" / "s.db", read_payload)
+
+    async def once() -> None:
+        await store.open()
+        await store.write(lambda tx: tx.node_count())
+        await store.read(lambda tx: tx.node_count())
+        await store.close()
+        with pytest.raises(StoreError):
+            await broken.open()
+
+    def held() -> tuple[set[threading.Thread], int]:
+        ours = {thread for thread in threading.enumerate() if thread is not threading.current_thread()}
+        return ours, len(list(Path("/proc/self/fd").iterdir()))
+
+    await once()
+    threads, files = held()
+    for _ in range(30):
+        await once()
+    assert held()[0] <= threads
+    assert held()[1] <= files
+
+
+async def test_big_number_is_refused(sqlite: SqliteStore) -> None:
+    with pytest.raises(StoreError):
+        await sqlite.write(add_feed(item("a", 2**63)))
+    assert await sqlite.read(lambda tx: tx.node_count()) == 0
+
+
+# Plans: a page must be an index range scan, whatever SQLite's planner thinks of the next release.
+
+
+async def plan(store: SqliteStore, work: object) -> str:
+    """How SQLite would run every query of a read."""
+
+    def run(tx: ReadTx) -> str:
+        engine = tx._db  # type: ignore[attr-defined]
+        statements: list[str] = []
+        engine._connection.set_trace_callback(statements.append)
+        work(tx)  # type: ignore[operator]
+        engine._connection.set_trace_callback(None)
+        steps = [row[3] for sql in statements for row in engine.rows(f"EXPLAIN QUERY PLAN {sql}")]
+        return "\n".join(steps)
+
+    return await store.read(run)
+
+
+@pytest.mark.parametrize("order", ["modified", "created"])
+@pytest.mark.parametrize("newest", [False, True])
+async def test_slice_is_an_index_range_scan(sqlite: SqliteStore, order: str, newest: bool) -> None:
+    made = await sqlite.write(add_feed(item("a", 1, "in=x")))
+    await sqlite.write(lambda tx: tx.index_node(made.node_no))
+    wide, after, before = (None, None), Edge(1, 1), Edge(9, MAX_ITEM_NO)
+    for query in (f"order={order}", f"order={order}&category=x"):
+        for one, two in (wide, (after, None), (None, before), (after, before)):
+            wanted = Slice(view(query), 5, after=one, before=two, newest=newest)
+            steps = await plan(sqlite, lambda tx, wanted=wanted: tx.slice(made.node_no, wanted))
+            assert "TEMP B-TREE" not in steps
+            assert "SCAN" not in steps
+            if "category" not in query:
+                assert f"USING INDEX item_{order} (node_no=?" in steps
+    bare = Slice(BARE, 5, after=after, before=before, newest=newest)
+    steps = await plan(sqlite, lambda tx: tx.slice(made.node_no, bare))
+    assert steps.count("USING INDEX item_live (node_no=?") == 3
+    assert "SCAN" not in steps and "TEMP B-TREE" not in steps
+
+
+async def test_look_ups_use_their_indexes(sqlite: SqliteStore) -> None:
+    made = await sqlite.write(add_feed(item("a", 1)))
+    await sqlite.write(lambda tx: tx.put_subscription(subscription(made.node_no, "bob@x")))
+    await sqlite.write(lambda tx: tx.set_affiliation(made.node_no, "bob@x", Affiliation.OWNER))
+    works = [
+        lambda tx: tx.node("feed"),
+        lambda tx: tx.nodes("a", 5, before="z", newest=True),
+        lambda tx: tx.node_count(),
+        lambda tx: tx.created_by("bob@x"),
+        lambda tx: tx.affiliation(made.node_no, "bob@x"),
+        lambda tx: tx.affiliations(made.node_no),
+        lambda tx: tx.subscription(made.node_no, "bob@x", ""),
+        lambda tx: tx.subscriptions(made.node_no, 0, 5),
+        lambda tx: tx.subscriptions_of("bob@x"),
+        lambda tx: tx.subscribed_views(made.node_no),
+        lambda tx: tx.subscription_count(made.node_no),
+        lambda tx: tx.item(made.node_no, "a"),
+        lambda tx: tx.events(made.node_no, 5),
+        lambda tx: tx.count(made.node_no, BARE),
+    ]
+    for work in works:
+        steps = await plan(sqlite, work)
+        assert "SCAN" not in steps
+        assert "TEMP B-TREE" not in steps
+
+
+async def test_counts_are_kept_not_counted(sqlite: SqliteStore) -> None:
+    made = await sqlite.write(add_feed(*(item(str(n), n) for n in range(50)), name="feed"))
+    for wanted in (BARE, SMART, CREATED):
+        steps = await plan(sqlite, lambda tx, wanted=wanted: tx.count(made.node_no, wanted))
+        assert "item" not in steps
+    assert "subscription" not in await plan(sqlite, lambda tx: tx.subscription_count(made.node_no))
+    assert "node USING" not in await plan(sqlite, lambda tx: tx.node_count())
+
+
+async def test_schema_has_no_log_of_changes(sqlite: SqliteStore) -> None:
+    """[SF-007] Synchronising needs no change log: publishing leaves its one row, and nothing that grows beside it."""
+    made = await sqlite.write(add_feed(item("a", 1)))
+
+    def sizes(tx: ReadTx) -> dict[str, int]:
+        db = tx._db  # type: ignore[attr-defined]
+        names = [row[0] for row in db.rows("SELECT name FROM sqlite_master WHERE type = 'table' ORDER BY name")]
+        return {name: db.row(f"SELECT count(*) FROM {name}")[0] for name in names if not name.startswith("word")}
+
+    before = await sqlite.read(sizes)
+    first = await sqlite.read(lambda tx: tx.item(made.node_no, "a"))
+    assert first is not None
+    for number in range(2, 30):
+        edited = Item(first.item_no, "a", 1, number, b"x", "bob@x", revision=number)
+        await sqlite.write(lambda tx, edited=edited: tx.put_item(made.node_no, edited))
+    assert await sqlite.read(sizes) == before
+    assert {"item", "node", "mark"} <= set(before)
+
+
+async def test_text_that_is_not_unicode_is_refused(sqlite: SqliteStore) -> None:
+    with pytest.raises(StoreError):
+        await sqlite.read(lambda tx: tx.node("\ud800"))
+    with pytest.raises(StoreError):
+        await sqlite.write(lambda tx: tx.add_node(node("\ud800")))

@@ -122,11 +122,7 @@ class _Item:
     def __init__(self, node: Element, index: int, scope: Scope) -> None:
         self.node = node
         self.base = base_of(node, scope.base)
-        # A prefix for Atom would be taken instead of the default; many readers know only that.
-        prefixes: dict[str | None, str] = {
-            prefix: uri for prefix, uri in node.nsmap.items() if prefix and uri != ATOM_NS
-        }
-        self.found = Found(index, new_element(atom.ENTRY, {**prefixes, None: ATOM_NS}))
+        self.found = Found(index, new_element(atom.ENTRY, {None: ATOM_NS}))
         self.entry = self.found.entry
         language = next((a.get(XML_LANG, "") for a in (node, *node.iterancestors()) if a.get(XML_LANG)), scope.language)
         if language:
@@ -160,10 +156,10 @@ def _item(node: Element, index: int, scope: Scope) -> Found | Skipped:
     item = _Item(node, index, scope)
     for step in _STEPS:
         step(item)
-    for children in item.parts.values():
-        for child in children:
-            _keep(item, child)
     found = item.found
+    kept = [child for children in item.parts.values() for child in children if not _has_place(item, child)]
+    if kept:
+        found.entry = _with(item.entry, kept, scope.base)
     found.deleted = atom.is_deletion(found.entry) or any(
         child.get("deleted") == "true" for child in found.entry.iterchildren(*_SSE_SYNC)
     )
@@ -320,17 +316,21 @@ def _html_of(node: Element) -> str:
     return (node.text or "") + "".join(etree.tostring(child, encoding="unicode") for child in node)
 
 
-def _keep(item: _Item, child: Element) -> None:
-    """What has no counterpart in Atom stays. Atom's own elements fit in where the entry has none of the kind."""
-    if child.tag in _ATOM_SINGLES and item.entry.find(child.tag) is not None:
-        return
-    if child.tag == atom.LINK and child.get("href"):
-        child.set("href", resolve(base_of(child, item.base), child.get("href", "")))
-    child.tail = None
-    if next(child.iter("{}*"), None) is not None:
-        # Elements without a namespace would fall into Atom's: the parser makes their xmlns="" part of the tree.
-        child = parse_stored(canonical(child))
-    item.entry.append(child)
+def _has_place(item: _Item, child: Element) -> bool:
+    """Whether the entry has the only one there may be of this element of Atom already."""
+    return child.tag in _ATOM_SINGLES and item.entry.find(child.tag) is not None
+
+
+def _with(entry: Element, children: list[Element], base: str) -> Element:
+    """The entry with children that have no counterpart in Atom, or are Atom's own.
+
+    Joined as bytes: a tree that elements are moved to would find their namespaces under other prefixes.
+    """
+    for child in children:
+        if child.tag == atom.LINK and child.get("href"):
+            child.set("href", resolve(base_of(child, base), child.get("href", "")))
+    payload = canonical(entry).removesuffix(b"</entry>")
+    return parse_stored(payload + b"".join(canonical(child, inherit=False) for child in children) + b"</entry>")
 
 
 _STEPS: tuple[Callable[[_Item], None], ...] = (

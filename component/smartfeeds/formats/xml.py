@@ -47,6 +47,7 @@ _VEILED = re.compile(_VEIL + rb"((?:[0-9a-f]{2})+)(?=\")")
 _ROOT_NAME = re.compile(rb"^<[^\s>]+")
 # In canonical bytes "<" begins a tag and nothing else, and no attribute value holds a plain quote.
 _ATTRIBUTES = re.compile(rb'<[^\s>]+((?: [^\s=>]+="[^"]*")+)>')
+_FEW = 8
 _ATTRIBUTE_PREFIX = re.compile(rb' (?:([^\s=:]+):)?[^\s=:]+="[^"]*"')
 # "</" begins an end tag and nothing else; `="` also ends the name of every attribute.
 _LONG_TAG = re.compile(rb"</[^>]{%d}" % (MAX_NAME_BYTES + 1))
@@ -122,12 +123,13 @@ def fault(error: etree.XMLSyntaxError) -> str:
     return f"{reason} (line {error.lineno})" if error.lineno else reason
 
 
-def canonical(element: Element) -> bytes:
-    """The canonical bytes of an element that our parser or the stream's made, ancestors considered, tail left out.
+def canonical(element: Element, *, inherit: bool = True) -> bytes:
+    """The canonical bytes of an element that our parser or the stream's made, its tail left out.
 
+    Without `inherit` xml:lang and xml:space of its ancestors are left out too.
     Raises FeedError(INVALID_PAYLOAD) for unexpanded entities and more than MAX_PREFIXES namespace prefixes.
     """
-    inherited = _inherited(element)
+    inherited = _inherited(element) if inherit else []
     for name, value in inherited:
         element.set(name, value)
     try:
@@ -183,22 +185,29 @@ def _content_prefixes(element: Element, data: bytes, declared: set[bytes]) -> li
     """Which of the declared prefixes occur in text or attribute values."""
     if len(declared) > MAX_PREFIXES:
         raise FeedError(Condition.INVALID_PAYLOAD, f"the payload declares more than {MAX_PREFIXES} prefixes")
-    attributes: Counter[bytes] | None = None
+    attributes: Counter[bytes] = Counter()
     suspects = []
     for prefix in declared:
         use = prefix + b":"
-        left = data.count(use)
-        if left:
-            left -= data.count(b"<" + use) + data.count(b"</" + use)
-        if left:
-            if attributes is None:
-                attributes = Counter(_ATTRIBUTE_PREFIX.findall(b"".join(_ATTRIBUTES.findall(data))))
-            if left > attributes[prefix]:
-                suspects.append(prefix.decode())
+        if use in data:
+            others = data.count(use) - data.count(b"<" + use) - data.count(b"</" + use)
+            if others and others != _few_attribute_names(data, prefix):
+                attributes = attributes or Counter(_ATTRIBUTE_PREFIX.findall(b"".join(_ATTRIBUTES.findall(data))))
+                if others != attributes[prefix]:
+                    suspects.append(prefix.decode())
     if not suspects:
         return []
     pattern = re.compile(rf"(?<![\w.\-])({'|'.join(map(re.escape, suspects))}):(?=\S)")
     return sorted({prefix for text in _texts(element) for prefix in pattern.findall(text)})
+
+
+def _few_attribute_names(data: bytes, prefix: bytes) -> int:
+    """How many attributes in canonical bytes have this prefix; -1 where that takes a longer look."""
+    starts = [match.start() for match in re.finditer(rb" %s:[^\s=<>\"]+=\"" % re.escape(prefix), data)]
+    # Behind a "<" that no ">" follows lies a tag, and no attribute value in it holds a plain quote.
+    if len(starts) <= _FEW and all(data.rfind(b"<", 0, at) > data.rfind(b">", 0, at) for at in starts):
+        return len(starts)
+    return -1
 
 
 def _texts(element: Element) -> Iterable[str]:

@@ -1,0 +1,185 @@
+"""Builds docs/rules.md: each rule, the modules that implement it, the tests that show it.
+
+Rules are listed in docs/rules.toml. Modules name what they implement in their docstrings and comments ("xep-map 47 to
+53", "SF-085"); tests name it in their docstrings, ids and comments as "[xep-map 192]" or "[SF-106]".
+
+`python tools/rules_table.py` writes the page, `--check` ends with 1 where it is not current, `--missing` lists the
+rules that say they are implemented and that no test names.
+"""
+
+import argparse
+import ast
+import re
+import sys
+import tomllib
+from collections import defaultdict
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+ROOT = Path(__file__).parents[1]
+RULES = ROOT / "docs" / "rules.toml"
+PAGE = ROOT / "docs" / "rules.md"
+SOURCE = ROOT / "component" / "smartfeeds"
+TESTS = ROOT / "tests"
+
+_HEAD = """\
+# Rules
+
+Which module implements which rule, and which test shows it. Written by `make docs` from `docs/rules.toml`, the sources
+and the tests; a test checks that this page is current.
+
+`SF` rules are the requirements of Smart Feeds; `xep-map` rules are the conformance checklist of this project against
+the XEPs, with the names of the map it comes from (sections such as 3.1, decisions such as R7 and D10). {implemented} rules are implemented, {later} come later, with the reason where the modules would stand.
+"""
+
+_BRACKETED = re.compile(r"\[((?:SF-\d|xep-map \d)[^\]]*)\]")
+_SF = re.compile(r"SF-(\d{3})(?:\s*(?:to|-)\s*SF-(\d{3}))?")
+# "xep-map" and what follows: numbers, ranges, references to sections (3.2) and to rows of tables, which are no rules.
+_MAP = re.compile(r"xep-map\s+((?:rows?\s+\d+|\d+(?:\.\d+)+|[A-Z]\b|\d+|to\b|and\b|[-,;\s])+)")
+_TOKEN = re.compile(r"rows?\s+\d+|\d+(?:\.\d+)+|\d+\s+[A-Z]\b|(\d+)(?:\s*(?:to|-)\s*(\d+)(?!\.))?")
+
+
+@dataclass(slots=True)
+class Rule:
+    """One line of the page."""
+
+    id: str
+    section: str
+    text: str
+    later: str = ""
+    modules: set[str] = field(default_factory=set)
+    tests: set[str] = field(default_factory=set)
+
+
+def read_rules() -> dict[str, Rule]:
+    """The rules of docs/rules.toml by id, in their order."""
+    rules: dict[str, Rule] = {}
+    for section in tomllib.loads(RULES.read_text("utf-8"))["section"]:
+        later = section.get("later", {})
+        for rule_id, text in section["rules"].items():
+            rules[rule_id] = Rule(
+                rule_id, section["title"], text, later.get(rule_id, ""), set(section.get("modules", ()))
+            )
+    return rules
+
+
+def cited(text: str) -> set[str]:
+    """The ids of the rules that a text names."""
+    found: set[str] = set()
+    for match in _SF.finditer(text):
+        first, last = int(match[1]), int(match[2] or match[1])
+        found |= {f"SF-{number:03d}" for number in range(first, last + 1)}
+    for match in _MAP.finditer(text):
+        for token in _TOKEN.finditer(match[1]):
+            if token[1]:
+                found |= {f"xep-map {number}" for number in range(int(token[1]), int(token[2] or token[1]) + 1)}
+    return found
+
+
+def citations_in_source() -> Iterator[tuple[str, str]]:
+    """(rule id, module) pairs."""
+    for path in sorted(SOURCE.rglob("*.py")):
+        name = path.relative_to(SOURCE).as_posix()
+        for rule_id in cited(path.read_text("utf-8")):
+            yield rule_id, name
+
+
+def citations_in_tests() -> Iterator[tuple[str, str]]:
+    """(rule id, test) pairs; a test is `file::function` where a function names the rule, else the file."""
+    for path in sorted(TESTS.rglob("*.py")):
+        text = path.read_text("utf-8")
+        name = path.relative_to(TESTS).as_posix()
+        spans = [
+            (
+                min([node.lineno, *(one.lineno for one in node.decorator_list)]),
+                node.end_lineno or node.lineno,
+                node.name,
+            )
+            for node in ast.walk(ast.parse(text))
+            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and node.name.startswith("test_")
+        ]
+        for match in _BRACKETED.finditer(text):
+            line = text.count("\n", 0, match.start()) + 1
+            function = next((one for first, last, one in spans if first <= line <= last), "")
+            for rule_id in cited(match[1]):
+                yield rule_id, f"{name}::{function}" if function else name
+
+
+def collect() -> dict[str, Rule]:
+    """The rules with their modules and tests. Modules that a section names stand for rules that no module cites."""
+    rules = read_rules()
+    cited_modules: dict[str, set[str]] = defaultdict(set)
+    for rule_id, module in citations_in_source():
+        cited_modules[rule_id].add(module)
+    for rule_id, test in citations_in_tests():
+        if rule_id in rules:
+            rules[rule_id].tests.add(test)
+    for rule in rules.values():
+        rule.modules = cited_modules.get(rule.id) or rule.modules
+    return rules
+
+
+def unknown() -> dict[str, set[str]]:
+    """Ids that tests name and that are no rules."""
+    rules = read_rules()
+    found: dict[str, set[str]] = defaultdict(set)
+    for rule_id, test in citations_in_tests():
+        if rule_id not in rules:
+            found[rule_id].add(test)
+    return found
+
+
+def page(rules: dict[str, Rule]) -> str:
+    """The text of docs/rules.md."""
+    later = sum(1 for rule in rules.values() if rule.later)
+    lines = [_HEAD.format(implemented=len(rules) - later, later=later)]
+    section = ""
+    for rule in rules.values():
+        if rule.section != section:
+            section = rule.section
+            lines.append(f"\n## {section}\n\n| rule | what | module | test |\n|---|---|---|---|")
+        where = f"later: {rule.later}" if rule.later else "<br>".join(f"`{one}`" for one in sorted(rule.modules))
+        lines.append(f"| {rule.id} | {_cell(rule.text)} | {where} | {_tests(rule)} |")
+    return "\n".join(lines) + "\n"
+
+
+def _tests(rule: Rule) -> str:
+    """Tests by file: functions where they are few, else how many there are."""
+    files: dict[str, set[str]] = defaultdict(set)
+    for test in rule.tests:
+        file, _, function = test.partition("::")
+        files[file].add(function)
+    cells = []
+    for file, functions in sorted(files.items()):
+        named = sorted(functions - {""})
+        shown = ", ".join(f"`{one}`" for one in named[:2]) + (f" and {len(named) - 2} more" if len(named) > 2 else "")
+        cells.append(f"`{file}`" + (f": {shown}" if named else ""))
+    return "<br>".join(cells)
+
+
+def _cell(text: str) -> str:
+    return text.replace("|", "\\|")
+
+
+def main() -> int:
+    """The command."""
+    parser = argparse.ArgumentParser(description="The table rule -> module -> test.")
+    parser.add_argument("--check", action="store_true", help="end with 1 where docs/rules.md is not current")
+    parser.add_argument("--missing", action="store_true", help="list implemented rules that no test names")
+    wanted = parser.parse_args()
+    rules = collect()
+    if wanted.missing:
+        for rule in rules.values():
+            if not rule.later and not rule.tests:
+                print(f"{rule.id}: {rule.text}")
+        return 0
+    text = page(rules)
+    if wanted.check:
+        return int(not PAGE.exists() or PAGE.read_text("utf-8") != text)
+    PAGE.write_text(text, "utf-8")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

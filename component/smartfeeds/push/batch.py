@@ -53,6 +53,11 @@ class Batch:
     previous: Mapping[str, str] = field(default_factory=dict)
 
     @property
+    def behind(self) -> bool:
+        """Whether there are more changes of the modified order, which come before the events behind this batch."""
+        return any(order.more for order in self.orders if order.order is Order.MODIFIED)
+
+    @property
     def empty(self) -> bool:
         """Whether nothing is left to send or to clean up."""
         moved = any(order.changes or order.more for order in self.orders)
@@ -83,7 +88,7 @@ def read_batch(
         if mark is None:
             continue
         mine = {text: view for text, view in views.items() if view.order is order}
-        orders.append(_read_order(tx, node, order, mark, mine, until_us if order is Order.MODIFIED else None))
+        orders.append(_read_order(tx, node, order, mark, mine, until_us))
         previous |= {text: _newest_cursor(tx, node, view, mark) for text, view in mine.items() if text not in known}
     totals = {text: tx.count(node_no, view) for text, view in views.items()}
     return Batch(node, tuple(orders), events, views, totals, previous)

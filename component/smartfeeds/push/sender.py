@@ -112,7 +112,7 @@ class Sender:
         run = _Run(batch, {**told, **batch.previous}, position.purged_us)
         for order in batch.orders:
             for change in order.changes:
-                if order.order is Order.MODIFIED:
+                if order.order is Order.MODIFIED or not batch.behind:
                     await self._send_events(run, change.key_us)
                 await self._send_change(run, change)
         more = any(order.more for order in batch.orders)

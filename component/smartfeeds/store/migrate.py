@@ -62,7 +62,6 @@ def prepare(connection: sqlite3.Connection, path: Path) -> None:
 def create(connection: sqlite3.Connection) -> None:
     """Makes the schema in an empty database, in one transaction; nothing where another process was faster."""
     text = resources.files("smartfeeds.store").joinpath(SCHEMA).read_text(encoding="utf-8")
-    connection.execute("PRAGMA journal_mode = WAL").fetchall()
     connection.execute("BEGIN IMMEDIATE")
     try:
         if version(connection) is None:

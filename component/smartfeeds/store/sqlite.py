@@ -116,31 +116,42 @@ class SqliteStore:
 
     def _writer(self, raw: sqlite3.Connection) -> Runner:
         migrate.prepare(raw, self.path)
-        _tune(raw, WRITER_CACHE_KIB)
+        self._tune(raw, WRITER_CACHE_KIB)
         return _Group(SqliteEngine(raw, str(self.path)), self._indexer).run
 
     def _reader(self, raw: sqlite3.Connection) -> Runner:
-        _tune(raw, READER_CACHE_KIB)
+        self._tune(raw, READER_CACHE_KIB)
         return _Snapshot(SqliteEngine(raw, str(self.path))).run
+
+    def _tune(self, raw: sqlite3.Connection, cache_kib: int) -> None:
+        self._use_log(raw)
+        for pragma in (
+            "synchronous = FULL",
+            "foreign_keys = ON",
+            "trusted_schema = OFF",
+            f"cache_size = -{cache_kib}",
+            f"wal_autocheckpoint = {CHECKPOINT_PAGES}",
+            f"journal_size_limit = {JOURNAL_LIMIT_BYTES}",
+        ):
+            raw.execute(f"PRAGMA {pragma}").fetchall()
+
+    def _use_log(self, raw: sqlite3.Connection) -> None:
+        # SQLite does not wait for the lock that the first change to a write-ahead log takes.
+        until = time.monotonic() + self._busy_s
+        while True:
+            try:
+                raw.execute("PRAGMA journal_mode = WAL").fetchall()
+                return
+            except sqlite3.OperationalError as error:
+                if error.sqlite_errorcode != sqlite3.SQLITE_BUSY or time.monotonic() > until:
+                    raise
+            time.sleep(0.01)
 
 
 def _check_writable(path: Path) -> None:
     # SQLite would open it for reading, and leave read-only log files behind that outlast the mistake.
     if path.exists() and not os.access(path, os.W_OK, effective_ids=os.access in os.supports_effective_ids):
         raise StoreError(f"the database {path}: {READ_ONLY}")
-
-
-def _tune(raw: sqlite3.Connection, cache_kib: int) -> None:
-    for pragma in (
-        "journal_mode = WAL",
-        "synchronous = FULL",
-        "foreign_keys = ON",
-        "trusted_schema = OFF",
-        f"cache_size = -{cache_kib}",
-        f"wal_autocheckpoint = {CHECKPOINT_PAGES}",
-        f"journal_size_limit = {JOURNAL_LIMIT_BYTES}",
-    ):
-        raw.execute(f"PRAGMA {pragma}").fetchall()
 
 
 class _Snapshot:

@@ -215,6 +215,7 @@ class Starter:
         self._folder = folder
         self._clock = clock
         self._running: list[Component] = []
+        self._faults: list[str] = []
 
     async def __call__(self, **sections: dict[str, Any]) -> Component:
         """A component with these settings: `await start(pubsub={"auto_create": True})`."""
@@ -228,17 +229,27 @@ class Starter:
         await component.settle()
         return component
 
+    async def again(self, component: Component, **sections: dict[str, Any]) -> Component:
+        """Stops a component and starts another one over the same data."""
+        self._running.remove(component)
+        self._faults += await _stop(component)
+        return await self(**sections)
+
     async def close(self) -> None:
         """Stops everything; fails where a stanza broke a rule for all stanzas."""
-        faults: list[str] = []
         for component in self._running:
-            await component.app.stop()
-            assert component.reading is not None
-            component.reading.cancel()
-            await asyncio.gather(component.reading, return_exceptions=True)
-            await component.server.__aexit__(None, None, None)
-            faults += component.faults
-        assert not faults, faults
+            self._faults += await _stop(component)
+        assert not self._faults, self._faults
+
+
+async def _stop(component: Component) -> list[str]:
+    """Stops a component and its server; what was wrong with its stanzas."""
+    await component.app.stop()
+    assert component.reading is not None
+    component.reading.cancel()
+    await asyncio.gather(component.reading, return_exceptions=True)
+    await component.server.__aexit__(None, None, None)
+    return component.faults
 
 
 def settings(port: int, store_url: str, **sections: dict[str, Any]) -> Settings:

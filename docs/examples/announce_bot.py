@@ -25,7 +25,7 @@ class Announcer:
 
     async def join(self, _event):
         if NICK:  # what the room's history shows was posted before we were cut off
-            history = (await self.bot.plugin["xep_0045"].join_muc_wait(TARGET, NICK, maxstanzas=100)).history
+            *_, history = await self.bot.plugin["xep_0045"].join_muc_wait(TARGET, NICK, maxstanzas=100)
             self.posted |= {old["id"] for old in history if old["from"].resource == NICK}
         self.joined.set()
 

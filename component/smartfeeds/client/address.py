@@ -41,7 +41,7 @@ def parse_address(text: str, *, smart: bool = True) -> FeedAddress:
     if not colon or scheme.lower() != "xmpp":
         raise AddressError(f"{text!r} is not the address of a feed: {_HELP}")
     service, question, query = rest.partition("?")
-    jid = parse_jid(unquote(service.removeprefix("//")))
+    jid = parse_jid(unquote(service))
     if jid is None:
         raise AddressError(f"{unquote(service)!r} is not an XMPP address: {_HELP}")
     node = _node_of(query) if question else ""

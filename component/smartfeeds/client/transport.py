@@ -7,7 +7,7 @@ slixmpp does not reconnect by itself, and its back-off starts anew with every TC
 import asyncio
 import logging
 import random
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any, Protocol
 from xml.etree.ElementTree import Element, SubElement
@@ -172,6 +172,7 @@ class ClientLink(SlixLink):
         ca_certs: Path | None = None,
         request_timeout_s: float = REQUEST_TIMEOUT_S,
         spread: Callable[[], float] = random.random,
+        sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
     ) -> None:
         plain = {"unencrypted_plain": True, "unencrypted_scram": True} if plaintext else {}
         self._client = ClientXMPP(jid, password, plugin_config={"feature_mechanisms": plain})
@@ -187,6 +188,7 @@ class ClientLink(SlixLink):
             self._client.ca_certs = ca_certs
         self._server = server or (None, None)
         self._spread = spread
+        self._sleep = sleep
         self._task: asyncio.Task[None] | None = None
         self._up = asyncio.Event()
         self._down = asyncio.Event()
@@ -235,7 +237,7 @@ class ClientLink(SlixLink):
             attempt = 0 if self._had_session and loop.time() - began_s > HEALTHY_S else attempt + 1
             delay_s = back_off_s(attempt, self._spread())
             log.warning("no connection for %s, next try in %.1f s", self._client.requested_jid.bare, delay_s)
-            await asyncio.sleep(delay_s)
+            await self._sleep(delay_s)
 
     async def _one_connection(self) -> None:
         """Connects, and returns when the connection has ended or could not be made."""

@@ -1,0 +1,92 @@
+"""What `smartfeeds follow` writes."""
+
+import asyncio
+import json
+import os
+import signal
+
+from smartfeeds.client import Atom, Change, ChangeKind, Follower
+from smartfeeds.client.cli import change_line, run_follow
+from unit.client.model_link import ADDRESS, NODE, FakeTimers, ModelLink, atom
+
+CHANGE = Change(
+    ChangeKind.NEW,
+    "a",
+    b"<entry/>",
+    NODE,
+    "5",
+    7,
+    "bob@example.org",
+    Atom(title="One", link="https://x/", author="Ann"),
+)
+
+
+def test_change_line_tells_a_person() -> None:
+    """[SF-045]"""
+    assert change_line(CHANGE) == "new      a  One (Ann)  https://x/"
+
+
+def test_change_line_of_hostile_text_stays_one_line() -> None:
+    """[SF-045]: neither line ends nor escape codes reach a terminal."""
+    hostile = Change(ChangeKind.DELETED, "a\n\x1b[2J\u2028b", b"", NODE, "5")
+
+    assert change_line(hostile) == "deleted  a  [2J b  -"
+
+
+def test_change_line_json_has_everything() -> None:
+    """[SF-045]"""
+    assert json.loads(change_line(CHANGE, as_json=True)) == {
+        "kind": "new",
+        "id": "a",
+        "title": "One",
+        "link": "https://x/",
+        "author": "Ann",
+        "publisher": "bob@example.org",
+        "node": NODE,
+        "position": "5",
+        "total": 7,
+        "payload": "<entry/>",
+    }
+
+
+async def test_run_follow_proves_at_both_ends() -> None:
+    """[SF-049] [SF-051]"""
+    link, lines = ModelLink(), list[str]()
+    for item_id in "ab":
+        link.feed.put(atom(item_id, item_id))
+
+    proof = await run_follow(
+        lambda caught_up: Follower(link, ADDRESS, mirror=True, timers=FakeTimers(), on_caught_up=caught_up),
+        lines.append,
+        limit=2,
+    )
+
+    assert [line.split()[0] for line in lines] == ["proof", "new", "new", "proof"]
+    assert "2 items" in lines[0] and "0 gaps found" in lines[-1]
+    assert proof.in_step and proof.total == 2 and link.closed
+
+
+async def test_run_follow_json_until_interrupted() -> None:
+    """[SF-049]: a signal ends it in good order, with the proof."""
+    link, lines, written = ModelLink(), list[str](), asyncio.Event()
+
+    def write(line: str) -> None:
+        lines.append(line)
+        written.set()
+
+    running = asyncio.ensure_future(
+        run_follow(
+            lambda caught_up: Follower(link, ADDRESS, timers=FakeTimers(), on_caught_up=caught_up), write, as_json=True
+        )
+    )
+    await asyncio.wait_for(written.wait(), 5)
+    written.clear()
+    link.deliver(link.feed.put(atom("a", "One")))
+    await asyncio.wait_for(written.wait(), 5)
+    os.kill(os.getpid(), signal.SIGTERM)
+    await asyncio.wait_for(running, 5)
+
+    first, change, last = (json.loads(line) for line in lines)
+    assert (first["kind"], first["in_step"], first["position"], first["total"]) == ("proof", True, "", 0)
+    assert (change["kind"], change["title"]) == ("new", "One")
+    assert last["counters"]["changes"] == 1 and last["position"] == link.feed.newest_cursor()

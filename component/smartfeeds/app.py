@@ -115,6 +115,7 @@ class App:
             ),
             observe=_observe,
             on_bounce=self._bounces.note,
+            answer_limit_bytes=settings.pubsub.stanza_bytes,
         )
         self.supervisor = Supervisor(
             self.stream,

@@ -21,6 +21,7 @@ from smartfeeds.errors import ConfigError
 ENV_PREFIX = "SMARTFEEDS_"
 ENV_DELIMITER = "__"
 SQLITE = "sqlite:///"
+ENVELOPE_BYTES = 8_192  # what surrounds a page or an item in its stanza
 
 _REASONS = {
     "missing": "is missing",
@@ -144,6 +145,11 @@ class Pubsub(Section):
     page_default: Count = 50
     page_max: Count = 500
     page_bytes: Annotated[int, Field(ge=1024, le=450_000)] = 204_800
+
+    @property
+    def stanza_bytes(self) -> int:
+        """The largest stanza that is sent: the server has to let it through."""
+        return max(self.page_bytes, self.max_payload_size_bytes) + ENVELOPE_BYTES
 
     @model_validator(mode="after")
     def _pages_fit(self) -> "Pubsub":

@@ -166,6 +166,15 @@ class Component:
         """Delivers a stanza as it is."""
         await self.session.send(text)
 
+    async def follow(self, session: Session) -> None:
+        """Goes on with another connection of the component, after a lost link; forgets unanswered questions."""
+        assert self.reading is not None
+        self.reading.cancel()
+        await asyncio.gather(self.reading, return_exceptions=True)
+        self.session = session
+        self.reading = asyncio.get_running_loop().create_task(self.read())
+        await self.settle()
+
     async def settle(self) -> None:
         """Returns once everything delivered so far is worked off and everything it caused is on the wire."""
         await self._round_trip()

@@ -19,7 +19,7 @@ PUBSUB = "pubsub#"
 KIND = "{urn:smartfeeds:0}kind"
 SOCIAL_FEED = "urn:xmpp:pubsub-social-feed:1"
 GALLERY = "urn:xmpp:pubsub-social-feed:gallery:1"
-MAX_TEXT = 10_000
+MAX_TEXT = 2_000  # characters of one field, all values together: forms have to fit in stanzas
 MAX_VALUES = 100
 DEFAULT_PAYLOAD_SIZE_BYTES = 65_536
 
@@ -249,7 +249,7 @@ BOOLEANS = {"1": "true", "true": "true", "0": "false", "false": "false"}
 
 def normalise(option: Option, kind: NodeKind, values: Values, limits: Limits) -> Values:
     """The stored form of submitted values. Raises FeedError: NOT_ACCEPTABLE for what may not be set."""
-    if len(values) > MAX_VALUES or any(len(v) > MAX_TEXT or not is_xml_text(v) for v in values):
+    if len(values) > MAX_VALUES or sum(map(len, values)) > MAX_TEXT or not is_xml_text("".join(values)):
         raise _refuse(option.var, "too long, or with characters that XML cannot carry")
     values = _typed(option, values)
     check = option.check.get(kind) if option.check else None

@@ -18,6 +18,7 @@ from smartfeeds.formats import xml
 from smartfeeds.formats.plain import html_text, markup_text, squeeze
 from smartfeeds.formats.xml import Element
 
+BODY_CHARACTERS = 1_000  # a body is for reading in a chat, and goes out beside the whole payload
 ATOM_NS = "http://www.w3.org/2005/Atom"
 FEEDSYNC_NS = "http://feedsync.org/2007/feedsync"
 THREAD_NS = "http://purl.org/syndication/thread/1.0"
@@ -211,7 +212,7 @@ def read_meta(payload: bytes) -> EntryMeta:
         categories=frozenset(term for node in root.iterchildren(CATEGORY) if (term := node.get("term", "").strip())),
         replies_to=frozenset(_references(root)),
         text="\n".join(text for text in (title, summary, content) if text),
-        body=title or summary,
+        body=(title or summary)[:BODY_CHARACTERS],
     )
 
 

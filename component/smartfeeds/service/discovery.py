@@ -1,12 +1,14 @@
 """What nodes there are, what they are like, which items they hold (XEP-0030, XEP-0462; xep-map 28 to 44)."""
 
+from dataclasses import replace
+
 from smartfeeds.core.model import Affiliation, Node
 from smartfeeds.core.options import text_of
 from smartfeeds.core.page import Plan, plan
 from smartfeeds.core.view import BARE
 from smartfeeds.errors import Condition, FeedError
 from smartfeeds.service.context import Context, locate, reading_refusal
-from smartfeeds.service.pulls import check_readable, read_page
+from smartfeeds.service.pulls import check_readable, fitting, read_page, written_bytes
 from smartfeeds.service.requests import (
     GetItemIds,
     GetNodeInfo,
@@ -20,6 +22,7 @@ from smartfeeds.store.base import ReadTx
 
 # How many nodes are looked at to fill one page, when many are hidden from the reader or filtered by type.
 SCANNED = 10_000
+SHOWN = 50  # owners, and publishers, that the metadata names: more would not fit in a stanza
 
 
 def node_info(tx: ReadTx, context: Context, request: GetNodeInfo) -> NodeInfo:
@@ -34,8 +37,8 @@ def node_info(tx: ReadTx, context: Context, request: GetNodeInfo) -> NodeInfo:
         node,
         located.view,
         readable=True,
-        owners=tuple(jid for jid, affiliation in held if affiliation is Affiliation.OWNER),
-        publishers=tuple(jid for jid, affiliation in held if affiliation is Affiliation.PUBLISHER),
+        owners=tuple(jid for jid, affiliation in held if affiliation is Affiliation.OWNER)[:SHOWN],
+        publishers=tuple(jid for jid, affiliation in held if affiliation is Affiliation.PUBLISHER)[:SHOWN],
         subscribers=tx.subscription_count(node.node_no),
     )
 
@@ -51,14 +54,16 @@ def list_nodes(tx: ReadTx, context: Context, request: GetNodes) -> NodeList:
     total = tx.node_count()
     if not wanted.limit:
         return NodeList((), ResultSet(total))
-    nodes = _visible(tx, context, request, wanted)
+    nodes, more = _page(tx, context, request, wanted)
     if not nodes:
         return NodeList((), ResultSet(total) if request.page else None)
     index = None
     if wanted.after is None and not wanted.newest:
         index = wanted.offset
+        # The end was seen, so the nodes hidden from this entity need not be counted.
+        total = total if more else index + len(nodes)
     result_set = ResultSet(total, nodes[0].name, nodes[-1].name, index)
-    told = request.page is not None or total > len(nodes)
+    told = request.page is not None or more
     return NodeList(tuple(nodes), result_set if told else None)
 
 
@@ -71,6 +76,20 @@ def item_ids(tx: ReadTx, context: Context, request: GetItemIds) -> ItemIds:
     items, result_set = read_page(tx, context, located.node, BARE, wanted)
     told = wanted.set_wanted or result_set.count > len(items)
     return ItemIds(request.node, tuple(item.id for item in items), result_set if told else None)
+
+
+def _page(tx: ReadTx, context: Context, request: GetNodes, wanted: Plan) -> tuple[list[Node], bool]:
+    """The nodes of a page, as many as one stanza carries, and whether there are more behind them."""
+    found = _visible(tx, context, request, replace(wanted, limit=wanted.limit + 1))
+    nodes = found[-wanted.limit :] if wanted.newest else found[: wanted.limit]
+    sizes = [written_bytes(node.name) + written_bytes(_title(node)) + 60 for node in nodes]
+    kept = fitting(reversed(sizes) if wanted.newest else sizes, context.policy.page_bytes)
+    nodes = nodes[-kept:] if wanted.newest else nodes[:kept]
+    return nodes, len(nodes) < len(found)
+
+
+def _title(node: Node) -> str:
+    return text_of(node.kind, node.options, "title")
 
 
 def _visible(tx: ReadTx, context: Context, request: GetNodes, wanted: Plan) -> list[Node]:

@@ -4,6 +4,7 @@ XEP-0060 6.5 with XEP-0059 and XEP-0413 (xep-map 3, 184 to 229); Smart Feeds, Pu
 its index come from one snapshot (D24).
 """
 
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 from smartfeeds.core.cursor import MAX_GROUP, SPAN, Cursor, format_cursor, matches
@@ -12,6 +13,7 @@ from smartfeeds.core.model import MAX_ITEM_NO, Edge, Item, Mark, Node, Slice
 from smartfeeds.core.options import text_of
 from smartfeeds.core.page import Plan, plan
 from smartfeeds.core.position import AtCursor, AtItem, parse_position
+from smartfeeds.core.text import attribute
 from smartfeeds.core.view import CREATED, SMART, Order, View
 from smartfeeds.errors import Condition, FeedError
 from smartfeeds.service.context import Context, IndexBehindError, Located, locate, reading_refusal
@@ -20,6 +22,7 @@ from smartfeeds.store.base import ReadTx
 
 # Up to this many items in the view, an index is counted; beyond, it is told only where it costs nothing (design 1).
 COUNTED_INDEX = 1_000
+PLAIN_CHARACTERS = 64
 # The unfiltered Smart view of each order: what cursors and marks are computed over.
 WHOLE = {Order.MODIFIED: SMART, Order.CREATED: CREATED}
 _BY = {"creation": Order.CREATED, "modification": Order.MODIFIED}
@@ -174,12 +177,26 @@ def _time_edge(key_us: int, *, newer_side: bool) -> Edge:
 
 def _within_bytes(items: list[Item], limit_bytes: int, *, newest: bool) -> list[Item]:
     """As many items as one stanza may carry, at least one, cut at the far end (row 25)."""
+    sizes = [len(item.payload) + written_bytes(item.id) + written_bytes(item.publisher) + 60 for item in items]
+    kept = fitting(reversed(sizes) if newest else sizes, limit_bytes)
+    return items[-kept:] if newest else items[:kept]
+
+
+def fitting(sizes_bytes: Iterable[int], limit_bytes: int) -> int:
+    """How many of these, from the first on, go together; one in any case."""
     total = 0
-    for kept, item in enumerate(reversed(items) if newest else items):
-        total += len(item.payload) + len(item.id) + 100
+    kept = 0
+    for size_bytes in sizes_bytes:
+        total += size_bytes
         if total > limit_bytes and kept:
-            return items[-kept:] if newest else items[:kept]
-    return items
+            break
+        kept += 1
+    return kept
+
+
+def written_bytes(text: str) -> int:
+    """About how much a text takes in a stanza; what could be much longer than it looks is measured."""
+    return len(text) if len(text) <= PLAIN_CHARACTERS else len(attribute(text).encode())
 
 
 def _index(tx: ReadTx, node: Node, window: _Window, wanted: Plan, items: list[Item], count: int) -> int | None:

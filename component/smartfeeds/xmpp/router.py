@@ -64,6 +64,7 @@ OPERATIONS: Mapping[type[r.Request], str] = {
     r.Bounce: "bounce",
 }
 DISCOVER = "discover"  # answered from prepared bytes
+ANSWER_LIMIT_BYTES = 212_992
 UNREAD = "unread"  # refused before it was known what it is
 
 _EVENT_ID = re.compile(r"([0-9]{1,18})\.-?[0-9]{1,18}(?:e[0-9]{1,18})?", re.ASCII)
@@ -92,7 +93,8 @@ class Router:
     """Takes stanzas from the stream; see the module.
 
     `reply` sends one stanza. `observe` gets the operation, its outcome (ok or a condition) and how long it took in
-    seconds. `on_bounce` gets the bounces of events, the service where it is not given.
+    seconds. `on_bounce` gets the bounces of events, the service where it is not given. An answer above
+    `answer_limit_bytes` is refused instead: a server that gets too long a stanza ends the link for everybody.
     """
 
     def __init__(
@@ -104,6 +106,7 @@ class Router:
         *,
         observe: Callable[[str, str, float], object] = lambda _operation, _outcome, _seconds: None,
         on_bounce: Callable[[r.Bounce], Awaitable[object]] | None = None,
+        answer_limit_bytes: int = ANSWER_LIMIT_BYTES,
         clock: Callable[[], float] = time.perf_counter,
         new_id: Callable[[], str] = lambda: secrets.token_hex(8),
     ) -> None:
@@ -112,6 +115,7 @@ class Router:
         self._limits = limits
         self._observe = observe
         self._on_bounce = on_bounce or service.handle
+        self._answer_limit_bytes = answer_limit_bytes
         self._clock = clock
         self._new_id = new_id
         self._disco = Disco(info)
@@ -206,6 +210,8 @@ class Router:
         """Sends an answer and what follows it; the outcome."""
         discovered = self._disco.encoders.get(type(answer))
         body = discovered(answer, call.place.bare) if discovered is not None else _ENCODERS[type(answer)](answer)
+        if len(body) > self._answer_limit_bytes:
+            raise FeedError(Condition.NOT_ACCEPTABLE, "the answer is too long for one stanza; ask for less at a time")
         if isinstance(answer, r.PartlyRefused):
             self._reply(envelope(b"error", call.head, body))
             return Condition.NOT_ACCEPTABLE.value

@@ -15,6 +15,7 @@ from smartfeeds.core.text import words
 from smartfeeds.errors import Condition, FeedError
 
 MAX_FILTER_VALUES = 32
+MAX_FIELDS = 64
 
 
 class Order(Enum):
@@ -123,13 +124,24 @@ def split_name(text: str) -> tuple[str, str] | None:
     return (base, query) if mark and base else None
 
 
+def shared_splits(text: str) -> list[tuple[str, str]]:
+    """The ways to split a NodeID whose base has a query string of its own, the longest base first (SF-087)."""
+    start = text.find("?")
+    if start < 1:
+        return []
+    places = [start + 1 + n for n, character in enumerate(text[start + 1 :]) if character == "&"]
+    return [(text[:place], text[place + 1 :]) for place in reversed(places[-MAX_FIELDS:])]
+
+
 def parse_view(query: str) -> View | None:
     """The Smart view that a query string names, or None where a parameter or value is unknown (SF-024, A-24).
 
     Raises FeedError(BAD_REQUEST) for the reserved names since, until, max, callback and timeout (A-25).
     """
     try:
-        pairs = parse_qsl(query, keep_blank_values=True, strict_parsing=True, errors="strict", max_num_fields=64)
+        pairs = parse_qsl(
+            query, keep_blank_values=True, strict_parsing=True, errors="strict", max_num_fields=MAX_FIELDS
+        )
     except ValueError:
         return None
     values: dict[str, list[str]] = {}

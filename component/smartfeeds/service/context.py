@@ -10,7 +10,7 @@ from smartfeeds.core.access import AccessModel, reading_refused
 from smartfeeds.core.jid import Jid
 from smartfeeds.core.model import Affiliation, Node, NodeKind, SubscriptionState
 from smartfeeds.core.options import Limits, text_of
-from smartfeeds.core.view import BARE, View, canonical, parse_view, split_name
+from smartfeeds.core.view import BARE, View, canonical, parse_view, shared_splits, split_name
 from smartfeeds.errors import Condition, FeedError
 from smartfeeds.store.base import ReadTx
 
@@ -60,7 +60,7 @@ class Located:
 
 
 def locate(tx: ReadTx, name: str | None) -> Located:
-    """The node and view of a NodeID: an exact match first, then the part before "?" with parameters (D17; 47 to 53).
+    """The node and view of a NodeID: an exact match first, then a feed with parameters behind its name (D17; 47 to 53).
 
     Raises FeedError: NODEID_REQUIRED, ITEM_NOT_FOUND (no such node, or parameters that this feed does not know).
     """
@@ -78,13 +78,26 @@ def find(tx: ReadTx, name: str | None) -> Located | None:
     if node is not None:
         return Located(node, BARE)
     split = split_name(name)
-    base = tx.node(split[0]) if split else None
-    if split is None or base is None or base.kind is not NodeKind.FEED:
+    if split is None:
         return None
-    view = parse_view(split[1])
-    if view is None:
+    base = _feed(tx, split[0])
+    view = parse_view(split[1]) if base is not None else None
+    if base is not None and view is not None:
+        return Located(base, view)
+    # The name of a feed may hold a query string of its own, which the parameters are then appended to (SF-087).
+    for text, query in shared_splits(name):
+        longer = _feed(tx, text)
+        view = parse_view(query) if longer is not None else None
+        if longer is not None and view is not None:
+            return Located(longer, view)
+    if base is not None:
         raise FeedError(Condition.ITEM_NOT_FOUND, "this feed has no such parameter or value")
-    return Located(base, view)
+    return None
+
+
+def _feed(tx: ReadTx, name: str) -> Node | None:
+    node = tx.node(name)
+    return node if node is not None and node.kind is NodeKind.FEED else None
 
 
 def affiliation_of(tx: ReadTx, context: Context, node: Node, actor: Jid) -> Affiliation:

@@ -128,7 +128,8 @@ class Disco:
     def _requirements(self, answer: r.NodeInfo, service: str) -> list[Field]:
         """How to reach the feed and what it can do (Smart Feeds, Feed Requirements; D16)."""
         view = answer.view
-        node = answer.name if view.smart else f"{answer.name}?order={Order.MODIFIED.value}"
+        mark = "&" if "?" in answer.name else "?"
+        node = answer.name if view.smart else f"{answer.name}{mark}order={Order.MODIFIED.value}"
         fields = [
             Field("xmpp-jid", "jid-single", (service,), "Address"),
             Field("xmpp-node", "text-single", (node,), "Node"),

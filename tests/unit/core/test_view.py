@@ -19,6 +19,7 @@ from smartfeeds.core.view import (
     item_facets,
     matches,
     parse_view,
+    shared_splits,
     split_name,
 )
 from smartfeeds.errors import Condition, FeedError
@@ -40,6 +41,30 @@ NONE: frozenset[str] = frozenset()
 def test_split_name_splits_at_the_first_question_mark(name: str, split: tuple[str, str] | None) -> None:
     """[SF-086]"""
     assert split_name(name) == split
+
+
+@pytest.mark.parametrize(
+    ("name", "splits"),
+    [
+        ("comments?order=created", []),
+        ("a&b", []),
+        ("?a=1&b=2", []),
+        ("list?id=7&order=created", [("list?id=7", "order=created")]),
+        ("l?a&b&c", [("l?a&b", "c"), ("l?a", "b&c")]),
+        ("x&y?a&", [("x&y?a", "")]),
+    ],
+)
+def test_shared_splits_are_at_the_ampersands_of_the_query(name: str, splits: list[tuple[str, str]]) -> None:
+    """[SF-087]"""
+    assert shared_splits(name) == splits
+
+
+def test_shared_splits_are_bounded() -> None:
+    """[SF-087]: each is looked up."""
+    splits = shared_splits("l?" + "&" * 1000)
+
+    assert len(splits) == 64
+    assert splits[0] == ("l?" + "&" * 999, "")
 
 
 @pytest.mark.parametrize(

@@ -19,10 +19,10 @@ lint:
 
 check: lint test
 
-# Ours beside Prosody's and ejabberd's own pubsub, in one run.
+# Ours beside Prosody's and ejabberd's own pubsub, in one run of some twenty minutes; QUICK=1 for a look in two.
 bench:
-	@tools/setup test
-	@$(BIN)/smartfeeds bench
+	@tools/setup bench
+	@PYTHONPATH=tests $(BIN)/python -m bench $(if $(QUICK),--quick) $(ARGS)
 
 # The generated pages: the table rule -> module -> test.
 docs:

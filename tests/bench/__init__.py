@@ -1,0 +1,1 @@
+"""The benchmark: ours beside the pubsub services of Prosody and ejabberd, the same work over the same link."""

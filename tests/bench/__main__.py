@@ -1,0 +1,60 @@
+"""`python -m bench [--quick] [--only TARGET ...]`: runs the benchmark, prints the table, keeps the numbers."""
+
+import argparse
+import json
+import sys
+import time
+from functools import partial
+
+from bench import report, runs, work
+from bench.targets import PEERS, ROOT, ROUTERS
+from smartfeeds import __version__
+
+
+def main() -> None:
+    """Everything, or what was asked for."""
+    jobs = {
+        "echo": lambda collect: runs.measure_echo(collect, folder),
+        "ours": lambda collect: runs.measure_ours(collect, folder),
+        **{f"through-{name}": partial(_routed, name) for name in ROUTERS},
+        **{name: partial(_peer, name) for name in PEERS},
+    }
+    parser = argparse.ArgumentParser(prog="bench", description="Ours beside the pubsub of Prosody and ejabberd.")
+    parser.add_argument("--quick", action="store_true", help="one short run, about two minutes")
+    parser.add_argument("--only", nargs="+", choices=list(jobs), help="these targets only")
+    wanted = parser.parse_args()
+    scale = work.QUICK if wanted.quick else work.FULL
+    folder = ROOT / "build" / "bench"
+    folder.mkdir(parents=True, exist_ok=True)
+    start = time.monotonic()
+    described = {"smartfeeds": __version__, **report.machine(folder)}
+    name = time.strftime("%Y%m%d-%H%M%S")
+    with (folder / f"{name}.jsonl").open("w", encoding="utf-8") as lines:
+        lines.write(json.dumps({"machine": described, "scale": "quick" if wanted.quick else "full"}) + "\n")
+        collect = runs.Collector(scale, lines, lambda text: print(text, file=sys.stderr, flush=True))
+        for job in wanted.only or jobs:
+            collect.say(f"{job} ({time.monotonic() - start:.0f} s)")
+            jobs[job](collect)
+    text = "\n\n".join(
+        (
+            report.table(collect.results, scale, PEERS),
+            report.notes(collect.results),
+            "; ".join(f"{key} {value}" for key, value in described.items())
+            + f"; {scale.runs} runs, medians; {time.monotonic() - start:.0f} s",
+        )
+    )
+    (folder / f"{name}.md").write_text(text + "\n", encoding="utf-8")
+    print(text)
+    print(f"\nThe numbers: {folder / name}.jsonl, this text: {folder / name}.md", file=sys.stderr)
+
+
+def _routed(name: str, collect: runs.Collector) -> None:
+    runs.measure_routed(collect, name, ROOT / "build" / "bench" / f"through-{name}")
+
+
+def _peer(name: str, collect: runs.Collector) -> None:
+    runs.measure_peer(collect, name, ROOT / "build" / "bench" / name)
+
+
+if __name__ == "__main__":
+    main()

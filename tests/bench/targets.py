@@ -1,0 +1,298 @@
+"""What is measured: our component as a process of its own, the pubsub services of real servers, and a mere echo."""
+
+import json
+import os
+import shutil
+import signal
+import sqlite3
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from bench import stanzas
+from bench.wire import Listener, Wire, connect
+from smartfeeds.demo.ejabberd import Ejabberd
+from smartfeeds.demo.process import LocalServer
+from smartfeeds.demo.prosody import Prosody
+from smartfeeds.errors import ConfigError
+
+SECRET = "secret"
+FEEDS = "feeds.localhost"
+SERVICE = "pubsub.localhost"
+MOST_ITEMS = 1_000_000
+STOP_S = 60.0
+ROOT = Path(__file__).resolve().parents[2]
+_SCHEMAS = ("/usr/share/ejabberd/sql/lite.sql", "/usr/lib/*/ejabberd-*/priv/sql/lite.sql")
+
+
+@dataclass(slots=True)
+class Target:
+    """A pubsub service on the other end of the driver's link.
+
+    `options` are what nodes are made with beside open access; `page` makes the request for the first page of a node.
+    """
+
+    name: str
+    address: str
+    wire: Wire
+    pid: int
+    stop: Callable[[], None]
+    options: dict[str, str] = field(default_factory=dict)
+    page: Callable[[str, str], bytes] = stanzas.page
+
+
+# Ours
+
+
+def config(folder: Path, port: int, database: Path) -> Path:
+    """A configuration of our component."""
+    tables: dict[str, dict[str, object]] = {
+        "component": {"jid": FEEDS, "secret": SECRET, "port": port},
+        "store": {"url": f"sqlite:///{database}"},
+        "http": {"listen": ""},
+        "pubsub": {"creators": ["*"]},
+        "limits": {"nodes_per_jid": 1_000_000},
+        "log": {"level": "warning"},
+    }
+    path = folder / "smartfeeds.toml"
+    path.write_text(
+        "\n".join(
+            f"[{name}]\n" + "".join(f"{key} = {json.dumps(value)}\n" for key, value in values.items())
+            for name, values in tables.items()
+        )
+    )
+    return path
+
+
+def run_ours(folder: Path, port: int, database: Path) -> subprocess.Popen[bytes]:
+    """Our component, started."""
+    folder.mkdir(parents=True, exist_ok=True)
+    return _python(folder, "-m", "smartfeeds", "run", "--config", str(config(folder, port, database)))
+
+
+def ours(folder: Path, database: Path) -> tuple[Target, float]:
+    """Our component on the driver's link, and after how many seconds it was there."""
+    listener = Listener()
+    start = time.perf_counter()
+    process = run_ours(folder, listener.port, database)
+    try:
+        wire = listener.accept(FEEDS)
+    except BaseException:
+        end(process)
+        raise
+    finally:
+        listener.close()
+    taken_s = time.perf_counter() - start
+
+    def stop() -> None:
+        process.send_signal(signal.SIGTERM)
+        wire.close()
+        end(process)
+
+    return Target("ours", FEEDS, wire, process.pid, stop), taken_s
+
+
+def echo(folder: Path, events: int) -> Target:
+    """A component that does nothing but answer from prepared bytes: what the harness itself can do at most."""
+    listener = Listener()
+    process = _python(folder, "-m", "bench.echo", str(listener.port), str(events))
+    try:
+        wire = listener.accept(FEEDS)
+    except BaseException:
+        end(process)
+        raise
+    finally:
+        listener.close()
+
+    def stop() -> None:
+        wire.close()
+        end(process)
+
+    return Target("echo", FEEDS, wire, process.pid, stop)
+
+
+def _python(folder: Path, *args: str) -> subprocess.Popen[bytes]:
+    output = folder / "output.log"
+    with output.open("ab") as log:
+        return subprocess.Popen(
+            (sys.executable, *args),
+            env={**os.environ, "PYTHONPATH": paths()},
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=log,
+            start_new_session=True,
+        )
+
+
+def paths() -> str:
+    """Where Python finds the component and the benchmark."""
+    return os.pathsep.join((str(ROOT / "component"), str(ROOT / "tests")))
+
+
+def end(process: subprocess.Popen[bytes]) -> None:
+    """Ends a process of ours and waits for it."""
+    if process.poll() is None:
+        process.terminate()
+    try:
+        process.wait(STOP_S)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait()
+
+
+# Peers
+
+
+class BenchProsody(Prosody):
+    """Prosody with its own pubsub service; the benchmark's users may create nodes, and nodes keep what they get."""
+
+    storage = ""
+
+    def write_config(self) -> None:
+        super().write_config()
+        admins = ", ".join(f'"u{number}@{stanzas.DOMAIN}"' for number in range(stanzas.USERS))
+        text = self.config_file.read_text()
+        head, host, rest = text.partition("VirtualHost")
+        self.config_file.write_text(
+            f"{head}{self.storage.format(folder=self.folder)}\n{host}{rest}\n"
+            f'Component "{SERVICE}" "pubsub"\n    pubsub_max_items = {MOST_ITEMS}\n    admins = {{ {admins} }}\n'
+        )
+
+
+class ProsodySqlite(BenchProsody):
+    """The same over SQLite."""
+
+    storage = 'storage = "sql"\nsql = {{ driver = "SQLite3", database = "{folder}/prosody.sqlite" }}'
+
+
+class BenchEjabberd(Ejabberd):
+    """ejabberd with its own pubsub service, on as many schedulers as it likes."""
+
+    def configuration(self) -> dict[str, object]:
+        found = super().configuration()
+        modules = found["modules"]
+        assert isinstance(modules, dict)
+        modules["mod_pubsub"] = {
+            "host": SERVICE,
+            "access_createnode": "all",
+            "max_items_node": MOST_ITEMS,
+            "plugins": ["flat"],
+            **self.pubsub(),
+        }
+        return found
+
+    def pubsub(self) -> dict[str, object]:
+        """Where nodes are kept."""
+        return {"db_type": "mnesia"}
+
+    def command(self, program: str) -> list[str]:
+        words = super().command(program)
+        at = words.index("+S")
+        return words[:at] + words[at + 2 :]
+
+
+class EjabberdSqlite(BenchEjabberd):
+    """The same over SQLite."""
+
+    @property
+    def database(self) -> Path:
+        """The database file."""
+        return self.folder / "ejabberd.sqlite"
+
+    def write_config(self) -> None:
+        super().write_config()
+        if not self.database.exists():
+            with sqlite3.connect(self.database) as connection:
+                connection.executescript(_ejabberd_schema().read_text("utf-8"))
+            connection.close()
+
+    def configuration(self) -> dict[str, object]:
+        return {**super().configuration(), "sql_type": "sqlite", "sql_database": str(self.database)}
+
+    def pubsub(self) -> dict[str, object]:
+        return {"db_type": "sql"}
+
+    def environment(self) -> dict[str, str]:
+        found = super().environment()
+        return {**found, "ERL_LIBS": f"{found['ERL_LIBS']}:/usr/lib/erlang/lib"}
+
+
+def _ejabberd_schema() -> Path:
+    for pattern in _SCHEMAS:
+        for path in sorted(Path("/").glob(pattern[1:])):
+            return path
+    raise ConfigError("ejabberd's lite.sql is not there: is the package ejabberd installed?")
+
+
+PEERS: dict[str, type[LocalServer]] = {
+    "prosody-files": BenchProsody,
+    "prosody-sqlite": ProsodySqlite,
+    "ejabberd-mnesia": BenchEjabberd,
+    "ejabberd-sqlite": EjabberdSqlite,
+}
+
+
+def peer(name: str, folder: Path) -> Target:
+    """A server's own pubsub service, the driver being a component of that server."""
+    shutil.rmtree(folder, ignore_errors=True)
+    server = PEERS[name](folder, {stanzas.DOMAIN: SECRET})
+    server.start()
+    try:
+        wire = connect(server.component_port, stanzas.DOMAIN, SECRET)
+    except BaseException:
+        server.stop()
+        raise
+    assert server.process is not None
+
+    def stop() -> None:
+        wire.close()
+        server.stop()
+
+    page = stanzas.newest if name.startswith("prosody") else stanzas.page
+    return Target(
+        name,
+        SERVICE,
+        wire,
+        server.process.pid,
+        stop,
+        {"max_items": str(MOST_ITEMS), "persist_items": "true"},
+        page,
+    )
+
+
+# Ours through a server
+
+ROUTERS: dict[str, type[LocalServer]] = {"prosody": Prosody, "ejabberd": Ejabberd}
+
+
+@dataclass(slots=True)
+class Routed:
+    """Our component behind a real server, the driver being another component of it."""
+
+    target: Target
+    server_pid: int
+
+
+def routed(name: str, folder: Path) -> Routed:
+    """Starts both."""
+    shutil.rmtree(folder, ignore_errors=True)
+    server = ROUTERS[name](folder / "server", {stanzas.DOMAIN: SECRET, FEEDS: SECRET})
+    server.start()
+    assert server.process is not None
+    process = run_ours(folder / "ours", server.component_port, folder / "ours" / "feeds.db")
+    try:
+        wire = connect(server.component_port, stanzas.DOMAIN, SECRET)
+    except BaseException:
+        end(process)
+        server.stop()
+        raise
+
+    def stop() -> None:
+        end(process)
+        wire.close()
+        server.stop()
+
+    return Routed(Target(f"ours behind {name}", FEEDS, wire, process.pid, stop), server.process.pid)

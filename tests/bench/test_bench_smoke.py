@@ -1,0 +1,27 @@
+"""The benchmark runs every row against ours, with tiny counts; nothing is timed here."""
+
+import io
+from pathlib import Path
+
+import pytest
+
+from bench import report, runs, work
+
+
+@pytest.fixture
+def collect() -> runs.Collector:
+    return runs.Collector(work.SMOKE, io.StringIO(), print)
+
+
+def test_bench_tiny_counts_fill_every_row(collect: runs.Collector, tmp_path: Path) -> None:
+    """Each row has a number of ours, and the table shows it."""
+    runs.measure_echo(collect, tmp_path)
+    runs.measure_ours(collect, tmp_path)
+    runs.measure_routed(collect, "prosody", tmp_path / "routed")
+    found = {row: [number.value for number in numbers] for row, numbers in collect.results["ours"].items()}
+    expected = {row.name for row in report.rows(work.SMOKE) if not row.name.startswith("through_ejabberd")}
+    assert set(found) == expected
+    assert all(value > 0 for row, values in found.items() for value in values if not row.endswith("_cpu"))
+    assert set(collect.results["echo"]) >= {"publish_64", "publish_1", "notify"}
+    shown = report.table(collect.results, work.SMOKE, ())
+    assert shown.count("\n") == len(report.rows(work.SMOKE)) + 1

@@ -30,7 +30,8 @@ Which module implements which rule, and which test shows it. Written by `make do
 and the tests; a test checks that this page is current.
 
 `SF` rules are the requirements of Smart Feeds; `xep-map` rules are the conformance checklist of this project against
-the XEPs, with the names of the map it comes from (sections such as 3.1, decisions such as R7 and D10). {implemented} rules are implemented, {later} come later, with the reason where the modules would stand.
+the XEPs, with the names of the map it comes from (sections such as 3.1, decisions such as R7 and D10).
+{implemented} rules are implemented, {later} come later, with the reason where the modules would stand.
 """
 
 _BRACKETED = re.compile(r"\[((?:SF-\d|xep-map \d)[^\]]*)\]")

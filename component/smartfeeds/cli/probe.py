@@ -28,7 +28,6 @@ from smartfeeds.xmpp.supervisor import ADVICE
 
 ANSWER_S: Final = 10.0
 SIZES_BYTES: Final = (65_536, 131_072, 262_144, 400_000, 520_000, 600_000, 1_000_000, 2_000_000)
-ENVELOPE_BYTES: Final = 8_192
 DISK_BYTES: Final = 256 * 1024 * 1024
 CLOCK_S: Final = 10.0
 
@@ -228,7 +227,7 @@ async def check_clock(settings: Settings) -> Finding:
 
 async def check_stanza_limit(settings: Settings) -> Finding:
     """The largest stanza that comes back to us through the server; above its limit the server ends the link."""
-    needed = max(settings.pubsub.page_bytes, settings.pubsub.max_payload_size_bytes) + ENVELOPE_BYTES
+    needed = settings.pubsub.stanza_bytes
     passed, refused = 0, ""
     for size in sorted({*SIZES_BYTES, needed}):
         async with _online(settings) as probe:

@@ -1,0 +1,158 @@
+"""The manual names everything there is, names nothing that is not, and its marked commands run."""
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import click
+import pytest
+
+from smartfeeds.cli import main
+from smartfeeds.cli.common import EXIT_TEXTS
+from smartfeeds.config import SECTIONS, load
+from smartfeeds.telemetry import METRICS
+
+ROOT = Path(__file__).parents[2]
+PAGES = sorted([ROOT / "README.md", ROOT / "CHANGELOG.md", *(ROOT / "docs").rglob("*.md")])
+BLOCK = re.compile(r"^```sh test\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+LINK = re.compile(r"\[[^\]]+\]\(([^)#]+)[^)]*\)")
+
+
+def page_id(path: Path) -> str:
+    return path.relative_to(ROOT).as_posix()
+
+
+@pytest.fixture(scope="module")
+def manual() -> str:
+    return (ROOT / "docs/operator.md").read_text()
+
+
+def keys() -> list[str]:
+    return [f"{section}.{key}" for section, model in SECTIONS.items() for key in model.model_fields]
+
+
+def commands(group: click.Group, path: str = "smartfeeds") -> list[str]:
+    """Every command of the program, as it is typed."""
+    found = []
+    context = click.Context(group)
+    for name in group.list_commands(context):
+        command = group.get_command(context, name)
+        assert command is not None
+        found += commands(command, f"{path} {name}") if isinstance(command, click.Group) else [f"{path} {name}"]
+    return found
+
+
+def test_manual_has_every_configuration_key_and_no_other(manual: str) -> None:
+    table = set(re.findall(r"(?m)^\| `([a-z]+\.[a-z_]+)` \|", manual))
+
+    assert table == set(keys())
+
+
+def test_manual_has_the_defaults(manual: str, tmp_path: Path) -> None:
+    path = tmp_path / "smartfeeds.toml"
+    path.write_text('[component]\njid = "feeds.example.org"\nsecret = "x"\n')
+    defaults = load(path).model_dump(mode="json")
+
+    rows = re.findall(r"(?m)^\| `([a-z]+)\.([a-z_]+)` \| `(.*?)` \|", manual)
+    assert len(rows) > 20
+    for section, key, shown in rows:
+        value = defaults[section][key]
+        assert shown == (str(value).lower() if isinstance(value, bool) else str(value)), f"{section}.{key}"
+
+
+def test_manual_has_every_command_and_no_other(manual: str) -> None:
+    table = manual.partition("## Commands")[2].partition("### Exit codes")[0]
+    shown = re.findall(r"`(smartfeeds [^`]+)`", table)
+
+    for command in commands(main):
+        assert any(f"{one} ".startswith(f"{command} ") for one in shown), command
+    for one in shown:
+        assert any(f"{one} ".startswith(f"{command} ") for command in commands(main)), one
+
+
+def test_manual_has_every_exit_code_with_its_meaning(manual: str) -> None:
+    table = dict(re.findall(r"(?m)^\| (\d+) \| (.*?) \|$", manual))
+
+    assert {int(code) for code in table} == {int(code) for code in EXIT_TEXTS}
+    for code, text in EXIT_TEXTS.items():
+        assert table[str(int(code))].startswith(text)
+
+
+def test_manual_has_every_metric_and_no_other(manual: str) -> None:
+    known = set()
+    for metric in METRICS:
+        family = next(iter(metric.describe()))
+        known.add(family.name + ("_total" if family.type == "counter" else ""))
+
+    assert set(re.findall(r"(?m)^\| `(smartfeeds_\w+)` \|", manual)) == known
+
+
+def test_every_metric_is_measured_somewhere() -> None:
+    source = {path: path.read_text() for path in (ROOT / "component/smartfeeds").rglob("*.py")}
+    definitions = source.pop(ROOT / "component/smartfeeds/telemetry.py")
+    names = re.findall(r"(?m)^([A-Z_]+) = (?:Counter|Gauge|Histogram)\(", definitions)
+    used = "\n".join([*source.values(), definitions.partition("METRICS: Final")[2].partition(")\n\n")[2]])
+
+    assert len(names) == len(METRICS)
+    assert [
+        name for name in names if not re.search(rf"\b{name}\.(labels|inc|dec|set|observe|set_function)\b", used)
+    ] == []
+
+
+@pytest.mark.parametrize("path", PAGES, ids=page_id)
+def test_links_lead_to_files_that_are_there(path: Path) -> None:
+    targets = [target for target in LINK.findall(path.read_text()) if "://" not in target]
+
+    assert [target for target in targets if not (path.parent / target).exists()] == []
+
+
+@pytest.mark.parametrize("path", PAGES, ids=page_id)
+def test_make_targets_that_are_named_exist(path: Path) -> None:
+    makefile = (ROOT / "Makefile").read_text()
+
+    for target in re.findall(r"`make ([a-z]+)", path.read_text()) + re.findall(
+        r"(?m)^make ([a-z]+)$", path.read_text()
+    ):
+        assert re.search(rf"(?m)^{target}:", makefile), target
+
+
+@pytest.mark.parametrize("path", [path for path in PAGES if BLOCK.search(path.read_text())], ids=page_id)
+def test_marked_commands_run(path: Path, tmp_path: Path) -> None:
+    """All blocks of a page, one after the other, in one folder."""
+    program = tmp_path / "bin" / "smartfeeds"
+    program.parent.mkdir()
+    program.write_text(f'#!/bin/sh\nexec {sys.executable} -W error -m smartfeeds "$@"\n')
+    program.chmod(0o755)
+    kept = {name: value for name, value in os.environ.items() if not name.startswith("SMARTFEEDS_")}
+    environment = {**kept, "PATH": f"{program.parent}:{kept['PATH']}", "PYTHONPATH": str(ROOT / "component")}
+    work = tmp_path / "work"
+    work.mkdir()
+
+    for block in BLOCK.findall(path.read_text()):
+        done = subprocess.run(
+            ["bash", "-euo", "pipefail", "-c", block],
+            cwd=work,
+            env=environment,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert done.returncode == 0, f"{block}\n{done.stdout}\n{done.stderr}"
+
+
+def test_readme_transcript_is_that_of_the_demonstration() -> None:
+    """The scenes and the end; cursors and times differ from run to run."""
+    text = (ROOT / "README.md").read_text()
+    transcript = text.partition("<!-- transcript: smartfeeds demo gap -->")[2].partition("<!-- end of transcript -->")[
+        0
+    ]
+    source = (ROOT / "component/smartfeeds/demo/gap.py").read_text()
+
+    scenes = re.findall(r"(?m)^\d\. .*$", transcript)
+    assert [scene[0] for scene in scenes] == ["1", "2", "3", "4", "5"]
+    for scene in scenes[1:]:
+        assert scene in source
+    assert "They are the same." in transcript
+    assert re.search(r"mirror (\d+ items, sha256 \w+)\s+feed   \1", transcript)

@@ -1,0 +1,57 @@
+"""The table rule -> module -> test, and what it is built from."""
+
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+sys.path.insert(0, str(ROOT / "tools"))
+
+import rules_table  # noqa: E402 - the tools are no package
+
+
+def test_rules_page_is_current() -> None:
+    assert rules_table.PAGE.read_text() == rules_table.page(rules_table.collect()), "run make docs"
+
+
+def test_every_implemented_rule_has_a_test_and_a_module() -> None:
+    rules = [rule for rule in rules_table.collect().values() if not rule.later]
+
+    assert [rule.id for rule in rules if not rule.tests] == []
+    assert [rule.id for rule in rules if not rule.modules] == []
+
+
+def test_every_rule_of_both_lists_is_there() -> None:
+    rules = rules_table.read_rules()
+
+    assert {f"SF-{number:03d}" for number in range(1, 115)} | {f"xep-map {number}" for number in range(1, 251)} == set(
+        rules
+    )
+
+
+def test_tests_name_no_rule_that_is_none() -> None:
+    assert rules_table.unknown() == {}
+
+
+def test_modules_that_stand_for_a_section_exist() -> None:
+    for rule in rules_table.collect().values():
+        for module in rule.modules:
+            assert (rules_table.SOURCE / module).exists(), f"{rule.id}: {module}"
+
+
+@pytest.mark.parametrize(
+    ("text", "ids"),
+    [
+        ("[xep-map 192]", {"xep-map 192"}),
+        ("[SF-045 to SF-047]", {"SF-045", "SF-046", "SF-047"}),
+        ("xep-map 1-3, 11", {"xep-map 1", "xep-map 2", "xep-map 3", "xep-map 11"}),
+        ("(xep-map 3.1 row 22, 55, 208)", {"xep-map 55", "xep-map 208"}),
+        ("xep-map 1.1, 1.3; 17, 18; RFC 6120 8.3", {"xep-map 17", "xep-map 18"}),
+        ("XEP-0060 5.4; xep-map 31 to 33", {"xep-map 31", "xep-map 32", "xep-map 33"}),
+        ("xep-map 5 K, 208, X7", {"xep-map 208"}),
+        ("[A-Z] and 42", set()),
+    ],
+)
+def test_citations_are_read(text: str, ids: set[str]) -> None:
+    assert rules_table.cited(text) == ids

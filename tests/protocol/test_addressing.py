@@ -1,0 +1,286 @@
+"""Node names, views and ids through the whole component (xep-map D; Smart Feeds, XMPP)."""
+
+from xml.sax.saxutils import quoteattr
+
+import pytest
+
+from support.component import (
+    ALICE,
+    BOB,
+    INFO,
+    ITEMS,
+    NODE_CONFIG,
+    NS,
+    OWNER,
+    PS,
+    Component,
+    Element,
+    Refusal,
+    bare,
+    body,
+    entry,
+    form,
+    ok,
+    refusal,
+)
+
+BOBS = bare(BOB)
+NOT_FOUND = Refusal("cancel", "item-not-found")
+NOT_ALLOWED = Refusal("cancel", "not-allowed")
+ATTACHMENTS = "urn:xmpp:pubsub-attachments:1/xmpp:juliet@capulet.lit?;node=urn%3Axmpp%3Amicroblog%3A0;item=x"
+
+
+async def pull(component: Component, node: str, inner: str = "") -> Element:
+    """The answer to a request for items."""
+    return await component.get(BOB, f"<items node={quoteattr(node)}>{inner}</items>")
+
+
+async def test_exact_name_wins_over_a_view(component: Component) -> None:
+    """[xep-map 47]"""
+    literal = "comments?order=created"
+    await component.create(ALICE, literal)
+    await component.create(ALICE, "comments")
+    await component.publish(ALICE, literal, "in the literal node")
+    await component.publish(ALICE, "comments", "in the feed")
+
+    assert await component.item_ids(BOB, literal) == ["in the literal node"]
+    assert await component.item_ids(BOB, "comments?order=modified") == ["in the feed"]
+
+
+@pytest.mark.parametrize("name", [ATTACHMENTS, "what?", "a?order=created", "?", "?order=created", "a?b?c"])
+async def test_question_mark_without_a_feed_before_it_is_part_of_the_name(component: Component, name: str) -> None:
+    """[xep-map 48]"""
+    await component.create(ALICE, name)
+    await component.subscribe(BOB, name)
+    await component.publish(ALICE, name, "one")
+
+    assert await component.item_ids(BOB, name) == ["one"]
+    (message,) = await component.events(BOBS)
+    assert message.xpath("string(.//ev:items/@node)", namespaces=NS) == name
+
+
+async def test_generic_nodes_have_no_views(component: Component) -> None:
+    """[xep-map 48]: the part before the question mark has to be a feed."""
+    await component.create(ALICE, "box", kind="generic")
+
+    assert refusal(await pull(component, "box?order=created")) == NOT_FOUND
+    await component.create(ALICE, "box?order=created")
+    await component.publish(ALICE, "box?order=created", "one")
+    assert await component.item_ids(BOB, "box") == []
+
+
+def categorised(category: str) -> str:
+    return f"<entry xmlns='http://www.w3.org/2005/Atom'><title>x</title><category term={quoteattr(category)}/></entry>"
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "category=Tea%20%26%20milk&order=created",
+        "order=created&category=Tea+%26+milk",
+        "category=%54ea%20%26%20milk&order=created",
+        "category=tea%20%26%20MILK&order=created",
+    ],
+)
+async def test_parameters_are_a_query_string_in_any_order(component: Component, query: str) -> None:
+    """[xep-map 49]"""
+    await component.create(ALICE, "comments")
+    await component.publish(ALICE, "comments", "one", categorised("Tea & milk"))
+    await component.publish(ALICE, "comments", "two", categorised("Tea"))
+    await component.subscribe(BOB, "comments?category=Tea%20%26%20milk&order=created")
+
+    assert await component.item_ids(BOB, f"comments?{query}") == ["one"]
+    ok(await component.set(BOB, f"<unsubscribe node={quoteattr('comments?' + query)} jid='{BOBS}'/>"))
+    assert ok(await component.get(BOB, "<subscriptions/>")).find(".//ps:subscription", NS) is None
+
+
+async def test_question_mark_alone_asks_for_the_default_view(component: Component) -> None:
+    """[xep-map 49]: no parameters are the defaults of all of them, and what was deleted is shown."""
+    await component.create(ALICE, "comments")
+    await component.publish(ALICE, "comments", "one")
+    await component.retract(ALICE, "comments", "one")
+
+    assert await component.item_ids(BOB, "comments?") == ["one"]
+    assert await component.item_ids(BOB, "comments") == []
+
+
+SPELLINGS = ["comments", "comments?order=created", "comments?q=x&order=modified", "comments?%6frder=created&author=A+b"]
+
+
+@pytest.mark.parametrize("node", SPELLINGS)
+async def test_replies_name_the_node_as_the_request_did(component: Component, node: str) -> None:
+    """[xep-map 50]"""
+    await component.create(ALICE, "comments")
+    named = quoteattr(node)
+
+    answers = [
+        await component.get(BOB, f"<items node={named}/>"),
+        await component.set(BOB, f"<subscribe node={named} jid='{BOBS}'/>"),
+        await component.get(BOB, f"<options node={named} jid='{BOBS}'/>"),
+        await component.get(BOB, f"<subscriptions node={named}/>"),
+        await component.get(BOB, f"<affiliations node={named}/>"),
+        await component.get(BOB, f"<default node={named}/>"),
+        await component.ask(BOB, "get", f"<query xmlns='{INFO}' node={named}/>"),
+    ]
+
+    assert [str(ok(answer).xpath("string((.//@node)[1])")) for answer in answers] == [node] * len(answers)
+
+
+async def test_replies_to_owners_name_the_node_as_the_request_did(component: Component) -> None:
+    """[xep-map 50]"""
+    name = 'it\'s "ours" & <yours>'
+    await component.create(ALICE, name)
+    named = quoteattr(name)
+
+    answers = [
+        await component.owner_get(ALICE, f"<{action} node={named}/>")
+        for action in ("configure", "affiliations", "subscriptions")
+    ]
+    answers.append(await component.set(ALICE, f"<publish node={named}><item id='1'>{entry('x')}</item></publish>"))
+    answers.append(await component.ask(ALICE, "get", f"<query xmlns='{ITEMS}' node={named}/>"))
+
+    assert [str(ok(answer).xpath("string((.//@node)[1])")) for answer in answers] == [name] * len(answers)
+
+
+@pytest.mark.parametrize("query", ["order=created", "order=modified&amp;author=ann", "colour=red", "", "since=x"])
+async def test_view_of_a_feed_cannot_be_created(component: Component, query: str) -> None:
+    """[xep-map 51]: known parameters or not."""
+    await component.create(ALICE, "comments")
+
+    assert refusal(await component.set(ALICE, f"<create node='comments?{query}'/>")) == NOT_ALLOWED
+    listed = ok(await component.ask(ALICE, "get", f"<query xmlns='{ITEMS}'/>"))
+    assert [str(each.get("node")) for each in listed.iter(f"{{{ITEMS}}}item")] == ["comments"]
+
+
+def no_feature(name: str) -> Refusal:
+    return Refusal("cancel", "feature-not-implemented", "unsupported", name)
+
+
+@pytest.mark.parametrize(
+    ("kind", "space", "inner", "wanted"),
+    [
+        ("set", PS, f"<publish node='$'><item id='two'>{entry('x')}</item></publish>", no_feature("publish")),
+        ("set", PS, "<retract node='$'><item id='one'/></retract>", no_feature("delete-items")),
+        ("set", OWNER, "<purge node='$'/>", no_feature("purge-nodes")),
+        ("set", OWNER, "<delete node='$'/>", NOT_ALLOWED),
+        ("set", OWNER, f"<configure node='$'>{form(NODE_CONFIG, title='x')}</configure>", NOT_ALLOWED),
+        ("get", OWNER, "<configure node='$'/>", NOT_ALLOWED),
+    ],
+)
+@pytest.mark.parametrize("user", [ALICE, BOB])
+async def test_view_cannot_be_written_to(
+    component: Component, kind: str, space: str, inner: str, wanted: Refusal, user: str
+) -> None:
+    """[xep-map 52]: by its owner as little as by anybody."""
+    await component.create(ALICE, "comments")
+    await component.publish(ALICE, "comments", "one")
+
+    request = inner.replace("$", "comments?order=modified")
+    answer = await component.ask(user, kind, f"<pubsub xmlns='{space}'>{request}</pubsub>")
+
+    assert refusal(answer) == wanted
+    assert await component.item_ids(BOB, "comments") == ["one"]
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "colour=red",
+        "order=random",
+        "order=Created",
+        "order=created&order=modified",
+        "order=modified&colour=red",
+        "order",
+        "kind=strange",
+        "author=",
+        "category=%ff",
+    ],
+)
+async def test_unknown_parameters_are_not_found_for_all_alike(component: Component, query: str) -> None:
+    """[xep-map 53]"""
+    await component.create(ALICE, "comments")
+    named = quoteattr(f"comments?{query}")
+
+    answers = [
+        await component.get(BOB, f"<items node={named}/>"),
+        await component.get(BOB, f"<items node={named}><item id='x'/></items>"),
+        await component.set(BOB, f"<subscribe node={named} jid='{BOBS}'/>"),
+        await component.set(BOB, f"<unsubscribe node={named} jid='{BOBS}'/>"),
+        await component.get(BOB, f"<options node={named} jid='{BOBS}'/>"),
+        await component.ask(BOB, "get", f"<query xmlns='{INFO}' node={named}/>"),
+    ]
+
+    assert {refusal(answer) for answer in answers} == {NOT_FOUND}
+
+
+async def test_both_orders_hold_the_same_items_in_their_own_order(component: Component) -> None:
+    """[xep-map 54]"""
+    await component.create(ALICE, "comments")
+    for item_id in ("one", "two", "three", "four"):
+        await component.publish(ALICE, "comments", item_id)
+    await component.publish(ALICE, "comments", "two", entry("edited"))
+    await component.retract(ALICE, "comments", "one")
+
+    assert await component.item_ids(BOB, "comments?order=created") == ["one", "two", "three", "four"]
+    assert await component.item_ids(BOB, "comments?order=modified") == ["three", "four", "two", "one"]
+    assert await component.item_ids(BOB, "comments") == ["three", "four", "two"]
+
+
+NAMES = [
+    "x",
+    " ",
+    "with blanks  inside and behind ",
+    "a/b//c",
+    "urn:xmpp:microblog:0:comments/tag:example.org,2026:x",
+    "\u00fc\u4e2d\U0001f600e\u0301",
+    "<&>'\"]]>",
+    "tab\tline\nreturn\r",
+    "%41%zz",
+    "c:\\" + "x" * 1020,
+    "\u20ac" * 341,
+    "&" * 1023,
+]
+
+
+@pytest.mark.parametrize("name", NAMES)
+async def test_names_and_ids_survive_a_round_trip(component: Component, name: str) -> None:
+    """[xep-map 55]"""
+    named = "'" + "".join(f"&#{ord(c)};" if c in "&<>'\"\t\r\n" else c for c in name) + "'"
+    item = f"<item id={named}>{entry('x')}</item>"
+    ok(await component.set(ALICE, f"<create node={named}/>"))
+    ok(await component.set(BOB, f"<subscribe node={named} jid='{BOBS}'/>"))
+    published = ok(await component.set(ALICE, f"<publish node={named}>{item}</publish>"))
+    by_id = ok(await component.get(BOB, f"<items node={named}><item id={named}/></items>"))
+    listed = ok(await component.ask(BOB, "get", f"<query xmlns='{ITEMS}'/>"))
+    ids = ok(await component.ask(BOB, "get", f"<query xmlns='{ITEMS}' node={named}/>"))
+    (message,) = await component.events(BOBS)
+
+    for found in (published, by_id, message):
+        assert (found.xpath("string(.//@node)"), found.xpath("string(.//*[local-name()='item']/@id)")) == (name, name)
+    assert listed.xpath(".//@node") == [name]
+    assert (ids.xpath("string(.//@node)"), ids.xpath(".//@name")) == (name, [name])
+
+
+@pytest.mark.parametrize("name", ["x" * 1024, "\u20ac" * 342])
+async def test_names_and_ids_have_at_most_1023_bytes(component: Component, name: str) -> None:
+    """[xep-map 55]"""
+    await component.create(ALICE, "comments")
+    bad_request = Refusal("modify", "bad-request")
+
+    publish = f"<publish node='comments'><item id='{name}'>{entry('x')}</item></publish>"
+    assert refusal(await component.set(ALICE, f"<create node='{name}'/>")) == bad_request
+    assert refusal(await component.set(ALICE, publish)) == bad_request
+    assert await component.item_ids(BOB, "comments") == []
+
+
+async def test_resource_of_our_address_is_no_node(component: Component) -> None:
+    """XEP-0060 4.6: a node is named by its attribute alone."""
+    await component.create(ALICE, "comments")
+    await component.publish(ALICE, "comments", "one")
+
+    answer = await component.get(BOB, "<items/>", to="feeds.example.org/comments")
+    info = ok(await component.ask(BOB, "get", f"<query xmlns='{INFO}'/>", to="feeds.example.org/comments"))
+
+    assert refusal(answer) == Refusal("modify", "bad-request", "nodeid-required")
+    assert info.find("info:query/info:identity[@type='service']", NS) is not None
+    assert body(ok(await component.get(BOB, "<subscriptions/>", to="feeds.example.org/x"))) != []

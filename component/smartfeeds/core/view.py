@@ -87,7 +87,15 @@ CREATED = View(smart=True, order=Order.CREATED)
 
 def facet(kind: str, value: str) -> str:
     """One comparable property of an item: its kind (a, c or r) and the folded value."""
-    return f"{kind}:{value.strip().removeprefix('xmpp:').casefold()}"
+    return f"{kind}:{_fold(value)}"
+
+
+def _fold(value: str) -> str:
+    """A text as it is compared. Folding it again changes nothing, so a canonical view is read back as it is."""
+    folded = value.strip().casefold()
+    while folded.startswith("xmpp:"):
+        folded = folded.removeprefix("xmpp:").strip()
+    return folded
 
 
 def item_facets(
@@ -148,7 +156,7 @@ def parse_view(query: str) -> View | None:
     for name, value in pairs:
         if name in RESERVED_PARAMETERS:
             raise FeedError(Condition.BAD_REQUEST, f"{name} is a position: use the result set")
-        if name not in PARAMETERS or (not value and name != "q") or "\0" in value:
+        if name not in PARAMETERS or (name != "q" and not _fold(value)) or "\0" in value:
             return None
         values.setdefault(name, []).append(value)
     if any(len(found) > MAX_FILTER_VALUES for found in values.values()) or len(values.get("order", ())) > 1:
@@ -157,19 +165,14 @@ def parse_view(query: str) -> View | None:
         return View(
             smart=True,
             order=Order(values.get("order", ["modified"])[0]),
-            authors=_folded("a", values.get("author", [])),
-            categories=_folded("c", values.get("category", [])),
-            replies_to=_folded("r", values.get("in-reply-to", [])),
+            authors=frozenset(map(_fold, values.get("author", []))),
+            categories=frozenset(map(_fold, values.get("category", []))),
+            replies_to=frozenset(map(_fold, values.get("in-reply-to", []))),
             kinds=frozenset(Change(value) for value in values.get("kind", [])),
             query=words(" ".join(values.get("q", []))),
         )
     except ValueError:
         return None
-
-
-def _folded(kind: str, values: list[str]) -> frozenset[str]:
-    """Filter values in the form they are compared in, so that equal views have one canonical text."""
-    return frozenset(facet(kind, value)[2:] for value in values)
 
 
 def canonical(view: View) -> str:

@@ -21,8 +21,9 @@ from smartfeeds.push.sender import Sender
 from smartfeeds.service.context import Policy
 from smartfeeds.service.feeds import Answer, FeedService
 from smartfeeds.service.requests import Publish, Request, Retract
+from smartfeeds.store.migrate import HEAD
 from smartfeeds.store.url import open_store
-from smartfeeds.telemetry import REQUEST_SECONDS, REQUESTS, watch_loop
+from smartfeeds.telemetry import GATHERED, REQUEST_SECONDS, REQUESTS, SCHEMA_VERSION, Readings, watch_loop
 from smartfeeds.xmpp.disco import ServiceInfo
 from smartfeeds.xmpp.forms import config_fields, encode_form
 from smartfeeds.xmpp.limits import InFlight, Rate, RateLimits
@@ -104,10 +105,11 @@ class App:
         self.dispatcher = Dispatcher(self.service, self.sender)
         self._bounces = Bounces(self.service, clock=now_us)
         self._rates = _rates(settings)
+        self._in_flight = InFlight(total=settings.limits.in_flight)
         self.router = Router(
             self,
             outbox.reply,
-            InFlight(total=settings.limits.in_flight),
+            self._in_flight,
             ServiceInfo(
                 domain=domain,
                 default_kind=settings.pubsub.default_kind,
@@ -141,6 +143,8 @@ class App:
     async def start(self) -> None:
         """Opens the store and begins to connect. Raises StoreError."""
         await self.service.store.open()
+        SCHEMA_VERSION.set(int(HEAD))
+        GATHERED.source = self._readings
         self._spawn(self.supervisor.run(), "link")
         self._spawn(watch_loop(), "loop watch")
         self._spawn(self._look_for_changes(), "other processes")
@@ -156,6 +160,22 @@ class App:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
         await self.service.store.close()
+
+    def _readings(self) -> Readings:
+        outbox, counters = self.stream.outbox, self.sender.counters
+        transport = self.stream.transport
+        return Readings(
+            in_flight=self._in_flight.total,
+            refused=self._in_flight.refused,
+            sent=counters.sent,
+            dropped=counters.dropped,
+            dropped_replies=outbox.dropped_replies,
+            lag_s=counters.lag_us / 1_000_000,
+            buffer_bytes=transport.get_write_buffer_size() if transport is not None else 0,
+            paused_s=outbox.paused_total_s,
+            online=self.online.is_set(),
+            connects=self.supervisor.connects,
+        )
 
     def _changed(self, node_nos: Collection[int]) -> None:
         self.dispatcher.wake(node_nos)

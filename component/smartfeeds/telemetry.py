@@ -7,25 +7,25 @@ records come out in the same form. Labels of metrics have few values, never an a
 import asyncio
 import logging
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
-from time import perf_counter
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from typing import Final, Literal, TextIO
 
 import structlog
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 from prometheus_client.metrics import MetricWrapperBase
+from prometheus_client.metrics_core import CounterMetricFamily, GaugeMetricFamily, Metric
+from prometheus_client.registry import Collector
 from structlog.types import Processor
 
 REGISTRY: Final = CollectorRegistry()
 
-OK: Final = "ok"
 _FAST_S: Final = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
-_LAG_S: Final = (0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1.0, 5.0, 30.0, 60.0, 300.0)
 _LOOP_PERIOD_S: Final = 0.5
 # Libraries that say at INFO what is of interest to their authors only.
 _QUIET: Final = ("slixmpp", "asyncio", "aiosqlite", "alembic")
 
+# Measured where it happens.
 REQUESTS = Counter(
     "smartfeeds_requests_total",
     "Requests answered, by operation and outcome (ok, or the condition of the error)",
@@ -39,27 +39,6 @@ REQUEST_SECONDS = Histogram(
     buckets=_FAST_S,
     registry=REGISTRY,
 )
-IN_FLIGHT = Gauge("smartfeeds_requests_in_flight", "Requests that are being worked on", registry=REGISTRY)
-NOTIFICATIONS_SENT = Counter(
-    "smartfeeds_notifications_sent_total", "Notifications handed to the server", registry=REGISTRY
-)
-NOTIFICATIONS_DROPPED = Counter(
-    "smartfeeds_notifications_dropped_total",
-    "Notifications given up, by reason; the next one shows the follower that it missed something",
-    ["reason"],
-    registry=REGISTRY,
-)
-FANOUT_LAG_SECONDS = Histogram(
-    "smartfeeds_fanout_lag_seconds",
-    "Seconds between a change and its last notification",
-    buckets=_LAG_S,
-    registry=REGISTRY,
-)
-WRITE_BUFFER_BYTES = Gauge(
-    "smartfeeds_write_buffer_bytes", "Bytes that wait because the server does not read", registry=REGISTRY
-)
-LINK_ONLINE = Gauge("smartfeeds_link_online", "1 while the server accepts us, else 0", registry=REGISTRY)
-LINK_CONNECTS = Counter("smartfeeds_link_connects_total", "Attempts to connect to the server", registry=REGISTRY)
 STREAM_ERRORS = Counter(
     "smartfeeds_stream_errors_total",
     "Times the link went down or did not come up, by condition",
@@ -73,7 +52,7 @@ CURSOR_DEGRADATIONS = Counter(
 )
 STORE_SECONDS = Histogram(
     "smartfeeds_store_seconds",
-    "Seconds of a store operation, by kind (read or write); a write includes its commit",
+    "Seconds of a store operation with its wait, by kind (read or write); a write includes its commit",
     ["kind"],
     buckets=_FAST_S,
     registry=REGISTRY,
@@ -83,16 +62,121 @@ LOOP_LAG_SECONDS = Gauge(
 )
 SCHEMA_VERSION = Gauge("smartfeeds_schema_version", "The version of the store's schema", registry=REGISTRY)
 
-METRICS: Final[tuple[MetricWrapperBase, ...]] = (
+
+@dataclass(frozen=True, slots=True)
+class Readings:
+    """What parts of the service count for themselves, at one moment."""
+
+    in_flight: int
+    refused: int
+    sent: int
+    dropped: int
+    dropped_replies: int
+    lag_s: float
+    buffer_bytes: int
+    paused_s: float
+    online: bool
+    connects: int
+
+
+_Family = type[CounterMetricFamily] | type[GaugeMetricFamily]
+
+# Read from `Readings` when somebody asks: name, kind, text, value.
+_GATHERED: Final[tuple[tuple[str, _Family, str, Callable[[Readings], float]], ...]] = (
+    (
+        "smartfeeds_requests_in_flight",
+        GaugeMetricFamily,
+        "Requests that are being worked on",
+        lambda now: now.in_flight,
+    ),
+    (
+        "smartfeeds_requests_refused_total",
+        CounterMetricFamily,
+        "Requests answered with wait because too many were being worked on",
+        lambda now: now.refused,
+    ),
+    (
+        "smartfeeds_notifications_sent_total",
+        CounterMetricFamily,
+        "Notifications handed to the server",
+        lambda now: now.sent,
+    ),
+    (
+        "smartfeeds_notifications_dropped_total",
+        CounterMetricFamily,
+        "Changes given up because they had waited too long; the next one shows the follower that it missed something",
+        lambda now: now.dropped,
+    ),
+    (
+        "smartfeeds_replies_dropped_total",
+        CounterMetricFamily,
+        "Answers given up because the server did not read",
+        lambda now: now.dropped_replies,
+    ),
+    (
+        "smartfeeds_fanout_lag_seconds",
+        GaugeMetricFamily,
+        "How old the change was that was notified last",
+        lambda now: now.lag_s,
+    ),
+    (
+        "smartfeeds_write_buffer_bytes",
+        GaugeMetricFamily,
+        "Bytes that wait because the server does not read",
+        lambda now: now.buffer_bytes,
+    ),
+    (
+        "smartfeeds_write_paused_seconds_total",
+        CounterMetricFamily,
+        "Seconds for which the server did not read",
+        lambda now: now.paused_s,
+    ),
+    (
+        "smartfeeds_link_online",
+        GaugeMetricFamily,
+        "1 while the server accepts us, else 0",
+        lambda now: now.online,
+    ),
+    (
+        "smartfeeds_link_connects_total",
+        CounterMetricFamily,
+        "Attempts to connect to the server",
+        lambda now: now.connects,
+    ),
+)
+
+
+class Gathered(Collector):
+    """Metrics that are read, not kept: `source` is asked when somebody reads the registry, None says nothing."""
+
+    def __init__(self) -> None:
+        self.source: Callable[[], Readings] | None = None
+
+    def describe(self) -> Iterator[Metric]:
+        """The families without values."""
+        return (family(name, text) for name, family, text, _ in _GATHERED)
+
+    def collect(self) -> Iterator[Metric]:
+        """The families with their values now."""
+        now = self.source() if self.source else None
+        if now is not None:
+            for name, family, text, value in _GATHERED:
+                yield family(name, text, value=float(value(now)))
+
+
+GATHERED: Final = Gathered()
+REGISTRY.register(GATHERED)
+
+
+def metric_names() -> dict[str, str]:
+    """Every metric's name as it is read, and its text."""
+    families = [*GATHERED.describe(), *(family for metric in _MEASURED for family in metric.describe())]
+    return {f"{one.name}_total" if one.type == "counter" else one.name: one.documentation for one in families}
+
+
+_MEASURED: Final[tuple[MetricWrapperBase, ...]] = (
     REQUESTS,
     REQUEST_SECONDS,
-    IN_FLIGHT,
-    NOTIFICATIONS_SENT,
-    NOTIFICATIONS_DROPPED,
-    FANOUT_LAG_SECONDS,
-    WRITE_BUFFER_BYTES,
-    LINK_ONLINE,
-    LINK_CONNECTS,
     STREAM_ERRORS,
     CURSOR_DEGRADATIONS,
     STORE_SECONDS,
@@ -131,18 +215,6 @@ def set_up_logging(form: Literal["console", "json"], level: str, stream: TextIO 
     root.setLevel(threshold)
     for name in _QUIET:
         logging.getLogger(name).setLevel(threshold if threshold == logging.DEBUG else logging.WARNING)
-
-
-@contextmanager
-def measured(operation: str) -> Iterator[None]:
-    """Counts a request as in flight and its seconds; the caller counts its outcome."""
-    begin = perf_counter()
-    IN_FLIGHT.inc()
-    try:
-        yield
-    finally:
-        IN_FLIGHT.dec()
-        REQUEST_SECONDS.labels(operation).observe(perf_counter() - begin)
 
 
 async def watch_loop(period_s: float = _LOOP_PERIOD_S) -> None:

@@ -13,7 +13,7 @@ LAYERS: dict[str, set[str]] = {
     "core": {"errors"},
     "formats": {"errors", "core"},
     "store": {"errors", "core"},
-    "service": {"errors", "core", "formats", "store.base"},
+    "service": {"errors", "core", "formats", "store.base", "telemetry"},
     "telemetry": {"errors"},
     "config": {"errors", "core"},
     "push": {"errors", "core", "formats", "store.base", "service", "telemetry"},

@@ -83,28 +83,37 @@ def test_set_up_again_writes_each_event_once(stream: io.StringIO) -> None:
 
 
 def test_metrics_have_our_prefix_a_text_and_known_labels() -> None:
-    known = {"operation", "outcome", "reason", "condition", "kind"}
+    known = {"operation", "outcome", "condition", "kind", "le"}
 
-    for metric in telemetry.METRICS:
-        family = next(iter(metric.describe()))
-        assert family.name.startswith("smartfeeds_")
-        assert family.documentation
-        assert set(metric._labelnames) <= known
-
-
-def test_metrics_list_is_everything_that_is_registered() -> None:
-    registered = {family.name for family in telemetry.REGISTRY.collect()}
-
-    assert registered == {next(iter(metric.describe())).name for metric in telemetry.METRICS}
+    assert all(name.startswith("smartfeeds_") and text for name, text in telemetry.metric_names().items())
+    for family in telemetry.REGISTRY.collect():
+        for sample in family.samples:
+            assert set(sample.labels) <= known, family.name
 
 
-def test_measured_counts_time_and_returns_to_none_in_flight() -> None:
-    with telemetry.measured("test"):
-        assert telemetry.REGISTRY.get_sample_value("smartfeeds_requests_in_flight") == 1
+def test_gathered_metrics_are_read_from_the_source_when_asked(monkeypatch: pytest.MonkeyPatch) -> None:
+    now = telemetry.Readings(
+        in_flight=1, refused=2, sent=3, dropped=4, dropped_replies=5, lag_s=0.5, buffer_bytes=6, paused_s=0.7,
+        online=True, connects=8,
+    )  # fmt: skip
+    monkeypatch.setattr(telemetry.GATHERED, "source", lambda: now)
 
-    assert telemetry.REGISTRY.get_sample_value("smartfeeds_requests_in_flight") == 0
-    assert telemetry.REGISTRY.get_sample_value("smartfeeds_request_seconds_count", {"operation": "test"}) == 1
-    assert b"smartfeeds_request_seconds_bucket" in generate_latest(telemetry.REGISTRY)
+    text = generate_latest(telemetry.REGISTRY).decode()
+
+    for name in telemetry.metric_names():
+        assert f"# HELP {name} " in text
+    for line in (
+        "smartfeeds_notifications_sent_total 3.0",
+        "smartfeeds_link_online 1.0",
+        "smartfeeds_fanout_lag_seconds 0.5",
+    ):
+        assert f"\n{line}\n" in text
+
+
+def test_registry_without_a_source_says_nothing_of_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(telemetry.GATHERED, "source", None)
+
+    assert "smartfeeds_link_online" not in generate_latest(telemetry.REGISTRY).decode()
 
 
 async def test_watch_loop_measures_how_late_the_loop_is() -> None:

@@ -12,6 +12,7 @@ from smartfeeds.service import affiliations, discovery, nodes, publishing, pulls
 from smartfeeds.service import requests as r
 from smartfeeds.service.context import Context, IndexBehindError, Policy
 from smartfeeds.store.base import ReadTx, Store, WriteTx
+from smartfeeds.telemetry import STORE_SECONDS
 
 T = TypeVar("T")
 Answer = (
@@ -29,6 +30,9 @@ Answer = (
     | r.NodeList
     | r.ItemIds
 )
+
+_READ_SECONDS = STORE_SECONDS.labels("read")
+_WRITE_SECONDS = STORE_SECONDS.labels("write")
 
 
 class Clock(Protocol):
@@ -108,7 +112,8 @@ class FeedService:
         """Runs a use case that only reads, on one snapshot."""
         context = self._context()
         try:
-            return await self.store.read(lambda tx: work(tx, context))
+            with _READ_SECONDS.time():
+                return await self.store.read(lambda tx: work(tx, context))
         except IndexBehindError as behind:
             node_no = behind.node_no
         return await self.store.write(lambda tx: _indexed(tx, node_no, context, work))
@@ -116,7 +121,8 @@ class FeedService:
     async def write(self, work: Callable[[WriteTx, Context], T]) -> T:
         """Runs a use case that writes; returns when it is durable, and wakes the pushes."""
         context = self._context()
-        answer = await self.store.write(lambda tx: work(tx, context))
+        with _WRITE_SECONDS.time():
+            answer = await self.store.write(lambda tx: work(tx, context))
         if context.changed:
             self._on_change(context.changed)
         return answer

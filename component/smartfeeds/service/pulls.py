@@ -19,6 +19,7 @@ from smartfeeds.errors import Condition, FeedError
 from smartfeeds.service.context import Context, IndexBehindError, Located, locate, reading_refusal
 from smartfeeds.service.requests import OrderBy, Page, Pull, ResultSet
 from smartfeeds.store.base import ReadTx
+from smartfeeds.telemetry import CURSOR_DEGRADATIONS
 
 # Up to this many items in the view, an index is counted; beyond, it is told only where it costs nothing (design 1).
 COUNTED_INDEX = 1_000
@@ -163,6 +164,7 @@ def _cursor_edge(tx: ReadTx, node: Node, cursor: Cursor, *, newer_side: bool) ->
     group = tx.group(node.node_no, cursor.order, cursor.key_us, limit)
     if matches(cursor, [item_id for _, item_id in group]):
         return _beside(cursor.key_us, group[cursor.offset][0], newer_side=newer_side)
+    CURSOR_DEGRADATIONS.inc()
     return _time_edge(cursor.key_us, newer_side=newer_side)
 
 

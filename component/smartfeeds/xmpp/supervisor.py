@@ -10,6 +10,7 @@ from typing import Any, Final
 
 import structlog
 
+from smartfeeds.telemetry import STREAM_ERRORS
 from smartfeeds.xmpp.link import Link, LinkDownError
 
 log = structlog.get_logger()
@@ -86,6 +87,7 @@ class Supervisor:
                 if self._stop.is_set():
                     break
                 self.last_error = down
+                STREAM_ERRORS.labels(down.condition if down.condition in ADVICE else "other").inc()
                 delay_s = self._delay_s(down)
                 self._say(down, delay_s)
                 await self._unless_stopped(self._sleep(delay_s))

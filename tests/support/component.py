@@ -95,6 +95,7 @@ class Component:
     _asked: dict[str, tuple[str, str]] = field(default_factory=dict)
     _answers: dict[str, "asyncio.Future[Element]"] = field(default_factory=dict)
     _messages: dict[str, list[Element]] = field(default_factory=lambda: defaultdict(list))
+    _arrived: asyncio.Event = field(default_factory=asyncio.Event)
     reading: "asyncio.Task[None] | None" = None
 
     async def ask(self, user: str, kind: str, body: str, to: str = DOMAIN) -> Element:
@@ -152,6 +153,10 @@ class Component:
         """Changes options of a node."""
         ok(await self.owner_set(owner, f"<configure node={quoteattr(node)}>{form(NODE_CONFIG, **options)}</configure>"))
 
+    async def config(self, owner: str, node: str) -> dict[str, list[str]]:
+        """The configuration that the owner's form shows."""
+        return fields(ok(await self.owner_get(owner, f"<configure node={quoteattr(node)}/>")))
+
     async def item_ids(self, user: str, node: str) -> list[str]:
         """The ids that a plain retrieval gives, in its order."""
         answer = ok(await self.get(user, f"<items node={quoteattr(node)}/>"))
@@ -161,6 +166,13 @@ class Component:
         """The messages sent to exactly this address since it was asked for last, once nothing is left to send."""
         await self.settle()
         return self._messages.pop(address, [])
+
+    async def next_event(self, address: str) -> list[Element]:
+        """The messages to exactly this address, as soon as there is one; nothing else is waited for."""
+        while not self._messages.get(address):
+            self._arrived.clear()
+            await asyncio.wait_for(self._arrived.wait(), 10)
+        return self._messages.pop(address)
 
     async def send(self, text: str) -> None:
         """Delivers a stanza as it is."""
@@ -194,6 +206,7 @@ class Component:
                 self._take_answer(stanza)
             elif stanza.tag == f"{_C}message":
                 self._messages[str(stanza.get("to"))].append(stanza)
+                self._arrived.set()
             else:
                 self.faults.append(f"nobody asked for {text_of(stanza)}")
 

@@ -8,6 +8,7 @@ import asyncio
 import logging
 import random
 from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 from xml.etree.ElementTree import Element, SubElement
@@ -23,12 +24,21 @@ from smartfeeds.client.stanzas import EVENT, read_error
 
 log = logging.getLogger("smartfeeds.client")
 
-REQUEST_TIMEOUT_S = 30.0
-SESSION_TIMEOUT_S = 60.0
-PING_TIMEOUT_S = 10.0
 HEALTHY_S = 30.0
 FIRST_DELAY_S = 1.0
 LONGEST_DELAY_S = 60.0
+
+
+@dataclass(frozen=True, slots=True)
+class Timeouts:
+    """How long to wait: for the answer to a request, for a session after TCP, for the own server's pong."""
+
+    request_s: float = 30.0
+    session_s: float = 60.0
+    ping_s: float = 10.0
+
+
+DEFAULT_TIMEOUTS = Timeouts()
 
 
 class Listener(Protocol):
@@ -97,11 +107,11 @@ class SlixLink:
     """
 
     def __init__(
-        self, xmpp: BaseXMPP, *, subscribe_as: str | None = None, request_timeout_s: float = REQUEST_TIMEOUT_S
+        self, xmpp: BaseXMPP, *, subscribe_as: str | None = None, timeouts: Timeouts = DEFAULT_TIMEOUTS
     ) -> None:
         self._xmpp = xmpp
         self._subscribe_as = subscribe_as
-        self._request_timeout_s = request_timeout_s
+        self._timeouts = timeouts
         self._listener: Listener | None = None
         self._handler = f"smartfeeds follower {id(self)}"
 
@@ -128,11 +138,11 @@ class SlixLink:
             iq["from"] = JID(self.subscriber)
         iq.xml.append(payload)
         try:
-            reply = await _send(iq, self._request_timeout_s)
+            reply = await _send(iq, self._timeouts.request_s)
         except IqError as error:
             raise read_error(error.iq.xml) from None
         except IqTimeout:
-            raise RequestTimeoutError(f"{to} did not answer in {self._request_timeout_s:.0f} s") from None
+            raise RequestTimeoutError(f"{to} did not answer in {self._timeouts.request_s:g} s") from None
         return reply.xml
 
     async def close(self) -> None:
@@ -170,7 +180,7 @@ class ClientLink(SlixLink):
         server: tuple[str, int] | None = None,
         plaintext: bool = False,
         ca_certs: Path | None = None,
-        request_timeout_s: float = REQUEST_TIMEOUT_S,
+        timeouts: Timeouts = DEFAULT_TIMEOUTS,
         spread: Callable[[], float] = random.random,
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
     ) -> None:
@@ -180,7 +190,7 @@ class ClientLink(SlixLink):
         super().__init__(
             self._client,
             subscribe_as=str(full) if full.resource else None,
-            request_timeout_s=request_timeout_s,
+            timeouts=timeouts,
         )
         self._client.enable_plaintext = plaintext
         self._client.enable_direct_tls = self._client.enable_starttls = not plaintext
@@ -249,7 +259,7 @@ class ClientLink(SlixLink):
         if not self._client.is_connected():
             return
         try:
-            async with asyncio.timeout(SESSION_TIMEOUT_S):
+            async with asyncio.timeout(self._timeouts.session_s):
                 await self._first_of(self._up, self._down)
         except TimeoutError:
             log.warning("%s does not let the session begin", self._client.requested_jid.host)
@@ -271,7 +281,7 @@ class ClientLink(SlixLink):
         ping["to"] = self._client.requested_jid.host
         SubElement(ping.xml, "{urn:xmpp:ping}ping")
         try:
-            await _send(ping, PING_TIMEOUT_S)
+            await _send(ping, self._timeouts.ping_s)
         except IqError:
             return
         except IqTimeout:

@@ -6,8 +6,10 @@ from xml.etree.ElementTree import Element, SubElement
 import pytest
 
 from smartfeeds.client import ClientLink, LoginError
-from smartfeeds.client.errors import RequestError
+from smartfeeds.client.errors import RequestError, RequestTimeoutError
+from smartfeeds.client.transport import DEFAULT_TIMEOUTS, Timeouts
 from smartfeeds.demo.process import HOST
+from support.client import ClientFactory
 from support.faketime import FakeTime
 from support.servers import TestServer
 
@@ -36,13 +38,59 @@ class Heard:
         return await asyncio.wait_for(self.calls.get(), WAIT_S)
 
 
-async def made(server: TestServer, name: str, time: FakeTime, *, password: str = "", port: int = 0) -> ClientLink:
+class Wire:
+    """A way to a server that can go dead: it stays open, and nothing passes."""
+
+    def __init__(self, port: int) -> None:
+        self._port = port
+        self._tasks: list[asyncio.Task[None]] = []
+        self._server: asyncio.Server | None = None
+        self.dead = False
+
+    async def open(self) -> int:
+        """Listens; returns the port."""
+        self._server = await asyncio.start_server(self._accept, HOST, 0)
+        port: int = self._server.sockets[0].getsockname()[1]
+        return port
+
+    async def close(self) -> None:
+        """Ends everything."""
+        assert self._server is not None
+        self._server.close()
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+
+    async def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        far_reader, far_writer = await asyncio.open_connection(HOST, self._port)
+        self._tasks.append(asyncio.ensure_future(self._pass_on(reader, far_writer)))
+        self._tasks.append(asyncio.ensure_future(self._pass_on(far_reader, writer)))
+
+    async def _pass_on(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        try:
+            while data := await reader.read(65_536):
+                if not self.dead:
+                    writer.write(data)
+        finally:
+            writer.close()
+
+
+async def made(
+    server: TestServer,
+    name: str,
+    time: FakeTime,
+    *,
+    password: str = "",
+    port: int = 0,
+    timeouts: Timeouts = DEFAULT_TIMEOUTS,
+) -> ClientLink:
     account = await asyncio.to_thread(server.server.account, name)
     return ClientLink(
         account.jid,
         password or account.password,
         server=(HOST, port or server.client_port),
         plaintext=True,
+        timeouts=timeouts,
         spread=lambda: 0.0,
         sleep=time.sleep,
     )
@@ -115,4 +163,53 @@ async def test_client_link_server_that_is_away_is_tried_with_back_off(
 
     assert time.slept[:4] == [1.0, 2.0, 4.0, 8.0]
     assert heard.calls.empty()
+    await link.close()
+
+
+async def test_client_link_server_that_lets_no_session_begin_is_left(prosody: TestServer) -> None:
+    """[SF-049]: TCP alone is no connection."""
+    wire = Wire(prosody.client_port)
+    wire.dead = True
+    heard, time, port = Heard(), FakeTime(), await wire.open()
+    link = await made(prosody, "link-mute", time, port=port, timeouts=Timeouts(session_s=0.05))
+    link.open(heard)
+
+    await time.until_sleeping(60)
+
+    assert await heard.next() == "down" and time.slept == [1.0]
+    await link.close()
+    await wire.close()
+
+
+async def test_client_link_dead_connection_is_found_by_a_request(prosody: TestServer) -> None:
+    """[SF-051]: the integrity pull finds it, whoever does not say that it has gone."""
+    wire = Wire(prosody.client_port)
+    heard, time, port = Heard(), FakeTime(), await wire.open()
+    link = await made(prosody, "link-dead", time, port=port, timeouts=Timeouts(request_s=0.05, ping_s=0.05))
+    link.open(heard)
+    assert await heard.next() == "up"
+
+    wire.dead = True
+    with pytest.raises(RequestTimeoutError):
+        await ping(link)
+
+    assert await heard.next() == "down"
+    await link.close()
+    await wire.close()
+
+
+async def test_client_link_silent_service_does_not_end_the_connection(
+    prosody: TestServer, client: ClientFactory
+) -> None:
+    """[SF-049]: the own server still answers."""
+    silent = await client(prosody, "silent")
+    heard, time = Heard(), FakeTime()
+    link = await made(prosody, "link-silent", time, timeouts=Timeouts(request_s=1.0))
+    link.open(heard)
+    assert await heard.next() == "up"
+
+    with pytest.raises(RequestTimeoutError):
+        await link.ask("get", silent.jid, Element("{urn:xmpp:ping}ping"))
+
+    assert await ping(link) == "result" and heard.calls.empty()
     await link.close()

@@ -12,7 +12,7 @@ from slixmpp import ComponentXMPP
 
 from smartfeeds.client import ClientLink, Follower, LoginError, SlixLink
 from smartfeeds.client.errors import RequestError, RequestTimeoutError
-from smartfeeds.client.transport import FIRST_DELAY_S, LONGEST_DELAY_S, back_off_s
+from smartfeeds.client.transport import FIRST_DELAY_S, LONGEST_DELAY_S, Timeouts, back_off_s
 from smartfeeds.errors import LinkError
 from support.fakeserver import FakeServer, Session
 
@@ -124,7 +124,7 @@ async def test_slix_link_error_is_read_from_the_stanza() -> None:
 async def test_slix_link_no_answer_is_a_timeout() -> None:
     """[SF-084]"""
     async with component() as (_, xmpp):
-        link = SlixLink(xmpp, request_timeout_s=0.01)
+        link = SlixLink(xmpp, timeouts=Timeouts(request_s=0.01))
 
         with pytest.raises(RequestTimeoutError):
             await link.ask("get", "feeds.example.org", Element(f"{{{PUBSUB}}}pubsub"))

@@ -105,6 +105,12 @@ def may_publish(affiliation: Affiliation, model: PublishModel, *, subscribed: bo
     return model is PublishModel.OPEN or (model is PublishModel.SUBSCRIBERS and subscribed)
 
 
+def may_overwrite(affiliation: Affiliation, *, own: bool) -> bool:
+    """Whether this entity may publish under the id of an item that is there: whom only the publish model lets in may
+    not put its words in the place of somebody else's."""
+    return own or CAPABILITIES[affiliation][Action.PUBLISH] is True
+
+
 def may_retract(affiliation: Affiliation, *, own: bool) -> bool:
     """Whether this entity may retract an item, its own or somebody else's (xep-map 154, 155)."""
     action = Action.RETRACT_OWN if own else Action.RETRACT_ANY

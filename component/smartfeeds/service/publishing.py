@@ -6,7 +6,7 @@ XEP-0060 7.1, 7.2, 8.5 (xep-map 130 to 163); Smart Feeds, As Abstract. A retract
 
 from dataclasses import replace
 
-from smartfeeds.core.access import PublishModel, may_manage, may_publish, may_retract
+from smartfeeds.core.access import PublishModel, may_manage, may_overwrite, may_publish, may_retract
 from smartfeeds.core.model import Item, Node, NodeEvent, NodeKind, Slice, SubscriptionState
 from smartfeeds.core.options import GALLERY, Limits, flag, text_of, unmet
 from smartfeeds.core.view import BARE
@@ -30,7 +30,9 @@ def publish(tx: WriteTx, context: Context, request: Publish) -> Published:
     draft = _checked(node, request, limits)
     item_id = request.item_id or context.new_id()
     existing = tx.item(node.node_no, item_id)
-    if draft.deletion and node.kind is NodeKind.FEED:
+    deletion = draft.deletion and node.kind is NodeKind.FEED
+    _check_right_to_item(tx, context, node, request, existing, deletion=deletion)
+    if deletion:
         _retract_item(tx, context, node, existing, notify=True)
         return Published(request.node or "", item_id)
     payload = draft.payload
@@ -88,8 +90,10 @@ def retract(tx: WriteTx, context: Context, request: Retract) -> Done:
         raise FeedError(Condition.ITEM_REQUIRED)
     node = _locked(tx, located, "delete-items")
     item = tx.item(node.node_no, request.item_id)
-    own = item is not None and item.publisher == str(request.actor.bare)
-    if not may_retract(affiliation_of(tx, context, node, request.actor), own=own):
+    affiliation = affiliation_of(tx, context, node, request.actor)
+    # Whom the owner let publish hears what is not there; what others may retract is theirs.
+    own = may_overwrite(affiliation, own=False) if item is None else item.publisher == str(request.actor.bare)
+    if not may_retract(affiliation, own=own):
         raise FeedError(Condition.FORBIDDEN)
     _retract_item(tx, context, node, item, notify=request.notify)
     return Done()
@@ -135,6 +139,18 @@ def _check_right(tx: WriteTx, context: Context, node: Node, request: Publish) ->
     )
     if not may_publish(affiliation_of(tx, context, node, request.actor), model, subscribed=subscribed):
         raise FeedError(Condition.FORBIDDEN)
+
+
+def _check_right_to_item(
+    tx: WriteTx, context: Context, node: Node, request: Publish, existing: Item | None, *, deletion: bool
+) -> None:
+    """What is there may be replaced, or deleted by its mark, only by whom it belongs to or the owner trusts (155)."""
+    if existing is None:
+        return
+    affiliation = affiliation_of(tx, context, node, request.actor)
+    allowed = may_retract if deletion else may_overwrite
+    if not allowed(affiliation, own=existing.publisher == str(request.actor.bare)):
+        raise FeedError(Condition.FORBIDDEN, "this item is somebody else's")
 
 
 def _check_preconditions(node: Node, options: Form | None, limits: Limits) -> None:

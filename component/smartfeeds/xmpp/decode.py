@@ -71,7 +71,7 @@ def _publish(actor: Jid, service: str, action: Element, rest: list[Element]) -> 
     item: Element | None = None
     for child in action.iterchildren(_ITEM):
         if item is not None:
-            raise FeedError(Condition.BAD_REQUEST, "publish one item at a time")
+            raise FeedError(Condition.INVALID_PAYLOAD, "publish one item at a time")
         item = child
     options = None
     if rest and (companion := only(rest, _PUBLISH_OPTIONS)) is not None:

@@ -8,6 +8,7 @@ from smartfeeds.core.access import (
     Action,
     PublishModel,
     may_manage,
+    may_overwrite,
     may_publish,
     may_retract,
     reading_refused,
@@ -120,3 +121,10 @@ def test_may_publish_lets_in_exactly_whom_the_model_names(
     allowed = by_right or (by_model and affiliation is not A.OUTCAST)
 
     assert may_publish(affiliation, model, subscribed=subscribed) is allowed
+
+
+@pytest.mark.parametrize("affiliation", A)
+def test_may_overwrite_only_ones_own_items_or_as_an_appointed_publisher(affiliation: Affiliation) -> None:
+    """[xep-map 155] [xep-map 234]"""
+    assert may_overwrite(affiliation, own=True)
+    assert may_overwrite(affiliation, own=False) is (affiliation in {A.OWNER, A.PUBLISHER, A.PUBLISH_ONLY})

@@ -250,7 +250,7 @@ REFUSED = {
         "set",
         PS,
         "<publish node='n'><item id='a'/><item id='b'/></publish>",
-        Condition.BAD_REQUEST,
+        Condition.INVALID_PAYLOAD,
     ),
     "two payloads [xep-map 136]": (
         "set",

@@ -1,0 +1,743 @@
+"""Publishing through the whole component (xep-map H; XEP-0060 7.1)."""
+
+import asyncio
+import re
+
+import pytest
+from lxml import etree
+
+from smartfeeds.formats.xml import MAX_ATTRIBUTES, MAX_DEPTH, MAX_NAMES
+from support.component import (
+    ALICE,
+    BOB,
+    CAROL,
+    DATA,
+    EVE,
+    NODE_CONFIG,
+    NS,
+    PS,
+    PUBLISH_OPTIONS,
+    Component,
+    Element,
+    Refusal,
+    Starter,
+    bare,
+    body,
+    entry,
+    fields,
+    form,
+    headers,
+    ok,
+    refusal,
+    submit,
+    tree,
+)
+from support.pulls import Shown, infoset, parsed, payload_of, publish_all, pull
+
+NOT_FOUND = Refusal("cancel", "item-not-found")
+FORBIDDEN = Refusal("auth", "forbidden")
+BAD_REQUEST = Refusal("modify", "bad-request")
+INVALID_PAYLOAD = Refusal("modify", "bad-request", "invalid-payload")
+TOO_BIG = Refusal("modify", "not-acceptable", "payload-too-big")
+UNMET = Refusal("cancel", "conflict", "precondition-not-met")
+MODIFIED = "comments?order=modified"
+CREATED = "comments?order=created"
+FULL_ENTRY = (
+    "<entry xmlns='http://www.w3.org/2005/Atom'><id>tag:example.org,2026:1</id><title>Hello</title>"
+    "<updated>2026-01-01T00:00:00Z</updated><author><name>Alice</name></author><content>text</content></entry>"
+)
+
+
+async def publish(component: Component, user: str, inner: str, node: str = "comments", beside: str = "") -> Element:
+    """The answer to a publish of these children."""
+    return await component.set(user, f"<publish node='{node}'>{inner}</publish>{beside}")
+
+
+async def item_of(component: Component, node: str, item_id: str, user: str = ALICE) -> Element:
+    """One item as it is pulled by id."""
+    (item,) = (await pull(component, node, user=user, ids=[item_id])).items
+    return item
+
+
+# Ids
+
+
+async def test_publish_with_an_id_gives_it_back(component: Component) -> None:
+    """[xep-map 130]"""
+    await component.create(ALICE, "comments")
+
+    answer = ok(await publish(component, ALICE, f"<item id='tag:x,1'>{entry('one')}</item>"))
+
+    assert body(answer) == [
+        tree(f"<pubsub xmlns='{PS}'><publish node='comments'><item id='tag:x,1'/></publish></pubsub>")
+    ]
+    assert await component.item_ids(BOB, "comments") == ["tag:x,1"]
+
+
+async def test_publish_without_an_id_tells_the_generated_one(component: Component) -> None:
+    """[xep-map 131] [SF-011]"""
+    await component.create(ALICE, "comments")
+
+    told = []
+    for _ in range(3):
+        answer = ok(await publish(component, ALICE, f"<item>{entry('one')}</item>"))
+        item_id = str(answer.xpath("string(ps:pubsub/ps:publish/ps:item/@id)", namespaces=NS))
+        assert body(answer) == [
+            tree(f"<pubsub xmlns='{PS}'><publish node='comments'><item id='{item_id}'/></publish></pubsub>")
+        ]
+        told.append(item_id)
+
+    assert len(set(told)) == 3
+    assert await component.item_ids(BOB, "comments") == told
+
+
+@pytest.mark.parametrize("item_id", ["", "x" * 1024, "ü" * 512])
+async def test_publish_with_an_id_of_no_size_is_refused(component: Component, item_id: str) -> None:
+    """[xep-map 55]"""
+    await component.create(ALICE, "comments")
+
+    assert refusal(await publish(component, ALICE, f"<item id='{item_id}'>{entry('x')}</item>")) == BAD_REQUEST
+    assert await component.item_ids(BOB, "comments") == []
+
+
+# Rights
+
+ROLES = ("owner", "publisher", "publish-only", "member", "none", "subscriber", "pending", "outcast")
+ALLOWED = {
+    "publishers": {"owner", "publisher", "publish-only"},
+    "subscribers": {"owner", "publisher", "publish-only", "subscriber"},
+    "open": {"owner", "publisher", "publish-only", "member", "none", "subscriber", "pending"},
+}
+
+
+@pytest.mark.parametrize("model", ALLOWED)
+@pytest.mark.parametrize("role", ROLES)
+async def test_publish_model_lets_in_exactly_whom_it_should(component: Component, model: str, role: str) -> None:
+    """[xep-map 132] [xep-map 85]"""
+    access = "authorize" if role == "pending" else "open"
+    await component.create(ALICE, "comments", publish_model=model, access_model=access)
+    if role in ("subscriber", "pending"):
+        await component.subscribe(EVE, "comments")
+    elif role != "none":
+        await component.affiliate(ALICE, "comments", EVE, role)
+
+    answer = await publish(component, EVE, f"<item id='one'>{entry('one')}</item>")
+
+    stored = (await pull(component, "comments", user=ALICE)).ids
+    if role in ALLOWED[model]:
+        ok(answer)
+        assert stored == ["one"]
+    else:
+        assert refusal(answer) == FORBIDDEN
+        assert stored == []
+
+
+@pytest.mark.parametrize("user", [EVE, CAROL])
+@pytest.mark.parametrize("deleted", [False, True])
+async def test_open_node_lets_nobody_overwrite_the_items_of_others(
+    component: Component, user: str, *, deleted: bool
+) -> None:
+    """[xep-map 155] [xep-map 234]: nor bring them back; the owner and appointed publishers may."""
+    await component.create(ALICE, "comments", publish_model="open")
+    await component.publish(BOB, "comments", "one")
+    if deleted:
+        await component.retract(BOB, "comments", "one")
+    before = await pull(component, MODIFIED)
+
+    answer = await publish(component, user, f"<item id='one'>{entry('mine now')}</item>")
+
+    assert refusal(answer) == FORBIDDEN
+    assert [infoset(item) for item in (await pull(component, MODIFIED)).items] == [infoset(i) for i in before.items]
+    await component.affiliate(ALICE, "comments", user, "publisher")
+    await component.publish(BOB, "comments", "one")
+    await component.publish(user, "comments", "one")
+    await component.publish(ALICE, "comments", "one")
+
+
+@pytest.mark.parametrize("role", ["none", "publisher"])
+async def test_publishing_a_deletion_needs_the_right_to_retract(component: Component, role: str) -> None:
+    """[xep-map 155]: an entry that is marked as deleted is a retraction (xep-map 2.3), for owner and author only."""
+    await component.create(ALICE, "comments", publish_model="open")
+    await component.publish(BOB, "comments", "one")
+    await component.publish(BOB, "comments", "two")
+    if role == "publisher":
+        await component.affiliate(ALICE, "comments", EVE, role)
+    mark = "<sync xmlns='http://feedsync.org/2007/feedsync' deleted='true'/>"
+    deletion = f"<entry xmlns='http://www.w3.org/2005/Atom'>{mark}</entry>"
+
+    assert refusal(await publish(component, EVE, f"<item id='one'>{deletion}</item>")) == FORBIDDEN
+    assert await component.item_ids(BOB, "comments") == ["one", "two"]
+    ok(await publish(component, BOB, f"<item id='one'>{deletion}</item>"))
+    ok(await publish(component, ALICE, f"<item id='two'>{deletion}</item>"))
+    assert await component.item_ids(BOB, "comments") == []
+    assert refusal(await publish(component, BOB, f"<item id='one'>{deletion}</item>")) == NOT_FOUND
+    assert refusal(await publish(component, BOB, f"<item id='none'>{deletion}</item>")) == NOT_FOUND
+
+
+async def test_missing_node_is_not_found_without_auto_create(component: Component) -> None:
+    """[xep-map 133]"""
+    assert refusal(await publish(component, ALICE, f"<item>{entry('x')}</item>", "missing")) == NOT_FOUND
+
+
+async def test_missing_node_is_made_with_auto_create(start: Starter) -> None:
+    """[xep-map 133]: for whoever may create nodes; the publisher becomes its owner."""
+    component = await start(pubsub={"auto_create": True})
+
+    refused = await publish(component, EVE, f"<item id='x'>{entry('x')}</item>", "hers")
+    await component.publish(ALICE, "made", "one")
+
+    assert refusal(refused) == FORBIDDEN
+    assert refusal(await component.get(EVE, "<items node='hers'/>")) == NOT_FOUND
+    assert await component.item_ids(BOB, "made") == ["one"]
+    assert fields(ok(await component.owner_get(ALICE, "<configure node='made'/>")))["title"] == [""]
+
+
+async def test_failed_publish_makes_no_node(start: Starter) -> None:
+    """[xep-map 133] [xep-map 151]: what auto-create begins is all or nothing."""
+    component = await start(pubsub={"auto_create": True})
+
+    for inner in ("", "<item id='x'/>", "<item id='x'><not-atom xmlns='urn:example:x'/></item>"):
+        assert refusal(await publish(component, ALICE, inner, "made")).condition == "bad-request"
+
+    assert refusal(await component.get(ALICE, "<items node='made'/>")) == NOT_FOUND
+
+
+# Form
+
+
+@pytest.mark.parametrize("node", ["", " node=''"])
+async def test_publish_without_a_node_is_refused(component: Component, node: str) -> None:
+    """[xep-map 134]"""
+    answer = await component.set(ALICE, f"<publish{node}><item id='x'>{entry('x')}</item></publish>")
+
+    assert refusal(answer) == Refusal("modify", "bad-request", "nodeid-required")
+
+
+@pytest.mark.parametrize("kind", ["feed", "generic"])
+async def test_publish_without_item_or_payload_is_refused(component: Component, kind: str) -> None:
+    """[xep-map 135]"""
+    await component.create(ALICE, "comments", kind=kind)
+
+    assert refusal(await publish(component, ALICE, "")) == Refusal("modify", "bad-request", "item-required")
+    for item in ("<item/>", "<item id='x'/>", "<item id='x'> text </item>"):
+        assert refusal(await publish(component, ALICE, item)) == Refusal("modify", "bad-request", "payload-required")
+    assert await component.item_ids(BOB, "comments") == []
+
+
+@pytest.mark.parametrize("kind", ["feed", "generic"])
+async def test_item_with_two_payloads_is_refused(component: Component, kind: str) -> None:
+    """[xep-map 136]"""
+    await component.create(ALICE, "comments", kind=kind)
+
+    answer = await publish(component, ALICE, f"<item id='x'>{entry('a')}{entry('b')}</item>")
+
+    assert refusal(answer) == INVALID_PAYLOAD
+    assert await component.item_ids(BOB, "comments") == []
+
+
+async def test_payload_may_have_exactly_the_size_of_the_node(component: Component) -> None:
+    """[xep-map 137]: counted in bytes of the stored form."""
+    await component.create(ALICE, "box", kind="generic", max_payload_size="1000")
+    empty = len('<t xmlns="urn:x"></t>')
+
+    async def size(text: str) -> Element:
+        return await publish(component, ALICE, f"<item id='x'><t xmlns='urn:x'>{text}</t></item>", "box")
+
+    assert refusal(await size("x" * (1001 - empty))) == TOO_BIG
+    assert refusal(await size("ü" * 500)) == TOO_BIG
+    assert await component.item_ids(BOB, "box") == []
+    ok(await size("x" * (1000 - empty)))
+    assert await component.item_ids(BOB, "box") == ["x"]
+
+
+async def test_payload_of_a_whole_stanza_is_refused_and_the_link_stays(component: Component) -> None:
+    """[xep-map 137] [xep-map 10]: 600 KB, more than a server lets through, and more than one item may have."""
+    await component.create(ALICE, "comments")
+    await component.create(ALICE, "box", kind="generic")
+
+    for node in ("comments", "box"):
+        assert refusal(await publish(component, ALICE, f"<item>{entry('x' * 600_000)}</item>", node)) == TOO_BIG
+
+    assert len(component.server.sessions) == 1
+    assert await component.item_ids(BOB, "box") == []
+
+
+@pytest.mark.parametrize(
+    "item",
+    [
+        pytest.param("<item id='1'><geoloc xmlns='http://jabber.org/protocol/geoloc'/></item>", id="another root"),
+        pytest.param("<item id='1'><entry xmlns='urn:example:x'/></item>", id="another namespace"),
+        pytest.param("<item id='1'><entry xmlns=''/></item>", id="no namespace"),
+        pytest.param("<item id='1'><feed xmlns='http://www.w3.org/2005/Atom'/></item>", id="a feed"),
+        pytest.param("<item><feed xmlns='http://www.w3.org/2005/Atom'/></item>", id="a feed without id"),
+        pytest.param("<item id='0'><title xmlns='http://www.w3.org/2005/Atom'/></item>", id="a title at 0"),
+    ],
+)
+async def test_feed_takes_only_atom_entries(component: Component, item: str) -> None:
+    """[xep-map 138] [SF-091]"""
+    await component.create(ALICE, "comments")
+
+    assert refusal(await publish(component, ALICE, item)) == INVALID_PAYLOAD
+    assert await component.item_ids(BOB, "comments") == []
+
+
+async def test_item_0_may_hold_a_feed(component: Component) -> None:
+    """[xep-map 138]: the metadata of a microblog (XEP-0277 5)."""
+    await component.create(ALICE, "comments")
+    feed = (
+        "<feed xmlns='http://www.w3.org/2005/Atom'><id>tag:x</id><title>Mine</title>"
+        "<updated>2026-01-01T00:00:00Z</updated></feed>"
+    )
+
+    await component.publish(ALICE, "comments", "0", feed)
+
+    assert infoset(payload_of(await item_of(component, "comments", "0"))) == infoset(parsed(feed))
+    await component.publish(ALICE, "comments", "0", FULL_ENTRY)
+
+
+async def test_entry_that_lacks_something_is_completed(component: Component) -> None:
+    """[xep-map 139] [SF-091] [SF-092]: Movim's probe is an empty entry."""
+    await component.create(ALICE, "comments")
+    component.clock.advance(3.25)
+
+    await component.publish(ALICE, "comments", "test_post", "<entry xmlns='http://www.w3.org/2005/Atom'/>")
+    await component.publish(ALICE, "comments", "a b", "<a:entry xmlns:a='http://www.w3.org/2005/Atom'/>")
+
+    found = tree(payload_of(await item_of(component, "comments", "test_post")))
+    assert found == tree(
+        "<entry xmlns='http://www.w3.org/2005/Atom'><id>urn:x-smartfeeds:test_post</id><title/>"
+        "<updated>2026-01-01T00:00:03.25Z</updated></entry>"
+    )
+    assert tree(payload_of(await item_of(component, "comments", "a b")))[3][0][2] == "urn:x-smartfeeds:a%20b"
+
+
+@pytest.mark.parametrize("missing", ["id", "title", "updated"])
+async def test_entry_keeps_what_it_has(component: Component, missing: str) -> None:
+    """[xep-map 139]: only what lacks is added, all else stays as it was."""
+    await component.create(ALICE, "comments")
+    payload = re.sub(f"<{missing}>.*?</{missing}>", "", FULL_ENTRY)
+
+    await component.publish(ALICE, "comments", "one", payload)
+    await component.publish(ALICE, "comments", "whole", FULL_ENTRY)
+
+    stored = payload_of(await item_of(component, "comments", "one"))
+    (added,) = stored.iterchildren(f"{{{NS['a']}}}{missing}")
+    stored.remove(added)
+    assert infoset(stored) == infoset(parsed(payload))
+    whole = payload_of(await item_of(component, "comments", "whole"))
+    assert infoset(whole) == infoset(parsed(FULL_ENTRY))
+
+
+@pytest.mark.parametrize("kind", ["feed", "generic"])
+async def test_two_items_at_once_are_refused(component: Component, kind: str) -> None:
+    """[xep-map 140]: none is stored; the condition is that of section 1.3, row 12.11."""
+    await component.create(ALICE, "comments", kind=kind)
+
+    answer = await publish(component, ALICE, f"<item id='a'>{entry('a')}</item><item id='b'>{entry('b')}</item>")
+
+    assert refusal(answer) == INVALID_PAYLOAD
+    assert await component.item_ids(BOB, "comments") == []
+
+
+# Overwriting, publishers
+
+
+async def test_existing_id_is_overwritten(component: Component) -> None:
+    """[xep-map 141] [SF-010] [SF-011] [SF-037]: newest in modified order, its old place in created order, one event."""
+    await component.create(ALICE, "comments")
+    await publish_all(component, "comments", "a b c")
+    await component.subscribe(BOB, "comments")
+    edited = FULL_ENTRY.replace("Hello", "edited")
+
+    await component.publish(ALICE, "comments", "a", edited)
+
+    (event,) = await component.events(bare(BOB))
+    (item,) = event.iterfind("ev:event/ev:items/ev:item", NS)
+    assert (item.get("id"), infoset(payload_of(item))) == ("a", infoset(parsed(edited)))
+    for node, ids in ((MODIFIED, ["b", "c", "a"]), (CREATED, ["a", "b", "c"]), ("comments", ["b", "c", "a"])):
+        page = await pull(component, node)
+        assert page.ids == ids
+        assert infoset(payload_of(page.items[ids.index("a")])) == infoset(parsed(edited))
+
+
+async def test_publisher_of_a_request_is_ignored(component: Component) -> None:
+    """[xep-map 142] [SF-110]: the stored one is the requester's bare JID, of whoever published last."""
+    await component.create(ALICE, "comments", publish_model="open")
+    await component.subscribe(CAROL, "comments")
+
+    ok(await publish(component, BOB, f"<item id='one' publisher='alice@example.org'>{entry('one')}</item>"))
+
+    (event,) = await component.events(bare(CAROL))
+    assert event.xpath("string(ev:event/ev:items/ev:item/@publisher)", namespaces=NS) == bare(BOB)
+    assert (await item_of(component, "comments", "one")).get("publisher") == bare(BOB)
+    await component.publish(ALICE, "comments", "one")
+    assert (await item_of(component, "comments", "one")).get("publisher") == bare(ALICE)
+
+
+@pytest.mark.parametrize(("itemreply", "expected"), [("publisher", bare(BOB)), ("none", None)])
+async def test_itemreply_decides_whether_the_publisher_is_told(
+    component: Component, itemreply: str, expected: str | None
+) -> None:
+    """[xep-map 143]: in events, in every kind of retrieval, and in the item sent to a new subscriber."""
+    await component.create(
+        ALICE, "comments", publish_model="open", itemreply=itemreply, send_last_published_item="on_sub"
+    )
+    await component.subscribe(CAROL, "comments")
+    await component.subscribe(CAROL, MODIFIED)
+
+    await component.publish(BOB, "comments", "one")
+
+    messages = await component.events(bare(CAROL))
+    await component.subscribe(EVE, "comments")
+    messages += await component.events(bare(EVE))
+    told = [item.get("publisher") for message in messages for item in message.iterfind(".//ev:item", NS)]
+    assert told == [expected] * 3
+    pages: list[Shown] = [
+        await pull(component, "comments"),
+        await pull(component, CREATED, max=1),
+        await pull(component, "comments", ids=["one"]),
+        await pull(component, MODIFIED, max_items=1),
+    ]
+    assert [page.items[0].get("publisher") for page in pages] == [expected] * 4
+
+
+# Payloads
+
+SIGNATURE = (
+    "<s:note xmlns:s='urn:example:s' xmlns:xsi='http://www.w3.org/2001/XMLSchema-instance' xmlns:t='urn:example:t'"
+    " xsi:type='t:kind'>t:name</s:note>"
+)
+PAYLOADS = {
+    "CDATA": "<p xmlns='urn:x'><![CDATA[<b> & ]]>]]&gt;<![CDATA[]]></p>",
+    "entities and references": "<p xmlns='urn:x' a='&quot;&apos;&lt;&amp;'>&lt;&#x41;&#65;&gt;&#xD;&#9;</p>",
+    "line ends in attributes": "<p xmlns='urn:x' a='1&#10;2&#13;3&#9;4'/>",
+    "spaces": "<p xmlns='urn:x'>  <q>\n\t</q> tail </p>",
+    "mixed content": "<p xmlns='urn:x'>a<q>b</q>c<q/>d</p>",
+    "language": "<p xmlns='urn:x' xml:lang='de-AT'><q xml:lang='en'>x</q><r xml:lang=''/></p>",
+    "xml:space and xml:base": "<p xmlns='urn:x' xml:space='preserve' xml:base='http://example.org/'> </p>",
+    "prefixes": "<a:p xmlns:a='urn:x' xmlns:b='urn:y' a:k='1' b:k='2' k='3'><b:q/><q xmlns=''/></a:p>",
+    "one namespace under two prefixes": "<a:p xmlns:a='urn:x' xmlns:b='urn:x'><b:q a:k='1'/></a:p>",
+    "a prefix with another meaning inside": "<a:p xmlns:a='urn:x'><a:q xmlns:a='urn:y'/></a:p>",
+    "names in content": SIGNATURE,
+    "no namespace": "<p xmlns='' k='v'><q/></p>",
+    "relative namespace": "<vCard xmlns='vcard-temp'><FN>Ann</FN><x:y xmlns:x='also-relative'/></vCard>",
+    "pubsub inside": f"<pubsub xmlns='{PS}'><items node='x'><item id='y'/></items></pubsub>",
+    "a stanza inside": "<message xmlns='jabber:client' to='x'><body>y</body></message>",
+    "all planes": "<p xmlns='urn:x' ключ='значение'>é e\u0301 \u202e 東京 😀 \u00a0\u2028</p>",
+}
+
+
+@pytest.mark.parametrize("name", PAYLOADS)
+async def test_payload_comes_back_infoset_equal(component: Component, name: str) -> None:
+    """[xep-map 144]: in the event, by id, in a page, and after it was stored a second time."""
+    await component.create(ALICE, "box", kind="generic")
+    await component.subscribe(BOB, "box")
+    sent = infoset(parsed(PAYLOADS[name]))
+
+    for _ in range(2):
+        await component.publish(ALICE, "box", "one", PAYLOADS[name])
+
+    given = [
+        item
+        for message in await component.events(bare(BOB))
+        for item in message.iterfind("ev:event/ev:items/ev:item", NS)
+    ]
+    given += (await pull(component, "box", ids=["one"])).items + (await pull(component, "box", max=1)).items
+    assert [infoset(payload_of(item)) for item in given] == [sent] * 4
+
+
+async def test_prefixes_in_content_keep_their_meaning(component: Component) -> None:
+    """[xep-map 144]: also those that are declared around the payload, at the stanza."""
+    await component.create(ALICE, "box", kind="generic")
+    inner = "<note xmlns='urn:x' kind='o:outer'>o:text</note>"
+    answer = await component.ask(
+        ALICE,
+        "set",
+        f"<pubsub xmlns='{PS}' xmlns:o='urn:example:outer'><publish node='box'>"
+        f"<item id='one'>{inner}</item></publish></pubsub>",
+    )
+    ok(answer)
+    await component.publish(ALICE, "box", "two", SIGNATURE)
+
+    assert payload_of(await item_of(component, "box", "one")).nsmap["o"] == "urn:example:outer"
+    second = payload_of(await item_of(component, "box", "two"))
+    assert (second.nsmap["t"], second.prefix) == ("urn:example:t", "s")
+
+
+async def test_language_of_the_stanza_moves_into_the_payload(component: Component) -> None:
+    """[xep-map 144]: what is in force where a payload was sent is in force where it arrives."""
+    await component.create(ALICE, "box", kind="generic")
+    for item_id, inner in (("one", "<p xmlns='urn:x'>Tag</p>"), ("two", "<p xmlns='urn:x' xml:lang='fr'>Jour</p>")):
+        publishing = f"<publish node='box'><item id='{item_id}'>{inner}</item></publish>"
+        ok(await component.ask(ALICE, "set", f"<pubsub xmlns='{PS}' xml:lang='de'>{publishing}</pubsub>"))
+
+    languages = [
+        payload_of(item).get("{http://www.w3.org/XML/1998/namespace}lang")
+        for item in (await pull(component, "box")).items
+    ]
+    assert languages == ["de", "fr"]
+
+
+def nested(depth: int) -> str:
+    """A payload of so many levels."""
+    return "<d xmlns='urn:x'>" + "<d>" * (depth - 1) + "</d>" * depth
+
+
+def many_names(count: int) -> str:
+    """A payload of so many distinct names."""
+    return "<d xmlns='urn:x'>" + "".join(f"<n{number}/>" for number in range(count - 1)) + "</d>"
+
+
+@pytest.mark.parametrize(
+    ("payload", "accepted"),
+    [
+        pytest.param(nested(MAX_DEPTH), True, id="deepest"),
+        pytest.param(nested(MAX_DEPTH + 1), False, id="too deep"),
+        pytest.param(nested(240), False, id="as deep as the parser goes"),
+        pytest.param(many_names(MAX_NAMES), True, id="most names"),
+        pytest.param(many_names(MAX_NAMES + 1), False, id="a name too much"),
+        pytest.param(
+            "<d xmlns='urn:x' " + " ".join(f"a{n}=''" for n in range(MAX_ATTRIBUTES + 1)) + "/>", False, id="attributes"
+        ),
+        pytest.param(f"<{'n' * 300} xmlns='urn:x'/>", False, id="a long name"),
+        pytest.param(
+            "<d xmlns='urn:x' " + " ".join(f"xmlns:p{n}='urn:{n}'" for n in range(65)) + ">p1:</d>",
+            False,
+            id="prefixes",
+        ),
+    ],
+)
+async def test_payload_within_its_limits_is_taken(component: Component, payload: str, *, accepted: bool) -> None:
+    """[xep-map 246]: beyond them it is refused, and the link goes on."""
+    await component.create(ALICE, "box", kind="generic")
+
+    answer = await publish(component, ALICE, f"<item id='x'>{payload}</item>", "box")
+
+    if accepted:
+        ok(answer)
+    else:
+        assert refusal(answer) == INVALID_PAYLOAD
+    assert await component.item_ids(BOB, "box") == (["x"] if accepted else [])
+    assert len(component.server.sessions) == 1
+
+
+@pytest.mark.parametrize(
+    "payload", [pytest.param(nested(2_000), id="2,000 levels"), pytest.param(many_names(10_000), id="10,000 names")]
+)
+async def test_payload_far_beyond_its_limits_is_refused(component: Component, payload: str) -> None:
+    """[xep-map 246]: the stanza gets one error, whatever becomes of its inside; the link and the service go on."""
+    await component.create(ALICE, "box", kind="generic")
+
+    answer = await publish(component, ALICE, f"<item id='x'>{payload}</item>", "box")
+
+    assert refusal(answer).type == "modify"
+    await component.publish(ALICE, "box", "y", "<d xmlns='urn:x'/>")
+    assert await component.item_ids(BOB, "box") == ["y"]
+    assert len(component.server.sessions) == 1
+
+
+@pytest.mark.parametrize("namespace", ["two words", "%zz", "http://[", "^", "{x}", "a\u00adb", "urn:ü", "#", "?", "//"])
+async def test_namespace_that_is_no_uri_ends_nothing(component: Component, namespace: str) -> None:
+    """[xep-map 144]: taken with its name as it is, or refused; the link stays for everybody else."""
+    await component.create(ALICE, "box", kind="generic")
+    payload = f"<p xmlns='urn:x'><x:q xmlns:x='{namespace}'/></p>"
+
+    answer = await publish(component, ALICE, f"<item id='x'>{payload}</item>", "box")
+
+    if answer.get("type") == "result":
+        assert payload_of(await item_of(component, "box", "x"))[0].tag == f"{{{namespace}}}q"
+    else:
+        assert refusal(answer).type == "modify"
+    await component.publish(ALICE, "box", "y", "<d xmlns='urn:x'/>")
+    assert len(component.server.sessions) == 1
+
+
+# Publish options
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"persist_items": "true"},
+        {"persist_items": "1", "deliver_payloads": "1"},
+        {"max_items": "max"},
+        {"max_items": "10000"},
+        {"access_model": "open", "publish_model": "publishers", "itemreply": "publisher"},
+        {"title": "Comments"},
+        {},
+    ],
+)
+async def test_options_that_are_so_let_the_publish_through(component: Component, options: dict[str, str]) -> None:
+    """[xep-map 145] [xep-map 149]"""
+    await component.create(ALICE, "comments", title="Comments")
+    given = f"<publish-options>{form(PUBLISH_OPTIONS, '', **options)}</publish-options>"
+
+    ok(await publish(component, ALICE, f"<item id='x'>{entry('x')}</item>", beside=given))
+
+    assert await component.item_ids(BOB, "comments") == ["x"]
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        pytest.param({"pubsub#access_model": ["whitelist"]}, id="[xep-map 146] another value"),
+        pytest.param({"pubsub#persist_items": ["true"], "pubsub#notify_sub": ["true"]}, id="[xep-map 146] one of two"),
+        pytest.param({"pubsub#max_items": ["1"]}, id="[xep-map 146] fewer items"),
+        pytest.param({"pubsub#item_expire": ["86400"]}, id="[xep-map 146] expiry"),
+        pytest.param({"pubsub#access_model": ["presence"]}, id="[xep-map 146] a model that is not served"),
+        pytest.param({"pubsub#title": ["Other"]}, id="[xep-map 146] title"),
+        pytest.param({"pubsub#persist_items": ["yes"]}, id="[xep-map 146] no boolean"),
+        pytest.param({"pubsub#unheard_of": ["1"]}, id="[xep-map 147] unknown"),
+        pytest.param({"title": ["Comments"]}, id="[xep-map 147] without its prefix"),
+        pytest.param({"pubsub#body_xslt": ["http://example.org/"]}, id="[xep-map 147] not offered"),
+        pytest.param({"pubsub#collection": ["x"]}, id="[xep-map 147] collections"),
+        pytest.param({"{urn:smartfeeds:0}kind": ["generic"]}, id="[xep-map 147] the kind"),
+    ],
+)
+async def test_option_that_is_not_so_stops_the_publish(component: Component, options: dict[str, list[str]]) -> None:
+    """[xep-map 146] [xep-map 147]: nothing is stored, nothing is configured, nobody is told."""
+    await component.create(ALICE, "comments", title="Comments")
+    await component.subscribe(BOB, "comments")
+    before = fields(ok(await component.owner_get(ALICE, "<configure node='comments'/>")))
+    given = f"<publish-options>{submit({'FORM_TYPE': [PUBLISH_OPTIONS], **options})}</publish-options>"
+
+    answer = await publish(component, ALICE, f"<item id='x'>{entry('x')}</item>", beside=given)
+
+    assert refusal(answer) == UNMET
+    assert await component.item_ids(BOB, "comments") == []
+    assert fields(ok(await component.owner_get(ALICE, "<configure node='comments'/>"))) == before
+    assert await component.events(bare(BOB)) == []
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        pytest.param(form(NODE_CONFIG, persist_items="true"), id="another FORM_TYPE"),
+        pytest.param("", id="no form"),
+        pytest.param(f"<x xmlns='{DATA}' type='cancel'/>", id="cancelled"),
+        pytest.param(f"<x xmlns='{DATA}' type='result'/>", id="a result"),
+        pytest.param("<x xmlns='jabber:x:oob' type='submit'/>", id="another x"),
+    ],
+)
+async def test_options_without_their_form_are_refused(component: Component, options: str) -> None:
+    """[xep-map 148]"""
+    await component.create(ALICE, "comments")
+    given = f"<publish-options>{options}</publish-options>"
+
+    answer = await publish(component, ALICE, f"<item id='x'>{entry('x')}</item>", beside=given)
+
+    assert refusal(answer) == BAD_REQUEST
+    assert await component.item_ids(BOB, "comments") == []
+
+
+async def test_options_of_movim_are_answered_so_that_it_publishes_without_them(component: Component) -> None:
+    """[xep-map 146]; 6.1: it wants notify_sub, which is off; conflict is the first child of the error."""
+    await component.create(ALICE, "comments")
+    wanted = form(PUBLISH_OPTIONS, persist_items="true", max_items="max", itemreply="publisher", notify_sub="true")
+    given = f"<publish-options>{wanted}</publish-options>"
+
+    answer = await publish(component, ALICE, f"<item id='x'>{entry('x')}</item>", beside=given)
+
+    assert refusal(answer) == UNMET
+    assert etree.QName(answer[-1][0]).localname == "conflict"
+
+
+async def test_options_configure_the_node_that_auto_create_makes(start: Starter) -> None:
+    """[xep-map 150]"""
+    component = await start(pubsub={"auto_create": True})
+    wanted = form(PUBLISH_OPTIONS, access_model="whitelist", title="Mine", max_items="max")
+    given = f"<publish-options>{wanted}</publish-options>"
+
+    ok(await publish(component, ALICE, f"<item id='x'>{entry('x')}</item>", "made", given))
+
+    config = fields(ok(await component.owner_get(ALICE, "<configure node='made'/>")))
+    assert (config["access_model"], config["title"]) == (["whitelist"], ["Mine"])
+    assert refusal(await component.get(BOB, "<items node='made'/>")).detail == "closed-node"
+    impossible = f"<publish-options>{form(PUBLISH_OPTIONS, access_model='presence')}</publish-options>"
+    answer = await publish(component, ALICE, f"<item id='x'>{entry('x')}</item>", "other", impossible)
+    assert refusal(answer) == Refusal("modify", "not-acceptable", "unsupported-access-model")
+    assert refusal(await component.get(ALICE, "<items node='other'/>")) == NOT_FOUND
+
+
+# Events and keys
+
+
+async def test_failed_publish_tells_nobody(component: Component) -> None:
+    """[xep-map 151]"""
+    await component.create(ALICE, "comments")
+    for node in ("comments", MODIFIED, CREATED):
+        await component.subscribe(BOB, node)
+
+    for user, inner in (
+        (EVE, f"<item id='x'>{entry('x')}</item>"),
+        (ALICE, "<item id='x'/>"),
+        (ALICE, ""),
+        (ALICE, "<item id='x'><x xmlns='urn:x'/></item>"),
+        (ALICE, f"<item id='x'>{entry('x' * 70_000)}</item>"),
+        (ALICE, f"<item id='x'>{entry('x')}</item><item id='y'>{entry('y')}</item>"),
+    ):
+        assert publish_failed(await publish(component, user, inner))
+
+    assert await component.events(bare(BOB)) == []
+
+
+def publish_failed(answer: Element) -> bool:
+    """Whether it is an error, well put together."""
+    return bool(refusal(answer))
+
+
+async def test_item_can_be_pulled_when_its_event_arrives(component: Component) -> None:
+    """[xep-map 152] [SF-003]: also when the event overtakes the answer to the publisher."""
+    await component.create(ALICE, "comments")
+    await component.subscribe(BOB, "comments")
+
+    for number in range(20):
+        publishing = asyncio.create_task(component.publish(ALICE, "comments", f"item-{number}"))
+        (event,) = await component.next_event(bare(BOB))
+        (told,) = event.iterfind("ev:event/ev:items/ev:item", NS)
+        assert told.get("id") == f"item-{number}"
+        assert (await pull(component, "comments", ids=[f"item-{number}"])).ids == [f"item-{number}"]
+        await publishing
+
+
+async def test_keys_grow_when_the_clock_steps_back(component: Component) -> None:
+    """[xep-map 153] [SF-101]: no item appears behind a cursor that was given out."""
+    await component.create(ALICE, "comments")
+    await component.subscribe(BOB, MODIFIED)
+    seen: list[str] = []
+    last = None
+
+    for step_s in (0, -3600, 0, 1, -86_400, 7_200):
+        component.clock.advance(step_s)
+        await component.publish(ALICE, "comments", f"item-{len(seen)}")
+        for node in (MODIFIED,):
+            page = await pull(component, node, after=last) if last else await pull(component, node, max=9)
+            assert page.ids == [f"item-{len(seen)}"]
+            last = page.last
+            seen += page.ids
+
+    cursors = [headers(event)["LastCursor"] for event in await component.events(bare(BOB))]
+    times = [float(cursor.partition("_")[0]) for cursor in cursors]
+    assert times == sorted(set(times))
+    assert (await pull(component, CREATED)).ids == (await pull(component, MODIFIED)).ids == seen
+
+
+async def test_many_writers_at_once_get_keys_in_the_order_they_become_visible(component: Component) -> None:
+    """[xep-map 153] [SF-039]: a reader who follows by pulls sees each of them once."""
+    await component.create(ALICE, "comments", publish_model="open")
+    await component.publish(ALICE, "comments", "first")
+    last = (await pull(component, MODIFIED, max=1)).last
+    users = [ALICE, BOB, CAROL, EVE]
+
+    publishing = [
+        asyncio.create_task(component.publish(users[number % 4], "comments", f"item-{number}")) for number in range(60)
+    ]
+    seen: list[str] = []
+    while len(seen) < 60:
+        page = await pull(component, MODIFIED, after=last, max=7)
+        seen += page.ids
+        last = page.last or last
+    await asyncio.gather(*publishing)
+
+    assert sorted(seen) == sorted(f"item-{number}" for number in range(60))
+    assert (await pull(component, CREATED, max=100)).ids[1:] == seen

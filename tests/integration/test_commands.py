@@ -245,22 +245,34 @@ async def test_follow_prints_everything_then_what_comes_and_goes_on_after_a_rest
 
     first = await command(*follow, "--mirror", "--until-caught-up")
     running = await start(*follow)
+
+    async def next_line() -> dict[str, Any]:
+        found: dict[str, Any] = json.loads(await running.stdout.readline())
+        return found
+
     async with asyncio.timeout(DEADLINE_S):
-        # Published while nobody looked, then while somebody does.
+        ready = await next_line()
         await publish(3)
-        pushed = json.loads(await running.stdout.readline())
         await publish(4)
-        later = json.loads(await running.stdout.readline())
+        pushed = [await next_line(), await next_line()]
     running.send_signal(signal.SIGINT)
     out, err = await asyncio.wait_for(running.communicate(), DEADLINE_S)
     await publish(5)
     last = await command(*follow, "--until-caught-up")
 
-    assert [json.loads(line)["id"] for line in first[1].splitlines()] == ["i0", "i1", "i2"]
-    assert (pushed["id"], pushed["title"], later["id"]) == ("i3", "3", "i4")
-    assert (running.returncode, out) == (Exit.OK, b"")
-    assert re.match(rb"in step with n\?order=modified at \d+\.\d+_0_[0-9a-f]{8}, 5 items", err)
-    assert (last[0], [json.loads(line)["id"] for line in last[1].splitlines()]) == (Exit.OK, ["i5"])
+    assert (first[0], ids(first[1])) == (Exit.OK, ["i0", "i1", "i2"])
+    assert (ready["kind"], ready["total"], ready["in_step"]) == ("proof", 3, True)
+    assert [(one["id"], one["title"]) for one in pushed] == [("i3", "3"), ("i4", "4")]
+    assert (running.returncode, err) == (Exit.OK, b"")
+    proof = json.loads(out)
+    assert (proof["kind"], proof["total"], proof["in_step"]) == ("proof", 5, True)
+    assert re.fullmatch(r"\d+\.\d+_0_[0-9a-f]{8}", proof["position"])
+    assert (last[0], ids(last[1])) == (Exit.OK, ["i5"])
+
+
+def ids(lines: str) -> list[str]:
+    """The items that a follower has printed as JSON."""
+    return [one["id"] for one in map(json.loads, lines.splitlines()) if one["kind"] != "proof"]
 
 
 async def test_follow_wrong_password_ends_with_the_code_of_the_link(prosody: TestServer, command: Command) -> None:

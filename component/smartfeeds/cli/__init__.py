@@ -25,6 +25,7 @@ _MODULES: Final = {
     "sub": "nodes",
     "db": "data",
     "backup": "data",
+    "bench": "bench",
     "demo": "demo",
 }
 

@@ -1,20 +1,15 @@
 """`smartfeeds follow`: prints the changes of a feed as they come, and proves that none is missing."""
 
-import asyncio
-import contextlib
-import json
-import signal
 import sys
-from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
 import click
 
-from smartfeeds.cli.common import Exit, err, run_async
+from smartfeeds.cli.common import Exit, run_async
 from smartfeeds.client.address import AddressError, parse_address
-from smartfeeds.client.change import Change
-from smartfeeds.client.follow import Follower, Proof, follow
+from smartfeeds.client.cli import run_follow
+from smartfeeds.client.follow import follow
 from smartfeeds.core.jid import parse_jid
 
 
@@ -53,7 +48,7 @@ def follow_command(
     """Follow the feed at ADDRESS, such as 'xmpp:feeds.example.org?;node=comments', and print every change.
 
     What was missed, while away or because a notification was lost, is found by its cursors and pulled. Ends with
-    Ctrl-C, and says then what it can prove.
+    Ctrl-C. What it can prove is printed when everything is there for the first time, and at the end.
     """
     try:
         feed = parse_address(address)
@@ -66,7 +61,7 @@ def follow_command(
         password = password_file.read_text("utf-8").strip()
     if password is None:
         password = click.prompt("Password", hide_input=True, err=True)
-    # slixmpp takes the running event loop when a client is made, so that is done in it.
+    # slixmpp takes the running event loop when a client is made, so `run_follow` has it made there.
     make = partial(
         follow,
         str(feed),
@@ -77,68 +72,21 @@ def follow_command(
         store=store,
         mirror=mirror,
     )
-    proof = run_async(_follow(make, as_json=as_json, until_caught_up=until_caught_up))
-    err.print(str(proof), markup=False)
+    proof = run_async(
+        run_follow(
+            lambda on_caught_up: make(on_caught_up=on_caught_up),
+            _write,
+            as_json=as_json,
+            until_caught_up=until_caught_up,
+        )
+    )
     if until_caught_up and not proof.in_step:
         click.get_current_context().exit(Exit.FAILED)
 
 
-async def _follow(make: Callable[..., Follower], *, as_json: bool, until_caught_up: bool) -> Proof:
-    loop = asyncio.get_running_loop()
-    done = asyncio.Event()
-
-    def on_caught_up(proof: Proof) -> None:
-        """Comes before the last changes are handed over: what it says has to wait for them."""
-        if until_caught_up:
-            done.set()
-        elif not as_json:
-            loop.call_soon(lambda: err.print(f"-- {proof}", markup=False))
-
-    follower = make(on_caught_up=on_caught_up)
-    printing = asyncio.ensure_future(_print_all(follower, as_json=as_json))
-    ending = asyncio.ensure_future(done.wait())
-    for number in (signal.SIGINT, signal.SIGTERM):
-        loop.add_signal_handler(number, printing.cancel)
-    try:
-        # Everything that was pulled is printed before the follower waits again, so before `ending` is done.
-        await asyncio.wait((printing, ending), return_when=asyncio.FIRST_COMPLETED)
-        ending.cancel()
-        printing.cancel()
-        with contextlib.suppress(asyncio.CancelledError):
-            await printing
-        return follower.proof()
-    finally:
-        await follower.aclose()
-
-
-async def _print_all(follower: Follower, *, as_json: bool) -> None:
-    async for change in follower:
-        click.echo(_as_json(change) if as_json else _as_text(change))
-        sys.stdout.flush()
-
-
-def _as_json(change: Change) -> str:
-    return json.dumps(
-        {
-            "kind": change.kind.value,
-            "id": change.item_id,
-            "node": change.node,
-            "title": change.title,
-            "link": change.link,
-            "author": change.author,
-            "updated": change.atom.updated,
-            "publisher": change.publisher,
-            "total": change.total,
-            "position": change.position,
-            "payload": change.payload.decode(),
-        },
-        ensure_ascii=False,
-    )
-
-
-def _as_text(change: Change) -> str:
-    parts = [change.title or change.item_id, change.author, change.link]
-    return f"{change.kind.value:8} " + "  ".join(part for part in parts if part)
+def _write(line: str) -> None:
+    click.echo(line)
+    sys.stdout.flush()
 
 
 def _server(text: str | None) -> tuple[str, int] | None:

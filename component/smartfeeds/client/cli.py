@@ -52,21 +52,26 @@ async def run_follow(
     *,
     as_json: bool = False,
     limit: int | None = None,
+    until_caught_up: bool = False,
 ) -> Proof:
-    """Follows until interrupted, or until `limit` changes were written; returns the last proof.
+    """Follows until interrupted, or until `limit` changes were written, or until everything there is was written.
+
+    Returns the last proof.
 
     `make` gets what to call when caught up (`on_caught_up` of `follow`) and returns the follower. The proof is written
     when everything is there for the first time, and at the end. Raises FollowError, LinkError, StoreError.
     """
     said = False
+    stop = asyncio.Event()
 
     def on_caught_up(proof: Proof) -> None:
         nonlocal said
         if not said:
             said = True
             write(proof_line(proof, as_json=as_json))
+        if until_caught_up:
+            stop.set()
 
-    stop = asyncio.Event()
     written = 0
     with _interrupted_by_signals(stop.set):
         async with make(on_caught_up) as feed:

@@ -66,6 +66,22 @@ async def test_run_follow_proves_at_both_ends() -> None:
     assert proof.in_step and proof.total == 2 and link.closed
 
 
+async def test_run_follow_until_caught_up_writes_everything_there_is() -> None:
+    """[SF-045] [SF-049]"""
+    link, lines = ModelLink(), list[str]()
+    for item_id in "abc":
+        link.feed.put(atom(item_id, item_id))
+
+    proof = await run_follow(
+        lambda caught_up: Follower(link, ADDRESS, mirror=True, timers=FakeTimers(), on_caught_up=caught_up),
+        lines.append,
+        until_caught_up=True,
+    )
+
+    assert [line.split()[0] for line in lines] == ["proof", "new", "new", "new", "proof"]
+    assert proof.in_step
+
+
 async def test_run_follow_json_until_interrupted() -> None:
     """[SF-049]: a signal ends it in good order, with the proof."""
     link, lines, written = ModelLink(), list[str](), asyncio.Event()

@@ -5,6 +5,7 @@ recipient is its address and subscription number, prepared once.
 """
 
 from dataclasses import dataclass
+from urllib.parse import unquote
 
 from smartfeeds.core.model import Item, Node, NodeEvent
 from smartfeeds.core.options import flag, text_of
@@ -76,12 +77,12 @@ def node_frame(node: Node, group: Group, event: NodeEvent, form: bytes) -> Frame
 
 
 def subscription_message(node: Node, event: NodeEvent) -> bytes:
-    """The message that tells an entity that somebody changed its subscription (XEP-0060 12.14)."""
-    service, state, node_text = event.data.split(" ", 2)
+    """What somebody else did to an entity's subscription (XEP-0060 12.14), or who came or went, for an owner."""
+    service, state, jid, node_text = event.data.split(" ", 3)
     kind = text_of(node.kind, node.options, "notification_type")
     return (
         f"<message from='{attribute(service)}' to='{attribute(event.to)}' id='0.{event.event_no}' type='{kind}'>"
-        f"{_EVENT}<subscription node='{attribute(node_text)}' jid='{attribute(event.to)}' "
+        f"{_EVENT}<subscription node='{attribute(node_text)}' jid='{attribute(unquote(jid))}' "
         f"subscription='{state}'/></event></message>"
     ).encode()
 

@@ -1,10 +1,11 @@
 """Subscribing, options of subscriptions, and the owner's list of them (XEP-0060 6.1 to 6.4, 5.6, 8.8; xep-map F, G)."""
 
 from dataclasses import replace
+from urllib.parse import quote
 
 from smartfeeds.core.access import may_manage, subscription_on_request
 from smartfeeds.core.jid import Jid, parse_jid
-from smartfeeds.core.model import Item, Node, NodeEvent, Slice, Subscription, SubscriptionState
+from smartfeeds.core.model import Affiliation, Item, Node, NodeEvent, Slice, Subscription, SubscriptionState
 from smartfeeds.core.options import flag, text_of
 from smartfeeds.core.suboptions import apply
 from smartfeeds.core.suboptions import flag as subscriber_wants
@@ -69,6 +70,8 @@ def subscribe(tx: WriteTx, context: Context, request: Subscribe) -> Subscribed:
         existing, state=state, node_text=request.node or "", service=request.service, options=dict(current)
     )
     if wanted != existing or not existing.sub_no:
+        if state is SubscriptionState.SUBSCRIBED and (existing.state is not state or not existing.sub_no):
+            _tell_owners(tx, context, node, wanted)
         wanted = tx.put_subscription(wanted)
         start_pushing(tx, node, located.view.order)
     last = _last_item(tx, located, state)
@@ -89,7 +92,7 @@ def start_pushing(tx: WriteTx, node: Node, order: Order) -> None:
         tx.set_mark(node.node_no, order, newest_mark(tx, node, order))
 
 
-def unsubscribe(tx: WriteTx, _context: Context, request: Unsubscribe) -> Done:
+def unsubscribe(tx: WriteTx, context: Context, request: Unsubscribe) -> Done:
     """Ends a subscription of the actor."""
     located = locate(tx, request.node)
     jid = _own_jid(request.jid, request.actor, Condition.FORBIDDEN)
@@ -97,6 +100,8 @@ def unsubscribe(tx: WriteTx, _context: Context, request: Unsubscribe) -> Done:
     if subscription is None:
         raise FeedError(Condition.NOT_SUBSCRIBED)
     tx.remove_subscription(subscription.sub_no)
+    if subscription.state is SubscriptionState.SUBSCRIBED:
+        _tell_owners(tx, context, located.node, replace(subscription, state=SubscriptionState.NONE))
     return Done()
 
 
@@ -171,10 +176,21 @@ def change_state(tx: WriteTx, context: Context, subscription: Subscription, stat
         tx.put_subscription(replace(subscription, state=state))
     node = tx.node_by_no(subscription.node_no)
     if node is not None:
-        told = f"{subscription.service} {state.value} {subscription.node_text}"
-        event = NodeEvent(0, node.node_no, node.last_modified_us, "subscription", told, subscription.jid)
-        tx.add_event(event)
-        context.changed.add(node.node_no)
+        _tell(tx, context, node, replace(subscription, state=state), subscription.jid)
+
+
+def _tell_owners(tx: WriteTx, context: Context, node: Node, subscription: Subscription) -> None:
+    """Tells the owners who came or went, where the node says so (xep-map 2.1, notify_sub)."""
+    if flag(node.kind, node.options, "notify_sub"):
+        for jid, held in tx.affiliations(node.node_no):
+            if held is Affiliation.OWNER:
+                _tell(tx, context, node, subscription, jid)
+
+
+def _tell(tx: WriteTx, context: Context, node: Node, subscription: Subscription, to: str) -> None:
+    told = f"{subscription.service} {subscription.state.value} {quote(subscription.jid)} {subscription.node_text}"
+    tx.add_event(NodeEvent(0, node.node_no, node.last_modified_us, "subscription", told, to))
+    context.changed.add(node.node_no)
 
 
 def owned_node(tx: ReadTx, context: Context, name: str | None, actor: Jid) -> Node:

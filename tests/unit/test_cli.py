@@ -121,6 +121,27 @@ def test_import_keeps_dates_of_an_empty_feed_and_export_gives_them_back(ready: R
     assert "2011-05-08T12:00:00Z" in copied
 
 
+def test_import_of_rss_becomes_the_same_feed_as_atom(ready: Run) -> None:
+    """[SF-006] [SF-071] Another format in, Atom out: the item id, and an Atom id derived where it is no URI."""
+    Path("news.rss").write_text(
+        """<rss version="2.0"><channel><title>News</title><link>http://x.example/</link><description/>
+        <item><title>One</title><guid isPermaLink="false">one 1</guid>
+        <pubDate>Sun, 08 May 2011 12:00:00 GMT</pubDate></item>
+        <item><title>Two</title><guid>http://x.example/2</guid><pubDate>Mon, 09 May 2011 12:00:00 GMT</pubDate></item>
+        </channel></rss>"""
+    )
+
+    assert "RSS 2.0" in ready("import", "news.rss", "--node", "news").output
+    text = ready("export", "--node", "news", "--to", "atom").stdout
+
+    ids = re.findall(r'<id xmlns="[^"]*">(.*?)</id>', text)
+    atom_ids = re.findall(r"<id>(.*?)</id>", text)[1:]
+    assert ids == ["one 1", "http://x.example/2"]
+    assert atom_ids[1] == "http://x.example/2"
+    assert atom_ids[0].startswith("urn:")
+    assert "2011-05-08T12:00:00Z" in text
+
+
 def test_import_tells_what_it_skipped_and_why(ready: Run) -> None:
     big = ATOM.replace("<title>One</title>", f"<title>One</title><summary>{'x' * 70_000}</summary>")
     Path("news.xml").write_text(big)

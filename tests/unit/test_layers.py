@@ -127,6 +127,13 @@ def test_library_is_imported_where_it_belongs(library: str) -> None:
     assert {user for user in users if not user.startswith(OWNERS[library])} == set()
 
 
+def test_nothing_can_fetch_a_url() -> None:
+    """[xep-map 247] No module has the means; XML parsers are set to open nothing (tests of formats)."""
+    fetchers = {"urllib.request", "http.client", "ftplib", "aiohttp", "requests", "httpx"}
+
+    assert {name_of(path): found for path in modules() if (found := imports(path) & fetchers)} == {}
+
+
 def test_test_finds_what_it_looks_for(tmp_path: Path) -> None:
     bad = tmp_path / "bad.py"
     bad.write_text(

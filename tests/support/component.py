@@ -19,6 +19,9 @@ from lxml import etree
 
 from smartfeeds.app import App
 from smartfeeds.config import Settings
+from smartfeeds.core.jid import parse_jid
+from smartfeeds.formats.atom import accept_payload
+from smartfeeds.service.requests import Draft, Publish
 from support.fakeserver import FakeServer, Session
 
 DOMAIN = "feeds.example.org"
@@ -173,6 +176,32 @@ class Component:
             self._arrived.clear()
             await asyncio.wait_for(self._arrived.wait(), 10)
         return self._messages.pop(address)
+
+    async def cut(self) -> None:
+        """Breaks the link and lets no new one come; returns once the component knows."""
+        assert self.reading is not None
+        await self.settle()
+        self.reading.cancel()
+        await asyncio.gather(self.reading, return_exceptions=True)
+        await self.server.stop_listening()
+        await self.session.end()
+        await asyncio.wait_for(self.session.closed.wait(), 10)
+        await self.app.stream.wait_closed()
+
+    async def link(self) -> None:
+        """Lets the component connect again, and waits for what is sent because of it."""
+        number = len(self.server.sessions) + 1
+        await self.server.listen()
+        self.session = await self.server.session(number)
+        self.reading = asyncio.get_running_loop().create_task(self.read())
+        await self.settle()
+
+    async def publish_unseen(self, node: str, item_id: str, user: str = ALICE) -> None:
+        """Publishes while there is no link, as another process would."""
+        sender = parse_jid(user)
+        assert sender is not None
+        draft = Draft(accept_payload(etree.fromstring(entry(item_id))), entry=True)
+        await self.app.service.handle(Publish(sender, DOMAIN, node, item_id, draft))
 
     async def send(self, text: str) -> None:
         """Delivers a stanza as it is."""

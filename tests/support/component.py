@@ -194,6 +194,8 @@ class Component:
         await self.server.listen()
         self.session = await self.server.session(number)
         self.reading = asyncio.get_running_loop().create_task(self.read())
+        await self.app.online.wait()
+        await asyncio.gather(*(task for task in self.app._tasks if task.get_name() == "push resume"))
         await self.settle()
 
     async def publish_unseen(self, node: str, item_id: str, user: str = ALICE) -> None:
@@ -214,6 +216,8 @@ class Component:
         await asyncio.gather(self.reading, return_exceptions=True)
         self.session = session
         self.reading = asyncio.get_running_loop().create_task(self.read())
+        await self.app.online.wait()
+        await asyncio.gather(*(task for task in self.app._tasks if task.get_name() == "push resume"))
         await self.settle()
 
     async def settle(self) -> None:

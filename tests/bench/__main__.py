@@ -4,24 +4,28 @@ import argparse
 import json
 import sys
 import time
+from collections.abc import Callable
 from functools import partial
+from pathlib import Path
 
 from bench import report, runs, work
 from bench.targets import PEERS, ROOT, ROUTERS
 from smartfeeds import __version__
 
+# What is measured, in this order, each in a folder of its own.
+JOBS: dict[str, Callable[[runs.Collector, Path], None]] = {
+    "echo": runs.measure_echo,
+    "ours": runs.measure_ours,
+    **{f"through-{name}": partial(runs.measure_routed, name) for name in ROUTERS},
+    **{name: partial(runs.measure_peer, name) for name in PEERS},
+}
+
 
 def main() -> None:
     """Everything, or what was asked for."""
-    jobs = {
-        "echo": lambda collect: runs.measure_echo(collect, folder),
-        "ours": lambda collect: runs.measure_ours(collect, folder),
-        **{f"through-{name}": partial(_routed, name) for name in ROUTERS},
-        **{name: partial(_peer, name) for name in PEERS},
-    }
     parser = argparse.ArgumentParser(prog="bench", description="Ours beside the pubsub of Prosody and ejabberd.")
     parser.add_argument("--quick", action="store_true", help="one short run, about two minutes")
-    parser.add_argument("--only", nargs="+", choices=list(jobs), help="these targets only")
+    parser.add_argument("--only", nargs="+", choices=list(JOBS), help="these targets only")
     wanted = parser.parse_args()
     scale = work.QUICK if wanted.quick else work.FULL
     folder = ROOT / "build" / "bench"
@@ -32,9 +36,9 @@ def main() -> None:
     with (folder / f"{name}.jsonl").open("w", encoding="utf-8") as lines:
         lines.write(json.dumps({"machine": described, "scale": "quick" if wanted.quick else "full"}) + "\n")
         collect = runs.Collector(scale, lines, lambda text: print(text, file=sys.stderr, flush=True))
-        for job in wanted.only or jobs:
+        for job in wanted.only or JOBS:
             collect.say(f"{job} ({time.monotonic() - start:.0f} s)")
-            jobs[job](collect)
+            JOBS[job](collect, folder / job)
     text = "\n\n".join(
         (
             report.table(collect.results, scale, PEERS),
@@ -46,14 +50,6 @@ def main() -> None:
     (folder / f"{name}.md").write_text(text + "\n", encoding="utf-8")
     print(text)
     print(f"\nThe numbers: {folder / name}.jsonl, this text: {folder / name}.md", file=sys.stderr)
-
-
-def _routed(name: str, collect: runs.Collector) -> None:
-    runs.measure_routed(collect, name, ROOT / "build" / "bench" / f"through-{name}")
-
-
-def _peer(name: str, collect: runs.Collector) -> None:
-    runs.measure_peer(collect, name, ROOT / "build" / "bench" / name)
 
 
 if __name__ == "__main__":

@@ -6,6 +6,7 @@ Run as a process of its own, so that what it needs is not in anybody's memory af
 
 import asyncio
 import sys
+from functools import partial
 from pathlib import Path
 
 from bench import stanzas
@@ -50,20 +51,20 @@ async def fill(path: Path, items: int, subscriptions: int) -> None:
     await store.open()
     try:
         for size in sizes(items):
-            node_no = await store.write(lambda tx, size=size: _add_node(tx, node_name(size)))
+            node_no = await store.write(partial(_add_node, name=node_name(size)))
             for first in range(0, size, CHUNK):
                 numbers = range(first, min(first + CHUNK, size))
-                await store.write(lambda tx, no=node_no, numbers=numbers: _add_items(tx, no, numbers))
-        node_no = await store.write(lambda tx: _add_node(tx, CROWD))
+                await store.write(partial(_add_items, node_no=node_no, numbers=numbers))
+        node_no = await store.write(partial(_add_node, name=CROWD))
         for first in range(0, subscriptions, CHUNK):
             numbers = range(first, min(first + CHUNK, subscriptions))
-            await store.write(lambda tx, numbers=numbers: _add_subscriptions(tx, node_no, numbers))
+            await store.write(partial(_add_subscriptions, node_no=node_no, numbers=numbers))
     finally:
         await store.close()
 
 
 def _add_node(tx: WriteTx, name: str) -> int:
-    options = {"publish_model": ("open",)}
+    options: dict[str, tuple[str, ...]] = {"publish_model": ("open",)}
     node = tx.add_node(Node(0, name, NodeKind.FEED, OWNER, BASE_US, options))
     tx.set_affiliation(node.node_no, OWNER, Affiliation.OWNER)
     return node.node_no

@@ -12,7 +12,7 @@ from typing import TextIO
 from bench import fill, stanzas, targets, work
 from bench.report import Results
 from bench.targets import Target
-from bench.wire import BenchError
+from bench.wire import EVENT, BenchError
 from bench.work import Number, Numbers, Scale
 
 FILL_S = 900
@@ -51,6 +51,7 @@ class Collector:
 def measure_echo(collect: Collector, folder: Path) -> None:
     """What the harness itself can do."""
     scale = collect.scale
+    fresh(folder)
     for _ in range(scale.runs):
         for events, piece in ((0, _echo_answers), (scale.subscribers, _echo_events)):
             target = targets.echo(folder, events)
@@ -71,7 +72,7 @@ def _echo_events(target: Target, scale: Scale) -> Numbers:
         stanzas.publishes(target.address, "f"),
         in_flight=work.EVENTS_AHEAD,
         seconds=scale.slice_s,
-        marker=work.EVENT,
+        marker=EVENT,
         each=scale.subscribers,
     )
     yield Number("notify", pace.per_s)
@@ -116,7 +117,7 @@ def measure_large(collect: Collector, folder: Path) -> None:
             target.stop()
 
 
-def measure_peer(collect: Collector, name: str, folder: Path) -> None:
+def measure_peer(name: str, collect: Collector, folder: Path) -> None:
     """A server's own pubsub service. What is large is filled once and read in each run."""
     scale = collect.scale
     target = targets.peer(name, folder)
@@ -141,7 +142,7 @@ def measure_peer(collect: Collector, name: str, folder: Path) -> None:
     shutil.rmtree(folder)
 
 
-def measure_routed(collect: Collector, name: str, folder: Path) -> None:
+def measure_routed(name: str, collect: Collector, folder: Path) -> None:
     """Our component behind a real server."""
     for _ in range(collect.scale.runs):
         routed = targets.routed(name, folder)

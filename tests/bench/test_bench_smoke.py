@@ -15,9 +15,9 @@ def collect() -> runs.Collector:
 
 def test_bench_tiny_counts_fill_every_row(collect: runs.Collector, tmp_path: Path) -> None:
     """Each row has a number of ours, and the table shows it."""
-    runs.measure_echo(collect, tmp_path)
-    runs.measure_ours(collect, tmp_path)
-    runs.measure_routed(collect, "prosody", tmp_path / "routed")
+    runs.measure_echo(collect, tmp_path / "echo")
+    runs.measure_ours(collect, tmp_path / "ours")
+    runs.measure_routed("prosody", collect, tmp_path / "routed")
     found = {row: [number.value for number in numbers] for row, numbers in collect.results["ours"].items()}
     expected = {row.name for row in report.rows(work.SMOKE) if not row.name.startswith("through_ejabberd")}
     assert set(found) == expected

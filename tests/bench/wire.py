@@ -5,6 +5,7 @@ The driver is the XEP-0114 server of our component, or a component of a real ser
 
 import contextlib
 import hashlib
+import itertools
 import re
 import socket
 import time
@@ -107,7 +108,7 @@ class Wire:
         while source is not None or answers.count < sent * each:
             room = in_flight - (sent - answers.count // each)
             if source is not None and room > 0:
-                batch = [stanza for stanza, _ in zip(source, range(room), strict=False)]
+                batch = list(itertools.islice(source, room))
                 if len(batch) < room:
                     source = None
                 if batch:

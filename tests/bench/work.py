@@ -135,7 +135,7 @@ def subscribe(target: Target, scale: Scale) -> Numbers:
     step = max(1, scale.subscriptions // 10)
     left_s = scale.slice_s * 3
     for first in range(0, scale.subscriptions, step):
-        source = stanzas.many(lambda n, at=first: stanzas.subscribe(target.address, node, at + n), step)
+        source = (stanzas.subscribe(target.address, node, number) for number in range(first, first + step))
         paces.append(target.wire.rate(source, in_flight=IN_FLIGHT, seconds=left_s))
         left_s -= paces[-1].seconds
         if left_s <= 0:

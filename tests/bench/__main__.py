@@ -2,6 +2,7 @@
 
 import argparse
 import json
+import signal
 import sys
 import time
 from collections.abc import Callable
@@ -23,6 +24,8 @@ JOBS: dict[str, Callable[[runs.Collector, Path], None]] = {
 
 def main() -> None:
     """Everything, or what was asked for."""
+    # What was started is ended, also when the benchmark is.
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
     parser = argparse.ArgumentParser(prog="bench", description="Ours beside the pubsub of Prosody and ejabberd.")
     parser.add_argument("--quick", action="store_true", help="one short run, about two minutes")
     parser.add_argument("--only", nargs="+", choices=list(JOBS), help="these targets only")

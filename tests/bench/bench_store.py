@@ -5,6 +5,7 @@ import resource
 import sys
 import tempfile
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 from smartfeeds.core.model import Edge, Item, Node, NodeKind, Slice
@@ -21,7 +22,7 @@ def index_nothing(_payload: bytes, _publisher: str) -> tuple[frozenset[str], fro
     return frozenset(), frozenset()
 
 
-def publish(number: int):
+def publish(number: int) -> Callable[[WriteTx], Item]:
     """What a publish asks of the store."""
 
     def work(tx: WriteTx) -> Item:

@@ -168,6 +168,12 @@ class ProsodySqlite(BenchProsody):
     storage = 'storage = "sql"\nsql = {{ driver = "SQLite3", database = "{folder}/prosody.sqlite" }}'
 
 
+def without_schedulers(command: list[str]) -> list[str]:
+    """The command with as many schedulers as Erlang likes."""
+    at = command.index("+S")
+    return command[:at] + command[at + 2 :]
+
+
 class BenchEjabberd(Ejabberd):
     """ejabberd with its own pubsub service, on as many schedulers as it likes."""
 
@@ -189,9 +195,7 @@ class BenchEjabberd(Ejabberd):
         return {"db_type": "mnesia"}
 
     def command(self, program: str) -> list[str]:
-        words = super().command(program)
-        at = words.index("+S")
-        return words[:at] + words[at + 2 :]
+        return without_schedulers(super().command(program))
 
 
 class EjabberdSqlite(BenchEjabberd):
@@ -265,7 +269,22 @@ def peer(name: str, folder: Path) -> Target:
 
 # Ours through a server
 
-ROUTERS: dict[str, type[LocalServer]] = {"prosody": Prosody, "ejabberd": Ejabberd}
+
+class RoutingEjabberd(Ejabberd):
+    """ejabberd as a router between components: each connection has the name that it asks for, not all of them."""
+
+    def configuration(self) -> dict[str, object]:
+        found = super().configuration()
+        listeners = found["listen"]
+        assert isinstance(listeners, list)
+        listeners[-1]["global_routes"] = False
+        return found
+
+    def command(self, program: str) -> list[str]:
+        return without_schedulers(super().command(program))
+
+
+ROUTERS: dict[str, type[LocalServer]] = {"prosody": Prosody, "ejabberd": RoutingEjabberd}
 
 
 @dataclass(slots=True)

@@ -22,6 +22,7 @@ ANSWER = b"id='bq-"
 IQ_END = b"</iq>"
 EVENT = b"</message>"
 ERROR = b"type='error'"
+_SHARED = 16  # more than any marker has bytes
 _HEADER = re.compile(rb"<stream:stream(?:[^>]*?\sid=['\"]([^'\"]*)['\"])?[^>]*>")
 _HANDSHAKE = re.compile(rb"<handshake\s*/>|</handshake>|<stream:error.*", re.DOTALL)
 
@@ -43,23 +44,31 @@ class Pace:
         return self.done / self.seconds if self.seconds else 0.0
 
 
-class Tally:
-    """Counts a marker in a stream of chunks, also where two chunks share it."""
+class Reader:
+    """Reads a socket into one buffer and counts markers there, also those that two reads share."""
 
-    __slots__ = ("_marker", "_tail", "count")
+    def __init__(self, sock: socket.socket) -> None:
+        self._socket = sock
+        self._buffer = bytearray(_SHARED + CHUNK_BYTES)
+        self._fresh = memoryview(self._buffer)[_SHARED:]
+        self._end = _SHARED
 
-    def __init__(self, marker: bytes) -> None:
-        self._marker = marker
-        self._tail = b""
-        self.count = 0
+    def read(self) -> None:
+        """Waits for more. Raises BenchError at the end of the stream."""
+        self._buffer[:_SHARED] = self._buffer[self._end - _SHARED : self._end]
+        size = self._socket.recv_into(self._fresh)
+        if not size:
+            raise BenchError("the link was closed")
+        self._end = _SHARED + size
 
-    def feed(self, data: bytes) -> int:
-        """How many more there are with this chunk."""
-        joint = self._tail + data
-        found = joint.count(self._marker)
-        self.count += found
-        self._tail = joint[-(len(self._marker) - 1) :]
-        return found
+    def count(self, marker: bytes) -> int:
+        """How many of a marker this read has completed."""
+        return self._buffer.count(marker, _SHARED - len(marker) + 1, self._end)
+
+    @property
+    def text(self) -> bytes:
+        """What came last."""
+        return bytes(self._buffer[_SHARED : self._end])
 
 
 class Wire:
@@ -79,11 +88,9 @@ class Wire:
     def ask(self, stanza: bytes) -> bytes:
         """Sends one IQ and returns everything up to the end of its answer. Raises BenchError for an error."""
         self._socket.sendall(stanza)
-        answer, data = Tally(ANSWER), b""
-        while not (answer.count and data.endswith(b">")):
-            chunk = self._receive()
-            answer.feed(chunk)
-            data += chunk
+        data = b""
+        while ANSWER not in data or not data.endswith(b">"):
+            data += self._receive()
         if ERROR in data:
             raise BenchError(data[:1000].decode("utf-8", "replace"))
         return data
@@ -101,30 +108,29 @@ class Wire:
 
         `each` is how many markers answer one stanza. Raises BenchError for an error among the answers.
         """
-        answers, errors = Tally(marker), Tally(ERROR)
         source: Iterator[bytes] | None = iter(stanzas)
-        sent = 0
+        reader = Reader(self._socket)
+        sent = got = 0
         start = now = time.perf_counter()
-        while source is not None or answers.count < sent * each:
-            room = in_flight - (sent - answers.count // each)
+        while source is not None or got < sent * each:
+            room = in_flight - (sent - got // each)
             if source is not None and room > 0:
                 batch = list(itertools.islice(source, room))
                 if len(batch) < room:
                     source = None
-                if batch:
-                    self._socket.sendall(b"".join(batch))
-                    sent += len(batch)
-            if answers.count < sent * each:
-                chunk = self._receive()
-                answers.feed(chunk)
-                if errors.feed(chunk):
-                    raise BenchError(chunk[max(0, chunk.find(ERROR) - 200) :][:1000].decode("utf-8", "replace"))
+                self._socket.sendall(b"".join(batch))
+                sent += len(batch)
+            if got < sent * each:
+                reader.read()
+                got += reader.count(marker)
+                if reader.count(ERROR):
+                    raise BenchError(_around(reader.text, ERROR))
             now = time.perf_counter()
             if now - start > seconds:
                 source = None
             if now - start > seconds + GRACE_S:
-                raise BenchError(f"{answers.count} of {sent * each} answers after {now - start:.0f} s")
-        return Pace(answers.count, now - start)
+                raise BenchError(f"{got} of {sent * each} answers after {now - start:.0f} s")
+        return Pace(got, now - start)
 
     def latencies(self, stanzas: Iterable[bytes], *, seconds: float) -> list[float]:
         """Asks one after the other for up to `seconds`; how long each whole answer took."""
@@ -208,6 +214,11 @@ def _until(sock: socket.socket, wanted: re.Pattern[bytes]) -> re.Match[bytes]:
         found = wanted.search(data)
         if found is not None:
             return found
+
+
+def _around(data: bytes, mark: bytes) -> str:
+    """The neighbourhood of a mark, for a message."""
+    return data[max(0, data.find(mark) - 200) :][:1000].decode("utf-8", "replace")
 
 
 def cpu_s(pid: int) -> float:

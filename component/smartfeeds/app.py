@@ -26,7 +26,7 @@ from smartfeeds.store.url import open_store
 from smartfeeds.telemetry import GATHERED, REQUEST_SECONDS, REQUESTS, SCHEMA_VERSION, Readings, watch_loop
 from smartfeeds.xmpp.disco import ServiceInfo
 from smartfeeds.xmpp.forms import config_fields, encode_form
-from smartfeeds.xmpp.limits import InFlight, Rate, RateLimits
+from smartfeeds.xmpp.limits import IN_FLIGHT_PER_SENDER, InFlight, Rate, RateLimits
 from smartfeeds.xmpp.namespaces import NODE_CONFIG
 from smartfeeds.xmpp.router import Router
 from smartfeeds.xmpp.stream import ComponentStream

@@ -10,6 +10,7 @@ got. The clock stands still until `clock.advance`, fresh ids count up, so all ru
 
 import asyncio
 from collections import defaultdict
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -21,7 +22,7 @@ from smartfeeds.app import App
 from smartfeeds.config import Settings
 from smartfeeds.core.jid import parse_jid
 from smartfeeds.formats.atom import accept_payload
-from smartfeeds.service.requests import Draft, Publish
+from smartfeeds.service.requests import CreateNode, Draft, Publish
 from support.fakeserver import FakeServer, Session
 
 DOMAIN = "feeds.example.org"
@@ -110,6 +111,19 @@ class Component:
         await self.session.send(f"<iq type='{kind}' id='{stanza_id}' {addresses}>{body}</iq>")
         return await asyncio.wait_for(asyncio.shield(self._answers[stanza_id]), 10)
 
+    async def ask_all(self, user: str, bodies: Sequence[str], kind: str = "get") -> list[Element]:
+        """Sends many IQs in one write and returns their answers in that order."""
+        first = len(self._asked)
+        waiting = []
+        stanzas = []
+        for number, content in enumerate(bodies, first):
+            self._asked[f"q{number}"] = (user, DOMAIN)
+            waiting.append(asyncio.get_running_loop().create_future())
+            self._answers[f"q{number}"] = waiting[-1]
+            stanzas.append(f"<iq type='{kind}' id='q{number}' from={quoteattr(user)} to='{DOMAIN}'>{content}</iq>")
+        await self.session.send("".join(stanzas))
+        return await asyncio.wait_for(asyncio.gather(*waiting), 30)
+
     async def get(self, user: str, inner: str, to: str = DOMAIN) -> Element:
         """An IQ get with these children of `<pubsub/>`."""
         return await self.ask(user, "get", f"<pubsub xmlns='{PS}'>{inner}</pubsub>", to)
@@ -197,6 +211,13 @@ class Component:
         await self.app.online.wait()
         await asyncio.gather(*(task for task in self.app._tasks if task.get_name() == "push resume"))
         await self.settle()
+
+    async def many_nodes(self, names: Sequence[str], user: str = ALICE) -> None:
+        """Makes many nodes at once."""
+        owner = parse_jid(user)
+        assert owner is not None
+        requests = [CreateNode(owner, DOMAIN, name) for name in names]
+        await asyncio.gather(*map(self.app.service.handle, requests))
 
     async def publish_unseen(self, node: str, item_id: str, user: str = ALICE) -> None:
         """Publishes while there is no link, as another process would."""

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from smartfeeds.core.jid import Jid
 
 IN_FLIGHT_TOTAL = 4_096
-IN_FLIGHT_PER_SENDER = 512
+IN_FLIGHT_PER_SENDER = 1_024
 REMEMBERED = 16_384
 
 

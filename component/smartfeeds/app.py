@@ -105,7 +105,9 @@ class App:
         self.dispatcher = Dispatcher(self.service, self.sender)
         self._bounces = Bounces(self.service, clock=now_us)
         self._rates = _rates(settings)
-        self._in_flight = InFlight(total=settings.limits.in_flight)
+        # Clients ask two questions about every node of a list, all at once (xep-map 250).
+        per_sender = max(IN_FLIGHT_PER_SENDER, 2 * settings.pubsub.page_max)
+        self._in_flight = InFlight(total=settings.limits.in_flight, per_sender=per_sender)
         self.router = Router(
             self,
             outbox.reply,

@@ -6,6 +6,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable
+from collections.abc import Callable
 from pathlib import Path
 
 from smartfeeds.core.model import Edge, Item, Node, NodeKind, Slice
@@ -28,7 +29,7 @@ def publish(number: int) -> Callable[[WriteTx], Item]:
     def work(tx: WriteTx) -> Item:
         node = tx.lock("feed")
         assert node is not None
-        item_id = f"{number * 2654435761 % 2**32:08x}"
+        item_id = name(number)
         assert tx.item(node.node_no, item_id) is None
         key_us = node.last_modified_us + 10
         stored = tx.put_item(node.node_no, Item(0, item_id, key_us, key_us, PAYLOAD, "alice@example.org"))
@@ -38,12 +39,14 @@ def publish(number: int) -> Callable[[WriteTx], Item]:
     return work
 
 
-async def put(store: SqliteStore, first: int, count: int, in_flight: int) -> float:
+async def put(
+    store: SqliteStore, first: int, count: int, in_flight: int, name: Callable[[int], str] = random_id
+) -> float:
     numbers = iter(range(first, first + count))
 
     async def one() -> None:
         for number in numbers:
-            await store.write(publish(number))
+            await store.write(publish(number, name))
 
     start = time.perf_counter()
     await asyncio.gather(*(one() for _ in range(in_flight)))
@@ -83,6 +86,8 @@ async def main(items: int) -> None:
             rate = await put(store, done, count, IN_FLIGHT)
             done += count
             print(f"at {done:,} items: {rate:,.0f} put_item/s, {rss_mb():.0f} MB")
+        rate = await put(store, done, step, IN_FLIGHT, growing_id)
+        print(f"then, with growing ids: {rate:,.0f} put_item/s")
         for name, view in (("bare", BARE), ("smart", SMART), ("created", CREATED)):
             for depth in (0.0, 0.5, 0.99):
                 for newest in (False, True):

@@ -2,7 +2,8 @@
 
 A use case of `service/` is one function over a transaction, run by `Store.read` or `Store.write`; so the rules are
 written once and a store only keeps rows. The functions run in the store's own thread: they must not await, block or
-touch anything but the transaction and their arguments. A work function that raises leaves nothing behind.
+touch anything but the transaction and their arguments. A work function that raises leaves nothing behind. It may be run
+a second time, from the start, when the commit that it shared failed.
 
 `Store.write` returns after the commit is durable. Several writes may share one commit (group commit), each of them
 still atomic. Reads see one snapshot, which contains every write that was acknowledged before.

@@ -295,7 +295,8 @@ class ItemWrites(NodeWrites, ItemReads):
         while done < limit:
             self.settle()
             found = self._db.row(
-                "SELECT node_no FROM node WHERE stale = 1 ORDER BY indexed_us, node_no LIMIT 1" + self._db.for_update
+                "SELECT node_no FROM node WHERE stale = 1 AND state = 'live' ORDER BY indexed_us, node_no LIMIT 1"
+                + self._db.for_update
             )
             if found is None:
                 break

@@ -184,7 +184,6 @@ class NodeWrites(NodeReads):
             return
         self._names.pop(row.node.name, None)
         row.node = replace(row.node, state=NodeState.DELETED)
-        row.stale = False
         self._db.run("UPDATE node SET state = 'deleted' WHERE node_no = ?", (node_no,))
         self._db.run("UPDATE tally SET value = value - 1 WHERE name = 'nodes'")
 

@@ -1,0 +1,252 @@
+"""Any sequence of works gives the same answers from the SQLite store as from the memory store (SF-007, SF-107).
+
+The two were written apart, so what both say is what `store/base.py` means. After every step everything that can be
+read is compared: pages of every kind, counts, subscriptions, marks, what is still to be pushed.
+"""
+
+import asyncio
+import tempfile
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
+
+from smartfeeds.core.model import Affiliation, Edge, Item, Mark, NodeEvent, Slice, Subscription, SubscriptionState
+from smartfeeds.core.view import BARE, CREATED, SMART, Order, View
+from smartfeeds.errors import StoreError
+from smartfeeds.store.base import ReadTx, Store, WriteTx
+from smartfeeds.store.memory import MemoryStore
+from smartfeeds.store.sqlite import SqliteStore
+from store.values import node, read_payload, view
+
+NODES = st.sampled_from([1, 1, 1, 1, 2, 2, 3, 4])
+KEYS = st.integers(0, 5)
+JIDS = st.sampled_from(["a@x", "a@x/1", "b@x", ""])
+VIEWS = st.sampled_from(["", "order=created", "order=modified"])
+PAYLOADS = st.sampled_from(["by=a in=x | one two", "by=b re=i1 | two", "in=x in=y | ünï three", "", "by=a by=b | one"])
+
+
+@dataclass(frozen=True)
+class Op:
+    """One call of a writing method."""
+
+    method: str
+    arguments: tuple[Any, ...]
+
+    def __call__(self, tx: WriteTx) -> object:
+        return getattr(tx, self.method)(*self.arguments)
+
+
+@dataclass(frozen=True)
+class Publish:
+    """Stores an item under its id, as a new one or as the new state of the one that is there."""
+
+    node_no: int
+    item: Item
+
+    def __call__(self, tx: WriteTx) -> object:
+        old = tx.item(self.node_no, self.item.id)
+        return tx.put_item(self.node_no, replace(self.item, item_no=old.item_no if old else 0))
+
+
+@dataclass(frozen=True)
+class Subscribe:
+    """Stores a subscription, as a new one or as the new state of the one that is there."""
+
+    subscription: Subscription
+
+    def __call__(self, tx: WriteTx) -> object:
+        wanted = self.subscription
+        old = tx.subscription(wanted.node_no, wanted.jid, wanted.view)
+        return tx.put_subscription(replace(wanted, sub_no=old.sub_no if old else 0))
+
+
+class RefusedError(Exception):
+    """What a work raises that changes its mind."""
+
+
+def op(method: str, *arguments: st.SearchStrategy[Any]) -> st.SearchStrategy[Op]:
+    return st.builds(Op, st.just(method), st.tuples(*arguments))
+
+
+ITEMS = st.builds(
+    Item,
+    item_no=st.one_of(st.just(0), st.integers(0, 9)),
+    id=st.sampled_from([f"i{n}" for n in range(8)]),
+    created_us=KEYS,
+    modified_us=KEYS,
+    payload=PAYLOADS.map(str.encode),
+    publisher=JIDS,
+    deleted=st.booleans(),
+    revision=st.integers(1, 2),
+    notify=st.booleans(),
+)
+SUBSCRIPTIONS = st.builds(
+    Subscription,
+    sub_no=st.one_of(st.just(0), st.integers(0, 5)),
+    node_no=NODES,
+    jid=JIDS,
+    view=VIEWS,
+    node_text=st.just("feed"),
+    service=st.just("feeds.example.org"),
+    state=st.sampled_from(SubscriptionState),
+    since_us=KEYS,
+    since_created_us=KEYS,
+    created_us=KEYS,
+)
+ORDERS = st.sampled_from(Order)
+PUBLISH = st.builds(Publish, NODES, ITEMS)
+INDEX = st.one_of(op("index_node", NODES), op("index_some", st.just(10**6)))
+ITEM_OP = st.one_of(op("put_item", NODES, ITEMS), op("remove_item", NODES, st.integers(1, 9)), PUBLISH)
+NODE_OP = st.one_of(
+    op("add_node", st.sampled_from("abc").map(node)),
+    op("set_options", NODES, st.just({"k": ("v", "w")})),
+    op("set_keys", NODES, KEYS, KEYS),
+    op("retire_node", st.sampled_from([2, 3, 4, 1])),
+    op("reap", NODES, st.just(10**6)),
+    op("lock", st.sampled_from("abc")),
+    op("lock_no", NODES),
+)
+PEOPLE_OP = st.one_of(
+    op("set_affiliation", NODES, JIDS, st.sampled_from(Affiliation)),
+    st.builds(Subscribe, SUBSCRIPTIONS),
+    op("put_subscription", SUBSCRIPTIONS),
+    op("remove_subscription", st.integers(1, 5)),
+)
+PUSH_OP = st.one_of(
+    op("add_event", st.builds(NodeEvent, st.just(0), NODES, KEYS, st.just("purge"))),
+    op("remove_events", st.lists(st.integers(1, 4), max_size=2)),
+    op("set_mark", NODES, ORDERS, st.builds(Mark, KEYS, st.just("c"))),
+)
+
+
+@dataclass(frozen=True)
+class Work:
+    """A few calls in one transaction, which may be given up at the end."""
+
+    ops: tuple[Op, ...]
+    give_up: bool
+
+    def __call__(self, tx: WriteTx) -> list[object]:
+        answers = [one(tx) for one in self.ops]
+        if self.give_up:
+            raise RefusedError
+        return [*answers, tx.node_count(), tx.unpushed()]
+
+
+def group_of(ops: st.SearchStrategy[Any], most_ops: int) -> st.SearchStrategy[list[Work]]:
+    works = st.builds(
+        Work, st.lists(ops, min_size=1, max_size=most_ops).map(tuple), st.sampled_from([False] * 5 + [True])
+    )
+    return st.lists(works, min_size=1, max_size=6)
+
+
+VIEWS_READ = [BARE, SMART, CREATED, View(order=Order.CREATED), view("kind=new")]
+VIEWS_READ += [view("kind=deleted&kind=edited&order=created"), view("kind=deleted&author=a%40x")]
+VIEWS_READ += [
+    view(f"{query}&order={order.value}")
+    for order in Order
+    for query in ("author=a%40x", "author=b&author=a", "category=x&author=a", "q=two", "q=%C3%BCn%C3%AF&category=y")
+]
+EDGES = [Edge(2, -1), Edge(2, 3), Edge(2, 2**62), Edge(4, 5), Edge(9, 0)]
+RANGES = [(None, None), *((edge, None) for edge in EDGES), *((None, edge) for edge in EDGES)]
+RANGES += [(one, two) for one in EDGES for two in EDGES]
+SHAPES = [(limit, newest, offset) for limit in (2, 9) for newest in (False, True) for offset in (0, 1)]
+
+
+@dataclass(frozen=True)
+class Look:
+    """Reads everything once. `step` chooses the ranges and the shapes of the pages."""
+
+    step: int
+
+    def pages(self, tx: ReadTx, node_no: int) -> list[object]:
+        found: list[object] = []
+        for position, wanted in enumerate(VIEWS_READ):
+            after, before = RANGES[(self.step + 7 * position) % len(RANGES)]
+            limit, newest, offset = SHAPES[(self.step + position) % len(SHAPES)]
+            found += [tx.count(node_no, wanted), tx.count(node_no, wanted, before=before)]
+            found.append(tx.slice(node_no, Slice(wanted, limit, after, before, newest, offset)))
+            found.append(tx.slice(node_no, Slice(wanted, 99)))
+        return found
+
+    def node(self, tx: ReadTx, node_no: int) -> list[object]:
+        people = [tx.affiliations(node_no), tx.subscriptions(node_no, 0, 9), tx.subscriptions(node_no, 2, 1)]
+        push = [*(tx.mark(node_no, order) for order in Order), tx.events(node_no, 9)]
+        groups = [tx.group(node_no, order, self.step % 6, 2) for order in Order]
+        counts = [tx.subscription_count(node_no), tx.subscribed_views(node_no), tx.item(node_no, "i1")]
+        return [tx.node_by_no(node_no), *people, *push, *groups, *counts]
+
+    def __call__(self, tx: ReadTx) -> list[object]:
+        found = [tx.node_count(), tx.nodes("", 9), tx.nodes("a", 1, before="c", newest=True), tx.unpushed()]
+        found += [tx.created_by("alice@example.org"), tx.affiliations_of("a@x"), tx.subscriptions_of("a@x")]
+        for node_no in range(1, 5):
+            found += [self.node(tx, node_no), self.pages(tx, node_no) if tx.node_by_no(node_no) else []]
+        return found
+
+
+class StoreModel(RuleBasedStateMachine):
+    """The memory store is the model, the SQLite store is what is tested."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.step = 0
+        self.folder = tempfile.TemporaryDirectory()
+        self.runner = asyncio.Runner()
+        self.model = MemoryStore(read_payload)
+        self.store = SqliteStore(Path(self.folder.name) / "s.db", read_payload)
+        self.runner.run(self.model.open())
+        self.runner.run(self.store.open())
+
+    def teardown(self) -> None:
+        self.runner.run(self.store.close())
+        self.runner.close()
+        self.folder.cleanup()
+
+    @staticmethod
+    async def answers(store: Store, works: list[Work]) -> list[object]:
+        """What every work of a group answers, or which error it ends with."""
+        found = await asyncio.gather(*(store.write(work) for work in works), return_exceptions=True)
+        for one in found:
+            assert not isinstance(one, BaseException) or isinstance(one, StoreError | RefusedError), one
+        return [type(one) if isinstance(one, BaseException) else one for one in found]
+
+    @initialize()
+    def two_nodes(self) -> None:
+        self.group([Work((Op("add_node", (node("a"),)), Op("add_node", (node("b"),))), give_up=False)])
+
+    def group(self, works: list[Work]) -> None:
+        expected = self.runner.run(self.answers(self.model, works))
+        assert self.runner.run(self.answers(self.store, works)) == expected
+
+    @rule(works=group_of(PUBLISH, 6))
+    def publish(self, works: list[Work]) -> None:
+        self.group(works)
+
+    @rule(works=group_of(PUBLISH, 2), index=INDEX)
+    def publish_and_index(self, works: list[Work], index: Op) -> None:
+        self.group([*works, Work((index,), give_up=False)])
+
+    @rule(works=group_of(st.one_of(PEOPLE_OP, PUSH_OP, NODE_OP), 1))
+    def manage(self, works: list[Work]) -> None:
+        self.group(works)
+
+    @rule(works=group_of(st.one_of(ITEM_OP, PEOPLE_OP, PUSH_OP, NODE_OP, INDEX), 3), restart=st.booleans())
+    def mix(self, works: list[Work], restart: bool) -> None:
+        if restart:
+            self.runner.run(self.store.close())
+            self.runner.run(self.store.open())
+        self.group(works)
+
+    @invariant()
+    def same(self) -> None:
+        self.step += 1
+        look = Look(self.step)
+        assert self.runner.run(self.store.read(look)) == self.runner.run(self.model.read(look))
+
+
+StoreModel.TestCase.settings = settings(max_examples=30, stateful_step_count=20, deadline=None)
+TestStoreModel = StoreModel.TestCase

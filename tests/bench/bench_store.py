@@ -6,7 +6,6 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable
-from collections.abc import Callable
 from pathlib import Path
 
 from smartfeeds.core.model import Edge, Item, Node, NodeKind, Slice
@@ -23,7 +22,15 @@ def index_nothing(_payload: bytes, _publisher: str) -> tuple[frozenset[str], fro
     return frozenset(), frozenset()
 
 
-def publish(number: int) -> Callable[[WriteTx], Item]:
+def random_id(number: int) -> str:
+    return f"{number * 2654435761 % 2**32:08x}"
+
+
+def growing_id(number: int) -> str:
+    return f"z{number:010d}"
+
+
+def publish(number: int, name: Callable[[int], str]) -> Callable[[WriteTx], Item]:
     """What a publish asks of the store."""
 
     def work(tx: WriteTx) -> Item:

@@ -38,6 +38,7 @@ from support.component import (
     refusal,
     submit,
 )
+from support.faketime import settle
 
 BAD_REQUEST = Refusal("modify", "bad-request")
 NOT_FOUND = Refusal("cancel", "item-not-found")
@@ -65,7 +66,7 @@ async def test_nothing_is_sent_before_the_handshake_and_everything_after_it(star
     await component.subscribe(BOB, "comments")
     await component.server.stop_listening()
     component.session.cut()
-    await component.session.closed.wait()
+    await component.app.stream.wait_closed()
 
     alice = parse_jid(ALICE)
     assert alice is not None
@@ -89,12 +90,13 @@ async def test_lost_link_comes_back_and_leaves_nothing_half_written(start: Start
     """[xep-map 9]"""
     component = await start(link={"retry_first_s": 0.001, "retry_most_s": 0.002})
     await component.create(ALICE, "comments")
-    addresses = f"from='{ALICE}' to='{DOMAIN}'"
-    for number in range(20):
-        publish = etree.tostring(_published(f"n{number:02}"), encoding="unicode")
-        await component.send(f"<iq type='set' id='lost{number}' {addresses}>{publish}</iq>")
+    requests = [etree.tostring(_published(f"n{number:02}"), encoding="unicode") for number in range(20)]
+    lost = [asyncio.create_task(component.ask(ALICE, "set", request)) for request in requests]
+    await settle()
     component.session.cut()
     await component.follow(await component.server.session(2))
+    for task in lost:
+        task.cancel()
 
     page = ok(await component.get(BOB, f"<items node='comments'/><set xmlns='{RSM}'><max>100</max></set>"))
     items = page.findall("ps:pubsub/ps:items/ps:item", NS)
@@ -122,10 +124,12 @@ async def test_everything_comes_from_the_address_that_was_asked(component: Compo
         await component.ask(BOB, "get", "<query xmlns='jabber:iq:version'/>", place),
     ]
     await component.publish(ALICE, "comments", "two")
+    messages = await component.events(BOBS)
     await component.retract(ALICE, "comments", "two")
+    messages += await component.events(BOBS)
     await component.configure(ALICE, "comments", title="New")
     await component.affiliate(ALICE, "comments", BOB, "outcast")
-    messages = await component.events(BOBS)
+    messages += await component.events(BOBS)
 
     assert {(answer.get("from"), answer.get("to")) for answer in answers} == {(place, BOB)}
     assert len(messages) == 5

@@ -3,13 +3,20 @@
 A parser that runs over the whole stream has limits (depth, length of a name) that close the link for everybody
 when one remote user goes over them. So the stream is cut first, and each stanza is a document of its own, whose
 refusal concerns nobody else. The cut needs no tree: outside of CDATA every `<` begins a tag, and a stanza ends
-with the closing tag that balances its name. Stanzas with CDATA, or above the size limit, are followed by expat.
+with the closing tag that balances its name. Stanzas with CDATA, with a start tag above 64 KiB, or above the size
+limit are followed by expat.
 """
 
+import contextlib
 import re
 from xml.parsers import expat
+from xml.sax.saxutils import quoteattr
 
 HEADER_LIMIT_BYTES = 65_536
+CUT_NS = "urn:smartfeeds:0#cut"
+TOO_LONG = "the stanza is too long"
+_KEPT = ("from", "to", "id", "type", "xmlns")  # what an answer needs
+_KEPT_CHARACTERS = 65_536
 _NAME = rb"[^\s<>/!?\"'=]+"
 _START = re.compile(rb"<(" + _NAME + rb")(?:[^<>\"']++|\"[^\"<]*+\"|'[^'<]*+')*+>")
 _PROLOG = re.compile(rb"(?:\xef\xbb\xbf)?\s*(?:<\?xml\s[^<>?]*\?>)?\s*")
@@ -23,7 +30,7 @@ class Framer:
 
     `header`: the start tag of the root as it came, once it is complete. `ended`: the root was closed. `error`: the
     condition of RFC 6120 that the stream broke; nothing is read after it. A stanza above `limit_bytes` is returned
-    as its start tag alone, closed, and its content is thrown away as it comes.
+    cut down (see `cut_down`), and its content is thrown away as it comes.
     """
 
     __slots__ = (
@@ -122,7 +129,8 @@ class Framer:
         elif second in (b"!", b"?"):
             self.error = "restricted-xml"
         elif len(source) - begin > HEADER_LIMIT_BYTES:
-            self.error = "policy-violation"
+            self._name, self._body, self._scan, self._slow = b"?", begin, begin, _Follower()
+            return True
         return False
 
     def _close(self, source: bytes | bytearray) -> int:
@@ -171,18 +179,18 @@ class Framer:
         if slow.error:
             return -1
         if end >= 0:
-            frames.append(slow.head or bytes(source[self._start : end]))
-        elif slow.head or len(source) - self._start > self._limit_bytes:
-            slow.head = slow.head or start_tag_alone(bytes(source[self._start : self._body]))
+            frames.append(_cut(slow.name, slow.attributes, TOO_LONG) if slow.cut else bytes(source[self._start : end]))
+        elif slow.cut or len(source) - self._start > self._limit_bytes:
+            slow.cut = True
             slow.dropped += len(source) - self._start
             self._start = len(source)
         return end
 
 
 class _Follower:
-    """Expat over one stanza, only to find where it ends."""
+    """Expat over one stanza, only to find where it ends, and how it began. `cut`: its content is thrown away."""
 
-    __slots__ = ("_depth", "_end", "_fed", "_parser", "dropped", "error", "head")
+    __slots__ = ("_depth", "_end", "_fed", "_parser", "attributes", "cut", "dropped", "error", "name")
 
     def __init__(self) -> None:
         self._parser = expat.ParserCreate("utf-8")
@@ -193,9 +201,12 @@ class _Follower:
         self._parser.ProcessingInstructionHandler = self._restricted
         self._depth = 0
         self._fed = 0  # bytes of the stanza that expat has seen
-        self._end = -1  # where its last closing tag begins, counted from the stanza's begin
+        # Where its closing tag begins, or where it ends if its start tag closes it; counted from the stanza's begin.
+        self._end = -1
         self.dropped = 0  # bytes of the stanza that are no longer in the source
-        self.head = b""
+        self.cut = False
+        self.name = ""
+        self.attributes: dict[str, str] = {}
         self.error = ""
 
     def feed(self, source: bytes | bytearray, start: int) -> int:
@@ -209,9 +220,14 @@ class _Follower:
         self._fed = self.dropped + len(source) - start
         if self._end < 0:
             return -1
-        return source.find(b">", max(start, start + self._end - self.dropped)) + 1
+        end = start + self._end - self.dropped
+        if end < start or source.startswith(b"</" + self.name.encode(), end):
+            return source.find(b">", max(start, end)) + 1
+        return end
 
-    def _begin_element(self, _name: str, _attributes: dict[str, str]) -> None:
+    def _begin_element(self, name: str, attributes: dict[str, str]) -> None:
+        if self._depth == 0 and self._end < 0:
+            self.name, self.attributes = name, attributes
         self._depth += 1
 
     def _end_element(self, _name: str) -> None:
@@ -229,11 +245,32 @@ def _has_markup(source: bytes | bytearray, mark: bytes, start: int, end: int) ->
     return source.find(mark, start, end) >= 0 and source.find(b"<" + mark, start, end) >= 0
 
 
-def start_tag_alone(frame: bytes) -> bytes:
-    """The stanza without its content: what is left of one that the parser refuses."""
+def start_of(frame: bytes) -> tuple[str, dict[str, str]]:
+    """The name and the attributes of a stanza; empty where there is no start tag."""
+    found: list[tuple[str, dict[str, str]]] = []
     match = _START.match(frame)
-    head = match[0] if match is not None else frame
-    return head if head.endswith(b"/>") else head[:-1] + b"/>"
+    parser = expat.ParserCreate("utf-8")
+    parser.StartElementHandler = lambda name, attributes: found.append((name, attributes))
+    with contextlib.suppress(expat.ExpatError):
+        parser.Parse(match[0] if match is not None else b"", False)
+    return found[0] if found else ("", {})
+
+
+def cut_down(frame: bytes, reason: str) -> bytes:
+    """What is left of a well-formed stanza that is not read: addresses, id and type, and one child that says why.
+
+    The child is `<cut/>` in `CUT_NS` with the reason as its text.
+    """
+    return _cut(*start_of(frame), reason)
+
+
+def _cut(name: str, attributes: dict[str, str], reason: str) -> bytes:
+    kept = "".join(
+        f" {key}={quoteattr(attributes[key])}"
+        for key in _KEPT
+        if key in attributes and len(attributes[key]) <= _KEPT_CHARACTERS
+    )
+    return f"<{name}{kept}><cut xmlns='{CUT_NS}'>{reason}</cut></{name}>".encode()
 
 
 def is_well_formed(frame: bytes) -> bool:

@@ -1,26 +1,23 @@
 """Stanza bytes to lxml trees, one document per batch of stanzas, safe settings (xep-map 246; design section 3).
 
-A stanza above the parser's limits (256 levels, names of 50,000 bytes) is cut down to its start tag, so that it can
-still be answered; only what XML itself forbids is the server's fault and ends the stream.
+A stanza that is beyond the parser's limits (256 levels, names of 50,000 bytes), or that only the parser refuses (names
+of namespaces that are no URIs), is cut down to what an answer needs; only what XML itself forbids is the server's
+fault and ends the stream.
 """
 
-import re
 from collections.abc import Iterator, Sequence
 
 from lxml import etree
 
-from smartfeeds.xmpp.framer import is_well_formed, start_tag_alone
+from smartfeeds.xmpp.framer import cut_down, is_well_formed
+from smartfeeds.xmpp.names import NameGuard
 
 COMPONENT_NS = "jabber:component:accept"
 CLIENT_NS = "jabber:client"
 STREAM_NS = "http://etherx.jabber.org/streams"
 BATCH_BYTES = 16_384
-NAME_BUDGET_BYTES = 4_194_304
-NAME_OVERHEAD_BYTES = 16
-SAMPLE_EVERY = 64
-SAMPLE_ALL_ABOVE_BYTES = 8_192
-_TAG = re.compile(rb"<[^/!?](?:[^<>\"']++|\"[^\"<]*+\"|'[^'<]*+')*+")
-_NAMES = re.compile(rb"<[^\s/>]+|\sxmlns[^\s=]*\s*=\s*(?:\"[^\"]*|'[^']*)|\s[^\s=\"'<>/]+(?=\s*=\s*[\"'])")
+UNREADABLE = "the stanza is nested too deeply, or has names or namespaces that cannot be read"
+NEW_NAMES = "the stanza has too many names of elements and attributes that are new here"
 _CLIENT_PREFIX = f"{{{CLIENT_NS}}}"
 _COMPONENT_PREFIX = f"{{{COMPONENT_NS}}}"
 
@@ -32,39 +29,6 @@ class StreamSyntaxError(Exception):
 def new_parser() -> etree.XMLParser:
     """The one configuration for what comes from the wire: nothing is fetched, expanded or unbounded."""
     return etree.XMLParser(resolve_entities=False, no_network=True, load_dtd=False, huge_tree=False)
-
-
-class NameGuard:
-    """Bounds the element and attribute names that the process learns.
-
-    libxml2 keeps every name it ever saw for the life of the process, and fails for all documents once its table is
-    full. So names are sampled (every 64th stanza, and all long ones), and when the sample holds more than the
-    budget, stanzas with further names are cut down. `exhausted` is for the log and the health page.
-    """
-
-    __slots__ = ("_budget_bytes", "_known", "_turn")
-
-    def __init__(self, budget_bytes: int = NAME_BUDGET_BYTES) -> None:
-        self._budget_bytes = budget_bytes
-        self._known: set[bytes] = set()
-        self._turn = 0
-
-    @property
-    def exhausted(self) -> bool:
-        """Whether new names are refused."""
-        return self._budget_bytes <= 0
-
-    def admits(self, frame: bytes) -> bool:
-        """Whether the stanza may be parsed."""
-        self._turn = (self._turn + 1) % SAMPLE_EVERY
-        if self._turn and len(frame) <= SAMPLE_ALL_ABOVE_BYTES and not self.exhausted:
-            return True
-        fresh = set(_NAMES.findall(b" ".join(_TAG.findall(frame)))) - self._known
-        if fresh and self.exhausted:
-            return False
-        self._known |= fresh
-        self._budget_bytes -= sum(map(len, fresh)) + NAME_OVERHEAD_BYTES * len(fresh)
-        return True
 
 
 class StanzaParser:
@@ -96,7 +60,7 @@ class StanzaParser:
         batch: list[bytes] = []
         size_bytes = 0
         for frame in frames:
-            batch.append(frame if self._names.admits(frame) else start_tag_alone(frame))
+            batch.append(frame if self._names.admits(frame) else self._without_names(frame))
             size_bytes += len(frame)
             if size_bytes >= BATCH_BYTES:
                 yield from self._parse_batch(batch)
@@ -106,25 +70,31 @@ class StanzaParser:
             yield from self._parse_batch(batch)
 
     def _parse_batch(self, batch: Sequence[bytes]) -> Iterator[etree._Element]:
-        try:
-            root = etree.fromstring(self._open + b"".join(batch) + self._close, self._parser)
-        except etree.XMLSyntaxError:
-            root = None
+        root = self._read(b"".join(batch))
         if root is not None:
             yield from root
             return
         for frame in batch:
-            yield self._parse_alone(frame)
+            yield from self._parse_alone(frame)
 
-    def _parse_alone(self, frame: bytes) -> etree._Element:
-        if not is_well_formed(frame):
-            raise StreamSyntaxError("not-well-formed")
-        for candidate in (frame, start_tag_alone(frame)):
-            try:
-                return etree.fromstring(self._open + candidate + self._close, self._parser)[0]
-            except etree.XMLSyntaxError:
-                continue
-        raise StreamSyntaxError("not-well-formed")
+    def _parse_alone(self, frame: bytes) -> Iterator[etree._Element]:
+        root = self._read(frame)
+        if root is None:
+            if not is_well_formed(frame):
+                raise StreamSyntaxError("not-well-formed")
+            root = self._read(cut_down(frame, UNREADABLE))
+        # What is still no XML for the parser was no stanza: its own name, or the namespace it is in, is at fault.
+        yield from root if root is not None else ()
+
+    def _read(self, data: bytes) -> etree._Element | None:
+        try:
+            return etree.fromstring(self._open + data + self._close, self._parser)
+        except etree.XMLSyntaxError:
+            return None
+
+    def _without_names(self, frame: bytes) -> bytes:
+        """What is not XML is left to be found so."""
+        return cut_down(frame, NEW_NAMES) if is_well_formed(frame) else frame
 
 
 def as_component_stanza(element: etree._Element) -> etree._Element:

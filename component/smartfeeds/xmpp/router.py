@@ -24,6 +24,7 @@ from smartfeeds.xmpp.disco import INFO_QUERY, ITEMS_QUERY, PASSED_ON, Disco, Ser
 from smartfeeds.xmpp.elements import Element
 from smartfeeds.xmpp.encode import ENCODERS, Encoder, encode_last_item, envelope
 from smartfeeds.xmpp.encode_owner import OWNER_ENCODERS
+from smartfeeds.xmpp.framer import CUT_NS
 from smartfeeds.xmpp.parsing import COMPONENT_NS
 from smartfeeds.xmpp.stanza_errors import encode_error
 
@@ -36,6 +37,9 @@ ACTIONS: Mapping[tuple[str, str], Actions] = {
     ("set", ns.tag(ns.OWNER, "pubsub")): OWNER_SET,
 }
 _DISCO = frozenset({INFO_QUERY, ITEMS_QUERY})
+_LONG_ID = 1_024  # slixmpp would answer with it whatever its length
+_CUT = ns.tag(CUT_NS, "cut")  # what the stream puts in the place of content that it did not read
+CUT_REASON_CHARACTERS = 200
 
 # What a request is called in metrics and logs.
 OPERATIONS: Mapping[type[r.Request], str] = {
@@ -94,7 +98,8 @@ class Router:
 
     `reply` sends one stanza. `observe` gets the operation, its outcome (ok or a condition) and how long it took in
     seconds. `on_bounce` gets the bounces of events, the service where it is not given. An answer above
-    `answer_limit_bytes` is refused instead: a server that gets too long a stanza ends the link for everybody.
+    `answer_limit_bytes` is refused instead, and there is none where the id of the request alone is too long for it: a
+    server that gets too long a stanza ends the link for everybody.
     """
 
     def __init__(
@@ -149,15 +154,17 @@ class Router:
         payload = next(element.iterchildren("*"), None)
         tag: str = payload.tag if payload is not None else ""
         actions = ACTIONS.get((kind, tag))
-        if actions is None and tag[1:].partition("}")[0] in PASSED_ON:
+        if actions is None and tag[1:].partition("}")[0] in PASSED_ON and len(element.get("id") or "") < _LONG_ID:
             return False
         call = self._calls.read(element)
-        if call is None:
+        if call is None or len(call.head) * 2 > self._answer_limit_bytes:
             log.debug("stanza_dropped", stanza_id=element.get("id"), sender=element.get("from"), to=element.get("to"))
             self._observe(UNREAD, "dropped", 0.0)
             return True
         if payload is None or len(element) != 1:
             self._refuse(call, FeedError(Condition.BAD_REQUEST, "a request has exactly one child"))
+        elif tag == _CUT:
+            self._refuse(call, FeedError(Condition.NOT_ACCEPTABLE, (payload.text or "")[:CUT_REASON_CHARACTERS]))
         elif actions is None and tag not in _DISCO:
             self._refuse(call, FeedError(Condition.UNAVAILABLE))
         elif not self._limits.admit(call.sender.bare):
@@ -210,7 +217,7 @@ class Router:
         """Sends an answer and what follows it; the outcome."""
         discovered = self._disco.encoders.get(type(answer))
         body = discovered(answer, call.place.bare) if discovered is not None else _ENCODERS[type(answer)](answer)
-        if len(body) > self._answer_limit_bytes:
+        if len(call.head) + len(body) > self._answer_limit_bytes:
             raise FeedError(Condition.NOT_ACCEPTABLE, "the answer is too long for one stanza; ask for less at a time")
         if isinstance(answer, r.PartlyRefused):
             self._reply(envelope(b"error", call.head, body))

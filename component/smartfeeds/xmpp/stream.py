@@ -20,12 +20,12 @@ from slixmpp.stanza import Handshake
 from smartfeeds.core.text import attribute
 from smartfeeds.xmpp.framer import Framer
 from smartfeeds.xmpp.link import LinkDownError
+from smartfeeds.xmpp.names import NameGuard
 from smartfeeds.xmpp.outbox import HIGH_WATER_BYTES, LOW_WATER_BYTES, Outbox
 from smartfeeds.xmpp.parsing import (
     CLIENT_NS,
     COMPONENT_NS,
     STREAM_NS,
-    NameGuard,
     StanzaParser,
     StreamSyntaxError,
     as_component_stanza,
@@ -258,17 +258,27 @@ class ComponentStream(ComponentXMPP):
                 return
         elif tag == _STREAM_ERROR:
             self._down = _stream_error(element)
-        self._spawn_event(ET.fromstring(etree.tostring(element, with_tail=False)))
+        self._hand_on(element)
 
     def _offer(self, element: etree._Element) -> bool:
         """Asks the callback; whatever it raises must not end the link for everybody."""
         try:
             return self.on_stanza(element)
-        except Exception:
-            log.exception("stanza_failed", tag=element.tag, sender=element.get("from"), stanza_id=element.get("id"))
-            if element.tag == _IQ and element.get("type") in ("get", "set"):
-                self.outbox.reply(_internal_error(element))
-            return True
+        except Exception:  # noqa: BLE001
+            return self._failed(element)
+
+    def _hand_on(self, element: etree._Element) -> None:
+        """Gives slixmpp what is not ours, as its own tree; it does not expect every address that servers let in."""
+        try:
+            self._spawn_event(ET.fromstring(etree.tostring(element, with_tail=False)))
+        except Exception:  # noqa: BLE001
+            self._failed(element)
+
+    def _failed(self, element: etree._Element) -> bool:
+        log.exception("stanza_failed", tag=element.tag, sender=element.get("from"), stanza_id=element.get("id"))
+        if element.tag == _IQ and element.get("type") in ("get", "set"):
+            self.outbox.reply(_internal_error(element))
+        return True
 
     def _is_own_ping(self, element: etree._Element) -> bool:
         return (

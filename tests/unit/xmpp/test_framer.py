@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from lxml import etree
 
-from smartfeeds.xmpp.framer import HEADER_LIMIT_BYTES, Framer, is_well_formed, start_tag_alone
+from smartfeeds.xmpp.framer import CUT_NS, HEADER_LIMIT_BYTES, TOO_LONG, Framer, cut_down, is_well_formed, start_of
 
 HEADER = b"<stream:stream xmlns='jabber:component:accept' xmlns:stream='http://etherx.jabber.org/streams' id='a>b'>"
 STANZAS = [
@@ -58,7 +58,7 @@ def test_framer_any_bytes_never_raises(parts: list[bytes]) -> None:
 
     for part in parts:
         for frame in framer.feed(part):
-            assert start_tag_alone(frame).endswith(b"/>")
+            assert start_of(frame)[0] or not is_well_formed(frame)
 
     assert framer.error in ("", "not-well-formed", "restricted-xml", "policy-violation")
 
@@ -87,7 +87,7 @@ def test_framer_nested_names_agrees_with_a_parser(body: str) -> None:
         (HEADER + b"<iq><!-- c --></iq>", "restricted-xml"),
         (HEADER + b"<iq><?target x?></iq>", "restricted-xml"),
         (HEADER + b"<iq><![CDATA[]]><b></a></iq>", "not-well-formed"),
-        (HEADER + b"<iq " + b"x" * (HEADER_LIMIT_BYTES + 1), "policy-violation"),
+        (HEADER + b"<iq " + b"x=x " * HEADER_LIMIT_BYTES, "not-well-formed"),
         (b"<stream " + b"x" * (HEADER_LIMIT_BYTES + 1), "not-well-formed"),
     ],
 )
@@ -109,7 +109,8 @@ def test_framer_stanza_over_the_limit_comes_without_its_content(step: int) -> No
     framer, frames = frames_of(data, [step] * (len(data) // step), limit_bytes=1_000)
 
     small_enough = step > len(data)
-    assert frames == [b"<iq id='1'/>", big if small_enough else b"<iq id='big' type='set'/>", b"<iq id='2'/>"]
+    cut = f'<iq id="big" type="set"><cut xmlns=\'{CUT_NS}\'>{TOO_LONG}</cut></iq>'.encode()
+    assert frames == [b"<iq id='1'/>", big if small_enough else cut, b"<iq id='2'/>"]
     assert not framer.error
 
 
@@ -119,9 +120,40 @@ def test_framer_stream_closed_at_once_ends() -> None:
     assert framer.ended and frames == []
 
 
-def test_start_tag_alone_keeps_attributes() -> None:
-    assert start_tag_alone(b"<iq a='>' b='1'><x/></iq>") == b"<iq a='>' b='1'/>"
-    assert start_tag_alone(b"<iq/>") == b"<iq/>"
+LONG = b"x" * (HEADER_LIMIT_BYTES * 2)
+
+
+@pytest.mark.parametrize("step", [4_000, 70_000, 1_000_000])
+@pytest.mark.parametrize(
+    "stanza",
+    [
+        b"<iq id='long' b='>" + LONG + b"'/>",
+        b"<iq id='long' b='" + LONG + b"'></iq>",
+        b"<iq id='long' b='" + LONG + b"'>/></iq >",
+        b"<iq id='long' b='" + LONG + b"'><a/><iq/></iq\n>",
+    ],
+    ids=["empty", "closed", "text", "content"],
+)
+@pytest.mark.parametrize("limit_bytes", [100_000, 1_000_000])
+def test_framer_start_tag_of_any_length_ends_nothing(stanza: bytes, step: int, limit_bytes: int) -> None:
+    """What one user writes into the attributes of a stanza is no reason to end the stream [xep-map 246]."""
+    data = HEADER + b"<iq id='1'/>" + stanza + b"<iq id='2'/></stream:stream>"
+
+    framer, frames = frames_of(data, [step] * (len(data) // step), limit_bytes)
+
+    assert not framer.error and framer.ended
+    assert [start_of(frame)[1]["id"] for frame in frames] == ["1", "long", "2"]
+    whole = limit_bytes > len(data) or step > limit_bytes // 2  # it is found whole before it is found too long
+    assert frames[1] == (stanza if whole else f"<iq id=\"long\"><cut xmlns='{CUT_NS}'>{TOO_LONG}</cut></iq>".encode())
+
+
+def test_cut_down_keeps_what_an_answer_needs() -> None:
+    stanza = b"<iq to='t&gt;' id='&lt;&quot;1' type='get' from='a@b/c' x='1' xmlns:y='%'><x/></iq>"
+    etree.fromstring(cut_down(stanza, "why"))
+
+    assert start_of(cut_down(stanza, "why")) == ("iq", {"to": "t>", "id": '<"1', "type": "get", "from": "a@b/c"})
+    assert etree.fromstring(cut_down(stanza, "why"))[0].text == "why"
+    assert start_of(cut_down(b"<iq id='" + LONG + b"'/>", "why")) == ("iq", {})
 
 
 def test_is_well_formed_has_no_limits_of_depth_or_names() -> None:

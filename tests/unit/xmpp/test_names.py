@@ -1,0 +1,85 @@
+"""The bound on the names that the process learns (xep-map 246; design section 3)."""
+
+import pytest
+
+from smartfeeds.xmpp.names import ALERT, DOMAIN_SHARE, SAMPLE_EVERY, SENDER_SHARE, NameGuard
+from smartfeeds.xmpp.parsing import NEW_NAMES, StanzaParser
+
+HEADER = b"<s:stream xmlns='jabber:component:accept' xmlns:s='http://etherx.jabber.org/streams'>"
+KNOWN = b"<iq id='k' from='a@b/c'><pubsub xmlns='http://jabber.org/protocol/pubsub'><publish node='n'/></pubsub></iq>"
+
+
+def stanza(sender: str, first: int, names: int) -> bytes:
+    """A stanza with new names."""
+    inner = "".join(f"<n{number}/>" for number in range(first, first + names))
+    return f"<iq id='f' from='{sender}'>{inner}</iq>".encode()
+
+
+def sent(names: NameGuard, sender: str, count: int, each: int, first: int = 0) -> list[bool]:
+    """Whether each of `count` stanzas with `each` new names was admitted."""
+    return [names.admits(stanza(sender, first + number * each, each)) for number in range(count)]
+
+
+def test_names_flood_of_one_sender_costs_nobody_else() -> None:
+    """[xep-map 246]"""
+    names = NameGuard(budget_bytes=SENDER_SHARE * 60_000)
+    parser = StanzaParser(HEADER, names)
+    list(parser.parse([KNOWN] * SAMPLE_EVERY))
+
+    flood = [stanza("eve@elsewhere/1", number * 2_000, 2_000) for number in range(5)]
+    cut = [[child.text for child in element if child.tag.endswith("}cut")] for element in parser.parse(flood)]
+
+    assert cut == [[], [NEW_NAMES], [NEW_NAMES], [NEW_NAMES], [NEW_NAMES]]
+    assert [len(element) for element in parser.parse([KNOWN])] == [1]
+    assert names.admits(stanza("bob@elsewhere/1", 100_000, 1_000))
+    assert not names.admits(stanza("eve@elsewhere/2", 200_000, 1_000)), "another resource is the same sender"
+    assert not names.exhausted
+
+
+def test_names_domain_has_a_share_too() -> None:
+    names = NameGuard(budget_bytes=4_000_000)
+    admitted = [all(sent(names, f"u{user}@flood", 2, 1_000, 100_000 + user * 2_000)) for user in range(SENDER_SHARE)]
+
+    assert admitted == sorted(admitted, reverse=True)
+    assert SENDER_SHARE / DOMAIN_SHARE <= admitted.count(True) < SENDER_SHARE
+    assert names.admits(stanza("alice@home", 9_000_000, 500))
+
+
+def test_names_all_used_up_refuses_new_ones_and_admits_known_ones() -> None:
+    names = NameGuard(budget_bytes=100_000)
+    for number in range(SENDER_SHARE * 4):
+        names.admits(stanza(f"u@d{number}", number * 1_000, 50) + b" " * 10_000)
+
+    assert names.exhausted
+    assert names.admits(stanza("alice@home", 0, 50))
+    assert not names.admits(stanza("alice@home", 9_000_000, 1))
+
+
+def test_names_small_flood_is_sampled_then_counted_in_full() -> None:
+    """Until it is seen at most a sample's distance goes by."""
+    names = NameGuard()
+    admitted = sent(names, "eve@elsewhere", SAMPLE_EVERY + ALERT, 200)
+
+    assert admitted[: SAMPLE_EVERY - 1] == [True] * (SAMPLE_EVERY - 1)
+    assert sum(admitted[SAMPLE_EVERY:]) < 20
+    assert names.admits(stanza("alice@home", 9_000_000, 5))
+
+
+def test_names_ordinary_text_and_values_cost_nothing() -> None:
+    names = NameGuard(budget_bytes=SENDER_SHARE * 2_000)
+    for number in range(SAMPLE_EVERY * 200):
+        assert names.admits(
+            b"<iq from='a@b' id='%d'><x a='v%d'>text a%d=b c%d=\"d\" &lt;y%d</x></iq>" % ((number,) * 5)
+        )
+
+
+@pytest.mark.parametrize(
+    "content", ["<x xmlns:p{} = 'urn:n'/>", "<x xmlns='urn:n:{}'/>", "<x p{}='1'/>", "<p:x{} xmlns:p='u'/>"]
+)
+def test_names_of_every_kind_count(content: str) -> None:
+    names = NameGuard(budget_bytes=100_000)
+    last = True
+    for number in range(SAMPLE_EVERY * 400):
+        last = names.admits(f"<iq from='a@b'>{content.format(number)}</iq>".encode()) and last
+
+    assert not last

@@ -272,6 +272,15 @@ async def test_view_with_unknown_parameters_is_not_found(component: Component, q
     assert refusal(await info(component, f"comments?{query}")) == NOT_FOUND
 
 
+async def test_feed_requirements_hold_an_address_that_can_be_passed_on(component: Component) -> None:
+    """[xep-map 35]; XEP-0060 12.22 (xep-map 1.7): node names are percent-encoded."""
+    await component.create(ALICE, "a/b c")
+
+    told = form_of(await info(component, "a/b c?order=created"), REQUIREMENTS)
+
+    assert told["xmpp-uri"] == [f"xmpp:{DOMAIN}?;node=a%2Fb%20c%3Forder%3Dcreated"]
+
+
 async def test_generic_node_has_no_feed_requirements(component: Component) -> None:
     """[xep-map 35]"""
     await component.create(ALICE, "box", kind="generic")

@@ -128,6 +128,7 @@ async def test_everything_comes_from_the_address_that_was_asked(component: Compo
     await component.retract(ALICE, "comments", "two")
     messages += await component.events(BOBS)
     await component.configure(ALICE, "comments", title="New")
+    messages += await component.events(BOBS)
     await component.affiliate(ALICE, "comments", BOB, "outcast")
     messages += await component.events(BOBS)
 
@@ -154,9 +155,9 @@ async def test_pages_are_shortened_to_the_stanza_ceiling(start: Starter, letter:
     component = await start(pubsub={"page_bytes": 20_000, "max_payload_size_bytes": 10_000})
     limit = component.app.settings.pubsub.stanza_bytes
     await component.create(ALICE, "comments")
-    ids = [f"{number:03}{letter * 250}" for number in range(12)]
+    ids = [f"{number:03}{letter * (1_000 // len(letter.encode()))}" for number in range(20)]
     for item_id in ids:
-        await component.publish(ALICE, "comments", item_id, entry("t" * 3000))
+        await component.publish(ALICE, "comments", item_id, entry("t" * 100))
 
     seen: list[str] = []
     after = ""

@@ -233,8 +233,13 @@ def test_backup_never_overwrites(ready: Run) -> None:
     ready("node", "create", "talk")
     Path("copy.db").write_text("mine")
 
-    assert "there already" in ready("backup", "copy.db", code=Exit.STORE).stderr
+    assert "exists already" in ready("backup", "copy.db", code=Exit.STORE).stderr
     assert Path("copy.db").read_text() == "mine"
+
+
+def test_backup_of_nothing_makes_nothing(ready: Run) -> None:
+    assert "does not exist" in ready("backup", "copy.db", code=Exit.STORE).stderr
+    assert sorted(path.name for path in Path().iterdir()) == ["smartfeeds.toml"]
 
 
 def test_db_upgrade_of_current_database_has_nothing_to_do(ready: Run) -> None:

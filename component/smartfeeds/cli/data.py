@@ -7,6 +7,7 @@ import click
 from smartfeeds.cli.common import Commands, config_option, out, progress_bar, read_settings, run_async
 from smartfeeds.cli.offline import open_offline, store_path
 from smartfeeds.store import maintenance
+from smartfeeds.store.backup import copy_database
 
 
 @click.group("db", cls=Commands)
@@ -45,10 +46,12 @@ def backup_command(file: Path, config: Path | None) -> None:
     The copy is one consistent state and opens like any database: to restore it, stop the service and put it in
     the place of the old file, after removing the old -wal and -shm files.
     """
+    path = store_path(read_settings(config))
+    maintenance.schema_version(path)  # says so where there is no database of ours to copy
     with progress_bar() as progress:
         task = progress.add_task("pages copied", total=None)
-        maintenance.backup(
-            store_path(read_settings(config)),
+        copy_database(
+            path,
             file,
             lambda done, total: progress.update(task, completed=done, total=total),
         )

@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import gc
 import json
 import os
 import signal
@@ -22,6 +23,7 @@ from smartfeeds.telemetry import set_up_logging
 
 STATUS_S: Final = 5.0
 STALE_S: Final = 20.0
+GC_THRESHOLD: Final = 10_000  # Python's own 700 takes a tenth of the time of a publish
 
 log = structlog.get_logger()
 
@@ -53,6 +55,7 @@ async def _serve(settings: Settings, status: Path | None) -> None:
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, _on_signal, stop)
     await app.start()
+    _spare_the_collector()
     log.info("started", version=__version__, component=settings.component.jid, store=settings.store.url)
     try:
         with _kept(status, app.online):
@@ -62,6 +65,13 @@ async def _serve(settings: Settings, status: Path | None) -> None:
     finally:
         await app.stop()
         log.info("stopped")
+
+
+def _spare_the_collector() -> None:
+    """Leaves what was loaded out of garbage collection, and collects seldom: requests leave no cycles behind."""
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(GC_THRESHOLD, 20, 50)
 
 
 def _on_signal(stop: asyncio.Event) -> None:

@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import random
+import secrets
 import time
 import uuid
 from collections.abc import Callable, Collection, Coroutine, Iterator
@@ -48,8 +49,11 @@ def now_us() -> int:
 
 
 def new_id() -> str:
-    """A fresh id for items, nodes and incidents."""
-    return str(uuid.uuid4())
+    """A fresh id for items and nodes: a UUID of version 7, so that ids made one after the other lie together in the
+    store's index (RFC 9562 5.7)."""
+    made = (time.time_ns() // 1_000_000) << 80 | secrets.randbits(74)
+    random_a, random_b = (made >> 62) & 0xFFF, made & (2**62 - 1)
+    return str(uuid.UUID(int=(made >> 80) << 80 | 0x7 << 76 | random_a << 64 | 0b10 << 62 | random_b))
 
 
 def policy_of(settings: Settings) -> Policy:
@@ -66,6 +70,7 @@ def policy_of(settings: Settings) -> Policy:
         page_bytes=pubsub.page_bytes,
         span_cursors=settings.compat.span_cursors,
         subscriptions_per_jid=limits.subscriptions_per_jid,
+        filters_per_jid=limits.filters_per_jid,
         nodes_per_jid=limits.nodes_per_jid,
         options=Limits(max_payload_size_bytes=pubsub.max_payload_size_bytes),
     )

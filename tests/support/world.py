@@ -373,10 +373,11 @@ class World:
         last_us = max(item[1] for item in items)
 
         def work(tx: WriteTx) -> None:
+            counts = {"total": made.total + len(items), "live": made.live + len(items)}
             for item_id, modified_us, *created in items:
                 payload = accept_payload(parse_payload(entry(item_id).encode()))
                 created_us = created[0] if created else modified_us
-                tx.put_item(made.node_no, Item(0, item_id, created_us, modified_us, payload, OWNER))
+                tx.put_item(made.node_no, Item(0, item_id, created_us, modified_us, payload, OWNER, **counts))
             tx.set_keys(made.node_no, last_us, last_us)
 
         await self.store.write(work)

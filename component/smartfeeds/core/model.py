@@ -69,8 +69,8 @@ class Item:
 
     `item_no` grows in the order of first storing and breaks ties between equal keys (A-07). `payload` is canonical
     UTF-8 XML, ready to be joined into a stanza; empty where a generic node keeps none. `revision` is 1 for an item
-    that was never changed. `notify` says of a tombstone
-    that subscribers of the bare node are told (XEP-0060 7.2.2.1).
+    that was never changed. `notify` says of a tombstone that subscribers of the bare node are told (XEP-0060 7.2.2.1).
+    `total` and `live` are the counts of the feed right behind this change, which pushes of it tell (xep-map 172).
     """
 
     item_no: int
@@ -82,6 +82,8 @@ class Item:
     deleted: bool = False
     revision: int = 1
     notify: bool = False
+    total: int = 0
+    live: int = 0
 
 
 @dataclass(frozen=True, slots=True)

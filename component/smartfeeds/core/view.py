@@ -9,6 +9,7 @@ Whether a text is a view or a literal NodeID is decided by who knows the nodes t
 
 from dataclasses import dataclass
 from enum import Enum
+from functools import lru_cache
 from urllib.parse import parse_qsl, quote
 
 from smartfeeds.core.text import words
@@ -189,6 +190,7 @@ def canonical(view: View) -> str:
     return "&".join(f"{name}={quote(value, safe='')}" for name, value in sorted(pairs))
 
 
+@lru_cache(4_096)
 def from_canonical(text: str) -> View:
     """The view that `canonical` wrote. Raises ValueError for anything else."""
     if not text:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from smartfeeds.core.cursor import format_cursor
-from smartfeeds.core.model import Mark, Node, NodeEvent, NodeState
+from smartfeeds.core.model import Item, Mark, Node, NodeEvent, NodeKind, NodeState
 from smartfeeds.core.options import flag
 from smartfeeds.core.times import US_PER_S
 from smartfeeds.core.view import Order
@@ -143,7 +143,9 @@ class Sender:
         if lag_us > self._max_age_us:
             self.counters.dropped += 1
         elif change.key_us > run.purged_us and flag(node.kind, node.options, "deliver_notifications"):
-            chains = {view: _chain(run, view, change.cursor) for view in views}
+            chains = {
+                view: Chain(_total(run.batch, view, item), run.told.get(view, ""), change.cursor) for view in views
+            }
 
             def frame(group: Group) -> Frame:
                 if item.deleted and not run.batch.views[group.view].smart:
@@ -170,7 +172,8 @@ class Sender:
         """An item of a generic node is gone; its last cursor is that of the place where it went."""
         node = run.node
         cursor = format_cursor(Order.MODIFIED, event.at_us, [event.data])
-        chains = {view: _chain(run, view, cursor) for view in run.batch.views}
+        totals = run.batch.totals
+        chains = {view: Chain(totals[view], run.told.get(view, ""), cursor) for view in run.batch.views}
 
         def frame(group: Group) -> Frame:
             return retract_frame(node, group, event.data, chains[group.view], event.at_us)
@@ -230,5 +233,9 @@ def _told(batch: Batch, view: str, change: Change) -> bool:
     return batch.views[view].smart or not change.item.deleted or change.item.notify
 
 
-def _chain(run: _Run, view: str, last: str) -> Chain:
-    return Chain(run.batch.totals[view], run.told.get(view, ""), last)
+def _total(batch: Batch, view: str, item: Item) -> int:
+    """TotalItems right behind a change; what no write keeps (filtered views, generic nodes) is counted now."""
+    shown = batch.views[view]
+    if shown.filtered or batch.node.kind is NodeKind.GENERIC:
+        return batch.totals[view]
+    return item.total if shown.smart else item.live

@@ -29,6 +29,7 @@ class Policy:
     page_bytes: int = 204_800
     span_cursors: bool = True
     subscriptions_per_jid: int = 10_000
+    filters_per_jid: int = 50
     nodes_per_jid: int = 1_000
     options: Limits = field(default_factory=Limits)
 
@@ -110,11 +111,9 @@ def affiliation_of(tx: ReadTx, context: Context, node: Node, actor: Jid) -> Affi
 
 def standing_of(tx: ReadTx, node: Node, actor: Jid) -> SubscriptionState:
     """The best state among the actor's subscriptions to the node: its bare address and its resource count."""
-    states = [
-        subscription.state
-        for subscribed_node, subscription in tx.subscriptions_of(str(actor.bare))
-        if subscribed_node.node_no == node.node_no and subscription.jid in {str(actor.bare), str(actor)}
-    ]
+    bare = str(actor.bare)
+    mine = {bare, str(actor)}
+    states = [found.state for found in tx.subscriptions_on(node.node_no, bare) if found.jid in mine]
     for state in (SubscriptionState.SUBSCRIBED, SubscriptionState.PENDING):
         if state in states:
             return state

@@ -62,7 +62,8 @@ def store_item(
     if existing is None:
         wanted = modified_us if created_us is None else min(created_us, modified_us)
         created_us = next_key(node.last_created_us, wanted)
-        item = Item(0, item_id, created_us, modified_us, payload, publisher)
+        total, live = node.total + 1, node.live + 1
+        item = Item(0, item_id, created_us, modified_us, payload, publisher, total=total, live=live)
     else:
         item = replace(
             existing,
@@ -72,6 +73,8 @@ def store_item(
             deleted=False,
             revision=existing.revision + 1,
             notify=False,
+            total=node.total,
+            live=node.live + existing.deleted,
         )
     tx.set_keys(node.node_no, modified_us, max(node.last_created_us, item.created_us))
     context.changed.add(node.node_no)
@@ -199,13 +202,15 @@ def bury(tx: WriteTx, context: Context, node: Node, item: Item, *, told: bool) -
             deleted=True,
             revision=item.revision + 1,
             notify=told,
+            total=node.total,
+            live=node.live - 1,
         )
         tx.put_item(node.node_no, buried)
     else:
         tx.remove_item(node.node_no, item.item_no)
         if told:
             tx.add_event(NodeEvent(0, node.node_no, modified_us, "retract", item.id))
-    return replace(node, last_modified_us=modified_us)
+    return replace(node, last_modified_us=modified_us, live=node.live - 1)
 
 
 def _trim(tx: WriteTx, node: Node) -> None:

@@ -9,7 +9,7 @@ from smartfeeds.core.model import Affiliation, Item, Node, NodeEvent, Slice, Sub
 from smartfeeds.core.options import flag, text_of
 from smartfeeds.core.suboptions import apply
 from smartfeeds.core.suboptions import flag as subscriber_wants
-from smartfeeds.core.view import Order
+from smartfeeds.core.view import Order, from_canonical
 from smartfeeds.errors import Condition, FeedError, unsupported
 from smartfeeds.formats.atom import read_meta
 from smartfeeds.service.context import Context, Located, access_model, affiliation_of, locate, view_key
@@ -48,7 +48,7 @@ def subscribe(tx: WriteTx, context: Context, request: Subscribe) -> Subscribed:
     state = subscription_on_request(affiliation_of(tx, context, node, request.actor), access_model(node))
     existing = tx.subscription(node.node_no, jid, view_key(located))
     if existing is None:
-        _check_quota(tx, context, request.actor)
+        _check_quota(tx, context, request.actor, located)
         existing = Subscription(
             0,
             node.node_no,
@@ -108,10 +108,12 @@ def unsubscribe(tx: WriteTx, context: Context, request: Unsubscribe) -> Done:
 def get_subscriptions(tx: ReadTx, _context: Context, request: GetSubscriptions) -> SubscriptionList:
     """All subscriptions of the actor's bare address and its resources, or those of one NodeID (xep-map 114, 124)."""
     located = locate(tx, request.node) if request.node else None
-    wanted = None if located is None else (located.node.node_no, view_key(located))
-    found = tx.subscriptions_of(str(request.actor.bare))
-    entries = tuple(_shown(sub) for _, sub in found if wanted in (None, (sub.node_no, sub.view)))
-    return SubscriptionList(request.node, entries)
+    bare = str(request.actor.bare)
+    if located is None:
+        found = [sub for _, sub in tx.subscriptions_of(bare)]
+    else:
+        found = [sub for sub in tx.subscriptions_on(located.node.node_no, bare) if sub.view == view_key(located)]
+    return SubscriptionList(request.node, tuple(map(_shown, found)))
 
 
 def get_options(tx: ReadTx, _context: Context, request: GetSubscribeOptions) -> SubscribeOptions:
@@ -232,13 +234,19 @@ def _of_jid(tx: ReadTx, node: Node, jid: Jid | None) -> list[Subscription]:
     """Subscriptions of exactly a full address, or of a bare one and all its resources, on one node."""
     if jid is None:
         return []
-    mine = [sub for found, sub in tx.subscriptions_of(str(jid.bare)) if found.node_no == node.node_no]
+    mine = tx.subscriptions_on(node.node_no, str(jid.bare))
     return [sub for sub in mine if not jid.resource or sub.jid == str(jid)]
 
 
-def _check_quota(tx: ReadTx, context: Context, actor: Jid) -> None:
-    if len(tx.subscriptions_of(str(actor.bare))) >= context.policy.subscriptions_per_jid:
+def _check_quota(tx: ReadTx, context: Context, actor: Jid, located: Located) -> None:
+    bare = str(actor.bare)
+    if tx.subscribed_by(bare) >= context.policy.subscriptions_per_jid:
         raise FeedError(Condition.TOO_MANY_SUBSCRIPTIONS, "end some of your subscriptions first")
+    if located.view.filtered:
+        # Every change of a node is compared with each filtered view of it that somebody follows, and counted there.
+        held = {one.view for one in tx.subscriptions_on(located.node.node_no, bare)} - {view_key(located)}
+        if sum(from_canonical(view).filtered for view in held) >= context.policy.filters_per_jid:
+            raise FeedError(Condition.TOO_MANY_SUBSCRIPTIONS, "end some of your filtered subscriptions here first")
 
 
 def _last_item(tx: WriteTx, located: Located, state: SubscriptionState) -> Item | None:

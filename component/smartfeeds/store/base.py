@@ -66,6 +66,12 @@ class ReadTx(Protocol):
     def subscriptions_of(self, bare: str) -> list[tuple[Node, Subscription]]:
         """All subscriptions of a bare JID and its resources on live nodes, by sub_no."""
 
+    def subscriptions_on(self, node_no: int, bare: str) -> list[Subscription]:
+        """The subscriptions of a bare JID and its resources to one node, by sub_no. Cost: what is returned."""
+
+    def subscribed_by(self, bare: str) -> int:
+        """How many subscriptions a bare JID and its resources have, in every state, until their nodes are reaped."""
+
     def subscription_count(self, node_no: int) -> int:
         """How many subscriptions of a node are in state subscribed. O(1)."""
 

@@ -129,6 +129,12 @@ class MemoryReadTx:
         pairs = [(self._data.nodes[one.node_no], one) for one in mine]
         return [pair for pair in pairs if pair[0].state is NodeState.LIVE]
 
+    def subscriptions_on(self, node_no: int, bare: str) -> list[Subscription]:
+        return [one for one in self._subscriptions(node_no) if one.jid.partition("/")[0] == bare]
+
+    def subscribed_by(self, bare: str) -> int:
+        return sum(one.jid.partition("/")[0] == bare for one in self._data.subscriptions.values())
+
     def _in_force(self, node_no: int) -> list[Subscription]:
         return [one for one in self._subscriptions(node_no) if one.state is SubscriptionState.SUBSCRIBED]
 

@@ -20,7 +20,7 @@ NODE = (
     "node_no, name, kind, creator, created_us, options, state, total, live, last_modified_us, last_created_us, audience"
 )
 NODE_STATE = f"{NODE}, subscribed, indexed_us, indexed_no, stale"
-ITEM = "item_no, id, created_us, modified_us, payload, publisher, change, revision, notify"
+ITEM = "item_no, id, created_us, modified_us, payload, publisher, change, revision, notify, total, live"
 SUBSCRIPTION = "sub_no, node_no, jid, view, node_text, service, state, since_us, since_created_us, created_us, options"
 EVENT = "event_no, node_no, at_us, kind, data, recipient"
 
@@ -76,8 +76,9 @@ def to_node_row(row: Row) -> NodeRow:
 
 def to_item(row: Row) -> Item:
     """An item from the columns ITEM."""
-    item_no, item_id, created_us, modified_us, payload, publisher, change, revision, notify = row
-    return Item(item_no, item_id, created_us, modified_us, payload, publisher, change == DELETED, revision, notify == 1)
+    item_no, item_id, created_us, modified_us, payload, publisher, change, revision, notify, total, live = row
+    deleted, told = change == DELETED, notify == 1
+    return Item(item_no, item_id, created_us, modified_us, payload, publisher, deleted, revision, told, total, live)
 
 
 def to_subscription(row: Row) -> Subscription:

@@ -225,8 +225,8 @@ class ItemWrites(NodeWrites, ItemReads):
 
     def _insert(self, node_no: int, item: Item, change: int) -> Item:
         item_no = self._db.insert(
-            "INSERT INTO item (node_no, id, created_us, modified_us, change, revision, notify, publisher, payload)"
-            " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
+            "INSERT INTO item (node_no, id, created_us, modified_us, change, revision, notify, total, live, publisher,"
+            " payload) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
             (
                 node_no,
                 item.id,
@@ -235,6 +235,8 @@ class ItemWrites(NodeWrites, ItemReads):
                 change,
                 item.revision,
                 int(item.notify),
+                item.total,
+                item.live,
                 item.publisher,
                 item.payload,
             ),
@@ -250,6 +252,8 @@ class ItemWrites(NodeWrites, ItemReads):
             item.deleted,
             item.revision,
             item.notify,
+            item.total,
+            item.live,
         )
 
     def _replace(self, node_no: int, item: Item, change: int) -> int:
@@ -259,7 +263,7 @@ class ItemWrites(NodeWrites, ItemReads):
             raise StoreError(f"node {node_no} has no item number {item.item_no}")
         self._db.run(
             "UPDATE item SET id = ?, created_us = ?, modified_us = ?, change = ?, revision = ?, notify = ?,"
-            " publisher = ?, payload = ? WHERE item_no = ?",
+            " total = ?, live = ?, publisher = ?, payload = ? WHERE item_no = ?",
             (
                 item.id,
                 item.created_us,
@@ -267,6 +271,8 @@ class ItemWrites(NodeWrites, ItemReads):
                 change,
                 item.revision,
                 int(item.notify),
+                item.total,
+                item.live,
                 item.publisher,
                 item.payload,
                 item.item_no,

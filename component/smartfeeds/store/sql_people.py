@@ -58,6 +58,19 @@ class PeopleReads(NodeReads):
         )
         return [(to_node(row), to_subscription(row[_NODE_COLUMNS:])) for row in rows]
 
+    def subscriptions_on(self, node_no: int, bare: str) -> list[Subscription]:
+        # "0" is the character behind "/": the resources of an address are one range of the index.
+        rows = self._db.rows(
+            f"SELECT {SUBSCRIPTION} FROM subscription WHERE node_no = ? AND (jid = ? OR (jid > ? AND jid < ?))"
+            " ORDER BY sub_no",
+            (node_no, bare, f"{bare}/", f"{bare}0"),
+        )
+        return [to_subscription(row) for row in rows]
+
+    def subscribed_by(self, bare: str) -> int:
+        found = self._db.row("SELECT count(*) FROM subscription WHERE bare = ?", (bare,))
+        return int(found[0]) if found else 0
+
     def subscribed_views(self, node_no: int) -> list[str]:
         # One index seek for each view: there are few of them, and there may be a million subscriptions.
         views: list[str] = []

@@ -53,6 +53,8 @@ CREATE TABLE item (
     change INTEGER NOT NULL CHECK (change BETWEEN 0 AND 2),
     revision INTEGER NOT NULL,
     notify INTEGER NOT NULL CHECK (notify IN (0, 1)),
+    total INTEGER NOT NULL,
+    live INTEGER NOT NULL,
     publisher TEXT NOT NULL,
     payload BLOB NOT NULL
 ) STRICT;

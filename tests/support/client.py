@@ -91,6 +91,10 @@ class Client(slixmpp.ClientXMPP):
         else:
             stanza_id = f"c{next(_ids)}"
             xml = xml.replace("<iq", f'<iq id="{stanza_id}"', 1)
+        return await self.answer(stanza_id, xml, timeout_s=timeout_s)
+
+    async def answer(self, stanza_id: str, xml: str, *, timeout_s: float = REPLY_TIMEOUT_S) -> etree._Element:
+        """Sends any text, and returns the answer to the IQ of this id in it."""
         reply: asyncio.Future[etree._Element] = asyncio.get_running_loop().create_future()
         self._replies[stanza_id] = reply
         self.send_raw(xml)

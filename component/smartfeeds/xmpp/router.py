@@ -37,6 +37,7 @@ ACTIONS: Mapping[tuple[str, str], Actions] = {
     ("set", ns.tag(ns.OWNER, "pubsub")): OWNER_SET,
 }
 _DISCO = frozenset({INFO_QUERY, ITEMS_QUERY})
+_ERROR_BYTES = 4_096  # no error is longer
 _LONG_ID = 1_024  # slixmpp would answer with it whatever its length
 _CUT = ns.tag(CUT_NS, "cut")  # what the stream puts in the place of content that it did not read
 CUT_REASON_CHARACTERS = 200
@@ -157,8 +158,8 @@ class Router:
         if actions is None and tag[1:].partition("}")[0] in PASSED_ON and len(element.get("id") or "") < _LONG_ID:
             return False
         call = self._calls.read(element)
-        if call is None or len(call.head) * 2 > self._answer_limit_bytes:
-            log.debug("stanza_dropped", stanza_id=element.get("id"), sender=element.get("from"), to=element.get("to"))
+        if call is None or len(call.head) + _ERROR_BYTES > self._answer_limit_bytes:
+            log.debug("stanza_dropped", stanza_id=(element.get("id") or "")[:64], sender=element.get("from"))
             self._observe(UNREAD, "dropped", 0.0)
             return True
         if payload is None or len(element) != 1:

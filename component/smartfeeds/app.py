@@ -7,6 +7,7 @@ import secrets
 import time
 import uuid
 from collections.abc import Callable, Collection, Coroutine, Iterator
+from functools import lru_cache
 
 import structlog
 
@@ -230,8 +231,13 @@ def _rates(settings: Settings) -> RateLimits | None:
 
 
 def _observe(operation: str, outcome: str, seconds: float) -> None:
-    REQUESTS.labels(operation, outcome).inc()
-    REQUEST_SECONDS.labels(operation).observe(seconds)
+    _requests(operation, outcome).inc()
+    _request_seconds(operation).observe(seconds)
+
+
+# Finding a metric by its labels takes longer than counting; there are few of them.
+_requests = lru_cache(None)(REQUESTS.labels)
+_request_seconds = lru_cache(None)(REQUEST_SECONDS.labels)
 
 
 def _configuration_form(node: Node) -> bytes:

@@ -6,6 +6,7 @@ the table does not exist.
 
 from collections.abc import Callable, Collection
 from dataclasses import dataclass
+from time import perf_counter
 from typing import Protocol, TypeVar
 
 from smartfeeds.service import affiliations, discovery, nodes, publishing, pulls, subscriptions
@@ -111,18 +112,23 @@ class FeedService:
     async def read(self, work: Callable[[ReadTx, Context], T]) -> T:
         """Runs a use case that only reads, on one snapshot."""
         context = self._context()
+        began_s = perf_counter()
         try:
-            with _READ_SECONDS.time():
-                return await self.store.read(lambda tx: work(tx, context))
+            return await self.store.read(lambda tx: work(tx, context))
         except IndexBehindError as behind:
             node_no = behind.node_no
+        finally:
+            _READ_SECONDS.observe(perf_counter() - began_s)
         return await self.store.write(lambda tx: _indexed(tx, node_no, context, work))
 
     async def write(self, work: Callable[[WriteTx, Context], T]) -> T:
         """Runs a use case that writes; returns when it is durable, and wakes the pushes."""
         context = self._context()
-        with _WRITE_SECONDS.time():
+        began_s = perf_counter()
+        try:
             answer = await self.store.write(lambda tx: work(tx, context))
+        finally:
+            _WRITE_SECONDS.observe(perf_counter() - began_s)
         if context.changed:
             self._on_change(context.changed)
         return answer

@@ -133,6 +133,7 @@ async def test_created_order_subscribers_hear_of_new_items_only(feed: World) -> 
     """[SF-038] [SF-098] [xep-map 162] [xep-map 178]"""
     await feed.subscribe(ALICE, CREATED)
     await feed.publish_all("a b")
+    await feed.settle()
     await feed.publish("a", title="edited")
     await feed.retract("b")
     await feed.publish("b", title="back")

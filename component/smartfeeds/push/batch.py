@@ -7,6 +7,7 @@ modified order carries items and node events for every view of that order; the c
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from smartfeeds.core.cursor import MAX_GROUP
 from smartfeeds.core.model import MAX_ITEM_NO, Edge, Item, Mark, Node, NodeEvent, NodeState, Slice
 from smartfeeds.core.view import Order, View, change_of, from_canonical, matches
 from smartfeeds.formats.atom import facets_and_words
@@ -107,9 +108,14 @@ def _read_order(
     items = tx.slice(node.node_no, Slice(WHOLE[order], ITEMS, Edge(mark.key_us, MAX_ITEM_NO), before))
     if not items:
         return OrderBatch(order, (), mark if before else Mark(last_us, mark.cursor))
+    more = len(items) == ITEMS
+    if more:
+        # A mark is a key, so a batch ends with the last item of one.
+        key_us = key_of(order, items[-1])
+        rest = Slice(WHOLE[order], MAX_GROUP, Edge(key_us, items[-1].item_no), Edge(key_us, MAX_ITEM_NO))
+        items += tx.slice(node.node_no, rest)
     changes = tuple(_change(tx, node, order, item, views) for item in items)
-    end = Mark(changes[-1].key_us, changes[-1].cursor)
-    return OrderBatch(order, changes, end, more=len(items) == ITEMS)
+    return OrderBatch(order, changes, Mark(changes[-1].key_us, changes[-1].cursor), more)
 
 
 def _change(tx: ReadTx, node: Node, order: Order, item: Item, views: Mapping[str, View]) -> Change:

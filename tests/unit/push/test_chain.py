@@ -14,6 +14,7 @@ from support.world import (
     FEED,
     MODIFIED,
     SERVICE,
+    T0_US,
     Event,
     World,
     bare,
@@ -258,3 +259,14 @@ async def test_new_subscriber_hears_only_what_comes_after(feed: World) -> None:
     await feed.unsubscribe(BOB, MODIFIED)
     await feed.publish("d")
     assert await feed.told(BOB) == "+d"
+
+
+async def test_items_of_one_key_are_all_told_also_where_a_batch_ends_among_them(feed: World) -> None:
+    """[SF-107] [xep-map 177] A-38: ties come from elsewhere, but none of them is passed over."""
+    await feed.subscribe(ALICE, MODIFIED)
+    await feed.put(*[(f"i{number:03}", T0_US) for number in range(150)])
+    feed.dispatcher.wake([1])
+
+    events = await feed.events()
+    assert [event.item_id for event in events] == [f"i{number:03}" for number in range(150)]
+    check_chain(events)

@@ -191,9 +191,11 @@ class Sender:
         if not flag(node.kind, node.options, "deliver_notifications"):
             return
         async for page in self._pages(node):
-            crowds = page.everybody if event.kind == "delete" else page.crowds
-            for group, crowd in crowds.items():
-                run.splice(node_frame(node, group, event, form), crowd.recipients)
+            deleted = event.kind == "delete"
+            for group, crowd in (page.everybody if deleted else page.crowds).items():
+                # Who came after a purge would throw away what it pulled.
+                recipients = crowd.recipients if deleted else crowd.after(event.at_us + 1)
+                run.splice(node_frame(node, group, event, form), recipients)
                 await self._flush(run, FLUSH_BYTES)
 
     async def _send_frames(

@@ -246,3 +246,21 @@ def test_recipient_and_frame_splice_to_a_message() -> None:
 
     assert frame.head + recipient("a@x/<", 7) + frame.tail == b"<message to='a@x/&lt;' id='7.5' type='headline'/>"
     assert Chain(1, "", "c").previous == "" and Group("", FEED, SERVICE, False).view == ""
+
+
+@pytest.mark.parametrize("node", [FEED, MODIFIED, CREATED])
+async def test_purge_is_not_told_to_those_who_came_after_it(feed: World, node: str) -> None:
+    """[SF-047] [xep-map 81] They would throw away what they pulled."""
+    await feed.subscribe(BOB, node)
+    await feed.publish("a")
+    await feed.events()
+    await feed.cut()
+    await feed.purge()
+    await feed.publish("b")
+    await feed.subscribe(ALICE, node)
+    await feed.publish("c")
+    await feed.start()
+
+    events = await feed.events()
+    assert " ".join(event.short for event in events if event.to == BOB) == "purge +b +c"
+    assert " ".join(event.short for event in events if event.to == ALICE) == "+c"

@@ -191,12 +191,16 @@ class Component:
             await asyncio.wait_for(self._arrived.wait(), 10)
         return self._messages.pop(address)
 
-    async def cut(self) -> None:
-        """Breaks the link and lets no new one come; returns once the component knows."""
+    async def deaf(self) -> None:
+        """Stops looking at what the component sends."""
         assert self.reading is not None
-        await self.settle()
         self.reading.cancel()
         await asyncio.gather(self.reading, return_exceptions=True)
+
+    async def cut(self) -> None:
+        """Breaks the link and lets no new one come; returns once the component knows."""
+        await self.settle()
+        await self.deaf()
         await self.server.stop_listening()
         await self.session.end()
         await asyncio.wait_for(self.session.closed.wait(), 10)
@@ -206,6 +210,11 @@ class Component:
         """Lets the component connect again, and waits for what is sent because of it."""
         number = len(self.server.sessions) + 1
         await self.server.listen()
+        await self.relink(number)
+
+    async def relink(self, number: int = 2) -> None:
+        """Goes on with this connection of the component, as soon as it stands."""
+        await self.deaf()
         self.session = await self.server.session(number)
         self.reading = asyncio.get_running_loop().create_task(self.read())
         await self.app.online.wait()
@@ -425,4 +434,5 @@ def body(answer: Element) -> list[Tree]:
 
 def text_of(element: Element) -> str:
     """An element as text, for messages."""
-    return etree.tostring(element, encoding="unicode", with_tail=False)
+    text = etree.tostring(element, encoding="unicode", with_tail=False)
+    return text if len(text) < 4_000 else f"{text[:4_000]}... ({len(text)} characters)"

@@ -8,6 +8,7 @@ from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
+from smartfeeds.core.jid import Jid
 from smartfeeds.core.times import US_PER_S
 from smartfeeds.service.feeds import FeedService
 from smartfeeds.service.requests import Bounce
@@ -32,23 +33,29 @@ class Bounces:
         self._service = service
         self._clock = clock
         self._bound = bound
-        self._counts: OrderedDict[int, _Count] = OrderedDict()
+        self._counts: OrderedDict[tuple[int, Jid], _Count] = OrderedDict()
 
     async def note(self, bounce: Bounce) -> None:
         """One error that came back."""
         if bounce.condition == FINAL:
             await self._service.handle(bounce)
-        elif self._counted(bounce.sub_no) > self._bound:
-            self._counts.pop(bounce.sub_no, None)
+        elif self._counted(bounce) > self._bound:
+            self._counts.pop(_key(bounce), None)
             await self._service.handle(replace(bounce, condition=WORN_OUT))
 
-    def _counted(self, sub_no: int) -> int:
+    def _counted(self, bounce: Bounce) -> int:
         now_us = self._clock()
-        count = self._counts.get(sub_no)
+        key = _key(bounce)
+        count = self._counts.get(key)
         if count is None or now_us - count.since_us > PERIOD_S * US_PER_S:
-            count = self._counts[sub_no] = _Count(now_us)
-        self._counts.move_to_end(sub_no)
+            count = self._counts[key] = _Count(now_us)
+        self._counts.move_to_end(key)
         while len(self._counts) > REMEMBERED:
             self._counts.popitem(last=False)
         count.bounces += 1
         return count.bounces
+
+
+def _key(bounce: Bounce) -> tuple[int, Jid]:
+    """Only what comes from the same address is counted together: nobody can wear out the subscription of another."""
+    return bounce.sub_no, bounce.actor.bare

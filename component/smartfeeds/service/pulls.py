@@ -119,14 +119,20 @@ def key_of(order: Order, item: Item) -> int:
 
 
 def _by_ids(tx: ReadTx, context: Context, located: Located, item_ids: tuple[str, ...]) -> tuple[Item, ...]:
-    """The items of these ids that are there, as far as one stanza carries them (row 3)."""
+    """The items of these ids that are there (row 3). Who hears nothing of an item takes it for deleted (6.1), so
+    what is more than one stanza carries is refused and never cut."""
+    asked = dict.fromkeys(item_ids)
     hidden = located.view.hides_tombstones
     found = []
-    for item_id in dict.fromkeys(item_ids[: context.policy.page_max]):
+    size_bytes = 0
+    for item_id in asked:
         item = tx.item(located.node.node_no, item_id)
         if item is not None and not (item.deleted and hidden):
             found.append(item)
-    return tuple(_within_bytes(found, context.policy.page_bytes, newest=False))
+            size_bytes += _written_size_bytes(item)
+        if len(found) > 1 and (size_bytes > context.policy.page_bytes or len(found) > context.policy.page_max):
+            raise FeedError(Condition.NOT_ACCEPTABLE, "too many items for one answer: ask for fewer")
+    return tuple(found)
 
 
 def _ordered(view: View, order_by: tuple[OrderBy, ...]) -> tuple[View, bool]:
@@ -179,9 +185,13 @@ def _time_edge(key_us: int, *, newer_side: bool) -> Edge:
 
 def _within_bytes(items: list[Item], limit_bytes: int, *, newest: bool) -> list[Item]:
     """As many items as one stanza may carry, at least one, cut at the far end (row 25)."""
-    sizes = [len(item.payload) + written_bytes(item.id) + written_bytes(item.publisher) + 60 for item in items]
+    sizes = [_written_size_bytes(item) for item in items]
     kept = fitting(reversed(sizes) if newest else sizes, limit_bytes)
     return items[-kept:] if newest else items[:kept]
+
+
+def _written_size_bytes(item: Item) -> int:
+    return len(item.payload) + written_bytes(item.id) + written_bytes(item.publisher) + 60
 
 
 def fitting(sizes_bytes: Iterable[int], limit_bytes: int) -> int:

@@ -112,8 +112,11 @@ class Dispatcher:
                 await asyncio.sleep(RETRY_S)
                 self._awake.add(node_no)
 
-    def _ended(self, node_no: int, _task: asyncio.Task[None]) -> None:
+    def _ended(self, node_no: int, task: asyncio.Task[None]) -> None:
         self._tasks.pop(node_no, None)
+        error = None if task.cancelled() else task.exception()
+        if error is not None:
+            _log.error("push_failed", node_no=node_no, reason=repr(error))
         if node_no in self._awake and self._online:
             self.wake((node_no,))
 

@@ -10,6 +10,7 @@ from smartfeeds.core.model import Mark
 from smartfeeds.core.view import Order
 from smartfeeds.errors import StoreError
 from smartfeeds.push import dispatcher as module
+from smartfeeds.push.sender import Position
 from support.faketime import settle
 from support.world import ALICE, BOB, CREATED, FEED, MODIFIED, T0_US, World, bare
 
@@ -311,3 +312,25 @@ async def test_nobody_subscribed_sends_nothing_and_the_first_subscriber_starts_a
 
     (event,) = await feed.events()
     assert event.previous == bare((await feed.pull(MODIFIED, index=2, max=1)).last)
+
+
+async def test_sender_that_fails_unexpectedly_is_logged_and_others_go_on(
+    world: World, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """[xep-map 182]"""
+    for name in ("bad", "good"):
+        await world.create(name)
+        await world.subscribe(ALICE, name)
+    whole = world.sender.send_next
+
+    async def send_next(node_no: int, position: Position) -> bool:
+        if node_no == 1:
+            raise ValueError("unforeseen")
+        return await whole(node_no, position)
+
+    monkeypatch.setattr(world.sender, "send_next", send_next)
+    await world.publish("a", node="bad")
+    await world.publish("b", node="good")
+
+    assert await world.told() == "+b"
+    assert "unforeseen" in capsys.readouterr().out

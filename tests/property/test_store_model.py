@@ -49,7 +49,7 @@ class Publish:
 
     def __call__(self, tx: WriteTx) -> object:
         old = tx.item(self.node_no, self.item.id)
-        return tx.put_item(self.node_no, replace(self.item, item_no=old.item_no if old else 0))
+        return tx.put_item(self.node_no, self.item._replace(item_no=old.item_no if old else 0))
 
 
 @dataclass(frozen=True)

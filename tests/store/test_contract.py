@@ -231,6 +231,9 @@ async def test_subscriptions_are_paged_counted_and_changed(store: Store) -> None
     assert await store.read(lambda tx: tx.subscription_by_no(numbers[3])) == rest[0]
     mine = await store.read(lambda tx: tx.subscriptions_of("bob@x"))
     assert [one.sub_no for _, one in mine] == numbers[:3]
+    assert await store.read(lambda tx: tx.subscriptions_on(made.node_no, "bob@x")) == [one for _, one in mine]
+    assert await store.read(lambda tx: (tx.subscriptions_on(99, "bob@x"), tx.subscriptions_on(1, "bob@"))) == ([], [])
+    assert await store.read(lambda tx: (tx.subscribed_by("bob@x"), tx.subscribed_by("bob@"))) == (3, 0)
     approved = replace(first[2], state=SubscriptionState.SUBSCRIBED)
     assert await store.write(lambda tx: tx.put_subscription(approved)) == approved
     assert await store.read(lambda tx: tx.subscription_count(made.node_no)) == 4
@@ -272,11 +275,11 @@ async def test_subscription_numbers_are_never_given_out_again(store: Store) -> N
 async def test_put_item_new_and_changed_keeps_counts(store: Store) -> None:
     made = await store.write(add_feed())
     stored = await store.write(lambda tx: tx.put_item(made.node_no, item("a", 10, "one")))
-    assert stored == replace(item("a", 10, "one"), item_no=stored.item_no)
-    edited = replace(stored, modified_us=20, payload=b"two", revision=2)
+    assert stored == item("a", 10, "one")._replace(item_no=stored.item_no)
+    edited = stored._replace(modified_us=20, payload=b"two", revision=2)
     await store.write(lambda tx: tx.put_item(made.node_no, edited))
     assert await store.read(lambda tx: tx.item(made.node_no, "a")) == edited
-    deleted = replace(edited, modified_us=30, payload=b"", deleted=True, revision=3, notify=True)
+    deleted = edited._replace(modified_us=30, payload=b"", deleted=True, revision=3, notify=True)
     await store.write(lambda tx: tx.put_item(made.node_no, deleted))
     assert await store.read(lambda tx: tx.item(made.node_no, "a")) == deleted
 
@@ -286,7 +289,7 @@ async def test_put_item_new_and_changed_keeps_counts(store: Store) -> None:
         return found.total, found.live, tx.count(made.node_no, SMART), tx.count(made.node_no, BARE)
 
     assert await store.read(counts) == (1, 0, 1, 0)
-    await store.write(lambda tx: tx.put_item(made.node_no, replace(deleted, deleted=False, revision=4)))
+    await store.write(lambda tx: tx.put_item(made.node_no, deleted._replace(deleted=False, revision=4)))
     assert await store.read(counts) == (1, 1, 1, 1)
     await store.write(lambda tx: tx.remove_item(made.node_no, stored.item_no))
     await store.write(lambda tx: tx.remove_item(made.node_no, stored.item_no))
@@ -299,7 +302,7 @@ async def test_put_item_id_taken_or_number_unknown_is_refused(store: Store) -> N
     with pytest.raises(StoreError):
         await store.write(lambda tx: tx.put_item(made.node_no, item("a", 2)))
     with pytest.raises(StoreError):
-        await store.write(lambda tx: tx.put_item(made.node_no, replace(item("b", 2), item_no=99)))
+        await store.write(lambda tx: tx.put_item(made.node_no, item("b", 2)._replace(item_no=99)))
     found = await store.read(lambda tx: tx.node("feed"))
     assert found is not None
     assert (found.total, found.live) == (1, 1)
@@ -541,7 +544,7 @@ async def test_index_edited_item_replaces_what_was_known(store: Store) -> None:
     assert await store.read(lambda tx: tx.index_current(made.node_no))
     first = await store.read(lambda tx: tx.item(made.node_no, "a"))
     assert first is not None
-    edited = replace(first, modified_us=30, payload=b"in=new | after", revision=2)
+    edited = first._replace(modified_us=30, payload=b"in=new | after", revision=2)
     await store.write(lambda tx: tx.put_item(made.node_no, edited))
 
     def found(tx: ReadTx) -> list[str]:

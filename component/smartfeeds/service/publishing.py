@@ -65,8 +65,7 @@ def store_item(
         total, live = node.total + 1, node.live + 1
         item = Item(0, item_id, created_us, modified_us, payload, publisher, total=total, live=live)
     else:
-        item = replace(
-            existing,
+        item = existing._replace(
             modified_us=modified_us,
             payload=payload,
             publisher=publisher,
@@ -195,8 +194,7 @@ def bury(tx: WriteTx, context: Context, node: Node, item: Item, *, told: bool) -
     tx.set_keys(node.node_no, modified_us, node.last_created_us)
     context.changed.add(node.node_no)
     if node.kind is NodeKind.FEED:
-        buried = replace(
-            item,
+        buried = item._replace(
             modified_us=modified_us,
             payload=tombstone(item.id, modified_us, item.payload),
             deleted=True,

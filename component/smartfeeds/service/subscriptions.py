@@ -79,7 +79,7 @@ def subscribe(tx: WriteTx, context: Context, request: Subscribe) -> Subscribed:
         _shown(wanted),
         node.kind,
         wanted.options if request.options is not None else None,
-        last if last is None or flag(node.kind, node.options, "deliver_payloads") else replace(last, payload=b""),
+        last if last is None or flag(node.kind, node.options, "deliver_payloads") else last._replace(payload=b""),
         text_of(node.kind, node.options, "itemreply") == "publisher",
         text_of(node.kind, node.options, "notification_type"),
         read_meta(last.payload).body if last and subscriber_wants(wanted.options, "include_body") else "",

@@ -334,7 +334,7 @@ class MemoryWriteTx(MemoryReadTx):
             raise StoreError(f"node {node_no} has no item number {item.item_no}")
         if feed.numbers.get(item.id, item.item_no) != item.item_no:
             raise StoreError(f"the item id {item.id!r} is taken")
-        stored = item if old else replace(item, item_no=self._number("item"))
+        stored = item if old else item._replace(item_no=self._number("item"))
         if old:
             self._take_out(node_no, old, indexed_too=False)
         self._bring_in(node_no, stored)

@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from smartfeeds.core.model import (
@@ -74,11 +75,12 @@ def to_node_row(row: Row) -> NodeRow:
     return NodeRow(to_node(row), row[12], row[13], row[14], bool(row[15]))
 
 
-def to_item(row: Row) -> Item:
-    """An item from the columns ITEM."""
-    item_no, item_id, created_us, modified_us, payload, publisher, change, revision, notify, total, live = row
-    deleted, told = change == DELETED, notify == 1
-    return Item(item_no, item_id, created_us, modified_us, payload, publisher, deleted, revision, told, total, live)
+def to_items(rows: Iterable[Row]) -> list[Item]:
+    """Items from the columns ITEM."""
+    return [
+        Item(number, name, created, modified, payload, publisher, change == DELETED, revision, notify == 1, total, live)
+        for number, name, created, modified, payload, publisher, change, revision, notify, total, live in rows
+    ]
 
 
 def to_subscription(row: Row) -> Subscription:

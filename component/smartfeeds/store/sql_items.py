@@ -23,7 +23,7 @@ from smartfeeds.store.rows import (
     change_no,
     digest,
     prefixed,
-    to_item,
+    to_items,
 )
 from smartfeeds.store.sql_nodes import NodeReads, NodeWrites, with_counts
 
@@ -90,7 +90,7 @@ class ItemReads(NodeReads):
 
     def item(self, node_no: int, item_id: str) -> Item | None:
         found = self._db.row(f"SELECT {ITEM} FROM item WHERE node_no = ? AND id = ?", (node_no, item_id))
-        return to_item(found) if found else None
+        return to_items((found,))[0] if found else None
 
     def slice(self, node_no: int, wanted: Slice) -> list[Item]:
         if wanted.view.filtered:
@@ -109,7 +109,7 @@ class ItemReads(NodeReads):
         rows = self._db.rows(union + _tail(key, "item_no", wanted), (*params, wanted.limit, wanted.offset))
         if wanted.newest:
             rows.reverse()
-        return [to_item(row) for row in rows]
+        return to_items(rows)
 
     def _filtered_slice(self, node_no: int, wanted: Slice) -> list[Item]:
         row = self._row(node_no)
@@ -122,7 +122,7 @@ class ItemReads(NodeReads):
         )
         if wanted.newest:
             rows.reverse()
-        return [to_item(found) for found in rows]
+        return to_items(rows)
 
     def count(self, node_no: int, view: View, *, before: Edge | None = None) -> int:
         row = self._row(node_no)
@@ -242,19 +242,7 @@ class ItemWrites(NodeWrites, ItemReads):
             ),
             "item_no",
         )
-        return Item(
-            item_no,
-            item.id,
-            item.created_us,
-            item.modified_us,
-            item.payload,
-            item.publisher,
-            item.deleted,
-            item.revision,
-            item.notify,
-            item.total,
-            item.live,
-        )
+        return item._replace(item_no=item_no)
 
     def _replace(self, node_no: int, item: Item, change: int) -> int:
         """Stores the new state of an item; 1 where it was live before."""

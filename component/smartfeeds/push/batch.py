@@ -4,11 +4,11 @@ The feed is its own outbox (design section 4): whatever lies above the mark of a
 modified order carries items and node events for every view of that order; the created order new items for its views.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from smartfeeds.core.cursor import MAX_GROUP
-from smartfeeds.core.model import MAX_ITEM_NO, Edge, Item, Mark, Node, NodeEvent, NodeState, Slice
+from smartfeeds.core.model import MAX_ITEM_NO, Edge, Item, Mark, Node, NodeEvent, NodeKind, NodeState, Slice
 from smartfeeds.core.view import Order, View, change_of, from_canonical, matches
 from smartfeeds.formats.atom import facets_and_words
 from smartfeeds.service.context import Context, IndexBehindError
@@ -42,8 +42,8 @@ class OrderBatch:
 class Batch:
     """The next changes of a node.
 
-    `views` are those subscribed to, `totals` their counts, `previous` the cursors of their newest items at the marks
-    (only for views that the caller did not know yet).
+    `views` are those subscribed to, `totals` the counts that are needed, `previous` the cursors of their newest items
+    at the marks (only for views that the caller did not know yet).
     """
 
     node: Node
@@ -91,8 +91,17 @@ def read_batch(
         mine = {text: view for text, view in views.items() if view.order is order}
         orders.append(_read_order(tx, node, order, mark, mine, until_us))
         previous |= {text: _newest_cursor(tx, node, view, mark) for text, view in mine.items() if text not in known}
-    totals = {text: tx.count(node_no, view) for text, view in views.items()}
+    totals = {text: tx.count(node_no, views[text]) for text in _counted(node, orders, views)}
     return Batch(node, tuple(orders), events, views, totals, previous)
+
+
+def _counted(node: Node, orders: Iterable[OrderBatch], views: Mapping[str, View]) -> Iterable[str]:
+    """The views that are told a total which no item carries: all of a generic node; of a feed the filtered ones that
+    a change is in, for there may be many that it is not in, and a count costs as much as what it counts."""
+    if node.kind is NodeKind.GENERIC:
+        return views
+    changed = {text for order in orders for change in order.changes for text in change.views}
+    return [text for text in changed if views[text].filtered]
 
 
 def _read_order(

@@ -1,0 +1,44 @@
+"""What one batch reads from the store."""
+
+import pytest
+
+from smartfeeds.core.model import Mark
+from smartfeeds.core.view import Order
+from smartfeeds.push.batch import Batch, read_batch
+from support.world import ALICE, BOB, CREATED, MODIFIED, World
+
+
+async def read(world: World) -> Batch:
+    """All that the feed holds, as if nothing had been sent."""
+    marks = {order: Mark(-1, "") for order in Order}
+
+    await world.service.write(lambda tx, _context: tx.index_some(100))
+    found = await world.service.read(lambda tx, context: read_batch(tx, context, 1, marks, frozenset()))
+    assert found is not None
+    return found
+
+
+async def test_totals_are_counted_for_filtered_views_with_a_change_alone(feed: World) -> None:
+    """[xep-map 172] [xep-map 249]: thousands of views that a change is not in cost no count; items tell the others."""
+    for node in (MODIFIED, CREATED, "comments", "comments?category=news", "comments?category=sport"):
+        await feed.subscribe(ALICE, node)
+    await feed.subscribe(BOB, "comments?order=created&category=news")
+    await feed.publish("a", category="news")
+
+    batch = await read(feed)
+
+    news = ["category=news&order=created", "category=news&order=modified"]
+    assert sorted(batch.totals) == news
+    assert set(batch.totals.values()) == {1}
+    assert len(batch.views) == 6
+
+
+@pytest.mark.parametrize("item_id", ["", "a"])
+async def test_totals_of_generic_nodes_are_always_there(world: World, item_id: str) -> None:
+    """[xep-map 172]: a retraction there is an event, and no item tells the total."""
+    await world.create("comments", kind="generic")
+    await world.subscribe(ALICE, "comments")
+    if item_id:
+        await world.publish(item_id)
+
+    assert (await read(world)).totals == {"": len(item_id)}

@@ -13,6 +13,7 @@ from smartfeeds.core.options import (
     Option,
     apply,
     flag,
+    initial,
     normalise,
     text_of,
     unmet,
@@ -228,3 +229,9 @@ def test_unmet_of_an_option_that_differs_or_is_unknown_names_it(name: str, value
 
 def test_normalise_of_a_choice_gives_it_back() -> None:
     assert normalise(OPTIONS["publish_model"], FEED, ("open",), LIMITS) == ("open",)
+
+
+def test_initial_options_lower_the_payload_size_where_the_service_has_less() -> None:
+    """[xep-map 74]"""
+    assert initial(Limits(max_payload_size_bytes=1_000)) == {"max_payload_size": ("1000",)}
+    assert initial(Limits(max_payload_size_bytes=10_000_000)) == {}

@@ -134,6 +134,17 @@ async def test_exact_name_wins_over_a_view(world: World) -> None:
     assert await refusal(world.pull("list?id=8")) is Condition.ITEM_NOT_FOUND
 
 
+async def test_parameters_are_appended_to_a_name_that_has_a_query_string_of_its_own(world: World) -> None:
+    """[SF-087]"""
+    await world.create("list?id=7")
+    await world.publish_all("a b", node="list?id=7")
+    await world.publish("a", node="list?id=7", title="edited")
+
+    assert (await world.pull("list?id=7&order=created")).ids == "a b"
+    assert (await world.pull("list?id=7&order=modified")).ids == "b a"
+    assert await refusal(world.pull("list?id=8&order=created")) is Condition.ITEM_NOT_FOUND
+
+
 async def test_name_with_a_question_mark_whose_base_is_no_feed_is_literal(world: World) -> None:
     """[xep-map 48]"""
     name = "urn:xmpp:pubsub-attachments:1/xmpp:juliet@capulet.lit?;node=x;item=1"

@@ -55,6 +55,17 @@ async def test_publish_same_id_is_one_item_moved_to_the_newest_end(feed: World) 
     assert page.count == 2 and b"second" in page.items[1].payload
 
 
+async def test_publish_over_the_item_of_somebody_else_is_for_owners(feed: World) -> None:
+    """[xep-map 155] Neither by other content nor by the deleted mark."""
+    await feed.configure(publish_model="open")
+    await feed.publish("a", actor=ALICE)
+
+    assert await refusal(feed.publish("a", actor=BOB)) is Condition.FORBIDDEN
+    assert await refusal(feed.publish("a", entry(deleted=True), actor=BOB)) is Condition.FORBIDDEN
+    await feed.publish("a", actor=ALICE + "/phone", title="edited")
+    await feed.publish("a", entry(deleted=True), actor=OWNER)
+
+
 async def test_publish_stores_the_bare_jid_of_the_publisher(feed: World) -> None:
     """[xep-map 142]"""
     await feed.publish("a", actor=OWNER + "/phone")

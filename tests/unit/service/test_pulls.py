@@ -69,6 +69,17 @@ async def test_pull_row_3_item_ids_come_in_the_order_asked_without_the_unknown(t
     assert (await ten.pull(FEED, ids="nope")).ids == ""
 
 
+@pytest.mark.parametrize("limit", [{"page_max": 2}, {"page_bytes": 500}])
+async def test_pull_row_3_more_items_than_one_answer_carries_are_refused_not_cut(
+    ten: World, limit: dict[str, int]
+) -> None:
+    """[xep-map 190]"""
+    ten.set_policy(**limit)
+
+    assert await refusal(ten.pull(FEED, ids="a b c")) is Condition.NOT_ACCEPTABLE
+    assert (await ten.pull(FEED, ids="a nope")).ids == "a"
+
+
 async def test_pull_row_3_tombstone_by_id_is_hidden_in_the_bare_view_alone(ten: World) -> None:
     """[xep-map 159] [xep-map 190]"""
     await ten.retract("c")

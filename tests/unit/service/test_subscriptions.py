@@ -128,6 +128,46 @@ async def test_subscribe_past_the_quota_is_refused_but_a_second_time_is_not(feed
     await feed.subscribe(BOB, FEED)
 
 
+async def test_subscribe_to_more_filtered_views_of_a_node_than_allowed_is_refused(feed: World) -> None:
+    """[xep-map 110]"""
+    feed.set_policy(filters_per_jid=2)
+    for query in ("q=a", "q=b", "order=created", "q=a"):
+        await feed.subscribe(ALICE, f"{FEED}?{query}")
+
+    assert await refusal(feed.subscribe(ALICE, f"{FEED}?q=c")) is Condition.TOO_MANY_SUBSCRIPTIONS
+    await feed.subscribe(ALICE, f"{FEED}?q=b")
+    await feed.subscribe(BOB, f"{FEED}?q=c")
+
+
+async def test_subscribe_and_unsubscribe_are_told_to_owners_where_the_node_says_so(feed: World) -> None:
+    """[xep-map 179] notify_sub."""
+    await feed.subscribe(ALICE, MODIFIED)
+    assert await feed.told() == ""
+    await feed.configure(notify_sub="1")
+    await feed.subscribe(BOB, MODIFIED)
+    await feed.unsubscribe(BOB, MODIFIED)
+
+    events = await feed.events()
+    assert [(event.to, event.short, event.xml[0][0].get("jid")) for event in events] == [
+        (OWNER, "subscription", BOB),
+        (OWNER, "subscription", BOB),
+    ]
+    assert [event.xml[0][0].get("subscription") for event in events] == ["subscribed", "none"]
+
+
+async def test_subscribe_again_after_approval_stays_approved_and_a_pending_one_leaves_unseen(feed: World) -> None:
+    """[xep-map 112] [xep-map 119]"""
+    await feed.configure(access_model="authorize", notify_sub="1")
+    await feed.subscribe(ALICE, FEED)
+    await set_states(feed, (ALICE, "subscribed"))
+    await feed.subscribe(BOB, FEED)
+    await feed.events()
+
+    assert (await feed.subscribe(ALICE, FEED)).subscription.state is SUBSCRIBED
+    await feed.unsubscribe(BOB, FEED)
+    assert await feed.told() == ""
+
+
 async def test_subscribe_where_the_node_does_not_let_one_is_unsupported(feed: World) -> None:
     """[xep-map 111]"""
     await feed.configure(subscribe="0")
@@ -179,6 +219,8 @@ async def test_subscribe_with_last_published_item_on_gives_the_newest_live_one(f
 
     last = (await feed.subscribe(BOB, MODIFIED)).last
     assert last is not None and last.id == "b"
+    filtered = (await feed.subscribe(BOB, f"{FEED}?q=a")).last
+    assert filtered is not None and filtered.id == "a"
     await feed.configure(access_model="authorize")
     assert (await feed.subscribe("carol@x", FEED)).last is None
 

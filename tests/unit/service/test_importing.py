@@ -1,0 +1,83 @@
+"""Documents into nodes: ids and dates kept, the unchanged left alone (design section 1, `T`)."""
+
+from functools import partial
+
+from smartfeeds.errors import Condition
+from smartfeeds.formats.items import Document, ImportedItem
+from smartfeeds.service.importing import Imported, import_document, import_items
+from support.world import ALICE, CREATED, FEED, MODIFIED, OWNER, T0_US, S, World, draft, entry, jid, refusal
+
+DAY_US = 86_400 * S
+
+
+def item(item_id: str, days_ago: float | None = None, title: str = "", *, deleted: bool = False) -> ImportedItem:
+    published_us = None if days_ago is None else T0_US - int(days_ago * DAY_US)
+    return ImportedItem(item_id, published_us, None, draft(entry(title or item_id)).payload, deleted)
+
+
+async def bring(world: World, *items: ImportedItem) -> Imported:
+    return await import_document(world.service, FEED, Document("Atom", title="News", items=items), jid(OWNER))
+
+
+async def created(world: World) -> dict[str, int]:
+    """Days before now that each item counts as created."""
+    return {one.id: (T0_US - one.created_us) // DAY_US for one in (await world.pull(CREATED)).items}
+
+
+async def test_import_into_a_new_node_keeps_titles_ids_and_dates_oldest_first(world: World) -> None:
+    """[SF-030] [SF-104] A-04."""
+    done = await bring(world, item("c", 1), item("b", 5), item("a", 9))
+
+    assert done == Imported(added=3)
+    assert await created(world) == {"a": 9, "b": 5, "c": 1}
+    assert await world.ids_of(CREATED) == await world.ids_of(MODIFIED) == "a b c"
+    assert (await world.node()).options["title"] == ("News",)
+
+
+async def test_import_of_an_old_item_behind_newer_ones_becomes_the_next_key(feed: World) -> None:
+    """[SF-026] A-04: nothing is ever inserted behind a cursor."""
+    await bring(feed, item("b", 2))
+    last = (await feed.pull(CREATED)).items[0].created_us
+    cursor = (await feed.pull(CREATED, before="", max=1)).last or ""
+    await bring(feed, item("a", 9), item("z", -9))
+
+    assert await feed.ids_of(CREATED) == "b a z"
+    a, z = (await feed.pull(CREATED, after=cursor)).items
+    assert (a.id, a.created_us, z.id, z.created_us) == ("a", last + 1, "z", z.modified_us)
+
+
+async def test_import_again_changes_nothing_and_later_only_what_changed(feed: World) -> None:
+    await feed.subscribe(ALICE, MODIFIED)
+    await bring(feed, item("n"), item("b", 2), item("a", 3))
+    assert await feed.told() == "+a +b +n"
+    assert await bring(feed, item("n"), item("b", 2), item("a", 3)) == Imported(unchanged=3)
+    assert await feed.told() == ""
+    done = await bring(feed, item("n"), item("b", 2, deleted=True), item("a", 3, "new title"), item("x", deleted=True))
+
+    assert done == Imported(changed=1, deleted=1, unchanged=2)
+    assert sorted((await feed.told()).split()) == ["+a", "-b"]
+    assert await bring(feed, item("b", 2, deleted=True)) == Imported(unchanged=1)
+    assert (await created(feed))["a"] == 3
+
+
+async def test_import_skips_what_the_node_cannot_hold_and_says_so(feed: World) -> None:
+    await feed.configure(max_payload_size="400")
+    done = await bring(feed, item("a", 1), item("b", 1, "x" * 400), item("i" * 1_024, 1))
+
+    assert done.added == 1 and {item_id for item_id, _ in done.skipped} == {"b", "i" * 80}
+    assert await feed.ids_of(MODIFIED) == "a"
+
+
+async def test_import_in_several_chunks_tells_how_far_it_is(world: World) -> None:
+    counts: list[int] = []
+    items = tuple(item(f"i{number}", 200 - number) for number in range(130))
+    await import_document(world.service, FEED, Document("Atom", items=items), jid(OWNER), on_progress=counts.append)
+
+    assert sum(counts) == 130 and len(counts) == 3
+    assert await world.ids_of(CREATED) == " ".join(one.id for one in items)
+
+
+async def test_import_into_a_node_that_goes_away_is_refused(world: World) -> None:
+    work = partial(import_items, name=FEED, actor=jid(OWNER), items=[item("a")])
+
+    assert await refusal(world.service.write(work)) is Condition.ITEM_NOT_FOUND

@@ -15,7 +15,7 @@ from statistics import median
 import pytest
 
 from smartfeeds.app import App
-from support.client import REPLY_TIMEOUT_S, Client, log_in
+from support.client import Client, Session, log_in
 from support.component import NS, PS, entry, ok
 from support.servers import TestServer
 from support.service import running, write_config
@@ -189,59 +189,25 @@ HOSTILE: dict[str, tuple[str, set[str]]] = {
 }
 
 
-class Eve:
-    """A client that is logged in again whenever a server has had enough of it."""
-
-    def __init__(self, server: TestServer, component: str) -> None:
-        self._server = server
-        self._component = component
-        self._account = server.server.account("eve")
-        self._client: Client | None = None
-        self._gone = asyncio.Event()
-
-    async def client(self) -> Client:
-        """The client, logged in."""
-        if self._client is None or self._gone.is_set():
-            self.leave()
-            self._gone = gone = asyncio.Event()
-            self._client = Client(f"{self._account.jid}/\u00e9'&<\">", self._account.password, presence=False)
-            self._client.add_event_handler("disconnected", lambda _reason: gone.set())
-            await self._client.login(self._server.client_port)
-        return self._client
-
-    def leave(self) -> None:
-        """Ends the session."""
-        if self._client is not None:
-            self._client.drop()
-            self._client = None
-
-    async def send(self, stanza: str) -> str:
-        """Sends a stanza; what came of it (see HOSTILE)."""
-        client = await self.client()
-        text = stanza.replace("COMPONENT", self._component)
-        answer = asyncio.ensure_future(client.answer(_LAST_ID.findall(text)[-1], text))
-        gone = asyncio.ensure_future(self._gone.wait())
-        done, waiting = await asyncio.wait((answer, gone), return_when=asyncio.FIRST_COMPLETED, timeout=REPLY_TIMEOUT_S)
-        for task in waiting:
-            task.cancel()
-        await asyncio.gather(answer, gone, return_exceptions=True)
-        assert done, "neither an answer nor the end of the session"
-        if answer not in done or answer.cancelled():
-            return CLOSED
-        reply = answer.result()
-        if reply.get("type") == "result":
-            return RESULT
-        names = [child.tag.rpartition("}")[2] for child in reply[-1] if not child.tag.endswith("}text")]
-        return str(names[-1])
+async def send(eve: Session, component: str, stanza: str) -> str:
+    """Sends a stanza; what came of it (see HOSTILE)."""
+    text = stanza.replace("COMPONENT", component)
+    answer = await eve.ask(_LAST_ID.findall(text)[-1], text)
+    if answer is None:
+        return CLOSED
+    if answer.get("type") == "result":
+        return RESULT
+    names = [child.tag.rpartition("}")[2] for child in answer[-1] if not child.tag.endswith("}text")]
+    return str(names[-1])
 
 
 @asynccontextmanager
-async def stage(server: TestServer, folder: Path) -> AsyncIterator[tuple[App, str, Client, Eve]]:
+async def stage(server: TestServer, folder: Path) -> AsyncIterator[tuple[App, str, Client, Session]]:
     """The component on a real server, Alice with a feed of her own, and Eve with hers."""
     component = server.take_name()
     async with running(write_config(folder, server, component, log={"level": "error"})) as app:
         alice = await log_in(server, "alice")
-        eve = Eve(server, component)
+        eve = Session(server, "eve", "\u00e9'&<\">")
         try:
             for who, node in ((alice, "good"), (await eve.client(), NODE)):
                 ok(await who.set(component, f"<pubsub xmlns='{PS}'><create node='{node}'/></pubsub>"))
@@ -268,7 +234,7 @@ async def test_hostile_stanza_is_answered_and_nobody_else_notices(server: TestSe
         slow: dict[str, float] = {}
         for name, (stanza, expected) in HOSTILE.items():
             await eve.client()
-            outcome, took_s = await asyncio.gather(eve.send(stanza), publish_well(alice, component))
+            outcome, took_s = await asyncio.gather(send(eve, component, stanza), publish_well(alice, component))
             if outcome not in expected:
                 surprises[name] = outcome
             if took_s > SLOW_S + SLOW * usual_s:

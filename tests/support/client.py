@@ -8,7 +8,7 @@ import itertools
 import re
 import xml.etree.ElementTree as ET
 from collections import deque
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Coroutine
 from typing import Any
 
 import slixmpp
@@ -150,6 +150,54 @@ class Client(slixmpp.ClientXMPP):
             reply.cancel()
         if self._run_out_filters is not None:
             self._run_out_filters.cancel()
+
+
+class Session:
+    """An account that is logged in again whenever its session has ended, and for requests that may get no answer.
+
+    `gone` is set once the session of now has ended.
+    """
+
+    def __init__(self, server: Any, name: str, resource: str = "test", *, presence: bool = False) -> None:
+        local = getattr(server, "server", server)
+        account = local.account(name)
+        self._jid, self._password, self._port = f"{account.jid}/{resource}", account.password, local.client_port
+        self._presence = presence
+        self._client: Client | None = None
+        self.gone = asyncio.Event()
+
+    async def client(self) -> Client:
+        """The client, logged in. Raises ConnectionError, TimeoutError."""
+        if self._client is None or self.gone.is_set():
+            self.leave()
+            self.gone = gone = asyncio.Event()
+            self._client = Client(self._jid, self._password, presence=self._presence)
+            self._client.add_event_handler("disconnected", lambda _reason: gone.set())
+            try:
+                await self._client.login(self._port)
+            except BaseException:
+                gone.set()
+                raise
+        return self._client
+
+    async def ask(self, stanza_id: str, xml: str, *others: Coroutine[Any, Any, Any]) -> etree._Element | None:
+        """Sends any text; the answer to the IQ of this id in it. None once the session, or one of the others, ends."""
+        client = await self.client()
+        answer = asyncio.ensure_future(client.answer(stanza_id, xml))
+        tasks = [answer, asyncio.ensure_future(self.gone.wait()), *map(asyncio.ensure_future, others)]
+        await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+        answered = answer.done() and not answer.cancelled()
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        return answer.result() if answered else None
+
+    def leave(self) -> None:
+        """Cuts the session."""
+        if self._client is not None:
+            self._client.cancel_connection_attempt()
+            self._client.drop()
+            self._client = None
 
 
 async def log_in(server: Any, name: str, resource: str = "test", *, presence: bool = True) -> Client:

@@ -1,0 +1,121 @@
+"""The component is killed again and again while it is published to and followed (design sections 3 and 4).
+
+Prosody is real, the component is `smartfeeds run` as a process, the follower is the public one. Between component and
+server a relay loses notifications; the follower's network breaks, and it is restarted. What is random is seeded.
+"""
+
+import asyncio
+import random
+import signal
+import time
+from pathlib import Path
+
+import pytest
+
+from support.client import Session
+from support.process import ServiceProcess
+from support.race import Ledger, Mirror, Publisher, Wire, judge, make_feed, publishing, pull_all
+from support.relay import Relay
+from support.servers import TestServer
+from support.service import write_config
+
+KILLS = 25
+LOST = 0.25  # of the notifications
+ACKNOWLEDGED = 12  # at most, between two kills
+TURNS = 40  # of the event loop at most, between the last of them and the kill
+
+
+class Alive:
+    """The service behind the relay."""
+
+    def __init__(self, relay: Relay) -> None:
+        self._relay = relay
+
+    async def ready(self) -> int:
+        """Waits until the server has taken the component's handshake."""
+        await self._relay.until(lambda: self._relay.accepted == self._relay.life > self._relay.ended)
+        return self._relay.life
+
+    async def over(self, life: int) -> None:
+        """Waits until this connection is gone."""
+        await self._relay.until(lambda: self._relay.ended >= life)
+
+
+@pytest.mark.timeout(150)
+@pytest.mark.parametrize("seed", [20261, 20262])
+async def test_killed_component_loses_nothing_and_its_follower_ends_with_the_feed(
+    prosody: TestServer, tmp_path: Path, seed: int
+) -> None:
+    """[SF-005] [SF-028] [SF-039] [SF-041] [SF-046] [SF-047] [SF-048] [SF-049] [SF-050] [xep-map 9] [xep-map 152]
+    [xep-map 153] [xep-map 183] [xep-map 211]
+    """
+    print(f"seed {seed}")
+    chance = random.Random(seed)
+    component = prosody.take_name()
+    async with Relay(prosody.component_port) as relay:
+        wire = Wire(lambda: relay.life)
+        losing = True
+        relay.lost = lambda stanza: wire.see(stanza) and losing and chance.random() < LOST
+        config = write_config(
+            tmp_path, prosody, component, component={"port": relay.port}, link={"retry_first_s": 0.05}
+        )
+        service, alive, ledger = ServiceProcess(config), Alive(relay), Ledger()
+        sessions = [await asyncio.to_thread(Session, prosody, "alice", f"p{number}") for number in range(3)]
+        publishers = [
+            Publisher(session, component, alive, ledger, f"p{number}", seed + number)
+            for number, session in enumerate(sessions)
+        ]
+        account = await asyncio.to_thread(prosody.server.account, f"bob{seed}")
+        mirror = Mirror(account.jid, account.password, prosody.client_port, component, tmp_path / "position")
+
+        await service.start()
+        await alive.ready()
+        await make_feed(await sessions[0].client(), component)
+        mirror.begin()
+        async with publishing(publishers):
+            for _ in range(KILLS):
+                moment = chance.random()
+                if moment < 0.8:
+                    await alive.ready()
+                    await ledger.until(ledger.acknowledged + chance.randint(0, ACKNOWLEDGED))
+                if moment < 0.2:
+                    mirror.cut()
+                elif moment < 0.3:
+                    await mirror.restart()
+                for _ in range(chance.randrange(TURNS)):
+                    await asyncio.sleep(0)
+                life = relay.life
+                assert await service.end(signal.SIGKILL) == -signal.SIGKILL
+                await relay.until(lambda: relay.ended == relay.life)
+                await service.start()
+                await relay.until(lambda life=life: relay.life > life)  # type: ignore[misc]
+            await alive.ready()
+        losing = False
+        await publishers[0].publish("last")
+        await mirror.until_in_step("last")
+        feed = await pull_all(await sessions[0].client(), component)
+        await mirror.end()
+
+        judge(feed, ledger, mirror)
+        wire.judge()
+        assert relay.dropped > 0 and mirror.follower is not None
+        assert "Traceback" not in service.said and "request_failed" not in service.said
+        assert await service.end() == 0
+        for session in sessions:
+            session.leave()
+        print(f"{ledger.acknowledged} of {ledger.attempts} requests acknowledged, {len(feed)} items")
+        print(f"{len(wire.events)} notifications, {relay.dropped} lost")
+        print(f"{mirror.changes} changes, {mirror.restarts} restarts of the follower")
+
+
+async def test_start_up_is_quick_enough_to_be_killed_often(prosody: TestServer, tmp_path: Path) -> None:
+    """The time from the start of the process to the handshake; printed, and bounded only against standing still."""
+    component = prosody.take_name()
+    async with Relay(prosody.component_port) as relay:
+        service = ServiceProcess(write_config(tmp_path, prosody, component, component={"port": relay.port}))
+        began = time.monotonic()
+        await service.start()
+        await Alive(relay).ready()
+        print(f"start-up took {time.monotonic() - began:.2f} s")
+
+        assert await service.end() == 0

@@ -1,0 +1,58 @@
+"""`smartfeeds run` as a process of its own, for tests that kill it."""
+
+import asyncio
+import os
+import signal
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2]
+END_S = 30.0
+
+
+class ServiceProcess:
+    """The service of one configuration file; may be started again and again. What it writes is in `log`."""
+
+    def __init__(self, config: Path, environment: Mapping[str, str] | None = None) -> None:
+        self.config = config
+        self.log = config.with_suffix(".log")
+        self._environment = {**os.environ, "PYTHONPATH": str(ROOT / "component"), **(environment or {})}
+        self._process: asyncio.subprocess.Process | None = None
+
+    @property
+    def pid(self) -> int:
+        """The process id."""
+        assert self._process is not None
+        return self._process.pid
+
+    async def start(self) -> None:
+        """Starts it; it connects by itself."""
+        with self.log.open("ab") as log:
+            self._process = await asyncio.create_subprocess_exec(
+                sys.executable,
+                *("-m", "smartfeeds", "run", "--config", str(self.config)),
+                env=self._environment,
+                stdin=asyncio.subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                start_new_session=True,
+            )
+
+    async def end(self, how: signal.Signals = signal.SIGTERM) -> int:
+        """Ends it, by SIGKILL as a crash would; its exit code."""
+        process = self._process
+        assert process is not None
+        if process.returncode is None:
+            process.send_signal(how)
+        return await self.ended()
+
+    async def ended(self) -> int:
+        """Waits for its end; its exit code."""
+        assert self._process is not None
+        return await asyncio.wait_for(self._process.wait(), END_S)
+
+    @property
+    def said(self) -> str:
+        """Everything that it wrote, in all its lives."""
+        return self.log.read_text("utf-8", "replace") if self.log.exists() else ""

@@ -1,0 +1,128 @@
+"""A relay between the component and its server that sees every stanza, and loses those that a test wants lost.
+
+It stands for a network: what it drops was sent, and never arrives. Each connection of the component is a life.
+"""
+
+import asyncio
+from collections.abc import Callable
+from types import TracebackType
+
+from smartfeeds.demo.process import HOST
+from smartfeeds.xmpp.framer import Framer
+
+_LIMIT_BYTES = 10_000_000
+
+
+def keep(_stanza: bytes) -> bool:
+    """Loses nothing."""
+    return False
+
+
+class Relay:
+    """Listens for the component on `port`; connects each life of it to the server. An async context manager.
+
+    `lost` says of each stanza that the component sends whether it never arrives; it may keep what it sees. `life`
+    counts the connections.
+    """
+
+    def __init__(self, server_port: int, lost: Callable[[bytes], bool] = keep) -> None:
+        self.lost = lost
+        self.port = 0
+        self.life = 0
+        self.accepted = 0  # the last life whose handshake the server took
+        self.ended = 0  # the last life that is over
+        self.dropped = 0
+        self._server_port = server_port
+        self._changed = asyncio.Condition()
+        self._server: asyncio.Server | None = None
+        self._writers: list[asyncio.StreamWriter] = []
+
+    async def __aenter__(self) -> "Relay":
+        self._server = await asyncio.start_server(self._serve, HOST, 0)
+        self.port = self._server.sockets[0].getsockname()[1]
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        assert self._server is not None
+        self._server.close()
+        self.cut()
+        await self.until(lambda: self.ended == self.life)
+
+    def cut(self) -> None:
+        """Ends the life that is going on, as a broken network does."""
+        for writer in self._writers:
+            writer.transport.abort()
+
+    async def until(self, condition: Callable[[], bool], timeout_s: float = 30.0) -> None:
+        """Waits until something is so of this relay."""
+        async with asyncio.timeout(timeout_s), self._changed:
+            await self._changed.wait_for(condition)
+
+    async def _set(self, name: str, life: int) -> None:
+        async with self._changed:
+            setattr(self, name, life)
+            self._changed.notify_all()
+
+    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        life = self.life + 1
+        await self._set("life", life)
+        try:
+            up_reader, up_writer = await asyncio.open_connection(HOST, self._server_port)
+        except OSError:
+            writer.transport.abort()
+            await self._set("ended", life)
+            return
+        self._writers = [writer, up_writer]
+        ways = [
+            asyncio.ensure_future(self._to_server(reader, up_writer)),
+            asyncio.ensure_future(self._to_component(up_reader, writer, life)),
+        ]
+        await asyncio.wait(ways, return_when=asyncio.FIRST_COMPLETED)
+        # What one side has said to its end reaches the other; then both are closed.
+        for one in (writer, up_writer):
+            one.close()
+        await asyncio.wait(ways)
+        await self._set("ended", life)
+
+    async def _to_server(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        framer = Framer(_LIMIT_BYTES)
+        begun = False
+        while data := await _read(reader):
+            frames = framer.feed(data)
+            out = [] if begun or not framer.header else [framer.header]
+            begun = begun or bool(framer.header)
+            for frame in frames:
+                if self.lost(frame):
+                    self.dropped += 1
+                else:
+                    out.append(frame)
+            if framer.ended:
+                out.append(b"</stream:stream>")
+            await _write(writer, b"".join(out))
+
+    async def _to_component(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, life: int) -> None:
+        head = b""
+        while data := await _read(reader):
+            await _write(writer, data)
+            if self.accepted < life:
+                head += data
+                if b"<handshake" in head:
+                    await self._set("accepted", life)
+
+
+async def _read(reader: asyncio.StreamReader) -> bytes:
+    try:
+        return await reader.read(65_536)
+    except ConnectionError:
+        return b""
+
+
+async def _write(writer: asyncio.StreamWriter, data: bytes) -> None:
+    if data and not writer.is_closing():
+        writer.write(data)
+        try:
+            await writer.drain()
+        except ConnectionError:
+            writer.transport.abort()

@@ -83,6 +83,8 @@ ITEMS = st.builds(
     deleted=st.booleans(),
     revision=st.integers(1, 2),
     notify=st.booleans(),
+    total=st.integers(0, 3),
+    live=st.integers(0, 3),
 )
 SUBSCRIPTIONS = st.builds(
     Subscription,

@@ -458,6 +458,9 @@ async def test_request_for_more_items_than_a_stanza_holds_is_refused(component: 
 
     assert refusal(answer) == TOO_LONG
     assert (await pull(component, "comments", ids=ids[:3])).ids == ids[:3]
+    assert (await pull(component, "comments", ids=[f"item-{number}" for number in range(7, 507)])).ids == ["item-7"]
+    unknown = await request(component, "comments", ids=[str(number) for number in range(501)])
+    assert refusal(unknown) == TOO_LONG
     assert len(component.server.sessions) == 1
 
 

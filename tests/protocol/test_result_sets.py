@@ -37,7 +37,7 @@ async def test_max_alone_gives_the_oldest(feed: Component, node: str) -> None:
 @pytest.mark.parametrize("node", VIEWS)
 @pytest.mark.parametrize("size", [1, 2, 3, 7, 8])
 async def test_forward_walk_visits_every_item_once(feed: Component, node: str, size: int) -> None:
-    """[xep-map 193] [xep-map 198] [SF-019] [SF-094] [SF-095] [SF-096]"""
+    """[xep-map 193] [xep-map 198] [SF-019] [SF-035] [SF-036] [SF-094] [SF-095] [SF-096]"""
     seen: list[str] = []
     page = await pull(feed, node, max=size)
     while page.ids:

@@ -161,6 +161,22 @@ async def test_author_filter_shows_claims_and_the_publisher_attribute_the_truth(
 # Other services
 
 
+async def test_pull_and_push_are_announced_and_there(component: Component) -> None:
+    """[SF-017] [SF-018] [SF-084] [xep-map 24]: for every feed, without a subscription and with one."""
+    told = ok(await component.ask(EVE, "get", "<query xmlns='http://jabber.org/protocol/disco#info'/>"))
+    found = {str(feature.get("var")) for feature in told.iterfind(".//info:feature", NS)}
+    wanted = ("publish", "subscribe", "retrieve-items", "persistent-items", "rsm", "item-ids")
+    assert {f"{NS['ps']}#{name}" for name in wanted} | {NS["ps"], NS["rsm"]} <= found
+
+    for node, title in (("plain", ""), ("made", "With a title"), ("urn:xmpp:microblog:0:comments/1", "x")):
+        await component.create(ALICE, node, title=title)
+        assert await component.subscribe(EVE, f"{node}?order=modified") == "subscribed"
+        await component.publish(ALICE, node, "one")
+        assert (await pull(component, f"{node}?order=modified", user=BOB)).ids == ["one"]
+        (event,) = await component.events(bare(EVE))
+        assert event.find(".//ev:item[@id='one']", NS) is not None
+
+
 @pytest.mark.parametrize("to", [DOMAIN, f"article_1@{DOMAIN}"])
 async def test_ping_is_answered(component: Component, to: str) -> None:
     """[xep-map 238]"""

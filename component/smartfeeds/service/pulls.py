@@ -121,7 +121,10 @@ def key_of(order: Order, item: Item) -> int:
 def _by_ids(tx: ReadTx, context: Context, located: Located, item_ids: tuple[str, ...]) -> tuple[Item, ...]:
     """The items of these ids that are there (row 3). Who hears nothing of an item takes it for deleted (6.1), so
     what is more than one stanza carries is refused and never cut."""
+    too_many = FeedError(Condition.NOT_ACCEPTABLE, "too many items for one answer: ask for fewer")
     asked = dict.fromkeys(item_ids)
+    if len(asked) > context.policy.page_max:
+        raise too_many
     hidden = located.view.hides_tombstones
     found = []
     size_bytes = 0
@@ -130,8 +133,8 @@ def _by_ids(tx: ReadTx, context: Context, located: Located, item_ids: tuple[str,
         if item is not None and not (item.deleted and hidden):
             found.append(item)
             size_bytes += _written_size_bytes(item)
-        if len(found) > 1 and (size_bytes > context.policy.page_bytes or len(found) > context.policy.page_max):
-            raise FeedError(Condition.NOT_ACCEPTABLE, "too many items for one answer: ask for fewer")
+            if size_bytes > context.policy.page_bytes and len(found) > 1:
+                raise too_many
     return tuple(found)
 
 

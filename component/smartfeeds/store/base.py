@@ -97,7 +97,8 @@ class ReadTx(Protocol):
         """How far the pushes of this order have gone."""
 
     def unpushed(self) -> list[int]:
-        """The numbers of all nodes that have items or events beyond their marks, deleted nodes included."""
+        """The numbers of all nodes with items above a mark or events to send, and of all deleted ones. Nobody waits for
+        an order that has no mark."""
 
     def events(self, node_no: int, limit: int) -> list[NodeEvent]:
         """The events of a node that are still to be sent, by at_us, then event_no."""

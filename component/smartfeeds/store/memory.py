@@ -217,7 +217,7 @@ class MemoryReadTx:
             return True
         for order, places in self._feed(node.node_no).places.items():
             mark = self._data.marks.get((node.node_no, order))
-            if places and (places[-1][0] > mark.key_us if mark else self._in_force(node.node_no)):
+            if mark and places and places[-1][0] > mark.key_us:
                 return True
         return False
 

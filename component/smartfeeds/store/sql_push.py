@@ -14,17 +14,16 @@ from smartfeeds.store.sql_nodes import NodeReads, NodeWrites
 
 
 def _beyond(order: Order) -> str:
-    """A condition on node n: it has items above its mark, or no mark but somebody who is to get its items."""
-    key = KEYS[order]
-    newest = f"(SELECT max(i.{key}) FROM item i WHERE i.node_no = n.node_no)"
-    mark = f"(SELECT m.key_us FROM mark m WHERE m.node_no = n.node_no AND m.ord = '{order.value}')"
-    return f"(n.total > 0 AND {newest} > coalesce({mark}, CASE WHEN n.subscribed > 0 THEN {-(2**63)} END))"
+    """The nodes with items above the mark of an order; without a mark nobody ever waited for that order."""
+    return (
+        f"SELECT m.node_no FROM mark m WHERE m.ord = '{order.value}'"
+        f" AND EXISTS (SELECT 1 FROM item i WHERE i.node_no = m.node_no AND i.{KEYS[order]} > m.key_us)"
+    )
 
 
 _UNPUSHED = (
-    "SELECT n.node_no FROM node n WHERE n.state = 'deleted'"
-    " OR EXISTS (SELECT 1 FROM event e WHERE e.node_no = n.node_no)"
-    f" OR {' OR '.join(map(_beyond, Order))} ORDER BY n.node_no"
+    "SELECT node_no FROM node WHERE state = 'deleted' UNION SELECT node_no FROM event"
+    f" UNION {' UNION '.join(map(_beyond, Order))} ORDER BY 1"
 )
 
 # table -> what names its rows, in the order they go. The words of items go with them.
@@ -46,7 +45,6 @@ class PushReads(NodeReads):
         return Mark(*found) if found else None
 
     def unpushed(self) -> list[int]:
-        self.settle()
         return [row[0] for row in self._db.rows(_UNPUSHED)]
 
     def events(self, node_no: int, limit: int) -> list[NodeEvent]:

@@ -6,7 +6,7 @@ nothing: the same id with the same content is no modification.
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
 from smartfeeds.core.jid import Jid
@@ -62,12 +62,32 @@ async def import_document(
     form = {"pubsub#title": (document.title,), "pubsub#description": (document.description,)}
     await service.write(lambda tx, context: _ensure_node(tx, context, node, actor, form))
     total = Imported()
-    items = document.oldest_first()
+    items = _dated(document.oldest_first())
     for start in range(0, len(items), CHUNK):
         chunk = items[start : start + CHUNK]
         total += await service.write(partial(import_items, name=node, actor=actor, items=chunk))
         on_progress(len(chunk))
     return total
+
+
+def _dated(items: list[ImportedItem]) -> list[ImportedItem]:
+    """The items, oldest first, with a date for each that has dated ones behind it: that of its older neighbour, or
+    just before the first that is known. Else its created key would be now, and theirs would lose their dates."""
+    dated = [place for place, item in enumerate(items) if _date(item) is not None]
+    if not dated:
+        return items
+    first, last = dated[0], dated[-1]
+    known_us = (_date(items[first]) or 0) - first
+    found = []
+    for item in items[:last]:
+        own_us = _date(item)
+        known_us = known_us if own_us is None else own_us
+        found.append(replace(item, published_us=known_us))
+    return found + items[last:]
+
+
+def _date(item: ImportedItem) -> int | None:
+    return item.time_us if item.published_us is None else item.published_us
 
 
 def import_items(tx: WriteTx, context: Context, name: str, actor: Jid, items: Sequence[ImportedItem]) -> Imported:
@@ -113,5 +133,5 @@ def _import_deletion(tx: WriteTx, context: Context, node: Node, existing: Item |
 def _first_key(context: Context, node: Node, item: ImportedItem) -> int:
     """The created key that the item will get: its date where the feed still has room for it."""
     now_us = next_key(node.last_modified_us, context.now_us)
-    wanted_us = item.published_us if item.published_us is not None else item.time_us
+    wanted_us = _date(item)
     return next_key(node.last_created_us, now_us if wanted_us is None else min(wanted_us, now_us))

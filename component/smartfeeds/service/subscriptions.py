@@ -172,11 +172,12 @@ def change_state(tx: WriteTx, context: Context, subscription: Subscription, stat
     """Sets the state of somebody's subscription, NONE ends it, and tells the subscriber (XEP-0060 12.14)."""
     if state is subscription.state:
         return
-    if state is SubscriptionState.NONE:
+    node = tx.node_by_no(subscription.node_no)
+    if state is SubscriptionState.NONE or node is None:
         tx.remove_subscription(subscription.sub_no)
     else:
-        tx.put_subscription(replace(subscription, state=state))
-    node = tx.node_by_no(subscription.node_no)
+        since_us, created_us = node.last_modified_us, node.last_created_us
+        tx.put_subscription(replace(subscription, state=state, since_us=since_us, since_created_us=created_us))
     if node is not None:
         _tell(tx, context, node, replace(subscription, state=state), subscription.jid)
 

@@ -34,6 +34,17 @@ async def test_import_into_a_new_node_keeps_titles_ids_and_dates_oldest_first(wo
     assert (await world.node()).options["title"] == ("News",)
 
 
+async def test_import_of_items_without_a_date_leaves_the_dates_of_the_others(world: World) -> None:
+    """[SF-104] A-04: an undated item would else get the time of the import, and all behind it the keys after that."""
+    await bring(world, item("new"), item("d", 1), item("middle"), item("b", 5), item("oldest"))
+
+    found = {one.id: one.created_us for one in (await world.pull(CREATED)).items}
+    assert list(found) == ["oldest", "b", "middle", "d", "new"]
+    assert (found["b"], found["d"]) == (T0_US - 5 * DAY_US, T0_US - DAY_US)
+    assert (found["oldest"], found["middle"]) == (found["b"] - 1, found["b"] + 1)
+    assert found["new"] >= T0_US
+
+
 async def test_import_of_an_old_item_behind_newer_ones_becomes_the_next_key(feed: World) -> None:
     """[SF-026] A-04: nothing is ever inserted behind a cursor."""
     await bring(feed, item("b", 2))

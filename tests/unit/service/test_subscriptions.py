@@ -168,6 +168,19 @@ async def test_subscribe_again_after_approval_stays_approved_and_a_pending_one_l
     assert await feed.told() == ""
 
 
+async def test_approval_begins_the_subscription_with_what_is_published_after_it(feed: World) -> None:
+    """[xep-map 95] [xep-map 108]"""
+    await feed.configure(access_model="authorize")
+    await feed.subscribe(ALICE, MODIFIED)
+    await feed.dispatcher.offline()
+    await feed.publish("a")
+    await set_states(feed, (ALICE, "subscribed"))
+    await feed.dispatcher.online()
+    await feed.publish("b")
+
+    assert [event.item_id for event in await feed.events(to=ALICE) if event.item_id] == ["b"]
+
+
 async def test_subscribe_where_the_node_does_not_let_one_is_unsupported(feed: World) -> None:
     """[xep-map 111]"""
     await feed.configure(subscribe="0")

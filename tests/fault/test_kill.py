@@ -25,22 +25,6 @@ ACKNOWLEDGED = 12  # at most, between two kills
 TURNS = 40  # of the event loop at most, between the last of them and the kill
 
 
-class Alive:
-    """The service behind the relay."""
-
-    def __init__(self, relay: Relay) -> None:
-        self._relay = relay
-
-    async def ready(self) -> int:
-        """Waits until the server has taken the component's handshake."""
-        await self._relay.until(lambda: self._relay.accepted == self._relay.life > self._relay.ended)
-        return self._relay.life
-
-    async def over(self, life: int) -> None:
-        """Waits until this connection is gone."""
-        await self._relay.until(lambda: self._relay.ended >= life)
-
-
 @pytest.mark.timeout(150)
 @pytest.mark.parametrize("seed", [20261, 20262])
 async def test_killed_component_loses_nothing_and_its_follower_ends_with_the_feed(
@@ -54,29 +38,28 @@ async def test_killed_component_loses_nothing_and_its_follower_ends_with_the_fee
     component = prosody.take_name()
     async with Relay(prosody.component_port) as relay:
         wire = Wire(lambda: relay.life)
-        losing = True
-        relay.lost = lambda stanza: wire.see(stanza) and losing and chance.random() < LOST
+        relay.lost = lambda stanza: wire.see(stanza) and chance.random() < LOST
         config = write_config(
             tmp_path, prosody, component, component={"port": relay.port}, link={"retry_first_s": 0.05}
         )
-        service, alive, ledger = ServiceProcess(config), Alive(relay), Ledger()
+        service, ledger = ServiceProcess(config), Ledger()
         sessions = [await asyncio.to_thread(Session, prosody, "alice", f"p{number}") for number in range(3)]
         publishers = [
-            Publisher(session, component, alive, ledger, f"p{number}", seed + number)
+            Publisher(session, component, relay, ledger, f"p{number}", seed + number)
             for number, session in enumerate(sessions)
         ]
         account = await asyncio.to_thread(prosody.server.account, f"bob{seed}")
         mirror = Mirror(account.jid, account.password, prosody.client_port, component, tmp_path / "position")
 
         await service.start()
-        await alive.ready()
+        await relay.ready()
         await make_feed(await sessions[0].client(), component)
         mirror.begin()
         async with publishing(publishers):
             for _ in range(KILLS):
                 moment = chance.random()
                 if moment < 0.8:
-                    await alive.ready()
+                    await relay.ready()
                     await ledger.until(ledger.acknowledged + chance.randint(0, ACKNOWLEDGED))
                 if moment < 0.2:
                     mirror.cut()
@@ -89,8 +72,8 @@ async def test_killed_component_loses_nothing_and_its_follower_ends_with_the_fee
                 await relay.until(lambda: relay.ended == relay.life)
                 await service.start()
                 await relay.until(lambda life=life: relay.life > life)  # type: ignore[misc]
-            await alive.ready()
-        losing = False
+            await relay.ready()
+        relay.losing = False
         await publishers[0].publish("last")
         await mirror.until_in_step("last")
         feed = await pull_all(await sessions[0].client(), component)
@@ -115,7 +98,7 @@ async def test_start_up_is_quick_enough_to_be_killed_often(prosody: TestServer, 
         service = ServiceProcess(write_config(tmp_path, prosody, component, component={"port": relay.port}))
         began = time.monotonic()
         await service.start()
-        await Alive(relay).ready()
+        await relay.ready()
         print(f"start-up took {time.monotonic() - began:.2f} s")
 
         assert await service.end() == 0

@@ -8,7 +8,7 @@ import itertools
 import re
 import xml.etree.ElementTree as ET
 from collections import deque
-from collections.abc import Awaitable, Callable, Coroutine
+from collections.abc import Awaitable, Callable
 from typing import Any
 
 import slixmpp
@@ -180,11 +180,11 @@ class Session:
                 raise
         return self._client
 
-    async def ask(self, stanza_id: str, xml: str, *others: Coroutine[Any, Any, Any]) -> etree._Element | None:
+    async def ask(self, stanza_id: str, xml: str, *others: Callable[[], Awaitable[Any]]) -> etree._Element | None:
         """Sends any text; the answer to the IQ of this id in it. None once the session, or one of the others, ends."""
         client = await self.client()
         answer = asyncio.ensure_future(client.answer(stanza_id, xml))
-        tasks = [answer, asyncio.ensure_future(self.gone.wait()), *map(asyncio.ensure_future, others)]
+        tasks = [answer, asyncio.ensure_future(self.gone.wait()), *(asyncio.ensure_future(other()) for other in others)]
         await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
         answered = answer.done() and not answer.cancelled()
         for task in tasks:

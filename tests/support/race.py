@@ -11,13 +11,14 @@ from collections import defaultdict
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from decimal import Decimal
+from functools import partial
 from pathlib import Path
 from typing import Final, Protocol
 
 from lxml import etree
 
 from smartfeeds.client.change import Change, ChangeKind
-from smartfeeds.client.follow import Follower, Timer
+from smartfeeds.client.follow import Follower, Proof, Timer
 from smartfeeds.client.transport import ClientLink, Timeouts
 from smartfeeds.demo.process import HOST
 from support.client import Client, Session
@@ -34,13 +35,25 @@ _RSM_PAGE: Final = f"<set xmlns='{NS['rsm']}'><max>50</max><after>%s</after></se
 
 
 class Up(Protocol):
-    """Whether the service can be asked; lives are counted."""
+    """Whether the service can be asked; lives are counted. A `Relay` is one."""
 
     async def ready(self) -> int:
         """Waits until it is up; its life."""
 
     async def over(self, life: int) -> None:
         """Waits until this life is over."""
+
+
+class Always:
+    """The service of this process, which stays."""
+
+    async def ready(self) -> int:
+        """At once."""
+        return 1
+
+    async def over(self, life: int) -> None:
+        """Never."""
+        await asyncio.Event().wait()
 
 
 class Short:
@@ -127,7 +140,7 @@ class Publisher:
             inner = f"<pubsub xmlns='{PS}'>{request(number)}</pubsub>"
             xml = f"<iq id='{stanza_id}' type='set' to='{self._service}'>{inner}</iq>"
             try:
-                answer = await self._session.ask(stanza_id, xml, self._up.over(life))
+                answer = await self._session.ask(stanza_id, xml, partial(self._up.over, life))
             except (ConnectionError, TimeoutError):
                 continue
             if answer is None:
@@ -175,7 +188,7 @@ class Mirror:
             mirror=True,
             timers=short,
             page_items=20,
-            on_caught_up=lambda _proof: asyncio.get_running_loop().call_soon(self._changed.set),
+            on_caught_up=self._caught_up,
         )
         self._task = asyncio.get_running_loop().create_task(self._read(self.follower))
 
@@ -210,6 +223,10 @@ class Mirror:
                 if self._task.done():
                     self._task.result()
 
+    def _caught_up(self, _proof: Proof) -> None:
+        """The last changes are handed over after this."""
+        asyncio.get_running_loop().call_soon(self._changed.set)
+
     async def _read(self, follower: Follower) -> None:
         async for change in follower:
             self.changes += 1
@@ -236,7 +253,10 @@ class Wire:
         return True
 
     def judge(self) -> None:
-        """Cursors of a stream of pushes strictly grow and name the one before; a new life goes on from one of them."""
+        """Cursors of a stream of pushes strictly grow and name the one before.
+
+        A new life goes on from one of them, or behind them: what was in the buffers of a cut connection is gone.
+        """
         last: dict[tuple[str, str], Event] = {}
         lives: dict[tuple[str, str], int] = {}
         known: dict[tuple[str, str], set[str | None]] = defaultdict(set)
@@ -250,7 +270,8 @@ class Wire:
                 assert event.previous == before.last, "a link of the chain is missing"
                 assert _key(event.last) > _key(before.last), "out of order"
             else:
-                assert event.previous in known[stream], "a life begins behind what was sent before"
+                gone = _key(event.previous) > _key(before.last)
+                assert gone or event.previous in known[stream], "a life goes on from where nothing was"
             assert event.previous is None or _key(event.previous) < _key(event.last)
             last[stream], lives[stream] = event, life
             known[stream].add(event.last)

@@ -21,12 +21,13 @@ def keep(_stanza: bytes) -> bool:
 class Relay:
     """Listens for the component on `port`; connects each life of it to the server. An async context manager.
 
-    `lost` says of each stanza that the component sends whether it never arrives; it may keep what it sees. `life`
-    counts the connections.
+    `lost` says of each stanza that the component sends whether it never arrives, while `losing`; it may keep what it
+    sees. `life` counts the connections.
     """
 
     def __init__(self, server_port: int, lost: Callable[[bytes], bool] = keep) -> None:
         self.lost = lost
+        self.losing = True
         self.port = 0
         self.life = 0
         self.accepted = 0  # the last life whose handshake the server took
@@ -54,6 +55,15 @@ class Relay:
         """Ends the life that is going on, as a broken network does."""
         for writer in self._writers:
             writer.transport.abort()
+
+    async def ready(self) -> int:
+        """Waits until the server has taken the component's handshake; the life."""
+        await self.until(lambda: self.accepted == self.life > self.ended)
+        return self.life
+
+    async def over(self, life: int) -> None:
+        """Waits until this connection is gone."""
+        await self.until(lambda: self.ended >= life)
 
     async def until(self, condition: Callable[[], bool], timeout_s: float = 30.0) -> None:
         """Waits until something is so of this relay."""
@@ -94,7 +104,7 @@ class Relay:
             out = [] if begun or not framer.header else [framer.header]
             begun = begun or bool(framer.header)
             for frame in frames:
-                if self.lost(frame):
+                if self.lost(frame) and self.losing:
                     self.dropped += 1
                 else:
                     out.append(frame)

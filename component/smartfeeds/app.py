@@ -77,18 +77,24 @@ def policy_of(settings: Settings) -> Policy:
     )
 
 
-def open_service(settings: Settings, on_change: Callable[[Collection[int]], None]) -> FeedService:
-    """The service over the store of the settings, which is still to be opened."""
+def open_service(
+    settings: Settings, on_change: Callable[[Collection[int]], None], clock: Callable[[], int] | None = None
+) -> FeedService:
+    """The service over the store of the settings, which is still to be opened. `clock` gives microseconds (now_us)."""
     store = open_store(settings.store.url, facets_and_words)
-    return FeedService(store, policy_of(settings), clock=now_us, new_id=new_id, on_change=on_change)
+    return FeedService(store, policy_of(settings), clock=clock or now_us, new_id=new_id, on_change=on_change)
 
 
 class App:
-    """The running component. `start` and `stop` once; `online` is set while the server accepts it."""
+    """The running component. `start` and `stop` once; `online` is set while the server accepts it.
 
-    def __init__(self, settings: Settings) -> None:
+    `clock` gives microseconds since the Unix epoch, the system's where it is None; it may step back.
+    """
+
+    def __init__(self, settings: Settings, *, clock: Callable[[], int] | None = None) -> None:
         self.settings = settings
-        self.service = open_service(settings, self._changed)
+        clock = clock or now_us
+        self.service = open_service(settings, self._changed, clock)
         self._written = asyncio.Event()
         self._tasks: list[asyncio.Task[None]] = []
         domain = settings.component.jid
@@ -104,12 +110,12 @@ class App:
         self.sender = Sender(
             self.service,
             outbox,
-            clock=now_us,
+            clock=clock,
             max_age_s=settings.push.max_age_s,
             encode_form=_configuration_form,
         )
         self.dispatcher = Dispatcher(self.service, self.sender)
-        self._bounces = Bounces(self.service, clock=now_us)
+        self._bounces = Bounces(self.service, clock=clock)
         self._rates = _rates(settings)
         # Clients ask two questions about every node of a list, all at once (xep-map 250).
         per_sender = max(IN_FLIGHT_PER_SENDER, 2 * settings.pubsub.page_max)

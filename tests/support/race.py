@@ -288,10 +288,10 @@ async def make_feed(client: Client, service: str) -> None:
     assert answer.get("type") == "result", text_of(answer)
 
 
-async def pull_all(client: Client, service: str) -> list[etree._Element]:
-    """All items of the feed in its order, page by page."""
+async def pull_all(client: Client, service: str, after: str = "") -> list[etree._Element]:
+    """All items of the feed in its order, page by page; from behind a cursor where one is given."""
     found: list[etree._Element] = []
-    after = ""
+    after = after and f"cursor:{after}"
     while True:
         inner = f"<pubsub xmlns='{PS}'><items node='{VIEW}'/>{_RSM_PAGE % after}</pubsub>"
         answer = await client.get(service, inner if after else inner.replace("<after></after>", ""))

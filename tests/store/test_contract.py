@@ -193,6 +193,16 @@ async def test_affiliations_are_stored_replaced_and_removed(store: Store) -> Non
     assert loaded.audience == 5
 
 
+async def test_affiliations_among_nodes_are_those_that_are_stored(store: Store) -> None:
+    first, second, other = [await store.write(lambda tx, name=name: tx.add_node(node(name))) for name in "abc"]
+    await store.write(lambda tx: tx.set_affiliation(first.node_no, "bob@x", Affiliation.MEMBER))
+    await store.write(lambda tx: tx.set_affiliation(second.node_no, "carol@x", Affiliation.MEMBER))
+    await store.write(lambda tx: tx.set_affiliation(other.node_no, "bob@x", Affiliation.OUTCAST))
+    among = [first.node_no, second.node_no]
+    assert await store.read(lambda tx: tx.affiliations_among(among, "bob@x")) == {first.node_no: Affiliation.MEMBER}
+    assert await store.read(lambda tx: tx.affiliations_among([], "bob@x")) == {}
+
+
 async def test_affiliations_of_live_nodes_by_name(store: Store) -> None:
     def work(tx: WriteTx) -> None:
         for name in ("c", "a", "b"):

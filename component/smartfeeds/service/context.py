@@ -3,7 +3,7 @@
 A use case is a function `(tx, context, request) -> answer`. It runs in the store's thread and touches nothing else.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from smartfeeds.core.access import AccessModel, reading_refused
@@ -122,9 +122,23 @@ def standing_of(tx: ReadTx, node: Node, actor: Jid) -> SubscriptionState:
 
 def reading_refusal(tx: ReadTx, context: Context, node: Node, actor: Jid) -> FeedError | None:
     """Why the actor may not retrieve from the node, or None where it may (xep-map 184, 185)."""
+    return refusal_for(tx, node, actor, affiliation_of(tx, context, node, actor))
+
+
+def refusal_for(tx: ReadTx, node: Node, actor: Jid, affiliation: Affiliation) -> FeedError | None:
+    """The same where the affiliation in force is known."""
     model = access_model(node)
     state = standing_of(tx, node, actor) if model is AccessModel.AUTHORIZE else SubscriptionState.NONE
-    return reading_refused(affiliation_of(tx, context, node, actor), model, state)
+    return reading_refused(affiliation, model, state)
+
+
+def affiliations_among(tx: ReadTx, context: Context, nodes: Sequence[Node], actor: Jid) -> list[Affiliation]:
+    """The affiliations in force with each of these nodes."""
+    bare = str(actor.bare)
+    if bare in context.policy.admins:
+        return [Affiliation.OWNER] * len(nodes)
+    stored = tx.affiliations_among([node.node_no for node in nodes], bare)
+    return [stored.get(node.node_no, Affiliation.NONE) for node in nodes]
 
 
 def access_model(node: Node) -> AccessModel:

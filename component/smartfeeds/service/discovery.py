@@ -7,7 +7,7 @@ from smartfeeds.core.options import text_of
 from smartfeeds.core.page import Plan, plan
 from smartfeeds.core.view import BARE
 from smartfeeds.errors import Condition, FeedError
-from smartfeeds.service.context import Context, locate, reading_refusal
+from smartfeeds.service.context import Context, affiliations_among, locate, reading_refusal, refusal_for
 from smartfeeds.service.pulls import check_readable, fitting, read_page, written_bytes
 from smartfeeds.service.requests import (
     GetItemIds,
@@ -102,7 +102,8 @@ def _visible(tx: ReadTx, context: Context, request: GetNodes, wanted: Plan) -> l
         if not chunk:
             break
         scanned += len(chunk)
-        shown = [node for node in chunk if _listed(tx, context, node, request)]
+        held = affiliations_among(tx, context, chunk, request.actor)
+        shown = [node for node, mine in zip(chunk, held, strict=True) if _listed(tx, node, mine, request)]
         if wanted.newest:
             found = shown + found
             before = chunk[0].name
@@ -114,16 +115,17 @@ def _visible(tx: ReadTx, context: Context, request: GetNodes, wanted: Plan) -> l
     return found[-wanted.limit :] if wanted.newest else found[: wanted.limit]
 
 
-def _listed(tx: ReadTx, context: Context, node: Node, request: GetNodes) -> bool:
-    kind = text_of(node.kind, node.options, "type")
-    if request.included_types is not None and kind not in request.included_types:
-        return False
-    if request.excluded_types is not None and kind in request.excluded_types:
-        return False
-    return _visible_to(tx, context, node, request)
+def _listed(tx: ReadTx, node: Node, affiliation: Affiliation, request: GetNodes) -> bool:
+    if request.included_types is not None or request.excluded_types is not None:
+        kind = text_of(node.kind, node.options, "type")
+        if request.included_types is not None and kind not in request.included_types:
+            return False
+        if request.excluded_types is not None and kind in request.excluded_types:
+            return False
+    return _visible_to(tx, node, affiliation, request)
 
 
-def _visible_to(tx: ReadTx, context: Context, node: Node, request: GetNodes) -> bool:
+def _visible_to(tx: ReadTx, node: Node, affiliation: Affiliation, request: GetNodes) -> bool:
     """Outcasts and outsiders of a whitelist do not see a node; an authorize node is there to be asked for."""
-    refused = reading_refusal(tx, context, node, request.actor)
+    refused = refusal_for(tx, node, request.actor, affiliation)
     return refused is None or refused.condition is Condition.NOT_SUBSCRIBED_READER

@@ -9,7 +9,7 @@ a second time, from the start, when the commit that it shared failed.
 still atomic. Reads see one snapshot, which contains every write that was acknowledged before.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Protocol, TypeVar
 
 from smartfeeds.core.model import (
@@ -50,6 +50,9 @@ class ReadTx(Protocol):
 
     def affiliations(self, node_no: int) -> list[tuple[str, Affiliation]]:
         """All stored affiliations of a node, by JID."""
+
+    def affiliations_among(self, node_nos: Sequence[int], jid: str) -> dict[int, Affiliation]:
+        """The stored affiliations of a bare JID with these nodes, by node number."""
 
     def affiliations_of(self, jid: str) -> list[tuple[Node, Affiliation]]:
         """All affiliations of a bare JID with live nodes, by node name."""

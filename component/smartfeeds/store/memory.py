@@ -5,7 +5,7 @@ nothing behind. Works run one after the other on the event loop, so each sees on
 """
 
 from bisect import bisect_left, bisect_right, insort
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TypeVar
@@ -105,6 +105,10 @@ class MemoryReadTx:
             ((jid, found) for (number, jid), found in self._data.affiliations.items() if number == node_no),
             key=lambda pair: pair[0],
         )
+
+    def affiliations_among(self, node_nos: Sequence[int], jid: str) -> dict[int, Affiliation]:
+        known = self._data.affiliations
+        return {node_no: known[node_no, jid] for node_no in node_nos if (node_no, jid) in known}
 
     def affiliations_of(self, jid: str) -> list[tuple[Node, Affiliation]]:
         found = [(self._data.nodes[no], kind) for (no, of), kind in self._data.affiliations.items() if of == jid]

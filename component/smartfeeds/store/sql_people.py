@@ -1,5 +1,6 @@
 """Subscriptions and affiliations in SQL. The number of subscriptions in force is kept in the node's row."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 from smartfeeds.core.model import Affiliation, Node, Subscription, SubscriptionState
@@ -21,6 +22,13 @@ class PeopleReads(NodeReads):
     def affiliations(self, node_no: int) -> list[tuple[str, Affiliation]]:
         rows = self._db.rows("SELECT jid, affiliation FROM affiliation WHERE node_no = ? ORDER BY jid", (node_no,))
         return [(jid, _AFFILIATIONS[affiliation]) for jid, affiliation in rows]
+
+    def affiliations_among(self, node_nos: Sequence[int], jid: str) -> dict[int, Affiliation]:
+        marks = ", ".join("?" * len(node_nos))
+        rows = self._db.rows(
+            f"SELECT node_no, affiliation FROM affiliation WHERE jid = ? AND node_no IN ({marks})", (jid, *node_nos)
+        )
+        return {node_no: _AFFILIATIONS[affiliation] for node_no, affiliation in rows}
 
     def affiliations_of(self, jid: str) -> list[tuple[Node, Affiliation]]:
         self.settle()

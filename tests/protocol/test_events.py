@@ -55,6 +55,13 @@ async def told(component: Component, address: str) -> list[str]:
     return [told_of(message) for message in await component.events(address)]
 
 
+async def publish_and_retract(component: Component, item_id: str) -> None:
+    """Two changes of one item, each told before the next: what is over before it is told is not told (SF-007)."""
+    await component.publish(ALICE, "comments", item_id)
+    await component.settle()
+    await component.retract(ALICE, "comments", item_id)
+
+
 # The message
 
 
@@ -106,8 +113,7 @@ async def test_type_is_that_of_the_node(component: Component, kind: str) -> None
     await component.create(ALICE, "comments", notification_type=kind, notify_config="true")
     for node in VIEWS:
         await component.subscribe(BOB, node)
-    await component.publish(ALICE, "comments", "one")
-    await component.retract(ALICE, "comments", "one")
+    await publish_and_retract(component, "one")
     await component.configure(ALICE, "comments", title="x")
     ok(await component.owner_set(ALICE, "<purge node='comments'/>"))
     ok(await component.owner_set(ALICE, "<delete node='comments'/>"))
@@ -138,8 +144,7 @@ async def test_item_without_payload_where_the_node_delivers_none(component: Comp
     """[xep-map 167]: as Movim makes its nodes; the headers are there."""
     await component.create(ALICE, "comments", deliver_payloads="false", itemreply=itemreply)
     await component.subscribe(BOB, MODIFIED)
-    await component.publish(ALICE, "comments", "one")
-    await component.retract(ALICE, "comments", "one")
+    await publish_and_retract(component, "one")
 
     messages = await component.events(bare(BOB))
 
@@ -195,8 +200,7 @@ async def test_headers_are_the_last_child(component: Component) -> None:
     await component.create(ALICE, "comments", notification_type="normal")
     await component.subscribe(BOB, MODIFIED, include_body="true")
     await component.subscribe(CAROL, "comments")
-    await component.publish(ALICE, "comments", "one")
-    await component.retract(ALICE, "comments", "one")
+    await publish_and_retract(component, "one")
 
     messages = await component.events(bare(BOB)) + await component.events(bare(CAROL))
 
@@ -210,8 +214,11 @@ async def test_headers_are_the_last_child(component: Component) -> None:
 
 async def history(component: Component) -> None:
     """Changes of every kind: new, edited, retracted, brought back, several at once."""
-    await publish_all(component, "comments", "a b a c")
-    await component.retract(ALICE, "comments", "b")
+    for item_id in ("a", "b", "a", "c"):
+        await component.publish(ALICE, "comments", item_id)
+        await component.settle()
+    await publish_and_retract(component, "b")
+    await component.settle()
     await component.publish(ALICE, "comments", "b")
     await asyncio.gather(*(component.publish(ALICE, "comments", f"many-{n}") for n in range(5)))
     await component.retract(ALICE, "comments", "c")
@@ -352,6 +359,26 @@ def time_of(cursor: str) -> int:
     return parse_t(cursor.partition("_")[0]) or 0
 
 
+async def test_changes_of_one_item_that_are_over_before_they_are_told_are_one_event(start: Starter) -> None:
+    """[SF-007] [SF-009] [xep-map 175]: the feed is its own outbox, so its state is told; nothing of it is lost."""
+    component = await start(link={"retry_first_s": 0.01})
+    await component.create(ALICE, "comments")
+    await component.subscribe(BOB, MODIFIED)
+    await component.publish(ALICE, "comments", "a")
+    (known,) = await component.events(bare(BOB))
+
+    await component.cut()
+    for item_id in ("b", "b", "c", "b"):
+        await component.publish_unseen("comments", item_id)
+    await component.link()
+
+    messages = [m for m in await component.events(bare(BOB)) if told_of(m) != "item a"]
+    assert [told_of(message) for message in messages] == ["item c", "item b"]
+    assert headers(messages[0])["PreviousCursor"] == headers(known)["LastCursor"]
+    assert headers(messages[1])["PreviousCursor"] == headers(messages[0])["LastCursor"]
+    assert (await pull(component, MODIFIED, after=headers(known)["LastCursor"])).ids == ["c", "b"]
+
+
 # Order, kinds of events
 
 
@@ -390,6 +417,7 @@ async def test_filters_hold_for_events_too(feed: Component) -> None:
 
     for item_id, payload in (("a", plain), ("b", news), ("a", news), ("b", plain), ("b", news)):
         await feed.publish(ALICE, "comments", item_id, payload)
+        await feed.settle()
 
     assert await told(feed, bare(BOB)) == ["item b", "item a", "item b"]
     assert await told(feed, bare(CAROL)) == ["item b"]

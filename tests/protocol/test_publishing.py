@@ -436,6 +436,7 @@ async def test_payload_comes_back_infoset_equal(component: Component, name: str)
 
     for _ in range(2):
         await component.publish(ALICE, "box", "one", PAYLOADS[name])
+        await component.settle()
 
     given = [
         item

@@ -235,9 +235,10 @@ class Router:
     def _incident(self, operation: str, error: Exception) -> FeedError:
         """Logs what went wrong; the peer gets only the id under which it stands in the log (style 7)."""
         incident = self._new_id()
-        log.error("request_failed", operation=operation, incident=incident, exc_info=error)
         if isinstance(error, StoreError):
+            log.error("store_failed", operation=operation, incident=incident, reason=str(error))
             return FeedError(Condition.BUSY, f"the store cannot be used now; incident {incident}")
+        log.error("request_failed", operation=operation, incident=incident, exc_info=error)
         return FeedError(Condition.INTERNAL, f"incident {incident}")
 
     def _on_message(self, element: Element) -> bool:

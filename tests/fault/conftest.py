@@ -1,0 +1,35 @@
+"""What fault tests share."""
+
+import itertools
+import os
+import tempfile
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
+
+import pytest
+
+from support.component import Clock, Starter
+
+
+@pytest.fixture
+async def start(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Starter]:
+    """`await start(pubsub={...})` is a component on a fake server, with a clock that stands still and counted ids."""
+    clock, numbers = Clock(), itertools.count(1)
+    monkeypatch.setattr("smartfeeds.app.now_us", clock)
+    monkeypatch.setattr("smartfeeds.app.new_id", lambda: f"fresh-{next(numbers)}")
+    starter = Starter(tmp_path, clock)
+    yield starter
+    await starter.close()
+
+
+@pytest.fixture
+def unprivileged() -> Iterator[Path]:
+    """A folder of an ordinary user, with this process acting as that user."""
+    with tempfile.TemporaryDirectory() as name:
+        folder, user = Path(name), os.geteuid()
+        if user == 0:
+            os.chown(folder, 65534, 65534)
+            os.seteuid(65534)
+        yield folder
+        os.seteuid(user)
+        folder.chmod(0o700)

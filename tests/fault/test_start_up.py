@@ -1,0 +1,285 @@
+"""What keeps `smartfeeds run` from starting, or from being let in: one clear line that says what to do, and its code.
+
+Nothing is half written: what was there is there as it was, and what was not there is not.
+"""
+
+import asyncio
+import contextlib
+import hashlib
+import os
+import resource
+import sqlite3
+from collections.abc import AsyncIterator, Callable
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+from structlog.testing import capture_logs
+
+from smartfeeds.app import App
+from smartfeeds.cli import main
+from smartfeeds.cli.common import Exit
+from smartfeeds.demo.process import free_port
+from smartfeeds.store import migrate
+from support.component import settings
+from support.process import ServiceProcess
+from support.servers import SECRET, TestServer
+
+GOOD = """\
+[component]
+jid = "feeds.localhost"
+secret = "s3cr3t"
+port = {port}
+[store]
+url = "sqlite:///{folder}/feeds.db"
+[http]
+listen = ""
+"""
+ONLINE_S = 30.0
+
+
+def configured(folder: Path, more: str = "", *, base: str = GOOD) -> Path:
+    """A configuration file in the folder."""
+    path = folder / "smartfeeds.toml"
+    path.write_text(base.format(folder=folder, port=free_port()) + more)
+    return path
+
+
+def state_of(folder: Path) -> dict[str, str]:
+    """What is in a folder, but for logs and configuration: names and digests."""
+    return {
+        path.name: hashlib.sha256(path.read_bytes()).hexdigest() if path.is_file() else "folder"
+        for path in folder.iterdir()
+        if path.suffix not in (".log", ".toml")
+    }
+
+
+def database(folder: Path, *statements: str) -> None:
+    """A database with our tables, changed by these statements."""
+    path = folder / "feeds.db"
+    with contextlib.closing(sqlite3.connect(path, isolation_level=None)) as connection:
+        migrate.prepare(connection, path)
+        for statement in statements:
+            connection.execute(statement)
+
+
+def newer(folder: Path) -> None:
+    database(folder, "UPDATE alembic_version SET version_num = '9999'")
+
+
+def foreign(folder: Path) -> None:
+    with contextlib.closing(sqlite3.connect(folder / "feeds.db")) as connection:
+        connection.execute("CREATE TABLE song (title TEXT)")
+
+
+def text(folder: Path) -> None:
+    (folder / "feeds.db").write_text("this is no database\n" * 1_000)
+
+
+def damaged(folder: Path) -> None:
+    database(folder)
+    path = folder / "feeds.db"
+    content = bytearray(path.read_bytes())
+    content[4_096:] = b"\xa5" * (len(content) - 4_096)
+    path.write_bytes(content)
+
+
+def cut_short(folder: Path) -> None:
+    database(folder)
+    path = folder / "feeds.db"
+    path.write_bytes(path.read_bytes()[:10_000])
+
+
+def a_folder(folder: Path) -> None:
+    (folder / "feeds.db").mkdir()
+
+
+def nothing(folder: Path) -> None:
+    """Nothing is there."""
+
+
+# How it is prepared, what the configuration adds, the environment, the exit code, and what the message must name.
+REFUSED: dict[str, tuple[Callable[[Path], None], str, dict[str, str], Exit, tuple[str, ...]]] = {
+    "unknown key": (nothing, "creater = ['x']\n", {}, Exit.CONFIG, ("http.creater", "no such key")),
+    "misspelt key": (
+        nothing,
+        "[pubsub]\ncreater = ['x']\n",
+        {},
+        Exit.CONFIG,
+        ("pubsub.creater", "did you mean creators"),
+    ),
+    "unknown section": (nothing, "[pubsubs]\n", {}, Exit.CONFIG, ("pubsubs", "did you mean pubsub")),
+    "wrong value": (nothing, "[push]\nmax_age_s = 'long'\n", {}, Exit.CONFIG, ("push.max_age_s", "number")),
+    "no TOML": (nothing, "[[[", {}, Exit.CONFIG, ("smartfeeds.toml", "not TOML", "line")),
+    "unknown section in the environment": (
+        nothing,
+        "",
+        {"SMARTFEEDS_PUBSUBS__ADMINS": "[]"},
+        Exit.CONFIG,
+        ("SMARTFEEDS_PUBSUBS__ADMINS", "did you mean pubsub"),
+    ),
+    "list in the environment that is none": (
+        nothing,
+        "",
+        {"SMARTFEEDS_PUBSUB__ADMINS": "a@b"},
+        Exit.CONFIG,
+        ("JSON",),
+    ),
+    "no secret": (nothing, "", {"SMARTFEEDS_COMPONENT__SECRET": ""}, Exit.CONFIG, ("component", "secret is empty")),
+    "newer database": (newer, "", {}, Exit.STORE, ("feeds.db", "9999", "newer", "install a newer smartfeeds")),
+    "database of another program": (foreign, "", {}, Exit.STORE, ("feeds.db", "not those of smartfeeds")),
+    "file that is no database": (text, "", {}, Exit.STORE, ("feeds.db", "not a SQLite database", "backup")),
+    "damaged database": (damaged, "", {}, Exit.STORE, ("feeds.db", "corrupt", "restore a backup")),
+    "database cut short": (cut_short, "", {}, Exit.STORE, ("feeds.db", "corrupt", "restore a backup")),
+    "folder in its place": (a_folder, "", {}, Exit.STORE, ("feeds.db",)),
+}
+
+
+@pytest.mark.parametrize("case", REFUSED)
+async def test_run_that_cannot_start_says_why_and_touches_nothing(tmp_path: Path, case: str) -> None:
+    prepare, more, environment, code, words = REFUSED[case]
+    prepare(tmp_path)
+    before = state_of(tmp_path)
+    service = ServiceProcess(configured(tmp_path, more), environment)
+
+    await service.start()
+    assert await service.ended() == code
+
+    lines = service.said.splitlines()
+    assert len(lines) <= 3, service.said
+    assert all(word in service.said for word in words), service.said
+    assert "Traceback" not in service.said and "s3cr3t" not in service.said
+    assert state_of(tmp_path) == before
+
+
+async def test_run_with_a_database_that_stays_locked_ends_with_what_to_do(tmp_path: Path) -> None:
+    database(tmp_path)
+    with contextlib.closing(sqlite3.connect(tmp_path / "feeds.db", isolation_level=None)) as other:
+        other.execute("BEGIN EXCLUSIVE")
+        service = ServiceProcess(configured(tmp_path))
+        await service.start()
+        assert await service.ended() == Exit.STORE
+        assert "another process holds it locked" in service.said and "Traceback" not in service.said
+        other.execute("ROLLBACK")
+
+
+async def test_run_on_a_disk_without_room_leaves_nothing_half_made(tmp_path: Path) -> None:
+    """The tables do not fit: the next start, with room, makes them as if nothing had been."""
+    service = ServiceProcess(configured(tmp_path))
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (20_000, before[1]))
+    try:
+        await service.start()  # it inherits the limit
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+    assert await service.ended() == Exit.STORE
+    assert "check the disk and its free space" in service.said and "Traceback" not in service.said
+
+    app = App(settings(free_port(), f"sqlite:///{tmp_path}/feeds.db"))
+    await app.start()
+    await app.stop()
+
+
+@pytest.mark.parametrize(("mode", "folder_mode"), [(0o400, 0o700), (None, 0o500)], ids=["file", "folder"])
+def test_run_without_the_right_to_write_says_so(unprivileged: Path, mode: int | None, folder_mode: int) -> None:
+    path = configured(unprivileged)
+    if mode is not None:
+        database(unprivileged)
+        (unprivileged / "feeds.db").chmod(mode)
+    unprivileged.chmod(folder_mode)
+    before = state_of(unprivileged)
+
+    result = CliRunner().invoke(main, ["run", "--config", str(path)])
+
+    assert result.exit_code == Exit.STORE
+    assert "right to write" in result.output or "may write" in result.output, result.output
+    assert state_of(unprivileged) == before
+
+
+@contextlib.asynccontextmanager
+async def started(server: TestServer, name: str, folder: Path, secret: str = SECRET) -> AsyncIterator[App]:
+    """A component that tries to get in; quick in trying again."""
+    link = {"retry_first_s": 0.05, "retry_most_s": 0.2}
+    component = {"jid": name, "secret": secret}
+    app = App(
+        settings(server.component_port, f"sqlite:///{folder}/{os.urandom(4).hex()}.db", component=component, link=link)
+    )
+    await app.start()
+    try:
+        yield app
+    finally:
+        await app.stop()
+
+
+async def condition(app: App, attempts: int = 3) -> str:
+    """Why it is not let in, after some attempts."""
+    async with asyncio.timeout(ONLINE_S):
+        while app.supervisor.connects <= attempts:  # noqa: ASYNC110 - nobody is told of attempts
+            await asyncio.sleep(0.01)
+    assert not app.online.is_set() and app.supervisor.last_error is not None
+    return app.supervisor.last_error.condition
+
+
+async def test_conflict_on_prosody_stands_by_and_takes_over(prosody: TestServer, tmp_path: Path) -> None:
+    """Two components of one name. [xep-map 5] [xep-map 9]"""
+    name = prosody.take_name()
+    with capture_logs() as logs:
+        async with started(prosody, name, tmp_path) as first:
+            await asyncio.wait_for(first.online.wait(), ONLINE_S)
+            async with started(prosody, name, tmp_path) as second:
+                assert await condition(second) == "conflict"
+                assert first.online.is_set() and first.supervisor.epoch == 1, "who is in stays in"
+                await first.stop()
+                await asyncio.wait_for(second.online.wait(), ONLINE_S)
+                assert second.supervisor.epoch == 1
+
+    told = [line for line in logs if line.get("condition") == "conflict"]
+    assert len(told) == 1, "one line, however often it is tried"
+    assert "another process is connected under this name" in told[0]["advice"]
+
+
+async def test_second_connection_on_ejabberd_is_let_in(ejabberd: TestServer, tmp_path: Path) -> None:
+    """There several processes share a name. [xep-map 5]"""
+    name = ejabberd.take_name()
+    async with started(ejabberd, name, tmp_path) as first, started(ejabberd, name, tmp_path) as second:
+        for app in (first, second):
+            await asyncio.wait_for(app.online.wait(), ONLINE_S)
+
+
+async def test_wrong_secret_is_told_once_and_tried_slowly(server: TestServer, tmp_path: Path) -> None:
+    """[xep-map 2]"""
+    with capture_logs() as logs:
+        async with started(server, server.take_name(), tmp_path, "wrong") as app:
+            assert await condition(app) == "not-authorized"
+
+    (told,) = [line for line in logs if line.get("condition") == "not-authorized"]
+    assert told["log_level"] == "error"
+    assert "the secret is not the one the server has" in told["advice"]
+    assert "wrong" not in str(told.values()).replace("wrong;", ""), "the secret is told to nobody"
+
+
+async def test_unknown_domain_is_told_once(server: TestServer, tmp_path: Path) -> None:
+    with capture_logs() as logs:
+        async with started(server, "nobody.example", tmp_path) as app:
+            found = await condition(app)
+
+    assert found in ("host-unknown", "not-authorized", "handshake-refused")
+    (told,) = [line for line in logs if line.get("condition") == found]
+    assert told["advice"] and told["domain"] == "nobody.example"
+
+
+async def test_server_that_is_away_is_waited_for(prosody: TestServer, tmp_path: Path) -> None:
+    """[xep-map 9]"""
+    port = free_port()
+    with capture_logs() as logs:
+        app = App(settings(port, f"sqlite:///{tmp_path}/feeds.db", link={"retry_first_s": 0.05, "retry_most_s": 0.2}))
+        await app.start()
+        try:
+            assert await condition(app) == "connect-failed"
+            relay = await asyncio.start_server(lambda _reader, writer: writer.close(), "127.0.0.1", port)
+            relay.close()
+        finally:
+            await app.stop()
+
+    (told,) = [line for line in logs if line.get("condition") == "connect-failed"]
+    assert "is the server running" in told["advice"] and str(port) in told["server"]

@@ -21,7 +21,7 @@ from smartfeeds.push.bounces import Bounces
 from smartfeeds.push.dispatcher import Dispatcher
 from smartfeeds.push.sender import Sender
 from smartfeeds.service.context import Policy
-from smartfeeds.service.feeds import Answer, FeedService
+from smartfeeds.service.feeds import INDEXED, Answer, FeedService
 from smartfeeds.service.requests import Publish, Request, Retract
 from smartfeeds.store.migrate import HEAD
 from smartfeeds.store.url import open_store
@@ -36,8 +36,7 @@ from smartfeeds.xmpp.supervisor import Pace, Supervisor
 
 DRAIN_S = 5.0  # how long a stop waits for requests in progress
 LOOK_S = 5.0  # how often changes by other processes (imports) are looked for
-INDEX_REST_S = 1.0  # how long nothing must be published before the filter index is brought forward
-INDEXED = 200  # items one transaction reads for the filter index
+INDEX_REST_S = 1.0  # between what was published and the filter index, which is then read in one go
 BURST_S = 10  # seconds' worth of publishes that one may send at once
 DOMAIN_SHARE = 100  # how many times one user's rate a whole domain may use
 
@@ -88,11 +87,20 @@ def open_service(
 class App:
     """The running component. `start` and `stop` once; `online` is set while the server accepts it.
 
-    `clock` gives microseconds since the Unix epoch, the system's where it is None; it may step back.
+    `clock` gives microseconds since the Unix epoch, the system's where it is None; it may step back. `on_failure` is
+    called, and `failed` set, when a part that should never end has ended: then only a new start helps.
     """
 
-    def __init__(self, settings: Settings, *, clock: Callable[[], int] | None = None) -> None:
+    def __init__(
+        self,
+        settings: Settings,
+        *,
+        clock: Callable[[], int] | None = None,
+        on_failure: Callable[[], object] = lambda: None,
+    ) -> None:
         self.settings = settings
+        self.failed = False
+        self._on_failure = on_failure
         clock = clock or now_us
         self.service = open_service(settings, self._changed, clock)
         self._written = asyncio.Event()
@@ -139,7 +147,7 @@ class App:
             sleep=asyncio.sleep,
             random=random.random,
             pace=Pace(**settings.link.model_dump()),
-            on_online=lambda: self._spawn(self.dispatcher.online(), "push resume"),
+            on_online=lambda: self._spawn(self._resume(), "push resume"),
         )
 
     @property
@@ -168,7 +176,8 @@ class App:
         """Answers what has begun, ends the stream, saves the marks, closes the store."""
         with contextlib.suppress(TimeoutError):
             await asyncio.wait_for(self.router.drain(), DRAIN_S)
-        await self.dispatcher.stop()
+        with _failures_logged():
+            await self.dispatcher.stop()
         await self.supervisor.stop()
         for task in self._tasks:
             task.cancel()
@@ -206,25 +215,33 @@ class App:
         error = None if task.cancelled() else task.exception()
         if error is not None:
             _log.error("task_failed", task=task.get_name(), exc_info=error)
+            self.failed = True
+            self._on_failure()
+
+    async def _resume(self) -> None:
+        """Goes on with the pushes where the last link left them."""
+        with _failures_logged():
+            await self.dispatcher.online()
 
     async def _look_for_changes(self) -> None:
-        """Pushes what another process has written, an import for example."""
+        """Pushes and indexes what another process has written, an import for example."""
         while True:
+            self._written.set()
             await asyncio.sleep(LOOK_S)
-            with _store_errors_logged():
+            with _failures_logged():
                 self.dispatcher.wake(await self.service.read(lambda tx, _context: tx.unpushed()))
 
     async def _index(self) -> None:
-        """Brings the filter index forward while nothing is being published, so that filtered reads find it ready."""
-        self._written.set()
+        """Brings the filter index forward, so that filtered reads find it ready: all of it while nothing is being
+        published, else a little every second."""
         while True:
             await self._written.wait()
             self._written.clear()
             await asyncio.sleep(INDEX_REST_S)
-            with _store_errors_logged():
-                left = 1
-                while left and not self._written.is_set():
-                    left = await self.service.write(lambda tx, _context: tx.index_some(INDEXED))
+            with _failures_logged():
+                while await self.service.write(lambda tx, _context: tx.index_some(INDEXED)):
+                    if self._written.is_set():
+                        break
 
 
 def _rates(settings: Settings) -> RateLimits | None:
@@ -252,8 +269,11 @@ def _configuration_form(node: Node) -> bytes:
 
 
 @contextlib.contextmanager
-def _store_errors_logged() -> Iterator[None]:
+def _failures_logged() -> Iterator[None]:
+    """What is done again and again goes on, whatever failed this time."""
     try:
         yield
     except StoreError as error:
         _log.error("store_failed", reason=str(error))
+    except Exception:  # noqa: BLE001
+        _log.exception("background_work_failed")

@@ -8,7 +8,7 @@ import os
 import signal
 import socket
 import time
-from collections.abc import Iterator
+from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Final
 
@@ -18,7 +18,7 @@ import structlog
 from smartfeeds import __version__
 from smartfeeds.cli.common import Exit, config_option, json_option, out, print_json, read_settings, run_async
 from smartfeeds.config import Settings
-from smartfeeds.errors import ConfigError
+from smartfeeds.errors import ConfigError, SmartfeedsError
 from smartfeeds.telemetry import set_up_logging
 
 STATUS_S: Final = 5.0
@@ -49,8 +49,8 @@ def run_command(config: Path | None, status: Path | None) -> None:
 async def _serve(settings: Settings, status: Path | None) -> None:
     from smartfeeds.app import App  # what the whole service needs is loaded when it is to run
 
-    app = App(settings)
     stop = asyncio.Event()
+    app = App(settings, on_failure=stop.set)
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, _on_signal, stop)
@@ -58,13 +58,15 @@ async def _serve(settings: Settings, status: Path | None) -> None:
     _spare_the_collector()
     log.info("started", version=__version__, component=settings.component.jid, store=settings.store.url)
     try:
-        with _kept(status, app.online):
+        async with _kept(status, app.online):
             _notify("READY=1")
             await stop.wait()
             _notify("STOPPING=1")
     finally:
         await app.stop()
         log.info("stopped")
+    if app.failed:
+        raise SmartfeedsError("a part of the service has failed; the log says why")
 
 
 def _spare_the_collector() -> None:
@@ -80,8 +82,8 @@ def _on_signal(stop: asyncio.Event) -> None:
     stop.set()
 
 
-@contextlib.contextmanager
-def _kept(path: Path | None, online: asyncio.Event) -> Iterator[None]:
+@contextlib.asynccontextmanager
+async def _kept(path: Path | None, online: asyncio.Event) -> AsyncIterator[None]:
     """Keeps the status file current; it goes when the service goes."""
     if path is None:
         yield
@@ -92,7 +94,8 @@ def _kept(path: Path | None, online: asyncio.Event) -> Iterator[None]:
         yield
     finally:
         task.cancel()
-        path.unlink(missing_ok=True)
+        await asyncio.wait((task,))
+        path.unlink(missing_ok=True)  # noqa: ASYNC240 - once, at the end
 
 
 async def _keep(path: Path, online: asyncio.Event) -> None:
@@ -102,7 +105,10 @@ async def _keep(path: Path, online: asyncio.Event) -> None:
         else:
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(online.wait(), STATUS_S)
-        _write(path, online=online.is_set())
+        try:
+            _write(path, online=online.is_set())
+        except ConfigError as error:
+            log.error("status_not_written", reason=str(error))
 
 
 def _write(path: Path, *, online: bool) -> None:

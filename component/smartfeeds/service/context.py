@@ -45,7 +45,7 @@ class Context:
 
 
 class IndexBehindError(Exception):
-    """A read needs the filter index of a node brought up to date first; `FeedService` does that and runs it again."""
+    """A work needs the filter index of a node brought up to date first; `FeedService` does that and runs it again."""
 
     def __init__(self, node_no: int) -> None:
         super().__init__(node_no)

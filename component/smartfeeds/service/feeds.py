@@ -32,6 +32,8 @@ Answer = (
     | r.ItemIds
 )
 
+INDEXED = 200  # items that one transaction reads for the filter index
+
 _READ_SECONDS = STORE_SECONDS.labels("read")
 _WRITE_SECONDS = STORE_SECONDS.labels("write")
 
@@ -119,7 +121,7 @@ class FeedService:
             node_no = behind.node_no
         finally:
             _READ_SECONDS.observe(perf_counter() - began_s)
-        return await self.store.write(lambda tx: _indexed(tx, node_no, context, work))
+        return await self._with_index(node_no, context, work)
 
     async def write(self, work: Callable[[WriteTx, Context], T]) -> T:
         """Runs a use case that writes; returns when it is durable, and wakes the pushes."""
@@ -127,16 +129,25 @@ class FeedService:
         began_s = perf_counter()
         try:
             answer = await self.store.write(lambda tx: work(tx, context))
+        except IndexBehindError as behind:
+            answer = await self._with_index(behind.node_no, context, work)
         finally:
             _WRITE_SECONDS.observe(perf_counter() - began_s)
         if context.changed:
             self._on_change(context.changed)
         return answer
 
+    async def _with_index(self, node_no: int, context: Context, work: Callable[[WriteTx, Context], T]) -> T:
+        """Brings a node's filter index up to date in small transactions, so that others may write in between, and runs
+        a work together with the last one."""
+        while await self.store.write(lambda tx: tx.index_node(node_no, INDEXED)) == INDEXED:
+            pass
+        return await self.store.write(lambda tx: _indexed(tx, node_no, context, work))
+
     def _context(self) -> Context:
         return Context(self.policy, self._clock(), self._new_id)
 
 
-def _indexed(tx: WriteTx, node_no: int, context: Context, work: Callable[[ReadTx, Context], T]) -> T:
+def _indexed(tx: WriteTx, node_no: int, context: Context, work: Callable[[WriteTx, Context], T]) -> T:
     tx.index_node(node_no)
     return work(tx, context)

@@ -12,7 +12,15 @@ from smartfeeds.core.suboptions import flag as subscriber_wants
 from smartfeeds.core.view import Order, from_canonical
 from smartfeeds.errors import Condition, FeedError, unsupported
 from smartfeeds.formats.atom import read_meta
-from smartfeeds.service.context import Context, Located, access_model, affiliation_of, locate, view_key
+from smartfeeds.service.context import (
+    Context,
+    IndexBehindError,
+    Located,
+    access_model,
+    affiliation_of,
+    locate,
+    view_key,
+)
 from smartfeeds.service.pulls import newest_mark
 from smartfeeds.service.requests import (
     Bounce,
@@ -256,8 +264,8 @@ def _last_item(tx: WriteTx, located: Located, state: SubscriptionState) -> Item 
     on_sub = text_of(node.kind, node.options, "send_last_published_item") == "on_sub"
     if not on_sub or state is not SubscriptionState.SUBSCRIBED:
         return None
-    if live.filtered:
-        tx.index_node(node.node_no)
+    if live.filtered and not tx.index_current(node.node_no):
+        raise IndexBehindError(node.node_no)
     newest = tx.slice(node.node_no, Slice(live, 1, newest=True))
     return newest[0] if newest else None
 

@@ -25,6 +25,7 @@ from smartfeeds.core.model import (
 from smartfeeds.core.view import Order, View
 
 T = TypeVar("T")
+NO_LIMIT = 2**62
 
 
 class ReadTx(Protocol):
@@ -158,8 +159,9 @@ class WriteTx(ReadTx, Protocol):
     def index_some(self, limit: int) -> int:
         """Brings up to `limit` items into the filter index, oldest change first; how many it did (0: up to date)."""
 
-    def index_node(self, node_no: int) -> None:
-        """Brings a node's filter index up to date. `slice` and `count` of filtered views need it."""
+    def index_node(self, node_no: int, limit: int = NO_LIMIT) -> int:
+        """Brings up to `limit` items of a node into its filter index, oldest change first; how many it did. `slice` and
+        `count` of filtered views need it up to date."""
 
 
 class Store(Protocol):

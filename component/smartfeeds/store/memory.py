@@ -25,7 +25,7 @@ from smartfeeds.core.model import (
 )
 from smartfeeds.core.view import Order, View, change_of, item_facets
 from smartfeeds.errors import StoreError
-from smartfeeds.store.base import Indexer, ReadTx, WriteTx
+from smartfeeds.store.base import NO_LIMIT, Indexer, ReadTx, WriteTx
 
 K = TypeVar("K")
 T = TypeVar("T")
@@ -421,8 +421,8 @@ class MemoryWriteTx(MemoryReadTx):
             done += self._index(node_no, limit - done)
         return done
 
-    def index_node(self, node_no: int) -> None:
-        self._index(node_no, MAX_ITEM_NO)
+    def index_node(self, node_no: int, limit: int = NO_LIMIT) -> int:
+        return self._index(node_no, limit)
 
     def _index(self, node_no: int, limit: int) -> int:
         todo = self._unindexed(node_no)[:limit]

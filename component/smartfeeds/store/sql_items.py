@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from smartfeeds.core.model import Edge, Item, Slice
 from smartfeeds.core.view import Order, View, item_facets
 from smartfeeds.errors import StoreError
-from smartfeeds.store.base import Indexer
+from smartfeeds.store.base import NO_LIMIT, Indexer
 from smartfeeds.store.engine import Engine
 from smartfeeds.store.rows import (
     CHANGES,
@@ -297,9 +297,11 @@ class ItemWrites(NodeWrites, ItemReads):
             done += self._index(found[0], limit - done)
         return done
 
-    def index_node(self, node_no: int) -> None:
-        while not self.index_current(node_no):
-            self._index(node_no, _INDEX_CHUNK)
+    def index_node(self, node_no: int, limit: int = NO_LIMIT) -> int:
+        done = 0
+        while done < limit and not self.index_current(node_no):
+            done += self._index(node_no, min(_INDEX_CHUNK, limit - done))
+        return done
 
     def _index(self, node_no: int, limit: int) -> int:
         """Takes the next items of a node into the filter index; how many. Fewer than `limit`: it is up to date."""

@@ -1,7 +1,10 @@
 """Filters: pulled as they are pushed, and never another order (SF-015, SF-016, SF-024)."""
 
+from collections.abc import Callable
+
 import pytest
 
+from smartfeeds.store.base import WriteTx
 from support.world import ALICE, BOB, FEED, MODIFIED, OWNER, World, bare, entry
 
 ROWS = (
@@ -136,3 +139,38 @@ async def test_filter_of_markup_finds_words_of_titles_and_html(feed: World) -> N
 
     for query, ids in (("strasse", "a"), ("gr%C3%BCn", "a"), ("below", "a"), ("bel", ""), ("p", "")):
         assert await feed.ids_of(f"{FEED}?q={query}") == ids
+
+
+async def test_filter_over_a_feed_that_is_not_indexed_yet_lets_others_write_in_between(
+    feed: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """[SF-016]"""
+    monkeypatch.setattr("smartfeeds.service.feeds.INDEXED", 2)
+    await publish_rows(feed)
+    whole = feed.store.write
+    writes = 0
+
+    async def write(work: Callable[[WriteTx], object]) -> object:
+        nonlocal writes
+        writes += 1
+        if writes == 2:
+            await whole(lambda tx: tx.set_keys(1, 2**60, 2**60))  # another writer
+        return await whole(work)
+
+    monkeypatch.setattr(feed.store, "write", write)
+
+    assert (await feed.pull(f"{FEED}?author=ann")).ids == "a c"
+    assert writes == 4
+
+
+async def test_filter_subscribed_to_with_its_newest_item_finds_it_in_a_feed_that_is_not_indexed_yet(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """[xep-map 116]"""
+    monkeypatch.setattr("smartfeeds.service.feeds.INDEXED", 2)
+    await world.create(send_last_published_item="on_sub")
+    await publish_rows(world)
+    answer = await world.subscribe(ALICE, f"{FEED}?author=ann")
+
+    assert answer.last is not None and answer.last.id == "c"
+    assert len(await world.store.read(lambda tx: tx.subscriptions(1, 0, 9))) == 1

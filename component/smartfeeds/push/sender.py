@@ -28,6 +28,7 @@ from smartfeeds.service.feeds import FeedService
 
 REAPED = 500  # rows of a deleted node that one transaction removes
 FLUSH_BYTES = 65_536
+SPLICE_BYTES = 524_288  # frames that one sender makes before they are written: a large item has many recipients
 
 
 class Wire(Protocol):
@@ -68,6 +69,7 @@ class _Run:
     told: dict[str, str]
     purged_us: int
     events_sent: int = 0
+    dropped: int = 0
     frames: list[bytes] = field(default_factory=list)
     size_bytes: int = 0
 
@@ -119,6 +121,7 @@ class Sender:
         if not more:
             await self._send_events(run, None)
         await self._flush(run, 0)
+        self.counters.dropped += run.dropped
         position.marks = {order.order: order.end for order in batch.orders}
         position.told, position.purged_us = run.told, run.purged_us
         await self._clean_up(batch, run.events_sent, more=more)
@@ -141,7 +144,7 @@ class Sender:
         lag_us = self._clock() - item.modified_us
         self.counters.lag_us = max(lag_us, 0)
         if lag_us > self._max_age_us:
-            self.counters.dropped += 1
+            run.dropped += 1
         elif change.key_us > run.purged_us and flag(node.kind, node.options, "deliver_notifications"):
             chains = {
                 view: Chain(_total(run.batch, view, item), run.told.get(view, ""), change.cursor) for view in views
@@ -190,13 +193,12 @@ class Sender:
             run.purged_us = int(event.data)
         if not flag(node.kind, node.options, "deliver_notifications"):
             return
-        async for page in self._pages(node):
-            deleted = event.kind == "delete"
-            for group, crowd in (page.everybody if deleted else page.crowds).items():
+        deleted = event.kind == "delete"
+        async for page in self._pages(node, everybody=deleted):
+            for group, crowd in page.crowds.items():
                 # Who came after a purge would throw away what it pulled.
                 recipients = crowd.recipients if deleted else crowd.after(event.at_us + 1)
-                run.splice(node_frame(node, group, event, form), recipients)
-                await self._flush(run, FLUSH_BYTES)
+                await self._send(run, node_frame(node, group, event, form), recipients)
 
     async def _send_frames(
         self, run: _Run, chains: Mapping[str, Chain], frame: Callable[[Group], Frame], key_us: int
@@ -206,22 +208,30 @@ class Sender:
         async for page in self._pages(run.node):
             for group, crowd in page.crowds.items():
                 if group.view in chains:
-                    run.splice(frame(group), crowd.after(key_us))
-                    await self._flush(run, FLUSH_BYTES)
+                    await self._send(run, frame(group), crowd.after(key_us))
 
-    async def _pages(self, node: Node) -> AsyncIterator[AudiencePage]:
+    async def _pages(self, node: Node, *, everybody: bool = False) -> AsyncIterator[AudiencePage]:
         after_no: int | None = 0
         while after_no is not None:
-            page = self._audience.get(node, after_no)
+            page = None if everybody else self._audience.get(node, after_no)
             if page is None:
-                page = await self._read_page(node, after_no)
+                page = await self._read_page(node, after_no, everybody=everybody)
             yield page
             after_no = page.next_after
 
-    async def _read_page(self, node: Node, after_no: int) -> AudiencePage:
-        page = await self._service.read(lambda tx, context: read_audience(tx, context, node, after_no))
-        self._audience.put(node, after_no, page)
+    async def _read_page(self, node: Node, after_no: int, *, everybody: bool) -> AudiencePage:
+        page = await self._service.read(
+            lambda tx, context: read_audience(tx, context, node, after_no, everybody=everybody)
+        )
+        if not everybody:
+            self._audience.put(node, after_no, page)
         return page
+
+    async def _send(self, run: _Run, frame: Frame, recipients: tuple[bytes, ...]) -> None:
+        step = max(1, SPLICE_BYTES // (len(frame.head) + len(frame.tail)))
+        for start in range(0, len(recipients), step):
+            run.splice(frame, recipients[start : start + step])
+            await self._flush(run, FLUSH_BYTES)
 
     async def _flush(self, run: _Run, at_least_bytes: int) -> None:
         """Writes the frames that wait, once they are enough for a write."""

@@ -249,13 +249,13 @@ async def test_second_connection_on_ejabberd_is_let_in(ejabberd: TestServer, tmp
 async def test_wrong_secret_is_told_once_and_tried_slowly(server: TestServer, tmp_path: Path) -> None:
     """[xep-map 2]"""
     with capture_logs() as logs:
-        async with started(server, server.take_name(), tmp_path, "wrong") as app:
+        async with started(server, server.take_name(), tmp_path, "n0tth1s") as app:
             assert await condition(app) == "not-authorized"
 
     (told,) = [line for line in logs if line.get("condition") == "not-authorized"]
     assert told["log_level"] == "error"
     assert "the secret is not the one the server has" in told["advice"]
-    assert "wrong" not in str(told.values()).replace("wrong;", ""), "the secret is told to nobody"
+    assert "n0tth1s" not in str(logs), "the secret is told to nobody"
 
 
 async def test_unknown_domain_is_told_once(server: TestServer, tmp_path: Path) -> None:
@@ -276,8 +276,6 @@ async def test_server_that_is_away_is_waited_for(prosody: TestServer, tmp_path: 
         await app.start()
         try:
             assert await condition(app) == "connect-failed"
-            relay = await asyncio.start_server(lambda _reader, writer: writer.close(), "127.0.0.1", port)
-            relay.close()
         finally:
             await app.stop()
 

@@ -39,18 +39,18 @@ class Crowd:
 
 @dataclass(frozen=True, slots=True)
 class AudiencePage:
-    """Up to PAGE subscriptions: crowds by group, all addresses (pending ones too), and where the next page begins."""
+    """Up to PAGE subscriptions: crowds by group, and where the next page begins."""
 
     crowds: dict[Group, Crowd]
-    everybody: dict[Group, Crowd]
     next_after: int | None
 
 
-def read_audience(tx: ReadTx, context: Context, node: Node, after_no: int) -> AudiencePage:
-    """One page of a node's subscriptions, as far as the access model still lets them in (xep-map 181)."""
+def read_audience(tx: ReadTx, context: Context, node: Node, after_no: int, *, everybody: bool = False) -> AudiencePage:
+    """One page of a node's subscriptions, as far as the access model still lets them in (xep-map 181); with `everybody`
+    all of them, pending ones too."""
     found = tx.subscriptions(node.node_no, after_no, PAGE)
-    served = [sub for sub in found if _served(tx, context, node, sub)]
-    return AudiencePage(_crowds(served), _crowds(found), found[-1].sub_no if len(found) == PAGE else None)
+    told = [sub for sub in found if everybody or _served(tx, context, node, sub)]
+    return AudiencePage(_crowds(told), found[-1].sub_no if len(found) == PAGE else None)
 
 
 def _served(tx: ReadTx, context: Context, node: Node, sub: Subscription) -> bool:
@@ -76,22 +76,24 @@ def _crowd(members: list[Subscription]) -> Crowd:
 
 
 class AudienceCache:
-    """The pages read last, by node, audience number and place; the least used go first."""
+    """The pages read last, by node and place; the least used go first. One of an older audience is of no use."""
 
     def __init__(self, kept_pages: int = KEPT_PAGES) -> None:
         self._kept = kept_pages
-        self._pages: OrderedDict[tuple[int, int, int], AudiencePage] = OrderedDict()
+        self._pages: OrderedDict[tuple[int, int], tuple[int, AudiencePage]] = OrderedDict()
 
     def get(self, node: Node, after_no: int) -> AudiencePage | None:
         """A page that is still true, or None."""
-        key = (node.node_no, node.audience, after_no)
-        page = self._pages.get(key)
-        if page is not None:
-            self._pages.move_to_end(key)
+        key = (node.node_no, after_no)
+        audience, page = self._pages.get(key, (-1, None))
+        if page is None or audience != node.audience:
+            return None
+        self._pages.move_to_end(key)
         return page
 
     def put(self, node: Node, after_no: int, page: AudiencePage) -> None:
         """Keeps a page."""
-        self._pages[node.node_no, node.audience, after_no] = page
+        self._pages[node.node_no, after_no] = (node.audience, page)
+        self._pages.move_to_end((node.node_no, after_no))
         while len(self._pages) > self._kept:
             self._pages.popitem(last=False)

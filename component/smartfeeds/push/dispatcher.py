@@ -1,7 +1,8 @@
-"""Which feeds are to be sent now: wakes one sender task a changed feed, and writes the marks behind them.
+"""Which feeds are to be sent now: gives turns to the feeds that changed, and writes the marks behind them.
 
-Senders of different feeds run side by side and take turns at the wire; a feed has one task at most, so its order
-holds. While the link is down nothing runs and nothing is queued: the marks stay, and everything goes on from them.
+Some feeds are sent side by side, the others wait for their turn; a feed has one task at most, so its order holds. While
+the link is down nothing runs and nothing is queued: the marks stay, and everything goes on from them (design section 4;
+SF-007, SF-041; xep-map 182).
 """
 
 import asyncio
@@ -18,7 +19,7 @@ from smartfeeds.service.feeds import FeedService
 from smartfeeds.store.base import WriteTx
 
 MARKS_FLUSH_S = 0.25  # after a crash at most this much is sent twice
-SENDERS = 32  # feeds that are read from the store at the same time
+SENDERS = 32  # feeds that are sent at the same time; the others wait for their turn
 KEPT_POSITIONS = 10_000
 RETRY_S = 1.0
 
@@ -32,10 +33,9 @@ class Dispatcher:
         self._service = service
         self._sender = sender
         self._positions: dict[int, Position] = {}
-        self._awake: set[int] = set()
+        self._awake: dict[int, None] = {}  # in the order of their turns
         self._tasks: dict[int, asyncio.Task[None]] = {}
         self._unsaved: set[int] = set()
-        self._turns = asyncio.Semaphore(SENDERS)
         self._saver: asyncio.Task[None] | None = None
         self._online = False
 
@@ -52,6 +52,7 @@ class Dispatcher:
     async def offline(self) -> None:
         """The link is down: stops the senders where they are."""
         self._online = False
+        self._awake.clear()
         for task in list(self._tasks.values()):
             task.cancel()
         await asyncio.gather(*self._tasks.values(), return_exceptions=True)
@@ -68,12 +69,8 @@ class Dispatcher:
         """These nodes have something to send."""
         if not self._online:
             return
-        for node_no in node_nos:
-            self._awake.add(node_no)
-            if node_no not in self._tasks:
-                task = asyncio.get_running_loop().create_task(self._drain(node_no), name=f"push {node_no}")
-                self._tasks[node_no] = task
-                task.add_done_callback(partial(self._ended, node_no))
+        self._awake.update(dict.fromkeys(node_nos))
+        self._start()
 
     async def idle(self) -> None:
         """Returns when everything known has been sent."""
@@ -92,33 +89,51 @@ class Dispatcher:
             self._unsaved |= unsaved
             raise
 
-    async def _drain(self, node_no: int) -> None:
-        while node_no in self._awake:
-            self._awake.discard(node_no)
+    def _start(self) -> None:
+        """Gives turns to the nodes that wait for one, as far as there is room. A node has one turn at a time."""
+        while len(self._tasks) < SENDERS:
+            node_no = next((no for no in self._awake if no not in self._tasks), None)
+            if node_no is None:
+                return
+            del self._awake[node_no]
+            task = asyncio.get_running_loop().create_task(self._turn(node_no), name=f"push {node_no}")
+            self._tasks[node_no] = task
+            task.add_done_callback(partial(self._ended, node_no))
+
+    async def _turn(self, node_no: int) -> None:
+        """Sends what a node has; one batch only while other nodes wait."""
+        more = True
+        while more:
+            self._awake.pop(node_no, None)
             try:
-                more = True
-                while more:
-                    position = self._position(node_no)
-                    before = position.marks
-                    async with self._turns:
-                        more = await self._sender.send_next(node_no, position)
-                    if position.marks != before:
-                        self._moved(node_no)
+                more = await self._send_batch(node_no) or node_no in self._awake
             except LinkError:
                 _log.info("push_interrupted", node_no=node_no)
                 return
             except StoreError as error:
                 _log.error("push_failed", node_no=node_no, reason=str(error))
                 await asyncio.sleep(RETRY_S)
-                self._awake.add(node_no)
+            if more and self._awake.keys() - {node_no}:
+                self._awake[node_no] = None
+                return
+
+    async def _send_batch(self, node_no: int) -> bool:
+        position = self._position(node_no)
+        before = position.marks
+        more = await self._sender.send_next(node_no, position)
+        if position.marks != before:
+            self._moved(node_no)
+        return more
 
     def _ended(self, node_no: int, task: asyncio.Task[None]) -> None:
         self._tasks.pop(node_no, None)
+        if not self._position(node_no).marks:
+            del self._positions[node_no]
         error = None if task.cancelled() else task.exception()
         if error is not None:
             _log.error("push_failed", node_no=node_no, reason=repr(error))
-        if node_no in self._awake and self._online:
-            self.wake((node_no,))
+        if self._online:
+            self._start()
 
     def _position(self, node_no: int) -> Position:
         return self._positions.setdefault(node_no, Position())

@@ -334,3 +334,37 @@ async def test_sender_that_fails_unexpectedly_is_logged_and_others_go_on(
 
     assert await world.told() == "+b"
     assert "unforeseen" in capsys.readouterr().out
+
+
+async def test_any_number_of_changed_feeds_is_sent_by_few_tasks_and_leaves_nothing_behind(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """[SF-007] Memory does not grow with the feeds that have something to send, nor with those that nobody follows."""
+    monkeypatch.setattr(module, "SENDERS", 3)
+    names = [f"n{number:02}" for number in range(12)]
+    for name in names:
+        await world.create(name)
+    await world.cut()
+    for name in names[:6]:
+        await world.subscribe(ALICE, name)
+    for name in names:
+        await world.publish("x", node=name)
+    await world.start()
+    world.dispatcher.wake(range(1, 13))
+    tasks = len(world.dispatcher._tasks)
+
+    assert sorted(event.node for event in await world.events()) == names[:6]
+    assert tasks == 3 and sorted(world.dispatcher._positions) == list(range(1, 7))
+
+
+async def test_large_item_for_many_is_written_in_parts(feed: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    """[xep-map 182] A page of recipients times the largest item would be tens of megabytes at once."""
+    monkeypatch.setattr("smartfeeds.push.sender.SPLICE_BYTES", 40_000)
+    monkeypatch.setattr("smartfeeds.push.sender.FLUSH_BYTES", 10_000)
+    people = [f"u{number}@example.org" for number in range(9)]
+    for who in people:
+        await feed.subscribe(who, FEED)
+    await feed.publish("a", content="x" * 15_000)
+
+    assert [event.to for event in await feed.events()] == people
+    assert feed.wire.writes == 5

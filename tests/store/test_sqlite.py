@@ -8,15 +8,16 @@ import subprocess
 import sys
 import tempfile
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
-from smartfeeds.core.model import MAX_ITEM_NO, Affiliation, Edge, Item, Node, Slice
+from smartfeeds.core.model import MAX_ITEM_NO, Affiliation, Edge, Item, Node, NodeEvent, Slice
 from smartfeeds.core.view import BARE, CREATED, SMART, View
 from smartfeeds.errors import Condition, FeedError, StoreError
 from smartfeeds.store.base import ReadTx, WriteTx
+from smartfeeds.store.sql import SqlWriteTx
 from smartfeeds.store.sqlite import SqliteStore
 from store.values import add_feed, ids, item, node, read_payload, subscription, view
 
@@ -169,6 +170,7 @@ async def test_close_finishes_what_was_taken(sqlite: SqliteStore) -> None:
 WRITER = """
 import asyncio, sys
 from pathlib import Path
+from smartfeeds.store.sql import SqlWriteTx
 from smartfeeds.store.sqlite import SqliteStore
 from store.values import add_feed, item, read_payload
 
@@ -575,3 +577,25 @@ async def test_text_that_is_not_unicode_is_refused(sqlite: SqliteStore) -> None:
         await sqlite.read(lambda tx: tx.node("\ud800"))
     with pytest.raises(StoreError):
         await sqlite.write(lambda tx: tx.add_node(node("\ud800")))
+
+
+async def test_write_whose_statement_ended_the_transaction_leaves_the_others_of_its_group_done_once(
+    sqlite: SqliteStore,
+) -> None:
+    """A full disk makes SQLite roll back by itself; what follows in the group must not be committed bit by bit."""
+    made = await sqlite.write(add_feed())
+
+    def add(kind: str) -> Callable[[WriteTx], object]:
+        return lambda tx: tx.add_event(NodeEvent(0, made.node_no, 1, kind))
+
+    def fail(tx: WriteTx) -> None:
+        assert isinstance(tx, SqlWriteTx)
+        tx._db.run("ROLLBACK")
+        raise StoreError("the disk is full")
+
+    works = (add("purge"), fail, add("configuration"))
+    _, refused, _ = await asyncio.gather(*map(sqlite.write, works), return_exceptions=True)
+
+    assert isinstance(refused, StoreError)
+    events = await sqlite.read(lambda tx: tx.events(made.node_no, 9))
+    assert [event.kind for event in events] == ["purge", "configuration"]

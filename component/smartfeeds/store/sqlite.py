@@ -207,7 +207,8 @@ class _Group:
             for job in jobs:
                 before = self._tx.changes
                 _try(job, self._tx)
-                if job.error is not None and self._tx.changes != before:
+                # After an error of its own SQLite may have ended the transaction, whatever the work was doing.
+                if job.error is not None and (self._tx.changes != before or isinstance(job.error, StoreError)):
                     return last
             self._tx.settle()
             self._engine.commit()

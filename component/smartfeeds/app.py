@@ -195,7 +195,7 @@ class App:
             dropped_replies=outbox.dropped_replies,
             lag_s=counters.lag_us / 1_000_000,
             buffer_bytes=transport.get_write_buffer_size() if transport is not None else 0,
-            paused_s=outbox.paused_total_s,
+            paused_s=outbox.paused_s,
             online=self.online.is_set(),
             connects=self.supervisor.connects,
         )

@@ -197,9 +197,7 @@ async def test_outbox_server_that_does_not_read_bounds_the_reply_lane() -> None:
 
     assert sent == 10
     assert outbox.dropped_replies == 90
-    congested = outbox.congested
     pipe.read()
-    assert (congested, outbox.congested) == (True, False)
     assert outbox.reply(b"x")
 
 

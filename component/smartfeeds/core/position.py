@@ -12,7 +12,6 @@ from smartfeeds.core.view import Order, View
 from smartfeeds.errors import Condition, FeedError
 
 MAX_UID_BYTES = 1024
-SUPPORTED_POSITIONS = ("cursor", "id", "time")  # id: only where items do not move
 _UNPRINTABLE = re.compile(r"[\x00-\x1f\x7f]")
 
 
@@ -41,6 +40,12 @@ class AtTime:
 Position = AtCursor | AtItem | AtTime
 
 
+def kinds_of_positions(view: View) -> tuple[str, ...]:
+    """An id is a place only where items do not move, and in the bare view for stock clients (xep-map 3.2)."""
+    moving = view.smart and view.order is Order.MODIFIED
+    return ("cursor", "time") if moving else ("cursor", "id", "time")
+
+
 def parse_position(text: str, view: View) -> Position:
     """What a UID means in this view. Raises FeedError as the table in xep-map 3.2 says."""
     if not text.strip() or len(text.encode("utf-8", "surrogatepass")) > MAX_UID_BYTES or _UNPRINTABLE.search(text):
@@ -65,7 +70,7 @@ def _read_cursor(value: str, view: View) -> Position:
 
 
 def _read_id(value: str, view: View) -> Position:
-    if view.smart and view.order is Order.MODIFIED:
+    if "id" not in kinds_of_positions(view):
         raise FeedError(Condition.FEATURE_NOT_IMPLEMENTED, "items move in this order: use a cursor")
     if not value:
         raise FeedError(Condition.BAD_REQUEST, "id: needs an item id")

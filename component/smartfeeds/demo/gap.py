@@ -84,7 +84,6 @@ class Reader:
         self.mirror: dict[str, bytes] = {}
         self._store = store
         self._tell = tell
-        self._wanted = 0
         self._changed = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
         self.follower: Follower | None = None

@@ -30,7 +30,7 @@ class Change:
 
 @dataclass(frozen=True, slots=True)
 class OrderBatch:
-    """The next changes of one order. `mark` is where the order stands, `end` where it stands once all is passed."""
+    """The next changes of one order. `end` is where it stands once all is passed, `more` says that others follow."""
 
     order: Order
     changes: tuple[Change, ...]

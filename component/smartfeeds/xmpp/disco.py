@@ -12,6 +12,7 @@ from urllib.parse import quote
 from smartfeeds.core.jid import Jid
 from smartfeeds.core.model import Affiliation, NodeKind
 from smartfeeds.core.options import OPTIONS, PUBSUB, SOCIAL_FEED, text_of
+from smartfeeds.core.position import kinds_of_positions
 from smartfeeds.core.text import attribute
 from smartfeeds.core.times import format_datetime
 from smartfeeds.core.view import PARAMETERS, Order, View, canonical
@@ -140,7 +141,7 @@ class Disco:
         parameters = tuple(PARAMETERS.items())
         return [
             *fields,
-            Field("positions", "list-multi", _positions(view), "Position specifications"),
+            Field("positions", "list-multi", kinds_of_positions(view), "Position specifications"),
             Field("orders", "list-multi", tuple(order.value for order in Order), "Orders"),
             Field("parameters", "list-multi", tuple(PARAMETERS), "Parameters of the node name", parameters),
             Field("item-format", "text-single", (ns.ATOM,), "Format of the items"),
@@ -165,12 +166,6 @@ def _item_ids(answer: r.ItemIds, service: str) -> bytes:
     jid = attribute_bytes(service)
     items = [b"<item jid='%b' name='%b'/>" % (jid, attribute_bytes(item_id)) for item_id in answer.ids]
     return _items_query(answer.node, *items, encode_result_set(answer.result_set))
-
-
-def _positions(view: View) -> tuple[str, ...]:
-    """An id is a place only where items do not move, and in the bare view for stock clients (xep-map 3.2)."""
-    fixed = not view.smart or view.order is Order.CREATED
-    return ("cursor", "id", "time") if fixed else ("cursor", "time")
 
 
 def _meta_data(answer: r.NodeInfo) -> list[Field]:

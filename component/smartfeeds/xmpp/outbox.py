@@ -86,11 +86,6 @@ class Outbox:
         """Seconds spent paused since the start, the present pause included."""
         return self.paused_total_s + (0.0 if self._paused_at is None else self._clock() - self._paused_at)
 
-    @property
-    def congested(self) -> bool:
-        """Whether half of the bound for replies is used up: time to refuse requests."""
-        return self._waiting_bytes() * 2 > self._reply_limit_bytes
-
     def attach(self, transport: Writable) -> None:
         """The handshake is done: a new epoch begins."""
         self.detach()
@@ -154,7 +149,8 @@ class Outbox:
     async def notify(self, stanzas: Iterable[bytes]) -> int:
         """Sends whole stanzas in batches of 64 KiB, in turn with the other senders, and returns how many.
 
-        Waits while the server does not keep up; the caller bounds that with `asyncio.timeout`. The iterable is read
+        Waits while the server does not keep up: what grows too old meanwhile is dropped by the caller, and a server
+        that reads nothing at all does not answer pings either, which ends the link. The iterable is read
         batch by batch, so it may be a generator that makes its stanzas late. Raises LinkError when there is no
         connection, or when it is no longer the one that this call began on: the caller keeps its mark.
         """

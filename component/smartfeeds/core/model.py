@@ -13,6 +13,9 @@ class NodeKind(Enum):
     FEED = "feed"
     GENERIC = "generic"
 
+    # Options are looked up by kind everywhere; the hash of Enum is a function in Python.
+    __hash__ = object.__hash__
+
 
 class Affiliation(Enum):
     """XEP-0060 section 4.1."""

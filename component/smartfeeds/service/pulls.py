@@ -24,6 +24,7 @@ from smartfeeds.telemetry import CURSOR_DEGRADATIONS
 # Up to this many items in the view, an index is counted; beyond, it is told only where it costs nothing (design 1).
 COUNTED_INDEX = 1_000
 PLAIN_CHARACTERS = 64
+LONGEST_WRITTEN = 6  # bytes of one character in an attribute: &quot;
 # The unfiltered Smart view of each order: what cursors and marks are computed over.
 WHOLE = {Order.MODIFIED: SMART, Order.CREATED: CREATED}
 _BY = {"creation": Order.CREATED, "modification": Order.MODIFIED}
@@ -188,9 +189,18 @@ def _time_edge(key_us: int, *, newer_side: bool) -> Edge:
 
 def _within_bytes(items: list[Item], limit_bytes: int, *, newest: bool) -> list[Item]:
     """As many items as one stanza may carry, at least one, cut at the far end (row 25)."""
+    if _surely_within(items, limit_bytes):
+        return items
     sizes = [_written_size_bytes(item) for item in items]
     kept = fitting(reversed(sizes) if newest else sizes, limit_bytes)
     return items[-kept:] if newest else items[:kept]
+
+
+def _surely_within(items: list[Item], limit_bytes: int) -> bool:
+    """Whether even the longest writing of all texts stays within the limit: so with nearly every page."""
+    characters = sum([len(item.id) + len(item.publisher) for item in items])
+    longest_bytes = sum([len(item.payload) for item in items]) + LONGEST_WRITTEN * characters + 60 * len(items)
+    return longest_bytes <= limit_bytes
 
 
 def _written_size_bytes(item: Item) -> int:

@@ -4,6 +4,7 @@ import hashlib
 import json
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import lru_cache
 
 from smartfeeds.core.model import (
     Item,
@@ -35,6 +36,7 @@ NOWHERE = (-(2**63), 0)
 _KINDS = {kind.value: kind for kind in NodeKind}
 _STATES = {state.value: state for state in NodeState}
 _SUBSCRIPTION_STATES = {state.value: state for state in SubscriptionState}
+_KNOWN_OPTIONS = 512  # few nodes have options of their own kind
 Options = dict[str, tuple[str, ...]]
 
 
@@ -59,8 +61,9 @@ def write_options(options: Options) -> str:
     return json.dumps(options, ensure_ascii=False, sort_keys=True, separators=(",", ":")) if options else "{}"
 
 
+@lru_cache(_KNOWN_OPTIONS)
 def read_options(text: str) -> Options:
-    """Options from the text that is stored."""
+    """Options from the text that is stored; equal texts may share one dict, which nobody changes."""
     return {} if text == "{}" else {name: tuple(values) for name, values in json.loads(text).items()}
 
 

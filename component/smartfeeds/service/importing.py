@@ -10,8 +10,8 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 from smartfeeds.core.jid import Jid
-from smartfeeds.core.model import Item, Node
-from smartfeeds.core.options import text_of
+from smartfeeds.core.model import Item, Node, NodeKind
+from smartfeeds.core.options import KIND, MAX_TEXT, text_of
 from smartfeeds.errors import Condition, FeedError
 from smartfeeds.formats.atom import complete_entry
 from smartfeeds.formats.items import Document, ImportedItem
@@ -59,7 +59,8 @@ async def import_document(
     `actor` becomes the publisher and, of a new node, the owner; whoever may call this is trusted. `on_progress` hears
     how many more items are done. Raises FeedError where the node cannot be made or is no feed.
     """
-    form = {"pubsub#title": (document.title,), "pubsub#description": (document.description,)}
+    texts = {"pubsub#title": document.title[:MAX_TEXT], "pubsub#description": document.description[:MAX_TEXT]}
+    form = {name: (text,) for name, text in texts.items() if text} | {KIND: (NodeKind.FEED.value,)}
     await service.write(lambda tx, context: _ensure_node(tx, context, node, actor, form))
     total = Imported()
     items = _dated(document.oldest_first())
@@ -97,14 +98,15 @@ def import_items(tx: WriteTx, context: Context, name: str, actor: Jid, items: Se
         node = tx.lock(name)
         if node is None:
             raise FeedError(Condition.ITEM_NOT_FOUND, "no such node")
+        if node.kind is not NodeKind.FEED:
+            raise FeedError(Condition.NOT_ALLOWED, "documents go into feeds, and this node is a generic one")
         total += _import_item(tx, context, node, actor, item)
     return total
 
 
 def _ensure_node(tx: WriteTx, context: Context, name: str, actor: Jid, form: Form) -> None:
     if tx.node(name) is None:
-        filled = {field: values for field, values in form.items() if values[0]}
-        add_node(tx, context, actor, name, filled, trusted=True)
+        add_node(tx, context, actor, name, form, trusted=True)
 
 
 def _import_item(tx: WriteTx, context: Context, node: Node, actor: Jid, item: ImportedItem) -> Imported:

@@ -2,6 +2,8 @@
 
 from functools import partial
 
+from smartfeeds.core.model import NodeKind
+from smartfeeds.core.options import MAX_TEXT
 from smartfeeds.errors import Condition
 from smartfeeds.formats.items import Document, ImportedItem
 from smartfeeds.service.importing import Imported, import_document, import_items
@@ -92,3 +94,20 @@ async def test_import_into_a_node_that_goes_away_is_refused(world: World) -> Non
     work = partial(import_items, name=FEED, actor=jid(OWNER), items=[item("a")])
 
     assert await refusal(world.service.write(work)) is Condition.ITEM_NOT_FOUND
+
+
+async def test_import_makes_a_feed_with_as_much_of_long_texts_as_a_node_keeps(world: World) -> None:
+    world.set_policy(default_kind=NodeKind.GENERIC)
+    document = Document("RSS", title="t" * 3_000, description="d" * 3_000, items=(item("a", 1),))
+
+    assert await import_document(world.service, FEED, document, jid(OWNER)) == Imported(added=1)
+    made = await world.node()
+    assert made.kind is NodeKind.FEED
+    assert [len(made.options[name][0]) for name in ("title", "description")] == [MAX_TEXT, MAX_TEXT]
+
+
+async def test_import_into_a_generic_node_is_refused(world: World) -> None:
+    await world.create(kind="generic")
+
+    assert await refusal(bring(world, item("a", 1))) is Condition.NOT_ALLOWED
+    assert (await world.node()).total == 0

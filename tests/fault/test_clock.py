@@ -90,6 +90,7 @@ async def test_clock_that_steps_changes_no_order_and_loses_nothing(prosody: Test
         session.leave()
 
     judge(feed, ledger, mirror)
+    print(f"{mirror.changes} changes, {mirror.pushes} pushes, {mirror.pulls} pulls, {mirror.gaps} gaps found")
     wire.judge()
     ids = [str(item.get("id")) for item in feed]
     assert 0 < len(behind) < len(feed)

@@ -82,4 +82,5 @@ async def _race(server: LocalServer, relay: Relay, chance: random.Random, restar
     for session in sessions:
         session.leave()
     judge(feed, ledger, mirror)
+    print(f"{mirror.changes} changes, {mirror.pushes} pushes, {mirror.pulls} pulls, {mirror.gaps} gaps found")
     return ledger

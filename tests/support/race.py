@@ -27,7 +27,8 @@ from support.world import Event, read_event
 
 NODE: Final = "news"
 VIEW: Final = f"{NODE}?order=modified"
-SHORTENED: Final = 0.02  # the follower's pauses are this part of what they are
+SHORTENED: Final = 0.004  # the follower's pauses are this part of what they are
+NO_INTEGRITY_S: Final = 1e9  # no pull but for a reason: gaps have to be found by the pushes
 REQUEST_S: Final = 1.0
 IN_STEP_S: Final = 40.0
 _AWAY: Final = {"service-unavailable", "remote-server-not-found", "remote-server-timeout", "resource-constraint"}
@@ -169,6 +170,7 @@ class Mirror:
         self.twice: list[str] = []
         self.changes = 0
         self.restarts = 0
+        self.pushes = self.pulls = self.gaps = self.late = 0
 
     def begin(self) -> None:
         """Follows, from the stored position where there is one."""
@@ -188,6 +190,7 @@ class Mirror:
             mirror=True,
             timers=short,
             page_items=20,
+            integrity_s=NO_INTEGRITY_S,
             on_caught_up=self._caught_up,
         )
         self._task = asyncio.get_running_loop().create_task(self._read(self.follower))
@@ -198,6 +201,11 @@ class Mirror:
         self._task.cancel()
         await asyncio.wait([self._task])
         await self.follower.aclose()
+        counters = self.follower.proof().counters
+        self.pushes += counters.pushes
+        self.pulls += counters.pulls
+        self.gaps += counters.gaps_found
+        self.late += counters.late_pushes
 
     async def restart(self) -> None:
         """Ends, and begins from what is stored."""
@@ -213,9 +221,21 @@ class Mirror:
 
     async def until_in_step(self, item_id: str) -> None:
         """Waits until it has this item and knows of nothing that it has not."""
-        assert self.follower is not None and self._task is not None
+        await self._until(lambda: item_id in self.items and self._in_step)
+
+    async def until_more(self, changes: int) -> None:
+        """Waits until it was handed so many more changes."""
+        wanted = self.changes + changes
+        await self._until(lambda: self.changes >= wanted)
+
+    @property
+    def _in_step(self) -> bool:
+        return self.follower is not None and self.follower.proof().in_step
+
+    async def _until(self, condition: Callable[[], bool]) -> None:
+        assert self._task is not None
         async with asyncio.timeout(IN_STEP_S):
-            while item_id not in self.items or not self.follower.proof().in_step:
+            while not condition():
                 self._changed.clear()
                 woken = asyncio.ensure_future(self._changed.wait())
                 await asyncio.wait((woken, self._task), return_when=asyncio.FIRST_COMPLETED)

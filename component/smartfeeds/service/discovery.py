@@ -51,6 +51,8 @@ def list_nodes(tx: ReadTx, context: Context, request: GetNodes) -> NodeList:
     wanted = plan(request.page, None, page_default=policy.page_default, page_max=policy.page_max)
     if request.page is None:
         wanted = Plan(policy.page_max)
+    if wanted.offset > SCANNED:
+        raise FeedError(Condition.FEATURE_NOT_IMPLEMENTED, f"an index goes up to {SCANNED}: page on after a node name")
     total = tx.node_count()
     if not wanted.limit:
         return NodeList((), ResultSet(total))
@@ -80,20 +82,21 @@ def item_ids(tx: ReadTx, context: Context, request: GetItemIds) -> ItemIds:
 
 def _page(tx: ReadTx, context: Context, request: GetNodes, wanted: Plan) -> tuple[list[Node], bool]:
     """The nodes of a page, as many as one stanza carries, and whether there are more behind them."""
-    found = _visible(tx, context, request, replace(wanted, limit=wanted.limit + 1))
+    found, cut = _visible(tx, context, request, replace(wanted, limit=wanted.limit + 1))
     nodes = found[-wanted.limit :] if wanted.newest else found[: wanted.limit]
     sizes = [written_bytes(node.name) + written_bytes(_title(node)) + 60 for node in nodes]
     kept = fitting(reversed(sizes) if wanted.newest else sizes, context.policy.page_bytes)
     nodes = nodes[-kept:] if wanted.newest else nodes[:kept]
-    return nodes, len(nodes) < len(found)
+    return nodes, cut or len(nodes) < len(found)
 
 
 def _title(node: Node) -> str:
     return text_of(node.kind, node.options, "title")
 
 
-def _visible(tx: ReadTx, context: Context, request: GetNodes, wanted: Plan) -> list[Node]:
-    """Nodes of a page that the reader may see and that have a wanted type; hidden ones are passed over."""
+def _visible(tx: ReadTx, context: Context, request: GetNodes, wanted: Plan) -> tuple[list[Node], bool]:
+    """Nodes of a page that the reader may see and that have a wanted type; hidden ones are passed over. And whether
+    the search was given up before the end."""
     found: list[Node] = []
     after, before = wanted.after or "", wanted.before
     skip, scanned = wanted.offset, 0
@@ -112,7 +115,8 @@ def _visible(tx: ReadTx, context: Context, request: GetNodes, wanted: Plan) -> l
             skip -= dropped
             found += shown[dropped:]
             after = chunk[-1].name
-    return found[-wanted.limit :] if wanted.newest else found[: wanted.limit]
+    cut = len(found) < wanted.limit and scanned >= SCANNED
+    return (found[-wanted.limit :] if wanted.newest else found[: wanted.limit]), cut
 
 
 def _listed(tx: ReadTx, node: Node, affiliation: Affiliation, request: GetNodes) -> bool:

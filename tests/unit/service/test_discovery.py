@@ -106,6 +106,20 @@ async def test_list_leaves_out_what_the_reader_may_not_know(letters: World) -> N
     assert (await listed(letters, BOB))[0] == "a c d e f g"
 
 
+async def test_list_whose_search_was_given_up_does_not_pretend_to_be_at_its_end(
+    letters: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """[xep-map 42]"""
+    monkeypatch.setattr("smartfeeds.service.discovery.SCANNED", 4)
+    for name in "bcdef":
+        await letters.configure(node=name, access_model="whitelist")
+    names, answer = await listed(letters, max=3)
+
+    assert names == "a" and answer.result_set is not None and answer.result_set.count == 7
+    assert (await listed(letters, max=3, after="d"))[0] == "g"
+    assert await refusal(listed(letters, max=3, index=5)) is Condition.FEATURE_NOT_IMPLEMENTED
+
+
 async def test_list_by_type_included_or_excluded(letters: World) -> None:
     """[xep-map 43] [xep-map 44]"""
     await letters.configure(node="b", type="urn:x")

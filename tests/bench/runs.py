@@ -134,7 +134,7 @@ def measure_peer(name: str, collect: Collector, folder: Path) -> None:
         for _ in range(scale.runs):
             collect.take(name, work.peer_pages(target, scale, node, f"page_{large}_start", there))
         for _ in range(scale.runs):
-            collect.take(name, work.create_nodes(target, scale))
+            collect.take(name, work.create_nodes(target, scale, scale.runs))
         for _ in range(scale.runs):
             collect.take(name, work.list_nodes(target, scale))
     finally:

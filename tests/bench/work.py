@@ -33,7 +33,7 @@ class Scale:
     standing: int = 100_000  # subscriptions that are there when the memory is measured
     pages: int = 20_000
     latencies: int = 2_000
-    fill_s: float = 30.0  # how long a peer's large node is filled
+    fill_s: float = 20.0  # how long a peer's large node is filled
 
 
 FULL: Final = Scale()
@@ -106,12 +106,12 @@ def _us(seconds: float, count: int) -> str:
     return f"{seconds / max(1, count) * 1e6:.1f} us each"
 
 
-def create_nodes(target: Target, scale: Scale) -> Numbers:
-    """Nodes by ten users, then the list of all nodes."""
+def create_nodes(target: Target, scale: Scale, parts: int = 1) -> Numbers:
+    """Nodes by ten users; in `parts` calls all that are listed then."""
     batch = next(_fresh)
     source = stanzas.many(
         lambda n: stanzas.create(target.address, f"made-{batch}-{n}", f"u{n % stanzas.USERS}", target.options),
-        scale.nodes,
+        scale.nodes // parts,
     )
     pace = target.wire.rate(source, in_flight=IN_FLIGHT, seconds=scale.slice_s * 2)
     yield Number("create", pace.per_s, f"{pace.done} nodes")

@@ -1,7 +1,9 @@
 """Bounds the names that the XML library learns from peers (xep-map 246; design section 3).
 
 libxml2 keeps every element and attribute name that it ever saw for the life of the process. So new names are counted,
-for all peers, for each domain and for each bare JID: one peer uses up its own share, and nobody else notices.
+for all peers, for each domain and for each bare JID: one peer uses up its own share, and nobody else notices. Many
+peers of one domain use up that of their domain: its users then bring no new names any more, and go on with those of
+`vocabulary`, which cost nothing.
 """
 
 import re
@@ -10,6 +12,7 @@ from collections import OrderedDict
 import structlog
 
 from smartfeeds.xmpp.framer import start_of
+from smartfeeds.xmpp.vocabulary import WRITTEN
 
 log = structlog.get_logger()
 
@@ -30,17 +33,26 @@ _TAG = re.compile(rb"<[^/!?](?:[^<>\"']++|\"[^\"<]*+\"|'[^'<]*+')*+")
 _NAMES = re.compile(rb"<[^\s/>]+|\sxmlns[^\s=]*\s*=\s*(?:\"[^\"]*|'[^']*)|\s[^\s=\"'<>/]+(?=\s*=\s*[\"'])")
 
 
+def names_in(frame: bytes) -> set[bytes]:
+    """The names of a stanza, as they are counted."""
+    return set(_NAMES.findall(b" ".join(_TAG.findall(frame))))
+
+
+_ORDINARY = frozenset(names_in(WRITTEN))
+
+
 class NameGuard:
     """Says of each stanza whether its names may be learnt. `exhausted`: nobody may bring new names any more."""
 
-    __slots__ = ("_alert", "_budget_bytes", "_domain_bytes", "_known", "_sender_bytes", "_spent", "_turn")
+    __slots__ = ("_alert", "_budget_bytes", "_domain_bytes", "_known", "_sender_bytes", "_spent", "_told", "_turn")
 
     def __init__(self, budget_bytes: int = BUDGET_BYTES) -> None:
         self._budget_bytes = budget_bytes
         self._domain_bytes = budget_bytes // DOMAIN_SHARE
         self._sender_bytes = budget_bytes // SENDER_SHARE
-        self._known: set[bytes] = set()
+        self._known: set[bytes] = set(_ORDINARY)
         self._spent: OrderedDict[str, int] = OrderedDict()  # by bare JID and by domain; the longest unused goes first
+        self._told: OrderedDict[str, None] = OrderedDict()  # domains whose end was logged
         self._turn = 0
         self._alert = 0  # so many stanzas are still counted in full
 
@@ -56,7 +68,7 @@ class NameGuard:
         if self._turn and not whole:
             return True
         self._alert = max(self._alert - 1, 0)
-        fresh = set(_NAMES.findall(b" ".join(_TAG.findall(frame)))) - self._known
+        fresh = names_in(frame) - self._known
         if not fresh:
             return True
         cost_bytes = sum(map(len, fresh)) + OVERHEAD_BYTES * len(fresh)
@@ -76,6 +88,8 @@ class NameGuard:
         spent = {name: self._spent.get(name, 0) + cost_bytes for name in shares}
         if self.exhausted or any(spent[name] > share for name, share in shares.items()):
             log.debug("new_names_refused", sender=sender, exhausted=self.exhausted)
+            if spent[domain] > self._domain_bytes:
+                self._tell(domain)
             return False
         self._budget_bytes -= cost_bytes
         if self._budget_bytes <= 0:
@@ -86,3 +100,11 @@ class NameGuard:
         while len(self._spent) > REMEMBERED:
             self._spent.popitem(last=False)
         return True
+
+    def _tell(self, domain: str) -> None:
+        """Once for each domain, as far as memory goes."""
+        if domain not in self._told:
+            log.warning("new_names_of_domain_used_up", domain=domain, advice="restart the service once it is quiet")
+        self._told[domain] = None
+        while len(self._told) > REMEMBERED:
+            self._told.popitem(last=False)

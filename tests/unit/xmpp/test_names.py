@@ -1,9 +1,13 @@
 """The bound on the names that the process learns (xep-map 246; design section 3)."""
 
+from functools import cache
+
 import pytest
 
+from smartfeeds.xmpp import namespaces, vocabulary
 from smartfeeds.xmpp.names import ALERT, DOMAIN_SHARE, SAMPLE_EVERY, SENDER_SHARE, NameGuard
 from smartfeeds.xmpp.parsing import NEW_NAMES, StanzaParser
+from smartfeeds.xmpp.router import ACTIONS
 
 HEADER = b"<s:stream xmlns='jabber:component:accept' xmlns:s='http://etherx.jabber.org/streams'>"
 KNOWN = b"<iq id='k' from='a@b/c'><pubsub xmlns='http://jabber.org/protocol/pubsub'><publish node='n'/></pubsub></iq>"
@@ -83,3 +87,71 @@ def test_names_of_every_kind_count(content: str) -> None:
         last = names.admits(f"<iq from='a@b'>{content.format(number)}</iq>".encode()) and last
 
     assert not last
+
+
+ATOM = "<entry xmlns='http://www.w3.org/2005/Atom' xml:lang='en'><id>i</id><title type='text'>t</title>%s</entry>"
+RSM = "<set xmlns='http://jabber.org/protocol/rsm'>%s</set>"
+ORDINARY = {
+    "a reply": ATOM % "<in-reply-to xmlns='http://purl.org/syndication/thread/1.0' ref='r' href='h' type='t'/>",
+    "a reply with a prefix": ATOM % "<thr:in-reply-to xmlns:thr='http://purl.org/syndication/thread/1.0' ref='r'/>",
+    "a deletion": ATOM % "<sync xmlns='http://feedsync.org/2007/feedsync' deleted='true' id='i'/>",
+    "people and links": ATOM
+    % "<author><name>n</name><uri>u</uri><email>e</email></author><link rel='alternate' href='h' type='t' title='t'/>",
+    "markup": ATOM
+    % "<content type='xhtml'><div xmlns='http://www.w3.org/1999/xhtml'><p class='c'><a href='h'/></p></div></content>",
+    "pages": "".join(RSM % f"<{name}/>" for name in ("max", "after", "before", "index")),
+    "an order": "<order xmlns='urn:xmpp:order-by:1' by='creation' desc='true'/>",
+    "a form": "<x xmlns='jabber:x:data' type='submit'><field var='v' type='hidden' label='l'><value/></field></x>",
+    "a ping": "<ping xmlns='urn:xmpp:ping'/>",
+    "a version": "<query xmlns='jabber:iq:version'/>",
+    "discovery": "<query xmlns='http://jabber.org/protocol/disco#info' node='n'/>"
+    "<query xmlns='http://jabber.org/protocol/disco#items' node='n'/>",
+    "affiliations": "<affiliation jid='j' affiliation='a'/><subscription jid='j' subscription='s' node='n' subid='i'/>",
+    "items": "<items node='n' max_items='3'><item id='i'/></items><retract node='n' notify='1'/>",
+    "a bounce": "<error type='cancel' code='503' by='b'>"
+    "<gone xmlns='urn:ietf:params:xml:ns:xmpp-stanzas'/><text xmlns='urn:ietf:params:xml:ns:xmpp-stanzas'/></error>",
+}
+
+
+@pytest.mark.parametrize("content", ORDINARY.values(), ids=ORDINARY)
+def test_names_of_ordinary_stanzas_pass_when_nobody_may_bring_new_ones(content: str) -> None:
+    """Whoever floods first shuts nobody out [xep-map 246]."""
+    names = used_up()
+
+    assert names.admits(f"<iq id='i' type='set' from='alice@flood/r' to='feeds' xml:lang='en'>{content}</iq>".encode())
+
+
+@pytest.mark.parametrize("action", [(kind, of, action) for (kind, of), found in ACTIONS.items() for action in found])
+def test_names_of_every_request_pass_when_nobody_may_bring_new_ones(action: tuple[str, str, str]) -> None:
+    """[xep-map 246]"""
+    _kind, container, name = action
+    namespace = container[1:].partition("}")[0]
+    inner = f"<pubsub xmlns='{namespace}'><{name.rpartition('}')[2]} node='n' jid='j'/></pubsub>"
+
+    assert used_up().admits(f"<iq id='i' type='set' from='alice@flood/r' to='feeds'>{inner}</iq>".encode())
+
+
+def test_names_namespaces_of_ours_are_ordinary() -> None:
+    """What only answers and events have, or forms as a value, nobody sends to us as a namespace."""
+    values = {value for name, value in vars(namespaces).items() if name.isupper()}
+    written = {value for value in values if f"='{value}'".encode() in vocabulary.WRITTEN}
+
+    assert values - written == {
+        namespaces.META_DATA,
+        namespaces.NODE_CONFIG,
+        namespaces.PUBLISH_OPTIONS,
+        namespaces.SUBSCRIBE_OPTIONS,
+        namespaces.SERVER_INFO,
+        namespaces.REQUIREMENTS,
+    }
+
+
+@cache
+def used_up() -> NameGuard:
+    """A guard after a flood by many users of one domain."""
+    names = NameGuard(budget_bytes=100_000)
+    for each in (50, 10, 1):
+        for number in range(SENDER_SHARE * 4):
+            names.admits(stanza(f"u{number}@flood", number * 1_000 + each * 1_000_000, each) + b" " * 10_000)
+    assert not names.admits(stanza("alice@flood", 99_000_000, 1) + b" " * 10_000)
+    return names

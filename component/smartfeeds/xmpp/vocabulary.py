@@ -1,0 +1,92 @@
+"""The names that ordinary stanzas to us are made of (xep-map 246).
+
+`names` counts the names that peers bring. These it knows from the start: whoever uses up what may be learnt shuts out
+neither the requests of XEP-0060 nor Atom entries, however early it comes.
+"""
+
+from typing import Final
+
+from smartfeeds.xmpp import namespaces as ns
+
+# What servers and clients put into stanzas, the conditions of errors among them.
+_STANZAS: Final = """
+    iq message presence error text body subject thread headers header show status priority c delay stanza-id
+    addresses address no-store no-copy store ping query time vCard ver command cut
+    bad-request conflict feature-not-implemented forbidden gone internal-server-error item-not-found jid-malformed
+    not-acceptable not-allowed not-authorized payment-required policy-violation recipient-unavailable redirect
+    registration-required remote-server-not-found remote-server-timeout resource-constraint service-unavailable
+    subscription-required undefined-condition unexpected-request
+"""
+_PUBSUB: Final = """
+    pubsub publish item items retract subscribe unsubscribe subscriptions subscription affiliations affiliation options
+    default create configure delete purge redirect publish-options subscribe-options event collection configuration
+    set max after before index first last count order filter x title instructions field value option required reported
+    validate identity feature
+"""
+_ENTRIES: Final = """
+    entry feed id title updated published author contributor name uri email category link content summary rights source
+    generator icon logo subtitle in-reply-to total sync history conflicts deleted-entry comment by
+    thr:in-reply-to sx:sync sx:history atom:entry atom:id atom:title atom:updated atom:published atom:author atom:name
+    atom:uri atom:email atom:category atom:link atom:content atom:summary atom:rights atom:source atom:contributor
+    div p br a b i u em strong span img blockquote pre code tt ul ol li dl dt dd h1 h2 h3 h4 h5 h6 hr q cite abbr
+    del ins sub sup small big kbd samp var table thead tbody tfoot tr th td caption figure figcaption video audio
+    geoloc lat lon mood tune nick activity
+"""
+_ATTRIBUTES: Final = """
+    to from id type xmlns xml:lang xml:base xml:space version code by stamp hash node ver ext jid affiliation
+    subscription subid publisher notify max_items var label desc action sessionid datatype index name category expiry
+    term scheme href rel hreflang length title ref source uri src alt class style dir lang width height updates deleted
+    noconflicts sequence when xmlns:thr xmlns:sx xmlns:atom xmlns:xml
+"""
+_NAMESPACES: Final = (
+    ns.PUBSUB,
+    ns.OWNER,
+    ns.EVENT,
+    ns.ERRORS,
+    ns.STANZAS,
+    ns.DATA,
+    ns.VALIDATE,
+    ns.RSM,
+    ns.ORDER_BY,
+    ns.FILTER,
+    ns.DISCO_INFO,
+    ns.DISCO_ITEMS,
+    ns.SHIM,
+    ns.COMMANDS,
+    ns.DELAY,
+    ns.PING,
+    ns.VERSION,
+    ns.ATOM,
+    "jabber:client",
+    "jabber:server",
+    "jabber:component:accept",
+    "jabber:iq:last",
+    "vcard-temp",
+    "vcard-temp:x:update",
+    "urn:xmpp:time",
+    "urn:xmpp:hints",
+    "urn:xmpp:sid:0",
+    "http://jabber.org/protocol/caps",
+    "http://jabber.org/protocol/address",
+    "http://www.w3.org/1999/xhtml",
+    "http://www.w3.org/XML/1998/namespace",
+    "http://purl.org/syndication/thread/1.0",
+    "http://feedsync.org/2007/feedsync",
+    "http://jabber.org/protocol/geoloc",
+    "http://jabber.org/protocol/mood",
+    "http://jabber.org/protocol/tune",
+    "http://jabber.org/protocol/activity",
+    "http://jabber.org/protocol/nick",
+)
+_PREFIXES: Final = ("xmlns", "xmlns:thr", "xmlns:sx", "xmlns:atom")
+
+# As stanzas hold them: Prosody and ejabberd both write one blank and single quotes.
+WRITTEN: Final = b"".join(
+    (
+        *(f"<{name}>".encode() for part in (_STANZAS, _PUBSUB, _ENTRIES) for name in part.split()),
+        b"<s",
+        *(f" {name}=''".encode() for name in _ATTRIBUTES.split()),
+        b">",
+        *(f"<s {prefix}='{namespace}'>".encode() for prefix in _PREFIXES for namespace in _NAMESPACES),
+    )
+)

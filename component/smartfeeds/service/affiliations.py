@@ -1,5 +1,7 @@
 """Affiliations: an entity's own, and the owner's list (XEP-0060 5.7, 8.9; xep-map 84 to 92)."""
 
+from collections.abc import Iterable, Mapping
+
 from smartfeeds.core.access import reading_refused
 from smartfeeds.core.jid import parse_jid
 from smartfeeds.core.model import Affiliation, Node, SubscriptionState
@@ -16,6 +18,9 @@ from smartfeeds.service.requests import (
 from smartfeeds.service.subscriptions import end_all, owned_node
 from smartfeeds.store.base import ReadTx, WriteTx
 
+# The owners of a node hear of its subscribers, and every change looks at the list: nobody makes either long for others.
+OWNERS = 100
+AFFILIATIONS = 10_000
 _BY_NAME = {affiliation.value: affiliation for affiliation in Affiliation}
 
 
@@ -34,17 +39,21 @@ def get_affiliations(tx: ReadTx, context: Context, request: GetAffiliations) -> 
 def set_affiliations(tx: WriteTx, context: Context, request: SetAffiliations) -> Done | PartlyRefused:
     """Changes the entries given; the last owner stays, and what was refused comes back as it is (xep-map 88, 89)."""
     node = owned_node(tx, context, request.node, request.actor)
+    before = dict(tx.affiliations(node.node_no))
+    owners = _owners(before)
     refused = []
     # New owners come first, so that a node can be handed over in one request.
     entries = sorted(_checked(request.entries), key=lambda entry: entry[1] is not Affiliation.OWNER)
+    _check_room(before, entries)
     for bare, wanted in entries:
         if wanted is None:
             continue
-        current = tx.affiliation(node.node_no, bare)
-        last = current is Affiliation.OWNER and wanted is not Affiliation.OWNER and _owners(tx, node) == 1
-        if last:
+        current = before.get(bare, Affiliation.NONE)
+        left = owners + (wanted is Affiliation.OWNER) - (current is Affiliation.OWNER)
+        if owners and not left:
             refused.append(AffiliationShown(current, jid=bare))
         else:
+            owners = left
             _set(tx, context, node, bare, wanted)
     if refused:
         return PartlyRefused(affiliations=AffiliationList(request.node, tuple(refused), owner=True))
@@ -67,8 +76,18 @@ def _checked(entries: tuple[tuple[str, str | None], ...]) -> list[tuple[str, Aff
     return list(found.items())
 
 
-def _owners(tx: ReadTx, node: Node) -> int:
-    return sum(held is Affiliation.OWNER for _, held in tx.affiliations(node.node_no))
+def _check_room(before: Mapping[str, Affiliation], entries: Iterable[tuple[str, Affiliation | None]]) -> None:
+    """Raises FeedError where the node would have more affiliations or owners than may be, and more than it has."""
+    after = {**before, **{bare: wanted for bare, wanted in entries if wanted is not None}}
+    held = sum(affiliation is not Affiliation.NONE for affiliation in after.values())
+    if held > max(AFFILIATIONS, len(before)):
+        raise FeedError(Condition.POLICY_VIOLATION, f"a node has up to {AFFILIATIONS} affiliations")
+    if _owners(after) > max(OWNERS, _owners(before)):
+        raise FeedError(Condition.POLICY_VIOLATION, f"a node has up to {OWNERS} owners")
+
+
+def _owners(affiliations: Mapping[str, Affiliation]) -> int:
+    return sum(held is Affiliation.OWNER for held in affiliations.values())
 
 
 def _set(tx: WriteTx, context: Context, node: Node, bare: str, wanted: Affiliation) -> None:

@@ -4,6 +4,7 @@ import pytest
 
 from smartfeeds.core.model import Affiliation
 from smartfeeds.errors import Condition, FeedError
+from smartfeeds.service.affiliations import AFFILIATIONS, OWNERS
 from smartfeeds.service.feeds import Answer
 from smartfeeds.service.requests import (
     AffiliationList,
@@ -13,6 +14,7 @@ from smartfeeds.service.requests import (
     PartlyRefused,
     SetAffiliations,
 )
+from smartfeeds.store.base import WriteTx
 from support.world import ALICE, BOB, FEED, MODIFIED, OWNER, SERVICE, World, jid, refusal
 
 
@@ -120,3 +122,39 @@ async def test_set_to_what_may_not_read_ends_the_subscriptions_and_tells(
         assert {one.xml[0][0].get("subscription") for one in events} == {"none"}
     else:
         assert [(one.to, one.short) for one in events] == [(ALICE, "+a"), (ALICE + "/phone", "+a")]
+
+
+async def test_set_more_owners_than_may_hear_of_subscribers_changes_nothing(feed: World) -> None:
+    """[xep-map 88]"""
+    await put(feed, *[(f"u{number}@example.org", "owner") for number in range(OWNERS - 1)])
+    assert len(await held(feed)) == OWNERS
+
+    assert await refusal(put(feed, (ALICE, "member"), (BOB, "owner"))) is Condition.POLICY_VIOLATION
+    assert len(await held(feed)) == OWNERS
+    assert await put(feed, ("u0@example.org", "none"), (BOB, "owner")) == Done()
+    assert await put(feed, (ALICE, "member")) == Done()
+
+
+async def test_set_more_affiliations_than_a_node_has_changes_nothing(feed: World) -> None:
+    """[xep-map 88]"""
+    await put(feed, *[(f"u{number}@example.org", "member") for number in range(AFFILIATIONS - 1)])
+
+    assert await refusal(put(feed, (BOB, "member"))) is Condition.POLICY_VIOLATION
+    assert await put(feed, ("u0@example.org", "none"), (BOB, "member")) == Done()
+
+
+async def test_set_reads_the_list_of_a_node_once_a_request(feed: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    """However many owners it has, and however many go: a request holds up all other writers."""
+    await put(feed, *[(f"u{number}@example.org", "owner") for number in range(50)])
+    kind = await feed.service.write(lambda tx, _context: type(tx))
+    real, reads = kind.affiliations, 0
+
+    def counted(tx: WriteTx, node_no: int) -> list[tuple[str, Affiliation]]:
+        nonlocal reads
+        reads += 1
+        return real(tx, node_no)
+
+    monkeypatch.setattr(kind, "affiliations", counted)
+    await put(feed, *[(f"u{number}@example.org", "none") for number in range(50)])
+
+    assert reads == 1

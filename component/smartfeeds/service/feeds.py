@@ -47,18 +47,19 @@ class Clock(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class _Reading:
-    work: Callable[..., Answer]
+    work: Callable[..., Answer | r.Request]
 
 
 @dataclass(frozen=True, slots=True)
 class _Writing:
-    work: Callable[..., Answer]
+    work: Callable[..., Answer | r.Request]
 
 
 USE_CASES: dict[type[r.Request], _Reading | _Writing] = {
     r.Publish: _Writing(publishing.publish),
     r.Retract: _Writing(publishing.retract),
     r.Purge: _Writing(publishing.purge),
+    r.PurgeOn: _Writing(publishing.purge_on),
     r.Pull: _Reading(pulls.pull),
     r.CreateNode: _Writing(nodes.create),
     r.GetConfiguration: _Reading(nodes.get_configuration),
@@ -104,7 +105,16 @@ class FeedService:
         self._on_change = on_change
 
     async def handle(self, request: r.Request) -> Answer:
-        """The answer to a request. Raises FeedError, or StoreError where the store fails."""
+        """The answer to a request. Raises FeedError, or StoreError where the store fails.
+
+        A use case that answers with a request has more to do, in a transaction of its own.
+        """
+        answer = await self._step(request)
+        while isinstance(answer, r.Request):
+            answer = await self._step(answer)
+        return answer
+
+    async def _step(self, request: r.Request) -> Answer | r.Request:
         use_case = USE_CASES[type(request)]
         work = use_case.work
         if isinstance(use_case, _Writing):

@@ -7,18 +7,28 @@ XEP-0060 7.1, 7.2, 8.5 (xep-map 130 to 163); Smart Feeds, As Abstract. A retract
 from dataclasses import replace
 
 from smartfeeds.core.access import PublishModel, may_manage, may_overwrite, may_publish, may_retract
-from smartfeeds.core.model import Item, Node, NodeEvent, NodeKind, Slice, SubscriptionState
+from smartfeeds.core.model import (
+    MAX_ITEM_NO,
+    Edge,
+    Item,
+    Node,
+    NodeEvent,
+    NodeKind,
+    NodeState,
+    Slice,
+    SubscriptionState,
+)
 from smartfeeds.core.options import GALLERY, Limits, flag, text_of, unmet
 from smartfeeds.core.view import BARE
 from smartfeeds.errors import Condition, FeedError, unsupported
 from smartfeeds.formats.atom import complete_entry, tombstone
 from smartfeeds.service.context import Context, Located, affiliation_of, find, standing_of
 from smartfeeds.service.nodes import add_node
-from smartfeeds.service.requests import Done, Draft, Form, Publish, Published, Purge, Retract
+from smartfeeds.service.requests import Done, Draft, Form, Publish, Published, Purge, PurgeOn, Retract
 from smartfeeds.store.base import WriteTx
 
 FEED_METADATA_ID = "0"  # may hold an atom:feed (XEP-0277 5)
-PURGE_CHUNK = 1_000
+PURGE_CHUNK = 1_000  # items one transaction buries
 
 
 def publish(tx: WriteTx, context: Context, request: Publish) -> Published:
@@ -101,20 +111,40 @@ def retract(tx: WriteTx, context: Context, request: Retract) -> Done:
     return Done()
 
 
-def purge(tx: WriteTx, context: Context, request: Purge) -> Done:
-    """Retracts every live item, told by one event (xep-map 81, 82)."""
+def purge(tx: WriteTx, context: Context, request: Purge) -> Done | PurgeOn:
+    """Retracts every item that is live now, told by one event (xep-map 81, 82).
+
+    A large feed goes in chunks, so that nobody else's writes wait. The event stands before the first of them: what is
+    published meanwhile comes behind it. Subscribers of Smart views are sent the tombstones of later chunks.
+    """
     node = _locked(tx, find(tx, request.node), "purge-nodes")
     if not may_manage(affiliation_of(tx, context, node, request.actor)):
         raise FeedError(Condition.FORBIDDEN)
     first_us = next_key(node.last_modified_us, context.now_us)
-    while live := tx.slice(node.node_no, Slice(BARE, PURGE_CHUNK)):
-        for item in live:
-            node = bury(tx, context, node, item, told=False)
-    last_us = max(node.last_modified_us, first_us)
+    buried = _bury_chunk(tx, context, node, node.last_modified_us)
+    last_us = max(buried.last_modified_us, first_us)
     tx.set_keys(node.node_no, last_us, node.last_created_us)
     tx.add_event(NodeEvent(0, node.node_no, first_us - 1, "purge", str(last_us)))
     context.changed.add(node.node_no)
-    return Done()
+    if buried.live == 0:
+        return Done()
+    return PurgeOn(request.actor, request.service, node.node_no, node.last_modified_us)
+
+
+def purge_on(tx: WriteTx, context: Context, request: PurgeOn) -> Done | PurgeOn:
+    """The next chunk of a purge."""
+    node = tx.lock_no(request.node_no)
+    if node is None or node.state is NodeState.DELETED:
+        return Done()
+    buried = _bury_chunk(tx, context, node, request.up_to_us)
+    return request if buried.live < node.live else Done()
+
+
+def _bury_chunk(tx: WriteTx, context: Context, node: Node, up_to_us: int) -> Node:
+    """Buries the oldest live items up to a key, a chunk of them; the node with its new key and count."""
+    for item in tx.slice(node.node_no, Slice(BARE, PURGE_CHUNK, before=Edge(up_to_us, MAX_ITEM_NO))):
+        node = bury(tx, context, node, item, told=False)
+    return node
 
 
 def _publishable(tx: WriteTx, context: Context, request: Publish) -> Node:

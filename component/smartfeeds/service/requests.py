@@ -87,6 +87,14 @@ class Purge(Request):
 
 
 @dataclass(frozen=True, slots=True)
+class PurgeOn(Request):
+    """The rest of a purge: the items of a node up to a key of its modified order. Never read from a wire."""
+
+    node_no: int
+    up_to_us: int
+
+
+@dataclass(frozen=True, slots=True)
 class Pull(Request):
     """XEP-0060 6.5 with XEP-0059 and XEP-0413. `item_ids` asks for these items alone."""
 

@@ -47,6 +47,7 @@ OPERATIONS: Mapping[type[r.Request], str] = {
     r.Publish: "publish",
     r.Retract: "retract",
     r.Purge: "purge",
+    r.PurgeOn: "purge_on",
     r.Pull: "pull",
     r.CreateNode: "create",
     r.GetConfiguration: "get_configuration",

@@ -1,11 +1,14 @@
 """Publishing, retracting, purging (XEP-0060 7.1, 7.2, 8.5; Smart Feeds, As Abstract)."""
 
+from functools import partial
+
 import pytest
 
 from smartfeeds.core.options import GALLERY
 from smartfeeds.errors import Condition, FeedError
 from smartfeeds.formats.atom import read_meta
-from smartfeeds.service.requests import Form, Publish, Purge, Retract
+from smartfeeds.service.publishing import purge
+from smartfeeds.service.requests import Form, Publish, Purge, PurgeOn, Retract
 from support.world import (
     ALICE,
     BOB,
@@ -359,6 +362,28 @@ async def test_purge_of_more_items_than_one_chunk_takes_all(feed: World, monkeyp
 
     assert await feed.ids_of(MODIFIED) == "a b c d e f g"
     assert (await feed.pull(FEED, max=1)).count == 0
+
+
+async def test_purge_in_chunks_leaves_what_is_published_meanwhile_and_its_event_before_it(
+    feed: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """[xep-map 81] [SF-039] No transaction grows with the feed, and no client throws away what came after."""
+    monkeypatch.setattr("smartfeeds.service.publishing.PURGE_CHUNK", 3)
+    await feed.publish_all("a b c d e f g")
+    await feed.subscribe(ALICE, FEED)
+    await feed.subscribe(BOB, MODIFIED)
+    rest = await feed.service.write(partial(purge, request=Purge(jid(OWNER), SERVICE, FEED)))
+    await feed.settle()
+    assert isinstance(rest, PurgeOn)
+    await feed.publish("h")
+    await feed.service.handle(rest)
+
+    events = await feed.events()
+    assert [event.short for event in events if event.to == ALICE] == ["purge", "+h"]
+    bobs = [event for event in events if event.to == BOB]
+    assert [event.short for event in bobs[:2]] == ["purge", "+h"]
+    assert sorted(event.short for event in bobs[2:]) == ["-d", "-e", "-f", "-g"]
+    assert await feed.ids_of(FEED) == "h"
 
 
 async def test_purge_of_an_empty_node_is_fine_and_only_for_owners(feed: World) -> None:

@@ -53,7 +53,8 @@ def rows(scale: Scale) -> list[Row]:
         Row("start_full", f"start-up, {scale.items:,} items", " s", less=True, peers=False),
         Row("rss_empty", "memory, nothing stored", " MB", less=True),
         Row("rss_full", f"memory, {scale.items:,} items and {scale.standing:,} subscriptions", " MB", 100, True, False),
-        Row("rss_worked", "memory, the same after all pages and 1,000 publishes", " MB", 100, True, False),
+        Row("rss_worked", "memory, the same after pages, publishes and the next row", " MB", 100, True, False),
+        Row("crowd", f"one item to {scale.standing:,} subscribers", peers=False),
         *(
             row
             for server in ("Prosody", "ejabberd")

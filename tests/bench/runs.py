@@ -112,7 +112,7 @@ def measure_large(collect: Collector, folder: Path) -> None:
             collect.take("ours", work.our_pages(target, scale))
             node = work.new_node(target)
             work.fill_node(target, node, 1, min(1_000, scale.publishes), 60)
-            collect.take("ours", work.memory(target, "rss_worked"))
+            collect.take("ours", work.tell_crowd(target, scale))
         finally:
             target.stop()
 

@@ -197,6 +197,15 @@ def memory(target: Target, row: str) -> Numbers:
     yield Number(row, rss_mb(target.pid))
 
 
+def tell_crowd(target: Target, scale: Scale) -> Numbers:
+    """One item to all the standing subscribers, and what the process has in RAM after that."""
+    source = itertools.islice(stanzas.publishes(target.address, fill.CROWD, next(_fresh) * 1000), 1)
+    pace = target.wire.rate(source, in_flight=1, seconds=1, marker=EVENT, each=scale.standing)
+    target.wire.settle()
+    yield Number("crowd", pace.per_s, f"{pace.done} events of one item in {pace.seconds:.2f} s")
+    yield from memory(target, "rss_worked")
+
+
 def through_server(routed: Routed, scale: Scale) -> Numbers:
     """Events by way of a real server to client-less users: how many arrive, and who has used how much CPU."""
     target = routed.target

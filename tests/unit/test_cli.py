@@ -191,6 +191,26 @@ def test_mistake_ends_with_its_code_and_without_a_traceback(ready: Run, argument
     assert isinstance(result.exception, SystemExit)
 
 
+@pytest.mark.parametrize("name", ["[/foo]", "[bold]x", "[link=http://x.example]y[/link]"])
+def test_list_of_nodes_shows_names_that_look_like_markup_as_they_are(ready: Run, name: str) -> None:
+    """Whoever may create nodes names them."""
+    ready("node", "create", name, "--owner", "a@example.org")
+
+    header, row = ready("node", "list").output.splitlines()
+    assert row.split() == [*name.split(), "feed", "0", "0", "0", row.split()[-2], "a@example.org"]
+    assert not header.endswith(" ") and not row.endswith(" ")
+
+
+def test_list_and_show_keep_a_hostile_text_on_its_line(ready: Run) -> None:
+    """Neither a name nor a title writes lines of its own or moves the cursor."""
+    ready("node", "create", "a\nb\x9b2Jc", "--option", "title=t\nowner          eve@example.org")
+
+    assert ready("node", "list").output.splitlines()[1].startswith("a b 2Jc  feed")
+    shown = ready("node", "show", "a\nb\x9b2Jc").output.splitlines()
+    assert shown[0] == "node           a b 2Jc"
+    assert "  title = t owner          eve@example.org" in shown
+
+
 def test_show_node_that_is_not_there_is_refused(ready: Run) -> None:
     ready("node", "create", "talk")
 

@@ -12,9 +12,11 @@ import click
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
+from rich.text import Text
 
 from smartfeeds.client.errors import FollowError, LoginError
 from smartfeeds.config import Settings, load
+from smartfeeds.core.text import one_line
 from smartfeeds.errors import ConfigError, FeedError, LinkError, SmartfeedsError, StoreError
 
 T = TypeVar("T")
@@ -135,8 +137,12 @@ def print_rows(rows: list[dict[str, Any]], *, as_json: bool, empty: str) -> None
     for name, value in rows[0].items():
         table.add_column(name.replace("_", " "), justify="right" if isinstance(value, int) else "left", overflow="fold")
     for row in rows:
-        table.add_row(*(str(value) for value in row.values()))
-    out.print(table, soft_wrap=False)
+        # What others named is no markup.
+        table.add_row(*(Text(one_line(str(value))) for value in row.values()))
+    with out.capture() as printed:
+        out.print(table, soft_wrap=False)
+    for line in printed.get().splitlines():
+        click.echo(line.rstrip())
 
 
 def progress_bar() -> Progress:

@@ -14,6 +14,7 @@ from smartfeeds.cli.common import Exit, config_option, err, json_option, out, pr
 from smartfeeds.cli.offline import actor_of, open_offline
 from smartfeeds.core.model import Edge, Item, Slice
 from smartfeeds.core.options import text_of
+from smartfeeds.core.text import one_line
 from smartfeeds.core.view import CREATED, Order, View
 from smartfeeds.errors import ConfigError, FeedError
 from smartfeeds.formats.atom_feed import FeedHead, write_feed
@@ -94,11 +95,11 @@ def _tell(file: Path, node: str, document: Document, done: Imported) -> None:
     )
     skipped = _skipped(document, done)
     for item, reason in skipped[:_SHOWN]:
-        err.print(f"skipped {item}: {reason}", markup=False)
+        err.print(one_line(f"skipped {item}: {reason}"), markup=False)
     if len(skipped) > _SHOWN:
         err.print(f"skipped {len(skipped) - _SHOWN} more; --json lists all of them")
     for warning in document.warnings:
-        err.print(f"note: {warning}", markup=False)
+        err.print(one_line(f"note: {warning}"), markup=False)
 
 
 @click.command("export")

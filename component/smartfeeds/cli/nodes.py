@@ -9,6 +9,7 @@ from smartfeeds.cli.common import Commands, config_option, json_option, out, pri
 from smartfeeds.cli.offline import actor_of, open_offline
 from smartfeeds.core.model import Node, NodeKind
 from smartfeeds.core.options import KIND, OPTIONS, PUBSUB, value_of
+from smartfeeds.core.text import one_line
 from smartfeeds.core.times import US_PER_S, format_datetime
 from smartfeeds.errors import Condition, FeedError
 from smartfeeds.service.context import Context, locate
@@ -43,11 +44,11 @@ def show_node(name: str, config: Path | None, *, as_json: bool) -> None:
         print_json(shown)
         return
     for key in ("node", "kind", "created", "creator", "items", "deleted", "subscriptions"):
-        out.print(f"{key:14} {shown[key]}", markup=False)
+        out.print(one_line(f"{key:14} {shown[key]}"), markup=False)
     for jid, affiliation in shown["affiliations"].items():
-        out.print(f"{affiliation:14} {jid}", markup=False)
+        out.print(one_line(f"{affiliation:14} {jid}"), markup=False)
     for option, value in shown["options"].items():
-        out.print(f"  {option} = {value}", markup=False)
+        out.print(one_line(f"  {option} = {value}"), markup=False)
 
 
 @node_command.command("create")
@@ -111,7 +112,7 @@ async def _node(config: Path | None, name: str) -> dict[str, Any]:
 
 def _described(tx: ReadTx, node: Node) -> dict[str, Any]:
     options = {
-        var: "\n".join(value_of(node.kind, node.options, var))
+        var: " ".join(value_of(node.kind, node.options, var))
         for var, one in OPTIONS.items()
         if node.kind in one.defaults
     }

@@ -9,6 +9,7 @@ from dataclasses import asdict
 
 from smartfeeds.client.change import Change
 from smartfeeds.client.follow import Follower, Proof
+from smartfeeds.core.text import one_line
 
 Write = Callable[[str], None]
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)
@@ -31,19 +32,14 @@ def change_line(change: Change, *, as_json: bool = False) -> str:
         }
         return json.dumps(fields, ensure_ascii=False)
     about = [change.title or "-", *(f"({text})" for text in (change.author or change.publisher,) if text)]
-    return _one_line(f"{change.kind.value:<7}  {change.item_id}  {' '.join(about)}  {change.link}")
+    return one_line(f"{change.kind.value:<7}  {change.item_id}  {' '.join(about)}  {change.link}")
 
 
 def proof_line(proof: Proof, *, as_json: bool = False) -> str:
     """A proof as a line of text or of JSON."""
     if not as_json:
-        return _one_line(f"proof    {proof}")
+        return one_line(f"proof    {proof}")
     return json.dumps({"kind": "proof", **asdict(proof)}, ensure_ascii=False)
-
-
-def _one_line(text: str) -> str:
-    """What others wrote must neither break the line nor move the cursor of a terminal."""
-    return "".join(char if char.isprintable() else " " for char in text).rstrip()
 
 
 async def run_follow(

@@ -47,6 +47,11 @@ def attribute(text: str) -> str:
     return _ATTRIBUTE_SPECIAL.sub(lambda m: _ATTRIBUTE_ESCAPES[m[0]], text)
 
 
+def one_line(text: str) -> str:
+    """A text for a terminal: what others wrote must neither break the line nor move the cursor."""
+    return "".join(char if char.isprintable() else " " for char in text).rstrip()
+
+
 def words(text: str) -> frozenset[str]:
     """The distinct words of a text as a search compares them: compatibility form, case folded, letters and digits."""
     return frozenset(_WORD.findall(unicodedata.normalize("NFKC", text).casefold()))

@@ -1,5 +1,6 @@
 """The commands that need no server: what they print, what they leave behind, how they end."""
 
+import asyncio
 import json
 import os
 import re
@@ -13,6 +14,7 @@ from click.testing import CliRunner, Result
 
 from smartfeeds.cli import main
 from smartfeeds.cli.common import EXIT_TEXTS, Exit, exit_code
+from smartfeeds.cli.run import _kept
 from smartfeeds.client.errors import LoginError, NodeMissingError
 from smartfeeds.config import load
 from smartfeeds.errors import Condition, ConfigError, FeedError, LinkError, SmartfeedsError, StoreError
@@ -119,6 +121,47 @@ def test_import_keeps_dates_of_an_empty_feed_and_export_gives_them_back(ready: R
     assert 'created="1304856000"' in text
     assert copied.count("<entry") == 2
     assert "2011-05-08T12:00:00Z" in copied
+
+
+def test_export_to_a_pipe_writes_to_it_and_leaves_it(ready: Run) -> None:
+    """As to /dev/stdout or a device: the finished file would take its place, for root that of /dev/null too."""
+    Path("news.xml").write_text(ATOM)
+    ready("import", "news.xml", "--node", "news")
+    os.mkfifo("pipe")
+    reader = os.open("pipe", os.O_RDONLY | os.O_NONBLOCK)
+    try:
+        ready("export", "--node", "news", "--to", "atom", "--output", "pipe")
+        assert os.read(reader, 65_536) == ready("export", "--node", "news", "--to", "atom").stdout_bytes
+    finally:
+        os.close(reader)
+
+    assert stat.S_ISFIFO(Path("pipe").stat().st_mode)
+
+
+def test_export_to_a_link_replaces_the_file_that_it_leads_to(ready: Run) -> None:
+    ready("node", "create", "news")
+    Path("link").symlink_to("file")
+    Path("file").touch()
+
+    ready("export", "--node", "news", "--to", "atom", "--output", "link")
+    assert Path("link").is_symlink()
+    assert Path("file").read_text().startswith("<?xml")
+
+
+def test_init_over_what_is_no_file_leaves_it(run: Run) -> None:
+    os.mkfifo("pipe")
+
+    assert "no file" in run("init", "feeds.example.org", "--output", "pipe", "--force", code=Exit.CONFIG).stderr
+    assert stat.S_ISFIFO(Path("pipe").stat().st_mode)
+
+
+async def test_status_over_what_is_no_file_leaves_it(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+
+    with pytest.raises(ConfigError, match="no file"):
+        async with _kept(tmp_path / "pipe", asyncio.Event()):
+            pass
+    assert stat.S_ISFIFO((tmp_path / "pipe").stat().st_mode)
 
 
 def test_import_of_rss_becomes_the_same_feed_as_atom(ready: Run) -> None:

@@ -115,6 +115,12 @@ def read_settings(config: Path | None) -> Settings:
         raise
 
 
+def refuse_devices(path: Path) -> None:
+    """Raises ConfigError for what is there and no file, such as /dev/null: a finished file would take its place."""
+    if path.exists() and not path.is_file():
+        raise ConfigError(f"{path} is there already, and is no file")
+
+
 def run_async(work: Coroutine[Any, Any, T]) -> T:
     """Runs a command's work to its end."""
     return asyncio.run(work)

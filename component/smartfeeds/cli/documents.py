@@ -162,12 +162,17 @@ def _opened(output: Path | None) -> Iterator[BinaryIO]:
         yield sys.stdout.buffer
         sys.stdout.buffer.flush()
         return
-    partial_file = output.with_name(f".{output.name}.partial")
+    whole = not output.exists() or output.is_file()
+    # A device or a pipe is written to; a file appears when it is whole, where a link to it leads.
+    target = output.resolve() if whole else output
+    partial_file = target.with_name(f".{target.name}.partial") if whole else target
     try:
         with partial_file.open("wb") as file:
             yield file
-        partial_file.replace(output)
+        if whole:
+            partial_file.replace(target)
     except OSError as error:
         raise ConfigError(f"cannot write {output}: {error.strerror}") from None
     finally:
-        partial_file.unlink(missing_ok=True)
+        if whole:
+            partial_file.unlink(missing_ok=True)

@@ -7,7 +7,7 @@ from typing import Final
 
 import click
 
-from smartfeeds.cli.common import DEFAULT_CONFIG, err, out
+from smartfeeds.cli.common import DEFAULT_CONFIG, err, out, refuse_devices
 from smartfeeds.core.jid import parse_jid
 from smartfeeds.errors import ConfigError
 
@@ -81,6 +81,7 @@ def init_command(domain: str, output: Path, port: int, *, force: bool) -> None:
 
 def _write(path: Path, text: str, *, force: bool) -> None:
     """Writes the file in one step with mode 0600. Raises ConfigError where it is there or cannot be written."""
+    refuse_devices(path)
     if path.exists() and not force:
         raise ConfigError(
             f"{path} is there already, with a secret in it: choose another --output, or replace it with --force"

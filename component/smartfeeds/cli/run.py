@@ -17,7 +17,16 @@ import click
 import structlog
 
 from smartfeeds import __version__
-from smartfeeds.cli.common import Exit, config_option, json_option, out, print_json, read_settings, run_async
+from smartfeeds.cli.common import (
+    Exit,
+    config_option,
+    json_option,
+    out,
+    print_json,
+    read_settings,
+    refuse_devices,
+    run_async,
+)
 from smartfeeds.config import Settings
 from smartfeeds.errors import ConfigError, SmartfeedsError
 from smartfeeds.telemetry import set_up_logging
@@ -102,6 +111,7 @@ async def _kept(path: Path | None, online: asyncio.Event) -> AsyncIterator[None]
     if path is None:
         yield
         return
+    refuse_devices(path)
     _write(path, online=online.is_set())
     task = asyncio.create_task(_keep(path, online))
     try:

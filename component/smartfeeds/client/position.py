@@ -105,6 +105,8 @@ class FileStore:
             raise StoreError(f"cannot write the position to {self.path}: {error}") from error
 
     def _replace(self, position: str) -> None:
+        if self.path.exists() and not self.path.is_file():
+            raise OSError("it is there already, and is no file")
         folder = self.path.parent
         handle, temporary = tempfile.mkstemp(prefix=f".{self.path.name}.", dir=folder)
         try:

@@ -108,3 +108,12 @@ def test_memory_store_keeps_what_it_is_given() -> None:
     assert store.load() == "5"
     store.save("6")
     assert store.load() == "6"
+
+
+def test_file_store_over_what_is_no_file_leaves_it(tmp_path: Path) -> None:
+    """[SF-045]: for root, the file would take the place of a device."""
+    os.mkfifo(tmp_path / "position")
+
+    with pytest.raises(StoreError, match="no file"):
+        FileStore(tmp_path / "position").save("x")
+    assert (tmp_path / "position").is_fifo()

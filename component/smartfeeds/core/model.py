@@ -6,6 +6,8 @@ from typing import NamedTuple
 
 from smartfeeds.core.view import View
 
+MAX_ID_BYTES = 1023  # the most that a node name or an item id has, in UTF-8 (XEP-0060 4.6; xep-map 55)
+
 
 class NodeKind(Enum):
     """A feed node obeys the Smart Feeds rules; a generic node is plain XEP-0060 (xep-map section 0)."""

@@ -4,6 +4,7 @@ import hashlib
 from collections.abc import Iterator
 from dataclasses import replace
 
+from smartfeeds.core.model import MAX_ID_BYTES
 from smartfeeds.errors import Condition, FeedError
 from smartfeeds.formats import atom
 from smartfeeds.formats.atom_reader import ATOM03_NS, from_atom03, read_atom
@@ -14,7 +15,6 @@ from smartfeeds.formats.rss import RDF_NS, read_rss, rss_name
 from smartfeeds.formats.xml import Element
 
 # Ids are keys in stores and travel in every stanza.
-MAX_ID_BYTES = 1023
 
 _ATOM03_ROOTS = frozenset({f"{{{ATOM03_NS}}}feed", f"{{{ATOM03_NS}}}entry"})
 _OTHER_ROOTS = {

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 from smartfeeds.core.jid import Jid
-from smartfeeds.core.model import Item, Node, NodeKind
+from smartfeeds.core.model import MAX_ID_BYTES, Item, Node, NodeKind
 from smartfeeds.core.options import KIND, MAX_TEXT, text_of
 from smartfeeds.errors import Condition, FeedError
 from smartfeeds.formats.atom import complete_entry
@@ -23,7 +23,6 @@ from smartfeeds.service.requests import Form
 from smartfeeds.store.base import WriteTx
 
 CHUNK = 64
-MAX_ID_BYTES = 1023
 
 
 @dataclass(frozen=True, slots=True)

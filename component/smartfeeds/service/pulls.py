@@ -57,9 +57,8 @@ def pull(tx: ReadTx, context: Context, request: Pull) -> Page:
         descending=descending,
     )
     items, result_set = read_page(tx, context, located.node, view, wanted)
-    cursor = result_set.last.removeprefix("cursor:") if result_set.last else None
     truncated = result_set.count > len(items)
-    return Page(name, items, result_set if wanted.set_wanted or truncated else None, shown, cursor)
+    return Page(name, items, result_set if wanted.set_wanted or truncated else None, shown)
 
 
 def check_readable(tx: ReadTx, context: Context, node: Node, actor: Jid) -> None:

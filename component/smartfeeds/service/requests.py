@@ -117,13 +117,12 @@ class ResultSet:
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """Items in the order they are shown. `show_publisher` follows itemreply. `last_cursor` is bare, or None."""
+    """Items in the order they are shown. `show_publisher` follows itemreply."""
 
     node: str
     items: tuple[Item, ...]
     result_set: ResultSet | None
     show_publisher: bool
-    last_cursor: str | None = None
 
 
 # Nodes.

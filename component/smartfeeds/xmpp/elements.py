@@ -4,6 +4,7 @@ from collections.abc import Iterable
 
 from lxml import etree
 
+from smartfeeds.core.model import MAX_ID_BYTES
 from smartfeeds.core.page import ResultSetRequest
 from smartfeeds.errors import Condition, FeedError
 from smartfeeds.service.requests import OrderBy
@@ -11,9 +12,8 @@ from smartfeeds.xmpp.namespaces import ORDER_BY, RSM, tag
 
 Element = etree._Element
 
-NAME_LIMIT_BYTES = 1023
 # No character takes more than four bytes.
-_SURELY_SHORT = NAME_LIMIT_BYTES // 4
+_SURELY_SHORT = MAX_ID_BYTES // 4
 TRUE = frozenset({"true", "1"})
 
 SET = tag(RSM, "set")
@@ -44,8 +44,8 @@ def item_id_of(item: Element) -> str | None:
 
 
 def _bounded(text: str, what: str) -> str:
-    if not 0 < len(text.encode()) <= NAME_LIMIT_BYTES:
-        raise FeedError(Condition.BAD_REQUEST, f"{what} has 1 to {NAME_LIMIT_BYTES} bytes")
+    if not 0 < len(text.encode()) <= MAX_ID_BYTES:
+        raise FeedError(Condition.BAD_REQUEST, f"{what} has 1 to {MAX_ID_BYTES} bytes")
     return text
 
 

@@ -87,10 +87,6 @@ class Buckets:
         if len(self._buckets) > self._remembered:
             self._buckets.popitem(last=False)
 
-    def wait_s(self, name: str) -> float:
-        """Seconds until the next request may be made."""
-        return max(0.0, (1.0 - self._tokens(name)) / self._rate.per_s)
-
     def _tokens(self, name: str) -> float:
         tokens, at = self._buckets.get(name, (self._rate.burst, 0.0))
         return min(self._rate.burst, tokens + max(0.0, self._clock() - at) * self._rate.per_s)
@@ -117,7 +113,3 @@ class RateLimits:
         self._senders.take(name)
         self._domains.take(sender.domain)
         return True
-
-    def wait_s(self, sender: Jid) -> float:
-        """Seconds until a request of this sender may be admitted again."""
-        return max(self._senders.wait_s(str(sender.bare)), self._domains.wait_s(sender.domain))

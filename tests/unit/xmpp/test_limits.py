@@ -62,8 +62,9 @@ def test_buckets_burst_then_rate_then_full_again() -> None:
         assert buckets.has("a")
         buckets.take("a")
     assert not buckets.has("a")
-    assert buckets.wait_s("a") == pytest.approx(0.5)
-    time.now_s += 0.5
+    time.now_s += 0.49
+    assert not buckets.has("a")
+    time.now_s += 0.01
     assert buckets.has("a")
     time.now_s += 100.0
     for _ in range(3):
@@ -100,7 +101,7 @@ def test_rate_limits_domain_bound_holds_for_ever_new_senders() -> None:
 
     assert admitted == 20
     assert limits.admit(CAROL)
-    assert limits.wait_s(Jid("new", "flood.example")) == pytest.approx(1.0)
+    assert not limits.admit(Jid("new", "flood.example"))
 
 
 def test_rate_limits_refused_sender_costs_the_domain_nothing() -> None:

@@ -1,13 +1,17 @@
 """What fault tests share."""
 
+import contextlib
+import importlib
 import itertools
 import os
+import sqlite3
 import tempfile
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
 import pytest
 
+from smartfeeds.store import migrate
 from support.component import Clock, Starter
 
 
@@ -25,6 +29,11 @@ async def start(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterato
 @pytest.fixture
 def unprivileged() -> Iterator[Path]:
     """A folder of an ordinary user, with this process acting as that user."""
+    # That user may not be able to read the libraries: what is loaded late is loaded now.
+    importlib.import_module("smartfeeds.cli.run")
+    importlib.import_module("smartfeeds.app")
+    with contextlib.closing(sqlite3.connect(":memory:", isolation_level=None)) as connection:
+        migrate.create(connection)
     with tempfile.TemporaryDirectory() as name:
         folder, user = Path(name), os.geteuid()
         if user == 0:

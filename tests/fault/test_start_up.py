@@ -16,7 +16,6 @@ import pytest
 from click.testing import CliRunner
 from structlog.testing import capture_logs
 
-import smartfeeds.cli.run  # noqa: F401 - now: an ordinary user may not be able to read the libraries
 from smartfeeds.app import App
 from smartfeeds.cli import main
 from smartfeeds.cli.common import Exit

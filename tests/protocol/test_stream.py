@@ -227,6 +227,25 @@ async def test_stream_callback_that_raises_answers_internal_server_error_and_goe
         assert stream.outbox.online
 
 
+@pytest.mark.parametrize("sender", ["a\u0221@b", "a@b/\u0221", "a@b..c", f"a@b/{'x' * 2_000}"])
+async def test_stream_address_that_slixmpp_refuses_ends_nothing(sender: str) -> None:
+    """What a server takes for an address need not be one for a library. [xep-map 246]"""
+    async with linked(lambda _: False) as (server, stream):
+        session = await server.session()
+        with capture_logs() as logs:
+            await session.send(
+                f"<iq type='get' id='1' from='{sender}' to='{DOMAIN}'><ping xmlns='urn:xmpp:ping'/></iq>"
+            )
+            answer = await session.expect()
+            await session.send(f"<iq type='get' id='2' from='a@b' to='{DOMAIN}'><ping xmlns='urn:xmpp:ping'/></iq>")
+            after = await session.expect()
+
+        assert (answer.get("type"), answer.get("id"), answer.get("to")) == ("error", "1", sender)
+        assert (after.get("type"), after.get("id")) == ("result", "2")
+        assert [entry["event"] for entry in logs] == ["stanza_failed"]
+        assert stream.outbox.online
+
+
 async def test_stream_one_segment_with_many_stanzas_keeps_order() -> None:
     taken = Taken()
     async with linked(taken) as (server, stream):

@@ -17,6 +17,7 @@ from smartfeeds.core.model import MAX_ITEM_NO, Affiliation, Edge, Item, Node, No
 from smartfeeds.core.view import BARE, CREATED, SMART, View
 from smartfeeds.errors import Condition, FeedError, StoreError
 from smartfeeds.store.base import ReadTx, WriteTx
+from smartfeeds.store.lanes import Job, Turns
 from smartfeeds.store.sql import SqlWriteTx
 from smartfeeds.store.sqlite import SqliteStore
 from store.values import add_feed, ids, item, node, read_payload, subscription, view
@@ -100,6 +101,71 @@ async def test_writes_of_one_moment_share_one_commit(sqlite: SqliteStore, tmp_pa
         other.close()
 
 
+async def test_works_of_many_are_taken_in_turn_those_of_one_in_their_order(sqlite: SqliteStore) -> None:
+    """Whoever asks for a thousand things at once does not keep the others waiting for all of them [xep-map 249]."""
+    entered, leave = threading.Event(), threading.Event()
+    runs: list[str] = []
+
+    def slow(tx: WriteTx) -> None:
+        entered.set()
+        leave.wait()
+
+    def write(name: str) -> asyncio.Task[None]:
+        return asyncio.create_task(sqlite.write(lambda tx: runs.append(name), turn=name[0]))
+
+    blocked = asyncio.create_task(sqlite.write(slow))
+    await asyncio.to_thread(entered.wait)
+    waiting = [write(name) for name in ("a1", "a2", "a3", "a4", "b1", "b2", "c1")]
+    await asyncio.sleep(0)
+    leave.set()
+    await asyncio.gather(blocked, *waiting)
+
+    assert runs == ["a1", "b1", "c1", "a2", "b2", "a3", "a4"]
+
+
+async def test_slow_writes_end_their_group(
+    sqlite: SqliteStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whoever waits behind slow writes waits for those that are running, and no write is lost or done twice."""
+    monkeypatch.setattr("smartfeeds.store.sqlite.WRITE_BUDGET_S", 0.0)
+    made = await sqlite.write(add_feed())
+    seen: list[int] = []
+    other = sqlite3.connect(tmp_path / "s.db")
+
+    async def put(number: int) -> None:
+        await sqlite.write(lambda tx: tx.put_item(made.node_no, item(str(number), number)))
+        seen.append(other.execute("SELECT count(*) FROM item").fetchone()[0])
+
+    try:
+        await asyncio.gather(*map(put, range(10)))
+    finally:
+        other.close()
+
+    assert seen[0] < 10, "the first is done before the last has begun"
+    assert await sqlite.read(lambda tx: tx.count(made.node_no, SMART)) == 10
+
+
+@pytest.mark.parametrize("done", range(5))
+def test_turns_what_is_put_back_comes_next_in_its_order(done: int) -> None:
+    loop = asyncio.new_event_loop()
+    try:
+        turns = Turns()
+        for name in ("a1", "a2", "b1", "a3", "c1"):
+            turns.add(Job(lambda tx, name=name: name, loop.create_future(), name[0]))
+        taken = [turns.take() for _ in range(4)]
+        turns.put_back(taken[done:])
+        rest = []
+        while turns:
+            rest.append(turns.take())
+    finally:
+        loop.close()
+
+    names = [str(job.work(None)) for job in (*taken[:done], *rest)]
+    assert sorted(names) == ["a1", "a2", "a3", "b1", "c1"]
+    assert [name for name in names if name[0] == "a"] == ["a1", "a2", "a3"]
+    assert names[: min(done + 1, 4)] == ["a1", "b1", "c1", "a2"][: min(done + 1, 4)]
+
+
 async def test_slow_read_does_not_hold_up_the_others(sqlite: SqliteStore) -> None:
     """A read that blocks keeps one connection; those that were waiting behind it go on."""
     entered, leave = threading.Event(), threading.Event()
@@ -170,6 +236,7 @@ async def test_close_finishes_what_was_taken(sqlite: SqliteStore) -> None:
 WRITER = """
 import asyncio, sys
 from pathlib import Path
+from smartfeeds.store.lanes import Job, Turns
 from smartfeeds.store.sql import SqlWriteTx
 from smartfeeds.store.sqlite import SqliteStore
 from store.values import add_feed, item, read_payload

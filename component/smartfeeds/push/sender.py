@@ -107,7 +107,9 @@ class Sender:
     async def send_next(self, node_no: int, position: Position) -> bool:
         """Sends one batch and moves `position`; False when nothing was left. Raises LinkError and moves nothing."""
         marks, known = dict(position.marks), frozenset(position.told)
-        batch = await self._service.read(lambda tx, context: read_batch(tx, context, node_no, marks, known))
+        batch = await self._service.read(
+            lambda tx, context: read_batch(tx, context, node_no, marks, known), turn=f"push {node_no}"
+        )
         if batch is None:
             return False
         told = {view: cursor for view, cursor in position.told.items() if view in batch.views}
@@ -221,7 +223,8 @@ class Sender:
 
     async def _read_page(self, node: Node, after_no: int, *, everybody: bool) -> AudiencePage:
         page = await self._service.read(
-            lambda tx, context: read_audience(tx, context, node, after_no, everybody=everybody)
+            lambda tx, context: read_audience(tx, context, node, after_no, everybody=everybody),
+            turn=f"push {node.node_no}",
         )
         if not everybody:
             self._audience.put(node, after_no, page)

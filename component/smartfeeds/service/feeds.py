@@ -116,43 +116,43 @@ class FeedService:
 
     async def _step(self, request: r.Request) -> Answer | r.Request:
         use_case = USE_CASES[type(request)]
-        work = use_case.work
+        work, turn = use_case.work, str(request.actor.bare)
         if isinstance(use_case, _Writing):
-            return await self.write(lambda tx, context: work(tx, context, request))
-        return await self.read(lambda tx, context: work(tx, context, request))
+            return await self.write(lambda tx, context: work(tx, context, request), turn=turn)
+        return await self.read(lambda tx, context: work(tx, context, request), turn=turn)
 
-    async def read(self, work: Callable[[ReadTx, Context], T]) -> T:
-        """Runs a use case that only reads, on one snapshot."""
+    async def read(self, work: Callable[[ReadTx, Context], T], *, turn: str = "") -> T:
+        """Runs a use case that only reads, on one snapshot. `turn` says for whom (see `Store.read`)."""
         context = self._context()
         began_s = perf_counter()
         try:
-            return await self.store.read(lambda tx: work(tx, context))
+            return await self.store.read(lambda tx: work(tx, context), turn=turn)
         except IndexBehindError as behind:
             node_no = behind.node_no
         finally:
             _READ_SECONDS.observe(perf_counter() - began_s)
-        return await self._with_index(node_no, context, work)
+        return await self._with_index(node_no, context, work, turn)
 
-    async def write(self, work: Callable[[WriteTx, Context], T]) -> T:
+    async def write(self, work: Callable[[WriteTx, Context], T], *, turn: str = "") -> T:
         """Runs a use case that writes; returns when it is durable, and wakes the pushes."""
         context = self._context()
         began_s = perf_counter()
         try:
-            answer = await self.store.write(lambda tx: work(tx, context))
+            answer = await self.store.write(lambda tx: work(tx, context), turn=turn)
         except IndexBehindError as behind:
-            answer = await self._with_index(behind.node_no, context, work)
+            answer = await self._with_index(behind.node_no, context, work, turn)
         finally:
             _WRITE_SECONDS.observe(perf_counter() - began_s)
         if context.changed:
             self._on_change(context.changed)
         return answer
 
-    async def _with_index(self, node_no: int, context: Context, work: Callable[[WriteTx, Context], T]) -> T:
+    async def _with_index(self, node_no: int, context: Context, work: Callable[[WriteTx, Context], T], turn: str) -> T:
         """Brings a node's filter index up to date in small transactions, so that others may write in between, and runs
         a work together with the last one."""
-        while await self.store.write(lambda tx: tx.index_node(node_no, INDEXED)) == INDEXED:
+        while await self.store.write(lambda tx: tx.index_node(node_no, INDEXED), turn=turn) == INDEXED:
             pass
-        return await self.store.write(lambda tx: _indexed(tx, node_no, context, work))
+        return await self.store.write(lambda tx: _indexed(tx, node_no, context, work), turn=turn)
 
     def _context(self) -> Context:
         return Context(self.policy, self._clock(), self._new_id)

@@ -173,10 +173,13 @@ class Store(Protocol):
     async def close(self) -> None:
         """Finishes what is running and closes it."""
 
-    async def read(self, work: Callable[[ReadTx], T]) -> T:
-        """Runs `work` on a snapshot. Raises what `work` raises, or StoreError."""
+    async def read(self, work: Callable[[ReadTx], T], *, turn: str = "") -> T:
+        """Runs `work` on a snapshot. Raises what `work` raises, or StoreError.
 
-    async def write(self, work: Callable[[WriteTx], T]) -> T:
+        `turn` says for whom: works of different turns that wait are taken in turn, those of one turn in their order.
+        """
+
+    async def write(self, work: Callable[[WriteTx], T], *, turn: str = "") -> T:
         """Runs `work` in a transaction and returns when it is durable. Raises what `work` raises, or StoreError."""
 
 

@@ -2,11 +2,13 @@
 
 What arrives while a batch runs goes into the next one. That is group commit for writes, and for reads it spreads the
 price of the hop (a hop costs about as much as several statements).
+
+Whoever has many works waiting does not hold up the others: works are taken in turn, one of each name at a time.
 """
 
 import asyncio
-from collections import deque
-from collections.abc import Callable
+from collections import OrderedDict, deque
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -35,6 +37,7 @@ class Job:
 
     work: Callable[[Any], Any]
     future: asyncio.Future[Any]
+    turn: str = ""
     result: Any = None
     error: BaseException | None = None
 
@@ -58,23 +61,58 @@ class Lane:
     run: Callable[[list[Job]], int]
 
 
+class Turns:
+    """Jobs that wait: those of one turn in their order, and one of each turn after the other."""
+
+    __slots__ = ("_queues",)
+
+    def __init__(self) -> None:
+        self._queues: OrderedDict[str, deque[Job]] = OrderedDict()
+
+    def __bool__(self) -> bool:
+        return bool(self._queues)
+
+    def add(self, job: Job) -> None:
+        """Puts a job behind the others of its turn."""
+        queue = self._queues.get(job.turn)
+        if queue is None:
+            self._queues[job.turn] = deque((job,))
+        else:
+            queue.append(job)
+
+    def take(self) -> Job:
+        """The next job. Raises KeyError where none waits."""
+        turn, queue = self._queues.popitem(last=False)
+        job = queue.popleft()
+        if queue:
+            self._queues[turn] = queue
+        return job
+
+    def put_back(self, jobs: Sequence[Job]) -> None:
+        """Jobs that were taken last, and in this order, are the next ones again."""
+        for job in reversed(jobs):
+            queue = self._queues.setdefault(job.turn, deque())
+            queue.appendleft(job)
+            self._queues.move_to_end(job.turn, last=False)
+
+
 class Lanes:
     """A queue of works that is served by one or more connections."""
 
     def __init__(self, lanes: list[Lane], batch: int) -> None:
         self._idle = lanes
         self._batch = batch
-        self._waiting: deque[Job] = deque()
+        self._waiting = Turns()
         self._serving: set[asyncio.Task[None]] = set()
         self._closed = False
 
-    async def call(self, work: Callable[[Any], Any]) -> Any:
+    async def call(self, work: Callable[[Any], Any], turn: str = "") -> Any:
         """Runs a work in some batch; its result, when the batch is done. Raises what it raises, or StoreError."""
         if self._closed:
             raise StoreError("the store is closed")
         loop = asyncio.get_running_loop()
-        job = Job(work, loop.create_future())
-        self._waiting.append(job)
+        job = Job(work, loop.create_future(), turn)
+        self._waiting.add(job)
         if self._idle:
             task = loop.create_task(self._serve(self._idle.pop()))
             self._serving.add(task)
@@ -97,7 +135,7 @@ class Lanes:
     def _next_batch(self) -> list[Job]:
         jobs: list[Job] = []
         while self._waiting and len(jobs) < self._batch:
-            job = self._waiting.popleft()
+            job = self._waiting.take()
             if not job.future.done():
                 jobs.append(job)
         return jobs
@@ -115,6 +153,6 @@ class Lanes:
                 job.error = StoreError(f"the database connection failed: {error}")
                 job.settle()
             return
-        self._waiting.extendleft(reversed(jobs[done:]))
+        self._waiting.put_back(jobs[done:])
         for job in jobs[:done]:
             job.settle()

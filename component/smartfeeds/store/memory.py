@@ -453,11 +453,11 @@ class MemoryStore:
     async def close(self) -> None:
         self._open = False
 
-    async def read(self, work: Callable[[ReadTx], T]) -> T:
+    async def read(self, work: Callable[[ReadTx], T], *, turn: str = "") -> T:  # noqa: ARG002 - nothing waits
         self._check_open()
         return work(MemoryReadTx(self._data))
 
-    async def write(self, work: Callable[[WriteTx], T]) -> T:
+    async def write(self, work: Callable[[WriteTx], T], *, turn: str = "") -> T:  # noqa: ARG002 - nothing waits
         self._check_open()
         tx = MemoryWriteTx(self._data, self._indexer)
         try:

@@ -36,6 +36,7 @@ BUSY_S = 5.0
 WRITE_BATCH = 256
 READ_BATCH = 64
 READ_BUDGET_S = 0.005
+WRITE_BUDGET_S = 0.1
 WRITER_CACHE_KIB = 16384
 READER_CACHE_KIB = 4096
 # Readers search the log by segments of some 4,000 pages: one segment is enough for them, and syncs are fewer.
@@ -77,15 +78,15 @@ class SqliteStore:
                 await lanes.close()
         await self._disconnect()
 
-    async def read(self, work: Callable[[ReadTx], T]) -> T:
+    async def read(self, work: Callable[[ReadTx], T], *, turn: str = "") -> T:
         if self._reads is None:
             raise StoreError("the store is closed")
-        return cast(T, await self._reads.call(work))
+        return cast(T, await self._reads.call(work, turn))
 
-    async def write(self, work: Callable[[WriteTx], T]) -> T:
+    async def write(self, work: Callable[[WriteTx], T], *, turn: str = "") -> T:
         if self._writes is None:
             raise StoreError("the store is closed")
-        return cast(T, await self._writes.call(work))
+        return cast(T, await self._writes.call(work, turn))
 
     async def backup(self, target: Path) -> None:
         """Copies everything, as of one moment, to a new file. Raises StoreError, also where the file exists."""
@@ -191,35 +192,47 @@ class _Group:
             self._engine.begin()
         except StoreError as error:
             return _fail(jobs, error)
-        if not self._commit(jobs):
-            for position, job in enumerate(jobs):
-                try:
-                    self._engine.begin()
-                except StoreError as error:
-                    _fail(jobs[position:], error)
-                    break
-                self._commit([job], last=True)
+        done = self._commit(jobs)
+        if done:
+            return done
+        until = time.monotonic() + WRITE_BUDGET_S
+        for position, job in enumerate(jobs):
+            if position and time.monotonic() > until:
+                return position
+            try:
+                self._engine.begin()
+            except StoreError as error:
+                _fail(jobs[position:], error)
+                break
+            self._commit([job], last=True)
         return len(jobs)
 
-    def _commit(self, jobs: list[Job], *, last: bool = False) -> bool:
-        """Runs the jobs in the transaction that has begun; False where it was rolled back and they must run again."""
+    def _commit(self, jobs: list[Job], *, last: bool = False) -> int:
+        """Runs jobs in the transaction that has begun, as many as its time allows; 0 where it was rolled back and they
+        must run again."""
+        until = time.monotonic() + WRITE_BUDGET_S
+        done = 0
         try:
             for job in jobs:
+                # Slow writes must not hold up those that wait behind them.
+                if done and time.monotonic() > until:
+                    break
                 before = self._tx.changes
                 _try(job, self._tx)
+                done += 1
                 # After an error of its own SQLite may have ended the transaction, whatever the work was doing.
                 if job.error is not None and (self._tx.changes != before or isinstance(job.error, StoreError)):
-                    return last
+                    return int(last)
             self._tx.settle()
             self._engine.commit()
         except StoreError as error:
             if last:
                 _fail(jobs, error)
-            return last
+            return int(last)
         finally:
             self._tx.forget()
             self._engine.rollback()
-        return True
+        return done
 
 
 def _try(job: Job, tx: SqlReadTx | SqlWriteTx) -> None:

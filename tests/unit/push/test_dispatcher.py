@@ -203,17 +203,17 @@ class Stumbling:
         self._inner = inner
         self.reads, self.writes = reads, writes
 
-    async def read(self, work: Callable[[Any], Any]) -> Any:
+    async def read(self, work: Callable[[Any], Any], *, turn: str = "") -> Any:
         if self.reads:
             self.reads -= 1
             raise StoreError("disk on fire")
-        return await self._inner.read(work)
+        return await self._inner.read(work, turn=turn)
 
-    async def write(self, work: Callable[[Any], Any]) -> Any:
+    async def write(self, work: Callable[[Any], Any], *, turn: str = "") -> Any:
         if self.writes:
             self.writes -= 1
             raise StoreError("disk full")
-        return await self._inner.write(work)
+        return await self._inner.write(work, turn=turn)
 
 
 async def test_store_that_fails_is_tried_again(feed: World, monkeypatch: pytest.MonkeyPatch) -> None:

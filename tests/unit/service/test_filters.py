@@ -150,12 +150,12 @@ async def test_filter_over_a_feed_that_is_not_indexed_yet_lets_others_write_in_b
     whole = feed.store.write
     writes = 0
 
-    async def write(work: Callable[[WriteTx], object]) -> object:
+    async def write(work: Callable[[WriteTx], object], *, turn: str) -> object:
         nonlocal writes
         writes += 1
         if writes == 2:
             await whole(lambda tx: tx.set_keys(1, 2**60, 2**60))  # another writer
-        return await whole(work)
+        return await whole(work, turn=turn)
 
     monkeypatch.setattr(feed.store, "write", write)
 

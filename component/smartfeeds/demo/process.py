@@ -11,6 +11,7 @@ import signal
 import socket
 import subprocess
 import time
+from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -56,7 +57,7 @@ def is_listening(port: int) -> bool:
         return probe.connect_ex((HOST, port)) == 0
 
 
-class LocalServer:
+class LocalServer(ABC):
     """An XMPP server that runs in `folder` until `stop`.
 
     `components` maps the names of components to their secrets. Ports that are not given are chosen. Raises
@@ -148,21 +149,21 @@ class LocalServer:
                 parts.append(f"--- {path}\n" + "\n".join(lines))
         return "\n".join(parts)
 
+    @abstractmethod
     def write_config(self) -> None:
         """Writes the configuration into the folder."""
-        raise NotImplementedError
 
+    @abstractmethod
     def command(self, program: str) -> list[str]:
         """The command line that runs the server in the foreground."""
-        raise NotImplementedError
 
     def environment(self) -> dict[str, str]:
         """Variables beside those of our own process."""
         return {}
 
+    @abstractmethod
     def account(self, name: str, password: str = "secret") -> Account:  # noqa: S107 - a throw-away account
         """Makes a client account, or finds it."""
-        raise NotImplementedError
 
     @property
     def _pid_file(self) -> Path:

@@ -29,6 +29,8 @@ class Affiliation(Enum):
     NONE = "none"
     OUTCAST = "outcast"
 
+    __hash__ = object.__hash__  # as that of NodeKind
+
 
 class SubscriptionState(Enum):
     """XEP-0060 section 4.2, as far as we keep it."""

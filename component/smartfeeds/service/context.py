@@ -122,14 +122,9 @@ def standing_of(tx: ReadTx, node: Node, actor: Jid) -> SubscriptionState:
 
 def reading_refusal(tx: ReadTx, context: Context, node: Node, actor: Jid) -> FeedError | None:
     """Why the actor may not retrieve from the node, or None where it may (xep-map 184, 185)."""
-    return refusal_for(tx, node, actor, affiliation_of(tx, context, node, actor))
-
-
-def refusal_for(tx: ReadTx, node: Node, actor: Jid, affiliation: Affiliation) -> FeedError | None:
-    """The same where the affiliation in force is known."""
     model = access_model(node)
     state = standing_of(tx, node, actor) if model is AccessModel.AUTHORIZE else SubscriptionState.NONE
-    return reading_refused(affiliation, model, state)
+    return reading_refused(affiliation_of(tx, context, node, actor), model, state)
 
 
 def affiliations_among(tx: ReadTx, context: Context, nodes: Sequence[Node], actor: Jid) -> list[Affiliation]:

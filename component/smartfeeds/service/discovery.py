@@ -2,12 +2,13 @@
 
 from dataclasses import replace
 
-from smartfeeds.core.model import Affiliation, Node
+from smartfeeds.core.access import AccessModel, reading_refused
+from smartfeeds.core.model import Affiliation, Node, SubscriptionState
 from smartfeeds.core.options import text_of
 from smartfeeds.core.page import Plan, plan
 from smartfeeds.core.view import BARE
 from smartfeeds.errors import Condition, FeedError
-from smartfeeds.service.context import Context, affiliations_among, locate, reading_refusal, refusal_for
+from smartfeeds.service.context import Context, affiliations_among, locate, reading_refusal
 from smartfeeds.service.pulls import check_readable, fitting, read_page, written_bytes
 from smartfeeds.service.requests import (
     GetItemIds,
@@ -23,6 +24,19 @@ from smartfeeds.store.base import ReadTx
 # How many nodes are looked at to fill one page, when many are hidden from the reader or filtered by type.
 SCANNED = 10_000
 SHOWN = 50  # owners, and publishers, that the metadata names: more would not fit in a stanza
+
+
+def _shown(affiliation: Affiliation, model: AccessModel) -> bool:
+    """Outcasts and outsiders of a whitelist do not see a node; an authorize node is there to be asked for."""
+    refused = reading_refused(affiliation, model, SubscriptionState.NONE)
+    return refused is None or refused.condition is Condition.NOT_SUBSCRIBED_READER
+
+
+# The access models, as options write them, whose nodes are listed to an entity of this affiliation.
+_SHOWN_TO = {
+    affiliation: frozenset(model.value for model in AccessModel if _shown(affiliation, model))
+    for affiliation in Affiliation
+}
 
 
 def node_info(tx: ReadTx, context: Context, request: GetNodeInfo) -> NodeInfo:
@@ -106,7 +120,7 @@ def _visible(tx: ReadTx, context: Context, request: GetNodes, wanted: Plan) -> t
             break
         scanned += len(chunk)
         held = affiliations_among(tx, context, chunk, request.actor)
-        shown = [node for node, mine in zip(chunk, held, strict=True) if _listed(tx, node, mine, request)]
+        shown = [node for node, mine in zip(chunk, held, strict=True) if _listed(node, mine, request)]
         if wanted.newest:
             found = shown + found
             before = chunk[0].name
@@ -119,17 +133,11 @@ def _visible(tx: ReadTx, context: Context, request: GetNodes, wanted: Plan) -> t
     return (found[-wanted.limit :] if wanted.newest else found[: wanted.limit]), cut
 
 
-def _listed(tx: ReadTx, node: Node, affiliation: Affiliation, request: GetNodes) -> bool:
+def _listed(node: Node, affiliation: Affiliation, request: GetNodes) -> bool:
     if request.included_types is not None or request.excluded_types is not None:
         kind = text_of(node.kind, node.options, "type")
         if request.included_types is not None and kind not in request.included_types:
             return False
         if request.excluded_types is not None and kind in request.excluded_types:
             return False
-    return _visible_to(tx, node, affiliation, request)
-
-
-def _visible_to(tx: ReadTx, node: Node, affiliation: Affiliation, request: GetNodes) -> bool:
-    """Outcasts and outsiders of a whitelist do not see a node; an authorize node is there to be asked for."""
-    refused = refusal_for(tx, node, request.actor, affiliation)
-    return refused is None or refused.condition is Condition.NOT_SUBSCRIBED_READER
+    return text_of(node.kind, node.options, "access_model") in _SHOWN_TO[affiliation]

@@ -68,8 +68,10 @@ async def test_flood_through_a_real_server_is_answered_and_others_are_served(
 ) -> None:
     """[xep-map 9] [xep-map 12] [SF-041]"""
     name = server.take_name()
-    async with Relay(server.component_port) as relay:
-        service = ServiceProcess(write_config(tmp_path, server, name, component={"port": relay.port}))
+    async with (
+        Relay(server.component_port) as relay,
+        ServiceProcess(write_config(tmp_path, server, name, component={"port": relay.port})) as service,
+    ):
         await service.start()
         await relay.ready()
         alice = await log_in(server, "alice")

@@ -140,10 +140,9 @@ async def test_run_that_cannot_start_says_why_and_touches_nothing(tmp_path: Path
     prepare, more, environment, code, words = REFUSED[case]
     prepare(tmp_path)
     before = state_of(tmp_path)
-    service = ServiceProcess(configured(tmp_path, more), environment)
-
-    await service.start()
-    assert await service.ended() == code
+    async with ServiceProcess(configured(tmp_path, more), environment) as service:
+        await service.start()
+        assert await service.ended() == code
 
     lines = service.said.splitlines()
     assert len(lines) <= 3, service.said
@@ -156,23 +155,23 @@ async def test_run_with_a_database_that_stays_locked_ends_with_what_to_do(tmp_pa
     database(tmp_path)
     with contextlib.closing(sqlite3.connect(tmp_path / "feeds.db", isolation_level=None)) as other:
         other.execute("BEGIN EXCLUSIVE")
-        service = ServiceProcess(configured(tmp_path))
-        await service.start()
-        assert await service.ended() == Exit.STORE
+        async with ServiceProcess(configured(tmp_path)) as service:
+            await service.start()
+            assert await service.ended() == Exit.STORE
         assert "another process holds it locked" in service.said and "Traceback" not in service.said
         other.execute("ROLLBACK")
 
 
 async def test_run_on_a_disk_without_room_leaves_nothing_half_made(tmp_path: Path) -> None:
     """The tables do not fit: the next start, with room, makes them as if nothing had been."""
-    service = ServiceProcess(configured(tmp_path))
-    before = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (20_000, before[1]))
-    try:
-        await service.start()  # it inherits the limit
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, before)
-    assert await service.ended() == Exit.STORE
+    async with ServiceProcess(configured(tmp_path)) as service:
+        before = resource.getrlimit(resource.RLIMIT_FSIZE)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (20_000, before[1]))
+        try:
+            await service.start()  # it inherits the limit
+        finally:
+            resource.setrlimit(resource.RLIMIT_FSIZE, before)
+        assert await service.ended() == Exit.STORE
     assert "check the disk and its free space" in service.said and "Traceback" not in service.said
 
     app = App(settings(free_port(), f"sqlite:///{tmp_path}/feeds.db"))

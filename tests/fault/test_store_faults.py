@@ -135,8 +135,10 @@ async def test_disk_that_takes_no_more_is_survived_by_the_process(prosody: TestS
     [xep-map 9]
     """
     name = prosody.take_name()
-    async with Relay(prosody.component_port) as relay:
-        service = ServiceProcess(write_config(tmp_path, prosody, name, component={"port": relay.port}))
+    async with (
+        Relay(prosody.component_port) as relay,
+        ServiceProcess(write_config(tmp_path, prosody, name, component={"port": relay.port})) as service,
+    ):
         await service.start()
         await relay.ready()
         alice = await log_in(prosody, "alice")

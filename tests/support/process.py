@@ -6,19 +6,32 @@ import signal
 import sys
 from collections.abc import Mapping
 from pathlib import Path
+from types import TracebackType
 
 ROOT = Path(__file__).parents[2]
 END_S = 30.0
 
 
 class ServiceProcess:
-    """The service of one configuration file; may be started again and again. What it writes is in `log`."""
+    """The service of one configuration file; may be started again and again. What it writes is in `log`.
+
+    An async context manager that leaves no process behind.
+    """
 
     def __init__(self, config: Path, environment: Mapping[str, str] | None = None) -> None:
         self.config = config
         self.log = config.with_suffix(".log")
         self._environment = {**os.environ, "PYTHONPATH": str(ROOT / "component"), **(environment or {})}
         self._process: asyncio.subprocess.Process | None = None
+
+    async def __aenter__(self) -> "ServiceProcess":
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._process is not None:
+            await self.end(signal.SIGKILL)
 
     @property
     def pid(self) -> int:

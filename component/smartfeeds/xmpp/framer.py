@@ -17,8 +17,11 @@ CUT_NS = "urn:smartfeeds:0#cut"
 TOO_LONG = "the stanza is too long"
 _KEPT = ("from", "to", "id", "type", "xmlns")  # what an answer needs
 _KEPT_CHARACTERS = 65_536
-_NAME = rb"[^\s<>/!?\"'=]+"
-_START = re.compile(rb"<(" + _NAME + rb")(?:[^<>\"']++|\"[^\"<]*+\"|'[^'<]*+')*+>")
+_NAME_CHARACTER = rb"[^\s<>/!?\"'=]"
+# What follows a name in a tag. Not possessive: before Python 3.11.5 such groups matched what they must not.
+TAG_REST = rb"[^<>\"']*(?:(?:\"[^\"<]*\"|'[^'<]*')[^<>\"']*)*"
+# A name is tried as a whole, or an incomplete tag would cost the square of its length.
+_START = re.compile(rb"<(" + _NAME_CHARACTER + rb"+)(?!" + _NAME_CHARACTER + rb")" + TAG_REST + rb">")
 _PROLOG = re.compile(rb"(?:\xef\xbb\xbf)?\s*(?:<\?xml\s[^<>?]*\?>)?\s*")
 _GAP = re.compile(rb"\s*")
 _NAME_ENDS = b" \t\r\n/>"

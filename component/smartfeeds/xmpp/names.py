@@ -11,7 +11,7 @@ from collections import OrderedDict
 
 import structlog
 
-from smartfeeds.xmpp.framer import start_of
+from smartfeeds.xmpp.framer import TAG_REST, start_of
 from smartfeeds.xmpp.vocabulary import WRITTEN
 
 log = structlog.get_logger()
@@ -29,7 +29,7 @@ SAMPLE_ALL_ABOVE_BYTES = 8_192
 MANY_BYTES = 512
 ALERT = 512
 
-_TAG = re.compile(rb"<[^/!?](?:[^<>\"']++|\"[^\"<]*+\"|'[^'<]*+')*+")
+_TAG = re.compile(rb"<[^/!?]" + TAG_REST)
 _NAMES = re.compile(rb"<[^\s/>]+|\sxmlns[^\s=]*\s*=\s*(?:\"[^\"]*|'[^']*)|\s[^\s=\"'<>/]+(?=\s*=\s*[\"'])")
 
 

@@ -1,5 +1,7 @@
 """The cut of a stream into stanzas (RFC 6120 sections 4 and 11.1)."""
 
+import time
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -161,3 +163,29 @@ def test_is_well_formed_has_no_limits_of_depth_or_names() -> None:
     assert is_well_formed(b"<" + b"a" * 100_000 + b"/>")
     assert not is_well_formed(b"<a>\x01</a>")
     assert not is_well_formed(b"<a>&undefined;</a>")
+
+
+def test_framer_incomplete_tag_with_a_long_name_costs_no_more_than_reading_it() -> None:
+    """The loop waits for it, and everybody with the loop [xep-map 246]."""
+    began_s = time.perf_counter()
+    framer, frames = frames_of(HEADER + b"<" + b"n" * (HEADER_LIMIT_BYTES - 10), [])
+
+    assert not frames and not framer.error
+    assert time.perf_counter() - began_s < 0.5
+
+
+@given(st.lists(st.sampled_from([b"a", b" ", b"=", b"'", b'"', b"'>'", b'">"', b"'x'", b"/"])), st.integers(0, 40))
+def test_framer_start_tag_ends_at_the_first_bracket_outside_of_quotes(parts: list[bytes], cut: int) -> None:
+    """Also where what came so far ends in the middle of it [xep-map 246]."""
+    tag = (b"<iq " + b"".join(parts) + b">")[: 4 + cut]
+    quote = b""
+    for place, value in enumerate(tag):
+        character = bytes([value])
+        if quote:
+            quote = b"" if character == quote else quote
+        elif character in b"'\"":
+            quote = character
+        elif character == b">":
+            assert frames_of(HEADER + tag[:place] + b"/>", [])[1] == [tag[:place] + b"/>"]
+            return
+    assert frames_of(HEADER + tag, [])[1] == []

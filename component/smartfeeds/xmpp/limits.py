@@ -16,7 +16,11 @@ REMEMBERED = 16_384
 
 
 class InFlight:
-    """Counts the requests that are being worked on, in all and per sender's bare JID."""
+    """Counts the requests that are being worked on, in all and per sender's bare JID.
+
+    A sender may have as many as are still free for others: however many ask for much at once, whoever asks for little
+    finds room.
+    """
 
     __slots__ = ("_per_sender", "_senders", "_total", "refused", "total")
 
@@ -31,7 +35,7 @@ class InFlight:
         """Whether one more request of this sender may begin; if so it counts until `done`."""
         key = sender.bare
         count = self._senders.get(key, 0)
-        if self.total >= self._total or count >= self._per_sender:
+        if count >= min(self._per_sender, self._total - self.total):
             self.refused += 1
             return False
         self._senders[key] = count + 1

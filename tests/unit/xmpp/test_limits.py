@@ -22,6 +22,21 @@ def test_in_flight_sender_at_its_bound_is_refused_whatever_the_resource() -> Non
     assert limit.refused == 1
 
 
+def test_in_flight_greedy_senders_leave_room_for_others() -> None:
+    """[xep-map 249]"""
+    limit = InFlight(total=100, per_sender=50)
+    greedy = [Jid(f"g{number}", "flood.example") for number in range(9)]
+
+    held = dict.fromkeys(greedy, 0)
+    for _ in range(100):
+        for sender in greedy:
+            held[sender] += limit.admit(sender)
+
+    assert set(held.values()) <= {10, 11}
+    assert limit.total <= 91
+    assert limit.admit(ALICE) and limit.admit(ALICE) and limit.admit(BOB)
+
+
 def test_in_flight_all_at_the_bound_refuses_everybody_until_one_is_done() -> None:
     limit = InFlight(total=2, per_sender=2)
     assert limit.admit(ALICE) and limit.admit(BOB)

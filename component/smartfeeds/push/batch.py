@@ -5,7 +5,7 @@ modified order carries items and node events for every view of that order; the c
 """
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from smartfeeds.core.cursor import MAX_GROUP
 from smartfeeds.core.model import MAX_ITEM_NO, Edge, Item, Mark, Node, NodeEvent, NodeKind, NodeState, Slice
@@ -16,6 +16,7 @@ from smartfeeds.service.pulls import WHOLE, cursor_of, key_of, newest_mark
 from smartfeeds.store.base import ReadTx
 
 ITEMS = 64  # a batch: enough to fill a write, little enough to stay fair
+VIEWS = 8  # of how many views one transaction counts the items: a count may cost as much as what it counts
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,14 +43,17 @@ class OrderBatch:
 class Batch:
     """The next changes of a node.
 
-    `views` are those subscribed to, `totals` the counts that are needed, `previous` the cursors of their newest items
-    at the marks (only for views that the caller did not know yet).
+    `views` are those subscribed to, `starts` the marks it begins at. `totals` are the counts that are needed,
+    `previous` the cursors of the newest items of views at the marks (only of views that the caller did not know yet);
+    `due` are the views of which both are still to be read (`read_views`).
     """
 
     node: Node
     orders: tuple[OrderBatch, ...]
     events: tuple[NodeEvent, ...]
     views: Mapping[str, View]
+    starts: Mapping[Order, Mark] = field(default_factory=dict)
+    due: tuple[str, ...] = ()
     totals: Mapping[str, int] = field(default_factory=dict)
     previous: Mapping[str, str] = field(default_factory=dict)
 
@@ -66,9 +70,9 @@ class Batch:
 
 
 def read_batch(
-    tx: ReadTx, _context: Context, node_no: int, marks: Mapping[Order, Mark], known: frozenset[str]
+    tx: ReadTx, context: Context, node_no: int, marks: Mapping[Order, Mark], known: frozenset[str]
 ) -> Batch | None:
-    """The next batch of a node, or None where there is no such node any more.
+    """The next batch of a node, or None where there is no such node any more; `due` are most of a great many views.
 
     `marks` are the caller's own marks where it has some, `known` the views whose last cursor it remembers. Raises
     IndexBehindError where a filtered view needs the index first.
@@ -82,26 +86,39 @@ def read_batch(
     events = tuple(tx.events(node_no, ITEMS))
     # Behind the last event read there may be more, which come before the items behind them.
     until_us = events[-1].at_us if len(events) == ITEMS else None
-    orders = []
-    previous: dict[str, str] = {}
+    orders, starts = [], {}
     for order in Order:
         mark = marks.get(order) or tx.mark(node_no, order)
         if mark is None:
             continue
+        starts[order] = mark
         mine = {text: view for text, view in views.items() if view.order is order}
         orders.append(_read_order(tx, node, order, mark, mine, until_us))
-        previous |= {text: _newest_cursor(tx, node, view, mark) for text, view in mine.items() if text not in known}
-    totals = {text: tx.count(node_no, views[text]) for text in _counted(node, orders, views)}
-    return Batch(node, tuple(orders), events, views, totals, previous)
+    due = tuple(_concerned(node, orders, views))
+    return read_views(tx, context, Batch(node, tuple(orders), events, views, starts, due), known)
 
 
-def _counted(node: Node, orders: Iterable[OrderBatch], views: Mapping[str, View]) -> Iterable[str]:
-    """The views that are told a total which no item carries: all of a generic node; of a feed the filtered ones that
-    a change is in, for there may be many that it is not in, and a count costs as much as what it counts."""
+def read_views(tx: ReadTx, _context: Context, batch: Batch, known: frozenset[str]) -> Batch:
+    """The batch with what is due of some views more: others may read in between, however many views there are."""
+    node, now = batch.node, {text: batch.views[text] for text in batch.due[:VIEWS]}
+    # Items tell the totals of a feed's unfiltered views.
+    counted = {text: view for text, view in now.items() if view.filtered or node.kind is NodeKind.GENERIC}
+    new = {text: view for text, view in now.items() if text not in known and view.order in batch.starts}
+    previous = {text: _newest_cursor(tx, node, view, batch.starts[view.order]) for text, view in new.items()}
+    return replace(
+        batch,
+        due=batch.due[VIEWS:],
+        totals={**batch.totals, **{text: tx.count(node.node_no, view) for text, view in counted.items()}},
+        previous={**batch.previous, **previous},
+    )
+
+
+def _concerned(node: Node, orders: Iterable[OrderBatch], views: Mapping[str, View]) -> Iterable[str]:
+    """The views that something is told: of a feed those that a change is in, for there may be many that it is not in;
+    the one of a generic node, where a retraction is no change of an item."""
     if node.kind is NodeKind.GENERIC:
         return views
-    changed = {text for order in orders for change in order.changes for text in change.views}
-    return [text for text in changed if views[text].filtered]
+    return {text for order in orders for change in order.changes for text in change.views}
 
 
 def _read_order(

@@ -6,6 +6,7 @@ and counted, and the next PreviousCursor shows the gap (SF-041): nothing is ever
 
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Protocol
 
 from smartfeeds.core.cursor import format_cursor
@@ -14,7 +15,7 @@ from smartfeeds.core.options import flag
 from smartfeeds.core.times import US_PER_S
 from smartfeeds.core.view import Order
 from smartfeeds.push.audience import AudienceCache, AudiencePage, read_audience
-from smartfeeds.push.batch import Batch, Change, read_batch
+from smartfeeds.push.batch import Batch, Change, read_batch, read_views
 from smartfeeds.push.frames import (
     Chain,
     Frame,
@@ -107,9 +108,10 @@ class Sender:
     async def send_next(self, node_no: int, position: Position) -> bool:
         """Sends one batch and moves `position`; False when nothing was left. Raises LinkError and moves nothing."""
         marks, known = dict(position.marks), frozenset(position.told)
-        batch = await self._service.read(
-            lambda tx, context: read_batch(tx, context, node_no, marks, known), turn=f"push {node_no}"
-        )
+        turn = f"push {node_no}"
+        batch = await self._service.read(lambda tx, context: read_batch(tx, context, node_no, marks, known), turn=turn)
+        while batch is not None and batch.due:
+            batch = await self._service.read(partial(read_views, batch=batch, known=known), turn=turn)
         if batch is None:
             return False
         told = {view: cursor for view, cursor in position.told.items() if view in batch.views}

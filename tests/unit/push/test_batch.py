@@ -5,7 +5,7 @@ import pytest
 from smartfeeds.core.model import Mark
 from smartfeeds.core.view import Order
 from smartfeeds.push.batch import Batch, read_batch
-from support.world import ALICE, BOB, CREATED, MODIFIED, World
+from support.world import ALICE, BOB, CREATED, MODIFIED, World, bare
 
 
 async def read(world: World) -> Batch:
@@ -42,3 +42,22 @@ async def test_totals_of_generic_nodes_are_always_there(world: World, item_id: s
         await world.publish(item_id)
 
     assert (await read(world)).totals == {"": len(item_id)}
+
+
+async def test_many_filtered_views_are_counted_a_few_at_a_time(feed: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    """[xep-map 249]: whoever follows thousands of views of one feed does not hold up the readers of others."""
+    monkeypatch.setattr("smartfeeds.push.batch.VIEWS", 2)
+    await feed.publish("a", category="news")
+    nodes = [f"comments?category=news&category=c{number}" for number in range(5)]
+    for node in nodes:
+        await feed.subscribe(ALICE, node)
+    batch = await read(feed)
+    assert (len(batch.totals), len(batch.previous), len(batch.due)) == (2, 2, 3)
+
+    told = []
+    for item_id, category in (("b", "news"), ("c", "sport"), ("d", "news")):
+        await feed.publish(item_id, category=category)
+        told.append([(one.short, one.total, one.previous, one.last) for one in await feed.events()])
+
+    a, b, _c, d = [bare((await feed.pull(MODIFIED, index=number, max=1)).last) for number in range(4)]
+    assert told == [[("+b", 2, a, b)] * 5, [], [("+d", 3, b, d)] * 5]

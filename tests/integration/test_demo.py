@@ -103,7 +103,7 @@ async def test_serve_fills_a_feed_and_a_second_start_finds_it_again(start: Start
     )  # fmt: skip
     printed = (await asyncio.wait_for(follow.communicate(), DEADLINE_S))[0].decode().splitlines()
 
-    assert again == (items, "all there from the last start", account, password, ports)
+    assert again == (items + 1, "all there from the last start", account, password, ports)
     changes = [line for line in printed if not line.startswith("proof")]
     assert len(changes) == items + 1
     assert "Hello" in changes[-1]

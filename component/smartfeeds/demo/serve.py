@@ -175,15 +175,15 @@ async def serve(folder: Path, console: Console, progress: Progress) -> None:
     async with running(folder, console) as (scene, app):
         with progress:
             done = await fill(app, progress)
-        console.print(_text(folder, scene, done), markup=False)
+        node = await app.service.read(lambda tx, _context: tx.node(NODE))
+        console.print(_text(folder, scene, done.added, node.live if node is not None else 0), markup=False)
         await stop.wait()
         console.print("Stopping.")
     console.print(f"Everything is kept in {folder}; the next start finds it again.", markup=False)
 
 
-def _text(folder: Path, scene: Scene, done: Imported) -> str:
-    items = done.added + done.changed + done.unchanged
-    news = f"{done.added} new" if done.added else "all there from the last start"
+def _text(folder: Path, scene: Scene, added: int, items: int) -> str:
+    news = f"{added} new" if added else "all there from the last start"
     command = ".venv/bin/smartfeeds" if Path(".venv/bin/smartfeeds").exists() else "smartfeeds"
     return f"""
 The feed is up.

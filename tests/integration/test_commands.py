@@ -68,7 +68,9 @@ def configure(folder: Path, server: TestServer, **changes: Any) -> str:
     """Writes a configuration for a component name that no other test has; returns the name."""
     name = str(changes.get("jid", server.take_name()))
     secret, port = changes.get("secret", SECRET), changes.get("port", server.component_port)
-    (folder / "smartfeeds.toml").write_text(
+    path = folder / "smartfeeds.toml"
+    path.touch(mode=0o600)
+    path.write_text(
         f'[component]\njid = "{name}"\nsecret = "{secret}"\nport = {port}\n'
         '[http]\nlisten = ""\n[link]\nretry_first_s = 0.1\n'
     )

@@ -292,6 +292,24 @@ def test_backup_is_a_database_of_its_own(ready: Run) -> None:
     ]
 
 
+def test_database_and_its_backup_are_for_the_owner_alone(ready: Run) -> None:
+    """They hold what is in closed nodes, and who follows what."""
+    ready("node", "create", "news")
+    ready("backup", "copy.db")
+
+    assert [stat.S_IMODE(Path(name).stat().st_mode) for name in ("smartfeeds.db", "copy.db")] == [0o600, 0o600]
+
+
+@pytest.mark.parametrize(("mode", "state"), [(0o600, "ok"), (0o604, "fix")])
+def test_doctor_looks_who_can_read_the_configuration_with_the_secret(ready: Run, mode: int, state: str) -> None:
+    Path("smartfeeds.toml").chmod(mode)
+    text = Path("smartfeeds.toml").read_text().replace("port = 5347", "port = 1")
+    Path("smartfeeds.toml").write_text(text)
+
+    findings = json.loads(ready("doctor", "--json", code=Exit.FAILED).stdout)
+    assert [one["state"] for one in findings if one["check"] == "secret"] == [state]
+
+
 def test_backup_never_overwrites(ready: Run) -> None:
     ready("node", "create", "talk")
     Path("copy.db").write_text("mine")

@@ -100,10 +100,14 @@ def json_option(command: Command) -> Command:
     return click.option("--json", "as_json", is_flag=True, help="Print JSON instead of a table.")(command)
 
 
+def config_file(config: Path | None) -> Path | None:
+    """The file of `--config`, or the one in this folder; None where there is none."""
+    return Path(DEFAULT_CONFIG) if config is None and Path(DEFAULT_CONFIG).exists() else config
+
+
 def read_settings(config: Path | None) -> Settings:
     """The settings of `--config`, of the file in this folder, or of the environment. Raises ConfigError."""
-    if config is None and Path(DEFAULT_CONFIG).exists():
-        config = Path(DEFAULT_CONFIG)
+    config = config_file(config)
     try:
         return load(config)
     except ConfigError as error:

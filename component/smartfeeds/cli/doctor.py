@@ -8,7 +8,17 @@ import click
 from rich.markup import escape
 from rich.table import Table
 
-from smartfeeds.cli.common import Exit, config_option, err, json_option, out, print_json, read_settings, run_async
+from smartfeeds.cli.common import (
+    Exit,
+    config_file,
+    config_option,
+    err,
+    json_option,
+    out,
+    print_json,
+    read_settings,
+    run_async,
+)
 from smartfeeds.cli.probe import Finding, State, check_all
 from smartfeeds.config import Settings
 
@@ -26,7 +36,7 @@ def doctor_command(config: Path | None, *, as_json: bool) -> None:
     lets only one in, ejabberd would share the stanzas out between both for the time of the check.
     """
     logging.getLogger().setLevel(logging.CRITICAL)
-    findings = run_async(_collect(read_settings(config)))
+    findings = run_async(_collect(read_settings(config), config_file(config)))
     if as_json:
         print_json([_row(finding) for finding in findings])
     else:
@@ -35,10 +45,10 @@ def doctor_command(config: Path | None, *, as_json: bool) -> None:
         click.get_current_context().exit(Exit.FAILED)
 
 
-async def _collect(settings: Settings) -> list[Finding]:
+async def _collect(settings: Settings, config: Path | None) -> list[Finding]:
     findings = []
     with err.status("checking"):
-        async for finding in check_all(settings):
+        async for finding in check_all(settings, config):
             findings.append(finding)  # noqa: PERF401 - shown while it is being made
     return findings
 

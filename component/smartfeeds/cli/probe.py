@@ -7,6 +7,7 @@ next check opens it again (XEP-0114; what servers do to a component differs).
 import asyncio
 import shutil
 import time
+import tomllib
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -102,9 +103,9 @@ class Probe(ComponentStream):
         self.outbox.reply(f"<iq type='error' {start}><error type='wait'>{condition}</error></iq>".encode())
 
 
-async def check_all(settings: Settings) -> AsyncIterator[Finding]:
-    """Every check, one after the other."""
-    yield check_secret_file(settings)
+async def check_all(settings: Settings, config: Path | None = None) -> AsyncIterator[Finding]:
+    """Every check, one after the other. `config` is the file that the settings came from."""
+    yield check_secret_file(settings, config)
     for finding in check_store(settings):
         yield finding
     link = await check_link(settings)
@@ -118,11 +119,13 @@ async def check_all(settings: Settings) -> AsyncIterator[Finding]:
             yield finding
 
 
-def check_secret_file(settings: Settings) -> Finding:
-    """Whether others can read the secret's own file."""
+def check_secret_file(settings: Settings, config: Path | None) -> Finding:
+    """Whether others can read the file with the secret: its own, or the configuration."""
     path = settings.component.secret_file
+    if path is None and config is not None and "secret" in tomllib.loads(config.read_text()).get("component", {}):
+        path = config
     if path is None:
-        return Finding("secret", State.OK, "in the configuration or the environment")
+        return Finding("secret", State.OK, "in the environment")
     if path.stat().st_mode & 0o007:
         return Finding("secret", State.FIX, f"{path} can be read by everybody here", f"chmod 600 {path}")
     return Finding("secret", State.OK, f"in {path}")

@@ -7,7 +7,7 @@ from contextlib import closing
 from pathlib import Path
 
 from smartfeeds.errors import StoreError
-from smartfeeds.store.sqlite_engine import store_error
+from smartfeeds.store.sqlite_engine import make_private, store_error
 
 PAGES_A_STEP = 2_000
 
@@ -21,6 +21,7 @@ def copy_database(source: Path, target: Path, on_progress: Callable[[int, int], 
     part = target.with_name(target.name + ".part")
     if target.exists():
         raise StoreError(f"the backup {target} exists already; name a new file")
+    make_private(part)
     try:
         with closing(sqlite3.connect(source)) as original, closing(sqlite3.connect(part)) as copy:
             # Held from here to the end: without one snapshot, every write of others would make the copy start anew.

@@ -26,7 +26,7 @@ from smartfeeds.store.backup import copy_database
 from smartfeeds.store.base import Indexer, ReadTx, WriteTx
 from smartfeeds.store.lanes import Job, Lane, Lanes, ended, hop
 from smartfeeds.store.sql import SqlReadTx, SqlWriteTx
-from smartfeeds.store.sqlite_engine import READ_ONLY, SqliteEngine, store_error
+from smartfeeds.store.sqlite_engine import READ_ONLY, SqliteEngine, make_private, store_error
 
 T = TypeVar("T")
 Runner = Callable[[list[Job]], int]
@@ -62,6 +62,7 @@ class SqliteStore:
         if self._connections:
             raise StoreError("the store is already open")
         _check_writable(self.path)
+        make_private(self.path)
         try:
             writer = await self._lane(self._writer)
             readers = [await self._lane(self._reader) for _ in range(READERS)]

@@ -4,8 +4,11 @@ Full text: every word becomes one plain ASCII token that starts with its node's 
 disagree with `core.text.words` and a search touches the postings of its own node only.
 """
 
+import os
 import sqlite3
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
+from pathlib import Path
 
 from smartfeeds.errors import StoreError
 from smartfeeds.store.engine import Row
@@ -34,6 +37,15 @@ _ADVICE = {
 
 # Beside its own errors, sqlite3 raises these for an integer beyond 64 bits and for text that is not Unicode.
 _ERRORS = (sqlite3.Error, OverflowError, UnicodeEncodeError)
+
+
+def make_private(path: Path) -> None:
+    """Makes a new database file that only its owner reads: it holds what is in closed nodes, and who follows whom.
+
+    SQLite gives its log files the same rights. What is in the way is for SQLite to say.
+    """
+    with suppress(OSError):
+        os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
 
 
 def store_error(error: Exception, path: str) -> StoreError:

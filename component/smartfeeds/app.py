@@ -21,7 +21,7 @@ from smartfeeds.push.bounces import Bounces
 from smartfeeds.push.dispatcher import Dispatcher
 from smartfeeds.push.sender import Sender
 from smartfeeds.service.context import Policy
-from smartfeeds.service.feeds import INDEXED, Answer, FeedService
+from smartfeeds.service.feeds import Answer, FeedService
 from smartfeeds.service.requests import Publish, Request, Retract
 from smartfeeds.store.migrate import HEAD
 from smartfeeds.store.url import open_store
@@ -36,6 +36,8 @@ from smartfeeds.xmpp.supervisor import Pace, Supervisor
 
 DRAIN_S = 5.0  # how long a stop waits for requests in progress
 LOOK_S = 5.0  # how often changes by other processes (imports) are looked for
+INDEX_STEP = 50  # items that are read for the filter index at a time: some 5 ms
+INDEX_PAUSE = 4  # how much longer than such a step the pause behind it is
 INDEX_REST_S = 1.0  # between what was published and the filter index, which is then read in one go
 BURST_S = 10  # seconds' worth of publishes that one may send at once
 DOMAIN_SHARE = 100  # how many times one user's rate a whole domain may use
@@ -233,15 +235,18 @@ class App:
 
     async def _index(self) -> None:
         """Brings the filter index forward, so that filtered reads find it ready: all of it while nothing is being
-        published, else a little every second."""
+        published, else a little every second. Whoever asks something meanwhile has most of the time."""
         while True:
             await self._written.wait()
             self._written.clear()
             await asyncio.sleep(INDEX_REST_S)
             with _failures_logged():
-                while await self.service.write(lambda tx, _context: tx.index_some(INDEXED)):
+                began_s = time.monotonic()
+                while await self.service.write(lambda tx, _context: tx.index_some(INDEX_STEP)):
                     if self._written.is_set():
                         break
+                    await asyncio.sleep((time.monotonic() - began_s) * INDEX_PAUSE)
+                    began_s = time.monotonic()
 
 
 def _rates(settings: Settings) -> RateLimits | None:

@@ -6,6 +6,7 @@ import signal
 import sys
 import time
 from collections.abc import Callable
+from dataclasses import asdict
 from functools import partial
 from pathlib import Path
 
@@ -29,7 +30,11 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="bench", description="Ours beside the pubsub of Prosody and ejabberd.")
     parser.add_argument("--quick", action="store_true", help="one short run, about two minutes")
     parser.add_argument("--only", nargs="+", choices=list(JOBS), help="these targets only")
+    parser.add_argument("--table", nargs="+", type=Path, metavar="FILE", help="only print the table of these results")
     wanted = parser.parse_args()
+    if wanted.table:
+        print(report.read(wanted.table))
+        return
     scale = work.QUICK if wanted.quick else work.FULL
     folder = ROOT / "build" / "bench"
     folder.mkdir(parents=True, exist_ok=True)
@@ -37,19 +42,12 @@ def main() -> None:
     described = {"smartfeeds": __version__, **report.machine(folder)}
     name = time.strftime("%Y%m%d-%H%M%S")
     with (folder / f"{name}.jsonl").open("w", encoding="utf-8") as lines:
-        lines.write(json.dumps({"machine": described, "scale": "quick" if wanted.quick else "full"}) + "\n")
+        lines.write(json.dumps({"machine": described, "scale": asdict(scale)}) + "\n")
         collect = runs.Collector(scale, lines, lambda text: print(text, file=sys.stderr, flush=True))
         for job in wanted.only or JOBS:
             collect.say(f"{job} ({time.monotonic() - start:.0f} s)")
             JOBS[job](collect, folder / job)
-    text = "\n\n".join(
-        (
-            report.table(collect.results, scale, PEERS),
-            report.notes(collect.results),
-            "; ".join(f"{key} {value}" for key, value in described.items())
-            + f"; {scale.runs} runs, medians; {time.monotonic() - start:.0f} s",
-        )
-    )
+    text = report.text(collect.results, scale, described)
     (folder / f"{name}.md").write_text(text + "\n", encoding="utf-8")
     print(text)
     print(f"\nThe numbers: {folder / name}.jsonl, this text: {folder / name}.md", file=sys.stderr)

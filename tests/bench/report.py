@@ -1,5 +1,6 @@
 """The rows of the benchmark, their goals, and the table."""
 
+import json
 import os
 import platform
 import re
@@ -13,7 +14,10 @@ from importlib.metadata import version
 from pathlib import Path
 
 from bench import fill
+from bench.targets import PEERS
 from bench.work import Number, Scale
+
+Results = Mapping[str, Mapping[str, Sequence[Number]]]  # target -> row -> one number a run
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +70,29 @@ def rows(scale: Scale) -> list[Row]:
     ]
 
 
-Results = Mapping[str, Mapping[str, Sequence[Number]]]  # target -> row -> one number a run
+def text(results: Results, scale: Scale, described: Mapping[str, str]) -> str:
+    """The table, what else was found out, and the machine."""
+    machine = "; ".join(f"{key} {value}" for key, value in described.items())
+    runs = "one run" if scale.runs == 1 else f"medians of {scale.runs} runs"
+    return "\n\n".join((table(results, scale, PEERS), notes(results), f"{machine}; {runs}"))
+
+
+def read(files: Iterable[Path]) -> str:
+    """The same from files of results; a row that is in several counts as the last one has it."""
+    results: dict[str, dict[str, list[Number]]] = {}
+    scale, described = Scale(), dict[str, str]()
+    for file in files:
+        found: dict[str, dict[str, list[Number]]] = {}
+        for line in file.read_text("utf-8").splitlines():
+            entry = json.loads(line)
+            if "machine" in entry:
+                scale, described = Scale(**entry["scale"]), entry["machine"]
+            elif "row" in entry:
+                number = Number(entry["row"], entry["value"], entry["note"])
+                found.setdefault(entry["target"], {}).setdefault(number.row, []).append(number)
+        for target, numbers in found.items():
+            results.setdefault(target, {}).update(numbers)
+    return text(results, scale, described)
 
 
 def table(results: Results, scale: Scale, peers: Iterable[str]) -> str:

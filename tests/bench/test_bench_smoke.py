@@ -1,6 +1,8 @@
 """The benchmark runs every row against ours, with tiny counts; nothing is timed here."""
 
 import io
+import json
+from dataclasses import asdict
 from pathlib import Path
 
 import pytest
@@ -25,3 +27,16 @@ def test_bench_tiny_counts_fill_every_row(collect: runs.Collector, tmp_path: Pat
     assert set(collect.results["echo"]) >= {"publish_64", "publish_1", "notify"}
     shown = report.table(collect.results, work.SMOKE, ())
     assert shown.count("\n") == len(report.rows(work.SMOKE)) + 1
+
+
+def test_bench_results_read_back_give_the_same_table(tmp_path: Path) -> None:
+    """The lines that a run leaves are enough for its table."""
+    file = tmp_path / "results.jsonl"
+    with file.open("w") as lines:
+        lines.write(json.dumps({"machine": {"CPU": "one"}, "scale": asdict(work.SMOKE)}) + "\n")
+        kept = runs.Collector(work.SMOKE, lines, print)
+        kept.take("ours", [work.Number("publish_64", 100.0, "40 items"), work.Number("notify", 7.0)])
+        kept.take("prosody-files", [work.Number("publish_64", 50.0)])
+    shown = report.read([file])
+    assert shown == report.text(kept.results, work.SMOKE, {"CPU": "one"})
+    assert "50.0/s (2.00x)" in shown

@@ -150,3 +150,11 @@ def test_readme_transcript_is_that_of_the_demonstration() -> None:
         assert scene in source
     assert "They are the same." in transcript
     assert re.search(r"mirror (\d+ items, sha256 \w+)\s+feed   \1", transcript)
+
+
+def test_readme_program_can_be_pasted_into_a_file() -> None:
+    """As it stands: `async for` needs a function around it."""
+    (program,) = re.findall(r"(?s)```python\n(.*?)```", (ROOT / "README.md").read_text())
+
+    compile(program, "bot.py", "exec")
+    assert program.rstrip().endswith("asyncio.run(main())")

@@ -66,6 +66,22 @@ class Document:
         return [item for _, item in dated]
 
 
+@dataclass(frozen=True, slots=True)
+class Loss:
+    """What a format cannot carry: the item it is about ("" for the feed itself), and what is left out, for people."""
+
+    item_id: str
+    what: str
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """A document in another format, and what of the feed is not in it."""
+
+    data: bytes
+    losses: tuple[Loss, ...] = ()
+
+
 @dataclass(slots=True)
 class Found:
     """An item while it is being read: an atom:entry of our own, and what the document says of it."""

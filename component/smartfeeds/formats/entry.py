@@ -1,0 +1,469 @@
+"""A stored payload as values: what writers of other formats and pages make of an item (RFC 4287, RFC 4685, A-35).
+
+Nothing here changes a payload. What an Atom entry may say twice is taken the first time; what a reader of an entry
+could not use (a date that is none, a link without address) is left out. Relative references are resolved by xml:base;
+those inside of HTML are left, and the base stands beside them.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from enum import Enum
+
+from smartfeeds.core.model import Item
+from smartfeeds.core.text import attribute, escape
+from smartfeeds.core.times import parse_datetime
+from smartfeeds.errors import FeedError
+from smartfeeds.formats import atom, xml
+from smartfeeds.formats.atom import ATOM_NS, string_of
+from smartfeeds.formats.links import resolve
+from smartfeeds.formats.plain import html_text, markup_text, squeeze
+from smartfeeds.formats.xml import XML_BASE, XML_LANG, Element
+
+ACTIVITY_NS = "http://activitystrea.ms/spec/1.0/"
+XHTML_NS = "http://www.w3.org/1999/xhtml"
+
+_A = f"{{{ATOM_NS}}}"
+_NAME, _EMAIL, _URI = f"{_A}name", f"{_A}email", f"{_A}uri"
+_CONTRIBUTOR, _RIGHTS = f"{_A}contributor", f"{_A}rights"
+_OBJECT_TYPE, _VERB, _OBJECT = (f"{{{ACTIVITY_NS}}}{name}" for name in ("object-type", "verb", "object"))
+_DIV = f"{{{XHTML_NS}}}div"
+_IANA = "http://www.iana.org/assignments/relation/"
+# HTML knows these without namespaces and prefixes.
+_HTML_NAMESPACES = frozenset({"", XHTML_NS, "http://www.w3.org/2000/svg", "http://www.w3.org/1998/Math/MathML"})
+_VOID = frozenset(
+    {"area", "base", "br", "col", "embed", "hr", "img", "input", "link", "meta", "param", "source", "track", "wbr"}
+)
+# An HTML parser reads no references inside of these.
+_RAW = frozenset({"script", "style", "xmp", "iframe", "noembed", "noframes", "noscript"})
+_ADDRESSES = frozenset({"href", "src", "cite", "action", "data", "poster", "longdesc"})
+_LENGTH_DIGITS = 18
+
+
+class TextKind(Enum):
+    """The kinds of an Atom text construct."""
+
+    TEXT = "text"
+    HTML = "html"
+    XHTML = "xhtml"
+
+    __hash__ = object.__hash__
+
+
+@dataclass(frozen=True, slots=True)
+class Text:
+    """A text construct. `value` is plain text, HTML, or what is in the div of XHTML, written as HTML.
+
+    `base` is what relative references inside of HTML are relative to, where the entry says so; in XHTML they are
+    resolved already.
+    """
+
+    kind: TextKind
+    value: str
+    base: str = ""
+
+    @property
+    def html(self) -> str:
+        """As HTML. It is as harmless as its author made it: who shows it cleans it."""
+        return escape(self.value) if self.kind is TextKind.TEXT else self.value
+
+    @property
+    def plain(self) -> str:
+        """On one line, without markup."""
+        return squeeze(self.value) if self.kind is TextKind.TEXT else html_text(self.value)
+
+    @property
+    def is_markup(self) -> bool:
+        """Whether `value` is markup and not text."""
+        return self.kind is not TextKind.TEXT
+
+
+NO_TEXT = Text(TextKind.TEXT, "")
+
+
+@dataclass(frozen=True, slots=True)
+class Person:
+    """An author or contributor; any part may be empty, not all of them."""
+
+    name: str = ""
+    email: str = ""
+    uri: str = ""
+
+    @property
+    def label(self) -> str:
+        """What to call the person."""
+        return self.name or self.email or self.uri
+
+
+@dataclass(frozen=True, slots=True)
+class Link:
+    """An atom:link; `rel` without the address of the IANA registry, `length` in bytes."""
+
+    rel: str
+    href: str
+    type: str = ""
+    title: str = ""
+    length: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Category:
+    """An atom:category; `term` is never empty."""
+
+    term: str
+    scheme: str = ""
+    label: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """The feed that an entry was copied from: its title and its own or its page's address."""
+
+    title: str = ""
+    href: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Reference:
+    """What an entry answers (RFC 4685): the atom:id of the other entry, and an address of it."""
+
+    ref: str = ""
+    href: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """What an item says.
+
+    `published_us` and `updated_us` are what the entry itself says; `created_us` and `modified_us` the ordering keys
+    of the item. `content_link` stands for content that is elsewhere. `content_type` is the media type of content that
+    is neither text, HTML nor XHTML: XML of it is given as text, anything else is left out. `extensions` are the
+    elements that are not Atom's and not read into other fields, as canonical bytes; of a payload that is no Atom at
+    all, the payload.
+    """
+
+    item_id: str
+    atom_id: str
+    title: Text = NO_TEXT
+    summary: Text | None = None
+    content: Text | None = None
+    authors: tuple[Person, ...] = ()
+    categories: tuple[Category, ...] = ()
+    links: tuple[Link, ...] = ()
+    published_us: int | None = None
+    updated_us: int | None = None
+    source: Source | None = None
+    replies_to: tuple[Reference, ...] = ()
+    deleted: bool = False
+    language: str = ""
+    object_type: str = "note"
+    extensions: tuple[bytes, ...] = ()
+    created_us: int = 0
+    modified_us: int = 0
+    contributors: tuple[Person, ...] = ()
+    rights: Text | None = None
+    content_link: Link | None = None
+    content_type: str = ""
+    verb: str = "post"
+    typed: bool = False
+
+    @property
+    def issued_us(self) -> int:
+        """When it was published; where the entry does not say, when it came into the feed."""
+        return self.created_us if self.published_us is None else self.published_us
+
+    @property
+    def changed_us(self) -> int:
+        """When it was last changed; where the entry does not say, when that came into the feed."""
+        return self.modified_us if self.updated_us is None else self.updated_us
+
+    @property
+    def alternate(self) -> str:
+        """The address of the page of this entry, or ""."""
+        return next((link.href for link in self.links if link.rel == "alternate"), "")
+
+    @property
+    def enclosures(self) -> tuple[Link, ...]:
+        """The links to files that belong to the entry."""
+        return tuple(link for link in self.links if link.rel == "enclosure")
+
+    @property
+    def has_own_id(self) -> bool:
+        """Whether the atom:id came with the entry and was not made of the item id (SF-092)."""
+        return not self.atom_id.startswith("urn:x-smartfeeds:")
+
+
+def read_entry(item: Item) -> Entry:
+    """What the item says; of a payload that is no Atom entry, only what the item says of itself."""
+    payload = item.payload
+    if payload:
+        try:
+            root = xml.parse_stored(payload)
+        except FeedError:
+            return _bare(item, ())
+        if root.tag in (atom.ENTRY, atom.FEED):
+            return _Reader(root).entry(item)
+    return _bare(item, (payload,) if payload else ())
+
+
+def _bare(item: Item, extensions: tuple[bytes, ...]) -> Entry:
+    return Entry(
+        item_id=item.id,
+        atom_id=atom.derived_id(item.id),
+        deleted=item.deleted,
+        extensions=extensions,
+        created_us=item.created_us,
+        modified_us=item.modified_us,
+    )
+
+
+class _Reader:
+    """One pass over the children of an entry."""
+
+    def __init__(self, root: Element) -> None:
+        self.root = root
+        self.base = root.get(XML_BASE, "")
+        self.atom_id = ""
+        self.texts: dict[str, Text] = {}
+        self.times: dict[str, int] = {}
+        self.authors: list[Person] = []
+        self.contributors: list[Person] = []
+        self.categories: list[Category] = []
+        self.links: list[Link] = []
+        self.replies_to: list[Reference] = []
+        self.source: Source | None = None
+        self.source_authors: list[Person] = []
+        self.content_link: Link | None = None
+        self.content_type = ""
+        self.object_type = ""
+        self.verb = ""
+        self.extensions: list[bytes] = []
+
+    def entry(self, item: Item) -> Entry:
+        for child in self.root:
+            tag = child.tag
+            step = _STEPS.get(tag)
+            if step is not None:
+                step(self, child)
+            elif not tag.startswith(_A):
+                self.extension(child, item.deleted)
+        title = self.texts.get(atom.TITLE, NO_TEXT)
+        guess = "comment" if self.replies_to else "article" if title.value.strip() else "note"
+        return Entry(
+            item_id=item.id,
+            atom_id=self.atom_id or atom.derived_id(item.id),
+            title=title,
+            summary=self.texts.get(atom.SUMMARY) or self.texts.get(atom.SUBTITLE),
+            content=self.texts.get(atom.CONTENT),
+            authors=tuple(self.authors or self.source_authors),
+            categories=tuple(self.categories),
+            links=tuple(self.links),
+            published_us=self.times.get(atom.PUBLISHED),
+            updated_us=self.times.get(atom.UPDATED),
+            source=self.source,
+            replies_to=tuple(self.replies_to),
+            deleted=item.deleted,
+            language=self.root.get(XML_LANG, ""),
+            object_type=self.object_type or guess,
+            extensions=tuple(self.extensions),
+            created_us=item.created_us,
+            modified_us=item.modified_us,
+            contributors=tuple(self.contributors),
+            rights=self.texts.get(_RIGHTS),
+            content_link=self.content_link,
+            content_type=self.content_type,
+            verb=self.verb or "post",
+            typed=bool(self.object_type),
+        )
+
+    def base_of(self, node: Element) -> str:
+        own = node.get(XML_BASE)
+        return resolve(self.base, own) if own else self.base
+
+    def id(self, node: Element) -> None:
+        self.atom_id = self.atom_id or (node.text or "").strip()
+
+    def text(self, node: Element) -> None:
+        if node.tag not in self.texts:
+            kind = node.get("type", "text").strip().lower()
+            self.texts[node.tag] = _text(node, kind, self.base_of(node))
+
+    def content(self, node: Element) -> None:
+        if atom.CONTENT in self.texts or self.content_link is not None or self.content_type:
+            return
+        kind = node.get("type", "text").strip().lower()
+        address = node.get("src", "").strip()
+        if address:
+            kind = kind if "/" in kind else ""
+            self.content_link = Link("content", resolve(self.base_of(node), address), kind)
+        elif kind in _TEXT_TYPES:
+            self.texts[atom.CONTENT] = _text(node, _TEXT_TYPES[kind], self.base_of(node))
+        else:
+            self.content_type = kind
+            if kind.endswith(("+xml", "/xml")) and (plain := markup_text(node)):
+                self.texts[atom.CONTENT] = Text(TextKind.TEXT, plain)
+            elif kind.startswith("text/"):
+                self.texts[atom.CONTENT] = Text(TextKind.TEXT, string_of(node))
+
+    def time(self, node: Element) -> None:
+        if node.tag not in self.times:
+            time_us = parse_datetime((node.text or "").strip())
+            if time_us is not None:
+                self.times[node.tag] = time_us
+
+    def author(self, node: Element) -> None:
+        _add_person(node, self.base_of(node), self.authors)
+
+    def contributor(self, node: Element) -> None:
+        _add_person(node, self.base_of(node), self.contributors)
+
+    def category(self, node: Element) -> None:
+        term = node.get("term", "").strip()
+        if term:
+            self.categories.append(Category(term, node.get("scheme", "").strip(), node.get("label", "").strip()))
+
+    def link(self, node: Element) -> None:
+        link = _link(node, self.base_of(node))
+        if link is not None:
+            self.links.append(link)
+
+    def of_source(self, node: Element) -> None:
+        if self.source is not None:
+            return
+        base = self.base_of(node)
+        links = [link for child in node.iterchildren(atom.LINK) if (link := _link(child, base)) is not None]
+        links.sort(key=lambda link: link.rel != "self")
+        href = next((link.href for link in links if link.rel in ("self", "alternate")), "")
+        self.source = Source(atom.text_of(node, atom.TITLE), href)
+        for author in node.iterchildren(atom.AUTHOR):
+            _add_person(author, base, self.source_authors)
+
+    def reply(self, node: Element) -> None:
+        ref, href = node.get("ref", "").strip(), node.get("href", "").strip()
+        if ref or href:
+            self.replies_to.append(Reference(ref, resolve(self.base_of(node), href) if href else ""))
+
+    def activity_type(self, node: Element) -> None:
+        self.object_type = self.object_type or _last_segment(node)
+
+    def activity_verb(self, node: Element) -> None:
+        self.verb = self.verb or _last_segment(node)
+
+    def extension(self, node: Element, deleted: bool) -> None:
+        if deleted and node.tag == atom.SYNC:
+            return
+        if node.tag == _OBJECT and not self.object_type:
+            kind = next(node.iterchildren(_OBJECT_TYPE), None)
+            self.object_type = "" if kind is None else _last_segment(kind)
+        self.extensions.append(xml.canonical(node, inherit=False))
+
+
+_STEPS = {
+    atom.ID: _Reader.id,
+    atom.TITLE: _Reader.text,
+    atom.SUMMARY: _Reader.text,
+    atom.SUBTITLE: _Reader.text,
+    _RIGHTS: _Reader.text,
+    atom.CONTENT: _Reader.content,
+    atom.PUBLISHED: _Reader.time,
+    atom.UPDATED: _Reader.time,
+    atom.AUTHOR: _Reader.author,
+    _CONTRIBUTOR: _Reader.contributor,
+    atom.CATEGORY: _Reader.category,
+    atom.LINK: _Reader.link,
+    atom.SOURCE: _Reader.of_source,
+    atom.IN_REPLY_TO: _Reader.reply,
+    _OBJECT_TYPE: _Reader.activity_type,
+    _VERB: _Reader.activity_verb,
+}
+_TEXT_TYPES = {
+    "": "text",
+    "text": "text",
+    "text/plain": "text",
+    "html": "html",
+    "text/html": "html",
+    "xhtml": "xhtml",
+    "application/xhtml+xml": "xhtml",
+}
+
+
+def _last_segment(node: Element) -> str:
+    return (node.text or "").strip().rstrip("/").rpartition("/")[2]
+
+
+def _text(node: Element, kind: str, base: str) -> Text:
+    if kind == "xhtml":
+        return Text(TextKind.XHTML, _inner_html(node, base))
+    if kind in ("html", "text/html"):
+        return Text(TextKind.HTML, string_of(node), base)
+    return Text(TextKind.TEXT, string_of(node))
+
+
+def _add_person(node: Element, base: str, people: list[Person]) -> None:
+    parts = {_NAME: "", _EMAIL: "", _URI: ""}
+    for child in node:
+        if parts.get(child.tag) == "":
+            parts[child.tag] = squeeze(child.text or "")
+    name, email, uri = parts.values()
+    if name or email or uri:
+        people.append(Person(name, email, resolve(base, uri) if uri else ""))
+
+
+def _link(node: Element, base: str) -> Link | None:
+    href = node.get("href", "").strip()
+    if not href:
+        return None
+    length = node.get("length", "").strip()
+    known = length.isascii() and length.isdigit() and len(length) <= _LENGTH_DIGITS
+    return Link(
+        rel=node.get("rel", "").strip().removeprefix(_IANA) or "alternate",
+        href=resolve(base, href),
+        type=node.get("type", "").strip(),
+        title=node.get("title", ""),
+        length=int(length) if known else None,
+    )
+
+
+def _inner_html(node: Element, base: str) -> str:
+    """What is in the div of a text construct, as HTML."""
+    inner = next(iter(node), None)
+    if inner is not None and inner.tag in (_DIV, "div") and len(node) == 1:
+        node, base = inner, resolve(base, own) if (own := inner.get(XML_BASE)) else base
+    return "".join((escape(node.text or ""), *_children(node, base)))
+
+
+def _children(node: Element, base: str) -> Iterable[str]:
+    for child in node:
+        yield from _markup(child, base)
+        if child.tail:
+            yield escape(child.tail)
+
+
+def _markup(node: Element, base: str) -> Iterable[str]:
+    """An element as HTML. An element of a foreign namespace keeps its prefix; without one only its content is left."""
+    own = node.get(XML_BASE)
+    base = resolve(base, own) if own else base
+    namespace, _, name = node.tag.removeprefix("{").rpartition("}")
+    known = namespace in _HTML_NAMESPACES
+    if not known:
+        name = f"{node.prefix}:{name}" if node.prefix else ""
+    text = node.text or ""
+    if name:
+        yield f"<{name}{''.join(_attributes(node, base))}>"
+    # Inside of such an element "</" could end it; then the text stays escaped, which is harmless.
+    raw = known and name in _RAW and "</" not in text and "<!--" not in text
+    yield text if raw else escape(text)
+    yield from _children(node, base)
+    if name and not (known and name in _VOID):
+        yield f"</{name}>"
+
+
+def _attributes(node: Element, base: str) -> Iterable[str]:
+    for key, value in node.attrib.items():
+        name = str(key)
+        if name == XML_LANG:
+            name = "lang"
+        if name.startswith("{"):
+            continue
+        if base and name in _ADDRESSES:
+            value = resolve(base, str(value))
+        yield f' {name}="{attribute(str(value))}"'

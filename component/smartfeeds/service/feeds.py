@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from time import perf_counter
 from typing import Protocol, TypeVar
 
-from smartfeeds.service import affiliations, discovery, nodes, publishing, pulls, subscriptions
+from smartfeeds.service import affiliations, discovery, documents, nodes, publishing, pulls, subscriptions
 from smartfeeds.service import requests as r
 from smartfeeds.service.context import Context, IndexBehindError, Policy
 from smartfeeds.store.base import ReadTx, Store, WriteTx
@@ -20,6 +20,7 @@ Answer = (
     r.Published
     | r.Done
     | r.Page
+    | r.FeedPage
     | r.NodeCreated
     | r.Configuration
     | r.Subscribed
@@ -61,6 +62,7 @@ USE_CASES: dict[type[r.Request], _Reading | _Writing] = {
     r.Purge: _Writing(publishing.purge),
     r.PurgeOn: _Writing(publishing.purge_on),
     r.Pull: _Reading(pulls.pull),
+    r.PullFeed: _Reading(documents.pull_feed),
     r.CreateNode: _Writing(nodes.create),
     r.GetConfiguration: _Reading(nodes.get_configuration),
     r.Configure: _Writing(nodes.configure),

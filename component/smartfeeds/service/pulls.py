@@ -43,7 +43,7 @@ def pull(tx: ReadTx, context: Context, request: Pull) -> Page:
     """One page of a node or view, or the items asked for by id."""
     located = locate(tx, request.node)
     check_readable(tx, context, located.node, request.actor)
-    shown = text_of(located.node.kind, located.node.options, "itemreply") == "publisher"
+    shown = shows_publisher(located.node)
     name = request.node or ""
     if request.item_ids:
         return Page(name, _by_ids(tx, context, located, request.item_ids), None, shown)
@@ -59,6 +59,11 @@ def pull(tx: ReadTx, context: Context, request: Pull) -> Page:
     items, result_set = read_page(tx, context, located.node, view, wanted)
     truncated = result_set.count > len(items)
     return Page(name, items, result_set if wanted.set_wanted or truncated else None, shown)
+
+
+def shows_publisher(node: Node) -> bool:
+    """Whether items are shown with who published them (`pubsub#itemreply`)."""
+    return text_of(node.kind, node.options, "itemreply") == "publisher"
 
 
 def check_readable(tx: ReadTx, context: Context, node: Node, actor: Jid) -> None:

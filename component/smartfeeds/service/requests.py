@@ -106,6 +106,16 @@ class Pull(Request):
 
 
 @dataclass(frozen=True, slots=True)
+class PullFeed(Pull):
+    """A pull as a document wants it: with what the feed says of itself and whether there is more.
+
+    `known` are versions (see `FeedPage`) that the asker has already; no items are read where one is still right.
+    """
+
+    known: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True, slots=True)
 class ResultSet:
     """The answer to a result set: `first` and `last` are full UIDs (`cursor:...`), None on an empty page."""
 
@@ -123,6 +133,24 @@ class Page:
     items: tuple[Item, ...]
     result_set: ResultSet | None
     show_publisher: bool
+
+
+@dataclass(frozen=True, slots=True)
+class FeedPage:
+    """A page of a feed, ascending, with the feed itself.
+
+    `version` changes with everything a page of this feed depends on; `page` is None where the asker knows it.
+    `newer` and `older` tell whether the view has items behind and before the page now. `public` says that anybody
+    may read the feed.
+    """
+
+    node: Node
+    view: View
+    version: str
+    public: bool
+    page: Page | None = None
+    newer: bool = False
+    older: bool = False
 
 
 # Nodes.

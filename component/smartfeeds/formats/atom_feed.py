@@ -19,31 +19,70 @@ from smartfeeds.formats.atom_reader import EXPORT_NS, FANOUT_NS
 
 @dataclass(frozen=True, slots=True)
 class FeedHead:
-    """What the feed says of itself: an atom:id (a URI), a title, the time of its last change, its own address."""
+    """What the feed says of itself, for the writers of all formats; what is empty is left out.
+
+    `id` is an atom:id (a URI), `updated_us` the time of its last change, `self_link` its own address, `next_link`
+    that of its next page, `link` that of its page for people, `icon` that of a square picture, `hub` that of a
+    WebSub hub, `language` a tag of BCP 47. `authors` are names: those of the items that name no author. `total` is
+    the number of items of the feed (SF-061), cursors are bare (SF-063).
+    """
 
     id: str
     title: str
     updated_us: int
     self_link: str = ""
     subtitle: str = ""
+    link: str = ""
+    next_link: str = ""
+    hub: str = ""
+    icon: str = ""
+    language: str = ""
+    authors: tuple[str, ...] = ()
+    total: int | None = None
+    prev_cursor: str = ""
+    last_cursor: str = ""
 
 
-def write_feed(head: FeedHead, items: Iterable[Item]) -> Iterator[bytes]:
-    """The document in pieces, one an item, in UTF-8. Raises ForbiddenCharacterError for texts XML cannot carry."""
-    link = f'<link rel="self" type="application/atom+xml" href="{attribute(head.self_link)}"/>\n'
-    subtitle = f"<subtitle>{escape(head.subtitle)}</subtitle>\n"
-    yield (
-        f'<?xml version="1.0" encoding="UTF-8"?>\n<feed xmlns="{ATOM_NS}">\n'
-        f"<id>{escape(head.id)}</id>\n<title>{escape(head.title)}</title>\n"
-        f"<updated>{format_datetime(head.updated_us)}</updated>\n"
-        f"{link if head.self_link else ''}{subtitle if head.subtitle else ''}"
-    ).encode()
+def write_feed(head: FeedHead, items: Iterable[Item], *, keys: bool = True) -> Iterator[bytes]:
+    """The document in pieces, one an item, in UTF-8. Raises ForbiddenCharacterError for texts XML cannot carry.
+
+    Without `keys` entries do not say their ordering keys, as in a page of a feed (SF-066 to SF-071).
+    """
+    yield _head(head)
     for item in items:
-        yield _entry(item) + b"\n"
+        yield _entry(item, keys=keys) + b"\n"
     yield b"</feed>\n"
 
 
-def _entry(item: Item) -> bytes:
+def _head(head: FeedHead) -> bytes:
+    """Nothing here reaches into the entries: what they are cut out with must not depend on it."""
+    language = f' xml:lang="{attribute(head.language)}"' if head.language else ""
+    lines = [
+        '<?xml version="1.0" encoding="UTF-8"?>',
+        f'<feed xmlns="{ATOM_NS}">',
+        f"<id>{escape(head.id)}</id>",
+        f"<title{language}>{escape(head.title)}</title>",
+        f"<updated>{format_datetime(head.updated_us)}</updated>",
+        *(f"<author><name>{escape(name)}</name></author>" for name in head.authors),
+    ]
+    for rel, href in (("self", head.self_link), ("next", head.next_link), ("alternate", head.link), ("hub", head.hub)):
+        if href:
+            kind = ' type="application/atom+xml"' if rel in ("self", "next") else ""
+            lines.append(f'<link rel="{rel}"{kind} href="{attribute(href)}"/>')
+    extension = f' xmlns="{FANOUT_NS}"'
+    for tag, attributes, text in (
+        ("subtitle", language, head.subtitle),
+        ("icon", "", head.icon),
+        ("total", extension, "" if head.total is None else str(head.total)),
+        ("prev_cursor", extension, head.prev_cursor),
+        ("last_cursor", extension, head.last_cursor),
+    ):
+        if text:
+            lines.append(f"<{tag}{attributes}>{escape(text)}</{tag}>")
+    return "".join(f"{line}\n" for line in lines).encode()
+
+
+def _entry(item: Item, *, keys: bool) -> bytes:
     payload = item.payload
     start = START_TAG.match(payload)
     if start is None or not _is_entry(start[0], start[1]):
@@ -51,10 +90,9 @@ def _entry(item: Item) -> bytes:
         start = START_TAG.match(payload)
         assert start is not None
     created, modified = format_t(item.created_us), format_t(item.modified_us)
-    marks = (
-        f'<id xmlns="{FANOUT_NS}">{escape(item.id)}</id>'
-        f'<keys xmlns="{EXPORT_NS}" created="{created}" modified="{modified}"></keys>'
-    )
+    marks = f'<id xmlns="{FANOUT_NS}">{escape(item.id)}</id>'
+    if keys:
+        marks += f'<keys xmlns="{EXPORT_NS}" created="{created}" modified="{modified}"></keys>'
     return payload[: start.end()] + marks.encode() + payload[start.end() :]
 
 

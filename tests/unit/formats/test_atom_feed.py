@@ -9,6 +9,7 @@ from smartfeeds.core.text import ForbiddenCharacterError
 from smartfeeds.formats import atom, xml
 from smartfeeds.formats.atom_feed import FeedHead, write_feed
 from smartfeeds.formats.documents import read_document
+from support.golden import GOLDEN
 
 HEAD = FeedHead("urn:x-test:f", 'A "feed" & more', 1304942400_000_000, "xmpp:feeds.example.org?;node=a&b", "Sub")
 
@@ -89,3 +90,44 @@ def test_document_is_written_piece_by_piece():
 def test_title_that_xml_cannot_carry_is_refused():
     with pytest.raises(ForbiddenCharacterError):
         list(write_feed(FeedHead("urn:x-test:f", "\x00", 0), []))
+
+
+def test_a_page_says_where_the_next_one_is_and_how_far_it_goes():
+    """[SF-066] [SF-067] [SF-068] [SF-069] [SF-070] [SF-072] the golden page over HTTP, with its elements in order"""
+    (page,) = GOLDEN["http"]["atom"]
+    golden = xml.parse_payload(page["body"].encode())
+    base = GOLDEN["http"]["base"]
+    head = FeedHead(
+        base,
+        "comments",
+        1304942400_000_000,
+        self_link=base,
+        next_link=golden.findall(atom.LINK)[1].get("href"),
+        total=3,
+        last_cursor="1304942400_1_b191b173",
+    )
+    root = xml.parse_payload(b"".join(write_feed(head, [item(entry("<content>first</content>"), "p")], keys=False)))
+    said, expected = ([child for child in top if child.tag != atom.ENTRY] for top in (root, golden))
+    assert [(child.tag, child.text, dict(child.attrib)) for child in said] == [
+        (child.tag, child.text, dict(child.attrib)) for child in expected
+    ]
+    assert root.find(atom.ENTRY).findtext("{http://fanout.org/protocol/atom}id") == "p"
+    assert root.find(atom.ENTRY).find("{urn:x-smartfeeds:export}keys") is None
+
+
+def test_what_the_head_says_changes_no_entry():
+    """[SF-009] a language, authors and prefixes of the head stay out of the entries"""
+    head = FeedHead(
+        "urn:x-test:f", "T", 0, "http://e.example/", "s", "http://e.example/p", "http://e.example/n",
+        "http://e.example/hub", "http://e.example/i.png", "ru", ("Ann",), 2, "1_0_00000000", "2_0_00000000",
+    )  # fmt: skip
+    payload = entry("<content>fo:x xmlns</content>")
+    text = b"".join(write_feed(head, [item(payload)]))
+    (read,) = read_document(text).items
+    assert read.payload == payload
+    root = xml.parse_payload(text)
+    assert [link.get("rel") for link in root.iterchildren(atom.LINK)] == ["self", "next", "alternate", "hub"]
+    assert root.find(atom.TITLE).get(xml.XML_LANG) == "ru"
+    assert root.findtext(f"{{{atom.ATOM_NS}}}author/{{{atom.ATOM_NS}}}name") == "Ann"
+    assert root.findtext(f"{{{atom.ATOM_NS}}}icon") == "http://e.example/i.png"
+    assert root.findtext("{http://fanout.org/protocol/atom}prev_cursor") == "1_0_00000000"

@@ -4,7 +4,7 @@ Every wire hands its typed request to `FeedService.handle` and encodes the typed
 the table does not exist.
 """
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from time import perf_counter
 from typing import Protocol, TypeVar
@@ -82,6 +82,35 @@ USE_CASES: dict[type[r.Request], _Reading | _Writing] = {
     r.GetNodes: _Reading(discovery.list_nodes),
     r.GetItemIds: _Reading(discovery.item_ids),
     r.Bounce: _Writing(subscriptions.bounced),
+}
+
+# What a request is called in metrics and logs.
+OPERATIONS: Mapping[type[r.Request], str] = {
+    r.Publish: "publish",
+    r.Retract: "retract",
+    r.Purge: "purge",
+    r.PurgeOn: "purge_on",
+    r.Pull: "pull",
+    r.PullFeed: "pull_feed",
+    r.CreateNode: "create",
+    r.GetConfiguration: "get_configuration",
+    r.Configure: "configure",
+    r.GetDefaultConfiguration: "get_default_configuration",
+    r.DeleteNode: "delete",
+    r.Subscribe: "subscribe",
+    r.Unsubscribe: "unsubscribe",
+    r.GetSubscriptions: "get_subscriptions",
+    r.GetSubscribeOptions: "get_subscribe_options",
+    r.SetSubscribeOptions: "set_subscribe_options",
+    r.GetDefaultSubscribeOptions: "get_default_subscribe_options",
+    r.GetAffiliations: "get_affiliations",
+    r.SetAffiliations: "set_affiliations",
+    r.GetNodeSubscriptions: "get_node_subscriptions",
+    r.SetSubscriptions: "set_subscriptions",
+    r.GetNodeInfo: "get_node_info",
+    r.GetNodes: "get_nodes",
+    r.GetItemIds: "get_item_ids",
+    r.Bounce: "bounce",
 }
 
 

@@ -16,6 +16,7 @@ import structlog
 from smartfeeds.core.jid import Jid
 from smartfeeds.errors import Condition, FeedError, StoreError
 from smartfeeds.service import requests as r
+from smartfeeds.service.feeds import OPERATIONS
 from smartfeeds.xmpp import namespaces as ns
 from smartfeeds.xmpp.calls import Call, Calls
 from smartfeeds.xmpp.decode import GET, SET, Actions, decode
@@ -42,33 +43,6 @@ _LONG_ID = 1_024  # slixmpp would answer with it whatever its length
 _CUT = ns.tag(CUT_NS, "cut")  # what the stream puts in the place of content that it did not read
 CUT_REASON_CHARACTERS = 200
 
-# What a request is called in metrics and logs.
-OPERATIONS: Mapping[type[r.Request], str] = {
-    r.Publish: "publish",
-    r.Retract: "retract",
-    r.Purge: "purge",
-    r.PurgeOn: "purge_on",
-    r.Pull: "pull",
-    r.CreateNode: "create",
-    r.GetConfiguration: "get_configuration",
-    r.Configure: "configure",
-    r.GetDefaultConfiguration: "get_default_configuration",
-    r.DeleteNode: "delete",
-    r.Subscribe: "subscribe",
-    r.Unsubscribe: "unsubscribe",
-    r.GetSubscriptions: "get_subscriptions",
-    r.GetSubscribeOptions: "get_subscribe_options",
-    r.SetSubscribeOptions: "set_subscribe_options",
-    r.GetDefaultSubscribeOptions: "get_default_subscribe_options",
-    r.GetAffiliations: "get_affiliations",
-    r.SetAffiliations: "set_affiliations",
-    r.GetNodeSubscriptions: "get_node_subscriptions",
-    r.SetSubscriptions: "set_subscriptions",
-    r.GetNodeInfo: "get_node_info",
-    r.GetNodes: "get_nodes",
-    r.GetItemIds: "get_item_ids",
-    r.Bounce: "bounce",
-}
 DISCOVER = "discover"  # answered from prepared bytes
 ANSWER_LIMIT_BYTES = 212_992
 UNREAD = "unread"  # refused before it was known what it is

@@ -10,9 +10,10 @@ from smartfeeds.core.model import Item, NodeKind, SubscriptionState
 from smartfeeds.errors import Condition, FeedError, StoreError
 from smartfeeds.service import feeds
 from smartfeeds.service import requests as r
+from smartfeeds.service.feeds import OPERATIONS
 from smartfeeds.xmpp.disco import ServiceInfo
 from smartfeeds.xmpp.limits import InFlight
-from smartfeeds.xmpp.router import OPERATIONS, Router
+from smartfeeds.xmpp.router import Router
 from unit.xmpp.wire import ACTOR, PS, SERVICE, STANZAS, canonical, parse
 
 Handle = Callable[[r.Request], Awaitable[object]]

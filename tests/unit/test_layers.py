@@ -29,7 +29,7 @@ LAYERS: dict[str, set[str]] = {
 PURE = {
     "ast", "base64", "bisect", "codecs", "collections", "copy", "dataclasses", "datetime", "decimal", "difflib",
     "email", "enum",
-    "fractions", "functools", "hashlib", "heapq", "html", "importlib", "io", "itertools", "json", "math",
+    "fractions", "functools", "hashlib", "heapq", "hmac", "html", "importlib", "io", "itertools", "json", "math",
     "operator", "re", "string", "struct", "types", "typing", "typing_extensions", "unicodedata", "urllib", "zlib",
 }  # fmt: skip
 # What a pure layer may import beside PURE.

@@ -23,6 +23,7 @@ _MODULES: Final = {
     "follow": "follow",
     "node": "nodes",
     "sub": "nodes",
+    "token": "tokens",
     "db": "data",
     "backup": "data",
     "bench": "bench",

@@ -22,6 +22,7 @@ from smartfeeds.core.model import (
     Slice,
     Subscription,
 )
+from smartfeeds.core.tokens import Token
 from smartfeeds.core.view import Order, View
 
 T = TypeVar("T")
@@ -107,6 +108,12 @@ class ReadTx(Protocol):
     def events(self, node_no: int, limit: int) -> list[NodeEvent]:
         """The events of a node that are still to be sent, by at_us, then event_no."""
 
+    def token(self, token_id: str) -> Token | None:
+        """The bearer token of this id, whether or not its time is over."""
+
+    def tokens(self, after: str, limit: int) -> list[Token]:
+        """Bearer tokens, by id."""
+
 
 class WriteTx(ReadTx, Protocol):
     """The writing half. Each method keeps the derived counts (total, live, subscriptions) right by itself."""
@@ -155,6 +162,12 @@ class WriteTx(ReadTx, Protocol):
 
     def set_mark(self, node_no: int, order: Order, mark: Mark) -> None:
         """Remembers how far the pushes have gone."""
+
+    def add_token(self, token: Token) -> None:
+        """Stores a new bearer token. Raises StoreError where its id is taken."""
+
+    def remove_token(self, token_id: str) -> None:
+        """Forgets a bearer token."""
 
     def index_some(self, limit: int) -> int:
         """Brings up to `limit` items into the filter index, oldest change first; how many it did (0: up to date)."""

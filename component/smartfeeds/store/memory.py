@@ -23,6 +23,7 @@ from smartfeeds.core.model import (
     Subscription,
     SubscriptionState,
 )
+from smartfeeds.core.tokens import Token
 from smartfeeds.core.view import Order, View, change_of, item_facets
 from smartfeeds.errors import StoreError
 from smartfeeds.store.base import NO_LIMIT, Indexer, ReadTx, WriteTx
@@ -64,6 +65,7 @@ class Data:
     subscriptions: dict[int, Subscription] = field(default_factory=dict)
     events: dict[int, NodeEvent] = field(default_factory=dict)
     marks: dict[tuple[int, Order], Mark] = field(default_factory=dict)
+    tokens: dict[str, Token] = field(default_factory=dict)
     index: dict[int, Indexed] = field(default_factory=dict)
     indexed_to: dict[int, Place] = field(default_factory=dict)
     last: dict[str, int] = field(default_factory=dict)
@@ -228,6 +230,12 @@ class MemoryReadTx:
     def events(self, node_no: int, limit: int) -> list[NodeEvent]:
         found = [event for event in self._data.events.values() if event.node_no == node_no]
         return sorted(found, key=lambda event: (event.at_us, event.event_no))[:limit]
+
+    def token(self, token_id: str) -> Token | None:
+        return self._data.tokens.get(token_id)
+
+    def tokens(self, after: str, limit: int) -> list[Token]:
+        return [self._data.tokens[token_id] for token_id in sorted(self._data.tokens) if token_id > after][:limit]
 
 
 class MemoryWriteTx(MemoryReadTx):
@@ -414,6 +422,14 @@ class MemoryWriteTx(MemoryReadTx):
     def set_mark(self, node_no: int, order: Order, mark: Mark) -> None:
         self._known(node_no)
         self._set(self._data.marks, (node_no, order), mark)
+
+    def add_token(self, token: Token) -> None:
+        if token.token_id in self._data.tokens:
+            raise StoreError(f"there is a token {token.token_id}")
+        self._set(self._data.tokens, token.token_id, token)
+
+    def remove_token(self, token_id: str) -> None:
+        self._drop(self._data.tokens, token_id)
 
     def index_some(self, limit: int) -> int:
         done = 0

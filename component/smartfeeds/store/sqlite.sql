@@ -118,6 +118,18 @@ CREATE TABLE mark (
     PRIMARY KEY (node_no, ord)
 ) STRICT, WITHOUT ROWID;
 
+-- Bearer tokens for HTTP; digest is the SHA-256 of what its bearer knows, expires_us NULL where it never ends.
+CREATE TABLE token (
+    token_id TEXT NOT NULL PRIMARY KEY,
+    digest BLOB NOT NULL CHECK (length(digest) = 32),
+    jid TEXT NOT NULL,
+    scope TEXT NOT NULL CHECK (scope IN ('read', 'publish', 'admin')),
+    feed TEXT NOT NULL,
+    label TEXT NOT NULL,
+    created_us INTEGER NOT NULL,
+    expires_us INTEGER
+) STRICT, WITHOUT ROWID;
+
 -- One row for every property that a view can ask for, facet being the digest of its text (core.view.facet).
 CREATE TABLE facet (
     node_no INTEGER NOT NULL REFERENCES node (node_no),

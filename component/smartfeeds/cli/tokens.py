@@ -1,0 +1,138 @@
+"""`smartfeeds token`: bearer tokens for HTTP, made, listed and revoked. A running service heeds each change at once."""
+
+import re
+import secrets
+from pathlib import Path
+from typing import Any
+
+import click
+
+from smartfeeds.cli.common import Commands, config_option, err, json_option, out, print_rows, run_async
+from smartfeeds.cli.offline import open_offline
+from smartfeeds.core.jid import parse_jid
+from smartfeeds.core.model import MAX_ID_BYTES
+from smartfeeds.core.times import US_PER_S, format_datetime
+from smartfeeds.core.tokens import ALL_FEEDS, ID_CHARACTERS, SCOPES, Token, digest_of, ended, write_token
+from smartfeeds.service.context import Context
+from smartfeeds.service.tokens import add_token, revoke_token
+from smartfeeds.store.base import ReadTx
+
+CHUNK = 500
+LONGEST_LABEL = 200
+SECRET_BYTES = 32
+_DURATION = re.compile(r"([1-9][0-9]{0,3})([smhdw])")
+_UNITS_S = {"s": 1, "m": 60, "h": 3600, "d": 86400, "w": 7 * 86400}
+
+
+class Duration(click.ParamType[int]):
+    """Seconds from a text such as 90d; units s, m, h, d, w."""
+
+    name = "duration"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
+        """The seconds; ends the command where the text is no duration."""
+        found = _DURATION.fullmatch(str(value))
+        if found is None:
+            self.fail(f"{value!r} is not a number of s, m, h, d or w such as 90d", param, ctx)
+        return int(found[1]) * _UNITS_S[found[2]]
+
+
+class BareJid(click.ParamType[str]):
+    """The text of a bare JID, as it is compared."""
+
+    name = "jid"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        """The text; ends the command where it is no bare JID."""
+        jid = parse_jid(str(value))
+        if jid is None or jid.resource:
+            self.fail(f"{value!r} is not a bare JID such as alice@example.org", param, ctx)
+        return str(jid)
+
+
+@click.group("token", cls=Commands)
+def token_command() -> None:
+    """Make, list and revoke bearer tokens for HTTP."""
+
+
+@token_command.command("add")
+@click.option("--jid", type=BareJid(), required=True, help="The bare JID that it acts as, with the rights of that JID.")
+@click.option("--feed", required=True, help=f"The node that it is for, or '{ALL_FEEDS}' for all of them.")
+@click.option("--scope", type=click.Choice(list(SCOPES)), required=True, help="What it is for at most.")
+@click.option("--expires", type=Duration(), help="When it ends by itself, such as 12h, 90d or 52w. Default: never.")
+@click.option("--label", default="", help="What you know it by.")
+@config_option
+def add(jid: str, feed: str, scope: str, expires: int | None, label: str, config: Path | None) -> None:
+    """Make a token and print it: the only time that it is shown.
+
+    read reads what the JID may read, publish publishes and retracts too, admin does everything that the JID may do.
+    """
+    _check_text(feed, "--feed", MAX_ID_BYTES)
+    _check_text(label or "-", "--label", LONGEST_LABEL)
+    token_id, secret = secrets.token_hex(ID_CHARACTERS // 2), secrets.token_urlsafe(SECRET_BYTES)
+    token = Token(token_id, digest_of(secret), jid, SCOPES[scope], feed, label, 0)
+    node_there = run_async(_add(config, token, expires))
+    click.echo(write_token(token_id, secret))
+    if not node_there:
+        err.print(f"There is no node {feed} yet. The token works once there is one.", markup=False)
+
+
+@token_command.command("list")
+@config_option
+@json_option
+def list_tokens(config: Path | None, *, as_json: bool) -> None:
+    """List all tokens without their secrets, the oldest first."""
+    print_rows(run_async(_list(config)), as_json=as_json, empty="There are no tokens.")
+
+
+@token_command.command("revoke")
+@click.argument("token_id", metavar="ID")
+@config_option
+def revoke(token_id: str, config: Path | None) -> None:
+    """End the token of this ID, at once and for good. The ID stands in the list and behind the sf_ of the token."""
+    ended_one = run_async(_revoke(config, token_id))
+    out.print(f"Revoked the token {token_id}, which acted as {ended_one.jid}.", markup=False)
+
+
+def _check_text(text: str, option: str, most_bytes: int) -> None:
+    if not text.isprintable() or not 0 < len(text.encode()) <= most_bytes:
+        raise click.BadParameter(f"must be printable text of 1 to {most_bytes} bytes", param_hint=option)
+
+
+async def _add(config: Path | None, token: Token, expires_s: int | None) -> bool:
+    async with open_offline(config, must_exist=False) as service:
+        return await service.write(lambda tx, context: add_token(tx, context, token, expires_s))
+
+
+async def _list(config: Path | None) -> list[dict[str, Any]]:
+    async with open_offline(config) as service:
+        return await service.read(_rows)
+
+
+def _rows(tx: ReadTx, context: Context) -> list[dict[str, Any]]:
+    found: list[Token] = []
+    while chunk := tx.tokens(found[-1].token_id if found else "", CHUNK):
+        found += chunk
+    return [_row(token, context.now_us) for token in sorted(found, key=lambda one: (one.created_us, one.token_id))]
+
+
+def _row(token: Token, now_us: int) -> dict[str, Any]:
+    return {
+        "id": token.token_id,
+        "jid": token.jid,
+        "scope": token.scope.text,
+        "feed": token.feed,
+        "created": _second(token.created_us),
+        "expires": "never" if token.expires_us is None else _second(token.expires_us),
+        "state": "expired" if ended(token, now_us) else "valid",
+        "label": token.label,
+    }
+
+
+async def _revoke(config: Path | None, token_id: str) -> Token:
+    async with open_offline(config) as service:
+        return await service.write(lambda tx, context: revoke_token(tx, context, token_id))
+
+
+def _second(time_us: int) -> str:
+    return format_datetime(time_us // US_PER_S * US_PER_S)

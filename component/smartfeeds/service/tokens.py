@@ -1,0 +1,55 @@
+"""Bearer tokens: made, checked, revoked. They are read from the store each time, so a revoked one ends at once.
+
+Whoever bears one acts as its JID under the rules of every other use case, as far as its scope goes (`core.tokens`).
+"""
+
+from dataclasses import replace
+
+from smartfeeds.core.times import US_PER_S
+from smartfeeds.core.tokens import ALL_FEEDS, Scope, Token, covers, digest_of, ended, matches, parse_token
+from smartfeeds.errors import Condition, FeedError
+from smartfeeds.service.context import Context, find
+from smartfeeds.store.base import ReadTx, WriteTx
+
+# A secret of its own, for tokens that are not there: they must take as long as those that are.
+_NOBODY = Token("", digest_of(""), "", Scope.READ, "", "", 0, 0)
+
+
+def authenticate(tx: ReadTx, context: Context, text: str) -> Token:
+    """The token that this text is. Raises FeedError(NOT_AUTHORIZED), which says nothing about what is wrong with it."""
+    token_id, secret = parse_token(text) or ("", "")
+    token = tx.token(token_id) or _NOBODY
+    right = matches(token, secret)
+    if not right or token is _NOBODY or ended(token, context.now_us):
+        raise FeedError(Condition.NOT_AUTHORIZED, "this token is not known, revoked or expired: ask for a new one")
+    return token
+
+
+def check_scope(context: Context, token: Token, scope: Scope, feed: str) -> None:
+    """Raises FeedError(FORBIDDEN) where the token does not have this scope on the node of this name (not a view's)."""
+    if not covers(token, scope, feed, context.now_us):
+        raise FeedError(Condition.FORBIDDEN, f"this takes a token with the scope {scope.text} on this feed")
+
+
+def add_token(tx: WriteTx, context: Context, token: Token, lifetime_s: int | None) -> bool:
+    """Stores a new token that begins now, and ends after its lifetime (None: never) whatever times it came with.
+
+    Whether there is a node of the name it is for; there need not be. Raises FeedError where the name is a view's.
+    """
+    located = None if token.feed == ALL_FEEDS else find(tx, token.feed)
+    if located is not None and located.view.smart:
+        raise FeedError(
+            Condition.NOT_ALLOWED, f"name the node itself, {located.node.name}: a token is for all its views"
+        )
+    expires_us = None if lifetime_s is None else context.now_us + lifetime_s * US_PER_S
+    tx.add_token(replace(token, created_us=context.now_us, expires_us=expires_us))
+    return located is not None or token.feed == ALL_FEEDS
+
+
+def revoke_token(tx: WriteTx, _context: Context, token_id: str) -> Token:
+    """Ends a token; what it was."""
+    token = tx.token(token_id)
+    if token is None:
+        raise FeedError(Condition.ITEM_NOT_FOUND, "there is no such token: smartfeeds token list shows all")
+    tx.remove_token(token_id)
+    return token

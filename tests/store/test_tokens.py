@@ -1,0 +1,68 @@
+"""Bearer tokens in every store."""
+
+from dataclasses import replace
+
+import pytest
+
+from smartfeeds.core.tokens import Scope, Token, digest_of
+from smartfeeds.errors import StoreError
+from smartfeeds.store.base import Store, WriteTx
+
+ONE = Token("0123456789ab", digest_of("s"), "alice@example.org", Scope.PUBLISH, "ünï", "bot é", 7, 9)
+
+
+async def test_add_token_is_found_as_it_was(store: Store) -> None:
+    for_ever = replace(ONE, token_id="0" * 12, scope=Scope.ADMIN, feed="*", label="", expires_us=None)
+
+    def work(tx: WriteTx) -> None:
+        tx.add_token(ONE)
+        tx.add_token(for_ever)
+
+    await store.write(work)
+    assert await store.read(lambda tx: tx.token(ONE.token_id)) == ONE
+    assert await store.read(lambda tx: tx.token(for_ever.token_id)) == for_ever
+    assert await store.read(lambda tx: tx.token("")) is None
+
+
+async def test_add_token_of_an_id_that_is_taken_is_refused(store: Store) -> None:
+    await store.write(lambda tx: tx.add_token(ONE))
+    with pytest.raises(StoreError):
+        await store.write(lambda tx: tx.add_token(replace(ONE, jid="eve@example.org")))
+
+    assert await store.read(lambda tx: tx.token(ONE.token_id)) == ONE
+
+
+async def test_tokens_are_paged_by_id(store: Store) -> None:
+    def work(tx: WriteTx) -> None:
+        for name in "cabd":
+            tx.add_token(replace(ONE, token_id=name * 12))
+
+    await store.write(work)
+    found = await store.read(lambda tx: [tx.tokens("", 3), tx.tokens("b" * 12, 3), tx.tokens("d" * 12, 3)])
+    assert ["".join(one.token_id[0] for one in page) for page in found] == ["abc", "cd", ""]
+
+
+async def test_remove_token_forgets_it_alone(store: Store) -> None:
+    other = replace(ONE, token_id="f" * 12)
+
+    def work(tx: WriteTx) -> None:
+        tx.add_token(ONE)
+        tx.add_token(other)
+        tx.remove_token(ONE.token_id)
+        tx.remove_token("e" * 12)
+
+    await store.write(work)
+    assert await store.read(lambda tx: tx.tokens("", 9)) == [other]
+
+
+async def test_work_that_raises_leaves_tokens_as_they_were(store: Store) -> None:
+    await store.write(lambda tx: tx.add_token(ONE))
+
+    def work(tx: WriteTx) -> None:
+        tx.remove_token(ONE.token_id)
+        tx.add_token(replace(ONE, token_id="f" * 12))
+        raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        await store.write(work)
+    assert await store.read(lambda tx: tx.tokens("", 9)) == [ONE]

@@ -5,6 +5,7 @@ import json
 import os
 import re
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -51,7 +52,7 @@ async def bearers(texts: list[str], between: Callable[[], object]) -> list[Token
             if place == len(texts) - 1:
                 await asyncio.to_thread(between)
             try:
-                found.append(await service.read(lambda tx, context, text=text: authenticate(tx, context, text)))
+                found.append(await service.read(partial(authenticate, text=text)))
             except FeedError:
                 found.append(None)
     finally:

@@ -21,6 +21,7 @@ Answer = (
     | r.Done
     | r.Page
     | r.FeedPage
+    | r.ItemShown
     | r.NodeCreated
     | r.Configuration
     | r.Subscribed
@@ -63,6 +64,7 @@ USE_CASES: dict[type[r.Request], _Reading | _Writing] = {
     r.PurgeOn: _Writing(publishing.purge_on),
     r.Pull: _Reading(pulls.pull),
     r.PullFeed: _Reading(documents.pull_feed),
+    r.GetItem: _Reading(pulls.get_item),
     r.CreateNode: _Writing(nodes.create),
     r.GetConfiguration: _Reading(nodes.get_configuration),
     r.Configure: _Writing(nodes.configure),
@@ -92,6 +94,7 @@ OPERATIONS: Mapping[type[r.Request], str] = {
     r.PurgeOn: "purge_on",
     r.Pull: "pull",
     r.PullFeed: "pull_feed",
+    r.GetItem: "get_item",
     r.CreateNode: "create",
     r.GetConfiguration: "get_configuration",
     r.Configure: "configure",

@@ -24,6 +24,7 @@ from smartfeeds.errors import Condition, FeedError, unsupported
 from smartfeeds.formats.atom import complete_entry, tombstone
 from smartfeeds.service.context import Context, Located, affiliation_of, find, standing_of
 from smartfeeds.service.nodes import add_node
+from smartfeeds.service.preconditions import check_expected, item_tag
 from smartfeeds.service.requests import Done, Draft, Form, Publish, Published, Purge, PurgeOn, Retract
 from smartfeeds.store.base import WriteTx
 
@@ -42,15 +43,17 @@ def publish(tx: WriteTx, context: Context, request: Publish) -> Published:
     existing = tx.item(node.node_no, item_id)
     deletion = draft.deletion and node.kind is NodeKind.FEED
     _check_right_to_item(tx, context, node, request, existing, deletion=deletion)
+    check_expected(existing, request.expected)
     if deletion:
         _retract_item(tx, context, node, existing, notify=True)
         return Published(request.node or "", item_id)
     payload = draft.payload
     if node.kind is NodeKind.FEED and not draft.complete and draft.entry:
         payload = complete_entry(payload, item_id, context.now_us)
-    store_item(tx, context, node, existing, item_id, payload, str(request.actor.bare))
+    stored = store_item(tx, context, node, existing, item_id, payload, str(request.actor.bare))
     _trim(tx, node)
-    return Published(request.node or "", item_id)
+    created = existing is None or existing.deleted
+    return Published(request.node or "", item_id, item_tag(stored), created=created)
 
 
 def store_item(
@@ -107,6 +110,8 @@ def retract(tx: WriteTx, context: Context, request: Retract) -> Done:
     own = may_overwrite(affiliation, own=False) if item is None else item.publisher == str(request.actor.bare)
     if not may_retract(affiliation, own=own):
         raise FeedError(Condition.FORBIDDEN)
+    if item is not None and not item.deleted:
+        check_expected(item, request.expected)
     _retract_item(tx, context, node, item, notify=request.notify)
     return Done()
 

@@ -17,7 +17,7 @@ from smartfeeds.core.text import attribute
 from smartfeeds.core.view import CREATED, SMART, Order, View
 from smartfeeds.errors import Condition, FeedError
 from smartfeeds.service.context import Context, IndexBehindError, Located, locate, reading_refusal
-from smartfeeds.service.requests import OrderBy, Page, Pull, ResultSet
+from smartfeeds.service.requests import GetItem, ItemShown, OrderBy, Page, Pull, ResultSet
 from smartfeeds.store.base import ReadTx
 from smartfeeds.telemetry import CURSOR_DEGRADATIONS
 
@@ -59,6 +59,16 @@ def pull(tx: ReadTx, context: Context, request: Pull) -> Page:
     items, result_set = read_page(tx, context, located.node, view, wanted)
     truncated = result_set.count > len(items)
     return Page(name, items, result_set if wanted.set_wanted or truncated else None, shown)
+
+
+def get_item(tx: ReadTx, context: Context, request: GetItem) -> ItemShown:
+    """One item, also where it is deleted. Raises FeedError(ITEM_NOT_FOUND) where none of this id was ever here."""
+    located = locate(tx, request.node)
+    check_readable(tx, context, located.node, request.actor)
+    item = tx.item(located.node.node_no, request.item_id)
+    if item is None:
+        raise FeedError(Condition.ITEM_NOT_FOUND, "no such item")
+    return ItemShown(item, located.node, shows_publisher(located.node))
 
 
 def shows_publisher(node: Node) -> bool:

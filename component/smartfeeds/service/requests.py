@@ -52,6 +52,18 @@ class Draft:
 
 
 @dataclass(frozen=True, slots=True)
+class Expected:
+    """What an item must be like for a change of it to happen (RFC 9110 13.1; `preconditions.item_tag`).
+
+    With `tags` it has one of these (If-Match). Without, it is there (If-Match: *) or, with `absent`, it is not
+    (If-None-Match: *); a deleted one is not there.
+    """
+
+    tags: frozenset[str] | None = None
+    absent: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class Publish(Request):
     """XEP-0060 7.1. `draft` None means an empty item; `options` are publish-options, None when absent."""
 
@@ -60,14 +72,20 @@ class Publish(Request):
     draft: Draft | None
     options: Form | None = None
     item_present: bool = True
+    expected: Expected | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Published:
-    """The node name as written, and the id the item has now."""
+    """The node name as written, and the id the item has now.
+
+    `tag` is what its next change can expect, empty where it was deleted; `created` says that it was not there before.
+    """
 
     node: str
     item_id: str
+    tag: str = ""
+    created: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,6 +95,7 @@ class Retract(Request):
     node: str | None
     item_id: str | None
     notify: bool = False
+    expected: Expected | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,6 +151,23 @@ class Page:
     node: str
     items: tuple[Item, ...]
     result_set: ResultSet | None
+    show_publisher: bool
+
+
+@dataclass(frozen=True, slots=True)
+class GetItem(Request):
+    """One item of a node, or of the node of a view."""
+
+    node: str | None
+    item_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class ItemShown:
+    """An item, or what is left of a deleted one, and the node it is in. `show_publisher` follows itemreply."""
+
+    item: Item
+    node: Node
     show_publisher: bool
 
 

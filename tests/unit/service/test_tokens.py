@@ -86,14 +86,6 @@ async def test_revoked_token_ends_at_once(feed: World) -> None:
     )
 
 
-async def test_token_outlives_a_restart(feed: World) -> None:
-    await add(feed)
-    await feed.crash()
-    await feed.start()
-
-    assert (await bearer(feed)).token_id == ID
-
-
 async def test_token_may_come_before_its_node_but_not_for_a_view(feed: World) -> None:
     assert await refusal(add(feed, feed=MODIFIED)) is Condition.NOT_ALLOWED
     assert await refusal(bearer(feed)) is Condition.NOT_AUTHORIZED

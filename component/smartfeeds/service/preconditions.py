@@ -1,0 +1,25 @@
+"""Changes that are to happen only to what the asker has seen (RFC 9110 section 13)."""
+
+from smartfeeds.core.model import Item
+from smartfeeds.errors import Condition, FeedError
+from smartfeeds.service.requests import Expected
+
+
+def item_tag(item: Item) -> str:
+    """What changes with every change of an item, and with nothing else; other items of the node never have it.
+
+    A tombstone has one too, and a node that is made anew gives out others.
+    """
+    return f"{item.revision}.{item.modified_us}"
+
+
+def check_expected(item: Item | None, expected: Expected | None) -> None:
+    """Raises FeedError(PRECONDITION_NOT_MET) where the item is not as expected. What may be known is checked before."""
+    if expected is None:
+        return
+    if expected.tags is not None:
+        met = item is not None and item_tag(item) in expected.tags
+    else:
+        met = expected.absent == (item is None or item.deleted)
+    if not met:
+        raise FeedError(Condition.PRECONDITION_NOT_MET, "the item has changed meanwhile")

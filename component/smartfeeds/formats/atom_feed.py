@@ -15,6 +15,7 @@ from smartfeeds.core.text import attribute, escape
 from smartfeeds.core.times import format_datetime, format_t
 from smartfeeds.formats.atom import ATOM_NS, START_TAG, derived_id
 from smartfeeds.formats.atom_reader import EXPORT_NS, FANOUT_NS
+from smartfeeds.formats.rss_channel import Channel
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,7 +25,8 @@ class FeedHead:
     `id` is an atom:id (a URI), `updated_us` the time of its last change, `self_link` its own address, `next_link`
     that of its next page, `link` that of its page for people, `icon` that of a square picture, `hub` that of a
     WebSub hub, `language` a tag of BCP 47. `authors` are names: those of the items that name no author. `total` is
-    the number of items of the feed (SF-061), cursors are bare (SF-063).
+    the number of items of the feed (SF-061), cursors are bare (SF-063);
+    `channel` is what only RSS says (cloud, ttl and the like).
     """
 
     id: str
@@ -41,6 +43,7 @@ class FeedHead:
     total: int | None = None
     prev_cursor: str = ""
     last_cursor: str = ""
+    channel: Channel | None = None
 
 
 def write_feed(head: FeedHead, items: Iterable[Item], *, keys: bool = True) -> Iterator[bytes]:

@@ -13,6 +13,7 @@ _LONG_MONTHS = (
     *("january", "february", "march", "april", "may", "june"),
     *("july", "august", "september", "october", "november", "december"),
 )
+_WEEKDAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
 _MONTHS = {name[:3]: number for number, name in enumerate(_LONG_MONTHS, start=1)}
 _MONTHS |= {name: number for number, name in enumerate(_LONG_MONTHS, start=1)} | {"sept": 9}
 # Hours from UTC: RFC 822 with its letters, and names seen in feeds.
@@ -71,6 +72,16 @@ def parse_date(text: str) -> int | None:
         if match is not None:
             return _time_us(match.groupdict())
     return None
+
+
+def format_rfc822(time_us: int) -> str:
+    """The time in GMT as RFC 822 has it, with four digits of the year, to the second below (RSS 2.0, OPML).
+
+    Raises OverflowError outside the years 1 to 9999.
+    """
+    moment = _EPOCH + timedelta(seconds=time_us // US_PER_S)
+    month = _LONG_MONTHS[moment.month - 1][:3].title()
+    return f"{_WEEKDAYS[moment.weekday()]}, {moment.day:02d} {month} {moment.year:04d} {moment:%H:%M:%S} GMT"
 
 
 def _without_comments(text: str) -> str:

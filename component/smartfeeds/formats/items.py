@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass, field
 
+from smartfeeds.formats.rss_channel import Channel
 from smartfeeds.formats.xml import Element
 
 
@@ -39,7 +40,10 @@ class Skipped:
 
 @dataclass(frozen=True, slots=True)
 class Document:
-    """A feed as read: `format` is its name for people ("RSS 0.92"); texts are plain; items are in document order."""
+    """A feed as read: `format` is its name for people ("RSS 0.92"); texts are plain; items are in document order.
+
+    `channel` is what an RSS channel says beside title, link and description.
+    """
 
     format: str
     id: str = ""
@@ -49,6 +53,7 @@ class Document:
     items: tuple[ImportedItem, ...] = ()
     skipped: tuple[Skipped, ...] = ()
     warnings: tuple[str, ...] = ()
+    channel: Channel | None = None
 
     def oldest_first(self) -> list[ImportedItem]:
         """The items in the order in which a feed wants them published.
@@ -104,4 +109,5 @@ class Head:
     title: str = ""
     link: str = ""
     description: str = ""
+    channel: Channel | None = None
     warnings: list[str] = field(default_factory=list)

@@ -18,22 +18,10 @@ from smartfeeds.formats.dates import parse_date
 from smartfeeds.formats.items import Found, Head, Skipped
 from smartfeeds.formats.links import base_of, has_base, is_uri, resolve
 from smartfeeds.formats.plain import html_text, squeeze
+from smartfeeds.formats.rss_channel import read_channel, rss_name
 from smartfeeds.formats.xml import XML_BASE, XML_LANG, Element, canonical, new_element, parse_stored
 
 RDF_NS = "http://www.w3.org/1999/02/22-rdf-syntax-ns#"
-# The namespaces that RSS itself has been given at one time or another; most feeds use none.
-_RSS_NAMESPACES = frozenset(
-    {
-        "",
-        "http://purl.org/rss/1.0/",
-        "http://my.netscape.com/rdf/simple/0.9/",
-        "http://channel.netscape.com/rdf/simple/0.9/",
-        "http://backend.userland.com/rss",
-        "http://backend.userland.com/rss2",
-        "http://backend.userland.com/RSS2",
-        "http://blogs.law.harvard.edu/tech/rss",
-    }
-)
 _SSE_SYNC = frozenset(
     f"{{{scheme}://www.microsoft.com/schemas/{path}}}sync"
     for scheme in ("http", "https")
@@ -48,16 +36,10 @@ DC_SUBJECT = f"{DC}subject"
 DCTERMS_MODIFIED = "{http://purl.org/dc/terms/}modified"
 _ATOM_SINGLES = frozenset({atom.ID, atom.TITLE, atom.UPDATED, atom.PUBLISHED, atom.SUMMARY, atom.CONTENT, atom.SOURCE})
 
-_LOOKS_LIKE_HTML = re.compile(r"</?[A-Za-z][^<>]*>|&(?:#[0-9]+|#x[0-9A-Fa-f]+|[A-Za-z][A-Za-z0-9]*);")
+LOOKS_LIKE_HTML = re.compile(r"</?[A-Za-z][^<>]*>|&(?:#[0-9]+|#x[0-9A-Fa-f]+|[A-Za-z][A-Za-z0-9]*);")
 _LANGUAGE = re.compile(r"[A-Za-z]{2,8}(?:-[A-Za-z0-9]{1,8})*")
 _MAIL_NAME = re.compile(r"(?P<email>[^\s()<>]+@[^\s()<>]+)\s*\((?P<name>[^()]*)\)")
 _NAME_MAIL = re.compile(r"(?P<name>[^<>]*?)\s*<(?P<email>[^\s<>]+@[^\s<>]+)>")
-
-
-def rss_name(element: Element) -> str:
-    """The lower-case name of an element of RSS itself, or "" for any other."""
-    namespace, _, name = element.tag.removeprefix("{").rpartition("}")
-    return name.lower() if namespace in _RSS_NAMESPACES else ""
 
 
 class Scope(NamedTuple):
@@ -76,8 +58,8 @@ def read_rss(root: Element, base: str) -> tuple[Head, Iterator[Found | Skipped]]
         head.warnings.append("there is no channel")
     else:
         _read_channel(channel, head, base)
-        stated = squeeze(string_of(child)) if (child := _child(channel, "language")) is not None else ""
-        language = stated if _LANGUAGE.fullmatch(stated) else ""
+        head.channel = read_channel(channel, head.warnings)
+        language = head.channel.language if _LANGUAGE.fullmatch(head.channel.language) else ""
     nodes = [] if channel is None else _items(channel)
     outside = _items(root)
     if outside and not root.tag.startswith(f"{{{RDF_NS}}}"):
@@ -109,7 +91,7 @@ def _read_channel(channel: Element, head: Head, base: str) -> None:
         if not text.strip():
             head.warnings.append(f"the channel has no {name}")
         elif name == "title":
-            head.title = html_text(text) if _LOOKS_LIKE_HTML.search(text) else squeeze(text)
+            head.title = html_text(text) if LOOKS_LIKE_HTML.search(text) else squeeze(text)
         elif name == "link":
             head.link = resolve(base_of(channel, base), text)
         else:
@@ -169,7 +151,8 @@ def _item(node: Element, index: int, scope: Scope) -> Found | Skipped:
 def _identity(item: _Item) -> None:
     """guid, else an Atom id, a sync id, the link; the payload's atom:id must be a URI, the item id need not.
 
-    A sync id is the same in all documents that share an item (FS-025), a link need not be.
+    Beside a guid an atom:id is the payload's: others refer to the entry by it. A sync id is the same in all documents
+    that share an item (FS-025), a link need not be.
     """
     guids = item.take("guid")
     guid = next((text for node in guids if (text := string_of(node).strip())), "")
@@ -180,16 +163,25 @@ def _identity(item: _Item) -> None:
         link = guid
     sync_id = next((text for node in item.node.iterchildren(*_SYNC) if (text := node.get("id", "").strip())), "")
     item.found.item_id = guid or atom_id or sync_id or item.node.get(f"{{{RDF_NS}}}about", "").strip() or link
+    own_id = next((one for one in (atom_id, item.found.item_id) if is_uri(one)), "")
     if item.found.item_id:
-        item.add(atom.ID, item.found.item_id if is_uri(item.found.item_id) else atom.derived_id(item.found.item_id))
-    if link:
+        item.add(atom.ID, own_id or atom.derived_id(item.found.item_id))
+    if link and not _is_linked(item, "alternate", link):
         item.add(atom.LINK, rel="alternate", href=resolve(item.base, link))
+
+
+def _is_linked(item: _Item, rel: str, address: str) -> bool:
+    """Whether the item has this link as an atom:link too, which says more of it."""
+    return any(
+        node.get("rel", "alternate") == rel and resolve(item.base, node.get("href", "")) == resolve(item.base, address)
+        for node in item.parts.get(atom.LINK, ())
+    )
 
 
 def _title(item: _Item) -> None:
     text = item.text("title")
     if text or atom.TITLE not in item.parts:
-        item.add(atom.TITLE, text, type="html" if _LOOKS_LIKE_HTML.search(text) else "")
+        item.add(atom.TITLE, text, type="html" if LOOKS_LIKE_HTML.search(text) else "")
 
 
 def _dates(item: _Item) -> None:
@@ -221,7 +213,8 @@ def _writable(time_us: int) -> bool:
 
 
 def _authors(item: _Item) -> None:
-    seen: set[str] = set()
+    # An atom:author says more of the same person.
+    seen = {squeeze(part.text or "").casefold() for node in item.parts.get(atom.AUTHOR, ()) for part in node}
     for node in (*item.take("author"), *item.take(DC_CREATOR)):
         text = squeeze(string_of(node))
         match = _MAIL_NAME.fullmatch(text) or _NAME_MAIL.fullmatch(text)
@@ -242,11 +235,12 @@ def is_mail(text: str) -> bool:
 
 def _categories(item: _Item) -> None:
     """RSS-013, RSS-014: the value as it is, the domain as scheme."""
+    known = {(node.get("term", ""), node.get("scheme", "")) for node in item.parts.get(atom.CATEGORY, ())}
     for node in (*item.take("category"), *item.take(DC_SUBJECT)):
-        term = squeeze(string_of(node))
-        if term:
-            item.add(atom.CATEGORY, term=term, scheme=node.get("domain", "").strip())
-        else:
+        term, scheme = squeeze(string_of(node)), node.get("domain", "").strip()
+        if term and (term, scheme) not in known:
+            item.add(atom.CATEGORY, term=term, scheme=scheme)
+        elif not term:
             item.warn("an empty category was left out")
 
 
@@ -256,6 +250,8 @@ def _enclosures(item: _Item) -> None:
         address = node.get("url", "").strip() or node.get(f"{{{RDF_NS}}}resource", "").strip()
         if not address:
             item.warn("an enclosure without url was left out")
+            continue
+        if _is_linked(item, "enclosure", address):
             continue
         length = node.get("length", "").strip()
         if not re.fullmatch(r"[0-9]{1,18}", length) or int(length) == 0:
@@ -270,6 +266,8 @@ def _enclosures(item: _Item) -> None:
 def _source(item: _Item) -> None:
     """RSS-007, RSS-009: the channel an item came from; nothing without its url."""
     for node in item.take("source"):
+        if atom.SOURCE in item.parts:
+            return
         address = node.get("url", "").strip()
         if not address:
             item.warn("a source without url was left out")
@@ -285,12 +283,12 @@ def _source(item: _Item) -> None:
 
 def _comments(item: _Item) -> None:
     text = item.text("comments")
-    if text:
+    if text and not _is_linked(item, "replies", text):
         item.add(atom.LINK, rel="replies", type="text/html", href=resolve(item.base, text))
 
 
 def _bodies(item: _Item) -> None:
-    """A-125: both are HTML, decoded once."""
+    """A-125: both are HTML, decoded once. Beside content in Atom's own words a description is the summary."""
     descriptions = [node for node in item.take("description") if len(node) or string_of(node).strip()]
     contents = [node for node in item.take(CONTENT_ENCODED) if len(node) or string_of(node).strip()]
     if contents:
@@ -298,7 +296,7 @@ def _bodies(item: _Item) -> None:
         if descriptions:
             _body(item, atom.SUMMARY, descriptions[0])
     elif descriptions:
-        _body(item, atom.CONTENT, descriptions[0])
+        _body(item, atom.SUMMARY if atom.CONTENT in item.parts else atom.CONTENT, descriptions[0])
     if len(descriptions) > 1 or len(contents) > 1:
         item.warn("only the first of several descriptions was kept")
 

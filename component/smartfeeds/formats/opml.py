@@ -1,0 +1,242 @@
+"""OPML 2.0: outlines read and written, and the list of all feeds as one (SF-008, A-153).
+
+An outline is a tree of texts with attributes. It is read whole or not at all, within limits of size and depth, from
+OPML 1.0, 1.1 and 2.0; what an outline includes or links to is never opened. Attributes and elements of other
+namespaces are kept, so that what another program wrote (sx:sync, say) is still there when the outline is written.
+"""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+
+from lxml import etree
+
+from smartfeeds.core.text import attribute, escape
+from smartfeeds.errors import Condition, FeedError
+from smartfeeds.formats.atom import string_of
+from smartfeeds.formats.dates import format_rfc822
+from smartfeeds.formats.links import is_uri, resolve
+from smartfeeds.formats.loader import load
+from smartfeeds.formats.plain import squeeze
+from smartfeeds.formats.xml import Element, canonical
+
+OPML_NS = "urn:x-smartfeeds:opml"  # attributes of ours: OPML lets others add theirs in a namespace only
+ADDRESS = f"{{{OPML_NS}}}xmpp"
+ITEM_ID = f"{{{OPML_NS}}}id"
+
+MAX_OUTLINES = 100_000
+MAX_LEVELS = 128
+MAX_ATTRIBUTES = 128
+
+# The namespaces that OPML itself has been given; most documents use none.
+_NAMESPACES = frozenset({"", "http://opml.org/spec2", "http://www.opml.org/spec2"})
+_ROOTS = frozenset({"opml", "outlinedocument"})
+_PREFIXES = {OPML_NS: "sf", "http://www.w3.org/XML/1998/namespace": "xml"}
+
+
+@dataclass(frozen=True, slots=True)
+class Outline:
+    """One line of an outline.
+
+    `attributes` are all but `text`, those of a namespace under Clark names; `extensions` are the canonical bytes of
+    children that are no outlines.
+    """
+
+    text: str
+    attributes: dict[str, str] = field(default_factory=dict)
+    children: tuple["Outline", ...] = ()
+    extensions: tuple[bytes, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class OutlineDocument:
+    """A whole document: `head` holds the texts of the head's plain elements under their names, title included.
+
+    `head_extensions` are the canonical bytes of the head's children of other namespaces, `warnings` what was
+    tolerated.
+    """
+
+    head: dict[str, str]
+    outlines: tuple[Outline, ...]
+    version: str = "2.0"
+    head_extensions: tuple[bytes, ...] = ()
+    warnings: tuple[str, ...] = ()
+
+    @property
+    def title(self) -> str:
+        """The title on one line; empty where there is none."""
+        return squeeze(self.head.get("title", ""))
+
+
+@dataclass(frozen=True, slots=True)
+class ListedFeed:
+    """A feed in a list of feeds: addresses and plain texts. `created_us` is None where it is not known."""
+
+    title: str
+    xml_url: str
+    html_url: str = ""
+    xmpp: str = ""
+    description: str = ""
+    language: str = ""
+    created_us: int | None = None
+
+
+def read_outline(data: bytes) -> OutlineDocument:
+    """The outline in `data`.
+
+    Raises FeedError(INVALID_PAYLOAD) or FeedError(PAYLOAD_TOO_BIG) for what is none or goes beyond the limits.
+    """
+    loaded = load(data)
+    root = loaded.root
+    if _name(root) not in _ROOTS:
+        name = root.tag.rpartition("}")[2]
+        raise FeedError(Condition.INVALID_PAYLOAD, f"the document is no OPML: its root element is {name[:40]}")
+    warnings = loaded.warnings
+    head, body = (next(_children(root, name), None) for name in ("head", "body"))
+    if body is None:
+        raise FeedError(Condition.INVALID_PAYLOAD, "the outline has no body")
+    if head is None:
+        warnings.append("the outline has no head")
+    reading = _Reading(warnings)
+    return OutlineDocument(
+        head={} if head is None else {_local(node): squeeze(string_of(node)) for node in _plain(head)},
+        outlines=tuple(reading.outline(node, 1) for node in _children(body, "outline")),
+        version=squeeze(root.get("version", ""))[:10] or "1.0",
+        head_extensions=() if head is None else _foreign(head),
+        warnings=tuple(warnings),
+    )
+
+
+class _Reading:
+    """The work of reading one document: how many outlines there were, and what is to be said."""
+
+    def __init__(self, warnings: list[str]) -> None:
+        self.count = 0
+        self.warnings = warnings
+
+    def outline(self, node: Element, level: int) -> Outline:
+        self.count += 1
+        if self.count > MAX_OUTLINES:
+            raise FeedError(Condition.PAYLOAD_TOO_BIG, f"the document has more than {MAX_OUTLINES} outlines")
+        if level > MAX_LEVELS:
+            raise FeedError(Condition.INVALID_PAYLOAD, f"the outline is nested deeper than {MAX_LEVELS} levels")
+        if any(name != "outline" for name in map(_name, _plain(node))):
+            self.warnings.append(f"an element in outline {self.count} that OPML does not have was left out")
+        if len(node.attrib) > MAX_ATTRIBUTES:
+            raise FeedError(Condition.INVALID_PAYLOAD, f"an outline has more than {MAX_ATTRIBUTES} attributes")
+        attributes = {str(name): str(value) for name, value in node.attrib.items()}
+        text = attributes.pop("text", None)
+        if text is None:
+            text = attributes.get("title", "")
+            self.warnings.append(f"outline {self.count} has no text")
+        return Outline(
+            text,
+            attributes,
+            tuple(self.outline(child, level + 1) for child in _children(node, "outline")),
+            _foreign(node),
+        )
+
+
+def _name(node: Element) -> str:
+    """The lower-case name of an element of OPML itself, or "" for any other."""
+    namespace, _, name = node.tag.removeprefix("{").rpartition("}")
+    return name.lower() if namespace in _NAMESPACES else ""
+
+
+def _local(node: Element) -> str:
+    return node.tag.rpartition("}")[2]
+
+
+def _plain(parent: Element) -> Iterator[Element]:
+    return (child for child in parent.iterchildren(etree.Element) if _name(child))
+
+
+def _children(parent: Element, name: str) -> Iterator[Element]:
+    return (child for child in _plain(parent) if _name(child) == name)
+
+
+def _foreign(parent: Element) -> tuple[bytes, ...]:
+    return tuple(canonical(child, inherit=False) for child in parent.iterchildren(etree.Element) if not _name(child))
+
+
+def flattened(outlines: Iterable[Outline]) -> Iterator[tuple[int, Outline]]:
+    """Every outline with its level, counted from 0, in document order: a tree as a flat list (SF-008)."""
+    waiting = [(0, outline) for outline in outlines][::-1]
+    while waiting:
+        level, outline = waiting.pop()
+        yield level, outline
+        waiting += [(level + 1, child) for child in reversed(outline.children)]
+
+
+def listed_feeds(document: OutlineDocument, base: str = "") -> Iterator[ListedFeed]:
+    """The feeds that a subscription list names, wherever they are in the tree; `base` is the list's own address."""
+    for _, outline in flattened(document.outlines):
+        # Real lists spell the attributes in every case.
+        named = {name.lower(): value.strip() for name, value in outline.attributes.items()}
+        if "xmlurl" not in named:
+            continue
+        xmpp = outline.attributes.get(ADDRESS, "").strip()
+        yield ListedFeed(
+            title=squeeze(outline.text or named.get("title", "")),
+            xml_url=resolve(base, named["xmlurl"]),
+            html_url=resolve(base, named["htmlurl"]) if named.get("htmlurl") else "",
+            xmpp=xmpp if xmpp.startswith("xmpp:") and is_uri(xmpp) else "",
+            description=squeeze(named.get("description", "")),
+            language=named.get("language", ""),
+        )
+
+
+def write_list(title: str, feeds: Iterable[ListedFeed], now_us: int | None = None) -> Iterator[bytes]:
+    """The list of feeds as OPML 2.0, in pieces, one a feed. Raises ForbiddenCharacterError.
+
+    `now_us` is the time of writing, where it is to be told.
+    """
+    head = {"title": title} | ({} if now_us is None else {"dateCreated": format_rfc822(now_us)})
+    return write_outline(OutlineDocument(head, ()), (_listed(feed) for feed in feeds))
+
+
+def _listed(feed: ListedFeed) -> Outline:
+    known = {
+        "title": feed.title,
+        "type": "rss",  # of any feed, whatever its format
+        "xmlUrl": feed.xml_url,
+        "htmlUrl": feed.html_url,
+        "description": feed.description,
+        "language": feed.language,
+        "created": "" if feed.created_us is None else format_rfc822(feed.created_us),
+        ADDRESS: feed.xmpp,
+    }
+    return Outline(feed.title, {name: value for name, value in known.items() if value})
+
+
+def write_outline(document: OutlineDocument, more: Iterable[Outline] = ()) -> Iterator[bytes]:
+    """A document as OPML 2.0 in UTF-8, in pieces, one an outline of the first level, with `more` at its end.
+
+    Raises ForbiddenCharacterError for texts XML cannot carry.
+    """
+    head = "".join(f"<{name}>{escape(text)}</{name}>\n" for name, text in document.head.items())
+    yield (
+        f'<?xml version="1.0" encoding="UTF-8"?>\n<opml version="2.0" xmlns:sf="{OPML_NS}">\n<head>\n{head}'
+    ).encode() + b"\n".join((*document.head_extensions, b"</head>\n<body>\n"))
+    for outlines in (document.outlines, more):
+        for outline in outlines:
+            yield _written(outline)
+    yield b"</body>\n</opml>\n"
+
+
+def _written(outline: Outline) -> bytes:
+    start = f'<outline text="{attribute(outline.text)}"{_attributes(outline.attributes)}'.encode()
+    if not outline.children and not outline.extensions:
+        return start + b"/>\n"
+    inside = b"".join((*outline.extensions, b"\n", *map(_written, outline.children)))
+    return start + b">" + inside + b"</outline>\n"
+
+
+def _attributes(attributes: dict[str, str]) -> str:
+    parts = []
+    for number, (name, value) in enumerate(attributes.items()):
+        namespace, _, local = name.removeprefix("{").rpartition("}")
+        prefix = _PREFIXES.get(namespace, f"n{number}") + ":" if namespace else ""
+        if namespace and namespace not in _PREFIXES:
+            parts.append(f' xmlns:{prefix[:-1]}="{attribute(namespace)}"')
+        parts.append(f' {prefix}{local}="{attribute(value)}"')
+    return "".join(parts)

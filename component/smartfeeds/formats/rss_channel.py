@@ -1,0 +1,214 @@
+"""What an RSS channel says of itself beside title, link and description (RSS-015 to RSS-017, RSS-031; A-126 to A-139).
+
+Read from RSS 0.9x and 2.0 and written again as RSS 2.0. What is not as the format has it is left out with a warning;
+elements of other namespaces are kept as they are.
+"""
+
+import re
+from dataclasses import dataclass
+
+from lxml import etree
+
+from smartfeeds.core.text import attribute, escape
+from smartfeeds.errors import FeedError
+from smartfeeds.formats.atom import ATOM_NS, string_of
+from smartfeeds.formats.dates import format_rfc822, parse_date
+from smartfeeds.formats.plain import squeeze
+from smartfeeds.formats.xml import Element, canonical
+
+# The namespaces that RSS itself has been given at one time or another; most feeds use none.
+RSS_NAMESPACES = frozenset(
+    {
+        "",
+        "http://purl.org/rss/1.0/",
+        "http://my.netscape.com/rdf/simple/0.9/",
+        "http://channel.netscape.com/rdf/simple/0.9/",
+        "http://backend.userland.com/rss",
+        "http://backend.userland.com/rss2",
+        "http://backend.userland.com/RSS2",
+        "http://blogs.law.harvard.edu/tech/rss",
+    }
+)
+PROTOCOLS = frozenset({"xml-rpc", "soap", "http-post"})
+MAX_PORT = 65_535
+_DAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
+_ATOM_LINK = f"{{{ATOM_NS}}}link"
+_OUR_LINKS = frozenset({"self", "next", "hub"})
+_NUMBER = re.compile(r"[0-9]{1,9}")
+_MAX_EXTENSIONS = 100
+
+
+def rss_name(element: Element) -> str:
+    """The lower-case name of an element of RSS itself, or "" for any other."""
+    namespace, _, name = element.tag.removeprefix("{").rpartition("}")
+    return name.lower() if namespace in RSS_NAMESPACES else ""
+
+
+@dataclass(frozen=True, slots=True)
+class Cloud:
+    """Where to register for notifications of changes (RSS-016). `procedure` may be empty with http-post (A-137)."""
+
+    domain: str
+    port: int
+    path: str
+    procedure: str
+    protocol: str
+
+
+@dataclass(frozen=True, slots=True)
+class Channel:
+    """The rest of a channel; what is empty is not there.
+
+    `ttl_min` is in minutes, `skip_hours` are hours of GMT from 0 to 23 in ascending order, `categories` are pairs of
+    text and domain, `extensions` canonical bytes of elements of other namespaces.
+    """
+
+    language: str = ""
+    copyright: str = ""
+    managing_editor: str = ""
+    web_master: str = ""
+    generator: str = ""
+    rating: str = ""
+    published_us: int | None = None
+    changed_us: int | None = None
+    ttl_min: int | None = None
+    skip_hours: tuple[int, ...] = ()
+    skip_days: tuple[str, ...] = ()
+    categories: tuple[tuple[str, str], ...] = ()
+    cloud: Cloud | None = None
+    icon: str = ""
+    extensions: tuple[bytes, ...] = ()
+
+
+def read_channel(channel: Element, warnings: list[str]) -> Channel:
+    """The rest of a channel; `warnings` gets what was left out."""
+    parts: dict[str, list[Element]] = {}
+    for child in channel.iterchildren(etree.Element):
+        parts.setdefault(rss_name(child), []).append(child)
+
+    def text(name: str) -> str:
+        return next((found for node in parts.get(name, ()) if (found := squeeze(string_of(node)))), "")
+
+    return Channel(
+        language=text("language"),
+        copyright=text("copyright"),
+        managing_editor=text("managingeditor"),
+        web_master=text("webmaster"),
+        generator=text("generator"),
+        rating=text("rating"),
+        published_us=_date(text("pubdate"), warnings),
+        changed_us=_date(text("lastbuilddate"), warnings),
+        ttl_min=_ttl(text("ttl"), warnings),
+        skip_hours=_hours(parts.get("skiphours", []), warnings),
+        skip_days=tuple(day for day in _DAYS if day.lower() in _inside(parts.get("skipdays", []))),
+        categories=tuple(
+            (term, node.get("domain", "").strip())
+            for node in parts.get("category", ())
+            if (term := squeeze(string_of(node)))
+        ),
+        cloud=_cloud(parts.get("cloud", []), warnings),
+        icon=_icon(parts.get("image", [])),
+        extensions=_extensions(parts.get("", []), warnings),
+    )
+
+
+def _extensions(nodes: list[Element], warnings: list[str]) -> tuple[bytes, ...]:
+    """Elements of other namespaces, without the links that say where the feed was: they are written anew."""
+    kept = [node for node in nodes if node.tag != _ATOM_LINK or node.get("rel", "").lower() not in _OUR_LINKS]
+    found = []
+    for node in kept[:_MAX_EXTENSIONS]:
+        try:
+            found.append(canonical(node, inherit=False))
+        except FeedError as error:
+            warnings.append(f"an element of the channel was left out: {error.text}")
+    if len(kept) > _MAX_EXTENSIONS:
+        warnings.append(f"only the first {_MAX_EXTENSIONS} elements of other namespaces of the channel were kept")
+    return tuple(found)
+
+
+def _date(text: str, warnings: list[str]) -> int | None:
+    time_us = parse_date(text) if text else None
+    if text and time_us is None:
+        warnings.append(f"the date {text[:40]!r} of the channel cannot be read and was left out")
+    return time_us
+
+
+def _ttl(text: str, warnings: list[str]) -> int | None:
+    if not text:
+        return None
+    if _NUMBER.fullmatch(text) is None:
+        warnings.append("the ttl of the channel is no number of minutes and was left out")
+        return None
+    return int(text)
+
+
+def _hours(nodes: list[Element], warnings: list[str]) -> tuple[int, ...]:
+    """A-138: GMT, in any order, 24 is midnight."""
+    found: set[int] = set()
+    for text in _inside(nodes):
+        if _NUMBER.fullmatch(text) is None or int(text) > 24:
+            warnings.append("an hour of skipHours is none and was left out")
+        else:
+            found.add(int(text) % 24)
+    return tuple(sorted(found))
+
+
+def _inside(nodes: list[Element]) -> list[str]:
+    return [squeeze(string_of(child)).lower() for node in nodes for child in node.iterchildren(etree.Element)]
+
+
+def _icon(nodes: list[Element]) -> str:
+    children = (child for node in nodes for child in node.iterchildren(etree.Element))
+    return next((text for child in children if rss_name(child) == "url" and (text := string_of(child).strip())), "")
+
+
+def _cloud(nodes: list[Element], warnings: list[str]) -> Cloud | None:
+    for node in nodes:
+        cloud = _read_cloud(node)
+        if cloud is not None:
+            return cloud
+        warnings.append("the cloud of the channel lacks something or is wrong and was left out")
+    return None
+
+
+def _read_cloud(node: Element) -> Cloud | None:
+    domain, port, path, protocol = (node.get(name, "").strip() for name in ("domain", "port", "path", "protocol"))
+    procedure = node.get("registerProcedure", "").strip()
+    if not domain or not path or protocol not in PROTOCOLS or not (procedure or protocol == "http-post"):
+        return None
+    if _NUMBER.fullmatch(port) is None or not 0 < int(port) <= MAX_PORT:
+        return None
+    return Cloud(domain, int(port), path, procedure, protocol)
+
+
+def cloud_element(cloud: Cloud) -> str:
+    """RSS-016: all five attributes, always."""
+    return (
+        f'<cloud domain="{attribute(cloud.domain)}" port="{cloud.port}" path="{attribute(cloud.path)}" '
+        f'registerProcedure="{attribute(cloud.procedure)}" protocol="{attribute(cloud.protocol)}"/>'
+    )
+
+
+def channel_elements(channel: Channel) -> list[str]:
+    """The elements of RSS that say it, one each; language, generator and what changes with a page are the writer's."""
+    known = {
+        "copyright": channel.copyright,
+        "managingEditor": channel.managing_editor,
+        "webMaster": channel.web_master,
+        "rating": channel.rating,
+        "pubDate": "" if channel.published_us is None else format_rfc822(channel.published_us),
+        "ttl": "" if channel.ttl_min is None else str(channel.ttl_min),
+    }
+    lines = [f"<{name}>{escape(text)}</{name}>" for name, text in known.items() if text]
+    for term, domain in channel.categories:
+        where = f' domain="{attribute(domain)}"' if domain else ""
+        lines.append(f"<category{where}>{escape(term)}</category>")
+    if channel.cloud is not None:
+        lines.append(cloud_element(channel.cloud))
+    for name, inner, values in (
+        ("skipHours", "hour", channel.skip_hours),
+        ("skipDays", "day", channel.skip_days),
+    ):
+        if values:
+            lines.append(f"<{name}>{''.join(f'<{inner}>{value}</{inner}>' for value in values)}</{name}>")
+    return lines

@@ -110,7 +110,7 @@ def test_entity_uses_are_bounded():
         (b" \n", "empty"),
         (b"<!DOCTYPE html><html><body><br></body></html>", "web page"),
         (b"<html xmlns='http://www.w3.org/1999/xhtml'/>", "web page"),
-        (b'{"version": "https://jsonfeed.org/version/1"}', "JSON"),
+        (b'{"version": "1", "items": []}', "JSON"),
         (b"<opml version='2.0'/>", "OPML"),
         (b"<rss xmlns='urn:x-test:x'/>", "namespace"),
         (b"<feed/>", "namespace"),

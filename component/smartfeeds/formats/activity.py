@@ -1,0 +1,217 @@
+"""ActivityStreams 1.0 in JSON: the form of a Smart Feed over HTTP, written and read (A-35, SF-060 to SF-065, A-18).
+
+An item is an activity: `id` is the item id, the author its actor, the entry its object. AS 1.0 holds content for HTML;
+a Smart Feed gives plain text as it is, and says `"contentType":"text/html"` beside content that is HTML. So a reader
+of a Smart Feed, which `count` tells, takes content without `contentType` for text, and that of others for HTML.
+"""
+
+from collections.abc import Iterable, Iterator
+
+from smartfeeds.core.times import format_datetime
+from smartfeeds.formats import atom
+from smartfeeds.formats.atom_feed import FeedHead
+from smartfeeds.formats.entry import ACTIVITY_NS, Entry, Link, Person
+from smartfeeds.formats.items import Found, Head, Loss, Skipped, Written
+from smartfeeds.formats.json_items import JsonItem, id_of, text_of
+from smartfeeds.formats.json_text import Json, JsonObject, dump_json
+from smartfeeds.formats.links import resolve
+from smartfeeds.formats.losses import Part, losses_of
+from smartfeeds.formats.xml import new_element
+
+CONTENT_TYPE = "application/json; charset=utf-8"
+
+_WEB = ("http://", "https://")
+_FILE_KINDS = frozenset({"audio", "image", "video"})
+_GUESSED = frozenset({"note", "article"})
+_KEPT = frozenset(
+    {
+        Part.SUMMARY,
+        Part.EMAIL,
+        Part.SCHEME,
+        Part.ENCLOSURE_TITLE,
+        Part.SOURCE,
+        Part.REPLIES,
+        Part.LANGUAGE,
+        Part.ACTIVITY,
+    }
+)
+
+
+def write_activity(entry: Entry, *, comments: bool = False) -> bytes:
+    """One item as an activity. `comments` makes comments of the items of a feed of comments."""
+    return dump_json(_activity(entry, comments=comments))
+
+
+def write_activities(head: FeedHead, entries: Iterable[Entry], *, comments: bool = False) -> Written:
+    """A page or a whole feed, in the order of the entries (SF-060 to SF-065)."""
+    losses: list[Loss] = []
+    items: list[JsonObject] = []
+    for entry in entries:
+        items.append(_activity(entry, comments=comments))
+        losses += activity_losses(entry)
+    whole: JsonObject = {"count": len(items), "totalItems": len(items) if head.total is None else head.total}
+    for name, text in (("url", head.self_link), ("last_cursor", head.last_cursor), ("next", head.next_link)):
+        if text:
+            whole[name] = text
+    whole["items"] = items
+    return Written(dump_json(whole), tuple(losses))
+
+
+def activity_losses(entry: Entry) -> list[Loss]:
+    """What of the entry is not in its activity."""
+    losses = losses_of(entry, _KEPT)
+    author = entry.authors[0] if entry.authors and not entry.deleted else Person()
+    if author.email and author.uri and not author.uri.startswith(_WEB):
+        losses.append(Loss(entry.item_id, Part.EMAIL.value))
+    return losses
+
+
+def _activity(entry: Entry, *, comments: bool) -> JsonObject:
+    updated = format_datetime(entry.changed_us)
+    if entry.deleted:
+        return {"id": entry.item_id, "updated": updated, "deleted": True}
+    title = entry.title.plain
+    activity: JsonObject = {"id": entry.item_id, "published": format_datetime(entry.issued_us), "updated": updated}
+    if title:
+        activity["title"] = title
+    activity["verb"] = entry.verb
+    if entry.authors:
+        activity["actor"] = _actor(entry.authors[0])
+    activity["object"] = _object(entry, title, comments=comments)
+    return activity
+
+
+def _actor(person: Person) -> JsonObject:
+    actor = {"objectType": "person", "displayName": person.label}
+    if person.uri.startswith(_WEB):
+        actor["url"] = person.uri
+    elif person.uri:
+        actor["id"] = person.uri
+    if person.email and "id" not in actor:
+        actor["id"] = f"mailto:{person.email}"
+    return actor
+
+
+def _object(entry: Entry, title: str, *, comments: bool) -> JsonObject:
+    kind = entry.object_type
+    if comments and not entry.typed and kind in _GUESSED:
+        kind = "comment"
+    summary = "" if entry.summary is None else entry.summary.plain
+    content = entry.content
+    members: JsonObject = {
+        "objectType": kind,
+        "id": entry.atom_id if entry.has_own_id else "",
+        "url": entry.alternate,
+        "displayName": title,
+        "summary": summary,
+        "content": "" if content is None else content.value,
+        "contentType": "text/html" if content is not None and content.is_markup and content.value else "",
+        "language": entry.language,
+        "attachments": [_attachment(link) for link in entry.enclosures],
+        "tags": [
+            _filled(objectType="category", displayName=tag.term, scheme=tag.scheme, label=tag.label)
+            for tag in entry.categories
+        ],
+        "inReplyTo": [_filled(id=reply.ref, url=reply.href) for reply in entry.replies_to],
+        "source": {} if entry.source is None else _filled(displayName=entry.source.title, url=entry.source.href),
+    }
+    return _filled(**members)
+
+
+def _attachment(link: Link) -> JsonObject:
+    kind = link.type.partition("/")[0].lower()
+    return _filled(
+        objectType=kind if kind in _FILE_KINDS else "file",
+        displayName=link.title,
+        url=link.href,
+        mimeType=link.type,
+        length=link.length,
+    )
+
+
+def _filled(**members: Json) -> JsonObject:
+    return {name: value for name, value in members.items() if value}
+
+
+def is_collection(value: Json) -> bool:
+    """Whether a JSON document is a collection of activities."""
+    if not isinstance(value, dict) or not isinstance(value.get("items"), list):
+        return False
+    return "totalItems" in value or any(
+        isinstance(item, dict) and not {"verb", "object"}.isdisjoint(item) for item in value["items"]
+    )
+
+
+def read_activities(value: JsonObject, base: str) -> tuple[Head, Iterator[Found | Skipped]]:
+    """The head and the items of a collection for which `is_collection` is true."""
+    address = text_of(value.get("url")).strip()
+    head = Head(
+        "ActivityStreams 1.0",
+        id=id_of(value.get("id")),
+        title=text_of(value.get("displayName")) or text_of(value.get("title")),
+        link=resolve(base, address) if address else "",
+    )
+    smart = "count" in value
+    return head, (_item(item, index, base, smart=smart) for index, item in enumerate(value["items"]))
+
+
+def _item(value: Json, index: int, base: str, *, smart: bool) -> Found | Skipped:
+    if not isinstance(value, dict):
+        return Skipped(index, "the item is no object")
+    item = JsonItem(value, index, base)
+    item.found.item_id = id_of(value.get("id"))
+    said = item.object("object")
+    published_us, updated_us = item.time("published"), item.time("updated")
+    if value.get("deleted") is True:
+        if not item.found.item_id:
+            return Skipped(index, "a deleted item does not say which one it is")
+        return item.delete(id_of(said.get("id")), updated_us)
+    item.add_language(item.text("language", said))
+    # What a Smart Feed does not say it had none of: then the atom:id is made of the item id.
+    item.add_id(id_of(said.get("id")) or ("" if smart else item.found.item_id), given=smart)
+    title = item.text("displayName", said) or item.text("title")
+    item.add(atom.TITLE, title)
+    item.add_times(published_us, updated_us)
+    _read_actor(item)
+    for link in item.objects("attachments", said):
+        address, kind, name = (item.text(key, link) for key in ("url", "mimeType", "displayName"))
+        item.add_link("enclosure", address, kind, name, link.get("length"))
+    item.add_link("alternate", item.text("url", said) or item.text("url"))
+    for tag in item.objects("tags", said):
+        item.add_category(*(item.text(key, tag) for key in ("displayName", "scheme", "label")))
+    replies = [(id_of(reply.get("id")), item.text("url", reply)) for reply in item.objects("inReplyTo", said)]
+    for reference, address in replies:
+        item.add_reply(reference, address)
+    source = said.get("source")
+    if isinstance(source, dict):
+        item.add_source(item.text("displayName", source), item.text("url", source))
+    _read_bodies(item, said, smart=smart)
+    _read_kinds(item, said, "comment" if any(map(any, replies)) else "article" if title.strip() else "note")
+    return item.found
+
+
+def _read_actor(item: JsonItem) -> None:
+    actor = item.object("actor")
+    item.add_person(item.text("displayName", actor), item.text("url", actor), item.text("id", actor))
+
+
+def _read_bodies(item: JsonItem, said: JsonObject, *, smart: bool) -> None:
+    summary, content = item.text("summary", said), item.text("content", said)
+    kind = item.text("contentType", said).strip().lower() or ("text/plain" if smart else "text/html")
+    if summary:
+        item.add(atom.SUMMARY, summary, type="" if smart else "html")
+    if content:
+        item.add(atom.CONTENT, content, type="html" if kind == "text/html" else "")
+
+
+def _read_kinds(item: JsonItem, said: JsonObject, guess: str) -> None:
+    """Verb and object type, where they are not what goes without saying."""
+    for name, value, usual in (
+        ("verb", item.text("verb"), "post"),
+        ("object-type", item.text("objectType", said), guess),
+    ):
+        text = value.strip()
+        if text and text != usual:
+            node = new_element(f"{{{ACTIVITY_NS}}}{name}", {"activity": ACTIVITY_NS})
+            node.text = text
+            item.entry.append(node)

@@ -1,0 +1,307 @@
+"""JSON Feed 1.1, written and read (jsonfeed.org/version/1.1).
+
+`id` is the atom:id, so that a reader that knows the Atom form of a feed meets nothing twice; the item id stands in the
+object `_smartfeeds`, beside what JSON Feed has no member for: deletions (A-18), answers, the source; in that of the
+feed are its total and cursors. Members of an item that are not of JSON Feed, or have no place in Atom, are kept in the
+entry as they are: one extension element holds them as JSON.
+"""
+
+import re
+from collections.abc import Iterable, Iterator
+
+from smartfeeds.core.times import format_datetime
+from smartfeeds.errors import FeedError
+from smartfeeds.formats import atom, xml
+from smartfeeds.formats.atom_feed import FeedHead
+from smartfeeds.formats.entry import Entry, Link, Person
+from smartfeeds.formats.items import Found, Head, Loss, Skipped, Written
+from smartfeeds.formats.json_items import FORBIDDEN, JsonItem, id_of, text_of
+from smartfeeds.formats.json_text import MAX_JSON_DEPTH, Json, JsonObject, dump_json, load_json
+from smartfeeds.formats.links import resolve
+from smartfeeds.formats.losses import Part, losses_of
+from smartfeeds.formats.xml import new_element
+
+CONTENT_TYPE = "application/feed+json"
+VERSION = "https://jsonfeed.org/version/1.1"
+JSON_NS = "urn:x-smartfeeds:json"
+MEMBERS = f"{{{JSON_NS}}}members"
+# An item's own members stand two levels deep in a document.
+_MAX_MEMBER_DEPTH = MAX_JSON_DEPTH - 4
+_MAX_MEMBER_VALUES = 10_000
+
+_VERSION = re.compile(r"https?://(?:www\.)?jsonfeed\.org/version/([0-9][0-9.]{0,9})/?")
+_EXTENSION = "_smartfeeds"
+_PERSON_MEMBERS = frozenset({"name", "url"})
+_ATTACHMENT_MEMBERS = frozenset({"url", "mime_type", "title", "size_in_bytes"})
+# Members that are written from the entry; none of them is taken from what an entry keeps.
+_ITEM_MEMBERS = frozenset(
+    {"id", "url", "external_url", "title", "content_html", "summary", "date_published", "date_modified"}
+    | {"author", "authors", "tags", "language", "attachments", _EXTENSION}
+)
+_UNKNOWN_TYPE = "application/octet-stream"
+_KEPT = frozenset(
+    {
+        Part.SUMMARY,
+        Part.MORE_AUTHORS,
+        Part.ENCLOSURE_TITLE,
+        Part.RELATED,
+        Part.SOURCE,
+        Part.REPLIES,
+        Part.LANGUAGE,
+        Part.EXTENSIONS,
+    }
+)
+
+
+def write_json_feed(head: FeedHead, entries: Iterable[Entry]) -> Written:
+    """The document, its newest item on top; `entries` come oldest first."""
+    losses: list[Loss] = []
+    items = [_item(entry, losses) for entry in entries]
+    items.reverse()
+    total = {} if head.total is None else {"total": head.total}
+    whole = {
+        "version": VERSION,
+        "title": head.title,
+        **_filled(
+            home_page_url=head.link,
+            feed_url=head.self_link,
+            description=head.subtitle,
+            next_url=head.next_link,
+            icon=head.icon,
+            authors=[{"name": name} for name in head.authors],
+            language=head.language,
+            hubs=[{"type": "WebSub", "url": head.hub}] if head.hub else [],
+        ),
+        _EXTENSION: {
+            "id": head.id,
+            "updated": format_datetime(head.updated_us),
+            **total,
+            **_filled(prev_cursor=head.prev_cursor, last_cursor=head.last_cursor),
+        },
+        "items": items,
+    }
+    return Written(dump_json(whole), tuple(losses))
+
+
+def _filled(**members: Json) -> JsonObject:
+    return {name: value for name, value in members.items() if value}
+
+
+def _item(entry: Entry, losses: list[Loss]) -> JsonObject:
+    own: JsonObject = {"id": entry.item_id}
+    if entry.deleted:
+        return {
+            "id": entry.atom_id,
+            "content_text": "",
+            "date_modified": format_datetime(entry.changed_us),
+            _EXTENSION: {**own, "deleted": True},
+        }
+    losses += losses_of(entry, _KEPT)
+    related = next((link.href for link in entry.links if link.rel == "related"), "")
+    source = entry.source
+    members: JsonObject = {
+        "id": entry.atom_id,
+        **_filled(url=entry.alternate, external_url=related, title=entry.title.plain),
+        **_content(entry),
+        **_filled(summary="" if entry.summary is None else entry.summary.plain),
+        "date_published": format_datetime(entry.issued_us),
+        "date_modified": format_datetime(entry.changed_us),
+        **_filled(
+            authors=[_author(person) for person in entry.authors],
+            tags=list(dict.fromkeys(category.term for category in entry.categories)),
+            language=entry.language,
+            attachments=[_attachment(link) for link in entry.enclosures],
+        ),
+    }
+    _restore(members, _kept_members(entry, losses))
+    members[_EXTENSION] = own | _filled(
+        replies_to=[_filled(id=reply.ref, url=reply.href) for reply in entry.replies_to],
+        source={} if source is None else _filled(title=source.title, url=source.href),
+    )
+    return members
+
+
+def _content(entry: Entry) -> JsonObject:
+    """An item has one of both; one without content has an empty text."""
+    content = entry.content
+    if content is None or not content.is_markup:
+        return {"content_text": "" if content is None else content.value}
+    return {"content_html": content.value}
+
+
+def _author(person: Person) -> JsonObject:
+    mail = f"mailto:{person.email}" if person.email else ""
+    return _filled(name=person.label, url=person.uri or mail)
+
+
+def _attachment(link: Link) -> JsonObject:
+    """A media type is required."""
+    return {"url": link.href, "mime_type": link.type or _UNKNOWN_TYPE} | _filled(
+        title=link.title, size_in_bytes=link.length
+    )
+
+
+def _kept_members(entry: Entry, losses: list[Loss]) -> JsonObject:
+    """What the entry keeps of a JSON Feed. Anybody may publish such an element, so it is read as any document is."""
+    members: JsonObject = {}
+    others = False
+    for extension in entry.extensions:
+        root = xml.parse_stored(extension)
+        if root.tag != MEMBERS:
+            others = True
+            continue
+        try:
+            value = load_json(
+                atom.string_of(root).encode(), max_depth=_MAX_MEMBER_DEPTH, max_values=_MAX_MEMBER_VALUES
+            ).value
+        except FeedError:
+            others = True
+            continue
+        members = value if isinstance(value, dict) else {}
+    if others:
+        losses.append(Loss(entry.item_id, Part.EXTENSIONS.value))
+    return members
+
+
+def _restore(members: JsonObject, kept: JsonObject) -> None:
+    for name, key, known in _NESTED:
+        extras = kept.get(name)
+        by_key = {str(one.get(key)): one for one in extras if isinstance(one, dict)} if isinstance(extras, list) else {}
+        for one in members.get(name, ()):
+            extra = by_key.get(str(one.get(key)), {})
+            one |= {member: value for member, value in extra.items() if member not in known}
+    for member, value in kept.items():
+        if member not in _ITEM_MEMBERS and member not in members:
+            members[member] = value
+
+
+_NESTED = (("authors", "name", _PERSON_MEMBERS), ("attachments", "url", _ATTACHMENT_MEMBERS))
+
+
+def is_json_feed(value: Json) -> bool:
+    """Whether a JSON document is a JSON Feed."""
+    version = value.get("version") if isinstance(value, dict) else None
+    return isinstance(version, str) and _VERSION.fullmatch(version.strip()) is not None
+
+
+def read_json_feed(value: JsonObject, base: str) -> tuple[Head, Iterator[Found | Skipped]]:
+    """The head and the items of a document for which `is_json_feed` is true, of version 1 or 1.1."""
+    version = _VERSION.fullmatch(value["version"].strip())
+    number = version[1] if version is not None else ""
+    address, page = (text_of(value.get(name)).strip() for name in ("feed_url", "home_page_url"))
+    said = value.get(_EXTENSION)
+    head = Head(
+        f"JSON Feed {number}",
+        id=(id_of(said.get("id")) if isinstance(said, dict) else "") or address,
+        title=" ".join(text_of(value.get("title")).split()),
+        link=resolve(base, page) if page else "",
+        description=" ".join(text_of(value.get("description")).split()),
+    )
+    if number not in ("1", "1.0", "1.1"):
+        head.warnings.append(f"version {number} of JSON Feed is not known; it was read as 1.1")
+    if not head.title:
+        head.warnings.append("the feed has no title")
+    items = value.get("items")
+    if not isinstance(items, list):
+        head.warnings.append("the feed has no items")
+        items = []
+    return head, (_read_item(item, index, value, base) for index, item in enumerate(items))
+
+
+def _read_item(value: Json, index: int, feed: JsonObject, base: str) -> Found | Skipped:
+    if not isinstance(value, dict):
+        return Skipped(index, "the item is no object")
+    item = JsonItem(value, index, base)
+    own = item.object(_EXTENSION)
+    given = id_of(own.get("id"))
+    atom_id = id_of(value.get("id"))
+    item.found.item_id = given or atom_id
+    published_us, updated_us = item.time("date_published"), item.time("date_modified")
+    if own.get("deleted") is True:
+        if not item.found.item_id:
+            return Skipped(index, "a deleted item does not say which one it is")
+        return item.delete(atom_id, updated_us)
+    item.add_language(item.text("language") or text_of(feed.get("language")))
+    item.add_id(atom_id, given=bool(given))
+    item.add(atom.TITLE, item.text("title"))
+    item.add_times(published_us, updated_us)
+    item.add_link("alternate", item.text("url"))
+    item.add_link("related", item.text("external_url"))
+    _read_authors(item, feed)
+    for tag in _tags(item):
+        item.add_category(tag)
+    for link in item.objects("attachments"):
+        address, kind, title = (item.text(name, link) for name in ("url", "mime_type", "title"))
+        item.add_link("enclosure", address, kind, title, link.get("size_in_bytes"))
+    for reply in item.objects("replies_to", own):
+        item.add_reply(id_of(reply.get("id")), item.text("url", reply))
+    source = own.get("source")
+    if isinstance(source, dict):
+        item.add_source(item.text("title", source), item.text("url", source))
+    _read_bodies(item)
+    _keep_members(item)
+    return item.found
+
+
+def _tags(item: JsonItem) -> list[str]:
+    tags = item.members.get("tags")
+    return [text_of(tag) for tag in tags] if isinstance(tags, list) else []
+
+
+def _read_authors(item: JsonItem, feed: JsonObject) -> None:
+    """The item's own, in the form of 1.1 or of 1.0, else those of the feed."""
+    authors = _authors(item.members) or _authors(feed)
+    for author in authors:
+        item.add_person(item.text("name", author), item.text("url", author))
+
+
+def _authors(members: JsonObject) -> list[JsonObject]:
+    several = members.get("authors")
+    people = several if isinstance(several, list) and several else [members.get("author")]
+    return [person for person in people if isinstance(person, dict)]
+
+
+def _read_bodies(item: JsonItem) -> None:
+    """HTML before text: who gives both means the same, and the text is kept beside it."""
+    html, text, summary = (item.text(name) for name in ("content_html", "content_text", "summary"))
+    if summary:
+        item.add(atom.SUMMARY, summary)
+    if html or text:
+        item.add(atom.CONTENT, html or text, type="html" if html else "")
+
+
+def _keep_members(item: JsonItem) -> None:
+    """The members that the entry has no other place for."""
+    kept = {name: value for name, value in item.members.items() if name not in _ITEM_MEMBERS}
+    if not (kept.get("content_text") and item.members.get("content_html")):
+        kept.pop("content_text", None)
+    if people := _unknown(_authors(item.members), _PERSON_MEMBERS):
+        kept["authors"] = [one | {"name": _label(one)} for one in people]
+    if links := _unknown(list(item.objects("attachments")), _ATTACHMENT_MEMBERS):
+        kept["attachments"] = [one | {"url": resolve(item.base, text_of(one.get("url")))} for one in links]
+    if not kept:
+        return
+    text = dump_json(kept)
+    try:
+        load_json(text, max_depth=_MAX_MEMBER_DEPTH, max_values=_MAX_MEMBER_VALUES)
+    except FeedError:
+        item.warn("members that JSON Feed does not know are too many or too deep and were left out")
+        return
+    node = new_element(MEMBERS, {None: JSON_NS})
+    # Inside of a JSON string every character may be written as an escape.
+    node.text = FORBIDDEN.sub(lambda match: f"\\u{ord(match[0]):04x}", text.decode())
+    item.entry.append(node)
+
+
+def _unknown(objects: list[JsonObject], known: frozenset[str]) -> list[JsonObject]:
+    return [
+        {name: value for name, value in one.items() if name in ("name", "url") or name not in known}
+        for one in objects
+        if not known.issuperset(one)
+    ]
+
+
+def _label(person: JsonObject) -> str:
+    """The name as it will be written again."""
+    name, address = (" ".join(text_of(person.get(key)).split()) for key in ("name", "url"))
+    return name or address.removeprefix("mailto:")

@@ -1,0 +1,120 @@
+"""Bytes to JSON values under limits, and JSON values to bytes (RFC 8259).
+
+Whatever JSON lets pass and XML or Python does not is settled here: depth, the number of values, endless and infinite
+numbers, members of the same name. Texts may still hold what XML cannot carry; `json_items` settles that.
+"""
+
+import json
+import math
+import re
+from typing import Any, NamedTuple
+
+from smartfeeds.errors import Condition, FeedError
+from smartfeeds.formats.loader import MAX_DOCUMENT_BYTES
+
+# JSON as parsed: None, bool, int, float, str, list, dict with str keys.
+Json = Any
+JsonObject = dict[str, Json]
+
+MAX_JSON_DEPTH = 64
+# A value of one byte takes some hundred bytes of memory.
+MAX_JSON_VALUES = 1_000_000
+MAX_INTEGER_DIGITS = 32
+
+_BOM = b"\xef\xbb\xbf"
+_SPACE = b" \t\r\n"
+# A string that has no end reaches to the end, so that no place is looked at twice.
+_STRING = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*(?:"|\\?\Z)', re.DOTALL)
+_BRACKET = re.compile(rb"[\[\]{}]")
+_STRUCTURE = re.compile(rb"[\[{,]")
+# Line ends in JavaScript but not in JSON, and what UTF-8 has no bytes for; in JSON text they occur in strings only.
+_ESCAPED = re.compile("[\u2028\u2029\ud800-\udfff]")
+
+
+class LoadedJson(NamedTuple):
+    """The value, and what had to be remedied."""
+
+    value: Json
+    warnings: list[str]
+
+
+def looks_like_json(data: bytes) -> bool:
+    """Whether the document can only be JSON: it begins as an object or an array."""
+    return data[:1024].removeprefix(_BOM).lstrip(_SPACE).startswith((b"{", b"["))
+
+
+def load_json(data: bytes, *, max_depth: int = MAX_JSON_DEPTH, max_values: int = MAX_JSON_VALUES) -> LoadedJson:
+    """Parses a whole document. Of members of one name the last counts, as in JavaScript.
+
+    Raises FeedError(INVALID_PAYLOAD) or FeedError(PAYLOAD_TOO_BIG).
+    """
+    if len(data) > MAX_DOCUMENT_BYTES:
+        raise FeedError(Condition.PAYLOAD_TOO_BIG, f"the document is larger than {MAX_DOCUMENT_BYTES} bytes")
+    data = data.removeprefix(_BOM)
+    _check_structure(data, max_depth, max_values)
+    repeated: list[str] = []
+
+    def members(pairs: list[tuple[str, Json]]) -> JsonObject:
+        value = dict(pairs)
+        if len(value) < len(pairs):
+            repeated.append("")
+        return value
+
+    try:
+        value = json.loads(
+            data.decode(),
+            object_pairs_hook=members,
+            parse_int=_integer,
+            parse_float=_number,
+            parse_constant=_constant,
+        )
+    except UnicodeDecodeError:
+        raise FeedError(Condition.INVALID_PAYLOAD, "the document is no JSON in UTF-8") from None
+    except json.JSONDecodeError as error:
+        raise FeedError(
+            Condition.INVALID_PAYLOAD, f"the document is not well-formed JSON (line {error.lineno})"
+        ) from None
+    return LoadedJson(value, ["a member stands twice in an object; the last one was read"] if repeated else [])
+
+
+def _check_structure(data: bytes, max_depth: int, max_values: int) -> None:
+    """Bounds depth and number of values before anything is built, and without recursion."""
+    skeleton = _STRING.sub(b"", data)
+    values = 0
+    for values, _ in enumerate(_STRUCTURE.finditer(skeleton), 1):
+        if values > max_values:
+            raise FeedError(Condition.INVALID_PAYLOAD, f"the document has more than {max_values} values")
+    depth = 0
+    for match in _BRACKET.finditer(skeleton):
+        depth += 1 if match[0] in b"[{" else -1
+        if depth > max_depth:
+            raise FeedError(Condition.INVALID_PAYLOAD, f"the document is nested deeper than {max_depth} levels")
+
+
+def _integer(text: str) -> int | float:
+    return int(text) if len(text) <= MAX_INTEGER_DIGITS else _number(text)
+
+
+def _number(text: str) -> float:
+    number = float(text)
+    if not math.isfinite(number):
+        raise FeedError(Condition.INVALID_PAYLOAD, "the document holds a number that is too large")
+    return number
+
+
+def _constant(name: str) -> float:
+    raise FeedError(Condition.INVALID_PAYLOAD, f"the document holds {name}, which JSON does not have")
+
+
+def dump_json(value: Json) -> bytes:
+    """Compact JSON in UTF-8, which is a JavaScript expression too. Members keep their order."""
+    text = json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+    return _ESCAPED.sub(lambda match: f"\\u{ord(match[0]):04x}", text).encode()
+
+
+def script_safe(data: bytes) -> bytes:
+    """JSON that ends no script element and begins no comment that it stands in: "<" is written as an escape.
+
+    For a page that holds it; a JavaScript document of its own (JSON-P) needs nothing but `dump_json`.
+    """
+    return data.replace(b"<", b"\\u003c")

@@ -72,6 +72,7 @@ def policy_of(settings: Settings) -> Policy:
         page_bytes=pubsub.page_bytes,
         span_cursors=settings.compat.span_cursors,
         subscriptions_per_jid=limits.subscriptions_per_jid,
+        subscriptions_per_jid_and_node=limits.subscriptions_per_jid_and_node,
         filters_per_jid=limits.filters_per_jid,
         nodes_per_jid=limits.nodes_per_jid,
         options=Limits(max_payload_size_bytes=pubsub.max_payload_size_bytes),

@@ -162,6 +162,7 @@ class Limits(Section):
     """What one user, and all of them together, may ask for."""
 
     subscriptions_per_jid: Count = 10_000
+    subscriptions_per_jid_and_node: Count = 50
     filters_per_jid: Count = 50
     nodes_per_jid: Count = 1_000
     publishes_per_s: Annotated[float, Field(ge=0)] = 0.0

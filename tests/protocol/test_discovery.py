@@ -6,6 +6,7 @@ Ad-hoc commands are not served, so no commands are listed and none announced (46
 import re
 
 import pytest
+from lxml import etree
 
 from support.component import (
     ALICE,
@@ -235,7 +236,7 @@ async def test_subscribers_are_counted_that_are_subscribed(component: Component)
 @pytest.mark.parametrize("model", ["open", "authorize", "whitelist"])
 async def test_people_of_a_node_are_told_to_its_readers_alone(component: Component, model: str) -> None:
     """[xep-map 34]"""
-    await component.create(ALICE, "comments", access_model=model)
+    await component.create(ALICE, "comments", access_model=model, title="T", type="urn:x")
     await component.affiliate(ALICE, "comments", BOB, "publisher")
     await component.affiliate(ALICE, "comments", CAROL, "outcast")
 
@@ -248,6 +249,23 @@ async def test_people_of_a_node_are_told_to_its_readers_alone(component: Compone
     assert not people.keys() & outcasts.keys()
     assert bool(people.keys() & strangers.keys()) is (model == "open")
     assert strangers["access_model"] == [model]
+    closed = {"FORM_TYPE": [META_DATA], "type": ["urn:x"], "access_model": [model]}
+    assert outcasts == closed
+    assert (strangers == closed) is (model == "whitelist")
+    assert (strangers.get("title") == ["T"]) is (model != "whitelist")
+
+
+async def test_node_that_is_closed_to_one_has_no_name_either(component: Component) -> None:
+    """[xep-map 34] What somebody who knows it exists is told: what it is, and whom to ask for access."""
+    await component.create(ALICE, "comments", access_model="whitelist", title="Secret plans", description="D")
+
+    answer = await info(component, "comments", user=EVE)
+
+    (identity,) = answer.iterfind("info:query/info:identity", NS)
+    assert dict(identity.attrib) == {"category": "pubsub", "type": "leaf"}
+    text = etree.tostring(answer)
+    assert b"Secret" not in text and bare(ALICE).encode() not in text
+    assert b"Secret" in etree.tostring(await info(component, "comments", user=ALICE))
 
 
 async def test_view_of_a_feed_tells_the_feed_requirements(component: Component) -> None:

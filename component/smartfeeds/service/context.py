@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from smartfeeds.core.access import AccessModel, reading_refused
+from smartfeeds.core.cursor import Cursor
 from smartfeeds.core.jid import Jid
 from smartfeeds.core.model import Affiliation, Node, NodeKind, SubscriptionState
 from smartfeeds.core.options import Limits, text_of
@@ -29,6 +30,7 @@ class Policy:
     page_bytes: int = 204_800
     span_cursors: bool = True
     subscriptions_per_jid: int = 10_000
+    subscriptions_per_jid_and_node: int = 50
     filters_per_jid: int = 50
     nodes_per_jid: int = 1_000
     options: Limits = field(default_factory=Limits)
@@ -36,12 +38,16 @@ class Policy:
 
 @dataclass(slots=True)
 class Context:
-    """One run of a use case. `changed` collects the nodes that have something to push after the commit."""
+    """One run of a use case, and what is to happen once it is over: a work may be run twice, so it does nothing itself.
+
+    `changed` collects the nodes with something to push after the commit, `degraded` the cursors that did not check.
+    """
 
     policy: Policy
     now_us: int
     new_id: Callable[[], str]
     changed: set[int] = field(default_factory=set)
+    degraded: set[Cursor] = field(default_factory=set)
 
 
 class IndexBehindError(Exception):

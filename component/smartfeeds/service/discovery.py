@@ -8,7 +8,14 @@ from smartfeeds.core.options import text_of
 from smartfeeds.core.page import Plan, plan
 from smartfeeds.core.view import BARE
 from smartfeeds.errors import Condition, FeedError
-from smartfeeds.service.context import Context, affiliations_among, locate, reading_refusal
+from smartfeeds.service.context import (
+    Context,
+    access_model,
+    affiliation_of,
+    affiliations_among,
+    locate,
+    reading_refusal,
+)
 from smartfeeds.service.pulls import check_readable, fitting, read_page, written_bytes
 from smartfeeds.service.requests import (
     GetItemIds,
@@ -23,6 +30,8 @@ from smartfeeds.store.base import ReadTx
 
 # How many nodes are looked at to fill one page, when many are hidden from the reader or filtered by type.
 SCANNED = 10_000
+# What everybody who knows the name hears of a node that is not listed to them: so one can ask its owner for access.
+TOLD_TO_ALL = frozenset({"type", "access_model"})
 SHOWN = 50  # owners, and publishers, that the metadata names: more would not fit in a stanza
 
 
@@ -44,6 +53,10 @@ def node_info(tx: ReadTx, context: Context, request: GetNodeInfo) -> NodeInfo:
     located = locate(tx, request.node)
     node = located.node
     if reading_refusal(tx, context, node, request.actor) is not None:
+        if not _shown(affiliation_of(tx, context, node, request.actor), access_model(node)):
+            told = {name: values for name, values in node.options.items() if name in TOLD_TO_ALL}
+            closed = Node(node.node_no, node.name, node.kind, "", 0, told)
+            return NodeInfo(request.node, closed, located.view, readable=False, described=False)
         return NodeInfo(request.node, node, located.view, readable=False)
     held = tx.affiliations(node.node_no)
     return NodeInfo(

@@ -13,7 +13,7 @@ from smartfeeds.service import affiliations, discovery, documents, nodes, publis
 from smartfeeds.service import requests as r
 from smartfeeds.service.context import Context, IndexBehindError, Policy
 from smartfeeds.store.base import ReadTx, Store, WriteTx
-from smartfeeds.telemetry import STORE_SECONDS
+from smartfeeds.telemetry import CURSOR_DEGRADATIONS, STORE_SECONDS
 
 T = TypeVar("T")
 Answer = (
@@ -158,6 +158,11 @@ class FeedService:
     async def read(self, work: Callable[[ReadTx, Context], T], *, turn: str = "") -> T:
         """Runs a use case that only reads, on one snapshot. `turn` says for whom (see `Store.read`)."""
         context = self._context()
+        answer = await self._read(context, work, turn)
+        _count(context)
+        return answer
+
+    async def _read(self, context: Context, work: Callable[[ReadTx, Context], T], turn: str) -> T:
         began_s = perf_counter()
         try:
             return await self.store.read(lambda tx: work(tx, context), turn=turn)
@@ -177,6 +182,7 @@ class FeedService:
             answer = await self._with_index(behind.node_no, context, work, turn)
         finally:
             _WRITE_SECONDS.observe(perf_counter() - began_s)
+        _count(context)
         if context.changed:
             self._on_change(context.changed)
         return answer
@@ -190,6 +196,11 @@ class FeedService:
 
     def _context(self) -> Context:
         return Context(self.policy, self._clock(), self._new_id)
+
+
+def _count(context: Context) -> None:
+    """Tells the metrics what a use case that is over has collected for them."""
+    CURSOR_DEGRADATIONS.inc(len(context.degraded))
 
 
 def _indexed(tx: WriteTx, node_no: int, context: Context, work: Callable[[WriteTx, Context], T]) -> T:

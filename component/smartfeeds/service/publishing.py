@@ -22,7 +22,7 @@ from smartfeeds.core.options import GALLERY, Limits, flag, text_of, unmet
 from smartfeeds.core.view import BARE
 from smartfeeds.errors import Condition, FeedError, unsupported
 from smartfeeds.formats.atom import complete_entry, tombstone
-from smartfeeds.service.context import Context, Located, affiliation_of, find, standing_of
+from smartfeeds.service.context import Context, Located, affiliation_of, find, reading_refusal, standing_of
 from smartfeeds.service.nodes import add_node
 from smartfeeds.service.preconditions import check_expected, item_tag
 from smartfeeds.service.requests import Done, Draft, Form, Publish, Published, Purge, PurgeOn, Retract
@@ -181,12 +181,20 @@ def _check_right(tx: WriteTx, context: Context, node: Node, request: Publish) ->
 def _check_right_to_item(
     tx: WriteTx, context: Context, node: Node, request: Publish, existing: Item | None, *, deletion: bool
 ) -> None:
-    """What is there may be replaced, or deleted by its mark, only by whom it belongs to or the owner trusts (155)."""
-    if existing is None:
-        return
+    """What is there may be replaced, or deleted by its mark, only by whom it belongs to or the owner trusts (155).
+
+    Whom the publish model alone lets in, and who may not read, chooses no ids but those of its own items: else the
+    answer would tell which ids are there.
+    """
     affiliation = affiliation_of(tx, context, node, request.actor)
+    own = existing is not None and existing.publisher == str(request.actor.bare)
+    if own or (existing is None and not request.item_id):
+        return
+    trusted = may_overwrite(affiliation, own=False)
+    if not trusted and reading_refusal(tx, context, node, request.actor) is not None:
+        raise FeedError(Condition.FORBIDDEN, "you may not read this node: publish without an id, it is given one")
     allowed = may_retract if deletion else may_overwrite
-    if not allowed(affiliation, own=existing.publisher == str(request.actor.bare)):
+    if existing is not None and not allowed(affiliation, own=False):
         raise FeedError(Condition.FORBIDDEN, "this item is somebody else's")
 
 

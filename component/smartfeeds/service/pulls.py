@@ -19,7 +19,6 @@ from smartfeeds.errors import Condition, FeedError
 from smartfeeds.service.context import Context, IndexBehindError, Located, locate, reading_refusal
 from smartfeeds.service.requests import GetItem, ItemShown, OrderBy, Page, Pull, ResultSet
 from smartfeeds.store.base import ReadTx
-from smartfeeds.telemetry import CURSOR_DEGRADATIONS
 
 # Up to this many items in the view, an index is counted; beyond, it is told only where it costs nothing (design 1).
 COUNTED_INDEX = 1_000
@@ -92,8 +91,8 @@ def read_page(tx: ReadTx, context: Context, node: Node, view: View, wanted: Plan
         raise IndexBehindError(node.node_no)
     window = _Window(
         view,
-        _edge(tx, node, view, wanted.after, newer_side=True),
-        _edge(tx, node, view, wanted.before, newer_side=False),
+        _edge(tx, context, node, view, wanted.after, newer_side=True),
+        _edge(tx, context, node, view, wanted.before, newer_side=False),
     )
     count = tx.count(node.node_no, view)
     if not wanted.limit:
@@ -166,14 +165,14 @@ def _ordered(view: View, order_by: tuple[OrderBy, ...]) -> tuple[View, bool]:
     return replace(view, order=first), order_by[0].descending
 
 
-def _edge(tx: ReadTx, node: Node, view: View, text: str | None, *, newer_side: bool) -> Edge | None:
+def _edge(tx: ReadTx, context: Context, node: Node, view: View, text: str | None, *, newer_side: bool) -> Edge | None:
     """Where a position lies. `newer_side`: items behind it are wanted, else items before it."""
     if text is None:
         return None
     position = parse_position(text, view)
     if isinstance(position, AtCursor):
         cursor = position.later if newer_side else position.earlier
-        return _cursor_edge(tx, node, cursor, newer_side=newer_side)
+        return _cursor_edge(tx, context, node, cursor, newer_side=newer_side)
     if isinstance(position, AtItem):
         item = tx.item(node.node_no, position.item_id)
         if item is None:
@@ -182,13 +181,13 @@ def _edge(tx: ReadTx, node: Node, view: View, text: str | None, *, newer_side: b
     return _time_edge(position.key_us, newer_side=newer_side)
 
 
-def _cursor_edge(tx: ReadTx, node: Node, cursor: Cursor, *, newer_side: bool) -> Edge:
+def _cursor_edge(tx: ReadTx, context: Context, node: Node, cursor: Cursor, *, newer_side: bool) -> Edge:
     """Beside the item of a cursor that still checks, else at its time (SF-108)."""
     limit = min(cursor.offset + 1, MAX_GROUP)
     group = tx.group(node.node_no, cursor.order, cursor.key_us, limit)
     if matches(cursor, [item_id for _, item_id in group]):
         return _beside(cursor.key_us, group[cursor.offset][0], newer_side=newer_side)
-    CURSOR_DEGRADATIONS.inc()
+    context.degraded.add(cursor)
     return _time_edge(cursor.key_us, newer_side=newer_side)
 
 

@@ -418,7 +418,10 @@ class GetNodeInfo(Request):
 
 @dataclass(frozen=True, slots=True)
 class NodeInfo:
-    """What is told about a node. `readable` decides whether owners, publishers and the audience are shown (34)."""
+    """What is told about a node. `readable` decides whether owners, publishers and the audience are shown (34).
+
+    Of a node that is not `described` its name, type and access model are told, and `node` holds no more than these.
+    """
 
     name: str
     node: Node
@@ -427,6 +430,7 @@ class NodeInfo:
     owners: tuple[str, ...] = ()
     publishers: tuple[str, ...] = ()
     subscribers: int = 0
+    described: bool = True
 
 
 @dataclass(frozen=True, slots=True)

@@ -251,9 +251,13 @@ def _check_quota(tx: ReadTx, context: Context, actor: Jid, located: Located) -> 
     bare = str(actor.bare)
     if tx.subscribed_by(bare) >= context.policy.subscriptions_per_jid:
         raise FeedError(Condition.TOO_MANY_SUBSCRIPTIONS, "end some of your subscriptions first")
+    mine = tx.subscriptions_on(located.node.node_no, bare)
+    # Every change is sent once for each of them.
+    if len(mine) >= context.policy.subscriptions_per_jid_and_node:
+        raise FeedError(Condition.TOO_MANY_SUBSCRIPTIONS, "end some of your subscriptions to this node first")
     if located.view.filtered:
         # Every change of a node is compared with each filtered view of it that somebody follows, and counted there.
-        held = {one.view for one in tx.subscriptions_on(located.node.node_no, bare)} - {view_key(located)}
+        held = {one.view for one in mine} - {view_key(located)}
         if sum(from_canonical(view).filtered for view in held) >= context.policy.filters_per_jid:
             raise FeedError(Condition.TOO_MANY_SUBSCRIPTIONS, "end some of your filtered subscriptions here first")
 

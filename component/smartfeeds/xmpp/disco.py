@@ -18,6 +18,7 @@ from smartfeeds.core.times import format_datetime
 from smartfeeds.core.view import PARAMETERS, Order, View, canonical
 from smartfeeds.errors import Condition, FeedError
 from smartfeeds.service import requests as r
+from smartfeeds.service.discovery import TOLD_TO_ALL
 from smartfeeds.xmpp import namespaces as ns
 from smartfeeds.xmpp.decode import GET, SET
 from smartfeeds.xmpp.decode_owner import OWNER_GET, OWNER_SET
@@ -171,8 +172,11 @@ def _item_ids(answer: r.ItemIds, service: str) -> bytes:
 def _meta_data(answer: r.NodeInfo) -> list[Field]:
     """The meta-data form (XEP-0060 5.4; xep-map 31 to 34)."""
     node = answer.node
-    fields = [option_field(option, node.kind, node.options) for option in OPTIONS.values() if option.metadata]
+    told = [one for one in OPTIONS.values() if one.metadata and (answer.described or one.var in TOLD_TO_ALL)]
+    fields = [option_field(option, node.kind, node.options) for option in told]
     fields = [Field(each.var, each.type, each.values, each.label) for each in fields]
+    if not answer.described:
+        return fields
     fields.append(Field(f"{PUBSUB}creator", "jid-single", (node.creator,), "Who made it"))
     fields.append(
         Field(f"{PUBSUB}creation_date", "text-single", (format_datetime(node.created_us),), "When it was made")

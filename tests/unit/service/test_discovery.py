@@ -177,7 +177,22 @@ async def test_info_tells_people_and_audience_to_readers_alone(feed: World) -> N
     await feed.configure(access_model="whitelist", title="Mine")
     found = await info(feed)
     assert not found.readable and (found.owners, found.publishers, found.subscribers) == ((), (), 0)
-    assert found.node.options["title"] == ("Mine",)
+
+
+@pytest.mark.parametrize("model", ["whitelist", "authorize", "open"])
+async def test_info_of_a_node_that_is_not_listed_to_one_is_its_type_and_access_model(feed: World, model: str) -> None:
+    """[xep-map 34] Neither title nor description nor who made it: an outsider of a whitelist, an outcast anywhere."""
+    await feed.configure(access_model=model, title="Mine", description="D", type="urn:x", language="en")
+    await feed.affiliate(BOB, "outcast")
+    told = {"type": ("urn:x",)} | ({} if model == "open" else {"access_model": (model,)})
+
+    for who, described in ((ALICE, model != "whitelist"), (BOB, False), (OWNER, True)):
+        found = await info(feed, actor=who)
+        assert found.described is described
+        assert found.node.name == FEED
+        assert (found.node.creator == OWNER) is described
+        assert (found.node.options == told) is not described
+        assert described or found.node.created_us == found.node.total == 0
 
 
 async def test_info_of_a_view_names_the_view(feed: World) -> None:

@@ -69,6 +69,32 @@ async def test_publish_over_the_item_of_somebody_else_is_for_owners(feed: World)
     await feed.publish("a", entry(deleted=True), actor=OWNER)
 
 
+@pytest.mark.parametrize("model", ["whitelist", "authorize"])
+@pytest.mark.parametrize("deleted", [False, True], ids=["entry", "mark"])
+async def test_publish_tells_who_may_not_read_nothing_of_what_is_there(
+    feed: World, model: str, *, deleted: bool
+) -> None:
+    """[xep-map 155] The same answer for an id that is there, was there and never was; all else still goes."""
+    await feed.configure(publish_model="open", access_model=model)
+    await feed.publish_all("there gone")
+    await feed.retract("gone")
+    heard = set()
+    for item_id in ("there", "gone", "never"):
+        with pytest.raises(FeedError) as refused:
+            await feed.publish(item_id, entry(deleted=deleted), actor=ALICE)
+        heard.add((refused.value.condition, refused.value.text))
+    assert len(heard) == 1
+
+    made = await feed.publish(None, entry("x"), actor=ALICE)
+    await feed.publish(made, entry("x, corrected"), actor=ALICE + "/phone")
+    await feed.publish(made, entry(deleted=True), actor=ALICE)
+    assert await refusal(feed.publish(made, actor=BOB)) is Condition.FORBIDDEN
+    await feed.affiliate(BOB, "publish-only")
+    await feed.publish("there", actor=BOB)
+    await feed.affiliate(ALICE, "member")
+    await feed.publish("mine", actor=ALICE)
+
+
 async def test_publish_stores_the_bare_jid_of_the_publisher(feed: World) -> None:
     """[xep-map 142]"""
     await feed.publish("a", actor=OWNER + "/phone")

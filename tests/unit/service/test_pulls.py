@@ -1,9 +1,13 @@
 """Result sets row by row, in both directions; spans; orders; ids (xep-map 3; XEP-0059, XEP-0060 6.5, XEP-0413)."""
 
+from collections.abc import Callable
+
 import pytest
 
 from smartfeeds.errors import Condition
 from smartfeeds.service.requests import Page, Pull
+from smartfeeds.store.base import ReadTx
+from smartfeeds.telemetry import REGISTRY
 from support.world import ALICE, BOB, CREATED, FEED, MODIFIED, OWNER, World, bare, entry, is_span, jid, refusal
 
 TEN = "a b c d e f g h i j"
@@ -294,6 +298,27 @@ async def test_pull_cursor_of_a_moved_item_repeats_nothing_and_loses_nothing(ten
 
     assert (await ten.pull(MODIFIED, after=known["c"])).ids == "d e f g h i j c"
     assert (await ten.pull(MODIFIED, before=known["c"])).ids == "a b"
+
+
+async def test_pull_counts_a_cursor_that_does_not_check_once(ten: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    """[SF-108] A store may run a work twice: what it would do itself would be done twice."""
+    known = await cursors(ten)
+    await ten.publish("c", title="again")
+    read = ten.store.read
+
+    async def read_twice(work: Callable[[ReadTx], object], *, turn: str = "") -> object:
+        return await read(lambda tx: (work(tx), work(tx))[1], turn=turn)
+
+    monkeypatch.setattr(ten.store, "read", read_twice)
+
+    def counted() -> float:
+        return REGISTRY.get_sample_value("smartfeeds_cursor_degradations_total") or 0.0
+
+    before = counted()
+    await ten.pull(MODIFIED, after=known["c"])
+    assert counted() == before + 1
+    await ten.pull(MODIFIED, after=known["d"])
+    assert counted() == before + 1
 
 
 async def test_pull_cursors_outlive_deletion_of_everything_and_a_year(ten: World) -> None:

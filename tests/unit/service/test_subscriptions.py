@@ -128,6 +128,30 @@ async def test_subscribe_past_the_quota_is_refused_but_a_second_time_is_not(feed
     await feed.subscribe(BOB, FEED)
 
 
+async def test_subscribe_to_one_node_more_often_than_allowed_is_refused(feed: World) -> None:
+    """[xep-map 110] The resources of an address count together, and so do all views: each is sent every change."""
+    await feed.create("other")
+    feed.set_policy(subscriptions_per_jid_and_node=3)
+    for who, node in ((ALICE, FEED), (f"{ALICE}/1", FEED), (f"{ALICE}/1", MODIFIED)):
+        await feed.subscribe(who, node)
+
+    assert await refusal(feed.subscribe(f"{ALICE}/2", FEED)) is Condition.TOO_MANY_SUBSCRIPTIONS
+    assert await refusal(feed.subscribe(ALICE, CREATED)) is Condition.TOO_MANY_SUBSCRIPTIONS
+    await feed.subscribe(f"{ALICE}/1", MODIFIED)  # has it already
+    await feed.subscribe(f"{ALICE}/2", "other")
+    await feed.subscribe(BOB, FEED)
+    await feed.unsubscribe(f"{ALICE}/1", FEED)
+    await feed.subscribe(f"{ALICE}/2", FEED)
+
+
+async def test_subscribe_with_many_resources_ends_at_the_default(feed: World) -> None:
+    """[xep-map 110] One item of 60 kB does not become 600 MB for one account."""
+    for number in range(50):
+        await feed.subscribe(f"{ALICE}/{number}", FEED)
+
+    assert await refusal(feed.subscribe(f"{ALICE}/50", FEED)) is Condition.TOO_MANY_SUBSCRIPTIONS
+
+
 async def test_subscribe_to_more_filtered_views_of_a_node_than_allowed_is_refused(feed: World) -> None:
     """[xep-map 110]"""
     feed.set_policy(filters_per_jid=2)

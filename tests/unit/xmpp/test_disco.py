@@ -197,9 +197,19 @@ def test_node_info_has_leaf_identity_and_meta_data() -> None:
 def test_node_info_of_unreadable_node_hides_people() -> None:
     """[xep-map 34]"""
     meta_data = forms_of(parse(encoded(r.NodeInfo("n", NODE, BARE, readable=False))))[f"{PS}#meta-data"]
+    assert meta_data["pubsub#title"] == ["A & B"]
 
     assert not {"pubsub#owner", "pubsub#publisher", "pubsub#num_subscribers"} & set(meta_data)
     assert meta_data["pubsub#access_model"] == ["open"]
+
+
+def test_node_info_of_a_closed_node_has_type_and_access_model_alone() -> None:
+    """[xep-map 34]"""
+    meta_data = forms_of(parse(encoded(r.NodeInfo("n", NODE, BARE, readable=False, described=False))))[
+        f"{PS}#meta-data"
+    ]
+
+    assert set(meta_data) - {"FORM_TYPE"} == {"pubsub#type", "pubsub#access_model"}
 
 
 VIEWS = {

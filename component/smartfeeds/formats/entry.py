@@ -395,9 +395,10 @@ def _last_segment(node: Element) -> str:
 def _text(node: Element, kind: str, base: str) -> Text:
     if kind == "xhtml":
         return Text(TextKind.XHTML, _inner_html(node, base))
+    text = string_of(node) if len(node) else node.text or ""
     if kind in ("html", "text/html"):
-        return Text(TextKind.HTML, string_of(node), base)
-    return Text(TextKind.TEXT, string_of(node))
+        return Text(TextKind.HTML, text, base)
+    return Text(TextKind.TEXT, text)
 
 
 def _add_person(node: Element, base: str, people: list[Person]) -> None:

@@ -255,9 +255,7 @@ def test_an_item_id_may_hold_anything():
 
 
 def read(*items):
-    return read_document(
-        json.dumps({"count": len(items), "totalItems": len(items), "items": items, **members}).encode()
-    )
+    return read_document(json.dumps({"count": len(items), "totalItems": len(items), "items": items}).encode())
 
 
 def test_golden_pages_are_read():

@@ -167,8 +167,9 @@ def _item(value: Json, index: int, base: str, *, smart: bool) -> Found | Skipped
             return Skipped(index, "a deleted item does not say which one it is")
         return item.delete(id_of(said.get("id")), updated_us)
     item.add_language(item.text("language", said))
-    # What a Smart Feed does not say it had none of: then the atom:id is made of the item id.
-    item.add_id(id_of(said.get("id")) or ("" if smart else item.found.item_id), given=smart)
+    # Where a Smart Feed gives none, the atom:id was made of the item id.
+    own_id = atom.derived_id(item.found.item_id) if smart and item.found.item_id else item.found.item_id
+    item.add_id(id_of(said.get("id")) or own_id, given=smart)
     title = item.text("displayName", said) or item.text("title")
     item.add(atom.TITLE, title)
     item.add_times(published_us, updated_us)

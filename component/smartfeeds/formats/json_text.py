@@ -92,7 +92,7 @@ def _check_structure(data: bytes, max_depth: int, max_values: int) -> None:
 
 
 def _integer(text: str) -> int | float:
-    return int(text) if len(text) <= MAX_INTEGER_DIGITS else _number(text)
+    return int(text) if len(text.lstrip("-")) <= MAX_INTEGER_DIGITS else _number(text)
 
 
 def _number(text: str) -> float:

@@ -1,6 +1,7 @@
 """Imports go one way, and the core stays pure (design section 2)."""
 
 import ast
+import re
 from pathlib import Path
 
 import pytest
@@ -18,11 +19,14 @@ LAYERS: dict[str, set[str]] = {
     "config": {"errors", "core"},
     "push": {"errors", "core", "formats", "store.base", "service", "telemetry"},
     "xmpp": {"errors", "core", "formats", "service", "push", "telemetry", "store.base"},
+    "http": {"errors", "core", "formats", "service", "telemetry", "store.base"},
+    "sources": {"errors", "core", "formats", "service", "store.base", "telemetry"},
     "client": {"errors", "core"},
-    "app": {"errors", "core", "formats", "store", "service", "push", "xmpp", "telemetry", "config"},
+    "app": {"errors", "core", "formats", "store", "service", "push", "xmpp", "sources", "http", "telemetry", "config"},
     "demo": {"errors", "core", "formats", "service", "store", "client", "app", "config", "telemetry", "xmpp", "cli"},
     "cli": {
         "errors", "core", "formats", "store", "service", "push", "xmpp", "app", "client", "config", "telemetry", "demo",
+        "sources",
     },
 }  # fmt: skip
 
@@ -43,7 +47,7 @@ OWNERS = {
     "sqlite3": ("store/",),
     "alembic": ("store/",),
     "sqlalchemy": ("store/",),
-    "aiohttp": ("http/",),
+    "aiohttp": ("http/", "sources/"),
     "pydantic": ("config.py",),
     "pydantic_settings": ("config.py",),
     "click": ("cli/",),
@@ -127,11 +131,14 @@ def test_library_is_imported_where_it_belongs(library: str) -> None:
     assert {user for user in users if not user.startswith(OWNERS[library])} == set()
 
 
-def test_nothing_can_fetch_a_url() -> None:
-    """[xep-map 247] No module has the means; XML parsers are set to open nothing (tests of formats)."""
-    fetchers = {"urllib.request", "http.client", "ftplib", "aiohttp", "requests", "httpx"}
+def test_one_module_can_fetch_a_url() -> None:
+    """[xep-map 247] And what serves XMPP does not reach it; XML parsers are set to open nothing (tests of formats)."""
+    fetchers = {"urllib.request", "http.client", "ftplib", "requests", "httpx", "aiohttp.client"}
+    session = re.compile(r"\b(?:ClientSession|aiohttp\.request)\b")
 
     assert {name_of(path): found for path in modules() if (found := imports(path) & fetchers)} == {}
+    assert [name_of(path) for path in modules() if session.search(path.read_text("utf-8"))] == ["sources/fetch.py"]
+    assert all("sources" not in LAYERS[layer] for layer in ("core", "formats", "service", "push", "xmpp"))
 
 
 def test_test_finds_what_it_looks_for(tmp_path: Path) -> None:

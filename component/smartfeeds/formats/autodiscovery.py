@@ -1,0 +1,97 @@
+"""Autodiscovery: the feeds and the ESS and NNO files that a web page links to (ESS-024).
+
+`<link rel="alternate" type="..." href="...">` in whatever HTML there is, as far as the parser gets. Addresses are
+resolved against the page's, or its `base` element; only http and https ones count. Nothing is opened.
+"""
+
+from dataclasses import dataclass
+from enum import Enum
+from typing import Final
+from urllib.parse import urlsplit
+
+from lxml import etree
+
+from smartfeeds.formats.links import resolve
+from smartfeeds.formats.plain import squeeze
+from smartfeeds.formats.xml import Element
+
+MAX_PAGE_BYTES: Final = 1_000_000  # links stand at the top of a page
+MAX_LINKS: Final = 100
+_MAX_TITLE: Final = 200
+_MAX_ADDRESS: Final = 2_048
+
+
+class LinkType(Enum):
+    """What a link leads to."""
+
+    ESS = "application/ess"
+    NNO = "application/nno"
+    RSS = "application/rss+xml"
+    ATOM = "application/atom+xml"
+    JSON_FEED = "application/feed+json"
+
+
+_OTHER_NAMES: Final = {"application/json": LinkType.JSON_FEED}  # JSON Feed 1.0 was announced like this
+_TYPES: Final = {one.value: one for one in LinkType} | _OTHER_NAMES
+
+
+@dataclass(frozen=True, slots=True)
+class PageLink:
+    """One link of a page: what it leads to, where, and how the page calls it."""
+
+    type: LinkType
+    href: str
+    title: str = ""
+
+
+def links_of(html: bytes, base: str) -> tuple[PageLink, ...]:
+    """The links of an HTML page that came from the address `base`, in the order of the page, each once.
+
+    A page that cannot be read has none. Only the first `MAX_PAGE_BYTES` and `MAX_LINKS` count.
+    """
+    parser = etree.HTMLParser(no_network=True, remove_comments=True, remove_pis=True, huge_tree=False)
+    try:
+        root = etree.fromstring(html[:MAX_PAGE_BYTES], parser)
+    except (etree.LxmlError, ValueError):
+        return ()
+    if root is None:
+        return ()
+    base = _base(root, base)
+    found: dict[PageLink, None] = {}
+    for node in root.iter("link"):
+        link = _link(node, base)
+        if link is not None:
+            found.setdefault(link)
+        if len(found) >= MAX_LINKS:
+            break
+    return tuple(found)
+
+
+def _base(root: Element, page: str) -> str:
+    """The address that relative ones are relative to: that of the first base element which has one."""
+    for node in root.iter("base"):
+        href = node.get("href", "").strip()
+        if href:
+            return resolve(page, href)
+    return page
+
+
+def _link(node: Element, base: str) -> PageLink | None:
+    relations = node.get("rel", "").lower().split()
+    media_type, _, parameters = node.get("type", "").strip().lower().partition(";")
+    kind = _TYPES.get(media_type.strip())
+    reference = node.get("href", "").strip()
+    if kind is None or not reference or "alternate" not in relations or "stylesheet" in relations:
+        return None
+    if "type=entry" in parameters.replace(" ", "").replace('"', ""):
+        return None
+    href = resolve(base, reference)
+    return PageLink(kind, href, squeeze(node.get("title", ""))[:_MAX_TITLE]) if _is_web(href) else None
+
+
+def _is_web(href: str) -> bool:
+    try:
+        parts = urlsplit(href)
+    except ValueError:
+        return False
+    return parts.scheme in ("http", "https") and bool(parts.hostname) and len(href) <= _MAX_ADDRESS

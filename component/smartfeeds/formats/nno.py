@@ -1,0 +1,268 @@
+"""From many ESS files to the N newest entries of all of them, and from there to the items of the feeds (ESS-011 to
+ESS-022, A-106, A-109 to A-112).
+
+Choices that the document leaves open. Ties keep what is there already. An entry that comes with a new time is shown
+in its new place and marked as updated (ESS-021). Entries of the same time and title are all included, each with an item
+of its own as far as the feed has them (ESS-022).
+"""
+
+import heapq
+from bisect import bisect_right
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Sequence
+from typing import Final, NamedTuple
+
+from smartfeeds.formats.atom import ATOM_NS, string_of
+from smartfeeds.formats.ess import Ess, NnoEntry, Stamp, dumb_checksum
+from smartfeeds.formats.loader import load
+
+_ITEMS: Final = frozenset({"item", "entry"})
+
+
+class _Kept(NamedTuple):
+    """A feed on the list: the time of its first entry, and when it came, counted."""
+
+    first_s: int
+    number: int
+    entries: tuple[Stamp, ...]
+
+
+class Aggregator:
+    """The `wanted` feeds with the youngest first entries, and out of them the `wanted` youngest entries (ESS-011).
+
+    Each ESS file takes O(log wanted); `result` sorts what is left, which is at most wanted times wanted entries. Times
+    are absolute, so that files of different build times can be compared (A-111).
+    """
+
+    def __init__(self, wanted: int) -> None:
+        if wanted < 1:
+            raise ValueError("at least one entry must be wanted")
+        self.wanted = wanted
+        self._feeds: dict[str, _Kept] = {}
+        # Oldest on top; feeds that were replaced leave lines behind that no feed matches any more.
+        self._oldest: list[tuple[int, int, str]] = []
+        self._came = 0
+
+    @property
+    def feeds(self) -> list[str]:
+        """The feeds on the list, youngest first entry first (ESS-012)."""
+        return sorted(self._feeds, key=lambda url: (-self._feeds[url].first_s, self._feeds[url].number))
+
+    @property
+    def oldest_s(self) -> int | None:
+        """The first time of the oldest feed on the list; None while there is room for more feeds (A-109)."""
+        return self._top()[0] if len(self._feeds) >= self.wanted else None
+
+    def add(self, ess: Ess) -> bool:
+        """Puts an ESS file on the list if it belongs there (ESS-013, ESS-014); whether it does.
+
+        It takes the place of a former one of the same feed, before anything is compared (A-110).
+        """
+        former = self._feeds.pop(ess.feed_url, None)
+        if not ess.entries:
+            return False
+        first_s = ess.entries[0].time_s
+        oldest_s = self.oldest_s
+        if oldest_s is not None:
+            if first_s <= oldest_s:
+                return False
+            self._drop_oldest()
+        if former is None:
+            self._came += 1
+        kept = _Kept(first_s, former.number if former else self._came, ess.entries[: self.wanted])
+        self._feeds[ess.feed_url] = kept
+        self._push(ess.feed_url, kept)
+        if self.oldest_s is not None:
+            self._purge_feed(ess.feed_url, self._top()[0])
+        return True
+
+    def purge(self) -> None:
+        """Removes what is older than the oldest first entry, once there are `wanted` feeds (ESS-015, A-109)."""
+        oldest_s = self.oldest_s
+        if oldest_s is not None:
+            for url in list(self._feeds):
+                self._purge_feed(url, oldest_s)
+
+    def split(self) -> list[NnoEntry]:
+        """Everything that is left as single entries, youngest first (ESS-016)."""
+        singles = [
+            (-stamp.time_s, kept.number, place, NnoEntry(url, *stamp))
+            for url, kept in self._feeds.items()
+            for place, stamp in enumerate(kept.entries)
+        ]
+        singles.sort(key=lambda single: single[:3])
+        return [single[3] for single in singles]
+
+    def result(self) -> list[NnoEntry]:
+        """The youngest entries of all, at most `wanted`, youngest first: what an NNO file is made of (ESS-017)."""
+        self.purge()
+        return self.split()[: self.wanted]
+
+    def _purge_feed(self, url: str, oldest_s: int) -> None:
+        kept = self._feeds[url]
+        if kept.entries[-1].time_s < oldest_s:
+            young = bisect_right(kept.entries, -oldest_s, key=lambda stamp: -stamp.time_s)
+            self._feeds[url] = kept._replace(entries=kept.entries[: max(young, 1)])
+
+    def _push(self, url: str, kept: _Kept) -> None:
+        if len(self._oldest) > 2 * self.wanted:
+            self._oldest = [(one.first_s, -one.number, name) for name, one in self._feeds.items()]
+            heapq.heapify(self._oldest)
+        else:
+            heapq.heappush(self._oldest, (kept.first_s, -kept.number, url))
+
+    def _top(self) -> tuple[int, int, str]:
+        while True:
+            first_s, number, url = self._oldest[0]
+            kept = self._feeds.get(url)
+            if kept is not None and (kept.first_s, -kept.number) == (first_s, number):
+                return self._oldest[0]
+            heapq.heappop(self._oldest)
+
+    def _drop_oldest(self) -> None:
+        del self._feeds[self._top()[2]]
+
+
+class Wanted(NamedTuple):
+    """An entry of an NNO file that is to be found; `turn` counts entries that are equal in everything (ESS-022)."""
+
+    entry: NnoEntry
+    turn: int = 0
+
+
+class Candidate(NamedTuple):
+    """An item of a feed as far as an NNO entry says anything of it.
+
+    `times_s` are its times (published, updated) in Unix seconds, floored to the minute (ESS-006). `checksums` are those
+    that its title may have: as it stands first, then trimmed (A-106).
+    """
+
+    times_s: tuple[int, ...]
+    checksums: tuple[int, ...]
+
+
+class Match(NamedTuple):
+    """The place of the item that an entry means; `updated` where the item has another time now (ESS-021)."""
+
+    place: int
+    updated: bool = False
+
+
+def wanted_of(entries: Iterable[NnoEntry]) -> list[Wanted]:
+    """The entries with their turns."""
+    seen: Counter[NnoEntry] = Counter()
+    found = []
+    for entry in entries:
+        found.append(Wanted(entry, seen[entry]))
+        seen[entry] += 1
+    return found
+
+
+def to_download(wanted: Iterable[Wanted], known: Collection[Wanted]) -> dict[str, list[Wanted]]:
+    """Which feeds have entries that earlier results lack, and which entries these are (ESS-018, ESS-019)."""
+    lacking: dict[str, list[Wanted]] = {}
+    for one in wanted:
+        if one not in known:
+            lacking.setdefault(one.entry.feed_url, []).append(one)
+    return lacking
+
+
+def match(wanted: Sequence[Wanted], candidates: Sequence[Candidate]) -> list[Match | None]:
+    """Which item of the feed each entry means, None where none fits; no item is given twice (ESS-020).
+
+    The time decides where one item alone has it, else the checksum among those of the time; where the time is
+    nobody's, the checksum among all, the nearest time first. Titles as they are come before trimmed ones (A-106).
+    """
+    return _Matching(candidates).run(wanted)
+
+
+class _Matching:
+    """One run of `match`: rules from the surest to the weakest, each over all entries that are still open."""
+
+    def __init__(self, candidates: Sequence[Candidate]) -> None:
+        self.candidates = candidates
+        self.free = set(range(len(candidates)))
+        self.by_time: dict[int, list[int]] = {}
+        self.by_checksum: dict[int, list[int]] = {}
+        for place, candidate in enumerate(candidates):
+            for time_s in set(candidate.times_s):
+                self.by_time.setdefault(time_s, []).append(place)
+            for checksum in set(candidate.checksums):
+                self.by_checksum.setdefault(checksum, []).append(place)
+
+    def run(self, wanted: Sequence[Wanted]) -> list[Match | None]:
+        found: list[Match | None] = [None] * len(wanted)
+        rules: tuple[tuple[Callable[[Wanted], int | None], bool], ...] = (
+            (self._time_and_title, False),
+            (self._time_and_trimmed, False),
+            (self._time_alone, False),
+            (self._title, True),
+            (self._trimmed, True),
+        )
+        for rule, updated in rules:
+            for index, one in enumerate(wanted):
+                place = rule(one) if found[index] is None else None
+                if place is not None:
+                    self.free.discard(place)
+                    found[index] = Match(place, updated)
+        return found
+
+    def _at_time(self, one: Wanted) -> list[int]:
+        return [place for place in self.by_time.get(one.entry.time_s, ()) if place in self.free]
+
+    def _time_and_title(self, one: Wanted) -> int | None:
+        return next((p for p in self._at_time(one) if self._is_title(p, one)), None)
+
+    def _time_and_trimmed(self, one: Wanted) -> int | None:
+        return next((p for p in self._at_time(one) if one.entry.checksum in self.candidates[p].checksums), None)
+
+    def _time_alone(self, one: Wanted) -> int | None:
+        places = self._at_time(one)
+        return places[0] if len(places) == 1 else None
+
+    def _title(self, one: Wanted) -> int | None:
+        return self._nearest(one, [p for p in self._with_checksum(one) if self._is_title(p, one)])
+
+    def _trimmed(self, one: Wanted) -> int | None:
+        return self._nearest(one, self._with_checksum(one))
+
+    def _with_checksum(self, one: Wanted) -> list[int]:
+        # A second entry of one time and title has its item at this time or nowhere.
+        if one.turn:
+            return []
+        return [place for place in self.by_checksum.get(one.entry.checksum, ()) if place in self.free]
+
+    def _is_title(self, place: int, one: Wanted) -> bool:
+        return self.candidates[place].checksums[0] == one.entry.checksum
+
+    def _nearest(self, one: Wanted, places: list[int]) -> int | None:
+        def distance(place: int) -> float:
+            times_s = self.candidates[place].times_s
+            return min((abs(time_s - one.entry.time_s) for time_s in times_s), default=float("inf"))
+
+        return min(places, key=distance, default=None)
+
+
+def title_checksums(title: str) -> tuple[int, ...]:
+    """The checksums of a title as it stands and trimmed (A-106)."""
+    return tuple(dict.fromkeys((dumb_checksum(title), dumb_checksum(title.strip()))))
+
+
+def raw_titles(data: bytes) -> dict[str, tuple[str, ...]]:
+    """The titles of a document's items as they stand in it, by the same title trimmed: readers of feeds trim them.
+
+    Raises FeedError where the document cannot be read.
+    """
+    found: dict[str, tuple[str, ...]] = {}
+    for node in load(data).root.iter("{*}title"):
+        parent = node.getparent()
+        namespace = node.tag.rpartition("}")[0].lstrip("{")
+        if parent is None or parent.tag.rpartition("}")[2] not in _ITEMS:
+            continue
+        if namespace not in ("", ATOM_NS) and namespace != parent.tag.rpartition("}")[0].lstrip("{"):
+            continue
+        text = string_of(node)
+        known = found.get(text.strip(), ())
+        if text not in known and len(known) < 8:
+            found[text.strip()] = (*known, text)
+    return found

@@ -1,0 +1,83 @@
+"""Which addresses may be connected to: what strangers name must not lead into the operator's own network.
+
+The check is made on the socket address itself, when the socket is made, so a name that resolves to something else the
+second time (DNS rebinding) gains nothing.
+"""
+
+import socket
+from collections.abc import Iterator, Sequence
+from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address, ip_network
+from typing import Any, Final
+
+Network = IPv4Network | IPv6Network
+
+EVERYWHERE: Final[tuple[Network, ...]] = (ip_network("0.0.0.0/0"), ip_network("::/0"))
+# What the library of some Python versions takes for public.
+_NOT_PUBLIC: Final = tuple(map(ip_network, ("fec0::/10", "64:ff9b:1::/48", "100::/64", "5f00::/16", "192.88.99.0/24")))
+_COMPATIBLE: Final = IPv6Network("::/96")
+_NAT64: Final = IPv6Network("64:ff9b::/96")
+
+
+class RefusedAddressError(PermissionError):
+    """The address is private, loopback, link-local, multicast or reserved, and not allowed."""
+
+    def __init__(self) -> None:
+        super().__init__("its address is not public")
+
+
+def is_public(text: str) -> bool:
+    """Whether this IP address belongs to the open Internet, and so does the IPv4 address it may carry.
+
+    IPv4-mapped addresses do not: nobody has a reason to publish one.
+    """
+    address = _parsed(text)
+    if address is None:
+        return False
+    if isinstance(address, IPv6Address) and address.ipv4_mapped is not None:
+        return False
+    carried = list(_carried(address))
+    # Networks without IPv4 reach all of it by NAT64, so there it is the inner address that counts.
+    return all(map(_is_global, carried if address.version == 6 and address in _NAT64 else [address, *carried]))
+
+
+def may_connect(text: str, allowed: Sequence[Network] = ()) -> bool:
+    """Whether this IP address may be connected to: it is public, or in one of the networks that are allowed."""
+    address = _parsed(text)
+    if address is None:
+        return False
+    if isinstance(address, IPv6Address) and address.ipv4_mapped is not None:
+        address = address.ipv4_mapped
+    return any(address.version == network.version and address in network for network in allowed) or is_public(text)
+
+
+def guarded_socket(info: tuple[Any, ...], allowed: Sequence[Network]) -> socket.socket:
+    """A socket for one answer of getaddrinfo. Raises RefusedAddressError before there is any."""
+    family, kind, protocol, _name, address = info
+    if not may_connect(str(address[0]), allowed):
+        raise RefusedAddressError
+    return socket.socket(family, kind, protocol)
+
+
+def _parsed(text: str) -> IPv4Address | IPv6Address | None:
+    try:
+        return ip_address(text)
+    except ValueError:
+        return None
+
+
+def _is_global(address: IPv4Address | IPv6Address) -> bool:
+    if address.is_multicast or address.is_reserved or not address.is_global:
+        return False
+    return not any(address.version == network.version and address in network for network in _NOT_PUBLIC)
+
+
+def _carried(address: IPv4Address | IPv6Address) -> Iterator[IPv4Address]:
+    """The IPv4 addresses that an IPv6 address leads to by translation or tunnel."""
+    if isinstance(address, IPv4Address):
+        return
+    if address.sixtofour is not None:
+        yield address.sixtofour
+    if address.teredo is not None:
+        yield from address.teredo
+    if address in _NAT64 or address in _COMPATIBLE:
+        yield IPv4Address(int(address) & 0xFFFFFFFF)

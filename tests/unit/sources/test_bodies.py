@@ -1,0 +1,100 @@
+"""Bodies of answers: what is compressed, cut off, or too large."""
+
+import gzip
+import tracemalloc
+import zlib
+
+import pytest
+
+from smartfeeds.sources.bodies import BodyError, body_of
+
+TEXT = b"hello world " * 100
+
+
+def bare(data):
+    packer = zlib.compressobj(9, zlib.DEFLATED, -15)
+    return packer.compress(data) + packer.flush()
+
+
+def read(encoding, data, limit=10_000, step=7):
+    body = body_of(encoding, limit)
+    for at in range(0, len(data), step):
+        body.feed(data[at : at + step])
+    return body.whole()
+
+
+@pytest.mark.parametrize("step", [1, 7, 100_000])
+@pytest.mark.parametrize(
+    ("encoding", "data"),
+    [
+        ("", TEXT),
+        ("identity", TEXT),
+        ("gzip", gzip.compress(TEXT)),
+        ("X-GZIP", gzip.compress(TEXT)),
+        ("deflate", zlib.compress(TEXT)),
+        ("gzip", gzip.compress(TEXT[:500]) + gzip.compress(TEXT[500:])),
+        ("gzip", gzip.compress(TEXT) + b"\0\0rubbish"),
+    ],
+    ids=["none", "identity", "gzip", "x-gzip", "zlib", "two members", "rubbish behind"],
+)
+def test_body_comes_out_whatever_pieces_it_came_in(encoding, data, step):
+    assert read(encoding, data, step=step) == TEXT
+
+
+def test_body_of_deflate_without_header_comes_out():
+    """Some servers take the name of the encoding literally."""
+    assert read("deflate", bare(TEXT), step=100_000) == TEXT
+
+
+@pytest.mark.parametrize("encoding", ["", "gzip", "deflate"])
+def test_empty_body_is_empty(encoding):
+    assert read(encoding, b"") == b""
+
+
+@pytest.mark.parametrize("encoding", ["", "gzip"])
+def test_body_of_exactly_the_limit_is_taken_and_one_byte_more_is_not(encoding):
+    def pack(data):
+        return gzip.compress(data) if encoding else data
+
+    assert read(encoding, pack(b"x" * 1000), limit=1000) == b"x" * 1000
+    with pytest.raises(BodyError, match="larger than 1000 bytes"):
+        read(encoding, pack(b"x" * 1001), limit=1000)
+
+
+def test_bomb_is_stopped_before_it_fills_the_memory():
+    """200 MB in 200 kB, in one piece."""
+    bomb = gzip.compress(b"\0" * 200_000_000, 9)
+    tracemalloc.start()
+    try:
+        with pytest.raises(BodyError, match="larger"):
+            read("gzip", bomb, limit=1_000_000, step=len(bomb))
+        assert tracemalloc.get_traced_memory()[1] < 5_000_000
+    finally:
+        tracemalloc.stop()
+
+
+def test_compressed_data_that_never_becomes_anything_is_stopped():
+    """Empty members, one behind the other, count as they are."""
+    with pytest.raises(BodyError, match="larger"):
+        read("gzip", gzip.compress(b"") * 100, limit=1_000)
+
+
+@pytest.mark.parametrize(
+    ("encoding", "data", "reason"),
+    [
+        ("gzip", b"hello world, not compressed", "not the compressed data"),
+        ("gzip", gzip.compress(TEXT)[:-9], "cut off"),
+        ("br", b"", "not asked for"),
+        ("gzip, gzip", b"", "not asked for"),
+    ],
+)
+def test_body_that_cannot_be_read_says_why(encoding, data, reason):
+    with pytest.raises(BodyError, match=reason):
+        read(encoding, data, step=1_000)
+
+
+def test_compressed_data_that_breaks_off_into_something_else_is_refused():
+    data = bytearray(gzip.compress(bytes(range(256)) * 20))
+    data[40:60] = b"\xff" * 20
+    with pytest.raises(BodyError):
+        read("gzip", bytes(data))

@@ -1,0 +1,390 @@
+"""The HTTP client for addresses of strangers: what it takes, what it refuses, what it bounds."""
+
+import asyncio
+import gzip
+import socket
+from ipaddress import ip_network
+
+import pytest
+from aiohttp import web
+from aiohttp.abc import AbstractResolver
+
+from smartfeeds.sources.addresses import EVERYWHERE
+from smartfeeds.sources.fetch import Fetched, Fetcher, FetchError, FetchLimits, shown
+
+
+def open_fetcher(**limits):
+    return Fetcher(FetchLimits(**{"allowed": EVERYWHERE, **limits}))
+
+
+class Names(AbstractResolver):
+    """Names that lead where the test says, another place each time it is asked."""
+
+    def __init__(self, *addresses):
+        self.addresses = list(addresses)
+        self.asked = []
+
+    async def resolve(self, host, port=0, family=socket.AF_INET):
+        self.asked.append(host)
+        address = self.addresses.pop(0) if len(self.addresses) > 1 else self.addresses[0]
+        kind = socket.AF_INET6 if ":" in address else socket.AF_INET
+        return [
+            {
+                "hostname": host,
+                "host": address,
+                "port": port,
+                "family": kind,
+                "proto": 0,
+                "flags": socket.AI_NUMERICHOST,
+            }
+        ]
+
+    async def close(self):
+        pass
+
+
+async def refused(fetcher, url, **options):
+    with pytest.raises(FetchError) as caught:
+        await fetcher.get(url, **options)
+    return caught.value
+
+
+async def test_get_gives_the_answer_and_what_the_next_request_needs(site, fetcher):
+    headers = {"Content-Type": "Application/ESS; charset=us-ascii", "ETag": 'W/"1"', "Last-Modified": "yesterday"}
+    site.pages["/a"] = web.Response(body=b"hello", headers=headers)
+
+    assert await fetcher.get(site.url("/a?b=c"), accept="application/ess") == Fetched(
+        site.url("/a?b=c"), 200, b"hello", "application/ess", 'W/"1"', "yesterday"
+    )
+    (asked,) = site.asked
+    assert (asked.path_qs, asked.headers["Accept"]) == ("/a?b=c", "application/ess")
+    assert asked.headers["User-Agent"].startswith("smartfeeds/")
+    assert "If-None-Match" not in asked.headers and "Cookie" not in asked.headers
+
+
+async def test_get_of_what_has_not_changed_has_no_body(site, fetcher):
+    async def page(request):
+        known = request.headers["If-None-Match"], request.headers["If-Modified-Since"]
+        return web.Response(status=304 if known == ('"1"', "yesterday") else 500, headers={"ETag": '"1"'})
+
+    site.pages["/"] = page
+    found = await fetcher.get(site.url(), etag='"1"', last_modified="yesterday")
+
+    assert found.not_modified and found.body == b"" and found.etag == '"1"'
+
+
+async def test_answer_304_to_a_request_without_condition_is_an_error(site, fetcher):
+    site.pages["/"] = web.Response(status=304)
+
+    assert (await refused(fetcher, site.url())).status == 304
+
+
+@pytest.mark.parametrize("status", [300, 404, 410, 429, 500, 503])
+async def test_status_that_is_no_success_is_an_error_that_names_it(site, fetcher, status):
+    site.pages["/"] = web.Response(status=status, body=b"x" * 100_000)
+
+    error = await refused(fetcher, site.url())
+    assert error.status == status and f"answered {status}" in str(error)
+
+
+@pytest.mark.parametrize(
+    "path", ["/a%2Cb,c", "/%7Euser", "/x?q=%2C,+%20&r=%26", "/straße"], ids=["commas", "tilde", "query", "unicode"]
+)
+async def test_address_is_asked_as_it_is_written(site, fetcher, path):
+    decoded = path.partition("?")[0].replace("%2C", ",").replace("%7E", "~")
+    site.pages[decoded] = b"hello"
+    await fetcher.get(site.url(path))
+
+    assert [request.raw_path for request in site.asked] == ["/stra%C3%9Fe" if path == "/straße" else path]
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "",
+        "example.org",
+        "/etc/passwd",
+        "file:///etc/passwd",
+        "ftp://example.org/",
+        "gopher://example.org/",
+        "javascript:alert(1)",
+        "http://",
+        "http:///x",
+        "http://[::1",
+        "http://example.org:99999/",
+        "http://exa\nmple.org/\r\nX: y",
+    ],
+)
+async def test_address_that_is_none_of_http_is_refused(fetcher, url):
+    error = await refused(fetcher, url)
+
+    assert "\n" not in str(error)
+
+
+# Where it may go.
+
+
+@pytest.mark.parametrize(
+    ("host", "reason"),
+    [
+        ("127.0.0.1", "not public"),
+        ("localhost", "not public"),
+        ("[::1]", "not public"),
+        ("[::ffff:127.0.0.1]", "not public"),
+        ("127.1", "no usable answer"),
+        ("2130706433", "no usable answer"),
+    ],
+)
+async def test_private_address_is_not_connected_to_however_it_is_written(site, host, reason):
+    site.pages["/"] = b"secret"
+    async with Fetcher() as fetcher:
+        error = await refused(fetcher, site.url(host=host))
+
+    assert reason in str(error)
+    assert site.asked == []
+
+
+@pytest.mark.parametrize("address", ["127.0.0.1", "10.1.2.3", "169.254.169.254", "::ffff:127.0.0.1", "fe80::1"])
+async def test_name_that_leads_to_a_private_address_is_refused(site, address):
+    async with Fetcher(resolver=Names(address)) as fetcher:
+        error = await refused(fetcher, site.url(host="feeds.example.org"))
+
+    assert error.reason == "was not asked: its address is not public"
+    assert site.asked == []
+
+
+async def test_name_that_is_public_when_looked_up_first_and_private_then_is_refused(site):
+    """DNS rebinding: what counts is the address of the socket."""
+    names = Names("127.0.0.2", "127.0.0.1")
+    site.pages["/"] = web.Response(status=302, headers={"Location": "http://again.example.org/"})
+    limits = FetchLimits(allowed=(ip_network("127.0.0.2/32"),))
+    async with Fetcher(limits, resolver=names) as fetcher:
+        first = await refused(fetcher, site.url(host="one.example.org"))
+        second = await refused(fetcher, site.url(host="two.example.org"))
+
+    assert names.asked == ["one.example.org", "two.example.org"]
+    assert "cannot be reached" in first.reason
+    assert second.reason == "was not asked: its address is not public"
+    assert site.asked == []
+
+
+async def test_network_that_the_operator_allows_is_asked(site):
+    site.pages["/"] = b"hello"
+    async with Fetcher(FetchLimits(allowed=(ip_network("127.0.0.0/8"),)), resolver=Names("127.0.0.1")) as fetcher:
+        assert (await fetcher.get(site.url(host="feeds.example.org"))).body == b"hello"
+
+
+async def test_redirect_into_the_private_network_is_refused(site):
+    """Every hop is checked: 127.0.0.1 is allowed here, 127.0.0.2 is not."""
+    site.pages["/"] = web.Response(status=302, headers={"Location": site.url(host="127.0.0.2")})
+    async with Fetcher(FetchLimits(allowed=(ip_network("127.0.0.1/32"),))) as fetcher:
+        error = await refused(fetcher, site.url())
+
+    assert "127.0.0.2" in str(error) and "not public" in str(error)
+    assert len(site.asked) == 1
+
+
+@pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
+@pytest.mark.parametrize("location", ["/b?c", "b?c", "//{host}/b?c", "http://{host}/b?c"])
+async def test_redirects_are_followed(site, fetcher, status, location):
+    host = f"127.0.0.1:{site.port}"
+    site.pages["/a"] = web.Response(status=status, headers={"Location": location.format(host=host)})
+    site.pages["/b"] = b"hello"
+
+    found = await fetcher.get(site.url("/a"))
+    assert (found.url, found.body) == (site.url("/b?c"), b"hello")
+
+
+@pytest.mark.parametrize(
+    ("location", "reason"),
+    [
+        ("file:///etc/passwd", "http://"),
+        ("", "to nowhere"),
+        ("http://[", "no address"),
+        ("/", "more than 5 times"),
+    ],
+)
+async def test_redirect_to_nowhere_or_in_circles_is_an_error(site, fetcher, location, reason):
+    site.pages["/"] = web.Response(status=302, headers={"Location": location} if location else {})
+
+    assert reason in str(await refused(fetcher, site.url()))
+    assert len(site.asked) == (6 if location == "/" else 1)
+
+
+# How much it takes.
+
+
+async def test_body_above_the_limit_is_refused_whether_it_is_announced_or_not(site):
+    async def unannounced(request):
+        response = web.StreamResponse()
+        await response.prepare(request)
+        try:
+            while True:
+                await response.write(b"x" * 1_000)
+        except ConnectionError:
+            gone.set()
+        return response
+
+    gone = asyncio.Event()
+    site.pages |= {"/told": b"x" * 1_001, "/endless": unannounced, "/fits": b"x" * 1_000}
+    async with open_fetcher(max_bytes=1_000) as fetcher:
+        assert len((await fetcher.get(site.url("/fits"))).body) == 1_000
+        for path in ("/told", "/endless"):
+            assert "larger than 1000 bytes" in str(await refused(fetcher, site.url(path)))
+        assert "larger than 10 bytes" in str(await refused(fetcher, site.url("/fits"), max_bytes=10))
+        await asyncio.wait_for(gone.wait(), 10)
+
+
+async def test_compressed_body_counts_as_it_becomes(site, fetcher):
+    headers = {"Content-Encoding": "gzip"}
+    site.pages["/"] = web.Response(body=gzip.compress(b"x" * 1_000), headers=headers)
+    site.pages["/bomb"] = web.Response(body=gzip.compress(b"\0" * 50_000_000), headers=headers)
+    site.pages["/br"] = web.Response(body=b"x", headers={"Content-Encoding": "br"})
+
+    assert (await fetcher.get(site.url())).body == b"x" * 1_000
+    assert "larger than" in str(await refused(fetcher, site.url("/bomb")))
+    assert "not asked for" in str(await refused(fetcher, site.url("/br")))
+
+
+class Raw(asyncio.Protocol):
+    """Answers a request with these bytes, and leaves the connection open."""
+
+    def __init__(self, answer):
+        self.answer = answer
+
+    def connection_made(self, transport):
+        self.transport = transport
+
+    def data_received(self, data):
+        self.transport.write(self.answer)
+
+
+async def raw_server(answer):
+    server = await asyncio.get_running_loop().create_server(lambda: Raw(answer), "127.0.0.1", 0)
+    return server, f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/"
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [b"", b"HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nhello", b"HTTP/1.1 200 OK\r\nContent-Le"],
+    ids=["nothing", "half a body", "half a head"],
+)
+@pytest.mark.parametrize("limit", ["idle_s", "total_s"])
+async def test_server_that_says_nothing_more_is_given_up(answer, limit):
+    server, url = await raw_server(answer)
+    async with server, open_fetcher(**{limit: 0.05}) as fetcher:
+        assert "answer" in str(await refused(fetcher, url))
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        b"no HTTP at all\r\n\r\n",
+        b"HTTP/1.1 200 OK\r\nContent-Length: x\r\n\r\n",
+        b"HTTP/1.1 200 OK\r\nX: " + b"y" * 100_000 + b"\r\n\r\n",
+        b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n",
+    ],
+    ids=["no http", "no length", "endless header", "no chunk"],
+)
+async def test_answer_that_is_no_http_is_an_error_of_one_line(answer):
+    server, url = await raw_server(answer)
+    async with server, open_fetcher() as fetcher:
+        error = await refused(fetcher, url)
+
+    assert "no usable answer" in str(error)
+    assert "\n" not in str(error) and len(str(error)) < 400
+
+
+async def test_nobody_there_is_an_error(fetcher):
+    assert "cannot be reached" in str(await refused(fetcher, "http://127.0.0.1:1/"))
+
+
+class Gate:
+    """A page that counts who is inside and lets nobody out before it is told to."""
+
+    def __init__(self):
+        self.inside = self.most = 0
+        self.open = asyncio.Event()
+        self.changed = asyncio.Condition()
+
+    async def page(self, request):
+        async with self.changed:
+            self.inside += 1
+            self.most = max(self.most, self.inside)
+            self.changed.notify_all()
+        await self.open.wait()
+        self.inside -= 1
+        return web.Response()
+
+    async def until(self, count):
+        async with self.changed:
+            await asyncio.wait_for(self.changed.wait_for(lambda: self.inside >= count), 10)
+
+
+@pytest.mark.parametrize(("limits", "most"), [({"at_once_per_host": 2}, 4), ({"at_once_per_host": 9, "at_once": 3}, 3)])
+async def test_no_more_are_fetched_at_once_than_allowed(site, limits, most):
+    """Two hosts: two each, or three of all."""
+    gate = Gate()
+    site.pages["/"] = gate.page
+    async with Fetcher(FetchLimits(allowed=EVERYWHERE, **limits), resolver=Names("127.0.0.1")) as fetcher:
+        work = [
+            asyncio.ensure_future(fetcher.get(site.url(host=host)))
+            for host in ("a.example.org", "B.example.org", "b.example.org") * 4
+        ]
+        await gate.until(most)
+        gate.open.set()
+        await asyncio.gather(*work)
+
+        assert gate.most == most
+        assert len(site.asked) == 12
+        assert dict(fetcher._hosts) == {}
+
+
+async def test_waiting_for_a_turn_does_not_count_as_time(site):
+    """The second one is asked when the first is done, however long that took."""
+    gate = Gate()
+    site.pages["/"] = gate.page
+    site.pages["/b"] = b"hello"
+    async with open_fetcher(at_once_per_host=1, total_s=0.2) as fetcher:
+        first = asyncio.ensure_future(refused(fetcher, site.url()))
+        await gate.until(1)
+        second = asyncio.ensure_future(fetcher.get(site.url("/b")))
+
+        assert "0.2 seconds" in str(await first)
+        assert (await second).body == b"hello"
+        gate.open.set()
+
+
+async def test_post_sends_and_does_not_follow(site, fetcher):
+    bodies = []
+
+    async def page(request):
+        bodies.append((request.method, await request.read(), request.headers["Content-Type"]))
+        return web.Response(status=202)
+
+    site.pages["/hub"] = page
+    site.pages["/moved"] = web.Response(status=307, headers={"Location": "/hub"})
+    headers = {"Content-Type": "text/plain"}
+
+    assert (await fetcher.post(site.url("/hub"), b"hello", headers=headers)).status == 202
+    with pytest.raises(FetchError, match="not followed"):
+        await fetcher.post(site.url("/moved"), b"hello", headers=headers)
+    assert bodies == [("POST", b"hello", "text/plain")]
+
+
+async def test_fetcher_that_is_not_open_says_so():
+    with pytest.raises(RuntimeError, match="async with"):
+        await Fetcher().get("http://example.org/")
+
+
+@pytest.mark.parametrize(
+    ("url", "text"),
+    [
+        ("https://alice:secret@example.org/x", "https://example.org/x"),
+        ("http://[", "http://["),
+        ("http://e/\n\x1b[2J", "http://e/  [2J"),
+        ("http://e/" + "x" * 500, "http://e/" + "x" * 191),
+    ],
+)
+def test_shown_address_has_no_password_and_is_one_short_line(url, text):
+    assert shown(url) == text

@@ -13,6 +13,7 @@ _LONG_MONTHS = (
     *("january", "february", "march", "april", "may", "june"),
     *("july", "august", "september", "october", "november", "december"),
 )
+_SHORT_MONTHS = tuple(name[:3].title() for name in _LONG_MONTHS)
 _WEEKDAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
 _MONTHS = {name[:3]: number for number, name in enumerate(_LONG_MONTHS, start=1)}
 _MONTHS |= {name: number for number, name in enumerate(_LONG_MONTHS, start=1)} | {"sept": 9}
@@ -80,8 +81,8 @@ def format_rfc822(time_us: int) -> str:
     Raises OverflowError outside the years 1 to 9999.
     """
     moment = _EPOCH + timedelta(seconds=time_us // US_PER_S)
-    month = _LONG_MONTHS[moment.month - 1][:3].title()
-    return f"{_WEEKDAYS[moment.weekday()]}, {moment.day:02d} {month} {moment.year:04d} {moment:%H:%M:%S} GMT"
+    day, month, clock = _WEEKDAYS[moment.weekday()], _SHORT_MONTHS[moment.month - 1], moment.isoformat()[11:19]
+    return f"{day}, {moment.day:02d} {month} {moment.year:04d} {clock} GMT"
 
 
 def _without_comments(text: str) -> str:

@@ -28,7 +28,8 @@ _SSE_SYNC = frozenset(
     for path in ("rss/sse", "sse")
 )
 _SYNC = frozenset({atom.SYNC, *_SSE_SYNC})
-CONTENT_ENCODED = "{http://purl.org/rss/1.0/modules/content/}encoded"
+CONTENT_NS = "http://purl.org/rss/1.0/modules/content/"
+CONTENT_ENCODED = f"{{{CONTENT_NS}}}encoded"
 DC = "{http://purl.org/dc/elements/1.1/}"
 DC_CREATOR = f"{DC}creator"
 DC_DATE = f"{DC}date"

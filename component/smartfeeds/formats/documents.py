@@ -1,4 +1,7 @@
-"""Feed documents: any supported format to items with Atom payloads (SF-091, RSS-001, RSS-002, A-122 to A-125, A-18)."""
+"""Feed documents: any supported format to items with Atom payloads.
+
+XML (RSS-001, RSS-002, A-122 to A-125) and JSON (A-35) alike; deletions in all their forms (A-18, SF-091).
+"""
 
 import hashlib
 from collections.abc import Iterator
@@ -7,8 +10,11 @@ from dataclasses import replace
 from smartfeeds.core.model import MAX_ID_BYTES
 from smartfeeds.errors import Condition, FeedError
 from smartfeeds.formats import atom
+from smartfeeds.formats.activity import is_collection, read_activities
 from smartfeeds.formats.atom_reader import ATOM03_NS, from_atom03, read_atom
 from smartfeeds.formats.items import Document, Found, Head, ImportedItem, Skipped
+from smartfeeds.formats.json_feed import is_json_feed, read_json_feed
+from smartfeeds.formats.json_text import load_json, looks_like_json
 from smartfeeds.formats.links import is_uri
 from smartfeeds.formats.loader import load
 from smartfeeds.formats.rss import RDF_NS, read_rss
@@ -33,8 +39,7 @@ def read_document(data: bytes, base: str = "") -> Document:
     Items that cannot be kept are in `skipped`. Raises FeedError(INVALID_PAYLOAD) or FeedError(PAYLOAD_TOO_BIG) for
     a document that is no feed or cannot be read.
     """
-    loaded = load(data)
-    head, entries = _read(loaded.root, base)
+    head, entries, warnings = _read_json(data, base) if looks_like_json(data) else _read_xml(data, base)
     scope = head.id or head.link
     items: list[tuple[int, ImportedItem]] = []
     skipped: list[Skipped] = []
@@ -55,11 +60,27 @@ def read_document(data: bytes, base: str = "") -> Document:
         channel=head.channel,
         items=_distinct(items, skipped),
         skipped=tuple(sorted(skipped, key=lambda one: one.index)),
-        warnings=(*loaded.warnings, *head.warnings),
+        warnings=(*warnings, *head.warnings),
     )
 
 
-def _read(root: Element, base: str) -> tuple[Head, Iterator[Found | Skipped]]:
+def _read_json(data: bytes, base: str) -> tuple[Head, Iterator[Found | Skipped], list[str]]:
+    value, warnings = load_json(data)
+    if is_json_feed(value):
+        return (*read_json_feed(value, base), warnings)
+    if is_collection(value):
+        return (*read_activities(value, base), warnings)
+    raise FeedError(
+        Condition.INVALID_PAYLOAD, "the document is JSON, but neither a JSON Feed nor ActivityStreams 1.0 activities"
+    )
+
+
+def _read_xml(data: bytes, base: str) -> tuple[Head, Iterator[Found | Skipped], list[str]]:
+    loaded = load(data)
+    return (*_read_root(loaded.root, base), loaded.warnings)
+
+
+def _read_root(root: Element, base: str) -> tuple[Head, Iterator[Found | Skipped]]:
     if root.tag in (atom.FEED, atom.ENTRY):
         return read_atom(root, base)
     if root.tag in _ATOM03_ROOTS:

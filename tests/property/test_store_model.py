@@ -100,12 +100,15 @@ SUBSCRIPTIONS = st.builds(
     created_us=KEYS,
 )
 ORDERS = st.sampled_from(Order)
+OPTIONS = st.sampled_from(
+    [{"k": ("v", "w")}, {"access_model": ("whitelist",)}, {"access_model": ("whitelist",), "itemreply": ("none",)}]
+)
 PUBLISH = st.builds(Publish, NODES, ITEMS)
 INDEX = st.one_of(op("index_node", NODES), op("index_some", st.just(10**6)))
 ITEM_OP = st.one_of(op("put_item", NODES, ITEMS), op("remove_item", NODES, st.integers(1, 9)), PUBLISH)
 NODE_OP = st.one_of(
     op("add_node", st.sampled_from("abc").map(node)),
-    op("set_options", NODES, st.just({"k": ("v", "w")})),
+    op("set_options", NODES, OPTIONS),
     op("set_keys", NODES, KEYS, KEYS),
     op("retire_node", st.sampled_from([2, 3, 4, 1])),
     op("reap", NODES, st.just(10**6)),
@@ -185,6 +188,7 @@ class Look:
     def __call__(self, tx: ReadTx) -> list[object]:
         found = [tx.node_count(), tx.nodes("", 9), tx.nodes("a", 1, before="c", newest=True), tx.unpushed()]
         found += [tx.created_by("alice@example.org"), tx.affiliations_of("a@x"), tx.subscriptions_of("a@x")]
+        found += [tx.listed_count("a@x"), tx.listed_nodes("a@x", "", 9), tx.listed_nodes("b@x", "a", 2, newest=True)]
         for node_no in range(1, 5):
             found += [self.node(tx, node_no), self.pages(tx, node_no) if tx.node_by_no(node_no) else []]
         return found

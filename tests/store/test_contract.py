@@ -193,14 +193,111 @@ async def test_affiliations_are_stored_replaced_and_removed(store: Store) -> Non
     assert loaded.audience == 5
 
 
-async def test_affiliations_among_nodes_are_those_that_are_stored(store: Store) -> None:
-    first, second, other = [await store.write(lambda tx, name=name: tx.add_node(node(name))) for name in "abc"]
-    await store.write(lambda tx: tx.set_affiliation(first.node_no, "bob@x", Affiliation.MEMBER))
-    await store.write(lambda tx: tx.set_affiliation(second.node_no, "carol@x", Affiliation.MEMBER))
-    await store.write(lambda tx: tx.set_affiliation(other.node_no, "bob@x", Affiliation.OUTCAST))
-    among = [first.node_no, second.node_no]
-    assert await store.read(lambda tx: tx.affiliations_among(among, "bob@x")) == {first.node_no: Affiliation.MEMBER}
-    assert await store.read(lambda tx: tx.affiliations_among([], "bob@x")) == {}
+HIDDEN = {"access_model": ("whitelist",)}
+
+
+async def known(store: Store, jid: str, after: str = "", limit: int = 99, **bounds: object) -> str:
+    """The names of the nodes that a JID may know of, and how many there are in all where these are all."""
+    nodes = await store.read(lambda tx: tx.listed_nodes(jid, after, limit, **bounds))  # type: ignore[arg-type]
+    if not after and limit == 99:
+        assert await store.read(lambda tx: tx.listed_count(jid)) == len(nodes)
+    assert nodes == [await store.read(lambda tx, name=one.name: tx.node(name)) for one in nodes]
+    return " ".join(one.name for one in nodes)
+
+
+async def letters(store: Store, names: str, hidden: str) -> dict[str, int]:
+    """Nodes of these names, some of them hidden; their numbers."""
+
+    def work(tx: WriteTx) -> dict[str, int]:
+        made = [tx.add_node(replace(node(name), options=HIDDEN if name in hidden else {})) for name in names]
+        return {one.name: one.node_no for one in made}
+
+    return await store.write(work)
+
+
+async def test_listed_nodes_are_those_a_jid_may_know_of(store: Store) -> None:
+    """[xep-map 38] Those open to all, and hidden ones that it may read; none that it is kept out of."""
+    numbers = await letters(store, "abcdefgh", "bdfg")
+    held = {"b": "owner", "c": "outcast", "d": "publisher", "e": "publish-only", "f": "member", "g": "outcast"}
+    held |= {"a": "owner", "h": "member"}
+
+    def work(tx: WriteTx) -> None:
+        for name, affiliation in held.items():
+            tx.set_affiliation(numbers[name], "b@x", Affiliation(affiliation))
+
+    await store.write(work)
+    assert await known(store, "a@x") == "a c e h"
+    assert await known(store, "b@x") == "a b d f h"
+
+
+async def test_listed_nodes_are_paged_both_ways(store: Store) -> None:
+    numbers = await letters(store, "abcdefgh", "bdfg")
+
+    def work(tx: WriteTx) -> None:
+        for name in "bdf":
+            tx.set_affiliation(numbers[name], "b@x", Affiliation.MEMBER)
+        tx.set_affiliation(numbers["c"], "b@x", Affiliation.OUTCAST)
+
+    await store.write(work)
+    assert await known(store, "b@x", "", 3) == "a b d"
+    assert await known(store, "b@x", "d", 2) == "e f"
+    assert await known(store, "b@x", "b", 9, before="f") == "d e"
+    assert await known(store, "b@x", "", 3, newest=True) == "e f h"
+    assert await known(store, "b@x", "", 2, before="f", newest=True) == "d e"
+    assert await known(store, "a@x", "c", 9) == "e h"
+
+
+async def test_listed_nodes_follow_options_affiliations_and_deletion(store: Store) -> None:
+    numbers = await letters(store, "abc", "b")
+    await store.write(lambda tx: tx.set_affiliation(numbers["b"], "b@x", Affiliation.OWNER))
+    await store.write(lambda tx: tx.set_affiliation(numbers["c"], "b@x", Affiliation.MEMBER))
+
+    async def seen() -> list[str]:
+        return [await known(store, jid) for jid in ("a@x", "b@x")]
+
+    assert await seen() == ["a c", "a b c"]
+    await store.write(lambda tx: tx.set_options(numbers["b"], {"title": ("T",)}))
+    assert await seen() == ["a b c", "a b c"]
+    await store.write(lambda tx: tx.set_options(numbers["b"], HIDDEN))
+    await store.write(lambda tx: tx.set_options(numbers["c"], HIDDEN))
+    assert await seen() == ["a", "a b c"]
+    await store.write(lambda tx: tx.set_affiliation(numbers["b"], "b@x", Affiliation.NONE))
+    await store.write(lambda tx: tx.set_affiliation(numbers["a"], "b@x", Affiliation.OUTCAST))
+    assert await seen() == ["a", "c"]
+    await store.write(lambda tx: tx.set_affiliation(numbers["c"], "b@x", Affiliation.PUBLISH_ONLY))
+    assert await seen() == ["a", ""]
+    await store.write(lambda tx: tx.set_affiliation(numbers["c"], "b@x", Affiliation.OWNER))
+    for name in "ac":
+        await store.write(lambda tx, name=name: tx.retire_node(numbers[name]))  # type: ignore[misc]
+    assert await seen() == ["", ""]
+    # What happens to a node that is gone changes no list.
+    await store.write(lambda tx: tx.set_affiliation(numbers["c"], "b@x", Affiliation.MEMBER))
+    await store.write(lambda tx: tx.set_options(numbers["c"], {}))
+    await store.write(lambda tx: tx.set_options(numbers["c"], HIDDEN))
+    assert await seen() == ["", ""]
+    await letters(store, "ac", "c")
+    assert await seen() == ["a", "a"]
+
+
+async def test_publisher_is_a_facet_where_the_node_shows_it(store: Store) -> None:
+    """A node that changes its mind has its index made anew, for tombstones too."""
+    items = item("a", 1, "by=alice"), item("b", 2), item("c", 3, deleted=True)
+    made = await store.write(add_feed(*items))
+    author = view("author=alice%40example.org")
+
+    async def found() -> str:
+        await store.write(lambda tx: tx.index_node(made.node_no))
+        return ids(await store.read(lambda tx: tx.slice(made.node_no, Slice(author, 9))))
+
+    for value, expected in (("publisher", "a b c"), ("none", ""), ("publisher", "a b c")):
+        await store.write(lambda tx, value=value: tx.set_options(made.node_no, {"itemreply": (value,)}))  # type: ignore[misc]
+        assert await found() == expected
+    await store.write(lambda tx: tx.set_options(made.node_no, {"itemreply": ("none",)}))
+    assert not await store.read(lambda tx: tx.index_current(made.node_no))
+    assert await store.read(lambda tx: tx.slice(made.node_no, Slice(author, 9))) == []
+    assert await store.write(lambda tx: tx.index_some(9)) == 3
+    await store.write(lambda tx: tx.set_options(made.node_no, {"itemreply": ("none",), "title": ("T",)}))
+    assert await store.read(lambda tx: tx.index_current(made.node_no))
 
 
 async def test_affiliations_of_live_nodes_by_name(store: Store) -> None:

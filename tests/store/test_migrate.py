@@ -16,10 +16,12 @@ from pathlib import Path
 import pytest
 from alembic.script import ScriptDirectory
 
+from smartfeeds.core.view import SMART
 from smartfeeds.errors import StoreError
 from smartfeeds.store import migrate, migrations
+from smartfeeds.store.rows import digest
 from smartfeeds.store.sqlite import SqliteStore
-from store.values import add_feed, item, read_payload
+from store.values import add_feed, item, read_payload, view
 
 
 @pytest.fixture
@@ -91,6 +93,46 @@ def _upgrade_from_nothing(path: Path, target: str) -> None:
     with closing(sqlite3.connect(path)) as connection, connection:
         connection.execute("DELETE FROM alembic_version")
     migrations.run(path, target)
+
+
+_OLD_NODE = (
+    "INSERT INTO node VALUES (?, ?, 'feed', ?, 'o@x', 1, ?, 2, 2, 2, 2, 0, 0, 2, 9, 0)"  # as of 0001, its index current
+)
+_OLD_ITEM = "INSERT INTO item VALUES (?, ?, ?, ?, ?, 0, 1, 0, 1, 1, 'p@x', x'')"
+
+
+async def test_data_of_the_first_version_are_all_there_and_listed_as_they_should(
+    path: Path, raw: sqlite3.Connection
+) -> None:
+    """Hidden nodes are hidden after the upgrade too, and publishers that are not shown cannot be found any more."""
+    migrations.run(path, "0001")
+    closed, silent = '{"access_model":["whitelist"]}', '{"itemreply":["none"],"title":["T"]}'
+    nodes = [("open", "live", "{}"), ("closed", "live", closed), ("silent", "live", silent), ("gone", "deleted", "{}")]
+    for number, (name, state, options) in enumerate(nodes, 1):
+        raw.execute(_OLD_NODE, (number, name, state, options))
+        for place in (1, 2):
+            item_no = number * 2 + place
+            raw.execute(_OLD_ITEM, (item_no, number, f"i{place}", place, place))
+            raw.execute("INSERT INTO facet VALUES (?, ?, ?, ?, ?)", (number, digest("a:p@x"), place, item_no, place))
+        raw.execute("INSERT INTO affiliation VALUES (?, 'o@x', 'owner'), (?, 'b@x', 'outcast')", (number, number))
+    raw.execute("UPDATE tally SET value = 3")
+    store = SqliteStore(path, read_payload)
+    await store.open()
+    try:
+        for jid, expected in (("a@x", "open silent"), ("o@x", "closed open silent"), ("b@x", "")):
+            found = await store.read(lambda tx, jid=jid: tx.listed_nodes(jid, "", 9))  # type: ignore[misc]
+            assert " ".join(one.name for one in found) == expected
+            assert await store.read(lambda tx, jid=jid: tx.listed_count(jid)) == len(found)  # type: ignore[misc]
+        author = view("author=p%40x")
+        for number, count in ((1, 2), (2, 2), (3, 0)):
+            await store.write(lambda tx, number=number: tx.index_node(number))  # type: ignore[misc]
+            assert await store.read(lambda tx, number=number: tx.count(number, author)) == count  # type: ignore[misc]
+            assert await store.read(lambda tx, number=number: tx.count(number, SMART)) == 2  # type: ignore[misc]
+        await store.write(lambda tx: tx.retire_node(2))
+        assert await store.read(lambda tx: (tx.node_count(), tx.listed_count("o@x"))) == (2, 2)
+    finally:
+        await store.close()
+    assert migrate.version(raw) == migrate.HEAD
 
 
 KILLED = """

@@ -565,6 +565,21 @@ async def plan(store: SqliteStore, work: object) -> str:
     return await store.read(run)
 
 
+@pytest.mark.parametrize("newest", [False, True])
+@pytest.mark.parametrize("before", [None, "z"])
+async def test_listed_nodes_are_index_range_scans(sqlite: SqliteStore, newest: bool, before: str | None) -> None:
+    """Hidden nodes are not looked at, and nothing is sorted."""
+    await sqlite.write(add_feed())
+    steps = await plan(sqlite, lambda tx: tx.listed_nodes("a@x", "a", 9, before=before, newest=newest))
+    bounds = ">? AND {}<?" if before else ">?"
+    assert f"node USING INDEX node_listed (listed=? AND name{bounds.format('name')})" in steps
+    assert f"a USING COVERING INDEX affiliation_hidden (jid=? AND hidden{bounds.format('hidden')})" in steps
+    assert "SCAN" not in steps and "TEMP B-TREE" not in steps
+    steps = await plan(sqlite, lambda tx: tx.listed_count("a@x"))
+    assert "affiliation USING COVERING INDEX affiliation_hidden (jid=? AND hidden>?)" in steps
+    assert "a USING COVERING INDEX affiliation_jid (jid=? AND affiliation=?)" in steps
+
+
 @pytest.mark.parametrize("order", ["modified", "created"])
 @pytest.mark.parametrize("newest", [False, True])
 async def test_slice_is_an_index_range_scan(sqlite: SqliteStore, order: str, newest: bool) -> None:

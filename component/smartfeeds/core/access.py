@@ -66,6 +66,10 @@ CAPABILITIES: dict[Affiliation, dict[Action, bool | None]] = {
     Affiliation.OUTCAST: dict.fromkeys(Action, False),
 }
 
+# Whom their affiliation lets read whatever the model, and whom it keeps out.
+READERS = frozenset(held for held, may in CAPABILITIES.items() if may[Action.READ] is True)
+KEPT_OUT = frozenset(held for held, may in CAPABILITIES.items() if may[Action.READ] is False)
+
 # What an entity without an affiliation hears where it may not read, by model and by its subscription.
 _CLOSED = {
     (AccessModel.AUTHORIZE, SubscriptionState.NONE): Condition.NOT_SUBSCRIBED_READER,

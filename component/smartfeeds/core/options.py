@@ -9,9 +9,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from enum import Enum
 
-from smartfeeds.core.access import AccessModel, PublishModel
+from smartfeeds.core.access import KEPT_OUT, READERS, AccessModel, PublishModel
 from smartfeeds.core.jid import parse_jid
-from smartfeeds.core.model import NodeKind
+from smartfeeds.core.model import Affiliation, Node, NodeKind
 from smartfeeds.core.text import is_xml_text
 from smartfeeds.errors import Condition, FeedError, unsupported
 
@@ -314,6 +314,21 @@ def text_of(kind: NodeKind, options: Options, var: str) -> str:
     """The single value in force."""
     values = value_of(kind, options, var)
     return values[0] if values else ""
+
+
+def is_listed(kind: NodeKind, options: Options) -> bool:
+    """Whether a stranger may know of the node (xep-map 38): one that is open on request is there to be asked for."""
+    return text_of(kind, options, "access_model") != AccessModel.WHITELIST.value
+
+
+def is_known_to(affiliation: Affiliation, node: Node) -> bool:
+    """Whether somebody of this affiliation may know of the node."""
+    return affiliation in READERS or (affiliation not in KEPT_OUT and is_listed(node.kind, node.options))
+
+
+def shows_publisher(kind: NodeKind, options: Options) -> bool:
+    """Whether items are shown with who published them, and can be found by that (`pubsub#itemreply`)."""
+    return text_of(kind, options, "itemreply") == "publisher"
 
 
 def flag(kind: NodeKind, options: Options, var: str) -> bool:

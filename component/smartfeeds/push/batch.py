@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 
 from smartfeeds.core.cursor import MAX_GROUP
 from smartfeeds.core.model import MAX_ITEM_NO, Edge, Item, Mark, Node, NodeEvent, NodeKind, NodeState, Slice
+from smartfeeds.core.options import shows_publisher
 from smartfeeds.core.view import Order, View, change_of, from_canonical, matches
 from smartfeeds.formats.atom import facets_and_words
 from smartfeeds.service.context import Context, IndexBehindError
@@ -147,7 +148,8 @@ def _read_order(
 def _change(tx: ReadTx, node: Node, order: Order, item: Item, views: Mapping[str, View]) -> Change:
     change = change_of(deleted=item.deleted, revision=item.revision)
     filtered = any(view.filtered for view in views.values())
-    facets, found = facets_and_words(item.payload, item.publisher) if filtered else (frozenset(), frozenset())
+    publisher = item.publisher if shows_publisher(node.kind, node.options) else ""
+    facets, found = facets_and_words(item.payload, publisher) if filtered else (frozenset(), frozenset())
     inside = frozenset(
         text
         for text, view in views.items()

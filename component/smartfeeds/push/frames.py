@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from urllib.parse import unquote
 
 from smartfeeds.core.model import Item, Node, NodeEvent
-from smartfeeds.core.options import flag, text_of
+from smartfeeds.core.options import flag, shows_publisher, text_of
 from smartfeeds.core.text import attribute, escape
 from smartfeeds.formats.atom import read_meta
 
@@ -51,7 +51,7 @@ def recipient(jid: str, sub_no: int) -> bytes:
 def item_frame(node: Node, group: Group, item: Item, chain: Chain) -> Frame:
     """A new or changed item, or the tombstone of one for a Smart view."""
     publisher = ""
-    if item.publisher and text_of(node.kind, node.options, "itemreply") == "publisher":
+    if item.publisher and shows_publisher(node.kind, node.options):
         publisher = f" publisher='{attribute(item.publisher)}'"
     payload = item.payload if flag(node.kind, node.options, "deliver_payloads") else b""
     inner = b"<item id='%b'%b>%b</item>" % (attribute(item.id).encode(), publisher.encode(), payload)

@@ -3,7 +3,7 @@
 A use case is a function `(tx, context, request) -> answer`. It runs in the store's thread and touches nothing else.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from smartfeeds.core.access import AccessModel, reading_refused
@@ -131,15 +131,6 @@ def reading_refusal(tx: ReadTx, context: Context, node: Node, actor: Jid) -> Fee
     model = access_model(node)
     state = standing_of(tx, node, actor) if model is AccessModel.AUTHORIZE else SubscriptionState.NONE
     return reading_refused(affiliation_of(tx, context, node, actor), model, state)
-
-
-def affiliations_among(tx: ReadTx, context: Context, nodes: Sequence[Node], actor: Jid) -> list[Affiliation]:
-    """The affiliations in force with each of these nodes."""
-    bare = str(actor.bare)
-    if bare in context.policy.admins:
-        return [Affiliation.OWNER] * len(nodes)
-    stored = tx.affiliations_among([node.node_no for node in nodes], bare)
-    return [stored.get(node.node_no, Affiliation.NONE) for node in nodes]
 
 
 def access_model(node: Node) -> AccessModel:

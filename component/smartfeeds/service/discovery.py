@@ -1,21 +1,17 @@
 """What nodes there are, what they are like, which items they hold (XEP-0030, XEP-0462; xep-map 28 to 44)."""
 
-from dataclasses import replace
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Protocol
 
-from smartfeeds.core.access import AccessModel, reading_refused
-from smartfeeds.core.model import Affiliation, Node, SubscriptionState
-from smartfeeds.core.options import text_of
+from smartfeeds.core.jid import Jid
+from smartfeeds.core.model import Affiliation, Node
+from smartfeeds.core.options import is_known_to, text_of
 from smartfeeds.core.page import Plan, plan
 from smartfeeds.core.view import BARE
 from smartfeeds.errors import Condition, FeedError
-from smartfeeds.service.context import (
-    Context,
-    access_model,
-    affiliation_of,
-    affiliations_among,
-    locate,
-    reading_refusal,
-)
+from smartfeeds.service.context import Context, affiliation_of, locate, reading_refusal
 from smartfeeds.service.pulls import check_readable, fitting, read_page, written_bytes
 from smartfeeds.service.requests import (
     GetItemIds,
@@ -28,24 +24,12 @@ from smartfeeds.service.requests import (
 )
 from smartfeeds.store.base import ReadTx
 
-# How many nodes are looked at to fill one page, when many are hidden from the reader or filtered by type.
+# How many nodes are looked at to fill one page, when few have a wanted type, and how many of them at once.
 SCANNED = 10_000
+SCAN_CHUNK = 200
 # What everybody who knows the name hears of a node that is not listed to them: so one can ask its owner for access.
 TOLD_TO_ALL = frozenset({"type", "access_model"})
 SHOWN = 50  # owners, and publishers, that the metadata names: more would not fit in a stanza
-
-
-def _shown(affiliation: Affiliation, model: AccessModel) -> bool:
-    """Outcasts and outsiders of a whitelist do not see a node; an authorize node is there to be asked for."""
-    refused = reading_refused(affiliation, model, SubscriptionState.NONE)
-    return refused is None or refused.condition is Condition.NOT_SUBSCRIBED_READER
-
-
-# The access models, as options write them, whose nodes are listed to an entity of this affiliation.
-_SHOWN_TO = {
-    affiliation: frozenset(model.value for model in AccessModel if _shown(affiliation, model))
-    for affiliation in Affiliation
-}
 
 
 def node_info(tx: ReadTx, context: Context, request: GetNodeInfo) -> NodeInfo:
@@ -53,7 +37,7 @@ def node_info(tx: ReadTx, context: Context, request: GetNodeInfo) -> NodeInfo:
     located = locate(tx, request.node)
     node = located.node
     if reading_refusal(tx, context, node, request.actor) is not None:
-        if not _shown(affiliation_of(tx, context, node, request.actor), access_model(node)):
+        if not is_known_to(affiliation_of(tx, context, node, request.actor), node):
             told = {name: values for name, values in node.options.items() if name in TOLD_TO_ALL}
             closed = Node(node.node_no, node.name, node.kind, "", 0, told)
             return NodeInfo(request.node, closed, located.view, readable=False, described=False)
@@ -80,20 +64,23 @@ def list_nodes(tx: ReadTx, context: Context, request: GetNodes) -> NodeList:
         wanted = Plan(policy.page_max)
     if wanted.offset > SCANNED:
         raise FeedError(Condition.FEATURE_NOT_IMPLEMENTED, f"an index goes up to {SCANNED}: page on after a node name")
-    total = tx.node_count()
+    reader = _reader(tx, context, request.actor)
+    total = reader.count()
     if not wanted.limit:
         return NodeList((), ResultSet(total))
-    nodes, more = _page(tx, context, request, wanted)
-    if not nodes:
-        return NodeList((), ResultSet(total) if request.page else None)
-    index = None
-    if wanted.after is None and not wanted.newest:
-        index = wanted.offset
-        # The end was seen, so the nodes hidden from this entity need not be counted.
-        total = total if more else index + len(nodes)
-    result_set = ResultSet(total, nodes[0].name, nodes[-1].name, index)
+    found = _search(reader.nodes, request, replace(wanted, limit=wanted.limit + 1))
+    nodes = _within(found.nodes, wanted, context.policy.page_bytes)
+    more = found.reached is not None or len(nodes) < len(found.nodes)
     told = request.page is not None or more
-    return NodeList(tuple(nodes), result_set if told else None)
+    if not nodes and found.reached is None:
+        return NodeList((), ResultSet(total) if told else None)
+    index = None
+    if wanted.after is None and not wanted.newest and nodes:
+        index = wanted.offset
+        # The end was seen, so what has other types need not be counted.
+        total = total if more else index + len(nodes)
+    first, last = _ends(nodes, found, wanted)
+    return NodeList(tuple(nodes), ResultSet(total, first, last, index) if told else None)
 
 
 def item_ids(tx: ReadTx, context: Context, request: GetItemIds) -> ItemIds:
@@ -107,50 +94,78 @@ def item_ids(tx: ReadTx, context: Context, request: GetItemIds) -> ItemIds:
     return ItemIds(request.node, tuple(item.id for item in items), result_set if told else None)
 
 
-def _page(tx: ReadTx, context: Context, request: GetNodes, wanted: Plan) -> tuple[list[Node], bool]:
-    """The nodes of a page, as many as one stanza carries, and whether there are more behind them."""
-    found, cut = _visible(tx, context, request, replace(wanted, limit=wanted.limit + 1))
-    nodes = found[-wanted.limit :] if wanted.newest else found[: wanted.limit]
-    sizes = [written_bytes(node.name) + written_bytes(_title(node)) + 60 for node in nodes]
-    kept = fitting(reversed(sizes) if wanted.newest else sizes, context.policy.page_bytes)
-    nodes = nodes[-kept:] if wanted.newest else nodes[:kept]
-    return nodes, cut or len(nodes) < len(found)
+class _Nodes(Protocol):
+    def __call__(self, after: str, limit: int, *, before: str | None, newest: bool) -> list[Node]:
+        """See `ReadTx.nodes`."""
 
 
-def _title(node: Node) -> str:
-    return text_of(node.kind, node.options, "title")
+@dataclass(frozen=True, slots=True)
+class _Reader:
+    """The nodes that an entity may know of. What is hidden from it costs nothing and is not counted (xep-map 38)."""
+
+    nodes: _Nodes
+    count: Callable[[], int]
 
 
-def _visible(tx: ReadTx, context: Context, request: GetNodes, wanted: Plan) -> tuple[list[Node], bool]:
-    """Nodes of a page that the reader may see and that have a wanted type; hidden ones are passed over. And whether
-    the search was given up before the end."""
+@dataclass(frozen=True, slots=True)
+class _Found:
+    """`reached` is the last node that was looked at, where the search was given up before its end."""
+
+    nodes: list[Node]
+    reached: str | None = None
+
+
+def _reader(tx: ReadTx, context: Context, actor: Jid) -> _Reader:
+    bare = str(actor.bare)
+    if bare in context.policy.admins:
+        return _Reader(tx.nodes, tx.node_count)
+    return _Reader(partial(tx.listed_nodes, bare), partial(tx.listed_count, bare))
+
+
+def _search(nodes: _Nodes, request: GetNodes, wanted: Plan) -> _Found:
+    """The nodes of a plan that have a wanted type; it looks at SCANNED of them, or few more."""
     found: list[Node] = []
     after, before = wanted.after or "", wanted.before
     skip, scanned = wanted.offset, 0
-    while len(found) < wanted.limit and scanned < SCANNED:
-        chunk = tx.nodes(after, wanted.limit, before=before, newest=wanted.newest)
-        if not chunk:
-            break
+    typed = request.included_types is not None or request.excluded_types is not None
+    size = max(wanted.limit, SCAN_CHUNK) if typed or skip else wanted.limit
+    while len(found) < wanted.limit:
+        if scanned >= SCANNED:
+            return _Found(found, before if wanted.newest else after)
+        chunk = nodes(after, size, before=before, newest=wanted.newest)
         scanned += len(chunk)
-        held = affiliations_among(tx, context, chunk, request.actor)
-        shown = [node for node, mine in zip(chunk, held, strict=True) if _listed(node, mine, request)]
+        of_type = [node for node in chunk if _has_type(node, request)] if typed else chunk
         if wanted.newest:
-            found = shown + found
-            before = chunk[0].name
+            found = of_type + found
         else:
-            dropped = min(skip, len(shown))
+            dropped = min(skip, len(of_type))
             skip -= dropped
-            found += shown[dropped:]
-            after = chunk[-1].name
-    cut = len(found) < wanted.limit and scanned >= SCANNED
-    return (found[-wanted.limit :] if wanted.newest else found[: wanted.limit]), cut
+            found += of_type[dropped:]
+        if len(chunk) < size:
+            break
+        after, before = (after, chunk[0].name) if wanted.newest else (chunk[-1].name, before)
+    return _Found(found[-wanted.limit :] if wanted.newest else found[: wanted.limit])
 
 
-def _listed(node: Node, affiliation: Affiliation, request: GetNodes) -> bool:
-    if request.included_types is not None or request.excluded_types is not None:
-        kind = text_of(node.kind, node.options, "type")
-        if request.included_types is not None and kind not in request.included_types:
-            return False
-        if request.excluded_types is not None and kind in request.excluded_types:
-            return False
-    return text_of(node.kind, node.options, "access_model") in _SHOWN_TO[affiliation]
+def _has_type(node: Node, request: GetNodes) -> bool:
+    kind = text_of(node.kind, node.options, "type")
+    if request.included_types is not None:
+        return kind in request.included_types
+    return request.excluded_types is None or kind not in request.excluded_types
+
+
+def _within(nodes: list[Node], wanted: Plan, page_bytes: int) -> list[Node]:
+    """As many nodes as were asked for and one stanza carries, cut at the far end."""
+    nodes = nodes[-wanted.limit :] if wanted.newest else nodes[: wanted.limit]
+    sizes = [written_bytes(node.name) + written_bytes(text_of(node.kind, node.options, "title")) + 60 for node in nodes]
+    kept = fitting(reversed(sizes) if wanted.newest else sizes, page_bytes)
+    return nodes[-kept:] if wanted.newest else nodes[:kept]
+
+
+def _ends(nodes: list[Node], found: _Found, wanted: Plan) -> tuple[str, str]:
+    """The UIDs to page on from: where a search was given up, from where it came to, also with nothing found."""
+    reached = found.reached if len(nodes) == len(found.nodes) else None
+    names = [node.name for node in nodes] or [found.reached or ""]
+    if reached is None:
+        return names[0], names[-1]
+    return (reached, names[-1]) if wanted.newest else (names[0], reached)

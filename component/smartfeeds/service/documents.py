@@ -2,10 +2,11 @@
 
 from smartfeeds.core.access import AccessModel
 from smartfeeds.core.model import Edge, Item, Node, Slice
+from smartfeeds.core.options import shows_publisher
 from smartfeeds.core.page import plan
 from smartfeeds.core.view import Order, View
 from smartfeeds.service.context import Context, access_model, locate
-from smartfeeds.service.pulls import check_readable, key_of, read_page, shows_publisher
+from smartfeeds.service.pulls import check_readable, key_of, read_page
 from smartfeeds.service.requests import FeedPage, Page, PullFeed
 from smartfeeds.store.base import ReadTx
 
@@ -22,7 +23,7 @@ def pull_feed(tx: ReadTx, context: Context, request: PullFeed) -> FeedPage:
     policy = context.policy
     wanted = plan(request.page, request.max_items, page_default=policy.page_default, page_max=policy.page_max)
     items, result_set = read_page(tx, context, node, view, wanted)
-    page = Page(request.node or "", items, result_set, shows_publisher(node))
+    page = Page(request.node or "", items, result_set, shows_publisher(node.kind, node.options))
     if not items:
         return FeedPage(node, view, version, public, page)
     return FeedPage(

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from smartfeeds.core.cursor import MAX_GROUP, SPAN, Cursor, format_cursor, matches
 from smartfeeds.core.jid import Jid
 from smartfeeds.core.model import MAX_ITEM_NO, Edge, Item, Mark, Node, Slice
-from smartfeeds.core.options import text_of
+from smartfeeds.core.options import shows_publisher
 from smartfeeds.core.page import Plan, plan
 from smartfeeds.core.position import AtCursor, AtItem, parse_position
 from smartfeeds.core.text import attribute
@@ -42,7 +42,7 @@ def pull(tx: ReadTx, context: Context, request: Pull) -> Page:
     """One page of a node or view, or the items asked for by id."""
     located = locate(tx, request.node)
     check_readable(tx, context, located.node, request.actor)
-    shown = shows_publisher(located.node)
+    shown = shows_publisher(located.node.kind, located.node.options)
     name = request.node or ""
     if request.item_ids:
         return Page(name, _by_ids(tx, context, located, request.item_ids), None, shown)
@@ -67,12 +67,7 @@ def get_item(tx: ReadTx, context: Context, request: GetItem) -> ItemShown:
     item = tx.item(located.node.node_no, request.item_id)
     if item is None:
         raise FeedError(Condition.ITEM_NOT_FOUND, "no such item")
-    return ItemShown(item, located.node, shows_publisher(located.node))
-
-
-def shows_publisher(node: Node) -> bool:
-    """Whether items are shown with who published them (`pubsub#itemreply`)."""
-    return text_of(node.kind, node.options, "itemreply") == "publisher"
+    return ItemShown(item, located.node, shows_publisher(located.node.kind, located.node.options))
 
 
 def check_readable(tx: ReadTx, context: Context, node: Node, actor: Jid) -> None:

@@ -6,7 +6,7 @@ from urllib.parse import quote
 from smartfeeds.core.access import may_manage, subscription_on_request
 from smartfeeds.core.jid import Jid, parse_jid
 from smartfeeds.core.model import Affiliation, Item, Node, NodeEvent, Slice, Subscription, SubscriptionState
-from smartfeeds.core.options import flag, text_of
+from smartfeeds.core.options import flag, shows_publisher, text_of
 from smartfeeds.core.suboptions import apply
 from smartfeeds.core.suboptions import flag as subscriber_wants
 from smartfeeds.core.view import Order, from_canonical
@@ -88,7 +88,7 @@ def subscribe(tx: WriteTx, context: Context, request: Subscribe) -> Subscribed:
         node.kind,
         wanted.options if request.options is not None else None,
         last if last is None or flag(node.kind, node.options, "deliver_payloads") else last._replace(payload=b""),
-        text_of(node.kind, node.options, "itemreply") == "publisher",
+        shows_publisher(node.kind, node.options),
         text_of(node.kind, node.options, "notification_type"),
         read_meta(last.payload).body if last and subscriber_wants(wanted.options, "include_body") else "",
     )

@@ -9,7 +9,7 @@ a second time, from the start, when the commit that it shared failed.
 still atomic. Reads see one snapshot, which contains every write that was acknowledged before.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from typing import Protocol, TypeVar
 
 from smartfeeds.core.model import (
@@ -44,6 +44,15 @@ class ReadTx(Protocol):
     def node_count(self) -> int:
         """How many live nodes there are."""
 
+    def listed_nodes(
+        self, jid: str, after: str, limit: int, *, before: str | None = None, newest: bool = False
+    ) -> list[Node]:
+        """As `nodes`, those that a bare JID may know of (`core.options.is_known_to`). Cost: what is returned, and what
+        lies between that it is kept out of, however many are hidden."""
+
+    def listed_count(self, jid: str) -> int:
+        """How many `listed_nodes` there are. Cost: the hidden ones among them, and those it is kept out of."""
+
     def created_by(self, creator: str) -> int:
         """How many live nodes this bare JID has made."""
 
@@ -52,9 +61,6 @@ class ReadTx(Protocol):
 
     def affiliations(self, node_no: int) -> list[tuple[str, Affiliation]]:
         """All stored affiliations of a node, by JID."""
-
-    def affiliations_among(self, node_nos: Sequence[int], jid: str) -> dict[int, Affiliation]:
-        """The stored affiliations of a bare JID with these nodes, by node number."""
 
     def affiliations_of(self, jid: str) -> list[tuple[Node, Affiliation]]:
         """All affiliations of a bare JID with live nodes, by node name."""
@@ -128,7 +134,8 @@ class WriteTx(ReadTx, Protocol):
         """Stores a new node and returns it with its number. The caller has checked that the name is free."""
 
     def set_options(self, node_no: int, options: dict[str, tuple[str, ...]]) -> None:
-        """Replaces the options of a node; its audience grows."""
+        """Replaces the options of a node; its audience grows. Lists of nodes and the filter index follow: where they
+        show or hide publishers now, the index starts over."""
 
     def set_keys(self, node_no: int, last_modified_us: int, last_created_us: int) -> None:
         """Remembers the greatest keys given out."""
@@ -196,5 +203,6 @@ class Store(Protocol):
         """Runs `work` in a transaction and returns when it is durable. Raises what `work` raises, or StoreError."""
 
 
-# (payload, publisher) -> (facets, words) of an item: given to a store, because payloads are a matter of `formats`.
+# (payload, publisher) -> (facets, words) of an item: given to a store, because payloads are a matter of `formats`. The
+# publisher is empty where the node does not show it (`core.options.shows_publisher`).
 Indexer = Callable[[bytes, str], tuple[frozenset[str], frozenset[str]]]

@@ -5,7 +5,7 @@ nothing behind. Works run one after the other on the event loop, so each sees on
 """
 
 from bisect import bisect_left, bisect_right, insort
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TypeVar
@@ -23,6 +23,7 @@ from smartfeeds.core.model import (
     Subscription,
     SubscriptionState,
 )
+from smartfeeds.core.options import is_known_to, shows_publisher
 from smartfeeds.core.tokens import Token
 from smartfeeds.core.view import Order, View, change_of, item_facets
 from smartfeeds.errors import StoreError
@@ -93,6 +94,16 @@ class MemoryReadTx:
         start = max(len(names) - limit, 0) if newest else 0
         return [self._data.nodes[self._data.names[name]] for name in names[start : start + limit]]
 
+    def listed_nodes(
+        self, jid: str, after: str, limit: int, *, before: str | None = None, newest: bool = False
+    ) -> list[Node]:
+        known = self.nodes(after, NO_LIMIT, before=before)
+        found = [node for node in known if is_known_to(self.affiliation(node.node_no, jid), node)]
+        return found[max(len(found) - limit, 0) :] if newest else found[:limit]
+
+    def listed_count(self, jid: str) -> int:
+        return len(self.listed_nodes(jid, "", NO_LIMIT))
+
     def node_count(self) -> int:
         return len(self._data.names)
 
@@ -107,10 +118,6 @@ class MemoryReadTx:
             ((jid, found) for (number, jid), found in self._data.affiliations.items() if number == node_no),
             key=lambda pair: pair[0],
         )
-
-    def affiliations_among(self, node_nos: Sequence[int], jid: str) -> dict[int, Affiliation]:
-        known = self._data.affiliations
-        return {node_no: known[node_no, jid] for node_no in node_nos if (node_no, jid) in known}
 
     def affiliations_of(self, jid: str) -> list[tuple[Node, Affiliation]]:
         found = [(self._data.nodes[no], kind) for (no, of), kind in self._data.affiliations.items() if of == jid]
@@ -299,7 +306,10 @@ class MemoryWriteTx(MemoryReadTx):
 
     def set_options(self, node_no: int, options: dict[str, tuple[str, ...]]) -> None:
         self._more_audience(node_no)
-        self._put_node(replace(self._known(node_no), options=dict(options)))
+        node = self._known(node_no)
+        if shows_publisher(node.kind, node.options) != shows_publisher(node.kind, options):
+            self._set(self._data.indexed_to, node_no, NOWHERE)
+        self._put_node(replace(node, options=dict(options)))
 
     def set_keys(self, node_no: int, last_modified_us: int, last_created_us: int) -> None:
         node = self._known(node_no)
@@ -443,11 +453,12 @@ class MemoryWriteTx(MemoryReadTx):
     def _index(self, node_no: int, limit: int) -> int:
         todo = self._unindexed(node_no)[:limit]
         for where in todo:
-            item = self._data.feeds[node_no].items[where[1]]
+            node, item = self._data.nodes[node_no], self._data.feeds[node_no].items[where[1]]
+            publisher = item.publisher if shows_publisher(node.kind, node.options) else ""
             if item.deleted:
-                facets, words = item_facets(frozenset(), frozenset(), frozenset(), item.publisher), frozenset[str]()
+                facets, words = item_facets(frozenset(), frozenset(), frozenset(), publisher), frozenset[str]()
             else:
-                facets, words = self._indexer(item.payload, item.publisher)
+                facets, words = self._indexer(item.payload, publisher)
             self._set(self._data.index, item.item_no, Indexed(item.modified_us, facets, words))
             self._set(self._data.indexed_to, node_no, where)
         return len(todo)

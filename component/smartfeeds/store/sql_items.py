@@ -3,13 +3,14 @@
 Every order is (key, item_no), so equal keys have one order too (SF-107, A-07), and an edge is compared by both. The
 feed is its own change log (SF-007): the filter index is brought forward in modified order from the items themselves.
 
-A tombstone has lost its content (SF-013): of its facets only its publisher (an author) is left, and it has no words;
-so it shows in unfiltered Smart views, in `kind=deleted`, and in views of its publisher.
+A tombstone has lost its content (SF-013): of its facets only its publisher (an author, where the node shows it) is
+left, and it has no words; so it shows in unfiltered Smart views, in `kind=deleted`, and in views of its publisher.
 """
 
 from dataclasses import dataclass, field
 
 from smartfeeds.core.model import Edge, Item, Slice
+from smartfeeds.core.options import shows_publisher
 from smartfeeds.core.view import Order, View, item_facets
 from smartfeeds.errors import StoreError
 from smartfeeds.store.base import NO_LIMIT, Indexer
@@ -307,18 +308,19 @@ class ItemWrites(NodeWrites, ItemReads):
         """Takes the next items of a node into the filter index; how many. Fewer than `limit`: it is up to date."""
         row = self._edit(node_no)
         found = self.slice(node_no, Slice(_EVERYTHING, limit, after=Edge(row.indexed_us, row.indexed_no)))
+        shown = shows_publisher(row.node.kind, row.node.options)
         for item in found:
-            self._index_item(node_no, item)
+            self._index_item(node_no, item, item.publisher if shown else "")
         if found:
             row.indexed_us, row.indexed_no = found[-1].modified_us, found[-1].item_no
         row.stale = len(found) == limit
         return len(found)
 
-    def _index_item(self, node_no: int, item: Item) -> None:
+    def _index_item(self, node_no: int, item: Item, publisher: str) -> None:
         if item.deleted:
-            facets, words = item_facets(frozenset(), frozenset(), frozenset(), item.publisher), frozenset[str]()
+            facets, words = item_facets(frozenset(), frozenset(), frozenset(), publisher), frozenset[str]()
         else:
-            facets, words = self._indexer(item.payload, item.publisher)
+            facets, words = self._indexer(item.payload, publisher)
         self._db.run("DELETE FROM facet WHERE node_no = ? AND item_no = ?", (node_no, item.item_no))
         self._db.run_many(
             "INSERT INTO facet (node_no, facet, modified_us, item_no, created_us) VALUES (?, ?, ?, ?, ?)",

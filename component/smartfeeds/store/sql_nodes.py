@@ -6,7 +6,9 @@ one feed cost one update of its row. `WriteTx.settle` writes back; `forget` drop
 
 from dataclasses import replace
 
+from smartfeeds.core.access import KEPT_OUT, READERS
 from smartfeeds.core.model import Node, NodeState
+from smartfeeds.core.options import is_listed, shows_publisher
 from smartfeeds.errors import StoreError
 from smartfeeds.store.engine import Engine
 from smartfeeds.store.rows import (
@@ -15,12 +17,15 @@ from smartfeeds.store.rows import (
     NOWHERE,
     NodeRow,
     Options,
+    prefixed,
     to_node,
     to_node_row,
     write_options,
 )
 
 _BY_NAME = f"SELECT {NODE_STATE} FROM node WHERE state = 'live' AND name = ?"
+_KEPT_OUT = ", ".join(sorted(f"'{held.value}'" for held in KEPT_OUT))
+_READERS = ", ".join(sorted(f"'{held.value}'" for held in READERS))
 _BY_NO = f"SELECT {NODE_STATE} FROM node WHERE node_no = ?"
 
 
@@ -61,6 +66,36 @@ class NodeReads:
 
     def node_count(self) -> int:
         found = self._db.row("SELECT value FROM tally WHERE name = 'nodes'")
+        return int(found[0]) if found else 0
+
+    def listed_nodes(
+        self, jid: str, after: str, limit: int, *, before: str | None = None, newest: bool = False
+    ) -> list[Node]:
+        self.settle()
+        tail = f"ORDER BY {{0}} {'DESC' if newest else 'ASC'} LIMIT ?"
+        bound, params = ("AND {0} < ?", [before]) if before is not None else ("", [])
+        open_to_all = self._db.rows(
+            f"SELECT {NODE} FROM node WHERE state = 'live' AND listed = 1 AND name > ? {bound} AND NOT EXISTS"
+            " (SELECT 1 FROM affiliation a WHERE a.node_no = node.node_no AND a.jid = ?"
+            f" AND a.affiliation IN ({_KEPT_OUT})) {tail}".format("name"),
+            (after, *params, jid, limit),
+        )
+        hidden = self._db.rows(
+            f"SELECT {prefixed(NODE, 'n')} FROM affiliation a JOIN node n ON n.node_no = a.node_no"
+            f" WHERE a.jid = ? AND a.hidden > ? {bound} {tail}".format("a.hidden"),
+            (jid, after, *params, limit),
+        )
+        found = sorted(map(to_node, (*open_to_all, *hidden)), key=lambda node: node.name)
+        return found[-limit:] if newest else found[:limit]
+
+    def listed_count(self, jid: str) -> int:
+        found = self._db.row(
+            "SELECT (SELECT value FROM tally WHERE name = 'listed')"
+            " + (SELECT count(*) FROM affiliation WHERE jid = ? AND hidden IS NOT NULL)"
+            " - (SELECT count(*) FROM affiliation a JOIN node n ON n.node_no = a.node_no WHERE a.jid = ?"
+            f" AND a.affiliation IN ({_KEPT_OUT}) AND n.state = 'live' AND n.listed = 1)",
+            (jid, jid),
+        )
         return int(found[0]) if found else 0
 
     def created_by(self, creator: str) -> int:
@@ -149,10 +184,11 @@ class NodeWrites(NodeReads):
 
     def add_node(self, node: Node) -> Node:
         self.changes += 1
+        listed = is_listed(node.kind, node.options)
         node_no = self._db.insert(
             "INSERT INTO node (name, kind, creator, created_us, options, state, total, live, last_modified_us,"
-            " last_created_us, audience, subscribed, indexed_us, indexed_no, stale)"
-            " VALUES (?, ?, ?, ?, ?, 'live', 0, 0, ?, ?, ?, 0, ?, ?, 0)",
+            " last_created_us, audience, subscribed, indexed_us, indexed_no, stale, listed)"
+            " VALUES (?, ?, ?, ?, ?, 'live', 0, 0, ?, ?, ?, 0, ?, ?, 0, ?)",
             (
                 node.name,
                 node.kind.value,
@@ -163,16 +199,38 @@ class NodeWrites(NodeReads):
                 node.last_created_us,
                 node.audience,
                 *NOWHERE,
+                int(listed),
             ),
             "node_no",
         )
-        self._db.run("UPDATE tally SET value = value + 1 WHERE name = 'nodes'")
+        self._count(nodes=1, listed=int(listed))
         return replace(node, node_no=node_no, state=NodeState.LIVE, total=0, live=0)
 
     def set_options(self, node_no: int, options: Options) -> None:
         row = self._more_audience(node_no)
-        row.node = replace(row.node, options=dict(options))
-        self._db.run("UPDATE node SET options = ? WHERE node_no = ?", (write_options(options), node_no))
+        before, node = row.node, replace(row.node, options=dict(options))
+        row.node = node
+        listed = is_listed(node.kind, options)
+        if shows_publisher(before.kind, before.options) != shows_publisher(node.kind, options):
+            row.indexed_us, row.indexed_no = NOWHERE
+            row.stale = node.total > 0
+        self._db.run(
+            "UPDATE node SET options = ?, listed = ? WHERE node_no = ?", (write_options(options), int(listed), node_no)
+        )
+        was_listed = is_listed(before.kind, before.options)
+        if listed != was_listed and node.state is NodeState.LIVE:
+            self._count(listed=listed - was_listed)
+            self._db.run(
+                f"UPDATE affiliation SET hidden = ? WHERE node_no = ? AND affiliation IN ({_READERS})",
+                (None if listed else node.name, node_no),
+            )
+
+    def _count(self, *, listed: int, nodes: int = 0) -> None:
+        self._db.run(
+            "UPDATE tally SET value = value + CASE name WHEN 'nodes' THEN ? ELSE ? END"
+            " WHERE name IN ('nodes', 'listed')",
+            (nodes, listed),
+        )
 
     def set_keys(self, node_no: int, last_modified_us: int, last_created_us: int) -> None:
         row = self._edit(node_no)
@@ -185,7 +243,8 @@ class NodeWrites(NodeReads):
         self._names.pop(row.node.name, None)
         row.node = replace(row.node, state=NodeState.DELETED)
         self._db.run("UPDATE node SET state = 'deleted' WHERE node_no = ?", (node_no,))
-        self._db.run("UPDATE tally SET value = value - 1 WHERE name = 'nodes'")
+        self._db.run("UPDATE affiliation SET hidden = NULL WHERE node_no = ? AND hidden IS NOT NULL", (node_no,))
+        self._count(nodes=-1, listed=-int(is_listed(row.node.kind, row.node.options)))
 
 
 # dataclasses.replace takes 3 microseconds for a node, too much for what every publish does twice.

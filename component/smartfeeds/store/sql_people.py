@@ -1,9 +1,10 @@
 """Subscriptions and affiliations in SQL. The number of subscriptions in force is kept in the node's row."""
 
-from collections.abc import Sequence
 from dataclasses import replace
 
-from smartfeeds.core.model import Affiliation, Node, Subscription, SubscriptionState
+from smartfeeds.core.access import READERS
+from smartfeeds.core.model import Affiliation, Node, NodeState, Subscription, SubscriptionState
+from smartfeeds.core.options import is_listed
 from smartfeeds.errors import StoreError
 from smartfeeds.store.rows import NODE, SUBSCRIPTION, prefixed, to_node, to_subscription, write_options
 from smartfeeds.store.sql_nodes import NodeReads, NodeWrites
@@ -22,13 +23,6 @@ class PeopleReads(NodeReads):
     def affiliations(self, node_no: int) -> list[tuple[str, Affiliation]]:
         rows = self._db.rows("SELECT jid, affiliation FROM affiliation WHERE node_no = ? ORDER BY jid", (node_no,))
         return [(jid, _AFFILIATIONS[affiliation]) for jid, affiliation in rows]
-
-    def affiliations_among(self, node_nos: Sequence[int], jid: str) -> dict[int, Affiliation]:
-        marks = ", ".join("?" * len(node_nos))
-        rows = self._db.rows(
-            f"SELECT node_no, affiliation FROM affiliation WHERE jid = ? AND node_no IN ({marks})", (jid, *node_nos)
-        )
-        return {node_no: _AFFILIATIONS[affiliation] for node_no, affiliation in rows}
 
     def affiliations_of(self, jid: str) -> list[tuple[Node, Affiliation]]:
         self.settle()
@@ -94,14 +88,15 @@ class PeopleWrites(NodeWrites, PeopleReads):
     """The part of WriteTx that is about who may do what and who gets what."""
 
     def set_affiliation(self, node_no: int, jid: str, affiliation: Affiliation) -> None:
-        self._more_audience(node_no)
+        node = self._more_audience(node_no).node
         if affiliation is Affiliation.NONE:
             self._db.run("DELETE FROM affiliation WHERE node_no = ? AND jid = ?", (node_no, jid))
             return
+        shown = is_listed(node.kind, node.options) or node.state is not NodeState.LIVE or affiliation not in READERS
         self._db.run(
-            "INSERT INTO affiliation (node_no, jid, affiliation) VALUES (?, ?, ?)"
-            " ON CONFLICT (node_no, jid) DO UPDATE SET affiliation = excluded.affiliation",
-            (node_no, jid, affiliation.value),
+            "INSERT INTO affiliation (node_no, jid, affiliation, hidden) VALUES (?, ?, ?, ?)"
+            " ON CONFLICT (node_no, jid) DO UPDATE SET affiliation = excluded.affiliation, hidden = excluded.hidden",
+            (node_no, jid, affiliation.value, None if shown else node.name),
         )
 
     def put_subscription(self, subscription: Subscription) -> Subscription:

@@ -12,10 +12,10 @@ CREATE TABLE tally (
     value INTEGER NOT NULL CHECK (value >= 0)
 ) STRICT, WITHOUT ROWID;
 
-INSERT INTO tally (name, value) VALUES ('nodes', 0);
+INSERT INTO tally (name, value) VALUES ('nodes', 0), ('listed', 0);
 
 -- total, live and subscribed are kept, never counted. The filter index knows every item whose (modified_us, item_no)
--- is at or below (indexed_us, indexed_no); stale says that there may be items above.
+-- is at or below (indexed_us, indexed_no); stale says that there may be items above. listed: core.options.is_listed.
 CREATE TABLE node (
     node_no INTEGER PRIMARY KEY AUTOINCREMENT,
     name TEXT NOT NULL,
@@ -32,10 +32,13 @@ CREATE TABLE node (
     subscribed INTEGER NOT NULL CHECK (subscribed >= 0),
     indexed_us INTEGER NOT NULL,
     indexed_no INTEGER NOT NULL,
-    stale INTEGER NOT NULL CHECK (stale IN (0, 1))
+    stale INTEGER NOT NULL CHECK (stale IN (0, 1)),
+    listed INTEGER NOT NULL DEFAULT 1 CHECK (listed IN (0, 1))
 ) STRICT;
 
 CREATE UNIQUE INDEX node_name ON node (name) WHERE state = 'live';
+
+CREATE INDEX node_listed ON node (listed, name) WHERE state = 'live';
 
 CREATE INDEX node_creator ON node (creator) WHERE state = 'live';
 
@@ -67,14 +70,18 @@ CREATE INDEX item_created ON item (node_no, created_us, item_no, change);
 
 CREATE INDEX item_live ON item (node_no, modified_us, item_no) WHERE change < 2;
 
+-- hidden: the name of a live node that is not listed, for those whom their affiliation lets read it, else NULL.
 CREATE TABLE affiliation (
     node_no INTEGER NOT NULL REFERENCES node (node_no),
     jid TEXT NOT NULL,
     affiliation TEXT NOT NULL CHECK (affiliation IN ('owner', 'publisher', 'publish-only', 'member', 'outcast')),
+    hidden TEXT,
     PRIMARY KEY (node_no, jid)
 ) STRICT, WITHOUT ROWID;
 
-CREATE INDEX affiliation_jid ON affiliation (jid, node_no);
+CREATE INDEX affiliation_hidden ON affiliation (jid, hidden) WHERE hidden IS NOT NULL;
+
+CREATE INDEX affiliation_jid ON affiliation (jid, affiliation, node_no);
 
 CREATE TABLE subscription (
     sub_no INTEGER PRIMARY KEY AUTOINCREMENT,

@@ -2,11 +2,13 @@
 
 import pytest
 
+from smartfeeds.core.model import Node, NodeKind
 from smartfeeds.core.page import ResultSetRequest
 from smartfeeds.core.view import CREATED as CREATED_VIEW
 from smartfeeds.errors import Condition
 from smartfeeds.service.requests import GetItemIds, GetNodeInfo, GetNodes, ItemIds, NodeInfo, NodeList
-from support.world import ALICE, BOB, CREATED, FEED, MODIFIED, OWNER, SERVICE, World, jid, refusal
+from smartfeeds.store.base import WriteTx
+from support.world import ALICE, BOB, CREATED, FEED, MODIFIED, OWNER, SERVICE, T0_US, World, jid, refusal
 
 
 async def listed(world: World, actor: str = ALICE, **rsm: int | str) -> tuple[str, NodeList]:
@@ -106,18 +108,69 @@ async def test_list_leaves_out_what_the_reader_may_not_know(letters: World) -> N
     assert (await listed(letters, BOB))[0] == "a c d e f g"
 
 
-async def test_list_whose_search_was_given_up_does_not_pretend_to_be_at_its_end(
+async def test_list_is_not_kept_from_anybody_by_nodes_that_are_hidden(world: World) -> None:
+    """[SF-111] [xep-map 38] [xep-map 42] Eleven thousand of them stand in front by name, and are not counted either."""
+    options = {"access_model": ("whitelist",)}
+
+    def hide(tx: WriteTx) -> None:
+        for number in range(11_000):
+            tx.add_node(Node(0, f"a{number:05}", NodeKind.FEED, BOB, T0_US, options))
+
+    await world.store.write(hide)
+    await world.create("b")
+    await world.create("c")
+    await world.create("a05000x", access_model="whitelist")
+    await world.affiliate(ALICE, "member", node="a05000x")
+
+    names, answer = await listed(world, BOB, max=1)
+    assert names == "b" and answer.result_set is not None
+    assert (answer.result_set.index, answer.result_set.count) == (0, 2)
+    assert (await listed(world, BOB))[0] == "b c"
+    assert (await listed(world, BOB))[1].result_set is None
+    names, answer = await listed(world, ALICE, max=2)
+    assert names == "a05000x b" and answer.result_set is not None and answer.result_set.count == 3
+    names, answer = await listed(world, BOB, max=0)
+    assert answer.result_set is not None and answer.result_set.count == 2
+    names, answer = await listed(world, BOB, max=1, before="c")
+    assert names == "b" and answer.result_set is not None and answer.result_set.count == 2
+
+
+async def test_list_for_an_admin_has_every_node(letters: World) -> None:
+    """[xep-map 38]"""
+    letters.set_policy(admins=frozenset({BOB}))
+    await letters.configure(node="b", access_model="whitelist")
+    await letters.affiliate(BOB, "outcast", node="c")
+    names, answer = await listed(letters, BOB, max=9)
+
+    assert names == "a b c d e f g" and answer.result_set is not None and answer.result_set.count == 7
+
+
+async def test_list_whose_search_was_given_up_says_where_to_go_on(
     letters: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """[xep-map 42]"""
+    """[xep-map 42] [xep-map 43] From the last node that was looked at, also where nothing was found on the way."""
     monkeypatch.setattr("smartfeeds.service.discovery.SCANNED", 4)
-    for name in "bcdef":
-        await letters.configure(node=name, access_model="whitelist")
-    names, answer = await listed(letters, max=3)
+    monkeypatch.setattr("smartfeeds.service.discovery.SCAN_CHUNK", 2)
+    for name in "afg":
+        await letters.configure(node=name, type="urn:x")
 
-    assert names == "a" and answer.result_set is not None and answer.result_set.count == 7
-    assert (await listed(letters, max=3, after="d"))[0] == "g"
+    async def typed(wanted: str, **rsm: str) -> tuple[str, str | None, str | None]:
+        page = ResultSetRequest(max="1", **rsm) if rsm else None
+        answer = await letters.service.handle(GetNodes(jid(ALICE), SERVICE, page, (wanted,)))
+        assert isinstance(answer, NodeList)
+        found = answer.result_set
+        names = "".join(node.name for node in answer.nodes)
+        return names, found.first if found else None, found.last if found else None
+
+    assert await typed("urn:x", after="") == ("a", "a", "d")
+    assert await typed("urn:x", after="d") == ("f", "f", "f")
+    assert await typed("urn:y", after="") == ("", "d", "d")
+    assert await typed("urn:y", after="d") == ("", None, None)
+    assert await typed("urn:x", before="f") == ("", "b", "b")
+    assert await typed("urn:x", before="b") == ("a", "a", "a")
     assert await refusal(listed(letters, max=3, index=5)) is Condition.FEATURE_NOT_IMPLEMENTED
+    letters.set_policy(page_max=1, page_default=1)
+    assert await typed("urn:y") == ("", "d", "d")
 
 
 async def test_list_by_type_included_or_excluded(letters: World) -> None:

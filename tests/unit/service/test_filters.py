@@ -174,3 +174,26 @@ async def test_filter_subscribed_to_with_its_newest_item_finds_it_in_a_feed_that
 
     assert answer.last is not None and answer.last.id == "c"
     assert len(await world.store.read(lambda tx: tx.subscriptions(1, 0, 9))) == 1
+
+
+async def test_filter_by_author_does_not_find_publishers_that_are_not_shown(feed: World) -> None:
+    """[SF-015] Neither when pulled nor when pushed nor by its count; authors that entries name, it does."""
+    await feed.configure(publish_model="open")
+    await feed.subscribe(ALICE, f"{FEED}?author={BOB}")
+    await feed.publish("shown", actor=BOB)
+    assert await feed.ids_of(f"{FEED}?author={BOB}") == "shown"
+    assert await feed.told(ALICE) == "+shown"
+
+    await feed.configure(itemreply="none")
+    await feed.publish("secret", actor=BOB)
+    await feed.publish("named", author=BOB, actor=ALICE)
+    await feed.publish("dropped", actor=BOB)
+    await feed.retract("dropped", actor=BOB)
+    for view in (f"author={BOB}", f"author={BOB}&kind=new", f"author={BOB}&order=created"):
+        page = await feed.pull(f"{FEED}?{view}", max=9)
+        assert (page.ids, page.count) == ("named", 1)
+    (event,) = await feed.events(ALICE)
+    assert (event.short, event.total) == ("+named", 1)
+
+    await feed.configure(itemreply="publisher")
+    assert await feed.ids_of(f"{FEED}?author={BOB}") == "shown secret named dropped"

@@ -5,37 +5,27 @@ could not use (a date that is none, a link without address) is left out. Relativ
 those inside of HTML are left, and the base stands beside them.
 """
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import Enum
 
 from smartfeeds.core.model import Item
-from smartfeeds.core.text import attribute, escape
+from smartfeeds.core.text import escape
 from smartfeeds.core.times import parse_datetime
 from smartfeeds.errors import FeedError
 from smartfeeds.formats import atom, xml
 from smartfeeds.formats.atom import ATOM_NS, string_of
 from smartfeeds.formats.links import resolve
 from smartfeeds.formats.plain import html_text, markup_text, squeeze
+from smartfeeds.formats.xhtml import inner_html
 from smartfeeds.formats.xml import XML_BASE, XML_LANG, Element
 
 ACTIVITY_NS = "http://activitystrea.ms/spec/1.0/"
-XHTML_NS = "http://www.w3.org/1999/xhtml"
 
 _A = f"{{{ATOM_NS}}}"
 _NAME, _EMAIL, _URI = f"{_A}name", f"{_A}email", f"{_A}uri"
 _CONTRIBUTOR, _RIGHTS = f"{_A}contributor", f"{_A}rights"
 _OBJECT_TYPE, _VERB, _OBJECT = (f"{{{ACTIVITY_NS}}}{name}" for name in ("object-type", "verb", "object"))
-_DIV = f"{{{XHTML_NS}}}div"
 _IANA = "http://www.iana.org/assignments/relation/"
-# HTML knows these without namespaces and prefixes.
-_HTML_NAMESPACES = frozenset({"", XHTML_NS, "http://www.w3.org/2000/svg", "http://www.w3.org/1998/Math/MathML"})
-_VOID = frozenset(
-    {"area", "base", "br", "col", "embed", "hr", "img", "input", "link", "meta", "param", "source", "track", "wbr"}
-)
-# An HTML parser reads no references inside of these.
-_RAW = frozenset({"script", "style", "xmp", "iframe", "noembed", "noframes", "noscript"})
-_ADDRESSES = frozenset({"href", "src", "cite", "action", "data", "poster", "longdesc"})
 _LENGTH_DIGITS = 18
 # The times that a date-time of four-digit years can say, in microseconds: an offset may lead out of them.
 TIME_RANGE_US = (-62_135_596_800_000_000, 253_402_300_799_999_999)
@@ -394,7 +384,7 @@ def _last_segment(node: Element) -> str:
 
 def _text(node: Element, kind: str, base: str) -> Text:
     if kind == "xhtml":
-        return Text(TextKind.XHTML, _inner_html(node, base))
+        return Text(TextKind.XHTML, inner_html(node, base))
     text = string_of(node) if len(node) else node.text or ""
     if kind in ("html", "text/html"):
         return Text(TextKind.HTML, text, base)
@@ -424,49 +414,3 @@ def _link(node: Element, base: str) -> Link | None:
         title=node.get("title", ""),
         length=int(length) if known else None,
     )
-
-
-def _inner_html(node: Element, base: str) -> str:
-    """What is in the div of a text construct, as HTML."""
-    inner = next(iter(node), None)
-    if inner is not None and inner.tag in (_DIV, "div") and len(node) == 1:
-        node, base = inner, resolve(base, own) if (own := inner.get(XML_BASE)) else base
-    return "".join((escape(node.text or ""), *_children(node, base)))
-
-
-def _children(node: Element, base: str) -> Iterable[str]:
-    for child in node:
-        yield from _markup(child, base)
-        if child.tail:
-            yield escape(child.tail)
-
-
-def _markup(node: Element, base: str) -> Iterable[str]:
-    """An element as HTML. An element of a foreign namespace keeps its prefix; without one only its content is left."""
-    own = node.get(XML_BASE)
-    base = resolve(base, own) if own else base
-    namespace, _, name = node.tag.removeprefix("{").rpartition("}")
-    known = namespace in _HTML_NAMESPACES
-    if not known:
-        name = f"{node.prefix}:{name}" if node.prefix else ""
-    text = node.text or ""
-    if name:
-        yield f"<{name}{''.join(_attributes(node, base))}>"
-    # Inside of such an element "</" could end it; then the text stays escaped, which is harmless.
-    raw = known and name in _RAW and "</" not in text and "<!--" not in text
-    yield text if raw else escape(text)
-    yield from _children(node, base)
-    if name and not (known and name in _VOID):
-        yield f"</{name}>"
-
-
-def _attributes(node: Element, base: str) -> Iterable[str]:
-    for key, value in node.attrib.items():
-        name = str(key)
-        if name == XML_LANG:
-            name = "lang"
-        if name.startswith("{"):
-            continue
-        if base and name in _ADDRESSES:
-            value = resolve(base, str(value))
-        yield f' {name}="{attribute(str(value))}"'

@@ -124,7 +124,7 @@ def _item(entry: Entry, losses: list[Loss]) -> JsonObject:
 def _content(entry: Entry) -> JsonObject:
     """An item has one of both; one without content has an empty text."""
     content = entry.content
-    if content is None or not content.is_markup:
+    if content is None or not content.value or not content.is_markup:
         return {"content_text": "" if content is None else content.value}
     return {"content_html": content.value}
 

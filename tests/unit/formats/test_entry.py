@@ -187,6 +187,12 @@ def test_xhtml_is_written_as_html(inside, html):
     assert xhtml(inside) == Text(TextKind.XHTML, html)
 
 
+def test_xhtml_as_deep_as_a_payload_may_be():
+    """[xep-map 246] the limit of payloads is that of the reading too"""
+    depth = xml.MAX_DEPTH - 3
+    assert xhtml("<b>" * depth + "x" + "</b>" * depth).value == "<b>" * depth + "x" + "</b>" * depth
+
+
 def test_addresses_in_xhtml_are_resolved():
     text = xhtml(
         '<a href="q"><img src="i.png" alt="q"/></a><b xml:base="y/"><a href="z">z</a></b>',
@@ -201,6 +207,8 @@ def test_addresses_in_xhtml_are_resolved():
 def test_xhtml_without_a_div_is_read_all_the_same():
     entry = read('<content type="xhtml">a<b xmlns="http://www.w3.org/1999/xhtml">c</b>d</content>')
     assert entry.content == Text(TextKind.XHTML, "a<b>c</b>d")
+    entry = read('<content type="xhtml">a<div xmlns="http://www.w3.org/1999/xhtml">c</div> d</content>')
+    assert entry.content == Text(TextKind.XHTML, "a<div>c</div> d")
 
 
 @pytest.mark.parametrize(

@@ -142,6 +142,10 @@ def test_an_item_without_anything():
     }
 
 
+def test_empty_html_is_no_content():
+    assert written_item('<content type="html"/>') == written_item("")
+
+
 def test_tombstones():
     """[A-18] [SF-013] nothing but ids, time and mark, there and back"""
     entry = read_entry(item(atom.tombstone("a", US + 1_500_000, b""), deleted=True))

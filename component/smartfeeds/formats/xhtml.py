@@ -1,0 +1,72 @@
+"""The XHTML of a text construct as HTML (RFC 4287 3.1.1.3).
+
+Prefixes and namespaces go, addresses are resolved by xml:base, and no text becomes markup. The result is as harmless
+as its author made it.
+"""
+
+from collections.abc import Iterable
+
+from smartfeeds.core.text import attribute, escape
+from smartfeeds.formats.links import resolve
+from smartfeeds.formats.xml import XML_BASE, XML_LANG, Element
+
+XHTML_NS = "http://www.w3.org/1999/xhtml"
+
+_DIV = f"{{{XHTML_NS}}}div"
+# HTML knows these without namespaces and prefixes.
+_HTML_NAMESPACES = frozenset({"", XHTML_NS, "http://www.w3.org/2000/svg", "http://www.w3.org/1998/Math/MathML"})
+_VOID = frozenset(
+    {"area", "base", "br", "col", "embed", "hr", "img", "input", "link", "meta", "param", "source", "track", "wbr"}
+)
+# An HTML parser reads no references inside of these.
+_RAW = frozenset({"script", "style", "xmp", "iframe", "noembed", "noframes", "noscript"})
+_ADDRESSES = frozenset({"href", "src", "cite", "action", "data", "poster", "longdesc"})
+
+
+def inner_html(node: Element, base: str) -> str:
+    """What is in the div of a text construct, as HTML; `base` is in force at the construct."""
+    inner = next(iter(node), None)
+    beside = (node.text or "") + (inner.tail or "" if inner is not None else "")
+    if inner is not None and inner.tag in (_DIV, "div") and len(node) == 1 and not beside.strip():
+        node, base = inner, resolve(base, own) if (own := inner.get(XML_BASE)) else base
+    parts = [escape(node.text or "")]
+    _write_children(node, base, parts)
+    return "".join(parts)
+
+
+def _write_children(node: Element, base: str, parts: list[str]) -> None:
+    for child in node:
+        _write_markup(child, base, parts)
+        if child.tail:
+            parts.append(escape(child.tail))
+
+
+def _write_markup(node: Element, base: str, parts: list[str]) -> None:
+    """An element as HTML. An element of a foreign namespace keeps its prefix; without one only its content is left."""
+    own = node.get(XML_BASE)
+    base = resolve(base, own) if own else base
+    namespace, _, name = node.tag.removeprefix("{").rpartition("}")
+    known = namespace in _HTML_NAMESPACES
+    if not known:
+        name = f"{node.prefix}:{name}" if node.prefix else ""
+    if name:
+        parts.append(f"<{name}{''.join(_attributes(node, base))}>")
+    text = node.text or ""
+    # Inside of such an element "</" could end it; then the text stays escaped, which is harmless.
+    raw = known and name in _RAW and "</" not in text and "<!--" not in text
+    parts.append(text if raw else escape(text))
+    _write_children(node, base, parts)
+    if name and not (known and name in _VOID):
+        parts.append(f"</{name}>")
+
+
+def _attributes(node: Element, base: str) -> Iterable[str]:
+    for key, value in node.attrib.items():
+        name = str(key)
+        if name == XML_LANG:
+            name = "lang"
+        if name.startswith("{"):
+            continue
+        if base and name in _ADDRESSES:
+            value = resolve(base, str(value))
+        yield f' {name}="{attribute(str(value))}"'

@@ -23,10 +23,11 @@ MAX_INTEGER_DIGITS = 32
 
 _BOM = b"\xef\xbb\xbf"
 _SPACE = b" \t\r\n"
-# A string that has no end reaches to the end, so that no place is looked at twice.
-_STRING = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*(?:"|\\?\Z)', re.DOTALL)
-_BRACKET = re.compile(rb"[\[\]{}]")
-_STRUCTURE = re.compile(rb"[\[{,]")
+# A string, which has no structure in it, or a sign of structure. A string without end reaches to the end, and nothing
+# is looked at twice: possessive repeats keep no way back.
+_TOKEN = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+(?:"|\\?\Z)|[\[\]{},]', re.DOTALL)
+_OPENING = frozenset({b"[", b"{"})
+_CLOSING = frozenset({b"]", b"}"})
 # Line ends in JavaScript but not in JSON, and what UTF-8 has no bytes for; in JSON text they occur in strings only.
 _ESCAPED = re.compile("[\u2028\u2029\ud800-\udfff]")
 
@@ -79,16 +80,19 @@ def load_json(data: bytes, *, max_depth: int = MAX_JSON_DEPTH, max_values: int =
 
 def _check_structure(data: bytes, max_depth: int, max_values: int) -> None:
     """Bounds depth and number of values before anything is built, and without recursion."""
-    skeleton = _STRING.sub(b"", data)
-    values = 0
-    for values, _ in enumerate(_STRUCTURE.finditer(skeleton), 1):
+    depth = values = 0
+    for match in _TOKEN.finditer(data):
+        sign = match[0]
+        if sign in _OPENING:
+            depth += 1
+            if depth > max_depth:
+                raise FeedError(Condition.INVALID_PAYLOAD, f"the document is nested deeper than {max_depth} levels")
+        elif sign != b",":
+            depth -= sign in _CLOSING
+            continue
+        values += 1
         if values > max_values:
             raise FeedError(Condition.INVALID_PAYLOAD, f"the document has more than {max_values} values")
-    depth = 0
-    for match in _BRACKET.finditer(skeleton):
-        depth += 1 if match[0] in b"[{" else -1
-        if depth > max_depth:
-            raise FeedError(Condition.INVALID_PAYLOAD, f"the document is nested deeper than {max_depth} levels")
 
 
 def _integer(text: str) -> int | float:

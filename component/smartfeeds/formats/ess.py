@@ -161,6 +161,20 @@ def read_nno(data: bytes) -> Nno:
     return Nno(build_s, tuple(entries))
 
 
+def read_either(data: bytes) -> list[Ess]:
+    """An ESS file, or an NNO file as the ESS files it was made of. Raises FeedError as the readers do.
+
+    What both could be means the same as either.
+    """
+    try:
+        return [read_ess(data)]
+    except FeedError as error:
+        try:
+            return split_nno(read_nno(data))
+        except FeedError:
+            raise error from None
+
+
 def split_nno(nno: Nno) -> list[Ess]:
     """An NNO file as the ESS files it was made of, as far as it tells: one a feed."""
     feeds: dict[str, list[Stamp]] = {}

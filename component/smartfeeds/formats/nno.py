@@ -9,11 +9,17 @@ of its own as far as the feed has them (ESS-022).
 import heapq
 from bisect import bisect_right
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Final, NamedTuple
 
+from lxml import etree
+
+from smartfeeds.core.times import US_PER_S
+from smartfeeds.formats import atom, xml
 from smartfeeds.formats.atom import ATOM_NS, string_of
-from smartfeeds.formats.ess import Ess, NnoEntry, Stamp, dumb_checksum
+from smartfeeds.formats.ess import MINUTE_S, Ess, NnoEntry, Stamp, dumb_checksum
+from smartfeeds.formats.items import ImportedItem
+from smartfeeds.formats.links import is_uri
 from smartfeeds.formats.loader import load
 
 _ITEMS: Final = frozenset({"item", "entry"})
@@ -266,3 +272,31 @@ def raw_titles(data: bytes) -> dict[str, tuple[str, ...]]:
         if text not in known and len(known) < 8:
             found[text.strip()] = (*known, text)
     return found
+
+
+def candidate_of(item: ImportedItem, titles: Mapping[str, tuple[str, ...]]) -> Candidate:
+    """An item of a document as a candidate; `titles` are the document's `raw_titles`."""
+    node = next(xml.parse_stored(item.payload).iterchildren(atom.TITLE), None)
+    own = "" if node is None else string_of(node)
+    raw = titles.get(own.strip(), ())
+    ordered = (own, *raw) if own in raw else (*raw, own)
+    checksums = [checksum for title in ordered for checksum in title_checksums(title)]
+    times_us = (item.published_us, item.updated_us)
+    times_s = [time_us // US_PER_S // MINUTE_S * MINUTE_S for time_us in times_us if time_us is not None]
+    return Candidate(tuple(dict.fromkeys(times_s)), tuple(dict.fromkeys(checksums)))
+
+
+def with_source(payload: bytes, feed_id: str, title: str, url: str) -> bytes:
+    """A canonical entry that says which feed it comes from, as entries in the feed of another do (RFC 4287 4.2.11).
+
+    What it says already stays. The id is left out where it is no URI.
+    """
+    entry = xml.parse_stored(payload)
+    if next(entry.iterchildren(atom.SOURCE), None) is not None:
+        return payload
+    source = etree.SubElement(entry, atom.SOURCE)
+    if is_uri(feed_id):
+        etree.SubElement(source, atom.ID).text = feed_id
+    etree.SubElement(source, atom.TITLE).text = title
+    etree.SubElement(source, atom.LINK, {"rel": "self", "href": url})
+    return xml.canonical(entry)

@@ -7,9 +7,14 @@ from dataclasses import dataclass, field
 import pytest
 from aiohttp import web
 
+from smartfeeds.core.times import format_datetime
+from smartfeeds.formats.ess import write_ess
 from smartfeeds.sources.addresses import EVERYWHERE
 from smartfeeds.sources.fetch import Fetcher, FetchLimits
+from support.world import World, memory_store, running_world
 
+US = 1_000_000
+BUILD_S = 1_304_942_400  # the clock of `World` begins here
 Page = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 
@@ -27,6 +32,25 @@ class Site:
     @property
     def paths(self) -> list[str]:
         return [request.path_qs for request in self.asked]
+
+    def asked_for(self, suffix: str) -> list[str]:
+        """The paths with this ending that were asked for since the last time."""
+        paths = sorted(request.path for request in self.asked if request.path.endswith(suffix))
+        self.asked = [request for request in self.asked if not request.path.endswith(suffix)]
+        return paths
+
+    def blog(self, name: str, *entries: tuple[str, str, int]) -> str:
+        """Lays out an Atom feed of (id, title, minutes ago) and its ESS file; the address of the latter."""
+        times = [BUILD_S - 60 * minutes for _id, _title, minutes in entries]
+        written = "".join(
+            f"<entry><id>{entry_id}</id><title>{title}</title><updated>{format_datetime(time_s * US)}</updated></entry>"
+            for (entry_id, title, _minutes), time_s in zip(entries, times, strict=True)
+        )
+        feed = f'<feed xmlns="http://www.w3.org/2005/Atom"><id>urn:x:{name}</id><title>{name}</title>{written}</feed>'
+        self.pages[f"/{name}.xml"] = feed.encode()
+        titles = [(title, time_s * US) for (_id, title, _minutes), time_s in zip(entries, times, strict=True)]
+        self.pages[f"/{name}.ess"] = write_ess(self.url(f"/{name}.xml"), titles, BUILD_S * US)
+        return self.url(f"/{name}.ess")
 
     async def answer(self, request: web.Request) -> web.StreamResponse:
         self.asked.append(request)
@@ -59,3 +83,10 @@ async def site() -> AsyncIterator[Site]:
 async def fetcher() -> AsyncIterator[Fetcher]:
     async with Fetcher(FetchLimits(allowed=EVERYWHERE)) as made:
         yield made
+
+
+@pytest.fixture
+async def world() -> AsyncIterator[World]:
+    """The service over a store in memory."""
+    async with running_world(memory_store()) as running:
+        yield running

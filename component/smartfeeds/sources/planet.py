@@ -1,0 +1,188 @@
+"""A node that fills itself: the newest entries of many feeds, found by their ESS files (ESS-011 to ESS-022).
+
+Each round asks for the ESS files that have changed, keeps the N newest entries of all of them, downloads only the
+feeds of entries that were not there before, and publishes those. An entry is stored under an id made of its feed's
+address and its own id, so that no feed can replace the entry of another; it names its feed in atom:source. What the
+owner has retracted stays so. A source or feed that fails is asked again after growing pauses.
+"""
+
+import asyncio
+import hashlib
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field, replace
+from typing import Final
+
+import structlog
+
+from smartfeeds.core.jid import Jid
+from smartfeeds.errors import FeedError, SmartfeedsError
+from smartfeeds.formats.items import Document, ImportedItem
+from smartfeeds.formats.nno import Aggregator, with_source
+from smartfeeds.service.context import Context
+from smartfeeds.service.feeds import FeedService
+from smartfeeds.service.importing import Imported, import_document
+from smartfeeds.sources.fetch import FetchError, shown
+from smartfeeds.sources.nno import EssSource, Fetching, Found, Puller
+from smartfeeds.store.base import ReadTx
+
+LONGEST_PAUSE_S: Final = 86_400.0
+_MOST_DOUBLINGS: Final = 20
+
+_log = structlog.get_logger()
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What fills a node: `urls` of ESS files, of NNO files, or of web pages that link to one."""
+
+    node: str
+    urls: tuple[str, ...]
+    entries: int
+    every_s: float
+    owner: Jid
+
+
+@dataclass(frozen=True, slots=True)
+class Round:
+    """What one round did; `failed` are the addresses that gave nothing, with the reason."""
+
+    published: Imported = field(default_factory=Imported)
+    downloads: int = 0
+    failed: dict[str, str] = field(default_factory=dict)
+
+
+class _Patience:
+    """Which addresses are left alone for a while: twice as long after each failure."""
+
+    def __init__(self, clock: Callable[[], float], pause_s: float) -> None:
+        self._clock = clock
+        self._pause_s = pause_s
+        self._failures: dict[str, tuple[int, float]] = {}
+
+    def tired(self) -> set[str]:
+        now_s = self._clock()
+        return {url for url, (_count, until_s) in self._failures.items() if until_s > now_s}
+
+    def note(self, url: str, *, failed: bool) -> None:
+        count = self._failures.pop(url, (0, 0.0))[0]
+        if failed:
+            self._failures[url] = (count + 1, self._clock() + pause_of(self._pause_s, count))
+
+    def forget_all_but(self, urls: set[str]) -> None:
+        self._failures = {url: state for url, state in self._failures.items() if url in urls}
+
+
+def pause_of(every_s: float, failures: int) -> float:
+    """Seconds to wait after this many earlier failures: `every_s`, doubled with each, never above a day."""
+    return max(every_s, min(every_s * (1 << min(failures, _MOST_DOUBLINGS)), LONGEST_PAUSE_S))
+
+
+class Planet:
+    """One node and what fills it. `clock` gives seconds that never go back, `sleep` waits for seconds."""
+
+    def __init__(
+        self,
+        plan: Plan,
+        service: FeedService,
+        fetch: Fetching,
+        *,
+        clock: Callable[[], float],
+        sleep: Callable[[float], Awaitable[None]],
+    ) -> None:
+        self.plan = plan
+        self._service = service
+        self._fetch = fetch
+        self._sleep = sleep
+        self._sources = {url: EssSource(url) for url in plan.urls}
+        self._puller = Puller(fetch)
+        # A little less than a round, so that the round at the end of a pause finds it over.
+        self._patience = _Patience(clock, plan.every_s * 0.9)
+        self._pending: dict[str, Found] = {}
+        self._begun = False
+
+    async def run(self) -> None:
+        """Fills the node for ever; a failure is logged, and makes the pause longer."""
+        failures = 0
+        while True:
+            try:
+                done = await self.round()
+            except SmartfeedsError as error:
+                failures += 1
+                _log.error("nno_round_failed", node=self.plan.node, reason=str(error))
+            except Exception:  # noqa: BLE001 - the service goes on, whatever a feed of others makes of this
+                failures += 1
+                _log.exception("nno_round_failed", node=self.plan.node)
+            else:
+                failures = 0
+                self._tell(done)
+            await self._sleep(pause_of(self.plan.every_s, failures))
+
+    def _tell(self, done: Round) -> None:
+        for url, reason in done.failed.items():
+            _log.warning("nno_source_failed", node=self.plan.node, url=shown(url), reason=reason)
+        published = done.published
+        _log.info(
+            "nno_round_done",
+            node=self.plan.node,
+            added=published.added,
+            changed=published.changed,
+            downloads=done.downloads,
+            failed=len(done.failed),
+        )
+
+    async def round(self) -> Round:
+        """One round. Raises FeedError where the node cannot be filled, StoreError where the store fails."""
+        failed: dict[str, str] = {}
+        tired = self._patience.tired()
+        await asyncio.gather(*(self._refresh(url, failed) for url in self._sources if url not in tired))
+        aggregator = Aggregator(self.plan.entries)
+        for source in self._sources.values():
+            for file in source.files:
+                aggregator.add(file)
+        entries = aggregator.result()
+        pulled = await self._puller.pull(entries, skip=tired)
+        feeds = {entry.feed_url for entry in entries}
+        for url in feeds - tired:
+            self._patience.note(url, failed=url in pulled.failed)
+        self._patience.forget_all_but(feeds | self._sources.keys())
+        for found in pulled.fresh:
+            self._pending[item_id(found)] = found
+        return Round(await self._publish(), pulled.downloads, failed | dict(pulled.failed))
+
+    async def _refresh(self, url: str, failed: dict[str, str]) -> None:
+        try:
+            await self._sources[url].refresh(self._fetch, self.plan.entries)
+        except FetchError as error:
+            failed[url] = error.reason
+        except FeedError as error:
+            failed[url] = error.text or error.condition.value
+        self._patience.note(url, failed=url in failed)
+
+    async def _publish(self) -> Imported:
+        """Brings what is new into the node; what could not be stored is tried again in the next round."""
+        if not self._pending and self._begun:
+            return Imported()
+        buried = await self._service.read(self._buried)
+        items = tuple(_item(name, found) for name, found in self._pending.items() if name not in buried)
+        done = await import_document(self._service, self.plan.node, Document("NNO", items=items), self.plan.owner)
+        self._begun = True
+        self._pending.clear()
+        return done
+
+    def _buried(self, tx: ReadTx, _context: Context) -> set[str]:
+        """Which of the new entries the owner has retracted before."""
+        node = tx.node(self.plan.node)
+        if node is None:
+            return set()
+        stored = ((name, tx.item(node.node_no, name)) for name in self._pending)
+        return {name for name, item in stored if item is not None and item.deleted}
+
+
+def item_id(found: Found) -> str:
+    """The id of an entry in the node: the same whenever it is found in this feed, and in no other feed."""
+    return "urn:x-smartfeeds:sha256:" + hashlib.sha256(f"{found.feed_url}\0{found.item.id}".encode()).hexdigest()
+
+
+def _item(name: str, found: Found) -> ImportedItem:
+    payload = with_source(found.item.payload, found.feed_id, found.feed_title, found.feed_url)
+    return replace(found.item, id=name, payload=payload)

@@ -1,0 +1,223 @@
+"""A node that fills itself."""
+
+import asyncio
+
+import pytest
+from structlog.testing import capture_logs
+
+from smartfeeds.core.access import Affiliation
+from smartfeeds.core.model import NodeKind
+from smartfeeds.errors import Condition, FeedError, StoreError
+from smartfeeds.formats.atom import read_meta
+from smartfeeds.service.importing import Imported
+from smartfeeds.sources.fetch import Fetcher, FetchLimits
+from smartfeeds.sources.planet import LONGEST_PAUSE_S, Plan, Planet, pause_of
+from support.faketime import FakeTime
+from support.world import OWNER, jid
+
+NODE = "planet"
+EVERY_S = 900.0
+
+
+@pytest.fixture
+def time():
+    return FakeTime()
+
+
+def planet_of(world, fetcher, time, urls, *, entries=3, owner=OWNER):
+    plan = Plan(NODE, tuple(urls), entries, EVERY_S, jid(owner))
+    return Planet(plan, world.service, fetcher, clock=time.clock, sleep=time.sleep)
+
+
+async def titles(world):
+    page = await world.pull(NODE, actor=OWNER, max=500)
+    return [read_meta(item.payload).body for item in page.items]
+
+
+async def test_round_makes_the_node_and_publishes_the_newest_entries(site, world, fetcher, time):
+    """[ESS-011] to [ESS-018] The three newest of four feeds, oldest first; the feed that has none is not asked."""
+    urls = [
+        site.blog("a", ("urn:a1", "A1", 1), ("urn:a2", "A2", 3), ("urn:a3", "A3", 900)),
+        site.blog("b", ("urn:b1", "B1", 2)),
+        site.blog("c", ("urn:c1", "C1", 60)),
+        site.blog("d"),
+    ]
+    done = await planet_of(world, fetcher, time, urls).round()
+
+    assert (done.published, done.downloads, done.failed) == (Imported(added=3), 2, {})
+    assert await titles(world) == ["A2", "B1", "A1"]
+    assert site.asked_for(".xml") == ["/a.xml", "/b.xml"]
+    node = await world.node(NODE)
+    assert node.kind is NodeKind.FEED
+    assert await world.store.read(lambda tx: tx.affiliation(node.node_no, OWNER)) is Affiliation.OWNER
+
+
+async def test_round_with_nothing_new_touches_nothing(site, world, fetcher, time):
+    """[ESS-019] No feed is downloaded, no item gets a new key; and a new start changes nothing either."""
+    urls = [site.blog("a", ("urn:a1", "A1", 1), ("urn:a2", "A2", 3))]
+    planet = planet_of(world, fetcher, time, urls)
+    await planet.round()
+    before = (await world.pull(NODE, actor=OWNER)).items
+    site.asked_for(".xml")
+
+    again = await planet.round()
+    assert (again.published, again.downloads) == (Imported(), 0)
+    assert site.asked_for(".xml") == []
+
+    restarted = await planet_of(world, fetcher, time, urls).round()
+    assert (restarted.published, restarted.downloads) == (Imported(unchanged=2), 1)
+    assert (await world.pull(NODE, actor=OWNER)).items == before
+
+
+async def test_round_publishes_what_is_younger_and_downloads_that_feed_alone(site, world, fetcher, time):
+    """[ESS-013] [ESS-014] [ESS-019] One new entry, one download."""
+    urls = [site.blog("a", ("urn:a1", "A1", 5)), site.blog("b", ("urn:b1", "B1", 6))]
+    planet = planet_of(world, fetcher, time, urls)
+    await planet.round()
+    site.asked_for(".xml")
+    site.blog("b", ("urn:b2", "B2", 1), ("urn:b1", "B1", 6))
+
+    assert (await planet.round()).published == Imported(added=1)
+    assert await titles(world) == ["B1", "A1", "B2"]
+    assert site.asked_for(".xml") == ["/b.xml"]
+
+
+async def test_entry_with_a_new_time_is_published_again(site, world, fetcher, time):
+    """[ESS-021] It moves to the new end of the feed; there is one of it."""
+    urls = [site.blog("a", ("urn:a1", "A1", 5)), site.blog("b", ("urn:b1", "B1", 4))]
+    planet = planet_of(world, fetcher, time, urls)
+    await planet.round()
+    site.blog("a", ("urn:a1", "A1", 1))
+
+    assert (await planet.round()).published == Imported(changed=1)
+    assert await titles(world) == ["B1", "A1"]
+
+
+async def test_entries_of_two_feeds_with_one_id_do_not_replace_each_other(site, world, fetcher, time):
+    """And each says which feed it is from."""
+    urls = [site.blog("a", ("urn:same", "A1", 1)), site.blog("evil", ("urn:same", "Evil", 0))]
+    await planet_of(world, fetcher, time, urls).round()
+
+    assert await titles(world) == ["A1", "Evil"]
+    first = (await world.pull(NODE, actor=OWNER)).items[0]
+    assert b"<id>urn:same</id>" in first.payload
+    source = f'<source><id>urn:x:a</id><title>a</title><link href="{site.url("/a.xml")}" rel="self"></link></source>'
+    assert source.encode() in first.payload
+
+
+async def test_entry_that_the_owner_retracted_stays_so(site, world, fetcher, time):
+    """Also after a new start, when nothing is known of earlier rounds."""
+    urls = [site.blog("a", ("urn:a1", "A1", 1), ("urn:a2", "A2", 2))]
+    await planet_of(world, fetcher, time, urls).round()
+    spam = (await world.pull(NODE, actor=OWNER)).items[0]
+    await world.retract(spam.id, node=NODE)
+
+    done = await planet_of(world, fetcher, time, urls).round()
+    assert done.published == Imported(unchanged=1)
+    assert await titles(world) == ["A1"]
+
+
+async def test_sources_that_fail_are_left_alone_for_longer_and_longer_and_the_others_go_on(site, world, fetcher, time):
+    """The last file of a source counts while it is away."""
+    urls = [site.blog("a", ("urn:a1", "A1", 1)), site.blog("b", ("urn:b1", "B1", 2)), site.url("/none.ess")]
+    planet = planet_of(world, fetcher, time, urls)
+    site.pages["/none.ess"] = b"nonsense"
+    first = await planet.round()
+    assert set(first.failed) == {site.url("/none.ess")}
+    assert await titles(world) == ["B1", "A1"]
+
+    del site.pages["/a.ess"]
+    asked = []
+    for _round in range(8):
+        site.asked_for(".ess")
+        await time.advance(EVERY_S)
+        await planet.round()
+        asked.append(site.asked_for(".ess"))
+    assert [("/none.ess" in paths, "/a.ess" in paths, "/b.ess" in paths) for paths in asked] == [
+        (True, True, True),
+        (False, True, True),
+        (True, False, True),
+        (False, True, True),
+        (False, False, True),
+        (False, False, True),
+        (True, False, True),
+        (False, True, True),
+    ]
+    assert await titles(world) == ["B1", "A1"]
+
+
+async def test_feed_that_fails_is_asked_again_after_a_pause(site, world, fetcher, time):
+    """[ESS-018] Its entries come when it answers."""
+    urls = [site.blog("a", ("urn:a1", "A1", 1)), site.blog("b", ("urn:b1", "B1", 2))]
+    feed = site.pages.pop("/a.xml")
+    planet = planet_of(world, fetcher, time, urls)
+    for expected in (["/a.xml", "/b.xml"], [], ["/a.xml"], []):
+        done = await planet.round()
+        assert site.asked_for(".xml") == expected
+        assert set(done.failed) == ({site.url("/a.xml")} if expected else set())
+        await time.advance(EVERY_S / 2)
+    assert await titles(world) == ["B1"]
+
+    site.pages["/a.xml"] = feed
+    await time.advance(2 * EVERY_S)
+    assert (await planet.round()).published == Imported(added=1)
+    assert await titles(world) == ["B1", "A1"]
+
+
+async def test_run_goes_round_and_round_and_waits_longer_after_failures(site, world, fetcher, time):
+    """What could not be stored is published in a later round."""
+    urls = [site.blog("a", ("urn:a1", "A1", 1))]
+    planet = planet_of(world, fetcher, time, urls)
+    errors = [StoreError("the disk is full"), ValueError("unforeseen"), FeedError(Condition.NOT_ALLOWED, "generic")]
+    read = world.service.read
+
+    async def failing(work, **options):
+        if errors:
+            raise errors.pop(0)
+        return await read(work, **options)
+
+    world.service.read = failing
+    with capture_logs() as logs:
+        running = asyncio.ensure_future(planet.run())
+        for pause_s in (1_800.0, 3_600.0, 7_200.0, EVERY_S, EVERY_S):
+            assert await time.until_sleeping(pause_s) == pause_s
+            await time.advance(pause_s)
+        await time.until_sleeping(EVERY_S)
+        running.cancel()
+        await asyncio.gather(running, return_exceptions=True)
+
+    assert [log["event"] for log in logs] == ["nno_round_failed"] * 3 + ["nno_round_done"] * 3
+    assert [log["added"] for log in logs[3:]] == [1, 0, 0]
+    assert await titles(world) == ["A1"]
+
+
+async def test_node_that_is_no_feed_is_an_error(site, world, fetcher, time):
+    """Documents go into feeds."""
+    await world.create(NODE, kind="generic")
+    planet = planet_of(world, fetcher, time, [site.blog("a", ("urn:a1", "A1", 1))])
+
+    with pytest.raises(FeedError, match="generic"):
+        await planet.round()
+
+
+async def test_private_addresses_are_not_asked_unless_allowed(site, world, time):
+    """Neither the ESS file nor the feed that it names."""
+    urls = [site.blog("a", ("urn:a1", "A1", 1))]
+    async with Fetcher(FetchLimits()) as fetcher:
+        done = await planet_of(world, fetcher, time, urls).round()
+
+    assert site.asked == []
+    assert "not public" in done.failed[urls[0]]
+    assert (await world.node(NODE)).total == 0
+
+
+@pytest.mark.parametrize(
+    ("every_s", "failures", "pause_s"),
+    [(900, 0, 900), (900, 1, 1_800), (900, 6, 57_600), (900, 7, LONGEST_PAUSE_S), (900, 5_000, LONGEST_PAUSE_S)],
+)
+def test_pauses_double_up_to_a_day(every_s, failures, pause_s):
+    assert pause_of(every_s, failures) == pause_s
+
+
+def test_pause_is_never_shorter_than_what_was_asked_for():
+    assert pause_of(3 * LONGEST_PAUSE_S, 3) == 3 * LONGEST_PAUSE_S

@@ -219,7 +219,7 @@ def test_node_create_and_again_is_refused(ready: Run) -> None:
         (("node", "create", "n", "--option", "access_model=roster"), Exit.REFUSED),
         (("node", "create", "n", "--owner", "@"), Exit.CONFIG),
         (("node", "show", "none"), Exit.STORE),
-        (("export", "--node", "n", "--to", "opml"), Exit.USAGE),
+        (("export", "--node", "n", "--to", "docx"), Exit.USAGE),
         (("frobnicate",), Exit.USAGE),
         (("run", "--config", "none.toml"), Exit.CONFIG),
         (("follow", "http://example.org", "--jid", "a@b", "--password", "x"), Exit.USAGE),

@@ -20,6 +20,7 @@ _MODULES: Final = {
     "doctor": "doctor",
     "import": "documents",
     "export": "documents",
+    "convert": "convert",
     "follow": "follow",
     "node": "nodes",
     "sub": "nodes",

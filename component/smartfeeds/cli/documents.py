@@ -1,25 +1,25 @@
 """`smartfeeds import` and `smartfeeds export`: documents into nodes, and back."""
 
-import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+import time
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
-from typing import BinaryIO
 from urllib.parse import quote
 
 import click
 
 from smartfeeds.cli.common import Exit, config_option, err, json_option, out, print_json, progress_bar, run_async
 from smartfeeds.cli.offline import actor_of, open_offline
+from smartfeeds.cli.writing import check_report, end, report, tell, write_out, writing_options
 from smartfeeds.core.model import Edge, Item, Slice
 from smartfeeds.core.options import text_of
 from smartfeeds.core.text import one_line
 from smartfeeds.core.view import CREATED, Order, View
 from smartfeeds.errors import ConfigError, FeedError
-from smartfeeds.formats.atom_feed import FeedHead, write_feed
+from smartfeeds.formats.atom_feed import FeedHead
 from smartfeeds.formats.documents import read_document
 from smartfeeds.formats.items import Document
+from smartfeeds.formats.writers import WRITERS, Job
 from smartfeeds.service.context import Context, Located, locate
 from smartfeeds.service.feeds import FeedService
 from smartfeeds.service.importing import Imported, import_document
@@ -104,25 +104,37 @@ def _tell(file: Path, node: str, document: Document, done: Imported) -> None:
 
 @click.command("export")
 @click.option("--node", required=True, help="The node, or a view of it such as 'comments?author=alice'.")
-@click.option("--to", "form", type=click.Choice(["atom"]), required=True, help="The format.")
-@click.option("--output", type=click.Path(dir_okay=False, path_type=Path), help="The file. Default: standard output.")
+@writing_options
 @config_option
-def export_command(node: str, form: str, output: Path | None, config: Path | None) -> None:  # noqa: ARG001
-    """Write a node as a document: all its items, oldest first, with their ids and dates, deleted ones marked."""
-    run_async(_export(config, node, output))
+def export_command(
+    node: str, form: str, output: Path | None, config: Path | None, *, strict: bool, as_json: bool
+) -> None:
+    """Write a node as a document: all its items, with their ids and dates.
+
+    In Atom they come oldest first, deleted ones marked, and an import gives the same node again. What another format
+    cannot carry is told on standard error.
+    """
+    check_report(output, as_json=as_json)
+    job, count = run_async(_export(config, node, form, output))
+    if as_json and output is not None:
+        report(form, job, count, output)
+    else:
+        tell(form, job, count, output)
+    end(job, strict=strict)
 
 
-async def _export(config: Path | None, name: str, output: Path | None) -> None:
+async def _export(config: Path | None, name: str, form: str, output: Path | None) -> tuple[Job, int]:
     async with open_offline(config) as service:
         located = await service.read(lambda tx, _context: locate(tx, name))
         view = located.view if located.view.smart else CREATED
-        with progress_bar() as progress, _opened(output) as file:
-            task = progress.add_task(f"{name} to Atom", total=None)
+        with progress_bar() as progress:
+            task = progress.add_task(f"{name} to {WRITERS[form].name}", total=None)
             items = await _items(
                 service, located, view, lambda done, total: progress.update(task, completed=done, total=total)
             )
-            for piece in write_feed(_head(service, located), items):
-                file.write(piece)
+            job = Job(_head(service, located), items, time.time_ns() // 1000, keys=True)
+            write_out(form, job, output)
+        return job, len(items)
 
 
 def _head(service: FeedService, located: Located) -> FeedHead:
@@ -154,25 +166,3 @@ def _slice(tx: ReadTx, _context: Context, *, located: Located, view: View, last:
     if last is not None:
         after = Edge(last.created_us if view.order is Order.CREATED else last.modified_us, last.item_no)
     return tx.slice(located.node.node_no, Slice(view, CHUNK, after))
-
-
-@contextmanager
-def _opened(output: Path | None) -> Iterator[BinaryIO]:
-    if output is None:
-        yield sys.stdout.buffer
-        sys.stdout.buffer.flush()
-        return
-    whole = not output.exists() or output.is_file()
-    # A device or a pipe is written to; a file appears when it is whole, where a link to it leads.
-    target = output.resolve() if whole else output
-    partial_file = target.with_name(f".{target.name}.partial") if whole else target
-    try:
-        with partial_file.open("wb") as file:
-            yield file
-        if whole:
-            partial_file.replace(target)
-    except OSError as error:
-        raise ConfigError(f"cannot write {output}: {error.strerror}") from None
-    finally:
-        if whole:
-            partial_file.unlink(missing_ok=True)

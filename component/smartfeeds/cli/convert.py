@@ -1,0 +1,91 @@
+"""`smartfeeds convert`: a document of one format as another, without a node."""
+
+import hashlib
+import time
+from dataclasses import replace
+from pathlib import Path
+
+import click
+
+from smartfeeds.cli.writing import check_report, end, report, tell, write_out, writing_options
+from smartfeeds.core.model import Item
+from smartfeeds.errors import ConfigError, FeedError
+from smartfeeds.formats import atom, xml
+from smartfeeds.formats.atom_feed import FeedHead
+from smartfeeds.formats.documents import read_document
+from smartfeeds.formats.items import Document, ImportedItem
+from smartfeeds.formats.links import is_uri
+from smartfeeds.formats.loader import MAX_DOCUMENT_BYTES
+from smartfeeds.formats.rss_channel import Channel
+from smartfeeds.formats.writers import Job
+
+
+@click.command("convert")
+@click.argument("file", type=click.Path(exists=True, dir_okay=False, allow_dash=True, path_type=Path))
+@click.option("--base", default="", help="The address the document came from, for relative links in it.")
+@writing_options
+def convert_command(file: Path, base: str, form: str, output: Path | None, *, strict: bool, as_json: bool) -> None:
+    """Write the feed in FILE (Atom, RSS, ActivityStreams or JSON Feed; - for standard input) in another format.
+
+    What the other format cannot carry, what could not be read and what had to be remedied is told on standard error.
+    """
+    check_report(output, as_json=as_json)
+    document = _read(file, base)
+    now_us = time.time_ns() // 1000
+    items = items_of(document, now_us)
+    head = head_of(document, items, now_us)
+    if form == "ess" and base:
+        head = replace(head, self_link=base)  # such a file names the feed that it is about
+    job = Job(head, items, now_us)
+    write_out(form, job, output)
+    if as_json and output is not None:
+        report(form, job, len(items), output, document)
+    else:
+        tell(form, job, len(items), output, document)
+    end(job, strict=strict, document=document)
+
+
+def _read(file: Path, base: str) -> Document:
+    name = "standard input" if str(file) == "-" else str(file)
+    try:
+        with click.open_file(str(file), "rb") as opened:
+            data = opened.read(MAX_DOCUMENT_BYTES + 1)
+        return read_document(data, base)
+    except FeedError as error:
+        raise ConfigError(f"{name}: {error.text or error.condition.value}") from None
+    except OSError as error:
+        raise ConfigError(f"cannot read {name}: {error.strerror}") from None
+
+
+def items_of(document: Document, now_us: int) -> list[Item]:
+    """The items as a node would hold them, oldest first; `now_us` is the time of what has none (A-122)."""
+    return [_item(number, one, now_us) for number, one in enumerate(document.oldest_first(), start=1)]
+
+
+def _item(number: int, one: ImportedItem, now_us: int) -> Item:
+    changed_us = now_us if one.time_us is None else one.time_us
+    created_us = changed_us if one.published_us is None else one.published_us
+    payload = one.payload
+    if one.deleted and not atom.is_deletion(xml.parse_stored(payload)):
+        payload = atom.tombstone(one.id, changed_us, payload)
+    payload = atom.complete_entry(payload, one.id, changed_us)
+    return Item(number, one.id, created_us, changed_us, payload, "", one.deleted)
+
+
+def head_of(document: Document, items: list[Item], now_us: int) -> FeedHead:
+    """What the document says of the feed; a feed without an id gets one of its address or its title."""
+    channel = document.channel or Channel()
+    feed_id = next((text for text in (document.id, document.link) if is_uri(text)), "")
+    if not feed_id:
+        feed_id = "urn:x-smartfeeds:sha256:" + hashlib.sha256(f"{document.title}".encode()).hexdigest()
+    newest_us = max((item.modified_us for item in items), default=now_us)
+    return FeedHead(
+        id=feed_id,
+        title=document.title,
+        updated_us=newest_us if channel.changed_us is None else channel.changed_us,
+        subtitle=document.description,
+        link=document.link,
+        icon=channel.icon,
+        language=channel.language,
+        channel=document.channel,
+    )

@@ -1,0 +1,129 @@
+"""What `export` and `convert` share: the format, the file, and the report of what is not in it."""
+
+import sys
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import BinaryIO, TypeVar
+
+import click
+
+from smartfeeds.cli.common import Exit, err, print_json
+from smartfeeds.core.text import one_line
+from smartfeeds.errors import ConfigError
+from smartfeeds.formats.items import Document, Loss
+from smartfeeds.formats.writers import WRITERS, Job
+
+_SHOWN = 20
+_MORE = "--json lists all of them"
+Command = TypeVar("Command", bound=Callable[..., object])
+
+
+def writing_options(command: Command) -> Command:
+    """`--to`, `--output`, `--strict` and `--json`."""
+    for option in (
+        click.option("--json", "as_json", is_flag=True, help="Print a report as JSON. It needs --output."),
+        click.option("--strict", is_flag=True, help="End with 1 where anything was lost or skipped."),
+        click.option(
+            "--output", type=click.Path(dir_okay=False, path_type=Path), help="The file. Default: standard output."
+        ),
+        click.option("--to", "form", type=click.Choice(list(WRITERS)), required=True, help="The format."),
+    ):
+        command = option(command)
+    return command
+
+
+def check_report(output: Path | None, *, as_json: bool) -> None:
+    """Raises UsageError where document and report would both go to standard output."""
+    if as_json and output is None:
+        raise click.UsageError("--json prints a report to standard output: name a file for the document with --output")
+
+
+def write_out(form: str, job: Job, output: Path | None) -> None:
+    """Writes the document as a whole, or nothing. Raises ConfigError where the file cannot be written."""
+    pieces = WRITERS[form].write(job)
+    with _opened(output) as file:
+        for piece in pieces:
+            file.write(piece)
+
+
+@contextmanager
+def _opened(output: Path | None) -> Iterator[BinaryIO]:
+    if output is None:
+        yield sys.stdout.buffer
+        sys.stdout.buffer.flush()
+        return
+    whole = not output.exists() or output.is_file()
+    # A device or a pipe is written to; a file appears when it is whole, where a link to it leads.
+    target = output.resolve() if whole else output
+    partial_file = target.with_name(f".{target.name}.partial") if whole else target
+    try:
+        with partial_file.open("wb") as file:
+            yield file
+        if whole:
+            partial_file.replace(target)
+    except OSError as error:
+        raise ConfigError(f"cannot write {output}: {error.strerror}") from None
+    finally:
+        if whole:
+            partial_file.unlink(missing_ok=True)
+
+
+def tell(form: str, job: Job, count: int, output: Path | None, document: Document | None = None) -> None:
+    """One line on standard error for each item that lost something or was skipped, and for each warning."""
+    name = WRITERS[form].name
+    if output is not None:
+        err.print(one_line(f"{output}: {name}, of a feed of {count} items."), markup=False)
+    items = _by_item(job.losses)
+    _say([f"not in {name}: {'; '.join(what)}{f' ({item})' if item else ''}" for item, what in items[:_SHOWN]])
+    rest = Counter(what for _, lost in items[_SHOWN:] for what in lost)
+    more = [f"not in {name}, of {times} more items: {what}" for what, times in rest.most_common()]
+    _say([*more, *([_MORE] if more else [])])
+    if document is not None:
+        _say([f"skipped item {skipped.index + 1}: {skipped.reason}" for skipped in document.skipped])
+        _say([f"note: {warning}" for warning in warnings_of(document)])
+
+
+def _say(lines: list[str]) -> None:
+    for line in lines[:_SHOWN]:
+        err.print(one_line(line), markup=False)
+    if len(lines) > _SHOWN:
+        err.print(f"and {len(lines) - _SHOWN} more such lines; {_MORE}", markup=False)
+
+
+def warnings_of(document: Document) -> list[str]:
+    """What the reader tolerated, of the document and of each item."""
+    return [*document.warnings, *(f"{one.id}: {warning}" for one in document.items for warning in one.warnings)]
+
+
+def _by_item(losses: Sequence[Loss]) -> list[tuple[str, list[str]]]:
+    found: dict[str, list[str]] = {}
+    for loss in losses:
+        found.setdefault(loss.item_id, []).append(loss.what)
+    return list(found.items())
+
+
+def report(form: str, job: Job, count: int, output: Path, document: Document | None = None) -> None:
+    """The same as JSON on standard output, all of it."""
+    print_json(
+        {
+            "from": "" if document is None else document.format,
+            "to": WRITERS[form].name,
+            "output": str(output),
+            "items": count,
+            "losses": [{"item": loss.item_id, "what": loss.what} for loss in job.losses],
+            "skipped": []
+            if document is None
+            else [{"item": s.index + 1, "reason": s.reason} for s in document.skipped],
+            "warnings": [] if document is None else warnings_of(document),
+        }
+    )
+
+
+def end(job: Job, *, strict: bool, document: Document | None = None) -> None:
+    """Ends with FAILED where the caller wants nothing lost, and where no item of a document could be read."""
+    skipped = () if document is None else document.skipped
+    nothing = document is not None and bool(skipped) and not document.items
+    if nothing or (strict and (job.losses or skipped)):
+        click.get_current_context().exit(Exit.FAILED)

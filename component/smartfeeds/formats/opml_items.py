@@ -1,0 +1,80 @@
+"""A feed as an outline: one outline an item, in the order of the feed (SF-008, A-153).
+
+An outline is a line of text, so an item keeps its title, page, dates, categories and plain text (as `_note`, which
+outliners show below the line), and elements of other namespaces as children; the rest is told as lost. Its id and the
+time of its last change stand in a namespace of ours.
+"""
+
+from collections.abc import Iterable, Iterator
+
+from smartfeeds.core.model import Item
+from smartfeeds.core.times import format_datetime
+from smartfeeds.formats.atom_feed import FeedHead
+from smartfeeds.formats.dates import format_rfc822
+from smartfeeds.formats.entry import Entry, read_entry
+from smartfeeds.formats.items import Loss
+from smartfeeds.formats.losses import Part, has_styled, losses_of
+from smartfeeds.formats.opml import ITEM_ID, OPML_NS, Outline, OutlineDocument, write_outline
+from smartfeeds.formats.xml import parse_stored
+
+CHANGED = f"{{{OPML_NS}}}updated"
+_LINE_CHARACTERS = 80
+_KEPT = frozenset({Part.EXTENSIONS})
+
+
+def write_items(head: FeedHead, items: Iterable[Item], losses: list[Loss]) -> Iterator[bytes]:
+    """The outline in pieces, one an item; what it lacks is added to `losses`. Raises ForbiddenCharacterError."""
+    texts = {
+        "title": head.title,
+        "dateModified": format_rfc822(head.updated_us),
+        "ownerName": ", ".join(head.authors),
+    }
+    document = OutlineDocument({name: text for name, text in texts.items() if text}, ())
+    return write_outline(document, _outlines(items, losses))
+
+
+def _outlines(items: Iterable[Item], losses: list[Loss]) -> Iterator[Outline]:
+    for item in items:
+        entry = read_entry(item)
+        if entry.deleted:
+            losses.append(Loss(item.id, "a deleted item: OPML has no form for it"))
+        else:
+            yield _outline(entry, losses)
+
+
+def _outline(entry: Entry, losses: list[Loss]) -> Outline:
+    note = next((text.plain for text in (entry.content, entry.summary) if text is not None and text.value.strip()), "")
+    title = entry.title.plain
+    if not title:
+        title = note if len(note) <= _LINE_CHARACTERS else note[: _LINE_CHARACTERS - 1].rstrip() + "\u2026"
+        note = "" if title == note else note
+    terms = [category.term for category in entry.categories if "," not in category.term]
+    attributes = {
+        "type": "link" if entry.alternate else "",
+        "url": entry.alternate,
+        "created": format_rfc822(entry.issued_us),
+        "category": ",".join(terms),
+        "_note": note,
+        ITEM_ID: entry.item_id,
+        CHANGED: format_datetime(entry.changed_us) if entry.changed_us != entry.issued_us else "",
+    }
+    named = tuple(extension for extension in entry.extensions if _has_namespace(extension))
+    losses += losses_of(entry, _KEPT)
+    losses += [Loss(entry.item_id, what) for what, is_lost in _lost(entry, terms, named) if is_lost]
+    return Outline(title, {name: value for name, value in attributes.items() if value}, extensions=named)
+
+
+def _lost(entry: Entry, terms: list[str], extensions: tuple[bytes, ...]) -> tuple[tuple[str, bool], ...]:
+    """What no other format lacks."""
+    return (
+        ("the markup of the text", has_styled(entry.content)),
+        ("the authors", bool(entry.authors)),
+        ("the enclosures", bool(entry.enclosures)),
+        ("categories with a comma in them", len(terms) < len(entry.categories)),
+        ("elements without a namespace", len(extensions) < len(entry.extensions)),
+    )
+
+
+def _has_namespace(extension: bytes) -> bool:
+    """OPML may hold elements of others in their own namespaces only."""
+    return bool(parse_stored(extension).tag.startswith("{"))

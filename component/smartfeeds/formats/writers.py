@@ -1,0 +1,141 @@
+"""The formats that a feed can be written in: one table for export, convert and HTTP."""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+
+from smartfeeds.core.model import Item
+from smartfeeds.formats.activity import write_activities
+from smartfeeds.formats.atom_feed import FeedHead, write_feed
+from smartfeeds.formats.entry import Entry, TextKind, read_entry
+from smartfeeds.formats.ess import ESS_TYPE, read_ess, write_ess
+from smartfeeds.formats.items import Loss
+from smartfeeds.formats.json_feed import CONTENT_TYPE, write_json_feed
+from smartfeeds.formats.opml_items import write_items
+from smartfeeds.formats.rss_channel import Channel
+from smartfeeds.formats.rss_writer import write_rss
+
+
+@dataclass(slots=True)
+class Job:
+    """A feed that is to be written: its items in the order of the feed, the newest last.
+
+    `now_us` is the time of writing. With `keys` a format that is able to keeps the ordering keys, so that an import
+    gives the same feed again. What the format cannot carry is in `losses` when the last piece has been taken.
+    """
+
+    head: FeedHead
+    items: Iterable[Item]
+    now_us: int
+    keys: bool = False
+    losses: list[Loss] = field(default_factory=list)
+
+
+Writer = Callable[[Job], Iterator[bytes]]
+
+
+@dataclass(frozen=True, slots=True)
+class Format:
+    """A format: its name for people, the media type and the file suffix of its documents, and who writes them.
+
+    `write` gives the document in pieces and raises ForbiddenCharacterError for texts that it cannot carry.
+    """
+
+    name: str
+    media_type: str
+    suffix: str
+    write: Writer
+
+
+def _atom(job: Job) -> Iterator[bytes]:
+    _tell_channel(job)
+    yield from write_feed(job.head, job.items, keys=job.keys)
+
+
+def _rss(job: Job) -> Iterator[bytes]:
+    written = write_rss(job.head, job.items)
+    job.losses += written.losses
+    yield written.data
+
+
+def _opml(job: Job) -> Iterator[bytes]:
+    _tell_channel(job)
+    if job.head.subtitle:
+        job.losses.append(Loss("", "the description of the feed"))
+    yield from write_items(job.head, job.items, job.losses)
+
+
+def _json(job: Job) -> Iterator[bytes]:
+    _tell_channel(job)
+    if job.head.title or job.head.subtitle:
+        job.losses.append(Loss("", "the title and the description of the feed"))
+    written = write_activities(job.head, map(read_entry, job.items))
+    job.losses += written.losses
+    yield written.data
+
+
+def _json_feed(job: Job) -> Iterator[bytes]:
+    _tell_channel(job)
+    written = write_json_feed(job.head, map(read_entry, job.items))
+    job.losses += written.losses
+    yield written.data
+
+
+def _ess(job: Job) -> Iterator[bytes]:
+    """Times and checksums are all that ESS is; deleted items are not listed, and the oldest where it is full."""
+    head = job.head
+    job.losses.append(Loss("", "everything but the address of the feed, and time and checksum of each title"))
+    _tell_channel(job)
+    live: list[Entry] = []
+    for item in job.items:
+        entry = read_entry(item)
+        if entry.deleted:
+            job.losses.append(Loss(item.id, "a deleted item: ESS has no form for it"))
+        else:
+            live.append(entry)
+    address = head.self_link or head.link or head.id
+    data = write_ess(address, [(_title(entry), entry.issued_us) for entry in live], job.now_us)
+    missing = len(live) - len(read_ess(data).entries)
+    if missing:
+        job.losses.append(Loss("", f"the {missing} oldest items: the file would be larger than ESS allows"))
+    yield data
+
+
+def _title(entry: Entry) -> str:
+    """A-106: the text as it stands in the document."""
+    return entry.title.plain if entry.title.kind is TextKind.XHTML else entry.title.value
+
+
+_RSS_ONLY = {
+    "copyright": "copyright",
+    "managing_editor": "managingEditor",
+    "web_master": "webMaster",
+    "rating": "rating",
+    "published_us": "pubDate",
+    "ttl_min": "ttl",
+    "skip_hours": "skipHours",
+    "skip_days": "skipDays",
+    "categories": "categories",
+    "cloud": "cloud",
+    "extensions": "elements of other namespaces",
+}
+
+
+def _tell_channel(job: Job) -> None:
+    """What only an RSS channel says of a feed."""
+    channel = job.head.channel or Channel()
+    lost = [name for attribute, name in _RSS_ONLY.items() if getattr(channel, attribute) not in ("", None, ())]
+    if lost:
+        job.losses.append(Loss("", f"of the RSS channel: {', '.join(lost)}"))
+
+
+WRITERS: Mapping[str, Format] = MappingProxyType(
+    {
+        "atom": Format("Atom 1.0", "application/atom+xml", ".atom", _atom),
+        "rss": Format("RSS 2.0", "application/rss+xml", ".rss", _rss),
+        "opml": Format("OPML 2.0", "text/x-opml", ".opml", _opml),
+        "json": Format("ActivityStreams 1.0", "application/json", ".json", _json),
+        "jsonfeed": Format("JSON Feed 1.1", CONTENT_TYPE, ".jsonfeed", _json_feed),
+        "ess": Format("ESS", ESS_TYPE, ".ess", _ess),
+    }
+)

@@ -1,0 +1,276 @@
+"""`convert` and `export --to`: every format, what is told, how they end."""
+
+import io
+import json
+import os
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+from lxml import etree
+
+from smartfeeds.cli import main
+from smartfeeds.cli.common import Exit
+from smartfeeds.cli.convert import head_of, items_of
+from smartfeeds.errors import FeedError
+from smartfeeds.formats.documents import read_document
+from smartfeeds.formats.ess import read_ess
+from smartfeeds.formats.items import Document
+from smartfeeds.formats.opml import ITEM_ID, read_outline
+from smartfeeds.formats.writers import WRITERS, Job
+
+Run = Callable[..., Result]
+CORPUS = Path(__file__).parents[1] / "corpus"
+DOCUMENTS = sorted(path for folder in ("data", "data-own") for path in (CORPUS / folder).iterdir())
+NOW_US = 1_800_000_000_000_000
+RSS = """<rss version="2.0" xmlns:g="http://www.georss.org/georss"><channel><title>News</title>
+<link>http://x.example/</link><description>All of it</description><language>de</language><ttl>60</ttl>
+<item><title>Two</title><guid isPermaLink="false">two</guid><pubDate>Mon, 09 May 2011 12:00:00 GMT</pubDate>
+<author>ann@x.example (Ann)</author><enclosure url="http://x.example/2.mp3" length="5" type="audio/mpeg"/>
+<description>&lt;b&gt;bold&lt;/b&gt; words</description><g:point>45 -71</g:point></item>
+<item><title>One</title><guid isPermaLink="false">one</guid><pubDate>Sun, 08 May 2011 12:00:00 GMT</pubDate></item>
+</channel></rss>"""
+ATOM = """<feed xmlns="http://www.w3.org/2005/Atom"><id>urn:x:feed</id><title>News</title>
+<updated>2011-05-09T12:00:00Z</updated>
+<entry><id>urn:x:2</id><title>Two</title><updated>2011-05-09T12:00:00Z</updated><x xmlns="urn:x-test:x">kept</x></entry>
+<at:deleted-entry xmlns:at="http://purl.org/atompub/tombstones/1.0" ref="urn:x:1" when="2011-05-09T13:00:00Z"/>
+<entry/></feed>"""
+
+
+@pytest.fixture
+def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Run:
+    """Runs a command in a folder with two documents."""
+    monkeypatch.chdir(tmp_path)
+    for name in list(os.environ):
+        if name.startswith("SMARTFEEDS_"):
+            monkeypatch.delenv(name)
+    Path("news.rss").write_text(RSS)
+    Path("news.atom").write_text(ATOM)
+
+    def invoke(*arguments: str, code: int = 0, stdin: bytes | str | None = None) -> Result:
+        result = CliRunner().invoke(main, arguments, input=stdin)
+        assert result.exit_code == code, (result.output, result.exception)
+        return result
+
+    return invoke
+
+
+def check_form(form: str, data: bytes) -> None:
+    """That a document is what its format says; reading is strict."""
+    if form in ("json", "jsonfeed"):
+        assert isinstance(json.loads(data), dict)
+    elif form == "ess":
+        read_ess(data)
+    else:
+        root = etree.parse(io.BytesIO(data), etree.XMLParser(resolve_entities=False)).getroot()
+        assert etree.QName(root).localname == {"atom": "feed", "rss": "rss", "opml": "opml"}[form]
+
+
+@pytest.mark.parametrize("form", WRITERS)
+def test_convert_from_rss_to_every_format(run: Run, form: str) -> None:
+    """[SF-006] one feed, whatever the format"""
+    data = run("convert", "news.rss", "--to", form, "--base", "http://x.example/f.rss").stdout_bytes
+
+    check_form(form, data)
+    if form == "opml":
+        document = read_outline(data)
+        assert document.title == "News"
+        assert [one.attributes[ITEM_ID] for one in document.outlines] == ["one", "two"]
+    elif form == "ess":
+        assert read_ess(data).feed_url == "http://x.example/f.rss"
+        assert [one.checksum for one in read_ess(data).entries] == [sum(b"Two") % 256, sum(b"One") % 256]
+    else:
+        assert {one.id for one in read_document(data).items} == {"one", "two"}
+        assert data.find(b"two") != -1
+
+
+@pytest.mark.parametrize("path", DOCUMENTS, ids=lambda path: path.name)
+def test_every_document_that_reads_converts_to_every_format(path: Path) -> None:
+    """[RSS-001] [RSS-018] [A-121] [A-123] no document of the corpus makes a broken one, or loses an item unsaid."""
+    document = document_in(path)
+    if document is None:
+        return
+    items = items_of(document, NOW_US)
+    head = replace(head_of(document, items, NOW_US), self_link="http://base.example/feed")
+    for form, format_ in WRITERS.items():
+        job = Job(head, items, NOW_US)
+        data = b"".join(format_.write(job))
+        check_form(form, data)
+        if form not in ("opml", "ess"):
+            left_out = {one.item_id for one in job.losses if "a deleted item" in one.what}
+            assert {one.id for one in read_document(data).items} == {one.id for one in items} - left_out
+
+
+def document_in(path: Path) -> Document | None:
+    try:
+        return read_document(path.read_bytes(), "http://base.example/feed")
+    except FeedError:
+        return None
+
+
+def test_corpus_is_converted_and_not_passed_over() -> None:
+    assert sum(document_in(path) is not None for path in DOCUMENTS) > 120
+
+
+@pytest.mark.parametrize(("form", "name"), [("atom", "news.atom"), ("rss", "news.rss")])
+def test_convert_to_its_own_format_keeps_unknown_elements(run: Run, form: str, name: str) -> None:
+    """[RSS-014] [xep-map 144]"""
+    before = read_document(Path(name).read_bytes())
+    result = run("convert", name, "--to", form)
+    after = read_document(result.stdout_bytes)
+
+    assert "not in" not in result.stderr
+    found = {one.id: one.payload for one in after.items}
+    for one in before.items:
+        for element in (b"45 -71", b"kept"):
+            assert (element in found[one.id]) == (element in one.payload)
+
+
+def test_convert_tells_what_is_lost_skipped_and_remedied_and_keeps_standard_output_clean(run: Run) -> None:
+    """[A-18] nothing is lost without a word: a line an item."""
+    result = run("convert", "news.atom", "--to", "rss")
+
+    assert [one.id for one in read_document(result.stdout_bytes).items][:1] == ["urn:x:2"]
+    lines = result.stderr.splitlines()
+    assert lines[0] == "not in RSS 2.0: a deleted item: RSS has no form for it (urn:x:1)"
+    assert "the item has no id" in lines[1]
+    assert lines[1].startswith("note: ")
+    assert len(lines) == 2
+
+    run("convert", "news.atom", "--to", "rss", "--strict", code=Exit.FAILED)
+    run("convert", "news.rss", "--to", "rss", "--strict")
+
+
+def test_convert_tells_what_only_an_rss_channel_says(run: Run) -> None:
+    assert "not in Atom 1.0: of the RSS channel: ttl" in run("convert", "news.rss", "--to", "atom").stderr
+    assert b"<ttl>60</ttl>" in run("convert", "news.rss", "--to", "rss").stdout_bytes
+
+
+def test_convert_to_opml_tells_what_no_outline_has(run: Run) -> None:
+    """[SF-008] [A-153] the order of the feed is kept, the oldest first."""
+    result = run("convert", "news.rss", "--to", "opml")
+
+    one, two = read_outline(result.stdout_bytes).outlines
+    assert (one.text, two.text, two.attributes["_note"]) == ("One", "Two", "bold words")
+    assert two.attributes["created"] == "Mon, 09 May 2011 12:00:00 GMT"
+    assert any(b"45 -71" in extension for extension in two.extensions)
+    assert "the authors; the enclosures (two)" in result.stderr
+    assert "the markup of the text" in result.stderr
+
+
+def test_convert_many_losses_are_summed_up_and_listed_in_json(run: Run) -> None:
+    items = "".join(f"<item><guid>{n}</guid><author>a@x.example</author></item>" for n in range(50))
+    Path("many.rss").write_text(f"<rss version='2.0'><channel>{items}</channel></rss>")
+
+    err = run("convert", "many.rss", "--to", "opml").stderr
+    assert "not in OPML 2.0, of 30 more items: the authors" in err
+    assert err.count("the authors (") == 20
+    assert err.count("--json lists all of them") == 1
+    told = json.loads(run("convert", "many.rss", "--to", "opml", "--output", "out", "--json").stdout)
+    assert sum(one["what"] == "the authors" for one in told["losses"]) == 50
+
+
+def test_convert_reads_standard_input(run: Run) -> None:
+    result = run("convert", "-", "--to", "atom", stdin=RSS)
+    assert [one.id for one in read_document(result.stdout_bytes).items] == ["one", "two"]
+    assert "standard input: the document is empty" in run("convert", "-", "--to", "rss", code=Exit.CONFIG).stderr
+
+
+def test_convert_resolves_links_against_the_base(run: Run) -> None:
+    Path("a.rss").write_text("<rss><channel><item><guid>1</guid><link>/1</link></item></channel></rss>")
+    data = run("convert", "a.rss", "--to", "atom", "--base", "http://x.example/f").stdout
+    assert 'href="http://x.example/1"' in data
+
+
+def test_convert_to_ess_without_an_address_of_the_feed_is_refused_and_leaves_no_file(run: Run) -> None:
+    Path("a.rss").write_text("<rss><channel><title>T</title></channel></rss>")
+    run("convert", "a.rss", "--to", "ess", "--base", "not an address", "--output", "out", code=Exit.REFUSED)
+    assert not Path("out").exists()
+
+
+def test_convert_of_items_without_dates_gives_them_the_present(run: Run) -> None:
+    """[A-122] the time of first sight"""
+    (item,) = read_document(
+        run(
+            "convert", "-", "--to", "rss", stdin="<rss><channel><item><guid>1</guid></item></channel></rss>"
+        ).stdout_bytes
+    ).items
+    assert item.published_us > 1_700_000_000_000_000
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "message"),
+    [
+        (("news.rss", "--to", "docx"), Exit.USAGE, "docx"),
+        (("news.rss",), Exit.USAGE, "--to"),
+        (("none.rss", "--to", "atom"), Exit.USAGE, "none.rss"),
+        (("news.rss", "--to", "atom", "--json"), Exit.USAGE, "--output"),
+        (("page.html", "--to", "atom"), Exit.CONFIG, "page.html: the document is a web page, not a feed"),
+        (("list.opml", "--to", "atom"), Exit.CONFIG, "is an OPML outline, not a feed"),
+        (("news.rss", "--to", "atom", "--output", "none/out"), Exit.CONFIG, "cannot write none/out"),
+    ],
+)
+def test_convert_mistake_says_what_it_is(run: Run, arguments: tuple[str, ...], code: Exit, message: str) -> None:
+    Path("page.html").write_text("<html/>")
+    Path("list.opml").write_text("<opml/>")
+
+    result = run("convert", *arguments, code=code)
+    assert message in result.stderr
+    assert "Traceback" not in result.output
+
+
+@pytest.fixture
+def ready(run: Run) -> Run:
+    """The same with a node of two items, one of them deleted."""
+    run("init", "feeds.example.org")
+    Path("before.atom").write_text('<entry xmlns="http://www.w3.org/2005/Atom"><id>urn:x:1</id></entry>')
+    run("node", "create", "news", "--option", "title=News")
+    run("import", "before.atom", "--node", "news")
+    run("import", "news.atom", "--node", "news")
+    return run
+
+
+@pytest.mark.parametrize("form", WRITERS)
+def test_export_of_a_node_in_every_format(ready: Run, form: str) -> None:
+    """[SF-006] [RSS-008]"""
+    result = ready("export", "--node", "news", "--to", form)
+
+    check_form(form, result.stdout_bytes)
+    if form == "ess":
+        assert read_ess(result.stdout_bytes).feed_url == "xmpp:feeds.example.org?;node=news"
+    else:
+        assert b"urn:x:2" in result.stdout_bytes
+    assert ("a deleted item" in result.stderr) == (form in ("rss", "opml", "ess"))
+
+
+def test_export_to_rss_keeps_what_the_node_has(ready: Run) -> None:
+    """[RSS-003] [A-153] the newest first, unknown elements as they are, the head from the node."""
+    document = read_document(ready("export", "--node", "news", "--to", "rss").stdout_bytes)
+
+    assert (document.title, document.link) == ("News", "xmpp:feeds.example.org?;node=news")
+    (kept,) = (one for one in document.items if one.id == "urn:x:2")
+    assert b"kept" in kept.payload
+
+
+def test_export_reports_as_json_and_is_strict_when_asked(ready: Run) -> None:
+    told = json.loads(ready("export", "--node", "news", "--to", "rss", "--output", "out.rss", "--json").stdout)
+
+    assert (told["to"], told["items"], told["output"]) == ("RSS 2.0", 3, "out.rss")
+    assert told["losses"] == [{"item": "urn:x:1", "what": "a deleted item: RSS has no form for it"}]
+    ready("export", "--node", "news", "--to", "rss", "--strict", code=Exit.FAILED)
+    ready("export", "--node", "news", "--to", "atom", "--strict")
+    ready("export", "--node", "news", "--to", "rss", "--json", code=Exit.USAGE)
+
+
+def test_export_of_a_generic_node_to_rss(ready: Run) -> None:
+    """Payloads that are no entries are extensions of their items."""
+    ready("node", "create", "talk", "--kind", "generic")
+    assert read_document(ready("export", "--node", "talk", "--to", "rss").stdout_bytes).items == ()
+
+
+def test_every_format_has_a_media_type_and_a_suffix_of_its_own() -> None:
+    """For HTTP: the suffixes of the addresses of a feed."""
+    assert len({one.media_type for one in WRITERS.values()}) == len(WRITERS)
+    assert [one.suffix for one in WRITERS.values()] == [f".{name}" for name in WRITERS]

@@ -26,6 +26,7 @@ ITEM_ID = f"{{{OPML_NS}}}id"
 MAX_OUTLINES = 100_000
 MAX_LEVELS = 128
 MAX_ATTRIBUTES = 128
+MAX_WARNINGS = 20
 
 # The namespaces that OPML itself has been given; most documents use none.
 _NAMESPACES = frozenset({"", "http://opml.org/spec2", "http://www.opml.org/spec2"})
@@ -112,6 +113,15 @@ class _Reading:
     def __init__(self, warnings: list[str]) -> None:
         self.count = 0
         self.warnings = warnings
+        self.said = 0
+
+    def warn(self, text: str) -> None:
+        """Each of the first faults; a document that is full of them is not told of as often."""
+        self.said += 1
+        if self.said <= MAX_WARNINGS:
+            self.warnings.append(text)
+        elif self.said == MAX_WARNINGS + 1:
+            self.warnings.append("there is more of that kind")
 
     def outline(self, node: Element, level: int) -> Outline:
         self.count += 1
@@ -120,14 +130,14 @@ class _Reading:
         if level > MAX_LEVELS:
             raise FeedError(Condition.INVALID_PAYLOAD, f"the outline is nested deeper than {MAX_LEVELS} levels")
         if any(name != "outline" for name in map(_name, _plain(node))):
-            self.warnings.append(f"an element in outline {self.count} that OPML does not have was left out")
+            self.warn(f"an element in outline {self.count} that OPML does not have was left out")
         if len(node.attrib) > MAX_ATTRIBUTES:
             raise FeedError(Condition.INVALID_PAYLOAD, f"an outline has more than {MAX_ATTRIBUTES} attributes")
         attributes = {str(name): str(value) for name, value in node.attrib.items()}
         text = attributes.pop("text", None)
         if text is None:
             text = attributes.get("title", "")
-            self.warnings.append(f"outline {self.count} has no text")
+            self.warn(f"outline {self.count} has no text")
         return Outline(
             text,
             attributes,

@@ -4,11 +4,15 @@ from pathlib import Path
 
 import pytest
 
+from smartfeeds.core.model import Item
 from smartfeeds.core.text import ForbiddenCharacterError
 from smartfeeds.errors import Condition, FeedError
-from smartfeeds.formats import opml, xml
+from smartfeeds.formats import atom, opml, xml
+from smartfeeds.formats.atom_feed import FeedHead
 from smartfeeds.formats.opml import ListedFeed, Outline, OutlineDocument, read_outline, write_list, write_outline
+from smartfeeds.formats.opml_items import CHANGED, write_items
 
+NOON_US = 1304942400_000_000
 CORPUS = Path(__file__).parents[2] / "corpus" / "data"
 OUTLINES = {
     "fv__opml__clean__outlineDocument.opml": ("1.0", "outlineDocument top-level element", 1),
@@ -129,6 +133,12 @@ def test_outline_without_text_takes_the_title_and_says_so():
     )
 
 
+def test_outline_full_of_faults_is_told_of_a_few_times():
+    warnings = read_outline(outline("<outline/>" * 500)).warnings
+    assert len(warnings) == opml.MAX_WARNINGS + 1
+    assert warnings[-1] == "there is more of that kind"
+
+
 @pytest.mark.parametrize("namespace", ["http://opml.org/spec2", "http://www.opml.org/spec2"])
 def test_outline_in_the_namespaces_of_opml_is_one(namespace):
     text = outline('<outline text="a"/>').replace(b"<opml ", f'<opml xmlns="{namespace}" '.encode())
@@ -223,3 +233,79 @@ def test_attributes_of_other_namespaces_and_difficult_characters_survive():
 def test_text_that_xml_cannot_carry_is_refused():
     with pytest.raises(ForbiddenCharacterError):
         list(write_list("\x00", []))
+
+
+def item(inside, item_id="a", deleted=False):
+    root = xml.parse_payload(f'<entry xmlns="{atom.ATOM_NS}">{inside}</entry>'.encode())
+    return Item(1, item_id, NOON_US, NOON_US, atom.accept_entry(root, item_id, NOON_US, allow_feed=False), "", deleted)
+
+
+def outlines_of(*items):
+    """The outlines of items, and what they lack."""
+    losses = []
+    head = FeedHead("urn:x-test:f", "T", NOON_US, subtitle="S", authors=("Ann", "Bob"))
+    document = read_outline(b"".join(write_items(head, items, losses)))
+    assert document.head == {"title": "T", "dateModified": "Mon, 09 May 2011 12:00:00 GMT", "ownerName": "Ann, Bob"}
+    return document.outlines, [(loss.item_id, loss.what) for loss in losses]
+
+
+def test_item_is_an_outline_with_what_outliners_show():
+    """[A-153] in the order of the feed."""
+    extension = '<x xmlns="urn:x-test:x">y</x>'
+    inside = (
+        '<title>One</title><content>a  b</content><link href="http://x.example/1"/><category term="a/b"/>'
+        f'<category term="c"/><updated>2011-05-09T13:00:00Z</updated>{extension}'
+    )
+    (one, two), losses = outlines_of(item(inside), item("<title>Two</title>", "b"))
+    assert one == Outline(
+        "One",
+        {
+            "type": "link",
+            "url": "http://x.example/1",
+            "created": "Mon, 09 May 2011 12:00:00 GMT",
+            "category": "a/b,c",
+            "_note": "a b",
+            opml.ITEM_ID: "a",
+            CHANGED: "2011-05-09T13:00:00Z",
+        },
+        extensions=(extension.encode(),),
+    )
+    assert (two.text, two.attributes[opml.ITEM_ID], losses) == ("Two", "b", [])
+
+
+@pytest.mark.parametrize(
+    ("inside", "text", "note"),
+    [
+        ("<content>short</content>", "short", None),
+        ("<summary>s</summary>", "s", None),
+        (f"<content>{'word ' * 40}</content>", ("word " * 40)[:79].rstrip() + "\u2026", ("word " * 40).strip()),
+        ("", "", None),
+    ],
+)
+def test_item_without_title_takes_the_beginning_of_its_text(inside, text, note):
+    (one,), _ = outlines_of(item(inside))
+    assert (one.text, one.attributes.get("_note")) == (text, note)
+
+
+@pytest.mark.parametrize(
+    ("inside", "what"),
+    [
+        ("<author><name>Ann</name></author>", "the authors"),
+        ('<link rel="enclosure" href="http://x.example/a"/>', "the enclosures"),
+        ('<content type="html">&lt;b>x</content>', "the markup of the text"),
+        ('<category term="a, b"/>', "categories with a comma in them"),
+        ('<x xmlns="">y</x>', "elements without a namespace"),
+        ('<title type="html">&lt;b>x</title>', "the markup of the title"),
+        ('<link rel="related" href="http://x.example/a"/>', "the addresses of related pages"),
+        ("<rights>mine</rights>", "the rights"),
+    ],
+)
+def test_what_an_outline_cannot_say_is_told(inside, what):
+    (_one,), losses = outlines_of(item(inside))
+    assert losses == [("a", what)]
+
+
+def test_deleted_item_is_no_outline_and_told():
+    """[A-18]"""
+    gone = Item(1, "a", 0, 0, atom.tombstone("a", 0, b""), "", deleted=True)
+    assert outlines_of(gone) == ((), [("a", "a deleted item: OPML has no form for it")])

@@ -8,6 +8,7 @@ import time
 import uuid
 from collections.abc import Callable, Collection, Coroutine, Iterator
 from functools import lru_cache
+from ipaddress import ip_network
 
 import structlog
 
@@ -15,14 +16,18 @@ from smartfeeds import __version__
 from smartfeeds.config import Settings
 from smartfeeds.core.model import Node
 from smartfeeds.core.options import Limits
+from smartfeeds.core.tokens import Token
 from smartfeeds.errors import Condition, FeedError, StoreError
 from smartfeeds.formats.atom import facets_and_words
+from smartfeeds.http.server import Bounds
+from smartfeeds.http.site import HttpOptions, Site
 from smartfeeds.push.bounces import Bounces
 from smartfeeds.push.dispatcher import Dispatcher
 from smartfeeds.push.sender import Sender
 from smartfeeds.service.context import Policy
 from smartfeeds.service.feeds import Answer, FeedService
 from smartfeeds.service.requests import Publish, Request, Retract
+from smartfeeds.service.tokens import authenticate
 from smartfeeds.store.migrate import HEAD
 from smartfeeds.store.url import open_store
 from smartfeeds.telemetry import GATHERED, REQUEST_SECONDS, REQUESTS, SCHEMA_VERSION, Readings, watch_loop
@@ -144,6 +149,9 @@ class App:
             on_bounce=self._bounces.note,
             answer_limit_bytes=settings.pubsub.stanza_bytes,
         )
+        self.site = (
+            Site(_http_options(settings), self.handle, self._authenticate, _observe) if settings.http.listen else None
+        )
         self.supervisor = Supervisor(
             self.stream,
             clock=time.monotonic,
@@ -165,11 +173,17 @@ class App:
             raise FeedError(Condition.BUSY, "you publish faster than this service allows")
         return await self.service.handle(request)
 
+    async def _authenticate(self, text: str) -> Token:
+        """The bearer token that a text is. Raises FeedError."""
+        return await self.service.read(lambda tx, context: authenticate(tx, context, text))
+
     async def start(self) -> None:
-        """Opens the store and begins to connect. Raises StoreError."""
+        """Opens the store, listens, begins to connect. Raises StoreError, or ConfigError for the address."""
         await self.service.store.open()
         SCHEMA_VERSION.set(int(HEAD))
         GATHERED.source = self._readings
+        if self.site is not None:
+            await self.site.start()
         self._spawn(self.supervisor.run(), "link")
         self._spawn(watch_loop(), "loop watch")
         self._spawn(self._look_for_changes(), "other processes")
@@ -177,6 +191,8 @@ class App:
 
     async def stop(self) -> None:
         """Answers what has begun, ends the stream, saves the marks, closes the store."""
+        if self.site is not None:
+            await self.site.stop()
         with contextlib.suppress(TimeoutError):
             await asyncio.wait_for(self.router.drain(), DRAIN_S)
         with _failures_logged():
@@ -206,6 +222,8 @@ class App:
     def _changed(self, node_nos: Collection[int]) -> None:
         self.dispatcher.wake(node_nos)
         self._written.set()
+        if self.site is not None:
+            self.site.wake(node_nos)
 
     def _spawn(self, work: Coroutine[None, None, None], name: str) -> None:
         task = asyncio.get_running_loop().create_task(work, name=name)
@@ -233,6 +251,8 @@ class App:
             await asyncio.sleep(LOOK_S)
             with _failures_logged():
                 self.dispatcher.wake(await self.service.read(lambda tx, _context: tx.unpushed()))
+                if self.site is not None:
+                    await self.site.look(self.service)
 
     async def _index(self) -> None:
         """Brings the filter index forward, so that filtered reads find it ready: all of it while nothing is being
@@ -257,6 +277,26 @@ def _rates(settings: Settings) -> RateLimits | None:
     rate = Rate(per_s=per_s, burst=max(1.0, per_s * BURST_S))
     domain = Rate(per_s=per_s * DOMAIN_SHARE, burst=max(1.0, per_s * BURST_S * DOMAIN_SHARE))
     return RateLimits(per_sender=rate, per_domain=domain, clock=time.monotonic)
+
+
+def _http_options(settings: Settings) -> HttpOptions:
+    http = settings.http
+    return HttpOptions(
+        listen=http.listen,
+        domain=settings.component.jid,
+        base_url=http.base_url,
+        proxies=tuple(ip_network(text) for text in http.proxies),
+        poll_default_s=http.poll_default_s,
+        poll_max_s=http.poll_max_s,
+        heartbeat_s=http.heartbeat_s,
+        bounds=Bounds(
+            connections=http.connections,
+            per_address=http.connections_per_address,
+            first_request_s=http.first_request_s,
+            idle_s=http.idle_s,
+            unread_s=http.unread_s,
+        ),
+    )
 
 
 def _observe(operation: str, outcome: str, seconds: float) -> None:

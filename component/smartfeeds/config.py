@@ -6,8 +6,10 @@ nearest one. A secret never appears in a message, a log line or a `repr`.
 
 import difflib
 import os
+import re
 import tomllib
 from collections.abc import Mapping
+from ipaddress import ip_network
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -73,10 +75,26 @@ def _listen(text: str) -> str:
     return text
 
 
+def _origin(text: str) -> str:
+    text = text.removesuffix("/")
+    if text and not re.fullmatch(r"https?://[^/?#\s\"<>@]+", text):
+        raise ValueError(f'must be scheme and host such as "https://feeds.example.org", not "{text}"')
+    return text
+
+
+def _network(text: str) -> str:
+    try:
+        return str(ip_network(text))
+    except ValueError:
+        raise ValueError(f'must be an address or a network such as "10.0.0.0/8", not "{text}"') from None
+
+
 Domain = Annotated[str, AfterValidator(_domain)]
 BareJid = Annotated[str, AfterValidator(_bare)]
 Creator = Annotated[str, AfterValidator(_creator)]
 Port = Annotated[int, Field(ge=1, le=65535)]
+Origin = Annotated[str, AfterValidator(_origin)]
+NetworkText = Annotated[str, AfterValidator(_network)]
 Seconds = Annotated[float, Field(gt=0)]
 Count = Annotated[int, Field(ge=1)]
 
@@ -131,7 +149,17 @@ class Http(Section):
     """The HTTP side."""
 
     listen: Annotated[str, AfterValidator(_listen)] = "127.0.0.1:8280"
-    base_url: str = ""
+    base_url: Origin = ""
+    proxies: tuple[NetworkText, ...] = ()
+    metrics_from: tuple[NetworkText, ...] = ("127.0.0.0/8", "::1/128")
+    poll_default_s: Count = 55
+    poll_max_s: Count = 120
+    heartbeat_s: Seconds = 15.0
+    connections: Count = 16_384
+    connections_per_address: Count = 256
+    first_request_s: Seconds = 15.0
+    idle_s: Seconds = 75.0
+    unread_s: Seconds = 60.0
 
 
 class Pubsub(Section):

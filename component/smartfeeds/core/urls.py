@@ -1,0 +1,79 @@
+"""Where feeds and their items are over HTTP: names and ids to paths, and back (Smart Feeds, Feed Requirements; SF-057).
+
+A feed is at `/feeds/NAME/`; its base URL is that with the view's parameters. Without the last slash and with a suffix
+the same path is a document (`/feeds/NAME.rss`). An item is at `/entries/NAME/ID`; the id is always one segment.
+"""
+
+from dataclasses import dataclass
+from urllib.parse import quote, unquote
+
+from smartfeeds.core.model import MAX_ID_BYTES
+
+FEEDS = "/feeds/"
+ENTRIES = "/entries/"
+# What RFC 3986 allows in a segment beside letters and digits; "%" and "?" never stand for themselves.
+_SEGMENT = "!$'()*+,;=:@"
+_DOTS = frozenset({"", ".", ".."})
+
+
+@dataclass(frozen=True, slots=True)
+class FeedPath:
+    """A feed, or with a suffix (`rss`) a document of it."""
+
+    name: str
+    suffix: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class EntryPath:
+    """An item of a feed; without an id all of them."""
+
+    name: str
+    item_id: str = ""
+
+
+def feed_path(name: str, suffix: str = "") -> str:
+    """The path of a feed, or of a document of it."""
+    return f"{FEEDS}{_quoted(name)}{f'.{suffix}' if suffix else '/'}"
+
+
+def entry_path(name: str, item_id: str = "") -> str:
+    """The path of an item, or of all items of a feed."""
+    return f"{ENTRIES}{_quoted(name)}/{quote(item_id, safe=_SEGMENT)}"
+
+
+def _quoted(name: str) -> str:
+    """The slashes of a name stay, unless a path with them would be read as another one."""
+    safe = _SEGMENT if any(segment in _DOTS for segment in name.split("/")) else _SEGMENT + "/"
+    text = quote(name, safe=safe)
+    return text.replace(".", "%2E") if text in _DOTS else text
+
+
+def read_feed_path(path: str, suffixes: frozenset[str]) -> FeedPath | None:
+    """The feed of a raw path under `/feeds/`; None where it can name none.
+
+    Without its last slash a path needs one of the suffixes; else it is `name` with the suffix "".
+    """
+    rest = path.removeprefix(FEEDS)
+    if rest.endswith("/"):
+        name = _unquoted(rest[:-1])
+        return FeedPath(name) if name else None
+    stem, dot, suffix = rest.rpartition(".")
+    name = _unquoted(stem) if dot and suffix in suffixes else None
+    return FeedPath(name, suffix) if name else None
+
+
+def read_entry_path(path: str) -> EntryPath | None:
+    """The item of a raw path under `/entries/`; None where it can name none."""
+    feed, _, last = path.removeprefix(ENTRIES).rpartition("/")
+    name, item_id = _unquoted(feed), _unquoted(last)
+    return EntryPath(name, item_id) if name and item_id is not None else None
+
+
+def _unquoted(text: str) -> str | None:
+    """The text, or None where it is not UTF-8, or no name or id can be so."""
+    try:
+        found = unquote(text, errors="strict")
+    except UnicodeDecodeError:
+        return None
+    return found if len(found.encode()) <= MAX_ID_BYTES and "\0" not in found else None

@@ -1,0 +1,178 @@
+"""Who asks, and under which address: the client's own address behind proxies, our origin, the credentials.
+
+Forwarded (RFC 7239) and X-Forwarded-* are believed only where the connection comes from a configured proxy.
+"""
+
+import base64
+import binascii
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from http import HTTPStatus
+from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address
+
+from aiohttp import web
+
+from smartfeeds.core.jid import Jid
+from smartfeeds.core.tokens import Scope, Token, covers
+from smartfeeds.errors import Condition, FeedError
+from smartfeeds.http.http_errors import HttpError
+
+Network = IPv4Network | IPv6Network
+Address = IPv4Address | IPv6Address
+
+# Who says nothing of who it is. The domain cannot be anybody's (RFC 2606).
+ANONYMOUS = Jid("", "anonymous.invalid")
+MAX_TOKEN = 256
+_HOST = re.compile(r"(?:[A-Za-z0-9](?:[A-Za-z0-9.\-]{0,252}[A-Za-z0-9])?|\[[0-9A-Fa-f:.]{2,45}\])(?::[0-9]{1,5})?")
+_PAIR = re.compile(r'\s*(for|proto|host)=("?)([^";,]*)\2\s*', re.IGNORECASE)
+_PORT = re.compile(r"(?:\[([^\]]*)\]|([^:]*))(?::[0-9]+)?")
+
+
+@dataclass(slots=True)
+class Call:
+    """A request being answered. `origin` is scheme and host without a slash at the end; `proxied` tells that the
+    address is a proxy's word. `credential` is the token that came along, "" where there was none; `actor` is who is
+    asking once that is known, and `token` what it came with. `written` tells that the answer was sent already, by who
+    had it first."""
+
+    request: web.BaseRequest
+    address: str
+    origin: str
+    path: str
+    query: str
+    credential: str = ""
+    actor: Jid = ANONYMOUS
+    token: Token | None = None
+    written: bool = False
+
+    @property
+    def method(self) -> str:
+        """GET, HEAD and so on."""
+        return self.request.method
+
+    @property
+    def anonymous(self) -> bool:
+        """Whether the asker did not say who it is."""
+        return self.actor is ANONYMOUS
+
+    def require(self, scope: Scope, feed: str) -> None:
+        """Raises FeedError where a token came along that does not have this scope on this feed."""
+        token = self.token
+        # Its end was looked at when it was read.
+        if token is not None and not covers(token, scope, feed, token.created_us):
+            text = f"this takes a token with the scope {scope.text} on this feed"
+            raise FeedError(Condition.FORBIDDEN, text)
+
+    def header(self, name: str) -> str:
+        """A header's value, "" where it is missing; several lines are one list."""
+        values = self.request.headers.getall(name, ())
+        return values[0] if len(values) == 1 else ", ".join(values)
+
+
+@dataclass(frozen=True, slots=True)
+class Callers:
+    """Reads who is calling. `base_url` is the configured origin, "" to take the one that was asked for."""
+
+    proxies: Sequence[Network] = ()
+    base_url: str = ""
+
+    def read(self, request: web.BaseRequest) -> Call:
+        """The call of a request. Raises HttpError where its host or credentials cannot be read."""
+        peer = peer_of(request.transport.get_extra_info("peername") if request.transport else None)
+        address, proto, host = peer, "http", ""
+        if self.proxies and self._trusted(peer):
+            address, proto, host = self._forwarded(request, peer)
+        return Call(
+            request,
+            address,
+            self.base_url or self._origin(request, proto, host),
+            request.rel_url.raw_path,
+            request.rel_url.raw_query_string,
+            credential_of(request.headers.get("Authorization", "")),
+        )
+
+    def client_of(self, request: web.BaseRequest) -> str:
+        """The client's address alone."""
+        peer = peer_of(request.transport.get_extra_info("peername") if request.transport else None)
+        return self._forwarded(request, peer)[0] if self.proxies and self._trusted(peer) else peer
+
+    def _origin(self, request: web.BaseRequest, proto: str, host: str) -> str:
+        host = host or request.headers.get("Host", "")
+        if not _HOST.fullmatch(host):
+            raise HttpError(HTTPStatus.BAD_REQUEST, "the Host header is missing, or names no host")
+        return f"{proto}://{host.lower()}"
+
+    def _trusted(self, text: str) -> bool:
+        address = parse_address(text)
+        return address is not None and any(address in network for network in self.proxies)
+
+    def _forwarded(self, request: web.BaseRequest, peer: str) -> tuple[str, str, str]:
+        """Address, scheme and host as the nearest proxies tell them; the first address that is no proxy is the
+        client's, what stands before it anybody may have written."""
+        hops = _hops(request)
+        address, proto, host = peer, "http", ""
+        for hop in reversed(hops):
+            address = hop.get("for", address)
+            proto = hop.get("proto", proto)
+            host = hop.get("host", host)
+            if not self._trusted(address):
+                break
+        return address, proto if proto in ("http", "https") else "http", host
+
+
+def _hops(request: web.BaseRequest) -> list[dict[str, str]]:
+    """What each proxy added, the client's side first."""
+    stated = request.headers.getall("Forwarded", ())
+    if stated:
+        elements = ",".join(stated).split(",")[-16:]
+        hops = [{m[1].lower(): m[3] for part in one.split(";") if (m := _PAIR.fullmatch(part))} for one in elements]
+    else:
+        addresses = ",".join(request.headers.getall("X-Forwarded-For", ())).split(",")[-16:]
+        hops = [{"for": address.strip()} for address in addresses if address.strip()] or [{}]
+        for name, header in (("proto", "X-Forwarded-Proto"), ("host", "X-Forwarded-Host")):
+            if value := request.headers.get(header, "").rpartition(",")[2].strip():
+                hops[-1][name] = value
+    for hop in hops:
+        if "for" in hop:
+            match = _PORT.fullmatch(hop["for"])
+            plain = parse_address(hop["for"]) or parse_address((match[1] or match[2] or "") if match else "")
+            hop["for"] = str(plain) if plain is not None else "unknown"
+        if "proto" in hop:
+            hop["proto"] = hop["proto"].lower()
+    return hops
+
+
+def parse_address(text: str) -> Address | None:
+    """An IP address, IPv4 in IPv6 as what it is; None where it is none."""
+    try:
+        address = ip_address(text.partition("%")[0])
+    except ValueError:
+        return None
+    return getattr(address, "ipv4_mapped", None) or address
+
+
+def peer_of(peername: object) -> str:
+    """The address at the other end of a connection, "local" for a Unix socket."""
+    if isinstance(peername, tuple) and peername:
+        return str(parse_address(str(peername[0])) or peername[0])
+    return "local"
+
+
+def credential_of(header: str) -> str:
+    """The token in an Authorization header: a bearer token, or the password of Basic for feed readers that have only
+    that. Raises HttpError for any other scheme."""
+    if not header:
+        return ""
+    scheme, _, value = header.partition(" ")
+    value = value.strip()
+    if scheme.lower() == "basic":
+        try:
+            value = base64.b64decode(value, validate=True).decode().partition(":")[2]
+        except (binascii.Error, UnicodeDecodeError):
+            value = ""
+    elif scheme.lower() != "bearer":
+        value = ""
+    if not value or len(value) > MAX_TOKEN:
+        raise HttpError(HTTPStatus.UNAUTHORIZED, "credentials are a bearer token, or one as the password of Basic")
+    return value

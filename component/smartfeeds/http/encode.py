@@ -1,0 +1,164 @@
+"""Pages of a feed as JSON ActivityStreams and Atom, and JSON-P around both (SF-058 to SF-072; A-09, A-12, A-35).
+
+Items are stored as Atom and joined as they are; as JSON each is made once and kept while it is asked for.
+"""
+
+from collections import OrderedDict
+from dataclasses import dataclass
+from urllib.parse import quote
+
+from smartfeeds.core.cursor import SPAN
+from smartfeeds.core.model import Item, Node, NodeKind
+from smartfeeds.core.options import text_of
+from smartfeeds.core.urls import feed_path
+from smartfeeds.formats.activity import write_activity
+from smartfeeds.formats.atom_feed import FeedHead, write_feed
+from smartfeeds.formats.entry import read_entry
+from smartfeeds.formats.json_text import dump_json
+from smartfeeds.http.queries import FeedQuery
+from smartfeeds.service.requests import FeedPage
+
+KEPT_BYTES = 8 * 1024 * 1024
+_COMMENTS = "urn:xmpp:microblog:0:comments/"
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a page was asked for: `origin` is scheme and host, `name` the feed, `query` what was asked."""
+
+    origin: str
+    name: str
+    query: FeedQuery
+
+    @property
+    def base_url(self) -> str:
+        """The feed with its own parameters, without those of the pull (SF-057, SF-062)."""
+        view = f"?{self.query.view}" if self.query.view else ""
+        return f"{self.origin}{feed_path(self.name)}{view}"
+
+    def page_url(self, **position: str) -> str:
+        """A page of the same view; the length of pages goes on (A-10)."""
+        fields = [self.query.view] if self.query.view else []
+        fields += [f"{name}={quote(value, safe='')}" for name, value in position.items()]
+        if self.query.max is not None:
+            fields.append(f"max={quote(self.query.max, safe='')}")
+        return f"{self.origin}{feed_path(self.name)}?{'&'.join(fields)}"
+
+    def next_url(self, answer: FeedPage) -> str:
+        """The next page, "" where nothing more exists now (SF-064, A-10)."""
+        last = last_cursor(answer, self.query)
+        if not answer.newer or not last or self.query.max == "0":
+            return ""
+        until = {} if not self.query.until else {"until": self.query.until}
+        return self.page_url(since=f"cursor:{last}", **until)
+
+    def previous_url(self, answer: FeedPage) -> str:
+        """The page before this one, "" where there is none."""
+        first = first_cursor(answer)
+        return self.page_url(until=f"cursor:{first}") if answer.older and first else ""
+
+
+def items_of(answer: FeedPage) -> tuple[Item, ...]:
+    """The items of a page, oldest first."""
+    return answer.page.items if answer.page is not None else ()
+
+
+def total_of(answer: FeedPage) -> int:
+    """How many items the view has (SF-061, SF-066)."""
+    result_set = answer.page.result_set if answer.page is not None else None
+    return result_set.count if result_set is not None else len(items_of(answer))
+
+
+def first_cursor(answer: FeedPage) -> str:
+    """The bare cursor of the first item, "" on an empty page."""
+    result_set = answer.page.result_set if answer.page is not None else None
+    first = (result_set.first or "") if result_set is not None else ""
+    return first.removeprefix("cursor:").partition(SPAN)[0]
+
+
+def last_cursor(answer: FeedPage, query: FeedQuery) -> str:
+    """The bare cursor to go on from: that of the last item, on an empty page the one that came (A-09)."""
+    result_set = answer.page.result_set if answer.page is not None else None
+    last = (result_set.last or "") if result_set is not None else ""
+    if last:
+        return last.removeprefix("cursor:").partition(SPAN)[0]
+    since = query.since or ""
+    return since.removeprefix("cursor:") if since.startswith("cursor:") else ""
+
+
+def head_of(answer: FeedPage, place: Place) -> FeedHead:
+    """What a document says of the feed and of this page of it."""
+    node = answer.node
+    items = items_of(answer)
+    return FeedHead(
+        id=place.base_url,
+        title=title_of(node),
+        updated_us=max((item.modified_us for item in items), default=max(node.last_modified_us, node.created_us)),
+        self_link=place.base_url,
+        next_link=place.next_url(answer),
+        subtitle=text_of(node.kind, node.options, "description"),
+        total=total_of(answer),
+        last_cursor=last_cursor(answer, place.query),
+    )
+
+
+def title_of(node: Node) -> str:
+    """The title of a feed, else its name."""
+    return text_of(node.kind, node.options, "title") or node.name
+
+
+def is_comments(node: Node) -> bool:
+    """Whether the items of a feed are comments, as its name says (XEP-0277 4; golden.json)."""
+    return node.name.startswith(_COMMENTS) or node.name.rpartition("/")[2] == "comments"
+
+
+class Encoder:
+    """Makes documents of pages, and remembers the activities of the items that are read most."""
+
+    def __init__(self, kept_bytes: int = KEPT_BYTES) -> None:
+        self._kept_bytes = kept_bytes
+        self._size_bytes = 0
+        self._activities: OrderedDict[tuple[int, int, int, str], bytes] = OrderedDict()
+
+    def json(self, answer: FeedPage, place: Place) -> bytes:
+        """A collection (SF-060 to SF-065)."""
+        items = items_of(answer)
+        links = {"last_cursor": last_cursor(answer, place.query), "next": place.next_url(answer)}
+        head = {
+            "count": len(items),
+            "totalItems": total_of(answer),
+            "url": place.base_url,
+            **{name: text for name, text in links.items() if text},
+        }
+        joined = b",".join([self.activity(answer.node, item) for item in items])
+        return dump_json(head)[:-1] + b',"items":[' + joined + b"]}"
+
+    def atom(self, answer: FeedPage, place: Place) -> bytes:
+        """A feed document (SF-066 to SF-071)."""
+        return b"".join(write_feed(head_of(answer, place), items_of(answer), keys=False))
+
+    def activity(self, node: Node, item: Item) -> bytes:
+        """One item as JSON."""
+        key = (node.node_no, item.item_no, item.modified_us, item.id)
+        found = self._activities.get(key)
+        if found is not None:
+            self._activities.move_to_end(key)
+            return found
+        made = write_activity(read_entry(item), comments=is_comments(node))
+        self._activities[key] = made
+        self._size_bytes += len(made)
+        while self._size_bytes > self._kept_bytes:
+            _, dropped = self._activities.popitem(last=False)
+            self._size_bytes -= len(dropped)
+        return made
+
+
+def in_callback(callback: str, document: bytes, *, text: bool) -> bytes:
+    """JSON-P: a call with the document, as an expression or as one string (SF-055, SF-059)."""
+    argument = dump_json(document.decode()) if text else document
+    return b"/**/%b(%b);" % (callback.encode(), argument)
+
+
+def is_feed(node: Node) -> bool:
+    """Whether the node obeys the Smart Feeds rules."""
+    return node.kind is NodeKind.FEED

@@ -1,0 +1,242 @@
+"""GET of a feed: pulls, long polls, JSON-P, conditional requests (Smart Feeds, HTTP Pull; A-09 to A-13)."""
+
+from collections import OrderedDict
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, replace
+from functools import partial
+from http import HTTPStatus
+
+from aiohttp import HttpVersion11
+
+from smartfeeds import __version__
+from smartfeeds.core.jid import Jid
+from smartfeeds.core.page import ResultSetRequest
+from smartfeeds.core.urls import FeedPath, feed_path
+from smartfeeds.errors import FeedError
+from smartfeeds.http import negotiation as n
+from smartfeeds.http.calls import ANONYMOUS, Call
+from smartfeeds.http.encode import Encoder, Place, in_callback, is_feed, items_of, last_cursor
+from smartfeeds.http.http_errors import HttpError, error_reply
+from smartfeeds.http.negotiation import Form
+from smartfeeds.http.queries import FeedQuery, read_query
+from smartfeeds.http.replies import Reply
+from smartfeeds.http.waiting import Waiting
+from smartfeeds.service.requests import FeedPage, PullFeed
+
+KEPT_REPLIES = 256
+KEPT_REPLY_BYTES = 16 * 1024 * 1024
+SUFFIXES = n.by_suffix(n.OF_FEED)
+# What only shows the newest items, for readers that know no cursors.
+_DOCUMENTS = frozenset({n.HTML, n.RSS, n.JSON_FEED, n.ESS, n.OPML})
+_CALLABLE = (n.JSON, n.ATOM)
+_PUBLIC = {
+    "Access-Control-Allow-Origin": "*",
+    "Access-Control-Expose-Headers": "ETag, Link",
+    "Cache-Control": "no-cache",
+}
+_PRIVATE = {"Cache-Control": "private, no-cache"}
+# The page runs our own script and shows the pictures of entries, nothing else.
+PAGE_POLICY = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; form-action 'self'; "
+    "base-uri 'none'; img-src 'self' data:; frame-ancestors 'none'"
+)
+_OF_FORM = {n.HTML: {"Content-Security-Policy": PAGE_POLICY}}
+_VARY = "Accept, Accept-Encoding, Authorization"
+
+Pull = Callable[[PullFeed], Awaitable[FeedPage]]
+# A document of a page, for the forms that are not made here.
+Write = Callable[[FeedPage, Place], bytes]
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """Everything that an answer depends on beside the feed's state. Requests that are alike are equal.
+
+    `document` wants the newest items whatever the position, which was not given.
+    """
+
+    place: Place
+    form: Form
+    actor: Jid
+    document: bool
+    zipped: bool
+
+    def request(self, service: str, known: frozenset[str] = frozenset()) -> PullFeed:
+        """The pull to be made. A feed without parameters is the Smart view in modified order, where deletions are
+        seen; a document of it is what stock clients see, the bare node."""
+        query, name = self.place.query, self.place.name
+        view = query.view or ("" if self.document else "order=modified")
+        text = f"{name}{'&' if '?' in name else '?'}{view}" if view else name
+        page = ResultSetRequest(query.max, None, "") if self.document else query.page
+        return PullFeed(self.actor, service, text, page=page, known=known)
+
+
+@dataclass(frozen=True, slots=True)
+class News:
+    """What those who wait get: an answer and the bare cursor to go on from, "" where there is no going on. `seen` is
+    which change of the feeds it has in it (`Waiting.changes`)."""
+
+    reply: Reply
+    cursor: str
+    seen: int
+
+
+class Feeds:
+    """Answers GET and HEAD of feeds. `writers` make the documents other than JSON and Atom."""
+
+    def __init__(
+        self,
+        pull: Pull,
+        service: str,
+        encoder: Encoder,
+        writers: Mapping[Form, Write],
+        *,
+        poll_default_s: int,
+        poll_max_s: int,
+    ) -> None:
+        self._pull = pull
+        self._service = service
+        self._encoder = encoder
+        self._writers: Mapping[Form, Write] = {n.JSON: encoder.json, n.ATOM: encoder.atom, **writers}
+        self._poll_default_s = poll_default_s
+        self._poll_max_s = poll_max_s
+        self._kept: OrderedDict[Asked, tuple[str, Reply]] = OrderedDict()
+        self._kept_bytes = 0
+        self.waiting: Waiting[Asked, News] = Waiting(self.news)
+
+    async def get(self, call: Call, path: FeedPath) -> Reply:
+        """A page now, or after the wait when there is nothing in range. Raises FeedError."""
+        query = read_query(call.query)
+        asked = self.asked(call, path, query)
+        seen = self.waiting.changes
+        answer, reply = await self._now(asked, _known(call, asked))
+        wait_s = self._wait_s(call, asked, query.timeout_s)
+        if answer is None or items_of(answer) or not wait_s:
+            return reply
+        write = partial(_write, call)
+        news = await self.waiting.wait(answer.node.node_no, asked, seen, wait_s, write)
+        return news.reply if news is not None else (await self._now(asked, frozenset()))[1]
+
+    def asked(self, call: Call, path: FeedPath, query: FeedQuery) -> Asked:
+        """What a call asks for. Raises HttpError where no offered form is wanted."""
+        form = _form(call.header("Accept"), path.suffix, query.callback)
+        document = form in _DOCUMENTS and query.since is None and query.until is None
+        document = document or bool(path.suffix and not query.positioned)
+        place = Place(call.origin, path.name, replace(query, timeout_s=None))
+        zipped = "gzip" in call.header("Accept-Encoding")
+        return Asked(place, form, call.actor, document, zipped)
+
+    async def page(self, asked: Asked) -> FeedPage:
+        """The page itself. Raises FeedError."""
+        return await self._pull(asked.request(self._service))
+
+    async def news(self, asked: Asked) -> News | None:
+        """A page that has items, or the reason why there will be none; None where there is nothing yet."""
+        seen = self.waiting.changes
+        try:
+            answer = await self.page(asked)
+        except FeedError as error:
+            return News(error_reply(error, anonymous=asked.actor is ANONYMOUS), "", seen)
+        if not items_of(answer):
+            return None
+        return News(self._remember(asked, answer), last_cursor(answer, asked.place.query), seen)
+
+    async def _now(self, asked: Asked, known: frozenset[str]) -> tuple[FeedPage | None, Reply]:
+        """The page and its answer; no page where the asker, or the memory here, has it already."""
+        kept = self._kept.get(asked)
+        versions = known if kept is None else known | {kept[0]}
+        answer = await self._pull(asked.request(self._service, versions))
+        if answer.page is not None:
+            return answer, self._remember(asked, answer)
+        if answer.version in known:
+            return None, Reply(status=HTTPStatus.NOT_MODIFIED, headers=_headers(asked, answer))
+        assert kept is not None
+        self._kept.move_to_end(asked)
+        return None, kept[1]
+
+    def _remember(self, asked: Asked, answer: FeedPage) -> Reply:
+        reply = self._reply(asked, answer)
+        if not items_of(answer):
+            return reply
+        former = self._kept.pop(asked, None)
+        self._kept_bytes += len(reply.body) - (len(former[1].body) if former else 0)
+        self._kept[asked] = (answer.version, reply)
+        while len(self._kept) > KEPT_REPLIES or self._kept_bytes > KEPT_REPLY_BYTES:
+            _, (_, dropped) = self._kept.popitem(last=False)
+            self._kept_bytes -= len(dropped.body)
+        return reply
+
+    def _reply(self, asked: Asked, answer: FeedPage) -> Reply:
+        body = self._writers[asked.form](answer, asked.place)
+        media_type, callback = asked.form.media_type, asked.place.query.callback
+        if callback:
+            body = in_callback(callback, body, text=asked.form is n.ATOM)
+            media_type = n.JAVASCRIPT
+        reply = Reply(body, media_type, headers=_headers(asked, answer))
+        return reply.zipped() if asked.zipped else reply
+
+    def _wait_s(self, call: Call, asked: Asked, timeout_s: int | None) -> int:
+        """How long to hold the pull when it has no items (A-11)."""
+        query = asked.place.query
+        if call.method == "HEAD" or asked.form not in _CALLABLE or query.until is not None or query.max == "0":
+            return 0
+        if timeout_s is None:
+            return 0 if asked.document else self._poll_default_s
+        return min(timeout_s, self._poll_max_s)
+
+
+def _form(accept: str, suffix: str, callback: str) -> Form:
+    """The form of the answer. With a callback a script is wanted, and Accept chooses what is in it (SF-059)."""
+    form = SUFFIXES[suffix] if suffix else n.choose(accept, _CALLABLE if callback else n.OF_FEED)
+    if callback:
+        form = form or n.JSON
+        if form not in _CALLABLE:
+            raise HttpError(HTTPStatus.BAD_REQUEST, "a callback gets JSON or Atom")
+    if form is None:
+        offered = ", ".join(form.asked_as[0] for form in n.OF_FEED)
+        raise HttpError(HTTPStatus.NOT_ACCEPTABLE, f"a feed is one of {offered}")
+    return form
+
+
+def _headers(asked: Asked, answer: FeedPage) -> dict[str, str]:
+    headers = dict(_PUBLIC if answer.public and asked.actor is ANONYMOUS else _PRIVATE)
+    headers["Vary"] = _VARY
+    headers["Link"] = _links(asked, answer)
+    headers.update(_OF_FORM.get(asked.form, {}))
+    # Who got nothing may wait for more, and must not be told that nothing is what it has.
+    if answer.page is None or answer.page.items:
+        headers["ETag"] = _etag(asked, answer.version)
+    return headers
+
+
+def _links(asked: Asked, answer: FeedPage) -> str:
+    """The ways to get at the feed (SF-112)."""
+    place = asked.place
+    plain = replace(place, query=FeedQuery(place.query.view))
+    view = f"?{place.query.view}" if place.query.view else ""
+    links = [f'<{plain.base_url}>; rel="self"']
+    for form in (n.JSON, n.ATOM):
+        address = f"{place.origin}{feed_path(place.name, form.suffix)}{view}"
+        links.append(f'<{address}>; rel="alternate"; type="{form.asked_as[0]}"')
+    return ", ".join(links) if is_feed(answer.node) else links[0]
+
+
+def _etag(asked: Asked, version: str) -> str:
+    return f'W/"{version}.{asked.form.suffix}.{__version__}"'
+
+
+def _known(call: Call, asked: Asked) -> frozenset[str]:
+    """The versions that the asker names in If-None-Match for this form."""
+    header = call.header("If-None-Match")
+    end = f".{asked.form.suffix}.{__version__}"
+    tags = (tag.strip().removeprefix("W/").strip('"') for tag in header.split(",")[:64])
+    return frozenset(tag.removesuffix(end) for tag in tags if tag.endswith(end))
+
+
+def _write(call: Call, news: News) -> None:
+    """Sends an answer before anything else is done for this connection."""
+    request, transport = call.request, call.request.transport
+    # Other answers need a header for their connection: those are sent in the usual way.
+    if transport is not None and not transport.is_closing() and request.keep_alive and request.version >= HttpVersion11:
+        transport.write(news.reply.raw())
+        call.written = True

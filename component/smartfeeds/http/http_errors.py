@@ -1,0 +1,78 @@
+"""Every condition as an HTTP status and a JSON problem (RFC 9457); the mirror of `xmpp/stanza_errors.py`."""
+
+import json
+from collections.abc import Mapping
+from http import HTTPStatus
+
+from smartfeeds.errors import Condition, FeedError
+from smartfeeds.http.replies import Reply
+
+PROBLEM = "application/problem+json"
+CHALLENGE = 'Bearer realm="smartfeeds"'
+RETRY_AFTER_S = 5
+
+STATUSES: Mapping[Condition, HTTPStatus] = {
+    Condition.BAD_REQUEST: HTTPStatus.BAD_REQUEST,
+    Condition.NODEID_REQUIRED: HTTPStatus.BAD_REQUEST,
+    Condition.JID_REQUIRED: HTTPStatus.BAD_REQUEST,
+    Condition.INVALID_JID: HTTPStatus.BAD_REQUEST,
+    Condition.ITEM_REQUIRED: HTTPStatus.BAD_REQUEST,
+    Condition.PAYLOAD_REQUIRED: HTTPStatus.BAD_REQUEST,
+    Condition.INVALID_PAYLOAD: HTTPStatus.BAD_REQUEST,
+    Condition.INVALID_OPTIONS: HTTPStatus.BAD_REQUEST,
+    Condition.JID_MALFORMED: HTTPStatus.BAD_REQUEST,
+    Condition.NOT_ACCEPTABLE: HTTPStatus.NOT_ACCEPTABLE,
+    Condition.UNSUPPORTED_ACCESS_MODEL: HTTPStatus.BAD_REQUEST,
+    Condition.PAYLOAD_TOO_BIG: HTTPStatus.REQUEST_ENTITY_TOO_LARGE,
+    Condition.FORBIDDEN: HTTPStatus.FORBIDDEN,
+    Condition.NOT_AUTHORIZED: HTTPStatus.UNAUTHORIZED,
+    Condition.NOT_SUBSCRIBED_READER: HTTPStatus.FORBIDDEN,
+    Condition.PENDING_SUBSCRIPTION: HTTPStatus.FORBIDDEN,
+    Condition.NOT_ALLOWED: HTTPStatus.FORBIDDEN,
+    Condition.CLOSED_NODE: HTTPStatus.FORBIDDEN,
+    Condition.ITEM_NOT_FOUND: HTTPStatus.NOT_FOUND,
+    Condition.NOT_SUBSCRIBED: HTTPStatus.CONFLICT,
+    Condition.CONFLICT: HTTPStatus.CONFLICT,
+    Condition.PRECONDITION_NOT_MET: HTTPStatus.PRECONDITION_FAILED,
+    Condition.UNSUPPORTED: HTTPStatus.BAD_REQUEST,
+    Condition.FEATURE_NOT_IMPLEMENTED: HTTPStatus.BAD_REQUEST,
+    Condition.TOO_MANY_SUBSCRIPTIONS: HTTPStatus.TOO_MANY_REQUESTS,
+    Condition.POLICY_VIOLATION: HTTPStatus.FORBIDDEN,
+    Condition.BUSY: HTTPStatus.TOO_MANY_REQUESTS,
+    Condition.UNAVAILABLE: HTTPStatus.SERVICE_UNAVAILABLE,
+    Condition.INTERNAL: HTTPStatus.INTERNAL_SERVER_ERROR,
+}
+_LATER = frozenset({HTTPStatus.TOO_MANY_REQUESTS, HTTPStatus.SERVICE_UNAVAILABLE})
+# Who says nothing of who it is may be somebody who is let in.
+_WHO_ARE_YOU = frozenset({HTTPStatus.FORBIDDEN})
+
+
+class HttpError(FeedError):
+    """A refusal that only this wire knows, under a status of its own."""
+
+    __slots__ = ("headers", "status")
+
+    def __init__(self, status: HTTPStatus, text: str = "", **headers: str) -> None:
+        super().__init__(Condition.BAD_REQUEST, text)
+        self.status = status
+        self.headers = {name.replace("_", "-"): value for name, value in headers.items()}
+
+
+def error_reply(error: FeedError, *, anonymous: bool = False) -> Reply:
+    """The problem that an error is told as. `anonymous`: the asker did not say who it is."""
+    own = isinstance(error, HttpError)
+    status = error.status if isinstance(error, HttpError) else STATUSES[error.condition]
+    headers = dict(error.headers) if isinstance(error, HttpError) else {}
+    if anonymous and status in _WHO_ARE_YOU:
+        status = HTTPStatus.UNAUTHORIZED
+    if status is HTTPStatus.UNAUTHORIZED:
+        headers.setdefault("WWW-Authenticate", CHALLENGE)
+    if status in _LATER:
+        headers.setdefault("Retry-After", str(RETRY_AFTER_S))
+    problem: dict[str, object] = {"title": status.phrase, "status": status.value}
+    if error.text:
+        problem["detail"] = error.text
+    if not own:
+        problem["condition"] = error.condition.value
+    body = json.dumps(problem, ensure_ascii=False).encode("utf-8", "replace") + b"\n"
+    return Reply(body, PROBLEM, status, {"Cache-Control": "no-store", **headers})

@@ -1,0 +1,77 @@
+"""Which representation is wanted: by suffix, or by the Accept header (SF-058; RFC 9110 12.5.1)."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+
+_MAX_ACCEPT = 1_024
+_MAX_RANGES = 32
+
+
+@dataclass(frozen=True, slots=True)
+class Form:
+    """A representation: its suffix, its media type as it is told, and the types by which it is asked for."""
+
+    suffix: str
+    media_type: str
+    asked_as: tuple[str, ...]
+
+
+JSON = Form("json", "application/json; charset=utf-8", ("application/json", "application/activity+json"))
+ATOM = Form("atom", "application/atom+xml; charset=utf-8", ("application/atom+xml",))
+EVENTS = Form("events", "text/event-stream", ("text/event-stream",))
+HTML = Form("html", "text/html; charset=utf-8", ("text/html", "application/xhtml+xml"))
+RSS = Form("rss", "application/rss+xml; charset=utf-8", ("application/rss+xml",))
+JSON_FEED = Form("jsonfeed", "application/feed+json; charset=utf-8", ("application/feed+json",))
+ESS = Form("ess", "application/ess", ("application/ess",))
+NNO = Form("nno", "application/nno", ("application/nno",))
+OPML = Form("opml", "text/x-opml; charset=utf-8", ("text/x-opml", "application/opml+xml"))
+JAVASCRIPT = "application/javascript; charset=utf-8"
+
+# Among equals the first wins, so */* is JSON (A-12).
+OF_FEED = (JSON, ATOM, HTML, EVENTS, RSS, JSON_FEED, ESS, OPML)
+OF_LIST = (JSON, HTML, OPML, NNO)
+OF_ENTRY = (ATOM, JSON)
+
+
+@lru_cache(512)
+def choose(accept: str, offered: tuple[Form, ...]) -> Form | None:
+    """The form that an Accept header likes best, None where it likes none of them. An empty header likes everything."""
+    ranges = _ranges(accept[:_MAX_ACCEPT])
+    best: tuple[float, Form] | None = None
+    for form in offered:
+        quality = max((_quality(ranges, kind) for kind in form.asked_as), default=0.0)
+        # A stream never ends: who does not name it does not get it.
+        if form is EVENTS and not any(kind in ranges for kind in form.asked_as):
+            continue
+        if quality > 0 and (best is None or quality > best[0]):
+            best = (quality, form)
+    return best[1] if best else None
+
+
+def by_suffix(offered: Iterable[Form]) -> Mapping[str, Form]:
+    """The forms that have a suffix of their own."""
+    return {form.suffix: form for form in offered if form not in (HTML, EVENTS)}
+
+
+def _ranges(accept: str) -> dict[str, float]:
+    """Media range -> quality; what cannot be read counts for nothing."""
+    if not accept.strip():
+        return {"*/*": 1.0}
+    found: dict[str, float] = {}
+    for part in accept.split(",")[:_MAX_RANGES]:
+        name, *parameters = (piece.strip().lower() for piece in part.split(";"))
+        quality = next((text[2:] for text in parameters if text.startswith("q=")), "1")
+        try:
+            found[name] = min(max(float(quality), 0.0), 1.0)
+        except ValueError:
+            found[name] = 0.0
+    return found
+
+
+def _quality(ranges: Mapping[str, float], kind: str) -> float:
+    """The most specific range decides."""
+    for name in (kind, f"{kind.partition('/')[0]}/*", "*/*"):
+        if name in ranges:
+            return ranges[name]
+    return 0.0

@@ -1,0 +1,87 @@
+"""The query string of a pull: the five names of the pull interface, and the parameters of the feed (SF-054 to SF-057).
+
+What is not one of the five belongs to the base URL and is kept as it was written.
+"""
+
+import re
+from dataclasses import dataclass
+from urllib.parse import unquote_plus
+
+from smartfeeds.core.page import ResultSetRequest, parse_number
+from smartfeeds.core.view import RESERVED_PARAMETERS, parse_view
+from smartfeeds.errors import Condition, FeedError
+
+MAX_QUERY_BYTES = 8_192
+MAX_CALLBACK = 128
+_CALLBACK = re.compile(r"[A-Za-z_$][A-Za-z0-9_$]*(?:\.[A-Za-z_$][A-Za-z0-9_$]*)*")
+
+
+@dataclass(frozen=True, slots=True)
+class FeedQuery:
+    """`view` is the query string of the base URL, as written. `timeout_s` None means that none was given.
+
+    `since`, `until` and `max` are None where they are missing.
+    """
+
+    view: str = ""
+    since: str | None = None
+    until: str | None = None
+    max: str | None = None
+    timeout_s: int | None = None
+    callback: str = ""
+
+    @property
+    def page(self) -> ResultSetRequest:
+        """The same as a result set (SF-089): since is after, until is before."""
+        return ResultSetRequest(self.max, self.since, self.until)
+
+    @property
+    def positioned(self) -> bool:
+        """Whether the asker says which items it wants."""
+        return self.since is not None or self.until is not None or self.max is not None
+
+
+def read_query(raw: str) -> FeedQuery:
+    """The query of a raw query string. Raises FeedError(BAD_REQUEST) with what is wrong (SF-056, A-11, A-12, A-24)."""
+    if len(raw) > MAX_QUERY_BYTES:
+        raise FeedError(Condition.BAD_REQUEST, f"a query string is at most {MAX_QUERY_BYTES} bytes long")
+    if not raw:
+        return FeedQuery()
+    own: dict[str, str] = {}
+    rest: list[str] = []
+    for field in raw.split("&"):
+        name, value = _pair(field)
+        if name not in RESERVED_PARAMETERS:
+            rest.append(field)
+        elif name in own:
+            raise FeedError(Condition.BAD_REQUEST, f"{name} is given twice")
+        else:
+            own[name] = value
+    view = "&".join(field for field in rest if field)
+    if view and parse_view(view) is None:
+        raise FeedError(Condition.BAD_REQUEST, "a parameter of the query is unknown, or its value is")
+    if "max" in own:
+        parse_number(own["max"], "max")
+    return FeedQuery(
+        view,
+        own.get("since"),
+        own.get("until"),
+        own.get("max"),
+        parse_number(own["timeout"], "timeout") if "timeout" in own else None,
+        _callback(own["callback"]) if "callback" in own else "",
+    )
+
+
+def _pair(field: str) -> tuple[str, str]:
+    name, _, value = field.partition("=")
+    try:
+        return unquote_plus(name, errors="strict"), unquote_plus(value, errors="strict")
+    except UnicodeDecodeError:
+        raise FeedError(Condition.BAD_REQUEST, "the query string is not UTF-8") from None
+
+
+def _callback(text: str) -> str:
+    """A name that can do nothing but be called (A-12)."""
+    if len(text) > MAX_CALLBACK or _CALLBACK.fullmatch(text) is None:
+        raise FeedError(Condition.BAD_REQUEST, "callback is the name of a JavaScript function")
+    return text

@@ -1,0 +1,62 @@
+"""Answers as values: a status, headers and bytes; made into a response, or into raw bytes, in one place."""
+
+import gzip
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from email.utils import formatdate
+from http import HTTPStatus
+
+from aiohttp import web
+
+GZIP_FROM_BYTES = 1_024
+GZIP_LEVEL = 4
+_NO_BODY = frozenset({HTTPStatus.NO_CONTENT, HTTPStatus.NOT_MODIFIED})
+# Everything we send says what it is; nobody is to guess, to frame it, or to tell other hosts where it was.
+_COMMON = {
+    "X-Content-Type-Options": "nosniff",
+    "Referrer-Policy": "no-referrer",
+    "Content-Security-Policy": "default-src 'none'; frame-ancestors 'none'",
+    "Server": "smartfeeds",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """What goes back. `headers` are in addition to those that every answer has, and win over them."""
+
+    body: bytes = b""
+    media_type: str = ""
+    status: HTTPStatus = HTTPStatus.OK
+    headers: Mapping[str, str] = field(default_factory=dict)
+
+    def zipped(self) -> "Reply":
+        """The same with a compressed body, where that is worth it."""
+        if len(self.body) < GZIP_FROM_BYTES or "Content-Encoding" in self.headers:
+            return self
+        body = gzip.compress(self.body, GZIP_LEVEL, mtime=0)
+        return replace(self, body=body, headers={**self.headers, "Content-Encoding": "gzip"})
+
+    def with_headers(self, **headers: str) -> "Reply":
+        """The same with more headers; an underscore stands for a hyphen."""
+        more = {name.replace("_", "-"): value for name, value in headers.items()}
+        return replace(self, headers={**self.headers, **more})
+
+    def all_headers(self) -> dict[str, str]:
+        """Every header but those of the connection."""
+        found = {**_COMMON, **self.headers}
+        if self.media_type:
+            found["Content-Type"] = self.media_type
+        return found
+
+    def response(self) -> web.Response:
+        """For aiohttp to send."""
+        body = None if self.status in _NO_BODY else self.body
+        return web.Response(status=self.status, body=body, headers=self.all_headers())
+
+    def raw(self) -> bytes:
+        """The whole answer on a connection that stays open (HTTP/1.1)."""
+        head = [f"HTTP/1.1 {self.status.value} {self.status.phrase}"]
+        head += [f"{name}: {value}" for name, value in self.all_headers().items()]
+        head.append(f"Date: {formatdate(usegmt=True)}")
+        head.append(f"Content-Length: {len(self.body)}\r\n\r\n")
+        return "\r\n".join(head).encode() + self.body

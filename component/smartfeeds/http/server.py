@@ -1,0 +1,210 @@
+"""The listening socket and its connections: bounds for the bold, the slow and the many (design section 3).
+
+aiohttp reads and writes HTTP; here is who may connect, how long a first request may take, and how long somebody may
+leave what we have written unread.
+"""
+
+import asyncio
+import resource
+from collections import Counter
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from http import HTTPStatus
+
+import structlog
+from aiohttp import web
+from aiohttp.web_protocol import RequestHandler
+
+from smartfeeds.errors import ConfigError
+from smartfeeds.http.calls import peer_of
+from smartfeeds.http.http_errors import HttpError, error_reply
+
+BACKLOG = 1_024
+SPARE_FILES = 128  # for the store, the link and the rest of the process
+SWEEP_S = 10.0
+SHUTDOWN_S = 2.0
+
+_log = structlog.get_logger()
+
+Handler = Callable[[web.BaseRequest], Awaitable[web.StreamResponse]]
+
+
+@dataclass(frozen=True, slots=True)
+class Bounds:
+    """How many connections there may be, in all and from one address; and how long, in seconds, a first request may
+    take, an idle connection is kept, and an answer may stay unread."""
+
+    connections: int = 16_384
+    per_address: int = 256
+    first_request_s: float = 15.0
+    idle_s: float = 75.0
+    unread_s: float = 60.0
+
+
+class Connection(RequestHandler):
+    """One connection; closed at once where there are too many."""
+
+    __slots__ = ("_first", "_listener", "address", "stalled_bytes", "stalled_since")
+
+    def __init__(self, listener: "Listener", **options: object) -> None:
+        super().__init__(listener.server, **options)  # type: ignore[arg-type]
+        self._listener = listener
+        self._first: asyncio.TimerHandle | None = None
+        self.address = ""
+        self.stalled_bytes = 0
+        self.stalled_since = 0.0
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """Counts it; or ends it."""
+        self.address = peer_of(transport.get_extra_info("peername"))
+        if not self._listener.admit(self):
+            assert isinstance(transport, asyncio.Transport)
+            transport.abort()
+            return
+        super().connection_made(transport)
+        loop = asyncio.get_running_loop()
+        self._first = loop.call_later(self._listener.bounds.first_request_s, self._too_slow)
+
+    def connection_lost(self, exc: BaseException | None) -> None:
+        """Counts it no more."""
+        if self._first is not None:
+            self._first.cancel()
+            self._listener.release(self)
+            super().connection_lost(exc)
+
+    def handle_error(
+        self,
+        request: web.BaseRequest,  # noqa: ARG002 - the signature is the library's
+        status: int = 500,
+        exc: BaseException | None = None,  # noqa: ARG002
+        message: str | None = None,  # noqa: ARG002
+    ) -> web.StreamResponse:
+        """What is not HTTP, or has headers beyond all bounds."""
+        response = error_reply(HttpError(HTTPStatus(status), "the request cannot be read")).response()
+        response.force_close()
+        return response
+
+    def _too_slow(self) -> None:
+        """A request has not even begun to be read: its headers never ended."""
+        if self._request_count == 0 and self.transport is not None:
+            self.transport.abort()
+
+
+class Listener:
+    """Serves `handler` at HOST:PORT. `start` and `stop` once."""
+
+    def __init__(self, handler: Handler, listen: str, bounds: Bounds) -> None:
+        self.bounds = bounds
+        self._listen = listen
+        self._handler = handler
+        self._per_address: Counter[str] = Counter()
+        self._open: set[Connection] = set()
+        self._most = bounds.connections
+        self._sweeper: asyncio.Task[None] | None = None
+        self._socket: asyncio.Server | None = None
+        self.server: web.Server
+        self.refused = 0
+
+    @property
+    def connections(self) -> int:
+        """How many connections are open."""
+        return len(self._open)
+
+    @property
+    def port(self) -> int:
+        """The port that is listened to."""
+        assert self._socket is not None
+        return int(self._socket.sockets[0].getsockname()[1])
+
+    async def start(self) -> None:
+        """Begins to listen. Raises ConfigError where the address cannot be had."""
+        self._most = min(self.bounds.connections, _files(self.bounds.connections + SPARE_FILES) - SPARE_FILES)
+        if self._most < self.bounds.connections:
+            _log.warning("connections_bounded", by="the limit of open files (ulimit -n)", connections=self._most)
+        self.server = web.Server(self._handler, handler_cancellation=True)
+        options = {
+            "keepalive_timeout": self.bounds.idle_s,
+            "access_log": None,
+            "lingering_time": 0.0,
+            "logger": _Quiet(),
+        }
+        host, _, port = self._listen.rpartition(":")
+        try:
+            self._socket = await asyncio.get_running_loop().create_server(
+                lambda: Connection(self, loop=asyncio.get_running_loop(), **options),
+                host.strip("[]"),
+                int(port),
+                backlog=BACKLOG,
+            )
+        except OSError as error:
+            raise ConfigError(f"http.listen: cannot listen on {self._listen}: {error.strerror}") from None
+        self._sweeper = asyncio.get_running_loop().create_task(self._sweep(), name="http sweeper")
+
+    async def stop(self) -> None:
+        """Closes the socket and all connections."""
+        if self._socket is None:
+            return
+        self._socket.close()
+        if self._sweeper is not None:
+            self._sweeper.cancel()
+            await asyncio.gather(self._sweeper, return_exceptions=True)
+        self.server.pre_shutdown()
+        await self.server.shutdown(SHUTDOWN_S)
+        await self._socket.wait_closed()
+
+    def admit(self, connection: Connection) -> bool:
+        """Whether one more connection of this address may stay; if so it counts until `release`."""
+        mine = self._per_address.get(connection.address, 0)
+        if len(self._open) >= self._most or mine >= self.bounds.per_address:
+            self.refused += 1
+            return False
+        self._open.add(connection)
+        self._per_address[connection.address] += 1
+        return True
+
+    def release(self, connection: Connection) -> None:
+        """A connection has ended."""
+        self._open.remove(connection)
+        self._per_address[connection.address] -= 1
+        if not self._per_address[connection.address]:
+            del self._per_address[connection.address]
+
+    async def _sweep(self) -> None:
+        """Ends connections whose clients do not read what they asked for."""
+        loop = asyncio.get_running_loop()
+        while True:
+            await asyncio.sleep(SWEEP_S)
+            self.sweep(loop.time())
+
+    def sweep(self, now_s: float) -> None:
+        """One look at all connections."""
+        for connection in list(self._open):
+            transport = connection.transport
+            unread_bytes = transport.get_write_buffer_size() if transport is not None else 0
+            if unread_bytes == 0 or unread_bytes != connection.stalled_bytes:
+                connection.stalled_bytes, connection.stalled_since = unread_bytes, now_s
+            elif now_s - connection.stalled_since >= self.bounds.unread_s and transport is not None:
+                transport.abort()
+
+
+def _files(wanted: int) -> int:
+    """How many files this process may have open, after asking for as many as are wanted."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft != resource.RLIM_INFINITY and soft < wanted:
+        soft = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+    return wanted if soft == resource.RLIM_INFINITY else soft
+
+
+class _Quiet:
+    """In the place of aiohttp's logger: what clients do wrong is no news, our own failures are logged where they are
+    answered."""
+
+    def debug(self, message: str, *values: object, **more: object) -> None:
+        """Says nothing."""
+
+    def exception(self, message: str, *values: object, **more: object) -> None:  # noqa: ARG002
+        """A request that could not be read, or a failure of aiohttp itself."""
+        _log.debug("http_request_failed", reason=message % values if values else message)
+
+    info = warning = error = debug

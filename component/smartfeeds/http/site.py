@@ -1,0 +1,113 @@
+"""The HTTP side put together: every route, over one service."""
+
+from collections.abc import Awaitable, Callable, Collection
+from dataclasses import dataclass, field
+from http import HTTPStatus
+
+from smartfeeds.core.model import Node
+from smartfeeds.core.tokens import Scope
+from smartfeeds.core.urls import FEEDS, feed_path, read_feed_path
+from smartfeeds.errors import Condition, FeedError
+from smartfeeds.http import negotiation as n
+from smartfeeds.http.calls import Call, Callers, Network
+from smartfeeds.http.encode import Encoder
+from smartfeeds.http.feeds import SUFFIXES, Feeds
+from smartfeeds.http.replies import Reply
+from smartfeeds.http.router import Answered, Authenticate, Observe, Route, Router
+from smartfeeds.http.server import Bounds, Listener
+from smartfeeds.http.streams import Streams
+from smartfeeds.service.documents import version_of
+from smartfeeds.service.feeds import Answer, FeedService
+from smartfeeds.service.requests import FeedPage, PullFeed, Request
+
+
+@dataclass(frozen=True, slots=True)
+class HttpOptions:
+    """What the operator decided. `base_url` is scheme and host, "" to take what was asked for."""
+
+    listen: str
+    domain: str
+    base_url: str = ""
+    proxies: tuple[Network, ...] = ()
+    poll_default_s: int = 55
+    poll_max_s: int = 120
+    heartbeat_s: float = 15.0
+    bounds: Bounds = field(default_factory=Bounds)
+
+
+class Site:
+    """Listens and answers. `handle` is the service; `start` and `stop` once."""
+
+    def __init__(
+        self,
+        options: HttpOptions,
+        handle: Callable[[Request], Awaitable[Answer]],
+        authenticate: Authenticate,
+        observe: Observe,
+    ) -> None:
+        self._handle = handle
+        self._versions: dict[int, str] = {}
+        self.feeds = Feeds(
+            self._pull,
+            options.domain,
+            Encoder(),
+            {},
+            poll_default_s=options.poll_default_s,
+            poll_max_s=options.poll_max_s,
+        )
+        self._streams = Streams(self.feeds, authenticate, heartbeat_s=options.heartbeat_s)
+        router = Router(Callers(options.proxies, options.base_url), self._routes(), authenticate, observe)
+        self.listener = Listener(router, options.listen, options.bounds)
+
+    async def start(self) -> None:
+        """Begins to listen. Raises ConfigError."""
+        await self.listener.start()
+
+    async def stop(self) -> None:
+        """Ends every connection."""
+        await self.feeds.waiting.stop()
+        await self.listener.stop()
+
+    def wake(self, node_nos: Collection[int]) -> None:
+        """These nodes have changed."""
+        self.feeds.waiting.wake(node_nos)
+
+    async def look(self, service: FeedService) -> None:
+        """Wakes what is held on feeds that another process has written to."""
+        held = self.feeds.waiting.node_nos
+        if not held:
+            self._versions = {}
+            return
+        found = await service.read(lambda tx, _context: {no: _version(tx.node_by_no(no)) for no in held})
+        former, self._versions = self._versions, found
+        self.wake([no for no, version in found.items() if former.get(no, version) != version])
+
+    async def _pull(self, request: PullFeed) -> FeedPage:
+        answer = await self._handle(request)
+        assert isinstance(answer, FeedPage)
+        return answer
+
+    def _routes(self) -> tuple[Route, ...]:
+        return (Route(FEEDS, "http_feed", {"GET": self._feed}, foreign=True),)
+
+    async def _feed(self, call: Call) -> Answered:
+        path = read_feed_path(call.path, frozenset(SUFFIXES))
+        if path is None:
+            return _with_slash(call)
+        call.require(Scope.READ, path.name)
+        if not path.suffix and n.choose(call.header("Accept"), n.OF_FEED) is n.EVENTS:
+            return await self._streams.get(call, path)
+        return await self.feeds.get(call, path)
+
+
+def _version(node: Node | None) -> str:
+    return "" if node is None else version_of(node)
+
+
+def _with_slash(call: Call) -> Reply:
+    """A feed's address without its slash leads to the one with it."""
+    path = read_feed_path(f"{call.path}/", frozenset())
+    if path is None:
+        raise FeedError(Condition.ITEM_NOT_FOUND, "no such feed")
+    query = f"?{call.query}" if call.query else ""
+    return Reply(status=HTTPStatus.PERMANENT_REDIRECT, headers={"Location": f"{feed_path(path.name)}{query}"})

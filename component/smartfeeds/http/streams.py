@@ -1,0 +1,98 @@
+"""The event stream: a pull that goes on (`text/event-stream`; HTML Living Standard 9.2; SF-004).
+
+Each event is the JSON page that a pull would give, and its id is the cursor to go on from, so that a browser's
+`Last-Event-ID` is where a lost stream is taken up again. A heartbeat says the cursor once more.
+"""
+
+import contextlib
+from dataclasses import replace
+
+from aiohttp import web
+
+from smartfeeds.core.urls import FeedPath
+from smartfeeds.errors import FeedError
+from smartfeeds.http import negotiation as n
+from smartfeeds.http.calls import Call
+from smartfeeds.http.encode import Place, last_cursor
+from smartfeeds.http.feeds import Asked, Feeds, News
+from smartfeeds.http.http_errors import error_reply
+from smartfeeds.http.queries import FeedQuery, read_query
+from smartfeeds.http.replies import Reply
+from smartfeeds.http.router import Authenticate
+
+RECONNECT_MS = 3_000
+_HEADERS = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
+
+
+class Streams:
+    """Streams of feeds. A stream that came with a token ends when the token does."""
+
+    def __init__(self, feeds: Feeds, authenticate: Authenticate, *, heartbeat_s: float) -> None:
+        self._feeds = feeds
+        self._authenticate = authenticate
+        self._heartbeat_s = heartbeat_s
+
+    async def get(self, call: Call, path: FeedPath) -> web.StreamResponse:
+        """Streams until the client goes. Raises FeedError before anything is sent."""
+        query = read_query(call.query)
+        last_seen = call.header("Last-Event-ID")
+        since = f"cursor:{last_seen}" if last_seen else query.since
+        newest = Place(call.origin, path.name, FeedQuery(query.view, until="", max="1"))
+        asked = Asked(newest, n.JSON, call.actor, document=False, zipped=False)
+        answer = await self._feeds.page(asked)
+        if since is None and (cursor := last_cursor(answer, FeedQuery())):
+            since = f"cursor:{cursor}"
+        asked = replace(asked, place=replace(newest, query=FeedQuery(query.view, since, max=query.max)))
+        news = await self._feeds.news(asked)
+        if news is not None and not news.cursor:
+            return news.reply.response()
+        response = web.StreamResponse(headers=Reply(media_type=n.EVENTS.media_type, headers=_HEADERS).all_headers())
+        if answer.public and call.anonymous:
+            response.headers["Access-Control-Allow-Origin"] = "*"
+        response.enable_chunked_encoding()
+        await response.prepare(call.request)
+        with contextlib.suppress(ConnectionError):
+            await response.write(f"retry: {RECONNECT_MS}\n{_heartbeat(asked)}".encode())
+            await self._go_on(call, response, answer.node.node_no, asked, news)
+        return response
+
+    async def _go_on(
+        self, call: Call, response: web.StreamResponse, node_no: int, asked: Asked, news: News | None
+    ) -> None:
+        """Writes what comes; ends where the feed ends for this reader."""
+        seen = -1
+        while True:
+            if news is None:
+                news = await self._feeds.waiting.wait(node_no, asked, seen, self._heartbeat_s, lambda _news: None)
+            if news is None:
+                news = await self._ended(call)
+            if news is None:
+                await response.write(_heartbeat(asked).encode())
+                continue
+            await response.write(_event(news))
+            if not news.cursor:
+                return
+            query = replace(asked.place.query, since=f"cursor:{news.cursor}")
+            asked, seen, news = replace(asked, place=replace(asked.place, query=query)), news.seen, None
+
+    async def _ended(self, call: Call) -> News | None:
+        """Why the stream must end, None where it need not."""
+        if not call.credential:
+            return None
+        try:
+            await self._authenticate(call.credential)
+        except FeedError as error:
+            return News(error_reply(error), "", 0)
+        return None
+
+
+def _event(news: News) -> bytes:
+    if not news.cursor:
+        return b"event: error\ndata: %b\n\n" % news.reply.body.strip()
+    return b"id: %b\ndata: %b\n\n" % (news.cursor.encode(), news.reply.body)
+
+
+def _heartbeat(asked: Asked) -> str:
+    """A comment that keeps the connection up, with the id once more for who missed it."""
+    kind, _, cursor = (asked.place.query.since or "").partition(":")
+    return f"id: {cursor}\n: \n\n" if kind == "cursor" else ": \n\n"

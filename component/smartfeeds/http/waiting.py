@@ -1,0 +1,129 @@
+"""Held pulls: who waits for the next item of a view, and how all of them hear of it at once (SF-004, SF-056, A-11).
+
+Pulls that are alike wait together: when their feed changes, the answer is made once, and its bytes are written to all
+their connections before anything else is done for any of them. A held pull keeps no place in the service: what it gets
+is what a pull at that moment would get.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Collection, Hashable
+from dataclasses import dataclass, field
+from typing import Generic, TypeVar
+
+Key = TypeVar("Key", bound=Hashable)
+Answer = TypeVar("Answer")
+
+WRITTEN_AT_ONCE = 256  # connections written to before others have their turn
+
+
+@dataclass(eq=False, slots=True)
+class Waiter(Generic[Answer]):
+    """One held pull. `write` is called with the answer, before `answered` is set, as soon as there is one."""
+
+    write: Callable[[Answer], None]
+    answered: "asyncio.Future[Answer]"
+
+
+@dataclass(slots=True)
+class _Feed(Generic[Key, Answer]):
+    """What is held on one node."""
+
+    groups: dict[Key, dict[Waiter[Answer], None]] = field(default_factory=dict)
+    dirty: bool = False
+    task: "asyncio.Task[None] | None" = None
+
+
+class Waiting(Generic[Key, Answer]):
+    """Holds pulls until `answer(key)` has something to say to them; None says that there is nothing yet."""
+
+    def __init__(self, answer: Callable[[Key], Awaitable[Answer | None]]) -> None:
+        self._answer = answer
+        self._feeds: dict[int, _Feed[Key, Answer]] = {}
+        self._changes = 0
+        self.held = 0
+
+    @property
+    def changes(self) -> int:
+        """Grows with every change of any feed: whoever is about to wait says which one it has seen."""
+        return self._changes
+
+    @property
+    def node_nos(self) -> Collection[int]:
+        """The nodes on which something is held."""
+        return list(self._feeds)
+
+    def wake(self, node_nos: Collection[int]) -> None:
+        """These nodes have changed."""
+        self._changes += 1
+        for node_no in node_nos:
+            feed = self._feeds.get(node_no)
+            if feed is not None:
+                self._ask(feed, node_no)
+
+    async def wait(
+        self, node_no: int, key: Key, seen: int, timeout_s: float, write: Callable[[Answer], None]
+    ) -> Answer | None:
+        """The answer as soon as there is one, None after the timeout.
+
+        `seen` is `changes` as it was before the asker found nothing.
+        """
+        waiter: Waiter[Answer] = Waiter(write, asyncio.get_running_loop().create_future())
+        feed = self._feeds.setdefault(node_no, _Feed())
+        feed.groups.setdefault(key, {})[waiter] = None
+        self.held += 1
+        try:
+            if seen != self._changes:
+                self._ask(feed, node_no)
+            await asyncio.wait((waiter.answered,), timeout=timeout_s)
+            return waiter.answered.result() if waiter.answered.done() else None
+        finally:
+            self.held -= 1
+            self._forget(node_no, key, waiter)
+
+    async def stop(self) -> None:
+        """Ends the work on answers; who waits is left to its own task."""
+        tasks = [feed.task for feed in self._feeds.values() if feed.task is not None]
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+    def _forget(self, node_no: int, key: Key, waiter: Waiter[Answer]) -> None:
+        feed = self._feeds.get(node_no)
+        if feed is None:
+            return
+        group = feed.groups.get(key, {})
+        group.pop(waiter, None)
+        if not group:
+            feed.groups.pop(key, None)
+        if not feed.groups and feed.task is None:
+            del self._feeds[node_no]
+
+    def _ask(self, feed: _Feed[Key, Answer], node_no: int) -> None:
+        feed.dirty = True
+        if feed.task is None:
+            feed.task = asyncio.get_running_loop().create_task(self._run(feed), name=f"held {node_no}")
+            feed.task.add_done_callback(lambda task: self._ended(feed, node_no, task))
+
+    async def _run(self, feed: _Feed[Key, Answer]) -> None:
+        while feed.dirty:
+            feed.dirty = False
+            for key in list(feed.groups):
+                answer = await self._answer(key)
+                if answer is not None:
+                    await _deliver(list(feed.groups.pop(key, {})), answer)
+
+    def _ended(self, feed: _Feed[Key, Answer], node_no: int, task: "asyncio.Task[None]") -> None:
+        feed.task = None
+        if not feed.groups:
+            self._feeds.pop(node_no, None)
+        elif feed.dirty and not task.cancelled():
+            self._ask(feed, node_no)
+
+
+async def _deliver(waiters: list[Waiter[Answer]], answer: Answer) -> None:
+    for number, waiter in enumerate(waiters, 1):
+        if not waiter.answered.done():
+            waiter.write(answer)
+            waiter.answered.set_result(answer)
+        if number % WRITTEN_AT_ONCE == 0:
+            await asyncio.sleep(0)

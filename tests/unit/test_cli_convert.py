@@ -15,6 +15,7 @@ from smartfeeds.cli import main
 from smartfeeds.cli.common import Exit
 from smartfeeds.cli.convert import head_of, items_of
 from smartfeeds.errors import FeedError
+from smartfeeds.formats import ess
 from smartfeeds.formats.documents import read_document
 from smartfeeds.formats.ess import read_ess
 from smartfeeds.formats.items import Document
@@ -268,6 +269,19 @@ def test_export_of_a_generic_node_to_rss(ready: Run) -> None:
     """Payloads that are no entries are extensions of their items."""
     ready("node", "create", "talk", "--kind", "generic")
     assert read_document(ready("export", "--node", "talk", "--to", "rss").stdout_bytes).items == ()
+
+
+def test_convert_to_ess_tells_how_many_items_had_no_room(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    """[A-113] the file has a limit; the oldest are left out, and told."""
+    monkeypatch.setattr(ess, "MAX_BYTES", 50)
+    items = "".join(f"<item><guid>{n}</guid><pubDate>{n + 1} May 2011 12:00 GMT</pubDate></item>" for n in range(9))
+    Path("many.rss").write_text(f"<rss version='2.0'><channel>{items}</channel></rss>")
+
+    result = run("convert", "many.rss", "--to", "ess", "--base", "http://x.example/")
+    kept = read_ess(result.stdout_bytes).entries
+    assert 0 < len(kept) < 9
+    assert "not in ESS: everything but the address of the feed" in result.stderr
+    assert f"the {9 - len(kept)} oldest items" in result.stderr
 
 
 def test_every_format_has_a_media_type_and_a_suffix_of_its_own() -> None:

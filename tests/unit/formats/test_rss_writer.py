@@ -491,6 +491,14 @@ def test_contributors_and_rights_stay_in_words_of_atom():
     assert (entry.find(f"{ATOM}rights").get("type"), entry.findtext(f"{ATOM}rights")) == ("html", "<b>")
 
 
+def test_what_is_cut_out_of_an_entry_keeps_its_base():
+    """[xep-map 144] a relative address in it means the same beside RSS's own elements."""
+    inside = "<contributor><name>Bob</name><uri>bob</uri></contributor><content src='v.mp4' type='video/mp4'/>"
+    node = written(inside, root=' xml:base="http://base.example/y/"')
+    assert node.find(f"{ATOM}contributor").get(xml.XML_BASE) == "http://base.example/y/"
+    assert node.find(f"{ATOM}content").get("src") == "http://base.example/y/v.mp4"
+
+
 def test_element_that_would_be_taken_for_one_of_rss_is_left_out_and_told():
     inside = (
         '<guid xmlns="">other</guid><title xmlns="http://purl.org/rss/1.0/">other</title>'

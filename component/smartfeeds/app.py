@@ -13,7 +13,8 @@ from ipaddress import ip_network
 import structlog
 
 from smartfeeds import __version__
-from smartfeeds.config import Settings
+from smartfeeds.config import Nno, Settings
+from smartfeeds.core.jid import parse_jid
 from smartfeeds.core.model import Node
 from smartfeeds.core.options import Limits
 from smartfeeds.core.tokens import Token
@@ -28,6 +29,9 @@ from smartfeeds.service.context import Policy
 from smartfeeds.service.feeds import Answer, FeedService
 from smartfeeds.service.requests import Publish, Request, Retract
 from smartfeeds.service.tokens import authenticate
+from smartfeeds.sources.addresses import EVERYWHERE
+from smartfeeds.sources.fetch import Fetcher, FetchLimits
+from smartfeeds.sources.planet import Plan, Planet
 from smartfeeds.store.migrate import HEAD
 from smartfeeds.store.url import open_store
 from smartfeeds.telemetry import GATHERED, REQUEST_SECONDS, REQUESTS, SCHEMA_VERSION, Readings, watch_loop
@@ -144,6 +148,7 @@ class App:
                 domain=domain,
                 default_kind=settings.pubsub.default_kind,
                 auto_create=settings.pubsub.auto_create,
+                http_base_url=settings.http.base_url if settings.http.listen else "",
             ),
             observe=_observe,
             on_bounce=self._bounces.note,
@@ -188,6 +193,8 @@ class App:
         self._spawn(watch_loop(), "loop watch")
         self._spawn(self._look_for_changes(), "other processes")
         self._spawn(self._index(), "filter index")
+        for section in self.settings.nno:
+            self._spawn(self._fill(section), f"nno {section.node}")
 
     async def stop(self) -> None:
         """Answers what has begun, ends the stream, saves the marks, closes the store."""
@@ -243,6 +250,14 @@ class App:
         """Goes on with the pushes where the last link left them."""
         with _failures_logged():
             await self.dispatcher.online()
+
+    async def _fill(self, section: Nno) -> None:
+        """Fills a node with the newest entries of other feeds, for ever."""
+        owner = parse_jid(section.owner or self.settings.component.jid)
+        assert owner is not None
+        plan = Plan(section.node, section.urls, section.entries, section.every_s, owner)
+        async with Fetcher(FetchLimits(allowed=EVERYWHERE if section.allow_private else ())) as fetcher:
+            await Planet(plan, self.service, fetcher, clock=time.monotonic, sleep=asyncio.sleep).run()
 
     async def _look_for_changes(self) -> None:
         """Pushes and indexes what another process has written, an import for example."""

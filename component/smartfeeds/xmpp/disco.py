@@ -15,6 +15,7 @@ from smartfeeds.core.options import OPTIONS, PUBSUB, SOCIAL_FEED, text_of
 from smartfeeds.core.position import kinds_of_positions
 from smartfeeds.core.text import attribute
 from smartfeeds.core.times import format_datetime
+from smartfeeds.core.urls import feed_path
 from smartfeeds.core.view import PARAMETERS, Order, View, canonical
 from smartfeeds.errors import Condition, FeedError
 from smartfeeds.service import requests as r
@@ -150,7 +151,7 @@ class Disco:
 
     def _http_url(self, name: str, view: View) -> str:
         query = f"?{canonical(view)}" if view.smart else ""
-        return f"{self._info.http_base_url.rstrip('/')}/feeds/{quote(name, safe='')}/{query}"
+        return f"{self._info.http_base_url.rstrip('/')}{feed_path(name)}{query}"
 
     def _nodes(self, answer: r.NodeList, _service: str) -> bytes:
         """Nodes are listed at the domain, wherever the question went (D21)."""

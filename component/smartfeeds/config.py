@@ -89,12 +89,19 @@ def _network(text: str) -> str:
         raise ValueError(f'must be an address or a network such as "10.0.0.0/8", not "{text}"') from None
 
 
+def _web_address(text: str) -> str:
+    if not re.fullmatch(r"https?://[^/?#\s\"<>]+[^\s\"<>]*", text):
+        raise ValueError(f'must be an address such as "https://example.org/feed.ess", not "{text}"')
+    return text
+
+
 Domain = Annotated[str, AfterValidator(_domain)]
 BareJid = Annotated[str, AfterValidator(_bare)]
 Creator = Annotated[str, AfterValidator(_creator)]
 Port = Annotated[int, Field(ge=1, le=65535)]
 Origin = Annotated[str, AfterValidator(_origin)]
 NetworkText = Annotated[str, AfterValidator(_network)]
+WebAddress = Annotated[str, AfterValidator(_web_address)]
 Seconds = Annotated[float, Field(gt=0)]
 Count = Annotated[int, Field(ge=1)]
 
@@ -221,6 +228,17 @@ class Log(Section):
     level: Literal["debug", "info", "warning", "error"] = "info"
 
 
+class Nno(Section):
+    """A node that fills itself with the newest entries of many feeds, found by their ESS files. There may be many."""
+
+    node: Annotated[str, Field(min_length=1)]
+    urls: Annotated[tuple[WebAddress, ...], Field(min_length=1)]
+    entries: Annotated[int, Field(ge=1, le=10_000)] = 50
+    every_s: Annotated[float, Field(ge=60)] = 900.0
+    owner: BareJid | None = None
+    allow_private: bool = False
+
+
 class Compat(Section):
     """Help for clients that read standards their own way."""
 
@@ -247,6 +265,7 @@ class Settings(BaseSettings):
     link: Link = Link()
     log: Log = Log()
     compat: Compat = Compat()
+    nno: tuple[Nno, ...] = ()
 
     @classmethod
     def settings_customise_sources(
@@ -276,6 +295,9 @@ SECTIONS: Mapping[str, type[Section]] = {
     for name, field in Settings.model_fields.items()
     if isinstance(field.annotation, type) and issubclass(field.annotation, Section)
 }
+
+# Sections that may come several times, as [[name]].
+LISTS: Mapping[str, type[Section]] = {"nno": Nno}
 
 
 def load(path: Path | None) -> Settings:
@@ -319,8 +341,9 @@ def _explain(error: dict[str, Any]) -> str:
     name = ".".join(place) or "settings"
     kind = str(error["type"])
     if kind == "extra_forbidden":
-        section = SECTIONS.get(place[0]) if len(place) > 1 else None
-        known = section.model_fields if section else SECTIONS
+        sections = {**SECTIONS, **LISTS}
+        section = sections.get(place[0]) if len(place) > 1 else None
+        known = section.model_fields if section else sections
         return f"{name}: there is no such {'key' if len(place) > 1 else 'section'}{_nearest(place[-1], known)}"
     if kind == "value_error":
         return f"{name}: {error['ctx']['error']}"

@@ -22,6 +22,7 @@ _MODULES: Final = {
     "export": "documents",
     "convert": "convert",
     "follow": "follow",
+    "nno": "nno",
     "node": "nodes",
     "sub": "nodes",
     "token": "tokens",

@@ -1,0 +1,244 @@
+"""`smartfeeds nno`: the newest entries of many feeds, out of their ESS files."""
+
+import asyncio
+import json
+import os
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import AsyncExitStack
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final
+
+import click
+
+from smartfeeds.cli.common import Exit, err, json_option, progress_bar, refuse_devices, run_async
+from smartfeeds.core.model import Item
+from smartfeeds.core.text import one_line
+from smartfeeds.core.times import US_PER_S, format_datetime
+from smartfeeds.errors import ConfigError, FeedError
+from smartfeeds.formats.entry import read_entry
+from smartfeeds.formats.ess import MAX_BYTES, NnoEntry, build_time, read_either, write_nno
+from smartfeeds.formats.nno import Aggregator, Wanted
+from smartfeeds.sources.addresses import EVERYWHERE
+from smartfeeds.sources.fetch import Fetcher, FetchError, FetchLimits, shown
+from smartfeeds.sources.nno import EssSource, Found, Pulled, Puller
+from smartfeeds.sources.results import dump_results, load_results
+
+_SHOWN: Final = 20
+_STEP: Final = 500  # files between two moves of the bar
+_WEB: Final = ("http://", "https://")
+
+
+@dataclass(slots=True)
+class _Run:
+    """What one run collects: the entries so far, and what was passed over."""
+
+    aggregator: Aggregator
+    skipped: list[tuple[str, str]] = field(default_factory=list)
+    used: int = 0
+
+
+@click.command("nno")
+@click.argument("sources", nargs=-1, required=True, metavar="URL|FILE|FOLDER...")
+@click.option("-n", "--entries", type=click.IntRange(1, 100_000), default=50, show_default=True, help="How many.")
+@click.option("--full", is_flag=True, help="Download the feeds of these entries, and print the entries.")
+@click.option("--cache", type=click.Path(dir_okay=False, path_type=Path), help="Keeps what --full found for next time.")
+@click.option("--output", type=click.Path(dir_okay=False, path_type=Path), help="The file. Default: standard output.")
+@click.option("--allow-private", is_flag=True, help="Also ask addresses of private networks and of this machine.")
+@json_option
+def nno_command(
+    sources: tuple[str, ...],
+    entries: int,
+    cache: Path | None,
+    output: Path | None,
+    *,
+    full: bool,
+    allow_private: bool,
+    as_json: bool,
+) -> None:
+    """Print the newest entries of many feeds as an NNO file, out of their ESS files.
+
+    A source is an address of an ESS or NNO file, or of a web page that links to one; a file; or a folder of files, with
+    those in its folders. What cannot be read is told and passed over.
+    """
+    if cache is not None and not full:
+        raise click.UsageError("--cache keeps what --full finds: give both")
+    for path in filter(None, (cache, output)):
+        refuse_devices(path)
+    run = _Run(Aggregator(entries))
+    limits = FetchLimits(allowed=EVERYWHERE if allow_private else ())
+    text = run_async(_nno(run, sources, limits, cache, full=full, as_json=as_json))
+    if output is None:
+        click.echo(text)
+    else:
+        _write(output, text.encode() + b"\n")
+    _tell(run)
+    if not run.used:
+        click.get_current_context().exit(Exit.FAILED)
+
+
+async def _nno(
+    run: _Run, sources: Sequence[str], limits: FetchLimits, cache: Path | None, *, full: bool, as_json: bool
+) -> str:
+    async with AsyncExitStack() as stack:
+        web = {url: EssSource(url) for url in sources if url.startswith(_WEB)}
+        fetcher = await stack.enter_async_context(Fetcher(limits)) if full or web else None
+        if web and fetcher is not None:
+            await _fetch_all(run, fetcher, web)
+        for source in sources:
+            if source not in web:
+                _read_all(run, source)
+                continue
+            for file in web[source].files:
+                run.aggregator.add(file)
+        entries = run.aggregator.result()
+        now_us = time.time_ns() // 1_000
+        if not full or fetcher is None:
+            return _outline_json(run, entries, now_us) if as_json else _outline(entries, now_us)
+        puller = Puller(fetcher, _cached(cache))
+        pulled = await puller.pull(entries)
+        run.skipped += pulled.failed.items()
+        if cache is not None:
+            _write(cache, dump_results(puller.known))
+        err.print(f"{pulled.downloads} feeds downloaded", markup=False)
+        return _full_json(run, pulled, now_us) if as_json else "\n".join(_line(*result) for result in pulled.results)
+
+
+async def _fetch_all(run: _Run, fetcher: Fetcher, web: dict[str, EssSource]) -> None:
+    with progress_bar() as progress:
+        task = progress.add_task("ESS files", total=len(web))
+
+        async def one(source: EssSource) -> None:
+            try:
+                await source.refresh(fetcher, run.aggregator.wanted)
+                run.used += 1
+            except FetchError as error:
+                run.skipped.append((source.url, error.reason))
+            except FeedError as error:
+                run.skipped.append((source.url, error.text or error.condition.value))
+            progress.advance(task)
+
+        await asyncio.gather(*(one(source) for source in web.values()))
+
+
+def _read_all(run: _Run, source: str) -> None:
+    """A file, or all files of a folder."""
+    if not Path(source).exists():
+        run.skipped.append((source, "does not exist"))
+        return
+    paths = list(_files(source)) if Path(source).is_dir() else [source]
+    with progress_bar() as progress:
+        task = progress.add_task(source, total=len(paths))
+        for start in range(0, len(paths), _STEP):
+            chunk = paths[start : start + _STEP]
+            for path in chunk:
+                _read(run, path)
+            progress.advance(task, len(chunk))
+
+
+def _files(folder: str) -> Iterator[str]:
+    """All files below a folder in the order of their names, hidden ones left out."""
+    for place, folders, names in os.walk(folder):
+        folders[:] = sorted(name for name in folders if not name.startswith("."))
+        for name in sorted(names):
+            path = f"{place}{os.sep}{name}"
+            if not name.startswith(".") and os.path.isfile(path):  # noqa: PTH113 - half the time of a Path
+                yield path
+
+
+def _read(run: _Run, path: str) -> None:
+    try:
+        with open(path, "rb", buffering=0) as file:  # noqa: PTH123 - half the time of a Path
+            data = file.read(MAX_BYTES + 1)
+        for ess in read_either(data):
+            run.aggregator.add(ess)
+        run.used += 1
+    except OSError as error:
+        run.skipped.append((path, f"cannot be read: {error.strerror}"))
+    except FeedError as error:
+        run.skipped.append((path, error.text or error.condition.value))
+
+
+def _outline(entries: Sequence[NnoEntry], now_us: int) -> str:
+    text = write_nno(entries, now_us).decode()
+    written = text.count(",") // 3
+    if written < len(entries):
+        err.print(f"the file holds the newest {written} of {len(entries)} entries: readers take {MAX_BYTES} bytes")
+    return text
+
+
+def _outline_json(run: _Run, entries: Sequence[NnoEntry], now_us: int) -> str:
+    return _json(run, [_entry_json(entry) for entry in entries], now_us)
+
+
+def _full_json(run: _Run, pulled: Pulled, now_us: int) -> str:
+    rows = [_entry_json(entry) | (_found_json(found) if found else {}) for entry, found in pulled.results]
+    return _json(run, rows, now_us)
+
+
+def _json(run: _Run, rows: Sequence[dict[str, object]], now_us: int) -> str:
+    skipped = [{"source": source, "reason": reason} for source, reason in run.skipped]
+    content = {"build_time": build_time(now_us), "entries": rows, "skipped": skipped}
+    return json.dumps(content, indent=2, ensure_ascii=False)
+
+
+def _entry_json(entry: NnoEntry) -> dict[str, object]:
+    return {"feed": entry.feed_url, "time": format_datetime(entry.time_s * US_PER_S), "checksum": entry.checksum}
+
+
+def _found_json(found: Found) -> dict[str, object]:
+    title, link = _title_and_link(found)
+    return {
+        "id": found.item.id,
+        "title": title,
+        "link": link,
+        "feed_title": found.feed_title,
+        "is_updated": found.updated,
+        "entry": found.item.payload.decode(),
+    }
+
+
+def _line(entry: NnoEntry, found: Found | None) -> str:
+    when = format_datetime(entry.time_s * US_PER_S)
+    if found is None:
+        return one_line(f"{when}  (not found)  {entry.feed_url}")
+    title, link = _title_and_link(found)
+    mark = " (updated)" if found.updated else ""
+    return one_line(f"{when}  {title or '(no title)'}{mark}  {link or found.item.id}")
+
+
+def _title_and_link(found: Found) -> tuple[str, str]:
+    entry = read_entry(Item(0, found.item.id, 0, 0, found.item.payload, ""))
+    return entry.title.plain, next((link.href for link in entry.links if link.rel == "alternate"), "")
+
+
+def _cached(cache: Path | None) -> dict[Wanted, Found]:
+    if cache is None or not cache.exists():
+        return {}
+    try:
+        return load_results(cache.read_bytes())
+    except OSError as error:
+        raise ConfigError(f"cannot read {cache}: {error.strerror}") from None
+    except ValueError as error:
+        raise ConfigError(f"{cache} is no file of --cache ({error}): remove it or name another one") from None
+
+
+def _write(path: Path, data: bytes) -> None:
+    """The file appears when it is whole, where a link to it leads."""
+    target = path.resolve()
+    partial = target.with_name(f".{target.name}.partial")
+    try:
+        partial.write_bytes(data)
+        partial.replace(target)
+    except OSError as error:
+        raise ConfigError(f"cannot write {path}: {error.strerror}") from None
+    finally:
+        partial.unlink(missing_ok=True)
+
+
+def _tell(run: _Run) -> None:
+    for source, reason in run.skipped[:_SHOWN]:
+        err.print(one_line(f"passed over {shown(source)}: {reason}"), markup=False)
+    if len(run.skipped) > _SHOWN:
+        err.print(f"passed over {len(run.skipped) - _SHOWN} more; --json lists all of them")

@@ -1,0 +1,99 @@
+"""The sections [[nno]]: what they hold, what is said when they are wrong, and that the service acts on them."""
+
+import asyncio
+import re
+import tomllib
+from pathlib import Path
+
+import pytest
+
+from smartfeeds.app import App
+from smartfeeds.config import Nno, Settings, load
+from smartfeeds.errors import ConfigError
+
+ROOT = Path(__file__).parents[3]
+HEAD = '[component]\njid = "feeds.example.org"\nsecret = "hush"\n'
+SECTION = '[[nno]]\nnode = "planet"\nurls = ["https://example.org/feed.ess"]\n'
+
+
+def loaded(tmp_path, text):
+    path = tmp_path / "smartfeeds.toml"
+    path.write_text(HEAD + text)
+    return load(path)
+
+
+def test_sections_have_the_documented_defaults(tmp_path):
+    """[ESS-011] The number of entries is the operator's."""
+    assert loaded(tmp_path, "").nno == ()
+    first, second = loaded(tmp_path, SECTION + SECTION.replace("planet", "moon") + "entries = 7").nno
+
+    assert (first.node, first.urls, first.entries) == ("planet", ("https://example.org/feed.ess",), 50)
+    assert (first.every_s, first.owner, first.allow_private) == (900.0, None, False)
+    assert (second.node, second.entries) == ("moon", 7)
+
+
+def test_sections_come_from_the_environment_as_a_list(tmp_path, monkeypatch):
+    monkeypatch.setenv("SMARTFEEDS_NNO", '[{"node": "planet", "urls": ["http://e/"], "owner": "Alice@example.org"}]')
+
+    (section,) = loaded(tmp_path, "").nno
+    assert (section.node, section.owner) == ("planet", "alice@example.org")
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ('[[nno]]\nurls = ["http://e/"]', "nno.0.node: is missing"),
+        ('[[nno]]\nnode = "x"', "nno.0.urls: is missing"),
+        ('[[nno]]\nnode = "x"\nurls = []', "nno.0.urls: "),
+        (SECTION + "entrys = 5", "nno.0.entrys: there is no such key; did you mean entries?"),
+        (SECTION + "entries = 0", "nno.0.entries: must be at least 1"),
+        (SECTION + "every_s = 5", "nno.0.every_s: must be at least 60"),
+        (SECTION + 'owner = "x/y"', "nno.0.owner: must be a bare JID"),
+        ('[[nno]]\nnode = "x"\nurls = ["file:///etc/passwd"]', "nno.0.urls.0: must be an address such as"),
+        ("[[nnos]]\nx = 1", "nnos: there is no such section; did you mean nno?"),
+    ],
+)
+def test_mistake_is_told(tmp_path, text, message):
+    with pytest.raises(ConfigError, match=re.escape(message)):
+        loaded(tmp_path, text)
+
+
+def test_sample_and_manual_have_every_key_with_its_default():
+    """What is commented out in the sample is a section when it is not."""
+    text = (ROOT / "config/smartfeeds.toml").read_text().partition("#   [[nno]]")[2]
+    (section,) = tomllib.loads("[[nno]]\n" + re.sub(r"(?m)^#   ", "", text))["nno"]
+    table = (ROOT / "docs/operator.md").read_text().partition("[[nno]]")[2].partition("\n## ")[0]
+    rows = dict(re.findall(r"(?m)^\| `([a-z_]+)` \| `?(.*?)`? \|", table))
+
+    assert set(section) == set(rows) == set(Nno.model_fields)
+    Nno.model_validate(section)
+    for key, field in Nno.model_fields.items():
+        if not field.is_required() and key != "owner":
+            assert section[key] == field.default, key
+            assert rows[key] == str(field.default).lower(), key
+
+
+async def test_service_fills_the_node(site):
+    """[ESS-018] From the settings to the store, over real sockets."""
+    settings = Settings.model_validate(
+        {
+            "component": {"jid": "feeds.example.org", "secret": "s", "port": 1},
+            "store": {"url": "memory:"},
+            "http": {"listen": ""},
+            "nno": [{"node": "planet", "urls": [site.blog("a", ("urn:1", "one", 1))], "allow_private": True}],
+        }
+    )
+    app = App(settings)
+    stored = asyncio.Event()
+    changed = app._changed
+    app.service._on_change = lambda node_nos: (changed(node_nos), stored.set())
+    await app.start()
+    try:
+        await asyncio.wait_for(stored.wait(), 10)
+        node = await app.service.read(lambda tx, _context: tx.node("planet"))
+    finally:
+        await app.stop()
+
+    assert node is not None and node.total == 1
+    assert node.creator == "feeds.example.org"
+    assert site.asked_for("a.ess") == ["/a.ess"]

@@ -148,6 +148,7 @@ class App:
                 domain=domain,
                 default_kind=settings.pubsub.default_kind,
                 auto_create=settings.pubsub.auto_create,
+                http_base_url=settings.http.base_url if settings.http.listen else "",
             ),
             observe=_observe,
             on_bounce=self._bounces.note,

@@ -20,6 +20,7 @@ from smartfeeds.core.options import Limits
 from smartfeeds.core.tokens import Token
 from smartfeeds.errors import Condition, FeedError, StoreError
 from smartfeeds.formats.atom import facets_and_words
+from smartfeeds.http.health import Watch
 from smartfeeds.http.server import Bounds
 from smartfeeds.http.site import HttpOptions, Site
 from smartfeeds.push.bounces import Bounces
@@ -34,7 +35,7 @@ from smartfeeds.sources.fetch import Fetcher, FetchLimits
 from smartfeeds.sources.planet import Plan, Planet
 from smartfeeds.store.migrate import HEAD
 from smartfeeds.store.url import open_store
-from smartfeeds.telemetry import GATHERED, REQUEST_SECONDS, REQUESTS, SCHEMA_VERSION, Readings, watch_loop
+from smartfeeds.telemetry import GATHERED, REQUEST_SECONDS, REQUESTS, SCHEMA_VERSION, Readings, metrics_text, watch_loop
 from smartfeeds.xmpp.disco import ServiceInfo
 from smartfeeds.xmpp.forms import config_fields, encode_form
 from smartfeeds.xmpp.limits import IN_FLIGHT_PER_SENDER, InFlight, Rate, RateLimits
@@ -44,6 +45,7 @@ from smartfeeds.xmpp.stream import ComponentStream
 from smartfeeds.xmpp.supervisor import Pace, Supervisor
 
 DRAIN_S = 5.0  # how long a stop waits for requests in progress
+READ_S = 5.0  # how long the store may take to answer before we say that we are not ready
 LOOK_S = 5.0  # how often changes by other processes (imports) are looked for
 INDEX_STEP = 50  # items that are read for the filter index at a time: some 5 ms
 INDEX_PAUSE = 4  # how much longer than such a step the pause behind it is
@@ -154,8 +156,12 @@ class App:
             on_bounce=self._bounces.note,
             answer_limit_bytes=settings.pubsub.stanza_bytes,
         )
+        networks = tuple(ip_network(text) for text in settings.http.metrics_from)
+        watch = Watch(self._unready, metrics_text, networks)
         self.site = (
-            Site(_http_options(settings), self.handle, self._authenticate, _observe) if settings.http.listen else None
+            Site(_http_options(settings), self.handle, self._authenticate, _observe, watch)
+            if settings.http.listen
+            else None
         )
         self.supervisor = Supervisor(
             self.stream,
@@ -224,7 +230,22 @@ class App:
             paused_s=outbox.paused_s,
             online=self.online.is_set(),
             connects=self.supervisor.connects,
+            **_http_readings(self.site),
         )
+
+    async def _unready(self) -> dict[str, str]:
+        """Why requests cannot be served, by part; empty where they can."""
+        found: dict[str, str] = {}
+        try:
+            async with asyncio.timeout(READ_S):
+                await self.service.read(lambda tx, _context: tx.node_by_no(0))
+        except (StoreError, TimeoutError):
+            found["store"] = "it cannot be read"
+        if not self.online.is_set():
+            found["link"] = "the XMPP server does not accept us at the moment"
+        if self.failed:
+            found["process"] = "a part that should never end has ended; restart the service"
+        return found
 
     def _changed(self, node_nos: Collection[int]) -> None:
         self.dispatcher.wake(node_nos)
@@ -312,6 +333,18 @@ def _http_options(settings: Settings) -> HttpOptions:
             unread_s=http.unread_s,
         ),
     )
+
+
+def _http_readings(site: Site | None) -> dict[str, int]:
+    if site is None:
+        return {}
+    return {
+        "http_connections": site.listener.connections,
+        "http_refused": site.listener.refused,
+        "http_unreadable": site.listener.unreadable,
+        "http_held": site.feeds.waiting.held,
+        "http_kept": site.feeds.kept_hits,
+    }
 
 
 def _observe(operation: str, outcome: str, seconds: float) -> None:

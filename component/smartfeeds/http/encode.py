@@ -46,11 +46,16 @@ class Place:
 
     def next_url(self, answer: FeedPage) -> str:
         """The next page, "" where nothing more exists now (SF-064, A-10)."""
-        last = last_cursor(answer, self.query)
-        if not answer.newer or not last or self.query.max == "0":
+        last, query = last_cursor(answer, self.query), self.query
+        # What ends at a position and begins at none was taken from its end.
+        if not answer.newer or not last or (query.until is not None and not query.since):
             return ""
-        until = {} if not self.query.until else {"until": self.query.until}
-        return self.page_url(since=f"cursor:{last}", **until)
+        return self.page_url(since=f"cursor:{last}", **({"until": query.until} if query.until else {}))
+
+    def newer_url(self, answer: FeedPage) -> str:
+        """The page behind this one, whatever was asked for, "" where there is none."""
+        last = last_cursor(answer, self.query)
+        return self.page_url(since=f"cursor:{last}") if answer.newer and last else ""
 
     def previous_url(self, answer: FeedPage) -> str:
         """The page before this one, "" where there is none."""

@@ -3,10 +3,10 @@
 from smartfeeds.core.access import AccessModel
 from smartfeeds.core.model import Edge, Item, Node, Slice
 from smartfeeds.core.options import shows_publisher
-from smartfeeds.core.page import plan
-from smartfeeds.core.view import Order, View
-from smartfeeds.service.context import Context, access_model, locate
-from smartfeeds.service.pulls import check_readable, key_of, read_page
+from smartfeeds.core.page import Plan, plan
+from smartfeeds.core.view import View
+from smartfeeds.service.context import Context, Located, access_model, locate
+from smartfeeds.service.pulls import check_readable, edge_of, key_of, read_page
 from smartfeeds.service.requests import FeedPage, Page, PullFeed
 from smartfeeds.store.base import ReadTx
 
@@ -32,7 +32,7 @@ def pull_feed(tx: ReadTx, context: Context, request: PullFeed) -> FeedPage:
         version,
         public,
         page,
-        newer=_newer(tx, node, view, items[-1]),
+        newer=_newer(tx, context, located, wanted, items[-1]),
         older=result_set.index != 0 and _older(tx, node, view, items[0]),
     )
 
@@ -42,15 +42,12 @@ def version_of(node: Node) -> str:
     return f"{node.node_no}.{node.last_modified_us}.{node.audience}"
 
 
-def _newer(tx: ReadTx, node: Node, view: View, last: Item) -> bool:
-    key_us = key_of(view.order, last)
-    if key_us == _newest_key(node, view):
-        return False
-    return bool(tx.slice(node.node_no, Slice(view, 1, after=Edge(key_us, last.item_no))))
-
-
-def _newest_key(node: Node, view: View) -> int:
-    return node.last_modified_us if view.order is Order.MODIFIED else node.last_created_us
+def _newer(tx: ReadTx, context: Context, located: Located, wanted: Plan, last: Item) -> bool:
+    """Whether there are items behind the last one; of a range that is read forwards, within it."""
+    node, view = located.node, located.view
+    before = None if wanted.newest else edge_of(tx, context, node, view, wanted.before, newer_side=False)
+    after = Edge(key_of(view.order, last), last.item_no)
+    return bool(tx.slice(node.node_no, Slice(view, 1, after=after, before=before)))
 
 
 def _older(tx: ReadTx, node: Node, view: View, first: Item) -> bool:

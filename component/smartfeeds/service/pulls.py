@@ -86,8 +86,8 @@ def read_page(tx: ReadTx, context: Context, node: Node, view: View, wanted: Plan
         raise IndexBehindError(node.node_no)
     window = _Window(
         view,
-        _edge(tx, context, node, view, wanted.after, newer_side=True),
-        _edge(tx, context, node, view, wanted.before, newer_side=False),
+        edge_of(tx, context, node, view, wanted.after, newer_side=True),
+        edge_of(tx, context, node, view, wanted.before, newer_side=False),
     )
     count = tx.count(node.node_no, view)
     if not wanted.limit:
@@ -160,7 +160,7 @@ def _ordered(view: View, order_by: tuple[OrderBy, ...]) -> tuple[View, bool]:
     return replace(view, order=first), order_by[0].descending
 
 
-def _edge(tx: ReadTx, context: Context, node: Node, view: View, text: str | None, *, newer_side: bool) -> Edge | None:
+def edge_of(tx: ReadTx, context: Context, node: Node, view: View, text: str | None, *, newer_side: bool) -> Edge | None:
     """Where a position lies. `newer_side`: items behind it are wanted, else items before it."""
     if text is None:
         return None

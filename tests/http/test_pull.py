@@ -1,0 +1,473 @@
+"""Pulls over HTTP: windows, cursors, forms, against the golden values and against XMPP (Smart Feeds, HTTP Pull)."""
+
+import asyncio
+import gzip
+import itertools
+import json
+from typing import Any
+from urllib.parse import parse_qsl, quote, urlsplit
+
+import pytest
+from lxml import etree
+
+from smartfeeds.core.times import US_PER_S, parse_t
+from smartfeeds.http import negotiation
+from smartfeeds.http.waiting import Waiting
+from smartfeeds.store.base import WriteTx
+from support.component import ALICE, NS
+from support.golden import GOLDEN
+from support.pulls import Shown, publish_all, pull, put
+from support.web import Web
+
+ATOM = "application/atom+xml"
+JSON = "application/json"
+A = "{http://www.w3.org/2005/Atom}"
+FO = "{http://fanout.org/protocol/atom}"
+WINDOWS = GOLDEN["windows"]
+LETTER = {"created": "c", "modified": ""}
+STATUS = {"error 400 / bad-request": 400, "error 404 / item-not-found": 404, "error 400": 400}
+
+
+def lettered(text: str, order: str) -> str:
+    """A golden text with the cursors of an order."""
+    return text.replace("cursor:", f"cursor:{LETTER[order]}")
+
+
+def ids(page: Any) -> list[str]:
+    """The ids of a JSON page."""
+    return [item["id"] for item in page["items"]]
+
+
+@pytest.fixture
+async def golden(web: Web) -> Web:
+    """The golden feed, whose items share keys, under the name `comments`."""
+    await web.component.create(ALICE, "comments")
+    await put(web.component, "comments", [(name, parse_t(t) or 0) for name, t in WINDOWS["feed"]])
+    return web
+
+
+@pytest.mark.parametrize("order", ["created", "modified"])
+@pytest.mark.parametrize("case", WINDOWS["cases"], ids=lambda case: case["query"])
+async def test_golden_windows(golden: Web, case: dict[str, Any], order: str) -> None:
+    """[SF-019] [SF-054] [SF-057] [SF-060] [SF-061] [SF-063] [A-02] [A-03] [A-29] [A-33]: ids, counts, errors."""
+    query = lettered(case["query"], order).replace("(none)", "").replace(" (empty)", "")
+    got = await golden.get(f"/feeds/comments/?order={order}&timeout=0&{query}")
+    if order == "modified" and "id:" in query:
+        assert (got.status, got.json["condition"]) == (400, "feature-not-implemented")
+        return
+    if str(case["ids"]).startswith("error"):
+        assert got.status == next(status for text, status in STATUS.items() if case["ids"].startswith(text[:9]))
+        assert got.header("Content-Type") == "application/problem+json"
+        return
+    expected = ["p", "q", "r", "s", "t"] if isinstance(case["ids"], str) else case["ids"]
+    assert ids(got.json) == expected
+    assert (got.json["count"], got.json["totalItems"]) == (len(expected), 5)
+    if expected:
+        assert got.json["last_cursor"] == LETTER[order] + WINDOWS["cursors"][expected[-1]]
+
+
+async def test_golden_json_pages(web: Web) -> None:
+    """[SF-060] [SF-061] [SF-062] [SF-063] [SF-064] [SF-065] [A-09] [A-35]: member by member, base URL and next too."""
+    await articles(web)
+    for row in GOLDEN["http"]["json"]:
+        path = lettered(row["request"].removeprefix("GET "), "created").replace("cursor%3A", "cursor%3Ac")
+        if path.startswith("/empty"):
+            await web.component.create(ALICE, "empty")
+        got = await web.get(f"/feeds{path}", row.get("accept", ""), Host="feeds.example")
+        assert got.status == row["status"]
+        assert got.header("Content-Type") == "application/json; charset=utf-8"
+        assert got.json == told(row["body"])
+
+
+async def test_golden_json_p(web: Web) -> None:
+    """[SF-055] [SF-058] [SF-059] [A-12]: the same document in a call, Atom as one string; a call of nothing else."""
+    await articles(web)
+    since = f"cursor%3Ac{GOLDEN['http']['json'][0]['body']['last_cursor']}"
+    path = f"/feeds/articles/1/comments/?order=created&since={since}"
+    row = GOLDEN["http"]["jsonp"][0]
+    got = await web.get(f"{path}&callback=app.cb", "*/*", Host="feeds.example")
+    assert got.header("Content-Type") == row["content_type"]
+    assert got.header("X-Content-Type-Options") == "nosniff"
+    assert got.text.startswith("/**/app.cb(") and got.text.endswith(");")
+    assert json.loads(got.text[11:-2]) == told(json.loads(row["body"][11:-2]))
+    atom = await web.get(f"{path}&callback=app.cb", ATOM, Host="feeds.example")
+    plain = await web.get(path, ATOM, Host="feeds.example")
+    assert atom.header("Content-Type") == row["content_type"]
+    assert json.loads(atom.text[11:-2]) == plain.text
+    assert (await web.get(f"{path}&callback=alert(1)//")).status == 400
+
+
+async def test_golden_atom_page(web: Web) -> None:
+    """[SF-066] [SF-067] [SF-068] [SF-069] [SF-070] [SF-071] [SF-072] [A-14] [A-36]: element by element."""
+    await articles(web)
+    row = GOLDEN["http"]["atom"][0]
+    got = await web.get("/feeds/articles/1/comments/?order=created&max=2", row["accept"], Host="feeds.example")
+    assert got.header("Content-Type") == row["content_type"]
+    assert atom_of(got.text) == atom_of(row["body"])
+    assert "count" not in {child.tag.rpartition("}")[2] for child in etree.fromstring(got.body)}
+
+
+async def articles(web: Web) -> None:
+    """The feed of the golden HTTP pages."""
+    await web.component.create(ALICE, "articles/1/comments", title="comments")
+    node = "articles/1/comments"
+    source = etree.fromstring(GOLDEN["http"]["atom"][0]["body"].encode())
+    entries = {entry.findtext(f"{FO}id"): entry for entry in source.iter(f"{A}entry")}
+    third = etree.fromstring(GOLDEN["http"]["push"][0]["body"].encode()).find(f"{A}entry")
+    assert third is not None
+    entries["r"] = third
+    times = {"p": 1_304_942_400, "q": 1_304_942_400, "r": 1_304_942_401}
+    await put(web.component, node, [(name, t * US_PER_S) for name, t in times.items()])
+
+    def work(tx: WriteTx) -> None:
+        made = tx.lock(node)
+        assert made is not None
+        for name, entry in entries.items():
+            item = tx.item(made.node_no, str(name))
+            own_id = entry.find(f"{FO}id")
+            assert item is not None and own_id is not None
+            entry.remove(own_id)
+            etree.cleanup_namespaces(entry)
+            tx.put_item(made.node_no, item._replace(payload=etree.tostring(entry, method="c14n", exclusive=True)))
+
+    await web.component.app.service.store.write(work)
+
+
+def told(body: dict[str, Any]) -> dict[str, Any]:
+    """A golden body at the address where the feeds of a service are, with the letter of created cursors."""
+    text = json.dumps(body).replace("feeds.example/", "feeds.example/feeds/")
+    text = text.replace("cursor%3A", "cursor%3Ac").replace('last_cursor": "', 'last_cursor": "c')
+    found: dict[str, Any] = json.loads(text)
+    return found
+
+
+def atom_of(text: str) -> list[tuple[str, list[tuple[str, str]], str]]:
+    """The elements of a document in an order of their own, addresses and cursors as here."""
+    text = text.replace("feeds.example/feeds/", "feeds.example/").replace("_cursor>c", "_cursor>")
+    text = text.replace("cursor%3Ac1", "cursor%3A1").replace('atom">c1', 'atom">1')
+    root = etree.fromstring(text.encode())
+    return sorted((el.tag, sorted(el.attrib.items()), (el.text or "").strip()) for el in root.iter(etree.Element))
+
+
+@pytest.fixture
+async def busy(web: Web) -> Web:
+    """A feed with edits, a deletion, an item that came back, replies, authors and categories."""
+    await web.component.create(ALICE, "busy feed/ü")
+    node = "busy feed/ü"
+    await publish_all(web.component, node, "a b c d e f b g")
+    await web.component.retract(ALICE, node, "d")
+    await web.component.retract(ALICE, node, "e")
+    await publish_all(web.component, node, "e h")
+    return web
+
+
+QUERIES = [
+    "order=created",
+    "order=modified",
+    "order=modified&kind=edited",
+    "order=created&q=a",
+    "kind=deleted&kind=new",
+]
+
+
+@pytest.mark.parametrize("view", QUERIES)
+async def test_every_window_is_the_same_on_both_wires(busy: Web, view: str) -> None:
+    """[SF-001] [SF-002] [SF-031] [SF-034] [A-03] [A-10] [A-34]: ids, total and cursors, JSON, Atom and XMPP."""
+    node = f"busy feed/ü?{view}"
+    base = f"/feeds/busy%20feed/%C3%BC/?{view}&timeout=0"
+    whole = await pull(busy.component, node, max=100)
+    uids = [(await pull(busy.component, node, index=n, max=1)).first for n in range(len(whole.ids))]
+    places = [None, *uids[:: max(1, len(uids) // 3)], "time:2026-01-01T00:00:03Z"]
+    for since, until, most in itertools.product(places, [*places, ""], [None, 0, 1, 3]):
+        if since is None and until is None and most is None:
+            most = 100
+        shown = await pull(busy.component, node, after=since, before=until, max=most if most is not None else 50)
+        fields = {"since": since, "until": until, "max": most}
+        query = "".join(f"&{name}={quote(str(value))}" for name, value in fields.items() if value is not None)
+        got = await busy.get(base + query)
+        assert got.status == 200, (query, got.text)
+        assert (ids(got.json), got.json["totalItems"]) == (shown.ids, shown.count), query
+        assert got.json.get("last_cursor", "") == _last(shown, since), query
+        atom = etree.fromstring((await busy.get(base + query, ATOM)).body)
+        assert [entry.findtext(f"{FO}id") for entry in atom.iter(f"{A}entry")] == shown.ids
+        assert atom.findtext(f"{FO}total") == str(shown.count)
+        assert (atom.findtext(f"{FO}last_cursor") or "") == got.json.get("last_cursor", "")
+
+
+def _last(shown: Shown, since: str | None) -> str:
+    last = shown.last or (since if since and since.startswith("cursor:") else "")
+    return (last or "").removeprefix("cursor:")
+
+
+@pytest.mark.parametrize("accept", [JSON, ATOM])
+@pytest.mark.parametrize(
+    ("query", "names", "expected"),
+    [
+        ("order=created&max=3", {"order", "since", "max"}, "abcdefgh"),
+        ("order=created&since=time:0&max=2&until=UNTIL", {"order", "since", "until", "max"}, "abcdef"),
+        ("order=created&max=2&until=UNTIL", set(), "ef"),
+        ("max=3", {"since", "max"}, "acfbgdeh"),
+    ],
+)
+async def test_next_leads_through_every_item_once_and_ends(
+    busy: Web, accept: str, query: str, names: set[str], expected: str
+) -> None:
+    """[SF-064] [SF-069] [A-10]: it keeps until, max and the feed's parameters, and drops timeout."""
+    until = (await pull(busy.component, "busy feed/ü?order=created", index=6, max=1)).last
+    url = f"/feeds/busy%20feed/%C3%BC/?{query}&timeout=0".replace("UNTIL", str(until))
+    seen: list[str] = []
+    while url:
+        got = await busy.get(url, accept)
+        if accept == JSON:
+            page, url = ids(got.json), got.json.get("next", "")
+        else:
+            root = etree.fromstring(got.body)
+            page = [str(entry.findtext(f"{FO}id")) for entry in root.iter(f"{A}entry")]
+            url = next((str(link.get("href")) for link in root.iter(f"{A}link") if link.get("rel") == "next"), "")
+        seen += page
+        assert page
+        if url:
+            parts = urlsplit(url)
+            assert {name for name, _ in parse_qsl(parts.query)} == names
+            url = f"{parts.path}?{parts.query}"
+    assert "".join(seen) == expected
+
+
+async def test_tombstones_are_seen_and_counted(busy: Web) -> None:
+    """[SF-013] [SF-061] [A-18] [A-19]: an id, a time and the mark in JSON, the marked entry in Atom."""
+    page = (await busy.get("/feeds/busy%20feed/%C3%BC/?kind=deleted")).json
+    (item,) = page["items"]
+    assert set(item) == {"id", "updated", "deleted"}
+    assert (item["id"], item["deleted"]) == ("d", True)
+    atom = etree.fromstring((await busy.get("/feeds/busy%20feed/%C3%BC/?kind=deleted", ATOM)).body)
+    assert [mark.get("deleted") for mark in atom.iterfind(".//sx:sync", NS)] == ["true"]
+    assert (await busy.get("/feeds/busy%20feed/%C3%BC/")).json["totalItems"] == 8
+
+
+async def test_a_document_by_suffix_is_the_newest_page_of_what_is_there(busy: Web) -> None:
+    """[A-02] [SF-058]: readers that know no cursors get the newest items, without tombstones, and never wait."""
+    path = "/feeds/busy%20feed/%C3%BC"
+    live = list("acfbgeh")
+    got = await busy.get(f"{path}.json")
+    assert ids(got.json) == live
+    atom = etree.fromstring((await busy.get(f"{path}.atom")).body)
+    assert [entry.findtext(f"{FO}id") for entry in atom.iter(f"{A}entry")] == live
+    # With a position a suffix only says the form.
+    assert ids((await busy.get(f"{path}.json?max=2")).json) == ["a", "c"]
+    await busy.component.create(ALICE, "empty")
+    assert (await busy.get("/feeds/empty.json")).json["items"] == []
+
+
+@pytest.mark.parametrize(
+    ("accept", "media_type"),
+    [
+        ("", "application/json; charset=utf-8"),
+        ("*/*", "application/json; charset=utf-8"),
+        ("application/*", "application/json; charset=utf-8"),
+        ("application/activity+json", "application/json; charset=utf-8"),
+        ("application/atom+xml", "application/atom+xml; charset=utf-8"),
+        ("application/json;q=0.5, application/atom+xml;q=0.9", "application/atom+xml; charset=utf-8"),
+        ("image/png, application/atom+xml;q=0.1", "application/atom+xml; charset=utf-8"),
+        ("APPLICATION/ATOM+XML ; q=1", "application/atom+xml; charset=utf-8"),
+    ],
+)
+async def test_accept_chooses_the_form(golden: Web, accept: str, media_type: str) -> None:
+    """[SF-058] [A-12] [A-13]"""
+    got = await golden.get("/feeds/comments/", accept)
+    assert (got.status, got.header("Content-Type")) == (200, media_type)
+    assert "Accept" in got.header("Vary")
+
+
+@pytest.mark.parametrize("accept", ["image/png", "application/json;q=0", "nonsense", "text/*;q=0, audio/mpeg"])
+async def test_what_is_not_offered_is_said_so(golden: Web, accept: str) -> None:
+    """[SF-058]: 406, with what there is."""
+    got = await golden.get("/feeds/comments/", accept)
+    assert got.status == 406
+    assert "application/atom+xml" in got.json["detail"]
+
+
+@pytest.mark.parametrize("method", ["POST", "PATCH"])
+async def test_other_methods_than_those_there_are(golden: Web, method: str) -> None:
+    """[SF-053]: 405, and which there are."""
+    got = await golden.ask(method, "/feeds/comments/")
+    assert got.status == 405
+    assert got.header("Allow").startswith("GET, HEAD")
+
+
+async def test_a_page_that_is_known_is_not_sent_again(golden: Web) -> None:
+    """An ETag changes with every change of the feed and of who may read it, is one of its form, and answers 304."""
+    path = "/feeds/comments/?order=created&max=2"
+    first = await golden.get(path)
+    tag = first.header("ETag")
+    again = await golden.get(path, If_None_Match=f'"other", {tag}')
+    assert (again.status, again.body, again.header("ETag")) == (304, b"", tag)
+    assert (await golden.get(path, ATOM, If_None_Match=tag)).status == 200
+    await golden.component.publish(ALICE, "comments", "u")
+    later = await golden.get(path, If_None_Match=tag)
+    assert (later.status, later.json["totalItems"]) == (200, 6)
+    tag = later.header("ETag")
+    await golden.component.configure(ALICE, "comments", title="other")
+    assert (await golden.get(path, If_None_Match=tag)).status == 200
+
+
+async def test_an_empty_page_has_no_tag(golden: Web) -> None:
+    """Who waits for more must never be told that nothing is what it has."""
+    got = await golden.get("/feeds/comments/?since=time:2050-01-01T00:00:00Z&timeout=0")
+    assert got.json["items"] == []
+    assert got.header("ETag") == ""
+
+
+async def test_head_has_the_headers_of_get_and_never_waits(golden: Web) -> None:
+    """[A-11]"""
+    path = "/feeds/comments/?max=2"
+    head, got = await golden.ask("HEAD", path), await golden.get(path)
+    for name in ("Content-Type", "Content-Length", "ETag", "Link"):
+        assert head.header(name) == got.header(name)
+    assert head.body == b""
+    assert (await golden.ask("HEAD", "/feeds/comments/?since=time:2050-01-01T00:00:00Z")).status == 200
+
+
+async def test_gzip_for_those_who_ask(golden: Web) -> None:
+    """A long page goes out compressed, and is the same page; a short one does not."""
+    path = "/feeds/comments/"
+    plain = await golden.get(path, ATOM)
+    small = await golden.get(path, ATOM, Accept_Encoding="gzip, deflate")
+    assert small.header("Content-Encoding") == "gzip"
+    assert gzip.decompress(small.body) == plain.body
+    assert len(small.body) < len(plain.body)
+    assert (await golden.get("/feeds/comments/?max=0", Accept_Encoding="gzip")).header("Content-Encoding") == ""
+
+
+async def test_pages_of_other_hosts_may_read_open_feeds(golden: Web) -> None:
+    """CORS: open feeds for everybody, other ones for nobody."""
+    assert (await golden.get("/feeds/comments/", Origin="https://a.example")).header(
+        "Access-Control-Allow-Origin"
+    ) == "*"
+    ask = await golden.ask("OPTIONS", "/feeds/comments/", Origin="https://a.example")
+    assert ask.status == 204
+    assert "Authorization" in ask.header("Access-Control-Allow-Headers")
+
+
+@pytest.mark.parametrize("model", ["whitelist", "authorize"])
+async def test_closed_feeds_are_closed(web: Web, model: str) -> None:
+    """[SF-111] [xep-map 184] [xep-map 185]: who does not say who it is is asked to, and learns nothing."""
+    await web.component.create(ALICE, "closed", access_model=model, title="secret")
+    await publish_all(web.component, "closed", "a")
+    got = await web.get("/feeds/closed/")
+    assert got.status == 401
+    assert got.header("WWW-Authenticate").startswith("Bearer")
+    assert "secret" not in got.text
+    assert got.header("Access-Control-Allow-Origin") == ""
+
+
+async def test_held_pull_hears_that_its_feed_has_gone(golden: Web) -> None:
+    """[A-11]: an error ends the wait."""
+    held = asyncio.create_task(golden.get("/feeds/comments/?since=time:2050-01-01T00:00:00Z"))
+    await golden.holding(1)
+    await golden.component.owner_set(ALICE, "<delete node='comments'/>")
+    assert (await held).status == 404
+
+
+async def test_held_pulls_that_are_alike_have_one_answer(golden: Web) -> None:
+    """[SF-056]: many wait, the page is read once, all get the same bytes."""
+    since = "time:2026-01-01T00:00:00Z"
+    held = [asyncio.create_task(golden.get(f"/feeds/comments/?since={since}")) for _ in range(20)]
+    await golden.holding(20)
+    await golden.component.publish(ALICE, "comments", "new")
+    answers = [await one for one in held]
+    assert {answer.body for answer in answers} == {answers[0].body}
+    assert ids(answers[0].json) == ["new"]
+    site = golden.component.app.site
+    assert site is not None
+    assert site.feeds.waiting.held == 0
+
+
+async def test_a_filtered_pull_waits_for_what_it_filters(golden: Web) -> None:
+    """[A-11]: it wakes on an item that enters this view, and on no other."""
+    held = asyncio.create_task(golden.get("/feeds/comments/?q=needle"))
+    await golden.holding(1)
+    await golden.component.publish(ALICE, "comments", "hay")
+    assert not held.done()
+    await golden.component.publish(ALICE, "comments", "needle")
+    assert ids((await held).json) == ["needle"]
+
+
+@pytest.mark.parametrize(
+    ("query", "waited_s"),
+    [
+        ("", 55),
+        ("&timeout=7", 7),
+        ("&timeout=0", None),
+        ("&timeout=9999", 120),
+        ("&until=time:2060-01-01T00:00:00Z", None),
+        ("&until=", None),
+        ("&max=0", None),
+    ],
+)
+async def test_how_long_a_pull_waits(
+    golden: Web, query: str, waited_s: int | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """[SF-056] [A-11]: 55 seconds unless told, at most 120; a timed out pull is an empty page with its cursor."""
+    asked: list[float] = []
+
+    async def over(_self: object, _node: int, _key: object, _seen: int, timeout_s: float, _write: object) -> None:
+        asked.append(timeout_s)
+
+    monkeypatch.setattr(Waiting, "wait", over)
+    last = WINDOWS["cursors"]["t"]
+    got = await golden.get(f"/feeds/comments/?since=cursor:{last}{query}")
+    expected = [] if query.startswith("&until") else [last]
+    assert got.status == 200
+    assert (got.json["items"], [got.json["last_cursor"]][: len(expected)]) == ([], expected)
+    assert asked == ([] if waited_s is None else [waited_s])
+
+
+@pytest.mark.parametrize("query", ["timeout=-1", "timeout=x", "timeout=", "timeout=1.5", "max=x", "max=1&max=2"])
+async def test_numbers_are_numbers(golden: Web, query: str) -> None:
+    """[SF-056] [A-11]"""
+    assert (await golden.get(f"/feeds/comments/?{query}")).status == 400
+
+
+@pytest.mark.parametrize("query", ["order=score", "colour=red", "order=created&order=created", "author="])
+async def test_unknown_parameters_are_refused(golden: Web, query: str) -> None:
+    """[SF-024] [A-24]"""
+    got = await golden.get(f"/feeds/comments/?{query}")
+    assert (got.status, got.json["title"]) == (400, "Bad Request")
+
+
+async def test_the_address_of_a_feed_leads_to_its_base_url(golden: Web) -> None:
+    """Without its slash an address leads on, and never to another host."""
+    got = await golden.get("/feeds/comments?order=created")
+    assert (got.status, got.header("Location")) == (308, "/feeds/comments/?order=created")
+    got = await golden.get("/feeds//evil.example")
+    assert got.header("Location") in ("", "/feeds/%2Fevil.example/")
+    assert (await golden.get("/feeds/nobody/")).status == 404
+
+
+async def test_feed_says_how_it_can_be_reached(golden: Web) -> None:
+    """[SF-112]: its base URL, and its forms."""
+    link = (await golden.get("/feeds/comments/?order=created&max=1")).header("Link")
+    assert f'<{golden.origin}/feeds/comments/?order=created>; rel="self"' in link
+    assert f'<{golden.origin}/feeds/comments.atom?order=created>; rel="alternate"; type="{ATOM}"' in link
+
+
+async def test_name_with_a_query_string_of_its_own(web: Web) -> None:
+    """[SF-057] [SF-087]: it stands percent-encoded in the path, and shares the space with the parameters."""
+    await web.component.create(ALICE, "a?b=1")
+    await publish_all(web.component, "a?b=1", "x y")
+    assert ids((await web.get("/feeds/a%3Fb=1/?order=created&max=1")).json) == ["x"]
+    assert (await web.get("/feeds/a%3Fb=1/")).json["url"] == f"{web.origin}/feeds/a%3Fb=1/"
+
+
+async def test_publisher_is_named_only_where_the_feed_names_it(web: Web) -> None:
+    """A pull shows what is in the entry; who published it is for XMPP, as its owner decided."""
+    await web.component.create(ALICE, "anon", itemreply="none")
+    await publish_all(web.component, "anon", "x")
+    for form in (JSON, ATOM):
+        assert "alice" not in (await web.get("/feeds/anon/", form)).text
+
+
+def test_forms_have_suffixes_of_their_own() -> None:
+    """Each suffix is one form."""
+    suffixes = [form.suffix for form in (*negotiation.OF_FEED, *negotiation.OF_LIST)]
+    assert {"json", "atom", "rss", "jsonfeed", "ess", "opml", "nno"} <= set(suffixes)

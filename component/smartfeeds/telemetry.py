@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Final, Literal, TextIO
 
 import structlog
-from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 from prometheus_client.metrics import MetricWrapperBase
 from prometheus_client.metrics_core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
@@ -77,6 +77,11 @@ class Readings:
     paused_s: float
     online: bool
     connects: int
+    http_connections: int = 0
+    http_refused: int = 0
+    http_unreadable: int = 0
+    http_held: int = 0
+    http_kept: int = 0
 
 
 _Family = type[CounterMetricFamily] | type[GaugeMetricFamily]
@@ -143,6 +148,36 @@ _GATHERED: Final[tuple[tuple[str, _Family, str, Callable[[Readings], float]], ..
         "Attempts to connect to the server",
         lambda now: now.connects,
     ),
+    (
+        "smartfeeds_http_connections",
+        GaugeMetricFamily,
+        "HTTP connections that are open",
+        lambda now: now.http_connections,
+    ),
+    (
+        "smartfeeds_http_refused_total",
+        CounterMetricFamily,
+        "HTTP connections turned away because there were too many, in all or from one address",
+        lambda now: now.http_refused,
+    ),
+    (
+        "smartfeeds_http_unreadable_total",
+        CounterMetricFamily,
+        "What came over HTTP and was no request, or had too long headers",
+        lambda now: now.http_unreadable,
+    ),
+    (
+        "smartfeeds_http_held",
+        GaugeMetricFamily,
+        "Pulls and event streams that wait for the next item",
+        lambda now: now.http_held,
+    ),
+    (
+        "smartfeeds_http_kept_replies_total",
+        CounterMetricFamily,
+        "Pulls answered with bytes that were made for another one",
+        lambda now: now.http_kept,
+    ),
 )
 
 
@@ -183,6 +218,11 @@ _MEASURED: Final[tuple[MetricWrapperBase, ...]] = (
     LOOP_LAG_SECONDS,
     SCHEMA_VERSION,
 )
+
+
+def metrics_text() -> bytes:
+    """Every metric with its value, in the text format of Prometheus."""
+    return generate_latest(REGISTRY)
 
 
 def set_up_logging(form: Literal["console", "json"], level: str, stream: TextIO | None = None) -> None:

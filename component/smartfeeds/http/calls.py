@@ -24,6 +24,7 @@ Address = IPv4Address | IPv6Address
 # Who says nothing of who it is. The domain cannot be anybody's (RFC 2606).
 ANONYMOUS = Jid("", "anonymous.invalid")
 MAX_TOKEN = 256
+MAX_HOPS = 16
 _HOST = re.compile(r"(?:[A-Za-z0-9](?:[A-Za-z0-9.\-]{0,252}[A-Za-z0-9])?|\[[0-9A-Fa-f:.]{2,45}\])(?::[0-9]{1,5})?")
 _PAIR = re.compile(r'\s*(for|proto|host)=("?)([^";,]*)\2\s*', re.IGNORECASE)
 _PORT = re.compile(r"(?:\[([^\]]*)\]|([^:]*))(?::[0-9]+)?")
@@ -41,6 +42,7 @@ class Call:
     origin: str
     path: str
     query: str
+    proxied: bool = False
     credential: str = ""
     actor: Jid = ANONYMOUS
     token: Token | None = None
@@ -81,7 +83,8 @@ class Callers:
         """The call of a request. Raises HttpError where its host or credentials cannot be read."""
         peer = peer_of(request.transport.get_extra_info("peername") if request.transport else None)
         address, proto, host = peer, "http", ""
-        if self.proxies and self._trusted(peer):
+        proxied = bool(self.proxies) and self._trusted(peer)
+        if proxied:
             address, proto, host = self._forwarded(request, peer)
         return Call(
             request,
@@ -89,6 +92,7 @@ class Callers:
             self.base_url or self._origin(request, proto, host),
             request.rel_url.raw_path,
             request.rel_url.raw_query_string,
+            proxied,
             credential_of(request.headers.get("Authorization", "")),
         )
 
@@ -109,11 +113,18 @@ class Callers:
 
     def _forwarded(self, request: web.BaseRequest, peer: str) -> tuple[str, str, str]:
         """Address, scheme and host as the nearest proxies tell them; the first address that is no proxy is the
-        client's, what stands before it anybody may have written."""
-        hops = _hops(request)
+        client's, what stands before it anybody may have written.
+
+        A proxy writes one kind of header and lets the other through as the client sent it: where both are there and do
+        not agree, nobody knows who is asking."""
+        told = [self._told(hops, peer) for hops in (_stated(request), _stated_by_custom(request)) if hops]
+        address, proto, host = told[-1] if told else (peer, "http", "")
+        return "unknown" if any(other[0] != address for other in told) else address, proto, host
+
+    def _told(self, hops: list[dict[str, str]], peer: str) -> tuple[str, str, str]:
         address, proto, host = peer, "http", ""
         for hop in reversed(hops):
-            address = hop.get("for", address)
+            address = hop.get("for", "unknown")
             proto = hop.get("proto", proto)
             host = hop.get("host", host)
             if not self._trusted(address):
@@ -121,18 +132,26 @@ class Callers:
         return address, proto if proto in ("http", "https") else "http", host
 
 
-def _hops(request: web.BaseRequest) -> list[dict[str, str]]:
-    """What each proxy added, the client's side first."""
-    stated = request.headers.getall("Forwarded", ())
-    if stated:
-        elements = ",".join(stated).split(",")[-16:]
-        hops = [{m[1].lower(): m[3] for part in one.split(";") if (m := _PAIR.fullmatch(part))} for one in elements]
-    else:
-        addresses = ",".join(request.headers.getall("X-Forwarded-For", ())).split(",")[-16:]
-        hops = [{"for": address.strip()} for address in addresses if address.strip()] or [{}]
-        for name, header in (("proto", "X-Forwarded-Proto"), ("host", "X-Forwarded-Host")):
-            if value := request.headers.get(header, "").rpartition(",")[2].strip():
-                hops[-1][name] = value
+def _stated(request: web.BaseRequest) -> list[dict[str, str]]:
+    """What each proxy added to Forwarded (RFC 7239), the client's side first."""
+    elements = ",".join(request.headers.getall("Forwarded", ())).split(",")[-MAX_HOPS:]
+    return _plain(
+        [{m[1].lower(): m[3] for part in one.split(";") if (m := _PAIR.fullmatch(part))} for one in elements if one]
+    )
+
+
+def _stated_by_custom(request: web.BaseRequest) -> list[dict[str, str]]:
+    """What each proxy added to X-Forwarded-For; scheme and host are the nearest proxy's word."""
+    addresses = ",".join(request.headers.getall("X-Forwarded-For", ())).split(",")[-MAX_HOPS:]
+    hops = [{"for": address.strip()} for address in addresses if address.strip()]
+    for name, header in (("proto", "X-Forwarded-Proto"), ("host", "X-Forwarded-Host")):
+        if value := ",".join(request.headers.getall(header, ())).rpartition(",")[2].strip():
+            hops = hops or [{}]
+            hops[-1][name] = value
+    return _plain(hops)
+
+
+def _plain(hops: list[dict[str, str]]) -> list[dict[str, str]]:
     for hop in hops:
         if "for" in hop:
             match = _PORT.fullmatch(hop["for"])

@@ -102,6 +102,7 @@ class Feeds:
         self._poll_max_s = poll_max_s
         self._kept: OrderedDict[Asked, tuple[str, Reply]] = OrderedDict()
         self._kept_bytes = 0
+        self.kept_hits = 0
         self.waiting: Waiting[Asked, News] = Waiting(self.news)
 
     async def get(self, call: Call, path: FeedPath) -> Reply:
@@ -152,6 +153,7 @@ class Feeds:
             return None, Reply(status=HTTPStatus.NOT_MODIFIED, headers=_headers(asked, answer))
         assert kept is not None
         self._kept.move_to_end(asked)
+        self.kept_hits += 1
         return None, kept[1]
 
     def _remember(self, asked: Asked, answer: FeedPage) -> Reply:

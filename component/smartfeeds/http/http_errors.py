@@ -58,12 +58,12 @@ class HttpError(FeedError):
         self.headers = {name.replace("_", "-"): value for name, value in headers.items()}
 
 
-def error_reply(error: FeedError, *, anonymous: bool = False) -> Reply:
-    """The problem that an error is told as. `anonymous`: the asker did not say who it is."""
+def error_reply(error: FeedError, *, anonymous: bool = False, **members: object) -> Reply:
+    """The problem that an error is told as. `anonymous`: the asker did not say who it is; `members` are told too."""
     own = isinstance(error, HttpError)
     status = error.status if isinstance(error, HttpError) else STATUSES[error.condition]
     headers = dict(error.headers) if isinstance(error, HttpError) else {}
-    if anonymous and status in _WHO_ARE_YOU:
+    if anonymous and not own and status in _WHO_ARE_YOU:
         status = HTTPStatus.UNAUTHORIZED
     if status is HTTPStatus.UNAUTHORIZED:
         headers.setdefault("WWW-Authenticate", CHALLENGE)
@@ -74,5 +74,6 @@ def error_reply(error: FeedError, *, anonymous: bool = False) -> Reply:
         problem["detail"] = error.text
     if not own:
         problem["condition"] = error.condition.value
+    problem.update(members)
     body = json.dumps(problem, ensure_ascii=False).encode("utf-8", "replace") + b"\n"
     return Reply(body, PROBLEM, status, {"Cache-Control": "no-store", **headers})

@@ -6,6 +6,7 @@ leave what we have written unread.
 
 import asyncio
 import resource
+import secrets
 from collections import Counter
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
@@ -15,9 +16,9 @@ import structlog
 from aiohttp import web
 from aiohttp.web_protocol import RequestHandler
 
-from smartfeeds.errors import ConfigError
+from smartfeeds.errors import Condition, ConfigError, FeedError
 from smartfeeds.http.calls import peer_of
-from smartfeeds.http.http_errors import HttpError, error_reply
+from smartfeeds.http.http_errors import error_reply
 
 BACKLOG = 1_024
 SPARE_FILES = 128  # for the store, the link and the rest of the process
@@ -25,6 +26,8 @@ SWEEP_S = 10.0
 SHUTDOWN_S = 2.0
 
 _log = structlog.get_logger()
+
+TOO_MANY = "there are too many connections, in all or from your address"
 
 Handler = Callable[[web.BaseRequest], Awaitable[web.StreamResponse]]
 
@@ -42,7 +45,7 @@ class Bounds:
 
 
 class Connection(RequestHandler):
-    """One connection; closed at once where there are too many."""
+    """One connection; told so and closed at once where there are too many."""
 
     __slots__ = ("_first", "_listener", "address", "stalled_bytes", "stalled_since")
 
@@ -59,7 +62,9 @@ class Connection(RequestHandler):
         self.address = peer_of(transport.get_extra_info("peername"))
         if not self._listener.admit(self):
             assert isinstance(transport, asyncio.Transport)
-            transport.abort()
+            refusal = error_reply(FeedError(Condition.BUSY, TOO_MANY)).with_headers(Connection="close")
+            transport.write(refusal.raw())
+            transport.close()
             return
         super().connection_made(transport)
         loop = asyncio.get_running_loop()
@@ -76,11 +81,18 @@ class Connection(RequestHandler):
         self,
         request: web.BaseRequest,  # noqa: ARG002 - the signature is the library's
         status: int = 500,
-        exc: BaseException | None = None,  # noqa: ARG002
+        exc: BaseException | None = None,
         message: str | None = None,  # noqa: ARG002
     ) -> web.StreamResponse:
-        """What is not HTTP, or has headers beyond all bounds."""
-        response = error_reply(HttpError(HTTPStatus(status), "the request cannot be read")).response()
+        """What is not HTTP, or has headers beyond all bounds; or a failure of our own where no other net held it."""
+        if status < HTTPStatus.INTERNAL_SERVER_ERROR:
+            self._listener.unreadable += 1
+            error = FeedError(Condition.BAD_REQUEST, "the request cannot be read")
+        else:
+            incident = secrets.token_hex(4)
+            _log.error("request_failed", incident=incident, operation="unread", exc_info=exc)
+            error = FeedError(Condition.INTERNAL, f"incident {incident}")
+        response = error_reply(error).response()
         response.force_close()
         return response
 
@@ -104,6 +116,7 @@ class Listener:
         self._socket: asyncio.Server | None = None
         self.server: web.Server
         self.refused = 0
+        self.unreadable = 0
 
     @property
     def connections(self) -> int:
@@ -204,7 +217,8 @@ class _Quiet:
         """Says nothing."""
 
     def exception(self, message: str, *values: object, **more: object) -> None:  # noqa: ARG002
-        """A request that could not be read, or a failure of aiohttp itself."""
-        _log.debug("http_request_failed", reason=message % values if values else message)
+        """A failure of ours or of aiohttp's that no other net held."""
+        _log.error("http_request_failed", reason=message, exc_info=more.get("exc_info", True))
 
-    info = warning = error = debug
+    info = warning = debug
+    error = exception

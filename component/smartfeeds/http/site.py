@@ -12,6 +12,7 @@ from smartfeeds.http import negotiation as n
 from smartfeeds.http.calls import Call, Callers, Network
 from smartfeeds.http.encode import Encoder
 from smartfeeds.http.feeds import SUFFIXES, Feeds
+from smartfeeds.http.health import Health, Watch
 from smartfeeds.http.replies import Reply
 from smartfeeds.http.router import Answered, Authenticate, Observe, Route, Router
 from smartfeeds.http.server import Bounds, Listener
@@ -44,8 +45,10 @@ class Site:
         handle: Callable[[Request], Awaitable[Answer]],
         authenticate: Authenticate,
         observe: Observe,
+        watch: Watch,
     ) -> None:
         self._handle = handle
+        self._health = Health(watch)
         self._versions: dict[int, str] = {}
         self.feeds = Feeds(
             self._pull,
@@ -88,7 +91,12 @@ class Site:
         return answer
 
     def _routes(self) -> tuple[Route, ...]:
-        return (Route(FEEDS, "http_feed", {"GET": self._feed}, foreign=True),)
+        return (
+            Route(FEEDS, "http_feed", {"GET": self._feed}, foreign=True),
+            Route("/healthz", "http_healthz", {"GET": self._health.alive}),
+            Route("/readyz", "http_readyz", {"GET": self._health.ready}),
+            Route("/metrics", "http_metrics", {"GET": self._health.metrics}),
+        )
 
     async def _feed(self, call: Call) -> Answered:
         path = read_feed_path(call.path, frozenset(SUFFIXES))

@@ -115,7 +115,7 @@ class App:
         self.settings = settings
         self.failed = False
         self._on_failure = on_failure
-        clock = clock or now_us
+        self._clock = clock = clock or now_us
         self.service = open_service(settings, self._changed, clock)
         self._written = asyncio.Event()
         self._tasks: list[asyncio.Task[None]] = []
@@ -278,7 +278,9 @@ class App:
         assert owner is not None
         plan = Plan(section.node, section.urls, section.entries, section.every_s, owner)
         async with Fetcher(FetchLimits(allowed=EVERYWHERE if section.allow_private else ())) as fetcher:
-            await Planet(plan, self.service, fetcher, clock=time.monotonic, sleep=asyncio.sleep).run()
+            await Planet(
+                plan, self.service, fetcher, now_us=self._clock, clock=time.monotonic, sleep=asyncio.sleep
+            ).run()
 
     async def _look_for_changes(self) -> None:
         """Pushes and indexes what another process has written, an import for example."""

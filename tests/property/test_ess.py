@@ -64,7 +64,7 @@ def test_nno_is_read_as_it_was_written(entries, now_us):
 
 @given(TIMES_US, NOW_US)
 def test_minutes_lead_back_to_the_minute(time_us, now_us):
-    """[ESS-004] [ESS-006]"""
+    """[ESS-004] [ESS-006] [A-102] Any time, any build: exact to the minute."""
     build_s = build_time(now_us)
 
     assert build_s - 60 * minutes_before(build_s, time_us) == time_us // 60_000_000 * 60
@@ -89,7 +89,10 @@ def ess(number, minutes, step=0):
 
 @given(FEEDS, st.integers(1, 15), st.booleans())
 def test_steps_of_the_aggregator_are_a_full_sort(feeds, wanted, often):
-    """[ESS-012] to [ESS-017] [A-109] [A-112] The same entries in the same order, however often it is purged."""
+    """[ESS-012] [ESS-013] [ESS-014] [ESS-015] [ESS-016] [ESS-017] [A-109] [A-112]
+
+    The same entries in the same order, however often it is purged.
+    """
     aggregator = Aggregator(wanted)
     files = [ess(number, minutes) for number, minutes in enumerate(feeds)]
     for file in files:

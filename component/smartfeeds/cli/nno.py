@@ -82,7 +82,7 @@ async def _nno(
     run: _Run, sources: Sequence[str], limits: FetchLimits, cache: Path | None, *, full: bool, as_json: bool
 ) -> str:
     async with AsyncExitStack() as stack:
-        web = {url: EssSource(url) for url in sources if url.startswith(_WEB)}
+        web = {url: EssSource(url) for url in sources if url.lower().startswith(_WEB)}
         fetcher = await stack.enter_async_context(Fetcher(limits)) if full or web else None
         if web and fetcher is not None:
             await _fetch_all(run, fetcher, web)

@@ -12,7 +12,7 @@ from typing import Final, Protocol
 from smartfeeds.errors import Condition, FeedError
 from smartfeeds.formats.autodiscovery import LinkType, links_of
 from smartfeeds.formats.documents import read_document
-from smartfeeds.formats.ess import ESS_TYPE, MAX_BYTES, NNO_TYPE, Ess, NnoEntry, read_either
+from smartfeeds.formats.ess import ESS_TYPE, MAX_BYTES, NNO_TYPE, TIME_RANGE_S, Ess, NnoEntry, read_either
 from smartfeeds.formats.items import Document, ImportedItem
 from smartfeeds.formats.nno import Candidate, Wanted, candidate_of, match, raw_titles, to_download, wanted_of
 from smartfeeds.sources.fetch import Fetched, FetchError
@@ -40,8 +40,8 @@ class EssSource:
         self._target = url
         self._last = Fetched(url, 0)
 
-    async def refresh(self, fetch: Fetching, keep: int) -> None:
-        """Fetches the file if it has changed; of each feed the `keep` newest entries are kept.
+    async def refresh(self, fetch: Fetching, keep: int, latest_s: int = TIME_RANGE_S[1]) -> None:
+        """Fetches the file if it has changed; of each feed the `keep` newest entries up to a time are kept.
 
         Raises FetchError or FeedError, and `files` stay as they are.
         """
@@ -52,7 +52,7 @@ class EssSource:
                 fetched = await self._get(fetch)
             if fetched.not_modified:
                 return
-            self.files = tuple(replace(file, entries=file.entries[:keep]) for file in read_either(fetched.body))
+            self.files = tuple(_cut(file, keep, latest_s) for file in read_either(fetched.body))
             self._last = replace(fetched, body=b"")
         except (FetchError, FeedError):
             self._target, self._last = self.url, Fetched(self.url, 0)  # the page may know another address by now
@@ -67,6 +67,10 @@ class EssSource:
             accept=ACCEPT_ESS,
             max_bytes=MAX_BYTES,
         )
+
+
+def _cut(file: Ess, keep: int, latest_s: int) -> Ess:
+    return replace(file, entries=tuple(stamp for stamp in file.entries if stamp.time_s <= latest_s)[:keep])
 
 
 def _is_page(fetched: Fetched) -> bool:

@@ -15,6 +15,7 @@ from typing import Final
 import structlog
 
 from smartfeeds.core.jid import Jid
+from smartfeeds.core.times import US_PER_S
 from smartfeeds.errors import FeedError, SmartfeedsError
 from smartfeeds.formats.items import Document, ImportedItem
 from smartfeeds.formats.nno import Aggregator, with_source
@@ -26,6 +27,7 @@ from smartfeeds.sources.nno import EssSource, Fetching, Found, Puller
 from smartfeeds.store.base import ReadTx
 
 LONGEST_PAUSE_S: Final = 86_400.0
+AHEAD_S: Final = 86_400  # a feed whose clock is further ahead would have the newest entries for ever
 _MOST_DOUBLINGS: Final = 20
 
 _log = structlog.get_logger()
@@ -78,7 +80,10 @@ def pause_of(every_s: float, failures: int) -> float:
 
 
 class Planet:
-    """One node and what fills it. `clock` gives seconds that never go back, `sleep` waits for seconds."""
+    """One node and what fills it.
+
+    `now_us` gives microseconds since the Unix epoch, `clock` seconds that never go back; `sleep` waits for seconds.
+    """
 
     def __init__(
         self,
@@ -86,12 +91,14 @@ class Planet:
         service: FeedService,
         fetch: Fetching,
         *,
+        now_us: Callable[[], int],
         clock: Callable[[], float],
         sleep: Callable[[float], Awaitable[None]],
     ) -> None:
         self.plan = plan
         self._service = service
         self._fetch = fetch
+        self._now_us = now_us
         self._sleep = sleep
         self._sources = {url: EssSource(url) for url in plan.urls}
         self._puller = Puller(fetch)
@@ -151,7 +158,8 @@ class Planet:
 
     async def _refresh(self, url: str, failed: dict[str, str]) -> None:
         try:
-            await self._sources[url].refresh(self._fetch, self.plan.entries)
+            latest_s = self._now_us() // US_PER_S + AHEAD_S
+            await self._sources[url].refresh(self._fetch, self.plan.entries, latest_s)
         except FetchError as error:
             failed[url] = error.reason
         except FeedError as error:

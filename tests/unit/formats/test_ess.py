@@ -17,6 +17,7 @@ from smartfeeds.formats.ess import (
     build_time,
     dumb_checksum,
     minutes_before,
+    read_either,
     read_ess,
     read_nno,
     split_nno,
@@ -339,3 +340,17 @@ def test_split_nno_gives_one_file_a_feed():
         Ess(600, "http://a/", (Stamp(540, 1), Stamp(420, 3))),
         Ess(600, "http://b/", (Stamp(480, 2),)),
     ]
+
+
+def test_read_either_takes_both_kinds_of_file():
+    """[ESS-001] [ESS-002] One feed and many; what could be both means the same."""
+    one = b"600,http://a/,1,1"
+    assert read_either(one) == [read_ess(one)] == split_nno(read_nno(one))
+    assert [file.feed_url for file in read_either(b"600,http://a/,1,1,http://b/,2,2")] == ["http://a/", "http://b/"]
+    assert read_either(b"600") == []
+
+
+def test_read_either_says_what_is_wrong_with_the_ess_file():
+    """[A-107] The reason is that of the likelier kind."""
+    with pytest.raises(FeedError, match="left over"):
+        read_either(b"600,http://a/,1,1,2")

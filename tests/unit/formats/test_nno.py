@@ -6,17 +6,20 @@ from pathlib import Path
 import pytest
 
 from smartfeeds.errors import FeedError
+from smartfeeds.formats.documents import read_document
 from smartfeeds.formats.ess import Ess, NnoEntry, Stamp, dumb_checksum, read_nno, write_nno
 from smartfeeds.formats.nno import (
     Aggregator,
     Candidate,
     Match,
     Wanted,
+    candidate_of,
     match,
     raw_titles,
     title_checksums,
     to_download,
     wanted_of,
+    with_source,
 )
 
 GOLDEN = json.loads((Path(__file__).parents[2] / "data" / "ess" / "golden.json").read_text("utf-8"))["ess_aggregator"]
@@ -265,3 +268,42 @@ def test_raw_titles_are_decoded_once():
     assert dumb_checksum(title) == 27
     with pytest.raises(FeedError):
         raw_titles(b"<rss>")
+
+
+def test_candidate_has_both_times_floored_and_the_titles_as_they_may_stand():
+    """[ESS-006] [A-106] Trimmed by the reader of RSS, so the raw title comes first."""
+    data = (
+        b"<rss><channel><item><title> hello world </title><pubDate>Mon, 09 May 2011 12:00:59 GMT</pubDate>"
+        b"<dcterms:modified xmlns:dcterms='http://purl.org/dc/terms/'>2011-05-09T12:05:01Z</dcterms:modified></item>"
+        b"<item><guid>2</guid></item></channel></rss>"
+    )
+    first, second = (candidate_of(item, raw_titles(data)) for item in read_document(data).items)
+
+    assert first == Candidate((1_304_942_400, 1_304_942_700), (156, 92))
+    assert second == Candidate((), (0,))
+
+
+ATOM = 'xmlns="http://www.w3.org/2005/Atom"'
+
+
+def test_source_is_added_with_what_is_known_of_the_feed():
+    """The id only where it is a URI; whatever prefix the entry uses."""
+    payload = f"<entry {ATOM}><id>urn:1</id></entry>".encode()
+    assert (
+        with_source(payload, "urn:feed", "A & B", "http://e/a?b&c")
+        == (
+            f"<entry {ATOM}><id>urn:1</id><source><id>urn:feed</id><title>A &amp; B</title>"
+            '<link href="http://e/a?b&amp;c" rel="self"></link></source></entry>'
+        ).encode()
+    )
+    assert b"<source><title></title>" in with_source(payload, "no uri", "", "http://e/")
+
+    prefixed = b'<a:entry xmlns:a="http://www.w3.org/2005/Atom"><a:id>urn:1</a:id></a:entry>'
+    assert b"<a:source><a:title>T</a:title><a:link " in with_source(prefixed, "", "T", "http://e/")
+
+
+def test_source_that_an_entry_has_stays():
+    """RFC 4287 4.2.11: it names the feed the entry was in first."""
+    payload = f"<entry {ATOM}><source><title>first</title></source></entry>".encode()
+
+    assert with_source(payload, "urn:feed", "second", "http://e/") == payload

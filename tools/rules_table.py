@@ -29,13 +29,16 @@ _HEAD = """\
 Which module implements which rule, and which test shows it. Written by `make docs` from `docs/rules.toml`, the sources
 and the tests; a test checks that this page is current.
 
-`SF` rules are the requirements of Smart Feeds; `xep-map` rules are the conformance checklist of this project against
-the XEPs, with the names of the map it comes from (sections such as 3.1, decisions such as R7 and D10).
+`SF` rules are the requirements of Smart Feeds, `ESS` those of ESS and NNO, `RSS` those of RSS 0.92, rssCloud and
+payloads; `A` rules say how what these documents leave open is resolved. `xep-map` rules are the conformance checklist
+of this project against the XEPs, with the names of the map it comes from (sections such as 3.1, decisions such as R7
+and D10).
 {implemented} rules are implemented, {later} come later, with the reason where the modules would stand.
 """
 
-_BRACKETED = re.compile(r"\[((?:SF-\d|xep-map \d)[^\]]*)\]")
-_SF = re.compile(r"SF-(\d{3})(?:\s*(?:to|-)\s*SF-(\d{3}))?")
+_BRACKETED = re.compile(r"\[((?:(?:SF|ESS|RSS|A)-\d|xep-map \d)[^\]]*)\]")
+_SEED = re.compile(r"\b(SF|ESS|RSS|A)-(\d{2,3})\b(?:\s*(?:to|-)\s*(?:\1-)?(\d{2,3})\b)?")
+_DIGITS = {"SF": 3, "ESS": 3, "RSS": 3, "A": 2}
 # "xep-map" and what follows: numbers, ranges, references to sections (3.2) and to rows of tables, which are no rules.
 _MAP = re.compile(r"xep-map\s+((?:rows?\s+\d+|\d+(?:\.\d+)+|[A-Z]\b|\d+|to\b|and\b|[-,;\s])+)")
 _TOKEN = re.compile(r"rows?\s+\d+|\d+(?:\.\d+)+|\d+\s+[A-Z]\b|(\d+)(?:\s*(?:to|-)\s*(\d+)(?!\.))?")
@@ -68,9 +71,9 @@ def read_rules() -> dict[str, Rule]:
 def cited(text: str) -> set[str]:
     """The ids of the rules that a text names."""
     found: set[str] = set()
-    for match in _SF.finditer(text):
-        first, last = int(match[1]), int(match[2] or match[1])
-        found |= {f"SF-{number:03d}" for number in range(first, last + 1)}
+    for match in _SEED.finditer(text):
+        kind, first, last = match[1], int(match[2]), int(match[3] or match[2])
+        found |= {f"{kind}-{number:0{_DIGITS[kind]}d}" for number in range(first, last + 1)}
     for match in _MAP.finditer(text):
         for token in _TOKEN.finditer(match[1]):
             if token[1]:

@@ -53,7 +53,7 @@ def test_corpus_is_the_one_of_the_manifest():
 
 @pytest.mark.parametrize("name", sorted(MANIFEST))
 def test_document_has_its_outcome(name):
-    """[RSS-001] [RSS-002] [RSS-003] [RSS-004] [RSS-005] [RSS-018] [A-122] [A-123] [A-124]"""
+    """[A-120] [RSS-001] [RSS-002] [RSS-003] [RSS-004] [RSS-005] [RSS-018] [A-122] [A-123] [A-124]"""
     expected = OUTCOMES[name]
     if expected["outcome"] == "error":
         with pytest.raises(FeedError) as caught:

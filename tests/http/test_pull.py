@@ -172,7 +172,7 @@ QUERIES = [
 
 @pytest.mark.parametrize("view", QUERIES)
 async def test_every_window_is_the_same_on_both_wires(busy: Web, view: str) -> None:
-    """[SF-001] [SF-002] [SF-031] [SF-034] [A-03] [A-10] [A-34]: ids, total and cursors, JSON, Atom and XMPP."""
+    """[A-01] [A-26] [SF-001] [SF-002] [SF-031] [SF-034] [A-03] [A-10] [A-34]: ids, total, cursors."""
     node = f"busy feed/ü?{view}"
     base = f"/feeds/busy%20feed/%C3%BC/?{view}&timeout=0"
     whole = await pull(busy.component, node, max=100)

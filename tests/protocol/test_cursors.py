@@ -103,7 +103,7 @@ async def test_golden_cursor_is_that_of_its_item(component: Component, node: str
 
 
 async def test_t_is_the_key_of_the_views_own_order(feed: Component) -> None:
-    """[xep-map 213] [SF-104]: an edit moves the cursor of the modified order alone."""
+    """[A-04] [xep-map 213] [SF-104]: an edit moves the cursor of the modified order alone."""
     modified, created = await cursor_of(feed, MODIFIED, 0), await cursor_of(feed, CREATED, 0)
 
     await feed.publish(ALICE, "comments", "a")
@@ -116,7 +116,7 @@ async def test_t_is_the_key_of_the_views_own_order(feed: Component) -> None:
 
 @pytest.mark.parametrize("node", VIEWS)
 async def test_cursors_of_one_time_resolve_exactly(component: Component, node: str) -> None:
-    """[xep-map 214] [SF-026] [SF-033] [SF-107]"""
+    """[A-07] [xep-map 214] [SF-026] [SF-033] [SF-107]"""
     await component.create(ALICE, "comments")
     await put(component, "comments", [(item_id, T_US) for item_id in "xyz"] + [("after", T_US + 1)])
 
@@ -136,7 +136,7 @@ async def test_cursors_of_one_time_resolve_exactly(component: Component, node: s
 async def test_golden_check_is_valid_or_degrades_to_its_time(
     component: Component, row: dict[str, Any], node: str
 ) -> None:
-    """[xep-map 215] [SF-101] [SF-108] [SF-109]"""
+    """[A-27] [xep-map 215] [SF-101] [SF-108] [SF-109]"""
     await component.create(ALICE, "comments")
     await put(component, "comments", [(item_id, parse_t(text) or 0) for item_id, text in row["feed"]])
     uid = f"cursor:{LETTER[node]}{row['cursor']}"

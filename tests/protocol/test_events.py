@@ -231,7 +231,7 @@ async def history(component: Component) -> None:
 
 @pytest.mark.parametrize("node", [*VIEWS, "comments?kind=new", "comments?order=created&kind=new"])
 async def test_headers_are_there_once_each_and_without_prefix(feed: Component, node: str) -> None:
-    """[xep-map 170] [xep-map 171] [SF-099]: PreviousCursor is left out of the first, the view was empty."""
+    """[A-15] [xep-map 170] [xep-map 171] [SF-099]: PreviousCursor is left out of the first, the view was empty."""
     await feed.subscribe(BOB, node)
     await history(feed)
 
@@ -588,7 +588,7 @@ async def test_what_happened_while_the_link_was_down_is_sent_after_it(start: Sta
 
 
 async def test_golden_push_chain_is_on_the_wire(component: Component) -> None:
-    """[SF-010] [SF-013] [SF-044] [SF-099] [SF-100] [SF-104] [xep-map 173]: every event of it, and its push."""
+    """[A-16] [A-17] [SF-010] [SF-013] [SF-044] [SF-099] [SF-100] [SF-104] [xep-map 173]: every event."""
     await component.create(ALICE, "comments")
     ok(await component.set(BOB, f"<subscribe node='{MODIFIED}' jid='{BOB}'/>", f"article_1@{DOMAIN}"))
     component.clock.now_us = 0

@@ -703,7 +703,7 @@ async def test_item_can_be_pulled_when_its_event_arrives(component: Component) -
 
 
 async def test_keys_grow_when_the_clock_steps_back(component: Component) -> None:
-    """[xep-map 153] [SF-101]: no item appears behind a cursor that was given out."""
+    """[A-38] [xep-map 153] [SF-101]: no item appears behind a cursor that was given out."""
     await component.create(ALICE, "comments")
     await component.subscribe(BOB, MODIFIED)
     seen: list[str] = []
@@ -725,7 +725,7 @@ async def test_keys_grow_when_the_clock_steps_back(component: Component) -> None
 
 
 async def test_many_writers_at_once_get_keys_in_the_order_they_become_visible(component: Component) -> None:
-    """[xep-map 153] [SF-039]: a reader who follows by pulls sees each of them once."""
+    """[A-31] [xep-map 153] [SF-039]: a reader who follows by pulls sees each of them once."""
     await component.create(ALICE, "comments", publish_model="open")
     await component.publish(ALICE, "comments", "first")
     last = (await pull(component, MODIFIED, max=1)).last

@@ -177,7 +177,7 @@ async def test_page_is_never_longer_than_the_cap(start: Starter) -> None:
 
 
 async def test_page_is_never_longer_than_its_bytes(start: Starter) -> None:
-    """[xep-map 10] [xep-map 201]; row 25: cut at the far end, at least one item, and `last` says where to go on."""
+    """[A-32] [xep-map 10] [xep-map 201]; row 25: cut at the far end, at least one item, `last` goes on."""
     component = await start(pubsub={"page_bytes": 1024})
     await component.create(ALICE, "comments")
     for item_id in ALL:
@@ -430,7 +430,7 @@ async def test_golden_pages_have_the_golden_result_sets(component: Component, no
 
 
 async def test_count_is_that_of_the_requester(feed: Component) -> None:
-    """[xep-map 204] [SF-016] [SF-111]: who may not read hears no number at all."""
+    """[A-08] [xep-map 204] [SF-016] [SF-111]: who may not read hears no number at all."""
     await feed.affiliate(ALICE, "comments", CAROL, "outcast")
 
     assert refusal(await request(feed, MODIFIED, user=CAROL, max=0)) == Refusal("auth", "forbidden")

@@ -130,7 +130,7 @@ async def test_bare_view_does_not_show_what_was_retracted(feed: Component) -> No
 
 
 async def test_smart_view_shows_a_tombstone(feed: Component) -> None:
-    """[xep-map 160] [SF-013]: stripped and marked, newest in modified order, at its place in created order."""
+    """[A-151] [xep-map 160] [SF-013]: stripped and marked, newest in modified order, at its place in created order."""
     ok(await retract(feed, BOB, "b"))
 
     tombstone = tree(

@@ -115,7 +115,7 @@ async def test_missing_node_is_not_found(component: Component, node: str) -> Non
 
 
 async def test_plain_request_gives_all_items_oldest_first(component: Component) -> None:
-    """[xep-map 187] [SF-008] [SF-009] [SF-017]: whole, without a set, with publisher."""
+    """[A-28] [xep-map 187] [SF-008] [SF-009] [SF-017]: whole, without a set, with publisher."""
     await component.create(ALICE, "comments")
     for item_id in ("one", "two"):
         await component.publish(ALICE, "comments", item_id, ENTRY.format(item_id))

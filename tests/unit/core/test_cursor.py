@@ -40,7 +40,7 @@ def test_parse_cursor_golden_row_is_read_back_and_matches_its_group(example: dic
 
 
 def test_checksum_of_the_published_check_value() -> None:
-    """[SF-106]"""
+    """[A-06] [SF-106]"""
     assert checksum(["123456789"]) == "cbf43926"
 
 

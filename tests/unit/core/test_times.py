@@ -20,7 +20,7 @@ T_US = 1_304_942_400_000_000
     ],
 )
 def test_format_t_and_parse_t_are_inverse(time_us: int, text: str) -> None:
-    """[SF-104]"""
+    """[A-05] [SF-104]"""
     assert format_t(time_us) == text
     assert parse_t(text) == time_us
 

@@ -119,7 +119,7 @@ def test_parse_view_of_an_unknown_parameter_or_value_gives_none(query: str) -> N
 
 @pytest.mark.parametrize("name", sorted(RESERVED_PARAMETERS))
 def test_parse_view_of_a_reserved_name_is_a_bad_request(name: str) -> None:
-    """[SF-086] A-25: positions travel in the result set."""
+    """[SF-086] [A-25]: positions travel in the result set."""
     with pytest.raises(FeedError) as caught:
         parse_view(f"order=created&{name}=1")
 

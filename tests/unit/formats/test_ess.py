@@ -66,7 +66,7 @@ def test_dumb_checksum_neither_trims_nor_normalises(title):
 
 @pytest.mark.parametrize("now_s", [1503411300, 1503411304, 1503411359])
 def test_build_time_is_floored_to_the_minute(now_s):
-    """[ESS-003] Divisible by 60."""
+    """[A-152] [ESS-003] Divisible by 60."""
     assert build_time(now_s * US) == build_time(now_s * US + 999_999) == BUILD
 
 

@@ -39,7 +39,7 @@ def links(node):
     ],
 )
 def test_item_id_is_guid_else_link(guid, item_id, atom_id, link):
-    """[A-122] [SF-092]"""
+    """[A-154] [A-122] [SF-092]"""
     (item,) = document(f"<item>{guid}</item>", base="http://example.org/feed").items
     node = xml.parse_payload(item.payload)
     assert (item.id, node.findtext(atom.ID), links(node).get("alternate")) == (item_id, atom_id, link)

@@ -108,7 +108,7 @@ async def test_filter_cursor_means_the_same_place_in_every_view(feed: World) -> 
 
 
 async def test_filter_item_that_stops_matching_vanishes_and_comes_back(feed: World) -> None:
-    """[SF-015] A-20."""
+    """[A-20] [SF-015] A-20."""
     node = f"{FEED}?category=news"
     await feed.subscribe(ALICE, node)
     await feed.publish("a", category="news")

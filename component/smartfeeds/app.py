@@ -159,7 +159,7 @@ class App:
         networks = tuple(ip_network(text) for text in settings.http.metrics_from)
         watch = Watch(self._unready, metrics_text, networks)
         self.site = (
-            Site(_http_options(settings), self.handle, self._authenticate, _observe, watch)
+            Site(_http_options(settings), self.handle, self._authenticate, _observe, watch, clock)
             if settings.http.listen
             else None
         )

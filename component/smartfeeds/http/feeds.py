@@ -29,6 +29,7 @@ SUFFIXES = n.by_suffix(n.OF_FEED)
 # What only shows the newest items, for readers that know no cursors.
 _DOCUMENTS = frozenset({n.HTML, n.RSS, n.JSON_FEED, n.ESS, n.OPML})
 _CALLABLE = (n.JSON, n.ATOM)
+_ALTERNATES = (n.JSON, n.ATOM, n.RSS, n.JSON_FEED, n.ESS)
 _PUBLIC = {
     "Access-Control-Allow-Origin": "*",
     "Access-Control-Expose-Headers": "ETag, Link",
@@ -65,7 +66,7 @@ class Asked:
         """The pull to be made. A feed without parameters is the Smart view in modified order, where deletions are
         seen; a document of it is what stock clients see, the bare node."""
         query, name = self.place.query, self.place.name
-        view = query.view or ("" if self.document else "order=modified")
+        view = query.view or ("" if self.document or self.form in _DOCUMENTS else "order=modified")
         text = f"{name}{'&' if '?' in name else '?'}{view}" if view else name
         page = ResultSetRequest(query.max, None, "") if self.document else query.page
         return PullFeed(self.actor, service, text, page=page, known=known)
@@ -212,14 +213,15 @@ def _headers(asked: Asked, answer: FeedPage) -> dict[str, str]:
 
 
 def _links(asked: Asked, answer: FeedPage) -> str:
-    """The ways to get at the feed (SF-112)."""
+    """The ways to get at the feed (SF-112; ESS-024)."""
     place = asked.place
     plain = replace(place, query=FeedQuery(place.query.view))
     view = f"?{place.query.view}" if place.query.view else ""
     links = [f'<{plain.base_url}>; rel="self"']
-    for form in (n.JSON, n.ATOM):
+    for form in _ALTERNATES:
         address = f"{place.origin}{feed_path(place.name, form.suffix)}{view}"
         links.append(f'<{address}>; rel="alternate"; type="{form.asked_as[0]}"')
+    links.append(f'<{place.origin}/feeds.nno>; rel="alternate"; type="application/nno"')
     return ", ".join(links) if is_feed(answer.node) else links[0]
 
 

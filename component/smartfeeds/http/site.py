@@ -10,6 +10,7 @@ from smartfeeds.core.urls import FEEDS, feed_path, read_feed_path
 from smartfeeds.errors import Condition, FeedError
 from smartfeeds.http import negotiation as n
 from smartfeeds.http.calls import Call, Callers, Network
+from smartfeeds.http.documents import document_writers
 from smartfeeds.http.encode import Encoder
 from smartfeeds.http.feeds import SUFFIXES, Feeds
 from smartfeeds.http.health import Health, Watch
@@ -46,6 +47,7 @@ class Site:
         authenticate: Authenticate,
         observe: Observe,
         watch: Watch,
+        now_us: Callable[[], int],
     ) -> None:
         self._handle = handle
         self._health = Health(watch)
@@ -54,7 +56,7 @@ class Site:
             self._pull,
             options.domain,
             Encoder(),
-            {},
+            document_writers(now_us),
             poll_default_s=options.poll_default_s,
             poll_max_s=options.poll_max_s,
         )

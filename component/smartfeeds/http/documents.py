@@ -1,0 +1,51 @@
+"""A feed as RSS, JSON Feed, ESS or OPML: its newest items, for readers that know no cursors (RSS-001, ESS-025, A-153).
+
+The writers are those of `export` and `convert`; here is what a document says of where it stands. The newest item is on
+top, so the next document holds older items.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from functools import partial
+from types import MappingProxyType
+from urllib.parse import quote
+
+from smartfeeds.core.urls import feed_path
+from smartfeeds.formats.writers import WRITERS, Format, Job
+from smartfeeds.http import negotiation as n
+from smartfeeds.http.encode import Place, first_cursor, head_of, items_of
+from smartfeeds.http.feeds import Write
+from smartfeeds.http.negotiation import Form
+from smartfeeds.service.requests import FeedPage
+
+# What the document is found under: an ESS file tells times and checksums of the items of the RSS document (ESS-001).
+_SELF: Mapping[Form, Form] = MappingProxyType({n.ESS: n.RSS})
+_FORMATS: Mapping[Form, Format] = MappingProxyType(
+    {n.RSS: WRITERS["rss"], n.JSON_FEED: WRITERS["jsonfeed"], n.ESS: WRITERS["ess"], n.OPML: WRITERS["opml"]}
+)
+
+
+def document_writers(now_us: Callable[[], int]) -> Mapping[Form, Write]:
+    """A writer for each of the forms. `now_us` gives microseconds: an ESS file says when it was built."""
+    return {form: partial(_write, form, format_, now_us) for form, format_ in _FORMATS.items()}
+
+
+def document_url(place: Place, form: Form, **position: str) -> str:
+    """The address of a document of the same view of a feed."""
+    fields = [place.query.view] if place.query.view else []
+    if position and place.query.max is not None:
+        position["max"] = place.query.max
+    fields += [f"{name}={quote(value, safe='')}" for name, value in position.items()]
+    return f"{place.origin}{feed_path(place.name, form.suffix)}{'?' if fields else ''}{'&'.join(fields)}"
+
+
+def _write(form: Form, format_: Format, now_us: Callable[[], int], answer: FeedPage, place: Place) -> bytes:
+    first = first_cursor(answer)
+    older = document_url(place, form, until=f"cursor:{first}") if answer.older and first else ""
+    head = replace(
+        head_of(answer, place),
+        link=place.base_url,
+        self_link=document_url(place, _SELF.get(form, form)),
+        next_link=older,
+    )
+    return b"".join(format_.write(Job(head, items_of(answer), now_us())))

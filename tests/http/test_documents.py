@@ -1,0 +1,195 @@
+"""A feed as RSS, JSON Feed, ESS and OPML over HTTP."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from lxml import etree
+
+from smartfeeds.core.times import format_datetime
+from smartfeeds.formats.documents import read_document
+from smartfeeds.formats.ess import dumb_checksum, read_ess
+from smartfeeds.formats.opml import read_outline
+from support.component import ALICE, BOB
+from support.web import Web
+
+ATOM_NS = "http://www.w3.org/2005/Atom"
+GOLDEN = json.loads((Path(__file__).parents[1] / "data" / "ess" / "golden.json").read_text("utf-8"))
+FILES = {file["name"]: file for file in GOLDEN["ess_nno"]["files"]}
+US = 1_000_000
+TYPES = {
+    "rss": ("application/rss+xml; charset=utf-8", "application/rss+xml"),
+    "jsonfeed": ("application/feed+json; charset=utf-8", "application/feed+json"),
+    "ess": ("application/ess", "application/ess"),
+    "opml": ("text/x-opml; charset=utf-8", "text/x-opml"),
+}
+
+
+def dated(title: str, time_s: int) -> str:
+    time = format_datetime(time_s * US)
+    return f"<entry xmlns='{ATOM_NS}'><title>{title}</title><published>{time}</published></entry>"
+
+
+async def filled(web: Web, ids: str) -> None:
+    await web.component.create(ALICE, "notes", title="Notes & more", description="What is new")
+    for item_id in ids.split():
+        await web.component.publish(ALICE, "notes", item_id)
+        web.component.clock.advance(60)
+
+
+def ids_of(form: str, body: bytes) -> list[str]:
+    """The ids in a document, in its order."""
+    if form == "rss":
+        return [node.text or "" for node in etree.fromstring(body).iterfind("channel/item/guid")]
+    if form == "jsonfeed":
+        return [
+            item["_smartfeeds"]["id"] if "_smartfeeds" in item else item["id"] for item in json.loads(body)["items"]
+        ]
+    return [outline.text for outline in read_outline(body).outlines]
+
+
+@pytest.mark.parametrize("name", ["ess-1.ess", "ess-2.ess"])
+async def test_an_ess_file_is_golden_to_the_byte(web: Web, name: str) -> None:
+    """[ESS-001] [ESS-003] [ESS-004] [ESS-005] [ESS-009] [ESS-025] [A-100] [A-101] The newest entries, times and
+    checksums as in the golden file; its address is that of the feed's RSS document, its type application/ess."""
+    file = FILES[name]
+    web.component.clock.now_us = 1_400_000_000 * US
+    await web.component.create(ALICE, "notes")
+    for number, one in enumerate(file["input"]):
+        await web.component.publish(ALICE, "notes", f"i{number}", dated(one["title"], one["time"]))
+    web.component.clock.now_us = file["now"] * US
+    golden_url = file["text"].split(", ")[1]
+
+    got = await web.get("/feeds/notes.ess")
+
+    assert got.body == file["text"].replace(golden_url, f"{web.origin}/feeds/notes.rss").encode()
+    assert (got.status, got.header("Content-Type")) == (200, file["content_type"])
+
+
+async def test_ess_takes_titles_as_they_stand_and_leaves_deleted_items_out(web: Web) -> None:
+    """[ESS-007] [A-106] The checksum of a title that is not trimmed; what was deleted is not listed."""
+    await web.component.create(ALICE, "notes")
+    await web.component.publish(ALICE, "notes", "a", dated(" hello world ", 1_700_000_000))
+    await web.component.publish(ALICE, "notes", "b")
+    await web.component.retract(ALICE, "notes", "b")
+    for path in ("/feeds/notes.ess", "/feeds/notes.ess?order=modified"):
+        entries = read_ess((await web.get(path)).body).entries
+        assert [entry.checksum for entry in entries] == [dumb_checksum(" hello world ")]
+
+
+@pytest.mark.parametrize("form", TYPES)
+async def test_each_document_by_suffix_and_by_accept(web: Web, form: str) -> None:
+    """[SF-058] [RSS-001] [ESS-025] The suffix and the Accept header give the same bytes under the same media type."""
+    await filled(web, "a b")
+    media_type, asked_as = TYPES[form]
+    by_suffix = await web.get(f"/feeds/notes.{form}", accept="text/plain")
+    by_accept = await web.get("/feeds/notes/", accept=asked_as)
+    assert by_suffix.status == by_accept.status == 200
+    assert by_suffix.header("Content-Type") == by_accept.header("Content-Type") == media_type
+    assert by_suffix.body == by_accept.body
+
+
+@pytest.mark.parametrize("form", TYPES)
+async def test_a_document_is_not_sent_again_until_the_feed_changes(web: Web, form: str) -> None:
+    """[A-153] Conditional requests work for every form, and a change gives another tag."""
+    await filled(web, "a")
+    first = await web.get(f"/feeds/notes.{form}")
+    again = await web.get(f"/feeds/notes.{form}", If_None_Match=first.header("ETag"))
+    assert (again.status, again.body, again.header("ETag")) == (304, b"", first.header("ETag"))
+    await web.component.publish(ALICE, "notes", "b")
+    changed = await web.get(f"/feeds/notes.{form}", If_None_Match=first.header("ETag"))
+    assert changed.status == 200
+    assert changed.header("ETag") != first.header("ETag")
+
+
+async def test_what_the_channel_says(web: Web) -> None:
+    """[RSS-001] [RSS-003] [RSS-031] Title, link to the feed, description, and its own address."""
+    await filled(web, "a b")
+    root = etree.fromstring((await web.get("/feeds/notes.rss")).body)
+    assert (root.tag, root.get("version")) == ("rss", "2.0")
+    texts = [root.findtext(f"channel/{name}") for name in ("title", "link", "description")]
+    assert texts == ["Notes & more", f"{web.origin}/feeds/notes/", "What is new"]
+    links = {str(one.get("rel")): one.get("href") for one in root.iterfind(f"channel/{{{ATOM_NS}}}link")}
+    assert links == {"self": f"{web.origin}/feeds/notes.rss"}
+
+
+async def test_what_a_json_feed_says(web: Web) -> None:
+    """[A-35] Title, the page of the feed, its own address, and every item with its id."""
+    await filled(web, "a b")
+    feed = (await web.get("/feeds/notes.jsonfeed")).json
+    assert feed["version"] == "https://jsonfeed.org/version/1.1"
+    assert (feed["title"], feed["description"]) == ("Notes & more", "What is new")
+    assert (feed["home_page_url"], feed["feed_url"]) == (
+        f"{web.origin}/feeds/notes/",
+        f"{web.origin}/feeds/notes.jsonfeed",
+    )
+
+
+@pytest.mark.parametrize(("form", "deleted"), [("rss", 0), ("jsonfeed", 1), ("opml", 0)])
+async def test_tombstones_where_the_format_has_a_form_for_them(web: Web, form: str, deleted: int) -> None:
+    """[A-18] In modified order JSON Feed marks a deleted item; RSS and OPML have no form for that."""
+    await filled(web, "a b")
+    await web.component.retract(ALICE, "notes", "a")
+    got = await web.get(f"/feeds/notes.{form}?order=modified")
+    if form == "opml":
+        assert ids_of(form, got.body) == ["b"]
+    else:
+        read = read_document(got.body)
+        assert sorted(item.id for item in read.items if not item.deleted) == ["b"]
+        assert [item.id for item in read.items if item.deleted] == ["a"] * deleted
+
+
+@pytest.mark.parametrize("form", ["rss", "jsonfeed"])
+async def test_the_next_document_holds_older_items_until_there_are_none(web: Web, form: str) -> None:
+    """[SF-020] [SF-021] [A-153] Newest first; whoever follows the links has every item once, deleted ones left out."""
+    await filled(web, "a b c d e f")
+    await web.component.retract(ALICE, "notes", "c")
+    path, pages = f"/feeds/notes.{form}?max=2", []
+    while path:
+        body = (await web.get(path)).body
+        pages.append(ids_of(form, body))
+        path = next_of(form, body).removeprefix(web.origin)
+    assert pages == [["f", "e"], ["d", "b"], ["a"]]
+
+
+def next_of(form: str, body: bytes) -> str:
+    if form == "jsonfeed":
+        return str(json.loads(body).get("next_url", ""))
+    found = etree.fromstring(body).find(f"channel/{{{ATOM_NS}}}link[@rel='next']")
+    return "" if found is None else str(found.get("href"))
+
+
+async def test_a_view_keeps_its_parameters_in_every_address(web: Web) -> None:
+    """[SF-057] A document of a view names the view as itself, as its page and as the next document."""
+    await filled(web, "a b c")
+    feed = (await web.get("/feeds/notes.jsonfeed?order=created&max=1")).json
+    assert feed["feed_url"] == f"{web.origin}/feeds/notes.jsonfeed?order=created"
+    assert feed["home_page_url"] == f"{web.origin}/feeds/notes/?order=created"
+    assert feed["next_url"].startswith(f"{web.origin}/feeds/notes.jsonfeed?order=created&until=cursor%3A")
+    address = (await web.get("/feeds/notes.ess?order=created")).text.split(", ")[1]
+    assert address == f"{web.origin}/feeds/notes.rss?order=created"
+
+
+async def test_every_answer_of_a_feed_links_to_its_other_forms(web: Web) -> None:
+    """[SF-112] [ESS-024] JSON, Atom, RSS, JSON Feed and ESS of the feed, and NNO of all feeds."""
+    await filled(web, "a")
+    link = (await web.get("/feeds/notes/")).header("Link")
+    for path, media_type in {
+        "/feeds/notes.json": "application/json",
+        "/feeds/notes.atom": "application/atom+xml",
+        "/feeds/notes.rss": "application/rss+xml",
+        "/feeds/notes.jsonfeed": "application/feed+json",
+        "/feeds/notes.ess": "application/ess",
+        "/feeds.nno": "application/nno",
+    }.items():
+        assert f'<{web.origin}{path}>; rel="alternate"; type="{media_type}"' in link.split(", ")
+
+
+async def test_documents_are_read_by_whom_the_feed_is_for(web: Web) -> None:
+    """[SF-111] Of a feed with a whitelist nobody gets a document who may not read it."""
+    await web.component.create(ALICE, "notes", access_model="whitelist")
+    await web.component.affiliate(ALICE, "notes", BOB, "member")
+    for form in TYPES:
+        got: Any = await web.get(f"/feeds/notes.{form}")
+        assert (got.status, "WWW-Authenticate" in got.headers) == (401, True)

@@ -23,6 +23,11 @@ port = {port}
 [store]
 url = "sqlite:///./smartfeeds.db"
 
+[http]
+# Feeds as web pages and for programs; empty for none. For the world, put a web server with TLS in front.
+listen = "127.0.0.1:8280"
+# base_url = "https://feeds.example.org"
+
 [pubsub]
 # Who may create nodes: bare JIDs, domains, or "*" for everybody.
 creators = [{creators}]

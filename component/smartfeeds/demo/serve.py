@@ -33,7 +33,7 @@ NODE: Final = "planet"
 OWNER: Final = "alice"
 READER: Final = "bob"
 ONLINE_S: Final = 60.0
-_CLIENT_PORT, _COMPONENT_PORT = 15222, 15347
+_CLIENT_PORT, _COMPONENT_PORT, _HTTP_PORT = 15222, 15347, 15280
 
 _CONFIG: Final = """\
 # Written by smartfeeds demo serve; removed folders are made anew.
@@ -46,7 +46,7 @@ port = {port}
 url = "sqlite:///{folder}/feeds.db"
 
 [http]
-listen = ""
+listen = "127.0.0.1:{http_port}"
 
 [pubsub]
 admins = ["{owner}@{domain}"]
@@ -64,6 +64,7 @@ class Scene:
     component_port: int
     secret: str
     password: str
+    http_port: int = _HTTP_PORT
 
     @property
     def reader(self) -> Account:
@@ -94,6 +95,7 @@ def _make_scene(folder: Path) -> Scene:
         component_port=_free(_COMPONENT_PORT),
         secret=secrets.token_urlsafe(24),
         password=secrets.token_urlsafe(9),
+        http_port=_free(_HTTP_PORT),
     )
     (folder / "scene.json").touch(mode=0o600)
     (folder / "scene.json").write_text(json.dumps(asdict(scene)))
@@ -121,7 +123,7 @@ def prepare(folder: Path) -> tuple[Scene, Prosody, Settings]:
     )
     config = folder / "smartfeeds.toml"
     config.touch(mode=0o600)
-    values = {"service": SERVICE, "secret": scene.secret, "port": scene.component_port}
+    values = {"service": SERVICE, "secret": scene.secret, "port": scene.component_port, "http_port": scene.http_port}
     config.write_text(_CONFIG.format(**values, folder=folder, owner=OWNER, domain=DOMAIN))
     return scene, server, load(config)
 
@@ -191,6 +193,7 @@ The feed is up.
   service   {SERVICE}
   node      {NODE}   ({items} items, {news})
   address   xmpp:{SERVICE}?;node={NODE}
+  web page  http://127.0.0.1:{scene.http_port}/feeds/{NODE}/
   account   {scene.reader.jid}   password {scene.reader.password}
   server    127.0.0.1:{scene.client_port} for clients (no TLS), 127.0.0.1:{scene.component_port} for components
 
@@ -202,6 +205,7 @@ Try this in a second terminal:
 and this in a third:
 
   {command} demo publish 'Hello, world' --folder {folder}
+  curl -N -H 'Accept: text/event-stream' http://127.0.0.1:{scene.http_port}/feeds/{NODE}/
   {command} node list --config {folder}/smartfeeds.toml
   {command} demo gap
 

@@ -186,7 +186,7 @@ class App:
 
     async def _authenticate(self, text: str) -> Token:
         """The bearer token that a text is. Raises FeedError."""
-        return await self.service.read(lambda tx, context: authenticate(tx, context, text))
+        return await self.service.read(lambda tx, context: authenticate(tx, context, text), turn="tokens")
 
     async def start(self) -> None:
         """Opens the store, listens, begins to connect. Raises StoreError, or ConfigError for the address."""

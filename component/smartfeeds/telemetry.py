@@ -269,7 +269,10 @@ async def watch_loop(period_s: float = _LOOP_PERIOD_S) -> None:
 def _renderer(form: str, stream: TextIO) -> list[Processor]:
     if form == "json":
         return [structlog.processors.format_exc_info, structlog.processors.JSONRenderer()]
-    return [structlog.dev.ConsoleRenderer(colors=stream.isatty())]
+    # The usual formatter shows the values of variables: tokens, addresses, whole requests.
+    return [
+        structlog.dev.ConsoleRenderer(colors=stream.isatty(), exception_formatter=structlog.dev.plain_traceback),
+    ]
 
 
 def _name_of_record(_logger: object, _method: str, event: structlog.types.EventDict) -> structlog.types.EventDict:

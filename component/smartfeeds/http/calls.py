@@ -7,11 +7,11 @@ import base64
 import binascii
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from http import HTTPStatus
 from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address
 
-from aiohttp import web
+from aiohttp import HttpVersion11, web
 
 from smartfeeds.core.jid import Jid
 from smartfeeds.core.tokens import Scope, Token, covers
@@ -43,7 +43,7 @@ class Call:
     path: str
     query: str
     proxied: bool = False
-    credential: str = ""
+    credential: str = field(default="", repr=False)
     actor: Jid = ANONYMOUS
     token: Token | None = None
     written: bool = False
@@ -103,6 +103,8 @@ class Callers:
 
     def _origin(self, request: web.BaseRequest, proto: str, host: str) -> str:
         host = host or request.headers.get("Host", "")
+        if not host and request.version < HttpVersion11 and request.transport is not None:
+            host = _host_of(request.transport.get_extra_info("sockname"))
         if not _HOST.fullmatch(host):
             raise HttpError(HTTPStatus.BAD_REQUEST, "the Host header is missing, or names no host")
         return f"{proto}://{host.lower()}"
@@ -176,6 +178,14 @@ def peer_of(peername: object) -> str:
     if isinstance(peername, tuple) and peername:
         return str(parse_address(str(peername[0])) or peername[0])
     return "local"
+
+
+def _host_of(sockname: object) -> str:
+    """Our own address, as a host: HTTP/1.0 knows no Host header."""
+    if not isinstance(sockname, tuple) or len(sockname) < 2:
+        return "localhost"
+    address, port = str(sockname[0]), int(sockname[1])
+    return f"[{address.partition('%')[0]}]:{port}" if ":" in address else f"{address}:{port}"
 
 
 def credential_of(header: str) -> str:

@@ -6,17 +6,18 @@ from dataclasses import dataclass, replace
 from functools import partial
 from http import HTTPStatus
 
+import structlog
 from aiohttp import HttpVersion11
 
 from smartfeeds import __version__
 from smartfeeds.core.jid import Jid
 from smartfeeds.core.page import ResultSetRequest
 from smartfeeds.core.urls import FeedPath, feed_path
-from smartfeeds.errors import FeedError
+from smartfeeds.errors import Condition, FeedError, StoreError
 from smartfeeds.http import negotiation as n
 from smartfeeds.http.calls import ANONYMOUS, Call
 from smartfeeds.http.encode import Encoder, Place, in_callback, is_feed, items_of, last_cursor
-from smartfeeds.http.http_errors import HttpError, error_reply
+from smartfeeds.http.http_errors import STORE_AWAY, HttpError, error_reply
 from smartfeeds.http.negotiation import Form
 from smartfeeds.http.queries import FeedQuery, read_query
 from smartfeeds.http.replies import Reply
@@ -43,6 +44,8 @@ PAGE_POLICY = (
 )
 _OF_FORM = {n.HTML: {"Content-Security-Policy": PAGE_POLICY}}
 _VARY = "Accept, Accept-Encoding, Authorization"
+
+_log = structlog.get_logger()
 
 Pull = Callable[[PullFeed], Awaitable[FeedPage]]
 # A document of a page, for the forms that are not made here.
@@ -125,7 +128,7 @@ class Feeds:
         document = form in _DOCUMENTS and query.since is None and query.until is None
         document = document or bool(path.suffix and not query.positioned)
         place = Place(call.origin, path.name, replace(query, timeout_s=None))
-        zipped = "gzip" in call.header("Accept-Encoding")
+        zipped = n.takes_gzip(call.header("Accept-Encoding"))
         return Asked(place, form, call.actor, document, zipped)
 
     async def page(self, asked: Asked) -> FeedPage:
@@ -139,6 +142,9 @@ class Feeds:
             answer = await self.page(asked)
         except FeedError as error:
             return News(error_reply(error, anonymous=asked.actor is ANONYMOUS), "", seen)
+        except StoreError as error:
+            _log.error("store_failed", reason=str(error))
+            return News(error_reply(FeedError(Condition.UNAVAILABLE, STORE_AWAY)), "", seen)
         if not items_of(answer):
             return None
         return News(self._remember(asked, answer), last_cursor(answer, asked.place.query), seen)

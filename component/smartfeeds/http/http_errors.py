@@ -10,6 +10,7 @@ from smartfeeds.http.replies import Reply
 PROBLEM = "application/problem+json"
 CHALLENGE = 'Bearer realm="smartfeeds"'
 RETRY_AFTER_S = 5
+STORE_AWAY = "the store cannot be used at the moment"
 
 STATUSES: Mapping[Condition, HTTPStatus] = {
     Condition.BAD_REQUEST: HTTPStatus.BAD_REQUEST,

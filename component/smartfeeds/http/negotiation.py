@@ -1,11 +1,13 @@
 """Which representation is wanted: by suffix, or by the Accept header (SF-058; RFC 9110 12.5.1)."""
 
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 
 _MAX_ACCEPT = 1_024
 _MAX_RANGES = 32
+_QUALITY = re.compile(r"0(?:\.[0-9]{0,3})?|1(?:\.0{0,3})?")
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +51,15 @@ def choose(accept: str, offered: tuple[Form, ...]) -> Form | None:
     return best[1] if best else None
 
 
+@lru_cache(512)
+def takes_gzip(accept_encoding: str) -> bool:
+    """Whether an Accept-Encoding header lets an answer be compressed (RFC 9110 12.5.3). An empty one does not."""
+    if not accept_encoding.strip():
+        return False
+    codings = _ranges(accept_encoding[:_MAX_ACCEPT])
+    return codings.get("gzip", codings.get("x-gzip", codings.get("*", 0.0))) > 0
+
+
 def by_suffix(offered: Iterable[Form]) -> Mapping[str, Form]:
     """The forms that have a suffix of their own."""
     return {form.suffix: form for form in offered if form not in (HTML, EVENTS)}
@@ -62,10 +73,7 @@ def _ranges(accept: str) -> dict[str, float]:
     for part in accept.split(",")[:_MAX_RANGES]:
         name, *parameters = (piece.strip().lower() for piece in part.split(";"))
         quality = next((text[2:] for text in parameters if text.startswith("q=")), "1")
-        try:
-            found[name] = min(max(float(quality), 0.0), 1.0)
-        except ValueError:
-            found[name] = 0.0
+        found[name] = float(quality) if _QUALITY.fullmatch(quality) else 0.0
     return found
 
 

@@ -11,21 +11,22 @@ from dataclasses import dataclass
 from http import HTTPStatus
 
 import structlog
-from aiohttp import web
+from aiohttp import HttpVersion10, HttpVersion11, web
 from aiohttp.abc import AbstractStreamWriter
 
 from smartfeeds.core.jid import parse_jid
 from smartfeeds.core.tokens import Token
 from smartfeeds.errors import Condition, FeedError, StoreError
 from smartfeeds.http.calls import ANONYMOUS, Call, Callers
-from smartfeeds.http.http_errors import HttpError, error_reply
+from smartfeeds.http.http_errors import STORE_AWAY, HttpError, error_reply
 from smartfeeds.http.replies import Reply
 
-WORKED_ON = 256  # requests at a time; the others wait for their turn, so that a flood keeps XMPP waiting no longer
 CORS_METHODS = "GET, HEAD, POST, PUT, DELETE"
 CORS_HEADERS = "Authorization, Content-Type, If-Match, If-None-Match, Last-Event-ID"
 CORS_AGE_S = 86_400
 _HEAD = frozenset({"GET", "HEAD"})
+_VERSIONS = frozenset({HttpVersion10, HttpVersion11})
+_EVERYTHING = "*"  # the target of OPTIONS for the server itself (RFC 9110 9.3.7)
 
 _log = structlog.get_logger()
 
@@ -88,7 +89,10 @@ class Router:
         began_s = time.perf_counter()
         operation, outcome = "unread", "ok"
         call: Call | None = None
+        route: Route | None = None
         try:
+            if request.version not in _VERSIONS:
+                raise HttpError(HTTPStatus.HTTP_VERSION_NOT_SUPPORTED, "this is spoken to with HTTP/1.1 or 1.0")
             call = self._callers.read(request)
             route = self._route(call)
             operation = route.operation
@@ -97,7 +101,7 @@ class Router:
             answered, outcome = error_reply(error, anonymous=call is None or call.actor is ANONYMOUS), _outcome(error)
         except StoreError as error:
             _log.error("store_failed", reason=str(error))
-            answered, outcome = _unavailable("the store cannot be used at the moment"), "service-unavailable"
+            answered, outcome = _unavailable(STORE_AWAY), "service-unavailable"
         except (asyncio.CancelledError, ConnectionError):
             raise
         except Exception:  # noqa: BLE001
@@ -107,9 +111,18 @@ class Router:
         self._observe(operation, outcome, time.perf_counter() - began_s)
         if call is not None and call.written:
             return Written()
-        return answered if isinstance(answered, web.StreamResponse) else answered.response()
+        if isinstance(answered, web.StreamResponse):
+            return answered
+        if request.writer.output_size:
+            raise ConnectionResetError("an answer had begun that cannot be finished")
+        if route is not None and route.foreign and _is_for_all(answered.status):
+            answered = answered.with_headers(Access_Control_Allow_Origin="*")
+        return answered.response()
 
     def _route(self, call: Call) -> Route:
+        if call.method == "OPTIONS" and call.path == _EVERYTHING:
+            methods = {method: handler for route in self._routes for method, handler in route.methods.items()}
+            return Route(_EVERYTHING, "http_options", methods)
         for route in self._routes:
             if route.takes(call.path):
                 return route
@@ -145,6 +158,11 @@ def _preflight(call: Call, route: Route) -> Reply:
             "Access-Control-Max-Age": str(CORS_AGE_S),
         }
     return Reply(status=HTTPStatus.NO_CONTENT, headers=headers)
+
+
+def _is_for_all(status: HTTPStatus) -> bool:
+    """Whether pages of other hosts may see an answer that is not a feed: what is said of rights is not for them."""
+    return status >= HTTPStatus.MULTIPLE_CHOICES and status not in (HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN)
 
 
 def _outcome(error: FeedError) -> str:

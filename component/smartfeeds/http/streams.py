@@ -7,20 +7,22 @@ Each event is the JSON page that a pull would give, and its id is the cursor to 
 import contextlib
 from dataclasses import replace
 
-from aiohttp import web
+import structlog
+from aiohttp import HttpVersion11, web
 
 from smartfeeds.core.urls import FeedPath
-from smartfeeds.errors import FeedError
+from smartfeeds.errors import Condition, FeedError, StoreError
 from smartfeeds.http import negotiation as n
 from smartfeeds.http.calls import Call
 from smartfeeds.http.encode import Place, last_cursor
 from smartfeeds.http.feeds import Asked, Feeds, News
-from smartfeeds.http.http_errors import error_reply
+from smartfeeds.http.http_errors import STORE_AWAY, error_reply
 from smartfeeds.http.queries import FeedQuery, read_query
 from smartfeeds.http.replies import Reply
 from smartfeeds.http.router import Authenticate
 
 RECONNECT_MS = 3_000
+_log = structlog.get_logger()
 _HEADERS = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
 
 
@@ -49,8 +51,12 @@ class Streams:
         response = web.StreamResponse(headers=Reply(media_type=n.EVENTS.media_type, headers=_HEADERS).all_headers())
         if answer.public and call.anonymous:
             response.headers["Access-Control-Allow-Origin"] = "*"
-        response.enable_chunked_encoding()
+        # Before HTTP/1.1 the end of the connection is the end of the stream.
+        if call.request.version >= HttpVersion11:
+            response.enable_chunked_encoding()
         await response.prepare(call.request)
+        if call.method == "HEAD":
+            return response
         with contextlib.suppress(ConnectionError):
             await response.write(f"retry: {RECONNECT_MS}\n{_heartbeat(asked)}".encode())
             await self._go_on(call, response, answer.node.node_no, asked, news)
@@ -83,6 +89,9 @@ class Streams:
             await self._authenticate(call.credential)
         except FeedError as error:
             return News(error_reply(error), "", 0)
+        except StoreError as error:
+            _log.error("store_failed", reason=str(error))
+            return News(error_reply(FeedError(Condition.UNAVAILABLE, STORE_AWAY)), "", 0)
         return None
 
 

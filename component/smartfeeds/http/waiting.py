@@ -40,6 +40,7 @@ class Waiting(Generic[Key, Answer]):
         self._answer = answer
         self._feeds: dict[int, _Feed[Key, Answer]] = {}
         self._changes = 0
+        self._stopped = False
         self.held = 0
 
     @property
@@ -65,8 +66,10 @@ class Waiting(Generic[Key, Answer]):
     ) -> Answer | None:
         """The answer as soon as there is one, None after the timeout.
 
-        `seen` is `changes` as it was before the asker found nothing.
+        `seen` is `changes` as it was before the asker found nothing. Raises ConnectionError after `stop`.
         """
+        if self._stopped:
+            raise ConnectionResetError("the service ends")
         waiter: Waiter[Answer] = Waiter(write, asyncio.get_running_loop().create_future())
         feed = self._feeds.setdefault(node_no, _Feed())
         feed.groups.setdefault(key, {})[waiter] = None
@@ -81,11 +84,16 @@ class Waiting(Generic[Key, Answer]):
             self._forget(node_no, key, waiter)
 
     async def stop(self) -> None:
-        """Ends the work on answers; who waits is left to its own task."""
+        """Ends the work on answers; nobody waits any more."""
+        self._stopped = True
         tasks = [feed.task for feed in self._feeds.values() if feed.task is not None]
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
+        for feed in self._feeds.values():
+            for waiter in [waiter for group in feed.groups.values() for waiter in group]:
+                if not waiter.answered.done():
+                    waiter.answered.set_exception(ConnectionResetError("the service ends"))
 
     def _forget(self, node_no: int, key: Key, waiter: Waiter[Answer]) -> None:
         feed = self._feeds.get(node_no)

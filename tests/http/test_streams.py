@@ -1,0 +1,220 @@
+"""Event streams: a pull that goes on, and is taken up again where it was lost (`text/event-stream`)."""
+
+import json
+from dataclasses import dataclass, field
+from typing import Any
+
+import aiohttp
+import pytest
+
+from smartfeeds.core.tokens import Scope, Token, digest_of, write_token
+from smartfeeds.service.tokens import add_token, revoke_token
+from smartfeeds.store.base import WriteTx
+from support.component import ALICE, bare
+from support.pulls import publish_all
+from support.web import Web
+
+SECRET = "s" * 43
+TOKEN_ID = "0123456789ab"
+
+
+@dataclass(slots=True)
+class Event:
+    """One event, or the heartbeat that a comment is."""
+
+    id: str = ""
+    name: str = "message"
+    data: str = ""
+    comment: bool = False
+
+    @property
+    def ids(self) -> list[str]:
+        """The ids of its items."""
+        return [item["id"] for item in json.loads(self.data)["items"]]
+
+
+@dataclass(slots=True)
+class Stream:
+    """A stream that is being read as a browser reads it."""
+
+    answer: aiohttp.ClientResponse
+    seen: list[Event] = field(default_factory=list)
+
+    async def block(self) -> Event:
+        """The next block of lines."""
+        event = Event()
+        while line := (await self.answer.content.readline()).decode().rstrip("\n"):
+            name, _, value = line.partition(": ") if not line.startswith(":") else ("comment", "", "")
+            match name:
+                case "id":
+                    event.id = value
+                case "event":
+                    event.name = value
+                case "data":
+                    event.data = value
+                case "comment":
+                    event.comment = True
+        self.seen.append(event)
+        return event
+
+    async def event(self) -> Event:
+        """The next event that says something."""
+        while not (found := await self.block()).data:
+            assert found.comment
+        return found
+
+
+async def listen(web: Web, path: str, **headers: str) -> Stream:
+    """Opens a stream."""
+    sent = {"Accept": "text/event-stream", **{name.replace("_", "-"): value for name, value in headers.items()}}
+    answer = await web.session.get(f"{web.origin}{path}", headers=sent)
+    assert answer.status == 200, await answer.text()
+    return Stream(answer)
+
+
+@pytest.fixture
+async def feed(web: Web) -> Web:
+    """A feed `news` with the items a, b, c."""
+    await web.component.create(ALICE, "news")
+    await publish_all(web.component, "news", "a b c")
+    return web
+
+
+async def test_stream_begins_now_and_says_what_comes(feed: Web) -> None:
+    """[SF-004] [SF-046]: each event is the page that a pull since the last one gives, its id the cursor to go on."""
+    stream = await listen(feed, "/feeds/news/?order=created")
+    assert stream.answer.headers["Content-Type"] == "text/event-stream"
+    assert stream.answer.headers["Cache-Control"] == "no-store"
+    last = (await stream.block()).id
+    assert last == (await feed.get("/feeds/news/?order=created")).json["last_cursor"]
+    for item_id in "def":
+        await feed.component.publish(ALICE, "news", item_id)
+        event = await stream.event()
+        assert event.ids == [item_id]
+        pulled = await feed.get(f"/feeds/news/?order=created&since=cursor:{last}")
+        assert json.loads(event.data) == pulled.json
+        assert event.id == pulled.json["last_cursor"]
+        last = event.id
+    stream.answer.close()
+
+
+@pytest.mark.parametrize("view", ["", "?order=created"])
+async def test_lost_stream_is_taken_up_where_it_was(feed: Web, view: str) -> None:
+    """[SF-028]: `Last-Event-ID` is a cursor, whatever happened meanwhile, over a since in the address."""
+    stream = await listen(feed, f"/feeds/news/{view}")
+    last = (await stream.block()).id
+    stream.answer.close()
+    await publish_all(feed.component, "news", "d e")
+    address = f"/feeds/news/{view}{'&' if view else '?'}since=time:0"
+    again = await listen(feed, address, Last_Event_ID=last)
+    assert (await again.event()).ids == ["d", "e"]
+    again.answer.close()
+
+
+async def test_stream_since_a_position_catches_up_in_pages(feed: Web) -> None:
+    """What there is comes at once, page by page, then what comes."""
+    stream = await listen(feed, "/feeds/news/?since=time:0&max=2")
+    assert (await stream.event()).ids == ["a", "b"]
+    assert (await stream.event()).ids == ["c"]
+    await feed.component.publish(ALICE, "news", "d")
+    assert (await stream.event()).ids == ["d"]
+    stream.answer.close()
+
+
+async def test_edits_and_deletions_come_too(feed: Web) -> None:
+    """[SF-013]: in modified order."""
+    stream = await listen(feed, "/feeds/news/")
+    await stream.block()
+    await feed.component.publish(ALICE, "news", "a")
+    assert (await stream.event()).ids == ["a"]
+    await feed.component.retract(ALICE, "news", "b")
+    (gone,) = json.loads((await stream.event()).data)["items"]
+    assert (gone["id"], gone["deleted"]) == ("b", True)
+    stream.answer.close()
+
+
+async def test_stream_of_an_empty_feed_begins_with_its_first_item(web: Web) -> None:
+    """Nothing is lost between an empty feed and its first item."""
+    await web.component.create(ALICE, "news")
+    stream = await listen(web, "/feeds/news/")
+    assert (await stream.block()).id == ""
+    await web.component.publish(ALICE, "news", "a")
+    assert (await stream.event()).ids == ["a"]
+    stream.answer.close()
+
+
+async def test_silent_stream_shows_that_it_is_alive(start_web: Any) -> None:
+    """A heartbeat is a comment, with the cursor for who missed it; it is no event."""
+    web = await start_web(http={"heartbeat_s": 0.02})
+    await web.component.create(ALICE, "news")
+    await web.component.publish(ALICE, "news", "a")
+    stream = await listen(web, "/feeds/news/")
+    first, second = await stream.block(), await stream.block()
+    assert first.comment and second.comment
+    assert first.id == second.id != ""
+    stream.answer.close()
+
+
+async def test_stream_ends_when_its_reader_may_read_no_more(feed: Web) -> None:
+    """[xep-map 181] [SF-111]: the last event says why."""
+    stream = await listen(feed, "/feeds/news/")
+    await stream.block()
+    await feed.component.configure(ALICE, "news", access_model="whitelist")
+    await feed.component.publish(ALICE, "news", "secret")
+    event = await stream.event()
+    assert event.name == "error"
+    assert json.loads(event.data)["status"] == 401
+    assert await stream.answer.content.read() == b""
+
+
+async def test_stream_ends_with_the_token_that_opened_it(start_web: Any) -> None:
+    """[SF-111]: a revoked token lets nobody go on listening."""
+    web = await start_web(http={"heartbeat_s": 0.02})
+    await web.component.create(ALICE, "closed", access_model="whitelist")
+    service = web.component.app.service
+    token = Token(TOKEN_ID, digest_of(SECRET), bare(ALICE), Scope.READ, "closed", "", 0)
+    await service.write(lambda tx, context: add_token(tx, context, token, None))
+    stream = await listen(web, "/feeds/closed/", Authorization=f"Bearer {write_token(TOKEN_ID, SECRET)}")
+    await stream.block()
+    await service.write(lambda tx, context: revoke_token(tx, context, TOKEN_ID))
+    event = await stream.event()
+    assert (event.name, json.loads(event.data)["status"]) == ("error", 401)
+
+
+@pytest.mark.parametrize(
+    ("path", "last", "status"),
+    [
+        ("/feeds/news/?since=bogus:1", "", 400),
+        ("/feeds/news/", "no cursor at all", 404),
+        ("/feeds/news/?order=created", "1767225600_0_e8b7be43", 404),
+        ("/feeds/nobody/", "", 404),
+    ],
+)
+async def test_stream_that_cannot_begin_is_refused_like_a_pull(feed: Web, path: str, last: str, status: int) -> None:
+    """[SF-030]: before anything is sent, with a problem."""
+    headers = {"Last_Event_ID": last} if last else {}
+    got = await feed.get(path, "text/event-stream", **headers)
+    assert (got.status, got.header("Content-Type")) == (status, "application/problem+json")
+
+
+async def test_what_another_process_writes_is_heard_of(feed: Web) -> None:
+    """Nobody tells this process of an import beside it: it looks by itself."""
+    stream = await listen(feed, "/feeds/news/")
+    await stream.block()
+    site, service = feed.component.app.site, feed.component.app.service
+    assert site is not None
+    await site.look(service)
+
+    def work(tx: WriteTx) -> None:
+        node = tx.lock("news")
+        assert node is not None
+        item = tx.item(node.node_no, "a")
+        assert item is not None
+        key_us = node.last_modified_us + 1
+        tx.put_item(node.node_no, item._replace(modified_us=key_us))
+        tx.set_keys(node.node_no, key_us, node.last_created_us)
+
+    await service.store.write(work)
+    await site.look(service)
+    assert (await stream.event()).ids == ["a"]
+    stream.answer.close()

@@ -8,6 +8,9 @@ import aiohttp
 import pytest
 
 from smartfeeds.core.tokens import Scope, Token, digest_of, write_token
+from smartfeeds.http.feeds import News
+from smartfeeds.http.replies import Reply
+from smartfeeds.http.waiting import Waiting
 from smartfeeds.service.tokens import add_token, revoke_token
 from smartfeeds.store.base import WriteTx
 from support.component import ALICE, bare
@@ -178,6 +181,30 @@ async def test_stream_ends_with_the_token_that_opened_it(start_web: Any) -> None
     await stream.block()
     await service.write(lambda tx, context: revoke_token(tx, context, TOKEN_ID))
     event = await stream.event()
+    assert (event.name, json.loads(event.data)["status"]) == ("error", 401)
+
+
+async def test_busy_stream_ends_with_its_token_too(start_web: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """[SF-111]: also where events come faster than heartbeats."""
+    web = await start_web(http={"heartbeat_s": 1e-6})
+    await web.component.create(ALICE, "closed", access_model="whitelist")
+    service = web.component.app.service
+    token = Token(TOKEN_ID, digest_of(SECRET), bare(ALICE), Scope.READ, "closed", "", 0)
+    await service.write(lambda tx, context: add_token(tx, context, token, None))
+    calls = 0
+
+    async def busy(*_args: object) -> News:
+        nonlocal calls
+        calls += 1
+        if calls == 1:
+            await service.write(lambda tx, context: revoke_token(tx, context, TOKEN_ID))
+        assert calls < 10, "the stream goes on"
+        return News(Reply(b'{"items":[]}'), "1_0_00000000", 0)
+
+    monkeypatch.setattr(Waiting, "wait", busy)
+    stream = await listen(web, "/feeds/closed/", Authorization=f"Bearer {write_token(TOKEN_ID, SECRET)}")
+    while (event := await stream.event()).name == "message":
+        pass
     assert (event.name, json.loads(event.data)["status"]) == ("error", 401)
 
 

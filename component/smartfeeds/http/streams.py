@@ -4,6 +4,7 @@ Each event is the JSON page that a pull would give, and its id is the cursor to 
 `Last-Event-ID` is where a lost stream is taken up again. A heartbeat says the cursor once more.
 """
 
+import asyncio
 import contextlib
 from dataclasses import replace
 
@@ -67,11 +68,14 @@ class Streams:
     ) -> None:
         """Writes what comes; ends where the feed ends for this reader."""
         seen = -1
+        loop = asyncio.get_running_loop()
+        checked_s = loop.time()
         while True:
             if news is None:
                 news = await self._feeds.waiting.wait(node_no, asked, seen, self._heartbeat_s, lambda _news: None)
-            if news is None:
-                news = await self._ended(call)
+            # A busy stream has no heartbeats, and must end with its token all the same.
+            if loop.time() - checked_s >= self._heartbeat_s:
+                news, checked_s = await self._ended(call) or news, loop.time()
             if news is None:
                 await response.write(_heartbeat(asked).encode())
                 continue

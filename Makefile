@@ -19,7 +19,7 @@ lint:
 
 check: lint test
 
-# Ours beside Prosody's and ejabberd's own pubsub, in one run of some twenty minutes; QUICK=1 for a look in two.
+# Ours beside Prosody's and ejabberd's own pubsub and beside HTTP servers, in one run of half an hour; QUICK=1 for a look.
 bench:
 	@tools/setup bench
 	@PYTHONPATH=tests $(BIN)/python -m bench $(if $(QUICK),--quick) $(ARGS)
@@ -38,4 +38,4 @@ lock:
 		--output-file requirements-dev.lock pyproject.toml
 
 clean:
-	@rm -rf .venv .venv-lock .run tests/integration/js/node_modules
+	@rm -rf .venv .venv-lock .venv-bench .run tests/integration/js/node_modules

@@ -10,7 +10,7 @@ from dataclasses import asdict
 from functools import partial
 from pathlib import Path
 
-from bench import report, runs, work
+from bench import report, runs, web, work
 from bench.targets import PEERS, ROOT, ROUTERS
 from smartfeeds import __version__
 
@@ -18,6 +18,7 @@ from smartfeeds import __version__
 JOBS: dict[str, Callable[[runs.Collector, Path], None]] = {
     "echo": runs.measure_echo,
     "ours": runs.measure_ours,
+    "http": web.measure,
     **{f"through-{name}": partial(runs.measure_routed, name) for name in ROUTERS},
     **{name: partial(runs.measure_peer, name) for name in PEERS},
 }
@@ -27,8 +28,10 @@ def main() -> None:
     """Everything, or what was asked for."""
     # What was started is ended, also when the benchmark is.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
-    parser = argparse.ArgumentParser(prog="bench", description="Ours beside the pubsub of Prosody and ejabberd.")
-    parser.add_argument("--quick", action="store_true", help="one short run, about two minutes")
+    parser = argparse.ArgumentParser(
+        prog="bench", description="Ours beside the pubsub of Prosody and ejabberd, and beside HTTP servers."
+    )
+    parser.add_argument("--quick", action="store_true", help="one short run, some minutes")
     parser.add_argument("--only", nargs="+", choices=list(JOBS), help="these targets only")
     parser.add_argument("--table", nargs="+", type=Path, metavar="FILE", help="only print the table of these results")
     wanted = parser.parse_args()

@@ -1,6 +1,7 @@
-"""A large database, made through the store itself: `python -m bench.fill FILE ITEMS SUBSCRIPTIONS`.
+"""A large database, made through the store itself: `python -m bench.fill FILE ITEMS SUBSCRIPTIONS [FEEDS]`.
 
-Nodes n1000, n100000, ... up to n{ITEMS}, each with that many items and its filter index, and a node with subscribers.
+Nodes n1000, n100000, ... up to n{ITEMS}, each with that many items and its filter index, a node with subscribers, and
+FEEDS nodes w0, w1, ... with one item each.
 Run as a process of its own, so that what it needs is not in anybody's memory afterwards.
 """
 
@@ -45,7 +46,7 @@ def cursor(number: int) -> str:
     return f"cursor:{format_cursor(Order.MODIFIED, BASE_US + number * STEP_US, [item_id(number)])}"
 
 
-async def fill(path: Path, items: int, subscriptions: int) -> None:
+async def fill(path: Path, items: int, subscriptions: int, feeds: int = 0) -> None:
     """Fills the database at `path`, which is made."""
     store = SqliteStore(path, facets_and_words)
     await store.open()
@@ -59,6 +60,8 @@ async def fill(path: Path, items: int, subscriptions: int) -> None:
         for first in range(0, subscriptions, CHUNK):
             numbers = range(first, min(first + CHUNK, subscriptions))
             await store.write(partial(_add_subscriptions, node_no=node_no, numbers=numbers))
+        for first in range(0, feeds, CHUNK):
+            await store.write(partial(_add_feeds, numbers=range(first, min(first + CHUNK, feeds))))
     finally:
         await store.close()
 
@@ -68,6 +71,11 @@ def _add_node(tx: WriteTx, name: str) -> int:
     node = tx.add_node(Node(0, name, NodeKind.FEED, OWNER, BASE_US, options))
     tx.set_affiliation(node.node_no, OWNER, Affiliation.OWNER)
     return node.node_no
+
+
+def _add_feeds(tx: WriteTx, numbers: range) -> None:
+    for number in numbers:
+        _add_items(tx, _add_node(tx, f"w{number}"), range(1))
 
 
 def _add_items(tx: WriteTx, node_no: int, numbers: range) -> None:
@@ -91,4 +99,4 @@ def _add_subscriptions(tx: WriteTx, node_no: int, numbers: range) -> None:
 
 
 if __name__ == "__main__":
-    asyncio.run(fill(Path(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3])))
+    asyncio.run(fill(Path(sys.argv[1]), *map(int, sys.argv[2:])))

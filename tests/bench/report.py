@@ -1,4 +1,4 @@
-"""The rows of the benchmark, their goals, and the table."""
+"""The tables of the benchmark, and the machine it ran on."""
 
 import json
 import os
@@ -9,72 +9,31 @@ import sqlite3
 import statistics
 import subprocess
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
 
-from bench import fill
+from bench import web_targets
+from bench.rows import Row, rows, web_rows
 from bench.targets import PEERS
 from bench.work import Number, Scale
 
 Results = Mapping[str, Mapping[str, Sequence[Number]]]  # target -> row -> one number a run
 
 
-@dataclass(frozen=True, slots=True)
-class Row:
-    """One row: its name in words, its unit, its goal in that unit, and whether less is better."""
-
-    name: str
-    title: str
-    unit: str = "/s"
-    goal: float | None = None
-    less: bool = False
-    peers: bool = True
-
-
-def rows(scale: Scale) -> list[Row]:
-    """All rows of a run at this scale, in the order they are shown."""
-    found = [
-        Row("publish_64", "publish, 64 in flight", goal=12_000),
-        Row("publish_1", "publish, one at a time", goal=1_500),
-        Row("notify", f"notifications, {scale.subscribers:,} subscribers", goal=250_000),
-    ]
-    sizes = fill.sizes(scale.items)
-    for size in sizes:
-        for place in ("start", "middle", "end"):
-            row = f"page_{size}_{place}"
-            shared = place == "start" and size in sizes[:2]
-            title = f"page of 50, {place} of {size:,} items"
-            found.append(Row(row, title, goal=4_000, peers=shared))
-            found.append(Row(f"{row}_p99", f"{title}: p99", " ms", 5, less=True, peers=shared))
-    return [
-        *found,
-        Row("create", "create nodes", goal=5_000),
-        Row("list", f"list {scale.nodes:,} nodes, page of 50", goal=4_000),
-        Row("list_p99", f"list {scale.nodes:,} nodes, page of 50: p99", " ms", 5, less=True),
-        Row("subscribe", f"subscribe, to {scale.subscriptions:,} on one node", goal=10_000),
-        Row("start_empty", "start-up, nothing stored", " s", less=True, peers=False),
-        Row("start_full", f"start-up, {scale.items:,} items", " s", less=True, peers=False),
-        Row("rss_empty", "memory, nothing stored", " MB", less=True),
-        Row("rss_full", f"memory, {scale.items:,} items and {scale.standing:,} subscriptions", " MB", 100, True, False),
-        Row("rss_worked", "memory, the same after pages, publishes and the next row", " MB", 100, True, False),
-        Row("crowd", f"one item to {scale.standing:,} subscribers", peers=False),
-        *(
-            row
-            for server in ("Prosody", "ejabberd")
-            for row in (
-                Row(f"through_{server.lower()}", f"notifications through {server} as router", peers=False),
-                Row(f"through_{server.lower()}_cpu", f"our CPU there, of {server}'s", " %", 10, True, False),
-            )
-        ),
-    ]
-
-
 def text(results: Results, scale: Scale, described: Mapping[str, str]) -> str:
     """The table, what else was found out, and the machine."""
     machine = "; ".join(f"{key} {value}" for key, value in described.items())
     runs = "one run" if scale.runs == 1 else f"medians of {scale.runs} runs"
-    return "\n\n".join((table(results, scale, PEERS), notes(results), f"{machine}; {runs}"))
+    mine = results.get("ours", {})
+    tables = [
+        table(results, found, columns)
+        for found, columns in (
+            (rows(scale), {"echo": "harness alone", **{name: name for name in PEERS}}),
+            (web_rows(scale), {name: name for name in web_targets.PEERS}),
+        )
+        if any(row.name in mine or row.name in results.get(name, {}) for row in found for name in columns)
+    ]
+    return "\n\n".join((*tables, notes(results), f"{machine}; {runs}"))
 
 
 def read(files: Iterable[Path]) -> str:
@@ -95,24 +54,31 @@ def read(files: Iterable[Path]) -> str:
     return text(results, scale, described)
 
 
-def table(results: Results, scale: Scale, peers: Iterable[str]) -> str:
-    """A Markdown table: ours against the goal, the harness's own limit, and each peer with the ratio ours to peer."""
-    names = [name for name in peers if name in results]
+def table(results: Results, found: Iterable[Row], columns: Mapping[str, str]) -> str:
+    """A Markdown table: ours against the goal, and each other target with the ratio ours to theirs.
+
+    `columns` are the other targets with what they are called; the harness's own limit is no rival.
+    """
+    names = [name for name in columns if name in results]
     lines = [
-        "| work | goal | ours | goal reached | harness alone |" + "".join(f" {name} (ours is) |" for name in names),
-        "|---|---:|---:|---|---:|" + "---:|" * len(names),
+        "| work | goal | ours | goal reached |"
+        + "".join(f" {columns[name]}{'' if name == 'echo' else ' (ours is)'} |" for name in names),
+        "|---|---:|---:|---|" + "---:|" * len(names),
     ]
-    for row in rows(scale):
-        mine = middle(results, "ours", row)
-        cells = [row.title, _goal(row), _text(row, mine), _reached(row, mine), _text(row, middle(results, "echo", row))]
-        cells += [_against(row, mine, middle(results, name, row)) for name in names]
+    for row in found:
+        mine = middle(results, "ours", row.name)
+        limit = _limit(results, row)
+        cells = [row.title, _goal(row, limit), _text(row, mine), _reached(row, mine, limit)]
+        for name in names:
+            theirs = middle(results, name, row.theirs)
+            cells.append(_text(row, theirs) if name == "echo" else _against(row, mine, theirs))
         lines.append("| " + " | ".join(cells) + " |")
     return "\n".join(lines)
 
 
-def middle(results: Results, target: str, row: Row) -> float | None:
+def middle(results: Results, target: str, row: str) -> float | None:
     """The median of the runs."""
-    numbers = results.get(target, {}).get(row.name, ())
+    numbers = results.get(target, {}).get(row, ())
     return statistics.median(number.value for number in numbers) if numbers else None
 
 
@@ -127,10 +93,14 @@ def notes(results: Results) -> str:
     return "\n".join(lines)
 
 
-def _goal(row: Row) -> str:
-    if row.goal is None:
-        return ""
-    return f"{'under' if row.less else 'at least'} {row.goal:,.0f}{row.unit}"
+def _limit(results: Results, row: Row) -> float | None:
+    """The goal as a number."""
+    theirs = middle(results, row.of, row.theirs) if row.of else None
+    return row.goal if theirs is None else theirs * row.part
+
+
+def _goal(row: Row, limit: float | None) -> str:
+    return "" if limit is None else f"{'under' if row.less else 'at least'} {limit:,.0f}{row.unit}"
 
 
 def _text(row: Row, value: float | None) -> str:
@@ -140,10 +110,10 @@ def _text(row: Row, value: float | None) -> str:
     return f"{value:,.{digits}f}{row.unit}"
 
 
-def _reached(row: Row, value: float | None) -> str:
-    if row.goal is None or value is None:
+def _reached(row: Row, value: float | None, limit: float | None) -> str:
+    if limit is None or value is None:
         return ""
-    return "yes" if (value < row.goal if row.less else value >= row.goal) else "**no**"
+    return "yes" if (value < limit if row.less else value >= limit) else "**no**"
 
 
 def _against(row: Row, mine: float | None, theirs: float | None) -> str:
@@ -171,12 +141,20 @@ def machine(folder: Path) -> dict[str, str]:
         "lxml": version("lxml"),
         "Prosody": _debian("prosody"),
         "ejabberd": _debian("ejabberd"),
+        "aiohttp": version("aiohttp"),
+        "nginx": _debian("nginx-light") if _debian("nginx") == "unknown" else _debian("nginx"),
+        "uvicorn": _pinned("uvicorn"),
         "load before the run": load,
     }
 
 
 def _debian(package: str) -> str:
     return _output("dpkg-query", "-W", "-f", "${Version}", package)
+
+
+def _pinned(package: str) -> str:
+    text = Path(__file__).with_name("requirements.txt").read_text("utf-8")
+    return next((line.partition("==")[2] for line in text.splitlines() if line.startswith(f"{package}==")), "unknown")
 
 
 def _output(*command: str) -> str:

@@ -1,7 +1,6 @@
 """The benchmark from end to end: targets come and go, their numbers are collected and written down as they come."""
 
 import json
-import os
 import shutil
 import subprocess
 import sys
@@ -102,7 +101,7 @@ def measure_large(collect: Collector, folder: Path) -> None:
     database = folder / "feeds.db"
     collect.say(f"  filling a database with {scale.items:,} items")
     command = [sys.executable, "-m", "bench.fill", str(database), str(scale.items), str(scale.standing)]
-    subprocess.run(command, check=True, timeout=FILL_S, env={**os.environ, "PYTHONPATH": targets.paths()})
+    subprocess.run(command, check=True, timeout=FILL_S, env=targets.environment())
     for _ in range(scale.runs):
         target, taken_s = targets.ours(folder, database)
         try:

@@ -8,7 +8,7 @@ import sqlite3
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -23,6 +23,7 @@ SECRET = "secret"
 FEEDS = "feeds.localhost"
 SERVICE = "pubsub.localhost"
 MOST_ITEMS = 1_000_000
+WITHOUT_HTTP: Mapping[str, object] = {"listen": ""}
 STOP_S = 60.0
 ROOT = Path(__file__).resolve().parents[2]
 _SCHEMAS = ("/usr/share/ejabberd/sql/lite.sql", "/usr/lib/*/ejabberd-*/priv/sql/lite.sql")
@@ -47,12 +48,12 @@ class Target:
 # Ours
 
 
-def config(folder: Path, port: int, database: Path) -> Path:
-    """A configuration of our component."""
-    tables: dict[str, dict[str, object]] = {
+def config(folder: Path, port: int, database: Path, http: Mapping[str, object]) -> Path:
+    """A configuration of our component; `http` is that of its HTTP side."""
+    tables: dict[str, Mapping[str, object]] = {
         "component": {"jid": FEEDS, "secret": SECRET, "port": port},
         "store": {"url": f"sqlite:///{database}"},
-        "http": {"listen": ""},
+        "http": http,
         "pubsub": {"creators": ["*"]},
         "limits": {"nodes_per_jid": 1_000_000},
         "log": {"level": "warning"},
@@ -67,17 +68,19 @@ def config(folder: Path, port: int, database: Path) -> Path:
     return path
 
 
-def run_ours(folder: Path, port: int, database: Path) -> subprocess.Popen[bytes]:
+def run_ours(
+    folder: Path, port: int, database: Path, http: Mapping[str, object] = WITHOUT_HTTP
+) -> subprocess.Popen[bytes]:
     """Our component, started."""
     folder.mkdir(parents=True, exist_ok=True)
-    return _python(folder, "-m", "smartfeeds", "run", "--config", str(config(folder, port, database)))
+    return python(folder, "-m", "smartfeeds", "run", "--config", str(config(folder, port, database, http)))
 
 
-def ours(folder: Path, database: Path) -> tuple[Target, float]:
+def ours(folder: Path, database: Path, http: Mapping[str, object] = WITHOUT_HTTP) -> tuple[Target, float]:
     """Our component on the driver's link, and after how many seconds it was there."""
     listener = Listener()
     start = time.perf_counter()
-    process = run_ours(folder, listener.port, database)
+    process = run_ours(folder, listener.port, database, http)
     try:
         wire = listener.accept(FEEDS)
     except BaseException:
@@ -98,7 +101,7 @@ def ours(folder: Path, database: Path) -> tuple[Target, float]:
 def echo(folder: Path, events: int) -> Target:
     """A component that does nothing but answer from prepared bytes: what the harness itself can do at most."""
     listener = Listener()
-    process = _python(folder, "-m", "bench.echo", str(listener.port), str(events))
+    process = python(folder, "-m", "bench.echo", str(listener.port), str(events))
     try:
         wire = listener.accept(FEEDS)
     except BaseException:
@@ -114,12 +117,13 @@ def echo(folder: Path, events: int) -> Target:
     return Target("echo", FEEDS, wire, process.pid, stop)
 
 
-def _python(folder: Path, *args: str) -> subprocess.Popen[bytes]:
+def python(folder: Path, *args: str) -> subprocess.Popen[bytes]:
+    """Python with the component and the benchmark, started."""
     output = folder / "output.log"
     with output.open("ab") as log:
         return subprocess.Popen(
             (sys.executable, *args),
-            env={**os.environ, "PYTHONPATH": paths()},
+            env=environment(),
             stdin=subprocess.DEVNULL,
             stdout=log,
             stderr=log,
@@ -127,9 +131,9 @@ def _python(folder: Path, *args: str) -> subprocess.Popen[bytes]:
         )
 
 
-def paths() -> str:
-    """Where Python finds the component and the benchmark."""
-    return os.pathsep.join((str(ROOT / "component"), str(ROOT / "tests")))
+def environment() -> dict[str, str]:
+    """In which Python finds the component and the benchmark."""
+    return {**os.environ, "PYTHONPATH": os.pathsep.join((str(ROOT / "component"), str(ROOT / "tests")))}
 
 
 def end(process: subprocess.Popen[bytes]) -> None:

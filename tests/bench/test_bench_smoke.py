@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from bench import report, runs, work
+from bench import report, rows, runs, web, work
 
 
 @pytest.fixture
@@ -21,12 +21,23 @@ def test_bench_tiny_counts_fill_every_row(collect: runs.Collector, tmp_path: Pat
     runs.measure_ours(collect, tmp_path / "ours")
     runs.measure_routed("prosody", collect, tmp_path / "routed")
     found = {row: [number.value for number in numbers] for row, numbers in collect.results["ours"].items()}
-    expected = {row.name for row in report.rows(work.SMOKE) if not row.name.startswith("through_ejabberd")}
+    expected = {row.name for row in rows.rows(work.SMOKE) if not row.name.startswith("through_ejabberd")}
     assert set(found) == expected
     assert all(value > 0 for row, values in found.items() for value in values if not row.endswith("_cpu"))
     assert set(collect.results["echo"]) >= {"publish_64", "publish_1", "notify"}
-    shown = report.table(collect.results, work.SMOKE, ())
-    assert shown.count("\n") == len(report.rows(work.SMOKE)) + 1
+    shown = report.table(collect.results, rows.rows(work.SMOKE), {})
+    assert shown.count("\n") == len(rows.rows(work.SMOKE)) + 1
+
+
+def test_bench_tiny_counts_fill_every_row_over_http(collect: runs.Collector, tmp_path: Path) -> None:
+    """Each row over HTTP has a number of ours, and the table shows it beside that of a mere handler."""
+    web.measure(collect, tmp_path, ("aiohttp",))
+    found = {row: [number.value for number in numbers] for row, numbers in collect.results["ours"].items()}
+    assert set(found) == {row.name for row in rows.web_rows(work.SMOKE)}
+    assert all(value > 0 for row, values in found.items() for value in values if "memory" not in row)
+    shown = report.table(collect.results, rows.web_rows(work.SMOKE), {"aiohttp": "aiohttp"})
+    assert shown.count("\n") == len(rows.web_rows(work.SMOKE)) + 1
+    assert shown.splitlines()[2].count("/s") == 3
 
 
 def test_bench_results_read_back_give_the_same_table(tmp_path: Path) -> None:

@@ -34,10 +34,17 @@ class Scale:
     pages: int = 20_000
     latencies: int = 2_000
     fill_s: float = 20.0  # how long a peer's large node is filled
+    web_items: int = 10_000  # in the feed whose pages are read over HTTP
+    web_polls: int = 10_000
+    web_streams: int = 1_000
+    web_changes: int = 100
+    web_rounds: int = 5
 
 
 FULL: Final = Scale()
-QUICK: Final = Scale(runs=1, slice_s=1.0, nodes=2_000, subscriptions=5_000, items=100_000, standing=10_000, fill_s=3.0)
+QUICK: Final = Scale(
+    runs=1, slice_s=1.0, nodes=2_000, subscriptions=5_000, items=100_000, standing=10_000, fill_s=3.0, web_rounds=2
+)
 SMOKE: Final = Scale(
     runs=1,
     slice_s=0.2,
@@ -50,6 +57,11 @@ SMOKE: Final = Scale(
     pages=20,
     latencies=10,
     fill_s=0.2,
+    web_items=200,
+    web_polls=20,
+    web_streams=5,
+    web_changes=3,
+    web_rounds=2,
 )
 
 

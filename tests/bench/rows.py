@@ -1,0 +1,94 @@
+"""The rows of the benchmark and their goals."""
+
+from dataclasses import dataclass
+
+from bench import fill
+from bench.work import Scale
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One row: its name in words, its unit, its goal in that unit, and whether less is better.
+
+    `of` and `part`: the goal is this part of what that target reaches, `beside` in which row of its own.
+    """
+
+    name: str
+    title: str
+    unit: str = "/s"
+    goal: float | None = None
+    less: bool = False
+    peers: bool = True
+    of: str = ""
+    part: float = 1 / 3
+    beside: str = ""
+
+    @property
+    def theirs(self) -> str:
+        """The row of the others that this one is compared with."""
+        return self.beside or self.name
+
+
+def rows(scale: Scale) -> list[Row]:
+    """All rows of a run at this scale, in the order they are shown."""
+    found = [
+        Row("publish_64", "publish, 64 in flight", goal=12_000),
+        Row("publish_1", "publish, one at a time", goal=1_500),
+        Row("notify", f"notifications, {scale.subscribers:,} subscribers", goal=250_000),
+    ]
+    sizes = fill.sizes(scale.items)
+    for size in sizes:
+        for place in ("start", "middle", "end"):
+            row = f"page_{size}_{place}"
+            shared = place == "start" and size in sizes[:2]
+            title = f"page of 50, {place} of {size:,} items"
+            found.append(Row(row, title, goal=4_000, peers=shared))
+            found.append(Row(f"{row}_p99", f"{title}: p99", " ms", 5, less=True, peers=shared))
+    return [
+        *found,
+        Row("create", "create nodes", goal=5_000),
+        Row("list", f"list {scale.nodes:,} nodes, page of 50", goal=4_000),
+        Row("list_p99", f"list {scale.nodes:,} nodes, page of 50: p99", " ms", 5, less=True),
+        Row("subscribe", f"subscribe, to {scale.subscriptions:,} on one node", goal=10_000),
+        Row("start_empty", "start-up, nothing stored", " s", less=True, peers=False),
+        Row("start_full", f"start-up, {scale.items:,} items", " s", less=True, peers=False),
+        Row("rss_empty", "memory, nothing stored", " MB", less=True),
+        Row("rss_full", f"memory, {scale.items:,} items and {scale.standing:,} subscriptions", " MB", 100, True, False),
+        Row("rss_worked", "memory, the same after pages, publishes and the next row", " MB", 100, True, False),
+        Row("crowd", f"one item to {scale.standing:,} subscribers", peers=False),
+        *(
+            row
+            for server in ("Prosody", "ejabberd")
+            for row in (
+                Row(f"through_{server.lower()}", f"notifications through {server} as router", peers=False),
+                Row(f"through_{server.lower()}_cpu", f"our CPU there, of {server}'s", " %", 10, True, False),
+            )
+        ),
+    ]
+
+
+def web_rows(scale: Scale) -> list[Row]:
+    """The rows over HTTP. The goal of pages is a third of what a handler of aiohttp reaches with prepared bytes."""
+    found = []
+    for form, title in (("json", "JSON"), ("atom", "Atom")):
+        same = f"web_{form}_same"
+        found += [
+            Row(same, f"page of 50 as {title}, the same again and again", of="aiohttp"),
+            Row(f"web_{form}_other", f"page of 50 as {title}, ever other ones", of="aiohttp", beside=same),
+            Row(f"web_{form}_304", f"page of 50 as {title}, not modified"),
+        ]
+    found.append(Row("web_ping", "longest wait of XMPP meanwhile", " ms", 50, less=True))
+    few, many = f"{min(1_000, scale.web_polls):,}", f"{scale.web_polls:,}"
+    for suffix, count, goal in (("", few, None), ("_many", many, 100)):
+        found += [
+            Row(f"web_woken{suffix}", f"publish to the last of {count} held polls", " ms", goal, less=True),
+            Row(f"web_woken_ping{suffix}", "longest wait of XMPP meanwhile", " ms", 50, less=True),
+            Row(f"web_poll_memory{suffix}", f"memory of a held poll, {count} of one feed", " kB", less=True),
+        ]
+    return [
+        *found,
+        Row("web_woken_apart", f"publish to a poll beside {many} on other feeds", " ms", less=True),
+        Row("web_poll_memory_apart", f"memory of a held poll, {many} feeds", " kB", less=True),
+        Row("web_stream", f"items on {scale.web_streams:,} event streams"),
+        Row("web_stream_memory", "memory of an event stream", " kB", less=True),
+    ]

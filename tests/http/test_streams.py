@@ -114,8 +114,11 @@ async def test_lost_stream_is_taken_up_where_it_was(feed: Web, view: str) -> Non
     again.answer.close()
 
 
-async def test_stream_since_a_position_catches_up_in_pages(feed: Web) -> None:
-    """What there is comes at once, page by page, then what comes."""
+async def test_stream_since_a_position_catches_up_in_pages(start_web: Any) -> None:
+    """What there is comes at once, page by page, without waiting for a heartbeat; then what comes."""
+    feed = await start_web(http={"heartbeat_s": 3_600})
+    await feed.component.create(ALICE, "news")
+    await publish_all(feed.component, "news", "a b c")
     stream = await listen(feed, "/feeds/news/?since=time:0&max=2")
     assert (await stream.event()).ids == ["a", "b"]
     assert (await stream.event()).ids == ["c"]

@@ -19,6 +19,7 @@ from smartfeeds.http.calls import ANONYMOUS, Call
 from smartfeeds.http.encode import Encoder, Place, in_callback, is_feed, items_of, last_cursor
 from smartfeeds.http.http_errors import STORE_AWAY, HttpError, error_reply
 from smartfeeds.http.negotiation import Form
+from smartfeeds.http.pages import PAGE_POLICY
 from smartfeeds.http.queries import FeedQuery, read_query
 from smartfeeds.http.replies import Reply
 from smartfeeds.http.waiting import Waiting
@@ -37,11 +38,6 @@ _PUBLIC = {
     "Cache-Control": "no-cache",
 }
 _PRIVATE = {"Cache-Control": "private, no-cache"}
-# The page runs our own script and shows the pictures of entries, nothing else.
-PAGE_POLICY = (
-    "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; form-action 'self'; "
-    "base-uri 'none'; img-src 'self' data:; frame-ancestors 'none'"
-)
 _OF_FORM = {n.HTML: {"Content-Security-Policy": PAGE_POLICY}}
 _VARY = "Accept, Accept-Encoding, Authorization"
 
@@ -78,11 +74,12 @@ class Asked:
 @dataclass(frozen=True, slots=True)
 class News:
     """What those who wait get: an answer and the bare cursor to go on from, "" where there is no going on. `seen` is
-    which change of the feeds it has in it (`Waiting.changes`)."""
+    which change of the feeds it has in it (`Waiting.changes`); `more` tells that there is another page already."""
 
     reply: Reply
     cursor: str
     seen: int
+    more: bool = False
 
 
 class Feeds:
@@ -147,7 +144,7 @@ class Feeds:
             return News(error_reply(FeedError(Condition.UNAVAILABLE, STORE_AWAY)), "", seen)
         if not items_of(answer):
             return None
-        return News(self._remember(asked, answer), last_cursor(answer, asked.place.query), seen)
+        return News(self._remember(asked, answer), last_cursor(answer, asked.place.query), seen, answer.newer)
 
     async def _now(self, asked: Asked, known: frozenset[str]) -> tuple[FeedPage | None, Reply]:
         """The page and its answer; no page where the asker, or the memory here, has it already."""

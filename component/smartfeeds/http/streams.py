@@ -83,7 +83,8 @@ class Streams:
             if not news.cursor:
                 return
             query = replace(asked.place.query, since=f"cursor:{news.cursor}")
-            asked, seen, news = replace(asked, place=replace(asked.place, query=query)), news.seen, None
+            asked, seen = replace(asked, place=replace(asked.place, query=query)), news.seen
+            news = await self._feeds.news(asked) if news.more else None
 
     async def _ended(self, call: Call) -> News | None:
         """Why the stream must end, None where it need not."""

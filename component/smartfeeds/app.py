@@ -44,6 +44,7 @@ from smartfeeds.xmpp.router import Router
 from smartfeeds.xmpp.stream import ComponentStream
 from smartfeeds.xmpp.supervisor import Pace, Supervisor
 
+BODY_MARGIN_BYTES = 16_384  # on top of twice the largest payload: how long a body over HTTP may be written
 DRAIN_S = 5.0  # how long a stop waits for requests in progress
 READ_S = 5.0  # how long the store may take to answer before we say that we are not ready
 LOOK_S = 5.0  # how often changes by other processes (imports) are looked for
@@ -327,6 +328,8 @@ def _http_options(settings: Settings) -> HttpOptions:
         poll_default_s=http.poll_default_s,
         poll_max_s=http.poll_max_s,
         heartbeat_s=http.heartbeat_s,
+        body_bytes=2 * settings.pubsub.max_payload_size_bytes + BODY_MARGIN_BYTES,
+        body_s=http.first_request_s,
         bounds=Bounds(
             connections=http.connections,
             per_address=http.connections_per_address,

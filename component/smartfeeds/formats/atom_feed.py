@@ -57,6 +57,11 @@ def write_feed(head: FeedHead, items: Iterable[Item], *, keys: bool = True) -> I
     yield b"</feed>\n"
 
 
+def write_entry(item: Item) -> bytes:
+    """One item as a document of its own, an atom:entry with its item id (RFC 4287 2; SF-070)."""
+    return b'<?xml version="1.0" encoding="UTF-8"?>\n' + _entry(item, keys=False) + b"\n"
+
+
 def _head(head: FeedHead) -> bytes:
     """Nothing here reaches into the entries: what they are cut out with must not depend on it."""
     language = f' xml:lang="{attribute(head.language)}"' if head.language else ""

@@ -139,6 +139,7 @@ class Listener:
             "keepalive_timeout": self.bounds.idle_s,
             "access_log": None,
             "lingering_time": 0.0,
+            "auto_decompress": False,  # bodies are taken as they are, or refused
             "logger": _Quiet(),
         }
         host, _, port = self._listen.rpartition(":")

@@ -6,17 +6,22 @@ from http import HTTPStatus
 
 from smartfeeds.core.model import Node
 from smartfeeds.core.tokens import Scope
-from smartfeeds.core.urls import FEEDS, feed_path, read_feed_path
+from smartfeeds.core.urls import ENTRIES, FEEDS, feed_path, read_feed_path
 from smartfeeds.errors import Condition, FeedError
 from smartfeeds.http import negotiation as n
+from smartfeeds.http.bodies import Bodies
 from smartfeeds.http.calls import Call, Callers, Network
 from smartfeeds.http.documents import document_writers
 from smartfeeds.http.encode import Encoder
+from smartfeeds.http.entries import Entries
 from smartfeeds.http.feeds import SUFFIXES, Feeds
 from smartfeeds.http.health import Health, Watch
+from smartfeeds.http.pages import Pages
+from smartfeeds.http.publishing import Publishing
 from smartfeeds.http.replies import Reply
 from smartfeeds.http.router import Answered, Authenticate, Observe, Route, Router
 from smartfeeds.http.server import Bounds, Listener
+from smartfeeds.http.static import ICON, STATIC, get_icon, get_root, get_static
 from smartfeeds.http.streams import Streams
 from smartfeeds.service.documents import version_of
 from smartfeeds.service.feeds import Answer, FeedService
@@ -25,7 +30,8 @@ from smartfeeds.service.requests import FeedPage, PullFeed, Request
 
 @dataclass(frozen=True, slots=True)
 class HttpOptions:
-    """What the operator decided. `base_url` is scheme and host, "" to take what was asked for."""
+    """What the operator decided. `base_url` is scheme and host, "" to take what was asked for. `body_bytes` and
+    `body_s` bound what is sent to us, and how long that may take."""
 
     listen: str
     domain: str
@@ -34,6 +40,8 @@ class HttpOptions:
     poll_default_s: int = 55
     poll_max_s: int = 120
     heartbeat_s: float = 15.0
+    body_bytes: int = 2 * 65_536 + 16_384
+    body_s: float = 15.0
     bounds: Bounds = field(default_factory=Bounds)
 
 
@@ -52,11 +60,15 @@ class Site:
         self._handle = handle
         self._health = Health(watch)
         self._versions: dict[int, str] = {}
+        encoder = Encoder()
+        self._entries = Entries(handle, options.domain, encoder)
+        bodies = Bodies(options.body_bytes, options.body_s)
+        self._publishing = Publishing(handle, options.domain, bodies, self._entries)
         self.feeds = Feeds(
             self._pull,
             options.domain,
-            Encoder(),
-            document_writers(now_us),
+            encoder,
+            {n.HTML: Pages(options.domain).feed, **document_writers(now_us)},
             poll_default_s=options.poll_default_s,
             poll_max_s=options.poll_max_s,
         )
@@ -72,6 +84,7 @@ class Site:
         """Ends every connection."""
         await self.feeds.waiting.stop()
         await self.listener.stop()
+        await self._publishing.stop()
 
     def wake(self, node_nos: Collection[int]) -> None:
         """These nodes have changed."""
@@ -93,8 +106,20 @@ class Site:
         return answer
 
     def _routes(self) -> tuple[Route, ...]:
+        write = self._publishing
+        of_feed = {"GET": self._feed, "PUT": write.create_feed, "DELETE": write.delete_feed}
+        of_item = {
+            "GET": self._entries.get,
+            "POST": write.post_item,
+            "PUT": write.put_item,
+            "DELETE": write.delete,
+        }
         return (
-            Route(FEEDS, "http_feed", {"GET": self._feed}, foreign=True),
+            Route(FEEDS, "http_feed", of_feed, foreign=True),
+            Route(ENTRIES, "http_entries", of_item, foreign=True),
+            Route("/", "http_root", {"GET": get_root}, exact=True),
+            Route(STATIC, "http_static", {"GET": get_static}),
+            Route(ICON, "http_static", {"GET": get_icon}),
             Route("/healthz", "http_healthz", {"GET": self._health.alive}),
             Route("/readyz", "http_readyz", {"GET": self._health.ready}),
             Route("/metrics", "http_metrics", {"GET": self._health.metrics}),

@@ -1,0 +1,120 @@
+"""Single items over HTTP: `/entries/NAME/ID`, as an Atom entry or an activity (SF-065, SF-070; RFC 9110 8.8.3, 13.1).
+
+An item has one tag for each of its forms, which changes with every change of it and with nothing else.
+"""
+
+import re
+from collections.abc import Awaitable, Callable
+from http import HTTPStatus
+
+from smartfeeds.core.access import AccessModel
+from smartfeeds.core.tokens import Scope
+from smartfeeds.core.urls import EntryPath, entry_path, read_entry_path
+from smartfeeds.errors import Condition, FeedError
+from smartfeeds.formats.atom_feed import write_entry
+from smartfeeds.http import negotiation as n
+from smartfeeds.http.calls import Call
+from smartfeeds.http.encode import Encoder
+from smartfeeds.http.http_errors import HttpError
+from smartfeeds.http.negotiation import Form
+from smartfeeds.http.replies import Reply
+from smartfeeds.service.context import access_model
+from smartfeeds.service.feeds import Answer
+from smartfeeds.service.preconditions import item_tag
+from smartfeeds.service.requests import Expected, GetItem, ItemShown, Request
+
+Handle = Callable[[Request], Awaitable[Answer]]
+
+OF_ITEM = "GET, HEAD, PUT, DELETE"
+OF_ALL = "POST, DELETE"
+_JSON_MARK = ".json"
+_TAG = re.compile(r'(W/)?"([^"]*)"')
+_MAX_TAGS = 64
+_EXPOSED = {"Access-Control-Allow-Origin": "*", "Access-Control-Expose-Headers": "ETag, Location"}
+
+
+class Entries:
+    """Answers GET and HEAD of items. `service` is the address of the service."""
+
+    def __init__(self, handle: Handle, service: str, encoder: Encoder) -> None:
+        self._handle = handle
+        self._service = service
+        self._encoder = encoder
+
+    async def get(self, call: Call) -> Reply:
+        """One item; what is left of a deleted one is told as gone. Raises FeedError."""
+        path = path_of(call)
+        if not path.item_id:
+            raise HttpError(HTTPStatus.METHOD_NOT_ALLOWED, f"this takes {OF_ALL}", Allow=OF_ALL)
+        call.require(Scope.READ, path.name)
+        form = n.choose(call.header("Accept"), n.OF_ENTRY)
+        if form is None:
+            offered = ", ".join(form.asked_as[0] for form in n.OF_ENTRY)
+            raise HttpError(HTTPStatus.NOT_ACCEPTABLE, f"an item is one of {offered}")
+        shown = await self.shown(call, path)
+        reply = self.reply(call, shown, form)
+        if shown.item.deleted:
+            return Reply(reply.body, reply.media_type, HTTPStatus.GONE, reply.headers)
+        if _is_known(call.header("If-None-Match"), reply.headers["ETag"]):
+            return Reply(status=HTTPStatus.NOT_MODIFIED, headers=reply.headers)
+        return reply
+
+    async def shown(self, call: Call, path: EntryPath) -> ItemShown:
+        """The item itself. Raises FeedError."""
+        answer = await self._handle(GetItem(call.actor, self._service, path.name, path.item_id))
+        assert isinstance(answer, ItemShown)
+        return answer
+
+    def reply(self, call: Call, shown: ItemShown, form: Form) -> Reply:
+        """An item in a form, with its tag."""
+        public = access_model(shown.node) is AccessModel.OPEN and call.anonymous
+        as_json = form is n.JSON
+        headers = {
+            "ETag": f'"{item_tag(shown.item)}{_JSON_MARK if as_json else ""}"',
+            "Cache-Control": "no-cache" if public else "private, no-cache",
+            "Vary": "Accept, Authorization",
+        }
+        # Who has a token has shown it itself: nothing that a browser sends along opens this to a page of others.
+        if public or call.token is not None:
+            headers |= _EXPOSED
+        body = self._encoder.activity(shown.node, shown.item) if as_json else write_entry(shown.item)
+        return Reply(body, form.media_type, headers=headers)
+
+
+def path_of(call: Call) -> EntryPath:
+    """The item, or all items of a feed, that a call is about. Raises FeedError(ITEM_NOT_FOUND) where it can be none."""
+    path = read_entry_path(call.path)
+    if path is None:
+        raise FeedError(Condition.ITEM_NOT_FOUND, "no such item")
+    return path
+
+
+def entry_url(call: Call, path: EntryPath) -> str:
+    """The address of an item."""
+    return f"{call.origin}{entry_path(path.name, path.item_id)}"
+
+
+def expected_of(call: Call) -> Expected | None:
+    """What a change may expect (RFC 9110 13.1): tags are compared strongly, whatever form they are of.
+
+    Raises HttpError(400) for what no change can be made to depend on.
+    """
+    match, none_match = call.header("If-Match").strip(), call.header("If-None-Match").strip()
+    if match and none_match:
+        raise HttpError(HTTPStatus.BAD_REQUEST, "a change has If-Match or If-None-Match, not both")
+    if none_match:
+        if none_match != "*":
+            raise HttpError(HTTPStatus.BAD_REQUEST, "for a change If-None-Match is *: the item must not be there yet")
+        return Expected(absent=True)
+    if not match:
+        return None
+    if match == "*":
+        return Expected()
+    return Expected(
+        frozenset(tag.removesuffix(_JSON_MARK) for weak, tag in _TAG.findall(match)[:_MAX_TAGS] if not weak)
+    )
+
+
+def _is_known(header: str, tag: str) -> bool:
+    """Whether If-None-Match names this representation; weak comparison (RFC 9110 13.1.2)."""
+    return header.strip() == "*" or any(f'"{found}"' == tag for _, found in _TAG.findall(header)[:_MAX_TAGS])

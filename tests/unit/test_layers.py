@@ -48,6 +48,8 @@ OWNERS = {
     "alembic": ("store/",),
     "sqlalchemy": ("store/",),
     "aiohttp": ("http/", "sources/"),
+    "jinja2": ("http/",),
+    "nh3": ("http/",),
     "pydantic": ("config.py",),
     "pydantic_settings": ("config.py",),
     "click": ("cli/",),

@@ -19,6 +19,7 @@ from smartfeeds.core.tokens import Token
 from smartfeeds.errors import Condition, FeedError, StoreError
 from smartfeeds.http.calls import ANONYMOUS, Call, Callers
 from smartfeeds.http.http_errors import STORE_AWAY, HttpError, error_reply
+from smartfeeds.http.pages import for_reader
 from smartfeeds.http.replies import Reply
 
 CORS_METHODS = "GET, HEAD, POST, PUT, DELETE"
@@ -115,6 +116,7 @@ class Router:
             return answered
         if request.writer.output_size:
             raise ConnectionResetError("an answer had begun that cannot be finished")
+        answered = for_reader("" if call is None else call.header("Accept"), answered)
         if route is not None and route.foreign and _is_for_all(answered.status):
             answered = answered.with_headers(Access_Control_Allow_Origin="*")
         return answered.response()

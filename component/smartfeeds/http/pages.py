@@ -1,0 +1,278 @@
+"""Feeds, the list of feeds and errors as pages for a browser (ESS-024; XEP-0060, URI Query Types; XEP-0147).
+
+Every page works without script. With it, a feed's page listens to the event stream of what it shows, and fetches each
+change as a page of this same form: what a script puts into a page was cleaned here.
+"""
+
+import json
+from collections import OrderedDict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta
+from http import HTTPStatus
+from urllib.parse import parse_qsl, quote, urlencode
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup
+
+from smartfeeds import __version__
+from smartfeeds.core.access import AccessModel
+from smartfeeds.core.model import Item, Node
+from smartfeeds.core.options import text_of
+from smartfeeds.core.times import format_datetime, format_t
+from smartfeeds.core.urls import feed_path
+from smartfeeds.core.view import Order
+from smartfeeds.formats.entry import Entry, Text, read_entry
+from smartfeeds.http import negotiation as n
+from smartfeeds.http.encode import Place, is_feed, items_of, last_cursor, title_of, total_of
+from smartfeeds.http.http_errors import PROBLEM
+from smartfeeds.http.replies import Reply
+from smartfeeds.http.sanitise import LINK_REL, Cleaned, clean, link_of
+from smartfeeds.http.static import static_path
+from smartfeeds.service.requests import FeedPage
+
+# A page runs our own script and shows pictures that it has in itself, nothing else; no script makes markup of text.
+PAGE_POLICY = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; form-action 'self'; "
+    "base-uri 'none'; img-src 'self' data:; frame-ancestors 'none'; "
+    "require-trusted-types-for 'script'; trusted-types 'none'"
+)
+KEPT_BYTES = 8 * 1024 * 1024
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
+_NNO = "/feeds.nno"
+_CHOICE = (n.JSON, n.HTML)
+
+
+@dataclass(frozen=True, slots=True)
+class Offer:
+    """A form of a feed to subscribe to; `path` is where it is."""
+
+    name: str
+    media_type: str
+    path: str
+    words: str
+
+
+@dataclass(frozen=True, slots=True)
+class Filter:
+    """A parameter of the view, and the path of the page without it."""
+
+    name: str
+    value: str
+    without: str
+
+
+_OFFERS = (
+    (n.ATOM, "Atom", "for feed readers"),
+    (n.RSS, "RSS", "for feed readers"),
+    (n.JSON_FEED, "JSON Feed", "for feed readers"),
+    (n.JSON, "JSON", "ActivityStreams, with cursors"),
+    (n.ESS, "ESS", "times and checksums of the entries"),
+)
+
+
+class Pages:
+    """Makes pages of feeds, and remembers the entries that are read most. `domain` is the component's."""
+
+    def __init__(self, domain: str, kept_bytes: int = KEPT_BYTES) -> None:
+        self._domain = domain
+        self._kept_bytes = kept_bytes
+        self._size_bytes = 0
+        self._articles: OrderedDict[tuple[int, str, int, int, str], str] = OrderedDict()
+
+    def feed(self, answer: FeedPage, place: Place) -> bytes:
+        """A page of a feed, the newest entry on top (ESS-024)."""
+        node, query = answer.node, place.query
+        view = f"?{query.view}" if query.view else ""
+        path = feed_path(place.name)
+        newest = query.since is None and query.until is None
+        smart = is_feed(node)
+        articles = [self._article(node, item) for item in reversed(items_of(answer))]
+        html = _template("feed.html").render(
+            title=title_of(node),
+            node=node,
+            description=text_of(node.kind, node.options, "description"),
+            path=path,
+            here=f"{path}{view}",
+            search=_search(query.view),
+            filters=_filters(path, query.view),
+            order=answer.view.order.value if answer.view.smart else "",
+            filtered=answer.view.filtered,
+            articles=Markup("".join(articles)),  # noqa: S704 - each was made by a template
+            count=len(articles),
+            total=total_of(answer) if answer.view.filtered else node.live,
+            newest=newest,
+            newer_path="" if newest else place.next_url(answer).removeprefix(place.origin),
+            older_path=place.previous_url(answer).removeprefix(place.origin),
+            stream=f"{path}?{_changes(query.view)}" if smart else "",
+            since=_since(answer, place),
+            pages=place.page_url().removeprefix(place.origin),
+            more=answer.newer,
+            offers=_offers(place.name, view) if smart else (),
+            nno=_NNO,
+            subscribe=subscribe_uri(self._domain, place.name, query.view),
+            domain=self._domain,
+            name=f"{place.name}{view}",
+        )
+        return html.encode("utf-8", "replace")
+
+    def _article(self, node: Node, item: Item) -> str:
+        key = (node.node_no, node.name, item.item_no, item.modified_us, item.id)
+        found = self._articles.get(key)
+        if found is not None:
+            self._articles.move_to_end(key)
+            return found
+        made = article(node, item)
+        self._articles[key] = made
+        self._size_bytes += len(made)
+        while self._size_bytes > self._kept_bytes:
+            _, dropped = self._articles.popitem(last=False)
+            self._size_bytes -= len(dropped)
+        return made
+
+
+def article(node: Node, item: Item) -> str:
+    """An item as an article element. It tells the positions right before it in both orders (SF-032)."""
+    entry = read_entry(item)
+    body = _body(entry)
+    return _template("entry.html").render(
+        entry=entry,
+        anchor=f"e-{item.item_no}",
+        before_modified=f"time:{format_t(item.modified_us - 1)}",
+        before_created=f"time:{format_t(item.created_us - 1)}",
+        path=feed_path(node.name),
+        body=Markup(body.html),  # noqa: S704 - it was cleaned
+        cut=body.cut,
+        edited=item.revision > 1 and not item.deleted,
+        modified_us=item.modified_us,
+        links=[link for link in entry.links if link.rel in ("via", "related") and link_of(link.href)],
+    )
+
+
+def _body(entry: Entry) -> Cleaned:
+    """What is to be read under the title: the content, else the summary."""
+    for text in (entry.content, entry.summary):
+        if isinstance(text, Text) and (body := clean(text)).html.strip():
+            return body
+    return Cleaned("", False)
+
+
+def feed_list(nodes: Sequence[Node], origin: str, next_url: str, previous_url: str, total: int) -> bytes:
+    """The feeds as a page. `total` counts all of them, the addresses are "" where there is no such page."""
+    html = _template("list.html").render(
+        nodes=[
+            {
+                "node": node,
+                "path": feed_path(node.name),
+                "title": title_of(node),
+                "description": text_of(node.kind, node.options, "description"),
+                "open": text_of(node.kind, node.options, "access_model") == AccessModel.OPEN.value,
+                "offers": _offers(node.name, "")[:3] if is_feed(node) else (),
+            }
+            for node in nodes
+        ],
+        total=total,
+        next_path=next_url.removeprefix(origin),
+        previous_path=previous_url.removeprefix(origin),
+        nno=_NNO,
+    )
+    return html.encode("utf-8", "replace")
+
+
+def problem(status: HTTPStatus, title: str, detail: str) -> bytes:
+    """An error as a page."""
+    return _template("problem.html").render(status=status.value, title=title, detail=detail).encode("utf-8", "replace")
+
+
+def for_reader(accept: str, reply: Reply) -> Reply:
+    """A problem as a page, where the asker likes pages better than JSON; everything else as it is."""
+    if reply.media_type != PROBLEM or n.choose(accept, _CHOICE) is not n.HTML or not accept:
+        return reply
+    told = json.loads(reply.body)
+    body = problem(reply.status, told["title"], told.get("detail", ""))
+    headers = {**reply.headers, "Content-Security-Policy": PAGE_POLICY, "Vary": "Accept"}
+    return replace(reply, body=body, media_type=n.HTML.media_type, headers=headers)
+
+
+def subscribe_uri(domain: str, name: str, view: str = "") -> str:
+    """The address by which an XMPP client subscribes to a feed, or to a view of it (XEP-0147)."""
+    node = f"{name}{'&' if '?' in name else '?'}{view}" if view else name
+    return f"xmpp:{quote(domain, safe='@')}?pubsub;action=subscribe;node={quote(node, safe='')}"
+
+
+def _offers(name: str, view: str) -> list[Offer]:
+    return [Offer(title, form.asked_as[0], f"{feed_path(name, form.suffix)}{view}", to) for form, title, to in _OFFERS]
+
+
+def _changes(view: str) -> str:
+    """The view that has every change of what a view shows."""
+    pairs = [pair for pair in parse_qsl(view, keep_blank_values=True) if pair[0] != "order"]
+    return urlencode([*pairs, ("order", Order.MODIFIED.value)])
+
+
+def _since(answer: FeedPage, place: Place) -> str:
+    """Where the changes behind this page begin: behind a page of changes its last item, else the last change."""
+    last = last_cursor(answer, place.query)
+    if place.query.since is not None and last:
+        return f"cursor:{last}"
+    return f"time:{format_t(answer.node.last_modified_us + 1)}"
+
+
+def _search(view: str) -> Mapping[str, object]:
+    """What the search form has in it: the words, and the other parameters."""
+    pairs = parse_qsl(view, keep_blank_values=True)
+    words = " ".join(value for name, value in pairs if name == "q")
+    return {"words": words, "others": [(name, value) for name, value in pairs if name != "q"]}
+
+
+def _filters(path: str, view: str) -> list[Filter]:
+    pairs = parse_qsl(view, keep_blank_values=True)
+    found = []
+    for place, (name, value) in enumerate(pairs):
+        if name not in ("q", "order"):
+            rest = urlencode([*pairs[:place], *pairs[place + 1 :]])
+            found.append(Filter(name, value, f"{path}?{rest}" if rest else path))
+    return found
+
+
+def _when(time_us: int) -> str:
+    """A time for people, as long as a script does not tell it in theirs."""
+    moment = _EPOCH + timedelta(microseconds=time_us)
+    return f"{moment.day} {_MONTHS[moment.month - 1]} {moment.year}, {moment:%H:%M} UTC"
+
+
+def _size(size_bytes: int) -> str:
+    amount, unit = float(size_bytes), "B"
+    for larger in ("kB", "MB", "GB", "TB"):
+        if amount < 1_000:
+            break
+        amount, unit = amount / 1_000, larger
+    return f"{amount:.0f} {unit}" if amount >= 10 or unit == "B" else f"{amount:.1f} {unit}"
+
+
+def _number(number: int) -> str:
+    return f"{number:,}".replace(",", "\N{NARROW NO-BREAK SPACE}")
+
+
+def _with(path: str, name: str, value: str) -> str:
+    """A feed's page with one parameter."""
+    return f"{path}?{name}={quote(value, safe='')}"
+
+
+def _environment() -> Environment:
+    made = Environment(
+        loader=PackageLoader("smartfeeds.http", "templates"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        auto_reload=False,
+    )
+    made.filters.update(when=_when, stamp=format_datetime, size=_size, number=_number, link=link_of, filtered=_with)
+    made.globals.update(rel=LINK_REL, version=__version__, static=static_path)
+    return made
+
+
+_ENVIRONMENT = _environment()
+_template = _ENVIRONMENT.get_template

@@ -1,0 +1,185 @@
+"""HTML of strangers, made fit to stand in a page of ours (RFC 4287 8.1).
+
+What may stay is listed, everything else goes. No address is loaded by itself: pictures of other hosts become links.
+Headings are moved below those of the page. The Content-Security-Policy of the page is the second wall behind this one.
+"""
+
+import contextlib
+import re
+from collections.abc import Mapping
+from functools import lru_cache, partial
+from html import escape
+from itertools import islice
+from typing import NamedTuple
+from urllib.parse import quote, urlsplit
+
+import nh3
+
+from smartfeeds.formats.entry import Text, TextKind
+
+# Of one text; who wants more follows the link to it. Deep nesting takes time that grows with its square.
+MAX_CHARACTERS = 65_536
+MAX_TAGS = 3_000
+LINK_REL = "noopener noreferrer nofollow ugc"
+
+_LINK_SCHEMES = frozenset({"http", "https", "mailto", "xmpp"})
+_BLOCKS = (
+    "blockquote dd details div dl dt figcaption figure h1 h2 h3 h4 h5 h6 hr li ol p pre summary ul "
+    "caption col colgroup table tbody td tfoot th thead tr"
+)
+_PHRASES = (
+    "a abbr b bdi bdo br cite code del dfn em i img ins kbd mark q rp rt ruby s samp small strong sub sup time u "
+    "var wbr"
+)
+_TAGS = {*_BLOCKS.split(), *_PHRASES.split()}
+# Words inside of these are not for readers.
+_SILENT = {
+    "script", "style", "template", "noscript", "noembed", "noframes", "iframe", "object", "svg", "math", "title",
+    "textarea", "select", "xmp", "plaintext", "audio", "video", "canvas",
+}  # fmt: skip
+_ATTRIBUTES = {
+    "*": {"lang", "dir"},
+    "a": {"href"},
+    "abbr": {"title"},
+    "img": {"src", "alt"},
+    "ol": {"start"},
+    "td": {"colspan", "rowspan"},
+    "th": {"colspan", "rowspan"},
+    "time": {"datetime"},
+}
+_NUMBER = re.compile(r"-?[0-9]{1,4}")
+_VALUES: Mapping[str, re.Pattern[str]] = {
+    "lang": re.compile(r"[A-Za-z0-9\-]{1,35}"),
+    "dir": re.compile(r"ltr|rtl|auto"),
+    "start": _NUMBER,
+    "colspan": re.compile(r"[0-9]{1,2}"),
+    "rowspan": re.compile(r"[0-9]{1,2}"),
+    "datetime": re.compile(r"[0-9A-Za-z:+.\- ]{1,40}"),
+}
+_PICTURE = re.compile(r"data:image/(?:png|gif|jpeg|webp|avif);base64,[A-Za-z0-9+/=\s]*", re.IGNORECASE)
+# A tag as the sanitiser writes it: values in double quotes, and no "<" that is not the beginning of one.
+_TAG = re.compile(r'<(/?)([a-z0-9]+)((?: [a-z]+="[^"]*")*)>')
+# What says nothing without its attributes: code in colours has thousands of these.
+_BARE = re.compile(r"</?(?:span|font)(?:\s[^<>\"']*+(?:\"[^\"<]*+\"[^<>\"']*+|'[^'<]*+'[^<>\"']*+)*+)?>", re.IGNORECASE)
+_VALUE = re.compile(r' ([a-z]+)="([^"]*)"')
+_HEADINGS = {"h1": "h3", "h2": "h4", "h3": "h5", "h4": "h6", "h5": "h6", "h6": "h6"}
+
+
+class Cleaned(NamedTuple):
+    """HTML for a page of ours, and whether it is only the beginning of the text."""
+
+    html: str
+    cut: bool
+
+
+def clean(text: Text) -> Cleaned:
+    """A text construct as harmless HTML; plain text keeps its lines and shows its addresses as links."""
+    if text.kind is TextKind.TEXT:
+        return Cleaned(_linked(text.value[:MAX_CHARACTERS].strip()), len(text.value) > MAX_CHARACTERS)
+    base = text.base if is_web(text.base) else ""
+    value, cut = _beginning(text.value)
+    return Cleaned(_TAG.sub(_Rewriter(), _cleaner(base).clean(value)), cut)
+
+
+def _beginning(value: str) -> tuple[str, bool]:
+    """As much of some HTML as is cleaned, and whether that is not all."""
+    bare = _BARE.sub("", value[: 4 * MAX_CHARACTERS])
+    end = next((match.start() for match in islice(re.finditer("<", bare), MAX_TAGS, None)), len(bare))
+    end = min(end, MAX_CHARACTERS)
+    return bare[:end], end < len(bare) or len(value) > 4 * MAX_CHARACTERS
+
+
+def is_web(address: str) -> bool:
+    """Whether an address is an absolute one of the web."""
+    return _scheme(address) in ("http", "https")
+
+
+def link_of(address: str) -> str:
+    """The address where a link may lead there, else ""."""
+    return address if _scheme(address) in _LINK_SCHEMES else ""
+
+
+def _scheme(address: str) -> str:
+    try:
+        parts = urlsplit(address)
+    except ValueError:
+        return ""
+    return parts.scheme.lower() if parts.netloc or parts.scheme.lower() in ("mailto", "xmpp") else ""
+
+
+@lru_cache(256)
+def _cleaner(base: str) -> nh3.Cleaner:
+    """Cleans with relative addresses seen from `base`; without one, or with one that is none, they go."""
+    make = partial(
+        nh3.Cleaner,
+        tags=_TAGS,
+        clean_content_tags=_SILENT,
+        attributes=_ATTRIBUTES,
+        attribute_filter=_attribute,
+        url_schemes={*_LINK_SCHEMES, "data"},
+        link_rel=LINK_REL,
+    )
+    if base:
+        with contextlib.suppress(ValueError):
+            return make(url_relative=("rewrite_with_base", base))
+    return make(url_relative="deny")
+
+
+def _attribute(_element: str, name: str, value: str) -> str | None:
+    """What is left of an attribute, None for nothing. No value holds a "<" afterwards."""
+    if name == "href" and value.lstrip().lower().startswith("data:"):
+        return None
+    if name == "src" and value.startswith("data:") and _PICTURE.fullmatch(value) is None:
+        return None
+    if name in ("href", "src"):
+        return value.replace("<", "%3C").replace(">", "%3E")
+    pattern = _VALUES.get(name)
+    if pattern is not None:
+        return value if pattern.fullmatch(value) else None
+    return value.replace("<", "‹").replace(">", "›")
+
+
+class _Rewriter:
+    """Called with each tag in turn: headings go down, pictures of other hosts become links."""
+
+    def __init__(self) -> None:
+        self._in_link = False
+
+    def __call__(self, match: re.Match[str]) -> str:
+        end, name, values = match[1], match[2], match[3]
+        if name == "a":
+            self._in_link = not end
+        elif name == "img":
+            return self._picture(dict(_VALUE.findall(values)), match[0])
+        elif name in _HEADINGS:
+            return f"<{end}{_HEADINGS[name]}{values}>"
+        elif name == "table":
+            # A wide table scrolls by itself.
+            return "</table></div>" if end else f'<div class="wide">{match[0]}'
+        return match[0]
+
+    def _picture(self, values: Mapping[str, str], tag: str) -> str:
+        source = values.get("src", "")
+        label = values.get("alt", "").strip()
+        if source.startswith("data:"):
+            return tag
+        if self._in_link or not source:
+            return f"[picture: {label}]" if label else "[picture]"
+        text = label or source.partition("?")[0].rstrip("/").rpartition("/")[2] or source
+        return f'<a class="picture" href="{source}" rel="{LINK_REL}">{text}</a>'
+
+
+_ADDRESS = re.compile(r"\b(?:https?://|xmpp:)[^\s<>\"'`{}|\\^]{3,2000}", re.IGNORECASE)
+
+
+def _linked(text: str) -> str:
+    parts: list[str] = []
+    end = 0
+    for match in _ADDRESS.finditer(text):
+        address = match[0].rstrip(".,;:!?)]")
+        parts.append(escape(text[end : match.start()]))
+        end = match.start() + len(address)
+        href = escape(quote(address, safe="!#$%&'()*+,/:;=?@[]~"))
+        parts.append(f'<a href="{href}" rel="{LINK_REL}">{escape(address)}</a>')
+    parts.append(escape(text[end:]))
+    return "".join(parts).replace("\r\n", "\n").replace("\n", "<br>")

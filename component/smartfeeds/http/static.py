@@ -1,0 +1,84 @@
+"""What pages load beside themselves: style, script, icon. Each name holds a hash of the contents, so a copy is good
+for ever (RFC 8246).
+"""
+
+import gzip
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+from hashlib import sha256
+from http import HTTPStatus
+from importlib.resources import files
+
+from smartfeeds.core.urls import FEEDS
+from smartfeeds.http.calls import Call
+from smartfeeds.http.http_errors import HttpError
+from smartfeeds.http.replies import Reply
+
+STATIC = "/static/"
+ICON = "/favicon.ico"
+_FOR_EVER = "public, max-age=31536000, immutable"
+_FOR_A_DAY = "public, max-age=86400"
+_TYPES = {
+    "app.js": "text/javascript; charset=utf-8",
+    "style.css": "text/css; charset=utf-8",
+    "icon.svg": "image/svg+xml",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class StaticFile:
+    """A file of the package, read once: `reply` is how it is sent, `zipped` the same compressed."""
+
+    path: str
+    etag: str
+    reply: Reply
+    zipped: Reply
+
+
+@cache
+def static_files() -> Mapping[str, StaticFile]:
+    """Every file by the name that it has in the package."""
+    return {name: _read(name, media_type) for name, media_type in _TYPES.items()}
+
+
+def static_path(name: str) -> str:
+    """Where a file is served."""
+    return static_files()[name].path
+
+
+async def get_static(call: Call) -> Reply:
+    """Answers GET of a file. Raises HttpError where there is none."""
+    for file in static_files().values():
+        if call.path == file.path:
+            return _reply(call, file, _FOR_EVER)
+    raise HttpError(HTTPStatus.NOT_FOUND, "there is no such file; load the page again")
+
+
+async def get_icon(call: Call) -> Reply:
+    """The icon, for whoever asks for it under the name that never changes."""
+    return _reply(call, static_files()["icon.svg"], _FOR_A_DAY)
+
+
+async def get_root(_call: Call) -> Reply:
+    """The way to the feeds."""
+    return Reply(status=HTTPStatus.TEMPORARY_REDIRECT, headers={"Location": FEEDS})
+
+
+def _reply(call: Call, file: StaticFile, keep: str) -> Reply:
+    headers = {"ETag": file.etag, "Cache-Control": keep, "Vary": "Accept-Encoding"}
+    tags = [tag.strip().removeprefix("W/") for tag in call.header("If-None-Match").split(",")]
+    if file.etag in tags or "*" in tags:
+        return Reply(status=HTTPStatus.NOT_MODIFIED, headers=headers)
+    reply = file.zipped if "gzip" in call.header("Accept-Encoding") else file.reply
+    return Reply(reply.body, reply.media_type, reply.status, {**reply.headers, **headers})
+
+
+def _read(name: str, media_type: str) -> StaticFile:
+    body = (files(__package__) / "static" / name).read_bytes()
+    digest = sha256(body).hexdigest()[:16]
+    stem, _, suffix = name.partition(".")
+    reply = Reply(body, media_type)
+    zipped = gzip.compress(body, 9, mtime=0)
+    shorter = Reply(zipped, media_type, headers={"Content-Encoding": "gzip"}) if len(zipped) < len(body) else reply
+    return StaticFile(f"{STATIC}{stem}.{digest}.{suffix}", f'"{digest}"', reply, shorter)

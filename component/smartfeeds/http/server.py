@@ -79,12 +79,15 @@ class Connection(RequestHandler):
 
     def handle_error(
         self,
-        request: web.BaseRequest,  # noqa: ARG002 - the signature is the library's
+        request: web.BaseRequest,
         status: int = 500,
         exc: BaseException | None = None,
-        message: str | None = None,  # noqa: ARG002
+        message: str | None = None,  # noqa: ARG002 - the signature is the library's
     ) -> web.StreamResponse:
-        """What is not HTTP, or has headers beyond all bounds; or a failure of our own where no other net held it."""
+        """What is not HTTP, or has headers beyond all bounds; or a failure of our own where no other net held it.
+        Raises ConnectionError where nothing can be answered any more."""
+        if isinstance(exc, ConnectionError):
+            raise exc
         if status < HTTPStatus.INTERNAL_SERVER_ERROR:
             self._listener.unreadable += 1
             error = FeedError(Condition.BAD_REQUEST, "the request cannot be read")
@@ -92,6 +95,8 @@ class Connection(RequestHandler):
             incident = secrets.token_hex(4)
             _log.error("request_failed", incident=incident, operation="unread", exc_info=exc)
             error = FeedError(Condition.INTERNAL, f"incident {incident}")
+        if request.writer.output_size:
+            raise ConnectionResetError("an answer had begun that cannot be finished")
         response = error_reply(error).response()
         response.force_close()
         return response

@@ -2,10 +2,13 @@
 
 import pytest
 
+from smartfeeds.core.model import Affiliation, Subscription, SubscriptionState
+from smartfeeds.store.base import WriteTx
 from support.component import (
     ALICE,
     BOB,
     CAROL,
+    DOMAIN,
     EVE,
     NODE_CONFIG,
     NS,
@@ -485,3 +488,57 @@ async def test_malformed_subscriptions_are_refused(component: Component) -> None
     assert refusal(no_jid) == Refusal("modify", "bad-request", "jid-required")
     assert refusal(no_state) == Refusal("modify", "bad-request")
     assert await subscribers(component) == [(bare(BOB), "subscribed")]
+
+
+# Long lists
+
+MANY = 5_000  # more than one stanza carries
+
+
+async def fill(component: Component) -> None:
+    """A node with many subscribers and affiliations, and one entity that has many of its own."""
+    await component.create(ALICE, "comments")
+
+    def work(tx: WriteTx) -> None:
+        for number in range(MANY):
+            jid = f"{number:04}{'x' * 40}@example.org"
+            tx.set_affiliation(1, jid, Affiliation.MEMBER)
+            tx.put_subscription(Subscription(0, 1, jid, "", "comments", DOMAIN, SubscriptionState.SUBSCRIBED, 0, 0, 0))
+            view = f"by={number}"
+            put = Subscription(0, 1, bare(BOB), view, f"comments?{view}", DOMAIN, SubscriptionState.SUBSCRIBED, 0, 0, 0)
+            tx.put_subscription(put)
+
+    await component.app.service.store.write(work)
+
+
+@pytest.mark.parametrize(
+    ("space", "who", "name"),
+    [
+        (OWNER, ALICE, "<subscriptions node='comments'/>"),
+        (OWNER, ALICE, "<affiliations node='comments'/>"),
+        (PS, BOB, "<subscriptions/>"),
+    ],
+)
+async def test_list_longer_than_a_stanza_is_read_to_its_end(
+    component: Component, space: str, who: str, name: str
+) -> None:
+    """[xep-map 87] [xep-map 93] [xep-map 114] [xep-map 193] The first answer is as much as fits, and says that there
+    is more; what it says leads through the rest."""
+    await fill(component)
+    seen: list[str] = []
+    beside = ""
+    pages = 0
+    while True:
+        answer = ok(await component.ask(who, "get", f"<pubsub xmlns='{space}'>{name}{beside}</pubsub>"))
+        entries = [entry for entry in answer[0][0] if isinstance(entry.tag, str)]
+        told = answer[0].find("rsm:set", NS)
+        assert told is not None
+        if not entries:
+            break
+        seen += [str(entry.get("node") if space == PS else entry.get("jid")) for entry in entries]
+        beside = f"<set xmlns='{NS['rsm']}'><max>500</max><after>{told.findtext('rsm:last', None, NS)}</after></set>"
+        pages += 1
+        assert len(entries) == 500 or pages == 1 or len(seen) >= MANY
+
+    assert len(seen) == len(set(seen)) >= MANY
+    assert pages > 2

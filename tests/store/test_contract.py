@@ -300,7 +300,7 @@ async def test_publisher_is_a_facet_where_the_node_shows_it(store: Store) -> Non
     assert await store.read(lambda tx: tx.index_current(made.node_no))
 
 
-async def test_affiliations_of_live_nodes_by_name(store: Store) -> None:
+async def test_affiliations_of_live_nodes_by_number(store: Store) -> None:
     def work(tx: WriteTx) -> None:
         for name in ("c", "a", "b"):
             made = tx.add_node(node(name))
@@ -310,7 +310,8 @@ async def test_affiliations_of_live_nodes_by_name(store: Store) -> None:
 
     await store.write(work)
     found = await store.read(lambda tx: tx.affiliations_of("bob@x"))
-    assert [(one.name, kind) for one, kind in found] == [("a", Affiliation.OWNER), ("c", Affiliation.OWNER)]
+    assert [(one.name, kind) for one, kind in found] == [("c", Affiliation.OWNER), ("a", Affiliation.OWNER)]
+    assert await store.read(lambda tx: (tx.affiliated("bob@x"), tx.affiliated("bob@"))) == (3, 0)
 
 
 async def test_subscriptions_are_paged_counted_and_changed(store: Store) -> None:

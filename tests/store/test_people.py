@@ -1,7 +1,28 @@
-"""Subscriptions by address, the same in every store."""
+"""Subscriptions and affiliations by address, and their lists in parts, the same in every store."""
 
+import pytest
+
+from smartfeeds.core.model import Affiliation, Part
 from smartfeeds.store.base import Store, WriteTx
 from store.values import add_feed, subscription
+
+PUBLISHER, MEMBER = Affiliation.PUBLISHER, Affiliation.MEMBER
+# Which part of seven entries, by their places from 1 on, and which places that is.
+PARTS: list[tuple[Part[int], str]] = [
+    (Part(), "1234567"),
+    (Part(2), "12"),
+    (Part(2, after=3), "45"),
+    (Part(9, after=3, before=6), "45"),
+    (Part(2, before=6, newest=True), "45"),
+    (Part(2, newest=True), "67"),
+    (Part(2, offset=3), "45"),
+    (Part(2, offset=6), "7"),
+    (Part(2, offset=3, newest=True), "34"),
+    (Part(9, offset=3, newest=True), "1234"),
+    (Part(2, after=7), ""),
+    (Part(2, offset=7), ""),
+    (Part(0), ""),
+]
 
 
 async def test_subscriptions_on_a_node_are_those_of_one_address(store: Store) -> None:
@@ -28,3 +49,48 @@ async def test_subscriptions_on_a_node_are_those_of_one_address(store: Store) ->
     found = await store.read(lambda tx: tx.subscriptions_on(made.node_no, "bob@x"))
     assert [one.jid for one in found] == jids[:3]
     assert await store.read(lambda tx: (tx.subscribed_by("bob@x"), tx.subscribed_by("x"))) == (4, 1)
+
+
+@pytest.mark.parametrize(("part", "places"), PARTS)
+async def test_lists_are_read_in_parts(store: Store, part: Part[int], places: str) -> None:
+    """[xep-map 193] Each list by its key, whatever lies between that is of no concern to it."""
+
+    def fill(tx: WriteTx) -> tuple[int, int]:
+        nodes = [add_feed(name=name)(tx).node_no for name in "hgfedcba"]
+        for place in range(7, 0, -1):
+            tx.set_affiliation(nodes[0], f"{place}@x", PUBLISHER)
+            tx.set_affiliation(nodes[0], f"{place}m@x", MEMBER)
+            tx.put_subscription(subscription(nodes[0], f"{place}@x"))
+            tx.put_subscription(subscription(nodes[0], f"{place}p@x", state="pending"))
+        tx.put_subscription(subscription(nodes[0], "4@x", "order=created"))
+        numbers = []
+        for node_no in nodes:
+            tx.set_affiliation(node_no, "all@x", MEMBER)
+            numbers.append(tx.put_subscription(subscription(node_no, "all@y", state="pending")).sub_no)
+            tx.put_subscription(subscription(node_no, "other@y", state="pending"))
+        tx.retire_node(nodes[7])
+        assert (numbers[1] - numbers[0], nodes[1] - nodes[0]) == (2, 1)
+        return nodes[0], numbers[0]
+
+    first_node, first_sub = await store.write(fill)
+
+    def key(place: int | None) -> str | None:
+        return None if place is None else f"{place}@x"
+
+    def by(first: int, step: int) -> Part[int]:
+        after, before = (None if place is None else first + step * (place - 1) for place in (part.after, part.before))
+        return Part(part.limit, after, before, part.newest, part.offset)
+
+    texts = Part(part.limit, key(part.after), key(part.before), part.newest, part.offset)
+    jids = [f"{place}@x" for place in places]
+    held = await store.read(lambda tx: tx.affiliations(first_node, texts, held=PUBLISHER))
+    assert held == [(jid, PUBLISHER) for jid in jids]
+    assert await store.read(lambda tx: tx.subscribers(first_node, texts)) == jids
+    names = ["?hgfedcb"[int(place)] for place in places]
+    mine = await store.read(lambda tx: tx.affiliations_of("all@x", by(first_node, 1)))
+    assert [node.name for node, _ in mine] == names
+    found = await store.read(lambda tx: tx.subscriptions_of("all@y", by(first_sub, 2)))
+    assert [node.name for node, _ in found] == names
+    assert [one.sub_no for _, one in found] == [first_sub + 2 * (int(place) - 1) for place in places]
+    counts = await store.read(lambda tx: (tx.affiliation_count(first_node), tx.affiliated("all@x")))
+    assert counts == (15, 8)

@@ -2,9 +2,11 @@
 
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import NamedTuple
+from typing import Generic, NamedTuple, TypeVar
 
 from smartfeeds.core.view import View
+
+K = TypeVar("K", int, str)
 
 MAX_ID_BYTES = 1023  # the most that a node name or an item id has, in UTF-8 (XEP-0060 4.6; xep-map 55)
 
@@ -188,3 +190,21 @@ class Slice:
     before: Edge | None = None
     newest: bool = False
     offset: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Part(Generic[K]):
+    """Which entries of a list to read, by its key: those after `after` and before `before`, `limit` of them.
+
+    None is open; `newest` and `offset` as in a `Slice`, and the answer is ascending all the same.
+    """
+
+    limit: int = 2**62
+    after: K | None = None
+    before: K | None = None
+    newest: bool = False
+    offset: int = 0
+
+
+ALL_TEXTS: Part[str] = Part()
+ALL_NUMBERS: Part[int] = Part()

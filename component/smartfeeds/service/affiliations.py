@@ -4,9 +4,10 @@ from collections.abc import Iterable, Mapping
 
 from smartfeeds.core.access import reading_refused
 from smartfeeds.core.jid import parse_jid
-from smartfeeds.core.model import Affiliation, Node, SubscriptionState
+from smartfeeds.core.model import Affiliation, Node, Part, SubscriptionState
 from smartfeeds.errors import Condition, FeedError, unsupported
 from smartfeeds.service.context import Context, access_model, locate
+from smartfeeds.service.lists import Listing, listing_of, number, page_of
 from smartfeeds.service.requests import (
     AffiliationList,
     AffiliationShown,
@@ -25,15 +26,38 @@ _BY_NAME = {affiliation.value: affiliation for affiliation in Affiliation}
 
 
 def get_affiliations(tx: ReadTx, context: Context, request: GetAffiliations) -> AffiliationList:
-    """The actor's own affiliations, or all of a node for its owner."""
+    """The actor's own affiliations, or those of a node for its owner."""
     if request.owner:
         node = owned_node(tx, context, request.node, request.actor)
-        listed = tuple(AffiliationShown(held, jid=jid) for jid, held in tx.affiliations(node.node_no))
-        return AffiliationList(request.node, listed, owner=True)
-    node_no = locate(tx, request.node).node.node_no if request.node else None
-    mine = tx.affiliations_of(str(request.actor.bare))
-    own = tuple(AffiliationShown(held, node=n.name) for n, held in mine if node_no in (None, n.node_no))
-    return AffiliationList(request.node, own)
+        entries, result_set = page_of(_of_node(tx, node), request.page, context.policy)
+        return AffiliationList(request.node, entries, True, result_set)
+    bare = str(request.actor.bare)
+    if request.node:
+        node = locate(tx, request.node).node
+        held = tx.affiliation(node.node_no, bare)
+        listing = listing_of([] if held is Affiliation.NONE else [AffiliationShown(held, node=node.name)], _texts)
+    else:
+        listing = _of_entity(tx, bare)
+    entries, result_set = page_of(listing, request.page, context.policy)
+    return AffiliationList(request.node, entries, result_set=result_set)
+
+
+def _of_node(tx: ReadTx, node: Node) -> Listing[str, AffiliationShown]:
+    def read(part: Part[str]) -> list[tuple[str, AffiliationShown]]:
+        return [(jid, AffiliationShown(held, jid=jid)) for jid, held in tx.affiliations(node.node_no, part)]
+
+    return Listing(str, read, _texts, lambda: tx.affiliation_count(node.node_no))
+
+
+def _of_entity(tx: ReadTx, bare: str) -> Listing[int, AffiliationShown]:
+    def read(part: Part[int]) -> list[tuple[int, AffiliationShown]]:
+        return [(node.node_no, AffiliationShown(held, node=node.name)) for node, held in tx.affiliations_of(bare, part)]
+
+    return Listing(number, read, _texts, lambda: tx.affiliated(bare))
+
+
+def _texts(shown: AffiliationShown) -> tuple[str, ...]:
+    return (shown.node, shown.jid)
 
 
 def set_affiliations(tx: WriteTx, context: Context, request: SetAffiliations) -> Done | PartlyRefused:

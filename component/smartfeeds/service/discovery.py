@@ -6,7 +6,7 @@ from functools import partial
 from typing import Protocol
 
 from smartfeeds.core.jid import Jid
-from smartfeeds.core.model import Affiliation, Node
+from smartfeeds.core.model import Affiliation, Node, Part
 from smartfeeds.core.options import is_known_to, text_of
 from smartfeeds.core.page import Plan, plan
 from smartfeeds.core.view import BARE
@@ -42,14 +42,17 @@ def node_info(tx: ReadTx, context: Context, request: GetNodeInfo) -> NodeInfo:
             closed = Node(node.node_no, node.name, node.kind, "", 0, told)
             return NodeInfo(request.node, closed, located.view, readable=False, described=False)
         return NodeInfo(request.node, node, located.view, readable=False)
-    held = tx.affiliations(node.node_no)
+    owners, publishers = (
+        tuple(jid for jid, _ in tx.affiliations(node.node_no, Part(SHOWN), held=held))
+        for held in (Affiliation.OWNER, Affiliation.PUBLISHER)
+    )
     return NodeInfo(
         request.node,
         node,
         located.view,
         readable=True,
-        owners=tuple(jid for jid, affiliation in held if affiliation is Affiliation.OWNER)[:SHOWN],
-        publishers=tuple(jid for jid, affiliation in held if affiliation is Affiliation.PUBLISHER)[:SHOWN],
+        owners=owners,
+        publishers=publishers,
         subscribers=tx.subscription_count(node.node_no),
     )
 

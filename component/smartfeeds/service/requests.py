@@ -298,9 +298,10 @@ class Subscribed:
 
 @dataclass(frozen=True, slots=True)
 class GetSubscriptions(Request):
-    """XEP-0060 5.6."""
+    """XEP-0060 5.6, with XEP-0059."""
 
     node: str | None = None
+    page: ResultSetRequest | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -310,6 +311,7 @@ class SubscriptionList:
     node: str | None
     entries: tuple[SubscriptionShown, ...]
     owner: bool = False
+    result_set: ResultSet | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -351,10 +353,11 @@ class SubscribeOptions:
 
 @dataclass(frozen=True, slots=True)
 class GetAffiliations(Request):
-    """XEP-0060 5.7, or 8.9.1 when `owner` is true."""
+    """XEP-0060 5.7, or 8.9.1 when `owner` is true, with XEP-0059."""
 
     node: str | None = None
     owner: bool = False
+    page: ResultSetRequest | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -373,6 +376,7 @@ class AffiliationList:
     node: str | None
     entries: tuple[AffiliationShown, ...]
     owner: bool = False
+    result_set: ResultSet | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -385,9 +389,10 @@ class SetAffiliations(Request):
 
 @dataclass(frozen=True, slots=True)
 class GetNodeSubscriptions(Request):
-    """XEP-0060 8.8.1."""
+    """XEP-0060 8.8.1, with XEP-0059."""
 
     node: str | None
+    page: ResultSetRequest | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,7 @@ from urllib.parse import quote
 
 from smartfeeds.core.access import may_manage, subscription_on_request
 from smartfeeds.core.jid import Jid, parse_jid
-from smartfeeds.core.model import Affiliation, Item, Node, NodeEvent, Slice, Subscription, SubscriptionState
+from smartfeeds.core.model import Affiliation, Item, Node, NodeEvent, Part, Slice, Subscription, SubscriptionState
 from smartfeeds.core.options import flag, shows_publisher, text_of
 from smartfeeds.core.suboptions import apply
 from smartfeeds.core.suboptions import flag as subscriber_wants
@@ -21,6 +21,7 @@ from smartfeeds.service.context import (
     locate,
     view_key,
 )
+from smartfeeds.service.lists import Listing, listing_of, number, page_of
 from smartfeeds.service.pulls import newest_mark
 from smartfeeds.service.requests import (
     Bounce,
@@ -41,7 +42,6 @@ from smartfeeds.service.requests import (
 )
 from smartfeeds.store.base import ReadTx, WriteTx
 
-LISTED = 10_000  # the most subscriptions an owner is shown in one answer
 _ENDING = frozenset({"gone", "too-many-bounces"})  # all others are counted first (push.bounces)
 _STATES = {"subscribed": SubscriptionState.SUBSCRIBED, "none": SubscriptionState.NONE}
 
@@ -113,15 +113,24 @@ def unsubscribe(tx: WriteTx, context: Context, request: Unsubscribe) -> Done:
     return Done()
 
 
-def get_subscriptions(tx: ReadTx, _context: Context, request: GetSubscriptions) -> SubscriptionList:
-    """All subscriptions of the actor's bare address and its resources, or those of one NodeID (xep-map 114, 124)."""
-    located = locate(tx, request.node) if request.node else None
+def get_subscriptions(tx: ReadTx, context: Context, request: GetSubscriptions) -> SubscriptionList:
+    """The subscriptions of the actor's bare address and its resources, or those of one NodeID (xep-map 114, 124)."""
     bare = str(request.actor.bare)
-    if located is None:
-        found = [sub for _, sub in tx.subscriptions_of(bare)]
+    if request.node:
+        located = locate(tx, request.node)
+        mine = tx.subscriptions_on(located.node.node_no, bare)
+        listing = listing_of([_shown(sub) for sub in mine if sub.view == view_key(located)], _texts)
     else:
-        found = [sub for sub in tx.subscriptions_on(located.node.node_no, bare) if sub.view == view_key(located)]
-    return SubscriptionList(request.node, tuple(map(_shown, found)))
+        listing = _of_entity(tx, bare)
+    entries, result_set = page_of(listing, request.page, context.policy)
+    return SubscriptionList(request.node, entries, result_set=result_set)
+
+
+def _of_entity(tx: ReadTx, bare: str) -> Listing[int, SubscriptionShown]:
+    def read(part: Part[int]) -> list[tuple[int, SubscriptionShown]]:
+        return [(sub.sub_no, _shown(sub)) for _, sub in tx.subscriptions_of(bare, part)]
+
+    return Listing(number, read, _texts, lambda: tx.subscribed_by(bare))
 
 
 def get_options(tx: ReadTx, _context: Context, request: GetSubscribeOptions) -> SubscribeOptions:
@@ -146,15 +155,17 @@ def get_default_options(tx: ReadTx, context: Context, request: GetDefaultSubscri
 
 
 def list_for_owner(tx: ReadTx, context: Context, request: GetNodeSubscriptions) -> SubscriptionList:
-    """Everybody in state subscribed (xep-map 93)."""
+    """Everybody in state subscribed, by address (xep-map 93)."""
     node = owned_node(tx, context, request.node, request.actor)
+    state = SubscriptionState.SUBSCRIBED
+
     # Who follows several views of the node is one subscriber: the list has no place to tell them apart.
-    entries = dict.fromkeys(
-        _shown(subscription, bare_node=node.name)
-        for subscription in tx.subscriptions(node.node_no, 0, LISTED)
-        if subscription.state is SubscriptionState.SUBSCRIBED
-    )
-    return SubscriptionList(request.node, tuple(entries), owner=True)
+    def read(part: Part[str]) -> list[tuple[str, SubscriptionShown]]:
+        return [(jid, SubscriptionShown(node.name, jid, state)) for jid in tx.subscribers(node.node_no, part)]
+
+    listing = Listing(str, read, lambda shown: (shown.jid,), lambda: tx.subscription_count(node.node_no))
+    entries, result_set = page_of(listing, request.page, context.policy)
+    return SubscriptionList(request.node, entries, True, result_set)
 
 
 def set_for_owner(tx: WriteTx, context: Context, request: SetSubscriptions) -> Done | PartlyRefused:
@@ -193,9 +204,8 @@ def change_state(tx: WriteTx, context: Context, subscription: Subscription, stat
 def _tell_owners(tx: WriteTx, context: Context, node: Node, subscription: Subscription) -> None:
     """Tells the owners who came or went, where the node says so (xep-map 2.1, notify_sub)."""
     if flag(node.kind, node.options, "notify_sub"):
-        for jid, held in tx.affiliations(node.node_no):
-            if held is Affiliation.OWNER:
-                _tell(tx, context, node, subscription, jid)
+        for jid, _ in tx.affiliations(node.node_no, held=Affiliation.OWNER):
+            _tell(tx, context, node, subscription, jid)
 
 
 def _tell(tx: WriteTx, context: Context, node: Node, subscription: Subscription, to: str) -> None:
@@ -274,8 +284,12 @@ def _last_item(tx: WriteTx, located: Located, state: SubscriptionState) -> Item 
     return newest[0] if newest else None
 
 
-def _shown(subscription: Subscription, bare_node: str = "") -> SubscriptionShown:
-    return SubscriptionShown(bare_node or subscription.node_text, subscription.jid, subscription.state)
+def _shown(subscription: Subscription) -> SubscriptionShown:
+    return SubscriptionShown(subscription.node_text, subscription.jid, subscription.state)
+
+
+def _texts(shown: SubscriptionShown) -> tuple[str, ...]:
+    return (shown.node, shown.jid)
 
 
 def bounced(tx: WriteTx, context: Context, request: Bounce) -> Done:

@@ -13,12 +13,15 @@ from collections.abc import Callable, Iterable
 from typing import Protocol, TypeVar
 
 from smartfeeds.core.model import (
+    ALL_NUMBERS,
+    ALL_TEXTS,
     Affiliation,
     Edge,
     Item,
     Mark,
     Node,
     NodeEvent,
+    Part,
     Slice,
     Subscription,
 )
@@ -59,11 +62,19 @@ class ReadTx(Protocol):
     def affiliation(self, node_no: int, jid: str) -> Affiliation:
         """The affiliation of a bare JID; NONE where none is stored."""
 
-    def affiliations(self, node_no: int) -> list[tuple[str, Affiliation]]:
-        """All stored affiliations of a node, by JID."""
+    def affiliations(
+        self, node_no: int, part: Part[str] = ALL_TEXTS, *, held: Affiliation | None = None
+    ) -> list[tuple[str, Affiliation]]:
+        """Stored affiliations of a node, by JID; with `held` those of this kind. Cost: what is returned."""
 
-    def affiliations_of(self, jid: str) -> list[tuple[Node, Affiliation]]:
-        """All affiliations of a bare JID with live nodes, by node name."""
+    def affiliation_count(self, node_no: int) -> int:
+        """How many affiliations of a node are stored."""
+
+    def affiliations_of(self, jid: str, part: Part[int] = ALL_NUMBERS) -> list[tuple[Node, Affiliation]]:
+        """The affiliations of a bare JID with live nodes, by node_no. Cost: what is returned."""
+
+    def affiliated(self, jid: str) -> int:
+        """How many affiliations a bare JID has, until their nodes are reaped."""
 
     def subscription(self, node_no: int, jid: str, view: str) -> Subscription | None:
         """The subscription of exactly this address to this canonical view."""
@@ -74,8 +85,12 @@ class ReadTx(Protocol):
     def subscriptions(self, node_no: int, after_no: int, limit: int) -> list[Subscription]:
         """Subscriptions of a node in every state, by sub_no."""
 
-    def subscriptions_of(self, bare: str) -> list[tuple[Node, Subscription]]:
-        """All subscriptions of a bare JID and its resources on live nodes, by sub_no."""
+    def subscribers(self, node_no: int, part: Part[str] = ALL_TEXTS) -> list[str]:
+        """The addresses in state subscribed on a node, each once however many views it follows. Cost: what is
+        returned."""
+
+    def subscriptions_of(self, bare: str, part: Part[int] = ALL_NUMBERS) -> list[tuple[Node, Subscription]]:
+        """The subscriptions of a bare JID and its resources on live nodes, by sub_no. Cost: what is returned."""
 
     def subscriptions_on(self, node_no: int, bare: str) -> list[Subscription]:
         """The subscriptions of a bare JID and its resources to one node, by sub_no. Cost: what is returned."""

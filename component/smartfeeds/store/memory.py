@@ -11,6 +11,8 @@ from functools import partial
 from typing import TypeVar
 
 from smartfeeds.core.model import (
+    ALL_NUMBERS,
+    ALL_TEXTS,
     MAX_ITEM_NO,
     Affiliation,
     Edge,
@@ -19,6 +21,7 @@ from smartfeeds.core.model import (
     Node,
     NodeEvent,
     NodeState,
+    Part,
     Slice,
     Subscription,
     SubscriptionState,
@@ -30,6 +33,7 @@ from smartfeeds.errors import StoreError
 from smartfeeds.store.base import NO_LIMIT, Indexer, ReadTx, WriteTx
 
 K = TypeVar("K")
+N = TypeVar("N", int, str)
 T = TypeVar("T")
 V = TypeVar("V")
 
@@ -70,6 +74,15 @@ class Data:
     index: dict[int, Indexed] = field(default_factory=dict)
     indexed_to: dict[int, Place] = field(default_factory=dict)
     last: dict[str, int] = field(default_factory=dict)
+
+
+def part_of(found: list[V], part: Part[N], key: Callable[[V], N]) -> list[V]:
+    """These entries of a list, which is in the order of its key."""
+    after, before = part.after, part.before
+    found = [one for one in found if (after is None or key(one) > after) and (before is None or key(one) < before)]
+    if part.newest:
+        return found[max(len(found) - part.offset - part.limit, 0) : max(len(found) - part.offset, 0)]
+    return found[part.offset : part.offset + part.limit]
 
 
 def place(item: Item, order: Order) -> Place:
@@ -113,15 +126,23 @@ class MemoryReadTx:
     def affiliation(self, node_no: int, jid: str) -> Affiliation:
         return self._data.affiliations.get((node_no, jid), Affiliation.NONE)
 
-    def affiliations(self, node_no: int) -> list[tuple[str, Affiliation]]:
-        return sorted(
-            ((jid, found) for (number, jid), found in self._data.affiliations.items() if number == node_no),
-            key=lambda pair: pair[0],
-        )
+    def affiliations(
+        self, node_no: int, part: Part[str] = ALL_TEXTS, *, held: Affiliation | None = None
+    ) -> list[tuple[str, Affiliation]]:
+        stored = ((jid, found) for (number, jid), found in self._data.affiliations.items() if number == node_no)
+        found = sorted((pair for pair in stored if held in (None, pair[1])), key=lambda pair: pair[0])
+        return part_of(found, part, lambda pair: pair[0])
 
-    def affiliations_of(self, jid: str) -> list[tuple[Node, Affiliation]]:
-        found = [(self._data.nodes[no], kind) for (no, of), kind in self._data.affiliations.items() if of == jid]
-        return sorted((pair for pair in found if pair[0].state is NodeState.LIVE), key=lambda pair: pair[0].name)
+    def affiliation_count(self, node_no: int) -> int:
+        return sum(number == node_no for number, _ in self._data.affiliations)
+
+    def affiliations_of(self, jid: str, part: Part[int] = ALL_NUMBERS) -> list[tuple[Node, Affiliation]]:
+        held = [(self._data.nodes[no], kind) for (no, of), kind in self._data.affiliations.items() if of == jid]
+        live = (pair for pair in held if pair[0].state is NodeState.LIVE)
+        return part_of(sorted(live, key=lambda pair: pair[0].node_no), part, lambda pair: pair[0].node_no)
+
+    def affiliated(self, jid: str) -> int:
+        return sum(of == jid for _, of in self._data.affiliations)
 
     def subscription(self, node_no: int, jid: str, view: str) -> Subscription | None:
         wanted = (node_no, jid, view)
@@ -137,10 +158,14 @@ class MemoryReadTx:
     def subscriptions(self, node_no: int, after_no: int, limit: int) -> list[Subscription]:
         return [one for one in self._subscriptions(node_no) if one.sub_no > after_no][:limit]
 
-    def subscriptions_of(self, bare: str) -> list[tuple[Node, Subscription]]:
+    def subscribers(self, node_no: int, part: Part[str] = ALL_TEXTS) -> list[str]:
+        return part_of(sorted({one.jid for one in self._in_force(node_no)}), part, lambda jid: jid)
+
+    def subscriptions_of(self, bare: str, part: Part[int] = ALL_NUMBERS) -> list[tuple[Node, Subscription]]:
         mine = [one for _, one in sorted(self._data.subscriptions.items()) if one.jid.partition("/")[0] == bare]
         pairs = [(self._data.nodes[one.node_no], one) for one in mine]
-        return [pair for pair in pairs if pair[0].state is NodeState.LIVE]
+        live = [pair for pair in pairs if pair[0].state is NodeState.LIVE]
+        return part_of(live, part, lambda pair: pair[1].sub_no)
 
     def subscriptions_on(self, node_no: int, bare: str) -> list[Subscription]:
         return [one for one in self._subscriptions(node_no) if one.jid.partition("/")[0] == bare]

@@ -1,16 +1,28 @@
 """Subscriptions and affiliations in SQL. The number of subscriptions in force is kept in the node's row."""
 
 from dataclasses import replace
+from typing import TypeVar
 
 from smartfeeds.core.access import READERS
-from smartfeeds.core.model import Affiliation, Node, NodeState, Subscription, SubscriptionState
+from smartfeeds.core.model import (
+    ALL_NUMBERS,
+    ALL_TEXTS,
+    Affiliation,
+    Node,
+    NodeState,
+    Part,
+    Subscription,
+    SubscriptionState,
+)
 from smartfeeds.core.options import is_listed
 from smartfeeds.errors import StoreError
+from smartfeeds.store.engine import Row
 from smartfeeds.store.rows import NODE, SUBSCRIPTION, prefixed, to_node, to_subscription, write_options
 from smartfeeds.store.sql_nodes import NodeReads, NodeWrites
 
 _AFFILIATIONS = {affiliation.value: affiliation for affiliation in Affiliation}
 _NODE_COLUMNS = NODE.count(",") + 1
+K = TypeVar("K", int, str)
 
 
 class PeopleReads(NodeReads):
@@ -20,18 +32,38 @@ class PeopleReads(NodeReads):
         found = self._db.row("SELECT affiliation FROM affiliation WHERE node_no = ? AND jid = ?", (node_no, jid))
         return _AFFILIATIONS[found[0]] if found else Affiliation.NONE
 
-    def affiliations(self, node_no: int) -> list[tuple[str, Affiliation]]:
-        rows = self._db.rows("SELECT jid, affiliation FROM affiliation WHERE node_no = ? ORDER BY jid", (node_no,))
-        return [(jid, _AFFILIATIONS[affiliation]) for jid, affiliation in rows]
+    def affiliations(
+        self, node_no: int, part: Part[str] = ALL_TEXTS, *, held: Affiliation | None = None
+    ) -> list[tuple[str, Affiliation]]:
+        of_kind = " AND affiliation = ?" if held is not None else ""
+        params: Row = (node_no, held.value) if held is not None else (node_no,)
+        statement = f"SELECT jid, affiliation FROM affiliation WHERE node_no = ?{of_kind}"
+        return [(jid, _AFFILIATIONS[affiliation]) for jid, affiliation in self._part(statement, params, "jid", part)]
 
-    def affiliations_of(self, jid: str) -> list[tuple[Node, Affiliation]]:
+    def affiliation_count(self, node_no: int) -> int:
+        found = self._db.row("SELECT count(*) FROM affiliation WHERE node_no = ?", (node_no,))
+        return int(found[0]) if found else 0
+
+    def affiliations_of(self, jid: str, part: Part[int] = ALL_NUMBERS) -> list[tuple[Node, Affiliation]]:
         self.settle()
-        rows = self._db.rows(
+        statement = (
             f"SELECT {prefixed(NODE, 'n')}, a.affiliation FROM affiliation a JOIN node n ON n.node_no = a.node_no"
-            " WHERE a.jid = ? AND n.state = 'live' ORDER BY n.name",
-            (jid,),
+            " WHERE a.jid = ? AND n.state = 'live'"
         )
-        return [(to_node(row), _AFFILIATIONS[row[-1]]) for row in rows]
+        return [(to_node(row), _AFFILIATIONS[row[-1]]) for row in self._part(statement, (jid,), "a.node_no", part)]
+
+    def affiliated(self, jid: str) -> int:
+        found = self._db.row("SELECT count(*) FROM affiliation WHERE jid = ?", (jid,))
+        return int(found[0]) if found else 0
+
+    def _part(self, statement: str, params: Row, key: str, part: Part[K]) -> list[Row]:
+        """The rows of a list that a part of it names; the statement ends in its conditions."""
+        for sign, bound in ((">", part.after), ("<", part.before)):
+            if bound is not None:
+                statement, params = f"{statement} AND {key} {sign} ?", (*params, bound)
+        statement += f" ORDER BY {key} {'DESC' if part.newest else 'ASC'} LIMIT ? OFFSET ?"
+        rows = self._db.rows(statement, (*params, part.limit, part.offset))
+        return rows[::-1] if part.newest else rows
 
     def subscription(self, node_no: int, jid: str, view: str) -> Subscription | None:
         found = self._db.row(
@@ -50,14 +82,18 @@ class PeopleReads(NodeReads):
         )
         return [to_subscription(row) for row in rows]
 
-    def subscriptions_of(self, bare: str) -> list[tuple[Node, Subscription]]:
+    def subscribers(self, node_no: int, part: Part[str] = ALL_TEXTS) -> list[str]:
+        statement = "SELECT DISTINCT jid FROM subscription WHERE node_no = ? AND state = 'subscribed'"
+        return [str(row[0]) for row in self._part(statement, (node_no,), "jid", part)]
+
+    def subscriptions_of(self, bare: str, part: Part[int] = ALL_NUMBERS) -> list[tuple[Node, Subscription]]:
         self.settle()
-        rows = self._db.rows(
+        statement = (
             f"SELECT {prefixed(NODE, 'n')}, {prefixed(SUBSCRIPTION, 's')}"
             " FROM subscription s JOIN node n ON n.node_no = s.node_no"
-            " WHERE s.bare = ? AND n.state = 'live' ORDER BY s.sub_no",
-            (bare,),
+            " WHERE s.bare = ? AND n.state = 'live'"
         )
+        rows = self._part(statement, (bare,), "s.sub_no", part)
         return [(to_node(row), to_subscription(row[_NODE_COLUMNS:])) for row in rows]
 
     def subscriptions_on(self, node_no: int, bare: str) -> list[Subscription]:

@@ -83,6 +83,10 @@ CREATE INDEX affiliation_hidden ON affiliation (jid, hidden) WHERE hidden IS NOT
 
 CREATE INDEX affiliation_jid ON affiliation (jid, affiliation, node_no);
 
+CREATE INDEX affiliation_held ON affiliation (node_no, affiliation, jid);
+
+CREATE INDEX affiliation_node ON affiliation (jid, node_no);
+
 CREATE TABLE subscription (
     sub_no INTEGER PRIMARY KEY AUTOINCREMENT,
     node_no INTEGER NOT NULL REFERENCES node (node_no),
@@ -103,6 +107,8 @@ CREATE UNIQUE INDEX subscription_jid ON subscription (node_no, jid, view);
 CREATE INDEX subscription_no ON subscription (node_no, sub_no);
 
 CREATE INDEX subscription_view ON subscription (node_no, view) WHERE state = 'subscribed';
+
+CREATE INDEX subscription_subscriber ON subscription (node_no, jid) WHERE state = 'subscribed';
 
 CREATE INDEX subscription_bare ON subscription (bare, sub_no);
 

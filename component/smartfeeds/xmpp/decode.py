@@ -153,14 +153,14 @@ def _unsubscribe(actor: Jid, service: str, action: Element, _rest: list[Element]
     return r.Unsubscribe(actor, service, node_of(action), action.get("jid"))
 
 
-def _subscriptions(actor: Jid, service: str, action: Element, _rest: list[Element]) -> r.Request:
-    """XEP-0060 5.6."""
-    return r.GetSubscriptions(actor, service, node_of(action))
+def _subscriptions(actor: Jid, service: str, action: Element, rest: list[Element]) -> r.Request:
+    """XEP-0060 5.6; a result set stands beside."""
+    return r.GetSubscriptions(actor, service, node_of(action), result_set_of(rest))
 
 
-def _affiliations(actor: Jid, service: str, action: Element, _rest: list[Element]) -> r.Request:
-    """XEP-0060 5.7."""
-    return r.GetAffiliations(actor, service, node_of(action))
+def _affiliations(actor: Jid, service: str, action: Element, rest: list[Element]) -> r.Request:
+    """XEP-0060 5.7; a result set stands beside."""
+    return r.GetAffiliations(actor, service, node_of(action), False, result_set_of(rest))
 
 
 def _get_options(actor: Jid, service: str, action: Element, _rest: list[Element]) -> r.Request:

@@ -6,7 +6,7 @@ from smartfeeds.core.jid import Jid
 from smartfeeds.errors import Condition, FeedError
 from smartfeeds.service import requests as r
 from smartfeeds.xmpp.decode import Action, Actions
-from smartfeeds.xmpp.elements import Element, node_of
+from smartfeeds.xmpp.elements import Element, node_of, result_set_of
 from smartfeeds.xmpp.forms import find_form, parse_submit
 from smartfeeds.xmpp.namespaces import NODE_CONFIG, OWNER, tag
 
@@ -37,8 +37,8 @@ def _purge(actor: Jid, service: str, action: Element, _rest: list[Element]) -> r
     return r.Purge(actor, service, node_of(action))
 
 
-def _get_affiliations(actor: Jid, service: str, action: Element, _rest: list[Element]) -> r.Request:
-    return r.GetAffiliations(actor, service, node_of(action), True)
+def _get_affiliations(actor: Jid, service: str, action: Element, rest: list[Element]) -> r.Request:
+    return r.GetAffiliations(actor, service, node_of(action), True, result_set_of(rest))
 
 
 def _set_affiliations(actor: Jid, service: str, action: Element, _rest: list[Element]) -> r.Request:
@@ -46,8 +46,8 @@ def _set_affiliations(actor: Jid, service: str, action: Element, _rest: list[Ele
     return r.SetAffiliations(actor, service, node_of(action), entries)
 
 
-def _get_subscriptions(actor: Jid, service: str, action: Element, _rest: list[Element]) -> r.Request:
-    return r.GetNodeSubscriptions(actor, service, node_of(action))
+def _get_subscriptions(actor: Jid, service: str, action: Element, rest: list[Element]) -> r.Request:
+    return r.GetNodeSubscriptions(actor, service, node_of(action), result_set_of(rest))
 
 
 def _set_subscriptions(actor: Jid, service: str, action: Element, _rest: list[Element]) -> r.Request:

@@ -127,8 +127,9 @@ def _subscribe_options(answer: r.SubscribeOptions) -> bytes:
 
 def encode_subscriptions(answer: r.SubscriptionList) -> bytes:
     """An entity's own subscriptions (XEP-0060 5.6)."""
-    node = node_attribute(answer.node).encode()
-    return pubsub(b"<subscriptions%b>" % node, *map(subscription, answer.entries), b"</subscriptions>")
+    node, entries = node_attribute(answer.node).encode(), map(subscription, answer.entries)
+    result_set = encode_result_set(answer.result_set)
+    return pubsub(b"<subscriptions%b>" % node, *entries, b"</subscriptions>", result_set)
 
 
 def encode_affiliations(answer: r.AffiliationList) -> bytes:
@@ -137,7 +138,8 @@ def encode_affiliations(answer: r.AffiliationList) -> bytes:
         b"<affiliation node='%b' affiliation='%b'/>" % (attribute_bytes(e.node), e.affiliation.value.encode())
         for e in answer.entries
     ]
-    return pubsub(b"<affiliations%b>" % node_attribute(answer.node).encode(), *entries, b"</affiliations>")
+    node, result_set = node_attribute(answer.node).encode(), encode_result_set(answer.result_set)
+    return pubsub(b"<affiliations%b>" % node, *entries, b"</affiliations>", result_set)
 
 
 def node_attribute(node: str | None) -> str:

@@ -8,6 +8,7 @@ from smartfeeds.xmpp.encode import (
     Encoder,
     attribute_bytes,
     encode_affiliations,
+    encode_result_set,
     encode_subscriptions,
     node_attribute,
 )
@@ -36,7 +37,8 @@ def _subscriptions(answer: r.SubscriptionList) -> bytes:
         b"<subscription jid='%b' subscription='%b'/>" % (attribute_bytes(entry.jid), entry.state.value.encode())
         for entry in answer.entries
     ]
-    return _owner(b"<subscriptions%b>" % node_attribute(answer.node).encode(), *entries, b"</subscriptions>")
+    node, result_set = node_attribute(answer.node).encode(), encode_result_set(answer.result_set)
+    return _owner(b"<subscriptions%b>" % node, *entries, b"</subscriptions>", result_set)
 
 
 def _affiliations(answer: r.AffiliationList) -> bytes:
@@ -46,7 +48,8 @@ def _affiliations(answer: r.AffiliationList) -> bytes:
         b"<affiliation jid='%b' affiliation='%b'/>" % (attribute_bytes(entry.jid), entry.affiliation.value.encode())
         for entry in answer.entries
     ]
-    return _owner(b"<affiliations%b>" % node_attribute(answer.node).encode(), *entries, b"</affiliations>")
+    node, result_set = node_attribute(answer.node).encode(), encode_result_set(answer.result_set)
+    return _owner(b"<affiliations%b>" % node, *entries, b"</affiliations>", result_set)
 
 
 def _partly_refused(answer: r.PartlyRefused) -> bytes:

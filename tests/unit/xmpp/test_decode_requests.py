@@ -144,6 +144,18 @@ READ = {
     ),
     "subscriptions": ("get", PS, "<subscriptions/>", r.GetSubscriptions(*WHO)),
     "subscriptions to a node": ("get", PS, "<subscriptions node='n'/>", r.GetSubscriptions(*WHO, "n")),
+    "a page of subscriptions": (
+        "get",
+        PS,
+        "<subscriptions/><set xmlns='http://jabber.org/protocol/rsm'><max>5</max><after>7</after></set>",
+        r.GetSubscriptions(*WHO, page=ResultSetRequest("5", "7")),
+    ),
+    "a page of affiliations": (
+        "get",
+        PS,
+        "<affiliations/><set xmlns='http://jabber.org/protocol/rsm'><before/></set>",
+        r.GetAffiliations(*WHO, page=ResultSetRequest(before="")),
+    ),
     "affiliations": ("get", PS, "<affiliations/>", r.GetAffiliations(*WHO)),
     "get options": ("get", PS, "<options node='n' jid='a@b'/>", r.GetSubscribeOptions(*WHO, "n", "a@b")),
     "get options with a form": (
@@ -187,6 +199,18 @@ READ = {
     ),
     "delete": ("set", OW, "<delete node='n'/>", r.DeleteNode(*WHO, "n")),
     "purge": ("set", OW, "<purge node='n'/>", r.Purge(*WHO, "n")),
+    "a page of the owner's affiliations": (
+        "get",
+        OW,
+        "<affiliations node='n'/><set xmlns='http://jabber.org/protocol/rsm'><index>3</index></set>",
+        r.GetAffiliations(*WHO, "n", True, ResultSetRequest(index="3")),
+    ),
+    "a page of the owner's subscriptions": (
+        "get",
+        OW,
+        "<subscriptions node='n'/><set xmlns='http://jabber.org/protocol/rsm'><max>1</max></set>",
+        r.GetNodeSubscriptions(*WHO, "n", ResultSetRequest("1")),
+    ),
     "owner's affiliations": ("get", OW, "<affiliations node='n'/>", r.GetAffiliations(*WHO, "n", True)),
     "set affiliations": (
         "set",

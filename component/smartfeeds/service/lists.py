@@ -1,0 +1,89 @@
+"""Lists of subscriptions and affiliations in pages (XEP-0060 5.6, 5.7, 8.8.1, 8.9.1 with XEP-0059).
+
+A list has a key for every entry, which stays what it is as long as the entry: the UID of a page's ends, opaque to
+whoever asks. Without a result set the answer is as much of the list as one stanza carries, and where that is not all of
+it, the result set from which to go on.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Generic, TypeVar
+
+from smartfeeds.core.model import Part
+from smartfeeds.core.page import Plan, ResultSetRequest, plan
+from smartfeeds.errors import Condition, FeedError
+from smartfeeds.service.context import Policy
+from smartfeeds.service.pulls import fitting, written_bytes
+from smartfeeds.service.requests import ResultSet
+
+K = TypeVar("K", int, str)
+T = TypeVar("T")
+
+FARTHEST = 10_000  # the entries that an index may pass over: they are read
+ENTRY_BYTES = 60  # about what surrounds the texts of an entry
+_NUMBER_DIGITS = 18
+
+
+@dataclass(frozen=True, slots=True)
+class Listing(Generic[K, T]):
+    """A list: how a part of it is read, as keys and entries, how long the texts of an entry are, how many there are.
+
+    The count may be somewhat too great; where all entries were seen it is not asked for.
+    """
+
+    key: Callable[[str], K]
+    read: Callable[[Part[K]], list[tuple[K, T]]]
+    texts: Callable[[T], tuple[str, ...]]
+    count: Callable[[], int]
+
+
+def listing_of(entries: Sequence[T], texts: Callable[[T], tuple[str, ...]]) -> Listing[int, T]:
+    """A list of the few entries that are there, by their places."""
+
+    def read(part: Part[int]) -> list[tuple[int, T]]:
+        start = 0 if part.after is None else part.after + 1
+        found = list(enumerate(entries))[start : part.before]
+        return found[-part.limit :] if part.newest else found[part.offset :][: part.limit]
+
+    return Listing(number, read, texts, lambda: len(entries))
+
+
+def page_of(
+    listing: Listing[K, T], page: ResultSetRequest | None, policy: Policy
+) -> tuple[tuple[T, ...], ResultSet | None]:
+    """The entries that were asked for, and their result set. Raises FeedError for a request that makes no sense."""
+    wanted = plan(page, None, page_default=policy.page_default, page_max=policy.page_max)
+    if page is None:
+        wanted = Plan(policy.page_bytes // ENTRY_BYTES + 1)
+    if wanted.offset > FARTHEST:
+        raise FeedError(Condition.FEATURE_NOT_IMPLEMENTED, f"an index goes up to {FARTHEST}: page on after a UID")
+    if not wanted.limit:
+        return (), ResultSet(listing.count())
+    after, before = (None if uid is None else listing.key(uid) for uid in (wanted.after, wanted.before))
+    found = listing.read(Part(wanted.limit + 1, after, before, wanted.newest, wanted.offset))
+    shown = _within(listing, found, wanted, policy.page_bytes)
+    more = len(shown) < len(found)
+    entries = tuple(entry for _, entry in shown)
+    if page is None and not more:
+        return entries, None
+    if not shown:
+        return (), ResultSet(listing.count())
+    from_start = wanted.after is None and not wanted.newest
+    index = wanted.offset if from_start else None
+    count = wanted.offset + len(shown) if from_start and not more else listing.count()
+    return entries, ResultSet(count, str(shown[0][0]), str(shown[-1][0]), index)
+
+
+def _within(listing: Listing[K, T], found: list[tuple[K, T]], wanted: Plan, page_bytes: int) -> list[tuple[K, T]]:
+    """As many entries as were asked for and one stanza carries, cut at the far end."""
+    found = found[-wanted.limit :] if wanted.newest else found[: wanted.limit]
+    sizes = [sum(map(written_bytes, listing.texts(entry))) + ENTRY_BYTES for _, entry in found]
+    kept = fitting(reversed(sizes) if wanted.newest else sizes, page_bytes)
+    return found[-kept:] if wanted.newest else found[:kept]
+
+
+def number(uid: str) -> int:
+    """The key in a UID of a list whose keys are numbers. Raises FeedError(ITEM_NOT_FOUND) where it is none."""
+    if not (uid.isascii() and uid.isdecimal() and len(uid) <= _NUMBER_DIGITS):
+        raise FeedError(Condition.ITEM_NOT_FOUND, "no page of this list has such a UID")
+    return int(uid)

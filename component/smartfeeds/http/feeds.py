@@ -74,12 +74,14 @@ class Asked:
 @dataclass(frozen=True, slots=True)
 class News:
     """What those who wait get: an answer and the bare cursor to go on from, "" where there is no going on. `seen` is
-    which change of the feeds it has in it (`Waiting.changes`); `more` tells that there is another page already."""
+    which change of the feeds it has in it (`Waiting.changes`); `more` tells that there is another page already. `raw`
+    is the whole answer in bytes, made once for all who get it."""
 
     reply: Reply
     cursor: str
     seen: int
     more: bool = False
+    raw: bytes = b""
 
 
 class Feeds:
@@ -144,7 +146,8 @@ class Feeds:
             return News(error_reply(FeedError(Condition.UNAVAILABLE, STORE_AWAY)), "", seen)
         if not items_of(answer):
             return None
-        return News(self._remember(asked, answer), last_cursor(answer, asked.place.query), seen, answer.newer)
+        reply = self._remember(asked, answer)
+        return News(reply, last_cursor(answer, asked.place.query), seen, answer.newer, reply.raw())
 
     async def _now(self, asked: Asked, known: frozenset[str]) -> tuple[FeedPage | None, Reply]:
         """The page and its answer; no page where the asker, or the memory here, has it already."""
@@ -245,5 +248,5 @@ def _write(call: Call, news: News) -> None:
     request, transport = call.request, call.request.transport
     # Other answers need a header for their connection: those are sent in the usual way.
     if transport is not None and not transport.is_closing() and request.keep_alive and request.version >= HttpVersion11:
-        transport.write(news.reply.raw())
+        transport.write(news.raw or news.reply.raw())
         call.written = True

@@ -13,15 +13,19 @@ from typing import Generic, TypeVar
 Key = TypeVar("Key", bound=Hashable)
 Answer = TypeVar("Answer")
 
-WRITTEN_AT_ONCE = 256  # connections written to before others have their turn
+WRITTEN_AT_ONCE = 1_024  # connections written to before others have their turn: some 10 ms
+ANSWERED_AT_ONCE = 128  # requests that come to their end before others have their turn
 
 
 @dataclass(eq=False, slots=True)
 class Waiter(Generic[Answer]):
-    """One held pull. `write` is called with the answer, before `answered` is set, as soon as there is one."""
+    """One held pull. `write` is called with the answer, before `answered` is set, as soon as there is one.
+
+    `answered` has None after the timeout.
+    """
 
     write: Callable[[Answer], None]
-    answered: "asyncio.Future[Answer]"
+    answered: "asyncio.Future[Answer | None]"
 
 
 @dataclass(slots=True)
@@ -70,16 +74,18 @@ class Waiting(Generic[Key, Answer]):
         """
         if self._stopped:
             raise ConnectionResetError("the service ends")
-        waiter: Waiter[Answer] = Waiter(write, asyncio.get_running_loop().create_future())
+        loop = asyncio.get_running_loop()
+        waiter: Waiter[Answer] = Waiter(write, loop.create_future())
+        timer = loop.call_later(timeout_s, _give_up, waiter.answered)
         feed = self._feeds.setdefault(node_no, _Feed())
         feed.groups.setdefault(key, {})[waiter] = None
         self.held += 1
         try:
             if seen != self._changes:
                 self._ask(feed, node_no)
-            await asyncio.wait((waiter.answered,), timeout=timeout_s)
-            return waiter.answered.result() if waiter.answered.done() else None
+            return await waiter.answered
         finally:
+            timer.cancel()
             self.held -= 1
             self._forget(node_no, key, waiter)
 
@@ -128,10 +134,20 @@ class Waiting(Generic[Key, Answer]):
             self._ask(feed, node_no)
 
 
+def _give_up(answered: "asyncio.Future[Answer | None]") -> None:
+    if not answered.done():
+        answered.set_result(None)
+
+
 async def _deliver(waiters: list[Waiter[Answer]], answer: Answer) -> None:
+    """Bytes for everybody first: what is to be done for one request after that takes longer than to write to many."""
     for number, waiter in enumerate(waiters, 1):
         if not waiter.answered.done():
             waiter.write(answer)
-            waiter.answered.set_result(answer)
         if number % WRITTEN_AT_ONCE == 0:
+            await asyncio.sleep(0)
+    for number, waiter in enumerate(waiters, 1):
+        if not waiter.answered.done():
+            waiter.answered.set_result(answer)
+        if number % ANSWERED_AT_ONCE == 0:
             await asyncio.sleep(0)

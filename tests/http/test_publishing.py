@@ -559,9 +559,14 @@ async def test_who_asks_before_sending_is_told_to_go_on(notes: Web, token: str) 
 
 
 async def test_what_is_stored_is_pushed_although_the_client_has_gone(
-    notes: Web, token: str, monkeypatch: pytest.MonkeyPatch
+    start_web: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """[SF-018] The client hangs up while its item is being stored: subscribers hear of it all the same."""
+    # Nothing else is to find it: not the look for what other processes have written.
+    monkeypatch.setattr("smartfeeds.app.LOOK_S", 3_600)
+    notes = await start_web()
+    await notes.component.create(ALICE, "notes")
+    token = await bearer(notes, ALICE, Scope.PUBLISH)
     await notes.component.subscribe(BOB, "notes?order=modified")
     service = notes.component.app.service
     begun, go_on, write = asyncio.Event(), asyncio.Event(), service.store.write

@@ -3,7 +3,6 @@
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, replace
-from functools import partial
 from http import HTTPStatus
 
 import structlog
@@ -74,14 +73,12 @@ class Asked:
 @dataclass(frozen=True, slots=True)
 class News:
     """What those who wait get: an answer and the bare cursor to go on from, "" where there is no going on. `seen` is
-    which change of the feeds it has in it (`Waiting.changes`); `more` tells that there is another page already. `raw`
-    is the whole answer in bytes, made once for all who get it."""
+    which change of the feeds it has in it (`Waiting.changes`); `more` tells that there is another page already."""
 
     reply: Reply
     cursor: str
     seen: int
     more: bool = False
-    raw: bytes = b""
 
 
 class Feeds:
@@ -106,7 +103,7 @@ class Feeds:
         self._kept: OrderedDict[Asked, tuple[str, Reply]] = OrderedDict()
         self._kept_bytes = 0
         self.kept_hits = 0
-        self.waiting: Waiting[Asked, News] = Waiting(self.news)
+        self.waiting: Waiting[Asked, News] = Waiting(self.news, lambda news: news.reply.raw())
 
     async def get(self, call: Call, path: FeedPath) -> Reply:
         """A page now, or after the wait when there is nothing in range. Raises FeedError."""
@@ -117,9 +114,12 @@ class Feeds:
         wait_s = self._wait_s(call, asked, query.timeout_s)
         if answer is None or items_of(answer) or not wait_s:
             return reply
-        write = partial(_write, call)
+        write = _early(call)
         news = await self.waiting.wait(answer.node.node_no, asked, seen, wait_s, write)
-        return news.reply if news is not None else (await self._now(asked, frozenset()))[1]
+        if news is None:
+            return (await self._now(asked, frozenset()))[1]
+        call.written = write is not None
+        return news.reply
 
     def asked(self, call: Call, path: FeedPath, query: FeedQuery) -> Asked:
         """What a call asks for. Raises HttpError where no offered form is wanted."""
@@ -146,8 +146,7 @@ class Feeds:
             return News(error_reply(FeedError(Condition.UNAVAILABLE, STORE_AWAY)), "", seen)
         if not items_of(answer):
             return None
-        reply = self._remember(asked, answer)
-        return News(reply, last_cursor(answer, asked.place.query), seen, answer.newer, reply.raw())
+        return News(self._remember(asked, answer), last_cursor(answer, asked.place.query), seen, answer.newer)
 
     async def _now(self, asked: Asked, known: frozenset[str]) -> tuple[FeedPage | None, Reply]:
         """The page and its answer; no page where the asker, or the memory here, has it already."""
@@ -243,10 +242,10 @@ def _known(call: Call, asked: Asked) -> frozenset[str]:
     return frozenset(tag.removesuffix(end) for tag in tags if tag.endswith(end))
 
 
-def _write(call: Call, news: News) -> None:
-    """Sends an answer before anything else is done for this connection."""
+def _early(call: Call) -> Callable[[bytes], None] | None:
+    """What takes a whole answer before anything else is done for this connection; None where an answer needs a header
+    for its connection."""
     request, transport = call.request, call.request.transport
-    # Other answers need a header for their connection: those are sent in the usual way.
-    if transport is not None and not transport.is_closing() and request.keep_alive and request.version >= HttpVersion11:
-        transport.write(news.raw or news.reply.raw())
-        call.written = True
+    if transport is None or not request.keep_alive or request.version < HttpVersion11:
+        return None
+    return transport.write

@@ -72,7 +72,7 @@ class Streams:
         checked_s = loop.time()
         while True:
             if news is None:
-                news = await self._feeds.waiting.wait(node_no, asked, seen, self._heartbeat_s, lambda _news: None)
+                news = await self._feeds.waiting.wait(node_no, asked, seen, self._heartbeat_s)
             # A busy stream has no heartbeats, and must end with its token all the same.
             if loop.time() - checked_s >= self._heartbeat_s:
                 news, checked_s = await self._ended(call) or news, loop.time()

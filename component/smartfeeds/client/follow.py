@@ -125,6 +125,8 @@ class Follower:
     `Change.position` or a cursor), else with `mirror` at the beginning, else from now on. The position is saved when
     the next change is asked for: a change is taken as worked on then.
 
+    `on_connection` is called with False when the session is lost, and with True when there is one again.
+
     `replay=False` ends with PositionRefusedError instead of reading again from the beginning when the service does not
     know the position any more. Raises FollowError, and AddressError from the constructor.
     """
@@ -145,6 +147,7 @@ class Follower:
         page_items: int = PAGE_ITEMS,
         remember: int = REMEMBER,
         on_caught_up: Callable[[Proof], None] | None = None,
+        on_connection: Callable[[bool], None] | None = None,
         timers: Timers | None = None,
         spread: Callable[[], float] = random.random,
         wall_clock: Callable[[], float] = time.time,
@@ -155,6 +158,7 @@ class Follower:
         self._leave = leave
         self._integrity_s = integrity_s
         self._on_caught_up = on_caught_up
+        self._on_connection = on_connection
         self._timers = timers
         self._spread = spread
         self._wall_clock = wall_clock
@@ -176,6 +180,7 @@ class Follower:
         self._attempt = 0
         self._pending = False
         self._up = False
+        self._lost = False
         self._opened = False
         self._checked_at: float | None = None
 
@@ -253,13 +258,23 @@ class Follower:
         """A session has begun."""
         self._up = True
         self._attempt = 0
+        self._tell_connection(lost=False)
         self._put(Connected())
 
     def on_down(self) -> None:
         """The session has ended."""
+        if self._up:
+            self._tell_connection(lost=True)
         self._up = False
         self._cancel()
         self._put(Disconnected())
+
+    def _tell_connection(self, *, lost: bool) -> None:
+        """Each outage is told once, however many tries it takes, and so is its end."""
+        if lost != self._lost:
+            self._lost = lost
+            if self._on_connection is not None:
+                self._on_connection(not lost)
 
     def on_failure(self, error: Exception) -> None:
         """There will be no session."""
@@ -413,6 +428,7 @@ def follow(
     page_items: int = PAGE_ITEMS,
     remember: int = REMEMBER,
     on_caught_up: Callable[[Proof], None] | None = None,
+    on_connection: Callable[[bool], None] | None = None,
 ) -> Follower:
     """Follows a feed with a connection of its own, which is kept up; the other arguments are those of `Follower`.
 
@@ -433,4 +449,5 @@ def follow(
         page_items=page_items,
         remember=remember,
         on_caught_up=on_caught_up,
+        on_connection=on_connection,
     )

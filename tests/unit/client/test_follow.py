@@ -408,6 +408,25 @@ async def test_follower_new_session_subscribes_and_pulls() -> None:
     assert (await waiting.change()).item_id == "meanwhile"
 
 
+async def test_follower_tells_each_outage_once_and_its_end() -> None:
+    """[SF-049]: neither the first session nor another failed try is news."""
+    link, told = ModelLink(), list[bool]()
+    feed, _ = follower(link, on_connection=told.append)
+    waiting = Waiting(feed)
+    await waiting.quiet()
+    assert told == []
+
+    link.told.on_down()
+    link.told.on_down()
+    assert told == [False]
+    link.told.on_up()
+    link.told.on_down()
+    link.told.on_up()
+
+    assert told == [False, True, False, True]
+    waiting.task.cancel()
+
+
 async def test_follower_answer_of_an_ended_session_is_not_waited_for() -> None:
     """[SF-049]"""
     link = ModelLink()

@@ -94,15 +94,15 @@ def _ess(job: Job) -> Iterator[bytes]:
         else:
             live.append(entry)
     address = head.self_link or head.link or head.id
-    data = write_ess(address, [(_title(entry), entry.issued_us) for entry in live], job.now_us)
+    data = write_ess(address, [(raw_title(entry), entry.issued_us) for entry in live], job.now_us)
     missing = len(live) - len(read_ess(data).entries)
     if missing:
         job.losses.append(Loss("", f"the {missing} oldest items: the file would be larger than ESS allows"))
     yield data
 
 
-def _title(entry: Entry) -> str:
-    """A-106: the text as it stands in the document."""
+def raw_title(entry: Entry) -> str:
+    """A title as it stands in a document: what checksums are made of (A-106)."""
     return entry.title.plain if entry.title.kind is TextKind.XHTML else entry.title.value
 
 

@@ -55,7 +55,7 @@ class Entries:
         reply = self.reply(call, shown, form)
         if shown.item.deleted:
             return Reply(reply.body, reply.media_type, HTTPStatus.GONE, reply.headers)
-        if _is_known(call.header("If-None-Match"), reply.headers["ETag"]):
+        if is_known(call.header("If-None-Match"), reply.headers["ETag"]):
             return Reply(status=HTTPStatus.NOT_MODIFIED, headers=reply.headers)
         return reply
 
@@ -115,6 +115,7 @@ def expected_of(call: Call) -> Expected | None:
     )
 
 
-def _is_known(header: str, tag: str) -> bool:
+def is_known(header: str, tag: str) -> bool:
     """Whether If-None-Match names this representation; weak comparison (RFC 9110 13.1.2)."""
-    return header.strip() == "*" or any(f'"{found}"' == tag for _, found in _TAG.findall(header)[:_MAX_TAGS])
+    wanted = tag.removeprefix("W/")
+    return header.strip() == "*" or any(f'"{found}"' == wanted for _, found in _TAG.findall(header)[:_MAX_TAGS])

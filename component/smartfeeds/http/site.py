@@ -8,6 +8,7 @@ from smartfeeds.core.model import Node
 from smartfeeds.core.tokens import Scope
 from smartfeeds.core.urls import ENTRIES, FEEDS, feed_path, read_feed_path
 from smartfeeds.errors import Condition, FeedError
+from smartfeeds.http import lists
 from smartfeeds.http import negotiation as n
 from smartfeeds.http.bodies import Bodies
 from smartfeeds.http.calls import Call, Callers, Network
@@ -16,6 +17,7 @@ from smartfeeds.http.encode import Encoder
 from smartfeeds.http.entries import Entries
 from smartfeeds.http.feeds import SUFFIXES, Feeds
 from smartfeeds.http.health import Health, Watch
+from smartfeeds.http.lists import Lists
 from smartfeeds.http.pages import Pages
 from smartfeeds.http.publishing import Publishing
 from smartfeeds.http.replies import Reply
@@ -64,6 +66,7 @@ class Site:
         self._entries = Entries(handle, options.domain, encoder)
         bodies = Bodies(options.body_bytes, options.body_s)
         self._publishing = Publishing(handle, options.domain, bodies, self._entries)
+        self._lists = Lists(handle, options.domain, now_us)
         self.feeds = Feeds(
             self._pull,
             options.domain,
@@ -115,6 +118,8 @@ class Site:
             "DELETE": write.delete,
         }
         return (
+            Route(lists.PATH, "http_feeds", {"GET": self._lists.redirect}),
+            *(Route(path, "http_feeds", {"GET": self._lists.get}, exact=True, foreign=True) for path in lists.PATHS),
             Route(FEEDS, "http_feed", of_feed, foreign=True),
             Route(ENTRIES, "http_entries", of_item, foreign=True),
             Route("/", "http_root", {"GET": get_root}, exact=True),

@@ -1,0 +1,295 @@
+"""All feeds: a list in pages as JSON or HTML, and whole as OPML or NNO (SF-008, ESS-002, ESS-023, ESS-025).
+
+A list holds what its reader may know of: who is nobody in particular sees what is listed to everybody, a token for all
+feeds sees as its JID. Whole lists have at most LISTED feeds, are made one at a time and outside the event loop, and are
+good for a few seconds.
+"""
+
+import asyncio
+import hashlib
+from collections import OrderedDict
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from http import HTTPStatus
+from urllib.parse import parse_qsl, quote, urlencode
+
+from smartfeeds.core.jid import Jid
+from smartfeeds.core.model import Item, Node
+from smartfeeds.core.options import text_of
+from smartfeeds.core.page import ResultSetRequest, parse_number
+from smartfeeds.core.times import US_PER_S, format_datetime
+from smartfeeds.core.tokens import ALL_FEEDS
+from smartfeeds.core.urls import FEEDS, feed_path
+from smartfeeds.errors import Condition, FeedError
+from smartfeeds.formats.entry import read_entry
+from smartfeeds.formats.ess import NnoEntry, dumb_checksum, write_nno
+from smartfeeds.formats.json_text import JsonObject, dump_json
+from smartfeeds.formats.opml import ListedFeed, write_list
+from smartfeeds.formats.writers import raw_title
+from smartfeeds.http import negotiation as n
+from smartfeeds.http.calls import ANONYMOUS, Call
+from smartfeeds.http.encode import is_feed, title_of
+from smartfeeds.http.entries import Handle, is_known
+from smartfeeds.http.http_errors import HttpError
+from smartfeeds.http.negotiation import Form
+from smartfeeds.http.pages import PAGE_POLICY, feed_list
+from smartfeeds.http.replies import Reply
+from smartfeeds.service.requests import FeedPage, GetNodes, NodeList, PullFeed
+
+LISTED = 10_000  # feeds in a whole list
+CHUNK = 500  # feeds that are read at once
+NEWEST = 100  # entries of an NNO file, unless max says otherwise,
+NEWEST_MOST = 1_000  # and the most
+READ_AT_ONCE = 16  # feeds that are looked into together
+LOOKED_AT = 8  # items among which the youngest that is not deleted is looked for
+KEPT = 32
+KEPT_US = 10 * US_PER_S
+LEFT_OUT = "Smartfeeds-Left-Out"  # how many feeds are not in a whole list
+PATH = "/feeds"
+_SUFFIXES = {f"{PATH}.{form.suffix}": form for form in n.OF_LIST if form is not n.HTML}
+PATHS = (FEEDS, *_SUFFIXES)
+_PARAMETERS = frozenset({"max", "after", "before"})
+_LINKED = (n.JSON, n.ATOM, n.RSS, n.JSON_FEED, n.ESS)
+
+
+@dataclass(frozen=True, slots=True)
+class Listing:
+    """A page of the list. `total` counts all feeds, the addresses are "" where there is no such page."""
+
+    nodes: Sequence[Node]
+    total: int
+    origin: str
+    next_url: str = ""
+    previous_url: str = ""
+
+
+class Lists:
+    """Answers GET and HEAD of lists. `service` is the address of the service, `now_us` the time in microseconds."""
+
+    def __init__(self, handle: Handle, service: str, now_us: Callable[[], int]) -> None:
+        self._handle = handle
+        self._service = service
+        self._now_us = now_us
+        self._writers: Mapping[Form, Callable[[Listing], bytes]] = {n.JSON: partial(_json, service), n.HTML: _html}
+        self._making = asyncio.Lock()
+        self._kept: OrderedDict[tuple[object, ...], tuple[int, Reply]] = OrderedDict()
+
+    async def redirect(self, call: Call) -> Reply:
+        """The address without its slash leads to the one with it."""
+        query = f"?{call.query}" if call.query else ""
+        return Reply(status=HTTPStatus.PERMANENT_REDIRECT, headers={"Location": f"{FEEDS}{query}"})
+
+    async def get(self, call: Call) -> Reply:
+        """A list. Raises FeedError."""
+        form = _SUFFIXES.get(call.path) or n.choose(call.header("Accept"), n.OF_LIST)
+        if form is None:
+            offered = ", ".join(form.asked_as[0] for form in n.OF_LIST)
+            raise HttpError(HTTPStatus.NOT_ACCEPTABLE, f"the list of feeds is one of {offered}")
+        query = _query(call.query)
+        actor = call.actor if call.token is not None and call.token.feed == ALL_FEEDS else ANONYMOUS
+        zipped = "gzip" in call.header("Accept-Encoding")
+        if form in self._writers:
+            listing = await self._listing(call.origin, actor, query)
+            body = self._writers[form](listing)
+            reply = _reply(call, actor, form, body)
+            reply = reply.zipped() if zipped else reply
+        else:
+            reply = await self._whole(call, actor, form, query, zipped=zipped)
+        if is_known(call.header("If-None-Match"), reply.headers["ETag"]):
+            return Reply(status=HTTPStatus.NOT_MODIFIED, headers=reply.headers)
+        return reply
+
+    async def _listing(self, origin: str, actor: Jid, query: Mapping[str, str]) -> Listing:
+        asked = ResultSetRequest(query.get("max"), query.get("after"), query.get("before"))
+        nodes, total = await self._nodes(actor, asked)
+        if not nodes or (total == len(nodes) and query.keys() <= {"max"}):
+            return Listing(nodes, total, origin)
+        first, last = nodes[0].name, nodes[-1].name
+        behind, _ = await self._nodes(actor, ResultSetRequest("1", last))
+        ahead, _ = await self._nodes(actor, ResultSetRequest("1", None, first))
+        return Listing(
+            nodes,
+            total,
+            origin,
+            _page_url(origin, query, after=last) if behind else "",
+            _page_url(origin, query, before=first) if ahead else "",
+        )
+
+    async def _whole(self, call: Call, actor: Jid, form: Form, query: Mapping[str, str], *, zipped: bool) -> Reply:
+        """A whole list, the one that was made last where that is young enough."""
+        newest = min(parse_number(query.get("max", str(NEWEST)), "max"), NEWEST_MOST) if form is n.NNO else 0
+        key = (form, str(actor.bare), call.origin, newest, zipped)
+        async with self._making:
+            made_us, reply = self._kept.get(key, (0, None))
+            if reply is not None and 0 <= self._now_us() - made_us < KEPT_US:
+                return reply
+            nodes, total = await self._all(actor)
+            now_us = self._now_us()
+            if form is n.NNO:
+                entries = await self._newest(call.origin, actor, [node for node in nodes if is_feed(node)], newest)
+                make = partial(write_nno, entries, now_us)
+            else:
+                make = partial(_opml, self._service, call.origin, nodes, total)
+            left_out = str(total - len(nodes))
+            reply = await asyncio.to_thread(_made, call, actor, form, make, left_out, zipped=zipped)
+            self._kept[key] = (now_us, reply)
+            self._kept.move_to_end(key)
+            if len(self._kept) > KEPT:
+                self._kept.popitem(last=False)
+            return reply
+
+    async def _nodes(self, actor: Jid, asked: ResultSetRequest) -> tuple[tuple[Node, ...], int]:
+        answer = await self._handle(GetNodes(actor, self._service, asked))
+        assert isinstance(answer, NodeList)
+        return answer.nodes, len(answer.nodes) if answer.result_set is None else answer.result_set.count
+
+    async def _all(self, actor: Jid) -> tuple[list[Node], int]:
+        """The feeds by name, LISTED of them, and how many there are; read in pieces, so that others have their turn."""
+        found: list[Node] = []
+        nodes, total = await self._nodes(actor, ResultSetRequest(str(CHUNK)))
+        while nodes and len(found) < LISTED:
+            found += nodes
+            if len(found) >= total:
+                break
+            nodes, _ = await self._nodes(actor, ResultSetRequest(str(CHUNK), found[-1].name))
+        return found[:LISTED], max(total, len(found))
+
+    async def _newest(self, origin: str, actor: Jid, feeds: list[Node], wanted: int) -> list[NnoEntry]:
+        """The youngest entry of each feed, as many as are wanted of the youngest.
+
+        What came into no feed later than the last of them is not looked at.
+        """
+        feeds = sorted((node for node in feeds if node.live), key=lambda node: -node.last_created_us)
+        found: list[tuple[int, NnoEntry]] = []
+        for start in range(0, len(feeds), READ_AT_ONCE):
+            some = feeds[start : start + READ_AT_ONCE]
+            if len(found) >= wanted and (not wanted or some[0].last_created_us <= found[wanted - 1][0]):
+                break
+            items = await asyncio.gather(*(self._youngest(actor, node) for node in some))
+            found += [
+                (item.created_us, _entry(origin, node, item))
+                for node, item in zip(some, items, strict=True)
+                if item is not None
+            ]
+            found.sort(key=lambda one: -one[0])
+        return [entry for _, entry in found[:wanted]]
+
+    async def _youngest(self, actor: Jid, node: Node) -> Item | None:
+        """The newest item of a feed that this reader may read, None where there is none."""
+        created = f"{node.name}{'&' if '?' in node.name else '?'}order=created"
+        for name in (created, node.name):
+            page = ResultSetRequest(str(LOOKED_AT), None, "")
+            try:
+                answer = await self._handle(PullFeed(actor, self._service, name, page=page))
+            except FeedError:
+                return None
+            assert isinstance(answer, FeedPage)
+            assert answer.page is not None
+            live = [item for item in answer.page.items if not item.deleted]
+            if live:
+                return max(live, key=lambda item: item.created_us)
+        return None
+
+
+def _query(raw: str) -> dict[str, str]:
+    """The parameters. Raises FeedError(BAD_REQUEST) for others, and for any that is given twice."""
+    try:
+        pairs = parse_qsl(raw, keep_blank_values=True, errors="strict", max_num_fields=8)
+    except ValueError:
+        raise FeedError(Condition.BAD_REQUEST, "the query string cannot be read") from None
+    query = dict(pairs)
+    if len(query) < len(pairs) or not query.keys() <= _PARAMETERS:
+        raise FeedError(Condition.BAD_REQUEST, "a list takes max, after and before, each once")
+    if "after" in query and "before" in query:
+        raise FeedError(Condition.BAD_REQUEST, "a list takes after or before, not both")
+    if "max" in query:
+        parse_number(query["max"], "max")
+    return query
+
+
+def _page_url(origin: str, query: Mapping[str, str], **position: str) -> str:
+    fields = position | ({"max": query["max"]} if "max" in query else {})
+    return f"{origin}{FEEDS}?{urlencode(fields, quote_via=quote, safe='')}"
+
+
+def _reply(call: Call, actor: Jid, form: Form, body: bytes) -> Reply:
+    public = {"Access-Control-Allow-Origin": "*", "Access-Control-Expose-Headers": f"ETag, Link, {LEFT_OUT}"}
+    links = [f'<{call.origin}{path}>; rel="alternate"; type="{kind.asked_as[0]}"' for path, kind in _SUFFIXES.items()]
+    headers = {
+        "ETag": f'W/"{hashlib.sha256(body).hexdigest()[:24]}"',
+        "Cache-Control": "no-cache" if actor is ANONYMOUS else "private, no-cache",
+        "Vary": "Accept, Accept-Encoding, Authorization",
+        "Link": ", ".join(links),
+        **({"Content-Security-Policy": PAGE_POLICY} if form is n.HTML else {}),
+        **(public if actor is ANONYMOUS or call.token is not None else {}),
+    }
+    return Reply(body, form.media_type, headers=headers)
+
+
+def _made(call: Call, actor: Jid, form: Form, make: Callable[[], bytes], left_out: str, *, zipped: bool) -> Reply:
+    """A whole list as an answer; for a thread of its own."""
+    reply = _reply(call, actor, form, make()).with_headers(**{LEFT_OUT: left_out})
+    return reply.zipped() if zipped else reply
+
+
+def _html(listing: Listing) -> bytes:
+    return feed_list(listing.nodes, listing.origin, listing.next_url, listing.previous_url, listing.total)
+
+
+def _json(service: str, listing: Listing) -> bytes:
+    """A collection of feeds, as that of the items of a feed (SF-060 to SF-064)."""
+    whole: JsonObject = {"count": len(listing.nodes), "totalItems": listing.total, "url": f"{listing.origin}{FEEDS}"}
+    if listing.next_url:
+        whole["next"] = listing.next_url
+    whole["items"] = [_listed(service, listing.origin, node) for node in listing.nodes]
+    return dump_json(whole)
+
+
+def _listed(service: str, origin: str, node: Node) -> JsonObject:
+    links = [
+        {"rel": "alternate", "type": form.asked_as[0], "href": f"{origin}{feed_path(node.name, form.suffix)}"}
+        for form in _LINKED
+    ]
+    links.append({"rel": "alternate", "href": xmpp_uri(service, node.name)})
+    summary = text_of(node.kind, node.options, "description")
+    return {
+        "id": node.name,
+        "objectType": "collection",
+        "title": title_of(node),
+        **({"summary": summary} if summary else {}),
+        "url": f"{origin}{feed_path(node.name)}",
+        "published": format_datetime(node.created_us),
+        "updated": format_datetime(max(node.last_modified_us, node.created_us)),
+        "links": links,
+    }
+
+
+def xmpp_uri(service: str, name: str) -> str:
+    """The address of a feed over XMPP (XEP-0060 12.20)."""
+    return f"xmpp:{service}?;node={quote(name, safe='')}"
+
+
+def _opml(service: str, origin: str, nodes: Sequence[Node], total: int) -> bytes:
+    title = f"Feeds of {service}"
+    if total > len(nodes):
+        title += f" (the first {len(nodes)} of {total})"
+    feeds = (
+        ListedFeed(
+            title_of(node),
+            f"{origin}{feed_path(node.name, n.RSS.suffix)}",
+            f"{origin}{feed_path(node.name)}",
+            xmpp_uri(service, node.name),
+            text_of(node.kind, node.options, "description"),
+            created_us=node.created_us,
+        )
+        for node in nodes
+    )
+    return b"".join(write_list(title, feeds))
+
+
+def _entry(origin: str, node: Node, item: Item) -> NnoEntry:
+    """An entry of an NNO file, under the address that the feed's ESS file has too."""
+    entry = read_entry(item)
+    url = f"{origin}{feed_path(node.name, n.RSS.suffix)}"
+    return NnoEntry(url, entry.issued_us // US_PER_S, dumb_checksum(raw_title(entry)))

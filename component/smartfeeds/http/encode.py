@@ -18,7 +18,7 @@ from smartfeeds.formats.json_text import dump_json
 from smartfeeds.http.queries import FeedQuery
 from smartfeeds.service.requests import FeedPage
 
-KEPT_BYTES = 8 * 1024 * 1024
+KEPT_BYTES = 16 * 1024 * 1024
 _COMMENTS = "urn:xmpp:microblog:0:comments/"
 
 
@@ -135,7 +135,8 @@ class Encoder:
             "url": place.base_url,
             **{name: text for name, text in links.items() if text},
         }
-        joined = b",".join([self.activity(answer.node, item) for item in items])
+        node_no, comments = answer.node.node_no, is_comments(answer.node)
+        joined = b",".join([self._activity(node_no, item, comments=comments) for item in items])
         return dump_json(head)[:-1] + b',"items":[' + joined + b"]}"
 
     def atom(self, answer: FeedPage, place: Place) -> bytes:
@@ -144,12 +145,15 @@ class Encoder:
 
     def activity(self, node: Node, item: Item) -> bytes:
         """One item as JSON."""
-        key = (node.node_no, item.item_no, item.modified_us, item.id)
+        return self._activity(node.node_no, item, comments=is_comments(node))
+
+    def _activity(self, node_no: int, item: Item, *, comments: bool) -> bytes:
+        key = (node_no, item.item_no, item.modified_us, item.id)
         found = self._activities.get(key)
         if found is not None:
             self._activities.move_to_end(key)
             return found
-        made = write_activity(read_entry(item), comments=is_comments(node))
+        made = write_activity(read_entry(item), comments=comments)
         self._activities[key] = made
         self._size_bytes += len(made)
         while self._size_bytes > self._kept_bytes:

@@ -1,5 +1,6 @@
 """GET of a feed: pulls, long polls, JSON-P, conditional requests (Smart Feeds, HTTP Pull; A-09 to A-13)."""
 
+import asyncio
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, replace
@@ -25,7 +26,7 @@ from smartfeeds.http.waiting import Waiting
 from smartfeeds.service.requests import FeedPage, PullFeed
 
 KEPT_REPLIES = 256
-KEPT_REPLY_BYTES = 16 * 1024 * 1024
+KEPT_REPLY_BYTES = 8 * 1024 * 1024
 SUFFIXES = n.by_suffix(n.OF_FEED)
 # What only shows the newest items, for readers that know no cursors.
 _DOCUMENTS = frozenset({n.HTML, n.RSS, n.JSON_FEED, n.ESS, n.OPML})
@@ -102,6 +103,7 @@ class Feeds:
         self._poll_max_s = poll_max_s
         self._kept: OrderedDict[Asked, tuple[str, Reply]] = OrderedDict()
         self._kept_bytes = 0
+        self._making = asyncio.Lock()
         self.kept_hits = 0
         self.waiting: Waiting[Asked, News] = Waiting(self.news, lambda news: news.reply.raw())
 
@@ -154,7 +156,9 @@ class Feeds:
         versions = known if kept is None else known | {kept[0]}
         answer = await self._pull(asked.request(self._service, versions))
         if answer.page is not None:
-            return answer, self._remember(asked, answer)
+            # What has not been read lately takes milliseconds: one such page, and then the others have their turn.
+            async with self._making:
+                return answer, self._remember(asked, answer)
         if answer.version in known:
             return None, Reply(status=HTTPStatus.NOT_MODIFIED, headers=_headers(asked, answer))
         assert kept is not None

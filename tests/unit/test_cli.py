@@ -6,18 +6,22 @@ import os
 import re
 import sqlite3
 import stat
+import threading
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 from click.testing import CliRunner, Result
 
-from smartfeeds.cli import main
+from smartfeeds.cli import documents, main
 from smartfeeds.cli.common import EXIT_TEXTS, Exit, exit_code
 from smartfeeds.cli.run import _kept
 from smartfeeds.client.errors import LoginError, NodeMissingError
 from smartfeeds.config import load
+from smartfeeds.core.model import Item
 from smartfeeds.errors import Condition, ConfigError, FeedError, LinkError, SmartfeedsError, StoreError
+from smartfeeds.formats.writers import Job
 
 Run = Callable[..., Result]
 ATOM = """<feed xmlns="http://www.w3.org/2005/Atom"><id>urn:x:feed</id><title>News</title>
@@ -121,6 +125,60 @@ def test_import_keeps_dates_of_an_empty_feed_and_export_gives_them_back(ready: R
     assert 'created="1304856000"' in text
     assert copied.count("<entry") == 2
     assert "2011-05-08T12:00:00Z" in copied
+
+
+def test_export_holds_a_slice_at_a_time_and_writes_beside_the_event_loop(
+    ready: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A feed of any size goes out in little memory, and no read is long."""
+    entries = "".join(f"<entry><id>urn:x:{n}</id><title>{n}</title></entry>" for n in range(5))
+    Path("news.xml").write_text(f'<feed xmlns="http://www.w3.org/2005/Atom">{entries}</feed>')
+    ready("import", "news.xml", "--node", "news")
+    steps: list[str] = []
+    read_slice = documents._slice
+
+    def read(*arguments: Any, **keywords: Any) -> list[Item]:
+        found = read_slice(*arguments, **keywords)
+        steps.append(f"read {len(found)}")
+        return found
+
+    def write(_form: str, job: Job, _output: Path | None) -> None:
+        assert threading.current_thread() is not threading.main_thread()
+        steps.extend(f"took {item.id[-1]}" for item in job.items)
+
+    monkeypatch.setattr(documents, "CHUNK", 2)
+    monkeypatch.setattr(documents, "_slice", read)
+    monkeypatch.setattr(documents, "write_out", write)
+    told = ready("export", "--node", "news", "--to", "atom", "--output", "out.xml").stderr
+
+    wanted = "read 2, took 4, took 3, read 2, took 2, took 1, read 1, took 0, read 0"
+    assert ", ".join(steps) == wanted and "of 5 items" in told
+
+
+def test_export_of_a_filtered_view_has_what_was_imported_just_before(ready: Run) -> None:
+    """The filter index is brought up to date first, as for every other reader."""
+    entries = "".join(f'<entry><id>urn:x:{n}</id><category term="{"ab"[n % 2]}"/></entry>' for n in range(4))
+    Path("news.xml").write_text(f'<feed xmlns="http://www.w3.org/2005/Atom">{entries}</feed>')
+    ready("import", "news.xml", "--node", "news")
+
+    text = ready("export", "--node", "news?category=b", "--to", "atom").stdout
+
+    assert [f"urn:x:{n}" in text for n in range(4)] == [False, True, False, True]
+
+
+def test_export_that_cannot_go_on_leaves_no_file(ready: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What goes wrong while it is read ends the command with its own code."""
+    Path("news.xml").write_text(ATOM)
+    ready("import", "news.xml", "--node", "news")
+
+    def fail(*_arguments: Any, **_keywords: Any) -> list[Item]:
+        raise StoreError("the disk is gone")
+
+    monkeypatch.setattr(documents, "_slice", fail)
+    result = ready("export", "--node", "news", "--to", "atom", "--output", "out.xml", code=Exit.STORE)
+
+    assert "the disk is gone" in result.stderr
+    assert not [path for path in Path().iterdir() if "out.xml" in path.name]
 
 
 def test_export_to_a_pipe_writes_to_it_and_leaves_it(ready: Run) -> None:

@@ -1,9 +1,12 @@
 """`smartfeeds import` and `smartfeeds export`: documents into nodes, and back."""
 
+import asyncio
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from typing import TypeVar
 from urllib.parse import quote
 
 import click
@@ -20,11 +23,12 @@ from smartfeeds.formats.atom_feed import FeedHead
 from smartfeeds.formats.documents import read_document
 from smartfeeds.formats.items import Document
 from smartfeeds.formats.writers import WRITERS, Job
-from smartfeeds.service.context import Context, Located, locate
+from smartfeeds.service.context import Context, IndexBehindError, Located, locate
 from smartfeeds.service.feeds import FeedService
 from smartfeeds.service.importing import Imported, import_document
 from smartfeeds.store.base import ReadTx
 
+T = TypeVar("T")
 CHUNK = 256
 _SHOWN = 20
 
@@ -129,12 +133,11 @@ async def _export(config: Path | None, name: str, form: str, output: Path | None
         view = located.view if located.view.smart else CREATED
         with progress_bar() as progress:
             task = progress.add_task(f"{name} to {WRITERS[form].name}", total=None)
-            items = await _items(
-                service, located, view, lambda done, total: progress.update(task, completed=done, total=total)
-            )
+            exported = _Exported(service, located, view, asyncio.get_running_loop())
+            items = exported.items(lambda done, total: progress.update(task, completed=done, total=total))
             job = Job(_head(service, located), items, time.time_ns() // 1000, keys=True)
-            write_out(form, job, output)
-        return job, len(items)
+            await asyncio.to_thread(write_out, form, job, output)
+        return job, exported.count
 
 
 def _head(service: FeedService, located: Located) -> FeedHead:
@@ -149,19 +152,34 @@ def _head(service: FeedService, located: Located) -> FeedHead:
     )
 
 
-async def _items(
-    service: FeedService, located: Located, view: View, on_progress: Callable[[int, int], None]
-) -> list[Item]:
-    """All items of the view, read in slices so that a running service is not held up."""
-    found: list[Item] = []
-    total = await service.read(lambda tx, _context: tx.count(located.node.node_no, view))
-    while chunk := await service.read(partial(_slice, located=located, view=view, last=found[-1] if found else None)):
-        found += chunk
-        on_progress(len(found), max(total, len(found)))
-    return found
+@dataclass(slots=True)
+class _Exported:
+    """The items of a view for a writer in another thread, `count` of which were taken. A slice is held at a time, each
+    read by itself, so that neither memory nor a running service feels how many there are."""
+
+    service: FeedService
+    located: Located
+    view: View
+    loop: asyncio.AbstractEventLoop
+    count: int = 0
+
+    def items(self, on_progress: Callable[[int, int], None]) -> Iterator[Item]:
+        """All of them. Raises StoreError."""
+        total = self._read(lambda tx, _context: tx.count(self.located.node.node_no, self.view))
+        last: Item | None = None
+        while chunk := self._read(partial(_slice, located=self.located, view=self.view, last=last)):
+            yield from chunk
+            last = chunk[-1]
+            self.count += len(chunk)
+            on_progress(self.count, max(total, self.count))
+
+    def _read(self, work: Callable[[ReadTx, Context], T]) -> T:
+        return asyncio.run_coroutine_threadsafe(self.service.read(work), self.loop).result()
 
 
 def _slice(tx: ReadTx, _context: Context, *, located: Located, view: View, last: Item | None) -> list[Item]:
+    if view.filtered and not tx.index_current(located.node.node_no):
+        raise IndexBehindError(located.node.node_no)
     after = None
     if last is not None:
         after = Edge(last.created_us if view.order is Order.CREATED else last.modified_us, last.item_no)

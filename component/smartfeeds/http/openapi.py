@@ -187,7 +187,7 @@ def _feeds() -> dict[str, Any]:
             "get": _operation(
                 "document",
                 "The newest items of a feed as a document, for readers that know no positions",
-                _answers(200, documents | script) | _errors(*errors),
+                _answers(200, documents | script) | _answers(308) | _errors(*errors),
                 parameters=[*position, *call, *view, known],
             ),
         },

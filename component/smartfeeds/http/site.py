@@ -18,6 +18,7 @@ from smartfeeds.http.entries import Entries
 from smartfeeds.http.feeds import SUFFIXES, Feeds
 from smartfeeds.http.health import Health, Watch
 from smartfeeds.http.lists import Lists
+from smartfeeds.http.openapi import OPENAPI, get_openapi
 from smartfeeds.http.pages import Pages
 from smartfeeds.http.publishing import Publishing
 from smartfeeds.http.replies import Reply
@@ -128,6 +129,7 @@ class Site:
             Route("/healthz", "http_healthz", {"GET": self._health.alive}),
             Route("/readyz", "http_readyz", {"GET": self._health.ready}),
             Route("/metrics", "http_metrics", {"GET": self._health.metrics}),
+            Route(OPENAPI, "http_openapi", {"GET": get_openapi}),
         )
 
     async def _feed(self, call: Call) -> Answered:

@@ -404,6 +404,12 @@ def test_file_that_is_no_database_is_left_alone(ready: Run) -> None:
     assert Path("smartfeeds.db").read_text().startswith("this is not")
 
 
+def test_doctor_prints_no_blanks_at_the_ends_of_its_lines(ready: Run) -> None:
+    lines = ready("doctor", code=Exit.FAILED).stdout.splitlines()
+
+    assert len(lines) > 3 and [line for line in lines if line != line.rstrip()] == []
+
+
 def test_status_of_nothing_is_not_running(run: Run) -> None:
     assert "not running" in run("status", "status.json", code=Exit.FAILED).output
     assert json.loads(run("status", "status.json", "--json", code=Exit.FAILED).stdout) == {

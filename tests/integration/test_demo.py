@@ -79,6 +79,8 @@ async def test_gap_is_found_and_closed_and_the_mirror_is_the_feed(start: Start) 
     assert (code, mirror[1]) == (0, feed[1])
     assert mirror[1].startswith("13 items")
     assert "They are the same." in text
+    # What Bob met in both his runs: every change came to him once, and not all of them were pulled.
+    assert re.search(r"; 16 changes, [1-9]\d* push(es)?, [1-9]\d* pulls, [2-9] gaps found, [2-9] healed, ", text)
     assert re.search(r"pull   since \S+: 4 items\n", text)
 
 

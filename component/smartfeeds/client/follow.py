@@ -51,6 +51,7 @@ from smartfeeds.client.position import FileStore, PositionStore, parse_position
 from smartfeeds.client.state import REMEMBER, FollowState
 from smartfeeds.client.transport import ClientLink, Link, Slixmpp, back_off_s, link_over
 from smartfeeds.core.jid import parse_jid
+from smartfeeds.core.text import counted
 
 log = logging.getLogger("smartfeeds.client")
 
@@ -99,13 +100,9 @@ class Proof:
     counters: Counters
 
     def __str__(self) -> str:
-        count = self.counters
-        return (
-            f"{'in step' if self.in_step else 'not in step'} with {self.node} at {self.position or 'the start'}, "
-            f"{'?' if self.total is None else self.total} items; {count.changes} changes, {count.pushes} pushes, "
-            f"{count.pulls} pulls, {count.gaps_found} gaps found, {count.gaps_healed} healed, "
-            f"{count.duplicates} duplicates dropped"
-        )
+        items = "? items" if self.total is None else counted(self.total, "item")
+        step = "in step" if self.in_step else "not in step"
+        return f"{step} with {self.node} at {self.position or 'the start'}, {items}; {self.counters}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -523,7 +523,7 @@ async def test_proof_says_where_it_is_and_when_that_was_checked() -> None:
         True,
         1_000.0,
     )
-    assert str(proof).startswith(f"in step with {NODE} at {proof.position}, 1 items; 1 changes, 0 pushes, 1 pulls")
+    assert str(proof).startswith(f"in step with {NODE} at {proof.position}, 1 item; 1 change, 0 pushes, 1 pull,")
     link.deliver(link.feed.put(atom("b", "b")))
     assert not feed.proof().in_step, "there is something that was not looked at"
     assert proof.counters.pushes == 0, "a proof does not change"

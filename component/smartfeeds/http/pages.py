@@ -103,7 +103,7 @@ class Pages:
             count=len(articles),
             total=total_of(answer) if answer.view.filtered else node.live,
             newest=newest,
-            newer_path="" if newest else place.next_url(answer).removeprefix(place.origin),
+            newer_path="" if newest else place.newer_url(answer).removeprefix(place.origin),
             older_path=place.previous_url(answer).removeprefix(place.origin),
             stream=f"{path}?{_changes(query.view)}" if smart else "",
             since=_since(answer, place),

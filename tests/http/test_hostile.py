@@ -16,6 +16,7 @@ from smartfeeds import telemetry
 from smartfeeds.core.tokens import Scope, Token
 from smartfeeds.errors import StoreError
 from smartfeeds.http import server
+from smartfeeds.http.negotiation import ATOM
 from support.component import ALICE, Component
 from support.raw import Heard, Raw, connected, request
 from support.web import Web
@@ -629,6 +630,32 @@ async def test_a_stream_that_fails_ends_unfinished(start_web: Any, monkeypatch: 
         assert stream.status == 200
         with pytest.raises(aiohttp.ClientPayloadError):
             await stream.read()
+
+
+async def test_a_view_that_fails_keeps_no_other_from_its_news(
+    web: Web, log: io.StringIO, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """[SF-004] Who is held on it is told of an incident, once in the log; the others get the item."""
+    site = web.component.app.site
+    assert site is not None
+    last = (await web.get("/feeds/notes/")).json["last_cursor"]
+    path = f"/feeds/notes/?since=cursor:{last}"
+
+    def fail(*_values: object) -> bytes:
+        raise RuntimeError("the reason")
+
+    writers = {form: fail if form is ATOM else write for form, write in site.feeds._writers.items()}
+    failing = [asyncio.create_task(web.get(path, accept="application/atom+xml")) for _ in range(3)]
+    await web.holding(3)
+    held = asyncio.create_task(web.get(path))
+    await web.holding(4)
+    monkeypatch.setattr(site.feeds, "_writers", writers)
+    await web.component.publish(ALICE, "notes", "b")
+    assert [item["id"] for item in (await held).json["items"]] == ["b"]
+    answers = await asyncio.gather(*failing)
+    assert {answer.status for answer in answers} == {500}
+    assert len({answer.json["detail"] for answer in answers}) == 1
+    assert log.getvalue().count("request_failed") == 1
 
 
 async def test_a_stop_does_not_wait_for_those_who_wait(start_web: Any, monkeypatch: pytest.MonkeyPatch) -> None:

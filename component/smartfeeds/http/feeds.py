@@ -1,6 +1,7 @@
 """GET of a feed: pulls, long polls, JSON-P, conditional requests (Smart Feeds, HTTP Pull; A-09 to A-13)."""
 
 import asyncio
+import secrets
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, replace
@@ -141,14 +142,19 @@ class Feeds:
         seen = self.waiting.changes
         try:
             answer = await self.page(asked)
+            if not items_of(answer):
+                return None
+            reply = self._remember(asked, answer)
         except FeedError as error:
             return News(error_reply(error, anonymous=asked.actor is ANONYMOUS), "", seen)
         except StoreError as error:
             _log.error("store_failed", reason=str(error))
             return News(error_reply(FeedError(Condition.UNAVAILABLE, STORE_AWAY)), "", seen)
-        if not items_of(answer):
-            return None
-        return News(self._remember(asked, answer), last_cursor(answer, asked.place.query), seen, answer.newer)
+        except Exception:  # noqa: BLE001 - who waits on other views of the feed must not suffer from this one
+            incident = secrets.token_hex(4)
+            _log.exception("request_failed", incident=incident, operation="held")
+            return News(error_reply(FeedError(Condition.INTERNAL, f"incident {incident}")), "", seen)
+        return News(reply, last_cursor(answer, asked.place.query), seen, answer.newer)
 
     async def _now(self, asked: Asked, known: frozenset[str]) -> tuple[FeedPage | None, Reply]:
         """The page and its answer; no page where the asker, or the memory here, has it already."""

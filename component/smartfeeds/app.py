@@ -152,6 +152,7 @@ class App:
                 default_kind=settings.pubsub.default_kind,
                 auto_create=settings.pubsub.auto_create,
                 http_base_url=settings.http.base_url if settings.http.listen else "",
+                addresses=settings.contact.model_dump(),
             ),
             observe=_observe,
             on_bounce=self._bounces.note,

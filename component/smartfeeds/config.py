@@ -95,6 +95,12 @@ def _web_address(text: str) -> str:
     return text
 
 
+def _contact(text: str) -> str:
+    if not re.fullmatch(r"[A-Za-z][A-Za-z0-9+.-]*:[^\s\"<>]+", text) or not text.isprintable():
+        raise ValueError(f'must be an address such as "mailto:abuse@example.org" or "xmpp:a@example.org", not "{text}"')
+    return text
+
+
 Domain = Annotated[str, AfterValidator(_domain)]
 BareJid = Annotated[str, AfterValidator(_bare)]
 Creator = Annotated[str, AfterValidator(_creator)]
@@ -102,6 +108,7 @@ Port = Annotated[int, Field(ge=1, le=65535)]
 Origin = Annotated[str, AfterValidator(_origin)]
 NetworkText = Annotated[str, AfterValidator(_network)]
 WebAddress = Annotated[str, AfterValidator(_web_address)]
+ContactAddress = Annotated[str, AfterValidator(_contact)]
 Seconds = Annotated[float, Field(gt=0)]
 Count = Annotated[int, Field(ge=1)]
 
@@ -193,6 +200,18 @@ class Pubsub(Section):
         return self
 
 
+class Contact(Section):
+    """Whom to turn to, for what: addresses that the service tells to everybody (XEP-0157)."""
+
+    abuse: tuple[ContactAddress, ...] = ()
+    admin: tuple[ContactAddress, ...] = ()
+    feedback: tuple[ContactAddress, ...] = ()
+    sales: tuple[ContactAddress, ...] = ()
+    security: tuple[ContactAddress, ...] = ()
+    status: tuple[ContactAddress, ...] = ()
+    support: tuple[ContactAddress, ...] = ()
+
+
 class Limits(Section):
     """What one user, and all of them together, may ask for."""
 
@@ -260,6 +279,7 @@ class Settings(BaseSettings):
     store: Store = Store()
     http: Http = Http()
     pubsub: Pubsub = Pubsub()
+    contact: Contact = Contact()
     limits: Limits = Limits()
     push: Push = Push()
     link: Link = Link()

@@ -559,7 +559,7 @@ async def test_a_failure_while_an_answer_is_made_is_told_as_an_incident(
     def fail(*_values: object) -> Any:
         raise ValueError("the reason")
 
-    monkeypatch.setattr("smartfeeds.http.replies.Reply.response", fail)
+    monkeypatch.setattr("smartfeeds.http.replies.Reply.raw", fail)
     async with connected(web.port) as raw:
         raw.say(request("/healthz"))
         await raw.ended()

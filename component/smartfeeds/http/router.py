@@ -54,6 +54,11 @@ class Route:
         return path == self.path or (not self.exact and self.path.endswith("/") and path.startswith(self.path))
 
 
+def keeps_open(request: web.BaseRequest) -> bool:
+    """Whether answers need no header for their connection: it stays open, as is usual with HTTP/1.1."""
+    return request.keep_alive and request.version >= HttpVersion11
+
+
 class Written(web.StreamResponse):
     """Stands for an answer whose bytes were sent already (`Waiting`)."""
 
@@ -119,7 +124,7 @@ class Router:
         answered = for_reader("" if call is None else call.header("Accept"), answered)
         if route is not None and route.foreign and _is_for_all(answered.status):
             answered = answered.with_headers(Access_Control_Allow_Origin="*")
-        return answered.response()
+        return await _send(request, answered)
 
     def _route(self, call: Call) -> Route:
         if call.method == "OPTIONS" and call.path == _EVERYTHING:
@@ -143,6 +148,15 @@ class Router:
             assert actor is not None
             call.actor = actor
         return await handler(call)
+
+
+async def _send(request: web.BaseRequest, reply: Reply) -> web.StreamResponse:
+    """Writes an answer to GET as it is where the connection stays open; the rest is for aiohttp, which takes longer."""
+    if request.method != "GET" or not keeps_open(request) or request.transport is None:
+        return reply.response()
+    request.transport.write(reply.raw())
+    await request.writer.drain()
+    return Written()
 
 
 def _allowed(route: Route) -> list[str]:

@@ -42,9 +42,10 @@ def choose(accept: str, offered: tuple[Form, ...]) -> Form | None:
     ranges = _ranges(accept[:_MAX_ACCEPT])
     best: tuple[float, Form] | None = None
     for form in offered:
-        quality = max((_quality(ranges, kind) for kind in form.asked_as), default=0.0)
+        named = [ranges[kind] for kind in form.asked_as if kind in ranges]
+        quality = max(named) if named else _quality(ranges, form.asked_as[0])
         # A stream never ends: who does not name it does not get it.
-        if form is EVENTS and not any(kind in ranges for kind in form.asked_as):
+        if form is EVENTS and not named:
             continue
         if quality > 0 and (best is None or quality > best[0]):
             best = (quality, form)

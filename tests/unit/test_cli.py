@@ -111,6 +111,29 @@ def test_import_then_list_and_show_tell_the_same(ready: Run) -> None:
     assert "title = News" in ready("node", "show", "news").stdout
 
 
+def test_import_publishes_as_the_first_admin_or_says_that_nobody_was_named(
+    ready: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Readers see who publishes: a person of the operator's, or the component, which is told."""
+    Path("news.xml").write_text(ATOM)
+
+    def owner(node: str) -> dict[str, str]:
+        found: dict[str, str] = json.loads(ready("node", "show", node, "--json").stdout)["affiliations"]
+        return found
+
+    nobody = ready("import", "news.xml", "--node", "a").stderr
+    again = ready("import", "news.xml", "--node", "a").stderr
+    named = ready("import", "news.xml", "--node", "b", "--owner", "alice@example.org").stderr
+    monkeypatch.setenv("SMARTFEEDS_PUBSUB__ADMINS", '["zoe@example.org", "bob@example.org"]')
+    admin = ready("import", "news.xml", "--node", "c").stderr
+
+    assert "--owner" in nobody and "pubsub.admins" in nobody
+    assert [again, named, admin] == ["", "", ""]
+    assert owner("a") == {"feeds.example.org": "owner"}
+    assert owner("b") == {"alice@example.org": "owner"}
+    assert owner("c") == {"zoe@example.org": "owner"}
+
+
 def test_import_keeps_dates_of_an_empty_feed_and_export_gives_them_back(ready: Run) -> None:
     """[SF-091] A document goes in and comes out with its ids, dates and order."""
     Path("news.xml").write_text(ATOM)

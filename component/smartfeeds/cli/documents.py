@@ -11,7 +11,17 @@ from urllib.parse import quote
 
 import click
 
-from smartfeeds.cli.common import Exit, config_option, err, json_option, out, print_json, progress_bar, run_async
+from smartfeeds.cli.common import (
+    Exit,
+    config_option,
+    err,
+    json_option,
+    out,
+    print_json,
+    progress_bar,
+    read_settings,
+    run_async,
+)
 from smartfeeds.cli.offline import actor_of, open_offline
 from smartfeeds.cli.writing import check_report, end, report, tell, write_out, writing_options
 from smartfeeds.core.model import Edge, Item, Slice
@@ -36,7 +46,10 @@ _SHOWN = 20
 @click.command("import")
 @click.argument("file", type=click.Path(exists=True, dir_okay=False, path_type=Path))
 @click.option("--node", required=True, help="The node to fill. It is made where it is missing.")
-@click.option("--owner", help="The bare JID that publishes, and owns a new node. Default: the component itself.")
+@click.option(
+    "--owner",
+    help="The bare JID that publishes, and owns a new node. Default: the first of pubsub.admins, else the component.",
+)
 @click.option("--base", default="", help="The address the document came from, for relative links in it.")
 @config_option
 @json_option
@@ -52,11 +65,14 @@ def import_command(file: Path, node: str, owner: str | None, base: str, config: 
         raise ConfigError(f"{file}: {error.text or error.condition.value}") from None
     except OSError as error:
         raise ConfigError(f"cannot read {file}: {error.strerror}") from None
+    owner = owner or next(iter(read_settings(config).pubsub.admins), None)
     done = run_async(_import(config, node, document, owner))
     if as_json:
         print_json(_as_json(document, done))
     else:
         _tell(file, node, document, done)
+        if owner is None and done.added + done.changed:
+            err.print("note: the component is named as the publisher: name somebody with --owner, or in pubsub.admins")
     if document.items and len(done.skipped) == len(document.items):
         click.get_current_context().exit(Exit.FAILED)
 

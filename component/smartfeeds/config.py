@@ -18,11 +18,11 @@ from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, Settings
 
 from smartfeeds.core.jid import parse_jid
 from smartfeeds.core.model import NodeKind
+from smartfeeds.core.stores import database_path
 from smartfeeds.errors import ConfigError
 
 ENV_PREFIX = "SMARTFEEDS_"
 ENV_DELIMITER = "__"
-SQLITE = "sqlite:///"
 ENVELOPE_BYTES = 8_192  # what surrounds a page or an item in its stanza
 
 _REASONS = {
@@ -57,14 +57,7 @@ def _creator(text: str) -> str:
 
 
 def _store_url(text: str) -> str:
-    if text.startswith(("postgresql:", "postgres:")):
-        raise ValueError("PostgreSQL is not served by this version: use sqlite:///FILE")
-    if text == "memory:":
-        return text
-    if not text.removeprefix(SQLITE) or not text.startswith(SQLITE):
-        raise ValueError(
-            f'must look like sqlite:///./smartfeeds.db or sqlite:////var/lib/smartfeeds/feeds.db, not "{text}"'
-        )
+    database_path(text)
     return text
 
 
@@ -154,9 +147,10 @@ class Store(Section):
     url: Annotated[str, AfterValidator(_store_url)] = "sqlite:///./smartfeeds.db"
 
     @property
-    def path(self) -> Path:
-        """The database file."""
-        return Path(self.url.removeprefix(SQLITE))
+    def path(self) -> Path | None:
+        """The database file; None where everything is kept in memory."""
+        path = database_path(self.url)
+        return None if path is None else Path(path)
 
 
 class Http(Section):

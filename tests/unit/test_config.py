@@ -87,6 +87,8 @@ def test_environment_alone_is_enough(monkeypatch: pytest.MonkeyPatch) -> None:
         (MINIMAL + '[pubsub]\ncreators = ["a@b/c"]', 'must be a bare JID, a domain or "*"'),
         (MINIMAL + '[store]\nurl = "postgresql://x"', "PostgreSQL is not served by this version"),
         (MINIMAL + '[store]\nurl = "feeds.db"', "must look like sqlite:///"),
+        (MINIMAL + '[store]\nurl = "sqlite:///:memory:"', "store.url: must look like sqlite:///"),
+        (MINIMAL + '[store]\nurl = "sqlite:///feeds.db?mode=ro"', "store.url: must look like sqlite:///"),
         (MINIMAL + '[http]\nlisten = "8280"', "must be HOST:PORT"),
         (MINIMAL + '[contact]\nabuse = ["abuse@example.org"]', 'contact.abuse.0: must be an address such as "mailto:'),
         (MINIMAL + '[contact]\nadmin = ["mailto:a\\u0001@b"]', "contact.admin.0: must be an address such as"),

@@ -42,7 +42,9 @@ async def test_paging_leads_through_everything_once(script: bool, web: Web, open
     while await turn(tab, "newer"):
         back.insert(0, await tab.ids())
     assert [one for page in back for one in page] == newest_first
-    await tab.page.go_back()
+    # A browser may take the page out of its memory, and then loads nothing.
+    await tab.page.go_back(wait_until="commit")
+    await expect(tab.entry(back[1][0])).to_be_visible()
     assert await tab.ids() == back[1]
     await turn(tab, "newest")
     assert await tab.ids() == newest_first[: len(await tab.ids())]

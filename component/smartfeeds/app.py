@@ -14,7 +14,7 @@ import structlog
 
 from smartfeeds import __version__
 from smartfeeds.config import Nno, Settings
-from smartfeeds.core.jid import parse_jid
+from smartfeeds.core.jid import Jid, parse_jid
 from smartfeeds.core.model import Node
 from smartfeeds.core.options import Limits
 from smartfeeds.core.tokens import Token
@@ -161,7 +161,7 @@ class App:
         networks = tuple(ip_network(text) for text in settings.http.metrics_from)
         watch = Watch(self._unready, metrics_text, networks)
         self.site = (
-            Site(_http_options(settings), self.handle, self._authenticate, _observe, watch, clock)
+            Site(_http_options(settings), self.handle, self._authenticate, _observe, watch, clock, self._admit)
             if settings.http.listen
             else None
         )
@@ -189,6 +189,10 @@ class App:
     async def _authenticate(self, text: str) -> Token:
         """The bearer token that a text is. Raises FeedError."""
         return await self.service.read(lambda tx, context: authenticate(tx, context, text), turn="tokens")
+
+    def _admit(self, sender: Jid, data: bytes) -> bool:
+        """Whether XML of a sender may be parsed: names are counted for all wires together."""
+        return self.stream.names.admits_of(str(sender.bare), data)
 
     async def start(self) -> None:
         """Opens the store, listens, begins to connect. Raises StoreError, or ConfigError for the address."""

@@ -449,6 +449,10 @@ async def test_both_wires_refuse_the_same_payloads_for_the_same_reason(notes: We
         (ATOM, b"<entry"),
         (ATOM, b"<!DOCTYPE entry [<!ENTITY e 'x'>]><entry xmlns='http://www.w3.org/2005/Atom'>&e;</entry>"),
         (ATOM, b"<!DOCTYPE entry SYSTEM 'file:///etc/passwd'><entry xmlns='http://www.w3.org/2005/Atom'/>"),
+        (ATOM, b"<?x?> <!-- y --><!DOCTYPE entry><entry xmlns='http://www.w3.org/2005/Atom'/>"),
+        (ATOM, b"<?xml version='1.0' encoding='utf-7'?><entry xmlns='http://www.w3.org/2005/Atom'/>"),
+        (ATOM, b"<entry xmlns='http://www.w3.org/2005/Atom'><title>\xff</title></entry>"),
+        (ATOM, b"<entry xmlns='http://www.w3.org/2005/Atom'><x:y/></entry>"),
         (ATOM, b"{}"),
         (JSON, b"<entry/>"),
         (JSON, b"[]"),
@@ -470,6 +474,37 @@ async def test_bodies_that_cannot_be_read(notes: Web, token: str, media_type: st
     assert (got.status, got.json["condition"]) == (400, "invalid-payload")
     assert got.json["detail"]
     assert (await notes.get("/entries/notes/a")).status == 404
+
+
+def with_names(first: int, written: str = "<n{}/>") -> bytes:
+    """An entry with 200 names of its own."""
+    inner = "".join(written.format(f"{number:0>60}") for number in range(first, first + 200))
+    return f"<entry xmlns='{ATOM_NS}'>{inner}</entry>".encode()
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-16"])
+async def test_names_that_the_process_never_forgets_are_counted(notes: Web, token: str, encoding: str) -> None:
+    """[xep-map 246] Who brings more new names than its share is refused under the condition of XMPP, whatever the
+    encoding, and goes on with known names; the share is one for both wires."""
+    statuses = []
+    for first in range(0, 4_000, 200):
+        body = with_names(first).decode().encode(encoding)
+        got = await notes.ask("PUT", "/entries/notes/a", body, Authorization=token, Content_Type=ATOM)
+        statuses.append(got.status)
+    assert (statuses[0], statuses[-1]) == (201, 406)
+    assert (got.json["condition"], statuses[1:] == sorted(statuses[1:])) == ("not-acceptable", True)
+    flood = with_names(10_000).decode()
+    refused = refusal(await notes.component.set(ALICE, f"<publish node='notes'><item id='b'>{flood}</item></publish>"))
+    assert refused.condition == "not-acceptable"
+    assert (await put(notes, token, "a")).status == 200
+
+
+async def test_names_of_instructions_count_too(notes: Web, token: str) -> None:
+    """[xep-map 246] They are not kept with the payload, but the parser knows them from then on."""
+    for first in range(0, 4_000, 200):
+        body = with_names(first, "<?n{}?>")
+        got = await notes.ask("PUT", "/entries/notes/a", body, Authorization=token, Content_Type=ATOM)
+    assert got.status == 406
 
 
 async def test_a_view_cannot_be_written_to(notes: Web) -> None:

@@ -5,13 +5,15 @@ What a body may be is decided where payloads from XMPP are decided: the parser, 
 
 import asyncio
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from http import HTTPStatus
 from types import MappingProxyType
+from xml.parsers import expat
 
 from aiohttp import HttpVersion11
 
+from smartfeeds.core.jid import Jid
 from smartfeeds.core.options import KIND, PUBSUB
 from smartfeeds.errors import Condition, FeedError
 from smartfeeds.formats.activity import read_activities
@@ -31,8 +33,28 @@ SPILLED_BYTES = 1_048_576
 _ENTRIES: Mapping[str, Form] = MappingProxyType({kind: form for form in n.OF_ENTRY for kind in form.asked_as})
 _CHARSETS = frozenset({"", "utf-8", "utf8", "us-ascii"})
 _CHARSET = re.compile(r';\s*charset\s*=\s*"?([^";\s]+)', re.IGNORECASE)
-_DECLARATION = re.compile(rb"\A(?:\xef\xbb\xbf)?<\?xml\s[^>]*\?>")
+_DECLARATION = re.compile(rb"\A<\?xml\s[^>]*\?>")
+_ENCODING = re.compile(rb"""\A<\?xml\s[^>]*?\sencoding\s*=\s*["']([A-Za-z0-9._\-]+)["']""")
+_BOMS = {b"\xff\xfe": "utf-16", b"\xfe\xff": "utf-16", b"\xef\xbb\xbf": "utf-8-sig"}
+_ENCODINGS = frozenset(
+    {
+        "utf-8",
+        "utf-8-sig",
+        "utf-16",
+        "us-ascii",
+        "iso-8859-1",
+        "iso-8859-2",
+        "iso-8859-15",
+        "windows-1251",
+        "windows-1252",
+    }
+)
+_DTD = re.compile(rb"\A(?:\s+|<!--.*?-->|<\?.*?\?>)*+<!DOCTYPE", re.DOTALL)
 _CLOSE = {"Connection": "close"}
+
+
+# Whether a payload of this sender may be parsed: the XML library keeps every name that it ever saw.
+Admit = Callable[[Jid, bytes], bool]
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +63,7 @@ class Bodies:
 
     limit_bytes: int
     timeout_s: float
+    admit: Admit
 
     async def draft(self, call: Call, item_id: str = "") -> tuple[r.Draft | None, Form]:
         """The entry or activity in a body, and which of both it is; None for an empty body, as an item without payload.
@@ -52,7 +75,13 @@ class Bodies:
         data = await self.read(call)
         if not data.strip():
             return None, form
-        root = _activity(data, item_id) if form is n.JSON else _entry(data, declared=bool(_charset(call)))
+        if form is n.JSON:
+            root = _activity(data, item_id)
+        else:
+            text = _checked(_as_utf8(data, declared=bool(_charset(call))))
+            if not self.admit(call.actor, text):
+                raise FeedError(Condition.NOT_ACCEPTABLE, "the payload has too many names that are new here")
+            root = _entry(text)
         shape = shape_of(root)
         payload = accept_payload(root)
         return r.Draft(payload, shape.entry, shape.feed, shape.complete, shape.deletion, shape.enclosure), form
@@ -124,10 +153,41 @@ def _unsupported(text: str) -> HttpError:
     return HttpError(HTTPStatus.UNSUPPORTED_MEDIA_TYPE, text, Accept=", ".join(_ENTRIES), Accept_Encoding="identity")
 
 
-def _entry(data: bytes, *, declared: bool) -> Element:
-    """The root of an Atom entry, without what our own documents add to it. A charset that was `declared` in the header
-    wins over the one in the XML declaration (RFC 7303 3)."""
-    root = parse_payload(_DECLARATION.sub(b"", data) if declared else data)
+def _as_utf8(data: bytes, *, declared: bool) -> bytes:
+    """XML in UTF-8 without its declaration. A charset that was `declared` in the header wins over the one in the
+    document (RFC 7303 3). Raises FeedError(INVALID_PAYLOAD)."""
+    name = "utf-8-sig"
+    if not declared:
+        found = _ENCODING.match(data)
+        boms = (encoding for bom, encoding in _BOMS.items() if data.startswith(bom))
+        name = next(boms, found[1].decode().lower() if found else "utf-8")
+    if name not in _ENCODINGS:
+        raise FeedError(
+            Condition.INVALID_PAYLOAD, "the payload declares an encoding that is not known here: send UTF-8"
+        )
+    try:
+        text = data.decode(name)
+    except UnicodeDecodeError:
+        raise FeedError(Condition.INVALID_PAYLOAD, "the payload holds bytes that its encoding does not have") from None
+    return _DECLARATION.sub(b"", text.encode())
+
+
+def _checked(data: bytes) -> bytes:
+    """XML that is well-formed and has no DTD: seen before the parser that learns names. Raises FeedError."""
+    if _DTD.match(data):
+        raise FeedError(Condition.INVALID_PAYLOAD, "the payload has a DTD, which is not allowed here")
+    try:
+        expat.ParserCreate("utf-8").Parse(data, True)
+    except expat.ExpatError as error:
+        raise FeedError(
+            Condition.INVALID_PAYLOAD, f"the payload is not well-formed XML (line {error.lineno})"
+        ) from None
+    return data
+
+
+def _entry(data: bytes) -> Element:
+    """The root of an Atom entry, without what our own documents add to it."""
+    root = parse_payload(data)
     if root.tag == ENTRY:
         for node in list(root.iterchildren(FANOUT_ID, KEYS)):
             replace_by_text(node, "")

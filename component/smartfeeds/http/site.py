@@ -10,7 +10,7 @@ from smartfeeds.core.urls import ENTRIES, FEEDS, feed_path, read_feed_path
 from smartfeeds.errors import Condition, FeedError
 from smartfeeds.http import lists
 from smartfeeds.http import negotiation as n
-from smartfeeds.http.bodies import Bodies
+from smartfeeds.http.bodies import Admit, Bodies
 from smartfeeds.http.calls import Call, Callers, Network
 from smartfeeds.http.documents import document_writers
 from smartfeeds.http.encode import Encoder
@@ -59,13 +59,14 @@ class Site:
         observe: Observe,
         watch: Watch,
         now_us: Callable[[], int],
+        admit: Admit,
     ) -> None:
         self._handle = handle
         self._health = Health(watch)
         self._versions: dict[int, str] = {}
         encoder = Encoder()
         self._entries = Entries(handle, options.domain, encoder)
-        bodies = Bodies(options.body_bytes, options.body_s)
+        bodies = Bodies(options.body_bytes, options.body_s, admit)
         self._publishing = Publishing(handle, options.domain, bodies, self._entries)
         self._lists = Lists(handle, options.domain, now_us)
         self.feeds = Feeds(

@@ -23,6 +23,7 @@ from smartfeeds.http.negotiation import Form
 from smartfeeds.http.pages import PAGE_POLICY
 from smartfeeds.http.queries import FeedQuery, read_query
 from smartfeeds.http.replies import Reply
+from smartfeeds.http.sharing import Shared
 from smartfeeds.http.waiting import Waiting
 from smartfeeds.service.requests import FeedPage, PullFeed
 
@@ -105,6 +106,7 @@ class Feeds:
         self._kept: OrderedDict[Asked, tuple[str, Reply]] = OrderedDict()
         self._kept_bytes = 0
         self._making = asyncio.Lock()
+        self._shared = Shared(self._now)
         self.kept_hits = 0
         self.waiting: Waiting[Asked, News] = Waiting(self.news, lambda news: news.reply.raw())
 
@@ -113,14 +115,14 @@ class Feeds:
         query = read_query(call.query)
         asked = self.asked(call, path, query)
         seen = self.waiting.changes
-        answer, reply = await self._now(asked, _known(call, asked))
+        answer, reply = await self._shared.get((asked, _known(call, asked)))
         wait_s = self._wait_s(call, asked, query.timeout_s)
         if answer is None or items_of(answer) or not wait_s:
             return reply
         write = _early(call)
         news = await self.waiting.wait(answer.node.node_no, asked, seen, wait_s, write)
         if news is None:
-            return (await self._now(asked, frozenset()))[1]
+            return (await self._shared.get((asked, frozenset())))[1]
         call.written = write is not None
         return news.reply
 
@@ -156,8 +158,9 @@ class Feeds:
             return News(error_reply(FeedError(Condition.INTERNAL, f"incident {incident}")), "", seen)
         return News(reply, last_cursor(answer, asked.place.query), seen, answer.newer)
 
-    async def _now(self, asked: Asked, known: frozenset[str]) -> tuple[FeedPage | None, Reply]:
-        """The page and its answer; no page where the asker, or the memory here, has it already."""
+    async def _now(self, wanted: tuple[Asked, frozenset[str]]) -> tuple[FeedPage | None, Reply]:
+        """The page and its answer; no page where the asker, who knows some versions, or the memory here, has it."""
+        asked, known = wanted
         kept = self._kept.get(asked)
         versions = known if kept is None else known | {kept[0]}
         answer = await self._pull(asked.request(self._service, versions))

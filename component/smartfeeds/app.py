@@ -87,6 +87,8 @@ def policy_of(settings: Settings) -> Policy:
         subscriptions_per_jid_and_node=limits.subscriptions_per_jid_and_node,
         filters_per_jid=limits.filters_per_jid,
         nodes_per_jid=limits.nodes_per_jid,
+        subscriptions_per_domain=limits.subscriptions_per_domain,
+        nodes_per_domain=limits.nodes_per_domain,
         options=Limits(max_payload_size_bytes=pubsub.max_payload_size_bytes),
     )
 

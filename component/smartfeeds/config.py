@@ -213,6 +213,8 @@ class Limits(Section):
     subscriptions_per_jid_and_node: Count = 50
     filters_per_jid: Count = 50
     nodes_per_jid: Count = 1_000
+    subscriptions_per_domain: Count = 1_000_000
+    nodes_per_domain: Count = 1_000_000
     publishes_per_s: Annotated[float, Field(ge=0)] = 0.0
     in_flight: Count = 4_096
 

@@ -40,6 +40,8 @@ def add_node(tx: WriteTx, context: Context, actor: Jid, name: str, form: Form | 
     creator = str(actor.bare)
     if not trusted and tx.created_by(creator) >= context.policy.nodes_per_jid:
         raise FeedError(Condition.POLICY_VIOLATION, "you have as many nodes as this service allows")
+    if not trusted and tx.created_in(actor.domain) >= context.policy.nodes_per_domain:
+        raise FeedError(Condition.POLICY_VIOLATION, f"{actor.domain} has as many nodes as this service allows a domain")
     node = tx.add_node(Node(0, name, kind, creator, context.now_us, options))
     tx.set_affiliation(node.node_no, creator, Affiliation.OWNER)
     return node

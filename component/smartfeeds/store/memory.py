@@ -31,7 +31,7 @@ from smartfeeds.core.tokens import Token
 from smartfeeds.core.view import Order, View, change_of, item_facets
 from smartfeeds.errors import StoreError
 from smartfeeds.store.base import NO_LIMIT, Indexer, ReadTx, WriteTx
-from smartfeeds.store.memory_data import NOWHERE, Data, Feed, Indexed, Place, part_of, place
+from smartfeeds.store.memory_data import NOWHERE, Data, Feed, Indexed, Place, domain_of, part_of, place
 
 K = TypeVar("K")
 T = TypeVar("T")
@@ -70,6 +70,9 @@ class MemoryReadTx:
 
     def created_by(self, creator: str) -> int:
         return sum(self._data.nodes[node_no].creator == creator for node_no in self._data.names.values())
+
+    def created_in(self, domain: str) -> int:
+        return sum(domain_of(self._data.nodes[node_no].creator) == domain for node_no in self._data.names.values())
 
     def affiliation(self, node_no: int, jid: str) -> Affiliation:
         return self._data.affiliations.get((node_no, jid), Affiliation.NONE)
@@ -120,6 +123,9 @@ class MemoryReadTx:
 
     def subscribed_by(self, bare: str) -> int:
         return sum(one.jid.partition("/")[0] == bare for one in self._data.subscriptions.values())
+
+    def subscribed_in(self, domain: str) -> int:
+        return sum(domain_of(one.jid.partition("/")[0]) == domain for one in self._data.subscriptions.values())
 
     def _in_force(self, node_no: int) -> list[Subscription]:
         return [one for one in self._subscriptions(node_no) if one.state is SubscriptionState.SUBSCRIBED]

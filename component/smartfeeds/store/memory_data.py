@@ -62,3 +62,8 @@ def part_of(found: list[V], part: Part[N], key: Callable[[V], N]) -> list[V]:
 def place(item: Item, order: Order) -> Place:
     """Where an item stands in an order."""
     return (item.modified_us if order is Order.MODIFIED else item.created_us, item.item_no)
+
+
+def domain_of(bare: str) -> str:
+    """The domain of a bare JID."""
+    return bare.partition("@")[2] if "@" in bare else bare

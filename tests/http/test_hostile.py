@@ -178,6 +178,7 @@ READ: dict[str, tuple[bytes, int]] = {
     "credentials of no kind": (request("/feeds/notes/", "Authorization: Negotiate x"), 401),
     "credentials that are not text": (request("/feeds/notes/", b"Authorization: Bearer \xff\xfe"), 401),
     "credentials of 8 KB": (request("/feeds/notes/", "Authorization: Bearer " + "a" * 8_000), 401),
+    "credentials in no Base64": (request("/feeds/notes/", b"Authorization: Basic \xe9"), 401),
     "credentials in broken Base64": (request("/feeds/notes/", "Authorization: Basic !!!"), 401),
     "an Accept that is not text": (request("/feeds/notes/", b"Accept: \xff\xfe"), 406),
     "an Accept of 8 KB": (request("/feeds/notes/", "Accept: " + "a/b," * 2_000), 406),

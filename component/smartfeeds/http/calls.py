@@ -4,7 +4,6 @@ Forwarded (RFC 7239) and X-Forwarded-* are believed only where the connection co
 """
 
 import base64
-import binascii
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -198,7 +197,7 @@ def credential_of(header: str) -> str:
     if scheme.lower() == "basic":
         try:
             value = base64.b64decode(value, validate=True).decode().partition(":")[2]
-        except (binascii.Error, UnicodeDecodeError):
+        except ValueError:
             value = ""
     elif scheme.lower() != "bearer":
         value = ""

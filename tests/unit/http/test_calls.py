@@ -210,8 +210,8 @@ def test_credentials_are_a_token(header: str, token: str) -> None:
 
 @pytest.mark.parametrize(
     "header",
-    ["Bearer", "Bearer ", f"Bearer {'a' * 257}", "Basic", "Basic !!!", "Basic é", "Basic YQ", "Basic /w==", basic("user"),
-     basic("user:"), "Digest x", "Negotiate abc", "abc", "Bearerabc"],
+    ["Bearer", "Bearer ", f"Bearer {'a' * 257}", "Basic", "Basic !!!", "Basic é", "Basic YQ", "Basic /w==",
+     basic("user"), basic("user:"), "Digest x", "Negotiate abc", "abc", "Bearerabc"],
 )  # fmt: skip
 def test_other_credentials_are_refused(header: str) -> None:
     """[SF-110] 401, never as nobody."""

@@ -1,7 +1,9 @@
 """A page that is open hears of every change, without being loaded again."""
 
+import asyncio
+
 import pytest
-from playwright.async_api import expect
+from playwright.async_api import Route, expect
 
 from support.browser import Opener, Tab
 from support.component import ALICE
@@ -228,3 +230,63 @@ async def test_page_of_the_past_is_not_live(web: Web, open_page: Opener) -> None
     await tab.page.locator("a.older").click()
     await expect(tab.entry("a")).to_be_visible()
     await expect(tab.page.locator("#state")).to_have_count(0)
+
+
+async def test_refused_stream_is_asked_for_again(web: Web, open_page: Opener) -> None:
+    """A service that refuses for a while is asked again later, and what came meanwhile is there."""
+    await feed(web, "a")
+    tab = await open_page("/feeds/")
+    await tab.page.clock.install()
+
+    async def refuse(route: Route) -> None:
+        if route.request.resource_type == "eventsource":
+            await route.fulfill(status=503)
+        else:
+            await route.continue_()
+
+    await tab.page.route("**/feeds/notes/**", refuse)
+    await tab.go("/feeds/notes/")
+    await tab.page.locator("#state[data-state=lost]").wait_for()
+    await web.component.publish(ALICE, "notes", "b")
+    await tab.page.unroute("**/feeds/notes/**")
+    await tab.page.clock.run_for(10_000)
+    await tab.live()
+    await expect(tab.entry("b")).to_be_visible()
+    assert await tab.ids() == ["b", "a"]
+
+
+async def test_page_that_nobody_sees_holds_no_connection(web: Web, open_page: Opener) -> None:
+    """A hidden page lets go of its stream, and takes it up where it was once it is seen again."""
+    await feed(web, "a")
+    tab = await open_page("/feeds/notes/")
+    await tab.live()
+    await web.holding(1)
+    hide = (
+        "hidden => { Object.defineProperty(document, 'hidden', {value: hidden, configurable: true});"
+        "document.dispatchEvent(new Event('visibilitychange')) }"
+    )
+    await tab.page.evaluate(hide, True)
+    assert web.component.app.site is not None
+    while web.component.app.site.feeds.waiting.held:  # noqa: ASYNC110 - nothing tells
+        await asyncio.sleep(0)
+    await web.component.publish(ALICE, "notes", "b")
+    await tab.page.evaluate(hide, False)
+    await expect(tab.entry("b")).to_be_visible()
+    await tab.live()
+    tab.check()
+
+
+async def test_page_that_is_gone_back_to_is_live_again(web: Web, open_page: Opener) -> None:
+    """A page out of the browser's memory shows what came while another page was read."""
+    await feed(web, "a")
+    tab = await open_page("/feeds/notes/")
+    await tab.live()
+    await tab.page.get_by_role("link", name="Smart Feeds").click()
+    await tab.page.wait_for_url("**/feeds/")
+    await web.component.publish(ALICE, "notes", "b")
+    await tab.page.go_back(wait_until="commit")
+    await expect(tab.entry("b")).to_be_visible()
+    await tab.live()
+    await web.component.publish(ALICE, "notes", "c")
+    await expect(tab.entry("c")).to_be_visible()
+    assert await tab.ids() == ["c", "b", "a"]

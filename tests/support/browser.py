@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from playwright.async_api import Browser, ConsoleMessage, Dialog, Error, Locator, Page, Request
+from playwright.async_api import Browser, ConsoleMessage, Dialog, Error, Locator, Page, Request, expect
 
 CHROMIUM = "/usr/bin/chromium"
 ARGUMENTS = (
@@ -19,7 +19,10 @@ ARGUMENTS = (
     # A name leads nowhere, so that what a page asks of another host is seen and does not leave.
     "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1",
 )
+PATIENCE_MS = 30_000  # a bound for what never comes; nothing waits for it to pass
 SHOTS = Path(__file__).parents[2] / ".run" / "screenshots"
+
+expect.set_options(timeout=PATIENCE_MS)
 
 
 @dataclass(eq=False)
@@ -91,7 +94,7 @@ async def open_tab(browser: Browser, origin: str, **options: object) -> Tab:
     """A tab of its own, with no cookies and no cache; options are those of Playwright's contexts."""
     options = {"locale": "en-GB", "timezone_id": "UTC", "viewport": {"width": 1100, "height": 800}, **options}
     context = await browser.new_context(**options)  # type: ignore[arg-type]
-    context.set_default_timeout(15_000)
+    context.set_default_timeout(PATIENCE_MS)
     tab = Tab(await context.new_page(), origin)
     tab.watch()
     return tab

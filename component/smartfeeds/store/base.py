@@ -177,7 +177,8 @@ class WriteTx(ReadTx, Protocol):
         """Stores an affiliation; NONE removes it. The audience grows."""
 
     def put_subscription(self, subscription: Subscription) -> Subscription:
-        """Stores a subscription: a new one when sub_no is 0 (returned with its number). The audience grows."""
+        """Stores a subscription: a new one when sub_no is 0 (returned with its number, which is above
+        all others). The audience grows, for a new one by 1."""
 
     def remove_subscription(self, sub_no: int) -> None:
         """Ends a subscription. The audience grows."""

@@ -13,6 +13,7 @@ from typing import TypeVar
 from smartfeeds.core.model import (
     ALL_NUMBERS,
     ALL_TEXTS,
+    AUDIENCE_CHANGE,
     MAX_ITEM_NO,
     Affiliation,
     Edge,
@@ -264,9 +265,9 @@ class MemoryWriteTx(MemoryReadTx):
     def _put_node(self, node: Node) -> None:
         self._set(self._data.nodes, node.node_no, node)
 
-    def _more_audience(self, node_no: int) -> None:
+    def _more_audience(self, node_no: int, by: int = AUDIENCE_CHANGE) -> None:
         node = self._known(node_no)
-        self._put_node(replace(node, audience=node.audience + 1))
+        self._put_node(replace(node, audience=node.audience + by))
 
     def lock(self, name: str) -> Node | None:
         return self.node(name)
@@ -381,7 +382,7 @@ class MemoryWriteTx(MemoryReadTx):
             self._set(self._data.affiliations, (node_no, jid), affiliation)
 
     def put_subscription(self, subscription: Subscription) -> Subscription:
-        self._more_audience(subscription.node_no)
+        self._more_audience(subscription.node_no, AUDIENCE_CHANGE if subscription.sub_no else 1)
         old = self._data.subscriptions.get(subscription.sub_no)
         if subscription.sub_no and (old is None or old.node_no != subscription.node_no):
             raise StoreError(f"node {subscription.node_no} has no subscription number {subscription.sub_no}")

@@ -7,7 +7,7 @@ one feed cost one update of its row. `WriteTx.settle` writes back; `forget` drop
 from dataclasses import replace
 
 from smartfeeds.core.access import KEPT_OUT, READERS
-from smartfeeds.core.model import Node, NodeState
+from smartfeeds.core.model import AUDIENCE_CHANGE, Node, NodeState
 from smartfeeds.core.options import is_listed, shows_publisher
 from smartfeeds.errors import StoreError
 from smartfeeds.store.engine import Engine
@@ -181,9 +181,9 @@ class NodeWrites(NodeReads):
         self._dirty.add(node_no)
         return row
 
-    def _more_audience(self, node_no: int) -> NodeRow:
+    def _more_audience(self, node_no: int, by: int = AUDIENCE_CHANGE) -> NodeRow:
         row = self._edit(node_no)
-        row.node = replace(row.node, audience=row.node.audience + 1)
+        row.node = replace(row.node, audience=row.node.audience + by)
         return row
 
     def lock(self, name: str) -> Node | None:

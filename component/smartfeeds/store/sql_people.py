@@ -7,6 +7,7 @@ from smartfeeds.core.access import READERS
 from smartfeeds.core.model import (
     ALL_NUMBERS,
     ALL_TEXTS,
+    AUDIENCE_CHANGE,
     Affiliation,
     Node,
     NodeState,
@@ -139,7 +140,7 @@ class PeopleWrites(NodeWrites, PeopleReads):
         )
 
     def put_subscription(self, subscription: Subscription) -> Subscription:
-        row = self._more_audience(subscription.node_no)
+        row = self._more_audience(subscription.node_no, AUDIENCE_CHANGE if subscription.sub_no else 1)
         added = int(subscription.state is SubscriptionState.SUBSCRIBED)
         bare = subscription.jid.partition("/")[0]
         values = (

@@ -30,7 +30,7 @@ from smartfeeds.service.requests import FeedPage, PullFeed
 KEPT_REPLIES = 256
 KEPT_REPLY_BYTES = 8 * 1024 * 1024
 SUFFIXES = n.by_suffix(n.OF_FEED)
-# What only shows the newest items, for readers that know no cursors.
+# For readers that know no cursors: the newest items unless told otherwise, and a way to older ones.
 _DOCUMENTS = frozenset({n.HTML, n.RSS, n.JSON_FEED, n.ESS, n.OPML})
 _CALLABLE = (n.JSON, n.ATOM)
 _ALTERNATES = (n.JSON, n.ATOM, n.RSS, n.JSON_FEED, n.ESS)
@@ -70,7 +70,7 @@ class Asked:
         view = query.view or ("" if self.document or self.form in _DOCUMENTS else "order=modified")
         text = f"{name}{'&' if '?' in name else '?'}{view}" if view else name
         page = ResultSetRequest(query.max, None, "") if self.document else query.page
-        return PullFeed(self.actor, service, text, page=page, known=known)
+        return PullFeed(self.actor, service, text, page=page, known=known, both_sides=self.form in _DOCUMENTS)
 
 
 @dataclass(frozen=True, slots=True)

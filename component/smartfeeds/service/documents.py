@@ -7,7 +7,7 @@ from smartfeeds.core.page import Plan, plan
 from smartfeeds.core.view import View
 from smartfeeds.service.context import Context, Located, access_model, locate
 from smartfeeds.service.pulls import check_readable, edge_of, key_of, read_page
-from smartfeeds.service.requests import FeedPage, Page, PullFeed
+from smartfeeds.service.requests import FeedPage, Page, PullFeed, ResultSet
 from smartfeeds.store.base import ReadTx
 
 
@@ -32,8 +32,8 @@ def pull_feed(tx: ReadTx, context: Context, request: PullFeed) -> FeedPage:
         version,
         public,
         page,
-        newer=_newer(tx, context, located, wanted, items[-1]),
-        older=result_set.index != 0 and _older(tx, node, view, items[0]),
+        newer=_newer(tx, context, located, wanted, result_set, items),
+        older=request.both_sides and result_set.index != 0 and _older(tx, node, view, items[0]),
     )
 
 
@@ -42,11 +42,15 @@ def version_of(node: Node) -> str:
     return f"{node.node_no}.{node.last_modified_us}.{node.audience}"
 
 
-def _newer(tx: ReadTx, context: Context, located: Located, wanted: Plan, last: Item) -> bool:
+def _newer(
+    tx: ReadTx, context: Context, located: Located, wanted: Plan, told: ResultSet, items: tuple[Item, ...]
+) -> bool:
     """Whether there are items behind the last one; of a range that is read forwards, within it."""
+    if told.index is not None and wanted.before is None:
+        return told.index + len(items) < told.count
     node, view = located.node, located.view
     before = None if wanted.newest else edge_of(tx, context, node, view, wanted.before, newer_side=False)
-    after = Edge(key_of(view.order, last), last.item_no)
+    after = Edge(key_of(view.order, items[-1]), items[-1].item_no)
     return bool(tx.slice(node.node_no, Slice(view, 1, after=after, before=before)))
 
 

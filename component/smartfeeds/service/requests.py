@@ -129,9 +129,11 @@ class PullFeed(Pull):
     """A pull as a document wants it: with what the feed says of itself and whether there is more.
 
     `known` are versions (see `FeedPage`) that the asker has already; no items are read where one is still right.
+    With `both_sides` the answer tells too whether there are older items.
     """
 
     known: frozenset[str] = frozenset()
+    both_sides: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,7 +178,7 @@ class FeedPage:
     """A page of a feed, ascending, with the feed itself.
 
     `version` changes with everything a page of this feed depends on; `page` is None where the asker knows it.
-    `newer` and `older` tell whether the view has items behind and before the page now. `public` says that anybody
+    `newer` and `older` tell whether the view has items behind and before the page now (`older` only where asked). `public` says that anybody
     may read the feed.
     """
 

@@ -178,8 +178,8 @@ class FeedPage:
     """A page of a feed, ascending, with the feed itself.
 
     `version` changes with everything a page of this feed depends on; `page` is None where the asker knows it.
-    `newer` and `older` tell whether the view has items behind and before the page now (`older` only where asked). `public` says that anybody
-    may read the feed.
+    `newer` and `older` tell whether the view has items behind and before the page now, `older` only where that was
+    asked. `public` says that anybody may read the feed.
     """
 
     node: Node

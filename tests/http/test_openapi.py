@@ -233,7 +233,7 @@ async def test_every_documented_answer_comes_and_no_other(
         await web.component.publish(ALICE, "notes", item_id)
     await web.component.retract(ALICE, "notes", "gone")
     token = await bearer(web, ALICE, Scope.ADMIN)
-    small = await start_web(http={"first_request_s": 0.2}, limits={"publishes_per_s": 0.05})
+    small = await start_web(http={"first_request_s": 0.5}, limits={"publishes_per_s": 0.05})
     small_token = await bearer(small, ALICE, Scope.ADMIN)
     found = await refused(web, token, monkeypatch)
     found += await everything(web, token, small, small_token)

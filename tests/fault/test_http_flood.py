@@ -124,6 +124,29 @@ async def test_pulls_that_are_given_up_at_once_are_forgotten(start: Starter) -> 
         assert (await raw.hear()).status == 200
 
 
+@pytest.mark.parametrize(
+    "leaving", [slice(0, 1), slice(0, None, 2), slice(0, 29)], ids=["first", "half", "all but one"]
+)
+async def test_pulls_alike_survive_each_other(start: Starter, leaving: slice) -> None:
+    """[SF-053] What is made once for many is made for those who stay, whoever of them asked first and is gone."""
+    component = await filled(start)
+    port = port_of(component)
+    for number in range(10):
+        clients = [Raw(*await asyncio.open_connection("127.0.0.1", port)) for _ in range(30)]
+        for raw in clients:
+            raw.say(request(f"/feeds/notes/?timeout=0&since=time:{number}"))
+        for _ in range(number):
+            await asyncio.sleep(0)
+        gone = clients[leaving]
+        for raw in gone:
+            raw.close()
+        for raw in clients:
+            if raw not in gone:
+                assert (await raw.hear()).json["count"] == 1
+                raw.close()
+    await quiet(component)
+
+
 async def flood(port: int, number: int, answered: list[int]) -> None:
     """One client of the flood: pulls one behind the other as fast as they are answered, no two alike."""
     async with connected(port) as raw:

@@ -17,6 +17,7 @@ from smartfeeds.core.tokens import Scope, Token
 from smartfeeds.errors import StoreError
 from smartfeeds.http import server
 from smartfeeds.http.negotiation import ATOM
+from smartfeeds.http.static import static_path
 from support.component import ALICE, Component
 from support.raw import Heard, Raw, connected, request
 from support.web import Web
@@ -405,6 +406,15 @@ async def test_what_we_do_not_do_is_ignored(web: Web, headers: tuple[str | bytes
         assert heard.json["count"] == 1
         raw.say(request("/healthz"))
         assert (await raw.hear()).body == b"ok\n"
+
+
+@pytest.mark.parametrize("path", ["/feeds/notes/?timeout=0", "/feeds.opml", "/openapi.json", static_path("app.js")])
+async def test_nothing_is_compressed_for_who_refuses_it(web: Web, path: str) -> None:
+    """RFC 9110 12.5.3."""
+    await web.component.publish(ALICE, "notes", "b" * 900)
+    await web.component.configure(ALICE, "notes", title="t" * 900)
+    assert (await web.get(path, Accept_Encoding="gzip")).header("Content-Encoding") == "gzip"
+    assert (await web.get(path, Accept_Encoding="gzip;q=0, br")).header("Content-Encoding") == ""
 
 
 @pytest.mark.parametrize("coding", ["gzip", "gzip;q=0.5", "*", "x-gzip"])

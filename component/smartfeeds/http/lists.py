@@ -88,7 +88,7 @@ class Lists:
             raise HttpError(HTTPStatus.NOT_ACCEPTABLE, f"the list of feeds is one of {offered}")
         query = _query(call.query)
         actor = call.actor if call.token is not None and call.token.feed == ALL_FEEDS else ANONYMOUS
-        zipped = "gzip" in call.header("Accept-Encoding")
+        zipped = n.takes_gzip(call.header("Accept-Encoding"))
         if form in self._writers:
             listing = await self._listing(call.origin, actor, query)
             body = self._writers[form](listing)

@@ -14,7 +14,7 @@ from smartfeeds.core.times import US_PER_S, parse_t
 from smartfeeds.http import negotiation
 from smartfeeds.http.waiting import Waiting
 from smartfeeds.store.base import WriteTx
-from support.component import ALICE, NS
+from support.component import ALICE, BOB, NS
 from support.golden import GOLDEN
 from support.pulls import Shown, publish_all, pull, put
 from support.web import Web
@@ -306,6 +306,8 @@ async def test_a_page_that_is_known_is_not_sent_again(golden: Web) -> None:
     later = await golden.get(path, If_None_Match=tag)
     assert (later.status, later.json["totalItems"]) == (200, 6)
     tag = later.header("ETag")
+    await golden.component.subscribe(BOB, "comments")
+    assert (await golden.get(path, If_None_Match=tag)).status == 304
     await golden.component.configure(ALICE, "comments", title="other")
     assert (await golden.get(path, If_None_Match=tag)).status == 200
 

@@ -1,7 +1,7 @@
 """Pages with what the feed says of itself, for wires whose answers are documents (Smart Feeds, HTTP Pull)."""
 
 from smartfeeds.core.access import AccessModel
-from smartfeeds.core.model import Edge, Item, Node, Slice
+from smartfeeds.core.model import AUDIENCE_CHANGE, Edge, Item, Node, Slice
 from smartfeeds.core.options import shows_publisher
 from smartfeeds.core.page import Plan, plan
 from smartfeeds.core.view import View
@@ -38,8 +38,9 @@ def pull_feed(tx: ReadTx, context: Context, request: PullFeed) -> FeedPage:
 
 
 def version_of(node: Node) -> str:
-    """What every page of a node depends on: its last change, its configuration and who may read it."""
-    return f"{node.node_no}.{node.last_modified_us}.{node.audience}"
+    """What every page of a node depends on: its last change, its configuration and who may read it. Who subscribes
+    changes no page."""
+    return f"{node.node_no}.{node.last_modified_us}.{node.audience // AUDIENCE_CHANGE}"
 
 
 def _newer(

@@ -9,7 +9,7 @@ from smartfeeds.core.tokens import ALL_FEEDS, Scope
 from smartfeeds.service.tokens import revoke_token
 from support.bearer import bearer
 from support.component import ALICE, BOB, EVE, entry
-from support.web import Got, Web
+from support.web import Got, Web, WebStarter
 
 ATOM = "application/atom+xml"
 # What can be done, and which scope it takes. The paths hold the name of a feed.
@@ -88,6 +88,23 @@ async def test_feeds_are_made_by_those_who_may_make_nodes(web: Web) -> None:
     eve, alice = await bearer(web, EVE, Scope.ADMIN), await bearer(web, ALICE, Scope.ADMIN)
     assert (await do(web, "make a feed", "fresh", eve)).status == 403
     assert (await do(web, "make a feed", "fresh", alice)).status == 201
+
+
+@pytest.mark.parametrize("method", ["PUT", "POST"])
+@pytest.mark.parametrize("feed", [ALL_FEEDS, "fresh"])
+@pytest.mark.parametrize(
+    ("scope", "status"), [(Scope.READ, 403), (Scope.PUBLISH, 404), (Scope.ADMIN, 201)], ids=lambda one: str(one)
+)
+async def test_publishing_makes_a_feed_only_with_the_scope_that_makes_feeds(
+    start_web: WebStarter, method: str, feed: str, scope: Scope, status: int
+) -> None:
+    """[SF-110] [xep-map 133] Where publishing to a missing node makes it: not for a token that may only publish."""
+    web = await start_web(pubsub={"auto_create": True})
+    token = await bearer(web, ALICE, scope, feed)
+    path = "/entries/fresh/x" if method == "PUT" else "/entries/fresh/"
+    got = await web.ask(method, path, entry("x").encode(), Authorization=token, Content_Type=ATOM)
+    assert got.status == status
+    assert (await web.get("/feeds/fresh/?timeout=0")).status == (200 if status == 201 else 404)
 
 
 async def test_what_is_wrong_with_a_token_is_not_told(web: Web) -> None:

@@ -65,7 +65,10 @@ class Expected:
 
 @dataclass(frozen=True, slots=True)
 class Publish(Request):
-    """XEP-0060 7.1. `draft` None means an empty item; `options` are publish-options, None when absent."""
+    """XEP-0060 7.1. `draft` None means an empty item; `options` are publish-options, None when absent.
+
+    `may_create` is False for who may only publish: a node that is missing is then not made.
+    """
 
     node: str | None
     item_id: str | None
@@ -73,6 +76,7 @@ class Publish(Request):
     options: Form | None = None
     item_present: bool = True
     expected: Expected | None = None
+    may_create: bool = True
 
 
 @dataclass(frozen=True, slots=True)

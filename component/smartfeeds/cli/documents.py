@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import TypeVar
-from urllib.parse import quote
 
 import click
 
@@ -27,6 +26,7 @@ from smartfeeds.cli.writing import check_report, end, report, tell, write_out, w
 from smartfeeds.core.model import Edge, Item, Slice
 from smartfeeds.core.options import text_of
 from smartfeeds.core.text import one_line
+from smartfeeds.core.urls import xmpp_uri
 from smartfeeds.core.view import CREATED, Order, View
 from smartfeeds.errors import ConfigError, FeedError
 from smartfeeds.formats.atom_feed import FeedHead
@@ -158,7 +158,7 @@ async def _export(config: Path | None, name: str, form: str, output: Path | None
 
 def _head(service: FeedService, located: Located) -> FeedHead:
     node = located.node
-    address = f"xmpp:{service.policy.domain}?;node={quote(node.name, safe='')}"
+    address = xmpp_uri(service.policy.domain, node.name)
     return FeedHead(
         id=address,
         title=text_of(node.kind, node.options, "title") or node.name,

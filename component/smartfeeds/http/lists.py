@@ -20,7 +20,7 @@ from smartfeeds.core.options import text_of
 from smartfeeds.core.page import ResultSetRequest, parse_number
 from smartfeeds.core.times import US_PER_S, format_datetime
 from smartfeeds.core.tokens import ALL_FEEDS
-from smartfeeds.core.urls import FEEDS, feed_path
+from smartfeeds.core.urls import FEEDS, feed_path, xmpp_uri
 from smartfeeds.errors import Condition, FeedError
 from smartfeeds.formats.entry import read_entry
 from smartfeeds.formats.ess import NnoEntry, dumb_checksum, write_nno
@@ -263,11 +263,6 @@ def _listed(service: str, origin: str, node: Node) -> JsonObject:
         "updated": format_datetime(max(node.last_modified_us, node.created_us)),
         "links": links,
     }
-
-
-def xmpp_uri(service: str, name: str) -> str:
-    """The address of a feed over XMPP (XEP-0060 12.20)."""
-    return f"xmpp:{service}?;node={quote(name, safe='')}"
 
 
 def _opml(service: str, origin: str, nodes: Sequence[Node], total: int) -> bytes:

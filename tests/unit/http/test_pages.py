@@ -8,11 +8,12 @@ import pytest
 from lxml import etree
 
 from smartfeeds.core.model import Item, Node, NodeKind
+from smartfeeds.core.urls import subscribe_uri
 from smartfeeds.core.view import BARE, SMART, View, parse_view
 from smartfeeds.formats.autodiscovery import LinkType, links_of
 from smartfeeds.http.encode import Place
 from smartfeeds.http.http_errors import PROBLEM, HttpError, error_reply
-from smartfeeds.http.pages import KEPT_BYTES, PAGE_POLICY, Pages, article, feed_list, for_reader, subscribe_uri
+from smartfeeds.http.pages import KEPT_BYTES, PAGE_POLICY, Pages, article, feed_list, for_reader
 from smartfeeds.http.queries import read_query
 from smartfeeds.http.replies import Reply
 from smartfeeds.service.requests import FeedPage, Page, ResultSet

@@ -21,6 +21,7 @@ from schemathesis.specs.openapi.checks import (
     status_code_conformance,
 )
 
+from smartfeeds.core.options import OPTIONS
 from smartfeeds.core.tokens import Scope
 from smartfeeds.errors import StoreError
 from smartfeeds.http.openapi import document
@@ -82,6 +83,17 @@ def check(path: str, method: str, got: Got) -> Seen:
 def test_document_is_valid() -> None:
     """OpenAPI 3.1."""
     validate(document())
+
+
+def test_options_are_named() -> None:
+    """[SF-114] Every option of a node and its kind, and no other member; choices as they are offered."""
+    schema = document()["components"]["schemas"]["Options"]
+    assert schema["properties"].keys() == {"kind", *OPTIONS}
+    validator = jsonschema.Draft202012Validator(schema)
+    good = {"title": "News", "access_model": "open", "deliver_payloads": True, "max_payload_size": 2_000, "contact": []}
+    assert validator.is_valid(good)
+    for bad in ({"access_mode": "whitelist"}, {"access_model": "closed"}, {"kind": "leaf"}):
+        assert not validator.is_valid(bad), bad
 
 
 async def test_document_is_served(web: Web) -> None:
@@ -156,6 +168,7 @@ async def everything(  # noqa: C901 - one list
     for template, method, headers in ((item, "PUT", atom), (items, "POST", atom), (pull, "PUT", json_)):
         await ask(template, method, concrete(template, "new"), BIG, **headers)
         await ask(template, method, concrete(template, "new"), b"x", **mine, Content_Type="text/plain")
+    await ask(pull, "PUT", "/feeds/new/", b'{"deliver_payloads": "maybe"}', **json_)
     await ask(pull, "PUT", "/feeds/new/", **mine)
     await ask(pull, "PUT", "/feeds/new/", **mine)
     await ask(item, "DELETE", "/entries/notes/p0", **mine)

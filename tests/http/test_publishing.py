@@ -315,6 +315,53 @@ async def test_a_feed_is_made_configured_and_deleted(web: Web) -> None:
 
 
 @pytest.mark.parametrize(
+    ("name", "hint"),
+    [
+        ("access_mode", "did you mean access_model?"),
+        ("Title", "did you mean title?"),
+        ("pubsub#title", "did you mean title?"),
+        ("kinds", "did you mean kind?"),
+        ("body_xslt", "is no option of a feed"),
+        ("x" * 50_000, "there are kind, title, "),
+    ],
+)
+async def test_a_mistyped_option_makes_no_feed(web: Web, name: str, hint: str) -> None:
+    """[SF-114] 400 with the name that was meant: nobody gets an open feed for a slip."""
+    token = await bearer(web, ALICE, Scope.ADMIN)
+    body = json.dumps({"title": "News", name: "whitelist"}).encode()
+    got = await web.ask("PUT", "/feeds/news/", body, Authorization=token, Content_Type=JSON)
+    assert (got.status, hint in got.json["detail"], len(got.json["detail"]) < 1_000) == (400, True, True)
+    assert (await web.get("/feeds/news/?timeout=0")).status == 404
+
+
+@pytest.mark.parametrize(
+    ("kind", "status"), [("feed", 400), ("generic", 201), ("leaf", None), (["generic"], None), (True, None)]
+)
+async def test_the_kind_of_a_new_node(web: Web, kind: Any, status: int | None) -> None:
+    """[SF-114] [xep-map 135] A feed, or a generic node, which takes payloads that are no entries; 400 for others."""
+    token = await bearer(web, ALICE, Scope.ADMIN)
+    body = json.dumps({"kind": kind, "title": "News"}).encode()
+    made = await web.ask("PUT", "/feeds/news/", body, Authorization=token, Content_Type=JSON)
+    assert made.status == (400 if status is None else 201)
+    assert status is not None or made.json["detail"] == "kind: one of feed, generic"
+    if status is not None:
+        payload = b"<geoloc xmlns='http://jabber.org/protocol/geoloc'><lat>1</lat></geoloc>"
+        got = await web.ask("PUT", "/entries/news/a", payload, Authorization=token, Content_Type=ATOM)
+        assert got.status == status
+
+
+async def test_who_sends_options_in_another_form_is_told_theirs(web: Web) -> None:
+    """[SF-114] The 415 names what options are sent as, not what items are."""
+    token = await bearer(web, ALICE, Scope.ADMIN)
+    got = await web.ask("PUT", "/feeds/news/", b"<x/>", Authorization=token, Content_Type=ATOM)
+    assert (got.status, got.header("Accept")) == (415, JSON)
+    zipped = await web.ask(
+        "PUT", "/feeds/news/", b"{}", Authorization=token, Content_Type=JSON, Content_Encoding="gzip"
+    )
+    assert (zipped.status, zipped.header("Accept"), zipped.header("Accept-Encoding")) == (415, JSON, "identity")
+
+
+@pytest.mark.parametrize(
     ("body", "media_type", "status"),
     [
         (b"[]", JSON, 400),

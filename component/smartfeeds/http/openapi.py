@@ -55,7 +55,7 @@ _DESCRIPTIONS: Mapping[int, str] = {
     401: "a bearer token is needed, or this one is not good",
     403: "you may not",
     404: "there is no such thing, or not for you",
-    406: "not in any of these media types",
+    406: "not in any of these media types; of options, not with this value",
     408: "the body did not come in time",
     409: "it is there already, or in the way of something",
     410: "it was deleted; what is left of it",
@@ -167,7 +167,7 @@ def _feeds() -> dict[str, Any]:
             "put": _operation(
                 "createFeed",
                 "Makes a feed",
-                _answers(201) | _errors(400, 401, 403, 404, 408, 409, 413, 415, 503),
+                _answers(201) | _errors(400, 401, 403, 404, 406, 408, 409, 413, 415, 503),
                 security=_BEARER,
                 body={_JSON: ref("Options")},
                 needs_body=False,

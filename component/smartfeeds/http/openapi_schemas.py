@@ -3,14 +3,22 @@
 from collections.abc import Mapping
 from typing import Any
 
+from smartfeeds.core.model import NodeKind
+from smartfeeds.core.options import OPTIONS, FieldType
 from smartfeeds.core.view import Change, Order
 from smartfeeds.errors import Condition
+from smartfeeds.http.bodies import KIND_NAME
 
 Schema = dict[str, Any]
 
 TEXT: Schema = {"type": "string", "minLength": 1}
 DATE: Schema = {"type": "string", "format": "date-time"}
 COUNT: Schema = {"type": "integer", "minimum": 0}
+_OF_TYPE: Mapping[FieldType, Schema] = {
+    FieldType.BOOLEAN: {"type": "boolean"},
+    FieldType.TEXT_SINGLE: {"type": ["string", "integer"]},
+    FieldType.JID_MULTI: {"type": "array", "items": {"type": "string"}},
+}
 
 
 def ref(name: str, kind: str = "schemas") -> Schema:
@@ -27,6 +35,14 @@ def exactly(required: Mapping[str, Schema], optional: Mapping[str, Schema] | Non
 def many(schema: Schema) -> Schema:
     """A list that is left out where it is empty."""
     return {"type": "array", "minItems": 1, "items": schema}
+
+
+def _options() -> dict[str, Schema]:
+    """The options of a node by name, from the table that they are read with."""
+    return {
+        name: {**(_OF_TYPE.get(option.type) or {"enum": list(option.choices)}), "description": option.label}
+        for name, option in OPTIONS.items()
+    }
 
 
 SCHEMAS: Mapping[str, Schema] = {
@@ -126,13 +142,9 @@ SCHEMAS: Mapping[str, Schema] = {
     "Words": {"type": "array", "items": TEXT},
     "Options": {
         "type": "object",
-        "description": "options of a node without the prefix pubsub#",
-        "additionalProperties": {
-            "oneOf": [
-                {"type": ["string", "integer", "boolean"]},
-                {"type": "array", "items": {"type": ["string", "integer", "boolean"]}},
-            ]
-        },
+        "description": "options of a node without the prefix pubsub#, and its kind",
+        "properties": {KIND_NAME: {"enum": [kind.value for kind in NodeKind]}, **_options()},
+        "additionalProperties": False,
         "examples": [{"title": "News", "access_model": "open"}],
     },
 }

@@ -40,6 +40,11 @@ def feed_path(name: str, suffix: str = "") -> str:
     return f"{FEEDS}{_quoted(name)}{f'.{suffix}' if suffix else '/'}"
 
 
+def list_path(suffix: str = "") -> str:
+    """The path of the list of all feeds, or of a document of it (`/feeds.opml`)."""
+    return f"/feeds.{suffix}" if suffix else FEEDS
+
+
 def entry_path(name: str, item_id: str = "") -> str:
     """The path of an item, or of all items of a feed."""
     return f"{ENTRIES}{_quoted(name)}/{quote(item_id, safe=_SEGMENT)}"

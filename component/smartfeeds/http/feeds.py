@@ -13,7 +13,7 @@ from aiohttp import HttpVersion11
 from smartfeeds import __version__
 from smartfeeds.core.jid import Jid
 from smartfeeds.core.page import ResultSetRequest
-from smartfeeds.core.urls import FeedPath, feed_path
+from smartfeeds.core.urls import FeedPath, feed_path, list_path
 from smartfeeds.errors import Condition, FeedError, StoreError
 from smartfeeds.http import negotiation as n
 from smartfeeds.http.calls import ANONYMOUS, Call
@@ -33,7 +33,6 @@ SUFFIXES = n.by_suffix(n.OF_FEED)
 # For readers that know no cursors: the newest items unless told otherwise, and a way to older ones.
 _DOCUMENTS = frozenset({n.HTML, n.RSS, n.JSON_FEED, n.ESS, n.OPML})
 _CALLABLE = (n.JSON, n.ATOM)
-_ALTERNATES = (n.JSON, n.ATOM, n.RSS, n.JSON_FEED, n.ESS)
 _PUBLIC = {
     "Access-Control-Allow-Origin": "*",
     "Access-Control-Expose-Headers": "ETag, Link",
@@ -236,10 +235,10 @@ def _links(asked: Asked, answer: FeedPage) -> str:
     plain = replace(place, query=FeedQuery(place.query.view))
     view = f"?{place.query.view}" if place.query.view else ""
     links = [f'<{plain.base_url}>; rel="self"']
-    for form in _ALTERNATES:
+    for form in n.LINKED:
         address = f"{place.origin}{feed_path(place.name, form.suffix)}{view}"
         links.append(f'<{address}>; rel="alternate"; type="{form.asked_as[0]}"')
-    links.append(f'<{place.origin}/feeds.nno>; rel="alternate"; type="application/nno"')
+    links.append(f'<{place.origin}{list_path(n.NNO.suffix)}>; rel="alternate"; type="{n.NNO.media_type}"')
     return ", ".join(links) if is_feed(answer.node) else links[0]
 
 

@@ -20,7 +20,7 @@ from smartfeeds.core.options import text_of
 from smartfeeds.core.page import ResultSetRequest, parse_number
 from smartfeeds.core.times import US_PER_S, format_datetime
 from smartfeeds.core.tokens import ALL_FEEDS
-from smartfeeds.core.urls import FEEDS, feed_path, xmpp_uri
+from smartfeeds.core.urls import FEEDS, feed_path, list_path, xmpp_uri
 from smartfeeds.errors import Condition, FeedError
 from smartfeeds.formats.entry import read_entry
 from smartfeeds.formats.ess import NnoEntry, dumb_checksum, write_nno
@@ -47,10 +47,9 @@ KEPT = 32
 KEPT_US = 10 * US_PER_S
 LEFT_OUT = "Smartfeeds-Left-Out"  # how many feeds are not in a whole list
 PATH = "/feeds"
-_SUFFIXES = {f"{PATH}.{form.suffix}": form for form in n.OF_LIST if form is not n.HTML}
+_SUFFIXES = {list_path(suffix): form for suffix, form in n.by_suffix(n.OF_LIST).items()}
 PATHS = (FEEDS, *_SUFFIXES)
 _PARAMETERS = frozenset({"max", "after", "before"})
-_LINKED = (n.JSON, n.ATOM, n.RSS, n.JSON_FEED, n.ESS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -249,7 +248,7 @@ def _json(service: str, listing: Listing) -> bytes:
 def _listed(service: str, origin: str, node: Node) -> JsonObject:
     links = [
         {"rel": "alternate", "type": form.asked_as[0], "href": f"{origin}{feed_path(node.name, form.suffix)}"}
-        for form in _LINKED
+        for form in n.LINKED
     ]
     links.append({"rel": "alternate", "href": xmpp_uri(service, node.name)})
     summary = text_of(node.kind, node.options, "description")

@@ -20,7 +20,7 @@ from smartfeeds.core.access import AccessModel
 from smartfeeds.core.model import Item, Node
 from smartfeeds.core.options import text_of
 from smartfeeds.core.times import format_datetime, format_t
-from smartfeeds.core.urls import feed_path
+from smartfeeds.core.urls import feed_path, list_path, subscribe_uri
 from smartfeeds.core.view import Order
 from smartfeeds.formats.entry import Entry, Text, read_entry
 from smartfeeds.http import negotiation as n
@@ -40,7 +40,7 @@ PAGE_POLICY = (
 KEPT_BYTES = 8 * 1024 * 1024
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
-_NNO = "/feeds.nno"
+_NNO, _OPML = list_path(n.NNO.suffix), list_path(n.OPML.suffix)
 _CHOICE = (n.JSON, n.HTML)
 
 
@@ -63,13 +63,7 @@ class Filter:
     without: str
 
 
-_OFFERS = (
-    (n.ATOM, "Atom", "for feed readers"),
-    (n.RSS, "RSS", "for feed readers"),
-    (n.JSON_FEED, "JSON Feed", "for feed readers"),
-    (n.JSON, "JSON", "ActivityStreams, with cursors"),
-    (n.ESS, "ESS", "times and checksums of the entries"),
-)
+_WORDS = {n.JSON: "ActivityStreams, with cursors", n.ESS: "times and checksums of the entries"}
 
 
 class Pages:
@@ -176,6 +170,7 @@ def feed_list(nodes: Sequence[Node], origin: str, next_url: str, previous_url: s
         next_path=next_url.removeprefix(origin),
         previous_path=previous_url.removeprefix(origin),
         nno=_NNO,
+        opml=_OPML,
     )
     return html.encode("utf-8", "replace")
 
@@ -195,14 +190,16 @@ def for_reader(accept: str, reply: Reply) -> Reply:
     return replace(reply, body=body, media_type=n.HTML.media_type, headers=headers)
 
 
-def subscribe_uri(domain: str, name: str, view: str = "") -> str:
-    """The address by which an XMPP client subscribes to a feed, or to a view of it (XEP-0147)."""
-    node = f"{name}{'&' if '?' in name else '?'}{view}" if view else name
-    return f"xmpp:{quote(domain, safe='@')}?pubsub;action=subscribe;node={quote(node, safe='')}"
-
-
 def _offers(name: str, view: str) -> list[Offer]:
-    return [Offer(title, form.asked_as[0], f"{feed_path(name, form.suffix)}{view}", to) for form, title, to in _OFFERS]
+    return [
+        Offer(
+            form.name,
+            form.asked_as[0],
+            f"{feed_path(name, form.suffix)}{view}",
+            _WORDS.get(form, "for feed readers"),
+        )
+        for form in n.LINKED
+    ]
 
 
 def _changes(view: str) -> str:

@@ -64,9 +64,11 @@ def test_browser_and_aggregator_find_every_form() -> None:
 
 
 def test_list_links_to_what_lists_all_feeds() -> None:
-    """[ESS-024] The page of all feeds links to the NNO file."""
+    """[ESS-024] The page of all feeds links to the NNO file, and to the OPML file."""
     found = links_of(feed_list([], ORIGIN, "", "", 0), f"{ORIGIN}/feeds/")
     assert [(link.type, link.href) for link in found] == [(LinkType.NNO, f"{ORIGIN}/feeds.nno")]
+    opml = tree(feed_list([], ORIGIN, "", "", 0)).xpath("//link[@type='text/x-opml']/@href")
+    assert opml == ["/feeds.opml"]
 
 
 @pytest.mark.parametrize(

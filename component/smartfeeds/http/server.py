@@ -37,11 +37,11 @@ class Bounds:
     """How many connections there may be, in all and from one address; and how long, in seconds, a first request may
     take, an idle connection is kept, and an answer may stay unread."""
 
-    connections: int = 16_384
-    per_address: int = 256
-    first_request_s: float = 15.0
-    idle_s: float = 75.0
-    unread_s: float = 60.0
+    connections: int
+    per_address: int
+    first_request_s: float
+    idle_s: float
+    unread_s: float
 
 
 class Connection(RequestHandler):

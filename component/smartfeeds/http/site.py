@@ -1,7 +1,7 @@
 """The HTTP side put together: every route, over one service."""
 
 from collections.abc import Awaitable, Callable, Collection
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from http import HTTPStatus
 
 from smartfeeds.core.model import Node
@@ -38,14 +38,14 @@ class HttpOptions:
 
     listen: str
     domain: str
-    base_url: str = ""
-    proxies: tuple[Network, ...] = ()
-    poll_default_s: int = 55
-    poll_max_s: int = 120
-    heartbeat_s: float = 15.0
-    body_bytes: int = 2 * 65_536 + 16_384
-    body_s: float = 15.0
-    bounds: Bounds = field(default_factory=Bounds)
+    base_url: str
+    proxies: tuple[Network, ...]
+    poll_default_s: int
+    poll_max_s: int
+    heartbeat_s: float
+    body_bytes: int
+    body_s: float
+    bounds: Bounds
 
 
 class Site:

@@ -617,8 +617,8 @@ async def test_a_stream_whose_reader_cannot_be_looked_at_ends_with_an_error(
             raise StoreError("cannot read /var/lib/smartfeeds/feeds.db")
         return token
 
-    monkeypatch.setattr(site._streams, "_authenticate", look)
-    monkeypatch.setattr(site.listener._handler, "_authenticate", look)
+    for part in (site._streams, site.feeds, site.listener._handler):
+        monkeypatch.setattr(part, "_authenticate", look)
     headers = {"Accept": "text/event-stream", "Authorization": "Bearer x"}
     async with web.session.get(f"{web.origin}/feeds/notes/", headers=headers) as stream:
         assert stream.status == 200

@@ -12,7 +12,10 @@ from lxml import etree
 
 from smartfeeds.core.times import US_PER_S, parse_t
 from smartfeeds.http import negotiation
+from smartfeeds.http.feeds import Asked, Feeds
+from smartfeeds.http.replies import Reply
 from smartfeeds.http.waiting import Waiting
+from smartfeeds.service.requests import FeedPage
 from smartfeeds.store.base import WriteTx
 from support.component import ALICE, BOB, NS
 from support.golden import GOLDEN
@@ -459,6 +462,64 @@ async def test_name_with_a_query_string_of_its_own(web: Web) -> None:
     await publish_all(web.component, "a?b=1", "x y")
     assert ids((await web.get("/feeds/a%3Fb=1/?order=created&max=1")).json) == ["x"]
     assert (await web.get("/feeds/a%3Fb=1/")).json["url"] == f"{web.origin}/feeds/a%3Fb=1/"
+
+
+async def test_node_that_is_named_like_a_view_is_not_that_view(start_web: Any) -> None:
+    """[SF-057] [SF-111]: what a token lets read is the feed of the path, whatever other names there are."""
+    web = await start_web(pubsub={"default_kind": "generic"})
+    await web.component.create(ALICE, "a?order=created", access_model="whitelist")
+    await web.component.create(ALICE, "a", kind="feed")
+    await publish_all(web.component, "a", "mine")
+    await publish_all(web.component, "a?order=created", "secret")
+    assert ids((await web.get("/feeds/a/?order=created")).json) == ["mine"]
+    assert (await web.get("/feeds/a%3Forder=created/")).status == 401
+
+
+async def test_generic_node_is_read_as_it_is(web: Web) -> None:
+    """[SF-057]: it has no views."""
+    await web.component.create(ALICE, "plain", kind="generic")
+    await web.component.publish(ALICE, "plain", "x", "<note xmlns='urn:example'>hello</note>")
+    assert ids((await web.get("/feeds/plain/")).json) == ["x"]
+    assert (await web.get("/feeds/plain/?order=created")).status == 404
+
+
+async def test_cursor_of_an_empty_page_is_canonical(golden: Web) -> None:
+    """[A-09]: the one that came, as we write it."""
+    got = await golden.get("/feeds/comments/?since=cursor:9904942400.500000_0_e8b7be43&timeout=0")
+    assert (got.json["items"], got.json["last_cursor"]) == ([], "9904942400.5_0_e8b7be43")
+
+
+async def test_cold_pages_are_made_one_at_a_time(golden: Web, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Between two of them everybody else has a turn."""
+    site = golden.component.app.site
+    assert site is not None
+    turns: list[int] = []
+    turn = 0
+    make = Feeds._reply
+
+    def counted(self: Feeds, asked: Asked, answer: FeedPage) -> Reply:
+        turns.append(turn)
+        return make(self, asked, answer)
+
+    monkeypatch.setattr(Feeds, "_reply", counted)
+    loop = asyncio.get_running_loop()
+
+    def count() -> None:
+        nonlocal turn
+        turn += 1
+        handle.append(loop.call_soon(count))
+
+    handle = [loop.call_soon(count)]
+    got = await asyncio.gather(*(golden.get(f"/feeds/comments/?max={n}&since=time:0") for n in range(1, 40)))
+    handle[-1].cancel()
+    assert {one.status for one in got} == {200}
+    assert len(turns) == len(set(turns)) == 39
+
+
+async def test_if_none_match_any(golden: Web) -> None:
+    """`*` means whatever there is (RFC 9110 13.1.2)."""
+    assert (await golden.get("/feeds/comments/", If_None_Match="*")).status == 304
+    assert (await golden.get("/feeds/comments/?max=0", If_None_Match="*")).status == 200
 
 
 async def test_publisher_is_named_only_where_the_feed_names_it(web: Web) -> None:

@@ -5,7 +5,7 @@ Forwarded (RFC 7239) and X-Forwarded-* are believed only where the connection co
 
 import base64
 import re
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 from http import HTTPStatus
 from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address
@@ -19,6 +19,9 @@ from smartfeeds.http.http_errors import HttpError
 
 Network = IPv4Network | IPv6Network
 Address = IPv4Address | IPv6Address
+
+# The token that a text is; raises FeedError for one that is not good.
+Authenticate = Callable[[str], Awaitable[Token]]
 
 # Who says nothing of who it is. The domain cannot be anybody's (RFC 2606).
 ANONYMOUS = Jid("", "anonymous.invalid")
@@ -60,8 +63,7 @@ class Call:
     def require(self, scope: Scope, feed: str) -> None:
         """Raises FeedError where a token came along that does not have this scope on this feed."""
         token = self.token
-        # Its end was looked at when it was read.
-        if token is not None and not covers(token, scope, feed, token.created_us):
+        if token is not None and not covers(token, scope, feed):
             text = f"this takes a token with the scope {scope.text} on this feed"
             raise FeedError(Condition.FORBIDDEN, text)
 

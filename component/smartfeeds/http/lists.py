@@ -29,8 +29,9 @@ from smartfeeds.formats.opml import ListedFeed, write_list
 from smartfeeds.formats.writers import raw_title
 from smartfeeds.http import negotiation as n
 from smartfeeds.http.calls import ANONYMOUS, Call
+from smartfeeds.http.conditions import is_known
 from smartfeeds.http.encode import is_feed, title_of
-from smartfeeds.http.entries import Handle, is_known
+from smartfeeds.http.entries import Handle
 from smartfeeds.http.http_errors import HttpError
 from smartfeeds.http.negotiation import Form
 from smartfeeds.http.pages import PAGE_POLICY, feed_list
@@ -176,11 +177,10 @@ class Lists:
 
     async def _youngest(self, actor: Jid, node: Node) -> Item | None:
         """The newest item of a feed that this reader may read, None where there is none."""
-        created = f"{node.name}{'&' if '?' in node.name else '?'}order=created"
-        for name in (created, node.name):
+        for view in ("order=created", ""):
             page = ResultSetRequest(str(LOOKED_AT), None, "")
             try:
-                answer = await self._handle(PullFeed(actor, self._service, name, page=page))
+                answer = await self._handle(PullFeed(actor, self._service, node.name, view, stock=True, page=page))
             except FeedError:
                 return None
             assert isinstance(answer, FeedPage)

@@ -5,7 +5,6 @@ change as a page of this same form: what a script puts into a page was cleaned h
 """
 
 import json
-from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
@@ -26,6 +25,7 @@ from smartfeeds.formats.entry import Entry, Text, read_entry
 from smartfeeds.http import negotiation as n
 from smartfeeds.http.encode import Place, is_feed, items_of, last_cursor, title_of, total_of
 from smartfeeds.http.http_errors import PROBLEM
+from smartfeeds.http.kept import Kept
 from smartfeeds.http.replies import Reply
 from smartfeeds.http.sanitise import LINK_REL, Cleaned, clean, link_of
 from smartfeeds.http.static import static_path
@@ -71,9 +71,7 @@ class Pages:
 
     def __init__(self, domain: str, kept_bytes: int = KEPT_BYTES) -> None:
         self._domain = domain
-        self._kept_bytes = kept_bytes
-        self._size_bytes = 0
-        self._articles: OrderedDict[tuple[int, str, int, int, str], str] = OrderedDict()
+        self._articles: Kept[tuple[int, str, int, int, str], str] = Kept(kept_bytes)
 
     def feed(self, answer: FeedPage, place: Place) -> bytes:
         """A page of a feed, the newest entry on top (ESS-024)."""
@@ -114,16 +112,10 @@ class Pages:
     def _article(self, node: Node, item: Item) -> str:
         key = (node.node_no, node.name, item.item_no, item.modified_us, item.id)
         found = self._articles.get(key)
-        if found is not None:
-            self._articles.move_to_end(key)
-            return found
-        made = article(node, item)
-        self._articles[key] = made
-        self._size_bytes += len(made)
-        while self._size_bytes > self._kept_bytes:
-            _, dropped = self._articles.popitem(last=False)
-            self._size_bytes -= len(dropped)
-        return made
+        if found is None:
+            found = article(node, item)
+            self._articles.put(key, found, len(found.encode("utf-8", "replace")))
+        return found
 
 
 def article(node: Node, item: Item) -> str:

@@ -15,9 +15,8 @@ from aiohttp import HttpVersion10, HttpVersion11, web
 from aiohttp.abc import AbstractStreamWriter
 
 from smartfeeds.core.jid import parse_jid
-from smartfeeds.core.tokens import Token
 from smartfeeds.errors import Condition, FeedError, StoreError
-from smartfeeds.http.calls import ANONYMOUS, Call, Callers
+from smartfeeds.http.calls import ANONYMOUS, Authenticate, Call, Callers
 from smartfeeds.http.http_errors import STORE_AWAY, HttpError, error_reply
 from smartfeeds.http.pages import for_reader
 from smartfeeds.http.replies import Reply
@@ -33,8 +32,6 @@ _log = structlog.get_logger()
 
 Answered = Reply | web.StreamResponse
 Handler = Callable[[Call], Awaitable[Answered]]
-# The token that a text is; raises FeedError for one that is not good.
-Authenticate = Callable[[str], Awaitable[Token]]
 Observe = Callable[[str, str, float], None]
 
 

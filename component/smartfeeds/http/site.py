@@ -11,7 +11,7 @@ from smartfeeds.errors import Condition, FeedError
 from smartfeeds.http import lists
 from smartfeeds.http import negotiation as n
 from smartfeeds.http.bodies import Admit, Bodies
-from smartfeeds.http.calls import Call, Callers, Network
+from smartfeeds.http.calls import Authenticate, Call, Callers, Network
 from smartfeeds.http.documents import document_writers
 from smartfeeds.http.encode import Encoder
 from smartfeeds.http.entries import Entries
@@ -22,7 +22,7 @@ from smartfeeds.http.openapi import OPENAPI, get_openapi
 from smartfeeds.http.pages import Pages
 from smartfeeds.http.publishing import Publishing
 from smartfeeds.http.replies import Reply
-from smartfeeds.http.router import Answered, Authenticate, Observe, Route, Router
+from smartfeeds.http.router import Answered, Observe, Route, Router
 from smartfeeds.http.server import Bounds, Listener
 from smartfeeds.http.static import ICON, STATIC, get_icon, get_root, get_static
 from smartfeeds.http.streams import Streams
@@ -71,6 +71,7 @@ class Site:
         self._lists = Lists(handle, options.domain, now_us)
         self.feeds = Feeds(
             self._pull,
+            authenticate,
             options.domain,
             encoder,
             {n.HTML: Pages(options.domain).feed, **document_writers(now_us)},

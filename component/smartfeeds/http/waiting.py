@@ -121,7 +121,8 @@ class Waiting(Generic[Key, Answer]):
     async def _run(self, feed: _Feed[Key, Answer]) -> None:
         while feed.dirty:
             feed.dirty = False
-            for key in list(feed.groups):
+            # The many first: others may have asked for views that nobody else waits for.
+            for key in sorted(feed.groups, key=lambda key: -len(feed.groups[key])):
                 answer = await self._answer(key)
                 if answer is not None:
                     await self._deliver(list(feed.groups.pop(key, {})), answer)

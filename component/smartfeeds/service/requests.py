@@ -129,13 +129,19 @@ class Pull(Request):
 
 
 @dataclass(frozen=True, slots=True)
-class PullFeed(Pull):
-    """A pull as a document wants it: with what the feed says of itself and whether there is more.
+class PullFeed(Request):
+    """A page as a document wants it: with what the feed says of itself and whether there is more.
 
-    `known` are versions (see `FeedPage`) that the asker has already; no items are read where one is still right.
-    With `both_sides` the answer tells too whether there are older items.
+    `node` is the name of the feed itself, `view` the query string of a view of it. Without one, the Smart view in
+    modified order is meant, with `stock` the bare node; a generic node has no other. `known` are versions (see
+    `FeedPage`) that the asker has already; no items are read where one is still right. With `both_sides` the answer
+    tells too whether there are older items.
     """
 
+    node: str
+    view: str = ""
+    stock: bool = False
+    page: ResultSetRequest | None = None
     known: frozenset[str] = frozenset()
     both_sides: bool = False
 

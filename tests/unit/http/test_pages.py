@@ -187,8 +187,7 @@ def test_kept_articles_are_bounded_and_fresh() -> None:
         answer = FeedPage(node(), BARE, "v", True, Page("notes", (one,), ResultSet(1, "1", "1", 0), False))
         assert f"text {number}" in pages.feed(answer, place).decode()
         assert pages.feed(answer, place) == pages.feed(answer, place)
-    assert 0 < pages._size_bytes <= 3_000 < KEPT_BYTES
-    assert sum(map(len, pages._articles.values())) == pages._size_bytes
+    assert 0 < pages._articles.size_bytes <= 3_000 < KEPT_BYTES
 
 
 def test_list_of_feeds_shows_each() -> None:

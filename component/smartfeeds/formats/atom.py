@@ -4,6 +4,7 @@ Implements "items are always Atom entries" (SF-091, SF-092, D20, D22), the delet
 and the reading of what filters, searches and bodies use (xep-map 180).
 """
 
+import hashlib
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -45,6 +46,11 @@ _PERSON = frozenset({f"{{{ATOM_NS}}}name", f"{{{ATOM_NS}}}uri", f"{{{ATOM_NS}}}e
 START_TAG = re.compile(rb'<([^\s>]+)(?: [^\s=>]+="[^"]*")*>')
 # The characters of a Namespace Specific String, read as A-51 does.
 _NSS = re.compile(r"(?:[A-Za-z0-9()+,\-.:=@;$_!*'/?#]|%[0-9A-Fa-f]{2})+")
+
+
+def digest_id(*parts: str) -> str:
+    """An id made of texts: the same for the same texts."""
+    return "urn:x-smartfeeds:sha256:" + hashlib.sha256("\0".join(parts).encode()).hexdigest()
 
 
 def derived_id(item_id: str) -> str:

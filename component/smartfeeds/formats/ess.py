@@ -26,6 +26,7 @@ TIME_RANGE_S: Final = (-62_135_596_800, 253_402_300_799)  # the years 1 to 9999
 _MINUTE_US: Final = MINUTE_S * US_PER_S
 _MAX_DIGITS: Final = 18
 _NUMBER = re.compile(r"-?[0-9]+")
+_BEGINNING = re.compile(rb"\s*[0-9]{1,20}\s*(?:,|\Z)")
 _ADDRESS = re.compile(r"[A-Za-z][A-Za-z0-9+.\-]*:[\x21-\x7e]+")
 # Everything that may stand in an address, except the comma.
 _SAFE: Final = "%:/?#[]@!$&'()*+;=-._~"
@@ -130,6 +131,11 @@ def _joined(head: list[str], fields: Iterable[str]) -> bytes:
             break
         parts.append(field)
     return ", ".join(parts).encode("ascii")
+
+
+def looks_like_ess(data: bytes) -> bool:
+    """Whether a document can only be an ESS or an NNO file: it begins with a number."""
+    return _BEGINNING.match(data) is not None
 
 
 def read_ess(data: bytes) -> Ess:

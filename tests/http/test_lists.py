@@ -12,6 +12,7 @@ from smartfeeds.core.tokens import Scope
 from smartfeeds.formats.ess import dumb_checksum, read_nno
 from smartfeeds.formats.opml import listed_feeds, read_outline
 from smartfeeds.http import lists
+from smartfeeds.http.kept import Kept
 from smartfeeds.service.requests import PullFeed
 from support.bearer import bearer
 from support.component import ALICE, BOB, DOMAIN
@@ -106,6 +107,33 @@ async def test_the_list_as_a_page_links_both_ways(web: Web) -> None:
 async def test_parameters_that_a_list_does_not_have(web: Web, query: str) -> None:
     """[A-24] Refused, not guessed."""
     assert (await web.get(f"/feeds/?{query}")).status == 400
+
+
+@pytest.mark.parametrize("parameter", ["max=1", "after=a", "before=b"])
+@pytest.mark.parametrize("form", ["json", "html", "opml", "nno"])
+async def test_a_form_takes_the_parameters_that_mean_something_there(web: Web, form: str, parameter: str) -> None:
+    """[A-24] Pages take all of them, NNO takes max, OPML is whole; by suffix as by Accept."""
+    await make(web, "a b")
+    right = form in ("json", "html") or (form == "nno" and parameter == "max=1")
+    media_type = {"json": "application/json", "html": "text/html", "opml": "text/x-opml", "nno": "application/nno"}[
+        form
+    ]
+    got = [await web.get(f"/feeds/?{parameter}", accept=media_type)]
+    got += [] if form == "html" else [await web.get(f"/feeds.{form}?{parameter}")]
+    assert {one.status for one in got} == {200 if right else 400}
+
+
+@pytest.mark.parametrize("feed", ["", "a", "*"])
+async def test_pages_of_other_hosts_may_read_lists(web: Web, feed: str) -> None:
+    """[SF-110] What everybody may know, and what is for the token that they sent; a preflight allows no more."""
+    await make(web, "a")
+    headers = {"Authorization": await bearer(web, ALICE, Scope.READ, feed)} if feed else {}
+    for path in ("/feeds/", "/feeds.opml", "/feeds.nno"):
+        got = await web.get(path, Origin="https://x.example", **headers)
+        assert got.header("Access-Control-Allow-Origin") == "*"
+        assert lists.LEFT_OUT in got.header("Access-Control-Expose-Headers")
+        before = await web.ask("OPTIONS", path, Origin="https://x.example")
+        assert before.header("Access-Control-Allow-Methods") == "GET, HEAD"
 
 
 async def test_the_address_without_its_slash(web: Web) -> None:
@@ -268,6 +296,7 @@ async def test_nno_is_golden_to_the_byte(web: Web) -> None:
 async def test_nno_holds_the_youngest_of_all(web: Web, monkeypatch: pytest.MonkeyPatch) -> None:
     """[ESS-017] [ESS-009] As many as max says; a feed that nothing new came into is not even looked at."""
     monkeypatch.setattr(lists, "READ_AT_ONCE", 2)
+    monkeypatch.setattr(lists, "NEWEST", 3)
     feeds = [f"f{number}" for number in range(8)]
     await web.component.many_nodes([*feeds, "empty"])
     for name in (*feeds[4:], *feeds[:4]):
@@ -286,6 +315,58 @@ async def test_nno_holds_the_youngest_of_all(web: Web, monkeypatch: pytest.Monke
         assert [entry.checksum for entry in entries] == [dumb_checksum(f"of f{n}") for n in expected.split()]
         assert len(pulled) == {3: 4, 100: 8, 0: 0}[wanted]
         pulled.clear()
+
+
+async def test_nno_is_made_once_and_cut(web: Web, monkeypatch: pytest.MonkeyPatch) -> None:
+    """[ESS-017] [xep-map 249] Whatever max says, however it is packed and under whatever address it is asked for."""
+    feeds = [f"f{number}" for number in range(5)]
+    await web.component.many_nodes(feeds)
+    for name in feeds:
+        web.component.clock.advance(60)
+        await web.component.publish(ALICE, name, f"of {name}")
+    service, asked = web.component.app.service, []
+    handle = service.handle
+
+    async def counted(request: Any) -> Any:
+        asked.append(request)
+        return await handle(request)
+
+    monkeypatch.setattr(service, "handle", counted)
+    assert len(read_nno((await web.get("/feeds.nno")).body).entries) == 5
+    once = len(asked)
+    for wanted in range(5):
+        entries = read_nno((await web.get(f"/feeds.nno?max={wanted}", Accept_Encoding="gzip")).body).entries
+        assert [entry.checksum for entry in entries] == [dumb_checksum(f"of f{4 - n}") for n in range(wanted)]
+    other = read_nno((await web.get("/feeds.nno?max=1", Host="other.example")).body).entries
+    assert [entry.feed_url for entry in other] == ["http://other.example/feeds/f4.rss"]
+    assert len(asked) == once
+
+
+def kept_by(web: Web) -> Kept[Any, Any]:
+    site = web.component.app.site
+    assert site is not None
+    return site._lists._kept
+
+
+async def test_whole_lists_take_only_so_much_room(web: Web) -> None:
+    """[xep-map 249] Under however many addresses they are asked for: the room is counted in bytes."""
+    for number in range(100):
+        await web.component.create(ALICE, f"f{number}", title="t" * 1_900)
+    size_bytes = len((await web.get("/feeds.opml")).body)
+    for number in range(2 * lists.KEPT_BYTES // size_bytes):
+        assert (await web.get("/feeds.opml", Host=f"h{number}.example")).status == 200
+    assert 5 * size_bytes < kept_by(web).size_bytes <= lists.KEPT_BYTES
+
+
+async def test_whole_lists_that_are_old_are_forgotten(web: Web) -> None:
+    """[xep-map 249] By their age, not only when others take their room."""
+    await make(web, "a")
+    for number in range(5):
+        await web.get("/feeds.opml", Host=f"h{number}.example")
+    assert len(kept_by(web)) == 5
+    web.component.clock.advance(lists.KEPT_US / US)
+    await web.get("/feeds.nno")
+    assert len(kept_by(web)) == 1
 
 
 async def test_nno_leaves_deleted_entries_out(web: Web) -> None:

@@ -1,7 +1,7 @@
 """What was made and may be asked for again: as much as its bytes allow, what was used longest ago goes first."""
 
 from collections import OrderedDict
-from collections.abc import Hashable
+from collections.abc import Callable, Hashable
 from typing import Generic, TypeVar
 
 Key = TypeVar("Key", bound=Hashable)
@@ -43,3 +43,8 @@ class Kept(Generic[Key, Value]):
         former = self._values.pop(key, None)
         if former is not None:
             self.size_bytes -= former[1]
+
+    def drop_where(self, unwanted: Callable[[Value], bool]) -> None:
+        """Forgets all values of which this is true."""
+        for key in [key for key, (value, _) in self._values.items() if unwanted(value)]:
+            self.drop(key)

@@ -2,12 +2,11 @@
 
 A list holds what its reader may know of: who is nobody in particular sees what is listed to everybody, a token for all
 feeds sees as its JID. Whole lists have at most LISTED feeds, are made one at a time and outside the event loop, and are
-good for a few seconds.
+good for a few seconds; so much of them is kept as KEPT_BYTES allow.
 """
 
 import asyncio
 import hashlib
-from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -33,6 +32,7 @@ from smartfeeds.http.conditions import is_known
 from smartfeeds.http.encode import is_feed, title_of
 from smartfeeds.http.entries import Handle
 from smartfeeds.http.http_errors import HttpError
+from smartfeeds.http.kept import Kept
 from smartfeeds.http.negotiation import Form
 from smartfeeds.http.pages import PAGE_POLICY, feed_list
 from smartfeeds.http.replies import Reply
@@ -41,16 +41,24 @@ from smartfeeds.service.requests import FeedPage, GetNodes, NodeList, PullFeed
 LISTED = 10_000  # feeds in a whole list
 CHUNK = 500  # feeds that are read at once
 NEWEST = 100  # entries of an NNO file, unless max says otherwise,
-NEWEST_MOST = 1_000  # and the most
+NEWEST_MOST = 1_000  # and the most; no other number is made, what max says is cut out of one of both
 READ_AT_ONCE = 16  # feeds that are looked into together
 LOOKED_AT = 8  # items among which the youngest that is not deleted is looked for
-KEPT = 32
+KEPT_BYTES = 8_388_608
+HEAD_BYTES = 2_048  # what an answer takes beside its body
+ENTRY_BYTES = 256  # what an entry of an NNO file takes beside its address
 KEPT_US = 10 * US_PER_S
 LEFT_OUT = "Smartfeeds-Left-Out"  # how many feeds are not in a whole list
 PATH = "/feeds"
 _SUFFIXES = {list_path(suffix): form for suffix, form in n.by_suffix(n.OF_LIST).items()}
 PATHS = (FEEDS, *_SUFFIXES)
-_PARAMETERS = frozenset({"max", "after", "before"})
+# What each form takes. Whole lists have no pages; of the youngest entries one wants some.
+PARAMETERS: Mapping[Form, tuple[str, ...]] = {
+    n.JSON: ("max", "after", "before"),
+    n.HTML: ("max", "after", "before"),
+    n.NNO: ("max",),
+    n.OPML: (),
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +72,17 @@ class Listing:
     previous_url: str = ""
 
 
+@dataclass(frozen=True, slots=True)
+class _Whole:
+    """What a whole list is made of: its answer, or for NNO the entries, `wanted` or all, under paths without origin."""
+
+    made_us: int
+    left_out: int
+    reply: Reply | None = None
+    entries: Sequence[NnoEntry] = ()
+    wanted: int = 0
+
+
 class Lists:
     """Answers GET and HEAD of lists. `service` is the address of the service, `now_us` the time in microseconds."""
 
@@ -73,7 +92,7 @@ class Lists:
         self._now_us = now_us
         self._writers: Mapping[Form, Callable[[Listing], bytes]] = {n.JSON: partial(_json, service), n.HTML: _html}
         self._making = asyncio.Lock()
-        self._kept: OrderedDict[tuple[object, ...], tuple[int, Reply]] = OrderedDict()
+        self._kept: Kept[tuple[object, ...], _Whole] = Kept(KEPT_BYTES)
 
     async def redirect(self, call: Call) -> Reply:
         """The address without its slash leads to the one with it."""
@@ -86,7 +105,7 @@ class Lists:
         if form is None:
             offered = ", ".join(form.asked_as[0] for form in n.OF_LIST)
             raise HttpError(HTTPStatus.NOT_ACCEPTABLE, f"the list of feeds is one of {offered}")
-        query = _query(call.query)
+        query = _query(call.query, form)
         actor = call.actor if call.token is not None and call.token.feed == ALL_FEEDS else ANONYMOUS
         zipped = n.takes_gzip(call.header("Accept-Encoding"))
         if form in self._writers:
@@ -94,8 +113,10 @@ class Lists:
             body = self._writers[form](listing)
             reply = _reply(call, actor, form, body)
             reply = reply.zipped() if zipped else reply
+        elif form is n.NNO:
+            reply = await self._nno(call, actor, query, zipped=zipped)
         else:
-            reply = await self._whole(call, actor, form, query, zipped=zipped)
+            reply = await self._outline(call, actor, zipped=zipped)
         if is_known(call.header("If-None-Match"), reply.headers["ETag"]):
             return Reply(status=HTTPStatus.NOT_MODIFIED, headers=reply.headers)
         return reply
@@ -116,28 +137,41 @@ class Lists:
             _page_url(origin, query, before=first) if ahead else "",
         )
 
-    async def _whole(self, call: Call, actor: Jid, form: Form, query: Mapping[str, str], *, zipped: bool) -> Reply:
-        """A whole list, the one that was made last where that is young enough."""
-        newest = min(parse_number(query.get("max", str(NEWEST)), "max"), NEWEST_MOST) if form is n.NNO else 0
-        key = (form, str(actor.bare), call.origin, newest, zipped)
+    async def _outline(self, call: Call, actor: Jid, *, zipped: bool) -> Reply:
+        """The feeds as OPML."""
+        key = (n.OPML, actor, call.origin, zipped)
         async with self._making:
-            made_us, reply = self._kept.get(key, (0, None))
-            if reply is not None and 0 <= self._now_us() - made_us < KEPT_US:
-                return reply
-            nodes, total = await self._all(actor)
-            now_us = self._now_us()
-            if form is n.NNO:
-                entries = await self._newest(call.origin, actor, [node for node in nodes if is_feed(node)], newest)
-                make = partial(write_nno, entries, now_us)
-            else:
+            whole = self._young(key)
+            if whole is None:
+                nodes, total = await self._all(actor)
                 make = partial(_opml, self._service, call.origin, nodes, total)
-            left_out = str(total - len(nodes))
-            reply = await asyncio.to_thread(_made, call, actor, form, make, left_out, zipped=zipped)
-            self._kept[key] = (now_us, reply)
-            self._kept.move_to_end(key)
-            if len(self._kept) > KEPT:
-                self._kept.popitem(last=False)
-            return reply
+                left_out = total - len(nodes)
+                reply = await asyncio.to_thread(_made, call, actor, n.OPML, make, left_out, zipped=zipped)
+                whole = _Whole(self._now_us(), left_out, reply)
+                self._kept.put(key, whole, len(reply.body) + HEAD_BYTES)
+            assert whole.reply is not None
+            return whole.reply
+
+    async def _nno(self, call: Call, actor: Jid, query: Mapping[str, str], *, zipped: bool) -> Reply:
+        """The youngest entries as NNO. They are found once for every address that the service is asked under."""
+        wanted = min(parse_number(query.get("max", str(NEWEST)), "max"), NEWEST_MOST)
+        key = (n.NNO, actor)
+        async with self._making:
+            whole = self._young(key)
+            if whole is None or whole.wanted < wanted:
+                nodes, total = await self._all(actor)
+                most = NEWEST if wanted <= NEWEST else NEWEST_MOST
+                entries = await self._newest(actor, [node for node in nodes if is_feed(node)], most)
+                whole = _Whole(self._now_us(), total - len(nodes), entries=entries, wanted=most)
+                self._kept.put(key, whole, sum(len(entry.feed_url) + ENTRY_BYTES for entry in entries))
+        make = partial(_youngest_of, call.origin, whole.entries[:wanted], whole.made_us)
+        return await asyncio.to_thread(_made, call, actor, n.NNO, make, whole.left_out, zipped=zipped)
+
+    def _young(self, key: tuple[object, ...]) -> _Whole | None:
+        """What was made a moment ago; what is older is forgotten, whoever it was made for."""
+        now_us = self._now_us()
+        self._kept.drop_where(lambda whole: not 0 <= now_us - whole.made_us < KEPT_US)
+        return self._kept.get(key)
 
     async def _nodes(self, actor: Jid, asked: ResultSetRequest) -> tuple[tuple[Node, ...], int]:
         answer = await self._handle(GetNodes(actor, self._service, asked))
@@ -155,7 +189,7 @@ class Lists:
             nodes, _ = await self._nodes(actor, ResultSetRequest(str(CHUNK), found[-1].name))
         return found[:LISTED], max(total, len(found))
 
-    async def _newest(self, origin: str, actor: Jid, feeds: list[Node], wanted: int) -> list[NnoEntry]:
+    async def _newest(self, actor: Jid, feeds: list[Node], wanted: int) -> list[NnoEntry]:
         """The youngest entry of each feed, as many as are wanted of the youngest.
 
         What came into no feed later than the last of them is not looked at.
@@ -168,7 +202,7 @@ class Lists:
                 break
             items = await asyncio.gather(*(self._youngest(actor, node) for node in some))
             found += [
-                (item.created_us, _entry(origin, node, item))
+                (item.created_us, _entry(node, item))
                 for node, item in zip(some, items, strict=True)
                 if item is not None
             ]
@@ -191,15 +225,17 @@ class Lists:
         return None
 
 
-def _query(raw: str) -> dict[str, str]:
-    """The parameters. Raises FeedError(BAD_REQUEST) for others, and for any that is given twice."""
+def _query(raw: str, form: Form) -> dict[str, str]:
+    """The parameters. Raises FeedError(BAD_REQUEST) for those that this form does not take, and for one given twice."""
     try:
         pairs = parse_qsl(raw, keep_blank_values=True, errors="strict", max_num_fields=8)
     except ValueError:
         raise FeedError(Condition.BAD_REQUEST, "the query string cannot be read") from None
     query = dict(pairs)
-    if len(query) < len(pairs) or not query.keys() <= _PARAMETERS:
-        raise FeedError(Condition.BAD_REQUEST, "a list takes max, after and before, each once")
+    taken = PARAMETERS[form]
+    if len(query) < len(pairs) or not query.keys() <= set(taken):
+        what = f"only {', '.join(taken)}, each once" if taken else "no parameters: it is whole"
+        raise FeedError(Condition.BAD_REQUEST, f"the list as {form.asked_as[0]} takes {what}")
     if "after" in query and "before" in query:
         raise FeedError(Condition.BAD_REQUEST, "a list takes after or before, not both")
     if "max" in query:
@@ -213,7 +249,8 @@ def _page_url(origin: str, query: Mapping[str, str], **position: str) -> str:
 
 
 def _reply(call: Call, actor: Jid, form: Form, body: bytes) -> Reply:
-    public = {"Access-Control-Allow-Origin": "*", "Access-Control-Expose-Headers": f"ETag, Link, {LEFT_OUT}"}
+    """An answer. Pages of other hosts may read each: it holds what everybody may know, or what the token that they sent
+    is good for."""
     links = [f'<{call.origin}{path}>; rel="alternate"; type="{kind.asked_as[0]}"' for path, kind in _SUFFIXES.items()]
     headers = {
         "ETag": f'W/"{hashlib.sha256(body).hexdigest()[:24]}"',
@@ -221,14 +258,15 @@ def _reply(call: Call, actor: Jid, form: Form, body: bytes) -> Reply:
         "Vary": "Accept, Accept-Encoding, Authorization",
         "Link": ", ".join(links),
         **({"Content-Security-Policy": PAGE_POLICY} if form is n.HTML else {}),
-        **(public if actor is ANONYMOUS or call.token is not None else {}),
+        "Access-Control-Allow-Origin": "*",
+        "Access-Control-Expose-Headers": f"ETag, Link, {LEFT_OUT}",
     }
     return Reply(body, form.media_type, headers=headers)
 
 
-def _made(call: Call, actor: Jid, form: Form, make: Callable[[], bytes], left_out: str, *, zipped: bool) -> Reply:
+def _made(call: Call, actor: Jid, form: Form, make: Callable[[], bytes], left_out: int, *, zipped: bool) -> Reply:
     """A whole list as an answer; for a thread of its own."""
-    reply = _reply(call, actor, form, make()).with_headers(**{LEFT_OUT: left_out})
+    reply = _reply(call, actor, form, make()).with_headers(**{LEFT_OUT: str(left_out)})
     return reply.zipped() if zipped else reply
 
 
@@ -282,8 +320,11 @@ def _opml(service: str, origin: str, nodes: Sequence[Node], total: int) -> bytes
     return b"".join(write_list(title, feeds))
 
 
-def _entry(origin: str, node: Node, item: Item) -> NnoEntry:
-    """An entry of an NNO file, under the address that the feed's ESS file has too."""
+def _youngest_of(origin: str, entries: Sequence[NnoEntry], now_us: int) -> bytes:
+    return write_nno((entry._replace(feed_url=f"{origin}{entry.feed_url}") for entry in entries), now_us)
+
+
+def _entry(node: Node, item: Item) -> NnoEntry:
+    """An entry of an NNO file, under the path of the address that the feed's ESS file has too."""
     entry = read_entry(item)
-    url = f"{origin}{feed_path(node.name, n.RSS.suffix)}"
-    return NnoEntry(url, entry.issued_us // US_PER_S, dumb_checksum(raw_title(entry)))
+    return NnoEntry(feed_path(node.name, n.RSS.suffix), entry.issued_us // US_PER_S, dumb_checksum(raw_title(entry)))

@@ -16,6 +16,7 @@ from smartfeeds.http.calls import Call
 from smartfeeds.http.feeds import SUFFIXES
 from smartfeeds.http.health import METRICS
 from smartfeeds.http.http_errors import PROBLEM
+from smartfeeds.http.lists import PARAMETERS as LIST_PARAMETERS
 from smartfeeds.http.negotiation import Form
 from smartfeeds.http.openapi_schemas import SCHEMAS, TEXT, Schema, ref
 from smartfeeds.http.queries import MAX_CALLBACK
@@ -116,26 +117,32 @@ def _lists() -> dict[str, Any]:
     text: Schema = {"type": "string"}
     forms = {_plain(form): ref("List") if form is n.JSON else text for form in n.OF_LIST}
     errors = (304, 400, 401, 503)
-    parameters = [
-        _query("max", _OWN_PARAMETERS["max"][0], "feeds at most"),
-        _query("after", TEXT, "feeds behind the one of this name"),
-        _query("before", TEXT, "feeds before the one of this name; not together with after"),
-        ref("if-none-match", "parameters"),
-    ]
+    known = {
+        "max": _query("max", _OWN_PARAMETERS["max"][0], "feeds at most; of NNO, entries"),
+        "after": _query("after", TEXT, "feeds behind the one of this name"),
+        "before": _query("before", TEXT, "feeds before the one of this name; not together with after"),
+    }
+    parameters = {
+        form: [*(known[name] for name in names), ref("if-none-match", "parameters")]
+        for form, names in LIST_PARAMETERS.items()
+    }
     own = {
         f"/feeds.{form.suffix}": {
             "get": _operation(
                 f"list-{form.suffix}",
                 f"The feeds that may be seen, as {_plain(form)}",
                 _answers(200, {_plain(form): forms[_plain(form)]}) | _errors(*errors),
-                parameters=parameters,
+                parameters=parameters[form],
             )
         }
         for form in n.OF_LIST
         if form is not n.HTML
     }
     every = _operation(
-        "list", "The feeds that may be seen", _answers(200, forms) | _errors(*errors, 406), parameters=parameters
+        "list",
+        "The feeds that may be seen, in a media type of your choice; OPML takes no parameters, NNO takes max",
+        _answers(200, forms) | _errors(*errors, 406),
+        parameters=parameters[n.JSON],
     )
     plain = _operation("list-redirect", "The way to the list", _answers(308) | _errors(400, 401, 503))
     return {"/feeds/": {"get": every}, "/feeds": {"get": plain}, **own}

@@ -21,7 +21,6 @@ from smartfeeds.http.http_errors import STORE_AWAY, HttpError, error_reply
 from smartfeeds.http.pages import for_reader
 from smartfeeds.http.replies import Reply
 
-CORS_METHODS = "GET, HEAD, POST, PUT, DELETE"
 CORS_HEADERS = "Authorization, Content-Type, If-Match, If-None-Match, Last-Event-ID"
 CORS_AGE_S = 86_400
 _HEAD = frozenset({"GET", "HEAD"})
@@ -166,7 +165,7 @@ def _preflight(call: Call, route: Route) -> Reply:
     if route.foreign and call.header("Origin"):
         headers |= {
             "Access-Control-Allow-Origin": "*",
-            "Access-Control-Allow-Methods": CORS_METHODS,
+            "Access-Control-Allow-Methods": ", ".join(_allowed(route)),
             "Access-Control-Allow-Headers": CORS_HEADERS,
             "Access-Control-Max-Age": str(CORS_AGE_S),
         }

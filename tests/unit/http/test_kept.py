@@ -27,3 +27,12 @@ def test_what_is_larger_than_all_room_is_not_kept() -> None:
     kept: Kept[str, str] = Kept(1_000)
     kept.put("a", "x", 5_000)
     assert (kept.get("a"), kept.size_bytes) == (None, 0)
+
+
+def test_kept_drops_what_is_unwanted() -> None:
+    kept: Kept[str, int] = Kept(10_000)
+    for number, key in enumerate("abcd"):
+        kept.put(key, number, 10)
+    kept.drop_where(lambda number: number % 2 == 0)
+    assert [kept.get(key) for key in "abcd"] == [None, 1, None, 3]
+    assert kept.size_bytes == 2 * (ENTRY_BYTES + 10)

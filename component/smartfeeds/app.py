@@ -203,6 +203,7 @@ class App:
         GATHERED.source = self._readings
         if self.site is not None:
             await self.site.start()
+            self._spawn(self.site.watch(), "http watch")
         self._spawn(self.supervisor.run(), "link")
         self._spawn(watch_loop(), "loop watch")
         self._spawn(self._look_for_changes(), "other processes")

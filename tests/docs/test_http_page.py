@@ -64,7 +64,7 @@ async def test_the_proxy_lets_pulls_and_streams_through(
     start_web: WebStarter, page: str, tmp_path: Path, unused_tcp_port: int
 ) -> None:
     """The configuration of the page, in a real nginx where there is one; always in the service."""
-    web = await start_web(http={"proxies": ["127.0.0.1"], "connections_per_address": 16_384})
+    web = await start_web(http={"proxies": ["127.0.0.1"]})
     await filled(web)
     (location,) = re.findall(r"(?s)```nginx\n(.*?)```", page)
     headers = dict(re.findall(r"proxy_set_header (\S+) (\S+);", location))

@@ -1,6 +1,7 @@
 """HTTP that is made to hurt: each gets a clear status and a JSON problem, and the next one is served as ever."""
 
 import asyncio
+import contextlib
 import io
 import logging
 import re
@@ -523,8 +524,28 @@ async def test_too_many_connections_of_one_address_are_told_so(start_web: Any) -
         raw.close()
     while listener.connections:  # noqa: ASYNC110
         await asyncio.sleep(0)
-    assert listener._per_address == {}
+    assert len(listener._per_address) == 0
     assert (await web.get("/healthz")).status == 200
+
+
+async def test_a_proxy_is_bounded_by_what_its_clients_ask_for(start_web: Any) -> None:
+    """http.connections_per_address: through a proxy it is for the client, however many connections the proxy has."""
+    web: Web = await start_web(http={"proxies": ["127.0.0.1"], "connections_per_address": 2})
+    await filled(web.component)
+    since = (await web.get("/feeds/notes/")).json["last_cursor"]
+    held = f"/feeds/notes/?since=cursor:{since}"
+    async with contextlib.AsyncExitStack() as stack:
+        for number in range(6):
+            raw = await stack.enter_async_context(connected(web.port))
+            raw.say(request(held, f"X-Forwarded-For: 203.0.113.{number // 2}"))
+        await web.holding(6)
+        is_problem(await ask(web, request(held, "X-Forwarded-For: 203.0.113.1")), 429)
+        assert (await web.get("/feeds/notes/", X_Forwarded_For="203.0.113.9")).status == 200
+        assert (await web.get("/healthz", X_Forwarded_For="203.0.113.1")).status == 200
+        assert web.component.app.site is not None and web.component.app.site.listener.refused == 0
+    while len(web.component.app.site.behind_proxies):  # noqa: ASYNC110
+        await asyncio.sleep(0)
+    assert (await web.get("/feeds/notes/", X_Forwarded_For="203.0.113.1")).status == 200
 
 
 async def test_connections_in_all_are_bounded(start_web: Any) -> None:

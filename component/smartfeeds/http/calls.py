@@ -111,8 +111,7 @@ class Callers:
         return f"{proto}://{host.lower()}"
 
     def _trusted(self, text: str) -> bool:
-        address = parse_address(text)
-        return address is not None and any(address in network for network in self.proxies)
+        return is_within(text, self.proxies)
 
     def _forwarded(self, request: web.BaseRequest, peer: str) -> tuple[str, str, str]:
         """Address, scheme and host as the nearest proxies tell them; the first address that is no proxy is the
@@ -172,6 +171,12 @@ def parse_address(text: str) -> Address | None:
     except ValueError:
         return None
     return getattr(address, "ipv4_mapped", None) or address
+
+
+def is_within(text: str, networks: Sequence[Network]) -> bool:
+    """Whether a text is an address of one of the networks."""
+    address = parse_address(text)
+    return address is not None and any(address in network for network in networks)
 
 
 def peer_of(peername: object) -> str:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from http import HTTPStatus
 
 from smartfeeds.errors import Condition, FeedError
-from smartfeeds.http.calls import Call, Network, parse_address
+from smartfeeds.http.calls import Call, Network, is_within
 from smartfeeds.http.http_errors import HttpError, error_reply
 from smartfeeds.http.replies import Reply
 
@@ -47,9 +47,8 @@ class Health:
 
     async def metrics(self, call: Call) -> Reply:
         """The metrics in the text format of Prometheus. Raises HttpError for who may not read them."""
-        address = parse_address(call.address)
         if not call.proxied and any(call.header(name) for name in _FORWARDED):
             raise HttpError(HTTPStatus.FORBIDDEN, "a proxy asks that is not in http.proxies, so nobody knows for whom")
-        if call.address != "local" and not (address and any(address in one for one in self._watch.metrics_from)):
+        if call.address != "local" and not is_within(call.address, self._watch.metrics_from):
             raise HttpError(HTTPStatus.FORBIDDEN, "metrics are for the addresses in http.metrics_from")
         return Reply(self._watch.metrics(), METRICS, headers=_NOW)

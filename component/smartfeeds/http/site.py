@@ -6,7 +6,7 @@ from http import HTTPStatus
 
 from smartfeeds.core.model import Node
 from smartfeeds.core.tokens import Scope
-from smartfeeds.core.urls import ENTRIES, FEEDS, feed_path, read_feed_path
+from smartfeeds.core.urls import ENTRIES, FEEDS, FeedPath, feed_path, read_feed_path
 from smartfeeds.errors import Condition, FeedError
 from smartfeeds.http import lists
 from smartfeeds.http import negotiation as n
@@ -23,7 +23,7 @@ from smartfeeds.http.pages import Pages
 from smartfeeds.http.publishing import Publishing
 from smartfeeds.http.replies import Reply
 from smartfeeds.http.router import Answered, Observe, Route, Router
-from smartfeeds.http.server import Bounds, Listener
+from smartfeeds.http.server import Bounds, Listener, PerAddress
 from smartfeeds.http.static import ICON, STATIC, get_icon, get_root, get_static
 from smartfeeds.http.streams import Streams
 from smartfeeds.service.documents import version_of
@@ -46,6 +46,9 @@ class HttpOptions:
     body_bytes: int
     body_s: float
     bounds: Bounds
+
+
+TOO_MANY = "your address asks for too many feeds at once"
 
 
 class Site:
@@ -80,11 +83,16 @@ class Site:
         )
         self._streams = Streams(self.feeds, authenticate, heartbeat_s=options.heartbeat_s)
         router = Router(Callers(options.proxies, options.base_url), self._routes(), authenticate, observe)
-        self.listener = Listener(router, options.listen, options.bounds)
+        self.listener = Listener(router, options.listen, options.bounds, options.proxies)
+        self.behind_proxies = PerAddress(options.bounds.per_address)
 
     async def start(self) -> None:
         """Begins to listen. Raises ConfigError."""
         await self.listener.start()
+
+    async def watch(self) -> None:
+        """What is to run from `start` to `stop`, and never to end by itself."""
+        await self.listener.watch()
 
     async def stop(self) -> None:
         """Ends every connection."""
@@ -139,6 +147,17 @@ class Site:
         if path is None:
             return _with_slash(call)
         call.require(Scope.READ, path.name)
+        if not call.proxied:
+            return await self._got(call, path)
+        # What bounds others are their connections; here they are the proxy's, and it says whose each request is.
+        if not self.behind_proxies.take(call.address):
+            raise FeedError(Condition.BUSY, TOO_MANY)
+        try:
+            return await self._got(call, path)
+        finally:
+            self.behind_proxies.release(call.address)
+
+    async def _got(self, call: Call, path: FeedPath) -> Answered:
         if not path.suffix and n.choose(call.header("Accept"), n.OF_FEED) is n.EVENTS:
             return await self._streams.get(call, path)
         return await self.feeds.get(call, path)

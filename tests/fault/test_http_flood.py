@@ -81,10 +81,11 @@ async def test_held_pulls_whose_clients_go_leave_nothing_behind(start: Starter, 
             await asyncio.sleep(0)
         del clients, raw
         gc.collect()
-        objects.append(len(gc.get_objects()))
+        objects.append(sum(1 for one in gc.get_objects() if type(one).__module__.startswith(("smartfeeds", "aiohttp"))))
     assert site.listener._open == set() and site.listener._per_address == {}
-    assert tasks() <= before
-    assert objects[2] - objects[1] < HELD / 2, "not even half an object of each is left"
+    assert tasks() - {"Lanes._serve"} <= before
+    # What asyncio itself has put aside for later is not ours; of ours not one in twenty may stay.
+    assert objects[2] - objects[1] < HELD / 20
 
 
 async def test_held_pulls_that_are_cut_while_they_are_answered_take_nothing_from_others(start: Starter) -> None:

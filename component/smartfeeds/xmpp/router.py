@@ -111,7 +111,7 @@ class Router:
     @property
     def in_flight(self) -> int:
         """How many requests are being worked on."""
-        return len(self._tasks)
+        return self._limits.total
 
     async def drain(self) -> None:
         """Waits until the requests that have begun are answered."""

@@ -299,9 +299,3 @@ def test_convert_to_ess_tells_how_many_items_had_no_room(run: Run, monkeypatch: 
     assert 0 < len(kept) < 9
     assert "not in ESS: everything but the address of the feed" in result.stderr
     assert f"the {9 - len(kept)} oldest items" in result.stderr
-
-
-def test_every_format_has_a_media_type_and_a_suffix_of_its_own() -> None:
-    """For HTTP: the suffixes of the addresses of a feed."""
-    assert len({one.media_type for one in WRITERS.values()}) == len(WRITERS)
-    assert [one.suffix for one in WRITERS.values()] == [f".{name}" for name in WRITERS]

@@ -161,11 +161,10 @@ def _read(run: _Run, path: str) -> None:
 
 
 def _outline(entries: Sequence[NnoEntry], now_us: int) -> str:
-    text = write_nno(entries, now_us).decode()
-    written = text.count(",") // 3
-    if written < len(entries):
-        err.print(f"the file holds the newest {written} of {len(entries)} entries: readers take {MAX_BYTES} bytes")
-    return text
+    file = write_nno(entries, now_us)
+    if file.count < len(entries):
+        err.print(f"the file holds the newest {file.count} of {len(entries)} entries: readers take {MAX_BYTES} bytes")
+    return file.data.decode()
 
 
 def _outline_json(run: _Run, entries: Sequence[NnoEntry], now_us: int) -> str:

@@ -111,6 +111,11 @@ def _constant(name: str) -> float:
     raise FeedError(Condition.INVALID_PAYLOAD, f"the document holds {name}, which JSON does not have")
 
 
+def filled(**members: Json) -> JsonObject:
+    """An object of those members that say something."""
+    return {name: value for name, value in members.items() if value}
+
+
 def dump_json(value: Json) -> bytes:
     """Compact JSON in UTF-8, which is a JavaScript expression too. Members keep their order."""
     text = _encode(value)
@@ -119,11 +124,3 @@ def dump_json(value: Json) -> bytes:
 
 def _escape(match: re.Match[str]) -> str:
     return f"\\u{ord(match[0]):04x}"
-
-
-def script_safe(data: bytes) -> bytes:
-    """JSON that ends no script element and begins no comment that it stands in: "<" is written as an escape.
-
-    For a page that holds it; a JavaScript document of its own (JSON-P) needs nothing but `dump_json`.
-    """
-    return data.replace(b"<", b"\\u003c")

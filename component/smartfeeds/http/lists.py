@@ -321,7 +321,7 @@ def _opml(service: str, origin: str, nodes: Sequence[Node], total: int) -> bytes
 
 
 def _youngest_of(origin: str, entries: Sequence[NnoEntry], now_us: int) -> bytes:
-    return write_nno((entry._replace(feed_url=f"{origin}{entry.feed_url}") for entry in entries), now_us)
+    return write_nno((entry._replace(feed_url=f"{origin}{entry.feed_url}") for entry in entries), now_us).data
 
 
 def _entry(node: Node, item: Item) -> NnoEntry:

@@ -10,6 +10,7 @@ import pytest
 from support.component import ALICE, BOB, Component, Starter, bare, ok
 from support.raw import Raw, connected, request
 
+OURS = ("smartfeeds", "aiohttp")
 HELD = 2_000
 PULLS = 4_000
 CONNECTIONS = 40
@@ -81,7 +82,7 @@ async def test_held_pulls_whose_clients_go_leave_nothing_behind(start: Starter, 
             await asyncio.sleep(0)
         del clients, raw
         gc.collect()
-        objects.append(sum(1 for one in gc.get_objects() if type(one).__module__.startswith(("smartfeeds", "aiohttp"))))
+        objects.append(sum(1 for one in gc.get_objects() if str(type(one).__module__).startswith(OURS)))
     assert site.listener._open == set() and site.listener._per_address == {}
     assert tasks() - {"Lanes._serve"} <= before
     # What asyncio itself has put aside for later is not ours; of ours not one in twenty may stay.

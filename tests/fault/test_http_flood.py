@@ -83,7 +83,7 @@ async def test_held_pulls_whose_clients_go_leave_nothing_behind(start: Starter, 
         del clients, raw
         gc.collect()
         objects.append(sum(1 for one in gc.get_objects() if str(type(one).__module__).startswith(OURS)))
-    assert site.listener._open == set() and site.listener._per_address == {}
+    assert site.listener._open == set() and len(site.listener._per_address) == 0
     assert tasks() - {"Lanes._serve"} <= before
     # What asyncio itself has put aside for later is not ours; of ours not one in twenty may stay.
     assert objects[2] - objects[1] < HELD / 20

@@ -28,6 +28,7 @@ from smartfeeds.http import negotiation as n
 from smartfeeds.http.calls import Call
 from smartfeeds.http.http_errors import HttpError
 from smartfeeds.http.negotiation import Form
+from smartfeeds.http.wire import invite_body
 from smartfeeds.service import requests as r
 
 # So much more than allowed is read and thrown away, because who is still writing does not read the answer.
@@ -121,8 +122,7 @@ class Bodies:
         if call.header("Expect").lower() == "100-continue" and request.version == HttpVersion11:
             if length is not None and length > self.limit_bytes:
                 raise self._too_large()
-            await request.writer.write(b"HTTP/1.1 100 Continue\r\n\r\n")
-            request.writer.output_size = 0
+            await invite_body(request)
         kept, size_bytes = bytearray(), 0
         try:
             async with asyncio.timeout(self.timeout_s):

@@ -7,7 +7,6 @@ from dataclasses import dataclass, field, replace
 from http import HTTPStatus
 
 import structlog
-from aiohttp import HttpVersion11
 
 from smartfeeds import __version__
 from smartfeeds.core.jid import Jid
@@ -26,6 +25,7 @@ from smartfeeds.http.queries import FeedQuery, read_query
 from smartfeeds.http.replies import Reply
 from smartfeeds.http.sharing import Shared
 from smartfeeds.http.waiting import Waiting
+from smartfeeds.http.wire import early_writer
 from smartfeeds.service.requests import FeedPage, PullFeed
 
 KEPT_BYTES = 8 * 1024 * 1024
@@ -131,7 +131,7 @@ class Feeds:
         wait_s = self._wait_s(call, asked, query.timeout_s)
         if answer is None or items_of(answer) or not wait_s:
             return reply
-        write = _early(call)
+        write = early_writer(call.request)
         news = await self.waiting.wait(answer.node.node_no, asked, seen, wait_s, write)
         if news is None:
             return (await self._shared.get((asked, frozenset())))[1]
@@ -261,12 +261,3 @@ def _known(header: str, asked: Asked) -> frozenset[str]:
     """The versions that If-None-Match names for this form."""
     end = f".{asked.form.suffix}.{__version__}"
     return frozenset(tag.removesuffix(end) for tag in tags_of(header) if tag.endswith(end))
-
-
-def _early(call: Call) -> Callable[[bytes], None] | None:
-    """What takes a whole answer before anything else is done for this connection; None where an answer needs a header
-    for its connection."""
-    request, transport = call.request, call.request.transport
-    if transport is None or not request.keep_alive or request.version < HttpVersion11:
-        return None
-    return transport.write

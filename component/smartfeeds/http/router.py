@@ -12,7 +12,6 @@ from http import HTTPStatus
 
 import structlog
 from aiohttp import HttpVersion10, HttpVersion11, web
-from aiohttp.abc import AbstractStreamWriter
 
 from smartfeeds.core.jid import parse_jid
 from smartfeeds.errors import Condition, FeedError, StoreError
@@ -20,6 +19,7 @@ from smartfeeds.http.calls import ANONYMOUS, Authenticate, Call, Callers
 from smartfeeds.http.http_errors import STORE_AWAY, HttpError, error_reply
 from smartfeeds.http.pages import for_reader
 from smartfeeds.http.replies import Reply
+from smartfeeds.http.wire import Written, early_writer, has_begun
 
 CORS_HEADERS = "Authorization, Content-Type, If-Match, If-None-Match, Last-Event-ID"
 CORS_AGE_S = 86_400
@@ -48,27 +48,6 @@ class Route:
     def takes(self, path: str) -> bool:
         """Whether a path is for this route."""
         return path == self.path or (not self.exact and self.path.endswith("/") and path.startswith(self.path))
-
-
-def keeps_open(request: web.BaseRequest) -> bool:
-    """Whether answers need no header for their connection: it stays open, as is usual with HTTP/1.1."""
-    return request.keep_alive and request.version >= HttpVersion11
-
-
-class Written(web.StreamResponse):
-    """Stands for an answer whose bytes were sent already (`Waiting`)."""
-
-    async def prepare(self, request: web.BaseRequest) -> AbstractStreamWriter | None:  # noqa: ARG002
-        """Sends nothing."""
-        return None
-
-    async def write_eof(self, data: bytes = b"") -> None:
-        """Sends nothing."""
-
-    @property
-    def keep_alive(self) -> bool | None:
-        """The connection stays open: only such ones are written to early."""
-        return True
 
 
 class Router:
@@ -115,7 +94,7 @@ class Router:
             return Written()
         if isinstance(answered, web.StreamResponse):
             return answered
-        if request.writer.output_size:
+        if has_begun(request):
             raise ConnectionResetError("an answer had begun that cannot be finished")
         answered = for_reader("" if call is None else call.header("Accept"), answered)
         if route is not None and route.foreign and _is_for_all(answered.status):
@@ -148,9 +127,10 @@ class Router:
 
 async def _send(request: web.BaseRequest, reply: Reply) -> web.StreamResponse:
     """Writes an answer to GET as it is where the connection stays open; the rest is for aiohttp, which takes longer."""
-    if request.method != "GET" or not keeps_open(request) or request.transport is None:
+    write = early_writer(request) if request.method == "GET" else None
+    if write is None:
         return reply.response()
-    request.transport.write(reply.raw())
+    write(reply.raw())
     await request.writer.drain()
     return Written()
 

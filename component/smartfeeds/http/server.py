@@ -19,6 +19,7 @@ from aiohttp.web_protocol import RequestHandler
 from smartfeeds.errors import Condition, ConfigError, FeedError
 from smartfeeds.http.calls import Network, is_within, peer_of
 from smartfeeds.http.http_errors import error_reply
+from smartfeeds.http.wire import has_begun
 
 BACKLOG = 1_024
 SPARE_FILES = 128  # for the store, the link and the rest of the process
@@ -122,7 +123,7 @@ class Connection(RequestHandler):
             incident = secrets.token_hex(4)
             _log.error("request_failed", incident=incident, operation="unread", exc_info=exc)
             error = FeedError(Condition.INTERNAL, f"incident {incident}")
-        if request.writer.output_size:
+        if has_begun(request):
             raise ConnectionResetError("an answer had begun that cannot be finished")
         response = error_reply(error).response()
         response.force_close()

@@ -14,13 +14,14 @@ from typing import Any
 import pytest
 from click.testing import CliRunner, Result
 
-from smartfeeds.cli import documents, main
+from smartfeeds.cli import documents, main, reading
 from smartfeeds.cli.common import EXIT_TEXTS, Exit, exit_code
 from smartfeeds.cli.run import _kept
 from smartfeeds.client.errors import LoginError, NodeMissingError
 from smartfeeds.config import load
 from smartfeeds.core.model import Item
 from smartfeeds.errors import Condition, ConfigError, FeedError, LinkError, SmartfeedsError, StoreError
+from smartfeeds.formats.items import Document
 from smartfeeds.formats.writers import Job
 
 Run = Callable[..., Result]
@@ -283,6 +284,34 @@ def test_import_what_is_no_feed_says_so_and_makes_nothing(ready: Run, text: str,
 
     assert message in ready("import", "news.xml", "--node", "news", code=Exit.CONFIG).stderr
     assert not Path("smartfeeds.db").exists()
+
+
+def test_import_reads_standard_input_and_every_format_that_has_items(ready: Run) -> None:
+    """[SF-008] A document of JSON and an outline as well; `-` as in convert."""
+    first = ready("import", "-", "--node", "news", stdin=ATOM)
+    assert "standard input (Atom 1.0) into news: 2 added" in first.output
+    for form, kind in (("json", "ActivityStreams 1.0"), ("jsonfeed", "JSON Feed 1.1"), ("opml", "OPML 2.0")):
+        text = ready("export", "--node", "news", "--to", form).stdout
+        again = json.loads(ready("import", "-", "--node", form, "--json", stdin=text).stdout)
+        assert (again["format"], again["added"], again["skipped"]) == (kind, 2, [])
+    assert "standard input: the document is empty" in ready("import", "-", "--node", "x", code=Exit.CONFIG).stderr
+
+
+@pytest.mark.parametrize(
+    "command", [("import", "--node", "news"), ("convert", "--to", "rss")], ids=lambda words: words[0]
+)
+def test_no_more_of_a_file_is_read_than_a_document_may_have(
+    ready: Run, monkeypatch: pytest.MonkeyPatch, command: tuple[str, ...]
+) -> None:
+    """One byte more than that, which tells that it is too large."""
+    Path("large.xml").write_text("x" * 5_000)
+    monkeypatch.setattr(reading, "MAX_DOCUMENT_BYTES", 100)
+
+    def refuse(data: bytes, base: str) -> Document:
+        raise FeedError(Condition.PAYLOAD_TOO_BIG, f"{len(data)} bytes came")
+
+    monkeypatch.setattr(reading, "read_document", refuse)
+    assert "large.xml: 101 bytes came" in ready(*command, "large.xml", code=Exit.CONFIG).stderr
 
 
 def test_node_create_and_again_is_refused(ready: Run) -> None:

@@ -225,6 +225,7 @@ def test_convert_of_items_without_dates_gives_them_the_present(run: Run) -> None
         (("list.opml", "--to", "atom"), Exit.CONFIG, "list.opml: the outline has no body"),
         (("feed.ess", "--to", "atom"), Exit.CONFIG, "feed.ess: the document is an ESS or NNO file"),
         (("news.rss", "--to", "atom", "--output", "none/out"), Exit.CONFIG, "cannot write none/out"),
+        (("news.rss", "--to", "atom", "--output", "news.rss/out"), Exit.CONFIG, "cannot write news.rss/out"),
     ],
 )
 def test_convert_mistake_says_what_it_is(run: Run, arguments: tuple[str, ...], code: Exit, message: str) -> None:

@@ -14,6 +14,7 @@ from click.testing import CliRunner
 
 from smartfeeds.cli import main, run
 from smartfeeds.cli.common import Exit
+from smartfeeds.errors import ConfigError
 
 NOW = 1_000_000.0
 
@@ -37,6 +38,10 @@ def status(path: Path) -> tuple[str, int]:
     return found.stdout.strip(), found.exit_code
 
 
+def names_in(folder: Path) -> list[str]:
+    return sorted(path.name for path in folder.iterdir())
+
+
 def put(path: Path, **changes: Any) -> Path:
     """What a running service that is this process has written, with changes; None takes a key out."""
     run._write(path, online=True)
@@ -51,6 +56,21 @@ async def test_service_that_runs_is_online(tmp_path: Path) -> None:
     async with run._kept(tmp_path / "s", online):
         assert await asyncio.to_thread(status, tmp_path / "s") == ("online", Exit.OK)
     assert status(tmp_path / "s") == ("not running", Exit.FAILED)
+
+
+async def test_status_is_written_where_a_link_leads_and_taken_away_there(tmp_path: Path) -> None:
+    """The link stays."""
+    (tmp_path / "link").symlink_to(tmp_path / "s")
+    async with run._kept(tmp_path / "link", asyncio.Event()):
+        assert status(tmp_path / "s") == ("running, not online", Exit.FAILED)
+    assert names_in(tmp_path) == ["link"]
+
+
+def test_status_that_cannot_be_written_leaves_no_part_of_it(tmp_path: Path) -> None:
+    (tmp_path / "folder").mkdir()
+    with pytest.raises(ConfigError, match="cannot write the status file"):
+        run._write(tmp_path / "folder", online=True)
+    assert names_in(tmp_path) == ["folder"]
 
 
 def test_killed_service_is_not_running_at_once(tmp_path: Path, child: "subprocess.Popen[bytes]") -> None:

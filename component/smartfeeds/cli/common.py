@@ -85,7 +85,7 @@ Command = TypeVar("Command", bound=Callable[..., Any])
 
 
 def config_option(command: Command) -> Command:
-    """`--config FILE`; the command gets `settings_of`, which reads it."""
+    """`--config FILE`, which `read_settings` reads."""
     return click.option(
         "--config",
         "config",

@@ -22,15 +22,14 @@ from smartfeeds.cli.common import (
     run_async,
 )
 from smartfeeds.cli.offline import actor_of, open_offline
+from smartfeeds.cli.reading import DOCUMENT, name_of, read_file
 from smartfeeds.cli.writing import check_report, end, report, tell, write_out, writing_options
 from smartfeeds.core.model import Edge, Item, Slice
 from smartfeeds.core.options import text_of
 from smartfeeds.core.text import one_line
 from smartfeeds.core.urls import xmpp_uri
 from smartfeeds.core.view import CREATED, Order, View
-from smartfeeds.errors import ConfigError, FeedError
 from smartfeeds.formats.atom_feed import FeedHead
-from smartfeeds.formats.documents import read_document
 from smartfeeds.formats.items import Document
 from smartfeeds.formats.writers import WRITERS, Job
 from smartfeeds.service.context import Context, IndexBehindError, Located, locate
@@ -44,7 +43,7 @@ _SHOWN = 20
 
 
 @click.command("import")
-@click.argument("file", type=click.Path(exists=True, dir_okay=False, path_type=Path))
+@click.argument("file", type=DOCUMENT)
 @click.option("--node", required=True, help="The node to fill. It is made where it is missing.")
 @click.option(
     "--owner",
@@ -54,17 +53,12 @@ _SHOWN = 20
 @config_option
 @json_option
 def import_command(file: Path, node: str, owner: str | None, base: str, config: Path | None, *, as_json: bool) -> None:
-    """Bring the items of FILE (Atom, RSS 0.9x, 1.0 or 2.0) into a node.
+    """Bring the items of FILE (Atom, RSS, ActivityStreams, JSON Feed or OPML; - for standard input) into a node.
 
     Ids and dates are kept. What is there already and has not changed stays as it is, so an import can be repeated.
     What was skipped is told with the reason.
     """
-    try:
-        document = read_document(file.read_bytes(), base)
-    except FeedError as error:
-        raise ConfigError(f"{file}: {error.text or error.condition.value}") from None
-    except OSError as error:
-        raise ConfigError(f"cannot read {file}: {error.strerror}") from None
+    document = read_file(file, base)
     owner = owner or next(iter(read_settings(config).pubsub.admins), None)
     done = run_async(_import(config, node, document, owner))
     if as_json:
@@ -109,7 +103,7 @@ def _as_json(document: Document, done: Imported) -> dict[str, object]:
 
 def _tell(file: Path, node: str, document: Document, done: Imported) -> None:
     out.print(
-        f"{file.name} ({document.format}) into {node}: {done.added} added, {done.changed} changed, "
+        f"{name_of(Path(file.name))} ({document.format}) into {node}: {done.added} added, {done.changed} changed, "
         f"{done.deleted} deleted, {done.unchanged} unchanged.",
         markup=False,
     )

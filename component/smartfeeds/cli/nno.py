@@ -13,6 +13,7 @@ from typing import Final
 import click
 
 from smartfeeds.cli.common import Exit, err, json_option, progress_bar, refuse_devices, run_async
+from smartfeeds.cli.files import whole_file
 from smartfeeds.core.model import Item
 from smartfeeds.core.text import one_line
 from smartfeeds.core.times import US_PER_S, format_datetime
@@ -224,16 +225,8 @@ def _cached(cache: Path | None) -> dict[Wanted, Found]:
 
 
 def _write(path: Path, data: bytes) -> None:
-    """The file appears when it is whole, where a link to it leads."""
-    target = path.resolve()
-    partial = target.with_name(f".{target.name}.partial")
-    try:
-        partial.write_bytes(data)
-        partial.replace(target)
-    except OSError as error:
-        raise ConfigError(f"cannot write {path}: {error.strerror}") from None
-    finally:
-        partial.unlink(missing_ok=True)
+    with whole_file(path) as file:
+        file.write(data)
 
 
 def _tell(run: _Run) -> None:

@@ -27,6 +27,7 @@ from smartfeeds.cli.common import (
     refuse_devices,
     run_async,
 )
+from smartfeeds.cli.files import whole_file
 from smartfeeds.config import Settings
 from smartfeeds.errors import ConfigError, SmartfeedsError
 from smartfeeds.telemetry import set_up_logging
@@ -119,7 +120,7 @@ async def _kept(path: Path | None, online: asyncio.Event) -> AsyncIterator[None]
     finally:
         task.cancel()
         await asyncio.wait((task,))
-        path.unlink(missing_ok=True)  # noqa: ASYNC240 - once, at the end
+        path.resolve().unlink(missing_ok=True)  # noqa: ASYNC240 - once, at the end
 
 
 async def _keep(path: Path, online: asyncio.Event) -> None:
@@ -136,13 +137,10 @@ async def _keep(path: Path, online: asyncio.Event) -> None:
 
 
 def _write(path: Path, *, online: bool) -> None:
-    partial = path.with_name(f".{path.name}.partial")
     process = {"pid": os.getpid(), "began": _began(os.getpid()), "place": _place()}
-    try:
-        partial.write_text(json.dumps({"online": online, "at": time.time(), "version": __version__, **process}))
-        partial.replace(path)
-    except OSError as error:
-        raise ConfigError(f"cannot write the status file {path}: {error.strerror}") from None
+    state = {"online": online, "at": time.time(), "version": __version__, **process}
+    with whole_file(path, f"the status file {path}") as file:
+        file.write(json.dumps(state).encode())
 
 
 def _place() -> str:

@@ -60,7 +60,9 @@ class Service(Protocol):
 
 
 class Limits(Protocol):
-    """What says whether one more request of a sender may begin."""
+    """What says whether one more request of a sender may begin; `total` is how many there are now."""
+
+    total: int
 
     def admit(self, sender: Jid) -> bool:
         """Whether it may; if so it counts until `done`."""

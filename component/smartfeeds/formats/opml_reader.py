@@ -5,6 +5,7 @@ of feeds is an outline too: each feed in it is an item that links to the feed an
 is never opened.
 """
 
+from collections import Counter
 from collections.abc import Iterator
 
 from smartfeeds.formats import atom
@@ -32,7 +33,7 @@ def read_lines(document: OutlineDocument, base: str) -> tuple[Head, Iterator[Fou
 
 
 def _lines(document: OutlineDocument, base: str) -> Iterator[Found | Skipped]:
-    used: set[str] = set()
+    used: Counter[str] = Counter()
     above: list[str] = []  # of each level the key of the last line
     for index, (level, outline) in enumerate(flattened(document.outlines)):
         key = atom.digest_id(*above[level - 1 : level], outline.text)
@@ -45,14 +46,11 @@ def _lines(document: OutlineDocument, base: str) -> Iterator[Found | Skipped]:
         yield line.read(_unused(line.own_id or next(iter(line.addresses), key), used, own=bool(line.own_id)))
 
 
-def _unused(item_id: str, used: set[str], *, own: bool) -> str:
+def _unused(item_id: str, used: Counter[str], *, own: bool) -> str:
     """An id that was made of a line's address or text, and that no line above has: equal lines are counted."""
-    turn, found = 1, item_id
-    while found in used and not own:
-        turn += 1
-        found = atom.digest_id(item_id, str(turn))
-    used.add(found)
-    return found
+    used[item_id] += 1
+    turn = used[item_id]
+    return item_id if own or turn == 1 else atom.digest_id(item_id, str(turn))
 
 
 class _Line(Draft):

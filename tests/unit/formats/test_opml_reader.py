@@ -83,6 +83,15 @@ def test_ids_of_lines_stay_when_other_lines_come():
     assert before.skipped == ()
 
 
+def test_many_equal_lines_are_counted_once_each(monkeypatch):
+    """[A-122] no line is compared with all those above it."""
+    made = []
+    digest_id = atom.digest_id
+    monkeypatch.setattr(atom, "digest_id", lambda *parts: made.append(parts) or digest_id(*parts))
+    assert len({item.id for item in read("<outline text='x'/>" * 500).items}) == 500
+    assert len(made) <= 1_000
+
+
 def test_ids_that_were_given_are_not_counted():
     """[A-124] two lines of one id of ours are one item."""
     line = "<outline text='{}' xmlns:sf='urn:x-smartfeeds:opml' sf:id='a' sf:updated='2011-05-09T1{}:00:00Z'/>"

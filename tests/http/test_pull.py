@@ -10,6 +10,7 @@ from urllib.parse import parse_qsl, quote, urlsplit
 import pytest
 from lxml import etree
 
+from smartfeeds.core.model import Node, NodeKind
 from smartfeeds.core.times import US_PER_S, parse_t
 from smartfeeds.http import negotiation
 from smartfeeds.http.feeds import Asked, Feeds
@@ -17,7 +18,7 @@ from smartfeeds.http.replies import Reply
 from smartfeeds.http.waiting import Waiting
 from smartfeeds.service.requests import FeedPage
 from smartfeeds.store.base import WriteTx
-from support.component import ALICE, BOB, NS
+from support.component import ALICE, BOB, NS, bare
 from support.golden import GOLDEN
 from support.pulls import Shown, publish_all, pull, put
 from support.web import Web
@@ -488,13 +489,54 @@ async def test_name_with_a_query_string_of_its_own(web: Web) -> None:
 
 async def test_node_that_is_named_like_a_view_is_not_that_view(start_web: Any) -> None:
     """[SF-057] [SF-111]: what a token lets read is the feed of the path, whatever other names there are."""
-    web = await start_web(pubsub={"default_kind": "generic"})
-    await web.component.create(ALICE, "a?order=created", access_model="whitelist")
-    await web.component.create(ALICE, "a", kind="feed")
+    web = await start_web()
+    await web.component.create(ALICE, "a")
     await publish_all(web.component, "a", "mine")
-    await publish_all(web.component, "a?order=created", "secret")
+    options = {"access_model": ("whitelist",)}
+
+    def older(tx: WriteTx) -> None:
+        """A node of such a name, as former versions allowed it."""
+        tx.add_node(Node(0, "a?order=created", NodeKind.FEED, bare(ALICE), 0, options))
+
+    await web.component.app.service.store.write(older)
     assert ids((await web.get("/feeds/a/?order=created")).json) == ["mine"]
     assert (await web.get("/feeds/a%3Forder=created/")).status == 401
+
+
+async def test_a_callback_gets_what_everybody_may_read_and_nothing_else(golden: Web) -> None:
+    """[SF-055]: a browser sends a password that it knows with every script."""
+    got = await golden.get("/feeds/comments/?callback=steal", Authorization="Bearer sf_0123456789ab_" + "s" * 43)
+    assert got.status == 401
+    text = (await golden.get("/feeds/comments/?callback=steal")).text
+    assert text.startswith("/**/steal(")
+
+
+async def test_every_address_has_its_own_turn(start_web: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Who asks much keeps nobody else waiting: works of one address wait for each other, not for those of others."""
+    web = await start_web(http={"proxies": ["127.0.0.1"]})
+    await web.component.create(ALICE, "notes")
+    turns: list[str] = []
+    service = web.component.app.service
+    read = service.store.read
+
+    async def noted(work: Any, *, turn: str = "") -> Any:
+        turns.append(turn)
+        return await read(work, turn=turn)
+
+    monkeypatch.setattr(service.store, "read", noted)
+    for address in ("203.0.113.1", "203.0.113.2"):
+        await web.get("/feeds/notes/?timeout=0", X_Forwarded_For=address)
+    assert turns == ["203.0.113.1", "203.0.113.2"]
+
+
+async def test_refusals_say_what_to_do(golden: Web) -> None:
+    """An unknown parameter is named, a closed feed says how to get in."""
+    assert "'colour'" in (await golden.get("/feeds/comments/?colour=red")).json["detail"]
+    await golden.component.create(ALICE, "closed", access_model="whitelist")
+    got = await golden.get("/feeds/closed/")
+    assert "token" in got.json["detail"]
+    assert "Basic" in got.header("WWW-Authenticate") and got.header("WWW-Authenticate").startswith("Bearer")
+    assert "/entries/" in (await golden.ask("POST", "/feeds/comments/")).json["detail"]
 
 
 async def test_generic_node_is_read_as_it_is(web: Web) -> None:

@@ -64,7 +64,7 @@ class Asked:
     zipped: bool
     credential: str = field(default="", repr=False)
 
-    def request(self, service: str, known: frozenset[str] = frozenset()) -> PullFeed:
+    def request(self, service: str, known: frozenset[str] = frozenset(), asker: str = "") -> PullFeed:
         """The pull to be made. A feed without parameters is the Smart view in modified order, where deletions are
         seen; a document of it is what stock clients see, the bare node."""
         query, reader = self.place.query, self.form in _DOCUMENTS
@@ -77,6 +77,7 @@ class Asked:
             page=ResultSetRequest(query.max, None, "") if self.document else query.page,
             known=known,
             both_sides=reader,
+            asker=asker if self.actor is ANONYMOUS else "",
         )
 
 
@@ -121,10 +122,13 @@ class Feeds:
     async def get(self, call: Call, path: FeedPath) -> Reply:
         """A page now, or after the wait when there is nothing in range. Raises FeedError."""
         query = read_query(call.query)
+        if query.callback and call.credential:
+            # A script of any page gets what a callback gets: it must not get what a browser's password lets it.
+            raise FeedError(Condition.FORBIDDEN, "a callback is for what everybody may read")
         asked = self.asked(call, path, query)
         seen = self.waiting.changes
         none_match = call.header("If-None-Match")
-        answer, reply = await self._shared.get((asked, _known(none_match, asked)))
+        answer, reply = await self._shared.get((asked, _known(none_match, asked)), call.address)
         if is_any(none_match) and "ETag" in reply.headers:
             headers = {name: text for name, text in reply.headers.items() if name != "Content-Encoding"}
             return Reply(status=HTTPStatus.NOT_MODIFIED, headers=headers)
@@ -134,7 +138,7 @@ class Feeds:
         write = early_writer(call.request)
         news = await self.waiting.wait(answer.node.node_no, asked, seen, wait_s, write)
         if news is None:
-            return (await self._shared.get((asked, frozenset())))[1]
+            return (await self._shared.get((asked, frozenset()), call.address))[1]
         call.written = write is not None
         return news.reply
 
@@ -172,12 +176,12 @@ class Feeds:
             return News(error_reply(FeedError(Condition.INTERNAL, f"incident {incident}")), "", seen)
         return News(reply, last_cursor(answer, asked.place.query), seen, answer.newer)
 
-    async def _now(self, wanted: tuple[Asked, frozenset[str]]) -> tuple[FeedPage | None, Reply]:
+    async def _now(self, wanted: tuple[Asked, frozenset[str]], asker: str) -> tuple[FeedPage | None, Reply]:
         """The page and its answer; no page where the asker, who knows some versions, or the memory here, has it."""
         asked, known = wanted
         kept = self._kept.get(asked)
         versions = known if kept is None else known | {kept[0]}
-        answer = await self._pull(asked.request(self._service, versions))
+        answer = await self._pull(asked.request(self._service, versions, asker))
         if answer.page is not None:
             return answer, await self._made(asked, answer)
         if answer.version in known:

@@ -13,7 +13,17 @@ from smartfeeds.http.replies import Reply
 METRICS = "text/plain; version=0.0.4; charset=utf-8"
 _NOW = {"Cache-Control": "no-store"}
 # What proxies write; where it is not believed, the address is the proxy's own and says nothing of who is asking.
-_FORWARDED = ("Forwarded", "X-Forwarded-For", "X-Real-IP")
+_FORWARDED = (
+    "Forwarded",
+    "Via",
+    "X-Forwarded-For",
+    "X-Forwarded-Host",
+    "X-Forwarded-Proto",
+    "X-Real-IP",
+    "X-Client-IP",
+    "CF-Connecting-IP",
+    "True-Client-IP",
+)
 
 
 @dataclass(frozen=True, slots=True)

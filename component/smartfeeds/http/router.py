@@ -44,6 +44,7 @@ class Route:
     methods: Mapping[str, Handler]
     exact: bool = False
     foreign: bool = False  # whether pages of other hosts may use it (CORS)
+    hint: str = ""  # where else to go, for who uses another method
 
     def takes(self, path: str) -> bool:
         """Whether a path is for this route."""
@@ -116,7 +117,7 @@ class Router:
         handler = route.methods.get("GET" if call.method in _HEAD else call.method)
         if handler is None:
             allowed = ", ".join(_allowed(route))
-            raise HttpError(HTTPStatus.METHOD_NOT_ALLOWED, f"this takes {allowed}", Allow=allowed)
+            raise HttpError(HTTPStatus.METHOD_NOT_ALLOWED, f"this takes {allowed}{route.hint}", Allow=allowed)
         if call.credential:
             call.token = await self._authenticate(call.credential)
             actor = parse_jid(call.token.jid)

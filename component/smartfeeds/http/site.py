@@ -131,7 +131,7 @@ class Site:
         return (
             Route(lists.PATH, "http_feeds", {"GET": self._lists.redirect}),
             *(Route(path, "http_feeds", {"GET": self._lists.get}, exact=True, foreign=True) for path in lists.PATHS),
-            Route(FEEDS, "http_feed", of_feed, foreign=True),
+            Route(FEEDS, "http_feed", of_feed, foreign=True, hint="; items go to /entries/NAME/"),
             Route(ENTRIES, "http_entries", of_item, foreign=True),
             Route("/", "http_root", {"GET": get_root}, exact=True),
             Route(STATIC, "http_static", {"GET": get_static}),

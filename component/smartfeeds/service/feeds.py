@@ -125,7 +125,7 @@ class FeedService:
 
     async def _step(self, request: r.Request) -> Answer | r.Request:
         use_case = USE_CASES[type(request)]
-        work, turn = use_case.work, str(request.actor.bare)
+        work, turn = use_case.work, request.turn
         if isinstance(use_case, _Writing):
             return await self.write(lambda tx, context: work(tx, context, request), turn=turn)
         return await self.read(lambda tx, context: work(tx, context, request), turn=turn)

@@ -23,6 +23,11 @@ class Request:
     actor: Jid
     service: str
 
+    @property
+    def turn(self) -> str:
+        """For whom it is: works of different turns are taken in turn (`Store.read`)."""
+        return str(self.actor.bare)
+
 
 @dataclass(frozen=True, slots=True)
 class OrderBy:
@@ -135,7 +140,7 @@ class PullFeed(Request):
     `node` is the name of the feed itself, `view` the query string of a view of it. Without one, the Smart view in
     modified order is meant, with `stock` the bare node; a generic node has no other. `known` are versions (see
     `FeedPage`) that the asker has already; no items are read where one is still right. With `both_sides` the answer
-    tells too whether there are older items.
+    tells too whether there are older items. `asker` is the address that an anonymous reader asks from.
     """
 
     node: str
@@ -144,6 +149,12 @@ class PullFeed(Request):
     page: ResultSetRequest | None = None
     known: frozenset[str] = frozenset()
     both_sides: bool = False
+    asker: str = ""
+
+    @property
+    def turn(self) -> str:
+        """For the address that asks, where the actor is nobody in particular."""
+        return self.asker or str(self.actor.bare)
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,15 +12,15 @@ class Works:
 
     def __init__(self) -> None:
         self.begun: asyncio.Queue[asyncio.Future[int]] = asyncio.Queue()
-        self.shared: Shared[str, int] = Shared(self._work)
+        self.shared: Shared[str, str, int] = Shared(self._work)
 
-    async def _work(self, _key: str) -> int:
+    async def _work(self, _key: str, _asker: str) -> int:
         end: asyncio.Future[int] = asyncio.get_running_loop().create_future()
         self.begun.put_nowait(end)
         return await end
 
     def ask(self, key: str = "a") -> asyncio.Task[int]:
-        return asyncio.create_task(self.shared.get(key))
+        return asyncio.create_task(self.shared.get(key, "somebody"))
 
 
 async def test_sharing_those_who_come_while_a_work_runs_share_the_next_one() -> None:

@@ -279,3 +279,14 @@ def test_policy_default_is_a_feed_service_for_everybody() -> None:
     assert (policy.page_bytes, policy.span_cursors, policy.auto_create) == (204_800, True, False)
     assert SOCIAL_FEED.startswith("urn:xmpp:pubsub-social-feed")
     assert form(title="x") == {"pubsub#title": ("x",)}
+
+
+async def test_name_before_somebody_elses_views_cannot_be_a_feed(world: World) -> None:
+    """[xep-map 51]: whoever asks for a view of a feed must never get a stranger's node."""
+    for name in ("plan?order=modified", "plan?", "plan?page=1"):
+        await world.service.handle(CreateNode(jid(ALICE), SERVICE, name))
+
+    assert await refusal(world.service.handle(CreateNode(jid(BOB), SERVICE, "plan"))) is Condition.NOT_ALLOWED
+    await world.service.handle(CreateNode(jid(ALICE), SERVICE, "plan"))
+    await world.service.handle(CreateNode(jid(ALICE), SERVICE, "page?page=1"))
+    await world.service.handle(CreateNode(jid(BOB), SERVICE, "page"))

@@ -18,7 +18,7 @@ from smartfeeds.formats import atom
 from smartfeeds.formats.atom_reader import adopt
 from smartfeeds.formats.rss_channel import RSS_NAMESPACES, rss_name
 from smartfeeds.formats.xml import MAX_PAYLOAD_BYTES, XML_BASE, XML_LANG, Element, fault, new_element
-from smartfeeds.sync.markup import read_item
+from smartfeeds.sync.markup import claim, read_item
 from smartfeeds.sync.merging import Dialect
 from smartfeeds.sync.sharing import NOT_SAID, Sharing
 from smartfeeds.sync.sharing_markup import SHARINGS, read_sharing
@@ -123,17 +123,19 @@ def _events(parser: etree.XMLPullParser) -> Iterator[Element]:
 class FeedReader:
     """Reads one feed: `feed` its bytes, then `close`; what they yield are its items in document order.
 
-    `lenient` reads dates of SSE in other zones (A-85). After `close` the head is known: `form`, `sharing`, `notes`,
+    `lenient` reads dates of SSE in other zones (A-85). Without `check` an item is told by its id alone, and who reads
+    it later finds what is wrong with the rest. After `close` the head is known: `form`, `sharing`, `notes`,
     and `head` and `tail`, between which items may be written. Raises FeedError(INVALID_PAYLOAD) or
     FeedError(PAYLOAD_TOO_BIG) for a document that cannot be read whole.
     """
 
-    def __init__(self, *, lenient: bool = False) -> None:
+    def __init__(self, *, lenient: bool = False, check: bool = True) -> None:
         self.form = Form.ATOM
         self.sharing: Sharing = NOT_SAID
         self.notes: list[str] = []
         self.count = 0
-        self._lenient = lenient
+        self._lenient, self._check = lenient, check
+        self._declared: tuple[tuple[bytes, ...], bool] | None = None
         self._parser = etree.XMLPullParser(events=("end",), tag=_ITEM_TAGS, **_OPTIONS)
         self._since_item_bytes = 0
         self._root: Element | None = None
@@ -218,6 +220,9 @@ class FeedReader:
         if len(raw) > MAX_PAYLOAD_BYTES:
             return Piece(index, Kind.REFUSED, raw, reason=f"the item is larger than {MAX_PAYLOAD_BYTES} bytes")
         try:
+            if not self._check:
+                claimed = claim(node)
+                return Piece(index, Kind.SYNCED, raw, *claimed) if claimed else Piece(index, Kind.PLAIN, raw)
             found = read_item(node, lenient=self._lenient, payload=False)
         except FeedError as error:
             return Piece(index, Kind.REFUSED, raw, reason=error.text)
@@ -270,8 +275,10 @@ class FeedReader:
     def line(self, item: bytes) -> bytes:
         """An item as it stands in this document: what the root declares already is left out."""
         assert self._root is not None
-        holder = self._holder(self._root)
-        return _relative(item, _declarations(self._root if holder is None else holder)) + b"\n"
+        if self._declared is None:
+            holder = self._holder(self._root)
+            self._declared = _declarations(self._root if holder is None else holder)
+        return _relative(item, self._declared) + b"\n"
 
     def tail(self) -> bytes:
         """The end of the document."""

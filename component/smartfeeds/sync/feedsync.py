@@ -8,7 +8,18 @@ from dataclasses import dataclass, field, replace
 
 from smartfeeds.errors import Condition, FeedError
 from smartfeeds.sync.merging import Dialect, check_resolved, in_order
-from smartfeeds.sync.record import MAX_HISTORY, MAX_NUMBER, Edit, Flag, Stamp, Version, check_name, next_counter, rank
+from smartfeeds.sync.record import (
+    MAX_HISTORY,
+    MAX_NUMBER,
+    Edit,
+    Flag,
+    Stamp,
+    Version,
+    check_name,
+    highest,
+    next_counter,
+    rank,
+)
 
 # Histories beyond this length are cleaned up when the item is changed here, and only then.
 CLEAN_ABOVE = 100
@@ -63,7 +74,7 @@ def _survivors(versions: Sequence[Version]) -> list[Version]:
         if all(known[number].subsumes(versions[at].top) and rank(version) > rank(versions[at]) for at in above):
             kept.append(version)
     # Histories that were made up can subsume each other in a circle.
-    return kept or [max(versions, key=rank)]
+    return kept or [highest(versions)]
 
 
 def clean_history(history: Sequence[Stamp]) -> tuple[Stamp, ...]:
@@ -94,9 +105,10 @@ class FeedSync(Dialect):
             for side in (local, incoming)
             for one in (side, *side.conflicts)
         ]
-        kept = _survivors(list(dict.fromkeys(parts)))
+        distinct = len(parts) > 2 or parts[0] == parts[1]
+        kept = _survivors(list(dict.fromkeys(parts)) if distinct else parts)
         # 5, 7.c, 7.d: the winner.
-        winner = max(kept, key=rank)
+        winner = highest(kept)
         notes: tuple[str, ...] = ()
         if any(one.noconflicts.on != winner.noconflicts.on for one in parts):
             notes = (f"{winner.sync_id}: versions differ in noconflicts, which must never change; the winner's counts",)

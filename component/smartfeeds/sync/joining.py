@@ -24,8 +24,8 @@ from smartfeeds.formats.rss_writer import write_rss
 from smartfeeds.formats.xml import Element, canonical, parse_stored
 from smartfeeds.sync.documents import FeedReader, Form, Kind, Piece
 from smartfeeds.sync.feedsync import FEEDSYNC
-from smartfeeds.sync.markup import parse_item, write_item
-from smartfeeds.sync.merging import Dialect, Outcome, merge
+from smartfeeds.sync.markup import parse_item, read_item, write_item
+from smartfeeds.sync.merging import Dialect, Outcome, difference, merge
 from smartfeeds.sync.record import Edit, Version
 
 MAX_NOTES = 1_000
@@ -217,58 +217,86 @@ class Joiner:
                 yield self._raw(at)
 
     def _merged(self, first: int) -> bytes:
+        """What is written for the records of one id: those that are refused, as they are, and the merged item."""
         chain = [first]
         while (following := self._next[chain[-1]]) != _NONE:
             chain.append(following)
-        is_local = first < self._local_count
         raws = [self._raw(at) for at in chain]
         if all(raw == raws[0] for raw in raws):
-            if chain[-1] >= self._local_count:
-                self.report.outcomes[Outcome.UNCHANGED if is_local else Outcome.ADDED] += 1
-            return raws[0] if is_local else self._in_our_words(raws[0], first)
-        return self._joined(chain, raws, is_local=is_local)
+            return self._alike(chain, raws[0])
+        return self._joined(chain, raws)
 
-    def _joined(self, chain: list[int], raws: list[bytes], *, is_local: bool) -> bytes:
+    def _alike(self, chain: list[int], raw: bytes) -> bytes:
+        """One version, however often it is there."""
+        is_local = chain[0] < self._local_count
+        if self._checked(chain[0], raw, payload=False) is None:
+            return raw if is_local else b""
+        if chain[-1] >= self._local_count:
+            self.report.outcomes[Outcome.UNCHANGED if is_local else Outcome.ADDED] += 1
+        return raw if is_local else self._in_our_words(raw, chain[0])
+
+    def _joined(self, chain: list[int], raws: list[bytes]) -> bytes:
         """The merge of several versions of one item."""
         dialect = self._known_styles[self._styles[chain[0]]][0]
         assert dialect is not None
-        start = self._version(raws[0])
-        version = start
-        for at, raw in zip(chain[1:], raws[1:], strict=True):
-            try:
-                merged = merge(dialect, version, self._version(raw))
-            except FeedError as error:
-                self.report.refuse(LOCAL if at < self._local_count else INCOMING, self._indices[at], error.text)
+        faulty: list[bytes] = []
+        start: tuple[int, bytes, Version] | None = None
+        version: Version | None = None
+        for at, raw in zip(chain, raws, strict=True):
+            found = self._checked(at, raw)
+            if found is None:
+                faulty += [raw] if at < self._local_count else []
                 continue
-            version = merged.version
-            self.report.note(merged.notes)
-        self._count(start, version, chain, is_local=is_local)
-        if version == start:
-            return raws[0] if is_local else self._in_our_words(raws[0], chain[0])
-        return write_item(version, dialect, self._namespaces.get(dialect.name, ""))
-
-    def _count(self, start: Version, version: Version, chain: list[int], *, is_local: bool) -> None:
-        outcome = Outcome.UNCHANGED
-        if not is_local:
-            outcome = Outcome.ADDED
-        elif version != start:
-            new = set(version.conflicts) - set(start.conflicts) or version.conflict.on > start.conflict.on
-            outcome = Outcome.CONFLICT if new else Outcome.UPDATED
+            start = start or (at, raw, found)
+            version = self._joined_one(dialect, version, found, at)
+        if start is None or version is None:
+            return b"\n".join(faulty)
+        at, raw, first = start
+        is_local = at < self._local_count
+        outcome = difference(first, version)
         if chain[-1] >= self._local_count:
-            self.report.outcomes[outcome] += 1
+            self.report.outcomes[outcome if is_local else Outcome.ADDED] += 1
         self.report.conflicts += len(version.conflicts)
+        if outcome is not Outcome.UNCHANGED:
+            raw = write_item(version, dialect, self._namespaces.get(dialect.name, ""))
+        elif not is_local:
+            raw = self._in_our_words(raw, at)
+        return b"\n".join([*faulty, raw])
 
-    def _version(self, raw: bytes) -> Version:
-        found = parse_item(raw, lenient=self._lenient)
+    def _joined_one(self, dialect: Dialect, version: Version | None, found: Version, at: int) -> Version:
+        try:
+            merged = merge(dialect, version, found)
+        except FeedError as error:
+            assert version is not None
+            self._refuse(at, error.text)
+            return version
+        self.report.note(merged.notes)
+        return merged.version
+
+    def _checked(self, at: int, raw: bytes, *, payload: bool = True) -> Version | None:
+        """The version in a record, or None where it is refused."""
+        try:
+            found = read_item(parse_stored(raw), lenient=self._lenient, payload=payload)
+        except FeedError as error:
+            self._refuse(at, error.text)
+            return None
         assert found is not None
+        self.report.note(found.notes)
         return found.version
+
+    def _refuse(self, at: int, reason: str) -> None:
+        self.report.refuse(LOCAL if at < self._local_count else INCOMING, self._indices[at], reason)
 
     def _in_our_words(self, raw: bytes, at: int) -> bytes:
         """A new item, in the namespace that this feed uses for its dialect (A-70)."""
         dialect, namespace = self._known_styles[self._styles[at]]
         assert dialect is not None
         ours = self._namespaces.get(dialect.name, namespace)
-        return raw if ours == namespace else write_item(self._version(raw), dialect, ours)
+        if ours == namespace:
+            return raw
+        found = parse_item(raw, lenient=self._lenient)
+        assert found is not None
+        return write_item(found.version, dialect, ours)
 
 
 def _with_payloads(version: Version, convert: Callable[[bytes, int], bytes]) -> Version:
@@ -313,8 +341,8 @@ def _made_id(item: Element, payload: bytes) -> str:
 
 
 def read_feed(chunks: Iterable[bytes], add: Callable[[Piece, Form], None], *, lenient: bool = False) -> FeedReader:
-    """Reads a feed to its end, item by item. Raises FeedError."""
-    reader = FeedReader(lenient=lenient)
+    """Reads a feed to its end for a Joiner, which checks the items itself. Raises FeedError."""
+    reader = FeedReader(lenient=lenient, check=False)
     for chunk in chunks:
         for piece in reader.feed(chunk):
             add(piece, reader.form)
@@ -327,5 +355,6 @@ def write_feed(reader: FeedReader, items: Iterable[bytes]) -> Iterator[bytes]:
     """A feed with the head of the one that was read."""
     yield reader.head()
     for item in items:
-        yield reader.line(item)
+        if item:
+            yield reader.line(item)
     yield reader.tail()

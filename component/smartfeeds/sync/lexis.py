@@ -3,9 +3,10 @@
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
 from functools import lru_cache
 
-from smartfeeds.core.times import US_PER_S, format_datetime, parse_datetime
+from smartfeeds.core.times import US_PER_S, parse_datetime
 from smartfeeds.errors import Condition, FeedError
 from smartfeeds.formats.atom import FEEDSYNC_NS
 from smartfeeds.formats.dates import format_rfc822, parse_date
@@ -30,6 +31,7 @@ _RFC822 = re.compile(
 )
 _YEAR = re.compile(r"\b[0-9]{4}\b")
 _CACHED = 8192
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def invalid(text: str) -> FeedError:
@@ -74,6 +76,12 @@ def _lenient_time(text: str) -> int | None:
     return None if time_us is None else time_us // US_PER_S * US_PER_S
 
 
+@lru_cache(_CACHED)
+def write_feedsync_time(time_us: int) -> str:
+    """RFC 3339 in whole seconds of UTC."""
+    return (_EPOCH + timedelta(seconds=time_us // US_PER_S)).isoformat()[:19] + "Z"
+
+
 _BOOLEANS = {None: Flag.ABSENT, "true": Flag.TRUE, "false": Flag.FALSE}
 
 
@@ -111,6 +119,6 @@ class Lexis:
         return read_name(text, "an endpoint")
 
 
-FEEDSYNC_LEXIS = Lexis(FEEDSYNC, FEEDSYNC_NS, _BOOLEANS, _feedsync_time, format_datetime, empty=False)
+FEEDSYNC_LEXIS = Lexis(FEEDSYNC, FEEDSYNC_NS, _BOOLEANS, _feedsync_time, write_feedsync_time, empty=False)
 SSE_LEXIS = Lexis(SSE, SSE_NS, {**_BOOLEANS, "": Flag.EMPTY}, _sse_time, format_rfc822, empty=True)
 LENIENT_SSE_LEXIS = Lexis(SSE, SSE_NS, SSE_LEXIS.flags, _lenient_time, format_rfc822, empty=True)

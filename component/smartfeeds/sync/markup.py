@@ -6,12 +6,13 @@ defines is kept where it is (FS-012).
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from functools import lru_cache
 
 from lxml import etree
 
 from smartfeeds.core.text import attribute, escape
 from smartfeeds.errors import FeedError
-from smartfeeds.formats.atom import ENTRY, FEEDSYNC_NS
+from smartfeeds.formats.atom import ENTRY, FEEDSYNC_NS, SYNC
 from smartfeeds.formats.rss_channel import rss_name
 from smartfeeds.formats.xml import XML_NS, Element, canonical, parse_stored, replace_by_text
 from smartfeeds.sync.feedsync import FEEDSYNC
@@ -67,30 +68,31 @@ class _Reading:
     payload: bool
 
     def item(self, item: Element, depth: int) -> SyncItem | None:
-        syncs = list(item.iterchildren(*_SYNCS))
-        if not syncs:
+        sync = self.sync_of(item)
+        if sync is None:
             return None
-        # A-87: of both vocabularies FeedSync counts, and the other stays as it is.
-        sync = next((one for one in syncs if _namespace(one) == FEEDSYNC_NS), syncs[0])
         namespace = _namespace(sync)
-        lexis = self._lexis(sync, namespace)
-        sync_id = sync.get("id")
-        if sync_id is None:
-            raise invalid("the id of sx:sync is missing")
-        read_name(sync_id, "an item")
+        lexis = self.lexis(sync, namespace)
+        sync_id = read_id(sync)
         if lexis.dialect is FEEDSYNC:
             version, notes = self._feedsync(sync, sync_id, lexis, namespace, depth)
         else:
             version, notes = self._sse(sync, sync_id, lexis, namespace)
-        if len(syncs) > 1:
+        if len(list(item.iterchildren(*_SYNCS))) > 1:
             notes += (f"{sync_id}: the item has sync data twice; {lexis.dialect.name}'s counts",)
         if self.payload:
             replace_by_text(sync, "")
             version = _with_payload(version, item)
         return SyncItem(version, lexis.dialect, namespace, notes)
 
-    def _lexis(self, sync: Element, namespace: str) -> Lexis:
-        """A-83: in the older namespaces the shape tells the dialect."""
+    @staticmethod
+    def sync_of(item: Element) -> Element | None:
+        """A-87: of both vocabularies FeedSync counts, and the other stays as it is."""
+        first = next(item.iterchildren(SYNC), None)
+        return next(item.iterchildren(*_SYNCS), None) if first is None else first
+
+    def lexis(self, sync: Element, namespace: str) -> Lexis:
+        """The dialect of sync data. A-83: in the older namespaces the shape tells the dialect."""
         if namespace == FEEDSYNC_NS or ("updates" in sync.attrib and "version" not in sync.attrib):
             return FEEDSYNC_LEXIS
         return LENIENT_SSE_LEXIS if self.lenient else SSE_LEXIS
@@ -195,12 +197,16 @@ def _limited(nodes: Iterator[Element], limit: int, what: str) -> list[Element]:
 
 
 def _feedsync_stamp(node: Element, lexis: Lexis) -> Stamp:
+    if len(node.attrib) == 3 and not len(node):
+        sequence, when, by = node.get("sequence"), node.get("when"), node.get("by")
+        if sequence and when and by:
+            return Stamp(read_number(sequence, "sequence"), lexis.time(when, "when"), lexis.endpoint(by))
     return _stamp(node, lexis, read_number(node.get("sequence"), "sequence"), _STAMP_NAMES, set())
 
 
 def _stamp(node: Element, lexis: Lexis, sequence: int, names: frozenset[str], children: set[str] | None) -> Stamp:
     """One record. `children` are the tags that are read elsewhere; None means all of them."""
-    when = node.get("when")
+    when: str | None = node.get("when")
     when_us, by = lexis.time(when, "when"), lexis.endpoint(node.get("by"))
     if when_us is None and not by:
         raise invalid("a history record has neither when nor by")
@@ -216,7 +222,7 @@ def _stamp(node: Element, lexis: Lexis, sequence: int, names: frozenset[str], ch
 
 def _extra(node: Element, names: frozenset[str], children: set[str] | None) -> Extra:
     """Attributes and children beside those that the dialect has."""
-    attributes = tuple(sorted((str(k), str(v)) for k, v in node.attrib.items() if k not in names))
+    attributes = tuple(sorted((str(k), str(v)) for k, v in node.items() if k not in names))
     foreign = (
         ()
         if children is None
@@ -288,6 +294,10 @@ def write_sync(version: Version, dialect: Dialect, namespace: str = "") -> bytes
 def _whole(version: Version, lexis: Lexis, namespace: str) -> Iterator[bytes]:
     """FeedSync: every record, then every conflict as an item."""
     for stamp in version.history:
+        if stamp.extra is NO_EXTRA and stamp.when_us is not None and stamp.by:
+            when = lexis.write_time(stamp.when_us)
+            yield f'<sx:history sequence="{stamp.sequence}" when="{when}" by="{_quoted(stamp.by)}"/>'.encode()
+            continue
         names = {"sequence": str(stamp.sequence), **_when_and_by(stamp, lexis)}
         yield _element("history", names, stamp.extra, stamp.extra.children)
     if version.conflicts:
@@ -307,6 +317,11 @@ def _listed(version: Version, lexis: Lexis) -> Iterator[bytes]:
             for data in (one.payload,)
         )
         yield b"".join((b"<sx:conflicts>", *inside, b"</sx:conflicts>"))
+
+
+@lru_cache(4096)
+def _quoted(by: str) -> str:
+    return attribute(by)
 
 
 def _when_and_by(stamp: Stamp, lexis: Lexis) -> dict[str, str | None]:
@@ -336,6 +351,27 @@ def _attributes(names: dict[str, str | None], extra: Extra) -> str:
             parts.append(f' xmlns:n{number}="{attribute(namespace)}"')
         parts.append(f' {prefix}{local}="{attribute(value)}"')
     return "".join(parts)
+
+
+def claim(item: Element) -> tuple[str, Dialect, str] | None:
+    """What an item says of its identity: sync id, dialect, namespace; the rest of it is not looked at.
+
+    None where it takes no part. Raises FeedError(INVALID_PAYLOAD) for an id that is none.
+    """
+    reading = _Reading(lenient=False, payload=False)
+    sync = reading.sync_of(item)
+    if sync is None:
+        return None
+    namespace = _namespace(sync)
+    return read_id(sync), reading.lexis(sync, namespace).dialect, namespace
+
+
+def read_id(sync: Element) -> str:
+    """The id of an item (FS-025, FS-028). Raises FeedError(INVALID_PAYLOAD)."""
+    sync_id = sync.get("id")
+    if sync_id is None:
+        raise invalid("the id of sx:sync is missing")
+    return read_name(sync_id, "an item")
 
 
 def parse_item(raw: bytes, *, lenient: bool = False) -> SyncItem | None:

@@ -89,17 +89,25 @@ def merge(dialect: Dialect, local: Version | None, incoming: Version) -> Merged:
     version, notes = dialect.join(local, incoming)
     if len(version.conflicts) > MAX_CONFLICTS:
         raise FeedError(Condition.POLICY_VIOLATION, f"the item would have more than {MAX_CONFLICTS} conflicts")
-    before, after = set(local.conflicts), set(version.conflicts)
-    same = replace(version, conflicts=()) == replace(local, conflicts=())
-    if same and before == after:
-        return Merged(local, Outcome.UNCHANGED, notes)
-    new = bool(after - before) or version.conflict.on > local.conflict.on
-    return Merged(version, Outcome.CONFLICT if new else Outcome.UPDATED, notes)
+    outcome = difference(local, version)
+    return Merged(local if outcome is Outcome.UNCHANGED else version, outcome, notes)
+
+
+def difference(before: Version, after: Version) -> Outcome:
+    """What became of an item that was there; the order of its conflicts means nothing (FS-063)."""
+    if before == after:
+        return Outcome.UNCHANGED
+    former, present = set(before.conflicts), set(after.conflicts)
+    if present - former or after.conflict.on > before.conflict.on:
+        return Outcome.CONFLICT
+    same = former == present and replace(before, conflicts=()) == replace(after, conflicts=())
+    return Outcome.UNCHANGED if same else Outcome.UPDATED
 
 
 def in_order(versions: Iterable[Version]) -> tuple[Version, ...]:
     """Conflicts as they are written: the highest first. Their order means nothing, so it is always the same."""
-    return tuple(sorted(set(versions), key=rank, reverse=True))
+    found = list(versions)
+    return tuple(found) if len(found) < 2 else tuple(sorted(set(found), key=rank, reverse=True))
 
 
 def check_resolved(version: Version, resolved: Iterable[Version]) -> list[Version]:

@@ -5,6 +5,7 @@ calls version and FeedSync updates is `counter`; SSE's history and its updates a
 has the sequence `counter - k`.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum
 
@@ -134,6 +135,16 @@ def rank(version: Version) -> tuple[object, ...]:
         tuple((stamp.written, stamp.extra.attributes, stamp.extra.children) for stamp in version.history),
         version.conflict.value,
     )
+
+
+def highest(versions: Sequence[Version]) -> Version:
+    """The version of the highest rank. Most are decided by the winner rule, which is all that is looked at then."""
+    best = versions[0]
+    for version in versions[1:]:
+        ours, theirs = version.key, best.key
+        if ours > theirs or (ours == theirs and rank(version) > rank(best)):
+            best = version
+    return best
 
 
 def check_name(text: str, what: str) -> None:

@@ -8,6 +8,7 @@ from bisect import bisect_left
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from enum import Enum
+from heapq import merge
 
 ROOT = ""
 Tree = Mapping[str, list[str]]
@@ -75,8 +76,9 @@ def merge_trees(local: Tree, incoming: Tree, won: Callable[[str], Side]) -> tupl
     merged: dict[str, list[str]] = {}
     for parent, ids in children.items():
         sides = [[one for one in tree.get(parent, ()) if one in ids and one not in cut] for tree in (local, incoming)]
-        # A-80: what was cut out of a cycle stands at the end.
-        merged[parent] = [*_siblings(sides[0], sides[1], won), *sorted(cut & ids)]
+        order = _siblings(sides[0], sides[1], won)
+        # A-80: what was cut out of a cycle stands at the end, and so does what has lost its parent.
+        merged[parent] = order + sorted(ids.difference(order))
     return merged, repaired
 
 
@@ -118,32 +120,28 @@ def break_cycles(parents: dict[str, str]) -> list[str]:
 def _siblings(local: list[str], incoming: list[str], won: Callable[[str], Side]) -> list[str]:
     """The children of one parent in order (SSE-029, A-79).
 
-    What stands in the same order on both sides is the backbone. Everything else was moved or added: it goes directly
-    behind the sibling that it followed on its own side; what was put in one place stands there by ascending id.
+    What stands in the same order on both sides is the backbone. Everything else was moved or added: it goes behind the
+    sibling that it followed on its own side, and what two sides put behind the same one stands there by ascending id,
+    as far as the order on each side lets it.
     """
     if local == incoming:
         return local
     backbone = _backbone(local, incoming, won)
     fixed = set(backbone)
     both = set(local) & set(incoming)
-    followers: dict[str, list[str]] = {}
+    runs: dict[str, list[list[str]]] = {}
     for side, own, other in ((Side.LOCAL, local, incoming), (Side.INCOMING, incoming, local)):
-        before = ROOT
+        run: list[str] = []
+        runs.setdefault(ROOT, []).append(run)
         for one in own:
             if one in fixed:
-                before = one
+                run = []
+                runs.setdefault(one, []).append(run)
             elif one not in both or won(one) is side or (won(one) is Side.BOTH and own <= other):
-                followers.setdefault(before, []).append(one)
-                before = one
-    order: list[str] = []
-    for start in (ROOT, *backbone):
-        if start:
-            order.append(start)
-        waiting = sorted(set(followers.get(start, ())), reverse=True)
-        while waiting:
-            one = waiting.pop()
-            order.append(one)
-            waiting += sorted(set(followers.get(one, ())), reverse=True)
+                run.append(one)
+    order = list(merge(*runs[ROOT]))
+    for one in backbone:
+        order += [one, *merge(*runs[one])]
     return order
 
 

@@ -58,7 +58,12 @@ def sse_golden(record: dict[str, Any] | None) -> Version | None:
         deleted=Flag.TRUE if record["deleted"] else Flag.ABSENT,
         conflict=Flag.TRUE if record["conflict"] else Flag.ABSENT,
         conflicts=tuple(
-            Version("s1", one["version"], (Stamp(one["version"], _date(one["when"]), one["by"] or ""),), one["data"].encode())
+            Version(
+                "s1",
+                one["version"],
+                (Stamp(one["version"], _date(one["when"]), one["by"] or ""),),
+                one["data"].encode(),
+            )
             for one in record["conflicts"]
         ),
     )

@@ -215,6 +215,7 @@ class Joiner:
                 yield self._merged(at)
             elif self._styles[at] == 0:
                 yield self._raw(at)
+        self.report.refused.sort(key=lambda one: (one.document == INCOMING, one.index))
 
     def _merged(self, first: int) -> bytes:
         """What is written for the records of one id: those that are refused, as they are, and the merged item."""

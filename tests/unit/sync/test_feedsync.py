@@ -76,9 +76,7 @@ def test_winner_is_picked_by_code_points():
     """[FS-008] no culture, no UTF-16: U+10000 is above U+FFFD, small letters above capitals; never by length [A-64]."""
     for higher, lower in (("alpha", "Zed"), ("\U00010000", "\ufffd"), ("b", "aaaaaa"), ("bb", "ba")):
         pair = [Version("i1", 2, (stamp("2 10:00 X"),)) for _ in range(2)]
-        pair = [
-            replace(one, history=(replace(one.top, by=by),)) for one, by in zip(pair, (higher, lower), strict=True)
-        ]
+        pair = [replace(one, history=(replace(one.top, by=by),)) for one, by in zip(pair, (higher, lower), strict=True)]
         for local, incoming in (pair, pair[::-1]):
             assert merge(FEEDSYNC, local, incoming).version.top.by == higher
 
@@ -106,7 +104,13 @@ class TestOldDefects:
 
         resolved = FEEDSYNC.resolve(item, Edit(at("13:00"), "D"), [loser])
 
-        assert [(one.sequence, one.by) for one in resolved.history] == [(5, "D"), (4, "B"), (3, "C"), (4, "D"), (2, "A")]
+        assert [(one.sequence, one.by) for one in resolved.history] == [
+            (5, "D"),
+            (4, "B"),
+            (3, "C"),
+            (4, "D"),
+            (2, "A"),
+        ]
 
     def test_clean_up_keeps_what_subsumes_others(self):
         """[A-64] [FS-054] not the last record alone, or every older version would become a conflict."""
@@ -215,9 +219,7 @@ def test_update_example_of_the_document():
     item = FEEDSYNC.update(item, Edit(at("11:43"), "JEO2000"), b"3")
     item = FEEDSYNC.update(item, Edit(at("12:43")))
 
-    assert item == version(
-        4, "4 12:43 -", "3 11:43 JEO2000", "2 10:43 REO1750", "1 09:43 REO1750", data="3"
-    )
+    assert item == version(4, "4 12:43 -", "3 11:43 JEO2000", "2 10:43 REO1750", "1 09:43 REO1750", data="3")
 
 
 def test_update_by_one_whose_sequence_is_ahead():
@@ -335,7 +337,10 @@ def test_history_that_cannot_be_cleaned_is_bounded():
 
 def test_clocks_that_are_far_off_break_nothing():
     """[FS-035] [FS-036] times decide ties alone, and an endpoint is no name that is read."""
-    old, new = version(1, "1 2099-01-01T00:00:00Z A"), version(2, "2 1971-01-01T00:00:00Z B", "1 2099-01-01T00:00:00Z A")
+    old, new = (
+        version(1, "1 2099-01-01T00:00:00Z A"),
+        version(2, "2 1971-01-01T00:00:00Z B", "1 2099-01-01T00:00:00Z A"),
+    )
 
     merged = merge(FEEDSYNC, old, new)
 

@@ -25,7 +25,9 @@ def entry(sync='id="i1" updates="1"', inside=HISTORY, namespace=FEEDSYNC_NS, bes
     ).encode()
 
 
-def sse(sync='id="s1" version="2"', inside='<sx:history when="Sat, 21 May 2005 09:43:33 GMT" by="A"/>', namespace=SSE_NS):
+def sse(
+    sync='id="s1" version="2"', inside='<sx:history when="Sat, 21 May 2005 09:43:33 GMT" by="A"/>', namespace=SSE_NS
+):
     return f'<item xmlns:sx="{namespace}"><title>t</title><sx:sync {sync}>{inside}</sx:sync></item>'.encode()
 
 
@@ -43,7 +45,7 @@ def test_entry_is_read():
     """[FS-022] [FS-001] whatever the prefix."""
     found = read(entry())
 
-    assert found.version == version(1, "1 09:43 A", data=f'<entry {ATOM}><title>t</title></entry>')
+    assert found.version == version(1, "1 09:43 A", data=f"<entry {ATOM}><title>t</title></entry>")
     assert (found.dialect, found.namespace) == (FEEDSYNC, FEEDSYNC_NS)
     assert read(entry().replace(b"sx:", b"f:").replace(b":sx", b":f")) == found
 
@@ -78,7 +80,8 @@ def test_booleans_are_carried_as_they_came():
 
 
 @pytest.mark.parametrize(
-    "when", ["2005-05-21T09:43:33.5Z", "2005-05-21T11:43:33+02:00", "2005-05-21", "2005-05-21T09:43:33", "", "yesterday"]
+    "when",
+    ["2005-05-21T09:43:33.5Z", "2005-05-21T11:43:33+02:00", "2005-05-21", "2005-05-21T09:43:33", "", "yesterday"],
 )
 def test_time_that_is_none_refuses_the_item(when):
     """[FS-009] [FS-010] [FS-006] whole seconds, UTC, Z."""
@@ -118,7 +121,9 @@ def test_topmost_record_is_taken_as_written():
     assert [one.sequence for one in read(entry(inside=inside)).version.history] == [1, 7]
 
 
-@pytest.mark.parametrize("text", ["a b", "~", "[", "]", "{", "}", "&lt;", "&gt;", "&quot;", "&amp;", "\\", "^", "`", "|", "\u00fc", ""])
+@pytest.mark.parametrize(
+    "text", ["a b", "~", "[", "]", "{", "}", "&lt;", "&gt;", "&quot;", "&amp;", "\\", "^", "`", "|", "\u00fc", ""]
+)
 def test_id_that_is_no_nss_refuses_the_item(text):
     """[FS-028] [FS-006] [A-51] [SSE-017] [SSE-004]"""
     assert "Namespace Specific String" in refused(entry(f'id="{text}" updates="1"'))
@@ -159,7 +164,7 @@ def conflict(inside="", by="B", sync_id="i1"):
 
 
 def conflicts(*inside):
-    return f'{HISTORY}<sx:conflicts>{"".join(inside)}</sx:conflicts>'
+    return f"{HISTORY}<sx:conflicts>{''.join(inside)}</sx:conflicts>"
 
 
 def test_conflicts_are_whole_items():
@@ -167,7 +172,7 @@ def test_conflicts_are_whole_items():
     found = read(entry(inside=conflicts(conflict())))
 
     assert [one.top.by for one in found.version.conflicts] == ["B"]
-    assert found.version.conflicts[0].payload == f'<entry {ATOM}><title>c</title></entry>'.encode()
+    assert found.version.conflicts[0].payload == f"<entry {ATOM}><title>c</title></entry>".encode()
     assert read(write_item(found.version, FEEDSYNC)) == found
 
 
@@ -326,6 +331,13 @@ def test_dates_of_sse(row):
     assert SSE_LEXIS.read_time(row["text"]) == expected
 
 
+def test_endpoints_are_compared_as_the_parser_normalised_them():
+    """[A-75] references are resolved before anything is compared."""
+    one, two = (read(sse(inside=f'<sx:history by="{by}"/>')).version for by in ("A&#66;", "AB"))
+
+    assert one == two
+
+
 def test_lenient_reading_converts_other_zones():
     """[A-85] strict readers refuse the item; two digits of the year stay refused."""
     raw = sse(inside='<sx:history when="Sat, 21 May 2005 11:43:33 +0200" by="A"/>')
@@ -340,9 +352,7 @@ def test_lenient_reading_converts_other_zones():
 
 def test_what_others_wrote_is_written_untouched():
     """[SSE-032] dates in their own spelling; ours in one [SSE-003]."""
-    inside = (
-        '<sx:history when="21 May 2005 09:43 GMT" by="A"><sx:update when="Tue, 1 Nov 2004 09:43:33 GMT" by="B"/></sx:history>'
-    )
+    inside = '<sx:history when="21 May 2005 09:43 GMT" by="A"><sx:update when="Tue, 1 Nov 2004 09:43:33 GMT" by="B"/></sx:history>'
 
     written = write_item(read(sse(inside=inside)).version, SSE)
 
@@ -369,7 +379,9 @@ def test_conflict_list_round_trip():
 @pytest.mark.parametrize("faulty", ['by="B"', 'version="x" by="B"', 'version="1"', 'version="1" when="x" by="B"'])
 def test_faulty_conflict_of_a_list_is_left_out_alone(faulty):
     """[SSE-047] the item is merged all the same."""
-    inside = f'<sx:history by="A"/><sx:conflicts><sx:conflict {faulty}/><sx:conflict version="1" by="C"/></sx:conflicts>'
+    inside = (
+        f'<sx:history by="A"/><sx:conflicts><sx:conflict {faulty}/><sx:conflict version="1" by="C"/></sx:conflicts>'
+    )
 
     found = read(sse(inside=inside))
 

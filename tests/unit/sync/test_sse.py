@@ -15,7 +15,9 @@ LITERAL = "equal in all keys, incoming carries a conflict mark"
 
 
 @pytest.mark.parametrize(
-    "row", [one for one in MERGES if one["what"] != LITERAL], ids=[one["what"] for one in MERGES if one["what"] != LITERAL]
+    "row",
+    [one for one in MERGES if one["what"] != LITERAL],
+    ids=[one["what"] for one in MERGES if one["what"] != LITERAL],
 )
 def test_merge_gives_the_golden_result(row):
     """[SSE-026] [SSE-037 to SSE-042] [SSE-048] [SSE-049] [A-71] in both directions the same."""

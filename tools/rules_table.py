@@ -30,9 +30,9 @@ Which module implements which rule, and which test shows it. Written by `make do
 and the tests; a test checks that this page is current.
 
 `SF` rules are the requirements of Smart Feeds, `ESS` those of ESS and NNO, `RSS` those of RSS 0.92, rssCloud and
-payloads, `FS` those of FeedSync 1.0.2, `SSE` those of SSE 0.91; `A` rules say how what these documents leave open is resolved. `xep-map` rules are the conformance checklist
-of this project against the XEPs, with the names of the map it comes from (sections such as 3.1, decisions such as R7
-and D10).
+payloads, `FS` those of FeedSync 1.0.2, `SSE` those of SSE 0.91; `A` rules say how what these documents leave open is
+resolved. `xep-map` rules are the conformance checklist of this project against the XEPs, with the names of the map it
+comes from (sections such as 3.1, decisions such as R7 and D10).
 {implemented} rules are implemented, {later} come later, with the reason where the modules would stand.
 """
 

@@ -4,6 +4,7 @@
 """
 
 import os
+from contextlib import suppress
 from dataclasses import replace
 
 import pytest
@@ -24,7 +25,9 @@ from smartfeeds.sync.sse import SSE
 NIGHTLY = os.environ.get("HYPOTHESIS_PROFILE") == "nightly"
 RUNS = 10_000 if NIGHTLY else 150
 pytestmark = pytest.mark.timeout(3_600 if NIGHTLY else 60)
-NAMES = "ABCD"
+NAMES = ("A", "B", "C", "D")
+# Nobody has a name; some have the same, as after a backup was restored beside the original.
+TWINS = st.sampled_from([("", "", "", ""), ("A", "A", "B", "B"), ("A", "", "A", "B")])
 S = 1_000_000
 
 # What an endpoint does: edit, delete, make live again, decide on all its conflicts, or read from another.
@@ -42,15 +45,15 @@ def text(number: int) -> bytes:
     return f'<entry xmlns="http://www.w3.org/2005/Atom"><title>{number}</title></entry>'.encode()
 
 
-def run(dialect: Dialect, steps, *, named: bool = True, noconflicts: bool = False):
+def run(dialect: Dialect, steps, *, names: tuple[str, ...] = NAMES, noconflicts: bool = False):
     """Endpoints with one shared item, after these steps; times are few, so that there are ties."""
-    first = Edit(0, "A") if named else Edit(0)
+    first = Edit(0, names[0])
     start = dialect.create("i1", text(0), first)
     if noconflicts:
         start = FEEDSYNC.create("i1", text(0), first, noconflicts=True)
     ends = [start] * 4
     for number, (who, what, whom, time) in enumerate(steps, start=1):
-        edit = Edit(time * S, NAMES[who] if named else "")
+        edit = Edit(time * S, names[who])
         item = ends[who]
         if what == "read":
             ends[who] = merge(dialect, item, ends[whom]).version
@@ -117,22 +120,22 @@ def test_feedsync_endpoints_converge_in_any_order(steps, order, other):
 
 
 @settings(max_examples=RUNS)
-@given(STEPS, PAIRS)
-def test_feedsync_endpoints_without_names_converge(steps, order):
-    """[A-43] [FS-066] twins too: versions of one time and sequence and other content."""
-    ends = exchanged(FEEDSYNC, run(FEEDSYNC, steps, named=False), order)
+@given(STEPS, PAIRS, TWINS)
+def test_feedsync_endpoints_without_names_or_with_the_same_converge(steps, order, names):
+    """[A-43] [FS-066] twins too: versions of one sequence, time and endpoint, and other content."""
+    ends = exchanged(FEEDSYNC, run(FEEDSYNC, steps, names=names), order)
 
     assert len({plain(one) for one in ends}) == 1
 
 
 @settings(max_examples=RUNS)
-@given(STEPS)
-def test_twins_merge_the_same_in_both_directions(steps):
-    """[A-43] with and without names."""
-    a, b, _, _ = run(FEEDSYNC, steps, named=False)
+@given(STEPS, TWINS)
+def test_twins_merge_the_same_in_both_directions(steps, names):
+    """[A-43] whichever version is local."""
+    a, b, _, _ = run(FEEDSYNC, steps, names=names)
 
+    assert merge(FEEDSYNC, a, a).outcome is Outcome.UNCHANGED
     assert joined(FEEDSYNC, a, b) == joined(FEEDSYNC, b, a)
-    assert merge(FEEDSYNC, merge(FEEDSYNC, a, b).version, b).outcome is Outcome.UNCHANGED
 
 
 @settings(max_examples=RUNS)
@@ -149,10 +152,10 @@ def test_sse_merge_is_idempotent_and_commutative_and_its_winner_associative(step
 
 
 @settings(max_examples=RUNS)
-@given(STEPS, PAIRS, st.booleans())
-def test_sse_endpoints_converge_in_any_order(steps, order, named):
+@given(STEPS, PAIRS, TWINS | st.just(NAMES))
+def test_sse_endpoints_converge_in_any_order(steps, order, names):
     """[SSE-037] [A-77] winner, marks and lists: the same at all endpoints."""
-    ends = exchanged(SSE, run(SSE, steps, named=named), order)
+    ends = exchanged(SSE, run(SSE, steps, names=names), order)
 
     assert len({plain(one) for one in ends}) == 1
 
@@ -172,10 +175,10 @@ def test_resolved_conflict_does_not_come_back(steps):
 
 
 @settings(max_examples=RUNS)
-@given(STEPS, st.booleans(), st.sampled_from([FEEDSYNC, SSE]))
-def test_what_is_written_is_read_again(steps, named, dialect):
+@given(STEPS, TWINS | st.just(NAMES), st.sampled_from([FEEDSYNC, SSE]))
+def test_what_is_written_is_read_again(steps, names, dialect):
     """[FS-012] [SSE-032] version, history, marks, conflicts."""
-    item = run(dialect, steps, named=named)[0]
+    item = run(dialect, steps, names=names)[0]
 
     found = parse_item(write_item(item, dialect))
 
@@ -205,11 +208,8 @@ def test_any_sync_data_is_read_or_refused(nodes):
         namespace = "http://www.w3.org/2005/Atom" if name == "entry" else FEEDSYNC_NS
         at = etree.SubElement(at, f"{{{namespace}}}{name}", attributes)
 
-    try:
+    with suppress(FeedError):
         found = parse_item(etree.tostring(root))
-    except FeedError as error:
-        assert error.text
-    else:
         assert found is not None
         assert parse_item(write_item(found.version, found.dialect)).version == found.version
 
@@ -219,12 +219,10 @@ def test_any_sync_data_is_read_or_refused(nodes):
 def test_any_bytes_are_read_or_refused(data, size):
     """[A-52]"""
     reader = FeedReader()
-    try:
+    with suppress(FeedError):
         for start in range(0, len(data), size):
             list(reader.feed(data[start : start + size]))
         list(reader.close())
-    except FeedError as error:
-        assert error.text
 
 
 @st.composite

@@ -85,7 +85,7 @@ def test_merge_of_sse_feeds(run: Run) -> None:
 
 
 def test_merge_by_gives_sync_data_to_what_has_none(run: Run) -> None:
-    """[FS-041] [A-51] [FS-005] [SSE-023] the endpoint is encoded; FeedSync's histories have both time and endpoint [FS-038]."""
+    """[FS-041] [A-51] [FS-005] [SSE-023] [FS-038] the endpoint is encoded, and the time is told too."""
     result = run("sm_fs_mixed_items.xml", "empty.xml", "--by", "alice@example.net/Phone 1")
 
     assert 'by="alice@example.net%2FPhone%201"' in result.stdout

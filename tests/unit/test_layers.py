@@ -32,8 +32,8 @@ LAYERS: dict[str, set[str]] = {
 }  # fmt: skip
 
 PURE = {
-    "abc", "array", "ast", "base64", "bisect", "codecs", "collections", "copy", "dataclasses", "datetime", "decimal", "difflib",
-    "email", "enum",
+    "abc", "array", "ast", "base64", "bisect", "codecs", "collections", "copy", "dataclasses", "datetime", "decimal",
+    "difflib", "email", "enum",
     "fractions", "functools", "hashlib", "heapq", "hmac", "html", "importlib", "io", "itertools", "json", "math",
     "operator", "re", "string", "struct", "types", "typing", "typing_extensions", "unicodedata", "urllib", "zlib",
 }  # fmt: skip

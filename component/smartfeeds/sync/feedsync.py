@@ -61,18 +61,26 @@ def _known(history: Iterable[Stamp]) -> _Known:
 
 
 def _survivors(versions: Sequence[Version]) -> list[Version]:
-    """Steps 6 to 8: the versions that no other subsumes; of two that subsume each other the one of higher rank.
+    """Steps 6 to 8: the versions that no other subsumes.
 
     The steps take one side against the other and then the other against the rest. To compare all with all comes to
-    the same for what the steps can make, and does not depend on which side is local (FS-068, A-43).
+    the same for what the steps can make, and does not depend on which side is local (FS-068). Twins, which subsume
+    each other, are settled first: the one of higher rank stays, and alone decides on others (A-43).
     """
     known = [_known(version.history) for version in versions]
-    kept = []
-    for number, version in enumerate(versions):
-        # Note 1: a version is subsumed when its topmost record is.
-        above = [at for at, one in enumerate(known) if at != number and one.subsumes(version.top)]
-        if all(known[number].subsumes(versions[at].top) and rank(version) > rank(versions[at]) for at in above):
-            kept.append(version)
+
+    # Note 1: a version is subsumed when its topmost record is.
+    def below(one: int, other: int) -> bool:
+        return known[other].subsumes(versions[one].top)
+
+    settled: list[int] = []
+    for at in sorted(range(len(versions)), key=lambda at: versions[at].key, reverse=True):
+        twin = next((n for n, other in enumerate(settled) if below(at, other) and below(other, at)), None)
+        if twin is None:
+            settled.append(at)
+        elif rank(versions[at]) > rank(versions[settled[twin]]):
+            settled[twin] = at
+    kept = [versions[at] for at in sorted(settled) if not any(below(at, other) for other in settled if other != at)]
     # Histories that were made up can subsume each other in a circle.
     return kept or [highest(versions)]
 

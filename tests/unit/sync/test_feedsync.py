@@ -308,7 +308,7 @@ def test_decision_on_what_is_no_conflict_is_refused():
 
 
 def test_long_history_is_cleaned_in_local_changes_only():
-    """[FS-054] [FS-075] [A-58] 5,000 records of 50 endpoints become 50 and those without endpoint; merging leaves it."""
+    """[FS-054] [FS-075] [A-58] 5,000 records of 50 endpoints become 50, and those without endpoint stay."""
     history = tuple(stamp(f"{n} 10:00 E{n % 50}") for n in range(5_000, 0, -1))
     item = Version("i1", 5_000, (*history, stamp("1 09:00 -")))
 

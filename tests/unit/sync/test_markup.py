@@ -352,7 +352,10 @@ def test_lenient_reading_converts_other_zones():
 
 def test_what_others_wrote_is_written_untouched():
     """[SSE-032] dates in their own spelling; ours in one [SSE-003]."""
-    inside = '<sx:history when="21 May 2005 09:43 GMT" by="A"><sx:update when="Tue, 1 Nov 2004 09:43:33 GMT" by="B"/></sx:history>'
+    inside = (
+        '<sx:history when="21 May 2005 09:43 GMT" by="A"><sx:update when="Tue, 1 Nov 2004 09:43:33 GMT" by="B"/>'
+        "</sx:history>"
+    )
 
     written = write_item(read(sse(inside=inside)).version, SSE)
 

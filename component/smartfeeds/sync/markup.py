@@ -200,8 +200,15 @@ def _feedsync_stamp(node: Element, lexis: Lexis) -> Stamp:
     if len(node.attrib) == 3 and not len(node):
         sequence, when, by = node.get("sequence"), node.get("when"), node.get("by")
         if sequence and when and by:
-            return Stamp(read_number(sequence, "sequence"), lexis.time(when, "when"), lexis.endpoint(by))
+            return _full_stamp(sequence, when, by)
     return _stamp(node, lexis, read_number(node.get("sequence"), "sequence"), _STAMP_NAMES, set())
+
+
+@lru_cache(8192)
+def _full_stamp(sequence: str, when: str, by: str) -> Stamp:
+    """A record as most are. Versions of one item are read one after the other, and share most of their records."""
+    lexis = FEEDSYNC_LEXIS
+    return Stamp(read_number(sequence, "sequence"), lexis.time(when, "when"), lexis.endpoint(by))
 
 
 def _stamp(node: Element, lexis: Lexis, sequence: int, names: frozenset[str], children: set[str] | None) -> Stamp:

@@ -6,7 +6,9 @@ import shutil
 import sqlite3
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
+from typing import Any
 
+import aiohttp
 import pytest
 from hypothesis import HealthCheck, settings
 
@@ -14,6 +16,7 @@ from smartfeeds.store import migrate
 from support.client import Client, ClientFactory, log_in
 from support.component import Clock, Component, Starter
 from support.servers import TestServer, run_server
+from support.web import Web, WebStarter
 
 settings.register_profile("default", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("default")
@@ -90,6 +93,26 @@ async def start(tmp_path: Path, blank_database: Path, monkeypatch: pytest.Monkey
 async def component(start: Starter) -> Component:
     """A running component whose users at example.org may create nodes."""
     return await start()
+
+
+@pytest.fixture
+async def start_web(start: Starter) -> AsyncIterator[WebStarter]:
+    """`await start_web(http={...})` is a running component with HTTP on a port of its own."""
+    timeout = aiohttp.ClientTimeout(total=30)
+    session = aiohttp.ClientSession(timeout=timeout, auto_decompress=False, skip_auto_headers=("Accept-Encoding",))
+
+    async def started(**sections: dict[str, Any]) -> Web:
+        sections["http"] = {"listen": "127.0.0.1:0", **sections.get("http", {})}
+        return Web(await start(**sections), session)
+
+    yield started
+    await session.close()
+
+
+@pytest.fixture
+async def web(start_web: WebStarter) -> Web:
+    """A running component with HTTP."""
+    return await start_web()
 
 
 @pytest.hookimpl(wrapper=True)

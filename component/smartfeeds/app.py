@@ -14,7 +14,7 @@ import structlog
 
 from smartfeeds import __version__
 from smartfeeds.config import Nno, Settings
-from smartfeeds.core.jid import parse_jid
+from smartfeeds.core.jid import Jid, parse_jid
 from smartfeeds.core.model import Node
 from smartfeeds.core.options import Limits
 from smartfeeds.core.tokens import Token
@@ -87,6 +87,8 @@ def policy_of(settings: Settings) -> Policy:
         subscriptions_per_jid_and_node=limits.subscriptions_per_jid_and_node,
         filters_per_jid=limits.filters_per_jid,
         nodes_per_jid=limits.nodes_per_jid,
+        subscriptions_per_domain=limits.subscriptions_per_domain,
+        nodes_per_domain=limits.nodes_per_domain,
         options=Limits(max_payload_size_bytes=pubsub.max_payload_size_bytes),
     )
 
@@ -152,6 +154,7 @@ class App:
                 default_kind=settings.pubsub.default_kind,
                 auto_create=settings.pubsub.auto_create,
                 http_base_url=settings.http.base_url if settings.http.listen else "",
+                addresses=settings.contact.model_dump(),
             ),
             observe=_observe,
             on_bounce=self._bounces.note,
@@ -160,7 +163,7 @@ class App:
         networks = tuple(ip_network(text) for text in settings.http.metrics_from)
         watch = Watch(self._unready, metrics_text, networks)
         self.site = (
-            Site(_http_options(settings), self.handle, self._authenticate, _observe, watch, clock)
+            Site(_http_options(settings), self.handle, self._authenticate, _observe, watch, clock, self._admit)
             if settings.http.listen
             else None
         )
@@ -189,6 +192,10 @@ class App:
         """The bearer token that a text is. Raises FeedError."""
         return await self.service.read(lambda tx, context: authenticate(tx, context, text), turn="tokens")
 
+    def _admit(self, sender: Jid, data: bytes) -> bool:
+        """Whether XML of a sender may be parsed: names are counted for all wires together."""
+        return self.stream.names.admits_of(str(sender.bare), data)
+
     async def start(self) -> None:
         """Opens the store, listens, begins to connect. Raises StoreError, or ConfigError for the address."""
         await self.service.store.open()
@@ -196,6 +203,7 @@ class App:
         GATHERED.source = self._readings
         if self.site is not None:
             await self.site.start()
+            self._spawn(self.site.watch(), "http watch")
         self._spawn(self.supervisor.run(), "link")
         self._spawn(watch_loop(), "loop watch")
         self._spawn(self._look_for_changes(), "other processes")

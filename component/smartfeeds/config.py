@@ -18,11 +18,11 @@ from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, Settings
 
 from smartfeeds.core.jid import parse_jid
 from smartfeeds.core.model import NodeKind
+from smartfeeds.core.stores import database_path
 from smartfeeds.errors import ConfigError
 
 ENV_PREFIX = "SMARTFEEDS_"
 ENV_DELIMITER = "__"
-SQLITE = "sqlite:///"
 ENVELOPE_BYTES = 8_192  # what surrounds a page or an item in its stanza
 
 _REASONS = {
@@ -57,14 +57,7 @@ def _creator(text: str) -> str:
 
 
 def _store_url(text: str) -> str:
-    if text.startswith(("postgresql:", "postgres:")):
-        raise ValueError("PostgreSQL is not served by this version: use sqlite:///FILE")
-    if text == "memory:":
-        return text
-    if not text.removeprefix(SQLITE) or not text.startswith(SQLITE):
-        raise ValueError(
-            f'must look like sqlite:///./smartfeeds.db or sqlite:////var/lib/smartfeeds/feeds.db, not "{text}"'
-        )
+    database_path(text)
     return text
 
 
@@ -95,6 +88,12 @@ def _web_address(text: str) -> str:
     return text
 
 
+def _contact(text: str) -> str:
+    if not re.fullmatch(r"[A-Za-z][A-Za-z0-9+.-]*:[^\s\"<>]+", text) or not text.isprintable():
+        raise ValueError(f'must be an address such as "mailto:abuse@example.org" or "xmpp:a@example.org", not "{text}"')
+    return text
+
+
 Domain = Annotated[str, AfterValidator(_domain)]
 BareJid = Annotated[str, AfterValidator(_bare)]
 Creator = Annotated[str, AfterValidator(_creator)]
@@ -102,6 +101,7 @@ Port = Annotated[int, Field(ge=1, le=65535)]
 Origin = Annotated[str, AfterValidator(_origin)]
 NetworkText = Annotated[str, AfterValidator(_network)]
 WebAddress = Annotated[str, AfterValidator(_web_address)]
+ContactAddress = Annotated[str, AfterValidator(_contact)]
 Seconds = Annotated[float, Field(gt=0)]
 Count = Annotated[int, Field(ge=1)]
 
@@ -147,9 +147,10 @@ class Store(Section):
     url: Annotated[str, AfterValidator(_store_url)] = "sqlite:///./smartfeeds.db"
 
     @property
-    def path(self) -> Path:
-        """The database file."""
-        return Path(self.url.removeprefix(SQLITE))
+    def path(self) -> Path | None:
+        """The database file; None where everything is kept in memory."""
+        path = database_path(self.url)
+        return None if path is None else Path(path)
 
 
 class Http(Section):
@@ -193,6 +194,18 @@ class Pubsub(Section):
         return self
 
 
+class Contact(Section):
+    """Whom to turn to, for what: addresses that the service tells to everybody (XEP-0157)."""
+
+    abuse: tuple[ContactAddress, ...] = ()
+    admin: tuple[ContactAddress, ...] = ()
+    feedback: tuple[ContactAddress, ...] = ()
+    sales: tuple[ContactAddress, ...] = ()
+    security: tuple[ContactAddress, ...] = ()
+    status: tuple[ContactAddress, ...] = ()
+    support: tuple[ContactAddress, ...] = ()
+
+
 class Limits(Section):
     """What one user, and all of them together, may ask for."""
 
@@ -200,6 +213,8 @@ class Limits(Section):
     subscriptions_per_jid_and_node: Count = 50
     filters_per_jid: Count = 50
     nodes_per_jid: Count = 1_000
+    subscriptions_per_domain: Count = 1_000_000
+    nodes_per_domain: Count = 1_000_000
     publishes_per_s: Annotated[float, Field(ge=0)] = 0.0
     in_flight: Count = 4_096
 
@@ -260,6 +275,7 @@ class Settings(BaseSettings):
     store: Store = Store()
     http: Http = Http()
     pubsub: Pubsub = Pubsub()
+    contact: Contact = Contact()
     limits: Limits = Limits()
     push: Push = Push()
     link: Link = Link()

@@ -29,6 +29,7 @@ def test_bench_tiny_counts_fill_every_row(collect: runs.Collector, tmp_path: Pat
     assert shown.count("\n") == len(rows.rows(work.SMOKE)) + 1
 
 
+@pytest.mark.timeout(240)  # wrk works for whole seconds
 def test_bench_tiny_counts_fill_every_row_over_http(collect: runs.Collector, tmp_path: Path) -> None:
     """Each row over HTTP has a number of ours, and the table shows it beside that of a mere handler."""
     web.measure(collect, tmp_path, ("aiohttp",))

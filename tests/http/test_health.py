@@ -111,6 +111,8 @@ READERS: dict[str, tuple[list[str], list[str], dict[str, str], int]] = {
     "one that claims to be loopback": (["127.0.0.0/8"], [], {"X-Forwarded-For": "127.0.0.1"}, 403),
     "Forwarded of one that is not configured": (["127.0.0.0/8"], [], {"Forwarded": "for=127.0.0.1"}, 403),
     "X-Real-IP of one that is not configured": (["127.0.0.0/8"], [], {"X-Real-IP": "127.0.0.1"}, 403),
+    "Via of one that is not configured": (["127.0.0.0/8"], [], {"Via": "1.1 front"}, 403),
+    "X-Forwarded-Host of one that is not configured": (["127.0.0.0/8"], [], {"X-Forwarded-Host": "a.example"}, 403),
     "a stranger behind a proxy": (["127.0.0.0/8"], ["127.0.0.1"], {"X-Forwarded-For": "203.0.113.9"}, 403),
     "a reader behind a proxy": (["203.0.113.0/24"], ["127.0.0.1"], {"X-Forwarded-For": "203.0.113.9"}, 200),
     "an address that the client wrote itself": (

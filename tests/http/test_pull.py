@@ -10,11 +10,15 @@ from urllib.parse import parse_qsl, quote, urlsplit
 import pytest
 from lxml import etree
 
+from smartfeeds.core.model import Node, NodeKind
 from smartfeeds.core.times import US_PER_S, parse_t
 from smartfeeds.http import negotiation
+from smartfeeds.http.feeds import Asked, Feeds
+from smartfeeds.http.replies import Reply
 from smartfeeds.http.waiting import Waiting
+from smartfeeds.service.requests import FeedPage
 from smartfeeds.store.base import WriteTx
-from support.component import ALICE, NS
+from support.component import ALICE, BOB, NS, bare
 from support.golden import GOLDEN
 from support.pulls import Shown, publish_all, pull, put
 from support.web import Web
@@ -154,11 +158,26 @@ async def busy(web: Web) -> Web:
     """A feed with edits, a deletion, an item that came back, replies, authors and categories."""
     await web.component.create(ALICE, "busy feed/ü")
     node = "busy feed/ü"
-    await publish_all(web.component, node, "a b c d e f b g")
+    await _publish_busy(web, "abcdefbg")
     await web.component.retract(ALICE, node, "d")
     await web.component.retract(ALICE, node, "e")
-    await publish_all(web.component, node, "e h")
+    await _publish_busy(web, "eh")
     return web
+
+
+async def _publish_busy(web: Web, letters: str) -> None:
+    """Entries a second apart: of Ann and Bo by turns, every third is red, and three at a time answer the same one."""
+    for letter in letters:
+        number = ord(letter) - ord("a")
+        payload = (
+            f"<entry xmlns='http://www.w3.org/2005/Atom'><id>tag:example.org,2026:{letter}</id><title>{letter}</title>"
+            f"<author><name>{('Ann', 'Bo')[number % 2]}</name></author>"
+            f"<category term='{('red', 'blue', 'green')[number % 3]}'/><content type='text'>entry {letter}</content>"
+            f"<in-reply-to xmlns='http://purl.org/syndication/thread/1.0' ref='tag:example.org,2026:{number // 3}'/>"
+            "</entry>"
+        )
+        await web.component.publish(ALICE, "busy feed/ü", letter, payload=payload)
+        web.component.clock.advance(1)
 
 
 QUERIES = [
@@ -167,6 +186,10 @@ QUERIES = [
     "order=modified&kind=edited",
     "order=created&q=a",
     "kind=deleted&kind=new",
+    "order=created&author=Ann",
+    "category=red&category=blue",
+    "order=created&in-reply-to=tag%3Aexample.org%2C2026%3A0",
+    "author=bo&category=blue&q=entry",
 ]
 
 
@@ -176,6 +199,7 @@ async def test_every_window_is_the_same_on_both_wires(busy: Web, view: str) -> N
     node = f"busy feed/ü?{view}"
     base = f"/feeds/busy%20feed/%C3%BC/?{view}&timeout=0"
     whole = await pull(busy.component, node, max=100)
+    assert whole.ids
     uids = [(await pull(busy.component, node, index=n, max=1)).first for n in range(len(whole.ids))]
     places = [None, *uids[:: max(1, len(uids) // 3)], "time:2026-01-01T00:00:03Z"]
     for since, until, most in itertools.product(places, [*places, ""], [None, 0, 1, 3]):
@@ -192,6 +216,8 @@ async def test_every_window_is_the_same_on_both_wires(busy: Web, view: str) -> N
         assert [entry.findtext(f"{FO}id") for entry in atom.iter(f"{A}entry")] == shown.ids
         assert atom.findtext(f"{FO}total") == str(shown.count)
         assert (atom.findtext(f"{FO}last_cursor") or "") == got.json.get("last_cursor", "")
+        links = [link.get("href") for link in atom.findall(f"{A}link") if link.get("rel") == "next"]
+        assert links == ([got.json["next"]] if "next" in got.json else []), query
 
 
 def _last(shown: Shown, since: str | None) -> str:
@@ -306,6 +332,8 @@ async def test_a_page_that_is_known_is_not_sent_again(golden: Web) -> None:
     later = await golden.get(path, If_None_Match=tag)
     assert (later.status, later.json["totalItems"]) == (200, 6)
     tag = later.header("ETag")
+    await golden.component.subscribe(BOB, "comments")
+    assert (await golden.get(path, If_None_Match=tag)).status == 304
     await golden.component.configure(ALICE, "comments", title="other")
     assert (await golden.get(path, If_None_Match=tag)).status == 200
 
@@ -440,7 +468,7 @@ async def test_the_address_of_a_feed_leads_to_its_base_url(golden: Web) -> None:
     got = await golden.get("/feeds/comments?order=created")
     assert (got.status, got.header("Location")) == (308, "/feeds/comments/?order=created")
     got = await golden.get("/feeds//evil.example")
-    assert got.header("Location") in ("", "/feeds/%2Fevil.example/")
+    assert (got.status, got.header("Location")) == (308, "/feeds/%2Fevil.example/")
     assert (await golden.get("/feeds/nobody/")).status == 404
 
 
@@ -457,6 +485,105 @@ async def test_name_with_a_query_string_of_its_own(web: Web) -> None:
     await publish_all(web.component, "a?b=1", "x y")
     assert ids((await web.get("/feeds/a%3Fb=1/?order=created&max=1")).json) == ["x"]
     assert (await web.get("/feeds/a%3Fb=1/")).json["url"] == f"{web.origin}/feeds/a%3Fb=1/"
+
+
+async def test_node_that_is_named_like_a_view_is_not_that_view(start_web: Any) -> None:
+    """[SF-057] [SF-111]: what a token lets read is the feed of the path, whatever other names there are."""
+    web = await start_web()
+    await web.component.create(ALICE, "a")
+    await publish_all(web.component, "a", "mine")
+    options = {"access_model": ("whitelist",)}
+
+    def older(tx: WriteTx) -> None:
+        """A node of such a name, as former versions allowed it."""
+        tx.add_node(Node(0, "a?order=created", NodeKind.FEED, bare(ALICE), 0, options))
+
+    await web.component.app.service.store.write(older)
+    assert ids((await web.get("/feeds/a/?order=created")).json) == ["mine"]
+    assert (await web.get("/feeds/a%3Forder=created/")).status == 401
+
+
+async def test_a_callback_gets_what_everybody_may_read_and_nothing_else(golden: Web) -> None:
+    """[SF-055]: a browser sends a password that it knows with every script."""
+    got = await golden.get("/feeds/comments/?callback=steal", Authorization="Bearer sf_0123456789ab_" + "s" * 43)
+    assert got.status == 401
+    text = (await golden.get("/feeds/comments/?callback=steal")).text
+    assert text.startswith("/**/steal(")
+
+
+async def test_every_address_has_its_own_turn(start_web: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Who asks much keeps nobody else waiting: works of one address wait for each other, not for those of others."""
+    web = await start_web(http={"proxies": ["127.0.0.1"]})
+    await web.component.create(ALICE, "notes")
+    turns: list[str] = []
+    service = web.component.app.service
+    read = service.store.read
+
+    async def noted(work: Any, *, turn: str = "") -> Any:
+        turns.append(turn)
+        return await read(work, turn=turn)
+
+    monkeypatch.setattr(service.store, "read", noted)
+    for address in ("203.0.113.1", "203.0.113.2"):
+        await web.get("/feeds/notes/?timeout=0", X_Forwarded_For=address)
+    assert turns == ["203.0.113.1", "203.0.113.2"]
+
+
+async def test_refusals_say_what_to_do(golden: Web) -> None:
+    """An unknown parameter is named, a closed feed says how to get in."""
+    assert "'colour'" in (await golden.get("/feeds/comments/?colour=red")).json["detail"]
+    await golden.component.create(ALICE, "closed", access_model="whitelist")
+    got = await golden.get("/feeds/closed/")
+    assert "token" in got.json["detail"]
+    assert "Basic" in got.header("WWW-Authenticate") and got.header("WWW-Authenticate").startswith("Bearer")
+    assert "/entries/" in (await golden.ask("POST", "/feeds/comments/")).json["detail"]
+
+
+async def test_generic_node_is_read_as_it_is(web: Web) -> None:
+    """[SF-057]: it has no views."""
+    await web.component.create(ALICE, "plain", kind="generic")
+    await web.component.publish(ALICE, "plain", "x", "<note xmlns='urn:example'>hello</note>")
+    assert ids((await web.get("/feeds/plain/")).json) == ["x"]
+    assert (await web.get("/feeds/plain/?order=created")).status == 404
+
+
+async def test_cursor_of_an_empty_page_is_canonical(golden: Web) -> None:
+    """[A-09]: the one that came, as we write it."""
+    got = await golden.get("/feeds/comments/?since=cursor:9904942400.500000_0_e8b7be43&timeout=0")
+    assert (got.json["items"], got.json["last_cursor"]) == ([], "9904942400.5_0_e8b7be43")
+
+
+async def test_cold_pages_are_made_one_at_a_time(golden: Web, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Between two of them everybody else has a turn."""
+    site = golden.component.app.site
+    assert site is not None
+    turns: list[int] = []
+    turn = 0
+    make = Feeds._reply
+
+    def counted(self: Feeds, asked: Asked, answer: FeedPage) -> Reply:
+        turns.append(turn)
+        return make(self, asked, answer)
+
+    monkeypatch.setattr(Feeds, "_reply", counted)
+    loop = asyncio.get_running_loop()
+
+    def count() -> None:
+        nonlocal turn
+        turn += 1
+        handle.append(loop.call_soon(count))
+
+    handle = [loop.call_soon(count)]
+    got = await asyncio.gather(*(golden.get(f"/feeds/comments/?max={n}&since=time:0") for n in range(1, 40)))
+    handle[-1].cancel()
+    assert {one.status for one in got} == {200}
+    assert len(turns) == len(set(turns)) == 39
+
+
+async def test_if_none_match_any(golden: Web) -> None:
+    """`*` means whatever there is (RFC 9110 13.1.2)."""
+    assert (await golden.get("/feeds/comments/", If_None_Match="*")).status == 304
+    assert (await golden.get("/feeds/comments/?max=0", If_None_Match="*")).status == 200
 
 
 async def test_publisher_is_named_only_where_the_feed_names_it(web: Web) -> None:

@@ -1,6 +1,7 @@
 """Commands that need a server, on real ones, each as a process of its own."""
 
 import asyncio
+import contextlib
 import json
 import os
 import re
@@ -13,7 +14,7 @@ from typing import Any
 import pytest
 
 from smartfeeds.cli.common import Exit
-from smartfeeds.demo.process import free_port
+from smartfeeds.demo.process import HOST, free_port
 from support.client import ClientFactory
 from support.servers import SECRET, TestServer
 
@@ -64,6 +65,43 @@ def command(start: Callable[..., Awaitable[Any]]) -> Command:
     return run
 
 
+class Network:
+    """A way to a port that can be cut: what it carries is nothing to it. An async context manager."""
+
+    def __init__(self, far_port: int) -> None:
+        self._far_port = far_port
+        self._writers: list[asyncio.StreamWriter] = []
+        self._ways: list[asyncio.Task[None]] = []
+
+    async def __aenter__(self) -> "Network":
+        self._server = await asyncio.start_server(self._accept, HOST, 0)
+        self.port: int = self._server.sockets[0].getsockname()[1]
+        return self
+
+    async def __aexit__(self, *_error: object) -> None:
+        self._server.close()
+        self.cut()
+        await asyncio.gather(*self._ways, return_exceptions=True)
+
+    def cut(self) -> None:
+        """Ends every connection."""
+        for writer in self._writers:
+            writer.transport.abort()
+
+    async def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        far_reader, far_writer = await asyncio.open_connection(HOST, self._far_port)
+        self._writers += [writer, far_writer]
+        self._ways += [asyncio.create_task(self._carry(reader, far_writer))]
+        self._ways += [asyncio.create_task(self._carry(far_reader, writer))]
+
+    async def _carry(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        with contextlib.suppress(ConnectionError):
+            while data := await reader.read(65_536):
+                writer.write(data)
+                await writer.drain()
+        writer.close()
+
+
 def configure(folder: Path, server: TestServer, **changes: Any) -> str:
     """Writes a configuration for a component name that no other test has; returns the name."""
     name = str(changes.get("jid", server.take_name()))
@@ -102,7 +140,8 @@ async def test_doctor_on_a_good_server_finds_nothing_to_fix(
 
     found = findings(out)
     assert (code, err) == (Exit.OK, "")
-    assert {one["state"] for one in found.values()} == {"ok"}
+    # HTTP is off in these tests.
+    assert {name for name, one in found.items() if one["state"] != "ok"} == {"http"}
     assert server.software.lower() in found["server"]["found"].lower()
     assert found["clock"]["found"] == "agrees with the server's"
     if server.software == "Prosody":
@@ -287,6 +326,52 @@ async def test_follow_wrong_password_ends_with_the_code_of_the_link(prosody: Tes
 
     assert code == Exit.LINK
     assert "refuses the login" in err
+
+
+async def test_follow_without_tls_names_the_reason_and_the_option(prosody: TestServer, command: Command) -> None:
+    """[SF-084] Nobody looks for a mistake in the password where there is none."""
+    account = await asyncio.to_thread(prosody.server.account, "reader-tls")
+
+    code, _, err = await command(
+        "follow", "xmpp:feeds.localhost?;node=n", "--jid", account.jid, "--password", account.password,
+        "--server", f"127.0.0.1:{prosody.client_port}",
+    )  # fmt: skip
+
+    assert code == Exit.LINK
+    assert "offers no TLS" in err and "--plaintext" in err
+
+
+async def test_follow_says_that_the_connection_is_lost_and_that_it_is_back(
+    tmp_path: Path,
+    prosody: TestServer,
+    client: ClientFactory,
+    start: Callable[..., Awaitable[Any]],
+    command: Command,
+) -> None:
+    """[SF-049] One line each, on standard error, whatever happens on standard output."""
+    name = configure(tmp_path, prosody)
+    await start("run", "--status", "status.json")
+    await online(command, tmp_path / "status.json")
+    alice = await client(prosody, "alice-outage")
+    await alice.set(name, f'<pubsub xmlns="{PUBSUB}"><create node="n"/></pubsub>')
+    account = await asyncio.to_thread(prosody.server.account, "reader-outage")
+
+    async with Network(prosody.client_port) as network:
+        running = await start(
+            "follow", f"xmpp:{name}?;node=n", "--jid", account.jid, "--password", account.password,
+            "--server", f"127.0.0.1:{network.port}", "--plaintext",
+        )  # fmt: skip
+        async with asyncio.timeout(DEADLINE_S):
+            proof = await running.stdout.readline()
+            network.cut()
+            said = [await running.stderr.readline()]
+            while b"back" not in said[-1]:
+                said.append(await running.stderr.readline())
+        running.send_signal(signal.SIGINT)
+        _, err = await asyncio.wait_for(running.communicate(), DEADLINE_S)
+
+    assert proof.startswith(b"proof") and (running.returncode, err) == (Exit.OK, b"")
+    assert [b"the connection is lost" in line for line in said] == [True] + [False] * (len(said) - 1)
 
 
 async def test_import_into_a_running_service_reaches_its_followers(

@@ -1,6 +1,7 @@
 """The demonstrations, as a new user runs them."""
 
 import asyncio
+import json
 import os
 import re
 import signal
@@ -79,6 +80,8 @@ async def test_gap_is_found_and_closed_and_the_mirror_is_the_feed(start: Start) 
     assert (code, mirror[1]) == (0, feed[1])
     assert mirror[1].startswith("13 items")
     assert "They are the same." in text
+    # What Bob met in both his runs: every change came to him once, and not all of them were pulled.
+    assert re.search(r"; 16 changes, [1-9]\d* push(es)?, [1-9]\d* pulls, [2-9] gaps found, [2-9] healed, ", text)
     assert re.search(r"pull   since \S+: 4 items\n", text)
 
 
@@ -117,3 +120,41 @@ async def test_publish_without_a_running_demonstration_says_how_to_start_one(sta
 
     assert process.returncode == 3
     assert b"make run" in err
+
+
+async def test_readme_commands_of_http_do_what_they_say(start: Start, root: Path) -> None:
+    """Each curl of the README, as it stands, against the feed that `make run` shows."""
+    process = await start("demo", "serve")
+    page = re.search(r"web page +(http://127\.0\.0\.1:\d+)", await scene(process))
+    assert page
+    section = (root / "README.md").read_text().split("## The same feed over HTTP")[1].split("```")[1]
+    commands = [line for line in section.splitlines() if line.startswith("curl ")]
+    assert len(commands) == 4
+    printed = [await run(command.replace("http://127.0.0.1:15280", page[1])) for command in commands]
+
+    first, since, stream, rss = printed
+    assert json.loads(first)["count"] == 2
+    assert "next" in json.loads(first)
+    assert json.loads(since)["items"]
+    assert stream.startswith("retry: ")
+    assert rss.startswith('<?xml version="1.0"')
+    assert "<rss" in rss[:200]
+    browser = await run(f"curl -H 'Accept: text/html' {page[1]}/feeds/planet/")
+    assert "<title>Planet Tidemark" in browser
+
+
+async def run(command: str) -> str:
+    """What a command prints; a stream has its first lines, then it is ended."""
+    process = await asyncio.create_subprocess_shell(
+        f"exec {command.replace('curl', 'curl --silent --show-error', 1)}", stdout=asyncio.subprocess.PIPE
+    )
+    assert process.stdout is not None
+    async with asyncio.timeout(DEADLINE_S):
+        if "event-stream" in command:
+            line = await process.stdout.readline()
+            process.terminate()
+            await process.wait()
+            return line.decode()
+        text = (await process.communicate())[0].decode()
+    assert process.returncode == 0
+    return text

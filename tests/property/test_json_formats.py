@@ -15,7 +15,7 @@ from smartfeeds.formats.atom_feed import FeedHead
 from smartfeeds.formats.documents import read_document
 from smartfeeds.formats.entry import read_entry
 from smartfeeds.formats.json_feed import write_json_feed
-from smartfeeds.formats.json_text import dump_json, load_json, looks_like_json, script_safe
+from smartfeeds.formats.json_text import dump_json, load_json, looks_like_json
 from smartfeeds.formats.plain import markup_text, squeeze
 
 HEAD = FeedHead("urn:x-test:f", "T", 0)
@@ -201,16 +201,15 @@ def test_an_entry_survives_json_feed(item):
         ]
 
 
-@given(entries(), st.booleans())
-def test_an_entry_survives_activitystreams(item, comments):
-    """[A-35] [SF-065] the same for activities, in a feed of comments too"""
+@given(entries())
+def test_an_entry_survives_activitystreams(item):
+    """[A-35] [SF-065] the same for activities"""
     entry = read_entry(item)
-    written = write_activities(HEAD, [entry], comments=comments)
+    written = write_activities(HEAD, [entry])
     again = read_again(written.data, item)
     assert said(again) == said(entry)
-    assert json.loads(written.data)["items"] == [json.loads(write_activity(entry, comments=comments))]
-    if not (entry.typed and comments):  # an article that says so and one that looks like it are read the same
-        assert json.loads(write_activities(HEAD, [again], comments=comments).data) == json.loads(written.data)
+    assert json.loads(written.data)["items"] == [json.loads(write_activity(entry))]
+    assert json.loads(write_activities(HEAD, [again]).data) == json.loads(written.data)
     if not written.losses:
         assert (again.authors, again.categories, again.enclosures) == (
             entry.authors,
@@ -258,11 +257,9 @@ def test_unknown_members_survive(members):
 
 @given(JSON)
 def test_a_value_is_written_and_read_the_same(value):
-    """Also where it holds lone surrogates; and it can stand in JavaScript and in a page."""
+    """Also where it holds lone surrogates; and it can stand in JavaScript."""
     data = dump_json(value)
     assert load_json(data).value == value
-    assert load_json(script_safe(data)).value == value
-    assert b"<" not in script_safe(data)
     assert not {"\u2028", "\u2029"} & set(data.decode())
 
 

@@ -5,6 +5,7 @@ from hypothesis import strategies as st
 
 from smartfeeds.errors import Condition, FeedError
 from smartfeeds.formats import opml
+from smartfeeds.formats.documents import read_document
 from smartfeeds.formats.opml import ListedFeed, Outline, OutlineDocument, read_outline, write_list, write_outline
 
 TEXTS = st.text(
@@ -12,6 +13,7 @@ TEXTS = st.text(
     max_size=20,
 )
 NAMES = st.sampled_from(["type", "url", "_note", "xmlUrl", "title", "{urn:x-test:a}b", "{urn:x-test:c}b", opml.ADDRESS])
+NAMES |= st.sampled_from(["htmlUrl", "created", "category", "description", opml.ITEM_ID, opml.CHANGED])
 EXTENSIONS = st.sampled_from([b'<x xmlns="urn:x-test:x"></x>', b'<sx:sync xmlns:sx="urn:s" id="1">t</sx:sync>'])
 LINES = st.text(st.characters(categories=("L", "N", "S")), min_size=1, max_size=12)
 
@@ -38,6 +40,17 @@ def test_outline_written_and_read_again_is_the_same(trees, head):
     assert read_outline(data) == document
     flat = list(opml.flattened(trees))
     assert [text for _, text in flat] == [one for tree in trees for one in _walk(tree)]
+
+
+@given(st.lists(TREES, max_size=4).map(tuple))
+@settings(max_examples=150)
+def test_every_line_is_an_item_or_skipped_with_a_reason(trees):
+    """[SF-008] [A-122] whatever the lines say; and the same each time."""
+    data = b"".join(write_outline(OutlineDocument({}, trees)))
+    document = read_document(data)
+    assert len(document.items) + len(document.skipped) == len(list(opml.flattened(trees)))
+    assert len({item.id for item in document.items}) == len(document.items)
+    assert read_document(data) == document
 
 
 def _walk(outline):

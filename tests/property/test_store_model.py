@@ -196,6 +196,7 @@ class Look:
             tx.affiliations_of("a@x", Part(2, after=1)),
             tx.subscriptions_of("a@x", Part(1)),
         ]
+        found += [tx.created_in("example.org"), tx.subscribed_in("x"), tx.subscribed_in("")]
         found += [tx.listed_count("a@x"), tx.listed_nodes("a@x", "", 9), tx.listed_nodes("b@x", "a", 2, newest=True)]
         for node_no in range(1, 5):
             found += [self.node(tx, node_no), self.pages(tx, node_no) if tx.node_by_no(node_no) else []]

@@ -489,3 +489,15 @@ async def test_no_commands_are_listed(component: Component) -> None:
 
     assert body(ok(await items(component, commands))) == [tree(f"<query xmlns='{ITEMS}' node='{commands}'/>")]
     assert commands not in features(await info(component))
+
+
+async def test_contact_addresses_are_those_of_the_configuration(start: Starter) -> None:
+    """XEP-0157: whoever has to complain finds whom to turn to."""
+    abuse = ["mailto:abuse@example.org", "xmpp:abuse@example.org"]
+    component = await start(contact={"abuse": abuse, "status": ["https://example.org/status"]})
+
+    answer = ok(await component.ask(ALICE, "get", f"<query xmlns='{INFO}'/>"))
+
+    forms = [fields(form) for form in answer.iterfind("info:query/x:x", NS)]
+    kind = ["http://jabber.org/network/serverinfo"]
+    assert forms == [{"FORM_TYPE": kind, "abuse-addresses": abuse, "status-addresses": ["https://example.org/status"]}]

@@ -196,13 +196,13 @@ async def test_list_of_nodes_is_shortened_to_the_stanza_ceiling(start: Starter) 
 
 
 async def test_answer_that_cannot_be_shortened_is_refused_and_the_link_stays(start: Starter) -> None:
-    """[xep-map 10]: lists without result sets have no next page."""
+    """[xep-map 10]: what is told of a node has no next page."""
     component = await start(pubsub={"page_bytes": 1_024, "max_payload_size_bytes": 1_024})
     await component.create(ALICE, "comments")
-    entries = [f"<affiliation jid='{'x' * 900}{n}@example.org' affiliation='member'/>" for n in range(12)]
+    entries = [f"<affiliation jid='{'x' * 900}{n}@example.org' affiliation='owner'/>" for n in range(12)]
     ok(await component.owner_set(ALICE, f"<affiliations node='comments'>{''.join(entries)}</affiliations>"))
 
-    answer = await component.owner_get(ALICE, "<affiliations node='comments'/>")
+    answer = await component.ask(ALICE, "get", f"<query xmlns='{INFO}' node='comments'/>")
 
     assert refusal(answer) == Refusal("modify", "not-acceptable")
     assert await component.item_ids(BOB, "comments") == []

@@ -7,6 +7,7 @@ from dataclasses import replace
 import pytest
 
 from smartfeeds.core.model import (
+    AUDIENCE_CHANGE,
     MAX_ITEM_NO,
     Affiliation,
     Edge,
@@ -71,7 +72,7 @@ async def test_set_options_replaces_and_audience_grows(store: Store) -> None:
 
     await store.write(work)
     found = await store.read(lambda tx: tx.node("feed"))
-    assert found == replace(made, options={"b": ("2", "3")}, audience=2)
+    assert found == replace(made, options={"b": ("2", "3")}, audience=2 * AUDIENCE_CHANGE)
 
 
 async def test_set_keys_are_remembered(store: Store) -> None:
@@ -190,7 +191,7 @@ async def test_affiliations_are_stored_replaced_and_removed(store: Store) -> Non
     assert await store.read(lambda tx: tx.affiliation(made.node_no, "carol@x")) is Affiliation.NONE
     loaded = await store.read(lambda tx: tx.node("feed"))
     assert loaded is not None
-    assert loaded.audience == 5
+    assert loaded.audience == 5 * AUDIENCE_CHANGE
 
 
 HIDDEN = {"access_model": ("whitelist",)}
@@ -350,7 +351,7 @@ async def test_subscriptions_are_paged_counted_and_changed(store: Store) -> None
     assert await store.read(lambda tx: tx.subscribed_views(made.node_no)) == ["", "order=created", "order=modified"]
     loaded = await store.read(lambda tx: tx.node("feed"))
     assert loaded is not None
-    assert loaded.audience == 6
+    assert loaded.audience == 4 + 2 * AUDIENCE_CHANGE
     assert await store.read(lambda tx: tx.subscriptions_of("bob@x")) == [
         (loaded, replace(one, state=SubscriptionState.SUBSCRIBED)) for one in first[1:]
     ]

@@ -115,6 +115,9 @@ async def test_data_of_the_first_version_are_all_there_and_listed_as_they_should
             raw.execute(_OLD_ITEM, (item_no, number, f"i{place}", place, place))
             raw.execute("INSERT INTO facet VALUES (?, ?, ?, ?, ?)", (number, digest("a:p@x"), place, item_no, place))
         raw.execute("INSERT INTO affiliation VALUES (?, 'o@x', 'owner'), (?, 'b@x', 'outcast')", (number, number))
+    for jid in ("a@x", "a@x/1", "b@y"):
+        values = (1, jid, jid.partition("/")[0], "", "open", "f", "subscribed", 0, 0, 0, "{}")
+        raw.execute(f"INSERT INTO subscription VALUES (NULL{', ?' * len(values)})", values)
     raw.execute("UPDATE tally SET value = 3")
     store = SqliteStore(path, read_payload)
     await store.open()
@@ -128,8 +131,13 @@ async def test_data_of_the_first_version_are_all_there_and_listed_as_they_should
             await store.write(lambda tx, number=number: tx.index_node(number))  # type: ignore[misc]
             assert await store.read(lambda tx, number=number: tx.count(number, author)) == count  # type: ignore[misc]
             assert await store.read(lambda tx, number=number: tx.count(number, SMART)) == 2  # type: ignore[misc]
+        assert await store.read(lambda tx: (tx.created_in("x"), tx.subscribed_in("x"), tx.subscribed_in("y"))) == (
+            3,
+            2,
+            1,
+        )
         await store.write(lambda tx: tx.retire_node(2))
-        assert await store.read(lambda tx: (tx.node_count(), tx.listed_count("o@x"))) == (2, 2)
+        assert await store.read(lambda tx: (tx.node_count(), tx.listed_count("o@x"), tx.created_in("x"))) == (2, 2, 2)
     finally:
         await store.close()
     assert migrate.version(raw) == migrate.HEAD

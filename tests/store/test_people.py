@@ -1,10 +1,13 @@
 """Subscriptions and affiliations by address, and their lists in parts, the same in every store."""
 
+from dataclasses import replace
+
 import pytest
 
 from smartfeeds.core.model import Affiliation, Part
+from smartfeeds.errors import StoreError
 from smartfeeds.store.base import Store, WriteTx
-from store.values import add_feed, subscription
+from store.values import add_feed, node, subscription
 
 PUBLISHER, MEMBER = Affiliation.PUBLISHER, Affiliation.MEMBER
 # Which part of seven entries, by their places from 1 on, and which places that is.
@@ -88,9 +91,45 @@ async def test_lists_are_read_in_parts(store: Store, part: Part[int], places: st
     assert await store.read(lambda tx: tx.subscribers(first_node, texts)) == jids
     names = ["?hgfedcb"[int(place)] for place in places]
     mine = await store.read(lambda tx: tx.affiliations_of("all@x", by(first_node, 1)))
-    assert [node.name for node, _ in mine] == names
+    assert [one.name for one, _ in mine] == names
     found = await store.read(lambda tx: tx.subscriptions_of("all@y", by(first_sub, 2)))
-    assert [node.name for node, _ in found] == names
+    assert [one.name for one, _ in found] == names
     assert [one.sub_no for _, one in found] == [first_sub + 2 * (int(place) - 1) for place in places]
     counts = await store.read(lambda tx: (tx.affiliation_count(first_node), tx.affiliated("all@x")))
     assert counts == (15, 8)
+
+
+async def test_domains_are_tallied(store: Store) -> None:
+    """[xep-map 249] What the JIDs of a domain have, through every way that it comes and goes."""
+
+    async def counts(domain: str) -> tuple[int, int]:
+        return await store.read(lambda tx: (tx.created_in(domain), tx.subscribed_in(domain)))
+
+    def fill(tx: WriteTx) -> tuple[int, int]:
+        first, second = (tx.add_node(node(name, creator=f"{name}@x")).node_no for name in "ab")
+        tx.add_node(node("c", creator="x"))
+        for jid in ("1@x", "2@x/r", "x", "1@x.y", "1@y"):
+            tx.put_subscription(subscription(first, jid, state="pending"))
+            tx.put_subscription(subscription(second, jid))
+        return first, second
+
+    first, second = await store.write(fill)
+    assert [await counts(domain) for domain in ("x", "x.y", "y", "z", "")] == [(3, 6), (0, 2), (0, 2), (0, 0), (0, 0)]
+
+    def change(tx: WriteTx) -> None:
+        gone, moved, *_ = tx.subscriptions(first, 0, 9)
+        tx.remove_subscription(gone.sub_no)
+        tx.put_subscription(replace(moved, jid="9@y"))
+        tx.put_subscription(replace(tx.subscriptions(second, 0, 1)[0], options={"a": ("b",)}))
+        tx.retire_node(second)
+        tx.retire_node(second)
+
+    await store.write(change)
+    assert [await counts(domain) for domain in ("x", "y")] == [(2, 4), (0, 3)]
+    with pytest.raises(StoreError):
+        await store.write(lambda tx: (tx.remove_subscription(tx.subscriptions(first, 0, 1)[0].sub_no), fill(tx)))
+    assert await counts("x") == (2, 4)
+    assert not await store.write(lambda tx: tx.reap(second, 2))
+    assert await counts("x") == (2, 2)
+    await store.write(lambda tx: tx.reap(second, 99))
+    assert [await counts(domain) for domain in ("x", "x.y", "y")] == [(2, 1), (0, 1), (0, 2)]

@@ -2,7 +2,7 @@
 
 import asyncio
 import json
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -72,3 +72,6 @@ class Web:
         assert self.component.app.site is not None
         while self.component.app.site.feeds.waiting.held < count:  # noqa: ASYNC110 - nothing tells
             await asyncio.sleep(0)
+
+
+WebStarter = Callable[..., Awaitable[Web]]

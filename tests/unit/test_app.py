@@ -16,6 +16,7 @@ def make_app(**options: object) -> App:
         {
             "component": {"jid": "feeds.example.org", "secret": "s", "port": CLOSED_PORT},
             "store": {"url": "memory:"},
+            "http": {"listen": "127.0.0.1:0"},
         }
     )
     return App(settings, **options)  # type: ignore[arg-type]
@@ -52,6 +53,23 @@ async def test_app_whose_link_fails_says_so(monkeypatch: pytest.MonkeyPatch) -> 
     await app.stop()
 
     assert told == [True]
+
+
+async def test_app_whose_watch_on_slow_readers_fails_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    """http.unread_s: else nobody would be cut any more, and nobody would know."""
+    told = asyncio.Event()
+    app = make_app(on_failure=told.set)
+    assert app.site is not None
+
+    def fail(_now_s: float) -> None:
+        raise ValueError("unforeseen")
+
+    monkeypatch.setattr("smartfeeds.http.server.SWEEP_S", 0)
+    monkeypatch.setattr(app.site.listener, "sweep", fail)
+    await app.start()
+    await told.wait()
+    assert app.failed
+    await app.stop()
 
 
 async def test_app_whose_filter_index_fails_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:

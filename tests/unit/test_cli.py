@@ -6,18 +6,23 @@ import os
 import re
 import sqlite3
 import stat
+import threading
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 from click.testing import CliRunner, Result
 
-from smartfeeds.cli import main
+from smartfeeds.cli import documents, main, reading
 from smartfeeds.cli.common import EXIT_TEXTS, Exit, exit_code
 from smartfeeds.cli.run import _kept
 from smartfeeds.client.errors import LoginError, NodeMissingError
 from smartfeeds.config import load
+from smartfeeds.core.model import Item
 from smartfeeds.errors import Condition, ConfigError, FeedError, LinkError, SmartfeedsError, StoreError
+from smartfeeds.formats.items import Document
+from smartfeeds.formats.writers import Job
 
 Run = Callable[..., Result]
 ATOM = """<feed xmlns="http://www.w3.org/2005/Atom"><id>urn:x:feed</id><title>News</title>
@@ -107,6 +112,29 @@ def test_import_then_list_and_show_tell_the_same(ready: Run) -> None:
     assert "title = News" in ready("node", "show", "news").stdout
 
 
+def test_import_publishes_as_the_first_admin_or_says_that_nobody_was_named(
+    ready: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Readers see who publishes: a person of the operator's, or the component, which is told."""
+    Path("news.xml").write_text(ATOM)
+
+    def owner(node: str) -> dict[str, str]:
+        found: dict[str, str] = json.loads(ready("node", "show", node, "--json").stdout)["affiliations"]
+        return found
+
+    nobody = ready("import", "news.xml", "--node", "a").stderr
+    again = ready("import", "news.xml", "--node", "a").stderr
+    named = ready("import", "news.xml", "--node", "b", "--owner", "alice@example.org").stderr
+    monkeypatch.setenv("SMARTFEEDS_PUBSUB__ADMINS", '["zoe@example.org", "bob@example.org"]')
+    admin = ready("import", "news.xml", "--node", "c").stderr
+
+    assert "--owner" in nobody and "pubsub.admins" in nobody
+    assert [again, named, admin] == ["", "", ""]
+    assert owner("a") == {"feeds.example.org": "owner"}
+    assert owner("b") == {"alice@example.org": "owner"}
+    assert owner("c") == {"zoe@example.org": "owner"}
+
+
 def test_import_keeps_dates_of_an_empty_feed_and_export_gives_them_back(ready: Run) -> None:
     """[SF-091] A document goes in and comes out with its ids, dates and order."""
     Path("news.xml").write_text(ATOM)
@@ -121,6 +149,60 @@ def test_import_keeps_dates_of_an_empty_feed_and_export_gives_them_back(ready: R
     assert 'created="1304856000"' in text
     assert copied.count("<entry") == 2
     assert "2011-05-08T12:00:00Z" in copied
+
+
+def test_export_holds_a_slice_at_a_time_and_writes_beside_the_event_loop(
+    ready: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A feed of any size goes out in little memory, and no read is long."""
+    entries = "".join(f"<entry><id>urn:x:{n}</id><title>{n}</title></entry>" for n in range(5))
+    Path("news.xml").write_text(f'<feed xmlns="http://www.w3.org/2005/Atom">{entries}</feed>')
+    ready("import", "news.xml", "--node", "news")
+    steps: list[str] = []
+    read_slice = documents._slice
+
+    def read(*arguments: Any, **keywords: Any) -> list[Item]:
+        found = read_slice(*arguments, **keywords)
+        steps.append(f"read {len(found)}")
+        return found
+
+    def write(_form: str, job: Job, _output: Path | None) -> None:
+        assert threading.current_thread() is not threading.main_thread()
+        steps.extend(f"took {item.id[-1]}" for item in job.items)
+
+    monkeypatch.setattr(documents, "CHUNK", 2)
+    monkeypatch.setattr(documents, "_slice", read)
+    monkeypatch.setattr(documents, "write_out", write)
+    told = ready("export", "--node", "news", "--to", "atom", "--output", "out.xml").stderr
+
+    wanted = "read 2, took 4, took 3, read 2, took 2, took 1, read 1, took 0, read 0"
+    assert ", ".join(steps) == wanted and "of 5 items" in told
+
+
+def test_export_of_a_filtered_view_has_what_was_imported_just_before(ready: Run) -> None:
+    """The filter index is brought up to date first, as for every other reader."""
+    entries = "".join(f'<entry><id>urn:x:{n}</id><category term="{"ab"[n % 2]}"/></entry>' for n in range(4))
+    Path("news.xml").write_text(f'<feed xmlns="http://www.w3.org/2005/Atom">{entries}</feed>')
+    ready("import", "news.xml", "--node", "news")
+
+    text = ready("export", "--node", "news?category=b", "--to", "atom").stdout
+
+    assert [f"urn:x:{n}" in text for n in range(4)] == [False, True, False, True]
+
+
+def test_export_that_cannot_go_on_leaves_no_file(ready: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What goes wrong while it is read ends the command with its own code."""
+    Path("news.xml").write_text(ATOM)
+    ready("import", "news.xml", "--node", "news")
+
+    def fail(*_arguments: Any, **_keywords: Any) -> list[Item]:
+        raise StoreError("the disk is gone")
+
+    monkeypatch.setattr(documents, "_slice", fail)
+    result = ready("export", "--node", "news", "--to", "atom", "--output", "out.xml", code=Exit.STORE)
+
+    assert "the disk is gone" in result.stderr
+    assert not [path for path in Path().iterdir() if "out.xml" in path.name]
 
 
 def test_export_to_a_pipe_writes_to_it_and_leaves_it(ready: Run) -> None:
@@ -202,6 +284,34 @@ def test_import_what_is_no_feed_says_so_and_makes_nothing(ready: Run, text: str,
 
     assert message in ready("import", "news.xml", "--node", "news", code=Exit.CONFIG).stderr
     assert not Path("smartfeeds.db").exists()
+
+
+def test_import_reads_standard_input_and_every_format_that_has_items(ready: Run) -> None:
+    """[SF-008] A document of JSON and an outline as well; `-` as in convert."""
+    first = ready("import", "-", "--node", "news", stdin=ATOM)
+    assert "standard input (Atom 1.0) into news: 2 added" in first.output
+    for form, kind in (("json", "ActivityStreams 1.0"), ("jsonfeed", "JSON Feed 1.1"), ("opml", "OPML 2.0")):
+        text = ready("export", "--node", "news", "--to", form).stdout
+        again = json.loads(ready("import", "-", "--node", form, "--json", stdin=text).stdout)
+        assert (again["format"], again["added"], again["skipped"]) == (kind, 2, [])
+    assert "standard input: the document is empty" in ready("import", "-", "--node", "x", code=Exit.CONFIG).stderr
+
+
+@pytest.mark.parametrize(
+    "command", [("import", "--node", "news"), ("convert", "--to", "rss")], ids=lambda words: words[0]
+)
+def test_no_more_of_a_file_is_read_than_a_document_may_have(
+    ready: Run, monkeypatch: pytest.MonkeyPatch, command: tuple[str, ...]
+) -> None:
+    """One byte more than that, which tells that it is too large."""
+    Path("large.xml").write_text("x" * 5_000)
+    monkeypatch.setattr(reading, "MAX_DOCUMENT_BYTES", 100)
+
+    def refuse(data: bytes, base: str) -> Document:
+        raise FeedError(Condition.PAYLOAD_TOO_BIG, f"{len(data)} bytes came")
+
+    monkeypatch.setattr(reading, "read_document", refuse)
+    assert "large.xml: 101 bytes came" in ready(*command, "large.xml", code=Exit.CONFIG).stderr
 
 
 def test_node_create_and_again_is_refused(ready: Run) -> None:
@@ -344,6 +454,12 @@ def test_file_that_is_no_database_is_left_alone(ready: Run) -> None:
 
     assert "not a SQLite database" in ready("node", "list", code=Exit.STORE).stderr
     assert Path("smartfeeds.db").read_text().startswith("this is not")
+
+
+def test_doctor_prints_no_blanks_at_the_ends_of_its_lines(ready: Run) -> None:
+    lines = ready("doctor", code=Exit.FAILED).stdout.splitlines()
+
+    assert len(lines) > 3 and [line for line in lines if line != line.rstrip()] == []
 
 
 def test_status_of_nothing_is_not_running(run: Run) -> None:

@@ -85,7 +85,7 @@ Command = TypeVar("Command", bound=Callable[..., Any])
 
 
 def config_option(command: Command) -> Command:
-    """`--config FILE`; the command gets `settings_of`, which reads it."""
+    """`--config FILE`, which `read_settings` reads."""
     return click.option(
         "--config",
         "config",
@@ -149,6 +149,11 @@ def print_rows(rows: list[dict[str, Any]], *, as_json: bool, empty: str) -> None
     for row in rows:
         # What others named is no markup.
         table.add_row(*(Text(one_line(str(value))) for value in row.values()))
+    print_table(table)
+
+
+def print_table(table: Table) -> None:
+    """A table on standard output, without the blanks that fill up its last column."""
     with out.capture() as printed:
         out.print(table, soft_wrap=False)
     for line in printed.get().splitlines():

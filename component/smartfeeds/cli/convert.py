@@ -1,36 +1,33 @@
 """`smartfeeds convert`: a document of one format as another, without a node."""
 
-import hashlib
 import time
 from dataclasses import replace
 from pathlib import Path
 
 import click
 
+from smartfeeds.cli.reading import DOCUMENT, read_file
 from smartfeeds.cli.writing import check_report, end, report, tell, write_out, writing_options
 from smartfeeds.core.model import Item
-from smartfeeds.errors import ConfigError, FeedError
 from smartfeeds.formats import atom, xml
 from smartfeeds.formats.atom_feed import FeedHead
-from smartfeeds.formats.documents import read_document
 from smartfeeds.formats.items import Document, ImportedItem
 from smartfeeds.formats.links import is_uri
-from smartfeeds.formats.loader import MAX_DOCUMENT_BYTES
 from smartfeeds.formats.rss_channel import Channel
 from smartfeeds.formats.writers import Job
 
 
 @click.command("convert")
-@click.argument("file", type=click.Path(exists=True, dir_okay=False, allow_dash=True, path_type=Path))
+@click.argument("file", type=DOCUMENT)
 @click.option("--base", default="", help="The address the document came from, for relative links in it.")
 @writing_options
 def convert_command(file: Path, base: str, form: str, output: Path | None, *, strict: bool, as_json: bool) -> None:
-    """Write the feed in FILE (Atom, RSS, ActivityStreams or JSON Feed; - for standard input) in another format.
+    """Write the feed in FILE (Atom, RSS, ActivityStreams, JSON Feed or OPML; - for standard input) in another format.
 
     What the other format cannot carry, what could not be read and what had to be remedied is told on standard error.
     """
     check_report(output, as_json=as_json)
-    document = _read(file, base)
+    document = read_file(file, base)
     now_us = time.time_ns() // 1000
     items = items_of(document, now_us)
     head = head_of(document, items, now_us)
@@ -43,18 +40,6 @@ def convert_command(file: Path, base: str, form: str, output: Path | None, *, st
     else:
         tell(form, job, len(items), output, document)
     end(job, strict=strict, document=document)
-
-
-def _read(file: Path, base: str) -> Document:
-    name = "standard input" if str(file) == "-" else str(file)
-    try:
-        with click.open_file(str(file), "rb") as opened:
-            data = opened.read(MAX_DOCUMENT_BYTES + 1)
-        return read_document(data, base)
-    except FeedError as error:
-        raise ConfigError(f"{name}: {error.text or error.condition.value}") from None
-    except OSError as error:
-        raise ConfigError(f"cannot read {name}: {error.strerror}") from None
 
 
 def items_of(document: Document, now_us: int) -> list[Item]:
@@ -77,7 +62,7 @@ def head_of(document: Document, items: list[Item], now_us: int) -> FeedHead:
     channel = document.channel or Channel()
     feed_id = next((text for text in (document.id, document.link) if is_uri(text)), "")
     if not feed_id:
-        feed_id = "urn:x-smartfeeds:sha256:" + hashlib.sha256(f"{document.title}".encode()).hexdigest()
+        feed_id = atom.digest_id(document.title)
     newest_us = max((item.modified_us for item in items), default=now_us)
     return FeedHead(
         id=feed_id,

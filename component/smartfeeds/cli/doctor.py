@@ -14,8 +14,8 @@ from smartfeeds.cli.common import (
     config_option,
     err,
     json_option,
-    out,
     print_json,
+    print_table,
     read_settings,
     run_async,
 )
@@ -69,4 +69,4 @@ def _print(findings: list[Finding]) -> None:
         table.add_row(f"[{style}]{finding.state.value}[/]", finding.check, escape(finding.found))
         if finding.advice:
             table.add_row("", "", f"[bold]-> {escape(finding.advice)}[/]")
-    out.print(table, soft_wrap=False)
+    print_table(table)

@@ -1,58 +1,72 @@
 """`smartfeeds import` and `smartfeeds export`: documents into nodes, and back."""
 
+import asyncio
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from urllib.parse import quote
+from typing import TypeVar
 
 import click
 
-from smartfeeds.cli.common import Exit, config_option, err, json_option, out, print_json, progress_bar, run_async
+from smartfeeds.cli.common import (
+    Exit,
+    config_option,
+    err,
+    json_option,
+    out,
+    print_json,
+    progress_bar,
+    read_settings,
+    run_async,
+)
 from smartfeeds.cli.offline import actor_of, open_offline
+from smartfeeds.cli.reading import DOCUMENT, name_of, read_file
 from smartfeeds.cli.writing import check_report, end, report, tell, write_out, writing_options
 from smartfeeds.core.model import Edge, Item, Slice
 from smartfeeds.core.options import text_of
 from smartfeeds.core.text import one_line
+from smartfeeds.core.urls import xmpp_uri
 from smartfeeds.core.view import CREATED, Order, View
-from smartfeeds.errors import ConfigError, FeedError
 from smartfeeds.formats.atom_feed import FeedHead
-from smartfeeds.formats.documents import read_document
 from smartfeeds.formats.items import Document
 from smartfeeds.formats.writers import WRITERS, Job
-from smartfeeds.service.context import Context, Located, locate
+from smartfeeds.service.context import Context, IndexBehindError, Located, locate
 from smartfeeds.service.feeds import FeedService
 from smartfeeds.service.importing import Imported, import_document
 from smartfeeds.store.base import ReadTx
 
+T = TypeVar("T")
 CHUNK = 256
 _SHOWN = 20
 
 
 @click.command("import")
-@click.argument("file", type=click.Path(exists=True, dir_okay=False, path_type=Path))
+@click.argument("file", type=DOCUMENT)
 @click.option("--node", required=True, help="The node to fill. It is made where it is missing.")
-@click.option("--owner", help="The bare JID that publishes, and owns a new node. Default: the component itself.")
+@click.option(
+    "--owner",
+    help="The bare JID that publishes, and owns a new node. Default: the first of pubsub.admins, else the component.",
+)
 @click.option("--base", default="", help="The address the document came from, for relative links in it.")
 @config_option
 @json_option
 def import_command(file: Path, node: str, owner: str | None, base: str, config: Path | None, *, as_json: bool) -> None:
-    """Bring the items of FILE (Atom, RSS 0.9x, 1.0 or 2.0) into a node.
+    """Bring the items of FILE (Atom, RSS, ActivityStreams, JSON Feed or OPML; - for standard input) into a node.
 
     Ids and dates are kept. What is there already and has not changed stays as it is, so an import can be repeated.
     What was skipped is told with the reason.
     """
-    try:
-        document = read_document(file.read_bytes(), base)
-    except FeedError as error:
-        raise ConfigError(f"{file}: {error.text or error.condition.value}") from None
-    except OSError as error:
-        raise ConfigError(f"cannot read {file}: {error.strerror}") from None
+    document = read_file(file, base)
+    owner = owner or next(iter(read_settings(config).pubsub.admins), None)
     done = run_async(_import(config, node, document, owner))
     if as_json:
         print_json(_as_json(document, done))
     else:
         _tell(file, node, document, done)
+        if owner is None and done.added + done.changed:
+            err.print("note: the component is named as the publisher: name somebody with --owner, or in pubsub.admins")
     if document.items and len(done.skipped) == len(document.items):
         click.get_current_context().exit(Exit.FAILED)
 
@@ -89,7 +103,7 @@ def _as_json(document: Document, done: Imported) -> dict[str, object]:
 
 def _tell(file: Path, node: str, document: Document, done: Imported) -> None:
     out.print(
-        f"{file.name} ({document.format}) into {node}: {done.added} added, {done.changed} changed, "
+        f"{name_of(Path(file.name))} ({document.format}) into {node}: {done.added} added, {done.changed} changed, "
         f"{done.deleted} deleted, {done.unchanged} unchanged.",
         markup=False,
     )
@@ -129,17 +143,16 @@ async def _export(config: Path | None, name: str, form: str, output: Path | None
         view = located.view if located.view.smart else CREATED
         with progress_bar() as progress:
             task = progress.add_task(f"{name} to {WRITERS[form].name}", total=None)
-            items = await _items(
-                service, located, view, lambda done, total: progress.update(task, completed=done, total=total)
-            )
+            exported = _Exported(service, located, view, asyncio.get_running_loop())
+            items = exported.items(lambda done, total: progress.update(task, completed=done, total=total))
             job = Job(_head(service, located), items, time.time_ns() // 1000, keys=True)
-            write_out(form, job, output)
-        return job, len(items)
+            await asyncio.to_thread(write_out, form, job, output)
+        return job, exported.count
 
 
 def _head(service: FeedService, located: Located) -> FeedHead:
     node = located.node
-    address = f"xmpp:{service.policy.domain}?;node={quote(node.name, safe='')}"
+    address = xmpp_uri(service.policy.domain, node.name)
     return FeedHead(
         id=address,
         title=text_of(node.kind, node.options, "title") or node.name,
@@ -149,19 +162,34 @@ def _head(service: FeedService, located: Located) -> FeedHead:
     )
 
 
-async def _items(
-    service: FeedService, located: Located, view: View, on_progress: Callable[[int, int], None]
-) -> list[Item]:
-    """All items of the view, read in slices so that a running service is not held up."""
-    found: list[Item] = []
-    total = await service.read(lambda tx, _context: tx.count(located.node.node_no, view))
-    while chunk := await service.read(partial(_slice, located=located, view=view, last=found[-1] if found else None)):
-        found += chunk
-        on_progress(len(found), max(total, len(found)))
-    return found
+@dataclass(slots=True)
+class _Exported:
+    """The items of a view for a writer in another thread, `count` of which were taken. A slice is held at a time, each
+    read by itself, so that neither memory nor a running service feels how many there are."""
+
+    service: FeedService
+    located: Located
+    view: View
+    loop: asyncio.AbstractEventLoop
+    count: int = 0
+
+    def items(self, on_progress: Callable[[int, int], None]) -> Iterator[Item]:
+        """All of them. Raises StoreError."""
+        total = self._read(lambda tx, _context: tx.count(self.located.node.node_no, self.view))
+        last: Item | None = None
+        while chunk := self._read(partial(_slice, located=self.located, view=self.view, last=last)):
+            yield from chunk
+            last = chunk[-1]
+            self.count += len(chunk)
+            on_progress(self.count, max(total, self.count))
+
+    def _read(self, work: Callable[[ReadTx, Context], T]) -> T:
+        return asyncio.run_coroutine_threadsafe(self.service.read(work), self.loop).result()
 
 
 def _slice(tx: ReadTx, _context: Context, *, located: Located, view: View, last: Item | None) -> list[Item]:
+    if view.filtered and not tx.index_current(located.node.node_no):
+        raise IndexBehindError(located.node.node_no)
     after = None
     if last is not None:
         after = Edge(last.created_us if view.order is Order.CREATED else last.modified_us, last.item_no)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from smartfeeds.cli.common import Exit, run_async
+from smartfeeds.cli.common import Exit, err, run_async
 from smartfeeds.client.address import AddressError, parse_address
 from smartfeeds.client.cli import run_follow
 from smartfeeds.client.follow import follow
@@ -71,6 +71,7 @@ def follow_command(
         plaintext=plaintext,
         store=store,
         mirror=mirror,
+        on_connection=_tell_connection,
     )
     proof = run_async(
         run_follow(
@@ -87,6 +88,12 @@ def follow_command(
 def _write(line: str) -> None:
     click.echo(line)
     sys.stdout.flush()
+
+
+def _tell_connection(up: bool) -> None:
+    """On standard error, beside the changes."""
+    what = "the connection is back; what was missed is pulled" if up else "the connection is lost; trying again"
+    err.print(f"smartfeeds: {what}", markup=False)
 
 
 def _server(text: str | None) -> tuple[str, int] | None:

@@ -13,6 +13,7 @@ from typing import Final
 import click
 
 from smartfeeds.cli.common import Exit, err, json_option, progress_bar, refuse_devices, run_async
+from smartfeeds.cli.files import whole_file
 from smartfeeds.core.model import Item
 from smartfeeds.core.text import one_line
 from smartfeeds.core.times import US_PER_S, format_datetime
@@ -161,11 +162,10 @@ def _read(run: _Run, path: str) -> None:
 
 
 def _outline(entries: Sequence[NnoEntry], now_us: int) -> str:
-    text = write_nno(entries, now_us).decode()
-    written = text.count(",") // 3
-    if written < len(entries):
-        err.print(f"the file holds the newest {written} of {len(entries)} entries: readers take {MAX_BYTES} bytes")
-    return text
+    file = write_nno(entries, now_us)
+    if file.count < len(entries):
+        err.print(f"the file holds the newest {file.count} of {len(entries)} entries: readers take {MAX_BYTES} bytes")
+    return file.data.decode()
 
 
 def _outline_json(run: _Run, entries: Sequence[NnoEntry], now_us: int) -> str:
@@ -225,16 +225,8 @@ def _cached(cache: Path | None) -> dict[Wanted, Found]:
 
 
 def _write(path: Path, data: bytes) -> None:
-    """The file appears when it is whole, where a link to it leads."""
-    target = path.resolve()
-    partial = target.with_name(f".{target.name}.partial")
-    try:
-        partial.write_bytes(data)
-        partial.replace(target)
-    except OSError as error:
-        raise ConfigError(f"cannot write {path}: {error.strerror}") from None
-    finally:
-        partial.unlink(missing_ok=True)
+    with whole_file(path) as file:
+        file.write(data)
 
 
 def _tell(run: _Run) -> None:

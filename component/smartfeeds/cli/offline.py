@@ -36,7 +36,7 @@ async def open_offline(config: Path | None, *, must_exist: bool = True) -> Async
 
 def store_path(settings: Settings) -> Path:
     """The database file. Raises ConfigError for a store that is none."""
-    if settings.store.url == "memory:":
+    if settings.store.path is None:
         raise ConfigError("store.url is memory: such a store is gone when its process ends, and no command can see it")
     return settings.store.path
 

@@ -108,6 +108,7 @@ async def check_all(settings: Settings, config: Path | None = None) -> AsyncIter
     yield check_secret_file(settings, config)
     for finding in check_store(settings):
         yield finding
+    yield await check_http(settings)
     link = await check_link(settings)
     yield link
     if link.state is State.OK:
@@ -133,7 +134,7 @@ def check_secret_file(settings: Settings, config: Path | None) -> Finding:
 
 def check_store(settings: Settings) -> list[Finding]:
     """The database, or the place where it will be made."""
-    if settings.store.url == "memory:":
+    if settings.store.path is None:
         return [Finding("store", State.NOTE, "in memory", "everything is gone when the service ends: set store.url")]
     path = settings.store.path.absolute()
     return [_check_database(path) if path.exists() else _check_place(path), _check_disk(path)]
@@ -173,6 +174,25 @@ def _check_disk(path: Path) -> Finding:
             "disk", State.FIX, f"{free // 2**20} MiB free in {folder}", "free some space before the store is full"
         )
     return Finding("disk", State.OK, f"{free / 2**30:.1f} GiB free in {folder}")
+
+
+async def check_http(settings: Settings) -> Finding:
+    """Whether the address of the HTTP side can be had, and is told to others as they can reach it."""
+    http = settings.http
+    if not http.listen:
+        return Finding("http", State.NOTE, "off", "set http.listen for feeds in browsers and feed readers")
+    host, _, port = http.listen.rpartition(":")
+    try:
+        server = await asyncio.get_running_loop().create_server(asyncio.Protocol, host.strip("[]"), int(port))
+    except OSError as error:
+        why = error.strerror or str(error)
+        return Finding("http", State.FIX, f"cannot listen on {http.listen}: {why}", "is it running? else another port")
+    server.close()
+    await server.wait_closed()
+    if not http.base_url:
+        advice = "for the world: a web server with TLS in front, its address in http.base_url and http.proxies"
+        return Finding("http", State.NOTE, f"{http.listen}, under whatever name is asked for", advice)
+    return Finding("http", State.OK, f"{http.listen}, known as {http.base_url}")
 
 
 async def check_link(settings: Settings) -> Finding:

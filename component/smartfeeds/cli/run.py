@@ -11,7 +11,7 @@ import socket
 import time
 from collections.abc import AsyncIterator
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import click
 import structlog
@@ -27,6 +27,7 @@ from smartfeeds.cli.common import (
     refuse_devices,
     run_async,
 )
+from smartfeeds.cli.files import whole_file
 from smartfeeds.config import Settings
 from smartfeeds.errors import ConfigError, SmartfeedsError
 from smartfeeds.telemetry import set_up_logging
@@ -119,7 +120,7 @@ async def _kept(path: Path | None, online: asyncio.Event) -> AsyncIterator[None]
     finally:
         task.cancel()
         await asyncio.wait((task,))
-        path.unlink(missing_ok=True)  # noqa: ASYNC240 - once, at the end
+        path.resolve().unlink(missing_ok=True)  # noqa: ASYNC240 - once, at the end
 
 
 async def _keep(path: Path, online: asyncio.Event) -> None:
@@ -136,14 +137,42 @@ async def _keep(path: Path, online: asyncio.Event) -> None:
 
 
 def _write(path: Path, *, online: bool) -> None:
-    partial = path.with_name(f".{path.name}.partial")
+    process = {"pid": os.getpid(), "began": _began(os.getpid()), "place": _place()}
+    state = {"online": online, "at": time.time(), "version": __version__, **process}
+    with whole_file(path, f"the status file {path}") as file:
+        file.write(json.dumps(state).encode())
+
+
+def _place() -> str:
+    """Where process numbers mean the same: a start of the kernel and a namespace, or the host where Linux is not."""
     try:
-        partial.write_text(
-            json.dumps({"online": online, "at": time.time(), "pid": os.getpid(), "version": __version__})
-        )
-        partial.replace(path)
-    except OSError as error:
-        raise ConfigError(f"cannot write the status file {path}: {error.strerror}") from None
+        return f"{Path('/proc/sys/kernel/random/boot_id').read_text().strip()} {Path('/proc/self/ns/pid').readlink()}"
+    except OSError:
+        return socket.gethostname()
+
+
+def _began(pid: int) -> str | None:
+    """When a process began, in the kernel's ticks; empty where it is over, None where nobody tells (proc(5))."""
+    try:
+        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    except OSError:
+        return None
+    return "" if fields[0] in "ZX" else fields[19]
+
+
+def _lives(state: dict[str, Any]) -> bool:
+    """Whether the process that wrote the file is there; True where that cannot be told from here."""
+    pid = int(state.get("pid", 0))
+    if pid <= 0 or state.get("place") != _place():
+        return True
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        pass  # somebody else's, and it lives
+    began = _began(pid)
+    return began is None or began == state.get("began")  # else the number is another process's by now
 
 
 def _notify(state: str) -> None:
@@ -162,9 +191,9 @@ def status_command(file: Path, *, as_json: bool) -> None:
     try:
         state = json.loads(file.read_text())
         online, age_s = bool(state["online"]), time.time() - float(state["at"])
-    except (OSError, ValueError, KeyError, TypeError):
-        state, online, age_s = {}, False, float("inf")
-    running = age_s < STALE_S
+        running = age_s < STALE_S and _lives(state)
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, OverflowError):
+        running, online = False, False
     if as_json:
         print_json({"running": running, "online": running and online})
     else:

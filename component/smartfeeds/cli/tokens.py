@@ -73,6 +73,7 @@ def add(jid: str, feed: str, scope: str, expires: int | None, label: str, config
     token = Token(token_id, digest_of(secret), jid, SCOPES[scope], feed, label, 0)
     node_there = run_async(_add(config, token, expires))
     click.echo(write_token(token_id, secret))
+    err.print("Shown this once. Send it as: Authorization: Bearer TOKEN (docs/http.md)", markup=False)
     if not node_there:
         err.print(f"There is no node {feed} yet. The token works once there is one.", markup=False)
 

@@ -10,6 +10,7 @@ from typing import BinaryIO, TypeVar
 import click
 
 from smartfeeds.cli.common import Exit, err, print_json
+from smartfeeds.cli.files import whole_file
 from smartfeeds.core.text import one_line
 from smartfeeds.errors import ConfigError
 from smartfeeds.formats.items import Document, Loss
@@ -55,20 +56,15 @@ def opened(output: Path | None) -> Iterator[BinaryIO]:
         yield sys.stdout.buffer
         sys.stdout.buffer.flush()
         return
-    whole = not output.exists() or output.is_file()
-    # A device or a pipe is written to; a file appears when it is whole, where a link to it leads.
-    target = output.resolve() if whole else output
-    partial_file = target.with_name(f".{target.name}.partial") if whole else target
-    try:
-        with partial_file.open("wb") as file:
+    if not output.exists() or output.is_file():
+        with whole_file(output) as file:
             yield file
-        if whole:
-            partial_file.replace(target)
+        return
+    try:
+        with output.open("wb") as device:  # or a pipe
+            yield device
     except OSError as error:
         raise ConfigError(f"cannot write {output}: {error.strerror}") from None
-    finally:
-        if whole:
-            partial_file.unlink(missing_ok=True)
 
 
 def tell(form: str, job: Job, count: int, output: Path | None, document: Document | None = None) -> None:

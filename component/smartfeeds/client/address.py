@@ -4,10 +4,11 @@ A bare node is followed through its Smart view, because only there a deletion ca
 """
 
 from dataclasses import dataclass
-from urllib.parse import quote, unquote
+from urllib.parse import unquote
 
 from smartfeeds.core.jid import parse_jid
 from smartfeeds.core.text import is_xml_text
+from smartfeeds.core.urls import xmpp_uri
 from smartfeeds.errors import ConfigError
 
 DEFAULT_VIEW = "order=modified"
@@ -29,7 +30,7 @@ class FeedAddress:
     node: str
 
     def __str__(self) -> str:
-        return f"xmpp:{self.service}?;node={quote(self.node, safe='=/')}"
+        return xmpp_uri(self.service, self.node)
 
 
 def parse_address(text: str, *, smart: bool = True) -> FeedAddress:

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from enum import Enum
 
 from smartfeeds.client.change import Change, Entry
+from smartfeeds.core.text import counted
 
 PAGE_ITEMS = 50
 
@@ -141,3 +142,13 @@ class Counters:
     late_pushes: int = 0
     duplicates: int = 0
     changes: int = 0
+
+    def __add__(self, other: "Counters") -> "Counters":
+        return Counters(*(getattr(self, name) + getattr(other, name) for name in self.__slots__))
+
+    def __str__(self) -> str:
+        return (
+            f"{counted(self.changes, 'change')}, {counted(self.pushes, 'push', 'es')}, {counted(self.pulls, 'pull')}, "
+            f"{counted(self.gaps_found, 'gap')} found, {self.gaps_healed} healed, "
+            f"{counted(self.duplicates, 'duplicate')} dropped"
+        )

@@ -51,6 +51,7 @@ from smartfeeds.client.position import FileStore, PositionStore, parse_position
 from smartfeeds.client.state import REMEMBER, FollowState
 from smartfeeds.client.transport import ClientLink, Link, Slixmpp, back_off_s, link_over
 from smartfeeds.core.jid import parse_jid
+from smartfeeds.core.text import counted
 
 log = logging.getLogger("smartfeeds.client")
 
@@ -99,13 +100,9 @@ class Proof:
     counters: Counters
 
     def __str__(self) -> str:
-        count = self.counters
-        return (
-            f"{'in step' if self.in_step else 'not in step'} with {self.node} at {self.position or 'the start'}, "
-            f"{'?' if self.total is None else self.total} items; {count.changes} changes, {count.pushes} pushes, "
-            f"{count.pulls} pulls, {count.gaps_found} gaps found, {count.gaps_healed} healed, "
-            f"{count.duplicates} duplicates dropped"
-        )
+        items = "? items" if self.total is None else counted(self.total, "item")
+        step = "in step" if self.in_step else "not in step"
+        return f"{step} with {self.node} at {self.position or 'the start'}, {items}; {self.counters}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,6 +121,8 @@ class Follower:
     Where it begins: at the position in `store` (a path or an object with `load` and `save`), else at `since` (a
     `Change.position` or a cursor), else with `mirror` at the beginning, else from now on. The position is saved when
     the next change is asked for: a change is taken as worked on then.
+
+    `on_connection` is called with False when the session is lost, and with True when there is one again.
 
     `replay=False` ends with PositionRefusedError instead of reading again from the beginning when the service does not
     know the position any more. Raises FollowError, and AddressError from the constructor.
@@ -145,6 +144,7 @@ class Follower:
         page_items: int = PAGE_ITEMS,
         remember: int = REMEMBER,
         on_caught_up: Callable[[Proof], None] | None = None,
+        on_connection: Callable[[bool], None] | None = None,
         timers: Timers | None = None,
         spread: Callable[[], float] = random.random,
         wall_clock: Callable[[], float] = time.time,
@@ -155,6 +155,7 @@ class Follower:
         self._leave = leave
         self._integrity_s = integrity_s
         self._on_caught_up = on_caught_up
+        self._on_connection = on_connection
         self._timers = timers
         self._spread = spread
         self._wall_clock = wall_clock
@@ -176,6 +177,7 @@ class Follower:
         self._attempt = 0
         self._pending = False
         self._up = False
+        self._lost = False
         self._opened = False
         self._checked_at: float | None = None
 
@@ -253,13 +255,23 @@ class Follower:
         """A session has begun."""
         self._up = True
         self._attempt = 0
+        self._tell_connection(lost=False)
         self._put(Connected())
 
     def on_down(self) -> None:
         """The session has ended."""
+        if self._up:
+            self._tell_connection(lost=True)
         self._up = False
         self._cancel()
         self._put(Disconnected())
+
+    def _tell_connection(self, *, lost: bool) -> None:
+        """Each outage is told once, however many tries it takes, and so is its end."""
+        if lost != self._lost:
+            self._lost = lost
+            if self._on_connection is not None:
+                self._on_connection(not lost)
 
     def on_failure(self, error: Exception) -> None:
         """There will be no session."""
@@ -413,6 +425,7 @@ def follow(
     page_items: int = PAGE_ITEMS,
     remember: int = REMEMBER,
     on_caught_up: Callable[[Proof], None] | None = None,
+    on_connection: Callable[[bool], None] | None = None,
 ) -> Follower:
     """Follows a feed with a connection of its own, which is kept up; the other arguments are those of `Follower`.
 
@@ -433,4 +446,5 @@ def follow(
         page_items=page_items,
         remember=remember,
         on_caught_up=on_caught_up,
+        on_connection=on_connection,
     )

@@ -203,6 +203,7 @@ class ClientLink(SlixLink):
         self._up = asyncio.Event()
         self._down = asyncio.Event()
         self._login_refused = False
+        self._without_tls = False
         self._had_session = False
 
     @property
@@ -214,6 +215,7 @@ class ClientLink(SlixLink):
         """Begins to connect."""
         super().open(listener)
         self._client.add_event_handler("failed_all_auth", self._on_login_refused)
+        self._client.add_event_handler("no_auth", self._on_nothing_to_log_in_with)
         self._task = asyncio.get_running_loop().create_task(self._stay_connected())
         self._task.add_done_callback(self._on_task_done)
 
@@ -242,16 +244,17 @@ class ClientLink(SlixLink):
             began_s = loop.time()
             await self._one_connection()
             if self._login_refused and not self._had_session:
-                self._fail(LoginError(f"the server refuses the login of {self._client.requested_jid.bare}"))
+                self._fail(LoginError(self._why_no_login()))
                 return
             attempt = 0 if self._had_session and loop.time() - began_s > HEALTHY_S else attempt + 1
             delay_s = back_off_s(attempt, self._spread())
-            log.warning("no connection for %s, next try in %.1f s", self._client.requested_jid.bare, delay_s)
+            level = logging.INFO if attempt > 1 else logging.WARNING  # an outage is news once
+            log.log(level, "no connection for %s, next try in %.1f s", self._client.requested_jid.bare, delay_s)
             await self._sleep(delay_s)
 
     async def _one_connection(self) -> None:
         """Connects, and returns when the connection has ended or could not be made."""
-        self._login_refused = False
+        self._login_refused = self._without_tls = False
         self._up.clear()
         self._down.clear()
         await self._client.connect(*self._server)
@@ -288,6 +291,15 @@ class ClientLink(SlixLink):
             log.warning("%s does not answer, connecting again", self._client.requested_jid.host)
             self._client.abort()
 
+    def _why_no_login(self) -> str:
+        account = self._client.requested_jid
+        if self._without_tls and not self._client.enable_plaintext:
+            return (
+                f"the server of {account.host} offers no TLS, so the password was not sent: let it have a certificate "
+                "or, where it runs on this machine, allow a connection without TLS (--plaintext)"
+            )
+        return f"the server refuses the login of {account.bare}"
+
     def _fail(self, error: Exception) -> None:
         if self._listener is not None:
             self._listener.on_failure(error)
@@ -299,6 +311,11 @@ class ClientLink(SlixLink):
 
     def _on_login_refused(self, _event: Any) -> None:
         self._login_refused = True
+
+    def _on_nothing_to_log_in_with(self, _event: Any) -> None:
+        """The server offers no way to log in that may be used, as it is where nothing is encrypted."""
+        transport = self._client.transport
+        self._without_tls = transport is not None and transport.get_extra_info("ssl_object") is None
 
     def _on_session_start(self, event: object) -> None:
         self._had_session = True

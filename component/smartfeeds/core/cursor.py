@@ -52,6 +52,16 @@ def parse_cursor(text: str) -> Cursor | None:
     return Cursor(order, key_us, int(parts[1]), parts[2])
 
 
+def canonical_cursor(text: str) -> str:
+    """A bare cursor as we write it: the same place, its time without needless zeros; what is none stays as it is."""
+    cursor = parse_cursor(text)
+    if cursor is None:
+        return text
+    _, offset, check = text.split("_")
+    written = f"{PREFIX[cursor.order]}{format_t(cursor.key_us)}_{offset}_{check}"
+    return written if is_canonical(written) else text
+
+
 def is_canonical(text: str) -> bool:
     """Whether this is a cursor exactly as we write them, so that it can stand without its prefix (D5)."""
     return _CANONICAL.fullmatch(text) is not None

@@ -8,6 +8,7 @@ from smartfeeds.core.view import View
 
 K = TypeVar("K", int, str)
 
+AUDIENCE_CHANGE = 2**32
 MAX_ID_BYTES = 1023  # the most that a node name or an item id has, in UTF-8 (XEP-0060 4.6; xep-map 55)
 
 
@@ -56,7 +57,8 @@ class Node:
     `total` counts every item of the feed, tombstones too; `live` those that are not deleted. `last_modified_us` and
     `last_created_us` are the greatest ordering keys given out so far. `options` holds only what differs from the
     defaults of `core.options`. `audience` grows with every change of who gets what (subscriptions, affiliations,
-    configuration), so that a copy of the recipients can be told to be old.
+    configuration), so that a copy of the recipients can be told to be old: by 1 with a new subscription, which changes
+    nothing for those before it, by AUDIENCE_CHANGE with everything else.
     """
 
     node_no: int

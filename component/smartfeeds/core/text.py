@@ -59,6 +59,11 @@ def one_line(text: str) -> str:
     return "".join(char if char.isprintable() else " " for char in text).rstrip()
 
 
+def counted(count: int, what: str, ending: str = "s") -> str:
+    """A number of things, such as `1 pull` or `2 pulls`."""
+    return f"{count} {what}" if count == 1 else f"{count} {what}{ending}"
+
+
 def words(text: str) -> frozenset[str]:
     """The distinct words of a text as a search compares them: compatibility form, case folded, letters and digits."""
     return frozenset(_WORD.findall(unicodedata.normalize("NFKC", text).casefold()))

@@ -9,10 +9,12 @@ from datetime import UTC, datetime, timedelta
 
 US_PER_S = 1_000_000
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_NAIVE_EPOCH = datetime(1970, 1, 1)  # noqa: DTZ001 - written faster, and UTC all the same
 _T = re.compile(r"(-?)(0|[1-9][0-9]{0,11})(?:\.([0-9]{1,6}))?")
 _DATETIME = re.compile(
     r"[0-9]{4}-[0-9]{2}-[0-9]{2}[Tt][0-9]{2}:[0-9]{2}:[0-9]{2}(?:\.[0-9]{1,9})?(?:[Zz]|[+-][0-9]{2}:[0-9]{2})"
 )
+_FINE = re.compile(r"(\.[0-9]{6})[0-9]+")
 
 
 def format_t(time_us: int) -> str:
@@ -36,9 +38,9 @@ def parse_t(text: str) -> int | None:
 
 def format_datetime(time_us: int) -> str:
     """Microseconds as a UTC date-time that ends in Z (XEP-0082)."""
-    moment = _EPOCH + timedelta(microseconds=time_us)
-    text = f"{moment:%Y-%m-%dT%H:%M:%S}".rjust(19, "0")
-    return f"{text}.{moment.microsecond:06d}".rstrip("0") + "Z" if moment.microsecond else text + "Z"
+    moment = _NAIVE_EPOCH + timedelta(microseconds=time_us)
+    text = moment.isoformat()
+    return (text.rstrip("0") if moment.microsecond else text) + "Z"
 
 
 def parse_datetime(text: str) -> int | None:
@@ -46,8 +48,9 @@ def parse_datetime(text: str) -> int | None:
     if _DATETIME.fullmatch(text) is None:
         return None
     leap = text[17:19] == "60"
-    clean = text[:17] + "59" + text[19:] if leap else text
-    clean = re.sub(r"(\.[0-9]{6})[0-9]+", r"\1", clean.upper())
+    clean = (text[:17] + "59" + text[19:] if leap else text).upper()
+    if "." in clean:
+        clean = _FINE.sub(r"\1", clean)
     try:
         moment = datetime.fromisoformat(clean)
         time_us = (moment - _EPOCH) // timedelta(microseconds=1)

@@ -76,6 +76,6 @@ def ended(token: Token, now_us: int) -> bool:
     return token.expires_us is not None and token.expires_us <= now_us
 
 
-def covers(token: Token, scope: Scope, feed: str, now_us: int) -> bool:
-    """Whether the token has this scope on the node of this name (not a view's) now."""
-    return token.scope >= scope and token.feed in (ALL_FEEDS, feed) and not ended(token, now_us)
+def covers(token: Token, scope: Scope, feed: str) -> bool:
+    """Whether the token has this scope on the node of this name (not a view's), as long as it lasts (`ended`)."""
+    return token.scope >= scope and token.feed in (ALL_FEEDS, feed)

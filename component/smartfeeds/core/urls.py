@@ -1,4 +1,5 @@
-"""Where feeds and their items are over HTTP: names and ids to paths, and back (Smart Feeds, Feed Requirements; SF-057).
+"""Where feeds and their items are: over HTTP names and ids to paths, and back (Smart Feeds, Feed Requirements; SF-057),
+over XMPP their `xmpp:` addresses.
 
 A feed is at `/feeds/NAME/`; its base URL is that with the view's parameters. Without the last slash and with a suffix
 the same path is a document (`/feeds/NAME.rss`). An item is at `/entries/NAME/ID`; the id is always one segment.
@@ -13,6 +14,8 @@ FEEDS = "/feeds/"
 ENTRIES = "/entries/"
 # What RFC 3986 allows in a segment beside letters and digits; "%" and "?" never stand for themselves.
 _SEGMENT = "!$'()*+,;=:@"
+# What stays of an XMPP address; an IPv6 one stands in brackets (RFC 5122 2.2).
+_JID = "@/:[]"
 _DOTS = frozenset({"", ".", ".."})
 
 
@@ -37,9 +40,25 @@ def feed_path(name: str, suffix: str = "") -> str:
     return f"{FEEDS}{_quoted(name)}{f'.{suffix}' if suffix else '/'}"
 
 
+def list_path(suffix: str = "") -> str:
+    """The path of the list of all feeds, or of a document of it (`/feeds.opml`)."""
+    return f"/feeds.{suffix}" if suffix else FEEDS
+
+
 def entry_path(name: str, item_id: str = "") -> str:
     """The path of an item, or of all items of a feed."""
     return f"{ENTRIES}{_quoted(name)}/{quote(item_id, safe=_SEGMENT)}"
+
+
+def xmpp_uri(service: str, node: str) -> str:
+    """The address of a feed over XMPP; a node with a view is one too (XEP-0060 12.22; RFC 5122; SF-085, SF-086)."""
+    return f"xmpp:{quote(service, safe=_JID)}?;node={quote(node, safe='')}"
+
+
+def subscribe_uri(service: str, name: str, view: str = "") -> str:
+    """The address by which an XMPP client subscribes to a feed, or to a view of it (XEP-0147)."""
+    node = f"{name}{'&' if '?' in name else '?'}{view}" if view else name
+    return f"xmpp:{quote(service, safe=_JID)}?pubsub;action=subscribe;node={quote(node, safe='')}"
 
 
 def _quoted(name: str) -> str:

@@ -16,6 +16,7 @@ from smartfeeds.core.text import words
 from smartfeeds.errors import Condition, FeedError
 
 MAX_FILTER_VALUES = 32
+MAX_QUERY_WORDS = 32  # each takes a look-up of its own
 MAX_FIELDS = 64
 
 
@@ -142,15 +143,13 @@ def shared_splits(text: str) -> list[tuple[str, str]]:
     return [(text[:place], text[place + 1 :]) for place in reversed(places[-MAX_FIELDS:])]
 
 
-def parse_view(query: str) -> View | None:
+def parse_view(text: str) -> View | None:
     """The Smart view that a query string names, or None where a parameter or value is unknown (SF-024, A-24).
 
     Raises FeedError(BAD_REQUEST) for the reserved names since, until, max, callback and timeout (A-25).
     """
     try:
-        pairs = parse_qsl(
-            query, keep_blank_values=True, strict_parsing=True, errors="strict", max_num_fields=MAX_FIELDS
-        )
+        pairs = parse_qsl(text, keep_blank_values=True, strict_parsing=True, errors="strict", max_num_fields=MAX_FIELDS)
     except ValueError:
         return None
     values: dict[str, list[str]] = {}
@@ -162,6 +161,9 @@ def parse_view(query: str) -> View | None:
         values.setdefault(name, []).append(value)
     if any(len(found) > MAX_FILTER_VALUES for found in values.values()) or len(values.get("order", ())) > 1:
         return None
+    query = words(" ".join(values.get("q", [])))
+    if len(query) > MAX_QUERY_WORDS:
+        return None
     try:
         return View(
             smart=True,
@@ -170,10 +172,23 @@ def parse_view(query: str) -> View | None:
             categories=frozenset(map(_fold, values.get("category", []))),
             replies_to=frozenset(map(_fold, values.get("in-reply-to", []))),
             kinds=frozenset(Change(value) for value in values.get("kind", [])),
-            query=words(" ".join(values.get("q", []))),
+            query=query,
         )
     except ValueError:
         return None
+
+
+def names_view(text: str) -> bool:
+    """Whether a NodeID reads as a view of some feed, whatever feeds there are."""
+    first = split_name(text)
+    return any(_is_view(query) for _, query in ([first] if first else []) + shared_splits(text))
+
+
+def _is_view(query: str) -> bool:
+    try:
+        return parse_view(query) is not None
+    except FeedError:
+        return False
 
 
 def canonical(view: View) -> str:

@@ -13,6 +13,7 @@ import sys
 import tempfile
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Final
 from xml.etree.ElementTree import Element
@@ -20,9 +21,11 @@ from xml.etree.ElementTree import Element
 from rich.console import Console
 
 from smartfeeds.client.change import Change, ChangeKind
+from smartfeeds.client.events import Counters
 from smartfeeds.client.follow import Follower, Proof
 from smartfeeds.client.stanzas import PUBSUB, RSM, SHIM
 from smartfeeds.client.transport import SlixLink
+from smartfeeds.core.text import counted
 from smartfeeds.demo.person import Person
 from smartfeeds.demo.prosody import Prosody
 from smartfeeds.errors import LinkError
@@ -66,7 +69,7 @@ class TellingLink(SlixLink):
         if payload.find(f"{{{PUBSUB}}}items") is not None:
             after = payload.findtext(f"{{{RSM}}}set/{{{RSM}}}after") or "the start"
             items = len(reply.findall(f".//{{{PUBSUB}}}item"))
-            self._tell(f"   pull   since {after.removeprefix('cursor:')}: {items} item{'' if items == 1 else 's'}")
+            self._tell(f"   pull   since {after.removeprefix('cursor:')}: {counted(items, 'item')}")
         return reply
 
     def _on_message(self, stanza: object) -> None:
@@ -87,6 +90,7 @@ class Reader:
         self._changed = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
         self.follower: Follower | None = None
+        self._met = Counters()
 
     async def begin(self) -> None:
         """Logs in and follows, from the stored position where there is one."""
@@ -101,7 +105,14 @@ class Reader:
             self._task.cancel()
             await asyncio.wait([self._task])
             await self.follower.aclose()
+            self._met += self.follower.proof().counters
         await self.person.logout()
+
+    def proof(self) -> Proof:
+        """What Bob can show, with what he has met in all his runs."""
+        assert self.follower is not None
+        now = self.follower.proof()
+        return replace(now, counters=self._met + now.counters)
 
     async def until(self, newest: str) -> None:
         """Returns when the item that was published last is in the mirror and the follower is in step."""
@@ -246,7 +257,7 @@ class Play:
 
     async def compare(self) -> bool:
         """Whether the mirror is the feed, as a fresh reader pulls it."""
-        proof = self.bob.follower.proof() if self.bob.follower else None
+        proof = self.bob.proof()
         await self.bob.end()
         fresh = Reader(await self._person("carol"), self._folder / "fresh", lambda _text: None)
         await fresh.begin()
@@ -256,7 +267,7 @@ class Play:
         self.tell("\n5. The proof: Bob's mirror beside the feed as Carol pulls it, from its first item on.")
         self.tell(f"   mirror {_digest(self.bob.mirror)}")
         self.tell(f"   feed   {_digest(fresh.mirror)}")
-        self.tell(f"   {'They are the same.' if same else 'THEY DIFFER.'} Bob: {proof}")
+        self.tell(f"   {'They are the same.' if same else 'THEY DIFFER.'} Bob, in all his runs: {proof}")
         return same
 
     async def _settled(self) -> None:
@@ -281,7 +292,7 @@ def _digest(mirror: dict[str, bytes]) -> str:
     whole = hashlib.sha256()
     for item_id in sorted(mirror):
         whole.update(item_id.encode() + b"\0" + mirror[item_id] + b"\0")
-    return f"{len(mirror)} items, sha256 {whole.hexdigest()[:16]}"
+    return f"{counted(len(mirror), 'item')}, sha256 {whole.hexdigest()[:16]}"
 
 
 async def play(console: Console) -> bool:

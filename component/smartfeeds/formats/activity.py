@@ -13,12 +13,10 @@ from smartfeeds.formats.atom_feed import FeedHead
 from smartfeeds.formats.entry import ACTIVITY_NS, Entry, Link, Person
 from smartfeeds.formats.items import Found, Head, Loss, Skipped, Written
 from smartfeeds.formats.json_items import JsonItem, id_of, text_of
-from smartfeeds.formats.json_text import Json, JsonObject, dump_json
+from smartfeeds.formats.json_text import Json, JsonObject, dump_json, filled
 from smartfeeds.formats.links import resolve
 from smartfeeds.formats.losses import Part, losses_of
 from smartfeeds.formats.xml import new_element
-
-CONTENT_TYPE = "application/json; charset=utf-8"
 
 _WEB = ("http://", "https://")
 _FILE_KINDS = frozenset({"audio", "image", "video"})
@@ -42,12 +40,12 @@ def write_activity(entry: Entry, *, comments: bool = False) -> bytes:
     return dump_json(_activity(entry, comments=comments))
 
 
-def write_activities(head: FeedHead, entries: Iterable[Entry], *, comments: bool = False) -> Written:
+def write_activities(head: FeedHead, entries: Iterable[Entry]) -> Written:
     """A page or a whole feed, in the order of the entries (SF-060 to SF-065)."""
     losses: list[Loss] = []
     items: list[JsonObject] = []
     for entry in entries:
-        items.append(_activity(entry, comments=comments))
+        items.append(_activity(entry, comments=False))
         losses += activity_losses(entry)
     whole: JsonObject = {"count": len(items), "totalItems": len(items) if head.total is None else head.total}
     for name, text in (("url", head.self_link), ("last_cursor", head.last_cursor), ("next", head.next_link)):
@@ -109,28 +107,24 @@ def _object(entry: Entry, title: str, *, comments: bool) -> JsonObject:
         "language": entry.language,
         "attachments": [_attachment(link) for link in entry.enclosures],
         "tags": [
-            _filled(objectType="category", displayName=tag.term, scheme=tag.scheme, label=tag.label)
+            filled(objectType="category", displayName=tag.term, scheme=tag.scheme, label=tag.label)
             for tag in entry.categories
         ],
-        "inReplyTo": [_filled(id=reply.ref, url=reply.href) for reply in entry.replies_to],
-        "source": {} if entry.source is None else _filled(displayName=entry.source.title, url=entry.source.href),
+        "inReplyTo": [filled(id=reply.ref, url=reply.href) for reply in entry.replies_to],
+        "source": {} if entry.source is None else filled(displayName=entry.source.title, url=entry.source.href),
     }
-    return _filled(**members)
+    return filled(**members)
 
 
 def _attachment(link: Link) -> JsonObject:
     kind = link.type.partition("/")[0].lower()
-    return _filled(
+    return filled(
         objectType=kind if kind in _FILE_KINDS else "file",
         displayName=link.title,
         url=link.href,
         mimeType=link.type,
         length=link.length,
     )
-
-
-def _filled(**members: Json) -> JsonObject:
-    return {name: value for name, value in members.items() if value}
 
 
 def is_collection(value: Json) -> bool:

@@ -4,6 +4,7 @@ Implements "items are always Atom entries" (SF-091, SF-092, D20, D22), the delet
 and the reading of what filters, searches and bodies use (xep-map 180).
 """
 
+import hashlib
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -43,6 +44,11 @@ _REQUIRED = frozenset({ID, TITLE, UPDATED})
 _PERSON = frozenset({f"{{{ATOM_NS}}}name", f"{{{ATOM_NS}}}uri", f"{{{ATOM_NS}}}email"})
 # The start tag of a canonical root: its name, then attributes whose values may hold ">".
 START_TAG = re.compile(rb'<([^\s>]+)(?: [^\s=>]+="[^"]*")*>')
+
+
+def digest_id(*parts: str) -> str:
+    """An id made of texts: the same for the same texts."""
+    return "urn:x-smartfeeds:sha256:" + hashlib.sha256("\0".join(parts).encode()).hexdigest()
 
 
 def derived_id(item_id: str) -> str:

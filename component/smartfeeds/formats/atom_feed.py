@@ -17,6 +17,9 @@ from smartfeeds.formats.atom import ATOM_NS, START_TAG, derived_id
 from smartfeeds.formats.atom_reader import EXPORT_NS, FANOUT_NS
 from smartfeeds.formats.rss_channel import Channel
 
+# How the start tag of nearly every entry begins.
+_USUAL = f'<entry xmlns="{ATOM_NS}"'.encode()
+
 
 @dataclass(frozen=True, slots=True)
 class FeedHead:
@@ -97,15 +100,17 @@ def _entry(item: Item, *, keys: bool) -> bytes:
         payload = _wrapped(item)
         start = START_TAG.match(payload)
         assert start is not None
-    created, modified = format_t(item.created_us), format_t(item.modified_us)
     marks = f'<id xmlns="{FANOUT_NS}">{escape(item.id)}</id>'
     if keys:
+        created, modified = format_t(item.created_us), format_t(item.modified_us)
         marks += f'<keys xmlns="{EXPORT_NS}" created="{created}" modified="{modified}"></keys>'
     return payload[: start.end()] + marks.encode() + payload[start.end() :]
 
 
 def _is_entry(tag: bytes, name: bytes) -> bool:
     """Whether a canonical start tag is that of an atom:entry."""
+    if tag.startswith(_USUAL):
+        return True
     prefix, _, local = name.rpartition(b":")
     declaration = b' xmlns%s="%s"' % (b":" + prefix if prefix else b"", ATOM_NS.encode())
     return local == b"entry" and declaration in tag

@@ -1,9 +1,9 @@
 """Feed documents: any supported format to items with Atom payloads.
 
-XML (RSS-001, RSS-002, A-122 to A-125) and JSON (A-35) alike; deletions in all their forms (A-18, SF-091).
+XML (RSS-001, RSS-002, A-122 to A-125), JSON (A-35) and outlines (SF-008) alike; deletions in all their forms (A-18,
+SF-091).
 """
 
-import hashlib
 from collections.abc import Iterator
 from dataclasses import replace
 
@@ -12,21 +12,25 @@ from smartfeeds.errors import Condition, FeedError
 from smartfeeds.formats import atom
 from smartfeeds.formats.activity import is_collection, read_activities
 from smartfeeds.formats.atom_reader import ATOM03_NS, from_atom03, read_atom
+from smartfeeds.formats.ess import looks_like_ess
 from smartfeeds.formats.items import Document, Found, Head, ImportedItem, Skipped
 from smartfeeds.formats.json_feed import is_json_feed, read_json_feed
 from smartfeeds.formats.json_text import load_json, looks_like_json
 from smartfeeds.formats.links import is_uri
 from smartfeeds.formats.loader import load
+from smartfeeds.formats.opml import is_outline, outline_of
+from smartfeeds.formats.opml_reader import read_lines
 from smartfeeds.formats.rss import RDF_NS, read_rss
 from smartfeeds.formats.rss_channel import rss_name
 from smartfeeds.formats.xml import Element
 
-# Ids are keys in stores and travel in every stanza.
-
 _ATOM03_ROOTS = frozenset({f"{{{ATOM03_NS}}}feed", f"{{{ATOM03_NS}}}entry"})
+_ESS = (
+    "the document is an ESS or NNO file, which has neither texts nor addresses of items: smartfeeds nno reads it, "
+    "and with --full downloads the items that it means"
+)
 _OTHER_ROOTS = {
-    "opml": "is an OPML outline, not a feed",
-    "outlinedocument": "is an OPML outline, not a feed",
+    "opml": "is OPML in a namespace that no OPML has",
     "html": "is a web page, not a feed",
     "rss": "is RSS in a namespace that no RSS has",
     "feed": "is a feed in a namespace that no feed format has",
@@ -39,6 +43,8 @@ def read_document(data: bytes, base: str = "") -> Document:
     Items that cannot be kept are in `skipped`. Raises FeedError(INVALID_PAYLOAD) or FeedError(PAYLOAD_TOO_BIG) for
     a document that is no feed or cannot be read.
     """
+    if looks_like_ess(data):
+        raise FeedError(Condition.INVALID_PAYLOAD, _ESS)
     head, entries, warnings = _read_json(data, base) if looks_like_json(data) else _read_xml(data, base)
     scope = head.id or head.link
     items: list[tuple[int, ImportedItem]] = []
@@ -61,6 +67,7 @@ def read_document(data: bytes, base: str = "") -> Document:
         items=_distinct(items, skipped),
         skipped=tuple(sorted(skipped, key=lambda one: one.index)),
         warnings=(*warnings, *head.warnings),
+        oldest_on_top=head.oldest_on_top,
     )
 
 
@@ -76,8 +83,10 @@ def _read_json(data: bytes, base: str) -> tuple[Head, Iterator[Found | Skipped],
 
 
 def _read_xml(data: bytes, base: str) -> tuple[Head, Iterator[Found | Skipped], list[str]]:
-    loaded = load(data)
-    return (*_read_root(loaded.root, base), loaded.warnings)
+    root, warnings = load(data)
+    if is_outline(root):
+        return (*read_lines(outline_of(root, warnings), base), [])
+    return (*_read_root(root, base), warnings)
 
 
 def _read_root(root: Element, base: str) -> tuple[Head, Iterator[Found | Skipped]]:
@@ -102,7 +111,7 @@ def _item(found: Found, scope: str) -> ImportedItem:
         item_id = _derived(found.entry, scope, payload)
         found.warnings.append("the item has no id; one was made of its content")
     elif len(item_id.encode()) > MAX_ID_BYTES:
-        item_id = _digest(item_id)
+        item_id = atom.digest_id(item_id)
         found.warnings.append(f"the id is longer than {MAX_ID_BYTES} bytes; a digest takes its place")
     return ImportedItem(
         id=item_id,
@@ -124,11 +133,7 @@ def _derived(entry: Element, scope: str, payload: bytes) -> str:
     texts = ["" if node is None else atom.string_of(node).strip() for node in nodes]
     enclosures = [href for rel, href in links if rel == "enclosure"]
     known = [*texts, *enclosures]
-    return _digest(scope, *known) if any(known) else _digest(scope, payload.decode())
-
-
-def _digest(*parts: str) -> str:
-    return "urn:x-smartfeeds:sha256:" + hashlib.sha256("\0".join(parts).encode()).hexdigest()
+    return atom.digest_id(scope, *known) if any(known) else atom.digest_id(scope, payload.decode())
 
 
 def _distinct(items: list[tuple[int, ImportedItem]], skipped: list[Skipped]) -> tuple[ImportedItem, ...]:

@@ -26,6 +26,7 @@ TIME_RANGE_S: Final = (-62_135_596_800, 253_402_300_799)  # the years 1 to 9999
 _MINUTE_US: Final = MINUTE_S * US_PER_S
 _MAX_DIGITS: Final = 18
 _NUMBER = re.compile(r"-?[0-9]+")
+_BEGINNING = re.compile(rb"\s*[0-9]{1,20}\s*(?:,|\Z)")
 _ADDRESS = re.compile(r"[A-Za-z][A-Za-z0-9+.\-]*:[\x21-\x7e]+")
 # Everything that may stand in an address, except the comma.
 _SAFE: Final = "%:/?#[]@!$&'()*+;=-._~"
@@ -63,6 +64,14 @@ class Nno:
     entries: tuple[NnoEntry, ...] = ()
 
 
+@dataclass(frozen=True, slots=True)
+class EssFile:
+    """An ESS or NNO file as written, and how many entries are in it."""
+
+    data: bytes
+    count: int
+
+
 def dumb_checksum(title: str) -> int:
     """The sum of the title's UTF-16 code units modulo 256 (ESS-007, ESS-008, A-104, A-105); the title as it is (A-106).
 
@@ -94,7 +103,7 @@ def ascii_address(url: str) -> str:
     return clean
 
 
-def write_ess(feed_url: str, entries: Iterable[tuple[str, int | None]], now_us: int) -> bytes:
+def write_ess(feed_url: str, entries: Iterable[tuple[str, int | None]], now_us: int) -> EssFile:
     """The ESS file of a feed: (title, microseconds) pairs, in any order, newest first in the file (ESS-001, ESS-009).
 
     Entries without a time are left out (A-112), and the oldest ones where the file would pass `MAX_BYTES`. Raises
@@ -107,7 +116,7 @@ def write_ess(feed_url: str, entries: Iterable[tuple[str, int | None]], now_us: 
     return _joined([str(build_s), ascii_address(feed_url)], fields)
 
 
-def write_nno(entries: Iterable[NnoEntry], now_us: int) -> bytes:
+def write_nno(entries: Iterable[NnoEntry], now_us: int) -> EssFile:
     """The NNO file of these entries, newest first (ESS-002). What would pass `MAX_BYTES` is left out: the oldest.
 
     Raises FeedError for an address that is none.
@@ -121,15 +130,20 @@ def write_nno(entries: Iterable[NnoEntry], now_us: int) -> bytes:
     return _joined([str(build_s)], fields)
 
 
-def _joined(head: list[str], fields: Iterable[str]) -> bytes:
-    parts = head
+def _joined(head: list[str], fields: Iterable[str]) -> EssFile:
+    parts = list(head)
     size_bytes = sum(len(part) + 2 for part in head)
     for field in fields:
         size_bytes += len(field) + 2
         if size_bytes > MAX_BYTES:
             break
         parts.append(field)
-    return ", ".join(parts).encode("ascii")
+    return EssFile(", ".join(parts).encode("ascii"), len(parts) - len(head))
+
+
+def looks_like_ess(data: bytes) -> bool:
+    """Whether a document can only be an ESS or an NNO file: it begins with a number."""
+    return _BEGINNING.match(data) is not None
 
 
 def read_ess(data: bytes) -> Ess:

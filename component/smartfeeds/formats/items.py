@@ -42,7 +42,8 @@ class Skipped:
 class Document:
     """A feed as read: `format` is its name for people ("RSS 0.92"); texts are plain; items are in document order.
 
-    `channel` is what an RSS channel says beside title, link and description.
+    `channel` is what an RSS channel says beside title, link and description. Feeds have their newest item on top;
+    where `oldest_on_top` is true the document goes the other way, as an outline does.
     """
 
     format: str
@@ -54,16 +55,17 @@ class Document:
     skipped: tuple[Skipped, ...] = ()
     warnings: tuple[str, ...] = ()
     channel: Channel | None = None
+    oldest_on_top: bool = False
 
     def oldest_first(self) -> list[ImportedItem]:
         """The items in the order in which a feed wants them published.
 
         By published date, else by date of change. Feeds have their newest item on top (A-153), so an item without
-        any date counts as old as the one below it.
+        any date counts as old as the one below it, or above it where the oldest is on top.
         """
         dated: list[tuple[int, ImportedItem]] = []
         last_us = -(2**63)
-        for item in reversed(self.items):
+        for item in self.items if self.oldest_on_top else reversed(self.items):
             own_us = item.time_us if item.published_us is None else item.published_us
             last_us = last_us if own_us is None else own_us
             dated.append((last_us, item))
@@ -110,4 +112,5 @@ class Head:
     link: str = ""
     description: str = ""
     channel: Channel | None = None
+    oldest_on_top: bool = False
     warnings: list[str] = field(default_factory=list)

@@ -16,12 +16,11 @@ from smartfeeds.formats.atom_feed import FeedHead
 from smartfeeds.formats.entry import Entry, Link, Person
 from smartfeeds.formats.items import Found, Head, Loss, Skipped, Written
 from smartfeeds.formats.json_items import FORBIDDEN, JsonItem, id_of, text_of
-from smartfeeds.formats.json_text import MAX_JSON_DEPTH, Json, JsonObject, dump_json, load_json
+from smartfeeds.formats.json_text import MAX_JSON_DEPTH, Json, JsonObject, dump_json, filled, load_json
 from smartfeeds.formats.links import resolve
 from smartfeeds.formats.losses import Part, losses_of
 from smartfeeds.formats.xml import new_element
 
-CONTENT_TYPE = "application/feed+json"
 VERSION = "https://jsonfeed.org/version/1.1"
 JSON_NS = "urn:x-smartfeeds:json"
 MEMBERS = f"{{{JSON_NS}}}members"
@@ -62,7 +61,7 @@ def write_json_feed(head: FeedHead, entries: Iterable[Entry]) -> Written:
     whole = {
         "version": VERSION,
         "title": head.title,
-        **_filled(
+        **filled(
             home_page_url=head.link,
             feed_url=head.self_link,
             description=head.subtitle,
@@ -76,15 +75,11 @@ def write_json_feed(head: FeedHead, entries: Iterable[Entry]) -> Written:
             "id": head.id,
             "updated": format_datetime(head.updated_us),
             **total,
-            **_filled(prev_cursor=head.prev_cursor, last_cursor=head.last_cursor),
+            **filled(prev_cursor=head.prev_cursor, last_cursor=head.last_cursor),
         },
         "items": items,
     }
     return Written(dump_json(whole), tuple(losses))
-
-
-def _filled(**members: Json) -> JsonObject:
-    return {name: value for name, value in members.items() if value}
 
 
 def _item(entry: Entry, losses: list[Loss]) -> JsonObject:
@@ -101,12 +96,12 @@ def _item(entry: Entry, losses: list[Loss]) -> JsonObject:
     source = entry.source
     members: JsonObject = {
         "id": entry.atom_id,
-        **_filled(url=entry.alternate, external_url=related, title=entry.title.plain),
+        **filled(url=entry.alternate, external_url=related, title=entry.title.plain),
         **_content(entry),
-        **_filled(summary="" if entry.summary is None else entry.summary.plain),
+        **filled(summary="" if entry.summary is None else entry.summary.plain),
         "date_published": format_datetime(entry.issued_us),
         "date_modified": format_datetime(entry.changed_us),
-        **_filled(
+        **filled(
             authors=[_author(person) for person in entry.authors],
             tags=list(dict.fromkeys(category.term for category in entry.categories)),
             language=entry.language,
@@ -114,9 +109,9 @@ def _item(entry: Entry, losses: list[Loss]) -> JsonObject:
         ),
     }
     _restore(members, _kept_members(entry, losses))
-    members[_EXTENSION] = own | _filled(
-        replies_to=[_filled(id=reply.ref, url=reply.href) for reply in entry.replies_to],
-        source={} if source is None else _filled(title=source.title, url=source.href),
+    members[_EXTENSION] = own | filled(
+        replies_to=[filled(id=reply.ref, url=reply.href) for reply in entry.replies_to],
+        source={} if source is None else filled(title=source.title, url=source.href),
     )
     return members
 
@@ -131,12 +126,12 @@ def _content(entry: Entry) -> JsonObject:
 
 def _author(person: Person) -> JsonObject:
     mail = f"mailto:{person.email}" if person.email else ""
-    return _filled(name=person.label, url=person.uri or mail)
+    return filled(name=person.label, url=person.uri or mail)
 
 
 def _attachment(link: Link) -> JsonObject:
     """A media type is required."""
-    return {"url": link.href, "mime_type": link.type or _UNKNOWN_TYPE} | _filled(
+    return {"url": link.href, "mime_type": link.type or _UNKNOWN_TYPE} | filled(
         title=link.title, size_in_bytes=link.length
     )
 

@@ -30,6 +30,7 @@ _OPENING = frozenset({b"[", b"{"})
 _CLOSING = frozenset({b"]", b"}"})
 # Line ends in JavaScript but not in JSON, and what UTF-8 has no bytes for; in JSON text they occur in strings only.
 _ESCAPED = re.compile("[\u2028\u2029\ud800-\udfff]")
+_encode = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode
 
 
 class LoadedJson(NamedTuple):
@@ -110,15 +111,16 @@ def _constant(name: str) -> float:
     raise FeedError(Condition.INVALID_PAYLOAD, f"the document holds {name}, which JSON does not have")
 
 
+def filled(**members: Json) -> JsonObject:
+    """An object of those members that say something."""
+    return {name: value for name, value in members.items() if value}
+
+
 def dump_json(value: Json) -> bytes:
     """Compact JSON in UTF-8, which is a JavaScript expression too. Members keep their order."""
-    text = json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
-    return _ESCAPED.sub(lambda match: f"\\u{ord(match[0]):04x}", text).encode()
+    text = _encode(value)
+    return text.encode() if text.isascii() else _ESCAPED.sub(_escape, text).encode()
 
 
-def script_safe(data: bytes) -> bytes:
-    """JSON that ends no script element and begins no comment that it stands in: "<" is written as an escape.
-
-    For a page that holds it; a JavaScript document of its own (JSON-P) needs nothing but `dump_json`.
-    """
-    return data.replace(b"<", b"\\u003c")
+def _escape(match: re.Match[str]) -> str:
+    return f"\\u{ord(match[0]):04x}"

@@ -22,6 +22,7 @@ from smartfeeds.formats.xml import Element, canonical
 OPML_NS = "urn:x-smartfeeds:opml"  # attributes of ours: OPML lets others add theirs in a namespace only
 ADDRESS = f"{{{OPML_NS}}}xmpp"
 ITEM_ID = f"{{{OPML_NS}}}id"
+CHANGED = f"{{{OPML_NS}}}updated"
 
 MAX_OUTLINES = 100_000
 MAX_LEVELS = 128
@@ -86,12 +87,20 @@ def read_outline(data: bytes) -> OutlineDocument:
 
     Raises FeedError(INVALID_PAYLOAD) or FeedError(PAYLOAD_TOO_BIG) for what is none or goes beyond the limits.
     """
-    loaded = load(data)
-    root = loaded.root
-    if _name(root) not in _ROOTS:
+    root, warnings = load(data)
+    if not is_outline(root):
         name = root.tag.rpartition("}")[2]
         raise FeedError(Condition.INVALID_PAYLOAD, f"the document is no OPML: its root element is {name[:40]}")
-    warnings = loaded.warnings
+    return outline_of(root, warnings)
+
+
+def is_outline(root: Element) -> bool:
+    """Whether a document with this root is OPML."""
+    return _name(root) in _ROOTS
+
+
+def outline_of(root: Element, warnings: list[str]) -> OutlineDocument:
+    """The outline of a document for whose root `is_outline` is true. Raises FeedError as `read_outline` does."""
     head, body = (next(_children(root, name), None) for name in ("head", "body"))
     if body is None:
         raise FeedError(Condition.INVALID_PAYLOAD, "the outline has no body")

@@ -14,10 +14,9 @@ from smartfeeds.formats.dates import format_rfc822
 from smartfeeds.formats.entry import Entry, read_entry
 from smartfeeds.formats.items import Loss
 from smartfeeds.formats.losses import Part, has_styled, losses_of
-from smartfeeds.formats.opml import ITEM_ID, OPML_NS, Outline, OutlineDocument, write_outline
+from smartfeeds.formats.opml import CHANGED, ITEM_ID, Outline, OutlineDocument, write_outline
 from smartfeeds.formats.xml import parse_stored
 
-CHANGED = f"{{{OPML_NS}}}updated"
 _LINE_CHARACTERS = 80
 _KEPT = frozenset({Part.EXTENSIONS})
 

@@ -22,12 +22,12 @@ from smartfeeds.formats.rss_channel import read_channel, rss_name
 from smartfeeds.formats.xml import XML_BASE, XML_LANG, Element, canonical, new_element, parse_stored
 
 RDF_NS = "http://www.w3.org/1999/02/22-rdf-syntax-ns#"
-_SSE_SYNC = frozenset(
+SSE_SYNC = frozenset(
     f"{{{scheme}://www.microsoft.com/schemas/{path}}}sync"
     for scheme in ("http", "https")
     for path in ("rss/sse", "sse")
 )
-_SYNC = frozenset({atom.SYNC, *_SSE_SYNC})
+SYNCS = frozenset({atom.SYNC, *SSE_SYNC})
 CONTENT_NS = "http://purl.org/rss/1.0/modules/content/"
 CONTENT_ENCODED = f"{{{CONTENT_NS}}}encoded"
 DC = "{http://purl.org/dc/elements/1.1/}"
@@ -144,7 +144,7 @@ def _item(node: Element, index: int, scope: Scope) -> Found | Skipped:
     if kept:
         found.entry = _with(item.entry, kept, scope.base)
     found.deleted = atom.is_deletion(found.entry) or any(
-        child.get("deleted") == "true" for child in found.entry.iterchildren(*_SSE_SYNC)
+        child.get("deleted") == "true" for child in found.entry.iterchildren(*SSE_SYNC)
     )
     return found
 
@@ -162,7 +162,7 @@ def _identity(item: _Item) -> None:
     permanent = any(node.get("isPermaLink", "true").strip().lower() != "false" for node in guids)
     if not link and permanent and guid.lower().startswith(("http://", "https://")):
         link = guid
-    sync_id = next((text for node in item.node.iterchildren(*_SYNC) if (text := node.get("id", "").strip())), "")
+    sync_id = next((text for node in item.node.iterchildren(*SYNCS) if (text := node.get("id", "").strip())), "")
     item.found.item_id = guid or atom_id or sync_id or item.node.get(f"{{{RDF_NS}}}about", "").strip() or link
     own_id = next((one for one in (atom_id, item.found.item_id) if is_uri(one)), "")
     if item.found.item_id:

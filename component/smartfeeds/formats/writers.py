@@ -8,9 +8,9 @@ from smartfeeds.core.model import Item
 from smartfeeds.formats.activity import write_activities
 from smartfeeds.formats.atom_feed import FeedHead, write_feed
 from smartfeeds.formats.entry import Entry, TextKind, read_entry
-from smartfeeds.formats.ess import ESS_TYPE, read_ess, write_ess
+from smartfeeds.formats.ess import write_ess
 from smartfeeds.formats.items import Loss
-from smartfeeds.formats.json_feed import CONTENT_TYPE, write_json_feed
+from smartfeeds.formats.json_feed import write_json_feed
 from smartfeeds.formats.opml_items import write_items
 from smartfeeds.formats.rss_channel import Channel
 from smartfeeds.formats.rss_writer import write_rss
@@ -36,14 +36,12 @@ Writer = Callable[[Job], Iterator[bytes]]
 
 @dataclass(frozen=True, slots=True)
 class Format:
-    """A format: its name for people, the media type and the file suffix of its documents, and who writes them.
+    """A format: its name for people, and who writes it.
 
     `write` gives the document in pieces and raises ForbiddenCharacterError for texts that it cannot carry.
     """
 
     name: str
-    media_type: str
-    suffix: str
     write: Writer
 
 
@@ -94,15 +92,15 @@ def _ess(job: Job) -> Iterator[bytes]:
         else:
             live.append(entry)
     address = head.self_link or head.link or head.id
-    data = write_ess(address, [(_title(entry), entry.issued_us) for entry in live], job.now_us)
-    missing = len(live) - len(read_ess(data).entries)
-    if missing:
+    file = write_ess(address, [(raw_title(entry), entry.issued_us) for entry in live], job.now_us)
+    if file.count < len(live):
+        missing = len(live) - file.count
         job.losses.append(Loss("", f"the {missing} oldest items: the file would be larger than ESS allows"))
-    yield data
+    yield file.data
 
 
-def _title(entry: Entry) -> str:
-    """A-106: the text as it stands in the document."""
+def raw_title(entry: Entry) -> str:
+    """A title as it stands in a document: what checksums are made of (A-106)."""
     return entry.title.plain if entry.title.kind is TextKind.XHTML else entry.title.value
 
 
@@ -131,11 +129,11 @@ def _tell_channel(job: Job) -> None:
 
 WRITERS: Mapping[str, Format] = MappingProxyType(
     {
-        "atom": Format("Atom 1.0", "application/atom+xml", ".atom", _atom),
-        "rss": Format("RSS 2.0", "application/rss+xml", ".rss", _rss),
-        "opml": Format("OPML 2.0", "text/x-opml", ".opml", _opml),
-        "json": Format("ActivityStreams 1.0", "application/json", ".json", _json),
-        "jsonfeed": Format("JSON Feed 1.1", CONTENT_TYPE, ".jsonfeed", _json_feed),
-        "ess": Format("ESS", ESS_TYPE, ".ess", _ess),
+        "atom": Format("Atom 1.0", _atom),
+        "rss": Format("RSS 2.0", _rss),
+        "opml": Format("OPML 2.0", _opml),
+        "json": Format("ActivityStreams 1.0", _json),
+        "jsonfeed": Format("JSON Feed 1.1", _json_feed),
+        "ess": Format("ESS", _ess),
     }
 )

@@ -4,15 +4,19 @@ What a body may be is decided where payloads from XMPP are decided: the parser, 
 """
 
 import asyncio
+import difflib
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from http import HTTPStatus
 from types import MappingProxyType
+from xml.parsers import expat
 
 from aiohttp import HttpVersion11
 
-from smartfeeds.core.options import KIND, PUBSUB
+from smartfeeds.core.jid import Jid
+from smartfeeds.core.model import NodeKind
+from smartfeeds.core.options import KIND, OPTIONS, PUBSUB
 from smartfeeds.errors import Condition, FeedError
 from smartfeeds.formats.activity import read_activities
 from smartfeeds.formats.atom import ENTRY, accept_payload, shape_of
@@ -24,15 +28,39 @@ from smartfeeds.http import negotiation as n
 from smartfeeds.http.calls import Call
 from smartfeeds.http.http_errors import HttpError
 from smartfeeds.http.negotiation import Form
+from smartfeeds.http.wire import invite_body
 from smartfeeds.service import requests as r
 
 # So much more than allowed is read and thrown away, because who is still writing does not read the answer.
 SPILLED_BYTES = 1_048_576
 _ENTRIES: Mapping[str, Form] = MappingProxyType({kind: form for form in n.OF_ENTRY for kind in form.asked_as})
+_OPTIONS = n.JSON.asked_as[:1]
+KIND_NAME = "kind"  # what the kind of a new node is called among its options
+_KINDS = tuple(kind.value for kind in NodeKind)
 _CHARSETS = frozenset({"", "utf-8", "utf8", "us-ascii"})
 _CHARSET = re.compile(r';\s*charset\s*=\s*"?([^";\s]+)', re.IGNORECASE)
-_DECLARATION = re.compile(rb"\A(?:\xef\xbb\xbf)?<\?xml\s[^>]*\?>")
+_DECLARATION = re.compile(rb"\A<\?xml\s[^>]*\?>")
+_ENCODING = re.compile(rb"""\A<\?xml\s[^>]*?\sencoding\s*=\s*["']([A-Za-z0-9._\-]+)["']""")
+_BOMS = {b"\xff\xfe": "utf-16", b"\xfe\xff": "utf-16", b"\xef\xbb\xbf": "utf-8-sig"}
+_ENCODINGS = frozenset(
+    {
+        "utf-8",
+        "utf-8-sig",
+        "utf-16",
+        "us-ascii",
+        "iso-8859-1",
+        "iso-8859-2",
+        "iso-8859-15",
+        "windows-1251",
+        "windows-1252",
+    }
+)
+_DTD = re.compile(rb"\A(?:\s+|<!--.*?-->|<\?.*?\?>)*+<!DOCTYPE", re.DOTALL)
 _CLOSE = {"Connection": "close"}
+
+
+# Whether a payload of this sender may be parsed: the XML library keeps every name that it ever saw.
+Admit = Callable[[Jid, bytes], bool]
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +69,7 @@ class Bodies:
 
     limit_bytes: int
     timeout_s: float
+    admit: Admit
 
     async def draft(self, call: Call, item_id: str = "") -> tuple[r.Draft | None, Form]:
         """The entry or activity in a body, and which of both it is; None for an empty body, as an item without payload.
@@ -49,29 +78,43 @@ class Bodies:
         Raises FeedError for a payload that XMPP refuses too, HttpError for a body that cannot be read.
         """
         form = _form(call)
-        data = await self.read(call)
+        data = await self.read(call, _ENTRIES)
         if not data.strip():
             return None, form
-        root = _activity(data, item_id) if form is n.JSON else _entry(data, declared=bool(_charset(call)))
+        if form is n.JSON:
+            root = _activity(data, item_id)
+        else:
+            text = _checked(_as_utf8(data, declared=bool(_charset(call))))
+            if not self.admit(call.actor, text):
+                raise FeedError(Condition.NOT_ACCEPTABLE, "the payload has too many names that are new here")
+            root = _entry(text)
         shape = shape_of(root)
         payload = accept_payload(root)
         return r.Draft(payload, shape.entry, shape.feed, shape.complete, shape.deletion, shape.enclosure), form
 
     async def options(self, call: Call) -> r.Form:
-        """The options of a new feed: none, or a JSON object of their names without prefix."""
+        """The options of a new feed: none, or a JSON object of their names without prefix, and its kind.
+
+        Raises FeedError(BAD_REQUEST) for a name that is no option's: a feed that was meant to be closed is not made
+        open because of a slip. HttpError for a body that cannot be read.
+        """
         if not call.request.body_exists:
-            return {KIND: ("feed",)}
-        if _media_type(call) != n.JSON.asked_as[0] or _charset(call) not in _CHARSETS:
-            raise _unsupported("options are a JSON object in UTF-8: application/json")
-        value = load_json(await self.read(call)).value
+            return {KIND: (NodeKind.FEED.value,)}
+        if _media_type(call) not in _OPTIONS or _charset(call) not in _CHARSETS:
+            raise _unsupported("options are a JSON object in UTF-8: application/json", _OPTIONS)
+        value = load_json(await self.read(call, _OPTIONS)).value
         if not isinstance(value, dict):
             raise FeedError(Condition.BAD_REQUEST, 'options are a JSON object such as {"title": "News"}')
-        return {KIND: ("feed",), **{f"{PUBSUB}{name}": _values(name, one) for name, one in value.items()}}
+        kind = value.pop(KIND_NAME, NodeKind.FEED.value)
+        if kind not in _KINDS:
+            raise FeedError(Condition.BAD_REQUEST, f"{KIND_NAME}: one of {', '.join(_KINDS)}")
+        _check_names(value)
+        return {KIND: (str(kind),), **{f"{PUBSUB}{name}": _values(name, one) for name, one in value.items()}}
 
-    async def read(self, call: Call) -> bytes:
-        """A whole body. Raises HttpError: 413, 408, or 415 for one that is packed."""
+    async def read(self, call: Call, taken: Iterable[str]) -> bytes:
+        """A whole body. Raises HttpError: 413, 408, or 415 for one that is packed, which names the types `taken`."""
         if call.header("Content-Encoding").strip().lower() not in ("", "identity"):
-            raise _unsupported("a body comes as it is, without Content-Encoding")
+            raise _unsupported("a body comes as it is, without Content-Encoding", taken)
         request = call.request
         length = request.content_length
         if length is not None and length > self.limit_bytes + SPILLED_BYTES:
@@ -79,8 +122,7 @@ class Bodies:
         if call.header("Expect").lower() == "100-continue" and request.version == HttpVersion11:
             if length is not None and length > self.limit_bytes:
                 raise self._too_large()
-            await request.writer.write(b"HTTP/1.1 100 Continue\r\n\r\n")
-            request.writer.output_size = 0
+            await invite_body(request)
         kept, size_bytes = bytearray(), 0
         try:
             async with asyncio.timeout(self.timeout_s):
@@ -114,20 +156,52 @@ def _form(call: Call) -> Form:
     """What the body is said to be. Raises HttpError(415)."""
     form = _ENTRIES.get(_media_type(call))
     if form is None:
-        raise _unsupported(f"an item is one of {', '.join(_ENTRIES)}")
+        raise _unsupported(f"an item is one of {', '.join(_ENTRIES)}", _ENTRIES)
     if _charset(call) not in _CHARSETS:
-        raise _unsupported("a body with a charset is UTF-8")
+        raise _unsupported("a body with a charset is UTF-8", _ENTRIES)
     return form
 
 
-def _unsupported(text: str) -> HttpError:
-    return HttpError(HTTPStatus.UNSUPPORTED_MEDIA_TYPE, text, Accept=", ".join(_ENTRIES), Accept_Encoding="identity")
+def _unsupported(text: str, taken: Iterable[str]) -> HttpError:
+    """`taken`: the media types that would do (RFC 9110 15.5.16)."""
+    return HttpError(HTTPStatus.UNSUPPORTED_MEDIA_TYPE, text, Accept=", ".join(taken), Accept_Encoding="identity")
 
 
-def _entry(data: bytes, *, declared: bool) -> Element:
-    """The root of an Atom entry, without what our own documents add to it. A charset that was `declared` in the header
-    wins over the one in the XML declaration (RFC 7303 3)."""
-    root = parse_payload(_DECLARATION.sub(b"", data) if declared else data)
+def _as_utf8(data: bytes, *, declared: bool) -> bytes:
+    """XML in UTF-8 without its declaration. A charset that was `declared` in the header wins over the one in the
+    document (RFC 7303 3). Raises FeedError(INVALID_PAYLOAD)."""
+    name = "utf-8-sig"
+    if not declared:
+        found = _ENCODING.match(data)
+        boms = (encoding for bom, encoding in _BOMS.items() if data.startswith(bom))
+        name = next(boms, found[1].decode().lower() if found else "utf-8")
+    if name not in _ENCODINGS:
+        raise FeedError(
+            Condition.INVALID_PAYLOAD, "the payload declares an encoding that is not known here: send UTF-8"
+        )
+    try:
+        text = data.decode(name)
+    except UnicodeDecodeError:
+        raise FeedError(Condition.INVALID_PAYLOAD, "the payload holds bytes that its encoding does not have") from None
+    return _DECLARATION.sub(b"", text.encode())
+
+
+def _checked(data: bytes) -> bytes:
+    """XML that is well-formed and has no DTD: seen before the parser that learns names. Raises FeedError."""
+    if _DTD.match(data):
+        raise FeedError(Condition.INVALID_PAYLOAD, "the payload has a DTD, which is not allowed here")
+    try:
+        expat.ParserCreate("utf-8").Parse(data, True)
+    except expat.ExpatError as error:
+        raise FeedError(
+            Condition.INVALID_PAYLOAD, f"the payload is not well-formed XML (line {error.lineno})"
+        ) from None
+    return data
+
+
+def _entry(data: bytes) -> Element:
+    """The root of an Atom entry, without what our own documents add to it."""
+    root = parse_payload(data)
     if root.tag == ENTRY:
         for node in list(root.iterchildren(FANOUT_ID, KEYS)):
             replace_by_text(node, "")
@@ -148,6 +222,16 @@ def _activity(data: bytes, item_id: str) -> Element:
     if warnings or found.warnings:
         raise FeedError(Condition.INVALID_PAYLOAD, f"the activity is faulty: {(*warnings, *found.warnings)[0]}")
     return found.entry
+
+
+def _check_names(names: Iterable[str]) -> None:
+    known = (KIND_NAME, *OPTIONS)
+    for name in names:
+        if name not in OPTIONS:
+            shown = name[:40]
+            near = difflib.get_close_matches(shown.removeprefix(PUBSUB).lower(), known, 1, 0.5)
+            hint = f"did you mean {near[0]}?" if near else f"there are {', '.join(known)}"
+            raise FeedError(Condition.BAD_REQUEST, f"{shown} is no option of a feed: {hint}")
 
 
 def _values(name: str, value: Json) -> tuple[str, ...]:

@@ -4,9 +4,8 @@ Forwarded (RFC 7239) and X-Forwarded-* are believed only where the connection co
 """
 
 import base64
-import binascii
 import re
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 from http import HTTPStatus
 from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address
@@ -20,6 +19,9 @@ from smartfeeds.http.http_errors import HttpError
 
 Network = IPv4Network | IPv6Network
 Address = IPv4Address | IPv6Address
+
+# The token that a text is; raises FeedError for one that is not good.
+Authenticate = Callable[[str], Awaitable[Token]]
 
 # Who says nothing of who it is. The domain cannot be anybody's (RFC 2606).
 ANONYMOUS = Jid("", "anonymous.invalid")
@@ -61,8 +63,7 @@ class Call:
     def require(self, scope: Scope, feed: str) -> None:
         """Raises FeedError where a token came along that does not have this scope on this feed."""
         token = self.token
-        # Its end was looked at when it was read.
-        if token is not None and not covers(token, scope, feed, token.created_us):
+        if token is not None and not covers(token, scope, feed):
             text = f"this takes a token with the scope {scope.text} on this feed"
             raise FeedError(Condition.FORBIDDEN, text)
 
@@ -110,8 +111,7 @@ class Callers:
         return f"{proto}://{host.lower()}"
 
     def _trusted(self, text: str) -> bool:
-        address = parse_address(text)
-        return address is not None and any(address in network for network in self.proxies)
+        return is_within(text, self.proxies)
 
     def _forwarded(self, request: web.BaseRequest, peer: str) -> tuple[str, str, str]:
         """Address, scheme and host as the nearest proxies tell them; the first address that is no proxy is the
@@ -173,6 +173,12 @@ def parse_address(text: str) -> Address | None:
     return getattr(address, "ipv4_mapped", None) or address
 
 
+def is_within(text: str, networks: Sequence[Network]) -> bool:
+    """Whether a text is an address of one of the networks."""
+    address = parse_address(text)
+    return address is not None and any(address in network for network in networks)
+
+
 def peer_of(peername: object) -> str:
     """The address at the other end of a connection, "local" for a Unix socket."""
     if isinstance(peername, tuple) and peername:
@@ -198,7 +204,7 @@ def credential_of(header: str) -> str:
     if scheme.lower() == "basic":
         try:
             value = base64.b64decode(value, validate=True).decode().partition(":")[2]
-        except (binascii.Error, UnicodeDecodeError):
+        except ValueError:
             value = ""
     elif scheme.lower() != "bearer":
         value = ""

@@ -3,11 +3,10 @@
 Items are stored as Atom and joined as they are; as JSON each is made once and kept while it is asked for.
 """
 
-from collections import OrderedDict
 from dataclasses import dataclass
 from urllib.parse import quote
 
-from smartfeeds.core.cursor import SPAN
+from smartfeeds.core.cursor import SPAN, canonical_cursor
 from smartfeeds.core.model import Item, Node, NodeKind
 from smartfeeds.core.options import text_of
 from smartfeeds.core.urls import feed_path
@@ -15,10 +14,11 @@ from smartfeeds.formats.activity import write_activity
 from smartfeeds.formats.atom_feed import FeedHead, write_feed
 from smartfeeds.formats.entry import read_entry
 from smartfeeds.formats.json_text import dump_json
+from smartfeeds.http.kept import Kept
 from smartfeeds.http.queries import FeedQuery
 from smartfeeds.service.requests import FeedPage
 
-KEPT_BYTES = 8 * 1024 * 1024
+KEPT_BYTES = 16 * 1024 * 1024
 _COMMENTS = "urn:xmpp:microblog:0:comments/"
 
 
@@ -87,8 +87,8 @@ def last_cursor(answer: FeedPage, query: FeedQuery) -> str:
     last = (result_set.last or "") if result_set is not None else ""
     if last:
         return last.removeprefix("cursor:").partition(SPAN)[0]
-    since = query.since or ""
-    return since.removeprefix("cursor:") if since.startswith("cursor:") else ""
+    kind, _, since = (query.since or "").partition(":")
+    return canonical_cursor(since) if kind == "cursor" else ""
 
 
 def head_of(answer: FeedPage, place: Place) -> FeedHead:
@@ -121,9 +121,7 @@ class Encoder:
     """Makes documents of pages, and remembers the activities of the items that are read most."""
 
     def __init__(self, kept_bytes: int = KEPT_BYTES) -> None:
-        self._kept_bytes = kept_bytes
-        self._size_bytes = 0
-        self._activities: OrderedDict[tuple[int, int, int, str], bytes] = OrderedDict()
+        self._activities: Kept[tuple[int, int, int, str], bytes] = Kept(kept_bytes)
 
     def json(self, answer: FeedPage, place: Place) -> bytes:
         """A collection (SF-060 to SF-065)."""
@@ -135,7 +133,8 @@ class Encoder:
             "url": place.base_url,
             **{name: text for name, text in links.items() if text},
         }
-        joined = b",".join([self.activity(answer.node, item) for item in items])
+        node_no, comments = answer.node.node_no, is_comments(answer.node)
+        joined = b",".join([self._activity(node_no, item, comments=comments) for item in items])
         return dump_json(head)[:-1] + b',"items":[' + joined + b"]}"
 
     def atom(self, answer: FeedPage, place: Place) -> bytes:
@@ -144,18 +143,15 @@ class Encoder:
 
     def activity(self, node: Node, item: Item) -> bytes:
         """One item as JSON."""
-        key = (node.node_no, item.item_no, item.modified_us, item.id)
+        return self._activity(node.node_no, item, comments=is_comments(node))
+
+    def _activity(self, node_no: int, item: Item, *, comments: bool) -> bytes:
+        key = (node_no, item.item_no, item.modified_us, item.id)
         found = self._activities.get(key)
-        if found is not None:
-            self._activities.move_to_end(key)
-            return found
-        made = write_activity(read_entry(item), comments=is_comments(node))
-        self._activities[key] = made
-        self._size_bytes += len(made)
-        while self._size_bytes > self._kept_bytes:
-            _, dropped = self._activities.popitem(last=False)
-            self._size_bytes -= len(dropped)
-        return made
+        if found is None:
+            found = write_activity(read_entry(item), comments=comments)
+            self._activities.put(key, found, len(found))
+        return found
 
 
 def in_callback(callback: str, document: bytes, *, text: bool) -> bytes:

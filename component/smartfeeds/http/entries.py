@@ -3,7 +3,6 @@
 An item has one tag for each of its forms, which changes with every change of it and with nothing else.
 """
 
-import re
 from collections.abc import Awaitable, Callable
 from http import HTTPStatus
 
@@ -14,6 +13,7 @@ from smartfeeds.errors import Condition, FeedError
 from smartfeeds.formats.atom_feed import write_entry
 from smartfeeds.http import negotiation as n
 from smartfeeds.http.calls import Call
+from smartfeeds.http.conditions import is_any, is_known, strong_tags_of
 from smartfeeds.http.encode import Encoder
 from smartfeeds.http.http_errors import HttpError
 from smartfeeds.http.negotiation import Form
@@ -28,8 +28,6 @@ Handle = Callable[[Request], Awaitable[Answer]]
 OF_ITEM = "GET, HEAD, PUT, DELETE"
 OF_ALL = "POST, DELETE"
 _JSON_MARK = ".json"
-_TAG = re.compile(r'(W/)?"([^"]*)"')
-_MAX_TAGS = 64
 _EXPOSED = {"Access-Control-Allow-Origin": "*", "Access-Control-Expose-Headers": "ETag, Location"}
 
 
@@ -55,7 +53,7 @@ class Entries:
         reply = self.reply(call, shown, form)
         if shown.item.deleted:
             return Reply(reply.body, reply.media_type, HTTPStatus.GONE, reply.headers)
-        if _is_known(call.header("If-None-Match"), reply.headers["ETag"]):
+        if is_known(call.header("If-None-Match"), reply.headers["ETag"]):
             return Reply(status=HTTPStatus.NOT_MODIFIED, headers=reply.headers)
         return reply
 
@@ -103,18 +101,11 @@ def expected_of(call: Call) -> Expected | None:
     if match and none_match:
         raise HttpError(HTTPStatus.BAD_REQUEST, "a change has If-Match or If-None-Match, not both")
     if none_match:
-        if none_match != "*":
+        if not is_any(none_match):
             raise HttpError(HTTPStatus.BAD_REQUEST, "for a change If-None-Match is *: the item must not be there yet")
         return Expected(absent=True)
     if not match:
         return None
-    if match == "*":
+    if is_any(match):
         return Expected()
-    return Expected(
-        frozenset(tag.removesuffix(_JSON_MARK) for weak, tag in _TAG.findall(match)[:_MAX_TAGS] if not weak)
-    )
-
-
-def _is_known(header: str, tag: str) -> bool:
-    """Whether If-None-Match names this representation; weak comparison (RFC 9110 13.1.2)."""
-    return header.strip() == "*" or any(f'"{found}"' == tag for _, found in _TAG.findall(header)[:_MAX_TAGS])
+    return Expected(frozenset(tag.removesuffix(_JSON_MARK) for tag in strong_tags_of(match)))

@@ -1,37 +1,38 @@
 """GET of a feed: pulls, long polls, JSON-P, conditional requests (Smart Feeds, HTTP Pull; A-09 to A-13)."""
 
-from collections import OrderedDict
+import asyncio
+import secrets
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass, replace
-from functools import partial
+from dataclasses import dataclass, field, replace
 from http import HTTPStatus
 
 import structlog
-from aiohttp import HttpVersion11
 
 from smartfeeds import __version__
 from smartfeeds.core.jid import Jid
 from smartfeeds.core.page import ResultSetRequest
-from smartfeeds.core.urls import FeedPath, feed_path
+from smartfeeds.core.urls import FeedPath, feed_path, list_path
 from smartfeeds.errors import Condition, FeedError, StoreError
 from smartfeeds.http import negotiation as n
-from smartfeeds.http.calls import ANONYMOUS, Call
+from smartfeeds.http.calls import ANONYMOUS, Authenticate, Call
+from smartfeeds.http.conditions import is_any, tags_of
 from smartfeeds.http.encode import Encoder, Place, in_callback, is_feed, items_of, last_cursor
 from smartfeeds.http.http_errors import STORE_AWAY, HttpError, error_reply
+from smartfeeds.http.kept import Kept
 from smartfeeds.http.negotiation import Form
 from smartfeeds.http.pages import PAGE_POLICY
 from smartfeeds.http.queries import FeedQuery, read_query
 from smartfeeds.http.replies import Reply
+from smartfeeds.http.sharing import Shared
 from smartfeeds.http.waiting import Waiting
+from smartfeeds.http.wire import early_writer
 from smartfeeds.service.requests import FeedPage, PullFeed
 
-KEPT_REPLIES = 256
-KEPT_REPLY_BYTES = 16 * 1024 * 1024
+KEPT_BYTES = 8 * 1024 * 1024
 SUFFIXES = n.by_suffix(n.OF_FEED)
-# What only shows the newest items, for readers that know no cursors.
+# For readers that know no cursors: the newest items unless told otherwise, and a way to older ones.
 _DOCUMENTS = frozenset({n.HTML, n.RSS, n.JSON_FEED, n.ESS, n.OPML})
 _CALLABLE = (n.JSON, n.ATOM)
-_ALTERNATES = (n.JSON, n.ATOM, n.RSS, n.JSON_FEED, n.ESS)
 _PUBLIC = {
     "Access-Control-Allow-Origin": "*",
     "Access-Control-Expose-Headers": "ETag, Link",
@@ -52,7 +53,8 @@ Write = Callable[[FeedPage, Place], bytes]
 class Asked:
     """Everything that an answer depends on beside the feed's state. Requests that are alike are equal.
 
-    `document` wants the newest items whatever the position, which was not given.
+    `document` wants the newest items whatever the position, which was not given. `credential` is the token that the
+    actor came with, "" for nobody.
     """
 
     place: Place
@@ -60,15 +62,23 @@ class Asked:
     actor: Jid
     document: bool
     zipped: bool
+    credential: str = field(default="", repr=False)
 
-    def request(self, service: str, known: frozenset[str] = frozenset()) -> PullFeed:
+    def request(self, service: str, known: frozenset[str] = frozenset(), asker: str = "") -> PullFeed:
         """The pull to be made. A feed without parameters is the Smart view in modified order, where deletions are
         seen; a document of it is what stock clients see, the bare node."""
-        query, name = self.place.query, self.place.name
-        view = query.view or ("" if self.document or self.form in _DOCUMENTS else "order=modified")
-        text = f"{name}{'&' if '?' in name else '?'}{view}" if view else name
-        page = ResultSetRequest(query.max, None, "") if self.document else query.page
-        return PullFeed(self.actor, service, text, page=page, known=known)
+        query, reader = self.place.query, self.form in _DOCUMENTS
+        return PullFeed(
+            self.actor,
+            service,
+            self.place.name,
+            query.view,
+            stock=self.document or reader,
+            page=ResultSetRequest(query.max, None, "") if self.document else query.page,
+            known=known,
+            both_sides=reader,
+            asker=asker if self.actor is ANONYMOUS else "",
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,6 +98,7 @@ class Feeds:
     def __init__(
         self,
         pull: Pull,
+        authenticate: Authenticate,
         service: str,
         encoder: Encoder,
         writers: Mapping[Form, Write],
@@ -96,28 +107,40 @@ class Feeds:
         poll_max_s: int,
     ) -> None:
         self._pull = pull
+        self._authenticate = authenticate
         self._service = service
         self._encoder = encoder
         self._writers: Mapping[Form, Write] = {n.JSON: encoder.json, n.ATOM: encoder.atom, **writers}
         self._poll_default_s = poll_default_s
         self._poll_max_s = poll_max_s
-        self._kept: OrderedDict[Asked, tuple[str, Reply]] = OrderedDict()
-        self._kept_bytes = 0
+        self._kept: Kept[Asked, tuple[str, Reply]] = Kept(KEPT_BYTES)
+        self._making = asyncio.Lock()
+        self._shared = Shared(self._now)
         self.kept_hits = 0
-        self.waiting: Waiting[Asked, News] = Waiting(self.news)
+        self.waiting: Waiting[Asked, News] = Waiting(self.news, lambda news: news.reply.raw())
 
     async def get(self, call: Call, path: FeedPath) -> Reply:
         """A page now, or after the wait when there is nothing in range. Raises FeedError."""
         query = read_query(call.query)
+        if query.callback and call.credential:
+            # A script of any page gets what a callback gets: it must not get what a browser's password lets it.
+            raise FeedError(Condition.FORBIDDEN, "a callback is for what everybody may read")
         asked = self.asked(call, path, query)
         seen = self.waiting.changes
-        answer, reply = await self._now(asked, _known(call, asked))
+        none_match = call.header("If-None-Match")
+        answer, reply = await self._shared.get((asked, _known(none_match, asked)), call.address)
+        if is_any(none_match) and "ETag" in reply.headers:
+            headers = {name: text for name, text in reply.headers.items() if name != "Content-Encoding"}
+            return Reply(status=HTTPStatus.NOT_MODIFIED, headers=headers)
         wait_s = self._wait_s(call, asked, query.timeout_s)
         if answer is None or items_of(answer) or not wait_s:
             return reply
-        write = partial(_write, call)
+        write = early_writer(call.request)
         news = await self.waiting.wait(answer.node.node_no, asked, seen, wait_s, write)
-        return news.reply if news is not None else (await self._now(asked, frozenset()))[1]
+        if news is None:
+            return (await self._shared.get((asked, frozenset()), call.address))[1]
+        call.written = write is not None
+        return news.reply
 
     def asked(self, call: Call, path: FeedPath, query: FeedQuery) -> Asked:
         """What a call asks for. Raises HttpError where no offered form is wanted."""
@@ -126,7 +149,7 @@ class Feeds:
         document = document or bool(path.suffix and not query.positioned)
         place = Place(call.origin, path.name, replace(query, timeout_s=None))
         zipped = n.takes_gzip(call.header("Accept-Encoding"))
-        return Asked(place, form, call.actor, document, zipped)
+        return Asked(place, form, call.actor, document, zipped, call.credential)
 
     async def page(self, asked: Asked) -> FeedPage:
         """The page itself. Raises FeedError."""
@@ -136,40 +159,46 @@ class Feeds:
         """A page that has items, or the reason why there will be none; None where there is nothing yet."""
         seen = self.waiting.changes
         try:
+            if asked.credential:
+                await self._authenticate(asked.credential)
             answer = await self.page(asked)
+            if not items_of(answer):
+                return None
+            reply = await self._made(asked, answer)
         except FeedError as error:
             return News(error_reply(error, anonymous=asked.actor is ANONYMOUS), "", seen)
         except StoreError as error:
             _log.error("store_failed", reason=str(error))
             return News(error_reply(FeedError(Condition.UNAVAILABLE, STORE_AWAY)), "", seen)
-        if not items_of(answer):
-            return None
-        return News(self._remember(asked, answer), last_cursor(answer, asked.place.query), seen, answer.newer)
+        except Exception:  # noqa: BLE001 - who waits on other views of the feed must not suffer from this one
+            incident = secrets.token_hex(4)
+            _log.exception("request_failed", incident=incident, operation="held")
+            return News(error_reply(FeedError(Condition.INTERNAL, f"incident {incident}")), "", seen)
+        return News(reply, last_cursor(answer, asked.place.query), seen, answer.newer)
 
-    async def _now(self, asked: Asked, known: frozenset[str]) -> tuple[FeedPage | None, Reply]:
-        """The page and its answer; no page where the asker, or the memory here, has it already."""
+    async def _now(self, wanted: tuple[Asked, frozenset[str]], asker: str) -> tuple[FeedPage | None, Reply]:
+        """The page and its answer; no page where the asker, who knows some versions, or the memory here, has it."""
+        asked, known = wanted
         kept = self._kept.get(asked)
         versions = known if kept is None else known | {kept[0]}
-        answer = await self._pull(asked.request(self._service, versions))
+        answer = await self._pull(asked.request(self._service, versions, asker))
         if answer.page is not None:
-            return answer, self._remember(asked, answer)
+            return answer, await self._made(asked, answer)
         if answer.version in known:
             return None, Reply(status=HTTPStatus.NOT_MODIFIED, headers=_headers(asked, answer))
         assert kept is not None
-        self._kept.move_to_end(asked)
         self.kept_hits += 1
         return None, kept[1]
 
-    def _remember(self, asked: Asked, answer: FeedPage) -> Reply:
-        reply = self._reply(asked, answer)
+    async def _made(self, asked: Asked, answer: FeedPage) -> Reply:
+        """The answer that a page is. One that has not been read lately takes milliseconds: one is made at a time, and
+        then others have their turn."""
         if not items_of(answer):
-            return reply
-        former = self._kept.pop(asked, None)
-        self._kept_bytes += len(reply.body) - (len(former[1].body) if former else 0)
-        self._kept[asked] = (answer.version, reply)
-        while len(self._kept) > KEPT_REPLIES or self._kept_bytes > KEPT_REPLY_BYTES:
-            _, (_, dropped) = self._kept.popitem(last=False)
-            self._kept_bytes -= len(dropped.body)
+            return self._reply(asked, answer)
+        async with self._making:
+            reply = self._reply(asked, answer)
+            await asyncio.sleep(0)
+        self._kept.put(asked, (answer.version, reply), len(reply.body))
         return reply
 
     def _reply(self, asked: Asked, answer: FeedPage) -> Reply:
@@ -221,10 +250,10 @@ def _links(asked: Asked, answer: FeedPage) -> str:
     plain = replace(place, query=FeedQuery(place.query.view))
     view = f"?{place.query.view}" if place.query.view else ""
     links = [f'<{plain.base_url}>; rel="self"']
-    for form in _ALTERNATES:
+    for form in n.LINKED:
         address = f"{place.origin}{feed_path(place.name, form.suffix)}{view}"
         links.append(f'<{address}>; rel="alternate"; type="{form.asked_as[0]}"')
-    links.append(f'<{place.origin}/feeds.nno>; rel="alternate"; type="application/nno"')
+    links.append(f'<{place.origin}{list_path(n.NNO.suffix)}>; rel="alternate"; type="{n.NNO.media_type}"')
     return ", ".join(links) if is_feed(answer.node) else links[0]
 
 
@@ -232,18 +261,7 @@ def _etag(asked: Asked, version: str) -> str:
     return f'W/"{version}.{asked.form.suffix}.{__version__}"'
 
 
-def _known(call: Call, asked: Asked) -> frozenset[str]:
-    """The versions that the asker names in If-None-Match for this form."""
-    header = call.header("If-None-Match")
+def _known(header: str, asked: Asked) -> frozenset[str]:
+    """The versions that If-None-Match names for this form."""
     end = f".{asked.form.suffix}.{__version__}"
-    tags = (tag.strip().removeprefix("W/").strip('"') for tag in header.split(",")[:64])
-    return frozenset(tag.removesuffix(end) for tag in tags if tag.endswith(end))
-
-
-def _write(call: Call, news: News) -> None:
-    """Sends an answer before anything else is done for this connection."""
-    request, transport = call.request, call.request.transport
-    # Other answers need a header for their connection: those are sent in the usual way.
-    if transport is not None and not transport.is_closing() and request.keep_alive and request.version >= HttpVersion11:
-        transport.write(news.reply.raw())
-        call.written = True
+    return frozenset(tag.removesuffix(end) for tag in tags_of(header) if tag.endswith(end))

@@ -6,14 +6,24 @@ from dataclasses import dataclass
 from http import HTTPStatus
 
 from smartfeeds.errors import Condition, FeedError
-from smartfeeds.http.calls import Call, Network, parse_address
+from smartfeeds.http.calls import Call, Network, is_within
 from smartfeeds.http.http_errors import HttpError, error_reply
 from smartfeeds.http.replies import Reply
 
 METRICS = "text/plain; version=0.0.4; charset=utf-8"
 _NOW = {"Cache-Control": "no-store"}
 # What proxies write; where it is not believed, the address is the proxy's own and says nothing of who is asking.
-_FORWARDED = ("Forwarded", "X-Forwarded-For", "X-Real-IP")
+_FORWARDED = (
+    "Forwarded",
+    "Via",
+    "X-Forwarded-For",
+    "X-Forwarded-Host",
+    "X-Forwarded-Proto",
+    "X-Real-IP",
+    "X-Client-IP",
+    "CF-Connecting-IP",
+    "True-Client-IP",
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,9 +57,8 @@ class Health:
 
     async def metrics(self, call: Call) -> Reply:
         """The metrics in the text format of Prometheus. Raises HttpError for who may not read them."""
-        address = parse_address(call.address)
         if not call.proxied and any(call.header(name) for name in _FORWARDED):
             raise HttpError(HTTPStatus.FORBIDDEN, "a proxy asks that is not in http.proxies, so nobody knows for whom")
-        if call.address != "local" and not (address and any(address in one for one in self._watch.metrics_from)):
+        if call.address != "local" and not is_within(call.address, self._watch.metrics_from):
             raise HttpError(HTTPStatus.FORBIDDEN, "metrics are for the addresses in http.metrics_from")
         return Reply(self._watch.metrics(), METRICS, headers=_NOW)

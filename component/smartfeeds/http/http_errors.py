@@ -8,7 +8,8 @@ from smartfeeds.errors import Condition, FeedError
 from smartfeeds.http.replies import Reply
 
 PROBLEM = "application/problem+json"
-CHALLENGE = 'Bearer realm="smartfeeds"'
+CHALLENGE = 'Bearer realm="smartfeeds", Basic realm="smartfeeds: a token as the password", charset="UTF-8"'
+WHO = "this is closed: say who you are with a token"
 RETRY_AFTER_S = 5
 STORE_AWAY = "the store cannot be used at the moment"
 
@@ -71,8 +72,9 @@ def error_reply(error: FeedError, *, anonymous: bool = False, **members: object)
     if status in _LATER:
         headers.setdefault("Retry-After", str(RETRY_AFTER_S))
     problem: dict[str, object] = {"title": status.phrase, "status": status.value}
-    if error.text:
-        problem["detail"] = error.text
+    text = error.text or (WHO if status is HTTPStatus.UNAUTHORIZED else "")
+    if text:
+        problem["detail"] = text
     if not own:
         problem["condition"] = error.condition.value
     problem.update(members)

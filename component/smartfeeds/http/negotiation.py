@@ -12,20 +12,22 @@ _QUALITY = re.compile(r"0(?:\.[0-9]{0,3})?|1(?:\.0{0,3})?")
 
 @dataclass(frozen=True, slots=True)
 class Form:
-    """A representation: its suffix, its media type as it is told, and the types by which it is asked for."""
+    """A representation: its suffix, its media type as it is told, the types by which it is asked for, and its name for
+    people."""
 
     suffix: str
     media_type: str
     asked_as: tuple[str, ...]
+    name: str = ""
 
 
-JSON = Form("json", "application/json; charset=utf-8", ("application/json", "application/activity+json"))
-ATOM = Form("atom", "application/atom+xml; charset=utf-8", ("application/atom+xml",))
+JSON = Form("json", "application/json; charset=utf-8", ("application/json", "application/activity+json"), "JSON")
+ATOM = Form("atom", "application/atom+xml; charset=utf-8", ("application/atom+xml",), "Atom")
 EVENTS = Form("events", "text/event-stream", ("text/event-stream",))
 HTML = Form("html", "text/html; charset=utf-8", ("text/html", "application/xhtml+xml"))
-RSS = Form("rss", "application/rss+xml; charset=utf-8", ("application/rss+xml",))
-JSON_FEED = Form("jsonfeed", "application/feed+json; charset=utf-8", ("application/feed+json",))
-ESS = Form("ess", "application/ess", ("application/ess",))
+RSS = Form("rss", "application/rss+xml; charset=utf-8", ("application/rss+xml",), "RSS")
+JSON_FEED = Form("jsonfeed", "application/feed+json; charset=utf-8", ("application/feed+json",), "JSON Feed")
+ESS = Form("ess", "application/ess", ("application/ess",), "ESS")
 NNO = Form("nno", "application/nno", ("application/nno",))
 OPML = Form("opml", "text/x-opml; charset=utf-8", ("text/x-opml", "application/opml+xml"))
 JAVASCRIPT = "application/javascript; charset=utf-8"
@@ -34,6 +36,8 @@ JAVASCRIPT = "application/javascript; charset=utf-8"
 OF_FEED = (JSON, ATOM, HTML, EVENTS, RSS, JSON_FEED, ESS, OPML)
 OF_LIST = (JSON, HTML, OPML, NNO)
 OF_ENTRY = (ATOM, JSON)
+# The documents that a feed is said to have wherever it is linked to, feed readers' first.
+LINKED = (ATOM, RSS, JSON_FEED, JSON, ESS)
 
 
 @lru_cache(512)
@@ -42,9 +46,10 @@ def choose(accept: str, offered: tuple[Form, ...]) -> Form | None:
     ranges = _ranges(accept[:_MAX_ACCEPT])
     best: tuple[float, Form] | None = None
     for form in offered:
-        quality = max((_quality(ranges, kind) for kind in form.asked_as), default=0.0)
+        named = [ranges[kind] for kind in form.asked_as if kind in ranges]
+        quality = max(named) if named else _quality(ranges, form.asked_as[0])
         # A stream never ends: who does not name it does not get it.
-        if form is EVENTS and not any(kind in ranges for kind in form.asked_as):
+        if form is EVENTS and not named:
             continue
         if quality > 0 and (best is None or quality > best[0]):
             best = (quality, form)

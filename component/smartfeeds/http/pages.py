@@ -5,7 +5,6 @@ change as a page of this same form: what a script puts into a page was cleaned h
 """
 
 import json
-from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
@@ -20,12 +19,13 @@ from smartfeeds.core.access import AccessModel
 from smartfeeds.core.model import Item, Node
 from smartfeeds.core.options import text_of
 from smartfeeds.core.times import format_datetime, format_t
-from smartfeeds.core.urls import feed_path
+from smartfeeds.core.urls import feed_path, list_path, subscribe_uri
 from smartfeeds.core.view import Order
 from smartfeeds.formats.entry import Entry, Text, read_entry
 from smartfeeds.http import negotiation as n
 from smartfeeds.http.encode import Place, is_feed, items_of, last_cursor, title_of, total_of
 from smartfeeds.http.http_errors import PROBLEM
+from smartfeeds.http.kept import Kept
 from smartfeeds.http.replies import Reply
 from smartfeeds.http.sanitise import LINK_REL, Cleaned, clean, link_of
 from smartfeeds.http.static import static_path
@@ -40,7 +40,7 @@ PAGE_POLICY = (
 KEPT_BYTES = 8 * 1024 * 1024
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
-_NNO = "/feeds.nno"
+_NNO, _OPML = list_path(n.NNO.suffix), list_path(n.OPML.suffix)
 _CHOICE = (n.JSON, n.HTML)
 
 
@@ -63,13 +63,7 @@ class Filter:
     without: str
 
 
-_OFFERS = (
-    (n.ATOM, "Atom", "for feed readers"),
-    (n.RSS, "RSS", "for feed readers"),
-    (n.JSON_FEED, "JSON Feed", "for feed readers"),
-    (n.JSON, "JSON", "ActivityStreams, with cursors"),
-    (n.ESS, "ESS", "times and checksums of the entries"),
-)
+_WORDS = {n.JSON: "ActivityStreams, with cursors", n.ESS: "times and checksums of the entries"}
 
 
 class Pages:
@@ -77,9 +71,7 @@ class Pages:
 
     def __init__(self, domain: str, kept_bytes: int = KEPT_BYTES) -> None:
         self._domain = domain
-        self._kept_bytes = kept_bytes
-        self._size_bytes = 0
-        self._articles: OrderedDict[tuple[int, str, int, int, str], str] = OrderedDict()
+        self._articles: Kept[tuple[int, str, int, int, str], str] = Kept(kept_bytes)
 
     def feed(self, answer: FeedPage, place: Place) -> bytes:
         """A page of a feed, the newest entry on top (ESS-024)."""
@@ -103,7 +95,7 @@ class Pages:
             count=len(articles),
             total=total_of(answer) if answer.view.filtered else node.live,
             newest=newest,
-            newer_path="" if newest else place.next_url(answer).removeprefix(place.origin),
+            newer_path="" if newest else place.newer_url(answer).removeprefix(place.origin),
             older_path=place.previous_url(answer).removeprefix(place.origin),
             stream=f"{path}?{_changes(query.view)}" if smart else "",
             since=_since(answer, place),
@@ -120,16 +112,10 @@ class Pages:
     def _article(self, node: Node, item: Item) -> str:
         key = (node.node_no, node.name, item.item_no, item.modified_us, item.id)
         found = self._articles.get(key)
-        if found is not None:
-            self._articles.move_to_end(key)
-            return found
-        made = article(node, item)
-        self._articles[key] = made
-        self._size_bytes += len(made)
-        while self._size_bytes > self._kept_bytes:
-            _, dropped = self._articles.popitem(last=False)
-            self._size_bytes -= len(dropped)
-        return made
+        if found is None:
+            found = article(node, item)
+            self._articles.put(key, found, len(found.encode("utf-8", "replace")))
+        return found
 
 
 def article(node: Node, item: Item) -> str:
@@ -176,6 +162,7 @@ def feed_list(nodes: Sequence[Node], origin: str, next_url: str, previous_url: s
         next_path=next_url.removeprefix(origin),
         previous_path=previous_url.removeprefix(origin),
         nno=_NNO,
+        opml=_OPML,
     )
     return html.encode("utf-8", "replace")
 
@@ -195,14 +182,16 @@ def for_reader(accept: str, reply: Reply) -> Reply:
     return replace(reply, body=body, media_type=n.HTML.media_type, headers=headers)
 
 
-def subscribe_uri(domain: str, name: str, view: str = "") -> str:
-    """The address by which an XMPP client subscribes to a feed, or to a view of it (XEP-0147)."""
-    node = f"{name}{'&' if '?' in name else '?'}{view}" if view else name
-    return f"xmpp:{quote(domain, safe='@')}?pubsub;action=subscribe;node={quote(node, safe='')}"
-
-
 def _offers(name: str, view: str) -> list[Offer]:
-    return [Offer(title, form.asked_as[0], f"{feed_path(name, form.suffix)}{view}", to) for form, title, to in _OFFERS]
+    return [
+        Offer(
+            form.name,
+            form.asked_as[0],
+            f"{feed_path(name, form.suffix)}{view}",
+            _WORDS.get(form, "for feed readers"),
+        )
+        for form in n.LINKED
+    ]
 
 
 def _changes(view: str) -> str:

@@ -91,8 +91,17 @@ class Publishing:
     async def _publish(self, call: Call, path: EntryPath) -> Reply:
         expected = expected_of(call) if path.item_id else None
         draft, form = await self._bodies.draft(call, path.item_id)
-        item_id = path.item_id or None
-        published = await self._change(Publish(call.actor, self._service, path.name, item_id, draft, expected=expected))
+        request = Publish(
+            call.actor,
+            self._service,
+            path.name,
+            path.item_id or None,
+            draft,
+            expected=expected,
+            # Making a feed takes the scope admin, by whatever way.
+            may_create=call.token is not None and call.token.scope >= Scope.ADMIN,
+        )
+        published = await self._change(request)
         assert isinstance(published, Published)
         if not published.tag:
             return Reply(status=HTTPStatus.NO_CONTENT, headers=_CHANGED)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from urllib.parse import unquote_plus
 
 from smartfeeds.core.page import ResultSetRequest, parse_number
-from smartfeeds.core.view import RESERVED_PARAMETERS, parse_view
+from smartfeeds.core.view import PARAMETERS, RESERVED_PARAMETERS, parse_view
 from smartfeeds.errors import Condition, FeedError
 
 MAX_QUERY_BYTES = 8_192
@@ -59,7 +59,7 @@ def read_query(raw: str) -> FeedQuery:
             own[name] = value
     view = "&".join(field for field in rest if field)
     if view and parse_view(view) is None:
-        raise FeedError(Condition.BAD_REQUEST, "a parameter of the query is unknown, or its value is")
+        raise FeedError(Condition.BAD_REQUEST, _why_not(view))
     if "max" in own:
         parse_number(own["max"], "max")
     return FeedQuery(
@@ -70,6 +70,16 @@ def read_query(raw: str) -> FeedQuery:
         parse_number(own["timeout"], "timeout") if "timeout" in own else None,
         _callback(own["callback"]) if "callback" in own else "",
     )
+
+
+def _why_not(view: str) -> str:
+    """What of these parameters is not understood."""
+    names = [_pair(field)[0] for field in view.split("&")]
+    unknown = next((name for name in names if name not in PARAMETERS), None)
+    if unknown is not None:
+        known = ", ".join(sorted({*PARAMETERS, *RESERVED_PARAMETERS}))
+        return f"the parameter {unknown[:40]!r} is unknown: there are {known}"
+    return "the value of a parameter is unknown, or there are too many"
 
 
 def _pair(field: str) -> tuple[str, str]:

@@ -1,9 +1,11 @@
 """Answers as values: a status, headers and bytes; made into a response, or into raw bytes, in one place."""
 
 import gzip
+import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from email.utils import formatdate
+from functools import lru_cache
 from http import HTTPStatus
 
 from aiohttp import web
@@ -28,6 +30,7 @@ class Reply:
     media_type: str = ""
     status: HTTPStatus = HTTPStatus.OK
     headers: Mapping[str, str] = field(default_factory=dict)
+    _head: list[bytes] = field(default_factory=list, init=False, repr=False, compare=False)
 
     def zipped(self) -> "Reply":
         """The same with a compressed body, where that is worth it."""
@@ -54,9 +57,16 @@ class Reply:
         return web.Response(status=self.status, body=body, headers=self.all_headers())
 
     def raw(self) -> bytes:
-        """The whole answer on a connection that stays open (HTTP/1.1)."""
-        head = [f"HTTP/1.1 {self.status.value} {self.status.phrase}"]
-        head += [f"{name}: {value}" for name, value in self.all_headers().items()]
-        head.append(f"Date: {formatdate(usegmt=True)}")
-        head.append(f"Content-Length: {len(self.body)}\r\n\r\n")
-        return "\r\n".join(head).encode() + self.body
+        """The whole answer on a connection that stays open (HTTP/1.1). What is in front is made once."""
+        if not self._head:
+            head = [f"HTTP/1.1 {self.status.value} {self.status.phrase}"]
+            head += [f"{name}: {value}" for name, value in self.all_headers().items()]
+            if self.status not in _NO_BODY:
+                head.append(f"Content-Length: {len(self.body)}")
+            self._head.append("\r\n".join(head).encode())
+        return b"%b\r\nDate: %b\r\n\r\n%b" % (self._head[0], _date(int(time.time())), self.body)
+
+
+@lru_cache(1)
+def _date(second: int) -> bytes:
+    return formatdate(second, usegmt=True).encode()

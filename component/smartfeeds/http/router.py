@@ -12,17 +12,15 @@ from http import HTTPStatus
 
 import structlog
 from aiohttp import HttpVersion10, HttpVersion11, web
-from aiohttp.abc import AbstractStreamWriter
 
 from smartfeeds.core.jid import parse_jid
-from smartfeeds.core.tokens import Token
 from smartfeeds.errors import Condition, FeedError, StoreError
-from smartfeeds.http.calls import ANONYMOUS, Call, Callers
+from smartfeeds.http.calls import ANONYMOUS, Authenticate, Call, Callers
 from smartfeeds.http.http_errors import STORE_AWAY, HttpError, error_reply
 from smartfeeds.http.pages import for_reader
 from smartfeeds.http.replies import Reply
+from smartfeeds.http.wire import Written, early_writer, has_begun
 
-CORS_METHODS = "GET, HEAD, POST, PUT, DELETE"
 CORS_HEADERS = "Authorization, Content-Type, If-Match, If-None-Match, Last-Event-ID"
 CORS_AGE_S = 86_400
 _HEAD = frozenset({"GET", "HEAD"})
@@ -33,8 +31,6 @@ _log = structlog.get_logger()
 
 Answered = Reply | web.StreamResponse
 Handler = Callable[[Call], Awaitable[Answered]]
-# The token that a text is; raises FeedError for one that is not good.
-Authenticate = Callable[[str], Awaitable[Token]]
 Observe = Callable[[str, str, float], None]
 
 
@@ -48,26 +44,11 @@ class Route:
     methods: Mapping[str, Handler]
     exact: bool = False
     foreign: bool = False  # whether pages of other hosts may use it (CORS)
+    hint: str = ""  # where else to go, for who uses another method
 
     def takes(self, path: str) -> bool:
         """Whether a path is for this route."""
         return path == self.path or (not self.exact and self.path.endswith("/") and path.startswith(self.path))
-
-
-class Written(web.StreamResponse):
-    """Stands for an answer whose bytes were sent already (`Waiting`)."""
-
-    async def prepare(self, request: web.BaseRequest) -> AbstractStreamWriter | None:  # noqa: ARG002
-        """Sends nothing."""
-        return None
-
-    async def write_eof(self, data: bytes = b"") -> None:
-        """Sends nothing."""
-
-    @property
-    def keep_alive(self) -> bool | None:
-        """The connection stays open: only such ones are written to early."""
-        return True
 
 
 class Router:
@@ -114,12 +95,12 @@ class Router:
             return Written()
         if isinstance(answered, web.StreamResponse):
             return answered
-        if request.writer.output_size:
+        if has_begun(request):
             raise ConnectionResetError("an answer had begun that cannot be finished")
         answered = for_reader("" if call is None else call.header("Accept"), answered)
         if route is not None and route.foreign and _is_for_all(answered.status):
             answered = answered.with_headers(Access_Control_Allow_Origin="*")
-        return answered.response()
+        return await _send(request, answered)
 
     def _route(self, call: Call) -> Route:
         if call.method == "OPTIONS" and call.path == _EVERYTHING:
@@ -136,13 +117,23 @@ class Router:
         handler = route.methods.get("GET" if call.method in _HEAD else call.method)
         if handler is None:
             allowed = ", ".join(_allowed(route))
-            raise HttpError(HTTPStatus.METHOD_NOT_ALLOWED, f"this takes {allowed}", Allow=allowed)
+            raise HttpError(HTTPStatus.METHOD_NOT_ALLOWED, f"this takes {allowed}{route.hint}", Allow=allowed)
         if call.credential:
             call.token = await self._authenticate(call.credential)
             actor = parse_jid(call.token.jid)
             assert actor is not None
             call.actor = actor
         return await handler(call)
+
+
+async def _send(request: web.BaseRequest, reply: Reply) -> web.StreamResponse:
+    """Writes an answer to GET as it is where the connection stays open; the rest is for aiohttp, which takes longer."""
+    write = early_writer(request) if request.method == "GET" else None
+    if write is None:
+        return reply.response()
+    write(reply.raw())
+    await request.writer.drain()
+    return Written()
 
 
 def _allowed(route: Route) -> list[str]:
@@ -155,7 +146,7 @@ def _preflight(call: Call, route: Route) -> Reply:
     if route.foreign and call.header("Origin"):
         headers |= {
             "Access-Control-Allow-Origin": "*",
-            "Access-Control-Allow-Methods": CORS_METHODS,
+            "Access-Control-Allow-Methods": ", ".join(_allowed(route)),
             "Access-Control-Allow-Headers": CORS_HEADERS,
             "Access-Control-Max-Age": str(CORS_AGE_S),
         }

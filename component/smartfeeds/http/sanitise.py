@@ -19,7 +19,7 @@ from smartfeeds.formats.entry import Text, TextKind
 
 # Of one text; who wants more follows the link to it. Deep nesting takes time that grows with its square.
 MAX_CHARACTERS = 65_536
-MAX_TAGS = 3_000
+MAX_TAGS = 2_000
 LINK_REL = "noopener noreferrer nofollow ugc"
 
 _LINK_SCHEMES = frozenset({"http", "https", "mailto", "xmpp"})
@@ -176,7 +176,10 @@ def _linked(text: str) -> str:
     parts: list[str] = []
     end = 0
     for match in _ADDRESS.finditer(text):
-        address = match[0].rstrip(".,;:!?)]")
+        address = match[0].rstrip(".,;:!?]")
+        # A bracket that was opened before the address ends it.
+        if address.endswith(")") and "(" not in address:
+            address = address[:-1].rstrip(".,;:!?]")
         parts.append(escape(text[end : match.start()]))
         end = match.start() + len(address)
         href = escape(quote(address, safe="!#$%&'()*+,/:;=?@[]~"))

@@ -8,7 +8,7 @@ import asyncio
 import resource
 import secrets
 from collections import Counter
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from http import HTTPStatus
 
@@ -17,8 +17,9 @@ from aiohttp import web
 from aiohttp.web_protocol import RequestHandler
 
 from smartfeeds.errors import Condition, ConfigError, FeedError
-from smartfeeds.http.calls import peer_of
+from smartfeeds.http.calls import Network, is_within, peer_of
 from smartfeeds.http.http_errors import error_reply
+from smartfeeds.http.wire import has_begun
 
 BACKLOG = 1_024
 SPARE_FILES = 128  # for the store, the link and the rest of the process
@@ -34,14 +35,41 @@ Handler = Callable[[web.BaseRequest], Awaitable[web.StreamResponse]]
 
 @dataclass(frozen=True, slots=True)
 class Bounds:
-    """How many connections there may be, in all and from one address; and how long, in seconds, a first request may
-    take, an idle connection is kept, and an answer may stay unread."""
+    """How many connections there may be, in all and from one address, or feeds that one address asks for at once
+    through a proxy; and how long, in seconds, a first request may take, an idle connection is kept, and an answer may
+    stay unread."""
 
-    connections: int = 16_384
-    per_address: int = 256
-    first_request_s: float = 15.0
-    idle_s: float = 75.0
-    unread_s: float = 60.0
+    connections: int
+    per_address: int
+    first_request_s: float
+    idle_s: float
+    unread_s: float
+
+
+class PerAddress:
+    """How many of something each address has, at most `most` at a time."""
+
+    __slots__ = ("_counts", "_most")
+
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self._counts: Counter[str] = Counter()
+
+    def __len__(self) -> int:
+        return len(self._counts)
+
+    def take(self, address: str) -> bool:
+        """Whether an address may have one more; if so it counts until `release`."""
+        if self._counts.get(address, 0) >= self._most:
+            return False
+        self._counts[address] += 1
+        return True
+
+    def release(self, address: str) -> None:
+        """An address has one less."""
+        self._counts[address] -= 1
+        if not self._counts[address]:
+            del self._counts[address]
 
 
 class Connection(RequestHandler):
@@ -95,7 +123,7 @@ class Connection(RequestHandler):
             incident = secrets.token_hex(4)
             _log.error("request_failed", incident=incident, operation="unread", exc_info=exc)
             error = FeedError(Condition.INTERNAL, f"incident {incident}")
-        if request.writer.output_size:
+        if has_begun(request):
             raise ConnectionResetError("an answer had begun that cannot be finished")
         response = error_reply(error).response()
         response.force_close()
@@ -108,16 +136,19 @@ class Connection(RequestHandler):
 
 
 class Listener:
-    """Serves `handler` at HOST:PORT. `start` and `stop` once."""
+    """Serves `handler` at HOST:PORT. `start` and `stop` once; `watch` is to run in between.
 
-    def __init__(self, handler: Handler, listen: str, bounds: Bounds) -> None:
+    Connections of `proxies` count in the total alone: everybody shares them.
+    """
+
+    def __init__(self, handler: Handler, listen: str, bounds: Bounds, proxies: Sequence[Network]) -> None:
         self.bounds = bounds
         self._listen = listen
         self._handler = handler
-        self._per_address: Counter[str] = Counter()
+        self._proxies = proxies
+        self._per_address = PerAddress(bounds.per_address)
         self._open: set[Connection] = set()
         self._most = bounds.connections
-        self._sweeper: asyncio.Task[None] | None = None
         self._socket: asyncio.Server | None = None
         self.server: web.Server
         self.refused = 0
@@ -157,39 +188,33 @@ class Listener:
             )
         except OSError as error:
             raise ConfigError(f"http.listen: cannot listen on {self._listen}: {error.strerror}") from None
-        self._sweeper = asyncio.get_running_loop().create_task(self._sweep(), name="http sweeper")
 
     async def stop(self) -> None:
         """Closes the socket and all connections."""
         if self._socket is None:
             return
         self._socket.close()
-        if self._sweeper is not None:
-            self._sweeper.cancel()
-            await asyncio.gather(self._sweeper, return_exceptions=True)
         self.server.pre_shutdown()
         await self.server.shutdown(SHUTDOWN_S)
         await self._socket.wait_closed()
 
     def admit(self, connection: Connection) -> bool:
         """Whether one more connection of this address may stay; if so it counts until `release`."""
-        mine = self._per_address.get(connection.address, 0)
-        if len(self._open) >= self._most or mine >= self.bounds.per_address:
+        shared = is_within(connection.address, self._proxies)
+        if len(self._open) >= self._most or not (shared or self._per_address.take(connection.address)):
             self.refused += 1
             return False
         self._open.add(connection)
-        self._per_address[connection.address] += 1
         return True
 
     def release(self, connection: Connection) -> None:
         """A connection has ended."""
         self._open.remove(connection)
-        self._per_address[connection.address] -= 1
-        if not self._per_address[connection.address]:
-            del self._per_address[connection.address]
+        if not is_within(connection.address, self._proxies):
+            self._per_address.release(connection.address)
 
-    async def _sweep(self) -> None:
-        """Ends connections whose clients do not read what they asked for."""
+    async def watch(self) -> None:
+        """Ends connections whose clients do not read what they asked for, for ever."""
         loop = asyncio.get_running_loop()
         while True:
             await asyncio.sleep(SWEEP_S)

@@ -1,26 +1,29 @@
 """The HTTP side put together: every route, over one service."""
 
 from collections.abc import Awaitable, Callable, Collection
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from http import HTTPStatus
 
 from smartfeeds.core.model import Node
 from smartfeeds.core.tokens import Scope
-from smartfeeds.core.urls import ENTRIES, FEEDS, feed_path, read_feed_path
+from smartfeeds.core.urls import ENTRIES, FEEDS, FeedPath, feed_path, read_feed_path
 from smartfeeds.errors import Condition, FeedError
+from smartfeeds.http import lists
 from smartfeeds.http import negotiation as n
-from smartfeeds.http.bodies import Bodies
-from smartfeeds.http.calls import Call, Callers, Network
+from smartfeeds.http.bodies import Admit, Bodies
+from smartfeeds.http.calls import Authenticate, Call, Callers, Network
 from smartfeeds.http.documents import document_writers
 from smartfeeds.http.encode import Encoder
 from smartfeeds.http.entries import Entries
 from smartfeeds.http.feeds import SUFFIXES, Feeds
 from smartfeeds.http.health import Health, Watch
+from smartfeeds.http.lists import Lists
+from smartfeeds.http.openapi import OPENAPI, get_openapi
 from smartfeeds.http.pages import Pages
 from smartfeeds.http.publishing import Publishing
 from smartfeeds.http.replies import Reply
-from smartfeeds.http.router import Answered, Authenticate, Observe, Route, Router
-from smartfeeds.http.server import Bounds, Listener
+from smartfeeds.http.router import Answered, Observe, Route, Router
+from smartfeeds.http.server import Bounds, Listener, PerAddress
 from smartfeeds.http.static import ICON, STATIC, get_icon, get_root, get_static
 from smartfeeds.http.streams import Streams
 from smartfeeds.service.documents import version_of
@@ -35,14 +38,17 @@ class HttpOptions:
 
     listen: str
     domain: str
-    base_url: str = ""
-    proxies: tuple[Network, ...] = ()
-    poll_default_s: int = 55
-    poll_max_s: int = 120
-    heartbeat_s: float = 15.0
-    body_bytes: int = 2 * 65_536 + 16_384
-    body_s: float = 15.0
-    bounds: Bounds = field(default_factory=Bounds)
+    base_url: str
+    proxies: tuple[Network, ...]
+    poll_default_s: int
+    poll_max_s: int
+    heartbeat_s: float
+    body_bytes: int
+    body_s: float
+    bounds: Bounds
+
+
+TOO_MANY = "your address asks for too many feeds at once"
 
 
 class Site:
@@ -56,16 +62,19 @@ class Site:
         observe: Observe,
         watch: Watch,
         now_us: Callable[[], int],
+        admit: Admit,
     ) -> None:
         self._handle = handle
         self._health = Health(watch)
         self._versions: dict[int, str] = {}
         encoder = Encoder()
         self._entries = Entries(handle, options.domain, encoder)
-        bodies = Bodies(options.body_bytes, options.body_s)
+        bodies = Bodies(options.body_bytes, options.body_s, admit)
         self._publishing = Publishing(handle, options.domain, bodies, self._entries)
+        self._lists = Lists(handle, options.domain, now_us)
         self.feeds = Feeds(
             self._pull,
+            authenticate,
             options.domain,
             encoder,
             {n.HTML: Pages(options.domain).feed, **document_writers(now_us)},
@@ -74,11 +83,16 @@ class Site:
         )
         self._streams = Streams(self.feeds, authenticate, heartbeat_s=options.heartbeat_s)
         router = Router(Callers(options.proxies, options.base_url), self._routes(), authenticate, observe)
-        self.listener = Listener(router, options.listen, options.bounds)
+        self.listener = Listener(router, options.listen, options.bounds, options.proxies)
+        self.behind_proxies = PerAddress(options.bounds.per_address)
 
     async def start(self) -> None:
         """Begins to listen. Raises ConfigError."""
         await self.listener.start()
+
+    async def watch(self) -> None:
+        """What is to run from `start` to `stop`, and never to end by itself."""
+        await self.listener.watch()
 
     async def stop(self) -> None:
         """Ends every connection."""
@@ -115,7 +129,9 @@ class Site:
             "DELETE": write.delete,
         }
         return (
-            Route(FEEDS, "http_feed", of_feed, foreign=True),
+            Route(lists.PATH, "http_feeds", {"GET": self._lists.redirect}),
+            *(Route(path, "http_feeds", {"GET": self._lists.get}, exact=True, foreign=True) for path in lists.PATHS),
+            Route(FEEDS, "http_feed", of_feed, foreign=True, hint="; items go to /entries/NAME/"),
             Route(ENTRIES, "http_entries", of_item, foreign=True),
             Route("/", "http_root", {"GET": get_root}, exact=True),
             Route(STATIC, "http_static", {"GET": get_static}),
@@ -123,6 +139,7 @@ class Site:
             Route("/healthz", "http_healthz", {"GET": self._health.alive}),
             Route("/readyz", "http_readyz", {"GET": self._health.ready}),
             Route("/metrics", "http_metrics", {"GET": self._health.metrics}),
+            Route(OPENAPI, "http_openapi", {"GET": get_openapi}),
         )
 
     async def _feed(self, call: Call) -> Answered:
@@ -130,6 +147,17 @@ class Site:
         if path is None:
             return _with_slash(call)
         call.require(Scope.READ, path.name)
+        if not call.proxied:
+            return await self._got(call, path)
+        # What bounds others are their connections; here they are the proxy's, and it says whose each request is.
+        if not self.behind_proxies.take(call.address):
+            raise FeedError(Condition.BUSY, TOO_MANY)
+        try:
+            return await self._got(call, path)
+        finally:
+            self.behind_proxies.release(call.address)
+
+    async def _got(self, call: Call, path: FeedPath) -> Answered:
         if not path.suffix and n.choose(call.header("Accept"), n.OF_FEED) is n.EVENTS:
             return await self._streams.get(call, path)
         return await self.feeds.get(call, path)

@@ -12,7 +12,9 @@ from importlib.resources import files
 
 from smartfeeds.core.urls import FEEDS
 from smartfeeds.http.calls import Call
+from smartfeeds.http.conditions import is_known
 from smartfeeds.http.http_errors import HttpError
+from smartfeeds.http.negotiation import takes_gzip
 from smartfeeds.http.replies import Reply
 
 STATIC = "/static/"
@@ -67,10 +69,9 @@ async def get_root(_call: Call) -> Reply:
 
 def _reply(call: Call, file: StaticFile, keep: str) -> Reply:
     headers = {"ETag": file.etag, "Cache-Control": keep, "Vary": "Accept-Encoding"}
-    tags = [tag.strip().removeprefix("W/") for tag in call.header("If-None-Match").split(",")]
-    if file.etag in tags or "*" in tags:
+    if is_known(call.header("If-None-Match"), file.etag):
         return Reply(status=HTTPStatus.NOT_MODIFIED, headers=headers)
-    reply = file.zipped if "gzip" in call.header("Accept-Encoding") else file.reply
+    reply = file.zipped if takes_gzip(call.header("Accept-Encoding")) else file.reply
     return Reply(reply.body, reply.media_type, reply.status, {**reply.headers, **headers})
 
 

@@ -4,7 +4,6 @@ Each event is the JSON page that a pull would give, and its id is the cursor to 
 `Last-Event-ID` is where a lost stream is taken up again. A heartbeat says the cursor once more.
 """
 
-import asyncio
 import contextlib
 from dataclasses import replace
 
@@ -14,13 +13,12 @@ from aiohttp import HttpVersion11, web
 from smartfeeds.core.urls import FeedPath
 from smartfeeds.errors import Condition, FeedError, StoreError
 from smartfeeds.http import negotiation as n
-from smartfeeds.http.calls import Call
+from smartfeeds.http.calls import Authenticate, Call
 from smartfeeds.http.encode import Place, last_cursor
 from smartfeeds.http.feeds import Asked, Feeds, News
 from smartfeeds.http.http_errors import STORE_AWAY, error_reply
 from smartfeeds.http.queries import FeedQuery, read_query
 from smartfeeds.http.replies import Reply
-from smartfeeds.http.router import Authenticate
 
 RECONNECT_MS = 3_000
 _log = structlog.get_logger()
@@ -38,10 +36,12 @@ class Streams:
     async def get(self, call: Call, path: FeedPath) -> web.StreamResponse:
         """Streams until the client goes. Raises FeedError before anything is sent."""
         query = read_query(call.query)
+        if query.until is not None or query.callback or query.max == "0":
+            raise FeedError(Condition.BAD_REQUEST, "a stream has no end: it takes no until, no callback, and no max=0")
         last_seen = call.header("Last-Event-ID")
         since = f"cursor:{last_seen}" if last_seen else query.since
         newest = Place(call.origin, path.name, FeedQuery(query.view, until="", max="1"))
-        asked = Asked(newest, n.JSON, call.actor, document=False, zipped=False)
+        asked = Asked(newest, n.JSON, call.actor, document=False, zipped=False, credential=call.credential)
         answer = await self._feeds.page(asked)
         if since is None and (cursor := last_cursor(answer, FeedQuery())):
             since = f"cursor:{cursor}"
@@ -68,14 +68,11 @@ class Streams:
     ) -> None:
         """Writes what comes; ends where the feed ends for this reader."""
         seen = -1
-        loop = asyncio.get_running_loop()
-        checked_s = loop.time()
         while True:
             if news is None:
-                news = await self._feeds.waiting.wait(node_no, asked, seen, self._heartbeat_s, lambda _news: None)
-            # A busy stream has no heartbeats, and must end with its token all the same.
-            if loop.time() - checked_s >= self._heartbeat_s:
-                news, checked_s = await self._ended(call) or news, loop.time()
+                news = await self._feeds.waiting.wait(node_no, asked, seen, self._heartbeat_s)
+            if news is None:
+                news = await self._ended(call)
             if news is None:
                 await response.write(_heartbeat(asked).encode())
                 continue

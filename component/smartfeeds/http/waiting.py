@@ -6,22 +6,26 @@ is what a pull at that moment would get.
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Collection, Hashable
+from collections.abc import Awaitable, Callable, Collection, Hashable, Iterable
 from dataclasses import dataclass, field
 from typing import Generic, TypeVar
 
 Key = TypeVar("Key", bound=Hashable)
 Answer = TypeVar("Answer")
+Write = Callable[[bytes], object]
 
-WRITTEN_AT_ONCE = 256  # connections written to before others have their turn
+WRITTEN_AT_ONCE = 512  # connections written to before others have their turn: some 6 ms
+ANSWERED_AT_ONCE = 128  # requests that come to their end before others have their turn
 
 
 @dataclass(eq=False, slots=True)
 class Waiter(Generic[Answer]):
-    """One held pull. `write` is called with the answer, before `answered` is set, as soon as there is one."""
+    """One held pull. `write` takes the bytes of the answer as soon as there are some, and `timer` is ended then;
+    `answered` has the answer when all others have their bytes too, and None after the timeout."""
 
-    write: Callable[[Answer], None]
-    answered: "asyncio.Future[Answer]"
+    write: Write | None
+    answered: "asyncio.Future[Answer | None]"
+    timer: asyncio.TimerHandle
 
 
 @dataclass(slots=True)
@@ -34,10 +38,12 @@ class _Feed(Generic[Key, Answer]):
 
 
 class Waiting(Generic[Key, Answer]):
-    """Holds pulls until `answer(key)` has something to say to them; None says that there is nothing yet."""
+    """Holds pulls until `answer(key)` has something to say to them; None says that there is nothing yet. `raw` makes
+    bytes of it for those that are written to at once."""
 
-    def __init__(self, answer: Callable[[Key], Awaitable[Answer | None]]) -> None:
+    def __init__(self, answer: Callable[[Key], Awaitable[Answer | None]], raw: Callable[[Answer], bytes]) -> None:
         self._answer = answer
+        self._raw = raw
         self._feeds: dict[int, _Feed[Key, Answer]] = {}
         self._changes = 0
         self._stopped = False
@@ -62,24 +68,26 @@ class Waiting(Generic[Key, Answer]):
                 self._ask(feed, node_no)
 
     async def wait(
-        self, node_no: int, key: Key, seen: int, timeout_s: float, write: Callable[[Answer], None]
+        self, node_no: int, key: Key, seen: int, timeout_s: float, write: Write | None = None
     ) -> Answer | None:
-        """The answer as soon as there is one, None after the timeout.
+        """The answer as soon as there is one, which `write` has had then; None after the timeout.
 
         `seen` is `changes` as it was before the asker found nothing. Raises ConnectionError after `stop`.
         """
         if self._stopped:
             raise ConnectionResetError("the service ends")
-        waiter: Waiter[Answer] = Waiter(write, asyncio.get_running_loop().create_future())
+        loop = asyncio.get_running_loop()
+        answered: asyncio.Future[Answer | None] = loop.create_future()
+        waiter = Waiter(write, answered, loop.call_later(timeout_s, _give_up, answered))
         feed = self._feeds.setdefault(node_no, _Feed())
         feed.groups.setdefault(key, {})[waiter] = None
         self.held += 1
         try:
             if seen != self._changes:
                 self._ask(feed, node_no)
-            await asyncio.wait((waiter.answered,), timeout=timeout_s)
-            return waiter.answered.result() if waiter.answered.done() else None
+            return await answered
         finally:
+            waiter.timer.cancel()
             self.held -= 1
             self._forget(node_no, key, waiter)
 
@@ -91,9 +99,7 @@ class Waiting(Generic[Key, Answer]):
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
         for feed in self._feeds.values():
-            for waiter in [waiter for group in feed.groups.values() for waiter in group]:
-                if not waiter.answered.done():
-                    waiter.answered.set_exception(ConnectionResetError("the service ends"))
+            _end(waiter for group in feed.groups.values() for waiter in group)
 
     def _forget(self, node_no: int, key: Key, waiter: Waiter[Answer]) -> None:
         feed = self._feeds.get(node_no)
@@ -115,10 +121,30 @@ class Waiting(Generic[Key, Answer]):
     async def _run(self, feed: _Feed[Key, Answer]) -> None:
         while feed.dirty:
             feed.dirty = False
-            for key in list(feed.groups):
+            # The many first: others may have asked for views that nobody else waits for.
+            for key in sorted(feed.groups, key=lambda key: -len(feed.groups[key])):
                 answer = await self._answer(key)
                 if answer is not None:
-                    await _deliver(list(feed.groups.pop(key, {})), answer)
+                    await self._deliver(list(feed.groups.pop(key, {})), answer)
+
+    async def _deliver(self, waiters: list[Waiter[Answer]], answer: Answer) -> None:
+        """Bytes for everybody first: to end one request takes longer than to write to several."""
+        data = self._raw(answer) if any(waiter.write is not None for waiter in waiters) else b""
+        try:
+            for number, waiter in enumerate(waiters, 1):
+                if waiter.write is not None and not waiter.answered.done():
+                    waiter.timer.cancel()
+                    waiter.write(data)
+                if number % WRITTEN_AT_ONCE == 0:
+                    await asyncio.sleep(0)
+            for number, waiter in enumerate(waiters, 1):
+                if not waiter.answered.done():
+                    waiter.answered.set_result(answer)
+                if number % ANSWERED_AT_ONCE == 0:
+                    await asyncio.sleep(0)
+        except asyncio.CancelledError:
+            _end(waiters)
+            raise
 
     def _ended(self, feed: _Feed[Key, Answer], node_no: int, task: "asyncio.Task[None]") -> None:
         feed.task = None
@@ -128,10 +154,12 @@ class Waiting(Generic[Key, Answer]):
             self._ask(feed, node_no)
 
 
-async def _deliver(waiters: list[Waiter[Answer]], answer: Answer) -> None:
-    for number, waiter in enumerate(waiters, 1):
+def _give_up(answered: "asyncio.Future[Answer | None]") -> None:
+    if not answered.done():
+        answered.set_result(None)
+
+
+def _end(waiters: Iterable[Waiter[Answer]]) -> None:
+    for waiter in waiters:
         if not waiter.answered.done():
-            waiter.write(answer)
-            waiter.answered.set_result(answer)
-        if number % WRITTEN_AT_ONCE == 0:
-            await asyncio.sleep(0)
+            waiter.answered.set_exception(ConnectionResetError("the service ends"))

@@ -1,7 +1,8 @@
 """Who gets the events of a node: subscriptions in pages, ready to be spliced into frames.
 
-Pages are kept while the node's `audience` number stays the same, so that a fan-out does not read a thousand rows an
-event; nothing depends on a page being kept (design section 4: no state in memory that correctness needs).
+Pages are kept while the node's `audience` number says that they are true, so that a fan-out does not read a thousand
+rows an event, and a new subscription costs the last page alone; nothing depends on a page being kept (design section 4:
+no state in memory that correctness needs).
 """
 
 from collections import OrderedDict
@@ -9,7 +10,7 @@ from dataclasses import dataclass
 
 from smartfeeds.core.access import reading_refused
 from smartfeeds.core.jid import parse_jid
-from smartfeeds.core.model import Node, Subscription, SubscriptionState
+from smartfeeds.core.model import AUDIENCE_CHANGE, Node, Subscription, SubscriptionState
 from smartfeeds.core.suboptions import flag
 from smartfeeds.push.frames import Group, recipient
 from smartfeeds.service.context import Context, access_model, affiliation_of
@@ -86,7 +87,11 @@ class AudienceCache:
         """A page that is still true, or None."""
         key = (node.node_no, after_no)
         audience, page = self._pages.get(key, (-1, None))
-        if page is None or audience != node.audience:
+        if page is None:
+            return None
+        # New subscriptions come behind all others: on a page that is full nothing changes with them.
+        unit = 1 if page.next_after is None else AUDIENCE_CHANGE
+        if audience // unit != node.audience // unit:
             return None
         self._pages.move_to_end(key)
         return page

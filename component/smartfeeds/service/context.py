@@ -33,6 +33,8 @@ class Policy:
     subscriptions_per_jid_and_node: int = 50
     filters_per_jid: int = 50
     nodes_per_jid: int = 1_000
+    subscriptions_per_domain: int = 1_000_000
+    nodes_per_domain: int = 1_000_000
     options: Limits = field(default_factory=Limits)
 
 

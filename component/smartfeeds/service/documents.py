@@ -1,19 +1,20 @@
 """Pages with what the feed says of itself, for wires whose answers are documents (Smart Feeds, HTTP Pull)."""
 
 from smartfeeds.core.access import AccessModel
-from smartfeeds.core.model import Edge, Item, Node, Slice
+from smartfeeds.core.model import AUDIENCE_CHANGE, Edge, Item, Node, NodeKind, Slice
 from smartfeeds.core.options import shows_publisher
 from smartfeeds.core.page import Plan, plan
-from smartfeeds.core.view import View
-from smartfeeds.service.context import Context, Located, access_model, locate
+from smartfeeds.core.view import BARE, SMART, View, parse_view
+from smartfeeds.errors import Condition, FeedError
+from smartfeeds.service.context import Context, Located, access_model
 from smartfeeds.service.pulls import check_readable, edge_of, key_of, read_page
-from smartfeeds.service.requests import FeedPage, Page, PullFeed
+from smartfeeds.service.requests import FeedPage, Page, PullFeed, ResultSet
 from smartfeeds.store.base import ReadTx
 
 
 def pull_feed(tx: ReadTx, context: Context, request: PullFeed) -> FeedPage:
     """One page of a view, and whether there is more on either side of it (A-10)."""
-    located = locate(tx, request.node)
+    located = locate_feed(tx, request)
     node, view = located.node, located.view
     check_readable(tx, context, node, request.actor)
     version = version_of(node)
@@ -21,9 +22,9 @@ def pull_feed(tx: ReadTx, context: Context, request: PullFeed) -> FeedPage:
     if version in request.known:
         return FeedPage(node, view, version, public)
     policy = context.policy
-    wanted = plan(request.page, request.max_items, page_default=policy.page_default, page_max=policy.page_max)
+    wanted = plan(request.page, None, page_default=policy.page_default, page_max=policy.page_max)
     items, result_set = read_page(tx, context, node, view, wanted)
-    page = Page(request.node or "", items, result_set, shows_publisher(node.kind, node.options))
+    page = Page(request.node, items, result_set, shows_publisher(node.kind, node.options))
     if not items:
         return FeedPage(node, view, version, public, page)
     return FeedPage(
@@ -32,21 +33,39 @@ def pull_feed(tx: ReadTx, context: Context, request: PullFeed) -> FeedPage:
         version,
         public,
         page,
-        newer=_newer(tx, context, located, wanted, items[-1]),
-        older=result_set.index != 0 and _older(tx, node, view, items[0]),
+        newer=_newer(tx, context, located, wanted, result_set, items),
+        older=request.both_sides and result_set.index != 0 and _older(tx, node, view, items[0]),
     )
 
 
+def locate_feed(tx: ReadTx, request: PullFeed) -> Located:
+    """The node of exactly this name, and the view. Raises FeedError(ITEM_NOT_FOUND)."""
+    node = tx.node(request.node)
+    if node is None:
+        raise FeedError(Condition.ITEM_NOT_FOUND, "no such node")
+    if not request.view:
+        return Located(node, BARE if request.stock or node.kind is NodeKind.GENERIC else SMART)
+    view = parse_view(request.view) if node.kind is NodeKind.FEED else None
+    if view is None:
+        raise FeedError(Condition.ITEM_NOT_FOUND, "this feed has no such parameter or value")
+    return Located(node, view)
+
+
 def version_of(node: Node) -> str:
-    """What every page of a node depends on: its last change, its configuration and who may read it."""
-    return f"{node.node_no}.{node.last_modified_us}.{node.audience}"
+    """What every page of a node depends on: its last change, its configuration and who may read it. Who subscribes
+    changes no page."""
+    return f"{node.node_no}.{node.last_modified_us}.{node.audience // AUDIENCE_CHANGE}"
 
 
-def _newer(tx: ReadTx, context: Context, located: Located, wanted: Plan, last: Item) -> bool:
+def _newer(
+    tx: ReadTx, context: Context, located: Located, wanted: Plan, told: ResultSet, items: tuple[Item, ...]
+) -> bool:
     """Whether there are items behind the last one; of a range that is read forwards, within it."""
+    if told.index is not None and wanted.before is None:
+        return told.index + len(items) < told.count
     node, view = located.node, located.view
     before = None if wanted.newest else edge_of(tx, context, node, view, wanted.before, newer_side=False)
-    after = Edge(key_of(view.order, last), last.item_no)
+    after = Edge(key_of(view.order, items[-1]), items[-1].item_no)
     return bool(tx.slice(node.node_no, Slice(view, 1, after=after, before=before)))
 
 

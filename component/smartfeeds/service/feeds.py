@@ -49,72 +49,47 @@ class Clock(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class _Reading:
+    name: str
     work: Callable[..., Answer | r.Request]
 
 
 @dataclass(frozen=True, slots=True)
 class _Writing:
+    name: str
     work: Callable[..., Answer | r.Request]
 
 
+# A use case with its name in metrics and logs, by its request.
 USE_CASES: dict[type[r.Request], _Reading | _Writing] = {
-    r.Publish: _Writing(publishing.publish),
-    r.Retract: _Writing(publishing.retract),
-    r.Purge: _Writing(publishing.purge),
-    r.PurgeOn: _Writing(publishing.purge_on),
-    r.Pull: _Reading(pulls.pull),
-    r.PullFeed: _Reading(documents.pull_feed),
-    r.GetItem: _Reading(pulls.get_item),
-    r.CreateNode: _Writing(nodes.create),
-    r.GetConfiguration: _Reading(nodes.get_configuration),
-    r.Configure: _Writing(nodes.configure),
-    r.GetDefaultConfiguration: _Reading(nodes.get_default),
-    r.DeleteNode: _Writing(nodes.delete),
-    r.Subscribe: _Writing(subscriptions.subscribe),
-    r.Unsubscribe: _Writing(subscriptions.unsubscribe),
-    r.GetSubscriptions: _Reading(subscriptions.get_subscriptions),
-    r.GetSubscribeOptions: _Reading(subscriptions.get_options),
-    r.SetSubscribeOptions: _Writing(subscriptions.set_options),
-    r.GetDefaultSubscribeOptions: _Reading(subscriptions.get_default_options),
-    r.GetNodeSubscriptions: _Reading(subscriptions.list_for_owner),
-    r.SetSubscriptions: _Writing(subscriptions.set_for_owner),
-    r.GetAffiliations: _Reading(affiliations.get_affiliations),
-    r.SetAffiliations: _Writing(affiliations.set_affiliations),
-    r.GetNodeInfo: _Reading(discovery.node_info),
-    r.GetNodes: _Reading(discovery.list_nodes),
-    r.GetItemIds: _Reading(discovery.item_ids),
-    r.Bounce: _Writing(subscriptions.bounced),
+    r.Publish: _Writing("publish", publishing.publish),
+    r.Retract: _Writing("retract", publishing.retract),
+    r.Purge: _Writing("purge", publishing.purge),
+    r.PurgeOn: _Writing("purge_on", publishing.purge_on),
+    r.Pull: _Reading("pull", pulls.pull),
+    r.PullFeed: _Reading("pull_feed", documents.pull_feed),
+    r.GetItem: _Reading("get_item", pulls.get_item),
+    r.CreateNode: _Writing("create", nodes.create),
+    r.GetConfiguration: _Reading("get_configuration", nodes.get_configuration),
+    r.Configure: _Writing("configure", nodes.configure),
+    r.GetDefaultConfiguration: _Reading("get_default_configuration", nodes.get_default),
+    r.DeleteNode: _Writing("delete", nodes.delete),
+    r.Subscribe: _Writing("subscribe", subscriptions.subscribe),
+    r.Unsubscribe: _Writing("unsubscribe", subscriptions.unsubscribe),
+    r.GetSubscriptions: _Reading("get_subscriptions", subscriptions.get_subscriptions),
+    r.GetSubscribeOptions: _Reading("get_subscribe_options", subscriptions.get_options),
+    r.SetSubscribeOptions: _Writing("set_subscribe_options", subscriptions.set_options),
+    r.GetDefaultSubscribeOptions: _Reading("get_default_subscribe_options", subscriptions.get_default_options),
+    r.GetNodeSubscriptions: _Reading("get_node_subscriptions", subscriptions.list_for_owner),
+    r.SetSubscriptions: _Writing("set_subscriptions", subscriptions.set_for_owner),
+    r.GetAffiliations: _Reading("get_affiliations", affiliations.get_affiliations),
+    r.SetAffiliations: _Writing("set_affiliations", affiliations.set_affiliations),
+    r.GetNodeInfo: _Reading("get_node_info", discovery.node_info),
+    r.GetNodes: _Reading("get_nodes", discovery.list_nodes),
+    r.GetItemIds: _Reading("get_item_ids", discovery.item_ids),
+    r.Bounce: _Writing("bounce", subscriptions.bounced),
 }
 
-# What a request is called in metrics and logs.
-OPERATIONS: Mapping[type[r.Request], str] = {
-    r.Publish: "publish",
-    r.Retract: "retract",
-    r.Purge: "purge",
-    r.PurgeOn: "purge_on",
-    r.Pull: "pull",
-    r.PullFeed: "pull_feed",
-    r.GetItem: "get_item",
-    r.CreateNode: "create",
-    r.GetConfiguration: "get_configuration",
-    r.Configure: "configure",
-    r.GetDefaultConfiguration: "get_default_configuration",
-    r.DeleteNode: "delete",
-    r.Subscribe: "subscribe",
-    r.Unsubscribe: "unsubscribe",
-    r.GetSubscriptions: "get_subscriptions",
-    r.GetSubscribeOptions: "get_subscribe_options",
-    r.SetSubscribeOptions: "set_subscribe_options",
-    r.GetDefaultSubscribeOptions: "get_default_subscribe_options",
-    r.GetAffiliations: "get_affiliations",
-    r.SetAffiliations: "set_affiliations",
-    r.GetNodeSubscriptions: "get_node_subscriptions",
-    r.SetSubscriptions: "set_subscriptions",
-    r.GetNodeInfo: "get_node_info",
-    r.GetNodes: "get_nodes",
-    r.GetItemIds: "get_item_ids",
-    r.Bounce: "bounce",
-}
+OPERATIONS: Mapping[type[r.Request], str] = {request: use_case.name for request, use_case in USE_CASES.items()}
 
 
 class FeedService:
@@ -150,7 +125,7 @@ class FeedService:
 
     async def _step(self, request: r.Request) -> Answer | r.Request:
         use_case = USE_CASES[type(request)]
-        work, turn = use_case.work, str(request.actor.bare)
+        work, turn = use_case.work, request.turn
         if isinstance(use_case, _Writing):
             return await self.write(lambda tx, context: work(tx, context, request), turn=turn)
         return await self.read(lambda tx, context: work(tx, context, request), turn=turn)

@@ -4,6 +4,7 @@ from smartfeeds.core.access import may_manage
 from smartfeeds.core.jid import Jid
 from smartfeeds.core.model import Affiliation, Node, NodeEvent, NodeKind
 from smartfeeds.core.options import KIND, apply, flag, initial
+from smartfeeds.core.view import names_view
 from smartfeeds.errors import Condition, FeedError, unsupported
 from smartfeeds.service.context import Context, affiliation_of, find, locate
 from smartfeeds.service.requests import (
@@ -27,6 +28,9 @@ def create(tx: WriteTx, context: Context, request: CreateNode) -> NodeCreated:
     return NodeCreated(name, generated=not request.node)
 
 
+SHADOWS = 200  # nodes that are looked at in one go
+
+
 def add_node(tx: WriteTx, context: Context, actor: Jid, name: str, form: Form | None, *, trusted: bool = False) -> Node:
     """Stores a new node whose owner is the actor. Raises FeedError and stores nothing. `trusted`: the operator asks."""
     if not trusted and not may_create(context, actor):
@@ -38,8 +42,12 @@ def add_node(tx: WriteTx, context: Context, actor: Jid, name: str, form: Form | 
     if taken is not None:
         raise taken
     creator = str(actor.bare)
+    if kind is NodeKind.FEED and _shadowed(tx, name, creator):
+        raise FeedError(Condition.NOT_ALLOWED, "somebody has a node that is named like a view of this feed")
     if not trusted and tx.created_by(creator) >= context.policy.nodes_per_jid:
         raise FeedError(Condition.POLICY_VIOLATION, "you have as many nodes as this service allows")
+    if not trusted and tx.created_in(actor.domain) >= context.policy.nodes_per_domain:
+        raise FeedError(Condition.POLICY_VIOLATION, f"{actor.domain} has as many nodes as this service allows a domain")
     node = tx.add_node(Node(0, name, kind, creator, context.now_us, options))
     tx.set_affiliation(node.node_no, creator, Affiliation.OWNER)
     return node
@@ -123,3 +131,16 @@ def _taken(tx: ReadTx, name: str) -> FeedError | None:
     if located is None:
         return None
     return FeedError(Condition.NOT_ALLOWED if located.view.smart else Condition.CONFLICT)
+
+
+def _shadowed(tx: ReadTx, name: str, creator: str) -> bool:
+    """Whether somebody else has a node that is named like a view of this feed: an exact name wins (D17), so whoever
+    asks for that view would get it."""
+    first = tx.node(f"{name}?")
+    nodes = [first] if first is not None else []
+    nodes += tx.nodes(f"{name}?", SHADOWS, before=f"{name}@")
+    while nodes:
+        if any(node.creator != creator and names_view(node.name) for node in nodes):
+            return True
+        nodes = tx.nodes(nodes[-1].name, SHADOWS, before=f"{name}@")
+    return False

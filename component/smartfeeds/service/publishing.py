@@ -154,7 +154,7 @@ def _bury_chunk(tx: WriteTx, context: Context, node: Node, up_to_us: int) -> Nod
 
 def _publishable(tx: WriteTx, context: Context, request: Publish) -> Node:
     located = find(tx, request.node)
-    if located is None and context.policy.auto_create:
+    if located is None and context.policy.auto_create and request.may_create:
         return add_node(tx, context, request.actor, request.node or "", request.options)
     return _locked(tx, located, "publish")
 

@@ -23,6 +23,11 @@ class Request:
     actor: Jid
     service: str
 
+    @property
+    def turn(self) -> str:
+        """For whom it is: works of different turns are taken in turn (`Store.read`)."""
+        return str(self.actor.bare)
+
 
 @dataclass(frozen=True, slots=True)
 class OrderBy:
@@ -65,7 +70,10 @@ class Expected:
 
 @dataclass(frozen=True, slots=True)
 class Publish(Request):
-    """XEP-0060 7.1. `draft` None means an empty item; `options` are publish-options, None when absent."""
+    """XEP-0060 7.1. `draft` None means an empty item; `options` are publish-options, None when absent.
+
+    `may_create` is False for who may only publish: a node that is missing is then not made.
+    """
 
     node: str | None
     item_id: str | None
@@ -73,6 +81,7 @@ class Publish(Request):
     options: Form | None = None
     item_present: bool = True
     expected: Expected | None = None
+    may_create: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,13 +134,27 @@ class Pull(Request):
 
 
 @dataclass(frozen=True, slots=True)
-class PullFeed(Pull):
-    """A pull as a document wants it: with what the feed says of itself and whether there is more.
+class PullFeed(Request):
+    """A page as a document wants it: with what the feed says of itself and whether there is more.
 
-    `known` are versions (see `FeedPage`) that the asker has already; no items are read where one is still right.
+    `node` is the name of the feed itself, `view` the query string of a view of it. Without one, the Smart view in
+    modified order is meant, with `stock` the bare node; a generic node has no other. `known` are versions (see
+    `FeedPage`) that the asker has already; no items are read where one is still right. With `both_sides` the answer
+    tells too whether there are older items. `asker` is the address that an anonymous reader asks from.
     """
 
+    node: str
+    view: str = ""
+    stock: bool = False
+    page: ResultSetRequest | None = None
     known: frozenset[str] = frozenset()
+    both_sides: bool = False
+    asker: str = ""
+
+    @property
+    def turn(self) -> str:
+        """For the address that asks, where the actor is nobody in particular."""
+        return self.asker or str(self.actor.bare)
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,8 +199,8 @@ class FeedPage:
     """A page of a feed, ascending, with the feed itself.
 
     `version` changes with everything a page of this feed depends on; `page` is None where the asker knows it.
-    `newer` and `older` tell whether the view has items behind and before the page now. `public` says that anybody
-    may read the feed.
+    `newer` and `older` tell whether the view has items behind and before the page now, `older` only where that was
+    asked. `public` says that anybody may read the feed.
     """
 
     node: Node

@@ -261,6 +261,9 @@ def _check_quota(tx: ReadTx, context: Context, actor: Jid, located: Located) -> 
     bare = str(actor.bare)
     if tx.subscribed_by(bare) >= context.policy.subscriptions_per_jid:
         raise FeedError(Condition.TOO_MANY_SUBSCRIPTIONS, "end some of your subscriptions first")
+    # The owner of a domain makes as many JIDs as it likes.
+    if tx.subscribed_in(actor.domain) >= context.policy.subscriptions_per_domain:
+        raise FeedError(Condition.TOO_MANY_SUBSCRIPTIONS, f"the users of {actor.domain} have too many subscriptions")
     mine = tx.subscriptions_on(located.node.node_no, bare)
     # Every change is sent once for each of them.
     if len(mine) >= context.policy.subscriptions_per_jid_and_node:

@@ -6,7 +6,7 @@ Whoever bears one acts as its JID under the rules of every other use case, as fa
 from dataclasses import replace
 
 from smartfeeds.core.times import US_PER_S
-from smartfeeds.core.tokens import ALL_FEEDS, Scope, Token, covers, digest_of, ended, matches, parse_token
+from smartfeeds.core.tokens import ALL_FEEDS, Scope, Token, digest_of, ended, matches, parse_token
 from smartfeeds.errors import Condition, FeedError
 from smartfeeds.service.context import Context, find
 from smartfeeds.store.base import ReadTx, WriteTx
@@ -23,12 +23,6 @@ def authenticate(tx: ReadTx, context: Context, text: str) -> Token:
     if not right or token is _NOBODY or ended(token, context.now_us):
         raise FeedError(Condition.NOT_AUTHORIZED, "this token is not known, revoked or expired: ask for a new one")
     return token
-
-
-def check_scope(context: Context, token: Token, scope: Scope, feed: str) -> None:
-    """Raises FeedError(FORBIDDEN) where the token does not have this scope on the node of this name (not a view's)."""
-    if not covers(token, scope, feed, context.now_us):
-        raise FeedError(Condition.FORBIDDEN, f"this takes a token with the scope {scope.text} on this feed")
 
 
 def add_token(tx: WriteTx, context: Context, token: Token, lifetime_s: int | None) -> bool:

@@ -7,7 +7,6 @@ owner has retracted stays so. A source or feed that fails is asked again after g
 """
 
 import asyncio
-import hashlib
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field, replace
 from typing import Final
@@ -17,6 +16,7 @@ import structlog
 from smartfeeds.core.jid import Jid
 from smartfeeds.core.times import US_PER_S
 from smartfeeds.errors import FeedError, SmartfeedsError
+from smartfeeds.formats.atom import digest_id
 from smartfeeds.formats.items import Document, ImportedItem
 from smartfeeds.formats.nno import Aggregator, with_source
 from smartfeeds.service.context import Context
@@ -152,8 +152,10 @@ class Planet:
         for url in feeds - tired:
             self._patience.note(url, failed=url in pulled.failed)
         self._patience.forget_all_but(feeds | self._sources.keys())
-        for found in pulled.fresh:
-            self._pending[item_id(found)] = found
+        current = {item_id(found) for _entry, found in pulled.results if found is not None}
+        self._pending |= {item_id(found): found for found in pulled.fresh}
+        # What has left the outline before it could be stored is not missed; and so this never grows beyond it.
+        self._pending = {name: found for name, found in self._pending.items() if name in current}
         return Round(await self._publish(), pulled.downloads, failed | dict(pulled.failed))
 
     async def _refresh(self, url: str, failed: dict[str, str]) -> None:
@@ -188,7 +190,7 @@ class Planet:
 
 def item_id(found: Found) -> str:
     """The id of an entry in the node: the same whenever it is found in this feed, and in no other feed."""
-    return "urn:x-smartfeeds:sha256:" + hashlib.sha256(f"{found.feed_url}\0{found.item.id}".encode()).hexdigest()
+    return digest_id(found.feed_url, found.item.id)
 
 
 def _item(name: str, found: Found) -> ImportedItem:

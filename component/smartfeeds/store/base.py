@@ -59,6 +59,9 @@ class ReadTx(Protocol):
     def created_by(self, creator: str) -> int:
         """How many live nodes this bare JID has made."""
 
+    def created_in(self, domain: str) -> int:
+        """How many live nodes the bare JIDs of this domain have made. O(1)."""
+
     def affiliation(self, node_no: int, jid: str) -> Affiliation:
         """The affiliation of a bare JID; NONE where none is stored."""
 
@@ -97,6 +100,9 @@ class ReadTx(Protocol):
 
     def subscribed_by(self, bare: str) -> int:
         """How many subscriptions a bare JID and its resources have, in every state, until their nodes are reaped."""
+
+    def subscribed_in(self, domain: str) -> int:
+        """As `subscribed_by`, of all bare JIDs of this domain. O(1)."""
 
     def subscription_count(self, node_no: int) -> int:
         """How many subscriptions of a node are in state subscribed. O(1)."""
@@ -171,7 +177,8 @@ class WriteTx(ReadTx, Protocol):
         """Stores an affiliation; NONE removes it. The audience grows."""
 
     def put_subscription(self, subscription: Subscription) -> Subscription:
-        """Stores a subscription: a new one when sub_no is 0 (returned with its number). The audience grows."""
+        """Stores a subscription: a new one when sub_no is 0 (returned with its number, which is above
+        all others). The audience grows, for a new one by 1."""
 
     def remove_subscription(self, sub_no: int) -> None:
         """Ends a subscription. The audience grows."""

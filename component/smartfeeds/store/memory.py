@@ -6,13 +6,14 @@ nothing behind. Works run one after the other on the event loop, so each sees on
 
 from bisect import bisect_left, bisect_right, insort
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from functools import partial
 from typing import TypeVar
 
 from smartfeeds.core.model import (
     ALL_NUMBERS,
     ALL_TEXTS,
+    AUDIENCE_CHANGE,
     MAX_ITEM_NO,
     Affiliation,
     Edge,
@@ -31,63 +32,11 @@ from smartfeeds.core.tokens import Token
 from smartfeeds.core.view import Order, View, change_of, item_facets
 from smartfeeds.errors import StoreError
 from smartfeeds.store.base import NO_LIMIT, Indexer, ReadTx, WriteTx
+from smartfeeds.store.memory_data import NOWHERE, Data, Feed, Indexed, Place, domain_of, part_of, place
 
 K = TypeVar("K")
-N = TypeVar("N", int, str)
 T = TypeVar("T")
 V = TypeVar("V")
-
-Place = tuple[int, int]
-NOWHERE: Place = (-(2**63), 0)
-
-
-@dataclass(frozen=True, slots=True)
-class Indexed:
-    """What the filter index knows of an item: as it was when its modified key was `modified_us`."""
-
-    modified_us: int
-    facets: frozenset[str]
-    words: frozenset[str]
-
-
-@dataclass(slots=True)
-class Feed:
-    """The items of a node, and their places in either order."""
-
-    items: dict[int, Item] = field(default_factory=dict)
-    numbers: dict[str, int] = field(default_factory=dict)
-    places: dict[Order, list[Place]] = field(default_factory=lambda: {order: [] for order in Order})
-
-
-@dataclass(slots=True)
-class Data:
-    """Everything that the store holds, and the greatest numbers given out."""
-
-    nodes: dict[int, Node] = field(default_factory=dict)
-    names: dict[str, int] = field(default_factory=dict)
-    feeds: dict[int, Feed] = field(default_factory=dict)
-    affiliations: dict[tuple[int, str], Affiliation] = field(default_factory=dict)
-    subscriptions: dict[int, Subscription] = field(default_factory=dict)
-    events: dict[int, NodeEvent] = field(default_factory=dict)
-    marks: dict[tuple[int, Order], Mark] = field(default_factory=dict)
-    tokens: dict[str, Token] = field(default_factory=dict)
-    index: dict[int, Indexed] = field(default_factory=dict)
-    indexed_to: dict[int, Place] = field(default_factory=dict)
-    last: dict[str, int] = field(default_factory=dict)
-
-
-def part_of(found: list[V], part: Part[N], key: Callable[[V], N]) -> list[V]:
-    """These entries of a list, which is in the order of its key."""
-    after, before = part.after, part.before
-    found = [one for one in found if (after is None or key(one) > after) and (before is None or key(one) < before)]
-    if part.newest:
-        return found[max(len(found) - part.offset - part.limit, 0) : max(len(found) - part.offset, 0)]
-    return found[part.offset : part.offset + part.limit]
-
-
-def place(item: Item, order: Order) -> Place:
-    """Where an item stands in an order."""
-    return (item.modified_us if order is Order.MODIFIED else item.created_us, item.item_no)
 
 
 class MemoryReadTx:
@@ -122,6 +71,9 @@ class MemoryReadTx:
 
     def created_by(self, creator: str) -> int:
         return sum(self._data.nodes[node_no].creator == creator for node_no in self._data.names.values())
+
+    def created_in(self, domain: str) -> int:
+        return sum(domain_of(self._data.nodes[node_no].creator) == domain for node_no in self._data.names.values())
 
     def affiliation(self, node_no: int, jid: str) -> Affiliation:
         return self._data.affiliations.get((node_no, jid), Affiliation.NONE)
@@ -172,6 +124,9 @@ class MemoryReadTx:
 
     def subscribed_by(self, bare: str) -> int:
         return sum(one.jid.partition("/")[0] == bare for one in self._data.subscriptions.values())
+
+    def subscribed_in(self, domain: str) -> int:
+        return sum(domain_of(one.jid.partition("/")[0]) == domain for one in self._data.subscriptions.values())
 
     def _in_force(self, node_no: int) -> list[Subscription]:
         return [one for one in self._subscriptions(node_no) if one.state is SubscriptionState.SUBSCRIBED]
@@ -310,9 +265,9 @@ class MemoryWriteTx(MemoryReadTx):
     def _put_node(self, node: Node) -> None:
         self._set(self._data.nodes, node.node_no, node)
 
-    def _more_audience(self, node_no: int) -> None:
+    def _more_audience(self, node_no: int, by: int = AUDIENCE_CHANGE) -> None:
         node = self._known(node_no)
-        self._put_node(replace(node, audience=node.audience + 1))
+        self._put_node(replace(node, audience=node.audience + by))
 
     def lock(self, name: str) -> Node | None:
         return self.node(name)
@@ -427,7 +382,7 @@ class MemoryWriteTx(MemoryReadTx):
             self._set(self._data.affiliations, (node_no, jid), affiliation)
 
     def put_subscription(self, subscription: Subscription) -> Subscription:
-        self._more_audience(subscription.node_no)
+        self._more_audience(subscription.node_no, AUDIENCE_CHANGE if subscription.sub_no else 1)
         old = self._data.subscriptions.get(subscription.sub_no)
         if subscription.sub_no and (old is None or old.node_no != subscription.node_no):
             raise StoreError(f"node {subscription.node_no} has no subscription number {subscription.sub_no}")

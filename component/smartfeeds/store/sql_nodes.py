@@ -7,7 +7,7 @@ one feed cost one update of its row. `WriteTx.settle` writes back; `forget` drop
 from dataclasses import replace
 
 from smartfeeds.core.access import KEPT_OUT, READERS
-from smartfeeds.core.model import Node, NodeState
+from smartfeeds.core.model import AUDIENCE_CHANGE, Node, NodeState
 from smartfeeds.core.options import is_listed, shows_publisher
 from smartfeeds.errors import StoreError
 from smartfeeds.store.engine import Engine
@@ -26,6 +26,9 @@ from smartfeeds.store.rows import (
 _BY_NAME = f"SELECT {NODE_STATE} FROM node WHERE state = 'live' AND name = ?"
 _KEPT_OUT = ", ".join(sorted(f"'{held.value}'" for held in KEPT_OUT))
 _READERS = ", ".join(sorted(f"'{held.value}'" for held in READERS))
+# What is tallied by domain: the name of a tally is one of these and the domain.
+NODES_IN = "nodes@"
+SUBSCRIPTIONS_IN = "subscriptions@"
 _BY_NO = f"SELECT {NODE_STATE} FROM node WHERE node_no = ?"
 
 
@@ -102,6 +105,13 @@ class NodeReads:
         found = self._db.row("SELECT count(*) FROM node WHERE state = 'live' AND creator = ?", (creator,))
         return int(found[0]) if found else 0
 
+    def created_in(self, domain: str) -> int:
+        return self._tallied(NODES_IN, domain)
+
+    def _tallied(self, of: str, domain: str) -> int:
+        found = self._db.row("SELECT value FROM tally WHERE name = ?", (of + domain,))
+        return int(found[0]) if found else 0
+
     def subscription_count(self, node_no: int) -> int:
         row = self._row(node_no)
         return row.subscribed if row else 0
@@ -171,9 +181,9 @@ class NodeWrites(NodeReads):
         self._dirty.add(node_no)
         return row
 
-    def _more_audience(self, node_no: int) -> NodeRow:
+    def _more_audience(self, node_no: int, by: int = AUDIENCE_CHANGE) -> NodeRow:
         row = self._edit(node_no)
-        row.node = replace(row.node, audience=row.node.audience + 1)
+        row.node = replace(row.node, audience=row.node.audience + by)
         return row
 
     def lock(self, name: str) -> Node | None:
@@ -204,6 +214,7 @@ class NodeWrites(NodeReads):
             "node_no",
         )
         self._count(nodes=1, listed=int(listed))
+        self._tally(NODES_IN, node.creator, 1)
         return replace(node, node_no=node_no, state=NodeState.LIVE, total=0, live=0)
 
     def set_options(self, node_no: int, options: Options) -> None:
@@ -232,6 +243,19 @@ class NodeWrites(NodeReads):
             (nodes, listed),
         )
 
+    def _tally(self, of: str, bare: str, added: int) -> None:
+        """Keeps what the JIDs of a domain have; nothing is kept of a domain that has nothing any more."""
+        name = of + bare[bare.find("@") + 1 :]
+        if added > 0:
+            self._db.run(
+                "INSERT INTO tally (name, value) VALUES (?, ?)"
+                " ON CONFLICT (name) DO UPDATE SET value = value + excluded.value",
+                (name, added),
+            )
+        elif added:
+            self._db.run("UPDATE tally SET value = value + ? WHERE name = ?", (added, name))
+            self._db.run("DELETE FROM tally WHERE name = ? AND value = 0", (name,))
+
     def set_keys(self, node_no: int, last_modified_us: int, last_created_us: int) -> None:
         row = self._edit(node_no)
         row.node = _with_keys(row.node, last_modified_us, last_created_us)
@@ -245,6 +269,7 @@ class NodeWrites(NodeReads):
         self._db.run("UPDATE node SET state = 'deleted' WHERE node_no = ?", (node_no,))
         self._db.run("UPDATE affiliation SET hidden = NULL WHERE node_no = ? AND hidden IS NOT NULL", (node_no,))
         self._count(nodes=-1, listed=-int(is_listed(row.node.kind, row.node.options)))
+        self._tally(NODES_IN, row.node.creator, -1)
 
 
 # dataclasses.replace takes 3 microseconds for a node, too much for what every publish does twice.

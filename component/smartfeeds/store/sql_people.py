@@ -7,6 +7,7 @@ from smartfeeds.core.access import READERS
 from smartfeeds.core.model import (
     ALL_NUMBERS,
     ALL_TEXTS,
+    AUDIENCE_CHANGE,
     Affiliation,
     Node,
     NodeState,
@@ -18,7 +19,7 @@ from smartfeeds.core.options import is_listed
 from smartfeeds.errors import StoreError
 from smartfeeds.store.engine import Row
 from smartfeeds.store.rows import NODE, SUBSCRIPTION, prefixed, to_node, to_subscription, write_options
-from smartfeeds.store.sql_nodes import NodeReads, NodeWrites
+from smartfeeds.store.sql_nodes import SUBSCRIPTIONS_IN, NodeReads, NodeWrites
 
 _AFFILIATIONS = {affiliation.value: affiliation for affiliation in Affiliation}
 _NODE_COLUMNS = NODE.count(",") + 1
@@ -109,6 +110,9 @@ class PeopleReads(NodeReads):
         found = self._db.row("SELECT count(*) FROM subscription WHERE bare = ?", (bare,))
         return int(found[0]) if found else 0
 
+    def subscribed_in(self, domain: str) -> int:
+        return self._tallied(SUBSCRIPTIONS_IN, domain)
+
     def subscribed_views(self, node_no: int) -> list[str]:
         # One index seek for each view: there are few of them, and there may be a million subscriptions.
         views: list[str] = []
@@ -136,12 +140,13 @@ class PeopleWrites(NodeWrites, PeopleReads):
         )
 
     def put_subscription(self, subscription: Subscription) -> Subscription:
-        row = self._more_audience(subscription.node_no)
+        row = self._more_audience(subscription.node_no, AUDIENCE_CHANGE if subscription.sub_no else 1)
         added = int(subscription.state is SubscriptionState.SUBSCRIBED)
+        bare = subscription.jid.partition("/")[0]
         values = (
             subscription.node_no,
             subscription.jid,
-            subscription.jid.partition("/")[0],
+            bare,
             subscription.view,
             subscription.node_text,
             subscription.service,
@@ -161,6 +166,9 @@ class PeopleWrites(NodeWrites, PeopleReads):
                 (*values, subscription.sub_no),
             )
             row.subscribed += added - int(old.state is SubscriptionState.SUBSCRIBED)
+            if old.jid != subscription.jid:
+                self._tally(SUBSCRIPTIONS_IN, old.jid.partition("/")[0], -1)
+                self._tally(SUBSCRIPTIONS_IN, bare, 1)
             return subscription
         sub_no = self._db.insert(
             "INSERT INTO subscription (node_no, jid, bare, view, node_text, service, state, since_us,"
@@ -169,6 +177,7 @@ class PeopleWrites(NodeWrites, PeopleReads):
             "sub_no",
         )
         row.subscribed += added
+        self._tally(SUBSCRIPTIONS_IN, bare, 1)
         return replace(subscription, sub_no=sub_no)
 
     def remove_subscription(self, sub_no: int) -> None:
@@ -178,3 +187,4 @@ class PeopleWrites(NodeWrites, PeopleReads):
         row = self._more_audience(old.node_no)
         row.subscribed -= int(old.state is SubscriptionState.SUBSCRIBED)
         self._db.run("DELETE FROM subscription WHERE sub_no = ?", (sub_no,))
+        self._tally(SUBSCRIPTIONS_IN, old.jid.partition("/")[0], -1)

@@ -3,6 +3,7 @@
 There is no outbox table: the items above a mark are what is still to be sent (SF-007, design section 4).
 """
 
+from collections import Counter
 from collections.abc import Iterable
 from dataclasses import replace
 
@@ -10,7 +11,7 @@ from smartfeeds.core.model import Mark, NodeEvent, NodeState
 from smartfeeds.core.view import Order
 from smartfeeds.errors import StoreError
 from smartfeeds.store.rows import EVENT, KEYS, to_event
-from smartfeeds.store.sql_nodes import NodeReads, NodeWrites
+from smartfeeds.store.sql_nodes import SUBSCRIPTIONS_IN, NodeReads, NodeWrites
 
 
 def _beyond(order: Order) -> str:
@@ -95,9 +96,14 @@ class PushWrites(NodeWrites, PushReads):
         return True
 
     def _reap_rows(self, table: str, key: str, node_no: int, limit: int) -> int:
-        rows = self._db.rows(f"SELECT {key} FROM {table} WHERE node_no = ? LIMIT ?", (node_no, limit))
+        told = f"{key}, bare" if table == "subscription" else key
+        rows = self._db.rows(f"SELECT {told} FROM {table} WHERE node_no = ? LIMIT ?", (node_no, limit))
         if table == "item":
             self._db.drop_words([row[0] for row in rows])
+        elif table == "subscription":
+            for bare, gone in Counter(row[1] for row in rows).items():
+                self._tally(SUBSCRIPTIONS_IN, bare, -gone)
+            rows = [row[:1] for row in rows]
         match = " AND ".join(f"{name} = ?" for name in key.split(", "))
         self._db.run_many(f"DELETE FROM {table} WHERE {match}", rows)
         return len(rows)

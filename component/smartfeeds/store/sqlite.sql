@@ -6,7 +6,8 @@ CREATE TABLE alembic_version (
     CONSTRAINT alembic_version_pkc PRIMARY KEY (version_num)
 );
 
--- Counts of the whole service that would otherwise have to be counted.
+-- Counts of the whole service that would otherwise have to be counted; `nodes@DOMAIN` and `subscriptions@DOMAIN` are
+-- what the JIDs of a domain have.
 CREATE TABLE tally (
     name TEXT NOT NULL PRIMARY KEY,
     value INTEGER NOT NULL CHECK (value >= 0)

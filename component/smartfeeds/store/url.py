@@ -1,13 +1,12 @@
-"""Opening a store by its address: `sqlite:///relative.db`, `sqlite:////absolute.db`, `memory:`."""
+"""Opening a store by its address (`core.stores`)."""
 
 from pathlib import Path
 
+from smartfeeds.core.stores import database_path
 from smartfeeds.errors import ConfigError
 from smartfeeds.store.base import Indexer, Store
 from smartfeeds.store.memory import MemoryStore
 from smartfeeds.store.sqlite import SqliteStore
-
-_SQLITE = "sqlite:///"
 
 
 def open_store(url: str, indexer: Indexer) -> Store:
@@ -15,9 +14,8 @@ def open_store(url: str, indexer: Indexer) -> Store:
 
     Raises ConfigError for an address that names no store.
     """
-    if url == "memory:":
-        return MemoryStore(indexer)
-    path = url.removeprefix(_SQLITE)
-    if path == url or not path or path.startswith(":") or "?" in path or "\0" in path:
-        raise ConfigError(f"store.url: {url!r} is not sqlite:///relative.db, sqlite:////absolute.db or memory:")
-    return SqliteStore(Path(path), indexer)
+    try:
+        path = database_path(url)
+    except ValueError as error:
+        raise ConfigError(f"store.url: {error}") from None
+    return MemoryStore(indexer) if path is None else SqliteStore(Path(path), indexer)

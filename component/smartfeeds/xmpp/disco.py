@@ -7,7 +7,6 @@ do the work, so that they cannot lie. Commands and approval forms are not there,
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
-from urllib.parse import quote
 
 from smartfeeds.core.jid import Jid
 from smartfeeds.core.model import Affiliation, NodeKind
@@ -15,7 +14,7 @@ from smartfeeds.core.options import OPTIONS, PUBSUB, SOCIAL_FEED, text_of
 from smartfeeds.core.position import kinds_of_positions
 from smartfeeds.core.text import attribute
 from smartfeeds.core.times import format_datetime
-from smartfeeds.core.urls import feed_path
+from smartfeeds.core.urls import feed_path, xmpp_uri
 from smartfeeds.core.view import PARAMETERS, Order, View, canonical
 from smartfeeds.errors import Condition, FeedError
 from smartfeeds.service import requests as r
@@ -136,7 +135,7 @@ class Disco:
         fields = [
             Field("xmpp-jid", "jid-single", (service,), "Address"),
             Field("xmpp-node", "text-single", (node,), "Node"),
-            Field("xmpp-uri", "text-single", (f"xmpp:{service}?;node={quote(node, safe='')}",), "URI"),
+            Field("xmpp-uri", "text-single", (xmpp_uri(service, node),), "URI"),
         ]
         if self._info.http_base_url:
             fields.append(Field("http-url", "text-single", (self._http_url(answer.node.name, view),), "Base URL"))

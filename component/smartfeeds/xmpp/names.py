@@ -11,6 +11,7 @@ from collections import OrderedDict
 
 import structlog
 
+from smartfeeds.core.text import attribute
 from smartfeeds.xmpp.framer import TAG_REST, start_of
 from smartfeeds.xmpp.vocabulary import WRITTEN
 
@@ -79,6 +80,10 @@ class NameGuard:
             return False
         self._known |= fresh
         return True
+
+    def admits_of(self, sender: str, data: bytes) -> bool:
+        """The same for XML in UTF-8 that came another way from a bare JID; names of instructions count too."""
+        return self.admits(b"<x from='%b'/>%b" % (attribute(sender).encode(), data.replace(b"<?", b"<")))
 
     def _pay(self, frame: bytes, cost_bytes: int) -> bool:
         """Takes the price from the sender's share, its domain's and the whole; False where one of them is used up."""

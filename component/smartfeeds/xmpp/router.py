@@ -60,7 +60,9 @@ class Service(Protocol):
 
 
 class Limits(Protocol):
-    """What says whether one more request of a sender may begin."""
+    """What says whether one more request of a sender may begin; `total` is how many there are now."""
+
+    total: int
 
     def admit(self, sender: Jid) -> bool:
         """Whether it may; if so it counts until `done`."""
@@ -111,7 +113,7 @@ class Router:
     @property
     def in_flight(self) -> int:
         """How many requests are being worked on."""
-        return len(self._tasks)
+        return self._limits.total
 
     async def drain(self) -> None:
         """Waits until the requests that have begun are answered."""

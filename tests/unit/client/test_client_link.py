@@ -148,6 +148,21 @@ async def test_client_link_wrong_password_is_the_end(prosody: TestServer) -> Non
     await link.close()
 
 
+async def test_client_link_server_without_tls_is_named(prosody: TestServer) -> None:
+    """[SF-084]: nothing is refused there, the password was never sent; the text says how to allow it."""
+    account = await asyncio.to_thread(prosody.server.account, "link-tls")
+    heard, time = Heard(), FakeTime()
+    link = ClientLink(account.jid, account.password, server=(HOST, prosody.client_port), sleep=time.sleep)
+    link.open(heard)
+
+    while not isinstance(found := await heard.next(), Exception):
+        assert found == "down"
+
+    assert isinstance(found, LoginError) and "offers no TLS" in str(found) and "--plaintext" in str(found)
+    assert "refuses" not in str(found) and time.slept == []
+    await link.close()
+
+
 async def test_client_link_server_that_is_away_is_tried_with_back_off(
     prosody: TestServer, unused_tcp_port: int
 ) -> None:

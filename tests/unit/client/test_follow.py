@@ -408,6 +408,25 @@ async def test_follower_new_session_subscribes_and_pulls() -> None:
     assert (await waiting.change()).item_id == "meanwhile"
 
 
+async def test_follower_tells_each_outage_once_and_its_end() -> None:
+    """[SF-049]: neither the first session nor another failed try is news."""
+    link, told = ModelLink(), list[bool]()
+    feed, _ = follower(link, on_connection=told.append)
+    waiting = Waiting(feed)
+    await waiting.quiet()
+    assert told == []
+
+    link.told.on_down()
+    link.told.on_down()
+    assert told == [False]
+    link.told.on_up()
+    link.told.on_down()
+    link.told.on_up()
+
+    assert told == [False, True, False, True]
+    waiting.task.cancel()
+
+
 async def test_follower_answer_of_an_ended_session_is_not_waited_for() -> None:
     """[SF-049]"""
     link = ModelLink()
@@ -504,7 +523,7 @@ async def test_proof_says_where_it_is_and_when_that_was_checked() -> None:
         True,
         1_000.0,
     )
-    assert str(proof).startswith(f"in step with {NODE} at {proof.position}, 1 items; 1 changes, 0 pushes, 1 pulls")
+    assert str(proof).startswith(f"in step with {NODE} at {proof.position}, 1 item; 1 change, 0 pushes, 1 pull,")
     link.deliver(link.feed.put(atom("b", "b")))
     assert not feed.proof().in_step, "there is something that was not looked at"
     assert proof.counters.pushes == 0, "a proof does not change"

@@ -6,6 +6,7 @@ from smartfeeds.core.view import (
     BARE,
     CREATED,
     MAX_FILTER_VALUES,
+    MAX_QUERY_WORDS,
     PARAMETERS,
     RESERVED_PARAMETERS,
     SMART,
@@ -241,3 +242,9 @@ def test_matches_bare_view_has_everything_but_tombstones() -> None:
     """[xep-map 159]"""
     assert matches(BARE, Change.NEW, NONE, NONE)
     assert not matches(BARE, Change.DELETED, NONE, NONE)
+
+
+def test_parse_view_takes_a_bounded_number_of_words() -> None:
+    """[A-24]: each word is a look-up of its own."""
+    assert parse_view("q=" + "+".join(f"w{n}" for n in range(MAX_QUERY_WORDS))) is not None
+    assert parse_view("q=" + "+".join(f"w{n}" for n in range(MAX_QUERY_WORDS + 1))) is None

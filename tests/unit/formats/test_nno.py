@@ -59,7 +59,7 @@ def test_aggregator_purges_splits_and_builds_the_outline(golden):
 
     outline = write_nno(
         (entry._replace(feed_url=f"http://{entry.feed_url}/") for entry in golden.result()), BUILD * 10**6
-    )
+    ).data
     assert [(e.feed_url, e.time_s) for e in read_nno(outline).entries] == [
         (f"http://{url}/", BUILD - 60 * minute) for minute, url in GOLDEN["result"]
     ]

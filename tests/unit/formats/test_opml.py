@@ -9,8 +9,16 @@ from smartfeeds.core.text import ForbiddenCharacterError
 from smartfeeds.errors import Condition, FeedError
 from smartfeeds.formats import atom, opml, xml
 from smartfeeds.formats.atom_feed import FeedHead
-from smartfeeds.formats.opml import ListedFeed, Outline, OutlineDocument, read_outline, write_list, write_outline
-from smartfeeds.formats.opml_items import CHANGED, write_items
+from smartfeeds.formats.opml import (
+    CHANGED,
+    ListedFeed,
+    Outline,
+    OutlineDocument,
+    read_outline,
+    write_list,
+    write_outline,
+)
+from smartfeeds.formats.opml_items import write_items
 
 NOON_US = 1304942400_000_000
 CORPUS = Path(__file__).parents[2] / "corpus" / "data"

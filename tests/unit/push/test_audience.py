@@ -2,8 +2,11 @@
 
 import pytest
 
-from smartfeeds.core.model import Node, NodeKind
+from smartfeeds.core.model import AUDIENCE_CHANGE, Node, NodeKind
+from smartfeeds.push import sender
 from smartfeeds.push.audience import AudienceCache, AudiencePage, Crowd
+from smartfeeds.service.context import Context
+from smartfeeds.store.base import ReadTx
 from support.world import ALICE, BOB, CREATED, FEED, MODIFIED, OWNER, World
 
 
@@ -68,6 +71,38 @@ async def test_pending_subscriber_gets_nothing_before_approval(feed: World) -> N
     assert await feed.told() == "subscription +b"
 
 
+async def test_new_subscription_makes_the_last_page_alone_be_read_again(
+    feed: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """[SF-003] With a hundred pages, one newcomer costs one of them; whoever leaves is left out at once."""
+    monkeypatch.setattr("smartfeeds.push.audience.PAGE", 3)
+    read: list[int] = []
+    read_page = sender.read_audience
+
+    def noted(tx: ReadTx, context: Context, node: Node, after_no: int, **keywords: bool) -> AudiencePage:
+        read.append(after_no)
+        return read_page(tx, context, node, after_no, **keywords)
+
+    monkeypatch.setattr(sender, "read_audience", noted)
+
+    async def told(item_id: str) -> tuple[str, list[int]]:
+        read.clear()
+        await feed.publish(item_id)
+        return "".join(sorted(event.to[0] for event in await feed.events())), list(read)
+
+    for letter in "abcdefg":
+        await feed.subscribe(f"{letter}@example.org", FEED)
+    assert await told("1") == ("abcdefg", [0, 3, 6])
+    assert await told("2") == ("abcdefg", [])
+    for letters, pages in (("h", [6]), ("i", [6, 9]), ("j", [9])):
+        await feed.subscribe(f"{letters}@example.org", FEED)
+        assert await told(letters) == ("abcdefghij"[: "abcdefghij".index(letters) + 1], pages)
+    await feed.unsubscribe("b@example.org", FEED)
+    assert (await told("3"))[0] == "acdefghij"
+    await feed.affiliate("e@example.org", "outcast")
+    assert (await told("4"))[0].replace("e", "") == "acdfghij"
+
+
 def test_crowd_after_gives_those_who_listened_before() -> None:
     crowd = Crowd((b"a", b"b", b"c"), (1, 5, 3), 5)
 
@@ -87,4 +122,7 @@ def test_cache_gives_a_page_of_the_same_audience_and_forgets_the_least_used() ->
 
     assert cache.get(nodes[1], 0) is None
     assert cache.get(nodes[0], 0) is pages[0] and cache.get(nodes[0], 1) is None
-    assert cache.get(Node(0, "n", NodeKind.FEED, "a@x", 1, audience=8), 0) is None
+    newer, changed = (Node(0, "n", NodeKind.FEED, "a@x", 1, audience=7 + by) for by in (1, AUDIENCE_CHANGE))
+    assert cache.get(newer, 0) is pages[0] and cache.get(changed, 0) is None
+    cache.put(nodes[0], 5, AudiencePage({}, None))
+    assert cache.get(nodes[0], 5) is not None and cache.get(newer, 5) is None

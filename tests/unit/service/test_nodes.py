@@ -75,6 +75,18 @@ async def test_create_past_the_quota_is_refused(world: World) -> None:
     await world.create("d")
 
 
+async def test_create_past_the_quota_of_a_domain_is_refused_whatever_the_address(world: World) -> None:
+    """[xep-map 249] Who owns a domain has as many JIDs as they like."""
+    world.set_policy(nodes_per_domain=2)
+    await world.create("a", actor="1@evil.example")
+    await world.create("b", actor="2@evil.example")
+
+    assert await refusal(world.create("c", actor="3@evil.example")) is Condition.POLICY_VIOLATION
+    await world.create("c", actor="1@sub.evil.example")
+    await world.delete(node="a", actor="1@evil.example")
+    await world.create("d", actor="3@evil.example")
+
+
 async def test_create_with_configuration_applies_it_with_defaults_for_the_rest(world: World) -> None:
     """[xep-map 60] [xep-map 64]"""
     await world.create(title="News", access_model="whitelist", send_item_subscribe="1")
@@ -267,3 +279,14 @@ def test_policy_default_is_a_feed_service_for_everybody() -> None:
     assert (policy.page_bytes, policy.span_cursors, policy.auto_create) == (204_800, True, False)
     assert SOCIAL_FEED.startswith("urn:xmpp:pubsub-social-feed")
     assert form(title="x") == {"pubsub#title": ("x",)}
+
+
+async def test_name_before_somebody_elses_views_cannot_be_a_feed(world: World) -> None:
+    """[xep-map 51]: whoever asks for a view of a feed must never get a stranger's node."""
+    for name in ("plan?order=modified", "plan?", "plan?page=1"):
+        await world.service.handle(CreateNode(jid(ALICE), SERVICE, name))
+
+    assert await refusal(world.service.handle(CreateNode(jid(BOB), SERVICE, "plan"))) is Condition.NOT_ALLOWED
+    await world.service.handle(CreateNode(jid(ALICE), SERVICE, "plan"))
+    await world.service.handle(CreateNode(jid(ALICE), SERVICE, "page?page=1"))
+    await world.service.handle(CreateNode(jid(BOB), SERVICE, "page"))

@@ -151,6 +151,17 @@ async def test_publish_to_a_missing_node_follows_auto_create(world: World) -> No
     assert await refusal(world.pull(FEED, actor=BOB)) is Condition.CLOSED_NODE
 
 
+async def test_who_may_only_publish_makes_no_node(world: World) -> None:
+    """[xep-map 133] [SF-110] The request says whether a missing node may be made; one that is there takes the item."""
+    world.set_policy(auto_create=True)
+    request = Publish(jid(ALICE), SERVICE, FEED, "a", draft(entry("x")), may_create=False)
+    assert await refusal(world.service.handle(request)) is Condition.ITEM_NOT_FOUND
+    assert await world.store.read(lambda tx: tx.node_count()) == 0
+    await world.publish("b", actor=ALICE)
+    await world.service.handle(request)
+    assert await world.ids_of(FEED) == "b a"
+
+
 async def test_publish_auto_create_refused_leaves_no_node(world: World) -> None:
     """[xep-map 133] [xep-map 151]"""
     world.set_policy(auto_create=True, creators=frozenset({"elsewhere.example"}))

@@ -128,6 +128,19 @@ async def test_subscribe_past_the_quota_is_refused_but_a_second_time_is_not(feed
     await feed.subscribe(BOB, FEED)
 
 
+async def test_subscribe_past_the_quota_of_a_domain_is_refused_whatever_the_address(feed: World) -> None:
+    """[xep-map 110] [xep-map 249] Who owns a domain has as many JIDs as they like."""
+    feed.set_policy(subscriptions_per_domain=2)
+    await feed.subscribe("1@evil.example", FEED)
+    await feed.subscribe("2@evil.example/x", MODIFIED)
+
+    assert await refusal(feed.subscribe("3@evil.example", FEED)) is Condition.TOO_MANY_SUBSCRIPTIONS
+    await feed.subscribe("1@evil.example", FEED)  # has it already
+    await feed.subscribe("1@sub.evil.example", FEED)
+    await feed.unsubscribe("1@evil.example", FEED)
+    await feed.subscribe("3@evil.example", FEED)
+
+
 async def test_subscribe_to_one_node_more_often_than_allowed_is_refused(feed: World) -> None:
     """[xep-map 110] The resources of an address count together, and so do all views: each is sent every change."""
     await feed.create("other")

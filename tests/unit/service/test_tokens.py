@@ -7,7 +7,7 @@ import pytest
 
 from smartfeeds.core.tokens import ALL_FEEDS, SCOPES, Scope, Token, digest_of, write_token
 from smartfeeds.errors import Condition, FeedError
-from smartfeeds.service.tokens import add_token, authenticate, check_scope, revoke_token
+from smartfeeds.service.tokens import add_token, authenticate, revoke_token
 from support.world import ALICE, FEED, MODIFIED, T0_US, S, World, refusal
 
 ID, SECRET = "0123456789ab", "s" * 43
@@ -94,16 +94,3 @@ async def test_token_may_come_before_its_node_but_not_for_a_view(feed: World) ->
 
 async def test_token_for_all_feeds_needs_no_node(feed: World) -> None:
     assert await add(feed, feed=ALL_FEEDS)
-
-
-async def test_check_scope_refuses_what_is_beyond_it(feed: World) -> None:
-    await add(feed)
-    token = await bearer(feed)
-
-    async def check(scope: Scope, name: str) -> None:
-        await feed.service.read(lambda _tx, context: check_scope(context, token, scope, name))
-
-    await check(Scope.READ, FEED)
-    await check(Scope.PUBLISH, FEED)
-    assert await refusal(check(Scope.ADMIN, FEED)) is Condition.FORBIDDEN
-    assert await refusal(check(Scope.READ, "other")) is Condition.FORBIDDEN

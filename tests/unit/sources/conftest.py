@@ -49,7 +49,7 @@ class Site:
         feed = f'<feed xmlns="http://www.w3.org/2005/Atom"><id>urn:x:{name}</id><title>{name}</title>{written}</feed>'
         self.pages[f"/{name}.xml"] = feed.encode()
         titles = [(title, time_s * US) for (_id, title, _minutes), time_s in zip(entries, times, strict=True)]
-        self.pages[f"/{name}.ess"] = write_ess(self.url(f"/{name}.xml"), titles, BUILD_S * US)
+        self.pages[f"/{name}.ess"] = write_ess(self.url(f"/{name}.xml"), titles, BUILD_S * US).data
         return self.url(f"/{name}.ess")
 
     async def answer(self, request: web.Request) -> web.StreamResponse:

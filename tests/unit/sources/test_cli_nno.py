@@ -32,7 +32,7 @@ def run(tmp_path, monkeypatch):
 def file_of(name, *minutes):
     return write_ess(
         f"http://{name}/", [(f"title {minute}", (BUILD_S - 60 * minute) * US) for minute in minutes], BUILD_S * US
-    )
+    ).data
 
 
 def shown(text):
@@ -54,7 +54,7 @@ async def test_files_and_folders_become_one_outline(run):
     put("many/b.ess", file_of("b", 5, 3))
     put("many/deep/c.ess", file_of("c", 2))
     put("many/.hidden", file_of("hidden", 0))
-    put("many/x.nno", write_nno([NnoEntry("http://d/", BUILD_S - 240, 7)], BUILD_S * US))
+    put("many/x.nno", write_nno([NnoEntry("http://d/", BUILD_S - 240, 7)], BUILD_S * US).data)
 
     assert shown((await run("a.ess", "many", "-n", 3)).stdout) == [("http://a/", 1), ("http://c/", 2), ("http://b/", 3)]
     assert len(shown((await run("a.ess", "many")).stdout)) == 6
@@ -118,7 +118,7 @@ async def test_outline_that_would_be_too_large_for_readers_is_cut_and_told(run):
     for n in range(10):
         put(
             f"many/{n}.ess",
-            write_ess(f"http://{n}/{'x' * 200}", [("t", (BUILD_S - 60 * m) * US) for m in range(500)], 0),
+            write_ess(f"http://{n}/{'x' * 200}", [("t", (BUILD_S - 60 * m) * US) for m in range(500)], 0).data,
         )
     result = await run("many", "-n", 5_000)
 
@@ -170,7 +170,7 @@ async def test_full_tells_what_it_did_not_find(run, site):
         "x.nno",
         write_nno(
             [NnoEntry(site.url("/a.xml"), BUILD_S, 3), NnoEntry(site.url("/b.xml"), BUILD_S - 60, 3)], BUILD_S * US
-        ),
+        ).data,
     )
     result = await run("x.nno", "--full", "--allow-private")
 
@@ -187,7 +187,7 @@ async def test_full_as_json_has_the_entry_itself(run, site):
         b"<rss version='2.0'><channel><title>A</title><item><title>one</title><link>http://e/1</link>"
         b"<pubDate>Mon, 09 May 2011 11:59:30 GMT</pubDate></item></channel></rss>"
     )
-    put("a.ess", write_ess(site.url("/a.xml"), [("one", (BUILD_S - 30) * US)], BUILD_S * US))
+    put("a.ess", write_ess(site.url("/a.xml"), [("one", (BUILD_S - 30) * US)], BUILD_S * US).data)
     (row,) = json.loads((await run("a.ess", "--full", "--json", "--allow-private")).stdout)["entries"]
 
     assert (row["id"], row["title"], row["link"], row["feed_title"], row["is_updated"]) == (

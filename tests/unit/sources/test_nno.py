@@ -59,7 +59,7 @@ async def test_source_keeps_no_more_than_can_ever_be_wanted(site, fetcher):
 
 async def test_source_that_is_an_outline_gives_a_file_for_each_feed(site, fetcher):
     """[ESS-002] [ESS-023] A published NNO file feeds another aggregator."""
-    site.pages["/x.nno"] = write_nno([entry(site, "a", 1, "x"), entry(site, "b", 2, "y")], BUILD_S * 10**6)
+    site.pages["/x.nno"] = write_nno([entry(site, "a", 1, "x"), entry(site, "b", 2, "y")], BUILD_S * 10**6).data
     source = EssSource(site.url("/x.nno"))
     await source.refresh(fetcher, 50)
 

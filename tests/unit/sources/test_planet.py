@@ -201,6 +201,26 @@ async def test_run_goes_round_and_round_and_waits_longer_after_failures(site, wo
     assert await titles(world) == ["A1"]
 
 
+async def test_what_waits_to_be_stored_never_outgrows_the_outline(site, world, fetcher, time):
+    """[ESS-017] While the store fails only the entries of the newest outline wait; they come when it works again."""
+    planet = planet_of(world, fetcher, time, [site.url("/a.ess")], entries=2)
+    read = world.service.read
+
+    async def failing(_work, **_options):
+        raise StoreError("the disk is full")
+
+    world.service.read = failing
+    for minute in range(6):
+        site.blog("a", *((f"urn:{n}", f"E{n}", 30 - n) for n in range(minute, -1, -1)))
+        with pytest.raises(StoreError):
+            await planet.round()
+        assert len(planet._pending) == min(minute + 1, 2)
+
+    world.service.read = read
+    assert (await planet.round()).published == Imported(added=2)
+    assert await titles(world) == ["E4", "E5"]
+
+
 async def test_node_that_is_no_feed_is_an_error(site, world, fetcher, time):
     """Documents go into feeds."""
     await world.create(NODE, kind="generic")

@@ -410,6 +410,7 @@ async def test_router_other_messages_and_presence_are_swallowed(stanza: str) -> 
     assert (asked.requests, asked.sent) == ([], [])
 
 
-def test_router_every_use_case_has_an_operation() -> None:
-    assert set(OPERATIONS) == set(feeds.USE_CASES)
-    assert len(set(OPERATIONS.values())) == len(OPERATIONS)
+def test_router_every_use_case_has_a_name_of_its_own() -> None:
+    """Metrics and logs tell them apart."""
+    assert len(set(OPERATIONS.values())) == len(feeds.USE_CASES)
+    assert all(OPERATIONS.values())

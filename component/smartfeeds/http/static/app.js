@@ -152,7 +152,9 @@
     if (!title) return;
     const struck = document.createElement("del");
     struck.textContent = title.textContent;
-    article.querySelector("h2").replaceChildren(struck);
+    const heading = article.querySelector("h2");
+    heading.replaceChildren(struck);
+    heading.classList.remove("unseen");
   }
 
   function trim() {
@@ -166,6 +168,8 @@
     older.searchParams.set("until", articles[end - 1].dataset[key]);
     for (const article of articles.slice(end)) article.remove();
     for (const link of document.querySelectorAll("a.older, link[rel=next]")) link.href = older;
+    // A page that began without older ones has them now.
+    for (const pager of document.querySelectorAll("nav.pager[hidden]")) pager.hidden = false;
   }
 
   function announce(told) {

@@ -1,0 +1,111 @@
+"""An Atom entry while it is made of an item of another format: what the readers of JSON and OPML have in common."""
+
+import re
+
+from lxml import etree
+
+from smartfeeds.core.times import format_datetime
+from smartfeeds.formats import atom
+from smartfeeds.formats.atom import ATOM_NS
+from smartfeeds.formats.dates import parse_date
+from smartfeeds.formats.entry import TIME_RANGE_US
+from smartfeeds.formats.items import Found
+from smartfeeds.formats.links import is_uri, resolve
+from smartfeeds.formats.xml import XML_LANG, Element, new_element, parse_stored
+
+_LANGUAGE = re.compile(r"[A-Za-z]{2,8}(?:-[A-Za-z0-9]{1,8})*")
+_MAILTO = "mailto:"
+
+
+class Draft:
+    """One item on its way to an atom:entry; `base` is what relative addresses in it are relative to."""
+
+    def __init__(self, index: int, base: str) -> None:
+        self.base = base
+        self.found = Found(index, new_element(atom.ENTRY, {None: ATOM_NS}))
+        self.entry = self.found.entry
+
+    def warn(self, text: str) -> None:
+        self.found.warnings.append(text)
+
+    def date(self, text: str) -> int | None:
+        """The time that a text means; None where it is empty or cannot be read."""
+        text = text.strip()
+        time_us = parse_date(text) if text else None
+        if time_us is not None and TIME_RANGE_US[0] <= time_us <= TIME_RANGE_US[1]:
+            return time_us
+        if text:
+            self.warn(f"the date {text[:40]!r} cannot be read and was left out")
+        return None
+
+    def add(self, tag: str, text: str = "", **attributes: str) -> Element:
+        child = etree.SubElement(self.entry, tag, {key: value for key, value in attributes.items() if value})
+        child.text = text or None
+        return child
+
+    def add_times(self, published_us: int | None, updated_us: int | None) -> None:
+        """The dates; what has only one of them was last changed then."""
+        updated_us = published_us if updated_us is None else updated_us
+        self.found.published_us, self.found.updated_us = published_us, updated_us
+        for tag, time_us in ((atom.PUBLISHED, published_us), (atom.UPDATED, updated_us)):
+            if time_us is not None:
+                self.add(tag, format_datetime(time_us))
+
+    def add_language(self, language: str) -> None:
+        if _LANGUAGE.fullmatch(language):
+            self.entry.set(XML_LANG, language)
+
+    def add_id(self, atom_id: str, *, given: bool) -> None:
+        """The atom:id where it is a URI, or anything else that was one before; the rest is derived later."""
+        if atom_id and (given or is_uri(atom_id)):
+            self.add(atom.ID, atom_id)
+
+    def add_person(self, name: str, *addresses: str) -> None:
+        """An author: the first mailto: address is that of the person's mail, the first other one the uri."""
+        name = " ".join(name.split())
+        stripped = [address.strip() for address in addresses if address.strip()]
+        mail = next((address for address in stripped if address.startswith(_MAILTO)), "").removeprefix(_MAILTO)
+        uri = next((address for address in stripped if not address.startswith(_MAILTO)), "")
+        if not name and not mail and not uri:
+            return
+        author = self.add(atom.AUTHOR)
+        for tag, text in (("name", name or mail or uri), ("uri", uri and resolve(self.base, uri)), ("email", mail)):
+            if text:
+                etree.SubElement(author, f"{{{ATOM_NS}}}{tag}").text = text
+
+    def add_link(self, rel: str, address: str, kind: str = "", title: str = "", length: object = None) -> None:
+        size = ""
+        if isinstance(length, int | float) and not isinstance(length, bool) and 1 <= length < 10**18:
+            size = str(int(length))
+        if address.strip():
+            self.add(atom.LINK, rel=rel, href=resolve(self.base, address), type=kind.strip(), title=title, length=size)
+
+    def add_category(self, term: str, scheme: str = "", label: str = "") -> None:
+        term = term.strip()
+        if term:
+            self.add(atom.CATEGORY, term=term, scheme=scheme.strip(), label=label.strip())
+
+    def add_reply(self, reference: str, address: str) -> None:
+        if reference or address:
+            node = etree.SubElement(self.entry, atom.IN_REPLY_TO, nsmap={"thr": atom.THREAD_NS})
+            for name, value in (("ref", reference), ("href", resolve(self.base, address) if address else "")):
+                if value:
+                    node.set(name, value)
+
+    def add_source(self, title: str, address: str) -> None:
+        if title or address:
+            source = self.add(atom.SOURCE)
+            address = resolve(self.base, address) if address else ""
+            if is_uri(address):
+                etree.SubElement(source, atom.ID).text = address
+            etree.SubElement(source, atom.TITLE).text = title or None
+            if address:
+                etree.SubElement(source, atom.LINK, {"rel": "self", "href": address})
+
+    def delete(self, atom_id: str, updated_us: int | None) -> Found:
+        """The item as a deletion: of all that it says only its id and time are left."""
+        text = "" if updated_us is None else format_datetime(updated_us)
+        payload = atom.marked(atom_id or atom.derived_id(self.found.item_id), text, "")
+        self.found.entry = parse_stored(payload)
+        self.found.updated_us, self.found.deleted = updated_us, True
+        return self.found

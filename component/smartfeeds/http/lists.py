@@ -1,0 +1,330 @@
+"""All feeds: a list in pages as JSON or HTML, and whole as OPML or NNO (SF-008, ESS-002, ESS-023, ESS-025).
+
+A list holds what its reader may know of: who is nobody in particular sees what is listed to everybody, a token for all
+feeds sees as its JID. Whole lists have at most LISTED feeds, are made one at a time and outside the event loop, and are
+good for a few seconds; so much of them is kept as KEPT_BYTES allow.
+"""
+
+import asyncio
+import hashlib
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from http import HTTPStatus
+from urllib.parse import parse_qsl, quote, urlencode
+
+from smartfeeds.core.jid import Jid
+from smartfeeds.core.model import Item, Node
+from smartfeeds.core.options import text_of
+from smartfeeds.core.page import ResultSetRequest, parse_number
+from smartfeeds.core.times import US_PER_S, format_datetime
+from smartfeeds.core.tokens import ALL_FEEDS
+from smartfeeds.core.urls import FEEDS, feed_path, list_path, xmpp_uri
+from smartfeeds.errors import Condition, FeedError
+from smartfeeds.formats.entry import read_entry
+from smartfeeds.formats.ess import NnoEntry, dumb_checksum, write_nno
+from smartfeeds.formats.json_text import JsonObject, dump_json
+from smartfeeds.formats.opml import ListedFeed, write_list
+from smartfeeds.formats.writers import raw_title
+from smartfeeds.http import negotiation as n
+from smartfeeds.http.calls import ANONYMOUS, Call
+from smartfeeds.http.conditions import is_known
+from smartfeeds.http.encode import is_feed, title_of
+from smartfeeds.http.entries import Handle
+from smartfeeds.http.http_errors import HttpError
+from smartfeeds.http.kept import Kept
+from smartfeeds.http.negotiation import Form
+from smartfeeds.http.pages import PAGE_POLICY, feed_list
+from smartfeeds.http.replies import Reply
+from smartfeeds.service.requests import FeedPage, GetNodes, NodeList, PullFeed
+
+LISTED = 10_000  # feeds in a whole list
+CHUNK = 500  # feeds that are read at once
+NEWEST = 100  # entries of an NNO file, unless max says otherwise,
+NEWEST_MOST = 1_000  # and the most; no other number is made, what max says is cut out of one of both
+READ_AT_ONCE = 16  # feeds that are looked into together
+LOOKED_AT = 8  # items among which the youngest that is not deleted is looked for
+KEPT_BYTES = 8_388_608
+HEAD_BYTES = 2_048  # what an answer takes beside its body
+ENTRY_BYTES = 256  # what an entry of an NNO file takes beside its address
+KEPT_US = 10 * US_PER_S
+LEFT_OUT = "Smartfeeds-Left-Out"  # how many feeds are not in a whole list
+PATH = "/feeds"
+_SUFFIXES = {list_path(suffix): form for suffix, form in n.by_suffix(n.OF_LIST).items()}
+PATHS = (FEEDS, *_SUFFIXES)
+# What each form takes. Whole lists have no pages; of the youngest entries one wants some.
+PARAMETERS: Mapping[Form, tuple[str, ...]] = {
+    n.JSON: ("max", "after", "before"),
+    n.HTML: ("max", "after", "before"),
+    n.NNO: ("max",),
+    n.OPML: (),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Listing:
+    """A page of the list. `total` counts all feeds, the addresses are "" where there is no such page."""
+
+    nodes: Sequence[Node]
+    total: int
+    origin: str
+    next_url: str = ""
+    previous_url: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class _Whole:
+    """What a whole list is made of: its answer, or for NNO the entries, `wanted` or all, under paths without origin."""
+
+    made_us: int
+    left_out: int
+    reply: Reply | None = None
+    entries: Sequence[NnoEntry] = ()
+    wanted: int = 0
+
+
+class Lists:
+    """Answers GET and HEAD of lists. `service` is the address of the service, `now_us` the time in microseconds."""
+
+    def __init__(self, handle: Handle, service: str, now_us: Callable[[], int]) -> None:
+        self._handle = handle
+        self._service = service
+        self._now_us = now_us
+        self._writers: Mapping[Form, Callable[[Listing], bytes]] = {n.JSON: partial(_json, service), n.HTML: _html}
+        self._making = asyncio.Lock()
+        self._kept: Kept[tuple[object, ...], _Whole] = Kept(KEPT_BYTES)
+
+    async def redirect(self, call: Call) -> Reply:
+        """The address without its slash leads to the one with it."""
+        query = f"?{call.query}" if call.query else ""
+        return Reply(status=HTTPStatus.PERMANENT_REDIRECT, headers={"Location": f"{FEEDS}{query}"})
+
+    async def get(self, call: Call) -> Reply:
+        """A list. Raises FeedError."""
+        form = _SUFFIXES.get(call.path) or n.choose(call.header("Accept"), n.OF_LIST)
+        if form is None:
+            offered = ", ".join(form.asked_as[0] for form in n.OF_LIST)
+            raise HttpError(HTTPStatus.NOT_ACCEPTABLE, f"the list of feeds is one of {offered}")
+        query = _query(call.query, form)
+        actor = call.actor if call.token is not None and call.token.feed == ALL_FEEDS else ANONYMOUS
+        zipped = n.takes_gzip(call.header("Accept-Encoding"))
+        if form in self._writers:
+            listing = await self._listing(call.origin, actor, query)
+            body = self._writers[form](listing)
+            reply = _reply(call, actor, form, body)
+            reply = reply.zipped() if zipped else reply
+        elif form is n.NNO:
+            reply = await self._nno(call, actor, query, zipped=zipped)
+        else:
+            reply = await self._outline(call, actor, zipped=zipped)
+        if is_known(call.header("If-None-Match"), reply.headers["ETag"]):
+            return Reply(status=HTTPStatus.NOT_MODIFIED, headers=reply.headers)
+        return reply
+
+    async def _listing(self, origin: str, actor: Jid, query: Mapping[str, str]) -> Listing:
+        asked = ResultSetRequest(query.get("max"), query.get("after"), query.get("before"))
+        nodes, total = await self._nodes(actor, asked)
+        if not nodes or (total == len(nodes) and query.keys() <= {"max"}):
+            return Listing(nodes, total, origin)
+        first, last = nodes[0].name, nodes[-1].name
+        behind, _ = await self._nodes(actor, ResultSetRequest("1", last))
+        ahead, _ = await self._nodes(actor, ResultSetRequest("1", None, first))
+        return Listing(
+            nodes,
+            total,
+            origin,
+            _page_url(origin, query, after=last) if behind else "",
+            _page_url(origin, query, before=first) if ahead else "",
+        )
+
+    async def _outline(self, call: Call, actor: Jid, *, zipped: bool) -> Reply:
+        """The feeds as OPML."""
+        key = (n.OPML, actor, call.origin, zipped)
+        async with self._making:
+            whole = self._young(key)
+            if whole is None:
+                nodes, total = await self._all(actor)
+                make = partial(_opml, self._service, call.origin, nodes, total)
+                left_out = total - len(nodes)
+                reply = await asyncio.to_thread(_made, call, actor, n.OPML, make, left_out, zipped=zipped)
+                whole = _Whole(self._now_us(), left_out, reply)
+                self._kept.put(key, whole, len(reply.body) + HEAD_BYTES)
+            assert whole.reply is not None
+            return whole.reply
+
+    async def _nno(self, call: Call, actor: Jid, query: Mapping[str, str], *, zipped: bool) -> Reply:
+        """The youngest entries as NNO. They are found once for every address that the service is asked under."""
+        wanted = min(parse_number(query.get("max", str(NEWEST)), "max"), NEWEST_MOST)
+        key = (n.NNO, actor)
+        async with self._making:
+            whole = self._young(key)
+            if whole is None or whole.wanted < wanted:
+                nodes, total = await self._all(actor)
+                most = NEWEST if wanted <= NEWEST else NEWEST_MOST
+                entries = await self._newest(actor, [node for node in nodes if is_feed(node)], most)
+                whole = _Whole(self._now_us(), total - len(nodes), entries=entries, wanted=most)
+                self._kept.put(key, whole, sum(len(entry.feed_url) + ENTRY_BYTES for entry in entries))
+        make = partial(_youngest_of, call.origin, whole.entries[:wanted], whole.made_us)
+        return await asyncio.to_thread(_made, call, actor, n.NNO, make, whole.left_out, zipped=zipped)
+
+    def _young(self, key: tuple[object, ...]) -> _Whole | None:
+        """What was made a moment ago; what is older is forgotten, whoever it was made for."""
+        now_us = self._now_us()
+        self._kept.drop_where(lambda whole: not 0 <= now_us - whole.made_us < KEPT_US)
+        return self._kept.get(key)
+
+    async def _nodes(self, actor: Jid, asked: ResultSetRequest) -> tuple[tuple[Node, ...], int]:
+        answer = await self._handle(GetNodes(actor, self._service, asked))
+        assert isinstance(answer, NodeList)
+        return answer.nodes, len(answer.nodes) if answer.result_set is None else answer.result_set.count
+
+    async def _all(self, actor: Jid) -> tuple[list[Node], int]:
+        """The feeds by name, LISTED of them, and how many there are; read in pieces, so that others have their turn."""
+        found: list[Node] = []
+        nodes, total = await self._nodes(actor, ResultSetRequest(str(CHUNK)))
+        while nodes and len(found) < LISTED:
+            found += nodes
+            if len(found) >= total:
+                break
+            nodes, _ = await self._nodes(actor, ResultSetRequest(str(CHUNK), found[-1].name))
+        return found[:LISTED], max(total, len(found))
+
+    async def _newest(self, actor: Jid, feeds: list[Node], wanted: int) -> list[NnoEntry]:
+        """The youngest entry of each feed, as many as are wanted of the youngest.
+
+        What came into no feed later than the last of them is not looked at.
+        """
+        feeds = sorted((node for node in feeds if node.live), key=lambda node: -node.last_created_us)
+        found: list[tuple[int, NnoEntry]] = []
+        for start in range(0, len(feeds), READ_AT_ONCE):
+            some = feeds[start : start + READ_AT_ONCE]
+            if len(found) >= wanted and (not wanted or some[0].last_created_us <= found[wanted - 1][0]):
+                break
+            items = await asyncio.gather(*(self._youngest(actor, node) for node in some))
+            found += [
+                (item.created_us, _entry(node, item))
+                for node, item in zip(some, items, strict=True)
+                if item is not None
+            ]
+            found.sort(key=lambda one: -one[0])
+        return [entry for _, entry in found[:wanted]]
+
+    async def _youngest(self, actor: Jid, node: Node) -> Item | None:
+        """The newest item of a feed that this reader may read, None where there is none."""
+        for view in ("order=created", ""):
+            page = ResultSetRequest(str(LOOKED_AT), None, "")
+            try:
+                answer = await self._handle(PullFeed(actor, self._service, node.name, view, stock=True, page=page))
+            except FeedError:
+                return None
+            assert isinstance(answer, FeedPage)
+            assert answer.page is not None
+            live = [item for item in answer.page.items if not item.deleted]
+            if live:
+                return max(live, key=lambda item: item.created_us)
+        return None
+
+
+def _query(raw: str, form: Form) -> dict[str, str]:
+    """The parameters. Raises FeedError(BAD_REQUEST) for those that this form does not take, and for one given twice."""
+    try:
+        pairs = parse_qsl(raw, keep_blank_values=True, errors="strict", max_num_fields=8)
+    except ValueError:
+        raise FeedError(Condition.BAD_REQUEST, "the query string cannot be read") from None
+    query = dict(pairs)
+    taken = PARAMETERS[form]
+    if len(query) < len(pairs) or not query.keys() <= set(taken):
+        what = f"only {', '.join(taken)}, each once" if taken else "no parameters: it is whole"
+        raise FeedError(Condition.BAD_REQUEST, f"the list as {form.asked_as[0]} takes {what}")
+    if "after" in query and "before" in query:
+        raise FeedError(Condition.BAD_REQUEST, "a list takes after or before, not both")
+    if "max" in query:
+        parse_number(query["max"], "max")
+    return query
+
+
+def _page_url(origin: str, query: Mapping[str, str], **position: str) -> str:
+    fields = position | ({"max": query["max"]} if "max" in query else {})
+    return f"{origin}{FEEDS}?{urlencode(fields, quote_via=quote, safe='')}"
+
+
+def _reply(call: Call, actor: Jid, form: Form, body: bytes) -> Reply:
+    """An answer. Pages of other hosts may read each: it holds what everybody may know, or what the token that they sent
+    is good for."""
+    links = [f'<{call.origin}{path}>; rel="alternate"; type="{kind.asked_as[0]}"' for path, kind in _SUFFIXES.items()]
+    headers = {
+        "ETag": f'W/"{hashlib.sha256(body).hexdigest()[:24]}"',
+        "Cache-Control": "no-cache" if actor is ANONYMOUS else "private, no-cache",
+        "Vary": "Accept, Accept-Encoding, Authorization",
+        "Link": ", ".join(links),
+        **({"Content-Security-Policy": PAGE_POLICY} if form is n.HTML else {}),
+        "Access-Control-Allow-Origin": "*",
+        "Access-Control-Expose-Headers": f"ETag, Link, {LEFT_OUT}",
+    }
+    return Reply(body, form.media_type, headers=headers)
+
+
+def _made(call: Call, actor: Jid, form: Form, make: Callable[[], bytes], left_out: int, *, zipped: bool) -> Reply:
+    """A whole list as an answer; for a thread of its own."""
+    reply = _reply(call, actor, form, make()).with_headers(**{LEFT_OUT: str(left_out)})
+    return reply.zipped() if zipped else reply
+
+
+def _html(listing: Listing) -> bytes:
+    return feed_list(listing.nodes, listing.origin, listing.next_url, listing.previous_url, listing.total)
+
+
+def _json(service: str, listing: Listing) -> bytes:
+    """A collection of feeds, as that of the items of a feed (SF-060 to SF-064)."""
+    whole: JsonObject = {"count": len(listing.nodes), "totalItems": listing.total, "url": f"{listing.origin}{FEEDS}"}
+    if listing.next_url:
+        whole["next"] = listing.next_url
+    whole["items"] = [_listed(service, listing.origin, node) for node in listing.nodes]
+    return dump_json(whole)
+
+
+def _listed(service: str, origin: str, node: Node) -> JsonObject:
+    links = [
+        {"rel": "alternate", "type": form.asked_as[0], "href": f"{origin}{feed_path(node.name, form.suffix)}"}
+        for form in n.LINKED
+    ]
+    links.append({"rel": "alternate", "href": xmpp_uri(service, node.name)})
+    summary = text_of(node.kind, node.options, "description")
+    return {
+        "id": node.name,
+        "objectType": "collection",
+        "title": title_of(node),
+        **({"summary": summary} if summary else {}),
+        "url": f"{origin}{feed_path(node.name)}",
+        "published": format_datetime(node.created_us),
+        "updated": format_datetime(max(node.last_modified_us, node.created_us)),
+        "links": links,
+    }
+
+
+def _opml(service: str, origin: str, nodes: Sequence[Node], total: int) -> bytes:
+    title = f"Feeds of {service}"
+    if total > len(nodes):
+        title += f" (the first {len(nodes)} of {total})"
+    feeds = (
+        ListedFeed(
+            title_of(node),
+            f"{origin}{feed_path(node.name, n.RSS.suffix)}",
+            f"{origin}{feed_path(node.name)}",
+            xmpp_uri(service, node.name),
+            text_of(node.kind, node.options, "description"),
+            created_us=node.created_us,
+        )
+        for node in nodes
+    )
+    return b"".join(write_list(title, feeds))
+
+
+def _youngest_of(origin: str, entries: Sequence[NnoEntry], now_us: int) -> bytes:
+    return write_nno((entry._replace(feed_url=f"{origin}{entry.feed_url}") for entry in entries), now_us).data
+
+
+def _entry(node: Node, item: Item) -> NnoEntry:
+    """An entry of an NNO file, under the path of the address that the feed's ESS file has too."""
+    entry = read_entry(item)
+    return NnoEntry(feed_path(node.name, n.RSS.suffix), entry.issued_us // US_PER_S, dumb_checksum(raw_title(entry)))

@@ -1,0 +1,150 @@
+"""What the JSON of the HTTP side is made of, as JSON Schema 2020-12 (SF-060 to SF-065; RFC 9457; A-18, A-35)."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from smartfeeds.core.model import NodeKind
+from smartfeeds.core.options import OPTIONS, FieldType
+from smartfeeds.core.view import Change, Order
+from smartfeeds.errors import Condition
+from smartfeeds.http.bodies import KIND_NAME
+
+Schema = dict[str, Any]
+
+TEXT: Schema = {"type": "string", "minLength": 1}
+DATE: Schema = {"type": "string", "format": "date-time"}
+COUNT: Schema = {"type": "integer", "minimum": 0}
+_OF_TYPE: Mapping[FieldType, Schema] = {
+    FieldType.BOOLEAN: {"type": "boolean"},
+    FieldType.TEXT_SINGLE: {"type": ["string", "integer"]},
+    FieldType.JID_MULTI: {"type": "array", "items": {"type": "string"}},
+}
+
+
+def ref(name: str, kind: str = "schemas") -> Schema:
+    """A reference to a component."""
+    return {"$ref": f"#/components/{kind}/{name}"}
+
+
+def exactly(required: Mapping[str, Schema], optional: Mapping[str, Schema] | None = None) -> Schema:
+    """An object that has these members, may have those, and has no others."""
+    properties = {**required, **(optional or {})}
+    return {"type": "object", "required": list(required), "properties": properties, "additionalProperties": False}
+
+
+def many(schema: Schema) -> Schema:
+    """A list that is left out where it is empty."""
+    return {"type": "array", "minItems": 1, "items": schema}
+
+
+def _options() -> dict[str, Schema]:
+    """The options of a node by name, from the table that they are read with."""
+    return {
+        name: {**(_OF_TYPE.get(option.type) or {"enum": list(option.choices)}), "description": option.label}
+        for name, option in OPTIONS.items()
+    }
+
+
+SCHEMAS: Mapping[str, Schema] = {
+    "Collection": {
+        **exactly(
+            {
+                "count": {**COUNT, "description": "items in this answer"},
+                "totalItems": {**COUNT, "description": "items in the view"},
+                "url": {**TEXT, "description": "the feed with its parameters, without those of the pull"},
+                "items": {"type": "array", "items": ref("Item"), "description": "oldest first"},
+            },
+            {
+                "last_cursor": {**TEXT, "description": "where to go on from: ?since=cursor:LAST_CURSOR"},
+                "next": {**TEXT, "description": "the next page; missing where nothing more exists now"},
+            },
+        ),
+        "description": "A page of a feed: a collection of ActivityStreams 1.0.",
+    },
+    "List": {
+        **exactly(
+            {"count": COUNT, "totalItems": COUNT, "url": TEXT, "items": {"type": "array", "items": ref("Listed")}},
+            {"next": TEXT},
+        ),
+        "description": "A page of the list of feeds.",
+    },
+    "Listed": exactly(
+        {
+            "id": {**TEXT, "description": "the name of the feed"},
+            "objectType": {"const": "collection"},
+            "title": TEXT,
+            "url": TEXT,
+            "published": DATE,
+            "updated": DATE,
+            "links": many(exactly({"rel": {"const": "alternate"}, "href": TEXT}, {"type": TEXT})),
+        },
+        {"summary": TEXT},
+    ),
+    "Item": {"oneOf": [ref("Activity"), ref("Tombstone")]},
+    "Activity": exactly(
+        {"id": {"type": "string"}, "published": DATE, "updated": DATE, "verb": TEXT, "object": ref("Object")},
+        {"title": TEXT, "actor": ref("Actor")},
+    ),
+    "Tombstone": exactly({"id": {"type": "string"}, "updated": DATE, "deleted": {"const": True}}),
+    "Actor": exactly({"objectType": {"const": "person"}, "displayName": {"type": "string"}}, {"id": TEXT, "url": TEXT}),
+    "Object": exactly(
+        {"objectType": TEXT},
+        {
+            "id": TEXT,
+            "url": TEXT,
+            "displayName": TEXT,
+            "summary": TEXT,
+            "content": TEXT,
+            "contentType": {"const": "text/html", "description": "content is HTML; without it, plain text"},
+            "language": TEXT,
+            "attachments": many(ref("Attachment")),
+            "tags": many(
+                exactly({"objectType": {"const": "category"}}, {"displayName": TEXT, "scheme": TEXT, "label": TEXT})
+            ),
+            "inReplyTo": many(exactly({}, {"id": TEXT, "url": TEXT})),
+            "source": exactly({}, {"displayName": TEXT, "url": TEXT}),
+        },
+    ),
+    "Attachment": exactly(
+        {"objectType": {"enum": ["audio", "image", "video", "file"]}},
+        {"displayName": TEXT, "url": TEXT, "mimeType": TEXT, "length": {"type": ["integer", "string"]}},
+    ),
+    "Problem": {
+        **exactly(
+            {"title": TEXT, "status": {"type": "integer", "minimum": 400, "maximum": 599}},
+            {
+                "detail": {**TEXT, "description": "what to do, in words"},
+                "condition": {"enum": [one.value for one in Condition], "description": "the condition over XMPP"},
+                "reasons": {"type": "object", "additionalProperties": TEXT, "description": "of /readyz, by part"},
+            },
+        ),
+        "description": "RFC 9457.",
+    },
+    "JsonFeed": {
+        "type": "object",
+        "required": ["version", "title", "items"],
+        "properties": {
+            "version": {"const": "https://jsonfeed.org/version/1.1"},
+            "title": {"type": "string"},
+            "items": {"type": "array", "items": {"type": "object", "required": ["id"]}},
+        },
+        "description": "JSON Feed 1.1.",
+    },
+    "Position": {
+        "type": "string",
+        "minLength": 1,
+        "maxLength": 1024,
+        "description": "cursor:..., time:... (a date-time with a zone, or Unix seconds), or id:... where items stay",
+        "examples": ["cursor:1304942400_0_82079eb1", "time:2026-01-02T10:00:00Z"],
+    },
+    "Order": {"enum": [one.value for one in Order]},
+    "Kinds": {"type": "array", "items": {"enum": [one.value for one in Change]}},
+    "Words": {"type": "array", "items": TEXT},
+    "Options": {
+        "type": "object",
+        "description": "options of a node without the prefix pubsub#, and its kind",
+        "properties": {KIND_NAME: {"enum": [kind.value for kind in NodeKind]}, **_options()},
+        "additionalProperties": False,
+        "examples": [{"title": "News", "access_model": "open"}],
+    },
+}

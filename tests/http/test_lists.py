@@ -1,0 +1,392 @@
+"""All feeds over HTTP: a list in pages, OPML and NNO of all of them."""
+
+import asyncio
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from smartfeeds.core.times import format_datetime
+from smartfeeds.core.tokens import Scope
+from smartfeeds.formats.ess import dumb_checksum, read_nno
+from smartfeeds.formats.opml import listed_feeds, read_outline
+from smartfeeds.http import lists
+from smartfeeds.http.kept import Kept
+from smartfeeds.service.requests import PullFeed
+from support.bearer import bearer
+from support.component import ALICE, BOB, DOMAIN
+from support.web import Got, Web
+
+ATOM_NS = "http://www.w3.org/2005/Atom"
+GOLDEN = json.loads((Path(__file__).parents[1] / "data" / "ess" / "golden.json").read_text("utf-8"))
+NNO = next(file for file in GOLDEN["ess_nno"]["files"] if file["name"] == "nno-1.nno")
+US = 1_000_000
+
+
+def dated(title: str, time_s: int) -> str:
+    time = format_datetime(time_s * US)
+    return f"<entry xmlns='{ATOM_NS}'><title>{title}</title><published>{time}</published></entry>"
+
+
+def names(got: Got) -> list[str]:
+    return [item["id"] for item in got.json["items"]]
+
+
+async def make(web: Web, feeds: str) -> None:
+    for name in feeds.split():
+        await web.component.create(ALICE, name)
+
+
+# Pages.
+
+
+async def test_the_list_says_where_each_feed_is(web: Web) -> None:
+    """[SF-112] [SF-060] [SF-061] [SF-062] Each feed with its title, what it is about, and every way to get at it."""
+    await web.component.create(ALICE, "a b", title="Title", description="About")
+    web.component.clock.advance(60)
+    await web.component.publish(ALICE, "a b", "x")
+    got = await web.get("/feeds/")
+    assert (got.status, got.header("Content-Type")) == (200, "application/json; charset=utf-8")
+    assert (got.json["count"], got.json["totalItems"], got.json["url"]) == (1, 1, f"{web.origin}/feeds/")
+    (feed,) = got.json["items"]
+    assert (feed["id"], feed["title"], feed["summary"]) == ("a b", "Title", "About")
+    assert (feed["published"], feed["updated"]) == ("2026-01-01T00:00:00Z", "2026-01-01T00:01:00Z")
+    links = {link.get("type", "xmpp"): link["href"] for link in feed["links"]}
+    assert links.pop("xmpp") == f"xmpp:{DOMAIN}?;node=a%20b"
+    assert set(links) > {"application/json", "application/atom+xml", "application/rss+xml", "application/ess"}
+    for media_type, address in links.items():
+        answer = await web.get(address.removeprefix(web.origin))
+        assert (answer.status, answer.header("Content-Type").partition(";")[0]) == (200, media_type)
+    assert (await web.get(feed["url"].removeprefix(web.origin))).json["items"][0]["id"] == "x"
+
+
+@pytest.mark.parametrize("count", [1, 3, 4, 7])
+async def test_following_next_shows_each_feed_once(web: Web, count: int) -> None:
+    """[SF-064] [A-10] Pages by name; the last one has no next."""
+    feeds = [f"f&{number}" for number in range(7)]
+    await web.component.many_nodes(feeds)
+    path, seen = f"/feeds/?max={count}", []
+    while path:
+        page = (await web.get(path)).json
+        assert (page["count"], page["totalItems"]) == (len(page["items"]), 7)
+        seen.append([item["id"] for item in page["items"]])
+        path = page.get("next", "").removeprefix(web.origin)
+    assert [len(page) for page in seen[:-1]] == [count] * (len(seen) - 1)
+    assert [name for page in seen for name in page] == feeds
+
+
+async def test_before_and_after(web: Web) -> None:
+    """[SF-019] [SF-020] [SF-021] A page from either side of a name, which need not be there."""
+    await make(web, "a b c d e")
+    assert names(await web.get("/feeds/?after=b&max=2")) == ["c", "d"]
+    assert names(await web.get("/feeds/?before=d&max=2")) == ["b", "c"]
+    assert names(await web.get("/feeds/?before=&max=2")) == ["d", "e"]
+    assert names(await web.get("/feeds/?after=bb")) == ["c", "d", "e"]
+    assert names(await web.get("/feeds/?after=e")) == []
+    empty = (await web.get("/feeds/?max=0")).json
+    assert (empty["count"], empty["totalItems"]) == (0, 5)
+
+
+async def test_the_list_as_a_page_links_both_ways(web: Web) -> None:
+    """[SF-112] [ESS-024] HTML for a browser, with its neighbours; under the rules of our pages."""
+    await make(web, "a b c d e")
+    got = await web.get("/feeds/?after=b&max=1", accept="text/html")
+    assert (got.status, got.header("Content-Type")) == (200, "text/html; charset=utf-8")
+    assert 'href="/feeds/c/"' in got.text
+    assert 'href="/feeds/d/"' not in got.text
+    assert "/feeds/?after=c&amp;max=1" in got.text
+    assert "/feeds/?before=c&amp;max=1" in got.text
+    assert "script-src 'self'" in got.header("Content-Security-Policy")
+    assert 'type="application/nno"' in got.text
+
+
+@pytest.mark.parametrize(
+    "query", ["max=x", "max=-1", "max=1&max=2", "after=a&before=b", "since=id:a", "max=1&%FF=1", "after=%FF"]
+)
+async def test_parameters_that_a_list_does_not_have(web: Web, query: str) -> None:
+    """[A-24] Refused, not guessed."""
+    assert (await web.get(f"/feeds/?{query}")).status == 400
+
+
+@pytest.mark.parametrize("parameter", ["max=1", "after=a", "before=b"])
+@pytest.mark.parametrize("form", ["json", "html", "opml", "nno"])
+async def test_a_form_takes_the_parameters_that_mean_something_there(web: Web, form: str, parameter: str) -> None:
+    """[A-24] Pages take all of them, NNO takes max, OPML is whole; by suffix as by Accept."""
+    await make(web, "a b")
+    right = form in ("json", "html") or (form == "nno" and parameter == "max=1")
+    media_type = {"json": "application/json", "html": "text/html", "opml": "text/x-opml", "nno": "application/nno"}[
+        form
+    ]
+    got = [await web.get(f"/feeds/?{parameter}", accept=media_type)]
+    got += [] if form == "html" else [await web.get(f"/feeds.{form}?{parameter}")]
+    assert {one.status for one in got} == {200 if right else 400}
+
+
+@pytest.mark.parametrize("feed", ["", "a", "*"])
+async def test_pages_of_other_hosts_may_read_lists(web: Web, feed: str) -> None:
+    """[SF-110] What everybody may know, and what is for the token that they sent; a preflight allows no more."""
+    await make(web, "a")
+    headers = {"Authorization": await bearer(web, ALICE, Scope.READ, feed)} if feed else {}
+    for path in ("/feeds/", "/feeds.opml", "/feeds.nno"):
+        got = await web.get(path, Origin="https://x.example", **headers)
+        assert got.header("Access-Control-Allow-Origin") == "*"
+        assert lists.LEFT_OUT in got.header("Access-Control-Expose-Headers")
+        before = await web.ask("OPTIONS", path, Origin="https://x.example")
+        assert before.header("Access-Control-Allow-Methods") == "GET, HEAD"
+
+
+async def test_the_address_without_its_slash(web: Web) -> None:
+    """[SF-057] 308, with the query."""
+    got = await web.get("/feeds?max=1")
+    assert (got.status, got.header("Location")) == (308, "/feeds/?max=1")
+
+
+@pytest.mark.parametrize("path", ["/feeds/", "/feeds.json", "/feeds.opml", "/feeds.nno"])
+async def test_a_list_is_read_only_and_offers_its_other_forms(web: Web, path: str) -> None:
+    """[SF-053] [ESS-024] GET and HEAD; Link names OPML and NNO."""
+    head = await web.ask("HEAD", path)
+    assert (head.status, head.body) == (200, b"")
+    assert f'<{web.origin}/feeds.nno>; rel="alternate"; type="application/nno"' in head.header("Link")
+    assert f'<{web.origin}/feeds.opml>; rel="alternate"; type="text/x-opml"' in head.header("Link")
+    for method in ("POST", "PUT", "DELETE"):
+        got = await web.ask(method, path)
+        assert (got.status, got.header("Allow")) == (405, "GET, HEAD")
+
+
+@pytest.mark.parametrize(
+    ("accept", "media_type"),
+    [
+        ("*/*", "application/json; charset=utf-8"),
+        ("application/json", "application/json; charset=utf-8"),
+        ("text/html", "text/html; charset=utf-8"),
+        ("text/x-opml", "text/x-opml; charset=utf-8"),
+        ("application/nno", "application/nno"),
+    ],
+)
+async def test_the_form_that_is_wanted(web: Web, accept: str, media_type: str) -> None:
+    """[SF-058] [ESS-025] By the Accept header, JSON where everything is welcome."""
+    await make(web, "a")
+    assert (await web.get("/feeds/", accept=accept)).header("Content-Type") == media_type
+
+
+async def test_a_form_that_is_not_there(web: Web) -> None:
+    assert (await web.get("/feeds/", accept="image/png")).status == 406
+
+
+@pytest.mark.parametrize("path", ["/feeds/", "/feeds.opml", "/feeds.nno", "/feeds/?max=1"])
+async def test_a_list_is_sent_again_only_when_it_has_changed(web: Web, path: str) -> None:
+    """304 until there is something new."""
+    await make(web, "b")
+    await web.component.publish(ALICE, "b", "x")
+    first = await web.get(path)
+    again = await web.get(path, If_None_Match=first.header("ETag"))
+    assert (again.status, again.body, again.header("ETag")) == (304, b"", first.header("ETag"))
+    await make(web, "a")
+    await web.component.publish(ALICE, "a", "x")
+    web.component.clock.advance(lists.KEPT_US / US)
+    changed = await web.get(path, If_None_Match=first.header("ETag"))
+    assert (changed.status, changed.body != first.body) == (200, True)
+
+
+# Who sees what.
+
+
+async def test_a_list_holds_what_its_reader_may_know_of(start_web: Any) -> None:
+    """[SF-111] [ESS-023] Hidden feeds are in nobody's list but that of those who may read them; a token of one feed
+    lists as nobody in particular. Totals do not tell of them either."""
+    web = await start_web()
+    await make(web, "open")
+    await web.component.create(ALICE, "closed", access_model="whitelist")
+    await web.component.publish(ALICE, "closed", "x")
+    await web.component.publish(ALICE, "open", "x")
+    tokens = {
+        "anonymous": ("", ["open"]),
+        "bob": (await bearer(web, BOB, Scope.READ), ["open"]),
+        "alice for one feed": (await bearer(web, ALICE, Scope.ADMIN, "closed"), ["open"]),
+        "alice": (await bearer(web, ALICE, Scope.READ), ["closed", "open"]),
+    }
+    for who, (token, expected) in tokens.items():
+        headers = {"Authorization": token} if token else {}
+        got = await web.get("/feeds/", **headers)
+        assert (names(got), got.json["totalItems"]) == (expected, len(expected)), who
+        assert ("private" in got.header("Cache-Control")) == (who in ("bob", "alice"))
+        outline = read_outline((await web.get("/feeds.opml", **headers)).body)
+        assert [feed.title for feed in listed_feeds(outline)] == expected, who
+        urls = [entry.feed_url for entry in read_nno((await web.get("/feeds.nno", **headers)).body).entries]
+        assert sorted(urls) == [f"{web.origin}/feeds/{name}.rss" for name in expected], who
+
+
+async def test_a_feed_that_asks_for_approval_is_listed_but_not_in_the_nno(web: Web) -> None:
+    """[SF-111] [ESS-023] Who may know of a feed but not read it learns nothing of its entries."""
+    await web.component.create(ALICE, "asked", access_model="authorize")
+    await web.component.publish(ALICE, "asked", "x")
+    assert names(await web.get("/feeds/")) == ["asked"]
+    assert read_nno((await web.get("/feeds.nno")).body).entries == ()
+
+
+# OPML.
+
+
+async def test_opml_of_all_feeds(web: Web) -> None:
+    """[SF-008] Every feed with its RSS document, its page, its address over XMPP."""
+    await web.component.create(ALICE, "a&b", title="Title & more", description="About")
+    await make(web, "c")
+    got = await web.get("/feeds.opml")
+    outline = read_outline(got.body)
+    first, second = listed_feeds(outline)
+    assert (got.header("Content-Type"), outline.title) == ("text/x-opml; charset=utf-8", f"Feeds of {DOMAIN}")
+    assert (first.title, first.description, second.title) == ("Title & more", "About", "c")
+    assert (first.html_url, second.xml_url) == (f"{web.origin}/feeds/a%26b/", f"{web.origin}/feeds/c.rss")
+    assert second.xmpp == f"xmpp:{DOMAIN}?;node=c"
+    assert (await web.get(first.xml_url.removeprefix(web.origin))).status == 200
+
+
+async def test_a_whole_list_says_what_it_leaves_out(web: Web, monkeypatch: pytest.MonkeyPatch) -> None:
+    """[SF-008] [ESS-010] Read in pieces up to a bound; beyond, the title and a header say how many are missing."""
+    monkeypatch.setattr(lists, "LISTED", 5)
+    monkeypatch.setattr(lists, "CHUNK", 2)
+    await web.component.many_nodes([f"f{number}" for number in range(5)])
+    whole = await web.get("/feeds.opml")
+    assert (len(list(listed_feeds(read_outline(whole.body)))), whole.header(lists.LEFT_OUT)) == (5, "0")
+    await web.component.many_nodes(["g0", "g1"])
+    web.component.clock.advance(lists.KEPT_US / US)
+    cut = await web.get("/feeds.opml")
+    outline = read_outline(cut.body)
+    assert [feed.title for feed in listed_feeds(outline)] == [f"f{number}" for number in range(5)]
+    assert (outline.title, cut.header(lists.LEFT_OUT)) == (f"Feeds of {DOMAIN} (the first 5 of 7)", "2")
+
+
+async def test_a_whole_list_is_made_once_for_all_who_ask_at_once(web: Web, monkeypatch: pytest.MonkeyPatch) -> None:
+    """[xep-map 249] Many who ask for the same list together cost as much as one."""
+    await make(web, "a b")
+    app, asked = web.component.app, []
+    handle = app.service.handle
+
+    async def counted(request: Any) -> Any:
+        asked.append(request)
+        return await handle(request)
+
+    monkeypatch.setattr(app.service, "handle", counted)
+    answers = await asyncio.gather(*(web.get("/feeds.opml") for _ in range(20)))
+    assert len({got.body for got in answers}) == 1
+    assert len(asked) == 1
+
+
+# NNO.
+
+
+async def test_nno_is_golden_to_the_byte(web: Web) -> None:
+    """[ESS-002] [ESS-003] [ESS-023] [ESS-025] The youngest entry of each feed, newest first, under the address of the
+    feed's RSS document; the comma in a name is written as %2C [A-107]."""
+    web.component.clock.now_us = 1_400_000_000 * US
+    feeds = [("first", NNO["input"][0]), ("second", NNO["input"][1]), ("a,b", NNO["input"][2])]
+    expected = NNO["text"]
+    for name, one in feeds:
+        await web.component.create(ALICE, name)
+        await web.component.publish(ALICE, name, "older", dated("older", one["time"] - 100_000))
+        await web.component.publish(ALICE, name, "newest", dated(one["title"], one["time"]))
+        expected = expected.replace(one["url"], f"{web.origin}/feeds/{name.replace(',', '%2C')}.rss")
+    web.component.clock.now_us = NNO["now"] * US
+    got = await web.get("/feeds.nno")
+    assert got.body == expected.encode()
+    assert (got.status, got.header("Content-Type")) == (200, NNO["content_type"])
+
+
+async def test_nno_holds_the_youngest_of_all(web: Web, monkeypatch: pytest.MonkeyPatch) -> None:
+    """[ESS-017] [ESS-009] As many as max says; a feed that nothing new came into is not even looked at."""
+    monkeypatch.setattr(lists, "READ_AT_ONCE", 2)
+    monkeypatch.setattr(lists, "NEWEST", 3)
+    feeds = [f"f{number}" for number in range(8)]
+    await web.component.many_nodes([*feeds, "empty"])
+    for name in (*feeds[4:], *feeds[:4]):
+        web.component.clock.advance(60)
+        await web.component.publish(ALICE, name, f"of {name}")
+    service, pulled = web.component.app.service, []
+    handle = service.handle
+
+    async def counted(request: Any) -> Any:
+        pulled.extend([request.node] if isinstance(request, PullFeed) else [])
+        return await handle(request)
+
+    monkeypatch.setattr(service, "handle", counted)
+    for wanted, expected in ((3, "3 2 1"), (100, "3 2 1 0 7 6 5 4"), (0, "")):
+        entries = read_nno((await web.get(f"/feeds.nno?max={wanted}")).body).entries
+        assert [entry.checksum for entry in entries] == [dumb_checksum(f"of f{n}") for n in expected.split()]
+        assert len(pulled) == {3: 4, 100: 8, 0: 0}[wanted]
+        pulled.clear()
+
+
+async def test_nno_is_made_once_and_cut(web: Web, monkeypatch: pytest.MonkeyPatch) -> None:
+    """[ESS-017] [xep-map 249] Whatever max says, however it is packed and under whatever address it is asked for."""
+    feeds = [f"f{number}" for number in range(5)]
+    await web.component.many_nodes(feeds)
+    for name in feeds:
+        web.component.clock.advance(60)
+        await web.component.publish(ALICE, name, f"of {name}")
+    service, asked = web.component.app.service, []
+    handle = service.handle
+
+    async def counted(request: Any) -> Any:
+        asked.append(request)
+        return await handle(request)
+
+    monkeypatch.setattr(service, "handle", counted)
+    assert len(read_nno((await web.get("/feeds.nno")).body).entries) == 5
+    once = len(asked)
+    for wanted in range(5):
+        entries = read_nno((await web.get(f"/feeds.nno?max={wanted}", Accept_Encoding="gzip")).body).entries
+        assert [entry.checksum for entry in entries] == [dumb_checksum(f"of f{4 - n}") for n in range(wanted)]
+    other = read_nno((await web.get("/feeds.nno?max=1", Host="other.example")).body).entries
+    assert [entry.feed_url for entry in other] == ["http://other.example/feeds/f4.rss"]
+    assert len(asked) == once
+
+
+def kept_by(web: Web) -> Kept[Any, Any]:
+    site = web.component.app.site
+    assert site is not None
+    return site._lists._kept
+
+
+async def test_whole_lists_take_only_so_much_room(web: Web) -> None:
+    """[xep-map 249] Under however many addresses they are asked for: the room is counted in bytes."""
+    for number in range(100):
+        await web.component.create(ALICE, f"f{number}", title="t" * 1_900)
+    size_bytes = len((await web.get("/feeds.opml")).body)
+    for number in range(2 * lists.KEPT_BYTES // size_bytes):
+        assert (await web.get("/feeds.opml", Host=f"h{number}.example")).status == 200
+    assert 5 * size_bytes < kept_by(web).size_bytes <= lists.KEPT_BYTES
+
+
+async def test_whole_lists_that_are_old_are_forgotten(web: Web) -> None:
+    """[xep-map 249] By their age, not only when others take their room."""
+    await make(web, "a")
+    for number in range(5):
+        await web.get("/feeds.opml", Host=f"h{number}.example")
+    assert len(kept_by(web)) == 5
+    web.component.clock.advance(lists.KEPT_US / US)
+    await web.get("/feeds.nno")
+    assert len(kept_by(web)) == 1
+
+
+async def test_nno_leaves_deleted_entries_out(web: Web) -> None:
+    """[SF-013] The youngest entry that is still there, however many behind it are not."""
+    await make(web, "a b")
+    for number in range(12):
+        web.component.clock.advance(60)
+        await web.component.publish(ALICE, "a", f"i{number}")
+    for number in range(1, 12):
+        await web.component.retract(ALICE, "a", f"i{number}")
+    await web.component.publish(ALICE, "b", "gone")
+    await web.component.retract(ALICE, "b", "gone")
+    entries = read_nno((await web.get("/feeds.nno")).body).entries
+    assert [(entry.feed_url, entry.checksum) for entry in entries] == [
+        (f"{web.origin}/feeds/a.rss", dumb_checksum("i0"))
+    ]
+
+
+async def test_nno_holds_feeds_only(web: Web) -> None:
+    """[ESS-002] Nodes of other kinds have no entries with titles and times."""
+    await web.component.create(ALICE, "generic", kind="generic")
+    await web.component.publish(ALICE, "generic", "x")
+    assert read_nno((await web.get("/feeds.nno")).body).entries == ()

@@ -1,0 +1,307 @@
+"""The description at /openapi.json is a valid one, is complete, and is what the running service does."""
+
+import asyncio
+import contextlib
+import json
+import re
+from typing import Any
+
+import jsonschema
+import pytest
+import schemathesis
+from hypothesis import HealthCheck, Phase, given
+from hypothesis import settings as hypothesis_settings
+from hypothesis.errors import Unsatisfiable
+from openapi_spec_validator import validate
+from schemathesis import Case, GenerationMode
+from schemathesis.checks import not_a_server_error
+from schemathesis.specs.openapi.checks import (
+    content_type_conformance,
+    response_schema_conformance,
+    status_code_conformance,
+)
+
+from smartfeeds.core.options import OPTIONS
+from smartfeeds.core.tokens import Scope
+from smartfeeds.errors import StoreError
+from smartfeeds.http.openapi import document
+from smartfeeds.http.router import Route
+from smartfeeds.http.static import static_path
+from support.bearer import bearer
+from support.component import ALICE, CAROL, EVE, entry
+from support.raw import connected, request
+from support.web import Got, Web, WebStarter
+
+CHECKS = [not_a_server_error, status_code_conformance, content_type_conformance, response_schema_conformance]
+METHODS = ("get", "put", "post", "delete")
+EXAMPLES = 50
+ATOM = "application/atom+xml"
+JSON = "application/json"
+PROBLEM = "application/problem+json"
+ACTIVITY = json.dumps({"verb": "post", "object": {"objectType": "note", "content": "hello"}}).encode()
+BIG = b"x" * 400_000
+
+Operation = tuple[str, str]  # the path as it is documented, the method
+Seen = tuple[str, str, str, str]  # and the status and media type of an answer
+
+
+def operations() -> list[Operation]:
+    """Every path of the document with each of its methods."""
+    return [(path, method) for path, item in document()["paths"].items() for method in METHODS if method in item]
+
+
+def concrete(path: str, feed: str = "notes") -> str:
+    """An address of this form at which there is something."""
+    known = {"name": feed, "id": "a", "suffix": "rss", "file": static_path("app.js").rpartition("/")[2]}
+    query = "?timeout=0" if path == "/feeds/{name}/" else ""
+    return re.sub(r"{(\w+)}", lambda found: known[found[1]], path) + query
+
+
+def documented() -> set[Seen]:
+    """Everything that the document says may come."""
+    found: set[Seen] = set()
+    for path, method in operations():
+        for status, answer in document()["paths"][path][method]["responses"].items():
+            found |= {(path, method, status, media_type) for media_type in answer.get("content", {"": None})}
+    return found
+
+
+def check(path: str, method: str, got: Got) -> Seen:
+    """What an answer shows of an operation. Fails where the document does not say so."""
+    media_type = got.header("Content-Type").partition(";")[0]
+    answer = document()["paths"][path][method]["responses"].get(str(got.status))
+    assert answer is not None, (path, method, got)
+    content = answer.get("content", {"": {}})
+    assert media_type in content, (path, method, got)
+    if media_type.endswith("json"):
+        schema = {**content[media_type]["schema"], "components": document()["components"]}
+        jsonschema.Draft202012Validator(schema).validate(got.json)
+    assert not got.body or media_type, (path, method, got)
+    return path, method, str(got.status), media_type
+
+
+def test_document_is_valid() -> None:
+    """OpenAPI 3.1."""
+    validate(document())
+
+
+def test_options_are_named() -> None:
+    """[SF-114] Every option of a node and its kind, and no other member; choices as they are offered."""
+    schema = document()["components"]["schemas"]["Options"]
+    assert schema["properties"].keys() == {"kind", *OPTIONS}
+    validator = jsonschema.Draft202012Validator(schema)
+    good = {"title": "News", "access_model": "open", "deliver_payloads": True, "max_payload_size": 2_000, "contact": []}
+    assert validator.is_valid(good)
+    for bad in ({"access_mode": "whitelist"}, {"access_model": "closed"}, {"kind": "leaf"}):
+        assert not validator.is_valid(bad), bad
+
+
+async def test_document_is_served(web: Web) -> None:
+    """As JSON, and packed for who takes it."""
+    got = await web.get("/openapi.json")
+    assert (got.status, got.header("Content-Type"), got.json) == (200, JSON, document())
+    assert (await web.get("/openapi.json", Accept_Encoding="gzip")).header("Content-Encoding") == "gzip"
+
+
+async def test_every_route_is_documented_and_every_path_is_routed(web: Web) -> None:
+    """[SF-112] Nothing is served in secret, nothing is promised that is not there."""
+    site = web.component.app.site
+    assert site is not None
+    routes = site._routes()
+
+    def route_of(path: str) -> Route:
+        return next(route for route in routes if route.takes(path.partition("?")[0]))
+
+    told = {(route_of(concrete(path)).path, method.upper()) for path, method in operations()}
+    assert told == {(route.path, method) for route in routes for method in route.methods}
+
+
+async def everything(  # noqa: C901 - one list
+    web: Web, token: str, small: Web, small_token: str
+) -> list[tuple[str, str, Got]]:
+    """Requests that together get every answer of the document that only one operation has."""
+    pull, suffixed, item, items = "/feeds/{name}/", "/feeds/{name}.{suffix}", "/entries/{name}/{id}", "/entries/{name}/"
+    found: list[tuple[str, str, Got]] = []
+
+    async def ask(template: str, method: str, path: str, body: bytes | None = None, **headers: str) -> Got:
+        got = await web.ask(method, path, body, **headers)
+        found.append((template, method.lower(), got))
+        return got
+
+    kinds = document()["paths"][pull]["get"]["responses"]["200"]["content"]
+    for kind in kinds.keys() - {"text/event-stream", "application/javascript"}:
+        await ask(pull, "GET", concrete(pull), Accept=kind)
+    page = await ask(pull, "GET", f"{concrete(pull)}&callback=f")
+    await ask(pull, "GET", concrete(pull), If_None_Match=page.header("ETag"))
+    await ask(pull, "GET", concrete(pull), Accept="image/png")
+    async with web.session.get(f"{web.origin}/feeds/notes/", headers={"Accept": "text/event-stream"}) as stream:
+        found.append((pull, "get", Got(stream.status, stream.headers, await stream.content.readany())))
+    for suffix in document()["paths"][suffixed]["parameters"][1]["schema"]["enum"]:
+        page = await ask(suffixed, "GET", f"/feeds/notes.{suffix}")
+        await ask(suffixed, "GET", f"/feeds/notes.{suffix}", If_None_Match=page.header("ETag"))
+    await ask(suffixed, "GET", "/feeds/notes.json?callback=f")
+    await ask(suffixed, "GET", "/feeds/notes.unknown")
+
+    await ask("/feeds", "GET", "/feeds")
+    for kind in [*document()["paths"]["/feeds/"]["get"]["responses"]["200"]["content"], "image/png"]:
+        page = await ask("/feeds/", "GET", "/feeds/", Accept=kind)
+    await ask("/feeds/", "GET", "/feeds/", If_None_Match="*")
+    for path in ("/feeds.json", "/feeds.opml", "/feeds.nno"):
+        await ask(path, "GET", path)
+        await ask(path, "GET", path, If_None_Match="*")
+
+    mine = {"Authorization": token}
+    for accept in (ATOM, JSON, "image/png"):
+        await ask(item, "GET", concrete(item), Accept=accept)
+        await ask(item, "GET", "/entries/notes/gone", Accept=accept)
+    await ask(item, "GET", concrete(item), If_None_Match="*")
+    atom, json_ = {**mine, "Content_Type": ATOM}, {**mine, "Content_Type": JSON}
+    for number, headers in enumerate((atom, json_)):
+        body = ACTIVITY if headers is json_ else entry("t").encode()
+        for _ in range(2):
+            await ask(item, "PUT", f"/entries/notes/p{number}", body, **headers)
+        await ask(items, "POST", "/entries/notes/", body, **headers)
+    carol = {"Authorization": await bearer(web, CAROL, Scope.ADMIN), "Content_Type": ATOM}
+    await ask(item, "PUT", "/entries/notes/a", entry("of Carol").encode(), **carol)
+    await ask(item, "PUT", concrete(item), entry("t").encode(), If_Match='"other"', **atom)
+    await ask(item, "DELETE", concrete(item), If_Match='"other"', **mine)
+    for template, method, headers in ((item, "PUT", atom), (items, "POST", atom), (pull, "PUT", json_)):
+        await ask(template, method, concrete(template, "new"), BIG, **headers)
+        await ask(template, method, concrete(template, "new"), b"x", **mine, Content_Type="text/plain")
+    await ask(pull, "PUT", "/feeds/new/", b'{"deliver_payloads": "maybe"}', **json_)
+    await ask(pull, "PUT", "/feeds/new/", **mine)
+    await ask(pull, "PUT", "/feeds/new/", **mine)
+    await ask(item, "DELETE", "/entries/notes/p0", **mine)
+    await ask(items, "DELETE", "/entries/notes/", **mine)
+    await ask(pull, "DELETE", "/feeds/new/", **mine)
+
+    for path in ("/healthz", "/readyz", "/metrics", "/openapi.json", "/"):
+        await ask(path, "GET", path)
+    for name in ("app.js", "style.css", "icon.svg"):
+        got = await ask("/static/{file}", "GET", static_path(name))
+    await ask("/static/{file}", "GET", static_path(name), If_None_Match=got.header("ETag"))
+    got = await ask("/favicon.ico", "GET", "/favicon.ico")
+    await ask("/favicon.ico", "GET", "/favicon.ico", If_None_Match=got.header("ETag"))
+    await ask("/metrics", "GET", "/metrics", X_Forwarded_For="203.0.113.9")
+
+    # Where one may do little, and that quickly.
+    theirs = {"Authorization": small_token, "Content_Type": ATOM}
+    for template, method in ((item, "PUT"), (items, "POST"), (item, "DELETE")):
+        body = None if method == "DELETE" else entry("t").encode()
+        for _ in range(20):
+            got = await small.ask(method, concrete(template), body, **theirs)
+            if got.status == 429:
+                break
+        found.append((template, method.lower(), got))
+    for template, method in ((item, "PUT"), (items, "POST"), (pull, "PUT")):
+        kind = JSON if template == pull else ATOM
+        async with connected(small.port) as raw:
+            headers = (f"Authorization: {small_token}", f"Content-Type: {kind}", "Content-Length: 5")
+            raw.say(request(concrete(template, "slow"), *headers, method=method))
+            heard = await raw.hear()
+            found.append((template, method.lower(), Got(heard.status, {"Content-Type": PROBLEM}, heard.body)))
+    return found
+
+
+async def refused(web: Web, token: str, monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, str, Got]]:
+    """What any operation may be answered with: no host, no credentials, no rights, nothing there, no store."""
+    found: list[tuple[str, str, Got]] = []
+    eve = await bearer(web, EVE, Scope.ADMIN)
+    for path, method in operations():
+        body = entry("t").encode() if path.startswith("/entries") and method in ("put", "post") else None
+        kind = {"Content_Type": ATOM} if body else {}
+
+        async def ask(target: str, path: str = path, method: str = method, **headers: str) -> None:
+            found.append((path, method, await web.ask(method.upper(), target, body, **kind, **headers)))  # noqa: B023
+
+        await ask(concrete(path), Host="no host")
+        await ask(concrete(path), Authorization="Bearer unknown")
+        if "{name}" in path:
+            await ask(concrete(path, "closed"), Authorization=eve)
+            missing = "a" * 2_000 if (path, method) == ("/feeds/{name}/", "put") else "missing"
+            await ask(concrete(path, missing), Authorization=token)
+        elif path == "/static/{file}":
+            await ask("/static/missing")
+
+    async def fail(*_values: object, **_more: object) -> Any:
+        raise StoreError("gone")
+
+    monkeypatch.setattr(web.component.app.service, "read", fail)
+    for path, method in operations():
+        got = await web.ask(method.upper(), concrete(path), Authorization=token)
+        found.append((path, method, got))
+    monkeypatch.undo()
+    return found
+
+
+async def test_every_documented_answer_comes_and_no_other(
+    start_web: WebStarter, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """[SF-112] Each status and each media type of each operation, with bodies as their schemas say."""
+    web = await start_web()
+    await web.component.create(ALICE, "notes", access_model="open")
+    await web.component.create(ALICE, "closed", access_model="whitelist")
+    await web.component.affiliate(ALICE, "notes", CAROL, "publish-only")
+    for item_id in ("gone", "a"):
+        await web.component.publish(ALICE, "notes", item_id)
+    await web.component.retract(ALICE, "notes", "gone")
+    token = await bearer(web, ALICE, Scope.ADMIN)
+    small = await start_web(http={"first_request_s": 0.5}, limits={"publishes_per_s": 0.05})
+    small_token = await bearer(small, ALICE, Scope.ADMIN)
+    found = await refused(web, token, monkeypatch)
+    found += await everything(web, token, small, small_token)
+    seen = {check(*one) for one in found}
+    assert seen == documented()
+
+
+@pytest.mark.timeout(120)
+@pytest.mark.parametrize("mode", [GenerationMode.POSITIVE, GenerationMode.NEGATIVE])
+async def test_nothing_that_is_made_up_gets_another_answer(start_web: WebStarter, mode: GenerationMode) -> None:
+    """[design 5] Values that the schemas allow, and values that they do not: every answer is documented."""
+    web = await start_web()
+    await web.component.create(ALICE, "notes", access_model="open")
+    await web.component.publish(ALICE, "notes", "a")
+    token = await bearer(web, ALICE, Scope.ADMIN)
+    asked = await asyncio.to_thread(make_up, web.origin, token, mode)
+    assert asked > len(operations()) * EXAMPLES
+    assert (await web.get("/readyz")).status == 200
+
+
+def make_up(origin: str, token: str, mode: GenerationMode) -> int:
+    """Asks for each operation again and again; how many requests that were."""
+    schema = schemathesis.openapi.from_dict(document())
+    settings = hypothesis_settings(
+        max_examples=EXAMPLES,
+        derandomize=True,
+        database=None,
+        deadline=None,
+        phases=[Phase.explicit, Phase.generate],
+        suppress_health_check=list(HealthCheck),
+    )
+    asked = 0
+    for result in schema.get_all_operations():
+        operation = result.ok()
+        try:
+            strategy = operation.as_strategy(generation_mode=mode)
+        except schemathesis.errors.InvalidSchema:
+            continue
+
+        @settings
+        @given(case=strategy)
+        def run(case: Case) -> None:
+            nonlocal asked
+            for name in (None, "notes"):
+                if name and "name" in case.path_parameters:
+                    case.path_parameters = {**case.path_parameters, "name": name}
+                    case.headers = {**(case.headers or {}), "Authorization": token}
+                # Nobody waits: what is no number is refused, any other is 0.
+                if case.path == "/feeds/{name}/" and case.method == "GET" and isinstance(case.query, dict):
+                    timeout = str(case.query.get("timeout", "0")).strip()
+                    case.query = {**case.query, "timeout": "0" if timeout.isdigit() else timeout}
+                asked += 1
+                case.validate_response(case.call(base_url=origin, allow_redirects=False), checks=CHECKS)
+
+        # Some operations have nothing in them that could be wrong.
+        with contextlib.suppress(Unsatisfiable) if mode.is_negative else contextlib.nullcontext():
+            run()
+    return asked

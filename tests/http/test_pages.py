@@ -1,0 +1,82 @@
+"""Pages over HTTP: who gets one, under which policy, and the files that it loads."""
+
+import gzip
+import re
+
+from support.component import ALICE
+from support.web import Web
+
+BROWSER = "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8"
+
+
+async def test_browser_gets_a_page_others_get_data(web: Web) -> None:
+    """[SF-058] The same address is a page for a browser and JSON for programs."""
+    await web.component.create(ALICE, "notes", title="Notes")
+    await web.component.publish(ALICE, "notes", "a")
+    page = await web.get("/feeds/notes/", accept=BROWSER)
+    assert page.header("Content-Type") == "text/html; charset=utf-8"
+    assert "<h1" in page.text
+    assert "Accept" in page.header("Vary")
+    assert (await web.get("/feeds/notes/", accept="*/*")).json["items"][0]["id"] == "a"
+
+
+async def test_page_is_kept_until_something_changes(web: Web) -> None:
+    """A page asked for again with its tag is not sent again, and is once the feed changed."""
+    await web.component.create(ALICE, "notes")
+    await web.component.publish(ALICE, "notes", "a")
+    page = await web.get("/feeds/notes/", accept=BROWSER)
+    again = await web.get("/feeds/notes/", accept=BROWSER, If_None_Match=page.header("ETag"))
+    assert (again.status, again.body) == (304, b"")
+    await web.component.publish(ALICE, "notes", "b")
+    assert (await web.get("/feeds/notes/", accept=BROWSER, If_None_Match=page.header("ETag"))).status == 200
+
+
+async def test_every_page_has_the_policy(web: Web) -> None:
+    """A feed, the list and an error forbid everything that is not ours, and tell nobody where the reader came from."""
+    await web.component.create(ALICE, "notes")
+    for path, status in (("/feeds/notes/", 200), ("/feeds/", 200), ("/feeds/none/", 404), ("/nothing", 404)):
+        page = await web.get(path, accept=BROWSER)
+        assert (page.status, page.header("Content-Type")) == (status, "text/html; charset=utf-8")
+        policy = page.header("Content-Security-Policy")
+        assert "script-src 'self'" in policy
+        assert "trusted-types 'none'" in policy
+        assert page.header("Referrer-Policy") == "no-referrer"
+        assert page.header("X-Content-Type-Options") == "nosniff"
+
+
+async def test_way_in(web: Web) -> None:
+    """The bare host leads to the feeds."""
+    found = await web.get("/", accept=BROWSER)
+    assert (found.status, found.header("Location")) == (307, "/feeds/")
+
+
+async def test_files_of_a_page_are_kept_for_ever(web: Web) -> None:
+    """Each file is under the name that its contents have, compressed for who takes that, and not sent twice."""
+    page = await web.get("/feeds/", accept=BROWSER)
+    paths = set(re.findall(r'"(/static/[^"]+)"', page.text))
+    assert {path.rpartition(".")[2] for path in paths} == {"css", "svg"}
+    for path in paths:
+        file = await web.get(path)
+        zipped = await web.get(path, Accept_Encoding="gzip")
+        assert "immutable" in file.header("Cache-Control")
+        assert zipped.body == file.body or gzip.decompress(zipped.body) == file.body
+        assert (await web.get(path, If_None_Match=file.header("ETag"))).status == 304
+    assert (await web.get("/static/app.0000000000000000.js")).status == 404
+    assert (await web.get("/static/../http/pages.py")).status == 404
+
+
+async def test_icon_is_where_browsers_look(web: Web) -> None:
+    """The icon has its old name too."""
+    found = await web.get("/favicon.ico")
+    assert (found.status, found.header("Content-Type")) == (200, "image/svg+xml")
+
+
+async def test_feed_that_is_not_for_everybody_is_told_as_a_page(web: Web) -> None:
+    """Who may not read gets a page that says so, and nothing of the feed."""
+    await web.component.create(ALICE, "inner", title="Inner circle", access_model="authorize")
+    await web.component.publish(ALICE, "inner", "secret")
+    page = await web.get("/feeds/inner/", accept=BROWSER)
+    assert page.status == 401
+    assert page.header("WWW-Authenticate")
+    assert "secret" not in page.text
+    assert "Inner circle" not in page.text

@@ -1,0 +1,300 @@
+"""Pages as documents: what stands in them, whatever the feed holds."""
+
+import re
+from http import HTTPStatus
+from importlib.resources import files
+
+import pytest
+from lxml import etree
+
+from smartfeeds.core.model import Item, Node, NodeKind
+from smartfeeds.core.urls import subscribe_uri
+from smartfeeds.core.view import BARE, SMART, View, parse_view
+from smartfeeds.formats.autodiscovery import LinkType, links_of
+from smartfeeds.http.encode import Place
+from smartfeeds.http.http_errors import PROBLEM, HttpError, error_reply
+from smartfeeds.http.pages import KEPT_BYTES, PAGE_POLICY, Pages, article, feed_list, for_reader
+from smartfeeds.http.queries import read_query
+from smartfeeds.http.replies import Reply
+from smartfeeds.service.requests import FeedPage, Page, ResultSet
+from support.prose import ATOM, PROSE, html_entry, note
+
+ORIGIN = "https://feeds.example.org"
+BROWSER = "text/html,application/xhtml+xml,application/xml;q=0.9,image/avif,image/webp,*/*;q=0.8"
+KEY_US = 1_767_225_600_000_000
+
+
+def node(name: str = "notes", kind: NodeKind = NodeKind.FEED, **options: str) -> Node:
+    found = {name: (value,) for name, value in options.items()}
+    return Node(1, name, kind, "a@b.example", KEY_US, found, total=7, live=5, last_modified_us=KEY_US + 9)
+
+
+def item(payload: str = "", number: int = 1, **more: object) -> Item:
+    return Item(number, f"i{number}", KEY_US, KEY_US + number, payload.encode(), "a@b.example")._replace(**more)
+
+
+def page(*items: Item, query: str = "", of: Node | None = None, older: bool = False, newer: bool = False) -> str:
+    of = of or node()
+    asked = read_query(query)
+    view: View = (parse_view(asked.view) if asked.view else BARE) or SMART
+    ends = ("cursor:1_0_00000000", "cursor:2_0_00000000") if items else (None, None)
+    answer = FeedPage(of, view, "v", True, Page(of.name, items, ResultSet(3, *ends, 0), False), newer, older)
+    return Pages("feeds.example.org").feed(answer, Place(ORIGIN, of.name, asked)).decode()
+
+
+def tree(text: str) -> etree._Element:
+    return etree.HTML(text)
+
+
+def test_browser_and_aggregator_find_every_form() -> None:
+    """[ESS-024] The page links to Atom, RSS, JSON Feed, ESS and the NNO file, and our own reader of such links finds
+    them."""
+    found = {(link.type, link.href) for link in links_of(page().encode(), f"{ORIGIN}/feeds/notes/")}
+    assert found == {
+        (LinkType.ATOM, f"{ORIGIN}/feeds/notes.atom"),
+        (LinkType.RSS, f"{ORIGIN}/feeds/notes.rss"),
+        (LinkType.JSON_FEED, f"{ORIGIN}/feeds/notes.jsonfeed"),
+        (LinkType.JSON_FEED, f"{ORIGIN}/feeds/notes.json"),
+        (LinkType.ESS, f"{ORIGIN}/feeds/notes.ess"),
+        (LinkType.NNO, f"{ORIGIN}/feeds.nno"),
+    }
+    links = tree(page(query="q=a")).xpath("//link[@rel='alternate']/@href")
+    assert "/feeds/notes.jsonfeed?q=a" in links
+    assert "/feeds/notes.json?q=a" in links
+
+
+def test_list_links_to_what_lists_all_feeds() -> None:
+    """[ESS-024] The page of all feeds links to the NNO file, and to the OPML file."""
+    found = links_of(feed_list([], ORIGIN, "", "", 0), f"{ORIGIN}/feeds/")
+    assert [(link.type, link.href) for link in found] == [(LinkType.NNO, f"{ORIGIN}/feeds.nno")]
+    opml = tree(feed_list([], ORIGIN, "", "", 0)).xpath("//link[@type='text/x-opml']/@href")
+    assert opml == ["/feeds.opml"]
+
+
+@pytest.mark.parametrize(
+    ("name", "view", "wanted"),
+    [
+        ("notes", "", "xmpp:feeds.example.org?pubsub;action=subscribe;node=notes"),
+        ("a b/ä;c", "", "xmpp:feeds.example.org?pubsub;action=subscribe;node=a%20b%2F%C3%A4%3Bc"),
+        ("notes", "q=a+b", "xmpp:feeds.example.org?pubsub;action=subscribe;node=notes%3Fq%3Da%2Bb"),
+        ("notes?x=1", "q=a", "xmpp:feeds.example.org?pubsub;action=subscribe;node=notes%3Fx%3D1%26q%3Da"),
+    ],
+)
+def test_subscribing_takes_one_press(name: str, view: str, wanted: str) -> None:
+    """The address names service, node and view, and nothing of a name can become another part of it (XEP-0147)."""
+    assert subscribe_uri("feeds.example.org", name, view) == wanted
+    assert tree(page(of=node(name), query=view)).xpath("//a[@class='primary']/@href") == [wanted]
+
+
+def test_newest_entry_is_on_top() -> None:
+    """Items come oldest first, and are read newest first."""
+    found = tree(page(item(number=1), item(number=2))).xpath("//article/@data-id")
+    assert found == ["i2", "i1"]
+
+
+def test_addresses_of_pages_are_cursors() -> None:
+    """[SF-064] Older is until the first item, newer is since the last one, and the view and length go along."""
+    found = tree(page(item(), query="category=x&max=2&until=cursor:9_0_00000000", older=True, newer=True))
+    older = "/feeds/notes/?category=x&until=cursor%3A1_0_00000000&max=2"
+    newer = "/feeds/notes/?category=x&since=cursor%3A2_0_00000000&max=2"
+    assert set(found.xpath("//a[@class='older']/@href")) == {older}
+    assert set(found.xpath("//a[@class='newer']/@href")) == {newer}
+    assert found.xpath("//link[@rel='next']/@href | //link[@rel='prev']/@href") == [newer, older]
+    assert set(found.xpath("//a[@class='newest']/@href")) == {"/feeds/notes/?category=x"}
+
+
+def test_changes_are_awaited_behind_what_was_read() -> None:
+    """The newest page listens from right behind the feed's last change; a page of changes goes on behind its last."""
+    assert tree(page(item())).xpath("//*[@id='entries']/@data-since") == ["time:1767225600.00001"]
+    fetched = page(item(), query="order=modified&since=time:1")
+    assert tree(fetched).xpath("//*[@id='entries']/@data-since") == ["cursor:2_0_00000000"]
+    assert tree(fetched).xpath("//*[@id='entries']/@data-stream") == [""]
+    assert tree(page(query="order=created&q=a")).xpath("//*[@id='entries']/@data-stream") == [
+        "/feeds/notes/?q=a&order=modified"
+    ]
+
+
+def test_generic_node_has_what_it_can_do() -> None:
+    """A plain node has no views: no search, no stream, no other forms."""
+    found = tree(page(item(), of=node(kind=NodeKind.GENERIC)))
+    assert found.xpath("//form | //script | //link[@rel='alternate'] | //details") == []
+    assert len(found.xpath("//article")) == 1
+
+
+def test_texts_of_strangers_are_text() -> None:
+    """Title, description, name, words that were searched: whatever they hold is shown as it is."""
+    evil = "</title><script>alert('1\")</script>&amp;"
+    shown = page(of=node(evil, title=evil, description=evil), query="q=%3C/q%3E%22%3Cscript%3E&category=%22%3E%3Cb%3E")
+    found = tree(shown)
+    assert found.xpath("//script[not(@src)]") == []
+    assert found.xpath("string(//h1)") == evil
+    assert found.xpath("string(//title)").startswith(evil)
+    assert found.xpath("//input[@type='search']/@value") == ['</q>"<script>']
+    assert found.xpath("//input[@type='hidden']/@value") == ['"><b>']
+
+
+def test_item_without_payload_is_shown() -> None:
+    """What is no Atom entry still has its place and its time."""
+    for payload in ("", "<x xmlns='urn:example:x'/>"):
+        found = tree(article(node(), item(payload)))
+        assert found.xpath("//time/@datetime") == ["2026-01-01T00:00:00Z"]
+
+
+def test_times_beyond_all_calendars_are_shown() -> None:
+    """The first and the last day that an entry can name make no error."""
+    for date in ("0001-01-01T00:00:00Z", "9999-12-31T23:59:59Z"):
+        text = f"<entry xmlns='{ATOM}'><published>{date}</published></entry>"
+        assert tree(article(node(), item(text))).xpath("//time/@datetime") == [date]
+
+
+def test_deleted_item_shows_nothing_of_itself() -> None:
+    """[SF-013] Of a tombstone that still holds words, none is shown."""
+    found = article(node(), item(html_entry("Secret", "secret"), deleted=True, revision=2))
+    assert "ecret" not in found
+    assert tree(found).xpath("string(//span[@class='badge gone'])") == "deleted"
+
+
+def test_edited_item_says_when() -> None:
+    """A changed item has both times; one that is as it came has one."""
+    assert tree(article(node(), item(note("a")))).xpath("//*[@class='badge']") == []
+    found = tree(article(node(), item(note("a"), revision=2, modified_us=KEY_US + 3_600_000_000)))
+    assert found.xpath("//time/@datetime") == ["2026-01-01T00:00:00Z", "2026-01-01T01:00:00Z"]
+
+
+def test_entry_shows_its_parts() -> None:
+    """Author, tags, files with their sizes, source: each where it is, each safe."""
+    more = (
+        "<link rel='enclosure' href='https://h.example/a.ogg' type='audio/ogg' length='1234567'/>"
+        "<link rel='enclosure' href='javascript:alert(1)'/><category term='a b' label='A B'/>"
+        "<source><title>Elsewhere</title><link rel='self' href='https://s.example/'/></source>"
+        "<author><name>Ann</name><uri>javascript:alert(1)</uri></author>"
+    )
+    found = tree(article(node(), item(note("text", more))))
+    assert found.xpath("string(//ul[@class='files']/li)") == "a.ogg audio/ogg 1.2 MB"
+    assert len(found.xpath("//ul[@class='files']/li")) == 1
+    assert found.xpath("//p[@class='tags']/a/@href") == ["/feeds/notes/?category=a%20b"]
+    assert found.xpath("//span[@class='source']/a/@href") == ["https://s.example/"]
+    assert found.xpath("string(//span[@class='author'])") == "Ann"
+    assert found.xpath("//span[@class='author']/a") == []
+
+
+def test_kept_articles_are_bounded_and_fresh() -> None:
+    """An item that changed is made anew; what is kept has a bound."""
+    pages = Pages("feeds.example.org", kept_bytes=3_000)
+    place = Place(ORIGIN, "notes", read_query(""))
+    for number in range(20):
+        one = item(note(f"text {number}"), modified_us=KEY_US + number, revision=number + 1)
+        answer = FeedPage(node(), BARE, "v", True, Page("notes", (one,), ResultSet(1, "1", "1", 0), False))
+        assert f"text {number}" in pages.feed(answer, place).decode()
+        assert pages.feed(answer, place) == pages.feed(answer, place)
+    assert 0 < pages._articles.size_bytes <= 3_000 < KEPT_BYTES
+
+
+def test_list_of_feeds_shows_each() -> None:
+    """Title, description, number of entries, last change, and the ways on."""
+    shown = feed_list(
+        [
+            node("a", title="A & B", description="<all>"),
+            node("c", NodeKind.GENERIC),
+            node("d", access_model="whitelist"),
+        ],
+        ORIGIN,
+        f"{ORIGIN}/feeds/?after=d",
+        f"{ORIGIN}/feeds/?before=a",
+        12_345,
+    )
+    found = tree(shown.decode())
+    assert found.xpath("//h2/a/@href") == ["/feeds/a/", "/feeds/c/", "/feeds/d/"]
+    assert found.xpath("//li[1]//h2/a/text()") == ["A & B"]
+    assert found.xpath("string(//li[1]/p[1])") == "<all>"
+    assert [text for text in found.xpath("//li[2]//a/text()") if text == "RSS"] == []
+    assert found.xpath("string(//li[3]//span[@class='badge'])") == "not for everybody"
+    assert found.xpath("//nav/a/@href") == ["/feeds/?before=a", "/feeds/?after=d"]
+    assert found.xpath("string(//*[@id='total'])") == "12\u202f345 feeds"
+
+
+@pytest.mark.parametrize(
+    ("accept", "html"),
+    [
+        (BROWSER, True),
+        ("text/html", True),
+        ("", False),
+        ("*/*", False),
+        ("application/json", False),
+        ("text/event-stream", False),
+        ("application/atom+xml", False),
+        ("text/html;q=0.5,application/json", False),
+    ],
+)
+def test_problem_is_told_as_the_asker_likes(accept: str, html: bool) -> None:
+    """A page for who likes pages better, JSON for everybody else; status and headers are the same."""
+    reply = error_reply(HttpError(HTTPStatus.NOT_FOUND, "there is no <such> feed", Allow="GET"))
+    told = for_reader(accept, reply)
+    assert (told.status, told.headers["Allow"]) == (HTTPStatus.NOT_FOUND, "GET")
+    if not html:
+        assert told == reply
+        return
+    assert told.media_type == "text/html; charset=utf-8"
+    assert told.headers["Content-Security-Policy"] == PAGE_POLICY
+    assert tree(told.body.decode()).xpath("string(//h1)") == "Not Found"
+    assert "there is no &lt;such&gt; feed" in told.body.decode()
+
+
+def test_answers_that_are_no_problems_are_left() -> None:
+    """Only problems are told in another way."""
+    reply = Reply(b"{}", "application/json")
+    assert for_reader(BROWSER, reply) is reply
+    assert error_reply(HttpError(HTTPStatus.NOT_FOUND)).media_type == PROBLEM
+
+
+def test_policy_lets_in_our_own_alone() -> None:
+    """Nothing inline, nothing of another host, no frames, no base, no markup made by script."""
+    parts = dict(part.strip().split(" ", 1) for part in PAGE_POLICY.split(";"))
+    assert parts["default-src"] == "'none'"
+    assert parts["script-src"] == parts["style-src"] == parts["connect-src"] == parts["form-action"] == "'self'"
+    assert parts["img-src"] == "'self' data:"
+    assert parts["base-uri"] == parts["frame-ancestors"] == parts["trusted-types"] == "'none'"
+    assert "unsafe" not in PAGE_POLICY
+
+
+def test_pages_need_nothing_inline_and_nothing_of_others() -> None:
+    """No page has a style or script in itself, or loads anything that is not ours."""
+    shown = page(*(item(payload, number) for number, payload in enumerate(PROSE.values())))
+    found = tree(shown)
+    assert found.xpath("//@style | //@onclick | //@onload | //script[not(@src)] | //style") == []
+    loaded = found.xpath("//script/@src | //img/@src | //link[@rel='stylesheet' or @rel='icon']/@href")
+    assert all(re.fullmatch(r"/static/[a-z]+\.[0-9a-f]{16}\.[a-z]+", address) for address in loaded)
+    assert len(loaded) == 4
+
+
+def luminance(colour: str) -> float:
+    parts = [int(colour[place : place + 2], 16) / 255 for place in (1, 3, 5)]
+    linear = [part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in parts]
+    return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
+
+
+@pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
+@pytest.mark.parametrize(
+    "pair",
+    [
+        ("ink", "sheet"),
+        ("ink", "ground"),
+        ("soft", "sheet"),
+        ("soft", "ground"),
+        ("accent", "sheet"),
+        ("accent", "ground"),
+        ("accent", "tint"),
+        ("accent-ink", "accent"),
+        ("warn", "warn-tint"),
+        ("ink", "code"),
+        ("soft", "code"),
+    ],
+    ids="-on-".join,
+)
+def test_letters_can_be_read(pair: tuple[str, str], dark: bool) -> None:
+    """Every colour of letters on every ground has a contrast of 4.5 or more (WCAG 2.2, 1.4.3)."""
+    style = (files("smartfeeds.http") / "static" / "style.css").read_text("utf-8")
+    blocks = re.findall(r":root \{(.*?)\}", style, re.DOTALL)
+    colours = dict(re.findall(r"--([a-z-]+): (#[0-9a-f]{6})", blocks[dark]))
+    one, other = sorted(luminance(colours[name]) for name in pair)
+    assert (other + 0.05) / (one + 0.05) >= 4.5

@@ -1,0 +1,130 @@
+"""`smartfeeds status`: what it tells from the file, and from the process that wrote it."""
+
+import asyncio
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+
+from smartfeeds.cli import main, run
+from smartfeeds.cli.common import Exit
+from smartfeeds.errors import ConfigError
+
+NOW = 1_000_000.0
+
+
+@pytest.fixture(autouse=True)
+def _clock(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(run.time, "time", lambda: NOW)
+
+
+@pytest.fixture
+def child() -> Iterator["subprocess.Popen[bytes]"]:
+    """A process that waits until it is killed."""
+    process = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
+    yield process
+    process.kill()
+    process.communicate()
+
+
+def status(path: Path) -> tuple[str, int]:
+    found = CliRunner().invoke(main, ["status", str(path)])
+    return found.stdout.strip(), found.exit_code
+
+
+def names_in(folder: Path) -> list[str]:
+    return sorted(path.name for path in folder.iterdir())
+
+
+def put(path: Path, **changes: Any) -> Path:
+    """What a running service that is this process has written, with changes; None takes a key out."""
+    run._write(path, online=True)
+    state = {**json.loads(path.read_text()), **changes}
+    path.write_text(json.dumps({name: value for name, value in state.items() if value is not None}))
+    return path
+
+
+async def test_service_that_runs_is_online(tmp_path: Path) -> None:
+    online = asyncio.Event()
+    online.set()
+    async with run._kept(tmp_path / "s", online):
+        assert await asyncio.to_thread(status, tmp_path / "s") == ("online", Exit.OK)
+    assert status(tmp_path / "s") == ("not running", Exit.FAILED)
+
+
+async def test_status_is_written_where_a_link_leads_and_taken_away_there(tmp_path: Path) -> None:
+    """The link stays."""
+    (tmp_path / "link").symlink_to(tmp_path / "s")
+    async with run._kept(tmp_path / "link", asyncio.Event()):
+        assert status(tmp_path / "s") == ("running, not online", Exit.FAILED)
+    assert names_in(tmp_path) == ["link"]
+
+
+def test_status_that_cannot_be_written_leaves_no_part_of_it(tmp_path: Path) -> None:
+    (tmp_path / "folder").mkdir()
+    with pytest.raises(ConfigError, match="cannot write the status file"):
+        run._write(tmp_path / "folder", online=True)
+    assert names_in(tmp_path) == ["folder"]
+
+
+def test_killed_service_is_not_running_at_once(tmp_path: Path, child: "subprocess.Popen[bytes]") -> None:
+    """The file it leaves is young; that its process is gone counts, also before its parent has looked."""
+    path = put(tmp_path / "s", pid=child.pid, began=run._began(child.pid))
+    assert status(path) == ("online", Exit.OK)
+
+    child.kill()
+    os.waitid(os.P_PID, child.pid, os.WEXITED | os.WNOWAIT)  # dead, and not reaped yet
+    assert status(path) == ("not running", Exit.FAILED)
+    child.wait()
+    assert status(path) == ("not running", Exit.FAILED)
+
+
+def test_number_that_another_process_has_now_is_not_the_service(tmp_path: Path) -> None:
+    assert status(put(tmp_path / "s", began="1")) == ("not running", Exit.FAILED)
+
+
+def test_process_of_another_user_lives(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whoever may not signal it may look at the file all the same, also where /proc hides it."""
+
+    def refuse(_pid: int, _signal: int) -> None:
+        raise PermissionError
+
+    path = put(tmp_path / "s")
+    monkeypatch.setattr(run.os, "kill", refuse)
+    assert status(path) == ("online", Exit.OK)
+    monkeypatch.setattr(run, "_began", lambda _pid: None)
+    assert status(path) == ("online", Exit.OK)
+
+
+@pytest.mark.parametrize("place", ["another host", None])
+def test_process_of_another_place_cannot_be_looked_for(tmp_path: Path, place: str | None) -> None:
+    """A file seen from another container or host, or of an older version: its age decides."""
+    assert status(put(tmp_path / "s", place=place, pid=2**22 + 1)) == ("online", Exit.OK)
+    assert status(put(tmp_path / "s", place=place, at=NOW - run.STALE_S)) == ("not running", Exit.FAILED)
+
+
+@pytest.mark.parametrize("pid", [0, -1, None])
+def test_number_that_is_no_process_is_not_signalled(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, pid: int | None
+) -> None:
+    """0 and -1 would mean groups of processes."""
+    path = put(tmp_path / "s", pid=pid)
+    monkeypatch.setattr(run.os, "kill", lambda *_: pytest.fail("signalled"))
+    assert status(path) == ("online", Exit.OK)
+
+
+@pytest.mark.parametrize("text", ["", "[]", "1", '{"online": true}', '{"online": true, "at": "x"}'])
+def test_file_that_is_none_of_ours_says_not_running(tmp_path: Path, text: str) -> None:
+    (tmp_path / "s").write_text(text)
+    assert status(tmp_path / "s") == ("not running", Exit.FAILED)
+
+
+@pytest.mark.parametrize("pid", ["x", [1], 2**80])
+def test_number_that_makes_no_sense_says_not_running(tmp_path: Path, pid: object) -> None:
+    assert status(put(tmp_path / "s", pid=pid)) == ("not running", Exit.FAILED)

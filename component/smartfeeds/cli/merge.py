@@ -11,8 +11,9 @@ from typing import BinaryIO, cast
 import click
 
 from smartfeeds.cli.common import Exit, err, print_json
+from smartfeeds.cli.reading import DOCUMENT, name_of
 from smartfeeds.cli.writing import check_report, opened
-from smartfeeds.core.text import is_nss, one_line, to_nss
+from smartfeeds.core.text import counted, is_nss, one_line, to_nss
 from smartfeeds.errors import ConfigError, FeedError
 from smartfeeds.formats.loader import MAX_DOCUMENT_BYTES
 from smartfeeds.sync.documents import FeedReader, Form, Piece, form_of
@@ -24,12 +25,11 @@ from smartfeeds.sync.sharing import Sharing
 
 _CHUNK_BYTES = 256 * 1024
 _SHOWN = 20
-_DOCUMENT = click.Path(exists=True, dir_okay=False, allow_dash=True, path_type=Path)
 
 
 @click.command("merge")
-@click.argument("local", type=_DOCUMENT)
-@click.argument("incoming", type=_DOCUMENT)
+@click.argument("local", type=DOCUMENT)
+@click.argument("incoming", type=DOCUMENT)
 @click.option(
     "--by",
     help="The endpoint that LOCAL belongs to, such as alice@example.org/desk: items of LOCAL that have no sync data "
@@ -86,7 +86,7 @@ class _Source:
 
 @contextmanager
 def _source(file: Path) -> Iterator[_Source]:
-    name = "standard input" if str(file) == "-" else str(file)
+    name = name_of(file)
     try:
         with click.open_file(str(file), "rb") as found:
             first = found.read(_CHUNK_BYTES)
@@ -209,7 +209,7 @@ def _tell(report: Report) -> None:
     counts = ", ".join(f"{report.outcomes[outcome]} {outcome.value}" for outcome in Outcome)
     parts = [
         counts,
-        f"items that were compared have {report.conflicts} conflicts" if report.conflicts else "",
+        f"items that were compared have {counted(report.conflicts, 'conflict')}" if report.conflicts else "",
         f"{report.created} given sync data" if report.created else "",
         f"{report.plain} of INCOMING without sync data left out" if report.plain else "",
     ]

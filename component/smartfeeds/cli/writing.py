@@ -1,4 +1,4 @@
-"""What `export` and `convert` share: the format, the file, and the report of what is not in it."""
+"""What `export`, `convert` and `merge` share: the format, the file, and the report of what is not in it."""
 
 import sys
 from collections import Counter

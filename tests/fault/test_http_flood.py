@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 import gc
 import socket
+from itertools import pairwise
 
 import pytest
 
@@ -60,7 +61,7 @@ async def quiet(component: Component) -> None:
 @pytest.mark.timeout(180)
 @pytest.mark.parametrize("accept", ["application/json", "text/event-stream"])
 async def test_held_pulls_whose_clients_go_leave_nothing_behind(start: Starter, accept: str) -> None:
-    """[SF-056] 2,000 at once, all cut off: no waiter, no connection, no task; three times, and no object stays."""
+    """[SF-056] 2,000 at once, all cut off: no waiter, no connection, no task; four times, and no object stays."""
     component = await filled(start)
     site, port = component.app.site, port_of(component)
     assert site is not None
@@ -68,7 +69,7 @@ async def test_held_pulls_whose_clients_go_leave_nothing_behind(start: Starter, 
     await quiet(component)
     before = tasks()
     objects: list[int] = []
-    for _ in range(3):
+    for _ in range(4):
         clients = [Raw(*await asyncio.open_connection("127.0.0.1", port)) for _ in range(HELD)]
         for raw in clients:
             raw.say(request(f"/feeds/notes/?since=cursor:{since}", f"Accept: {accept}"))
@@ -85,8 +86,8 @@ async def test_held_pulls_whose_clients_go_leave_nothing_behind(start: Starter, 
         objects.append(sum(1 for one in gc.get_objects() if str(type(one).__module__).startswith(OURS)))
     assert site.listener._open == set() and len(site.listener._per_address) == 0
     assert tasks() - {"Lanes._serve"} <= before
-    # What asyncio itself has put aside for later is not ours; of ours not one in twenty may stay.
-    assert objects[2] - objects[1] < HELD / 20
+    # What is put aside for a while comes and goes; what stays of each would grow with every round.
+    assert min(later - earlier for earlier, later in pairwise(objects)) < HELD / 20
 
 
 async def test_held_pulls_that_are_cut_while_they_are_answered_take_nothing_from_others(start: Starter) -> None:

@@ -1,8 +1,7 @@
 """What a peer can ask for, and what it gets: one frozen value a request, the same for every wire.
 
-Every request carries `actor`, the full address it came from, and `service`, the bare address of ours it was sent to
-(a feed may live on any address of the component, SF-085). Node names and ids are texts as the peer wrote them, None
-where they were missing. Forms are mappings of full field names to values.
+Every request carries `actor`, the full address it came from, and `service`, our bare address it was sent to (SF-085).
+Node names and ids are texts as written, None where they were missing. Forms are mappings of field names to values.
 """
 
 from collections.abc import Mapping
@@ -42,11 +41,7 @@ class OrderBy:
 
 @dataclass(frozen=True, slots=True)
 class Draft:
-    """A payload that was checked for form: canonical bytes, and what kind of root it has.
-
-    `entry` is true for an atom:entry, `feed` for an atom:feed, `complete` for an entry that has id, title and
-    updated, `deletion` for one that is marked as deleted (xep-map 2.3), `enclosure` for one with an enclosure link.
-    """
+    """A payload that was checked for form: canonical bytes, and what its root is (as in `formats.atom.Shape`)."""
 
     payload: bytes
     entry: bool = False
@@ -137,10 +132,10 @@ class Pull(Request):
 class PullFeed(Request):
     """A page as a document wants it: with what the feed says of itself and whether there is more.
 
-    `node` is the name of the feed itself, `view` the query string of a view of it. Without one, the Smart view in
-    modified order is meant, with `stock` the bare node; a generic node has no other. `known` are versions (see
-    `FeedPage`) that the asker has already; no items are read where one is still right. With `both_sides` the answer
-    tells too whether there are older items. `asker` is the address that an anonymous reader asks from.
+    `node` is the name of the feed itself, `view` the query string of a view; without one it is the Smart view in
+    modified order, with `stock` (and on generic nodes) the bare node. `known` are versions (see `FeedPage`) that the
+    asker has: no items are read where one is still right. With `both_sides` older items are looked for too. `asker` is
+    the address of an anonymous reader.
     """
 
     node: str
@@ -196,11 +191,10 @@ class ItemShown:
 
 @dataclass(frozen=True, slots=True)
 class FeedPage:
-    """A page of a feed, ascending, with the feed itself.
+    """A page of a feed, ascending, with the feed itself. `version` changes with everything a page of it depends on.
 
-    `version` changes with everything a page of this feed depends on; `page` is None where the asker knows it.
-    `newer` and `older` tell whether the view has items behind and before the page now, `older` only where that was
-    asked. `public` says that anybody may read the feed.
+    `page` is None where the asker knows it. `newer` and `older` tell whether the view has items behind and before the
+    page now, `older` only where that was asked. `public` says that anybody may read the feed.
     """
 
     node: Node

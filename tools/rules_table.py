@@ -30,15 +30,15 @@ Which module implements which rule, and which test shows it. Written by `make do
 and the tests; a test checks that this page is current.
 
 `SF` rules are the requirements of Smart Feeds, `ESS` those of ESS and NNO, `RSS` those of RSS 0.92, rssCloud and
-payloads; `A` rules say how what these documents leave open is resolved. `xep-map` rules are the conformance checklist
-of this project against the XEPs, with the names of the map it comes from (sections such as 3.1, decisions such as R7
-and D10).
+payloads, `FS` those of FeedSync 1.0.2, `SSE` those of SSE 0.91; `A` rules say how what these documents leave open is
+resolved. `xep-map` rules are the conformance checklist of this project against the XEPs, with the names of the map it
+comes from (sections such as 3.1, decisions such as R7 and D10).
 {implemented} rules are implemented, {later} come later, with the reason where the modules would stand.
 """
 
-_BRACKETED = re.compile(r"\[((?:(?:SF|ESS|RSS|A)-\d|xep-map \d)[^\]]*)\]")
-_SEED = re.compile(r"\b(SF|ESS|RSS|A)-(\d{2,3})\b(?:\s*(?:to|-)\s*(?:\1-)?(\d{2,3})\b)?")
-_DIGITS = {"SF": 3, "ESS": 3, "RSS": 3, "A": 2}
+_BRACKETED = re.compile(r"\[((?:(?:SF|ESS|RSS|FS|SSE|A)-\d|xep-map \d)[^\]]*)\]")
+_SEED = re.compile(r"\b(SF|ESS|RSS|FS|SSE|A)-(\d{2,3})\b(?:\s*(?:to|-)\s*(?:\1-)?(\d{2,3})\b)?")
+_DIGITS = {"SF": 3, "ESS": 3, "RSS": 3, "FS": 3, "SSE": 3, "A": 2}
 # "xep-map" and what follows: numbers, ranges, references to sections (3.2) and to rows of tables, which are no rules.
 _MAP = re.compile(r"xep-map\s+((?:rows?\s+\d+|\d+(?:\.\d+)+|[A-Z]\b|\d+|to\b|and\b|[-,;\s])+)")
 _TOKEN = re.compile(r"rows?\s+\d+|\d+(?:\.\d+)+|\d+\s+[A-Z]\b|(\d+)(?:\s*(?:to|-)\s*(\d+)(?!\.))?")

@@ -24,9 +24,9 @@ def test_every_implemented_rule_has_a_test_and_a_module() -> None:
 
 def test_every_rule_of_all_lists_is_there() -> None:
     expected = {f"xep-map {number}" for number in range(1, 251)}
-    for kind, last in (("SF", 114), ("ESS", 25), ("RSS", 36)):
+    for kind, last in (("SF", 114), ("ESS", 25), ("RSS", 36), ("FS", 87), ("SSE", 50)):
         expected |= {f"{kind}-{number:03d}" for number in range(1, last + 1)}
-    resolved = (range(1, 39), range(100, 115), range(120, 140), (51, 151, 152, 153, 154))
+    resolved = (range(1, 39), range(40, 65), range(70, 88), range(100, 115), range(120, 140), range(150, 158))
     expected |= {f"A-{number:02d}" for numbers in resolved for number in numbers}
 
     assert set(rules_table.read_rules()) == expected
@@ -48,6 +48,7 @@ def test_modules_that_stand_for_a_section_exist() -> None:
         ("[xep-map 192]", {"xep-map 192"}),
         ("[SF-045 to SF-047]", {"SF-045", "SF-046", "SF-047"}),
         ("[ESS-007] [A-104 to 106], RSS-010", {"ESS-007", "A-104", "A-105", "A-106", "RSS-010"}),
+        ("[FS-057 to FS-059] [SSE-040] [A-43]", {"FS-057", "FS-058", "FS-059", "SSE-040", "A-43"}),
         ("xep-map 1-3, 11", {"xep-map 1", "xep-map 2", "xep-map 3", "xep-map 11"}),
         ("(xep-map 3.1 row 22, 55, 208)", {"xep-map 55", "xep-map 208"}),
         ("xep-map 1.1, 1.3; 17, 18; RFC 6120 8.3", {"xep-map 17", "xep-map 18"}),

@@ -13,6 +13,7 @@ LAYERS: dict[str, set[str]] = {
     "errors": set(),
     "core": {"errors"},
     "formats": {"errors", "core"},
+    "sync": {"errors", "core", "formats"},
     "store": {"errors", "core"},
     "service": {"errors", "core", "formats", "store.base", "telemetry"},
     "telemetry": {"errors"},
@@ -26,18 +27,18 @@ LAYERS: dict[str, set[str]] = {
     "demo": {"errors", "core", "formats", "service", "store", "client", "app", "config", "telemetry", "xmpp", "cli"},
     "cli": {
         "errors", "core", "formats", "store", "service", "push", "xmpp", "app", "client", "config", "telemetry", "demo",
-        "sources",
+        "sources", "sync",
     },
 }  # fmt: skip
 
 PURE = {
-    "ast", "base64", "bisect", "codecs", "collections", "copy", "dataclasses", "datetime", "decimal", "difflib",
-    "email", "enum",
+    "abc", "array", "ast", "base64", "bisect", "codecs", "collections", "copy", "dataclasses", "datetime", "decimal",
+    "difflib", "email", "enum",
     "fractions", "functools", "hashlib", "heapq", "hmac", "html", "importlib", "io", "itertools", "json", "math",
     "operator", "re", "string", "struct", "types", "typing", "typing_extensions", "unicodedata", "urllib", "zlib",
 }  # fmt: skip
 # What a pure layer may import beside PURE.
-PURE_LAYERS = {"errors": set(), "core": set(), "formats": {"lxml", "xml"}}
+PURE_LAYERS = {"errors": set(), "core": set(), "formats": {"lxml", "xml"}, "sync": {"lxml"}}
 NOT_PURE = {"urllib.request", "importlib.metadata", "email.mime", "datetime.now"}
 
 # library -> modules that may import it

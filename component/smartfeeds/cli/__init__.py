@@ -21,6 +21,7 @@ _MODULES: Final = {
     "import": "documents",
     "export": "documents",
     "convert": "convert",
+    "merge": "merge",
     "follow": "follow",
     "nno": "nno",
     "node": "nodes",

@@ -1,4 +1,4 @@
-"""What `import` and `convert` share: a document out of a file or standard input."""
+"""What `import`, `convert` and `merge` share: a document out of a file or standard input."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""What `export` and `convert` share: the format, the file, and the report of what is not in it."""
+"""What `export`, `convert` and `merge` share: the format, the file, and the report of what is not in it."""
 
 import sys
 from collections import Counter
@@ -44,13 +44,14 @@ def check_report(output: Path | None, *, as_json: bool) -> None:
 def write_out(form: str, job: Job, output: Path | None) -> None:
     """Writes the document as a whole, or nothing. Raises ConfigError where the file cannot be written."""
     pieces = WRITERS[form].write(job)
-    with _opened(output) as file:
+    with opened(output) as file:
         for piece in pieces:
             file.write(piece)
 
 
 @contextmanager
-def _opened(output: Path | None) -> Iterator[BinaryIO]:
+def opened(output: Path | None) -> Iterator[BinaryIO]:
+    """The file to write a document to, or standard output. Raises ConfigError where it cannot be written."""
     if output is None:
         yield sys.stdout.buffer
         sys.stdout.buffer.flush()

@@ -6,6 +6,7 @@ stanza passes `escape` or `attribute`, and both refuse what XML 1.0 forbids.
 
 import re
 import unicodedata
+from urllib.parse import quote
 
 _FORBIDDEN = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 # The ampersand first: the others are written with one.
@@ -22,6 +23,8 @@ _ATTRIBUTE_ESCAPES = {
     "\r": "&#13;",
 }
 _WORD = re.compile(r"[^\W_]+")
+# The characters of a Namespace Specific String, read as A-51 does.
+_NSS = re.compile(r"(?:[A-Za-z0-9()+,\-.:=@;$_!*'/?#]|%[0-9A-Fa-f]{2})+")
 
 
 class ForbiddenCharacterError(ValueError):
@@ -64,3 +67,13 @@ def counted(count: int, what: str, ending: str = "s") -> str:
 def words(text: str) -> frozenset[str]:
     """The distinct words of a text as a search compares them: compatibility form, case folded, letters and digits."""
     return frozenset(_WORD.findall(unicodedata.normalize("NFKC", text).casefold()))
+
+
+def is_nss(text: str) -> bool:
+    """Whether a text is a Namespace Specific String of RFC 2141, with the `/`, `?` and `#` that its grammar has."""
+    return _NSS.fullmatch(text) is not None
+
+
+def to_nss(text: str) -> str:
+    """Any text as a Namespace Specific String: what RFC 2141 would rather not have in one is percent-encoded (A-51)."""
+    return quote(text, safe="()+,-.:=@;$_!*'", errors="surrogatepass").replace("~", "%7E")

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from urllib.parse import quote
 
 from smartfeeds.core.model import EntryMeta
-from smartfeeds.core.text import escape, is_xml_text, words
+from smartfeeds.core.text import escape, is_nss, is_xml_text, words
 from smartfeeds.core.times import format_datetime
 from smartfeeds.core.view import item_facets
 from smartfeeds.errors import Condition, FeedError
@@ -44,8 +44,6 @@ _REQUIRED = frozenset({ID, TITLE, UPDATED})
 _PERSON = frozenset({f"{{{ATOM_NS}}}name", f"{{{ATOM_NS}}}uri", f"{{{ATOM_NS}}}email"})
 # The start tag of a canonical root: its name, then attributes whose values may hold ">".
 START_TAG = re.compile(rb'<([^\s>]+)(?: [^\s=>]+="[^"]*")*>')
-# The characters of a Namespace Specific String, read as A-51 does.
-_NSS = re.compile(r"(?:[A-Za-z0-9()+,\-.:=@;$_!*'/?#]|%[0-9A-Fa-f]{2})+")
 
 
 def digest_id(*parts: str) -> str:
@@ -192,7 +190,7 @@ def _sync_id(old: Element | None, item_id: str) -> str:
     """The FeedSync id: the old entry's, else the item id where it is a Namespace Specific String, else none."""
     sync = next(old.iterchildren(SYNC), None) if old is not None else None
     candidates = (sync.get("id", "") if sync is not None else "", item_id)
-    return next((text for text in candidates if _NSS.fullmatch(text)), "")
+    return next((text for text in candidates if is_nss(text)), "")
 
 
 def _stored(payload: bytes) -> Element | None:

@@ -72,7 +72,7 @@ def _entry(node: Element, index: int, base: str, authors: list[Element]) -> Foun
     if found.updated_us is None and found.published_us is not None:
         updated = etree.SubElement(node, atom.UPDATED)
         updated.text = format_datetime(found.published_us)
-    _adopt(node, base, authors)
+    adopt(node, base, authors)
     return found
 
 
@@ -97,8 +97,8 @@ def _date(found: Found, tag: str) -> int | None:
     return first_us
 
 
-def _adopt(node: Element, base: str, authors: list[Element]) -> None:
-    """Gives an entry what it would lose without its feed."""
+def adopt(node: Element, base: str, authors: list[Element]) -> None:
+    """Gives an entry what it would lose without its feed: the base address, and authors where it has none."""
     outer = base_of(node, base, own=False)
     if has_base(node):
         node.set(XML_BASE, base_of(node, base))

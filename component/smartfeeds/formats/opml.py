@@ -238,15 +238,16 @@ def write_outline(document: OutlineDocument, more: Iterable[Outline] = ()) -> It
     ).encode() + b"\n".join((*document.head_extensions, b"</head>\n<body>\n"))
     for outlines in (document.outlines, more):
         for outline in outlines:
-            yield _written(outline)
+            yield outline_bytes(outline)
     yield b"</body>\n</opml>\n"
 
 
-def _written(outline: Outline) -> bytes:
+def outline_bytes(outline: Outline) -> bytes:
+    """An outline with all that is in it, as a line of its own. Raises ForbiddenCharacterError."""
     start = f'<outline text="{attribute(outline.text)}"{_attributes(outline.attributes)}'.encode()
     if not outline.children and not outline.extensions:
         return start + b"/>\n"
-    inside = b"".join((*outline.extensions, b"\n", *map(_written, outline.children)))
+    inside = b"".join((*outline.extensions, b"\n", *map(outline_bytes, outline.children)))
     return start + b">" + inside + b"</outline>\n"
 
 

@@ -1,0 +1,124 @@
+"""How each dialect spells numbers, booleans and times (FeedSync 2.1, 2.4, 2.5; SSE 1.2, 2.3)."""
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from functools import lru_cache
+
+from smartfeeds.core.times import US_PER_S, parse_datetime
+from smartfeeds.errors import Condition, FeedError
+from smartfeeds.formats.atom import FEEDSYNC_NS
+from smartfeeds.formats.dates import format_rfc822, parse_date
+from smartfeeds.sync.feedsync import FEEDSYNC
+from smartfeeds.sync.merging import Dialect
+from smartfeeds.sync.record import MAX_NUMBER, Flag, check_name
+from smartfeeds.sync.sse import SSE
+
+SSE_NS = "https://www.microsoft.com/schemas/rss/sse"  # as the document prints it
+# A-70: documents of its time have http; drafts after it left "rss" out.
+SSE_NAMESPACES = frozenset(
+    f"{scheme}://www.microsoft.com/schemas/{path}" for scheme in ("http", "https") for path in ("rss/sse", "sse")
+)
+SSE_VERSION = "0.91"
+
+_NUMBER = re.compile(r"[1-9][0-9]{0,9}")
+_RFC3339 = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}[Tt][0-9]{2}:[0-9]{2}:[0-9]{2}[Zz]")
+# Four digits of the year, GMT; the weekday is optional and never checked (A-74).
+_RFC822 = re.compile(
+    r"(?:(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun), ?)?[0-9]{1,2} (?:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec) "
+    r"[0-9]{4} [0-9]{2}:[0-9]{2}(?::[0-9]{2})? GMT"
+)
+_YEAR = re.compile(r"\b[0-9]{4}\b")
+_CACHED = 8192
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+def invalid(text: str) -> FeedError:
+    """The error for an item whose sync data cannot be used (A-52)."""
+    return FeedError(Condition.INVALID_PAYLOAD, text)
+
+
+def read_number(text: str | None, name: str) -> int:
+    """A number from 1 to 2147483647 without sign or leading zeros (A-56). Raises FeedError(INVALID_PAYLOAD)."""
+    if text is None:
+        raise invalid(f"{name} is missing")
+    if _NUMBER.fullmatch(text) is None or int(text) > MAX_NUMBER:
+        raise invalid(f"{name} is {text[:20]!r}, and no number from 1 to {MAX_NUMBER}")
+    return int(text)
+
+
+@lru_cache(_CACHED)
+def read_name(text: str, what: str) -> str:
+    """An id of an item or an endpoint. Raises FeedError(INVALID_PAYLOAD)."""
+    try:
+        check_name(text, what)
+    except FeedError as error:
+        raise invalid(error.text) from None
+    return text
+
+
+@lru_cache(_CACHED)
+def _feedsync_time(text: str) -> int | None:
+    """RFC 3339 in whole seconds of UTC; small letters and second 60 are read (A-57)."""
+    return parse_datetime(text) if _RFC3339.fullmatch(text) is not None else None
+
+
+@lru_cache(_CACHED)
+def _sse_time(text: str) -> int | None:
+    return parse_date(text) if _RFC822.fullmatch(text) is not None else None
+
+
+@lru_cache(_CACHED)
+def _lenient_time(text: str) -> int | None:
+    """A-85: other zones too, as long as the year has four digits."""
+    time_us = parse_date(text) if _YEAR.search(text) is not None else None
+    return None if time_us is None else time_us // US_PER_S * US_PER_S
+
+
+@lru_cache(_CACHED)
+def write_feedsync_time(time_us: int) -> str:
+    """RFC 3339 in whole seconds of UTC."""
+    return (_EPOCH + timedelta(seconds=time_us // US_PER_S)).isoformat()[:19] + "Z"
+
+
+_BOOLEANS = {None: Flag.ABSENT, "true": Flag.TRUE, "false": Flag.FALSE}
+
+
+@dataclass(frozen=True, slots=True)
+class Lexis:
+    """The spelling of a dialect. `empty` says whether an empty attribute is one that is not there (A-84)."""
+
+    dialect: Dialect
+    namespace: str
+    flags: Mapping[str | None, Flag]
+    read_time: Callable[[str], int | None]
+    write_time: Callable[[int], str]
+    empty: bool
+
+    def flag(self, text: str | None, name: str) -> Flag:
+        """A boolean (FS-030, SSE-019). Raises FeedError(INVALID_PAYLOAD)."""
+        found = self.flags.get(text)
+        if found is None:
+            raise invalid(f"{name} is {text[:20]!r}, and neither true nor false" if text else f"{name} is empty")
+        return found
+
+    def time(self, text: str | None, name: str) -> int | None:
+        """A time, or None where there is none. Raises FeedError(INVALID_PAYLOAD) for what is no such time."""
+        if text is None or (self.empty and not text):
+            return None
+        time_us = self.read_time(text)
+        if time_us is None:
+            raise invalid(f"{name} is {text[:40]!r}, and no time as {self.dialect.name} writes it")
+        return time_us
+
+    def endpoint(self, text: str | None) -> str:
+        """An endpoint, or an empty text where there is none. Raises FeedError(INVALID_PAYLOAD)."""
+        if text is None or (self.empty and not text):
+            return ""
+        return read_name(text, "an endpoint")
+
+
+FEEDSYNC_LEXIS = Lexis(FEEDSYNC, FEEDSYNC_NS, _BOOLEANS, _feedsync_time, write_feedsync_time, empty=False)
+SSE_LEXIS = Lexis(SSE, SSE_NS, {**_BOOLEANS, "": Flag.EMPTY}, _sse_time, format_rfc822, empty=True)
+LENIENT_SSE_LEXIS = Lexis(SSE, SSE_NS, SSE_LEXIS.flags, _lenient_time, format_rfc822, empty=True)

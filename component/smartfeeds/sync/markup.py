@@ -1,0 +1,386 @@
+"""sx:sync in an entry, item or outline: read into a version, and written again (FeedSync 2.4 to 2.6, SSE 2.3 to 5.2).
+
+An item whose sync data is not as its dialect has it is refused as a whole, with the reason; what neither dialect
+defines is kept where it is (FS-012).
+"""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from functools import lru_cache
+
+from lxml import etree
+
+from smartfeeds.core.text import attribute, escape
+from smartfeeds.errors import FeedError
+from smartfeeds.formats.atom import ENTRY, FEEDSYNC_NS, SYNC
+from smartfeeds.formats.rss_channel import rss_name
+from smartfeeds.formats.xml import XML_NS, Element, canonical, parse_stored, replace_by_text
+from smartfeeds.sync.feedsync import FEEDSYNC
+from smartfeeds.sync.lexis import (
+    FEEDSYNC_LEXIS,
+    LENIENT_SSE_LEXIS,
+    SSE_LEXIS,
+    SSE_NAMESPACES,
+    Lexis,
+    invalid,
+    read_name,
+    read_number,
+)
+from smartfeeds.sync.merging import Dialect, in_order
+from smartfeeds.sync.record import MAX_CONFLICTS, MAX_HISTORY, NO_EXTRA, Extra, Flag, Stamp, Version
+
+# Conflicts in conflicts are flattened, those in them are not (A-54).
+MAX_NESTING = 1
+
+_SYNCS = tuple(f"{{{namespace}}}sync" for namespace in (FEEDSYNC_NS, *sorted(SSE_NAMESPACES)))
+_SYNC_NAMES = {
+    FEEDSYNC.name: frozenset({"id", "updates", "deleted", "noconflicts"}),
+    SSE_LEXIS.dialect.name: frozenset({"id", "version", "deleted", "conflict"}),
+}
+_STAMP_NAMES = frozenset({"sequence", "when", "by"})
+_UPDATE_NAMES = frozenset({"when", "by"})
+_CONFLICT_NAMES = frozenset({"version", "when", "by"})
+_BLANK = " \t\r\n"
+
+
+@dataclass(frozen=True, slots=True)
+class SyncItem:
+    """An item with sync data, as read. `namespace` is what its markup is written in; `notes` are for people."""
+
+    version: Version
+    dialect: Dialect
+    namespace: str
+    notes: tuple[str, ...] = ()
+
+
+def read_item(item: Element, *, lenient: bool = False, payload: bool = True) -> SyncItem | None:
+    """The sync data of an entry, item or outline; None where it has none (FS-022, FS-024, SSE-016).
+
+    With `payload` the version has its content, and `item` loses its sx:sync over it; without, it is only checked.
+    `lenient` reads the dates of SSE in other zones than GMT. Raises FeedError(INVALID_PAYLOAD) for an item to refuse.
+    """
+    return _Reading(lenient, payload).item(item, 0)
+
+
+@dataclass(slots=True)
+class _Reading:
+    lenient: bool
+    payload: bool
+
+    def item(self, item: Element, depth: int) -> SyncItem | None:
+        sync = self.sync_of(item)
+        if sync is None:
+            return None
+        namespace = _namespace(sync)
+        lexis = self.lexis(sync, namespace)
+        sync_id = read_id(sync)
+        if lexis.dialect is FEEDSYNC:
+            version, notes = self._feedsync(sync, sync_id, lexis, namespace, depth)
+        else:
+            version, notes = self._sse(sync, sync_id, lexis, namespace)
+        if len(list(item.iterchildren(*_SYNCS))) > 1:
+            notes += (f"{sync_id}: the item has sync data twice; {lexis.dialect.name}'s counts",)
+        if self.payload:
+            replace_by_text(sync, "")
+            version = _with_payload(version, item)
+        return SyncItem(version, lexis.dialect, namespace, notes)
+
+    @staticmethod
+    def sync_of(item: Element) -> Element | None:
+        """A-87: of both vocabularies FeedSync counts, and the other stays as it is."""
+        first = next(item.iterchildren(SYNC), None)
+        return next(item.iterchildren(*_SYNCS), None) if first is None else first
+
+    def lexis(self, sync: Element, namespace: str) -> Lexis:
+        """The dialect of sync data. A-83: in the older namespaces the shape tells the dialect."""
+        if namespace == FEEDSYNC_NS or ("updates" in sync.attrib and "version" not in sync.attrib):
+            return FEEDSYNC_LEXIS
+        return LENIENT_SSE_LEXIS if self.lenient else SSE_LEXIS
+
+    def _feedsync(
+        self, sync: Element, sync_id: str, lexis: Lexis, namespace: str, depth: int
+    ) -> tuple[Version, tuple[str, ...]]:
+        history, conflicts = f"{{{namespace}}}history", f"{{{namespace}}}conflicts"
+        stamps = _limited(sync.iterchildren(history), MAX_HISTORY, "history records")
+        if not stamps:
+            raise invalid("sx:sync has no sx:history")
+        counter = read_number(sync.get("updates"), "updates")
+        found: list[Version] = []
+        notes: tuple[str, ...] = ()
+        for container in sync.iterchildren(conflicts):
+            notes += self._whole_conflicts(container, sync_id, depth, found)
+        version = Version(
+            sync_id,
+            counter,
+            tuple(_feedsync_stamp(node, lexis) for node in stamps),
+            deleted=lexis.flag(sync.get("deleted"), "deleted"),
+            noconflicts=lexis.flag(sync.get("noconflicts"), "noconflicts"),
+            conflicts=in_order(found) if self.payload else tuple(found),
+            extra=_extra(sync, _SYNC_NAMES[FEEDSYNC.name], {history, conflicts}),
+        )
+        return version, notes
+
+    def _whole_conflicts(self, container: Element, sync_id: str, depth: int, found: list[Version]) -> tuple[str, ...]:
+        """The items in sx:conflicts, those in their own sx:conflicts beside them (FS-039, FS-040, FS-063)."""
+        if depth > MAX_NESTING and len(container):
+            raise invalid(f"conflicts are nested deeper than {MAX_NESTING + 1} levels")
+        notes: tuple[str, ...] = ()
+        for node in container.iterchildren(etree.Element):
+            if node.tag != ENTRY and rss_name(node) != "item" and node.tag != "outline":
+                notes += (f"{sync_id}: sx:conflicts holds something that is no item; it was left out",)
+                continue
+            item = self.item(node, depth + 1)
+            if item is None or item.dialect is not FEEDSYNC:
+                raise invalid("an item in sx:conflicts has no sync data of FeedSync")
+            if item.version.sync_id != sync_id:
+                raise invalid("an item in sx:conflicts has another id than the item")
+            found += [_bare(item.version), *item.version.conflicts]
+            notes += item.notes
+            if len(found) > MAX_CONFLICTS:
+                raise invalid(f"the item has more than {MAX_CONFLICTS} conflicts")
+        return notes
+
+    def _sse(self, sync: Element, sync_id: str, lexis: Lexis, namespace: str) -> tuple[Version, tuple[str, ...]]:
+        history, conflicts = f"{{{namespace}}}history", f"{{{namespace}}}conflicts"
+        update = f"{{{namespace}}}update"
+        counter = read_number(sync.get("version"), "version")
+        top = next(sync.iterchildren(history), None)
+        if top is None:
+            raise invalid("sx:sync has no sx:history")
+        nodes = [top, *_limited(top.iterchildren(update), MAX_HISTORY - 1, "sx:update records")]
+        notes: list[str] = []
+        found = [
+            conflict
+            for container in sync.iterchildren(conflicts)
+            for conflict in self._listed_conflicts(container, sync_id, lexis, namespace, notes)
+        ]
+        version = Version(
+            sync_id,
+            counter,
+            tuple(
+                _stamp(node, lexis, counter - k, _UPDATE_NAMES, {update} if k == 0 else set())
+                for k, node in enumerate(nodes)
+            ),
+            deleted=lexis.flag(sync.get("deleted"), "deleted"),
+            conflict=lexis.flag(sync.get("conflict"), "conflict"),
+            conflicts=in_order(found),
+            extra=_extra(sync, _SYNC_NAMES[lexis.dialect.name], {history, conflicts}),
+        )
+        return version, tuple(notes)
+
+    def _listed_conflicts(
+        self, container: Element, sync_id: str, lexis: Lexis, namespace: str, notes: list[str]
+    ) -> Iterator[Version]:
+        """SSE 5.2: what a conflict lacks costs only the conflict (SSE-047)."""
+        nodes = _limited(container.iterchildren(f"{{{namespace}}}conflict"), MAX_CONFLICTS, "conflicts")
+        for node in nodes:
+            try:
+                counter = read_number(node.get("version"), "the version of a conflict")
+                stamp = _stamp(node, lexis, counter, _CONFLICT_NAMES, None)
+            except FeedError as error:
+                notes.append(f"{sync_id}: a conflict was left out: {error.text}")
+                continue
+            yield Version(sync_id, counter, (stamp,), _content(node))
+
+
+def _namespace(node: Element) -> str:
+    return node.tag[1:].partition("}")[0]
+
+
+def _limited(nodes: Iterator[Element], limit: int, what: str) -> list[Element]:
+    found: list[Element] = []
+    for node in nodes:
+        if len(found) >= limit:
+            raise invalid(f"the item has more than {limit} {what}")
+        found.append(node)
+    return found
+
+
+def _feedsync_stamp(node: Element, lexis: Lexis) -> Stamp:
+    if len(node.attrib) == 3 and not len(node):
+        sequence, when, by = node.get("sequence"), node.get("when"), node.get("by")
+        if sequence and when and by:
+            return _full_stamp(sequence, when, by)
+    return _stamp(node, lexis, read_number(node.get("sequence"), "sequence"), _STAMP_NAMES, set())
+
+
+@lru_cache(8192)
+def _full_stamp(sequence: str, when: str, by: str) -> Stamp:
+    """A record as most are. Versions of one item are read one after the other, and share most of their records."""
+    lexis = FEEDSYNC_LEXIS
+    return Stamp(read_number(sequence, "sequence"), lexis.time(when, "when"), lexis.endpoint(by))
+
+
+def _stamp(node: Element, lexis: Lexis, sequence: int, names: frozenset[str], children: set[str] | None) -> Stamp:
+    """One record. `children` are the tags that are read elsewhere; None means all of them."""
+    when: str | None = node.get("when")
+    when_us, by = lexis.time(when, "when"), lexis.endpoint(node.get("by"))
+    if when_us is None and not by:
+        raise invalid("a history record has neither when nor by")
+    # FeedSync's instants are written as we write them; SSE's texts are carried on untouched.
+    as_written = when or ""
+    if when_us is None or lexis.dialect is FEEDSYNC or as_written == lexis.write_time(when_us):
+        as_written = ""
+    extra = NO_EXTRA
+    if len(node.attrib) > len(names & set(node.attrib)) or (children is not None and len(node)):
+        extra = _extra(node, names, children)
+    return Stamp(sequence, when_us, by, as_written, extra)
+
+
+def _extra(node: Element, names: frozenset[str], children: set[str] | None) -> Extra:
+    """Attributes and children beside those that the dialect has."""
+    attributes = tuple(sorted((str(k), str(v)) for k, v in node.items() if k not in names))
+    foreign = (
+        ()
+        if children is None
+        else tuple(canonical(one, inherit=False) for one in node.iterchildren(etree.Element) if one.tag not in children)
+    )
+    return Extra(attributes, foreign) if attributes or foreign else NO_EXTRA
+
+
+def _bare(version: Version) -> Version:
+    if not version.conflicts:
+        return version
+    return Version(
+        version.sync_id, version.counter, version.history, version.payload, version.deleted, version.noconflicts,
+        extra=version.extra,
+    )  # fmt: skip
+
+
+def _with_payload(version: Version, item: Element) -> Version:
+    """White space between the children of an item says nothing, and printers differ in it."""
+    if item.text is not None and not item.text.strip(_BLANK):
+        item.text = None
+    for child in item.iterchildren():
+        if child.tail is not None and not child.tail.strip(_BLANK):
+            child.tail = None
+    return Version(
+        version.sync_id, version.counter, version.history, canonical(item), version.deleted, version.noconflicts,
+        version.conflict, version.conflicts, version.extra,
+    )  # fmt: skip
+
+
+def _content(node: Element) -> bytes:
+    """What is in an element, as canonical bytes; blank text is left out."""
+    parts = [_text(node.text)]
+    for child in node.iterchildren(etree.Element):
+        parts += [canonical(child, inherit=False), _text(child.tail)]
+    return b"".join(parts)
+
+
+def _text(text: str | None) -> bytes:
+    return escape(text).encode() if text and text.strip(_BLANK) else b""
+
+
+def write_item(version: Version, dialect: Dialect, namespace: str = "") -> bytes:
+    """The item with its sync data as its last child. `namespace` is that of the dialect where it is empty."""
+    return with_child(version.payload, write_sync(version, dialect, namespace))
+
+
+def with_child(payload: bytes, child: bytes) -> bytes:
+    """Canonical bytes of an element with more at the end of it."""
+    end = payload.rindex(b"</")
+    return payload[:end] + child + payload[end:]
+
+
+def write_sync(version: Version, dialect: Dialect, namespace: str = "") -> bytes:
+    """sx:sync of a version, with all its conflicts. Raises ForbiddenCharacterError."""
+    lexis = FEEDSYNC_LEXIS if dialect is FEEDSYNC else SSE_LEXIS
+    names = {
+        "id": version.sync_id,
+        dialect.counter: str(version.counter),
+        "deleted": _flag(version.deleted),
+        "noconflicts": _flag(version.noconflicts),
+        "conflict": _flag(version.conflict),
+    }
+    start = f'<sx:sync xmlns:sx="{attribute(namespace or lexis.namespace)}"{_attributes(names, version.extra)}>'
+    inside = _whole(version, lexis, namespace) if dialect is FEEDSYNC else _listed(version, lexis)
+    return b"".join((start.encode(), *inside, *version.extra.children, b"</sx:sync>"))
+
+
+def _whole(version: Version, lexis: Lexis, namespace: str) -> Iterator[bytes]:
+    """FeedSync: every record, then every conflict as an item."""
+    for stamp in version.history:
+        if stamp.extra is NO_EXTRA and stamp.when_us is not None and stamp.by:
+            when = lexis.write_time(stamp.when_us)
+            yield f'<sx:history sequence="{stamp.sequence}" when="{when}" by="{_quoted(stamp.by)}"/>'.encode()
+            continue
+        names = {"sequence": str(stamp.sequence), **_when_and_by(stamp, lexis)}
+        yield _element("history", names, stamp.extra, stamp.extra.children)
+    if version.conflicts:
+        inside = (write_item(one, lexis.dialect, namespace) for one in version.conflicts)
+        yield b"".join((b"<sx:conflicts>", *inside, b"</sx:conflicts>"))
+
+
+def _listed(version: Version, lexis: Lexis) -> Iterator[bytes]:
+    """SSE: the newest record with the older ones in it, then the list of conflicts (SSE-046)."""
+    top, *older = version.history
+    updates = (_element("update", _when_and_by(one, lexis), one.extra, one.extra.children) for one in older)
+    yield _element("history", _when_and_by(top, lexis), top.extra, (*updates, *top.extra.children))
+    if version.conflicts:
+        inside = (
+            _element("conflict", {"version": str(one.counter), **_when_and_by(one.top, lexis)}, one.top.extra, [data])
+            for one in version.conflicts
+            for data in (one.payload,)
+        )
+        yield b"".join((b"<sx:conflicts>", *inside, b"</sx:conflicts>"))
+
+
+@lru_cache(4096)
+def _quoted(by: str) -> str:
+    return attribute(by)
+
+
+def _when_and_by(stamp: Stamp, lexis: Lexis) -> dict[str, str | None]:
+    when = None if stamp.when_us is None else stamp.written or lexis.write_time(stamp.when_us)
+    return {"when": when, "by": stamp.by or None}
+
+
+def _flag(flag: Flag) -> str | None:
+    return None if flag is Flag.ABSENT else flag.value
+
+
+def _element(name: str, names: dict[str, str | None], extra: Extra, children: Iterable[bytes]) -> bytes:
+    inside = b"".join(children)
+    start = f"<sx:{name}{_attributes(names, extra)}".encode()
+    return start + (b">" + inside + f"</sx:{name}>".encode() if inside else b"/>")
+
+
+def _attributes(names: dict[str, str | None], extra: Extra) -> str:
+    parts = [f' {name}="{attribute(value)}"' for name, value in names.items() if value is not None]
+    for number, (name, value) in enumerate(extra.attributes):
+        namespace, _, local = name.removeprefix("{").rpartition("}")
+        prefix = ""
+        if namespace == XML_NS:
+            prefix = "xml:"
+        elif namespace:
+            prefix = f"n{number}:"
+            parts.append(f' xmlns:n{number}="{attribute(namespace)}"')
+        parts.append(f' {prefix}{local}="{attribute(value)}"')
+    return "".join(parts)
+
+
+def claim(item: Element) -> tuple[str, Dialect, str] | None:
+    """What an item says of its identity: sync id, dialect, namespace; the rest of it is not looked at.
+
+    None where it takes no part. Raises FeedError(INVALID_PAYLOAD) for an id that is none.
+    """
+    reading = _Reading(lenient=False, payload=False)
+    sync = reading.sync_of(item)
+    if sync is None:
+        return None
+    namespace = _namespace(sync)
+    return read_id(sync), reading.lexis(sync, namespace).dialect, namespace
+
+
+def read_id(sync: Element) -> str:
+    """The id of an item (FS-025, FS-028). Raises FeedError(INVALID_PAYLOAD)."""
+    sync_id = sync.get("id")
+    if sync_id is None:
+        raise invalid("the id of sx:sync is missing")
+    return read_name(sync_id, "an item")
+
+
+def parse_item(raw: bytes, *, lenient: bool = False) -> SyncItem | None:
+    """The same as `read_item`, of bytes that hold one item."""
+    return read_item(parse_stored(raw), lenient=lenient)

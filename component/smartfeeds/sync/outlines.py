@@ -1,0 +1,194 @@
+"""OPML outlines with sync data: read whole, merged with their order and their tree, written again (SSE 3.2, 4.4.2).
+
+Outlines without sync data take no part: those of the local outline stay where they are, those of the other are not
+taken; what hangs on one counts as a child of the next outline above that has sync data (A-80).
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+
+from smartfeeds.errors import Condition, FeedError
+from smartfeeds.formats.opml import MAX_LEVELS, Outline, OutlineDocument, outline_bytes, read_outline, write_outline
+from smartfeeds.formats.xml import MAX_PAYLOAD_BYTES, parse_stored
+from smartfeeds.sync.joining import INCOMING, LOCAL, OTHER_DIALECT, Report
+from smartfeeds.sync.markup import read_item, with_child, write_sync
+from smartfeeds.sync.merging import Dialect, merge
+from smartfeeds.sync.outline import ROOT, Side, Tree, merge_trees, parents_of
+from smartfeeds.sync.record import Flag, Version
+from smartfeeds.sync.sharing import NOT_SAID, Sharing
+from smartfeeds.sync.sharing_markup import SHARINGS, read_sharing
+
+# Begins the keys of outlines without sync data: no sync id has it.
+_PLAIN = "\0"
+
+
+@dataclass(slots=True)
+class SyncOutline:
+    """An outline document as read.
+
+    `versions` are the items by sync id and `indices` their places in the document, counted from 0; `tree` are their
+    places among each other, `full` those with the plain outlines, whose bytes are in `plain` under keys of their own.
+    `refused` are (index, reason) pairs.
+    """
+
+    document: OutlineDocument
+    versions: dict[str, Version] = field(default_factory=dict)
+    styles: dict[str, tuple[Dialect, str]] = field(default_factory=dict)
+    indices: dict[str, int] = field(default_factory=dict)
+    tree: dict[str, list[str]] = field(default_factory=dict)
+    full: dict[str, list[str]] = field(default_factory=dict)
+    plain: dict[str, bytes] = field(default_factory=dict)
+    refused: list[tuple[int, str]] = field(default_factory=list)
+    sharing: Sharing = NOT_SAID
+    notes: list[str] = field(default_factory=list)
+
+
+def read_sync_outline(data: bytes, *, lenient: bool = False) -> SyncOutline:
+    """The outline in `data`. Raises FeedError as `read_outline` does."""
+    document = read_outline(data)
+    found = SyncOutline(document, notes=list(document.warnings))
+    sharings = [node for node in map(parse_stored, document.head_extensions) if node.tag in SHARINGS]
+    found.sharing, notes = read_sharing(sharings[0] if sharings else None, lenient=lenient)
+    found.notes += notes
+    index = 0
+    waiting = [(outline, ROOT, ROOT) for outline in reversed(document.outlines)]
+    while waiting:
+        outline, synced, holder = waiting.pop()
+        key = _add(found, outline, index, lenient=lenient)
+        found.full.setdefault(holder, []).append(key)
+        if not key.startswith(_PLAIN):
+            found.tree.setdefault(synced, []).append(key)
+            synced = key
+        waiting += [(child, synced, key) for child in reversed(outline.children)]
+        index += 1
+    return found
+
+
+def _add(found: SyncOutline, outline: Outline, index: int, *, lenient: bool) -> str:
+    """Reads one outline and says what its key is."""
+    raw = outline_bytes(replace(outline, children=()) if outline.children else outline)
+    plain = f"{_PLAIN}{index:08d}"
+    if not outline.extensions:
+        found.plain[plain] = raw
+        return plain
+    try:
+        if len(raw) > MAX_PAYLOAD_BYTES:
+            raise FeedError(Condition.PAYLOAD_TOO_BIG, f"the outline is larger than {MAX_PAYLOAD_BYTES} bytes")
+        item = read_item(parse_stored(raw), lenient=lenient)
+        if item is not None and item.version.sync_id in found.versions:
+            raise FeedError(Condition.INVALID_PAYLOAD, f"another outline has the id {item.version.sync_id} already")
+    except FeedError as error:
+        found.refused.append((index, error.text))
+        item = None
+    if item is None:
+        found.plain[plain] = raw
+        return plain
+    found.versions[item.version.sync_id] = item.version
+    found.styles[item.version.sync_id] = (item.dialect, item.namespace)
+    found.indices[item.version.sync_id] = index
+    found.notes += item.notes
+    return item.version.sync_id
+
+
+def merge_outlines(local: SyncOutline, incoming: SyncOutline, report: Report) -> SyncOutline:
+    """The merged outline: `local` with the versions, the tree and the order that both make.
+
+    Raises FeedError(INVALID_PAYLOAD) where it would be nested deeper than outlines may be.
+    """
+    for name, side in ((LOCAL, local), (INCOMING, incoming)):
+        report.note(side.notes)
+        for index, reason in side.refused:
+            report.refuse(name, index, reason)
+    report.plain += len(incoming.plain)
+    merged = replace(local, versions=dict(local.versions), styles=dict(local.styles))
+    sides: dict[str, Side] = {}
+    for sync_id in incoming.versions:
+        sides[sync_id] = _merge_one(merged, incoming, sync_id, report)
+    known = merged.versions.keys()
+    theirs = {parent: [one for one in ids if one in known] for parent, ids in incoming.tree.items()}
+    merged.tree, repaired = merge_trees(local.tree, theirs, lambda one: sides.get(one, Side.LOCAL))
+    for sync_id in repaired:
+        report.note([f"{sync_id}: it had come to be below itself and was moved to the root"])
+        merged.versions[sync_id] = replace(merged.versions[sync_id], conflict=Flag.TRUE)
+    merged.full = _with_plain(local, merged.tree)
+    report.conflicts += sum(len(version.conflicts) for version in merged.versions.values())
+    return merged
+
+
+def _merge_one(merged: SyncOutline, incoming: SyncOutline, sync_id: str, report: Report) -> Side:
+    """Merges one item and says which side's place counts."""
+    former, version, style = merged.versions.get(sync_id), incoming.versions[sync_id], incoming.styles[sync_id]
+    try:
+        if former is not None and merged.styles[sync_id][0] is not style[0]:
+            raise FeedError(Condition.INVALID_PAYLOAD, OTHER_DIALECT.format(sync_id))
+        result = merge(style[0], former, version)
+    except FeedError as error:
+        report.refuse(INCOMING, incoming.indices[sync_id], error.text)
+        return Side.LOCAL
+    report.outcomes[result.outcome] += 1
+    report.note(result.notes)
+    merged.versions[sync_id] = result.version
+    merged.styles.setdefault(sync_id, style)
+    if former is None:
+        return Side.INCOMING
+    if former.key == version.key:
+        return Side.BOTH
+    return Side.INCOMING if result.version.key == version.key else Side.LOCAL
+
+
+def _with_plain(local: SyncOutline, tree: Tree) -> dict[str, list[str]]:
+    """The merged tree with the local plain outlines in their places, and in them what was in them and did not move."""
+    before, after, holders = parents_of(local.tree), parents_of(tree), parents_of(local.full)
+    inside: dict[str, list[str]] = {}
+    container: dict[str, str] = {}
+    for parent, ids in tree.items():
+        for one in ids:
+            container[one] = holders[one] if one in before and before[one] == after[one] else parent
+            inside.setdefault(container[one], []).append(one)
+    # A plain outline follows the sibling that it followed, as far as that is still there.
+    followers: dict[tuple[str, str], list[str]] = {}
+    for holder, ids in local.full.items():
+        last = ROOT
+        for key in ids:
+            is_plain = key.startswith(_PLAIN)
+            if is_plain:
+                followers.setdefault((holder, last), []).append(key)
+            if is_plain or container.get(key) == holder:
+                last = key
+    full: dict[str, list[str]] = {}
+    for holder in {*inside, *(holder for holder, _ in followers)}:
+        waiting = [*reversed(inside.get(holder, ())), *reversed(followers.get((holder, ROOT), ()))]
+        order = full.setdefault(holder, [])
+        while waiting:
+            key = waiting.pop()
+            order.append(key)
+            waiting += reversed(followers.get((holder, key), ()))
+    return full
+
+
+def write_sync_outline(outline: SyncOutline) -> Iterator[bytes]:
+    """The outline as OPML, without sx:sharing (FS-014). Raises FeedError(INVALID_PAYLOAD) beyond MAX_LEVELS."""
+    extensions = tuple(one for one in outline.document.head_extensions if parse_stored(one).tag not in SHARINGS)
+    head, *tail = write_outline(replace(outline.document, outlines=(), head_extensions=extensions))
+    namespaces: dict[str, str] = {}
+    for dialect, namespace in outline.styles.values():
+        namespaces.setdefault(dialect.name, namespace)
+    yield head
+    for key in outline.full.get(ROOT, ()):
+        yield _written(outline, key, namespaces, 1)
+    yield from tail
+
+
+def _written(outline: SyncOutline, key: str, namespaces: dict[str, str], level: int) -> bytes:
+    if level > MAX_LEVELS:
+        raise FeedError(Condition.INVALID_PAYLOAD, f"the merged outline is nested deeper than {MAX_LEVELS} levels")
+    children = b"".join(_written(outline, child, namespaces, level + 1) for child in outline.full.get(key, ()))
+    if key.startswith(_PLAIN):
+        raw = outline.plain[key].rstrip(b"\n")
+        if raw.endswith(b"/>") and children:
+            raw = raw.removesuffix(b"/>") + b"></outline>"
+        return (with_child(raw, children) if children else raw) + b"\n"
+    dialect, _ = outline.styles[key]
+    sync = write_sync(outline.versions[key], dialect, namespaces[dialect.name])
+    payload = outline.versions[key].payload.replace(b'<outline xmlns=""', b"<outline", 1)
+    return with_child(payload, sync + (b"\n" + children if children else b"")) + b"\n"

@@ -1,0 +1,119 @@
+"""sx:sharing in a feed's head: read and written (FeedSync 2.2, 2.3; SSE 2.1, 2.2).
+
+What is not as the document has it is left out with a note, and never keeps the items from being merged.
+"""
+
+import re
+from collections.abc import Iterator
+
+from smartfeeds.core.text import attribute, one_line
+from smartfeeds.core.times import format_datetime
+from smartfeeds.errors import FeedError
+from smartfeeds.formats.atom import FEEDSYNC_NS
+from smartfeeds.formats.dates import format_rfc822
+from smartfeeds.formats.links import is_uri
+from smartfeeds.formats.xml import Element
+from smartfeeds.sync.lexis import FEEDSYNC_LEXIS, LENIENT_SSE_LEXIS, SSE_LEXIS, SSE_NAMESPACES, SSE_VERSION, Lexis
+from smartfeeds.sync.sharing import NOT_SAID, Related, RelatedKind, Sharing, Window, format_bound
+
+SHARINGS = frozenset(f"{{{namespace}}}sharing" for namespace in (FEEDSYNC_NS, *SSE_NAMESPACES))
+_KINDS = {kind.value: kind for kind in RelatedKind}
+_DAYS = re.compile(r"[0-9]{1,4}")
+_SHOWN = 200
+
+
+def read_sharing(node: Element | None, *, lenient: bool = False) -> tuple[Sharing, list[str]]:
+    """What a feed says of itself, and notes; `node` is None where it says nothing (FS-013, SSE-005)."""
+    if node is None:
+        return NOT_SAID, []
+    notes: list[str] = []
+    namespace = node.tag[1:].partition("}")[0]
+    if namespace == FEEDSYNC_NS:
+        since, until = _bounds(node, notes)
+        expires_us = _time(node, "expires", FEEDSYNC_LEXIS, notes)
+        return Sharing(since, until, expires_us, tuple(_related(node, namespace, notes, None))), notes
+    lexis = LENIENT_SSE_LEXIS if lenient else SSE_LEXIS
+    since_us, until_us = _time(node, "since", lexis, notes), _time(node, "until", lexis, notes)
+    version, days = node.get("version", ""), node.get("window", "")
+    if version != SSE_VERSION:
+        notes.append(f"sx:sharing is of version {version[:20]!r}" if version else "sx:sharing does not say its version")
+    if days and _DAYS.fullmatch(days) is None:
+        notes.append("the window of sx:sharing is no number of days and was ignored")
+    return (
+        Sharing(
+            None if since_us is None else format_bound(since_us),
+            None if until_us is None else format_bound(until_us),
+            None,
+            tuple(_related(node, namespace, notes, lexis)),
+            version or SSE_VERSION,
+            int(days) if _DAYS.fullmatch(days) is not None else None,
+        ),
+        notes,
+    )
+
+
+def _bounds(node: Element, notes: list[str]) -> tuple[str | None, str | None]:
+    """Both or none, and no empty one (FS-006, FS-015, FS-016); any text will do (A-45)."""
+    since, until = node.get("since"), node.get("until")
+    if since and until:
+        return since, until
+    for name, value in (("since", since), ("until", until)):
+        if value is not None:
+            notes.append(f"{name} of sx:sharing needs the other bound too and was ignored")
+    return None, None
+
+
+def _time(node: Element, name: str, lexis: Lexis, notes: list[str]) -> int | None:
+    try:
+        return lexis.time(node.get(name), name)
+    except FeedError as error:
+        notes.append(f"in sx:sharing {error.text}; it was ignored")
+        return None
+
+
+def _related(node: Element, namespace: str, notes: list[str], sse: Lexis | None) -> Iterator[Related]:
+    """FS-018 to FS-020, SSE-011 to SSE-013: `link` is an absolute URI without a fragment."""
+    for child in node.iterchildren(f"{{{namespace}}}related"):
+        link, kind, title = child.get("link", ""), _KINDS.get(child.get("type", "")), child.get("title")
+        if not is_uri(link) or "#" in link:
+            notes.append("an sx:related has no absolute link and was ignored")
+        elif kind is None:
+            notes.append("an sx:related is neither complete nor aggregated and was ignored")
+        else:
+            if title == "":
+                notes.append("an sx:related has an empty title")
+            since_us = None if sse is None else _time(child, "since", sse, notes)
+            # FS-011: shown as the text that it is, whatever looks like markup in it.
+            yield Related(link, kind, one_line(title or "")[:_SHOWN], since_us is not None)
+
+
+def write_sharing(sharing: Sharing) -> bytes:
+    """sx:sharing of a FeedSync feed of our own. Raises ForbiddenCharacterError."""
+    values = {
+        "since": sharing.since,
+        "until": sharing.until,
+        "expires": None if sharing.expires_us is None else format_datetime(sharing.expires_us // 1_000_000 * 1_000_000),
+    }
+    return _written(FEEDSYNC_NS, values, sharing)
+
+
+def write_sse_sharing(window: Window | None, sharing: Sharing, namespace: str) -> bytes:
+    """sx:sharing of an SSE feed of our own: dates in whole seconds, and always the version (SSE-009)."""
+    values = {
+        "since": None if window is None else format_rfc822(window.since_us),
+        "until": None if window is None else format_rfc822(window.until_us),
+        "version": SSE_VERSION,
+        "window": None if sharing.window_days is None else str(sharing.window_days),
+    }
+    return _written(namespace, values, sharing)
+
+
+def _written(namespace: str, values: dict[str, str | None], sharing: Sharing) -> bytes:
+    attributes = "".join(f' {name}="{attribute(value)}"' for name, value in values.items() if value is not None)
+    related = "".join(
+        f'<sx:related link="{attribute(one.link)}" type="{one.kind.value}"'
+        + (f' title="{attribute(one.title)}"' if one.title else "")
+        + "/>"
+        for one in sharing.related
+    )
+    return f'<sx:sharing xmlns:sx="{namespace}"{attributes}>{related}</sx:sharing>'.encode()

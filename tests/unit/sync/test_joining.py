@@ -1,0 +1,452 @@
+"""Documents with sync data: read item by item, merged, written."""
+
+import re
+
+import pytest
+from lxml import etree
+
+from smartfeeds.errors import Condition, FeedError
+from smartfeeds.formats.atom import FEEDSYNC_NS
+from smartfeeds.sync import documents
+from smartfeeds.sync.documents import FeedReader, Form, Kind, form_of
+from smartfeeds.sync.joining import Joiner, MemorySpool, read_feed, write_feed
+from smartfeeds.sync.markup import parse_item
+from smartfeeds.sync.merging import Outcome
+from smartfeeds.sync.record import Edit
+from smartfeeds.sync.sse import SSE
+from support.sync import CORPUS, at
+
+ATOM = "http://www.w3.org/2005/Atom"
+
+
+def corpus(name):
+    return (CORPUS / name).read_bytes()
+
+
+def pieces(data, size=7, **options):
+    reader = FeedReader(**options)
+    found = []
+    for start in range(0, len(data), size):
+        found += reader.feed(data[start : start + size])
+    return [*found, *reader.close()], reader
+
+
+def joined(local, incoming, edit=None, lenient=False):
+    """The merged document and the report."""
+    joiner = Joiner(MemorySpool(), form_of(local), edit, lenient=lenient)
+    mine = read_feed([local], lambda piece, _form: joiner.add_local(piece), lenient=lenient)
+    joiner.end_local()
+    read_feed([incoming], joiner.add_incoming, lenient=lenient)
+    return b"".join(write_feed(mine, joiner.results())), joiner.report
+
+
+def versions(document):
+    found, _ = pieces(document, 4096)
+    return {one.sync_id: parse_item(one.raw).version for one in found if one.kind is Kind.SYNCED}
+
+
+def atom(*entries, head="", root=""):
+    return (
+        f'<feed xmlns="{ATOM}" xmlns:sx="{FEEDSYNC_NS}" {root}><title>T</title>{head}{"".join(entries)}</feed>'
+    ).encode()
+
+
+def entry(sync_id="i1", updates=1, by="A", title="t", more="", history=""):
+    return (
+        f'<entry><title>{title}</title>{more}<sx:sync id="{sync_id}" updates="{updates}">'
+        f'<sx:history sequence="{updates}" when="2005-05-21T1{updates}:00:00Z" by="{by}"/>{history}</sx:sync></entry>'
+    )
+
+
+def rss(*items, root="", head=""):
+    return (
+        f'<rss version="2.0" xmlns:sx="{FEEDSYNC_NS}" {root}><channel><title>T</title>{head}'
+        f"{''.join(items)}</channel></rss>"
+    ).encode()
+
+
+def test_examples_of_the_document_in_both_formats_say_the_same():
+    """[FS-001] [FS-002] [FS-013] the same item state, and the same sharing."""
+    read = [pieces(corpus(f"fv__ext__feedsync__spec-example-{name}.xml")) for name in ("atom", "rss")]
+    states = [[parse_item(one.raw).version for one in found] for found, _ in read]
+
+    assert [(one.sync_id, one.counter, one.history) for one in states[0]] == [
+        (one.sync_id, one.counter, one.history) for one in states[1]
+    ]
+    assert read[0][1].sharing == read[1][1].sharing
+    assert [one.form for _, one in read] == [Form.ATOM, Form.RSS]
+
+
+def test_conflict_example_of_the_document():
+    """[FS-039] [A-40] one conflict, which the printed times would make the winner."""
+    (item,) = versions(corpus("fv__ext__feedsync__spec-example-atom-2.xml")).values()
+
+    assert (item.top.by, [one.top.by for one in item.conflicts]) == ("GPM7383", ["JEO2000"])
+
+
+def test_pair_merges_the_same_in_both_directions():
+    """[FS-059] [FS-068] [FS-039] winner "Groceries - done", conflict "Groceries"."""
+    a, b = corpus("sm_fs_pair1_a.xml"), corpus("sm_fs_pair1_b.xml")
+
+    here, report = joined(a, b)
+    there, _ = joined(b, a)
+
+    assert versions(here) == versions(there)
+    (item,) = versions(here).values()
+    assert b"Groceries - done" in item.payload
+    assert [one.top.by for one in item.conflicts] == ["JEO2000"]
+    assert report.outcomes == {Outcome.CONFLICT: 1}
+    again, report = joined(here, there)
+    assert report.outcomes == {Outcome.UNCHANGED: 1}
+    assert again == here
+
+
+def test_sharing_is_never_published_again():
+    """[FS-014] [A-156] neither ours nor theirs: who publishes says its own."""
+    a, b = corpus("sm_fs_pair1_a.xml"), corpus("fv__ext__feedsync__spec-example-atom.xml")
+
+    assert b"sharing" in a and b"sharing" in b
+    assert b"sharing" not in joined(a, b)[0]
+    assert b"sharing" not in joined(b, a)[0]
+
+
+def test_feed_with_sharing_alone_is_valid():
+    """[FS-013] nothing is merged."""
+    document, report = joined(corpus("fv__ext__feedsync__related-multiple.xml"), atom())
+
+    assert versions(document) == {}
+    assert report.outcomes == {}
+
+
+def test_items_with_and_without_sync_data():
+    """[FS-022] [FS-023] [FS-024] the plain one stays in its own feed and is not taken from another."""
+    mixed = corpus("sm_fs_mixed_items.xml")
+
+    document, _ = joined(mixed, atom())
+    taken, report = joined(atom(), mixed)
+
+    assert b"urn:x-test:plain" in document
+    assert b"urn:x-test:plain" not in taken
+    assert report.plain == 1
+    assert set(versions(taken)) == {"i1"}
+
+
+def test_bad_items_are_refused_one_by_one():
+    """[A-52] [FS-009] [FS-010] [FS-028] [FS-029] [FS-030] [FS-037] our own feed loses nothing."""
+    bad = corpus("sm_fs_invalid_values.xml")
+
+    document, report = joined(atom(), bad)
+    kept, _ = joined(bad, atom())
+
+    assert set(versions(document)) == {"ok"}
+    assert [one.index for one in report.refused] == list(range(1, 8))
+    assert len({one.reason for one in report.refused}) == 7
+    assert kept.count(b"<entry") == bad.count(b"<entry")
+
+
+@pytest.mark.parametrize(
+    ("name", "refused"),
+    [
+        ("history_sequence_negative", True), ("history_when_blank", True), ("history_when_missing", False),
+        ("since_after_until", False), ("sync-deleted-maybe", True), ("sync-deleted-true", False),
+        ("sync-id-missing", True), ("sync-id-nonnss", True), ("sync-noconflicts-false", False),
+        ("sync-updates-overflow", True),
+    ],
+)  # fmt: skip
+def test_cases_of_the_feed_validator(name, refused):
+    """[FS-025] [FS-028] [FS-029] [FS-030] [FS-031] [FS-034] [FS-037] the same items are refused as there."""
+    _, report = joined(atom(), corpus(f"fv__ext__feedsync__{name}.xml"))
+
+    assert bool(report.refused) is refused
+    assert bool(report.outcomes) is not refused
+
+
+def test_unknown_markup_comes_out_as_it_went_in():
+    """[FS-012] also after a merge that changed the item."""
+    document = corpus("sm_fs_unknown_markup.xml")
+    changed, report = joined(document, atom(entry("i1", 1, "B")))
+
+    assert b'zz:hint="h"' in joined(document, atom())[0]
+    assert report.outcomes == {Outcome.CONFLICT: 1}
+    conflicting = next(iter(versions(changed).values())).conflicts[0]
+    assert dict(conflicting.extra.attributes)["{urn:x-test:ns}hint"] == "h"
+    assert b"keep me" in conflicting.extra.children[0]
+
+
+def test_identity_is_the_sync_id_alone():
+    """[FS-026] [FS-027] other atom:ids, one item; and one atom:id with two sync ids is two."""
+    one, report = joined(atom(entry(more="<id>urn:a</id>")), atom(entry("i1", 2, "A", more="<id>urn:b</id>")))
+    two, _ = joined(atom(entry(more="<id>urn:a</id>")), atom(entry("i2", more="<id>urn:a</id>")))
+
+    assert report.outcomes == {Outcome.UPDATED: 1}
+    assert b"urn:b" in one and b"urn:a" not in one
+    assert set(versions(two)) == {"i1", "i2"}
+
+
+def test_duplicates_merge_with_each_other():
+    """[FS-025] [A-53] in either feed."""
+    double = atom(entry("i1", 1, "A"), entry("i1", 1, "B"), entry("i2"))
+
+    for document in (joined(double, atom())[0], joined(atom(), double)[0]):
+        found = versions(document)
+        assert document.count(b'id="i1"') == 2  # the winner, and the other as its conflict
+        assert [one.top.by for one in found["i1"].conflicts] == ["A"]
+
+
+def test_conflict_lists_of_sse_over_both_namespaces():
+    """[SSE-001] [SSE-002] [A-70] the golden pair of the corpus; ours is written in our namespace."""
+    a, b = corpus("sm_sse_rss_http_ns.xml"), corpus("sm_sse_rss_https_ns.xml")
+
+    here, report = joined(a, b)
+    there, _ = joined(b, a)
+
+    assert versions(here) == versions(there)
+    (item,) = versions(here).values()
+    assert item.conflict.on and item.counter == 4
+    assert [(one.top.by, one.counter) for one in item.conflicts] == [("GPM7383", 3)]
+    assert b"https://www.microsoft" not in here and b"http://www.microsoft" not in there
+    taken, _ = joined(a, b.replace(b"0a7903db47fb0ae8", b"other"))
+    assert b"https://www.microsoft" not in taken
+    assert report.outcomes == {Outcome.CONFLICT: 1}
+
+
+def test_dialects_do_not_mix_on_one_item():
+    """[A-83] histories have nothing in common; the item that is there stays."""
+    sse = corpus("sm_sse_rss_https_ns.xml")
+    feedsync = rss(
+        '<item><sx:sync id="0a7903db47fb0ae8" updates="9"><sx:history sequence="9" by="Z"/></sx:sync></item>'
+    )
+
+    document, report = joined(sse, feedsync)
+
+    assert "histories do not mix" in report.refused[0].reason
+    assert next(iter(versions(document).values())).counter == 4
+
+
+def test_rss_into_atom_and_back():
+    """[FS-002] an item keeps its history and its conflicts in the other format."""
+    a = corpus("fv__ext__feedsync__spec-example-atom-2.xml")
+    into_rss, _ = joined(rss(), a)
+    back, _ = joined(atom(), into_rss)
+
+    (first,), (last,) = versions(a).values(), versions(back).values()
+    assert (first.sync_id, first.counter, first.history) == (last.sync_id, last.counter, last.history)
+    assert [one.history for one in first.conflicts] == [one.history for one in last.conflicts]
+    assert b"Get milk, eggs, butter and rolls" in last.conflicts[0].payload
+    assert b"1970" not in into_rss
+
+
+def test_new_items_stand_behind_ours_in_their_order():
+    """[FS-044] [FS-060] appended to the feed."""
+    document, report = joined(atom(entry("b"), entry("a")), atom(entry("z"), entry("a"), entry("c")))
+
+    assert re.findall(rb'id="(\w)"', document) == [b"b", b"a", b"z", b"c"]
+    assert report.outcomes == {Outcome.ADDED: 2, Outcome.UNCHANGED: 1}
+
+
+def test_item_takes_along_what_it_has_of_its_feed():
+    """[FS-012] base, language and authors of the feed it comes from."""
+    incoming = atom(
+        entry(more='<link href="x"/>'),
+        head="<author><name>Bob</name></author>",
+        root='xml:base="http://b.example/" xml:lang="de"',
+    )
+
+    document, _ = joined(atom(head="<author><name>Alice</name></author>"), incoming)
+
+    node = etree.fromstring(document).find(f"{{{ATOM}}}entry")
+    assert node.findtext(f"{{{ATOM}}}author/{{{ATOM}}}name") == "Bob"
+    assert node.find(f"{{{ATOM}}}link").get("href") == "http://b.example/x"
+    assert node.get("{http://www.w3.org/XML/1998/namespace}lang") == "de"
+
+
+def test_items_without_a_namespace_stay_so_in_a_feed_that_has_one():
+    """[FS-002] RSS in a namespace takes items of RSS without one, and the other way round."""
+    named = rss(
+        '<item><sx:sync id="n" updates="1"><sx:history sequence="1" by="A"/></sx:sync></item>',
+        root='xmlns="http://backend.userland.com/rss2"',
+    )
+    plain = rss('<item><sx:sync id="p" updates="1"><sx:history sequence="1" by="A"/></sx:sync></item>')
+
+    for one, two in ((named, plain), (plain, named)):
+        document, _ = joined(one, two)
+        assert {node.tag.rpartition("}")[0] for node in etree.fromstring(document).iter("{*}item")} == {
+            "", "{http://backend.userland.com/rss2",
+        }  # fmt: skip
+        assert set(versions(document)) == {"n", "p"}
+
+
+def test_plain_items_get_sync_data_on_demand():
+    """[FS-041] [FS-044] [FS-023] by the endpoint that owns the feed; the id is the item's own, encoded [A-51]."""
+    local = atom(
+        "<entry><id>http://a.example/?q=1&amp;r</id><title>x</title></entry>", "<entry><title>none</title></entry>",
+        entry("taken"), "<entry><id>taken</id></entry>",
+    )  # fmt: skip
+
+    document, report = joined(local, atom(), Edit(at("09:43"), "me"))
+
+    found = versions(document)
+    assert report.created == 2
+    assert "http:%2F%2Fa.example%2F%3Fq=1%26r" in found
+    assert all(one.counter == 1 and one.top.by == "me" for name, one in found.items() if name != "taken")
+    assert "another item has its id" in report.notes[0]
+
+
+def test_plain_items_of_an_sse_feed_get_sse():
+    """[SSE-031] the dialect is that of the feed."""
+    local = corpus("sm_sse_rss_https_ns.xml").replace(b"</channel>", b"<item><guid>g</guid></item></channel>")
+
+    document, _ = joined(local, rss(), Edit(at("09:43"), "me"))
+
+    found, _ = pieces(document)
+    assert [one.dialect for one in found] == [SSE, SSE]
+
+
+def test_too_many_conflicts_refuse_the_newcomer():
+    """[A-55] the item stays as it was."""
+    rivals = "".join(f"<sx:conflicts>{entry('i1', 1, f'R{n:03d}')}</sx:conflicts>" for n in range(100))
+    local = atom(entry("i1", 2, "W", history=rivals))
+
+    document, report = joined(local, atom(entry("i1", 1, "new")))
+
+    assert "more than 100 conflicts" in report.refused[0].reason
+    assert versions(document) == versions(local)
+
+
+def test_document_in_pieces_is_the_same_document():
+    """[A-52] wherever the bytes are cut."""
+    data = corpus("sm_fs_invalid_values.xml")
+    whole, _ = pieces(data, len(data))
+
+    for size in (1, 2, 13, 4096):
+        assert pieces(data, size)[0] == whole
+
+
+@pytest.mark.parametrize("name", ["sm_fs_pair1_a.xml", "sm_sse_rss_https_ns.xml"])
+def test_document_that_is_cut_is_refused_as_a_whole(name):
+    """[A-52] nothing of half a document is taken."""
+    data = corpus(name)
+
+    for end in range(60, len(data) - 2, 37):
+        with pytest.raises(FeedError) as error:
+            pieces(data[:end])
+        assert error.value.condition is Condition.INVALID_PAYLOAD
+
+
+BOMB = (
+    b'<?xml version="1.0"?><!DOCTYPE feed [<!ENTITY a "aaaaaaaaaa">'
+    + b"".join(b'<!ENTITY %c "%s">' % (98 + n, b"&%c;" % (97 + n) * 10) for n in range(9))
+    + b']><feed xmlns="http://www.w3.org/2005/Atom"><title>&j;</title><entry/></feed>'
+)
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        BOMB,
+        b'<!DOCTYPE feed SYSTEM "http://x.example/x.dtd"><feed xmlns="http://www.w3.org/2005/Atom"/>',
+        b'<!DOCTYPE f [<!ENTITY x SYSTEM "file:///etc/passwd">]><feed xmlns="http://www.w3.org/2005/Atom"><entry>&x;</entry></feed>',
+        b"<feed xmlns='http://www.w3.org/2005/Atom'>" + b"<a>" * 300,
+        b"",
+        b"{}",
+        b"<html/>",
+        b"<rdf:RDF xmlns:rdf='http://www.w3.org/1999/02/22-rdf-syntax-ns#'/>",
+    ],
+    ids=["bomb", "external DTD", "external entity", "deep", "empty", "JSON", "HTML", "RDF"],
+)
+def test_hostile_and_foreign_documents_are_refused(data):
+    """[A-52] [A-74] with a reason, at once, and nothing is opened."""
+    with pytest.raises(FeedError) as error:
+        (form_of(data), pieces(data, 64))
+
+    assert error.value.text
+
+
+def test_unquoted_attribute_is_no_xml():
+    """[A-74] as in the document's own sample."""
+    with pytest.raises(FeedError):
+        pieces(b"<rss version=2.0></rss>")
+
+
+def test_item_without_end_is_refused_before_it_fills_the_memory(monkeypatch):
+    """[A-55] bounded by one item."""
+    monkeypatch.setattr(documents, "MAX_ITEM_BYTES", 10_000)
+    reader = FeedReader()
+    endless = (b"x" * 999 for _ in range(100))
+    list(reader.feed(b'<feed xmlns="http://www.w3.org/2005/Atom"><entry>'))
+
+    with pytest.raises(FeedError, match="never ends") as error:
+        [list(reader.feed(chunk)) for chunk in endless]
+
+    assert error.value.condition is Condition.PAYLOAD_TOO_BIG
+
+
+def test_large_item_is_refused_alone(monkeypatch):
+    """[A-55] [FS-007] and the others are merged."""
+    monkeypatch.setattr(documents, "MAX_PAYLOAD_BYTES", 1_000)
+
+    found, _ = pieces(atom(entry("a"), entry("b", title="x" * 2_000), entry("c")))
+
+    assert [one.kind for one in found] == [Kind.SYNCED, Kind.REFUSED, Kind.SYNCED]
+
+
+def test_too_many_items_are_refused(monkeypatch):
+    """[A-55]"""
+    monkeypatch.setattr(documents, "MAX_ITEMS", 2)
+
+    with pytest.raises(FeedError, match="more than 2 items"):
+        pieces(atom(entry("a"), entry("b"), entry("c")))
+
+
+def test_what_was_read_leaves_memory():
+    """[A-55] of a feed of 2,000 items the tree holds one at the end."""
+    reader = FeedReader()
+    data = atom(*(entry(f"i{n}") for n in range(2_000)))
+
+    assert len(list(reader.feed(data))) == 2_000
+    list(reader.close())
+    assert len(re.findall(rb"<entry", reader.head())) == 0
+
+
+def test_authors_behind_the_entries_are_told():
+    """[FS-012] a feed may have them there; its entries went out already."""
+    _, reader = pieces(atom(entry(), "<author><name>A</name></author>"))
+
+    assert "behind" in reader.notes[0]
+
+
+def test_pieces_are_checked_unless_somebody_else_does():
+    """[A-52]"""
+    data = atom('<entry><sx:sync id="x" updates="0"/></entry>')
+
+    assert [one.kind for one in pieces(data)[0]] == [Kind.REFUSED]
+    assert [one.kind for one in pieces(data, check=False)[0]] == [Kind.SYNCED]
+
+
+def test_lenient_dates():
+    """[A-85] the switch reaches the items."""
+    item = (
+        '<item><x:sync xmlns:x="https://www.microsoft.com/schemas/rss/sse" id="s" version="1">'
+        '<x:history when="21 May 2005 09:43:33 UT"/></x:sync></item>'
+    )
+
+    assert joined(rss(), rss(item))[1].refused
+    assert not joined(rss(), rss(item), lenient=True)[1].refused
+
+
+def test_one_way_use_is_a_merge_that_is_never_sent_back():
+    """[FS-003] B follows A: A stays as it was, B has A's items."""
+    a = corpus("sm_fs_pair1_a.xml")
+
+    document, report = joined(atom(), a)
+
+    assert versions(document) == versions(a)
+    assert report.outcomes == {Outcome.ADDED: 1}
+
+
+def test_tombstones_pass_through_merges():
+    """[A-150] [A-151] nothing is dropped: the deleted item is there, marked."""
+    document, _ = joined(atom(), corpus("fv__ext__feedsync__sync-deleted-true.xml"))
+
+    (item,) = versions(document).values()
+    assert item.deleted.on

@@ -1,0 +1,166 @@
+"""Partial and complete feeds: bounds, followers, publishers."""
+
+import pytest
+
+from smartfeeds.core.times import parse_datetime
+from smartfeeds.sync.sharing import (
+    DAY_US,
+    Follower,
+    Held,
+    Related,
+    RelatedKind,
+    Sharing,
+    Step,
+    Window,
+    format_bound,
+    is_out_of_sync,
+    to_drop,
+)
+from support.sync import GOLDEN
+
+PARTIAL = "http://a.example/partial.xml"
+COMPLETE = "http://a.example/all.xml"
+LINK = (Related(COMPLETE, RelatedKind.COMPLETE),)
+
+
+@pytest.mark.parametrize("row", GOLDEN["feedsync"]["partial"], ids=lambda row: f"{row['cached_until']}<{row['since']}")
+def test_bounds_compare_as_texts(row):
+    """[FS-079] [FS-086] by code point; "9" and "10" show why they need a fixed width."""
+    assert is_out_of_sync(row["cached_until"], row["since"]) is row["out_of_sync"]
+
+
+def test_our_bounds_have_a_fixed_width():
+    """[FS-086] [FS-087] [A-45] a text that grows, a date for old readers, exact to the microsecond."""
+    bounds = [format_bound(us) for us in (0, 1, 999_999, 1_000_000, 10**15)]
+
+    assert bounds == sorted(bounds)
+    assert {len(one) for one in bounds} == {27}
+    assert [parse_datetime(one) for one in bounds] == [0, 1, 999_999, 1_000_000, 10**15]
+
+
+def test_first_read_follows_the_complete_link_once():
+    """[FS-078] [FS-077] [SSE-014] [A-41] one address is enough for a new subscriber."""
+    first = Follower().read(PARTIAL, Sharing("1", "5", related=LINK))
+
+    assert (first.step, first.link) == (Step.FETCH, COMPLETE)
+    second = first.state.read(COMPLETE, Sharing("0", "6"))
+    assert (second.step, second.state.until) == (Step.MERGE, "6")
+
+
+def test_first_read_without_a_link_merges_what_is_there():
+    """[FS-078] [FS-076] [A-47] a feed without bounds is complete."""
+    decision = Follower().read(PARTIAL, Sharing())
+
+    assert (decision.step, decision.state.until, decision.note) == (Step.MERGE, None, "")
+
+
+def test_later_read_within_the_window_merges():
+    """[FS-079] [A-48] since equal to the cached until is no gap."""
+    decision = Follower("5").read(PARTIAL, Sharing("5", "8", related=LINK))
+
+    assert (decision.step, decision.state.until) == (Step.MERGE, "8")
+
+
+def test_out_of_sync_reads_the_complete_feed_before_anything_is_dropped():
+    """[FS-080] [A-46] [A-41] the cached bound is forgotten, the complete feed is read, then the rest is dropped."""
+    first = Follower("5").read(PARTIAL, Sharing("6", "8", related=LINK))
+
+    assert (first.step, first.link, first.state.until) == (Step.FETCH, COMPLETE, None)
+    second = first.state.read(COMPLETE, Sharing("0", "9"))
+    assert (second.step, second.state) == (Step.REPLACE, Follower("9"))
+
+
+def test_failed_fetch_loses_nothing_and_is_tried_again():
+    """[A-46] the next read begins as the first one."""
+    state = Follower("5").read(PARTIAL, Sharing("6", "8", related=LINK)).state.given_up()
+
+    assert state.read(PARTIAL, Sharing("6", "8", related=LINK)).step is Step.FETCH
+
+
+@pytest.mark.parametrize("link", [PARTIAL, COMPLETE, "http://a.example/other.xml"])
+def test_complete_feed_that_refers_on_ends_after_one_hop(link):
+    """[A-46] no loop, wherever its own link leads."""
+    first = Follower().read(PARTIAL, Sharing("1", "5", related=LINK))
+
+    second = first.state.read(COMPLETE, Sharing("9", "9", related=(Related(link, RelatedKind.COMPLETE),)))
+
+    assert second.step is Step.MERGE
+    assert bool(second.note) is (link != COMPLETE)
+
+
+def test_feed_that_is_its_own_complete_feed_is_not_read_twice():
+    """[A-46] a link to itself leads nowhere."""
+    assert Follower().read(COMPLETE, Sharing("1", "5", related=LINK)).step is Step.MERGE
+
+
+def test_gap_without_a_complete_feed_is_told():
+    """[FS-080] nothing is dropped for want of a complete feed."""
+    decision = Follower("5").read(PARTIAL, Sharing("6", "8"))
+
+    assert decision.step is Step.MERGE
+    assert "missing" in decision.note
+
+
+def test_dropping_spares_what_is_ours_and_what_is_still_there():
+    """[FS-080] [A-46] only items of this subscription that nobody here made or changed last."""
+    mirror = {"a": Held("A", "A"), "b": Held("me", "A"), "c": Held("A", "me"), "d": Held("A", "B")}
+
+    assert to_drop(mirror, {"d"}, "me") == ["a"]
+
+
+def test_aggregated_feeds_are_hints():
+    """[FS-021] [SSE-015] never where anything is fetched."""
+    other = Related("http://b.example/", RelatedKind.AGGREGATED, "B")
+    sharing = Sharing("1", "5", related=(other,))
+
+    assert (sharing.aggregated, sharing.complete_link) == ((other,), "")
+    assert Follower().read(PARTIAL, sharing).step is Step.MERGE
+
+
+def test_link_to_a_part_is_no_complete_feed():
+    """[SSE-013] a related feed with a beginning is none."""
+    sharing = Sharing(related=(Related(COMPLETE, RelatedKind.COMPLETE, partial=True),))
+
+    assert sharing.complete_link == ""
+
+
+def test_next_read_is_before_something_expires():
+    """[FS-017] [SSE-010] and at most the window of the history later; what has expired changes nothing."""
+    assert Sharing().next_read_us(100, 50) == 150
+    assert Sharing(expires_us=140).next_read_us(100, 50) == 120
+    assert Sharing(expires_us=90).next_read_us(100, 50) == 150
+    assert Sharing(window_days=14).next_read_us(0, 99 * DAY_US) == 14 * DAY_US
+
+
+def test_until_grows_with_each_change():
+    """[FS-045] [FS-083] [SSE-008] [A-86] also within one second, or with a clock that stands still."""
+    window, sse = Window(0, 5_000_000), Window(0, 5_000_000, step_us=1_000_000)
+
+    assert [window.incorporate(now).until_us for now in (9_000_001, 5_000_000, 0)] == [9_000_001, 5_000_001, 5_000_001]
+    assert [sse.incorporate(now).until_us for now in (9_500_000, 5_000_000)] == [9_000_000, 6_000_000]
+
+
+def test_removal_moves_since_so_that_followers_notice():
+    """[FS-085] [A-48] the value stored with what was removed last."""
+    window = Window(2, 9).remove(5).remove(3)
+
+    assert window.since_us == 5
+    assert is_out_of_sync(format_bound(4), window.sharing().since)
+    assert not is_out_of_sync(format_bound(5), window.sharing().since)
+
+
+def test_expiry_only_moves_forward_and_is_kept():
+    """[FS-082] [FS-084] [FS-056] nothing leaves before the time that was promised."""
+    window = Window(0, 1).extend(100).extend(50)
+
+    assert window.expires_us == 100
+    assert [window.may_remove(now) for now in (99, 100)] == [False, True]
+    assert Window(0, 1).may_remove(0)
+
+
+def test_partial_feed_says_its_bounds_and_where_the_complete_one_is():
+    """[FS-081] [FS-077]"""
+    sharing = Window(0, 1, expires_us=7).sharing(COMPLETE)
+
+    assert (sharing.since, sharing.until) == ("1970-01-01T00:00:00.000000Z", "1970-01-01T00:00:00.000001Z")
+    assert (sharing.complete_link, sharing.expires_us) == (COMPLETE, 7)

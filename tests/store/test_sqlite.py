@@ -565,6 +565,15 @@ async def plan(store: SqliteStore, work: object) -> str:
     return await store.read(run)
 
 
+async def test_subscriptions_of_one_address_are_found_without_reading_those_of_others(sqlite: SqliteStore) -> None:
+    """What a subscription costs does not grow with the node."""
+    await sqlite.write(add_feed())
+    steps = await plan(sqlite, lambda tx: tx.subscriptions_on(1, "a@x"))
+    assert "INDEX subscription_jid (node_no=? AND jid=?)" in steps
+    assert "INDEX subscription_jid (node_no=? AND jid>? AND jid<?)" in steps
+    assert "subscription_no" not in steps
+
+
 @pytest.mark.parametrize("newest", [False, True])
 @pytest.mark.parametrize("before", [None, "z"])
 async def test_listed_nodes_are_index_range_scans(sqlite: SqliteStore, newest: bool, before: str | None) -> None:

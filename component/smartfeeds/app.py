@@ -155,10 +155,12 @@ class App:
                 auto_create=settings.pubsub.auto_create,
                 http_base_url=settings.http.base_url if settings.http.listen else "",
                 addresses=settings.contact.model_dump(),
+                admins=frozenset(settings.pubsub.admins),
             ),
             observe=_observe,
             on_bounce=self._bounces.note,
             answer_limit_bytes=settings.pubsub.stanza_bytes,
+            now_us=clock,
         )
         networks = tuple(ip_network(text) for text in settings.http.metrics_from)
         watch = Watch(self._unready, metrics_text, networks)

@@ -1,7 +1,7 @@
 """Service discovery: what we are, what nodes there are, what a node is like (XEP-0030, 0128, 0131, 0157, 0462).
 
 xep-map 1.5 and 22 to 46; Smart Feeds, Feed Requirements (SF-112 to SF-114). Features are read from the tables that
-do the work, so that they cannot lie. Commands and approval forms are not there, so neither are their features.
+do the work, so that they cannot lie. Approval forms are not there, so neither are their features.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -20,6 +20,7 @@ from smartfeeds.errors import Condition, FeedError
 from smartfeeds.service import requests as r
 from smartfeeds.service.discovery import TOLD_TO_ALL
 from smartfeeds.xmpp import namespaces as ns
+from smartfeeds.xmpp.commands import Command, find
 from smartfeeds.xmpp.decode import GET, SET
 from smartfeeds.xmpp.decode_owner import OWNER_GET, OWNER_SET
 from smartfeeds.xmpp.elements import Element, node_of, only, result_set_of
@@ -41,7 +42,7 @@ class ServiceInfo:
     """What the operator tells about the service.
 
     `http_base_url` is empty where there is no HTTP side. `addresses` are contact URIs by role (XEP-0157): abuse,
-    admin, feedback, sales, security, status, support.
+    admin, feedback, sales, security, status, support. `admins` are bare JIDs, who see more commands.
     """
 
     domain: str
@@ -50,9 +51,10 @@ class ServiceInfo:
     auto_create: bool = False
     http_base_url: str = ""
     addresses: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    admins: frozenset[str] = frozenset()
 
 
-def features(info: ServiceInfo) -> list[str]:
+def features(info: ServiceInfo, commands: Mapping[str, Command]) -> list[str]:
     """The features of the service, each once, in the order of xep-map 1.5."""
     names = {
         name for table in (GET, SET, OWNER_GET, OWNER_SET) for action in table.values() for name in action.features
@@ -75,6 +77,7 @@ def features(info: ServiceInfo) -> list[str]:
         ns.ORDER_BY,
         f"{ns.ORDER_BY}@{ns.PUBSUB}",
         ns.FILTER,
+        *((ns.COMMANDS,) if commands else ()),
         SOCIAL_FEED,
     ]
 
@@ -82,19 +85,20 @@ def features(info: ServiceInfo) -> list[str]:
 class Disco:
     """Reads discovery requests and writes their answers; what needs no store is answered from prepared bytes."""
 
-    def __init__(self, info: ServiceInfo) -> None:
+    def __init__(self, info: ServiceInfo, commands: Mapping[str, Command] | None = None) -> None:
         self._info = info
+        self._commands = commands or {}
         identity = f"<identity category='pubsub' type='service' name='{attribute(info.name)}'/>"
         contacts = _contact_form(info.addresses)
         shim = [f"{ns.SHIM}#{name}" for name in _HEADERS]
         self._prepared: dict[tuple[str, str | None], bytes] = {
-            (INFO_QUERY, None): _info_query(None, identity, features(info), contacts),
+            (INFO_QUERY, None): _info_query(None, identity, features(info, self._commands), contacts),
             (INFO_QUERY, ns.SHIM): _info_query(ns.SHIM, "", [ns.DISCO_INFO, *shim]),
             (INFO_QUERY, ns.COMMANDS): _info_query(
                 ns.COMMANDS, "<identity category='automation' type='command-list'/>", [ns.DISCO_INFO]
             ),
             (ITEMS_QUERY, ns.SHIM): _items_query(ns.SHIM),
-            (ITEMS_QUERY, ns.COMMANDS): _items_query(ns.COMMANDS),
+            **{(ITEMS_QUERY, node): _items_query(node) for node in self._commands},
         }
 
         # type of the answer -> what writes it, given the address of ours that was asked.
@@ -114,9 +118,23 @@ class Disco:
         if node is None:
             included, excluded = _types(children)
             return r.GetNodes(actor, service, result_set_of(children), included, excluded)
+        if query.tag == ITEMS_QUERY and node == ns.COMMANDS:
+            return self._command_list(actor, service)
+        if query.tag == INFO_QUERY and node in self._commands:
+            return _command_info(find(self._commands, node, actor, self._info.admins))
         if query.tag == INFO_QUERY:
             return r.GetNodeInfo(actor, service, node)
         return r.GetItemIds(actor, service, node, result_set_of(children))
+
+    def _command_list(self, actor: Jid, service: str) -> bytes:
+        """The commands that one may run (XEP-0050 2.2; xep-map 46), at the address that was asked."""
+        jid = attribute_bytes(service)
+        told = [command for command in self._commands.values() if command.open_to(actor, self._info.admins)]
+        items = [
+            b"<item jid='%b' node='%b' name='%b'/>" % (jid, attribute_bytes(each.node), attribute_bytes(each.name))
+            for each in told
+        ]
+        return _items_query(ns.COMMANDS, *items)
 
     def _node_info(self, answer: r.NodeInfo, service: str) -> bytes:
         title = text_of(answer.node.kind, answer.node.options, "title")
@@ -161,6 +179,11 @@ class Disco:
             shown = b" name='%b'" % attribute_bytes(title) if title else b""
             items.append(b"<item jid='%b' node='%b'%b/>" % (jid, attribute_bytes(node.name), shown))
         return _items_query(None, *items, encode_result_set(answer.result_set))
+
+
+def _command_info(command: Command) -> bytes:
+    identity = f"<identity category='automation' type='command-node' name='{attribute(command.name)}'/>"
+    return _info_query(command.node, identity, [ns.DISCO_INFO, ns.COMMANDS, ns.DATA])
 
 
 def _item_ids(answer: r.ItemIds, service: str) -> bytes:

@@ -40,6 +40,11 @@ def parse_submit(form: etree._Element | None, form_type: str) -> Form | None:
         return None
     if kind != "submit":
         raise FeedError(Condition.BAD_REQUEST, "the form is of type submit or cancel")
+    return read_fields(form, form_type)
+
+
+def read_fields(form: etree._Element, form_type: str) -> Form:
+    """The fields of a form of any type, as `parse_submit` has them. Raises FeedError(BAD_REQUEST)."""
     fields: dict[str, Values] = {}
     for field in form.iterchildren(_FIELD):
         var = field.get("var")
@@ -54,7 +59,7 @@ def parse_submit(form: etree._Element | None, form_type: str) -> Form | None:
 
 @dataclass(frozen=True, slots=True)
 class Field:
-    """A field to write: `choices` are (value, label) pairs, `datatype` the XEP-0122 hint."""
+    """A field to write: `choices` are (value, label) pairs, `datatype` the XEP-0122 hint. A fixed one has no `var`."""
 
     var: str
     type: str
@@ -62,20 +67,25 @@ class Field:
     label: str = ""
     choices: tuple[tuple[str, str], ...] = ()
     datatype: str = ""
+    required: bool = False
 
 
-def encode_form(kind: str, form_type: str, fields: Iterable[Field]) -> str:
+def encode_form(kind: str, form_type: str, fields: Iterable[Field], *, title: str = "", instructions: str = "") -> str:
     """A form of type `form` or `result` with its hidden FORM_TYPE. Raises ForbiddenCharacterError."""
     head = Field(FORM_TYPE, "hidden", (form_type,))
-    return f"<x xmlns='{DATA}' type='{kind}'>{''.join(map(_encode_field, (head, *fields)))}</x>"
+    told = f"<title>{escape(title)}</title>" if title else ""
+    told += f"<instructions>{escape(instructions)}</instructions>" if instructions else ""
+    return f"<x xmlns='{DATA}' type='{kind}'>{told}{''.join(map(_encode_field, (head, *fields)))}</x>"
 
 
 def _encode_field(field: Field) -> str:
+    var = f" var='{attribute(field.var)}'" if field.var else ""
     label = f" label='{attribute(field.label)}'" if field.label else ""
+    required = "<required/>" if field.required else ""
     hint = f"<validate xmlns='{VALIDATE}' datatype='{attribute(field.datatype)}'/>" if field.datatype else ""
     values = "".join(f"<value>{escape(value)}</value>" for value in field.values)
     choices = "".join(_encode_choice(value, text) for value, text in field.choices)
-    return f"<field var='{attribute(field.var)}' type='{field.type}'{label}>{hint}{values}{choices}</field>"
+    return f"<field{var} type='{field.type}'{label}>{hint}{required}{values}{choices}</field>"
 
 
 def _encode_choice(value: str, text: str) -> str:

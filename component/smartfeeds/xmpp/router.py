@@ -9,6 +9,7 @@ import re
 import secrets
 import time
 from collections.abc import Awaitable, Callable, Coroutine, Mapping
+from functools import partial
 from typing import Protocol
 
 import structlog
@@ -19,6 +20,8 @@ from smartfeeds.service import requests as r
 from smartfeeds.service.feeds import OPERATIONS
 from smartfeeds.xmpp import namespaces as ns
 from smartfeeds.xmpp.calls import Call, Calls
+from smartfeeds.xmpp.command_sessions import Sessions
+from smartfeeds.xmpp.commands import COMMAND, Command, Commands, CommandShown, RunCommand, encode_command, table_of
 from smartfeeds.xmpp.decode import GET, SET, Actions, decode
 from smartfeeds.xmpp.decode_owner import OWNER_GET, OWNER_SET
 from smartfeeds.xmpp.disco import INFO_QUERY, ITEMS_QUERY, PASSED_ON, Disco, ServiceInfo
@@ -37,7 +40,7 @@ ACTIONS: Mapping[tuple[str, str], Actions] = {
     ("get", ns.tag(ns.OWNER, "pubsub")): OWNER_GET,
     ("set", ns.tag(ns.OWNER, "pubsub")): OWNER_SET,
 }
-_DISCO = frozenset({INFO_QUERY, ITEMS_QUERY})
+COMMANDS: Mapping[str, Command] = table_of()
 _ERROR_BYTES = 4_096  # no error is longer
 _LONG_ID = 1_024  # slixmpp would answer with it whatever its length
 _CUT = ns.tag(CUT_NS, "cut")  # what the stream puts in the place of content that it did not read
@@ -49,7 +52,11 @@ UNREAD = "unread"  # refused before it was known what it is
 
 _EVENT_ID = re.compile(r"([0-9]{1,18})\.-?[0-9]{1,18}(?:e[0-9]{1,18})?", re.ASCII)
 _STANZA_CONDITIONS = f"{{{ns.STANZAS}}}"
-_ENCODERS: Mapping[type, Encoder] = {**ENCODERS, **OWNER_ENCODERS}
+_ENCODERS: Mapping[type, Encoder] = {**ENCODERS, **OWNER_ENCODERS, CommandShown: encode_command}
+_OPERATIONS: Mapping[type[r.Request], str] = {**OPERATIONS, RunCommand: "command"}
+
+# (the payload, who asks, our address) -> the request, or the body of an answer that is known already.
+Reader = Callable[[Element, Jid, str], r.Request | bytes]
 
 
 class Service(Protocol):
@@ -90,6 +97,8 @@ class Router:
         observe: Callable[[str, str, float], object] = lambda _operation, _outcome, _seconds: None,
         on_bounce: Callable[[r.Bounce], Awaitable[object]] | None = None,
         answer_limit_bytes: int = ANSWER_LIMIT_BYTES,
+        commands: Mapping[str, Command] = COMMANDS,
+        now_us: Callable[[], int] = lambda: time.time_ns() // 1_000,
         clock: Callable[[], float] = time.perf_counter,
         new_id: Callable[[], str] = lambda: secrets.token_hex(8),
     ) -> None:
@@ -101,8 +110,16 @@ class Router:
         self._answer_limit_bytes = answer_limit_bytes
         self._clock = clock
         self._new_id = new_id
-        self._disco = Disco(info)
         self._calls = Calls(info.domain)
+        self._disco = disco = Disco(info, commands)
+        sessions = Sessions(now_us=now_us, new_id=new_id)
+        self._commands = Commands(commands, service.handle, sessions, admins=info.admins)
+        self._readers: Mapping[tuple[str, str], Reader] = {
+            **{key: partial(decode, actions) for key, actions in ACTIONS.items()},
+            **{("get", query): disco.read for query in (INFO_QUERY, ITEMS_QUERY)},
+            **{("set", query): _no_setting for query in (INFO_QUERY, ITEMS_QUERY)},
+            ("set", COMMAND): self._commands.read,
+        }
         self._tasks: set[asyncio.Task[None]] = set()
         self._kinds: Mapping[str, Callable[[Element], bool]] = {
             ns.tag(COMPONENT_NS, "iq"): self._on_iq,
@@ -131,8 +148,8 @@ class Router:
             return False
         payload = next(element.iterchildren("*"), None)
         tag: str = payload.tag if payload is not None else ""
-        actions = ACTIONS.get((kind, tag))
-        if actions is None and tag[1:].partition("}")[0] in PASSED_ON and len(element.get("id") or "") < _LONG_ID:
+        reader = self._readers.get((kind, tag))
+        if reader is None and tag[1:].partition("}")[0] in PASSED_ON and len(element.get("id") or "") < _LONG_ID:
             return False
         call = self._calls.read(element)
         if call is None or len(call.head) + _ERROR_BYTES > self._answer_limit_bytes:
@@ -143,24 +160,19 @@ class Router:
             self._refuse(call, FeedError(Condition.BAD_REQUEST, "a request has exactly one child"))
         elif tag == _CUT:
             self._refuse(call, FeedError(Condition.NOT_ACCEPTABLE, (payload.text or "")[:CUT_REASON_CHARACTERS]))
-        elif actions is None and tag not in _DISCO:
+        elif reader is None:
             self._refuse(call, FeedError(Condition.UNAVAILABLE))
         elif not self._limits.admit(call.sender.bare):
             self._refuse(call, FeedError(Condition.BUSY, "too many requests at once"))
         else:
-            self._begin(call, kind, payload, actions)
+            self._begin(call, reader, payload)
         return True
 
-    def _begin(self, call: Call, kind: str, payload: Element, actions: Actions | None) -> None:
+    def _begin(self, call: Call, read: Reader, payload: Element) -> None:
         """Reads an admitted request and starts it."""
         request: r.Request | bytes | None = None
         try:
-            if actions is not None:
-                request = decode(actions, payload, call.sender.jid, call.place.bare)
-            elif kind == "get":
-                request = self._disco.read(payload, call.sender.jid, call.place.bare)
-            else:
-                raise FeedError(Condition.BAD_REQUEST, "discovery is of type get")
+            request = read(payload, call.sender.jid, call.place.bare)
         except FeedError as error:
             self._refuse(call, error)
         except Exception as error:  # noqa: BLE001  the boundary: nothing internal reaches the wire
@@ -175,21 +187,24 @@ class Router:
             self._start(self._run(call, request))
 
     async def _run(self, call: Call, request: r.Request) -> None:
-        started = self._clock()
+        operation, started = _OPERATIONS[type(request)], self._clock()
         outcome = "cancelled"
         try:
-            answer = await self._service.handle(request)
+            if isinstance(request, RunCommand):
+                answer: object = await self._commands.run(request)
+            else:
+                answer = await self._service.handle(request)
             outcome = self._answer(call, answer)
         except FeedError as error:
             outcome = error.condition.value
             self._reply(envelope(b"error", call.head, encode_error(error, type(request))))
         except Exception as error:  # noqa: BLE001  the boundary: nothing internal reaches the wire
-            failure = self._incident(OPERATIONS[type(request)], error)
+            failure = self._incident(operation, error)
             outcome = failure.condition.value
             self._reply(envelope(b"error", call.head, encode_error(failure)))
         finally:
             self._limits.done(call.sender.bare)
-            self._observe(OPERATIONS[type(request)], outcome, self._clock() - started)
+            self._observe(operation, outcome, self._clock() - started)
 
     def _answer(self, call: Call, answer: object) -> str:
         """Sends an answer and what follows it; the outcome."""
@@ -246,6 +261,10 @@ class Router:
         task = asyncio.get_running_loop().create_task(work)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
+
+
+def _no_setting(_query: Element, _actor: Jid, _service: str) -> r.Request:
+    raise FeedError(Condition.BAD_REQUEST, "discovery is of type get")
 
 
 def _condition_of(message: Element) -> str:

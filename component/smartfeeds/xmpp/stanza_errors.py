@@ -1,12 +1,13 @@
-"""Every condition as a stanza error (xep-map 1.1, 1.3; 17, 18, 19; RFC 6120 8.3)."""
+"""Every condition as a stanza error (xep-map 1.1, 1.3; 17, 18, 19, 239; RFC 6120 8.3)."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from enum import Enum
 
 from smartfeeds.core.text import attribute, escape, is_xml_text
 from smartfeeds.errors import Condition, FeedError
 from smartfeeds.service.requests import GetSubscribeOptions, Request, SetSubscribeOptions
-from smartfeeds.xmpp.namespaces import ERRORS, STANZAS
+from smartfeeds.xmpp.namespaces import COMMANDS, ERRORS, STANZAS
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,8 +58,29 @@ _TYPE_BY_REQUEST: Mapping[tuple[Condition, type[Request] | None], str] = {
 }
 
 
+class CommandFault(Enum):
+    """The conditions that XEP-0050 4.4 adds, but bad-locale: no language is refused."""
+
+    MALFORMED_ACTION = "malformed-action"
+    BAD_ACTION = "bad-action"
+    BAD_PAYLOAD = "bad-payload"
+    BAD_SESSIONID = "bad-sessionid"
+    SESSION_EXPIRED = "session-expired"
+
+
+class CommandError(FeedError):
+    """A refusal that only ad-hoc commands know."""
+
+    __slots__ = ("fault",)
+
+    def __init__(self, fault: CommandFault, text: str = "") -> None:
+        ended = fault is CommandFault.SESSION_EXPIRED
+        super().__init__(Condition.NOT_ALLOWED if ended else Condition.BAD_REQUEST, text)
+        self.fault = fault
+
+
 def encode_error(error: FeedError, request: type[Request] | None = None) -> bytes:
-    """The `<error/>` element: the defined condition, then the text, then the pubsub condition (xep-map 17).
+    """The `<error/>` element: the defined condition, the text, then that of pubsub or of commands (xep-map 17).
 
     `request` is the kind of request that failed, None where it could not be read.
     """
@@ -67,7 +89,9 @@ def encode_error(error: FeedError, request: type[Request] | None = None) -> byte
     parts = [f"<error type='{kind}'><{row.condition} xmlns='{STANZAS}'/>"]
     if error.text and is_xml_text(error.text):
         parts.append(f"<text xmlns='{STANZAS}'>{escape(error.text)}</text>")
-    if row.detail and error.condition is not Condition.UNSUPPORTED:
+    if isinstance(error, CommandError):
+        parts.append(f"<{error.fault.value} xmlns='{COMMANDS}'/>")
+    elif row.detail and error.condition is not Condition.UNSUPPORTED:
         parts.append(f"<{row.detail} xmlns='{ERRORS}'/>")
     elif row.detail:
         feature = error.feature if is_xml_text(error.feature) else ""

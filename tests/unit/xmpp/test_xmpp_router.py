@@ -1,7 +1,7 @@
 """The router: which stanzas it takes, who gets which answer from where, what happens when things go wrong."""
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 
 import pytest
 from structlog.testing import capture_logs
@@ -11,9 +11,10 @@ from smartfeeds.errors import Condition, FeedError, StoreError
 from smartfeeds.service import feeds
 from smartfeeds.service import requests as r
 from smartfeeds.service.feeds import OPERATIONS
+from smartfeeds.xmpp.commands import Ask, Command, Finished, Note, table_of
 from smartfeeds.xmpp.disco import ServiceInfo
 from smartfeeds.xmpp.limits import InFlight
-from smartfeeds.xmpp.router import Router
+from smartfeeds.xmpp.router import COMMANDS, Router
 from unit.xmpp.wire import ACTOR, PS, SERVICE, STANZAS, canonical, parse
 
 Handle = Callable[[r.Request], Awaitable[object]]
@@ -25,7 +26,14 @@ ADDRESSES = f"from='{ACTOR}' to='{SERVICE}'"
 class Asked:
     """A router whose service answers as `handle` says, and everything that came of it."""
 
-    def __init__(self, handle: Handle, *, in_flight: int = 8, on_bounce: Handle | None = None) -> None:
+    def __init__(
+        self,
+        handle: Handle,
+        *,
+        in_flight: int = 8,
+        on_bounce: Handle | None = None,
+        commands: Mapping[str, Command] = COMMANDS,
+    ) -> None:
         self.requests: list[r.Request] = []
         self.sent: list[bytes] = []
         self.observed: list[tuple[str, str, float]] = []
@@ -39,6 +47,7 @@ class Asked:
             ServiceInfo(SERVICE),
             observe=lambda *observation: self.observed.append(observation),
             on_bounce=on_bounce,
+            commands=commands,
             clock=self._clock,
             new_id=lambda: "fresh",
         )
@@ -181,9 +190,15 @@ async def test_router_leaves_to_slixmpp_what_is_not_ours(stanza: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "content", ["<query xmlns='jabber:iq:register'/>", "<command xmlns='http://jabber.org/protocol/commands'/>", "<x/>"]
+    ("content", "kind"),
+    [
+        ("<query xmlns='jabber:iq:register'/>", "get"),
+        ("<query xmlns='jabber:iq:register'/>", "set"),
+        ("<command xmlns='http://jabber.org/protocol/commands'/>", "get"),
+        ("<x/>", "get"),
+        ("<x/>", "set"),
+    ],
 )
-@pytest.mark.parametrize("kind", ["get", "set"])
 async def test_router_unknown_payload_is_unavailable(content: str, kind: str) -> None:
     """[xep-map 13]"""
     asked = Asked(answering(EMPTY_PAGE))
@@ -198,6 +213,7 @@ async def test_router_unknown_payload_is_unavailable(content: str, kind: str) ->
         (iq(""), "a request has exactly one child"),
         (iq(PULL + PULL), "a request has exactly one child"),
         (iq(INFO, kind="set"), "discovery is of type get"),
+        (iq("<command xmlns='http://jabber.org/protocol/commands'/>", "set"), "a command is named by its node"),
         (iq(f"<pubsub xmlns='{PS}'/>"), "no such action in this kind of request"),
     ],
 )
@@ -311,6 +327,52 @@ async def test_router_cancelled_request_is_not_answered() -> None:
 
     assert asked.sent == []
     assert asked.observed == [("pull", "cancelled", 0.5)]
+
+
+STEP = "<command xmlns='http://jabber.org/protocol/commands' node='urn:test:c'/>"
+
+
+def commanded(*, asking: bool, handle: Handle) -> Asked:
+    """A router with one command, whose only step asks the service for something or shows something forbidden."""
+
+    async def step(ask: Ask) -> Finished:
+        if asking:
+            await ask.answer(r.GetNodes(ask.actor, ask.service), r.NodeList)
+        return Finished((Note("done" if asking else "\x07"),))
+
+    return Asked(handle, commands=table_of(Command("urn:test:c", "C", "urn:test:c", (step,))))
+
+
+async def test_router_step_of_a_command_asks_the_service_and_is_answered_once() -> None:
+    asked = commanded(asking=True, handle=answering(r.NodeList((), None)))
+
+    await asked.offer(iq(STEP, "set", f"from='{ACTOR}' to='n@{SERVICE}/x'"))
+
+    assert asked.requests == [r.GetNodes(ACTOR, f"n@{SERVICE}")]
+    (answer,) = map(parse, asked.sent)
+    assert (answer.get("type"), answer.get("from"), answer[0].get("status")) == (
+        "result",
+        f"n@{SERVICE}/x",
+        "completed",
+    )
+    assert asked.observed == [("command", "ok", 0.5)]
+
+
+async def test_router_step_that_is_refused_or_fails_is_an_error() -> None:
+    refused = commanded(asking=True, handle=failing(FeedError(Condition.CONFLICT, "read again")))
+    failed = commanded(asking=False, handle=failing(RuntimeError("x")))
+
+    await refused.offer(iq(STEP, "set"))
+    with capture_logs() as logs:
+        await failed.offer(iq(STEP, "set"))
+
+    assert canonical(refused.sent[0]) == canonical(error("cancel", "conflict", "read again"))
+    assert canonical(failed.sent[0]) == canonical(error("cancel", "internal-server-error", "incident fresh"))
+    assert [line["operation"] for line in logs] == ["command"]
+    assert refused.observed + failed.observed == [
+        ("command", "conflict", 0.5),
+        ("command", "internal-server-error", 0.5),
+    ]
 
 
 async def test_router_partly_refused_is_an_error_with_its_entries() -> None:

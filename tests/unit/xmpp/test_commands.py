@@ -1,0 +1,589 @@
+"""Ad-hoc commands: what is read from a `<command/>`, which step runs, what is shown (XEP-0050)."""
+
+from collections.abc import Mapping
+
+import pytest
+
+from smartfeeds.core.jid import Jid
+from smartfeeds.errors import Condition, FeedError, StoreError
+from smartfeeds.service import requests as r
+from smartfeeds.xmpp.command_sessions import SESSION_S, Sessions
+from smartfeeds.xmpp.commands import (
+    Ask,
+    Command,
+    Commands,
+    CommandShown,
+    Finished,
+    Move,
+    Note,
+    Severity,
+    Stage,
+    Status,
+    Who,
+    encode_command,
+    table_of,
+)
+from smartfeeds.xmpp.disco import Disco, ServiceInfo
+from smartfeeds.xmpp.forms import Field
+from smartfeeds.xmpp.stanza_errors import CommandError, CommandFault, encode_error
+from unit.xmpp.wire import ACTOR, DATA, SERVICE, STANZAS, canonical, field, parse, submit
+
+INFO = "http://jabber.org/protocol/disco#info"
+ITEMS = "http://jabber.org/protocol/disco#items"
+CMD = "http://jabber.org/protocol/commands"
+TYPE = "urn:test#greet"
+ADMIN = Jid("boss", "capulet.lit", "desk")
+EVERYONE = (ACTOR, ADMIN, Jid("nurse", "capulet.lit", "kitchen"))
+
+
+async def ask_name(ask: Ask) -> Stage:
+    known = ask.values.get("name", ("",))
+    return Stage((Field("name", "text-single", known, "Name", required=True),), "Greet", "Whom?")
+
+
+async def ask_how(ask: Ask) -> Stage:
+    name = ask.one("name")
+    how = Field("how", "list-single", ("warmly",), "How", (("warmly", "With love"), ("coldly", "")))
+    return Stage((Field("name", "hidden", (name,)), how), notes=(Note("Take care", Severity.WARN),))
+
+
+async def greet(ask: Ask) -> Finished:
+    await ask.answer(r.GetNodes(ask.actor, ask.service), r.Done)
+    return Finished((Note(f"{ask.one('name')} was greeted {ask.one('how')}"),))
+
+
+async def show_time(_ask: Ask) -> Finished:
+    return Finished((), (Field("time", "text-single", ("noon",), "Time"),))
+
+
+async def refuse(_ask: Ask) -> Finished:
+    raise FeedError(Condition.CONFLICT, "read again")
+
+
+GREET = Command("urn:test:greet", "Greet somebody", TYPE, (ask_name, ask_how, greet))
+TIME = Command("urn:test:time", "What time it is", "urn:test#time", (show_time,))
+STOP = Command("urn:test:stop", "Stop", "urn:test#stop", (show_time,), Who.ADMINS)
+REFUSE = Command("urn:test:refuse", "Refuse", "urn:test#refuse", (ask_name, refuse))
+TABLE = table_of(GREET, TIME, STOP, REFUSE)
+
+
+class Desk:
+    """The commands of the table in one process, with a clock that stands still."""
+
+    def __init__(self, answer: object = None, *, remembered: int = 8) -> None:
+        self.requests: list[r.Request] = []
+        self.now_us = 1_767_225_600_000_000
+        self.sessions = Sessions(now_us=lambda: self.now_us, new_id=self._new_id, remembered=remembered)
+        self._commands = Commands(TABLE, self._handle, self.sessions, admins=frozenset({str(ADMIN.bare)}))
+        self._answer = answer or r.Done()
+        self._made = 0
+
+    def _new_id(self) -> str:
+        self._made += 1
+        return f"fresh-{self._made}"
+
+    async def _handle(self, request: r.Request) -> object:
+        self.requests.append(request)
+        if isinstance(self._answer, Exception):
+            raise self._answer
+        return self._answer
+
+    async def send(self, xml: str, actor: Jid = ACTOR, service: str = SERVICE) -> CommandShown:
+        """The answer to a `<command/>`."""
+        return await self._commands.run(self._commands.read(parse(xml), actor, service))
+
+    async def begin(self, node: str = GREET.node, actor: Jid = ACTOR) -> str:
+        """A session whose first form is shown."""
+        return (await self.send(command(node=node), actor)).session
+
+    async def answer(self, session: str, form: str = "", action: str = "", node: str = GREET.node) -> CommandShown:
+        """The answer to a later step."""
+        return await self.send(command(form, node=node, sessionid=session, action=action))
+
+
+def command(form: str = "", **attributes: str) -> str:
+    told = "".join(f" {name}='{value}'" for name, value in {"node": GREET.node, **attributes}.items() if value)
+    return f"<command xmlns='{CMD}'{told}>{form}</command>"
+
+
+def filled(step: int, **values: str) -> str:
+    """A submitted form of a step of GREET."""
+    return submit(TYPE, field("step", str(step)) + "".join(field(var, value) for var, value in values.items()))
+
+
+async def refusal(desk: Desk, xml: str, actor: Jid = ACTOR, service: str = SERVICE) -> object:
+    """The fault of a refused command, or its condition where there is none."""
+    with pytest.raises(FeedError) as refused:
+        await desk.send(xml, actor, service)
+    assert refused.value.text, "every refusal says why"
+    return refused.value.fault if isinstance(refused.value, CommandError) else refused.value.condition
+
+
+# Steps
+
+
+async def test_command_runs_from_the_first_form_to_its_end() -> None:
+    """XEP-0050 2.4.2: node and sessionid stay, the last form is to be completed [xep-map 240]."""
+    desk = Desk()
+
+    first = await desk.send(command())
+    second = await desk.answer(first.session, filled(0, name="Nurse"))
+    last = await desk.answer(first.session, filled(1, name="Nurse", how="coldly"))
+
+    assert {shown.node for shown in (first, second, last)} == {GREET.node}
+    assert {shown.session for shown in (first, second, last)} == {first.session}
+    assert [(shown.status, shown.offered) for shown in (first, second, last)] == [
+        (Status.EXECUTING, (Move.NEXT,)),
+        (Status.EXECUTING, (Move.PREV, Move.COMPLETE)),
+        (Status.COMPLETED, ()),
+    ]
+    assert last.notes == (Note("Nurse was greeted coldly"),)
+    assert desk.requests == [r.GetNodes(ACTOR, SERVICE)]
+
+
+async def test_command_form_is_written_with_its_hidden_fields() -> None:
+    """What later steps need comes back with the form: `step` and `name` are hidden."""
+    desk = Desk()
+    session = await desk.begin()
+
+    shown = await desk.answer(session, filled(0, name="A &amp; B"))
+
+    assert canonical(encode_command(shown)) == canonical(
+        f"<command xmlns='{CMD}' node='{GREET.node}' sessionid='{session}' status='executing' xml:lang='en'>"
+        "<actions execute='complete'><prev/><complete/></actions>"
+        f"<x xmlns='{DATA}' type='form'><field var='FORM_TYPE' type='hidden'><value>{TYPE}</value></field>"
+        "<field var='step' type='hidden'><value>1</value></field>"
+        "<field var='name' type='hidden'><value>A &amp; B</value></field>"
+        "<field var='how' type='list-single' label='How'><value>warmly</value>"
+        "<option label='With love'><value>warmly</value></option><option><value>coldly</value></option></field></x>"
+        "<note type='warn'>Take care</note></command>"
+    )
+
+
+async def test_command_first_form_has_title_instructions_and_what_is_required() -> None:
+    form = (await Desk().send(command())).form
+
+    assert f"<x xmlns='{DATA}' type='form'><title>Greet</title><instructions>Whom?</instructions>" in form
+    assert "<field var='name' type='text-single' label='Name'><required/><value></value></field>" in form
+
+
+async def test_command_of_one_step_answers_at_once() -> None:
+    """XEP-0050 2.4.1: a result, a session all the same, no actions."""
+    shown = await Desk().send(command(node=TIME.node))
+
+    assert canonical(encode_command(shown)) == canonical(
+        f"<command xmlns='{CMD}' node='{TIME.node}' sessionid='{shown.session}' status='completed' xml:lang='en'>"
+        f"<x xmlns='{DATA}' type='result'><field var='FORM_TYPE' type='hidden'><value>urn:test#time</value></field>"
+        "<field var='time' type='text-single' label='Time'><value>noon</value></field></x></command>"
+    )
+
+
+@pytest.mark.parametrize("action", ["", "execute"])
+async def test_command_action_may_be_left_out(action: str) -> None:
+    """Execute is the default, and at each step it means the one that leads on (XEP-0050 3.4)."""
+    desk = Desk()
+
+    session = (await desk.send(command(action=action))).session
+    second = await desk.answer(session, filled(0, name="Nurse"), action)
+    last = await desk.answer(session, filled(1, name="Nurse", how="warmly"), action)
+
+    assert (second.offered, last.status) == ((Move.PREV, Move.COMPLETE), Status.COMPLETED)
+
+
+async def test_command_begun_with_a_form_shows_its_values() -> None:
+    assert "<value>Nurse</value>" in (await Desk().send(command(submit(TYPE, field("name", "Nurse"))))).form
+
+
+async def test_command_status_actions_and_notes_of_a_requester_mean_nothing() -> None:
+    """XEP-0050 4.1: the status is the responder's."""
+    strange = "<actions execute='prev'><complete/></actions><note type='error'>no</note><x xmlns='urn:x'/>"
+
+    shown = await Desk().send(command(strange, status="completed"))
+
+    assert shown.status is Status.EXECUTING
+
+
+async def test_command_language_is_told_and_none_is_refused() -> None:
+    shown = await Desk().send(command(**{"xml:lang": "de"}))
+
+    assert parse(encode_command(shown)).get("{http://www.w3.org/XML/1998/namespace}lang") == "en"
+
+
+@pytest.mark.parametrize("kind", ["submit", "cancel"])
+async def test_command_form_of_type_cancel_counts_as_submitted(kind: str) -> None:
+    """XEP-0050 3.4.1."""
+    desk = Desk()
+    session = await desk.begin()
+    form = submit(TYPE, field("step", "0") + field("name", "Nurse"), kind=kind)
+
+    assert (await desk.answer(session, form)).offered == (Move.PREV, Move.COMPLETE)
+
+
+async def test_command_any_process_answers_any_step() -> None:
+    """Nothing is remembered that a step needs."""
+    session = await Desk().begin()
+
+    second = await Desk().answer(session, filled(0, name="Nurse"), "next")
+    last = await Desk().answer(session, filled(1, name="Nurse", how="warmly"), "complete")
+
+    assert (second.session, last.session) == (session, session)
+    assert last.notes == (Note("Nurse was greeted warmly"),)
+
+
+# Back and away
+
+
+@pytest.mark.parametrize("same_process", [True, False])
+async def test_command_goes_back_with_its_form(same_process: bool) -> None:
+    """XEP-0050 2.4.2: the form before, with what was filled in."""
+    desk = Desk()
+    session = await desk.begin()
+    await desk.answer(session, filled(0, name="Nurse"))
+
+    shown = await (desk if same_process else Desk()).answer(session, filled(1, name="Nurse"), "prev")
+
+    assert shown.offered == (Move.NEXT,)
+    assert "<value>Nurse</value>" in shown.form
+
+
+async def test_command_goes_back_without_its_form() -> None:
+    """As the example of XEP-0050 does; the process that showed it knows which form it was."""
+    desk = Desk()
+    session = await desk.begin()
+    await desk.answer(session, filled(0, name="Nurse"))
+
+    assert "<value>Nurse</value>" in (await desk.answer(session, action="prev")).form
+
+
+async def test_command_without_its_form_in_another_process_has_to_send_it() -> None:
+    session = await Desk().begin()
+
+    assert await refusal(Desk(), command(sessionid=session, action="next")) is CommandFault.BAD_PAYLOAD
+
+
+@pytest.mark.parametrize("forms", [(), (0,), (0, 1)], ids=["before the form", "first form", "second form"])
+async def test_command_is_cancelled_at_every_step(forms: tuple[int, ...]) -> None:
+    """[xep-map 240]: status canceled, and nothing was done."""
+    desk = Desk()
+    session = await desk.begin()
+    for step in forms[:-1]:
+        await desk.answer(session, filled(step, name="Nurse"))
+    form = filled(forms[-1], name="Nurse", how="coldly") if forms else ""
+
+    shown = await desk.answer(session, form, "cancel")
+
+    assert shown == CommandShown(GREET.node, session, Status.CANCELED)
+    assert desk.requests == []
+    assert canonical(encode_command(shown)) == canonical(
+        f"<command xmlns='{CMD}' node='{GREET.node}' sessionid='{session}' status='canceled' xml:lang='en'/>"
+    )
+
+
+@pytest.mark.parametrize("action", ["", "next", "prev", "complete", "cancel"])
+@pytest.mark.parametrize("ending", ["cancel", "complete"])
+async def test_command_that_is_over_has_expired(ending: str, action: str) -> None:
+    """[xep-map 239]: not-allowed with session-expired."""
+    desk = Desk()
+    session = await desk.begin()
+    await desk.answer(session, filled(1, name="Nurse", how="coldly"), ending)
+    done = list(desk.requests)
+
+    again = command(filled(1, name="Nurse", how="coldly"), sessionid=session, action=action)
+
+    assert await refusal(desk, again) is CommandFault.SESSION_EXPIRED
+    assert desk.requests == done
+
+
+async def test_command_session_has_an_end() -> None:
+    """[xep-map 239]: a dialog may lie open for a day."""
+    desk = Desk()
+    session = await desk.begin()
+    desk.now_us += SESSION_S * 1_000_000
+    assert (await desk.answer(session, filled(0, name="Nurse"))).status is Status.EXECUTING
+    desk.now_us += 1_000_000
+
+    assert await refusal(desk, command(filled(0, name="N"), sessionid=session)) is CommandFault.SESSION_EXPIRED
+
+
+# Refusals
+
+
+async def test_command_unknown_node_is_not_found() -> None:
+    """[xep-map 239]"""
+    assert await refusal(Desk(), command(node="urn:test:none")) is Condition.ITEM_NOT_FOUND
+    assert await refusal(Desk(), f"<command xmlns='{CMD}' node=''/>") is Condition.ITEM_NOT_FOUND
+    assert await refusal(Desk(), command(node="n" * 100_000)) is Condition.ITEM_NOT_FOUND
+
+
+async def test_command_without_node_is_refused() -> None:
+    assert await refusal(Desk(), f"<command xmlns='{CMD}'/>") is Condition.BAD_REQUEST
+
+
+@pytest.mark.parametrize("actor", EVERYONE)
+async def test_command_of_admins_is_forbidden_to_others(actor: Jid) -> None:
+    """[xep-map 239]"""
+    if actor is ADMIN:
+        assert (await Desk().send(command(node=STOP.node), actor)).status is Status.COMPLETED
+    else:
+        assert await refusal(Desk(), command(node=STOP.node), actor) is Condition.FORBIDDEN
+
+
+@pytest.mark.parametrize("action", ["dance", "EXECUTE", " "])
+async def test_command_unknown_action_is_malformed(action: str) -> None:
+    """XEP-0050 4.4."""
+    desk = Desk()
+    session = await desk.begin()
+
+    assert await refusal(desk, command(action=action)) is CommandFault.MALFORMED_ACTION
+    assert await refusal(desk, command(sessionid=session, action=action)) is CommandFault.MALFORMED_ACTION
+    assert await refusal(desk, f"<command xmlns='{CMD}' node='{GREET.node}' action=''/>") is (
+        CommandFault.MALFORMED_ACTION
+    )
+
+
+@pytest.mark.parametrize(("step", "action"), [(0, "prev"), (0, "complete"), (1, "next")])
+async def test_command_action_that_was_not_offered_is_refused(step: int, action: str) -> None:
+    """XEP-0050 4.4: bad-action, which tells what could be done."""
+    desk = Desk()
+    session = await desk.begin()
+
+    with pytest.raises(CommandError) as refused:
+        await desk.answer(session, filled(step, name="Nurse", how="coldly"), action)
+
+    assert refused.value.fault is CommandFault.BAD_ACTION
+    assert refused.value.text == ("here you can next or cancel", "here you can prev or complete or cancel")[step]
+    assert desk.requests == []
+
+
+@pytest.mark.parametrize("action", ["next", "prev", "complete", "cancel"])
+async def test_command_without_a_session_can_only_begin(action: str) -> None:
+    """[xep-map 239]"""
+    assert await refusal(Desk(), command(filled(0, name="Nurse"), action=action)) is CommandFault.BAD_SESSIONID
+
+
+SESSIONS = {
+    "empty": "",
+    "of the requester": "client-made",
+    "no time": "-fresh-1-0123456789abcdef",
+    "huge time": f"{'f' * 1000}-fresh-1-0123456789abcdef",
+    "wrong digest": "6955b900-fresh-1-0123456789abcdef",
+    "huge": "x" * 100_000,
+    "markup": "&lt;a&gt;&apos;",
+}
+
+
+@pytest.mark.parametrize("action", ["", "next", "cancel"])
+@pytest.mark.parametrize("session", SESSIONS.values(), ids=SESSIONS.keys())
+async def test_command_unknown_session_is_refused(session: str, action: str) -> None:
+    """[xep-map 239]: bad-request with bad-sessionid."""
+    told = f" action='{action}'" if action else ""
+    xml = f"<command xmlns='{CMD}' node='{GREET.node}' sessionid='{session}'{told}/>"
+
+    assert await refusal(Desk(), xml) is CommandFault.BAD_SESSIONID
+
+
+async def test_command_session_is_of_one_person_one_address_and_one_command() -> None:
+    """XEP-0050 3.3; the person may have another resource meanwhile."""
+    desk = Desk()
+    session = await desk.begin()
+    form = filled(0, name="Nurse")
+
+    assert await refusal(desk, command(form, sessionid=session), ADMIN) is CommandFault.BAD_SESSIONID
+    assert await refusal(desk, command(form, sessionid=session), service="n@feeds.example") is (
+        CommandFault.BAD_SESSIONID
+    )
+    assert await refusal(desk, command(sessionid=session, node=TIME.node)) is CommandFault.BAD_SESSIONID
+    moved = Jid(ACTOR.local, ACTOR.domain, "garden")
+    assert (await desk.send(command(form, sessionid=session), moved)).status is Status.EXECUTING
+
+
+FORMS = {
+    "type form": submit(TYPE, field("step", "0"), kind="form"),
+    "type result": submit(TYPE, field("step", "0"), kind="result"),
+    "unknown type": submit(TYPE, field("step", "0"), kind="dance"),
+    "another FORM_TYPE": submit("urn:other", field("step", "0") + field("name", "Nurse")),
+    "two forms": filled(0, name="Nurse") * 2,
+    "no step": submit(TYPE, field("name", "Nurse")),
+    "no value of step": submit(TYPE, "<field var='step'/>" + field("name", "Nurse")),
+    "two steps": submit(TYPE, field("step", "0", "1") + field("name", "Nurse")),
+    "a step twice": submit(TYPE, field("step", "0") * 2 + field("name", "Nurse")),
+    "last step": filled(2, name="Nurse", how="coldly"),
+    "negative step": filled(-1, name="Nurse"),
+    "step in words": submit(TYPE, field("step", "nought") + field("name", "Nurse")),
+    "huge step": submit(TYPE, field("step", "9" * 10_000) + field("name", "Nurse")),
+    "spelt another way": submit(TYPE, field("step", "00") + field("name", "Nurse")),
+    "no field": filled(0),
+    "empty field": filled(0, name=""),
+    "two values": submit(TYPE, field("step", "0") + field("name", "Nurse", "Friar")),
+    "huge value": filled(0, name="n" * 100_000),
+    "empty form": f"<x xmlns='{DATA}' type='submit'/>",
+}
+
+
+@pytest.mark.parametrize("form", FORMS.values(), ids=FORMS.keys())
+async def test_command_form_that_cannot_be_used_is_refused(form: str) -> None:
+    """XEP-0050 4.4: bad-payload; the form can then be sent again."""
+    desk = Desk()
+    session = await desk.begin()
+
+    assert await refusal(desk, command(form, sessionid=session)) is CommandFault.BAD_PAYLOAD
+    assert (await desk.answer(session, filled(0, name="Nurse"))).status is Status.EXECUTING
+
+
+async def test_command_value_may_have_the_bytes_it_may_have() -> None:
+    desk = Desk()
+    session = await desk.begin()
+
+    assert (await desk.answer(session, filled(0, name="ü" * 511 + "n"))).status is Status.EXECUTING
+    assert await refusal(desk, command(filled(0, name="ü" * 512), sessionid=session)) is CommandFault.BAD_PAYLOAD
+
+
+@pytest.mark.parametrize("failure", [FeedError(Condition.FORBIDDEN, "not you"), StoreError("full")])
+async def test_command_refused_by_the_service_can_be_sent_again(failure: Exception) -> None:
+    """What the service says is what the peer hears, and the session is not over."""
+    desk = Desk(failure)
+    session = await desk.begin()
+    form = filled(1, name="Nurse", how="coldly")
+
+    for _ in range(2):
+        with pytest.raises(type(failure)) as refused:
+            await desk.answer(session, form)
+        assert refused.value is failure
+
+
+async def test_command_refused_by_its_step_keeps_the_condition() -> None:
+    desk = Desk()
+    session = await desk.begin(REFUSE.node)
+    form = submit("urn:test#refuse", field("step", "0") + field("name", "x"))
+
+    assert await refusal(desk, command(form, node=REFUSE.node, sessionid=session)) is Condition.CONFLICT
+
+
+async def test_command_answer_of_another_kind_is_a_mistake_of_ours() -> None:
+    desk = Desk(r.NodeList((), None))
+    session = await desk.begin()
+
+    with pytest.raises(TypeError, match="GetNodes was answered with NodeList"):
+        await desk.answer(session, filled(1, name="Nurse", how="coldly"))
+
+
+# Memory
+
+
+async def test_sessions_remember_no_more_than_they_may() -> None:
+    desk = Desk(remembered=3)
+    sessions = [await desk.begin() for _ in range(5)]
+
+    assert len(desk.sessions) == 3
+    assert await refusal(desk, command(sessionid=sessions[1], action="next")) is CommandFault.BAD_PAYLOAD
+    assert (await desk.answer(sessions[1], filled(0, name="Nurse"))).status is Status.EXECUTING
+    assert len(desk.sessions) == 3
+
+
+async def test_sessions_in_use_are_remembered_longest() -> None:
+    desk = Desk(remembered=2)
+    first = await desk.begin()
+    await desk.begin()
+    await desk.answer(first, filled(0, name="Nurse"))
+    await desk.begin()
+
+    assert (await desk.answer(first, action="prev")).offered == (Move.NEXT,)
+
+
+async def test_sessions_remember_what_was_shown_and_not_what_was_sent() -> None:
+    """Else a peer could fill the memory with fields that nobody asked for."""
+    desk = Desk()
+    session = await desk.begin()
+    await desk.answer(session, submit(TYPE, field("step", "0") + field("name", "Nurse") + field("more", "x" * 10_000)))
+
+    shown = desk.sessions.check(session, str(ACTOR.bare), SERVICE, GREET.node)
+
+    assert shown is not None and shown.hidden == {"name": ("Nurse",)}
+
+
+async def test_sessions_are_told_apart() -> None:
+    """XEP-0050 3.3: more than one of the same command at a time, each with an id of its own."""
+    desk = Desk()
+    first, second = await desk.begin(), await desk.begin()
+    await desk.answer(first, action="cancel")
+
+    assert first != second
+    assert (await desk.answer(second, filled(0, name="Nurse"))).status is Status.EXECUTING
+
+
+# Errors and discovery
+
+ERRORS = {
+    CommandFault.MALFORMED_ACTION: ("modify", "bad-request"),
+    CommandFault.BAD_ACTION: ("modify", "bad-request"),
+    CommandFault.BAD_PAYLOAD: ("modify", "bad-request"),
+    CommandFault.BAD_SESSIONID: ("modify", "bad-request"),
+    CommandFault.SESSION_EXPIRED: ("cancel", "not-allowed"),
+}
+
+
+@pytest.mark.parametrize("fault", CommandFault)
+def test_command_fault_stands_behind_its_condition(fault: CommandFault) -> None:
+    """The table of XEP-0050 4.4 [xep-map 239]."""
+    kind, condition = ERRORS[fault]
+
+    assert canonical(encode_error(CommandError(fault, "a <text>"))) == canonical(
+        f"<error type='{kind}'><{condition} xmlns='{STANZAS}'/><text xmlns='{STANZAS}'>a &lt;text></text>"
+        f"<{fault.value} xmlns='{CMD}'/></error>"
+    )
+
+
+def discover(query: str, actor: Jid = ACTOR, table: Mapping[str, Command] = TABLE, service: str = SERVICE) -> str:
+    """The answer to a discovery query, which needs no service."""
+    info = ServiceInfo(SERVICE, admins=frozenset({str(ADMIN.bare)}))
+    answer = Disco(info, table).read(parse(query), actor, service)
+    assert isinstance(answer, bytes)
+    return canonical(answer)
+
+
+@pytest.mark.parametrize("actor", EVERYONE)
+def test_discovery_lists_the_commands_that_one_may_run(actor: Jid) -> None:
+    """[xep-map 46]: at the address that was asked."""
+    place = f"n@{SERVICE}"
+    seen = [GREET, TIME, STOP, REFUSE] if actor is ADMIN else [GREET, TIME, REFUSE]
+    items = "".join(f"<item jid='{place}' node='{each.node}' name='{each.name}'/>" for each in seen)
+
+    assert discover(f"<query xmlns='{ITEMS}' node='{CMD}'/>", actor, service=place) == canonical(
+        f"<query xmlns='{ITEMS}' node='{CMD}'>{items}</query>"
+    )
+
+
+def test_discovery_of_the_list_says_what_it_is() -> None:
+    """XEP-0050 2.2."""
+    assert discover(f"<query xmlns='{INFO}' node='{CMD}'/>") == canonical(
+        f"<query xmlns='{INFO}' node='{CMD}'><identity category='automation' type='command-list'/>"
+        f"<feature var='{INFO}'/></query>"
+    )
+
+
+def test_discovery_of_a_command_says_what_it_is() -> None:
+    """XEP-0050 2.2: identity, commands and forms; it has no items."""
+    assert discover(f"<query xmlns='{INFO}' node='{GREET.node}'/>") == canonical(
+        f"<query xmlns='{INFO}' node='{GREET.node}'>"
+        "<identity category='automation' type='command-node' name='Greet somebody'/>"
+        f"<feature var='{INFO}'/><feature var='{CMD}'/><feature var='{DATA}'/></query>"
+    )
+    assert discover(f"<query xmlns='{ITEMS}' node='{GREET.node}'/>") == canonical(
+        f"<query xmlns='{ITEMS}' node='{GREET.node}'/>"
+    )
+
+
+def test_discovery_of_a_command_of_admins_is_forbidden_to_others() -> None:
+    """XEP-0050 2.2 [xep-map 239]."""
+    query = f"<query xmlns='{INFO}' node='{STOP.node}'/>"
+    with pytest.raises(FeedError) as refused:
+        discover(query)
+
+    assert refused.value.condition is Condition.FORBIDDEN
+    assert "command-node" in discover(query, ADMIN)
+
+
+@pytest.mark.parametrize("table", [TABLE, {}])
+def test_discovery_announces_commands_while_there_are_any(table: Mapping[str, Command]) -> None:
+    """XEP-0050 2.1."""
+    assert (f'<feature var="{CMD}"' in discover(f"<query xmlns='{INFO}'/>", table=table)) is bool(table)

@@ -1,10 +1,11 @@
 """`smartfeeds merge`: two FeedSync or SSE documents into one."""
 
+import os
 import tempfile
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import BinaryIO, cast
 
@@ -114,26 +115,34 @@ def _named(name: str) -> Iterator[None]:
 
 @dataclass(slots=True)
 class _FileSpool:
-    """Items wait in a file without a name, which is gone when the command ends."""
+    """Items wait in a file without a name, which is gone when the command ends; the last ones in memory."""
 
-    file: BinaryIO
-    size: int = 0
+    file: int
+    written: int = 0
+    waiting: bytearray = field(default_factory=bytearray)
 
     def append(self, data: bytes) -> int:
-        self.file.write(data)
-        self.size += len(data)
-        return self.size - len(data)
+        at = self.written + len(self.waiting)
+        self.waiting += data
+        if len(self.waiting) >= _CHUNK_BYTES:
+            left = memoryview(self.waiting)
+            while left:
+                left = left[os.write(self.file, left) :]
+            self.written += len(self.waiting)
+            self.waiting = bytearray()
+        return at
 
     def read(self, offset: int, size: int) -> bytes:
-        self.file.seek(offset)
-        return self.file.read(size)
+        if offset >= self.written:
+            return bytes(self.waiting[offset - self.written : offset - self.written + size])
+        return os.pread(self.file, size, offset)
 
 
 @contextmanager
 def _spool() -> Iterator[_FileSpool]:
     try:
         with tempfile.TemporaryFile(prefix="smartfeeds-") as file:
-            yield _FileSpool(file)
+            yield _FileSpool(file.fileno())
     except OSError as error:
         raise ConfigError(f"cannot keep the items in {tempfile.gettempdir()}: {error.strerror}") from None
 

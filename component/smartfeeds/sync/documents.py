@@ -18,8 +18,7 @@ from smartfeeds.formats import atom
 from smartfeeds.formats.atom_reader import adopt
 from smartfeeds.formats.rss_channel import RSS_NAMESPACES, rss_name
 from smartfeeds.formats.xml import MAX_PAYLOAD_BYTES, XML_BASE, XML_LANG, Element, fault, new_element
-from smartfeeds.sync.markup import claim, read_item
-from smartfeeds.sync.merging import Dialect
+from smartfeeds.sync.markup import SyncItem, read_item
 from smartfeeds.sync.sharing import NOT_SAID, Sharing
 from smartfeeds.sync.sharing_markup import SHARINGS, read_sharing
 
@@ -56,17 +55,14 @@ class Kind(Enum):
 class Piece:
     """An item as it was found: its place, counted from 0, and its bytes, which stand for themselves.
 
-    `sync_id`, `dialect` and `namespace` are those of a SYNCED item; `reason` says why one was REFUSED.
+    `found` is what a SYNCED item says, without its content; `reason` says why one was REFUSED.
     """
 
     index: int
     kind: Kind
     raw: bytes
-    sync_id: str = ""
-    dialect: Dialect | None = None
-    namespace: str = ""
+    found: SyncItem | None = None
     reason: str = ""
-    notes: tuple[str, ...] = ()
 
 
 def form_of(data: bytes) -> Form:
@@ -123,22 +119,22 @@ def _events(parser: etree.XMLPullParser) -> Iterator[Element]:
 class FeedReader:
     """Reads one feed: `feed` its bytes, then `close`; what they yield are its items in document order.
 
-    `lenient` reads dates of SSE in other zones (A-85). Without `check` an item is told by its id alone, and who reads
-    it later finds what is wrong with the rest. After `close` the head is known: `form`, `sharing`, `notes`,
+    `lenient` reads dates of SSE in other zones (A-85). After `close` the head is known: `form`, `sharing`, `notes`,
     and `head` and `tail`, between which items may be written. Raises FeedError(INVALID_PAYLOAD) or
     FeedError(PAYLOAD_TOO_BIG) for a document that cannot be read whole.
     """
 
-    def __init__(self, *, lenient: bool = False, check: bool = True) -> None:
+    def __init__(self, *, lenient: bool = False) -> None:
         self.form = Form.ATOM
         self.sharing: Sharing = NOT_SAID
         self.notes: list[str] = []
         self.count = 0
-        self._lenient, self._check = lenient, check
+        self._lenient = lenient
         self._declared: tuple[tuple[bytes, ...], bool] | None = None
         self._parser = etree.XMLPullParser(events=("end",), tag=_ITEM_TAGS, **_OPTIONS)
         self._since_item_bytes = 0
         self._root: Element | None = None
+        self._parent: Element | None = None
         self._done: Element | None = None
         self._authors: list[Element] = []
         self._language = ""
@@ -186,9 +182,11 @@ class FeedReader:
     def _pieces(self) -> Iterator[Piece]:
         for node in _events(self._parser):
             parent = node.getparent()
-            if parent is None or not self._holds_items(parent):
-                continue
-            self._begin(node.getroottree().getroot())
+            if parent is not self._parent:
+                if parent is None or not self._holds_items(parent):
+                    continue
+                self._begin(node.getroottree().getroot())
+                self._parent = parent
             self._since_item_bytes = 0
             self._drop_done()
             if self.count >= MAX_ITEMS:
@@ -220,15 +218,12 @@ class FeedReader:
         if len(raw) > MAX_PAYLOAD_BYTES:
             return Piece(index, Kind.REFUSED, raw, reason=f"the item is larger than {MAX_PAYLOAD_BYTES} bytes")
         try:
-            if not self._check:
-                claimed = claim(node)
-                return Piece(index, Kind.SYNCED, raw, *claimed) if claimed else Piece(index, Kind.PLAIN, raw)
             found = read_item(node, lenient=self._lenient, payload=False)
         except FeedError as error:
             return Piece(index, Kind.REFUSED, raw, reason=error.text)
         if found is None:
             return Piece(index, Kind.PLAIN, raw)
-        return Piece(index, Kind.SYNCED, raw, found.version.sync_id, found.dialect, found.namespace, notes=found.notes)
+        return Piece(index, Kind.SYNCED, raw, found)
 
     def _complete(self, node: Element) -> None:
         """What an item has of its feed goes with it: language, base address, authors."""

@@ -1,7 +1,7 @@
 """Two feeds merged item by item: an index of ids in memory, the items themselves in a spool (FeedSync 3.3, SSE 3.1).
 
-What only one side has, and what both have alike, passes as the bytes that it came in. Only items that differ are
-read again and merged, so that memory holds one item and the index, however long the feeds are.
+What only one side has, what both have alike, and what has seen all that the other side has, passes as the bytes that it
+came in. Only versions that conflict are read whole; memory holds two items and the index, however long the feeds are.
 """
 
 import hashlib
@@ -24,14 +24,15 @@ from smartfeeds.formats.rss_writer import write_rss
 from smartfeeds.formats.xml import Element, canonical, parse_stored
 from smartfeeds.sync.documents import FeedReader, Form, Kind, Piece
 from smartfeeds.sync.feedsync import FEEDSYNC
-from smartfeeds.sync.markup import parse_item, read_item, write_item
-from smartfeeds.sync.merging import Dialect, Outcome, difference, merge
+from smartfeeds.sync.markup import SyncItem, read_item, write_item
+from smartfeeds.sync.merging import Dialect, Outcome, difference, merge, newer_of
 from smartfeeds.sync.record import Edit, Version
+from smartfeeds.sync.sse import SSE
 
 MAX_NOTES = 1_000
 # What FeedSync and SSE say of one item has nothing in common that could be compared.
 OTHER_DIALECT = "{} is kept in the other dialect here: histories do not mix"
-_NONE = -1
+_DIALECTS: tuple[Dialect, ...] = (FEEDSYNC, SSE)
 
 
 class Spool(Protocol):
@@ -104,200 +105,134 @@ class Joiner:
     def __init__(self, spool: Spool, form: Form, edit: Edit | None = None, *, lenient: bool = False) -> None:
         self.report = Report()
         self._spool, self._form, self._edit, self._lenient = spool, form, edit, lenient
-        self._first: dict[str, int] = {}
-        self._refused: set[int] = set()
-        # One entry a record: its bytes, its place in its document, how it is written; the next record of the same id,
-        # and, at the first of an id, the last.
-        self._offsets, self._sizes, self._indices = array("q"), array("l"), array("l")
-        self._next, self._last = array("l"), array("l")
-        self._styles = array("b")
-        self._known_styles: list[tuple[Dialect | None, str]] = [(None, "")]
-        self._namespaces: dict[str, str] = {}
-        self._local_count = 0
-        self._local_dialect: Dialect | None = None
+        # One entry a record: where its bytes are, its dialect, and how many conflicts a comparison left it with.
+        self._offsets, self._sizes = array("q"), array("l")
+        self._dialects, self._conflicts = array("b"), array("b")
+        self._records: dict[str, int] = {}
+        self._plain: list[tuple[int, int]] = []
+        self._namespaces: dict[Dialect, str] = {}
 
     def add_local(self, piece: Piece) -> None:
         """An item of the local feed."""
-        self.report.note(piece.notes)
+        if piece.found is not None:
+            if self._take(piece, piece.found, LOCAL) is None:
+                self._record(piece.raw)
+            return
         if piece.kind is Kind.REFUSED:
             self.report.refuse(LOCAL, piece.index, piece.reason)
-        if piece.kind is Kind.SYNCED:
-            self._local_dialect = self._local_dialect or piece.dialect
-            self._link(piece)
-        else:
-            at = self._record(piece)
-            if piece.kind is Kind.REFUSED:
-                self._refused.add(at)
+        at = self._record(piece.raw)
+        if piece.kind is Kind.PLAIN and self._edit is not None:
+            self._plain.append((at, piece.index))
 
     def end_local(self) -> None:
         """After the last item of the local feed."""
-        if self._edit is not None:
-            dialect = self._local_dialect or FEEDSYNC
-            for at in range(len(self._offsets)):
-                if self._styles[at] == 0 and at not in self._refused:
-                    self._create(at, dialect, self._edit)
-        self._local_count = len(self._offsets)
+        dialect = next(iter(self._namespaces), FEEDSYNC)
+        for at, index in self._plain:
+            assert self._edit is not None
+            self._create(at, index, dialect, self._edit)
 
     def add_incoming(self, piece: Piece, form: Form) -> None:
         """An item of the incoming feed, which is of that form."""
-        self.report.note(piece.notes)
         if piece.kind is Kind.REFUSED:
             self.report.refuse(INCOMING, piece.index, piece.reason)
-        elif piece.kind is Kind.PLAIN:
+        elif piece.found is None:
             self.report.plain += 1
         else:
-            try:
-                self._link(piece if form is self._form else self._translated(piece, form))
-            except FeedError as error:
-                self.report.refuse(INCOMING, piece.index, error.text)
+            outcome = self._take(piece, piece.found, INCOMING, form)
+            if outcome is not None:
+                self.report.outcomes[outcome] += 1
 
-    def _record(self, piece: Piece) -> int:
-        style = (piece.dialect, piece.namespace)
-        if style not in self._known_styles:
-            self._known_styles.append(style)
-        self._offsets.append(self._spool.append(piece.raw))
-        self._sizes.append(len(piece.raw))
-        self._next.append(_NONE)
-        self._last.append(_NONE)
-        self._styles.append(self._known_styles.index(style))
-        self._indices.append(piece.index)
-        if piece.dialect is not None:
-            self._namespaces.setdefault(piece.dialect.name, piece.namespace)
+    def _take(self, piece: Piece, found: SyncItem, document: str, form: Form | None = None) -> Outcome | None:
+        """Adds or merges an item; None where it is refused. `form` is that of an incoming item."""
+        self.report.note(found.notes)
+        try:
+            raw = piece.raw if form in (None, self._form) else self._translated(piece.raw)
+            namespace = self._namespaces.setdefault(found.dialect, found.namespace)
+            if form is not None and namespace != found.namespace:
+                raw = self._in_our_words(raw, namespace)
+            return self._merge(raw, found)
+        except FeedError as error:
+            self.report.refuse(document, piece.index, error.text)
+            return None
+
+    def _merge(self, raw: bytes, found: SyncItem) -> Outcome:
+        """Items of one id are one item, also within a feed (A-53)."""
+        at = self._records.get(found.version.sync_id)
+        if at is None:
+            self._records[found.version.sync_id] = self._record(raw, found.dialect)
+            return Outcome.ADDED
+        if _DIALECTS[self._dialects[at]] is not found.dialect:
+            raise FeedError(Condition.INVALID_PAYLOAD, OTHER_DIALECT.format(found.version.sync_id))
+        local = self._raw(at)
+        if local == raw:
+            return Outcome.UNCHANGED
+        item = parse_stored(local)
+        here = self._read(item, payload=False).version
+        newer = newer_of(found.dialect, here, found.version)
+        if newer is None:
+            return self._compare(at, item, raw, found.dialect)
+        if newer is not here:
+            self._replace(at, raw)
+        return difference(here, newer)
+
+    def _compare(self, at: int, item: Element, raw: bytes, dialect: Dialect) -> Outcome:
+        """The merge of two versions with all that is in them."""
+        here, there = self._read(item), self._read(parse_stored(raw))
+        merged = merge(dialect, here.version, there.version)
+        self.report.note(merged.notes)
+        if merged.outcome is not Outcome.UNCHANGED:
+            self._replace(at, write_item(merged.version, dialect, self._namespaces[dialect]))
+        self.report.conflicts += len(merged.version.conflicts) - self._conflicts[at]
+        self._conflicts[at] = len(merged.version.conflicts)
+        return merged.outcome
+
+    def _read(self, item: Element, *, payload: bool = True) -> SyncItem:
+        """An item that was found to have sync data before."""
+        found = read_item(item, lenient=self._lenient, payload=payload)
+        assert found is not None
+        return found
+
+    def _record(self, raw: bytes, dialect: Dialect = FEEDSYNC) -> int:
+        self._offsets.append(self._spool.append(raw))
+        self._sizes.append(len(raw))
+        self._dialects.append(_DIALECTS.index(dialect))
+        self._conflicts.append(0)
         return len(self._offsets) - 1
 
-    def _link(self, piece: Piece) -> None:
-        """Puts a record behind the others of its id (A-53)."""
-        first = self._first.get(piece.sync_id)
-        if first is not None and self._known_styles[self._styles[first]][0] is not piece.dialect:
-            raise FeedError(Condition.INVALID_PAYLOAD, OTHER_DIALECT.format(piece.sync_id))
-        at = self._record(piece)
-        if first is None:
-            self._first[piece.sync_id] = at
-            self._last[at] = at
-        else:
-            self._next[self._last[first]] = at
-            self._last[first] = at
-
-    def _create(self, at: int, dialect: Dialect, edit: Edit) -> None:
-        """Sync data for an item that has none; its id is that of the item, so that others find it under the same."""
-        item = parse_stored(self._raw(at))
-        payload = canonical(item)
-        sync_id = _made_id(item, payload)
-        if sync_id in self._first:
-            self.report.note([f"item {self._indices[at] + 1} got no sync data: another item has its id"])
-            return
-        version = dialect.create(sync_id, payload, edit)
-        namespace = self._namespaces.get(dialect.name, "")
-        raw = write_item(version, dialect, namespace)
+    def _replace(self, at: int, raw: bytes) -> None:
         self._offsets[at], self._sizes[at] = self._spool.append(raw), len(raw)
-        style = (dialect, namespace)
-        if style not in self._known_styles:
-            self._known_styles.append(style)
-        self._styles[at] = self._known_styles.index(style)
-        self._first[sync_id] = self._last[at] = at
-        self.report.created += 1
-
-    def _translated(self, piece: Piece, form: Form) -> Piece:
-        """The item in the form of the local feed (FS-002), its conflicts too."""
-        found = parse_item(piece.raw, lenient=self._lenient)
-        assert found is not None
-        convert = _to_atom if form is Form.RSS else _to_rss
-        version = _with_payloads(found.version, convert)
-        return replace(piece, raw=write_item(version, found.dialect, found.namespace))
 
     def _raw(self, at: int) -> bytes:
         return self._spool.read(self._offsets[at], self._sizes[at])
 
+    def _create(self, at: int, index: int, dialect: Dialect, edit: Edit) -> None:
+        """Sync data for an item that has none; its id is that of the item, so that others find it under the same."""
+        item = parse_stored(self._raw(at))
+        payload = canonical(item)
+        sync_id = _made_id(item, payload)
+        if sync_id in self._records:
+            self.report.note([f"item {index + 1} got no sync data: another item has its id"])
+            return
+        version = dialect.create(sync_id, payload, edit)
+        self._replace(at, write_item(version, dialect, self._namespaces.get(dialect, "")))
+        self._dialects[at] = _DIALECTS.index(dialect)
+        self._records[sync_id] = at
+        self.report.created += 1
+
+    def _translated(self, raw: bytes) -> bytes:
+        """The item in the form of the local feed (FS-002), its conflicts too."""
+        found = self._read(parse_stored(raw))
+        convert = _to_rss if self._form is Form.RSS else _to_atom
+        return write_item(_with_payloads(found.version, convert), found.dialect, found.namespace)
+
+    def _in_our_words(self, raw: bytes, namespace: str) -> bytes:
+        """An item in the namespace that this feed uses for its dialect (A-70)."""
+        found = self._read(parse_stored(raw))
+        return write_item(found.version, found.dialect, namespace)
+
     def results(self) -> Iterator[bytes]:
         """The items of the merged feed: those of the local one in its order, then what is new."""
-        for at in range(len(self._offsets)):
-            if self._last[at] != _NONE:
-                yield self._merged(at)
-            elif self._styles[at] == 0:
-                yield self._raw(at)
-        self.report.refused.sort(key=lambda one: (one.document == INCOMING, one.index))
-
-    def _merged(self, first: int) -> bytes:
-        """What is written for the records of one id: those that are refused, as they are, and the merged item."""
-        chain = [first]
-        while (following := self._next[chain[-1]]) != _NONE:
-            chain.append(following)
-        raws = [self._raw(at) for at in chain]
-        if all(raw == raws[0] for raw in raws):
-            return self._alike(chain, raws[0])
-        return self._joined(chain, raws)
-
-    def _alike(self, chain: list[int], raw: bytes) -> bytes:
-        """One version, however often it is there."""
-        is_local = chain[0] < self._local_count
-        if self._checked(chain[0], raw, payload=False) is None:
-            return raw if is_local else b""
-        if chain[-1] >= self._local_count:
-            self.report.outcomes[Outcome.UNCHANGED if is_local else Outcome.ADDED] += 1
-        return raw if is_local else self._in_our_words(raw, chain[0])
-
-    def _joined(self, chain: list[int], raws: list[bytes]) -> bytes:
-        """The merge of several versions of one item."""
-        dialect = self._known_styles[self._styles[chain[0]]][0]
-        assert dialect is not None
-        faulty: list[bytes] = []
-        start: tuple[int, bytes, Version] | None = None
-        version: Version | None = None
-        for at, raw in zip(chain, raws, strict=True):
-            found = self._checked(at, raw)
-            if found is None:
-                faulty += [raw] if at < self._local_count else []
-                continue
-            start = start or (at, raw, found)
-            version = self._joined_one(dialect, version, found, at)
-        if start is None or version is None:
-            return b"\n".join(faulty)
-        at, raw, first = start
-        is_local = at < self._local_count
-        outcome = difference(first, version)
-        if chain[-1] >= self._local_count:
-            self.report.outcomes[outcome if is_local else Outcome.ADDED] += 1
-        self.report.conflicts += len(version.conflicts)
-        if outcome is not Outcome.UNCHANGED:
-            raw = write_item(version, dialect, self._namespaces.get(dialect.name, ""))
-        elif not is_local:
-            raw = self._in_our_words(raw, at)
-        return b"\n".join([*faulty, raw])
-
-    def _joined_one(self, dialect: Dialect, version: Version | None, found: Version, at: int) -> Version:
-        try:
-            merged = merge(dialect, version, found)
-        except FeedError as error:
-            assert version is not None
-            self._refuse(at, error.text)
-            return version
-        self.report.note(merged.notes)
-        return merged.version
-
-    def _checked(self, at: int, raw: bytes, *, payload: bool = True) -> Version | None:
-        """The version in a record, or None where it is refused."""
-        try:
-            found = read_item(parse_stored(raw), lenient=self._lenient, payload=payload)
-        except FeedError as error:
-            self._refuse(at, error.text)
-            return None
-        assert found is not None
-        self.report.note(found.notes)
-        return found.version
-
-    def _refuse(self, at: int, reason: str) -> None:
-        self.report.refuse(LOCAL if at < self._local_count else INCOMING, self._indices[at], reason)
-
-    def _in_our_words(self, raw: bytes, at: int) -> bytes:
-        """A new item, in the namespace that this feed uses for its dialect (A-70)."""
-        dialect, namespace = self._known_styles[self._styles[at]]
-        assert dialect is not None
-        ours = self._namespaces.get(dialect.name, namespace)
-        if ours == namespace:
-            return raw
-        found = parse_item(raw, lenient=self._lenient)
-        assert found is not None
-        return write_item(found.version, dialect, ours)
+        return map(self._raw, range(len(self._offsets)))
 
 
 def _with_payloads(version: Version, convert: Callable[[bytes, int], bytes]) -> Version:
@@ -342,8 +277,8 @@ def _made_id(item: Element, payload: bytes) -> str:
 
 
 def read_feed(chunks: Iterable[bytes], add: Callable[[Piece, Form], None], *, lenient: bool = False) -> FeedReader:
-    """Reads a feed to its end for a Joiner, which checks the items itself. Raises FeedError."""
-    reader = FeedReader(lenient=lenient, check=False)
+    """Reads a feed to its end for a Joiner. Raises FeedError."""
+    reader = FeedReader(lenient=lenient)
     for chunk in chunks:
         for piece in reader.feed(chunk):
             add(piece, reader.form)

@@ -32,7 +32,7 @@ from smartfeeds.sync.record import MAX_CONFLICTS, MAX_HISTORY, NO_EXTRA, Extra, 
 # Conflicts in conflicts are flattened, those in them are not (A-54).
 MAX_NESTING = 1
 
-_SYNCS = tuple(f"{{{namespace}}}sync" for namespace in (FEEDSYNC_NS, *sorted(SSE_NAMESPACES)))
+_SYNCS = frozenset(f"{{{namespace}}}sync" for namespace in (FEEDSYNC_NS, *SSE_NAMESPACES))
 _SYNC_NAMES = {
     FEEDSYNC.name: frozenset({"id", "updates", "deleted", "noconflicts"}),
     SSE_LEXIS.dialect.name: frozenset({"id", "version", "deleted", "conflict"}),
@@ -68,28 +68,25 @@ class _Reading:
     payload: bool
 
     def item(self, item: Element, depth: int) -> SyncItem | None:
-        sync = self.sync_of(item)
-        if sync is None:
+        # One match of any namespace costs less than one of each.
+        syncs = [node for node in item.iterchildren("{*}sync") if node.tag in _SYNCS]
+        if not syncs:
             return None
-        namespace = _namespace(sync)
+        # A-87: of both vocabularies FeedSync counts, and the other stays as it is.
+        sync = next((node for node in syncs if node.tag == SYNC), syncs[0])
+        namespace = sync.tag[1:].partition("}")[0]
         lexis = self.lexis(sync, namespace)
         sync_id = read_id(sync)
         if lexis.dialect is FEEDSYNC:
             version, notes = self._feedsync(sync, sync_id, lexis, namespace, depth)
         else:
             version, notes = self._sse(sync, sync_id, lexis, namespace)
-        if len(list(item.iterchildren(*_SYNCS))) > 1:
+        if len(syncs) > 1:
             notes += (f"{sync_id}: the item has sync data twice; {lexis.dialect.name}'s counts",)
         if self.payload:
             replace_by_text(sync, "")
             version = _with_payload(version, item)
         return SyncItem(version, lexis.dialect, namespace, notes)
-
-    @staticmethod
-    def sync_of(item: Element) -> Element | None:
-        """A-87: of both vocabularies FeedSync counts, and the other stays as it is."""
-        first = next(item.iterchildren(SYNC), None)
-        return next(item.iterchildren(*_SYNCS), None) if first is None else first
 
     def lexis(self, sync: Element, namespace: str) -> Lexis:
         """The dialect of sync data. A-83: in the older namespaces the shape tells the dialect."""
@@ -101,22 +98,30 @@ class _Reading:
         self, sync: Element, sync_id: str, lexis: Lexis, namespace: str, depth: int
     ) -> tuple[Version, tuple[str, ...]]:
         history, conflicts = f"{{{namespace}}}history", f"{{{namespace}}}conflicts"
-        stamps = _limited(sync.iterchildren(history), MAX_HISTORY, "history records")
+        stamps: list[Stamp] = []
+        found: list[Version] = []
+        foreign: list[bytes] = []
+        notes: tuple[str, ...] = ()
+        for node in sync.iterchildren(etree.Element):
+            if node.tag == history:
+                if len(stamps) == MAX_HISTORY:
+                    raise invalid(f"the item has more than {MAX_HISTORY} history records")
+                stamps.append(_feedsync_stamp(node, lexis))
+            elif node.tag == conflicts:
+                notes += self._whole_conflicts(node, sync_id, depth, found)
+            else:
+                foreign.append(canonical(node, inherit=False))
         if not stamps:
             raise invalid("sx:sync has no sx:history")
-        counter = read_number(sync.get("updates"), "updates")
-        found: list[Version] = []
-        notes: tuple[str, ...] = ()
-        for container in sync.iterchildren(conflicts):
-            notes += self._whole_conflicts(container, sync_id, depth, found)
+        attributes = _foreign_attributes(sync, _SYNC_NAMES[FEEDSYNC.name])
         version = Version(
             sync_id,
-            counter,
-            tuple(_feedsync_stamp(node, lexis) for node in stamps),
+            read_number(sync.get("updates"), "updates"),
+            tuple(stamps),
             deleted=lexis.flag(sync.get("deleted"), "deleted"),
             noconflicts=lexis.flag(sync.get("noconflicts"), "noconflicts"),
             conflicts=in_order(found) if self.payload else tuple(found),
-            extra=_extra(sync, _SYNC_NAMES[FEEDSYNC.name], {history, conflicts}),
+            extra=Extra(attributes, tuple(foreign)) if attributes or foreign else NO_EXTRA,
         )
         return version, notes
 
@@ -183,10 +188,6 @@ class _Reading:
             yield Version(sync_id, counter, (stamp,), _content(node))
 
 
-def _namespace(node: Element) -> str:
-    return node.tag[1:].partition("}")[0]
-
-
 def _limited(nodes: Iterator[Element], limit: int, what: str) -> list[Element]:
     found: list[Element] = []
     for node in nodes:
@@ -227,9 +228,13 @@ def _stamp(node: Element, lexis: Lexis, sequence: int, names: frozenset[str], ch
     return Stamp(sequence, when_us, by, as_written, extra)
 
 
+def _foreign_attributes(node: Element, names: frozenset[str]) -> tuple[tuple[str, str], ...]:
+    return tuple(sorted((str(k), str(v)) for k, v in node.items() if k not in names))
+
+
 def _extra(node: Element, names: frozenset[str], children: set[str] | None) -> Extra:
     """Attributes and children beside those that the dialect has."""
-    attributes = tuple(sorted((str(k), str(v)) for k, v in node.items() if k not in names))
+    attributes = _foreign_attributes(node, names)
     foreign = (
         ()
         if children is None
@@ -358,19 +363,6 @@ def _attributes(names: dict[str, str | None], extra: Extra) -> str:
             parts.append(f' xmlns:n{number}="{attribute(namespace)}"')
         parts.append(f' {prefix}{local}="{attribute(value)}"')
     return "".join(parts)
-
-
-def claim(item: Element) -> tuple[str, Dialect, str] | None:
-    """What an item says of its identity: sync id, dialect, namespace; the rest of it is not looked at.
-
-    None where it takes no part. Raises FeedError(INVALID_PAYLOAD) for an id that is none.
-    """
-    reading = _Reading(lenient=False, payload=False)
-    sync = reading.sync_of(item)
-    if sync is None:
-        return None
-    namespace = _namespace(sync)
-    return read_id(sync), reading.lexis(sync, namespace).dialect, namespace
 
 
 def read_id(sync: Element) -> str:

@@ -93,6 +93,19 @@ def merge(dialect: Dialect, local: Version | None, incoming: Version) -> Merged:
     return Merged(local if outcome is Outcome.UNCHANGED else version, outcome, notes)
 
 
+def newer_of(dialect: Dialect, local: Version, incoming: Version) -> Version | None:
+    """Which of two versions the merge comes to as it is; None where their content has a say, or people are told.
+
+    It looks at counters, histories and marks alone, so that versions may come without their payload.
+    """
+    if local.key == incoming.key or local.conflicts or incoming.conflicts:
+        return None
+    version, notes = dialect.join(local, incoming)
+    if version.conflicts or notes:
+        return None
+    return local if version.key == local.key else incoming
+
+
 def difference(before: Version, after: Version) -> Outcome:
     """What became of an item that was there; the order of its conflicts means nothing (FS-063)."""
     if before == after:

@@ -42,7 +42,7 @@ def joined(local, incoming, edit=None, lenient=False):
 
 def versions(document):
     found, _ = pieces(document, 4096)
-    return {one.sync_id: parse_item(one.raw).version for one in found if one.kind is Kind.SYNCED}
+    return {one.found.version.sync_id: parse_item(one.raw).version for one in found if one.kind is Kind.SYNCED}
 
 
 def atom(*entries, head="", root=""):
@@ -299,7 +299,7 @@ def test_plain_items_of_an_sse_feed_get_sse():
     document, _ = joined(local, rss(), Edit(at("09:43"), "me"))
 
     found, _ = pieces(document)
-    assert [one.dialect for one in found] == [SSE, SSE]
+    assert [one.found.dialect for one in found] == [SSE, SSE]
 
 
 def test_too_many_conflicts_refuse_the_newcomer():
@@ -413,14 +413,6 @@ def test_authors_behind_the_entries_are_told():
     _, reader = pieces(atom(entry(), "<author><name>A</name></author>"))
 
     assert "behind" in reader.notes[0]
-
-
-def test_pieces_are_checked_unless_somebody_else_does():
-    """[A-52]"""
-    data = atom('<entry><sx:sync id="x" updates="0"/></entry>')
-
-    assert [one.kind for one in pieces(data)[0]] == [Kind.REFUSED]
-    assert [one.kind for one in pieces(data, check=False)[0]] == [Kind.SYNCED]
 
 
 def test_lenient_dates():

@@ -30,11 +30,15 @@ class Place:
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """An IQ that has to be answered: who asked, at which address, and the id and addresses of the answer."""
+    """An IQ that has to be answered: who asked, at which address, and the id and addresses of the answer.
+
+    `about` is what an error repeats of the request.
+    """
 
     sender: Sender
     place: Place
     head: bytes
+    about: bytes = b""
 
 
 class Calls:

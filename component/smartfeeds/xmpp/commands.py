@@ -27,8 +27,9 @@ T = TypeVar("T")
 Handle = Callable[[r.Request], Awaitable[object]]
 
 COMMAND = tag(COMMANDS, "command")
+ABOUT_BYTES = 2_048  # what an error repeats of its request at most
 STEP = "step"  # the hidden field that tells which step's form it is; no field of a command has this name
-# XEP-0050 3.4.1: a form of type cancel counts as submitted; the action alone cancels.
+# XEP-0050 3.5.1: a form of type cancel counts as submitted; the action alone cancels.
 _SUBMITTED = frozenset({"submit", "cancel"})
 
 
@@ -88,7 +89,7 @@ class Stage:
 
 @dataclass(frozen=True, slots=True)
 class Finished:
-    """The end of a command. One that failed has a note of severity ERROR (XEP-0050 3.5); `fields` are its result."""
+    """The end of a command. One that failed has a note of severity ERROR (XEP-0050 3.6); `fields` are its result."""
 
     notes: tuple[Note, ...]
     fields: tuple[Field, ...] = ()
@@ -265,6 +266,14 @@ def _target(command: Command, answered: int, move: Move) -> int:
         allowed = " or ".join(each.value for each in (*offered, Move.CANCEL))
         raise CommandError(CommandFault.BAD_ACTION, f"here you can {allowed}")
     return answered - 1 if move is Move.PREV else answered + 1
+
+
+def encode_about(element: Element) -> bytes:
+    """What an error repeats of a `<command/>` (XEP-0050 3.7): clients find by it what was refused. Nothing long."""
+    told = [(name, element.get(name)) for name in ("node", "sessionid", "action")]
+    names = "".join(f" {name}='{attribute(value)}'" for name, value in told if value)
+    repeated = f"<command xmlns='{COMMANDS}'{names}/>".encode()
+    return repeated if len(repeated) <= ABOUT_BYTES else b""
 
 
 def encode_command(shown: CommandShown) -> bytes:

@@ -9,6 +9,7 @@ import re
 import secrets
 import time
 from collections.abc import Awaitable, Callable, Coroutine, Mapping
+from dataclasses import replace
 from functools import partial
 from typing import Protocol
 
@@ -21,7 +22,16 @@ from smartfeeds.service.feeds import OPERATIONS
 from smartfeeds.xmpp import namespaces as ns
 from smartfeeds.xmpp.calls import Call, Calls
 from smartfeeds.xmpp.command_sessions import Sessions
-from smartfeeds.xmpp.commands import COMMAND, Command, Commands, CommandShown, RunCommand, encode_command, table_of
+from smartfeeds.xmpp.commands import (
+    COMMAND,
+    Command,
+    Commands,
+    CommandShown,
+    RunCommand,
+    encode_about,
+    encode_command,
+    table_of,
+)
 from smartfeeds.xmpp.decode import GET, SET, Actions, decode
 from smartfeeds.xmpp.decode_owner import OWNER_GET, OWNER_SET
 from smartfeeds.xmpp.disco import INFO_QUERY, ITEMS_QUERY, PASSED_ON, Disco, ServiceInfo
@@ -156,6 +166,8 @@ class Router:
             log.debug("stanza_dropped", stanza_id=(element.get("id") or "")[:64], sender=element.get("from"))
             self._observe(UNREAD, "dropped", 0.0)
             return True
+        if payload is not None and tag == COMMAND:
+            call = replace(call, about=encode_about(payload))
         if payload is None or len(element) != 1:
             self._refuse(call, FeedError(Condition.BAD_REQUEST, "a request has exactly one child"))
         elif tag == _CUT:
@@ -197,11 +209,11 @@ class Router:
             outcome = self._answer(call, answer)
         except FeedError as error:
             outcome = error.condition.value
-            self._reply(envelope(b"error", call.head, encode_error(error, type(request))))
+            self._reply(envelope(b"error", call.head, call.about + encode_error(error, type(request))))
         except Exception as error:  # noqa: BLE001  the boundary: nothing internal reaches the wire
             failure = self._incident(operation, error)
             outcome = failure.condition.value
-            self._reply(envelope(b"error", call.head, encode_error(failure)))
+            self._reply(envelope(b"error", call.head, call.about + encode_error(failure)))
         finally:
             self._limits.done(call.sender.bare)
             self._observe(operation, outcome, self._clock() - started)
@@ -221,7 +233,7 @@ class Router:
         return "ok"
 
     def _refuse(self, call: Call, error: FeedError) -> None:
-        self._reply(envelope(b"error", call.head, encode_error(error)))
+        self._reply(envelope(b"error", call.head, call.about + encode_error(error)))
         self._observe(UNREAD, error.condition.value, 0.0)
 
     def _incident(self, operation: str, error: Exception) -> FeedError:

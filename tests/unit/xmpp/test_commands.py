@@ -9,62 +9,25 @@ from smartfeeds.errors import Condition, FeedError, StoreError
 from smartfeeds.service import requests as r
 from smartfeeds.xmpp.command_sessions import SESSION_S, Sessions
 from smartfeeds.xmpp.commands import (
-    Ask,
     Command,
     Commands,
     CommandShown,
-    Finished,
     Move,
     Note,
-    Severity,
-    Stage,
     Status,
-    Who,
     encode_command,
-    table_of,
 )
 from smartfeeds.xmpp.disco import Disco, ServiceInfo
-from smartfeeds.xmpp.forms import Field
 from smartfeeds.xmpp.stanza_errors import CommandError, CommandFault, encode_error
+from support.commands import GREET, REFUSE, STOP, TABLE, TIME
+from support.commands import GREET_TYPE as TYPE
 from unit.xmpp.wire import ACTOR, DATA, SERVICE, STANZAS, canonical, field, parse, submit
 
 INFO = "http://jabber.org/protocol/disco#info"
 ITEMS = "http://jabber.org/protocol/disco#items"
 CMD = "http://jabber.org/protocol/commands"
-TYPE = "urn:test#greet"
 ADMIN = Jid("boss", "capulet.lit", "desk")
 EVERYONE = (ACTOR, ADMIN, Jid("nurse", "capulet.lit", "kitchen"))
-
-
-async def ask_name(ask: Ask) -> Stage:
-    known = ask.values.get("name", ("",))
-    return Stage((Field("name", "text-single", known, "Name", required=True),), "Greet", "Whom?")
-
-
-async def ask_how(ask: Ask) -> Stage:
-    name = ask.one("name")
-    how = Field("how", "list-single", ("warmly",), "How", (("warmly", "With love"), ("coldly", "")))
-    return Stage((Field("name", "hidden", (name,)), how), notes=(Note("Take care", Severity.WARN),))
-
-
-async def greet(ask: Ask) -> Finished:
-    await ask.answer(r.GetNodes(ask.actor, ask.service), r.Done)
-    return Finished((Note(f"{ask.one('name')} was greeted {ask.one('how')}"),))
-
-
-async def show_time(_ask: Ask) -> Finished:
-    return Finished((), (Field("time", "text-single", ("noon",), "Time"),))
-
-
-async def refuse(_ask: Ask) -> Finished:
-    raise FeedError(Condition.CONFLICT, "read again")
-
-
-GREET = Command("urn:test:greet", "Greet somebody", TYPE, (ask_name, ask_how, greet))
-TIME = Command("urn:test:time", "What time it is", "urn:test#time", (show_time,))
-STOP = Command("urn:test:stop", "Stop", "urn:test#stop", (show_time,), Who.ADMINS)
-REFUSE = Command("urn:test:refuse", "Refuse", "urn:test#refuse", (ask_name, refuse))
-TABLE = table_of(GREET, TIME, STOP, REFUSE)
 
 
 class Desk:
@@ -75,7 +38,7 @@ class Desk:
         self.now_us = 1_767_225_600_000_000
         self.sessions = Sessions(now_us=lambda: self.now_us, new_id=self._new_id, remembered=remembered)
         self._commands = Commands(TABLE, self._handle, self.sessions, admins=frozenset({str(ADMIN.bare)}))
-        self._answer = answer or r.Done()
+        self._answer = answer or r.NodeList((), None)
         self._made = 0
 
     def _new_id(self) -> str:
@@ -211,7 +174,7 @@ async def test_command_language_is_told_and_none_is_refused() -> None:
 
 @pytest.mark.parametrize("kind", ["submit", "cancel"])
 async def test_command_form_of_type_cancel_counts_as_submitted(kind: str) -> None:
-    """XEP-0050 3.4.1."""
+    """XEP-0050 3.5.1."""
     desk = Desk()
     session = await desk.begin()
     form = submit(TYPE, field("step", "0") + field("name", "Nurse"), kind=kind)
@@ -460,10 +423,10 @@ async def test_command_refused_by_its_step_keeps_the_condition() -> None:
 
 
 async def test_command_answer_of_another_kind_is_a_mistake_of_ours() -> None:
-    desk = Desk(r.NodeList((), None))
+    desk = Desk(r.Done())
     session = await desk.begin()
 
-    with pytest.raises(TypeError, match="GetNodes was answered with NodeList"):
+    with pytest.raises(TypeError, match="GetNodes was answered with Done"):
         await desk.answer(session, filled(1, name="Nurse", how="coldly"))
 
 

@@ -86,10 +86,13 @@ def iq(content: str = PULL, kind: str = "get", addresses: str = ADDRESSES, stanz
     return f"<iq type='{kind}' {stanza_id} {addresses}>{content}</iq>"
 
 
-def error(kind: str, condition: str, text: str = "", *, addresses: str = f"from='{SERVICE}' to='{ACTOR}'") -> str:
+def error(
+    kind: str, condition: str, text: str = "", *, addresses: str = f"from='{SERVICE}' to='{ACTOR}'", about: str = ""
+) -> str:
     told = f"<text xmlns='{STANZAS}'>{text}</text>" if text else ""
     return (
-        f"<iq type='error' id='1' {addresses}><error type='{kind}'><{condition} xmlns='{STANZAS}'/>{told}</error></iq>"
+        f"<iq type='error' id='1' {addresses}>{about}"
+        f"<error type='{kind}'><{condition} xmlns='{STANZAS}'/>{told}</error></iq>"
     )
 
 
@@ -194,7 +197,6 @@ async def test_router_leaves_to_slixmpp_what_is_not_ours(stanza: str) -> None:
     [
         ("<query xmlns='jabber:iq:register'/>", "get"),
         ("<query xmlns='jabber:iq:register'/>", "set"),
-        ("<command xmlns='http://jabber.org/protocol/commands'/>", "get"),
         ("<x/>", "get"),
         ("<x/>", "set"),
     ],
@@ -213,7 +215,6 @@ async def test_router_unknown_payload_is_unavailable(content: str, kind: str) ->
         (iq(""), "a request has exactly one child"),
         (iq(PULL + PULL), "a request has exactly one child"),
         (iq(INFO, kind="set"), "discovery is of type get"),
-        (iq("<command xmlns='http://jabber.org/protocol/commands'/>", "set"), "a command is named by its node"),
         (iq(f"<pubsub xmlns='{PS}'/>"), "no such action in this kind of request"),
     ],
 )
@@ -366,13 +367,47 @@ async def test_router_step_that_is_refused_or_fails_is_an_error() -> None:
     with capture_logs() as logs:
         await failed.offer(iq(STEP, "set"))
 
-    assert canonical(refused.sent[0]) == canonical(error("cancel", "conflict", "read again"))
-    assert canonical(failed.sent[0]) == canonical(error("cancel", "internal-server-error", "incident fresh"))
+    assert canonical(refused.sent[0]) == canonical(error("cancel", "conflict", "read again", about=STEP))
+    assert canonical(failed.sent[0]) == canonical(
+        error("cancel", "internal-server-error", "incident fresh", about=STEP)
+    )
     assert [line["operation"] for line in logs] == ["command"]
     assert refused.observed + failed.observed == [
         ("command", "conflict", 0.5),
         ("command", "internal-server-error", 0.5),
     ]
+
+
+COMMAND = "<command xmlns='http://jabber.org/protocol/commands'"
+ABOUT = {
+    "get": (f"{COMMAND} node='n'/>", "get", ("cancel", "service-unavailable", ""), f"{COMMAND} node='n'/>"),
+    "no node": (f"{COMMAND}/>", "set", ("modify", "bad-request", "a command is named by its node"), f"{COMMAND}/>"),
+    "all of it": (
+        f"{COMMAND} node='n' sessionid='a&amp;&apos;' action='dance' status='x'><note>x</note></command>",
+        "get",
+        ("cancel", "service-unavailable", ""),
+        f"{COMMAND} node='n' sessionid='a&amp;&apos;' action='dance'/>",
+    ),
+    "too long": (f"{COMMAND} node='{'n' * 2_000}'/>", "get", ("cancel", "service-unavailable", ""), ""),
+    "longer as we write it": (
+        f'{COMMAND} node="{chr(39) * 1_000}"/>',
+        "get",
+        ("cancel", "service-unavailable", ""),
+        "",
+    ),
+}
+
+
+@pytest.mark.parametrize(("content", "kind", "expected", "about"), ABOUT.values(), ids=ABOUT.keys())
+async def test_router_error_repeats_which_command_it_is_about(
+    content: str, kind: str, expected: tuple[str, str, str], about: str
+) -> None:
+    """Else clients that keep sessions by their ids hear nothing of it (XEP-0050 3.7)."""
+    asked = Asked(answering(r.Done()))
+
+    await asked.offer(iq(content, kind))
+
+    assert [canonical(data) for data in asked.sent] == [canonical(error(*expected, about=about))]
 
 
 async def test_router_partly_refused_is_an_error_with_its_entries() -> None:

@@ -1,0 +1,124 @@
+"""Ad-hoc commands as a client with a library for them sees them, on real servers (XEP-0050)."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+import slixmpp
+from slixmpp.exceptions import IqError
+
+from smartfeeds.demo.process import HOST
+from smartfeeds.xmpp.router import Router
+from support.commands import GREET, REFUSE, STOP, TABLE, TIME
+from support.servers import TestServer
+from support.service import running, write_config
+
+WAIT_S = 20.0
+CMD = "http://jabber.org/protocol/commands"
+
+
+@asynccontextmanager
+async def logged_in(server: TestServer, name: str) -> AsyncIterator[slixmpp.ClientXMPP]:
+    """A plain slixmpp client with its plugin for ad-hoc commands."""
+    account = await asyncio.to_thread(server.server.account, name)
+    mechanisms = {"unencrypted_plain": True, "use_mech": "PLAIN"}
+    client = slixmpp.ClientXMPP(
+        f"{account.jid}/adhoc", account.password, plugin_config={"feature_mechanisms": mechanisms}
+    )
+    client.enable_plaintext, client.enable_starttls, client.enable_direct_tls = True, False, False
+    client.register_plugin("xep_0050")
+    online: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
+    client.add_event_handler("session_start", online.set_result)
+    client.connect(HOST, server.server.client_port)
+    await asyncio.wait_for(online, WAIT_S)
+    try:
+        yield client
+    finally:
+        await client.disconnect(wait=2.0)
+        if client._run_out_filters is not None:
+            client._run_out_filters.cancel()
+
+
+class Dialog:
+    """A command run with the workflow of slixmpp: `begin`, `next` and the others return the answering stanza."""
+
+    def __init__(self, client: slixmpp.ClientXMPP, service: str) -> None:
+        self._plugin = client.plugin["xep_0050"]
+        self._service = service
+        self._session: dict[str, Any] = {}
+        self._answers: asyncio.Queue[Any] = asyncio.Queue()
+
+    async def begin(self, node: str) -> Any:
+        """The first answer."""
+        self._session = {"next": self._take, "error": self._take}
+        self._plugin.start_command(self._service, node, self._session)
+        return await asyncio.wait_for(self._answers.get(), WAIT_S)
+
+    async def go(self, action: str, answer: Any = None, **values: str) -> Any:
+        """Fills in the form of an answer, which slixmpp sends back as it came, and takes an action."""
+        self._session["payload"] = None
+        if answer is not None:
+            form = answer["command"]["form"]
+            form["type"] = "submit"
+            form.set_values(values)
+            self._session["payload"] = [form]
+        {
+            "next": self._plugin.continue_command,
+            "prev": lambda session: self._plugin.continue_command(session, direction="prev"),
+            "complete": self._plugin.complete_command,
+            "cancel": self._plugin.cancel_command,
+        }[action](self._session)
+        return await asyncio.wait_for(self._answers.get(), WAIT_S)
+
+    def _take(self, stanza: Any, _session: dict[str, Any]) -> None:
+        self._answers.put_nowait(stanza)
+
+
+async def test_commands_are_found_run_and_cancelled_by_slixmpp(
+    server: TestServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Hidden fields come back, back works with and without the form, errors arrive [xep-map 46] [xep-map 239]
+    [xep-map 240]."""
+    monkeypatch.setattr("smartfeeds.app.Router", partial(Router, commands=TABLE))
+    domain = server.take_name()
+    async with running(write_config(tmp_path, server, domain)), logged_in(server, "alice") as alice:
+        listed = await alice.plugin["xep_0050"].get_commands(domain)
+        info = await alice.plugin["xep_0030"].get_info(domain, node=GREET.node)
+        dialog = Dialog(alice, domain)
+
+        first = await dialog.begin(GREET.node)
+        second = await dialog.go("next", first, name="Bob & <Carol>")
+        back = await dialog.go("prev")
+        second = await dialog.go("next", back)
+        back = await dialog.go("prev", second)
+        second = await dialog.go("next", back)
+        last = await dialog.go("complete", second, how="coldly")
+        over = await dialog.go("cancel")
+
+        await dialog.begin(GREET.node)
+        cancelled = await dialog.go("cancel")
+        at_once = await dialog.begin(TIME.node)
+        refused = await dialog.begin(STOP.node)
+        with pytest.raises(IqError) as hidden:
+            await alice.plugin["xep_0030"].get_info(domain, node=STOP.node)
+
+    assert set(listed["disco_items"]["items"]) == {(domain, each.node, each.name) for each in (GREET, TIME, REFUSE)}
+    assert {identity[:2] for identity in info["disco_info"]["identities"]} == {("automation", "command-node")}
+    assert {CMD, "jabber:x:data"} <= set(info["disco_info"]["features"])
+    assert [answer["command"]["status"] for answer in (first, second, back, last, cancelled, at_once)] == [
+        *["executing"] * 3,
+        "completed",
+        "canceled",
+        "completed",
+    ]
+    assert (second["command"]["actions"], back["command"]["actions"]) == ({"prev", "complete"}, {"next"})
+    assert back["command"]["form"].get_values()["name"] == "Bob & <Carol>"
+    assert last["command"]["notes"] == [("info", "Bob & <Carol> was greeted coldly")]
+    assert at_once["command"]["form"].get_values()["time"] == "noon"
+    assert (over["type"], over["error"]["condition"]) == ("error", "not-allowed")
+    assert (refused["type"], refused["error"]["condition"]) == ("error", "forbidden")
+    assert hidden.value.condition == "forbidden"

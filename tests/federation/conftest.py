@@ -1,0 +1,52 @@
+"""Servers in a federation, and a log of theirs when a test fails."""
+
+from collections.abc import AsyncIterator, Iterator
+
+import pytest
+
+from support.federation import Country, Federation, run_country
+
+
+@pytest.fixture(scope="session")
+def country(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Country]:
+    """The servers of this test process."""
+    yield from run_country(tmp_path_factory.mktemp("federation"))
+
+
+@pytest.fixture
+async def pair(country: Country) -> AsyncIterator[Federation]:
+    """Two Prosody servers, `a` and `b`."""
+    async with Federation(country, "a", "b") as federation:
+        yield federation
+
+
+@pytest.fixture
+async def mixed(country: Country) -> AsyncIterator[Federation]:
+    """Prosody `a` and ejabberd `e`."""
+    async with Federation(country, "a", "e") as federation:
+        yield federation
+
+
+@pytest.fixture
+async def ring(country: Country) -> AsyncIterator[Federation]:
+    """Three Prosody servers, `a`, `b` and `c`."""
+    async with Federation(country, "a", "b", "c") as federation:
+        yield federation
+
+
+@pytest.fixture(params=["ab", "ae", "ea"])
+async def two(country: Country, request: pytest.FixtureRequest) -> AsyncIterator[Federation]:
+    """Two servers, `near` and `far`: Prosody twice, and Prosody with ejabberd both ways."""
+    async with Federation(country, *request.param) as federation:
+        yield federation
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) -> Iterator[None]:
+    """Shows the logs of the servers that a failed test used."""
+    report = yield
+    if report.failed and hasattr(item, "funcargs"):
+        for found in item.funcargs.values():
+            if isinstance(found, Federation):
+                report.sections.append(("logs of the servers", found.log_text()))
+    return report

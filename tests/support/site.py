@@ -1,0 +1,217 @@
+"""A smartfeeds beside a server of the federation: in this process, or as a process that can be killed.
+
+Both keep their store when they are stopped and started again. `state` is what has to be equal between replicas.
+"""
+
+import asyncio
+import signal
+from collections.abc import Callable, Collection, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Final, NamedTuple, Self
+
+from smartfeeds.app import App, open_service
+from smartfeeds.config import Settings, load
+from smartfeeds.core.model import Slice
+from smartfeeds.core.view import View
+from smartfeeds.store.base import NO_LIMIT, ReadTx, Store
+from support.federation import KINDS, FederatedServer, domain_of
+from support.process import ServiceProcess
+from support.relay import Relay
+from support.service import ONLINE_S, write_config
+
+ALIKE_S: Final = 40.0
+_LOOK_S: Final = 0.05  # how often the store of another process is looked at: it tells nobody of its changes
+
+
+class Kept(NamedTuple):
+    """What replicas must have in common of an item."""
+
+    payload: bytes
+    deleted: bool
+
+
+State = dict[str, Kept]
+
+
+class Site:
+    """A component of this name on this server, with a store in `folder`. An async context manager: it runs inside.
+
+    `sections` are those of the configuration; users of all servers may create nodes.
+    """
+
+    def __init__(self, server: FederatedServer, folder: Path, name: str = "", **sections: dict[str, object]) -> None:
+        self.server = server
+        self.name = name or server.take_name()
+        self.folder = folder
+        folder.mkdir(exist_ok=True)
+        sections["pubsub"] = {"creators": [domain_of(each) for each in KINDS], **sections.get("pubsub", {})}
+        self.sections = sections
+
+    async def __aenter__(self) -> Self:
+        await self.start()
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.stop()
+
+    async def start(self) -> None:
+        """Starts it; returns once the server has accepted it."""
+        raise NotImplementedError
+
+    async def stop(self) -> None:
+        """Ends it in good order."""
+        raise NotImplementedError
+
+    async def news(self) -> None:
+        """Waits until its store may have changed since the last call."""
+        raise NotImplementedError
+
+    async def state(self, node: str) -> State:
+        """What it has of a node, tombstones too, by item; nothing where it has no such node."""
+        raise NotImplementedError
+
+
+class AppSite(Site):
+    """In this process, where a test can give it a clock of its own (microseconds)."""
+
+    def __init__(
+        self,
+        server: FederatedServer,
+        folder: Path,
+        name: str = "",
+        *,
+        clock: Callable[[], int] | None = None,
+        **sections: dict[str, object],
+    ) -> None:
+        super().__init__(server, folder, name, **sections)
+        self._clock = clock
+        self.app: _WatchedApp
+
+    async def start(self) -> None:
+        """As `Site.start`."""
+        config = write_config(self.folder, self.server, self.name, **self.sections)
+        self.app = _WatchedApp(load(config), self._clock)
+        await self.app.start()
+        await asyncio.wait_for(self.app.online.wait(), ONLINE_S)
+
+    async def stop(self) -> None:
+        """As `Site.stop`."""
+        await self.app.stop()
+
+    async def news(self) -> None:
+        """As `Site.news`."""
+        await self.app.changed.wait()
+        self.app.changed.clear()
+
+    async def state(self, node: str) -> State:
+        """As `Site.state`."""
+        return await _state(self.app.service.store, node)
+
+
+class ProcessSite(Site):
+    """`smartfeeds run`, which can be killed. Its connection to the server goes through `relay`."""
+
+    def __init__(self, server: FederatedServer, folder: Path, name: str = "", **sections: dict[str, object]) -> None:
+        super().__init__(server, folder, name, **sections)
+        self.relay = Relay(server.component_port)
+        self.process: ServiceProcess
+
+    async def __aenter__(self) -> Self:
+        await self.relay.__aenter__()
+        component = {"port": self.relay.port, **self.sections.get("component", {})}
+        link = {"retry_first_s": 0.05, **self.sections.get("link", {})}
+        sections = {**self.sections, "component": component, "link": link}
+        self.process = ServiceProcess(write_config(self.folder, self.server, self.name, **sections))
+        try:
+            return await super().__aenter__()
+        except BaseException:
+            await self.process.end(signal.SIGKILL)
+            raise
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        try:
+            await super().__aexit__(kind, error, trace)
+        finally:
+            await self.process.__aexit__(kind, error, trace)
+            await self.relay.__aexit__(kind, error, trace)
+
+    async def start(self) -> None:
+        """As `Site.start`."""
+        await self.process.start()
+        await self.relay.until(lambda: self.relay.accepted == self.relay.life > self.relay.ended)
+
+    async def stop(self) -> None:
+        """As `Site.stop`."""
+        await self.process.end()
+        await self._parted()
+
+    async def kill(self) -> None:
+        """Ends it as a crash would."""
+        assert await self.process.end(signal.SIGKILL) == -signal.SIGKILL
+        await self._parted()
+
+    async def news(self) -> None:
+        """As `Site.news`."""
+        await asyncio.sleep(_LOOK_S)
+
+    async def state(self, node: str) -> State:
+        """As `Site.state`, alive or not."""
+        store = open_service(load(self.process.config), on_change=lambda _nodes: None).store
+        await store.open()
+        try:
+            return await _state(store, node)
+        finally:
+            await store.close()
+
+    async def _parted(self) -> None:
+        await self.relay.until(lambda: self.relay.ended == self.relay.life)
+
+
+async def alike(sites: Sequence[Site], node: str, enough: Callable[[State], bool] = bool) -> State:
+    """Waits until all of them have the same of a node, and enough of it; what that is."""
+    news = {site: asyncio.ensure_future(site.news()) for site in sites}
+    try:
+        async with asyncio.timeout(ALIKE_S):
+            while True:
+                states = [await site.state(node) for site in sites]
+                if enough(states[0]) and all(state == states[0] for state in states):
+                    return states[0]
+                await asyncio.wait(news.values(), return_when=asyncio.FIRST_COMPLETED)
+                for site, task in news.items():
+                    if task.done():
+                        task.result()
+                        news[site] = asyncio.ensure_future(site.news())
+    except TimeoutError:
+        told = "\n".join([f"{site.name}: {await site.state(node)}" for site in sites])
+        raise AssertionError(f"they do not become alike:\n{told}") from None
+    finally:
+        for task in news.values():
+            task.cancel()
+
+
+class _WatchedApp(App):
+    """Tells of each commit that changed a node."""
+
+    def __init__(self, settings: Settings, clock: Callable[[], int] | None) -> None:
+        self.changed = asyncio.Event()
+        super().__init__(settings, clock=clock)
+
+    def _changed(self, node_nos: Collection[int]) -> None:
+        super()._changed(node_nos)
+        self.changed.set()
+
+
+async def _state(store: Store, node: str) -> State:
+    def read(tx: ReadTx) -> State:
+        found = tx.node(node)
+        if found is None:
+            return {}
+        everything = tx.slice(found.node_no, Slice(View(smart=True), NO_LIMIT))
+        return {item.id: Kept(item.payload, item.deleted) for item in everything}
+
+    return await store.read(read)

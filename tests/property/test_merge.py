@@ -17,7 +17,7 @@ from smartfeeds.formats.atom import FEEDSYNC_NS
 from smartfeeds.sync.documents import FeedReader
 from smartfeeds.sync.feedsync import FEEDSYNC
 from smartfeeds.sync.markup import parse_item, write_item
-from smartfeeds.sync.merging import Dialect, Outcome, merge
+from smartfeeds.sync.merging import Dialect, Outcome, difference, merge, newer_of
 from smartfeeds.sync.outline import Side, merge_trees, parents_of, walk
 from smartfeeds.sync.record import Edit, Version
 from smartfeeds.sync.sse import SSE
@@ -184,6 +184,20 @@ def test_what_is_written_is_read_again(steps, names, dialect):
 
     assert plain(found.version) == plain(item)
     assert found.dialect is dialect
+
+
+@settings(max_examples=RUNS)
+@given(STEPS, TWINS | st.just(NAMES), st.sampled_from([FEEDSYNC, SSE]), st.booleans())
+def test_version_that_is_taken_unread_is_what_the_merge_comes_to(steps, names, dialect, noconflicts):
+    """[FS-059] [SSE-039] what is decided without the content is decided the same with it."""
+    a, b, *_ = run(dialect, steps, names=names, noconflicts=noconflicts and dialect is FEEDSYNC)
+
+    newer = newer_of(dialect, replace(a, payload=b""), replace(b, payload=b""))
+
+    if newer is not None:
+        merged = merge(dialect, a, b)
+        assert merged.version == (a if newer.key == a.key else b)
+        assert merged.outcome is difference(replace(a, payload=b""), newer)
 
 
 ATTRIBUTES = st.dictionaries(

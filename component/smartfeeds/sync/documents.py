@@ -182,8 +182,10 @@ class FeedReader:
     def _pieces(self) -> Iterator[Piece]:
         for node in _events(self._parser):
             parent = node.getparent()
+            if parent is None:
+                continue
             if parent is not self._parent:
-                if parent is None or not self._holds_items(parent):
+                if not self._holds_items(parent):
                     continue
                 self._begin(node.getroottree().getroot())
                 self._parent = parent

@@ -85,6 +85,21 @@ def _survivors(versions: Sequence[Version]) -> list[Version]:
     return kept or [highest(versions)]
 
 
+def _is_seen(version: Version, other: Version) -> bool:
+    """Note 1: a version is subsumed when its topmost record is."""
+    return any(is_subsumed(version.top, record) for record in other.history)
+
+
+def _survivors_of_two(one: Version, other: Version) -> list[Version]:
+    """The same for two, as most merges have: without an index of their histories."""
+    below, above = _is_seen(one, other), _is_seen(other, one)
+    if below and above:
+        return [one if rank(one) >= rank(other) else other]
+    if below or above:
+        return [other if below else one]
+    return [one, other]
+
+
 def clean_history(history: Sequence[Stamp]) -> tuple[Stamp, ...]:
     """3.2: of each endpoint the record of the highest sequence; records without one stay (FS-054), and the topmost."""
     highest = _known(history).sequences
@@ -113,15 +128,14 @@ class FeedSync(Dialect):
             for side in (local, incoming)
             for one in (side, *side.conflicts)
         ]
-        distinct = len(parts) > 2 or parts[0] == parts[1]
-        kept = _survivors(list(dict.fromkeys(parts)) if distinct else parts)
+        kept = _survivors_of_two(*parts) if len(parts) == 2 else _survivors(list(dict.fromkeys(parts)))
         # 5, 7.c, 7.d: the winner.
         winner = highest(kept)
         notes: tuple[str, ...] = ()
         if any(one.noconflicts.on != winner.noconflicts.on for one in parts):
             notes = (f"{winner.sync_id}: versions differ in noconflicts, which must never change; the winner's counts",)
         # 10
-        if winner.noconflicts.on:
+        if winner.noconflicts.on or len(kept) == 1:
             return winner, notes
         # 9, 11
         return replace(winner, conflicts=in_order(one for one in kept if one is not winner)), notes

@@ -24,7 +24,7 @@ from smartfeeds.formats.rss_writer import write_rss
 from smartfeeds.formats.xml import Element, canonical, parse_stored
 from smartfeeds.sync.documents import FeedReader, Form, Kind, Piece
 from smartfeeds.sync.feedsync import FEEDSYNC
-from smartfeeds.sync.markup import SyncItem, read_item, write_item
+from smartfeeds.sync.markup import SyncItem, read_item, read_rest, write_item
 from smartfeeds.sync.merging import Dialect, Outcome, difference, merge, newer_of
 from smartfeeds.sync.record import Edit, Version
 from smartfeeds.sync.sse import SSE
@@ -167,18 +167,19 @@ class Joiner:
         if local == raw:
             return Outcome.UNCHANGED
         item = parse_stored(local)
-        here = self._read(item, payload=False).version
-        newer = newer_of(found.dialect, here, found.version)
+        here = self._read(item, payload=False)
+        newer = newer_of(found.dialect, here.version, found.version)
         if newer is None:
-            return self._compare(at, item, raw, found.dialect)
-        if newer is not here:
+            return self._compare(at, (here, item), (found, parse_stored(raw)))
+        if newer is found.version:
             self._replace(at, raw)
-        return difference(here, newer)
+        return difference(here.version, newer)
 
-    def _compare(self, at: int, item: Element, raw: bytes, dialect: Dialect) -> Outcome:
+    def _compare(self, at: int, *sides: tuple[SyncItem, Element]) -> Outcome:
         """The merge of two versions with all that is in them."""
-        here, there = self._read(item), self._read(parse_stored(raw))
-        merged = merge(dialect, here.version, there.version)
+        local, incoming = (read_rest(found, item, lenient=self._lenient) for found, item in sides)
+        dialect = sides[0][0].dialect
+        merged = merge(dialect, local, incoming)
         self.report.note(merged.notes)
         if merged.outcome is not Outcome.UNCHANGED:
             self._replace(at, write_item(merged.version, dialect, self._namespaces[dialect]))

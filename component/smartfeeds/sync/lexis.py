@@ -39,6 +39,7 @@ def invalid(text: str) -> FeedError:
     return FeedError(Condition.INVALID_PAYLOAD, text)
 
 
+@lru_cache(_CACHED)
 def read_number(text: str | None, name: str) -> int:
     """A number from 1 to 2147483647 without sign or leading zeros (A-56). Raises FeedError(INVALID_PAYLOAD)."""
     if text is None:

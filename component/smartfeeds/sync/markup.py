@@ -62,18 +62,36 @@ def read_item(item: Element, *, lenient: bool = False, payload: bool = True) -> 
     return _Reading(lenient, payload).item(item, 0)
 
 
+def read_rest(found: SyncItem, item: Element, *, lenient: bool = False) -> Version:
+    """The whole version of an item that was read without its payload before; `item` loses its sx:sync over it.
+
+    Raises FeedError(INVALID_PAYLOAD) for content that cannot be kept.
+    """
+    if found.version.conflicts:
+        whole = read_item(item, lenient=lenient)
+        assert whole is not None
+        return whole.version
+    replace_by_text(_syncs(item)[0], "")
+    return _with_payload(found.version, item)
+
+
+def _syncs(item: Element) -> list[Element]:
+    """Its sync data. A-87: of both vocabularies FeedSync counts, and the other stays as it is."""
+    # One match of any namespace costs less than one of each.
+    found = [node for node in item.iterchildren("{*}sync") if node.tag in _SYNCS]
+    return sorted(found, key=lambda node: node.tag != SYNC) if len(found) > 1 else found
+
+
 @dataclass(slots=True)
 class _Reading:
     lenient: bool
     payload: bool
 
     def item(self, item: Element, depth: int) -> SyncItem | None:
-        # One match of any namespace costs less than one of each.
-        syncs = [node for node in item.iterchildren("{*}sync") if node.tag in _SYNCS]
+        syncs = _syncs(item)
         if not syncs:
             return None
-        # A-87: of both vocabularies FeedSync counts, and the other stays as it is.
-        sync = next((node for node in syncs if node.tag == SYNC), syncs[0])
+        sync = syncs[0]
         namespace = sync.tag[1:].partition("}")[0]
         lexis = self.lexis(sync, namespace)
         sync_id = read_id(sync)
@@ -229,7 +247,8 @@ def _stamp(node: Element, lexis: Lexis, sequence: int, names: frozenset[str], ch
 
 
 def _foreign_attributes(node: Element, names: frozenset[str]) -> tuple[tuple[str, str], ...]:
-    return tuple(sorted((str(k), str(v)) for k, v in node.items() if k not in names))
+    found = [(str(k), str(v)) for k, v in node.items() if k not in names]
+    return tuple(sorted(found)) if found else ()
 
 
 def _extra(node: Element, names: frozenset[str], children: set[str] | None) -> Extra:

@@ -10,6 +10,7 @@ from smartfeeds.formats.atom import FEEDSYNC_NS
 from smartfeeds.sync import documents
 from smartfeeds.sync.documents import FeedReader, Form, Kind, form_of
 from smartfeeds.sync.joining import Joiner, MemorySpool, read_feed, write_feed
+from smartfeeds.sync.lexis import SSE_NS
 from smartfeeds.sync.markup import parse_item
 from smartfeeds.sync.merging import Outcome
 from smartfeeds.sync.record import Edit
@@ -350,9 +351,11 @@ BOMB = (
         b"",
         b"{}",
         b"<html/>",
+        b"<item/>",
+        b'<entry xmlns="http://www.w3.org/2005/Atom"/>',
         b"<rdf:RDF xmlns:rdf='http://www.w3.org/1999/02/22-rdf-syntax-ns#'/>",
     ],
-    ids=["bomb", "external DTD", "external entity", "deep", "empty", "JSON", "HTML", "RDF"],
+    ids=["bomb", "external DTD", "external entity", "deep", "empty", "JSON", "HTML", "item", "entry", "RDF"],
 )
 def test_hostile_and_foreign_documents_are_refused(data):
     """[A-52] [A-74] with a reason, at once, and nothing is opened."""
@@ -413,6 +416,45 @@ def test_authors_behind_the_entries_are_told():
     _, reader = pieces(atom(entry(), "<author><name>A</name></author>"))
 
     assert "behind" in reader.notes[0]
+
+
+def test_version_that_has_seen_the_other_passes_as_it_came():
+    """[FS-059] [FS-012] not a byte of it is written anew, whichever side it is on."""
+    older = entry("i1", 1, "A")
+    newer = entry("i1", 2, "B", more="<!-- -->  <rights\n xml:lang='en' >r</rights>", history=_stamp_of("A"))
+    written = pieces(atom(newer))[0][0].raw
+
+    taken, report = joined(atom(older), atom(newer))
+    kept, again = joined(atom(newer), atom(older))
+
+    assert [one.raw for one in pieces(taken)[0]] == [one.raw for one in pieces(kept)[0]] == [written]
+    assert (report.outcomes, again.outcomes) == ({Outcome.UPDATED: 1}, {Outcome.UNCHANGED: 1})
+
+
+def _stamp_of(by):
+    return f'<sx:history sequence="1" when="2005-05-21T11:00:00Z" by="{by}"/>'
+
+
+def test_item_of_our_own_that_cannot_be_merged_stays():
+    """[A-52] [A-83] [A-53] one of the other dialect, and one conflict too many: told, and written as they are."""
+    sse = f'<entry><x:sync xmlns:x="{SSE_NS}" id="i1" version="1"><x:history by="B"/></x:sync></entry>'
+    rivals = "".join(f"<sx:conflicts>{entry('i2', 1, f'R{n:03d}')}</sx:conflicts>" for n in range(100))
+    double = atom(entry("i1"), sse, entry("i2", 2, "W", history=rivals), entry("i2", 1, "new"))
+
+    document, report = joined(double, atom())
+
+    assert [(one.document, one.index) for one in report.refused] == [("local", 1), ("local", 3)]
+    assert document.count(b"<entry") == double.count(b"<entry")
+
+
+def test_items_that_were_compared_are_counted_once():
+    """[FS-062] however often the other feed has them, their conflicts are those that they end with."""
+    twice = atom(entry("i1", 1, "B"), entry("i1", 1, "C"), entry("new"), entry("new"))
+
+    _, report = joined(atom(entry("i1", 1, "A")), twice)
+
+    assert report.conflicts == 2
+    assert report.outcomes == {Outcome.CONFLICT: 2, Outcome.ADDED: 1, Outcome.UNCHANGED: 1}
 
 
 def test_lenient_dates():

@@ -1,23 +1,27 @@
-"""How fast two feeds with sync data are merged: `python tests/bench/bench_merge.py [items in each ...]`.
+"""How fast two feeds with sync data are merged, and how much memory that takes: the target `merge` of the benchmark.
 
 Writes two Atom feeds of 1 KB an item into a temporary folder and merges them with `smartfeeds merge` in a process of
 its own. Half of the items are in both feeds: a third of these alike, a third newer on one side, a third changed on
-both. Checks the report and that every item is there, and prints one line a size.
+both. Checks the report and that every item is there, for each size.
 """
 
 import hashlib
 import json
 import os
+import shutil
 import subprocess
 import sys
-import tempfile
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-SIZES = (10_000, 50_000, 100_000)
-ROOT = Path(__file__).parents[2]
+from bench.rows import merge_sizes
+from bench.runs import Collector, fresh
+from bench.targets import ROOT
+from bench.wire import BenchError
+from bench.work import Number, Numbers
+
 # The peak of this process alone: what getrusage tells of a child counts its parent's memory before the exec.
 MEASURED = """
 import re, resource, sys
@@ -100,7 +104,7 @@ def write(folder: Path, count: int) -> tuple[Path, Path, Made]:
 
 
 def run(local: Path, incoming: Path, made: Made) -> Taken:
-    """Merges, and raises SystemExit where the result is not what it has to be."""
+    """Merges. Raises BenchError where the result is not what it has to be."""
     out = local.parent / "merged.atom"
     command = [sys.executable, "-c", MEASURED, "merge", str(local), str(incoming), "--output", str(out), "--json"]
     environment = {**os.environ, "PYTHONPATH": str(ROOT / "component")}
@@ -115,23 +119,23 @@ def run(local: Path, incoming: Path, made: Made) -> Taken:
         count = sum(line.startswith(b"<entry") for line in merged)
     expected = made.added * 2 + made.updated + made.conflict + made.unchanged
     if (found, count, report["refused"]) != (made, expected, []):
-        raise SystemExit(f"the merge is wrong: {found} and {count:,} items, not {made} and {expected:,}")
+        raise BenchError(f"the merge is wrong: {found} and {count:,} items, not {made} and {expected:,}")
     user_s, system_s, peak_kb = map(float, numbers.split())
     return Taken(wall_s, user_s, system_s, peak_kb / 1024)
 
 
-def main(sizes: tuple[int, ...]) -> None:
-    with tempfile.TemporaryDirectory() as name:
-        for count in sizes:
-            local, incoming, made = write(Path(name), count)
-            size_mb = (local.stat().st_size + incoming.stat().st_size) / 1e6
-            taken = run(local, incoming, made)
-            print(
-                f"{count:,} items into {count:,}, {size_mb:.0f} MB: {taken.wall_s:.1f} s, {taken.user_s:.1f} s of CPU "
-                f"and {taken.system_s:.1f} s of the system, {taken.peak_mb:.0f} MB at most",
-                flush=True,
-            )
+def measure(collect: Collector, folder: Path) -> None:
+    """Each size as often as the benchmark runs."""
+    place = fresh(folder)
+    for count in merge_sizes(collect.scale):
+        local, incoming, made = write(place, count)
+        size_mb = (local.stat().st_size + incoming.stat().st_size) / 1e6
+        for _ in range(collect.scale.runs):
+            collect.take("ours", _numbers(f"merge_{count}", run(local, incoming, made), size_mb))
+    shutil.rmtree(place)
 
 
-if __name__ == "__main__":
-    main(tuple(int(text) for text in sys.argv[1:]) or SIZES)
+def _numbers(row: str, taken: Taken, size_mb: float) -> Numbers:
+    yield Number(row, taken.wall_s, f"{size_mb:.0f} MB read")
+    yield Number(f"{row}_cpu", taken.user_s, f"and {taken.system_s:.1f} s of the system")
+    yield Number(f"{row}_memory", taken.peak_mb)

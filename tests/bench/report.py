@@ -13,7 +13,7 @@ from importlib.metadata import version
 from pathlib import Path
 
 from bench import web_targets
-from bench.rows import Row, rows, web_rows
+from bench.rows import Row, merge_rows, rows, web_rows
 from bench.targets import PEERS
 from bench.work import Number, Scale
 
@@ -24,14 +24,14 @@ def text(results: Results, scale: Scale, described: Mapping[str, str]) -> str:
     """The table, what else was found out, and the machine."""
     machine = "; ".join(f"{key} {value}" for key, value in described.items())
     runs = "one run" if scale.runs == 1 else f"medians of {scale.runs} runs"
-    mine = results.get("ours", {})
     tables = [
         table(results, found, columns)
         for found, columns in (
             (rows(scale), {"echo": "harness alone", **{name: name for name in PEERS}}),
             (web_rows(scale), {name: name for name in web_targets.PEERS}),
+            (merge_rows(scale), dict[str, str]()),
         )
-        if any(row.name in mine or row.name in results.get(name, {}) for row in found for name in columns)
+        if any(row.name in results.get(name, {}) for row in found for name in ("ours", *columns))
     ]
     return "\n\n".join((*tables, notes(results), f"{machine}; {runs}"))
 

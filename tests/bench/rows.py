@@ -92,3 +92,22 @@ def web_rows(scale: Scale) -> list[Row]:
         Row("web_stream", f"items on {scale.web_streams:,} event streams"),
         Row("web_stream_memory", "memory of an event stream", " kB", less=True),
     ]
+
+
+def merge_sizes(scale: Scale) -> tuple[int, ...]:
+    """How many items each of two feeds has that are merged."""
+    return scale.merged // 10, scale.merged // 2, scale.merged
+
+
+def merge_rows(scale: Scale) -> list[Row]:
+    """The rows of `smartfeeds merge`. That memory does not grow with the items but for the index is for the reader."""
+    found = []
+    for size in merge_sizes(scale):
+        title = f"merge {size:,} items into {size:,}"
+        goal = 10 if size == scale.merged else None
+        found += [
+            Row(f"merge_{size}", title, " s", goal, less=True),
+            Row(f"merge_{size}_cpu", f"{title}: CPU", " s", less=True),
+            Row(f"merge_{size}_memory", f"{title}: memory", " MB", less=True),
+        ]
+    return found

@@ -2,12 +2,13 @@
 
 import io
 import json
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 
 import pytest
 
-from bench import report, rows, runs, web, work
+from bench import bench_merge, report, rows, runs, web, work
+from bench.wire import BenchError
 
 
 @pytest.fixture
@@ -39,6 +40,19 @@ def test_bench_tiny_counts_fill_every_row_over_http(collect: runs.Collector, tmp
     shown = report.table(collect.results, rows.web_rows(work.SMOKE), {"aiohttp": "aiohttp"})
     assert shown.count("\n") == len(rows.web_rows(work.SMOKE)) + 1
     assert shown.splitlines()[2].count("/s") == 3
+
+
+def test_bench_tiny_counts_fill_every_row_of_merging(collect: runs.Collector, tmp_path: Path) -> None:
+    """Each size has its numbers, the result of the merge is checked, and a wrong one is told."""
+    bench_merge.measure(collect, tmp_path / "merge")
+    found = collect.results["ours"]
+    assert set(found) == {row.name for row in rows.merge_rows(work.SMOKE)}
+    assert all(number.value > 0 for numbers in found.values() for number in numbers)
+    assert report.text(collect.results, work.SMOKE, {}).count("| merge 120 items into 120") == 3
+
+    local, incoming, made = bench_merge.write(tmp_path, 10)
+    with pytest.raises(BenchError, match="the merge is wrong"):
+        bench_merge.run(local, incoming, replace(made, added=made.added + 1))
 
 
 def test_bench_results_read_back_give_the_same_table(tmp_path: Path) -> None:

@@ -39,11 +39,20 @@ class Scale:
     web_streams: int = 1_000
     web_changes: int = 100
     web_rounds: int = 5
+    merged: int = 100_000  # items of each of two feeds
 
 
 FULL: Final = Scale()
 QUICK: Final = Scale(
-    runs=1, slice_s=1.0, nodes=2_000, subscriptions=5_000, items=100_000, standing=10_000, fill_s=3.0, web_rounds=2
+    runs=1,
+    slice_s=1.0,
+    nodes=2_000,
+    subscriptions=5_000,
+    items=100_000,
+    standing=10_000,
+    fill_s=3.0,
+    web_rounds=2,
+    merged=20_000,
 )
 SMOKE: Final = Scale(
     runs=1,
@@ -62,6 +71,7 @@ SMOKE: Final = Scale(
     web_streams=5,
     web_changes=3,
     web_rounds=2,
+    merged=120,
 )
 
 

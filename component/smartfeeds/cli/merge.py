@@ -162,7 +162,7 @@ def _feed(job: _Job) -> tuple[Iterator[bytes], Report, Sharing]:
     joiner.end_local()
     theirs = _read(job.incoming, joiner.add_incoming, job)
     joiner.report.note([*mine.notes, *theirs.notes])
-    return write_feed(mine, joiner.results()), joiner.report, theirs.sharing
+    return write_feed(mine, joiner.results(), theirs), joiner.report, theirs.sharing
 
 
 def _read(source: _Source, add: Callable[[Piece, Form], None], job: _Job) -> FeedReader:

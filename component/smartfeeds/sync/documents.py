@@ -13,9 +13,11 @@ from typing import Any, cast
 
 from lxml import etree
 
+from smartfeeds.core.times import format_datetime, parse_datetime
 from smartfeeds.errors import Condition, FeedError
 from smartfeeds.formats import atom
 from smartfeeds.formats.atom_reader import adopt
+from smartfeeds.formats.dates import format_rfc822, parse_date
 from smartfeeds.formats.rss_channel import RSS_NAMESPACES, rss_name
 from smartfeeds.formats.xml import MAX_PAYLOAD_BYTES, XML_BASE, XML_LANG, Element, fault, new_element
 from smartfeeds.sync.markup import SyncItem, read_item
@@ -120,7 +122,8 @@ class FeedReader:
     """Reads one feed: `feed` its bytes, then `close`; what they yield are its items in document order.
 
     `lenient` reads dates of SSE in other zones (A-85). After `close` the head is known: `form`, `sharing`, `notes`,
-    and `head` and `tail`, between which items may be written. Raises FeedError(INVALID_PAYLOAD) or
+    `updated_us` (atom:updated or lastBuildDate, None where it is not said), and `head` and `tail`, between which items
+    may be written. Raises FeedError(INVALID_PAYLOAD) or
     FeedError(PAYLOAD_TOO_BIG) for a document that cannot be read whole.
     """
 
@@ -128,6 +131,7 @@ class FeedReader:
         self.form = Form.ATOM
         self.sharing: Sharing = NOT_SAID
         self.notes: list[str] = []
+        self.updated_us: int | None = None
         self.count = 0
         self._lenient = lenient
         self._declared: tuple[tuple[bytes, ...], bool] | None = None
@@ -136,6 +140,7 @@ class FeedReader:
         self._root: Element | None = None
         self._parent: Element | None = None
         self._done: Element | None = None
+        self._updated: Element | None = None
         self._authors: list[Element] = []
         self._language = ""
 
@@ -246,6 +251,19 @@ class FeedReader:
         sharings = [] if holder is None else list(holder.iterchildren(*SHARINGS))
         self.sharing, notes = read_sharing(sharings[0] if sharings else None, lenient=self._lenient)
         self.notes += notes
+        children = () if holder is None else holder.iterchildren(etree.Element)
+        is_atom = self.form is Form.ATOM
+        for node in children:
+            if node.tag == atom.UPDATED if is_atom else rss_name(node) == "lastbuilddate":
+                text = (node.text or "").strip()
+                self._updated, self.updated_us = node, parse_datetime(text) if is_atom else parse_date(text)
+
+    def bring_forward(self, time_us: int | None) -> None:
+        """Says in the head that the feed was updated then, if that is later than what it says itself."""
+        if self._updated is None or time_us is None or (self.updated_us is not None and self.updated_us >= time_us):
+            return
+        self.updated_us = time_us
+        self._updated.text = format_datetime(time_us) if self.form is Form.ATOM else format_rfc822(time_us)
 
     def _holder(self, root: Element) -> Element | None:
         if self.form is Form.ATOM:

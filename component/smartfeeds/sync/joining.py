@@ -288,8 +288,9 @@ def read_feed(chunks: Iterable[bytes], add: Callable[[Piece, Form], None], *, le
     return reader
 
 
-def write_feed(reader: FeedReader, items: Iterable[bytes]) -> Iterator[bytes]:
-    """A feed with the head of the one that was read."""
+def write_feed(reader: FeedReader, items: Iterable[bytes], other: FeedReader) -> Iterator[bytes]:
+    """A feed with the head of the one that was read, and the later date of it and the other one."""
+    reader.bring_forward(other.updated_us)
     yield reader.head()
     for item in items:
         if item:

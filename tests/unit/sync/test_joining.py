@@ -37,8 +37,8 @@ def joined(local, incoming, edit=None, lenient=False):
     joiner = Joiner(MemorySpool(), form_of(local), edit, lenient=lenient)
     mine = read_feed([local], lambda piece, _form: joiner.add_local(piece), lenient=lenient)
     joiner.end_local()
-    read_feed([incoming], joiner.add_incoming, lenient=lenient)
-    return b"".join(write_feed(mine, joiner.results())), joiner.report
+    theirs = read_feed([incoming], joiner.add_incoming, lenient=lenient)
+    return b"".join(write_feed(mine, joiner.results(), theirs)), joiner.report
 
 
 def versions(document):
@@ -416,6 +416,33 @@ def test_authors_behind_the_entries_are_told():
     _, reader = pieces(atom(entry(), "<author><name>A</name></author>"))
 
     assert "behind" in reader.notes[0]
+
+
+@pytest.mark.parametrize(
+    ("ours", "theirs", "expected"),
+    [
+        ("2026-01-01T00:00:00Z", "2026-01-02T00:00:00+01:00", "2026-01-01T23:00:00Z"),
+        ("2026-01-02T00:00:00+01:00", "2026-01-01T00:00:00Z", "2026-01-02T00:00:00+01:00"),
+        ("some day", "2026-01-01T00:00:00.25Z", "2026-01-01T00:00:00.25Z"),
+        ("2026-01-01T00:00:00Z", "some day", "2026-01-01T00:00:00Z"),
+    ],
+)
+def test_merged_feed_has_the_later_date(ours, theirs, expected):
+    """[FS-068] RFC 4287 4.2.15: atom:updated is that of the last change, whichever side made it."""
+    a, b = (atom(head=f"<updated>{text}</updated>") for text in (ours, theirs))
+
+    assert f"<updated>{expected}</updated>".encode() in joined(a, b)[0]
+    assert b"updated" not in joined(atom(), b)[0]
+    assert f"<updated>{ours}</updated>".encode() in joined(a, atom())[0]
+
+
+def test_dates_of_feeds_are_compared_across_formats():
+    """[FS-002] lastBuildDate of RSS is what atom:updated is in Atom."""
+    a = atom(head="<updated>2026-01-02T00:00:00Z</updated>")
+    b = rss(head="<lastBuildDate>Thu, 01 Jan 2026 00:00:00 GMT</lastBuildDate>")
+
+    assert b"<lastBuildDate>Fri, 02 Jan 2026 00:00:00 GMT</lastBuildDate>" in joined(b, a)[0]
+    assert b"<updated>2026-01-02T00:00:00Z</updated>" in joined(a, b)[0]
 
 
 def test_version_that_has_seen_the_other_passes_as_it_came():

@@ -15,7 +15,7 @@ from lxml import etree
 from smartfeeds.errors import FeedError
 from smartfeeds.formats.atom import FEEDSYNC_NS
 from smartfeeds.sync.documents import FeedReader
-from smartfeeds.sync.feedsync import FEEDSYNC
+from smartfeeds.sync.feedsync import FEEDSYNC, is_subsumed
 from smartfeeds.sync.markup import parse_item, write_item
 from smartfeeds.sync.merging import Dialect, Outcome, difference, merge, newer_of
 from smartfeeds.sync.outline import Side, merge_trees, parents_of, walk
@@ -107,6 +107,19 @@ def test_feedsync_merge_is_idempotent_commutative_associative(steps, noconflicts
     assert merge(FEEDSYNC, ab, b).outcome is Outcome.UNCHANGED
     bc = merge(FEEDSYNC, b, c).version
     assert joined(FEEDSYNC, ab, c) == joined(FEEDSYNC, a, bc)
+
+
+@settings(max_examples=RUNS)
+@given(STEPS)
+def test_having_seen_is_an_order(steps):
+    """[FS-065] [FS-066] transitive; and versions that have seen each other are the same version."""
+    ends = run(FEEDSYNC, steps)
+    found = {replace(one, conflicts=()) for end in ends for one in (end, *end.conflicts)}
+    seen = {(a, b) for a in found for b in found if any(is_subsumed(a.top, record) for record in b.history)}
+
+    assert all((a, a) in seen for a in found)
+    assert all(a == b for a, b in seen if (b, a) in seen)
+    assert all((a, d) in seen for a, b in seen for c, d in seen if b == c)
 
 
 @settings(max_examples=RUNS)

@@ -87,6 +87,7 @@ class View:
 BARE = View()
 SMART = View(smart=True)
 CREATED = View(smart=True, order=Order.CREATED)
+SHARED = View(smart=True, sync=True)
 
 
 def facet(kind: str, value: str) -> str:

@@ -12,7 +12,7 @@ from lxml import etree
 
 from smartfeeds.core.text import attribute, escape
 from smartfeeds.errors import FeedError
-from smartfeeds.formats.atom import ENTRY, FEEDSYNC_NS, SYNC
+from smartfeeds.formats.atom import ENTRY, FEEDSYNC_NS, SYNC, with_child
 from smartfeeds.formats.rss_channel import rss_name
 from smartfeeds.formats.xml import XML_NS, Element, canonical, parse_stored, replace_by_text
 from smartfeeds.sync.feedsync import FEEDSYNC
@@ -78,7 +78,7 @@ class _Reading:
             version, notes = self._feedsync(sync, sync_id, lexis, namespace, depth)
         else:
             version, notes = self._sse(sync, sync_id, lexis, namespace)
-        if len(list(item.iterchildren(*_SYNCS))) > 1:
+        if len(syncs_of(item)) > 1:
             notes += (f"{sync_id}: the item has sync data twice; {lexis.dialect.name}'s counts",)
         if self.payload:
             replace_by_text(sync, "")
@@ -277,12 +277,6 @@ def write_item(version: Version, dialect: Dialect, namespace: str = "") -> bytes
     return with_child(version.payload, write_sync(version, dialect, namespace))
 
 
-def with_child(payload: bytes, child: bytes) -> bytes:
-    """Canonical bytes of an element with more at the end of it."""
-    end = payload.rindex(b"</")
-    return payload[:end] + child + payload[end:]
-
-
 def write_sync(version: Version, dialect: Dialect, namespace: str = "") -> bytes:
     """sx:sync of a version, with all its conflicts. Raises ForbiddenCharacterError."""
     lexis = FEEDSYNC_LEXIS if dialect is FEEDSYNC else SSE_LEXIS
@@ -358,6 +352,18 @@ def _attributes(names: dict[str, str | None], extra: Extra) -> str:
             parts.append(f' xmlns:n{number}="{attribute(namespace)}"')
         parts.append(f' {prefix}{local}="{attribute(value)}"')
     return "".join(parts)
+
+
+def syncs_of(item: Element) -> list[Element]:
+    """The elements of an item that are sync data, in whatever vocabulary."""
+    return list(item.iterchildren(*_SYNCS))
+
+
+def is_whole(sync: Element) -> bool:
+    """Whether sync data speaks of a version. A mark that only says `deleted` does not (A-18)."""
+    return (
+        "updates" in sync.attrib or "version" in sync.attrib or next(sync.iterchildren(etree.Element), None) is not None
+    )
 
 
 def claim(item: Element) -> tuple[str, Dialect, str] | None:

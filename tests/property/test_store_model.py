@@ -85,6 +85,9 @@ ITEMS = st.builds(
     notify=st.booleans(),
     total=st.integers(0, 3),
     live=st.integers(0, 3),
+    sync_id=st.sampled_from(["", "", "", "i7", "s"]),
+    conflicts=st.integers(0, 2),
+    sync=st.sampled_from([b"", b"<sync/>"]),
 )
 SUBSCRIPTIONS = st.builds(
     Subscription,
@@ -186,7 +189,9 @@ class Look:
         push = [*(tx.mark(node_no, order) for order in Order), tx.events(node_no, 9)]
         groups = [tx.group(node_no, order, self.step % 6, 2) for order in Order]
         counts = [tx.subscription_count(node_no), tx.subscribed_views(node_no), tx.item(node_no, "i1")]
-        return [tx.node_by_no(node_no), *people, *push, *groups, *counts]
+        shared = [tx.item_of_sync(node_no, name) for name in ("i7", "i1", "s")]
+        shared += [tx.conflict_count(node_no), tx.conflicted(node_no), tx.conflicted(node_no, Part(1, newest=True))]
+        return [tx.node_by_no(node_no), *people, *push, *groups, *counts, *shared]
 
     def __call__(self, tx: ReadTx) -> list[object]:
         found = [tx.node_count(), tx.nodes("", 9), tx.nodes("a", 1, before="c", newest=True), tx.unpushed()]

@@ -21,8 +21,8 @@ from lxml import etree
 from smartfeeds.app import App
 from smartfeeds.config import Settings
 from smartfeeds.core.jid import parse_jid
-from smartfeeds.formats.atom import accept_payload
-from smartfeeds.service.requests import CreateNode, Draft, Publish
+from smartfeeds.service.drafts import draft_of
+from smartfeeds.service.requests import CreateNode, Publish
 from support.fakeserver import FakeServer, Session
 
 DOMAIN = "feeds.example.org"
@@ -232,7 +232,7 @@ class Component:
         """Publishes while there is no link, as another process would."""
         sender = parse_jid(user)
         assert sender is not None
-        draft = Draft(accept_payload(etree.fromstring(entry(item_id))), entry=True)
+        draft = draft_of(etree.fromstring(entry(item_id)))
         await self.app.service.handle(Publish(sender, DOMAIN, node, item_id, draft))
 
     async def send(self, text: str) -> None:

@@ -20,12 +20,13 @@ from smartfeeds.core.model import Item, Node
 from smartfeeds.core.options import KIND
 from smartfeeds.core.page import ResultSetRequest
 from smartfeeds.errors import Condition, FeedError, LinkError
-from smartfeeds.formats.atom import FEEDSYNC_NS, THREAD_NS, accept_payload, facets_and_words, shape_of
+from smartfeeds.formats.atom import FEEDSYNC_NS, THREAD_NS, accept_payload, facets_and_words
 from smartfeeds.formats.xml import parse_payload
 from smartfeeds.push.dispatcher import Dispatcher
 from smartfeeds.push.sender import Sender
 from smartfeeds.service import requests as r
 from smartfeeds.service.context import Policy
+from smartfeeds.service.drafts import Draft, draft_of
 from smartfeeds.service.feeds import Answer, FeedService
 from smartfeeds.store import migrate
 from smartfeeds.store.base import Store, WriteTx
@@ -180,11 +181,9 @@ def entry(
     return f"<entry xmlns='{ATOM_NS}'>{''.join(parts)}{inner}</entry>"
 
 
-def draft(payload: str) -> r.Draft:
+def draft(payload: str) -> Draft:
     """A payload as the border hands it over."""
-    root = parse_payload(payload.encode())
-    shape = shape_of(root)
-    return r.Draft(accept_payload(root), shape.entry, shape.feed, shape.complete, shape.deletion, shape.enclosure)
+    return draft_of(parse_payload(payload.encode()))
 
 
 def jid(text: str) -> Jid:

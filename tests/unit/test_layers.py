@@ -15,7 +15,7 @@ LAYERS: dict[str, set[str]] = {
     "formats": {"errors", "core"},
     "sync": {"errors", "core", "formats"},
     "store": {"errors", "core"},
-    "service": {"errors", "core", "formats", "store.base", "telemetry"},
+    "service": {"errors", "core", "formats", "sync", "store.base", "telemetry"},
     "telemetry": {"errors"},
     "config": {"errors", "core"},
     "push": {"errors", "core", "formats", "store.base", "service", "telemetry"},

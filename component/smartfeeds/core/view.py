@@ -46,6 +46,7 @@ PARAMETERS = {
     "in-reply-to": "entries that answer the one with this id or address; repeatable, any of them",
     "kind": "new, edited or deleted: what last happened to the entry; repeatable, any of them",
     "q": "entries whose text holds all these words",
+    "sync": "true: entries say who changed them when, and which versions conflict (FeedSync)",
 }
 
 
@@ -54,7 +55,7 @@ class View:
     """One way to look at a feed. `smart` tells a node name with parameters from the bare node.
 
     Filters are ANDed with each other; the values of one filter are alternatives. `query` holds words that must all
-    occur.
+    occur. `sync` shows who changed the entries and when.
     """
 
     smart: bool = False
@@ -64,6 +65,7 @@ class View:
     replies_to: frozenset[str] = frozenset()
     kinds: frozenset[Change] = frozenset()
     query: frozenset[str] = frozenset()
+    sync: bool = False
 
     @property
     def hides_tombstones(self) -> bool:
@@ -85,6 +87,7 @@ class View:
 BARE = View()
 SMART = View(smart=True)
 CREATED = View(smart=True, order=Order.CREATED)
+SHARED = View(smart=True, sync=True)
 
 
 def facet(kind: str, value: str) -> str:
@@ -161,6 +164,8 @@ def parse_view(text: str) -> View | None:
         values.setdefault(name, []).append(value)
     if any(len(found) > MAX_FILTER_VALUES for found in values.values()) or len(values.get("order", ())) > 1:
         return None
+    if values.get("sync", ["true"]) != ["true"]:
+        return None
     query = words(" ".join(values.get("q", [])))
     if len(query) > MAX_QUERY_WORDS:
         return None
@@ -173,6 +178,7 @@ def parse_view(text: str) -> View | None:
             replies_to=frozenset(map(_fold, values.get("in-reply-to", []))),
             kinds=frozenset(Change(value) for value in values.get("kind", [])),
             query=query,
+            sync="sync" in values,
         )
     except ValueError:
         return None
@@ -202,6 +208,8 @@ def canonical(view: View) -> str:
     pairs += [("kind", kind.value) for kind in view.kinds]
     if view.query:
         pairs.append(("q", " ".join(sorted(view.query))))
+    if view.sync:
+        pairs.append(("sync", "true"))
     return "&".join(f"{name}={quote(value, safe='')}" for name, value in sorted(pairs))
 
 

@@ -42,6 +42,7 @@ IN_REPLY_TO = f"{{{THREAD_NS}}}in-reply-to"
 
 _REQUIRED = frozenset({ID, TITLE, UPDATED})
 _PERSON = frozenset({f"{{{ATOM_NS}}}name", f"{{{ATOM_NS}}}uri", f"{{{ATOM_NS}}}email"})
+_MARK = "<sx:sync xmlns:sx="
 # The start tag of a canonical root: its name, then attributes whose values may hold ">".
 START_TAG = re.compile(rb'<([^\s>]+)(?: [^\s=>]+="[^"]*")*>')
 
@@ -178,12 +179,31 @@ def tombstone(item_id: str, deleted_us: int, old_payload: bytes, *, atom_id: str
 
 def marked(atom_id: str, updated: str, sync_id: str) -> bytes:
     """A tombstone in canonical form; `updated` (RFC 3339) and `sync_id` (an NSS) are left out where they are empty."""
+    return with_mark(stripped(atom_id, updated), sync_id)
+
+
+def stripped(atom_id: str, updated: str) -> bytes:
+    """What a deleted entry keeps beside its mark."""
     time = f"<updated>{updated}</updated>" if updated else ""
+    return f'<entry xmlns="{ATOM_NS}"><id>{_text(atom_id)}</id><title></title>{time}</entry>'.encode()
+
+
+def with_mark(payload: bytes, sync_id: str) -> bytes:
+    """A canonical entry, marked as deleted at its end; `sync_id`, an NSS, is left out where it is empty."""
     mark = f' id="{sync_id}"' if sync_id else ""
-    return (
-        f'<entry xmlns="{ATOM_NS}"><id>{_text(atom_id)}</id><title></title>{time}'
-        f'<sx:sync xmlns:sx="{FEEDSYNC_NS}" deleted="true"{mark}></sx:sync></entry>'
-    ).encode()
+    return with_child(payload, f'{_MARK}"{FEEDSYNC_NS}" deleted="true"{mark}></sx:sync>'.encode())
+
+
+def without_mark(payload: bytes) -> bytes:
+    """A tombstone as `with_mark` got it."""
+    start = payload.rfind(_MARK.encode())
+    return payload if start < 0 else payload[:start] + payload[payload.rindex(b"</") :]
+
+
+def with_child(payload: bytes, child: bytes) -> bytes:
+    """Canonical bytes of an element with more at the end of it."""
+    end = payload.rindex(b"</")
+    return payload[:end] + child + payload[end:]
 
 
 def _sync_id(old: Element | None, item_id: str) -> str:

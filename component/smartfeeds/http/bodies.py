@@ -19,7 +19,7 @@ from smartfeeds.core.model import NodeKind
 from smartfeeds.core.options import KIND, OPTIONS, PUBSUB
 from smartfeeds.errors import Condition, FeedError
 from smartfeeds.formats.activity import read_activities
-from smartfeeds.formats.atom import ENTRY, accept_payload, shape_of
+from smartfeeds.formats.atom import ENTRY
 from smartfeeds.formats.atom_reader import FANOUT_ID, KEYS
 from smartfeeds.formats.items import Skipped
 from smartfeeds.formats.json_text import Json, JsonObject, load_json
@@ -30,6 +30,7 @@ from smartfeeds.http.http_errors import HttpError
 from smartfeeds.http.negotiation import Form
 from smartfeeds.http.wire import invite_body
 from smartfeeds.service import requests as r
+from smartfeeds.service.drafts import Draft, draft_of
 
 # So much more than allowed is read and thrown away, because who is still writing does not read the answer.
 SPILLED_BYTES = 1_048_576
@@ -71,7 +72,7 @@ class Bodies:
     timeout_s: float
     admit: Admit
 
-    async def draft(self, call: Call, item_id: str = "") -> tuple[r.Draft | None, Form]:
+    async def draft(self, call: Call, item_id: str = "") -> tuple[Draft | None, Form]:
         """The entry or activity in a body, and which of both it is; None for an empty body, as an item without payload.
 
         `item_id` is the id it is to have, "" where it is still to be made; what the body says of it does not count.
@@ -88,9 +89,7 @@ class Bodies:
             if not self.admit(call.actor, text):
                 raise FeedError(Condition.NOT_ACCEPTABLE, "the payload has too many names that are new here")
             root = _entry(text)
-        shape = shape_of(root)
-        payload = accept_payload(root)
-        return r.Draft(payload, shape.entry, shape.feed, shape.complete, shape.deletion, shape.enclosure), form
+        return draft_of(root), form
 
     async def options(self, call: Call) -> r.Form:
         """The options of a new feed: none, or a JSON object of their names without prefix, and its kind.

@@ -10,10 +10,11 @@ from dataclasses import dataclass, field, replace
 from smartfeeds.core.cursor import MAX_GROUP
 from smartfeeds.core.model import MAX_ITEM_NO, Edge, Item, Mark, Node, NodeEvent, NodeKind, NodeState, Slice
 from smartfeeds.core.options import shows_publisher
-from smartfeeds.core.view import Order, View, change_of, from_canonical, matches
+from smartfeeds.core.view import SHARED, Order, View, change_of, from_canonical, matches
 from smartfeeds.formats.atom import facets_and_words
 from smartfeeds.service.context import Context, IndexBehindError
 from smartfeeds.service.pulls import WHOLE, cursor_of, key_of, newest_mark
+from smartfeeds.service.syncing import shown
 from smartfeeds.store.base import ReadTx
 
 ITEMS = 64  # a batch: enough to fill a write, little enough to stay fair
@@ -22,12 +23,16 @@ VIEWS = 8  # of how many views one transaction counts the items: a count may cos
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """An item at its place in an order, its cursor, and the canonical views that it is in."""
+    """An item at its place in an order, its cursor, and the canonical views that it is in.
+
+    `shared` is the item with its sync data, where one of these views shows that.
+    """
 
     key_us: int
     item: Item
     cursor: str
     views: frozenset[str]
+    shared: Item
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +99,7 @@ def read_batch(
             continue
         starts[order] = mark
         mine = {text: view for text, view in views.items() if view.order is order}
-        orders.append(_read_order(tx, node, order, mark, mine, until_us))
+        orders.append(_read_order(tx, context, node, order, mark, mine, until_us))
     due = tuple(_concerned(node, orders, views))
     return read_views(tx, context, Batch(node, tuple(orders), events, views, starts, due), known)
 
@@ -123,7 +128,13 @@ def _concerned(node: Node, orders: Iterable[OrderBatch], views: Mapping[str, Vie
 
 
 def _read_order(
-    tx: ReadTx, node: Node, order: Order, mark: Mark, views: Mapping[str, View], until_us: int | None
+    tx: ReadTx,
+    context: Context,
+    node: Node,
+    order: Order,
+    mark: Mark,
+    views: Mapping[str, View],
+    until_us: int | None,
 ) -> OrderBatch:
     """The changes of an order behind a mark, those up to `until_us` where it is set."""
     last_us = node.last_modified_us if order is Order.MODIFIED else node.last_created_us
@@ -141,11 +152,11 @@ def _read_order(
         key_us = key_of(order, items[-1])
         rest = Slice(WHOLE[order], MAX_GROUP, Edge(key_us, items[-1].item_no), Edge(key_us, MAX_ITEM_NO))
         items += tx.slice(node.node_no, rest)
-    changes = tuple(_change(tx, node, order, item, views) for item in items)
+    changes = tuple(_change(tx, context, node, order, item, views) for item in items)
     return OrderBatch(order, changes, Mark(changes[-1].key_us, changes[-1].cursor), more)
 
 
-def _change(tx: ReadTx, node: Node, order: Order, item: Item, views: Mapping[str, View]) -> Change:
+def _change(tx: ReadTx, context: Context, node: Node, order: Order, item: Item, views: Mapping[str, View]) -> Change:
     change = change_of(deleted=item.deleted, revision=item.revision)
     filtered = any(view.filtered for view in views.values())
     publisher = item.publisher if shows_publisher(node.kind, node.options) else ""
@@ -156,7 +167,8 @@ def _change(tx: ReadTx, node: Node, order: Order, item: Item, views: Mapping[str
         # The bare node tells a deletion by a retraction, so its subscribers see every change.
         if not view.smart or matches(view, change, facets, found)
     )
-    return Change(key_of(order, item), item, cursor_of(tx, node.node_no, order, item), inside)
+    shared = shown(context, node, SHARED, item) if any(views[text].sync for text in inside) else item
+    return Change(key_of(order, item), item, cursor_of(tx, node.node_no, order, item), inside, shared)
 
 
 def _newest_cursor(tx: ReadTx, node: Node, view: View, mark: Mark) -> str:

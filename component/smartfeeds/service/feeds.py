@@ -9,8 +9,9 @@ from dataclasses import dataclass
 from time import perf_counter
 from typing import Protocol, TypeVar
 
-from smartfeeds.service import affiliations, discovery, documents, nodes, publishing, pulls, subscriptions
+from smartfeeds.service import affiliations, conflicts, discovery, documents, nodes, publishing, pulls, subscriptions
 from smartfeeds.service import requests as r
+from smartfeeds.service import sync_requests as s
 from smartfeeds.service.context import Context, IndexBehindError, Policy
 from smartfeeds.store.base import ReadTx, Store, WriteTx
 from smartfeeds.telemetry import CURSOR_DEGRADATIONS, STORE_SECONDS
@@ -32,6 +33,8 @@ Answer = (
     | r.NodeInfo
     | r.NodeList
     | r.ItemIds
+    | s.ConflictList
+    | s.Resolved
 )
 
 INDEXED = 200  # items that one transaction reads for the filter index
@@ -86,6 +89,8 @@ USE_CASES: dict[type[r.Request], _Reading | _Writing] = {
     r.GetNodeInfo: _Reading("get_node_info", discovery.node_info),
     r.GetNodes: _Reading("get_nodes", discovery.list_nodes),
     r.GetItemIds: _Reading("get_item_ids", discovery.item_ids),
+    s.ListConflicts: _Reading("list_conflicts", conflicts.list_conflicts),
+    s.ResolveConflicts: _Writing("resolve_conflicts", conflicts.resolve_conflicts),
     r.Bounce: _Writing("bounce", subscriptions.bounced),
 }
 

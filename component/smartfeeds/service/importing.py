@@ -17,8 +17,9 @@ from smartfeeds.formats.atom import complete_entry
 from smartfeeds.formats.items import Document, ImportedItem
 from smartfeeds.service.context import Context
 from smartfeeds.service.feeds import FeedService
+from smartfeeds.service.items import next_key
 from smartfeeds.service.nodes import add_node
-from smartfeeds.service.publishing import bury, next_key, store_item
+from smartfeeds.service.publishing import bury, store_item
 from smartfeeds.service.requests import Form
 from smartfeeds.store.base import WriteTx
 
@@ -111,7 +112,7 @@ def _ensure_node(tx: WriteTx, context: Context, name: str, actor: Jid, form: For
 def _import_item(tx: WriteTx, context: Context, node: Node, actor: Jid, item: ImportedItem) -> Imported:
     existing = tx.item(node.node_no, item.id)
     if item.deleted:
-        return _import_deletion(tx, context, node, existing)
+        return _import_deletion(tx, context, node, actor, existing)
     created_us = existing.created_us if existing else _first_key(context, node, item)
     payload = complete_entry(item.payload, item.id, created_us)
     if existing is not None and not existing.deleted and existing.payload == payload:
@@ -124,10 +125,10 @@ def _import_item(tx: WriteTx, context: Context, node: Node, actor: Jid, item: Im
     return Imported(changed=1) if existing else Imported(added=1)
 
 
-def _import_deletion(tx: WriteTx, context: Context, node: Node, existing: Item | None) -> Imported:
+def _import_deletion(tx: WriteTx, context: Context, node: Node, actor: Jid, existing: Item | None) -> Imported:
     if existing is None or existing.deleted:
         return Imported(unchanged=1)
-    bury(tx, context, node, existing, told=True)
+    bury(tx, context, node, existing, str(actor.bare), told=True)
     return Imported(deleted=1)
 
 

@@ -21,12 +21,17 @@ from smartfeeds.core.model import (
 from smartfeeds.core.options import GALLERY, Limits, flag, text_of, unmet
 from smartfeeds.core.view import BARE
 from smartfeeds.errors import Condition, FeedError, unsupported
-from smartfeeds.formats.atom import complete_entry, tombstone
+from smartfeeds.formats.atom import complete_entry, tombstone, without_mark
 from smartfeeds.service.context import Context, Located, affiliation_of, find, reading_refusal, standing_of
+from smartfeeds.service.drafts import Draft
+from smartfeeds.service.items import next_key, write_state
+from smartfeeds.service.merging import Incoming, merge_item
 from smartfeeds.service.nodes import add_node
 from smartfeeds.service.preconditions import check_expected, item_tag
-from smartfeeds.service.requests import Done, Draft, Form, Publish, Published, Purge, PurgeOn, Retract
+from smartfeeds.service.requests import Done, Form, Publish, Published, Purge, PurgeOn, Retract
+from smartfeeds.service.syncing import buried, created, edited
 from smartfeeds.store.base import WriteTx
+from smartfeeds.sync.markup import SyncItem
 
 FEED_METADATA_ID = "0"  # may hold an atom:feed (XEP-0277 5)
 PURGE_CHUNK = 1_000  # items one transaction buries
@@ -39,21 +44,36 @@ def publish(tx: WriteTx, context: Context, request: Publish) -> Published:
     _check_right(tx, context, node, request)
     _check_preconditions(node, request.options, limits)
     draft = _checked(node, request, limits)
+    if draft.sync is not None and node.kind is NodeKind.FEED:
+        return _publish_version(tx, context, node, request, draft.sync)
     item_id = request.item_id or context.new_id()
     existing = tx.item(node.node_no, item_id)
-    deletion = draft.deletion and node.kind is NodeKind.FEED
+    deletion = draft.shape.deletion and node.kind is NodeKind.FEED
     _check_right_to_item(tx, context, node, request, existing, deletion=deletion)
     check_expected(existing, request.expected)
     if deletion:
-        _retract_item(tx, context, node, existing, notify=True)
+        _retract_item(tx, context, node, existing, str(request.actor.bare), notify=True)
         return Published(request.node or "", item_id)
-    payload = draft.payload
-    if node.kind is NodeKind.FEED and not draft.complete and draft.entry:
+    payload = draft.content if draft.content and node.kind is NodeKind.FEED else draft.payload
+    if node.kind is NodeKind.FEED and draft.shape.entry and not draft.shape.complete:
         payload = complete_entry(payload, item_id, context.now_us)
     stored = store_item(tx, context, node, existing, item_id, payload, str(request.actor.bare))
     _trim(tx, node)
     created = existing is None or existing.deleted
     return Published(request.node or "", item_id, item_tag(stored), created=created)
+
+
+def _publish_version(tx: WriteTx, context: Context, node: Node, request: Publish, found: SyncItem) -> Published:
+    """An entry with sync data is merged with what is here, under the rights of any other publish (A-59, A-61)."""
+    existing = tx.item_of_sync(node.node_no, found.version.sync_id)
+    if existing is None and request.item_id and tx.item(node.node_no, request.item_id) is not None:
+        raise FeedError(Condition.CONFLICT, "the item of this id is shared under another one: leave the id out")
+    _check_right_to_item(tx, context, node, request, existing, deletion=found.version.deleted.on)
+    check_expected(existing, request.expected)
+    incoming = Incoming(request.item_id or "", found)
+    merged = merge_item(tx, context, node, incoming, str(request.actor.bare), own=True)
+    created = (existing is None or existing.deleted) and not merged.item.deleted
+    return Published(request.node or "", merged.item.id, item_tag(merged.item), created=created)
 
 
 def store_item(
@@ -67,35 +87,12 @@ def store_item(
     *,
     created_us: int | None = None,
 ) -> Item:
-    """Writes the new state of an item under fresh ordering keys.
-
-    `created_us` is the created key that a new item would like, never in the future (design section 1, `T`).
-    """
-    modified_us = next_key(node.last_modified_us, context.now_us)
+    """Publishes an item; `created_us` as in `write_state`."""
     if existing is None:
-        wanted = modified_us if created_us is None else min(created_us, modified_us)
-        created_us = next_key(node.last_created_us, wanted)
-        total, live = node.total + 1, node.live + 1
-        item = Item(0, item_id, created_us, modified_us, payload, publisher, total=total, live=live)
+        state = created(tx, context, node, item_id, payload, publisher)
     else:
-        item = existing._replace(
-            modified_us=modified_us,
-            payload=payload,
-            publisher=publisher,
-            deleted=False,
-            revision=existing.revision + 1,
-            notify=False,
-            total=node.total,
-            live=node.live + existing.deleted,
-        )
-    tx.set_keys(node.node_no, modified_us, max(node.last_created_us, item.created_us))
-    context.changed.add(node.node_no)
-    return tx.put_item(node.node_no, item)
-
-
-def next_key(last_us: int, wanted_us: int) -> int:
-    """The next ordering key: unique and strictly growing, also when the clock steps back (A-31, A-38)."""
-    return max(wanted_us, last_us + 1)
+        state = edited(context, node, existing, payload, publisher)
+    return write_state(tx, context, node, existing, item_id, state, publisher, created_us=created_us)[1]
 
 
 def retract(tx: WriteTx, context: Context, request: Retract) -> Done:
@@ -112,7 +109,7 @@ def retract(tx: WriteTx, context: Context, request: Retract) -> Done:
         raise FeedError(Condition.FORBIDDEN)
     if item is not None and not item.deleted:
         check_expected(item, request.expected)
-    _retract_item(tx, context, node, item, notify=request.notify)
+    _retract_item(tx, context, node, item, str(request.actor.bare), notify=request.notify)
     return Done()
 
 
@@ -126,12 +123,12 @@ def purge(tx: WriteTx, context: Context, request: Purge) -> Done | PurgeOn:
     if not may_manage(affiliation_of(tx, context, node, request.actor)):
         raise FeedError(Condition.FORBIDDEN)
     first_us = next_key(node.last_modified_us, context.now_us)
-    buried = _bury_chunk(tx, context, node, node.last_modified_us)
-    last_us = max(buried.last_modified_us, first_us)
+    rest = _bury_chunk(tx, context, node, node.last_modified_us, str(request.actor.bare))
+    last_us = max(rest.last_modified_us, first_us)
     tx.set_keys(node.node_no, last_us, node.last_created_us)
     tx.add_event(NodeEvent(0, node.node_no, first_us - 1, "purge", str(last_us)))
     context.changed.add(node.node_no)
-    if buried.live == 0:
+    if rest.live == 0:
         return Done()
     return PurgeOn(request.actor, request.service, node.node_no, node.last_modified_us)
 
@@ -141,14 +138,14 @@ def purge_on(tx: WriteTx, context: Context, request: PurgeOn) -> Done | PurgeOn:
     node = tx.lock_no(request.node_no)
     if node is None or node.state is NodeState.DELETED:
         return Done()
-    buried = _bury_chunk(tx, context, node, request.up_to_us)
-    return request if buried.live < node.live else Done()
+    rest = _bury_chunk(tx, context, node, request.up_to_us, str(request.actor.bare))
+    return request if rest.live < node.live else Done()
 
 
-def _bury_chunk(tx: WriteTx, context: Context, node: Node, up_to_us: int) -> Node:
+def _bury_chunk(tx: WriteTx, context: Context, node: Node, up_to_us: int, by: str) -> Node:
     """Buries the oldest live items up to a key, a chunk of them; the node with its new key and count."""
     for item in tx.slice(node.node_no, Slice(BARE, PURGE_CHUNK, before=Edge(up_to_us, MAX_ITEM_NO))):
-        node = bury(tx, context, node, item, told=False)
+        node = bury(tx, context, node, item, by, told=False)
     return node
 
 
@@ -216,41 +213,36 @@ def _checked(node: Node, request: Publish, limits: Limits) -> Draft:
     if len(draft.payload) > size_bytes:
         raise FeedError(Condition.PAYLOAD_TOO_BIG)
     if node.kind is NodeKind.FEED:
-        metadata = draft.feed and request.item_id == FEED_METADATA_ID
-        if not draft.entry and not metadata:
+        metadata = draft.shape.feed and request.item_id == FEED_METADATA_ID
+        if not draft.shape.entry and not metadata:
             raise FeedError(Condition.INVALID_PAYLOAD, "items of a feed are Atom entries")
+    if node.kind is NodeKind.FEED and draft.fault:
+        raise FeedError(Condition.INVALID_PAYLOAD, draft.fault)
     gallery = text_of(node.kind, node.options, "type") == GALLERY
-    if gallery and draft.entry and not draft.enclosure and not draft.deletion:
+    if gallery and draft.shape.entry and not draft.shape.enclosure and not draft.shape.deletion:
         raise FeedError(Condition.INVALID_PAYLOAD, "an entry of a gallery has an enclosure link")
     return draft
 
 
-def _retract_item(tx: WriteTx, context: Context, node: Node, item: Item | None, *, notify: bool) -> None:
+def _retract_item(tx: WriteTx, context: Context, node: Node, item: Item | None, by: str, *, notify: bool) -> None:
     if item is None or item.deleted:
         raise FeedError(Condition.ITEM_NOT_FOUND, "no such item")
-    bury(tx, context, node, item, told=notify or flag(node.kind, node.options, "notify_retract"))
+    bury(tx, context, node, item, by, told=notify or flag(node.kind, node.options, "notify_retract"))
 
 
-def bury(tx: WriteTx, context: Context, node: Node, item: Item, *, told: bool) -> Node:
-    """Makes a tombstone of a feed's item, takes a generic node's item out; the node with its new key."""
+def bury(tx: WriteTx, context: Context, node: Node, item: Item, by: str, *, told: bool) -> Node:
+    """Makes a tombstone of a feed's item, takes a generic node's item out; `by` does it. The node with its new key."""
+    if node.kind is NodeKind.FEED:
+        modified_us = next_key(node.last_modified_us, context.now_us)
+        payload = without_mark(tombstone(item.id, modified_us, item.payload))
+        state = buried(context, node, item, payload, by, told=told)
+        return write_state(tx, context, node, item, item.id, state, item.publisher)[0]
     modified_us = next_key(node.last_modified_us, context.now_us)
     tx.set_keys(node.node_no, modified_us, node.last_created_us)
     context.changed.add(node.node_no)
-    if node.kind is NodeKind.FEED:
-        buried = item._replace(
-            modified_us=modified_us,
-            payload=tombstone(item.id, modified_us, item.payload),
-            deleted=True,
-            revision=item.revision + 1,
-            notify=told,
-            total=node.total,
-            live=node.live - 1,
-        )
-        tx.put_item(node.node_no, buried)
-    else:
-        tx.remove_item(node.node_no, item.item_no)
-        if told:
-            tx.add_event(NodeEvent(0, node.node_no, modified_us, "retract", item.id))
+    tx.remove_item(node.node_no, item.item_no)
+    if told:
+        tx.add_event(NodeEvent(0, node.node_no, modified_us, "retract", item.id))
     return replace(node, last_modified_us=modified_us, live=node.live - 1)
 
 

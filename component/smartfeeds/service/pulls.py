@@ -18,6 +18,7 @@ from smartfeeds.core.view import CREATED, SMART, Order, View
 from smartfeeds.errors import Condition, FeedError
 from smartfeeds.service.context import Context, IndexBehindError, Located, locate, reading_refusal
 from smartfeeds.service.requests import GetItem, ItemShown, OrderBy, Page, Pull, ResultSet
+from smartfeeds.service.syncing import shown
 from smartfeeds.store.base import ReadTx
 
 # Up to this many items in the view, an index is counted; beyond, it is told only where it costs nothing (design 1).
@@ -42,10 +43,10 @@ def pull(tx: ReadTx, context: Context, request: Pull) -> Page:
     """One page of a node or view, or the items asked for by id."""
     located = locate(tx, request.node)
     check_readable(tx, context, located.node, request.actor)
-    shown = shows_publisher(located.node.kind, located.node.options)
+    publishers = shows_publisher(located.node.kind, located.node.options)
     name = request.node or ""
     if request.item_ids:
-        return Page(name, _by_ids(tx, context, located, request.item_ids), None, shown)
+        return Page(name, _by_ids(tx, context, located, request.item_ids), None, publishers)
     view, descending = _ordered(located.view, request.order_by)
     policy = context.policy
     wanted = plan(
@@ -57,7 +58,7 @@ def pull(tx: ReadTx, context: Context, request: Pull) -> Page:
     )
     items, result_set = read_page(tx, context, located.node, view, wanted)
     truncated = result_set.count > len(items)
-    return Page(name, items, result_set if wanted.set_wanted or truncated else None, shown)
+    return Page(name, items, result_set if wanted.set_wanted or truncated else None, publishers)
 
 
 def get_item(tx: ReadTx, context: Context, request: GetItem) -> ItemShown:
@@ -67,7 +68,11 @@ def get_item(tx: ReadTx, context: Context, request: GetItem) -> ItemShown:
     item = tx.item(located.node.node_no, request.item_id)
     if item is None:
         raise FeedError(Condition.ITEM_NOT_FOUND, "no such item")
-    return ItemShown(item, located.node, shows_publisher(located.node.kind, located.node.options))
+    return ItemShown(
+        shown(context, located.node, located.view, item),
+        located.node,
+        shows_publisher(located.node.kind, located.node.options),
+    )
 
 
 def check_readable(tx: ReadTx, context: Context, node: Node, actor: Jid) -> None:
@@ -93,7 +98,10 @@ def read_page(tx: ReadTx, context: Context, node: Node, view: View, wanted: Plan
     if not wanted.limit:
         return (), ResultSet(count)
     chosen = Slice(view, wanted.limit, window.after, window.before, wanted.newest, wanted.offset)
-    items = _within_bytes(tx.slice(node.node_no, chosen), context.policy.page_bytes, newest=wanted.newest)
+    found = tx.slice(node.node_no, chosen)
+    if view.sync:
+        found = [shown(context, node, view, item) for item in found]
+    items = _within_bytes(found, context.policy.page_bytes, newest=wanted.newest)
     if not items:
         return (), ResultSet(count)
     index = _index(tx, node, window, wanted, items, count)
@@ -140,6 +148,7 @@ def _by_ids(tx: ReadTx, context: Context, located: Located, item_ids: tuple[str,
     for item_id in asked:
         item = tx.item(located.node.node_no, item_id)
         if item is not None and not (item.deleted and hidden):
+            item = shown(context, located.node, located.view, item)
             found.append(item)
             size_bytes += _written_size_bytes(item)
             if size_bytes > context.policy.page_bytes and len(found) > 1:

@@ -11,6 +11,7 @@ from smartfeeds.core.jid import Jid
 from smartfeeds.core.model import Affiliation, Item, Node, NodeKind, SubscriptionState
 from smartfeeds.core.page import ResultSetRequest
 from smartfeeds.core.view import View
+from smartfeeds.service.drafts import Draft
 
 Form = Mapping[str, tuple[str, ...]]
 
@@ -37,18 +38,6 @@ class OrderBy:
 
 
 # Items.
-
-
-@dataclass(frozen=True, slots=True)
-class Draft:
-    """A payload that was checked for form: canonical bytes, and what its root is (as in `formats.atom.Shape`)."""
-
-    payload: bytes
-    entry: bool = False
-    feed: bool = False
-    complete: bool = False
-    deletion: bool = False
-    enclosure: bool = False
 
 
 @dataclass(frozen=True, slots=True)

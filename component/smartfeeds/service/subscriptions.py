@@ -40,6 +40,7 @@ from smartfeeds.service.requests import (
     SubscriptionShown,
     Unsubscribe,
 )
+from smartfeeds.service.syncing import shown
 from smartfeeds.store.base import ReadTx, WriteTx
 
 _ENDING = frozenset({"gone", "too-many-bounces"})  # all others are counted first (push.bounces)
@@ -82,7 +83,7 @@ def subscribe(tx: WriteTx, context: Context, request: Subscribe) -> Subscribed:
             _tell_owners(tx, context, node, wanted)
         wanted = tx.put_subscription(wanted)
         start_pushing(tx, node, located.view.order)
-    last = _last_item(tx, located, state)
+    last = _last_item(tx, context, located, state)
     return Subscribed(
         _shown(wanted),
         node.kind,
@@ -275,7 +276,7 @@ def _check_quota(tx: ReadTx, context: Context, actor: Jid, located: Located) -> 
             raise FeedError(Condition.TOO_MANY_SUBSCRIPTIONS, "end some of your filtered subscriptions here first")
 
 
-def _last_item(tx: WriteTx, located: Located, state: SubscriptionState) -> Item | None:
+def _last_item(tx: WriteTx, context: Context, located: Located, state: SubscriptionState) -> Item | None:
     """The newest live item of the view, where the node sends it unasked."""
     node, live = located.node, replace(located.view, smart=False)
     on_sub = text_of(node.kind, node.options, "send_last_published_item") == "on_sub"
@@ -284,7 +285,7 @@ def _last_item(tx: WriteTx, located: Located, state: SubscriptionState) -> Item 
     if live.filtered and not tx.index_current(node.node_no):
         raise IndexBehindError(node.node_no)
     newest = tx.slice(node.node_no, Slice(live, 1, newest=True))
-    return newest[0] if newest else None
+    return shown(context, node, located.view, newest[0]) if newest else None
 
 
 def _shown(subscription: Subscription) -> SubscriptionShown:

@@ -113,6 +113,15 @@ class ReadTx(Protocol):
     def item(self, node_no: int, item_id: str) -> Item | None:
         """The item of this id, tombstones too."""
 
+    def item_of_sync(self, node_no: int, sync_id: str) -> Item | None:
+        """The item that is shared under this id: what its `sync_id` says, else its id."""
+
+    def conflicted(self, node_no: int, part: Part[int] = ALL_NUMBERS) -> list[Item]:
+        """The items with conflicts, by item_no. Cost: what is returned."""
+
+    def conflict_count(self, node_no: int) -> int:
+        """How many items have conflicts. Cost: their number."""
+
     def slice(self, node_no: int, wanted: Slice) -> list[Item]:
         """Items of a view, ascending. Cost: the items returned, whatever the size of the feed (unfiltered views)."""
 

@@ -150,6 +150,19 @@ class MemoryReadTx:
         end = bisect_right(places, (before.key_us, before.item_no)) if before else len(places)
         return places[start:end]
 
+    def item_of_sync(self, node_no: int, sync_id: str) -> Item | None:
+        items = self._feed(node_no).items.values()
+        named = self.item(node_no, sync_id)
+        own = named if named and not named.sync_id else None
+        return next((one for one in items if sync_id and one.sync_id == sync_id), own)
+
+    def conflicted(self, node_no: int, part: Part[int] = ALL_NUMBERS) -> list[Item]:
+        found = [one for _, one in sorted(self._feed(node_no).items.items()) if one.conflicts]
+        return part_of(found, part, lambda one: one.item_no)
+
+    def conflict_count(self, node_no: int) -> int:
+        return len(self.conflicted(node_no))
+
     def slice(self, node_no: int, wanted: Slice) -> list[Item]:
         items = self._feed(node_no).items
         places = self._range(node_no, wanted.view.order, wanted.after, wanted.before)
@@ -336,6 +349,8 @@ class MemoryWriteTx(MemoryReadTx):
             raise StoreError(f"node {node_no} has no item number {item.item_no}")
         if feed.numbers.get(item.id, item.item_no) != item.item_no:
             raise StoreError(f"the item id {item.id!r} is taken")
+        if any(one.sync_id == item.sync_id for one in feed.items.values() if item.sync_id and one.id != item.id):
+            raise StoreError(f"the sync id {item.sync_id!r} is taken")
         stored = item if old else item._replace(item_no=self._number("item"))
         if old:
             self._take_out(node_no, old, indexed_too=False)

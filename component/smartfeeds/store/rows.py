@@ -22,7 +22,10 @@ NODE = (
     "node_no, name, kind, creator, created_us, options, state, total, live, last_modified_us, last_created_us, audience"
 )
 NODE_STATE = f"{NODE}, subscribed, indexed_us, indexed_no, stale"
-ITEM = "item_no, id, created_us, modified_us, payload, publisher, change, revision, notify, total, live"
+ITEM = (
+    "item_no, id, created_us, modified_us, payload, publisher, change, revision, notify, total, live,"
+    " sync_id, conflicts, sync"
+)
 SUBSCRIPTION = "sub_no, node_no, jid, view, node_text, service, state, since_us, since_created_us, created_us, options"
 EVENT = "event_no, node_no, at_us, kind, data, recipient"
 
@@ -81,8 +84,8 @@ def to_node_row(row: Row) -> NodeRow:
 def to_items(rows: Iterable[Row]) -> list[Item]:
     """Items from the columns ITEM."""
     return [
-        Item(number, name, created, modified, payload, publisher, change == DELETED, revision, notify == 1, total, live)
-        for number, name, created, modified, payload, publisher, change, revision, notify, total, live in rows
+        Item(number, name, created, modified, payload, publisher, change == DELETED, revision, notify == 1, *rest)
+        for number, name, created, modified, payload, publisher, change, revision, notify, *rest in rows
     ]
 
 

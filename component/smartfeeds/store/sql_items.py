@@ -9,7 +9,7 @@ left, and it has no words; so it shows in unfiltered Smart views, in `kind=delet
 
 from dataclasses import dataclass, field
 
-from smartfeeds.core.model import Edge, Item, Slice
+from smartfeeds.core.model import ALL_NUMBERS, Edge, Item, Part, Slice
 from smartfeeds.core.options import shows_publisher
 from smartfeeds.core.view import Order, View, item_facets
 from smartfeeds.errors import StoreError
@@ -92,6 +92,21 @@ class ItemReads(NodeReads):
     def item(self, node_no: int, item_id: str) -> Item | None:
         found = self._db.row(f"SELECT {ITEM} FROM item WHERE node_no = ? AND id = ?", (node_no, item_id))
         return to_items((found,))[0] if found else None
+
+    def item_of_sync(self, node_no: int, sync_id: str) -> Item | None:
+        # Written like this the partial index serves; an id of its own is the rare case.
+        found = self._db.row(
+            f"SELECT {ITEM} FROM item WHERE node_no = ? AND sync_id = ? AND sync_id <> ''", (node_no, sync_id)
+        ) or self._db.row(f"SELECT {ITEM} FROM item WHERE node_no = ? AND id = ? AND sync_id = ''", (node_no, sync_id))
+        return to_items((found,))[0] if found else None
+
+    def conflicted(self, node_no: int, part: Part[int] = ALL_NUMBERS) -> list[Item]:
+        statement = f"SELECT {ITEM} FROM item WHERE node_no = ? AND conflicts > 0"
+        return to_items(self._part(statement, (node_no,), "item_no", part))
+
+    def conflict_count(self, node_no: int) -> int:
+        found = self._db.row("SELECT count(*) FROM item WHERE node_no = ? AND conflicts > 0", (node_no,))
+        return int(found[0]) if found else 0
 
     def slice(self, node_no: int, wanted: Slice) -> list[Item]:
         if wanted.view.filtered:
@@ -227,7 +242,7 @@ class ItemWrites(NodeWrites, ItemReads):
     def _insert(self, node_no: int, item: Item, change: int) -> Item:
         item_no = self._db.insert(
             "INSERT INTO item (node_no, id, created_us, modified_us, change, revision, notify, total, live, publisher,"
-            " payload) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+            " payload, sync_id, conflicts, sync) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
             (
                 node_no,
                 item.id,
@@ -240,6 +255,9 @@ class ItemWrites(NodeWrites, ItemReads):
                 item.live,
                 item.publisher,
                 item.payload,
+                item.sync_id,
+                item.conflicts,
+                item.sync,
             ),
             "item_no",
         )
@@ -252,7 +270,7 @@ class ItemWrites(NodeWrites, ItemReads):
             raise StoreError(f"node {node_no} has no item number {item.item_no}")
         self._db.run(
             "UPDATE item SET id = ?, created_us = ?, modified_us = ?, change = ?, revision = ?, notify = ?,"
-            " total = ?, live = ?, publisher = ?, payload = ? WHERE item_no = ?",
+            " total = ?, live = ?, publisher = ?, payload = ?, sync_id = ?, conflicts = ?, sync = ? WHERE item_no = ?",
             (
                 item.id,
                 item.created_us,
@@ -264,6 +282,9 @@ class ItemWrites(NodeWrites, ItemReads):
                 item.live,
                 item.publisher,
                 item.payload,
+                item.sync_id,
+                item.conflicts,
+                item.sync,
                 item.item_no,
             ),
         )

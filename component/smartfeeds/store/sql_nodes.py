@@ -7,10 +7,10 @@ one feed cost one update of its row. `WriteTx.settle` writes back; `forget` drop
 from dataclasses import replace
 
 from smartfeeds.core.access import KEPT_OUT, READERS
-from smartfeeds.core.model import AUDIENCE_CHANGE, Node, NodeState
+from smartfeeds.core.model import AUDIENCE_CHANGE, K, Node, NodeState, Part
 from smartfeeds.core.options import is_listed, shows_publisher
 from smartfeeds.errors import StoreError
-from smartfeeds.store.engine import Engine
+from smartfeeds.store.engine import Engine, Row
 from smartfeeds.store.rows import (
     NODE,
     NODE_STATE,
@@ -119,6 +119,15 @@ class NodeReads:
     def index_current(self, node_no: int) -> bool:
         row = self._row(node_no)
         return row is None or not row.stale
+
+    def _part(self, statement: str, params: Row, key: str, part: Part[K]) -> list[Row]:
+        """The rows of a list that a part of it names; the statement ends in its conditions."""
+        for sign, bound in ((">", part.after), ("<", part.before)):
+            if bound is not None:
+                statement, params = f"{statement} AND {key} {sign} ?", (*params, bound)
+        statement += f" ORDER BY {key} {'DESC' if part.newest else 'ASC'} LIMIT ? OFFSET ?"
+        rows = self._db.rows(statement, (*params, part.limit, part.offset))
+        return rows[::-1] if part.newest else rows
 
 
 class NodeWrites(NodeReads):

@@ -1,7 +1,6 @@
 """Subscriptions and affiliations in SQL. The number of subscriptions in force is kept in the node's row."""
 
 from dataclasses import replace
-from typing import TypeVar
 
 from smartfeeds.core.access import READERS
 from smartfeeds.core.model import (
@@ -23,7 +22,6 @@ from smartfeeds.store.sql_nodes import SUBSCRIPTIONS_IN, NodeReads, NodeWrites
 
 _AFFILIATIONS = {affiliation.value: affiliation for affiliation in Affiliation}
 _NODE_COLUMNS = NODE.count(",") + 1
-K = TypeVar("K", int, str)
 
 
 class PeopleReads(NodeReads):
@@ -56,15 +54,6 @@ class PeopleReads(NodeReads):
     def affiliated(self, jid: str) -> int:
         found = self._db.row("SELECT count(*) FROM affiliation WHERE jid = ?", (jid,))
         return int(found[0]) if found else 0
-
-    def _part(self, statement: str, params: Row, key: str, part: Part[K]) -> list[Row]:
-        """The rows of a list that a part of it names; the statement ends in its conditions."""
-        for sign, bound in ((">", part.after), ("<", part.before)):
-            if bound is not None:
-                statement, params = f"{statement} AND {key} {sign} ?", (*params, bound)
-        statement += f" ORDER BY {key} {'DESC' if part.newest else 'ASC'} LIMIT ? OFFSET ?"
-        rows = self._db.rows(statement, (*params, part.limit, part.offset))
-        return rows[::-1] if part.newest else rows
 
     def subscription(self, node_no: int, jid: str, view: str) -> Subscription | None:
         found = self._db.row(

@@ -47,7 +47,8 @@ CREATE INDEX node_deleted ON node (node_no) WHERE state = 'deleted';
 
 CREATE INDEX node_stale ON node (indexed_us, node_no) WHERE stale = 1;
 
--- change: 0 new, 1 edited, 2 deleted. Payloads live in the rowid table; the indexes carry what pages skip by.
+-- change: 0 new, 1 edited, 2 deleted. sync_id is empty where the item is shared under its id. Payloads live in the rowid
+-- table; the indexes carry what pages skip by.
 CREATE TABLE item (
     item_no INTEGER PRIMARY KEY AUTOINCREMENT,
     node_no INTEGER NOT NULL REFERENCES node (node_no),
@@ -60,7 +61,10 @@ CREATE TABLE item (
     total INTEGER NOT NULL,
     live INTEGER NOT NULL,
     publisher TEXT NOT NULL,
-    payload BLOB NOT NULL
+    payload BLOB NOT NULL,
+    sync_id TEXT NOT NULL DEFAULT '',
+    conflicts INTEGER NOT NULL DEFAULT 0 CHECK (conflicts >= 0),
+    sync BLOB NOT NULL DEFAULT x''
 ) STRICT;
 
 CREATE UNIQUE INDEX item_id ON item (node_no, id);
@@ -70,6 +74,10 @@ CREATE INDEX item_modified ON item (node_no, modified_us, item_no, change);
 CREATE INDEX item_created ON item (node_no, created_us, item_no, change);
 
 CREATE INDEX item_live ON item (node_no, modified_us, item_no) WHERE change < 2;
+
+CREATE UNIQUE INDEX item_sync ON item (node_no, sync_id) WHERE sync_id <> '';
+
+CREATE INDEX item_conflicts ON item (node_no, item_no) WHERE conflicts > 0;
 
 -- hidden: the name of a live node that is not listed, for those whom their affiliation lets read it, else NULL.
 CREATE TABLE affiliation (

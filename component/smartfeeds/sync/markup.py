@@ -12,7 +12,7 @@ from lxml import etree
 
 from smartfeeds.core.text import attribute, escape
 from smartfeeds.errors import FeedError
-from smartfeeds.formats.atom import ENTRY, FEEDSYNC_NS, SYNC
+from smartfeeds.formats.atom import ENTRY, FEEDSYNC_NS, SYNC, with_child
 from smartfeeds.formats.rss_channel import rss_name
 from smartfeeds.formats.xml import XML_NS, Element, canonical, parse_stored, replace_by_text
 from smartfeeds.sync.feedsync import FEEDSYNC
@@ -71,12 +71,12 @@ def read_rest(found: SyncItem, item: Element, *, lenient: bool = False) -> Versi
         whole = read_item(item, lenient=lenient)
         assert whole is not None
         return whole.version
-    replace_by_text(_syncs(item)[0], "")
+    replace_by_text(syncs_of(item)[0], "")
     return _with_payload(found.version, item)
 
 
-def _syncs(item: Element) -> list[Element]:
-    """Its sync data. A-87: of both vocabularies FeedSync counts, and the other stays as it is."""
+def syncs_of(item: Element) -> list[Element]:
+    """The sync data of an item. A-87: of both vocabularies FeedSync counts, and the other stays as it is."""
     # One match of any namespace costs less than one of each.
     found = [node for node in item.iterchildren("{*}sync") if node.tag in _SYNCS]
     return sorted(found, key=lambda node: node.tag != SYNC) if len(found) > 1 else found
@@ -88,7 +88,7 @@ class _Reading:
     payload: bool
 
     def item(self, item: Element, depth: int) -> SyncItem | None:
-        syncs = _syncs(item)
+        syncs = syncs_of(item)
         if not syncs:
             return None
         sync = syncs[0]
@@ -301,12 +301,6 @@ def write_item(version: Version, dialect: Dialect, namespace: str = "") -> bytes
     return with_child(version.payload, write_sync(version, dialect, namespace))
 
 
-def with_child(payload: bytes, child: bytes) -> bytes:
-    """Canonical bytes of an element with more at the end of it."""
-    end = payload.rindex(b"</")
-    return payload[:end] + child + payload[end:]
-
-
 def write_sync(version: Version, dialect: Dialect, namespace: str = "") -> bytes:
     """sx:sync of a version, with all its conflicts. Raises ForbiddenCharacterError."""
     lexis = FEEDSYNC_LEXIS if dialect is FEEDSYNC else SSE_LEXIS
@@ -382,6 +376,13 @@ def _attributes(names: dict[str, str | None], extra: Extra) -> str:
             parts.append(f' xmlns:n{number}="{attribute(namespace)}"')
         parts.append(f' {prefix}{local}="{attribute(value)}"')
     return "".join(parts)
+
+
+def is_whole(sync: Element) -> bool:
+    """Whether sync data speaks of a version. A mark that only says `deleted` does not (A-18)."""
+    return (
+        "updates" in sync.attrib or "version" in sync.attrib or next(sync.iterchildren(etree.Element), None) is not None
+    )
 
 
 def read_id(sync: Element) -> str:

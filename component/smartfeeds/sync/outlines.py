@@ -8,10 +8,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 
 from smartfeeds.errors import Condition, FeedError
+from smartfeeds.formats.atom import with_child
 from smartfeeds.formats.opml import MAX_LEVELS, Outline, OutlineDocument, outline_bytes, read_outline, write_outline
 from smartfeeds.formats.xml import MAX_PAYLOAD_BYTES, parse_stored
 from smartfeeds.sync.joining import INCOMING, LOCAL, OTHER_DIALECT, Report
-from smartfeeds.sync.markup import read_item, with_child, write_sync
+from smartfeeds.sync.markup import read_item, write_sync
 from smartfeeds.sync.merging import Dialect, merge
 from smartfeeds.sync.outline import ROOT, Side, Tree, merge_trees, parents_of
 from smartfeeds.sync.record import Flag, Version

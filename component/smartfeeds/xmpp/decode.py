@@ -9,8 +9,8 @@ from dataclasses import dataclass
 
 from smartfeeds.core.jid import Jid
 from smartfeeds.errors import Condition, FeedError
-from smartfeeds.formats.atom import accept_payload, shape_of
 from smartfeeds.service import requests as r
+from smartfeeds.service.drafts import Draft, draft_of
 from smartfeeds.xmpp.elements import TRUE, Element, item_id_of, node_of, only, orders_of, result_set_of
 from smartfeeds.xmpp.forms import find_form, parse_submit
 from smartfeeds.xmpp.namespaces import NODE_CONFIG, PUBLISH_OPTIONS, PUBSUB, SUBSCRIBE_OPTIONS, tag
@@ -84,7 +84,7 @@ def _publish(actor: Jid, service: str, action: Element, rest: list[Element]) -> 
     return r.Publish(actor, service, node, item_id_of(item), _draft(item), options)
 
 
-def _draft(item: Element) -> r.Draft | None:
+def _draft(item: Element) -> Draft | None:
     payload: Element | None = None
     for child in item.iterchildren("*"):
         if payload is not None:
@@ -92,8 +92,7 @@ def _draft(item: Element) -> r.Draft | None:
         payload = child
     if payload is None:
         return None
-    shape = shape_of(payload)
-    return r.Draft(accept_payload(payload), shape.entry, shape.feed, shape.complete, shape.deletion, shape.enclosure)
+    return draft_of(payload)
 
 
 def _retract(actor: Jid, service: str, action: Element, _rest: list[Element]) -> r.Request:

@@ -4,7 +4,9 @@ import pytest
 
 from smartfeeds.core.page import ResultSetRequest
 from smartfeeds.errors import Condition, FeedError
+from smartfeeds.formats.atom import Shape
 from smartfeeds.service import requests as r
+from smartfeeds.service.drafts import Draft
 from smartfeeds.xmpp.decode import decode
 from smartfeeds.xmpp.router import ACTIONS
 from unit.xmpp.wire import ACTOR, OW, PS, RSM, SERVICE, field, parse, submit
@@ -43,13 +45,13 @@ READ = {
         "set",
         PS,
         f"<publish node='n'><item id='i' publisher='forged@x'>{ENTRY}</item></publish>",
-        r.Publish(*WHO, "n", "i", r.Draft(ENTRY_BYTES, entry=True, complete=True, enclosure=True)),
+        r.Publish(*WHO, "n", "i", Draft(ENTRY_BYTES, Shape(entry=True, complete=True, enclosure=True))),
     ),
     "publish without an id": (
         "set",
         PS,
         "<publish node='n'><item><geoloc xmlns='urn:geo'/></item></publish>",
-        r.Publish(*WHO, "n", None, r.Draft(b'<geoloc xmlns="urn:geo"></geoloc>')),
+        r.Publish(*WHO, "n", None, Draft(b'<geoloc xmlns="urn:geo"></geoloc>', Shape())),
     ),
     "publish a deletion": (
         "set",
@@ -60,11 +62,11 @@ READ = {
             *WHO,
             "n",
             "i",
-            r.Draft(
+            Draft(
                 b'<entry xmlns="http://www.w3.org/2005/Atom">'
                 b'<sync xmlns="http://feedsync.org/2007/feedsync" deleted="true"></sync></entry>',
-                entry=True,
-                deletion=True,
+                Shape(entry=True, deletion=True),
+                b'<entry xmlns="http://www.w3.org/2005/Atom"></entry>',
             ),
         ),
     ),

@@ -6,6 +6,7 @@ from smartfeeds.core.model import Affiliation, Item, NodeKind, SubscriptionState
 from smartfeeds.core.text import ForbiddenCharacterError
 from smartfeeds.service import feeds
 from smartfeeds.service import requests as r
+from smartfeeds.service import sync_requests as s
 from smartfeeds.xmpp.disco import Disco, ServiceInfo
 from smartfeeds.xmpp.encode import ENCODERS, encode_items, encode_last_item, envelope
 from smartfeeds.xmpp.encode_owner import OWNER_ENCODERS
@@ -159,7 +160,8 @@ def test_encode_answer_gives_tree(answer: object, expected: str) -> None:
 
 def test_encode_every_answer_of_the_service_has_an_encoder() -> None:
     known = {*ENCODERS, *OWNER_ENCODERS, *Disco(ServiceInfo("feeds.example")).encoders}
-    documents = {r.FeedPage, r.ItemShown}  # answers to what no stanza asks
+    # Answers to what no pubsub stanza asks.
+    documents = {r.FeedPage, r.ItemShown, s.ConflictList, s.Resolved}
 
     assert known | documents == set(feeds.Answer.__args__)
 

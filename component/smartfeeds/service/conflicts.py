@@ -1,0 +1,93 @@
+"""Conflicts: what they are, and deciding on them (FeedSync 3.4, SSE 5; A-62). Nothing is ever decided by itself."""
+
+import hashlib
+
+from smartfeeds.core.access import may_overwrite
+from smartfeeds.core.model import Item, Node, NodeKind, Part
+from smartfeeds.core.options import flag
+from smartfeeds.errors import Condition, FeedError
+from smartfeeds.service.context import Context, affiliation_of, locate
+from smartfeeds.service.items import write_state
+from smartfeeds.service.lists import Listing, number, page_of
+from smartfeeds.service.pulls import check_readable
+from smartfeeds.service.sync_requests import ConflictedItem, ConflictList, ListConflicts, ResolveConflicts, Resolved
+from smartfeeds.service.syncing import editor, read_shared, state_of
+from smartfeeds.store.base import ReadTx, WriteTx
+from smartfeeds.sync.feedsync import FEEDSYNC
+from smartfeeds.sync.markup import write_item
+from smartfeeds.sync.record import Version
+
+TAG_DIGITS = 16
+
+
+def list_conflicts(tx: ReadTx, context: Context, request: ListConflicts) -> ConflictList:
+    """The items of a feed that have conflicts, for whoever may read it."""
+    node = locate(tx, request.node).node
+    check_readable(tx, context, node, request.actor)
+
+    def read(part: Part[int]) -> list[tuple[int, ConflictedItem]]:
+        return [(item.item_no, _conflicted(context, node, item)) for item in tx.conflicted(node.node_no, part)]
+
+    listing = Listing(number, read, _texts, lambda: tx.conflict_count(node.node_no))
+    entries, result_set = page_of(listing, request.page, context.policy)
+    return ConflictList(request.node or "", entries, result_set)
+
+
+def resolve_conflicts(tx: WriteTx, context: Context, request: ResolveConflicts) -> Resolved:
+    """Settles conflicts of an item, by whoever may replace it."""
+    located = locate(tx, request.node)
+    node = tx.lock(located.node.name)
+    if node is None or node.kind is not NodeKind.FEED:
+        raise FeedError(Condition.ITEM_NOT_FOUND, "no such feed")
+    check_readable(tx, context, node, request.actor)
+    if not request.item_id:
+        raise FeedError(Condition.ITEM_REQUIRED)
+    item = tx.item(node.node_no, request.item_id)
+    if item is None:
+        raise FeedError(Condition.ITEM_NOT_FOUND, "no such item")
+    own = item.publisher == str(request.actor.bare)
+    if not may_overwrite(affiliation_of(tx, context, node, request.actor), own=own):
+        raise FeedError(Condition.FORBIDDEN, "this item is somebody else's")
+    return _resolve(tx, context, node, item, request)
+
+
+def _resolve(tx: WriteTx, context: Context, node: Node, item: Item, request: ResolveConflicts) -> Resolved:
+    found = read_shared(context, node, item)
+    version = found.version
+    conflicted = _conflicted(context, node, item)
+    if request.seen is not None and set(request.seen) != set(conflicted.tags):
+        raise FeedError(Condition.CONFLICT, "the item has changed meanwhile: look at its conflicts again")
+    conflicts = dict(zip(conflicted.tags[1:], version.conflicts, strict=True))
+    decided = list(conflicts) if request.decided is None else list(request.decided)
+    kept = version if request.keep in ("", conflicted.tags[0]) else conflicts.get(request.keep)
+    unknown = [tag for tag in decided if tag not in conflicts]
+    if kept is None or unknown or not decided:
+        raise FeedError(Condition.ITEM_NOT_FOUND, "the item has no such conflict: look at its conflicts again")
+    publisher = str(request.actor.bare)
+    changed = found.dialect.resolve(
+        version,
+        editor(context, node, publisher),
+        [conflicts[tag] for tag in decided],
+        None if kept is version else kept.payload,
+        deleted=kept.deleted.on if found.dialect is not FEEDSYNC or kept.deleted.on is not version.deleted.on else None,
+    )
+    state = state_of(found, changed, told=flag(node.kind, node.options, "notify_retract"))
+    _, stored = write_state(tx, context, node, item, item.id, state, item.publisher if kept is version else publisher)
+    return Resolved(stored, len(changed.conflicts))
+
+
+def version_tag(version: Version) -> str:
+    """A name for a version of an item: what it is, in short."""
+    return hashlib.sha256(write_item(version, FEEDSYNC)).hexdigest()[:TAG_DIGITS]
+
+
+def _conflicted(context: Context, node: Node, item: Item) -> ConflictedItem:
+    found = read_shared(context, node, item)
+    return ConflictedItem(
+        item, found.version, tuple(version_tag(one) for one in (found.version, *found.version.conflicts))
+    )
+
+
+def _texts(entry: ConflictedItem) -> tuple[str, ...]:
+    """Roughly what is shown of an item: a title of each version."""
+    return (entry.item.id, *entry.tags, "x" * 100 * len(entry.tags))

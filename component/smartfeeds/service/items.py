@@ -1,0 +1,72 @@
+"""Writing items: a new state under fresh ordering keys, with the counts right behind it (design section 1, `T`)."""
+
+from dataclasses import dataclass, replace
+
+from smartfeeds.core.model import Item, Node
+from smartfeeds.service.context import Context
+from smartfeeds.store.base import WriteTx
+
+
+@dataclass(frozen=True, slots=True)
+class State:
+    """What an item of a node is to be. A deleted one has the payload of a tombstone, mark included.
+
+    `told` says of a deleted one that subscribers of the bare node hear of it.
+    """
+
+    payload: bytes
+    deleted: bool = False
+    told: bool = False
+    sync_id: str = ""
+    conflicts: int = 0
+    sync: bytes = b""
+
+
+def next_key(last_us: int, wanted_us: int) -> int:
+    """The next ordering key: unique and strictly growing, also when the clock steps back (A-31, A-38)."""
+    return max(wanted_us, last_us + 1)
+
+
+def write_state(
+    tx: WriteTx,
+    context: Context,
+    node: Node,
+    existing: Item | None,
+    item_id: str,
+    state: State,
+    publisher: str,
+    *,
+    created_us: int | None = None,
+) -> tuple[Node, Item]:
+    """Stores a state of an item, a new one where `existing` is None; the node with its new keys and counts.
+
+    `created_us` is the created key that a new item would like, never in the future.
+    """
+    modified_us = next_key(node.last_modified_us, context.now_us)
+    was_live = existing is not None and not existing.deleted
+    live = node.live + (not state.deleted) - was_live
+    total = node.total + (existing is None)
+    if existing is None:
+        wanted = modified_us if created_us is None else min(created_us, modified_us)
+        existing = Item(0, item_id, next_key(node.last_created_us, wanted), modified_us, b"", publisher, revision=0)
+    item = existing._replace(
+        modified_us=modified_us,
+        payload=state.payload,
+        publisher=publisher,
+        deleted=state.deleted,
+        revision=existing.revision + 1,
+        notify=state.told,
+        total=total,
+        live=live,
+        sync_id="" if state.sync_id == existing.id else state.sync_id,
+        conflicts=state.conflicts,
+        sync=state.sync,
+    )
+    last_created_us = max(node.last_created_us, item.created_us)
+    tx.set_keys(node.node_no, modified_us, last_created_us)
+    context.changed.add(node.node_no)
+    stored = tx.put_item(node.node_no, item)
+    return (
+        replace(node, last_modified_us=modified_us, last_created_us=last_created_us, total=total, live=live),
+        stored,
+    )

@@ -1,0 +1,184 @@
+"""Versions from elsewhere, merged with the items that are here (FeedSync 3.3; A-43, A-50, A-59).
+
+A merge is a modification if and only if the stored item changed: then it gets a new ordering key and is pushed once.
+What another service calls its item may differ from its id here; the sync id is what they share (A-154).
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from smartfeeds.core.model import Item, Node, NodeKind
+from smartfeeds.core.options import flag, text_of
+from smartfeeds.core.times import format_datetime, parse_datetime
+from smartfeeds.errors import Condition, FeedError
+from smartfeeds.formats.atom import ENTRY, ID, UPDATED, complete_entry, derived_id, stripped
+from smartfeeds.formats.xml import check_limits, parse_stored
+from smartfeeds.service.context import Context
+from smartfeeds.service.items import write_state
+from smartfeeds.service.syncing import MERGED_SYNC_BYTES, is_own_endpoint, read_shared, state_of
+from smartfeeds.store.base import WriteTx
+from smartfeeds.sync.feedsync import FEEDSYNC
+from smartfeeds.sync.markup import SyncItem
+from smartfeeds.sync.merging import Merged, Outcome, merge
+from smartfeeds.sync.record import Version
+
+
+@dataclass(frozen=True, slots=True)
+class Incoming:
+    """A version from elsewhere. `item_id` is what a new item is called here; empty: as its sync id."""
+
+    item_id: str
+    found: SyncItem
+
+
+@dataclass(frozen=True, slots=True)
+class MergedItem:
+    """What became of an item. `notes` are for people."""
+
+    item: Item
+    outcome: Outcome
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """What became of one of many; `outcome` is None where it was refused, for the `reason`."""
+
+    sync_id: str
+    item_id: str = ""
+    outcome: Outcome | None = None
+    reason: str = ""
+    notes: tuple[str, ...] = ()
+
+
+def merge_items(
+    tx: WriteTx, context: Context, name: str, publisher: str, items: Sequence[Incoming], *, own: bool = False
+) -> tuple[Result, ...]:
+    """Merges versions into a feed, one after the other; one that is refused changes nothing, the rest goes on (A-52).
+
+    Whoever may call this is trusted with the feed. `publisher` becomes that of the items whose content is replaced.
+    Raises FeedError where there is no such feed.
+    """
+    done = []
+    for incoming in items:
+        node = tx.lock(name)
+        if node is None:
+            raise FeedError(Condition.ITEM_NOT_FOUND, "no such node")
+        if node.kind is not NodeKind.FEED:
+            raise FeedError(Condition.NOT_ALLOWED, "what is shared goes into feeds, and this node is a generic one")
+        sync_id = incoming.found.version.sync_id
+        try:
+            merged = merge_item(tx, context, node, incoming, publisher, own=own)
+        except FeedError as error:
+            done.append(Result(sync_id, reason=error.text or error.condition.value))
+        else:
+            done.append(Result(sync_id, merged.item.id, merged.outcome, notes=merged.notes))
+    return tuple(done)
+
+
+def merge_item(
+    tx: WriteTx, context: Context, node: Node, incoming: Incoming, publisher: str, *, own: bool = False
+) -> MergedItem:
+    """Merges one version into a feed.
+
+    With `own` it may tell of changes made here that are not known here (after a restore from a backup); without, that
+    is a lie. Raises FeedError for a version that is refused: nothing is changed then.
+    """
+    found = _normal(incoming.found)
+    version = found.version
+    _check_size(node, version)
+    existing = tx.item_of_sync(node.node_no, version.sync_id)
+    here = read_shared(context, node, existing) if existing else None
+    if here is not None and here.dialect is not found.dialect:
+        raise FeedError(
+            Condition.INVALID_PAYLOAD, f"the item is kept as {here.dialect.name} here, this is {found.dialect.name}"
+        )
+    if not own:
+        _check_own(context, None if here is None else here.version, found)
+    merged = merge(found.dialect, None if here is None else here.version, version)
+    notes = found.notes + merged.notes
+    if existing is not None and merged.outcome is Outcome.UNCHANGED:
+        return MergedItem(existing, merged.outcome, notes)
+    return MergedItem(
+        _store(tx, context, node, existing, here or found, merged, incoming, publisher), merged.outcome, notes
+    )
+
+
+def _store(
+    tx: WriteTx,
+    context: Context,
+    node: Node,
+    existing: Item | None,
+    as_found: SyncItem,
+    merged: Merged,
+    incoming: Incoming,
+    publisher: str,
+) -> Item:
+    version = merged.version
+    told = flag(node.kind, node.options, "notify_retract")
+    state = state_of(as_found, version, MERGED_SYNC_BYTES, told=told)
+    if existing is not None:
+        if existing.deleted == state.deleted and existing.payload == state.payload:
+            publisher = existing.publisher
+            state = replace(state, told=existing.notify)
+        return write_state(tx, context, node, existing, existing.id, state, publisher)[1]
+    item_id = incoming.item_id or version.sync_id
+    if tx.item(node.node_no, item_id) is not None:
+        item_id = context.new_id()
+    # Its first record says when it was made, as far as it is known.
+    known = [stamp.when_us for stamp in version.history if stamp.when_us is not None]
+    created_us = min(known, default=context.now_us)
+    return write_state(tx, context, node, None, item_id, state, publisher, created_us=created_us)[1]
+
+
+def _normal(found: SyncItem) -> SyncItem:
+    """Versions as all services keep them, so that they end with the same bytes: entries that are complete, and of
+    deleted ones no more than that they are (A-50). It depends on the version alone."""
+    version = found.version
+    conflicts = tuple(_normal_version(one) for one in version.conflicts)
+    return replace(found, version=replace(_normal_version(version), conflicts=conflicts))
+
+
+def _normal_version(version: Version) -> Version:
+    root = parse_stored(version.payload)
+    if root.tag != ENTRY:
+        raise FeedError(Condition.INVALID_PAYLOAD, "items of a feed are Atom entries")
+    check_limits(root, version.payload)
+    when_us = version.top.when_us or 0
+    if not version.deleted.on:
+        return replace(version, payload=complete_entry(version.payload, version.sync_id, when_us))
+    atom_id = (root.findtext(ID) or "").strip() or derived_id(version.sync_id)
+    updated = (root.findtext(UPDATED) or "").strip()
+    if parse_datetime(updated) is None:
+        updated = format_datetime(when_us)
+    return replace(version, payload=stripped(atom_id, updated))
+
+
+def _check_size(node: Node, version: Version) -> None:
+    limit_bytes = int(text_of(node.kind, node.options, "max_payload_size"))
+    if any(len(one.payload) > limit_bytes for one in (version, *version.conflicts)):
+        raise FeedError(
+            Condition.PAYLOAD_TOO_BIG, f"a version of the item is over the limit of this feed, {limit_bytes}"
+        )
+
+
+def _check_own(context: Context, here: Version | None, found: SyncItem) -> None:
+    """Raises FeedError(POLICY_VIOLATION) where a history tells of a change made here that never was (A-61).
+
+    Where losers leave no trace, as in SSE and with `noconflicts`, that cannot be told.
+    """
+    version = found.version
+    if found.dialect is not FEEDSYNC or version.noconflicts.on or (here is not None and here.noconflicts.on):
+        return
+    domain = context.policy.domain
+    known: dict[str, int] = {}
+    for one in (here, *here.conflicts) if here is not None else ():
+        for stamp in one.history:
+            known[stamp.by] = max(stamp.sequence, known.get(stamp.by, 0))
+    for one in (version, *version.conflicts):
+        for stamp in one.history:
+            if stamp.by and stamp.sequence > known.get(stamp.by, 0) and is_own_endpoint(domain, stamp.by):
+                raise FeedError(
+                    Condition.POLICY_VIOLATION,
+                    f"it tells of change {stamp.sequence} by {stamp.by}, who is of this service and did not make it",
+                )

@@ -1,0 +1,132 @@
+"""The sync data of items: made with every change here, read again, shown in views (FeedSync 2.4, 3.1, 3.2).
+
+It is stored beside the payload, as the sx:sync that views with `sync` show. The endpoint of a change made here is its
+publisher at this service, percent-encoded (A-51): the same person at two services is two endpoints, as each of them
+counts on its own. Where a node hides its publishers the service is the endpoint.
+"""
+
+from dataclasses import replace
+from functools import lru_cache
+
+from smartfeeds.core.model import MAX_ID_BYTES, Item, Node, NodeKind
+from smartfeeds.core.options import shows_publisher
+from smartfeeds.core.text import is_nss, to_nss
+from smartfeeds.core.view import View
+from smartfeeds.errors import Condition, FeedError
+from smartfeeds.formats.atom import ATOM_NS, digest_id, with_child, with_mark, without_mark
+from smartfeeds.formats.xml import parse_stored
+from smartfeeds.service.context import Context
+from smartfeeds.service.items import State
+from smartfeeds.store.base import ReadTx
+from smartfeeds.sync.feedsync import FEEDSYNC
+from smartfeeds.sync.markup import SyncItem, read_item, write_sync
+from smartfeeds.sync.record import Edit, Stamp, Version
+
+# An item with its sync data has to fit into one stanza beside the largest payload. What comes from elsewhere leaves
+# room for changes made here.
+MERGED_SYNC_BYTES = 114_688
+SYNC_BYTES = 131_072
+
+_HOLDER = f'<entry xmlns="{ATOM_NS}">'.encode(), b"</entry>"
+
+
+@lru_cache(1_024)
+def endpoint(domain: str, publisher: str) -> str:
+    """The endpoint of what is changed here; an empty `publisher` gives that of the service."""
+    name = to_nss(f"{domain}/{publisher}" if publisher else domain)
+    return name if len(name) <= MAX_ID_BYTES else to_nss(domain)
+
+
+def is_own_endpoint(domain: str, by: str) -> bool:
+    """Whether an endpoint is one of this service."""
+    own = to_nss(domain)
+    return by == own or by.startswith(own + to_nss("/"))
+
+
+def editor(context: Context, node: Node, publisher: str) -> Edit:
+    """Who changes an item now."""
+    shown = publisher if shows_publisher(node.kind, node.options) else ""
+    return Edit(context.now_us, endpoint(context.policy.domain, shown))
+
+
+def state_of(found: SyncItem, version: Version, limit_bytes: int = SYNC_BYTES, *, told: bool = False) -> State:
+    """What is stored for a version of an item whose sync data is written as that which was `found`.
+
+    Raises FeedError(POLICY_VIOLATION) where its sync data is longer than `limit_bytes`.
+    """
+    sync = write_sync(version, found.dialect, found.namespace)
+    if len(sync) > limit_bytes:
+        raise FeedError(
+            Condition.POLICY_VIOLATION,
+            f"history and conflicts of the item are longer than {limit_bytes} bytes: resolve conflicts first",
+        )
+    deleted = version.deleted.on
+    payload = with_mark(version.payload, version.sync_id) if deleted else version.payload
+    return State(payload, deleted, told and deleted, version.sync_id, len(version.conflicts), sync)
+
+
+def read_shared(context: Context, node: Node, item: Item) -> SyncItem:
+    """The item as the merge sees it: the payload of its version has no mark.
+
+    What was stored before there was sync data counts as changed by its publisher alone.
+    """
+    payload = without_mark(item.payload) if item.deleted else item.payload
+    if not item.sync:
+        by = endpoint(context.policy.domain, item.publisher if shows_publisher(node.kind, node.options) else "")
+        first = FEEDSYNC.create(_sync_id(item.id), payload, Edit(item.modified_us, by), deleted=item.deleted)
+        stamp = Stamp(item.revision, first.top.when_us, by)
+        return SyncItem(replace(first, counter=item.revision, history=(stamp,)), FEEDSYNC, "")
+    start, end = _HOLDER
+    found = read_item(parse_stored(start + item.sync + end))
+    if found is None:
+        raise FeedError(Condition.INTERNAL, "the stored sync data of an item cannot be read")
+    return replace(found, version=replace(found.version, payload=payload))
+
+
+def created(tx: ReadTx, context: Context, node: Node, item_id: str, payload: bytes, publisher: str) -> State:
+    """The state of an item that is published here first (FeedSync 3.1)."""
+    if node.kind is not NodeKind.FEED:
+        return State(payload)
+    sync_id = _sync_id(item_id)
+    while tx.item_of_sync(node.node_no, sync_id) is not None:
+        sync_id = _sync_id(context.new_id())
+    found = SyncItem(FEEDSYNC.create(sync_id, payload, editor(context, node, publisher)), FEEDSYNC, "")
+    return state_of(found, found.version)
+
+
+def edited(context: Context, node: Node, item: Item, payload: bytes, publisher: str) -> State:
+    """The state of an item that is published again, which brings back a deleted one (FeedSync 3.2, A-49).
+
+    Raises FeedError(NOT_ALLOWED) where it was changed too often.
+    """
+    if node.kind is not NodeKind.FEED:
+        return State(payload)
+    found = read_shared(context, node, item)
+    deleted = False if item.deleted else None
+    edit = editor(context, node, publisher)
+    return state_of(found, found.dialect.update(found.version, edit, payload, deleted=deleted))
+
+
+def buried(context: Context, node: Node, item: Item, payload: bytes, publisher: str, *, told: bool) -> State:
+    """The state of an item that is retracted; `payload` is what is left of its content."""
+    found = read_shared(context, node, item)
+    edit = editor(context, node, publisher)
+    return state_of(found, found.dialect.update(found.version, edit, payload, deleted=True), told=told)
+
+
+def shown(context: Context, node: Node, view: View, item: Item) -> Item:
+    """The item as a view shows it: with its sync data where that is asked for."""
+    if not view.sync:
+        return item
+    payload = without_mark(item.payload) if item.deleted else item.payload
+    sync = item.sync
+    if not sync:
+        found = read_shared(context, node, item)
+        sync = state_of(found, found.version).sync
+    return item._replace(payload=with_child(payload, sync))
+
+
+def _sync_id(item_id: str) -> str:
+    """A-154: the item id, encoded where it cannot be one."""
+    name = item_id if is_nss(item_id) else to_nss(item_id)
+    return name if len(name) <= MAX_ID_BYTES else digest_id(item_id)

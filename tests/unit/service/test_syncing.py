@@ -1,0 +1,137 @@
+"""The sync data that every item of a feed has (FeedSync 2.4, 3.1, 3.2), and the views that show it."""
+
+from lxml import etree
+
+from smartfeeds.core.model import Item
+from smartfeeds.core.options import KIND
+from smartfeeds.formats.atom import FEEDSYNC_NS
+from smartfeeds.service.syncing import endpoint, is_own_endpoint
+from support.world import ALICE, BOB, FEED, OWNER, SERVICE, S, World, entry
+
+SYNC = f"{FEED}?sync=true"
+SX = f"{{{FEEDSYNC_NS}}}"
+
+
+def sync_of(item: Item) -> etree._Element:
+    """The sync data in a payload as a sync view shows it."""
+    (found,) = etree.fromstring(item.payload).findall(f"{SX}sync")
+    return found
+
+
+def history(item: Item) -> list[tuple[str, str]]:
+    """Sequence and endpoint of each record, newest first."""
+    return history_of(sync_of(item))
+
+
+def history_of(element: etree._Element) -> list[tuple[str, str]]:
+    return [(one.get("sequence", ""), one.get("by", "")) for one in element.iter(f"{SX}history")]
+
+
+def by(address: str) -> str:
+    return endpoint(SERVICE, address)
+
+
+async def shown(world: World, item_id: str = "a") -> Item:
+    (item,) = (await world.pull(SYNC, ids=item_id)).items
+    return item
+
+
+def test_endpoint_is_the_publisher_at_this_service_percent_encoded() -> None:
+    """[A-51] [FS-004] The same person at two services is two endpoints."""
+    assert endpoint("feeds.example", "alice@example.net") == "feeds.example%2Falice@example.net"
+    assert endpoint("feeds.example", "") == "feeds.example"
+    assert endpoint("feeds.example", "é" * 500) == "feeds.example"
+    assert is_own_endpoint("feeds.example", "feeds.example%2Falice@example.net")
+    assert is_own_endpoint("feeds.example", "feeds.example")
+    assert not is_own_endpoint("feeds.example", "feeds.example.net%2Falice@example.net")
+
+
+async def test_item_has_sync_data_from_its_first_publish(feed: World) -> None:
+    """[FS-041] [FS-044] One update, by its publisher, now."""
+    await feed.publish("a")
+    found = sync_of(await shown(feed))
+    assert dict(found.attrib) == {"id": "a", "updates": "1"}
+    (record,) = found
+    assert dict(record.attrib) == {"sequence": "1", "when": "2011-05-09T12:00:00Z", "by": by(OWNER)}
+
+
+async def test_each_publish_is_an_update_by_its_publisher(feed: World) -> None:
+    """[FS-046] [FS-047] [FS-048] Over XMPP an item is published again; its history says by whom."""
+    await feed.affiliate(BOB, "publisher")
+    await feed.publish("a")
+    feed.clock.move(5)
+    await feed.publish("a", title="b", actor=BOB)
+    assert history(await shown(feed)) == [("2", by(BOB)), ("1", by(OWNER))]
+
+
+async def test_retraction_is_an_update_and_publishing_again_brings_back(feed: World) -> None:
+    """[A-18] [A-49] [FS-030] A tombstone has its whole history; deleted="false" says that it is live again."""
+    await feed.publish("a")
+    await feed.retract("a")
+    gone = await shown(feed)
+    assert gone.deleted and sync_of(gone).get("deleted") == "true"
+    assert history(gone) == [("2", by(OWNER)), ("1", by(OWNER))]
+    await feed.publish("a")
+    back = await shown(feed)
+    assert not back.deleted and dict(sync_of(back).attrib) == {"id": "a", "updates": "3", "deleted": "false"}
+
+
+async def test_other_views_show_no_history(feed: World) -> None:
+    """[FS-022] Only who asks for sync data gets it; the mark of a tombstone stays."""
+    await feed.publish("a")
+    await feed.publish("b")
+    await feed.retract("b")
+    one, other = (await feed.pull()).items
+    assert etree.fromstring(one.payload).find(f"{SX}sync") is None
+    assert dict(sync_of(other).attrib) == {"deleted": "true", "id": "b"}
+
+
+async def test_sync_view_is_pulled_and_pushed_alike(feed: World) -> None:
+    """[SF-087] What is pushed to a subscriber of a view is what a pull of it gives, headers included."""
+    await feed.start()
+    await feed.subscribe(ALICE, SYNC)
+    await feed.publish("a")
+    (first,) = await feed.events(ALICE)
+    assert first.total == 1 and history_of(first.xml) == [("1", by(OWNER))]
+    await feed.retract("a")
+    (last,) = await feed.events(ALICE)
+    assert (last.deleted, last.previous) == (True, first.last)
+    (item,) = (await feed.pull(SYNC)).items
+    assert history_of(last.xml) == history(item) == [("2", by(OWNER)), ("1", by(OWNER))]
+
+
+async def test_item_that_cannot_be_a_sync_id_is_shared_under_an_encoded_one(feed: World) -> None:
+    """[A-51] [A-154] [FS-028] The item id stays what it is; two items never share a sync id."""
+    await feed.publish("a b&c")
+    await feed.publish("a%20b%26c")
+    assert sync_of(await shown_by_id(feed, "a b&c")).get("id") == "a%20b%26c"
+    other = sync_of(await shown_by_id(feed, "a%20b%26c")).get("id")
+    assert other not in ("a%20b%26c", None)
+
+
+async def shown_by_id(world: World, item_id: str) -> Item:
+    return next(item for item in (await world.pull(SYNC)).items if item.id == item_id)
+
+
+async def test_node_that_hides_its_publishers_names_the_service(world: World) -> None:
+    """[A-61] The history must not tell what itemreply=none keeps to itself."""
+    await world.create(FEED, itemreply="none", **{KIND.removeprefix("pubsub#"): "feed"})
+    await world.publish("a")
+    assert history(await shown(world)) == [("1", endpoint(SERVICE, ""))]
+
+
+async def test_item_from_before_sync_data_counts_as_changed_by_its_publisher(feed: World) -> None:
+    """[A-59] What an older version stored is shown, and edited, as any other item."""
+    await feed.put(("a", 1304942400 * S))
+    assert history(await shown(feed)) == [("1", by(OWNER))]
+    await feed.publish("a")
+    assert history(await shown(feed)) == [("2", by(OWNER)), ("1", by(OWNER))]
+
+
+async def test_generic_node_has_no_sync_data(world: World) -> None:
+    """[FS-024] Items of generic nodes are left as they came, whatever sync data they hold."""
+    await world.create("g", kind="generic")
+    payload = entry("a", inner=f"<sync xmlns='{FEEDSYNC_NS}' updates='0'/>")
+    await world.publish("a", payload, node="g")
+    (item,) = (await world.pull("g")).items
+    assert sync_of(item).get("updates") == "0" and item.sync == b""

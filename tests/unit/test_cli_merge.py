@@ -157,3 +157,26 @@ def test_merge_lenient(run: Run) -> None:
 
     run("empty.xml", "zone.xml", code=Exit.FAILED)
     assert "1 added" in run("empty.xml", "zone.xml", "--lenient").stderr
+
+
+def test_merge_of_feeds_larger_than_what_waits_in_memory(run: Run) -> None:
+    """[A-55] items go through the file on the disk, and merged ones are found at their new place there."""
+    stamp = '<s:history sequence="{0}" when="2026-01-01T00:00:0{0}Z" by="{1}"/>'
+    for name, by in (("a.xml", "A"), ("b.xml", "B")):
+        entries = (
+            f'<entry><id>urn:x:{n}</id><title>{by}{n}</title><summary>{str(n) * 1_000}</summary><s:sync id="i{n}" '
+            f'updates="2">{stamp.format(2, by)}{stamp.format(1, "C")}</s:sync></entry>'
+            for n in range(400)
+        )
+        Path(name).write_text(
+            '<feed xmlns="http://www.w3.org/2005/Atom" xmlns:s="http://feedsync.org/2007/feedsync">'
+            f"{''.join(entries)}</feed>"
+        )
+
+    report = json.loads(run("a.xml", "b.xml", "--output", "out.xml", "--json").stdout)
+
+    assert (report["conflict"], report["conflicts"]) == (400, 400)
+    assert Path("out.xml").stat().st_size > 1_024 * 1_024
+    found = [(item.id, item.payload) for item in read_document(Path("out.xml").read_bytes()).items]
+    assert [name for name, _ in found] == [f"urn:x:{n}" for n in range(400)]
+    assert all(f"<title>B{n}</title>".encode() in payload for n, (_, payload) in enumerate(found))

@@ -144,7 +144,8 @@ class Joiner:
 
     def _take(self, piece: Piece, found: SyncItem, document: str, form: Form | None = None) -> Outcome | None:
         """Adds or merges an item; None where it is refused. `form` is that of an incoming item."""
-        self.report.note(found.notes)
+        if found.notes:
+            self.report.note(found.notes)
         try:
             raw = piece.raw if form in (None, self._form) else self._translated(piece.raw)
             namespace = self._namespaces.setdefault(found.dialect, found.namespace)

@@ -28,7 +28,9 @@ class Kept(NamedTuple):
     """What replicas must have in common of an item."""
 
     payload: bytes
+    sync: bytes
     deleted: bool
+    conflicts: int
 
 
 State = dict[str, Kept]
@@ -70,7 +72,7 @@ class Site:
         raise NotImplementedError
 
     async def state(self, node: str) -> State:
-        """What it has of a node, tombstones too, by item; nothing where it has no such node."""
+        """What it has of a node, tombstones too, by sync id; nothing where it has no such node."""
         raise NotImplementedError
 
 
@@ -212,6 +214,8 @@ async def _state(store: Store, node: str) -> State:
         if found is None:
             return {}
         everything = tx.slice(found.node_no, Slice(View(smart=True), NO_LIMIT))
-        return {item.id: Kept(item.payload, item.deleted) for item in everything}
+        return {
+            item.sync_id or item.id: Kept(item.payload, item.sync, item.deleted, item.conflicts) for item in everything
+        }
 
     return await store.read(read)

@@ -22,6 +22,7 @@ _MODULES: Final = {
     "export": "documents",
     "convert": "convert",
     "merge": "merge",
+    "conflicts": "conflicts",
     "follow": "follow",
     "nno": "nno",
     "node": "nodes",

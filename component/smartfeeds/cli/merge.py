@@ -1,30 +1,25 @@
 """`smartfeeds merge`: two FeedSync or SSE documents into one."""
 
-import os
-import tempfile
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
-from typing import BinaryIO, cast
 
 import click
 
 from smartfeeds.cli.common import Exit, err, print_json
-from smartfeeds.cli.reading import DOCUMENT, name_of
+from smartfeeds.cli.reading import DOCUMENT, FileSpool, OpenSource, file_spool, named, open_source
 from smartfeeds.cli.writing import check_report, opened
 from smartfeeds.core.text import counted, is_nss, one_line, to_nss
-from smartfeeds.errors import ConfigError, FeedError
+from smartfeeds.errors import ConfigError
 from smartfeeds.formats.loader import MAX_DOCUMENT_BYTES
-from smartfeeds.sync.documents import FeedReader, Form, Piece, form_of
+from smartfeeds.sync.documents import FeedReader, Form, Piece
 from smartfeeds.sync.joining import Joiner, Report, read_feed, write_feed
 from smartfeeds.sync.merging import Outcome
 from smartfeeds.sync.outlines import merge_outlines, read_sync_outline, write_sync_outline
 from smartfeeds.sync.record import Edit
 from smartfeeds.sync.sharing import Sharing
 
-_CHUNK_BYTES = 256 * 1024
 _SHOWN = 20
 
 
@@ -50,7 +45,7 @@ def merge_command(
     check_report(output, as_json=as_json)
     if str(local) == str(incoming) == "-":
         raise click.UsageError("only one of the documents can be standard input")
-    with _spool() as spool, _source(local) as mine, _source(incoming) as theirs:
+    with file_spool() as spool, open_source(local) as mine, open_source(incoming) as theirs:
         if (mine.form is Form.OPML) != (theirs.form is Form.OPML):
             raise ConfigError("an outline and a feed do not merge: both have to be OPML, or both Atom or RSS")
         job = _Job(mine, theirs, spool, _edit(by), lenient)
@@ -77,81 +72,10 @@ def _edit(by: str | None) -> Edit | None:
 
 
 @dataclass(frozen=True, slots=True)
-class _Source:
-    """A document that is being read: its name for people, its form, and its bytes from the beginning."""
-
-    name: str
-    form: Form
-    chunks: Iterator[bytes]
-
-
-@contextmanager
-def _source(file: Path) -> Iterator[_Source]:
-    name = name_of(file)
-    try:
-        with click.open_file(str(file), "rb") as found:
-            first = found.read(_CHUNK_BYTES)
-            with _named(name):
-                form = form_of(first)
-            yield _Source(name, form, _chunks(first, cast("BinaryIO", found)))
-    except OSError as error:
-        raise ConfigError(f"cannot read {name}: {error.strerror}") from None
-
-
-def _chunks(first: bytes, file: BinaryIO) -> Iterator[bytes]:
-    yield first
-    while chunk := file.read(_CHUNK_BYTES):
-        yield chunk
-
-
-@contextmanager
-def _named(name: str) -> Iterator[None]:
-    """Says of which document an error is."""
-    try:
-        yield
-    except FeedError as error:
-        raise ConfigError(f"{name}: {error.text or error.condition.value}") from None
-
-
-@dataclass(slots=True)
-class _FileSpool:
-    """Items wait in a file without a name, which is gone when the command ends; the last ones in memory."""
-
-    file: int
-    written: int = 0
-    waiting: bytearray = field(default_factory=bytearray)
-
-    def append(self, data: bytes) -> int:
-        at = self.written + len(self.waiting)
-        self.waiting += data
-        if len(self.waiting) >= _CHUNK_BYTES:
-            left = memoryview(self.waiting)
-            while left:
-                left = left[os.write(self.file, left) :]
-            self.written += len(self.waiting)
-            self.waiting = bytearray()
-        return at
-
-    def read(self, offset: int, size: int) -> bytes:
-        if offset >= self.written:
-            return bytes(self.waiting[offset - self.written : offset - self.written + size])
-        return os.pread(self.file, size, offset)
-
-
-@contextmanager
-def _spool() -> Iterator[_FileSpool]:
-    try:
-        with tempfile.TemporaryFile(prefix="smartfeeds-") as file:
-            yield _FileSpool(file.fileno())
-    except OSError as error:
-        raise ConfigError(f"cannot keep the items in {tempfile.gettempdir()}: {error.strerror}") from None
-
-
-@dataclass(frozen=True, slots=True)
 class _Job:
-    local: _Source
-    incoming: _Source
-    spool: _FileSpool
+    local: OpenSource
+    incoming: OpenSource
+    spool: FileSpool
     edit: Edit | None
     lenient: bool
 
@@ -165,8 +89,8 @@ def _feed(job: _Job) -> tuple[Iterator[bytes], Report, Sharing]:
     return write_feed(mine, joiner.results(), theirs), joiner.report, theirs.sharing
 
 
-def _read(source: _Source, add: Callable[[Piece, Form], None], job: _Job) -> FeedReader:
-    with _named(source.name):
+def _read(source: OpenSource, add: Callable[[Piece, Form], None], job: _Job) -> FeedReader:
+    with named(source.name):
         return read_feed(source.chunks, add, lenient=job.lenient)
 
 
@@ -175,15 +99,15 @@ def _outline(job: _Job) -> tuple[Iterator[bytes], Report, Sharing]:
         raise ConfigError("--by is for feeds: outlines without sync data stay as they are")
     sides = []
     for source in (job.local, job.incoming):
-        with _named(source.name):
+        with named(source.name):
             sides.append(read_sync_outline(_whole(source), lenient=job.lenient))
     report = Report()
-    with _named("the merged outline"):
+    with named("the merged outline"):
         pieces = list(write_sync_outline(merge_outlines(sides[0], sides[1], report)))
     return iter(pieces), report, sides[1].sharing
 
 
-def _whole(source: _Source) -> bytes:
+def _whole(source: OpenSource) -> bytes:
     data = bytearray()
     for chunk in source.chunks:
         data += chunk

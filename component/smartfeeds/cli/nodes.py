@@ -83,10 +83,11 @@ def list_subscriptions(node: str | None, jid: str | None, config: Path | None, *
 
 async def _nodes(config: Path | None) -> list[dict[str, Any]]:
     async with open_offline(config) as service:
-        return await service.read(lambda tx, _context: [_node_row(tx, node) for node in _all_nodes(tx)])
+        return await service.read(lambda tx, _context: [_node_row(tx, node) for node in all_nodes(tx)])
 
 
-def _all_nodes(tx: ReadTx) -> list[Node]:
+def all_nodes(tx: ReadTx) -> list[Node]:
+    """Every node, by name."""
     found: list[Node] = []
     while chunk := tx.nodes(found[-1].name if found else "", CHUNK):
         found += chunk
@@ -149,7 +150,7 @@ async def _subscriptions(config: Path | None, node: str | None, jid: str | None)
         bare = str(actor_of(service, jid).bare) if jid else None
 
         def work(tx: ReadTx, _context: Context) -> list[dict[str, Any]]:
-            nodes = [locate(tx, node).node] if node else _all_nodes(tx)
+            nodes = [locate(tx, node).node] if node else all_nodes(tx)
             return [row for one in nodes for row in _subscription_rows(tx, one, bare)]
 
         return await service.read(work)

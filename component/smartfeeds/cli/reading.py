@@ -1,6 +1,12 @@
 """What `import`, `convert` and `merge` share: a document out of a file or standard input."""
 
+import os
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import BinaryIO, cast
 
 import click
 
@@ -8,9 +14,11 @@ from smartfeeds.errors import ConfigError, FeedError
 from smartfeeds.formats.documents import read_document
 from smartfeeds.formats.items import Document
 from smartfeeds.formats.loader import MAX_DOCUMENT_BYTES
+from smartfeeds.sync.documents import Form, form_of
 
 # A path of a document; "-" is standard input.
 DOCUMENT = click.Path(exists=True, dir_okay=False, allow_dash=True, path_type=Path)
+_CHUNK_BYTES = 256 * 1024
 
 
 def name_of(file: Path) -> str:
@@ -24,8 +32,82 @@ def read_file(file: Path, base: str) -> Document:
     try:
         with click.open_file(str(file), "rb") as opened:
             data = opened.read(MAX_DOCUMENT_BYTES + 1)
-        return read_document(data, base)
-    except FeedError as error:
-        raise ConfigError(f"{name}: {error.text or error.condition.value}") from None
     except OSError as error:
         raise ConfigError(f"cannot read {name}: {error.strerror}") from None
+    with named(name):
+        return read_document(data, base)
+
+
+@contextmanager
+def named(name: str) -> Iterator[None]:
+    """Says of which document an error is."""
+    try:
+        yield
+    except FeedError as error:
+        raise ConfigError(f"{name}: {error.text or error.condition.value}") from None
+
+
+@dataclass(frozen=True, slots=True)
+class OpenSource:
+    """A document that is being read: its name for people, its form, and its bytes from the beginning."""
+
+    name: str
+    form: Form
+    chunks: Iterator[bytes]
+
+
+@contextmanager
+def open_source(file: Path) -> Iterator[OpenSource]:
+    """A document that may have sync data, from a file. Raises ConfigError."""
+    name = name_of(file)
+    try:
+        with click.open_file(str(file), "rb") as found:
+            first = found.read(_CHUNK_BYTES)
+            with named(name):
+                form = form_of(first)
+            yield OpenSource(name, form, _chunks(first, cast("BinaryIO", found)))
+    except OSError as error:
+        raise ConfigError(f"cannot read {name}: {error.strerror}") from None
+
+
+def _chunks(first: bytes, file: BinaryIO) -> Iterator[bytes]:
+    yield first
+    while chunk := file.read(_CHUNK_BYTES):
+        yield chunk
+
+
+@dataclass(slots=True)
+class FileSpool:
+    """Items wait in a file without a name, which is gone when the command ends; the last ones in memory."""
+
+    file: int
+    written: int = 0
+    waiting: bytearray = field(default_factory=bytearray)
+
+    def append(self, data: bytes) -> int:
+        """Keeps the bytes and says where they begin. Raises OSError."""
+        at = self.written + len(self.waiting)
+        self.waiting += data
+        if len(self.waiting) >= _CHUNK_BYTES:
+            left = memoryview(self.waiting)
+            while left:
+                left = left[os.write(self.file, left) :]
+            self.written += len(self.waiting)
+            self.waiting = bytearray()
+        return at
+
+    def read(self, offset: int, size: int) -> bytes:
+        """The bytes at a place. Raises OSError."""
+        if offset >= self.written:
+            return bytes(self.waiting[offset - self.written : offset - self.written + size])
+        return os.pread(self.file, size, offset)
+
+
+@contextmanager
+def file_spool() -> Iterator[FileSpool]:
+    """A spool on the disk. Raises ConfigError where items cannot be kept."""
+    try:
+        with tempfile.TemporaryFile(prefix="smartfeeds-") as file:
+            yield FileSpool(file.fileno())
+    except OSError as error:
+        raise ConfigError(f"cannot keep the items in {tempfile.gettempdir()}: {error.strerror}") from None

@@ -1,0 +1,116 @@
+"""Items of documents as a feed keeps them: Atom entries, whatever the document had (FS-002).
+
+What comes out depends on the item alone, so that all who read it end with the same bytes. The sync id stands for an id
+where an RSS item names none: with one made of its content or its link, each version would have another.
+"""
+
+from dataclasses import replace
+
+from lxml import etree
+
+from smartfeeds.core.model import MAX_ID_BYTES
+from smartfeeds.errors import Condition, FeedError
+from smartfeeds.formats.atom import ATOM_NS, ENTRY, string_of
+from smartfeeds.formats.atom_reader import FANOUT_ID, KEYS
+from smartfeeds.formats.documents import read_document
+from smartfeeds.formats.items import ImportedItem
+from smartfeeds.formats.rss_channel import rss_name
+from smartfeeds.formats.xml import Element, canonical, new_element, parse_stored, replace_by_text
+from smartfeeds.sync.feedsync import FEEDSYNC
+from smartfeeds.sync.markup import SyncItem, is_whole, read_item, syncs_of
+from smartfeeds.sync.merging import in_order
+from smartfeeds.sync.record import Version
+
+_CHANNEL = b'<rss version="2.0"><channel>', b"</channel></rss>"
+_ENTRY = f'<entry xmlns="{ATOM_NS}"'.encode()
+_SEVERAL = b'<data xmlns="urn:x-smartfeeds:conflict">', b"</data>"
+
+
+def read_arrived(raw: bytes, *, lenient: bool = False) -> tuple[str, SyncItem]:
+    """An entry or RSS item with sync data, as Atom, and the item id that a Smart Feed says it has, else an empty one.
+
+    `raw` is that of a `Piece`. Raises FeedError for an item to refuse.
+    """
+    item = parse_stored(raw)
+    item_id = _taken(item, FANOUT_ID)
+    _taken(item, KEYS)
+    found = read_item(item, lenient=lenient)
+    if found is None:
+        raise FeedError(Condition.INVALID_PAYLOAD, "the item has no sync data")
+    return (item_id if len(item_id.encode()) <= MAX_ID_BYTES else ""), in_atom(found)
+
+
+def in_atom(found: SyncItem) -> SyncItem:
+    """An item with the payloads of all its versions in Atom. Raises FeedError(INVALID_PAYLOAD)."""
+    version = found.version
+    convert = _as_entry if found.dialect is FEEDSYNC else _anything_as_entry
+    conflicts = in_order(replace(one, payload=convert(one)) for one in version.conflicts)
+    return replace(found, version=replace(version, payload=_as_entry(version), conflicts=conflicts))
+
+
+def read_plain(raw: bytes) -> ImportedItem:
+    """An entry or RSS item without sync data, as an import reads it. Raises FeedError."""
+    is_rss = rss_name(parse_stored(raw)) == "item"
+    start, end = _CHANNEL if is_rss else (b"", b"")
+    return _read_one(start + raw + end)
+
+
+def is_deletion_alone(raw: bytes) -> bool:
+    """Whether an item says that it is deleted and nothing of its versions: a mark, and no sync data (A-18)."""
+    syncs = syncs_of(parse_stored(raw))
+    return bool(syncs) and syncs[0].get("deleted") == "true" and not is_whole(syncs[0])
+
+
+def _taken(item: Element, tag: str) -> str:
+    """The text of a child, which is taken out."""
+    child = next(item.iterchildren(tag), None)
+    if child is None:
+        return ""
+    text = (child.text or "").strip()
+    replace_by_text(child, "")
+    return text
+
+
+def _read_one(data: bytes) -> ImportedItem:
+    document = read_document(data)
+    if not document.items:
+        reason = document.skipped[0].reason if document.skipped else "there is nothing in it"
+        raise FeedError(Condition.INVALID_PAYLOAD, f"the item cannot be read: {reason}")
+    return document.items[0]
+
+
+def _as_entry(version: Version) -> bytes:
+    """The payload of a version; what is neither an entry nor an RSS item stays, for whoever stores it to refuse."""
+    if version.payload.startswith(_ENTRY):
+        return version.payload
+    item = parse_stored(version.payload)
+    return _of_rss(item, version.sync_id) if rss_name(item) == "item" else version.payload
+
+
+def _of_rss(item: Element, sync_id: str) -> bytes:
+    if not any(rss_name(node) == "guid" and string_of(node).strip() for node in item.iterchildren(etree.Element)):
+        guid = etree.SubElement(item, item.tag[: item.tag.rfind("}") + 1] + "guid", isPermaLink="false")
+        guid.text = sync_id
+    start, end = _CHANNEL
+    return _read_one(start + canonical(item) + end).payload
+
+
+def _anything_as_entry(version: Version) -> bytes:
+    """What SSE's conflicts hold is up to who made them (SSE-048): what is no item becomes the content of an entry."""
+    start, end = _SEVERAL
+    holder = parse_stored(start + version.payload + end)
+    several = len(holder) != 1 or bool((holder.text or "").strip() or (holder[0].tail or "").strip())
+    if not several:
+        item = parse_stored(version.payload)
+        if item.tag == ENTRY:
+            return version.payload
+        if rss_name(item) == "item":
+            return _of_rss(item, version.sync_id)
+    entry = new_element(ENTRY, {None: ATOM_NS})
+    content = etree.SubElement(entry, f"{{{ATOM_NS}}}content")
+    if len(holder):
+        content.set("type", "application/xml")
+        content.append(holder if several else holder[0])
+    else:
+        content.text = holder.text
+    return canonical(entry)

@@ -1,7 +1,4 @@
-"""Service discovery through the whole component (xep-map C; XEP-0030, 0059, 0128, 0131, 0462; Smart Feeds).
-
-Ad-hoc commands are not served, so no commands are listed and none announced (46).
-"""
+"""Service discovery through the whole component (xep-map C; XEP-0030, 0059, 0128, 0131, 0462; Smart Feeds)."""
 
 import re
 
@@ -38,7 +35,7 @@ REQUIREMENTS = "urn:smartfeeds:0#requirements"
 FILTER = "urn:xmpp:pubsub-filter:0"
 SHIM = NS["shim"]
 
-# xep-map 1.5, without commands and approval forms, which are not there.
+# xep-map 1.5, without approval forms, which are not there.
 PUBSUB_FEATURES = {
     f"{PS}#access-open",
     f"{PS}#config-node",
@@ -83,6 +80,7 @@ OTHER_FEATURES = {
     "urn:xmpp:order-by:1",
     f"urn:xmpp:order-by:1@{PS}",
     FILTER,
+    "http://jabber.org/protocol/commands",
     "urn:xmpp:pubsub-social-feed:1",
 }
 
@@ -483,12 +481,14 @@ async def test_headers_that_are_sent_are_told(component: Component) -> None:
     assert answer[0].get("node") == SHIM
 
 
-async def test_no_commands_are_listed(component: Component) -> None:
+async def test_commands_of_the_service_are_listed(component: Component) -> None:
     """[xep-map 46]"""
     commands = "http://jabber.org/protocol/commands"
+    conflicts = f"<item jid='{DOMAIN}' node='urn:smartfeeds:0#conflicts' name='Conflicts of a node'/>"
 
-    assert body(ok(await items(component, commands))) == [tree(f"<query xmlns='{ITEMS}' node='{commands}'/>")]
-    assert commands not in features(await info(component))
+    assert body(ok(await items(component, commands))) == [
+        tree(f"<query xmlns='{ITEMS}' node='{commands}'>{conflicts}</query>")
+    ]
 
 
 async def test_contact_addresses_are_those_of_the_configuration(start: Starter) -> None:

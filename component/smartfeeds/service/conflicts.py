@@ -24,6 +24,10 @@ def list_conflicts(tx: ReadTx, context: Context, request: ListConflicts) -> Conf
     """The items of a feed that have conflicts, for whoever may read it."""
     node = locate(tx, request.node).node
     check_readable(tx, context, node, request.actor)
+    if request.item_id:
+        item = tx.item(node.node_no, request.item_id)
+        found = (_conflicted(context, node, item),) if item is not None and item.conflicts else ()
+        return ConflictList(request.node or "", found, None)
 
     def read(part: Part[int]) -> list[tuple[int, ConflictedItem]]:
         return [(item.item_no, _conflicted(context, node, item)) for item in tx.conflicted(node.node_no, part)]

@@ -10,10 +10,11 @@ from smartfeeds.sync.record import Version
 
 @dataclass(frozen=True, slots=True)
 class ListConflicts(Request):
-    """The items of a feed that have conflicts."""
+    """The items of a feed that have conflicts, or `item_id` alone, if it has any."""
 
     node: str | None
     page: ResultSetRequest | None = None
+    item_id: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -32,6 +32,7 @@ from smartfeeds.xmpp.commands import (
     encode_command,
     table_of,
 )
+from smartfeeds.xmpp.conflict_command import CONFLICTS
 from smartfeeds.xmpp.decode import GET, SET, Actions, decode
 from smartfeeds.xmpp.decode_owner import OWNER_GET, OWNER_SET
 from smartfeeds.xmpp.disco import INFO_QUERY, ITEMS_QUERY, PASSED_ON, Disco, ServiceInfo
@@ -50,7 +51,7 @@ ACTIONS: Mapping[tuple[str, str], Actions] = {
     ("get", ns.tag(ns.OWNER, "pubsub")): OWNER_GET,
     ("set", ns.tag(ns.OWNER, "pubsub")): OWNER_SET,
 }
-COMMANDS: Mapping[str, Command] = table_of()
+COMMANDS: Mapping[str, Command] = table_of(CONFLICTS)
 _ERROR_BYTES = 4_096  # no error is longer
 _LONG_ID = 1_024  # slixmpp would answer with it whatever its length
 _CUT = ns.tag(CUT_NS, "cut")  # what the stream puts in the place of content that it did not read

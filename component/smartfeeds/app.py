@@ -29,6 +29,7 @@ from smartfeeds.push.sender import Sender
 from smartfeeds.service.context import Policy
 from smartfeeds.service.feeds import Answer, FeedService
 from smartfeeds.service.requests import Publish, Request, Retract
+from smartfeeds.service.syncing import SYNC_BYTES
 from smartfeeds.service.tokens import authenticate
 from smartfeeds.sources.addresses import EVERYWHERE
 from smartfeeds.sources.fetch import Fetcher, FetchLimits
@@ -44,7 +45,8 @@ from smartfeeds.xmpp.router import Router
 from smartfeeds.xmpp.stream import ComponentStream
 from smartfeeds.xmpp.supervisor import Pace, Supervisor
 
-BODY_MARGIN_BYTES = 16_384  # on top of twice the largest payload: how long a body over HTTP may be written
+# On top of twice the largest payload: how long a body over HTTP may be written, history and conflicts included.
+BODY_MARGIN_BYTES = 16_384 + SYNC_BYTES
 DRAIN_S = 5.0  # how long a stop waits for requests in progress
 READ_S = 5.0  # how long the store may take to answer before we say that we are not ready
 LOOK_S = 5.0  # how often changes by other processes (imports) are looked for

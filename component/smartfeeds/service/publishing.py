@@ -208,16 +208,17 @@ def _checked(node: Node, request: Publish, limits: Limits) -> Draft:
     draft = request.draft
     if draft is None:
         raise FeedError(Condition.PAYLOAD_REQUIRED)
+    if node.kind is NodeKind.FEED and draft.fault:
+        raise FeedError(Condition.INVALID_PAYLOAD, draft.fault)
     # The ceiling may have been lowered since the node was configured.
     size_bytes = min(int(text_of(node.kind, node.options, "max_payload_size")), limits.max_payload_size_bytes)
-    if len(draft.payload) > size_bytes:
+    # What an entry holds beside its content has bounds of its own (`service.merging`).
+    if len(draft.payload) > size_bytes and (node.kind is NodeKind.GENERIC or draft.sync is None):
         raise FeedError(Condition.PAYLOAD_TOO_BIG)
     if node.kind is NodeKind.FEED:
         metadata = draft.shape.feed and request.item_id == FEED_METADATA_ID
         if not draft.shape.entry and not metadata:
             raise FeedError(Condition.INVALID_PAYLOAD, "items of a feed are Atom entries")
-    if node.kind is NodeKind.FEED and draft.fault:
-        raise FeedError(Condition.INVALID_PAYLOAD, draft.fault)
     gallery = text_of(node.kind, node.options, "type") == GALLERY
     if gallery and draft.shape.entry and not draft.shape.enclosure and not draft.shape.deletion:
         raise FeedError(Condition.INVALID_PAYLOAD, "an entry of a gallery has an enclosure link")

@@ -272,14 +272,15 @@ def _bare(version: Version) -> Version:
 
 
 def _with_payload(version: Version, item: Element) -> Version:
-    """White space between the children of an item says nothing, and printers differ in it."""
+    """The version with the content of its item, which depends on nothing around it: neither on the stanza or document
+    that brought it, nor on the winner that it stood in. White space between children says nothing: printers differ."""
     if item.text is not None and not item.text.strip(_BLANK):
         item.text = None
     for child in item.iterchildren():
         if child.tail is not None and not child.tail.strip(_BLANK):
             child.tail = None
     return Version(
-        version.sync_id, version.counter, version.history, canonical(item), version.deleted, version.noconflicts,
+        version.sync_id, version.counter, version.history, canonical(item, inherit=False), version.deleted, version.noconflicts,
         version.conflict, version.conflicts, version.extra,
     )  # fmt: skip
 

@@ -279,8 +279,9 @@ def _with_payload(version: Version, item: Element) -> Version:
     for child in item.iterchildren():
         if child.tail is not None and not child.tail.strip(_BLANK):
             child.tail = None
+    payload = canonical(item, inherit=False)
     return Version(
-        version.sync_id, version.counter, version.history, canonical(item, inherit=False), version.deleted, version.noconflicts,
+        version.sync_id, version.counter, version.history, payload, version.deleted, version.noconflicts,
         version.conflict, version.conflicts, version.extra,
     )  # fmt: skip
 

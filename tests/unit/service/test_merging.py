@@ -1,4 +1,4 @@
-"""Versions from elsewhere in the service: merged, never overwritten; refused one by one (FeedSync 3.3, A-43 to A-61)."""
+"""Versions from elsewhere: merged, never overwritten; refused one by one (FeedSync 3.3, A-43 to A-61)."""
 
 from collections.abc import Sequence
 

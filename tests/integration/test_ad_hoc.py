@@ -1,6 +1,7 @@
 """Ad-hoc commands as a client with a library for them sees them, on real servers (XEP-0050)."""
 
 import asyncio
+import xml.etree.ElementTree as ET
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from functools import partial
@@ -18,6 +19,8 @@ from support.servers import TestServer
 from support.service import running, write_config
 
 WAIT_S = 20.0
+PS = "http://jabber.org/protocol/pubsub"
+ATOM = "http://www.w3.org/2005/Atom"
 CMD = "http://jabber.org/protocol/commands"
 
 
@@ -122,3 +125,35 @@ async def test_commands_are_found_run_and_cancelled_by_slixmpp(
     assert (over["type"], over["error"]["condition"]) == ("error", "not-allowed")
     assert (refused["type"], refused["error"]["condition"]) == ("error", "forbidden")
     assert hidden.value.condition == "forbidden"
+
+
+async def test_conflict_is_settled_with_slixmpp(server: TestServer, tmp_path: Path) -> None:
+    """The service's own command through a real server: what was hidden comes back, and the tags match [A-62]."""
+    domain = server.take_name()
+    elsewhere = (
+        "<sx:sync xmlns:sx='http://feedsync.org/2007/feedsync' id='one' updates='1'>"
+        "<sx:history sequence='1' when='2025-12-31T12:00:00Z' by='elsewhere'/></sx:sync>"
+    )
+    async with running(write_config(tmp_path, server, domain)), logged_in(server, "alice") as alice:
+
+        async def ask(kind: str, inner: str) -> Any:
+            iq = alice.make_iq(ito=domain, itype=kind)
+            iq.append(ET.fromstring(f"<pubsub xmlns='{PS}'>{inner}</pubsub>"))
+            return await iq.send(timeout=WAIT_S)
+
+        await ask("set", "<create node='tea'/>")
+        for title, sync in (("ours", ""), ("th&amp;irs", elsewhere)):
+            entry = f"<entry xmlns='{ATOM}'>{sync}<title>{title}</title></entry>"
+            await ask("set", f"<publish node='tea'><item id='one'>{entry}</item></publish>")
+        dialog = Dialog(alice, domain)
+
+        first = await dialog.begin("urn:smartfeeds:0#conflicts")
+        items = await dialog.go("next", first, node="tea")
+        versions = await dialog.go("next", items, item="one")
+        options = versions["command"]["form"].get_fields()["keep"]["options"]
+        done = await dialog.go("complete", versions, keep=options[1]["value"])
+        shown = await ask("get", "<items node='tea'/>")
+
+    assert [option["label"].rpartition(", ")[2] for option in options] == ["ours", "th&irs"]
+    assert done["command"]["notes"] == [("info", "Settled 1 conflict: th&irs (one) is as you decided.")]
+    assert [title.text for title in shown.xml.iter(f"{{{ATOM}}}title")] == ["th&irs"]

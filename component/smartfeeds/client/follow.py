@@ -126,6 +126,8 @@ class Follower:
 
     `replay=False` ends with PositionRefusedError instead of reading again from the beginning when the service does not
     know the position any more. Raises FollowError, and AddressError from the constructor.
+
+    `on_trouble` is called with the reason when a request met trouble that passes, before it is tried again.
     """
 
     def __init__(
@@ -145,6 +147,7 @@ class Follower:
         remember: int = REMEMBER,
         on_caught_up: Callable[[Proof], None] | None = None,
         on_connection: Callable[[bool], None] | None = None,
+        on_trouble: Callable[[Exception], None] | None = None,
         timers: Timers | None = None,
         spread: Callable[[], float] = random.random,
         wall_clock: Callable[[], float] = time.time,
@@ -156,6 +159,7 @@ class Follower:
         self._integrity_s = integrity_s
         self._on_caught_up = on_caught_up
         self._on_connection = on_connection
+        self._on_trouble = on_trouble
         self._timers = timers
         self._spread = spread
         self._wall_clock = wall_clock
@@ -174,6 +178,7 @@ class Follower:
         self._task: asyncio.Task[None] | None = None
         self._silence: Timer | None = None
         self._retry: Timer | None = None
+        self._to_retry: Subscribe | Pull | None = None
         self._attempt = 0
         self._pending = False
         self._up = False
@@ -196,6 +201,28 @@ class Follower:
             self._work()
         self._given = self._ready.popleft()
         return self._given
+
+    async def several(self, limit: int) -> list[Change]:
+        """The next change, and up to `limit` with those that are ready behind it; asking again acknowledges them."""
+        found = [await anext(self)]
+        while self._ready and len(found) < limit:
+            found.append(self._ready.popleft())
+        self._given = found[-1]
+        return found
+
+    @property
+    def waiting(self) -> int:
+        """How many changes are ready and were not handed over yet."""
+        return len(self._ready)
+
+    def check(self) -> None:
+        """Asks the service soon whether there is more, and does not wait any longer where it failed to answer."""
+        if self._retry is None or self._to_retry is None:
+            self._put(GapSuspected())
+            return
+        self._retry.cancel()
+        self._retry = None
+        self._put(_TryAgain(self._to_retry))
 
     async def __aenter__(self) -> Self:
         return self
@@ -355,6 +382,9 @@ class Follower:
     def _ask(self, request: Subscribe | Pull) -> None:
         if self._task is not None:
             self._task.cancel()
+        if self._retry is not None:
+            self._retry.cancel()
+            self._retry = None
         if self._up:
             self._task = asyncio.get_running_loop().create_task(self._perform(request))
 
@@ -391,6 +421,9 @@ class Follower:
         delay_s = back_off_s(self._attempt, self._spread())
         self._attempt += 1
         log.warning("%s: %s; next try in %.1f s", self.address, error, delay_s)
+        if self._on_trouble is not None:
+            self._on_trouble(error)
+        self._to_retry = request
         self._retry = self._call_later(delay_s, lambda: self._put(_TryAgain(request)))
 
     def _cancel(self) -> None:

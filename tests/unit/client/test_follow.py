@@ -542,3 +542,53 @@ async def test_follower_from_now_asks_for_the_newest_item_only() -> None:
 
     assert [asks_for_newest(request) for request in link.asked] == [False, True]
     waiting.task.cancel()
+
+
+async def test_follower_several_hands_over_what_is_ready_and_saves_behind_all_of_it() -> None:
+    """Up to a limit; the position is that behind the last of them, once more is asked for."""
+    link, store = ModelLink(), MemoryStore()
+    for number in range(5):
+        link.feed.put(atom(f"i{number}", "x"))
+    feed, _ = follower(link, mirror=True, store=store)
+
+    first = await feed.several(3)
+    assert [change.item_id for change in first] == ["i0", "i1", "i2"]
+    assert (feed.waiting, store.position) == (2, None)
+    second = await feed.several(3)
+
+    assert [change.item_id for change in second] == ["i3", "i4"]
+    assert feed.waiting == 0
+    assert store.position == first[-1].position
+    feed.acknowledge()
+    assert parse_position(store.position or "").cursor == link.feed.newest_cursor()
+
+
+async def test_follower_check_asks_at_once() -> None:
+    """What no push told is found without waiting for the silence to end."""
+    link = ModelLink()
+    feed, timers = follower(link)
+    waiting = Waiting(feed)
+    await waiting.quiet()
+    link.feed.put(atom("unseen", "x"))
+    feed.check()
+
+    assert (await waiting.change()).item_id == "unseen"
+    assert timers.planned == [300.0]
+
+
+async def test_follower_check_does_not_wait_for_the_next_try() -> None:
+    """And trouble is told each time."""
+    link = ModelLink()
+    link.feed.put(atom("a", "x"))
+    link.fault = faults(RequestTimeoutError("away"), RequestTimeoutError("still away"))
+    told: list[str] = []
+    feed, timers = follower(link, mirror=True, on_trouble=lambda error: told.append(str(error)))
+    waiting = Waiting(feed)
+    await waiting.quiet()
+    assert (told, timers.planned) == (["away"], [0.5])
+    feed.check()
+    await waiting.quiet()
+    assert (told, timers.planned) == (["away", "still away"], [1.0])
+    feed.check()
+
+    assert (await waiting.change()).item_id == "a"

@@ -1,0 +1,66 @@
+"""Addresses of feeds: `xmpp:feeds.example?;node=comments` (XEP-0060 12.22, RFC 5122; xep-map D16; SF-085, SF-086).
+
+A bare node is followed through its Smart view, because only there a deletion can be pulled (R5).
+"""
+
+from dataclasses import dataclass
+from urllib.parse import unquote
+
+from smartfeeds.core.jid import parse_jid
+from smartfeeds.core.text import is_xml_text
+from smartfeeds.core.urls import xmpp_uri
+from smartfeeds.errors import ConfigError
+
+DEFAULT_VIEW = "order=modified"
+_HELP = (
+    "write it as xmpp:SERVICE?;node=NODE, for example xmpp:feeds.example?;node=comments "
+    "or xmpp:feeds.example?;node=comments%3Forder=created"
+)
+
+
+class AddressError(ConfigError, ValueError):
+    """This is not the address of a feed; the text says how to write one."""
+
+
+@dataclass(frozen=True, slots=True)
+class FeedAddress:
+    """Where a feed is: the address of its service, and the node with its parameters."""
+
+    service: str
+    node: str
+
+    def __str__(self) -> str:
+        return xmpp_uri(self.service, self.node)
+
+
+def parse_address(text: str, *, smart: bool = True) -> FeedAddress:
+    """Reads an `xmpp:` address, its node percent-encoded or raw. Raises AddressError.
+
+    With `smart`, a node without parameters gets `?order=modified`; without it, the node stays as it is written.
+    """
+    scheme, colon, rest = text.strip().partition(":")
+    if not colon or scheme.lower() != "xmpp":
+        raise AddressError(f"{text!r} is not the address of a feed: {_HELP}")
+    service, question, query = rest.partition("?")
+    jid = parse_jid(unquote(service))
+    if jid is None:
+        raise AddressError(f"{unquote(service)!r} is not an XMPP address: {_HELP}")
+    node = _node_of(query) if question else ""
+    if not node:
+        raise AddressError(f"{text!r} names no node: {_HELP}")
+    if not is_xml_text(node):
+        raise AddressError(f"the node in {text!r} has characters that XMPP cannot carry: {_HELP}")
+    if smart and "?" not in node:
+        node = f"{node}?{DEFAULT_VIEW}"
+    return FeedAddress(str(jid), node)
+
+
+def _node_of(query: str) -> str:
+    for pair in query.split(";"):
+        key, _, value = pair.partition("=")
+        if key == "node":
+            try:
+                return unquote(value, errors="strict")
+            except UnicodeDecodeError:
+                return ""
+    return ""

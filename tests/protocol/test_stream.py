@@ -483,3 +483,42 @@ async def test_stream_finished_stanzas_are_let_go() -> None:
 
         assert seen == 2_000
         assert stream.xml_root is None and stream.parser is None
+
+
+PAYLOAD = b"<q xmlns='urn:q' xmlns:p='urn:p' p:name='kept'/>"
+
+
+async def test_stream_own_request_goes_out_as_it_is_and_gets_its_answer() -> None:
+    """Attributes with a namespace stay, which slixmpp's own stanzas lose; the answer is offered to nobody else."""
+    taken = Taken(lambda element: element.get("type") not in ("result", "error"))
+    async with linked(taken) as (server, stream):
+        asking = asyncio.ensure_future(stream.call("set", "feeds.b.example", PAYLOAD, 10))
+        request = await server.sessions[0].expect()
+        assert (request.get("type"), request.get("from"), request.get("to")) == ("set", DOMAIN, "feeds.b.example")
+        assert request[0].get("{urn:p}name") == "kept"
+        stanza_id = request.get("id")
+        for sender, kind in (("evil.example", "result"), ("feeds.b.example", "get")):
+            await server.sessions[0].send(f"<iq type='{kind}' id='{stanza_id}' from='{sender}' to='{DOMAIN}'/>")
+        await server.sessions[0].send(
+            f"<iq type='result' id='{stanza_id}' from='feeds.b.example' to='{DOMAIN}'><r xmlns='urn:r'/></iq>"
+        )
+
+        answer = etree.fromstring(await asyncio.wait_for(asking, 10))
+        assert (answer.get("type"), answer[0].tag) == ("result", "{urn:r}r")
+        assert stream._called == {}
+
+
+async def test_stream_own_request_without_an_answer_ends() -> None:
+    """In time, or with the link."""
+    async with linked() as (server, stream):
+        with pytest.raises(TimeoutError):
+            await stream.call("get", "feeds.b.example", PAYLOAD, 0.01)
+        await server.sessions[0].expect()
+        asking = asyncio.ensure_future(stream.call("get", "feeds.b.example", PAYLOAD, 60))
+        await server.sessions[0].expect()
+        server.sessions[0].cut()
+        with pytest.raises(LinkDownError):
+            await asyncio.wait_for(asking, 10)
+        with pytest.raises(LinkDownError):
+            await stream.call("get", "feeds.b.example", PAYLOAD, 60)
+        assert stream._called == {}

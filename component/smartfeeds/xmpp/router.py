@@ -53,6 +53,7 @@ ACTIONS: Mapping[tuple[str, str], Actions] = {
 }
 COMMANDS: Mapping[str, Command] = table_of(CONFLICTS)
 _ERROR_BYTES = 4_096  # no error is longer
+_EVENT = ns.tag(ns.EVENT, "event")
 _LONG_ID = 1_024  # slixmpp would answer with it whatever its length
 _CUT = ns.tag(CUT_NS, "cut")  # what the stream puts in the place of content that it did not read
 CUT_REASON_CHARACTERS = 200
@@ -93,9 +94,10 @@ class Router:
     """Takes stanzas from the stream; see the module.
 
     `reply` sends one stanza. `observe` gets the operation, its outcome (ok or a condition) and how long it took in
-    seconds. `on_bounce` gets the bounces of events, the service where it is not given. An answer above
-    `answer_limit_bytes` is refused instead, and there is none where the id of the request alone is too long for it: a
-    server that gets too long a stanza ends the link for everybody.
+    seconds. `on_bounce` gets the bounces of events, the service where it is not given. `follows` says of which bare
+    JIDs events are left to somebody else, because we follow feeds there. An answer above `answer_limit_bytes` is
+    refused instead, and there is none where the id of the request alone is too long for it: a server that gets too long
+    a stanza ends the link for everybody.
     """
 
     def __init__(
@@ -107,6 +109,7 @@ class Router:
         *,
         observe: Callable[[str, str, float], object] = lambda _operation, _outcome, _seconds: None,
         on_bounce: Callable[[r.Bounce], Awaitable[object]] | None = None,
+        follows: Callable[[str], bool] = lambda _jid: False,
         answer_limit_bytes: int = ANSWER_LIMIT_BYTES,
         commands: Mapping[str, Command] = COMMANDS,
         now_us: Callable[[], int] = lambda: time.time_ns() // 1_000,
@@ -118,6 +121,7 @@ class Router:
         self._limits = limits
         self._observe = observe
         self._on_bounce = on_bounce or service.handle
+        self._follows = follows
         self._answer_limit_bytes = answer_limit_bytes
         self._clock = clock
         self._new_id = new_id
@@ -247,7 +251,11 @@ class Router:
         return FeedError(Condition.INTERNAL, f"incident {incident}")
 
     def _on_message(self, element: Element) -> bool:
-        """Bounces of events are counted; what else comes as a message is not for us (xep-map 14, 241)."""
+        """Bounces of events are counted; what else comes as a message is not for us (xep-map 14, 241), unless it is an
+        event of a feed that we follow."""
+        if element.get("type") != "error" and element.find(_EVENT) is not None:
+            sender = self._calls.sender(element)
+            return sender is None or not self._follows(str(sender.bare))
         match = _EVENT_ID.fullmatch(element.get("id") or "") if element.get("type") == "error" else None
         sender, place = self._calls.sender(element), self._calls.place(element)
         if match is None or sender is None or place is None or not self._limits.admit(sender.bare):

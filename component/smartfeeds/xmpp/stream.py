@@ -74,6 +74,8 @@ class ComponentStream(ComponentXMPP):
         self._stanzas: StanzaParser | None = None
         self._received_bytes = 0
         self._pings = 0
+        self._called: dict[str, tuple[str, asyncio.Future[bytes]]] = {}
+        self._calls = 0
         self._down: LinkDownError | None = None
         self._online = asyncio.Event()
         self._closed: asyncio.Future[LinkDownError] | None = None
@@ -164,6 +166,22 @@ class ComponentStream(ComponentXMPP):
                 self.transport.abort()
             await asyncio.wait((self._closed,))
 
+    async def call(self, kind: str, to: str, payload: bytes, timeout_s: float) -> bytes:
+        """The reply to an IQ of ours, as bytes. The payload goes out as it is, which slixmpp's own stanzas cannot do:
+        they lose attributes that have a namespace. Raises LinkDownError, TimeoutError."""
+        self._calls += 1
+        stanza_id = f"call-{self._calls}"
+        head = f"<iq type='{kind}' id='{stanza_id}' from='{attribute(self.domain)}' to='{attribute(to)}'>"
+        answer: asyncio.Future[bytes] = asyncio.get_running_loop().create_future()
+        self._called[stanza_id] = (to, answer)
+        try:
+            if not self.outbox.reply(b"".join((head.encode(), payload, b"</iq>"))):
+                raise LinkDownError("lost", "there is no link, or the server does not read")
+            async with asyncio.timeout(timeout_s):
+                return await answer
+        finally:
+            del self._called[stanza_id]
+
     # What asyncio and slixmpp call
 
     def connection_made(self, transport: asyncio.BaseTransport, send_event: bool = True) -> None:
@@ -216,6 +234,9 @@ class ComponentStream(ComponentXMPP):
             self._down = LinkDownError(condition, "" if exception is None else str(exception))
         self.sessionstarted = False
         self._online.clear()
+        for _to, answer in self._called.values():
+            if not answer.done():
+                answer.set_exception(self._down)
         super().connection_lost(exception)
         if self._closed is not None and not self._closed.done():
             self._closed.set_result(self._down)
@@ -256,6 +277,8 @@ class ComponentStream(ComponentXMPP):
         if tag in _STANZAS:
             if not self._online.is_set() or self._is_own_ping(element) or self._offer(element) or tag == _PRESENCE:
                 return
+            if self._called and tag == _IQ and self._is_answer(element):
+                return
         elif tag == _STREAM_ERROR:
             self._down = _stream_error(element)
         self._hand_on(element)
@@ -278,6 +301,15 @@ class ComponentStream(ComponentXMPP):
         log.exception("stanza_failed", tag=element.tag, sender=element.get("from"), stanza_id=element.get("id"))
         if element.tag == _IQ and element.get("type") in ("get", "set"):
             self.outbox.reply(_internal_error(element))
+        return True
+
+    def _is_answer(self, element: etree._Element) -> bool:
+        """Whether this is what one of our own requests waits for; from nobody else than who was asked."""
+        to, answer = self._called.get(element.get("id") or "", ("", None))
+        if answer is None or element.get("from") != to or element.get("type") not in ("result", "error"):
+            return False
+        if not answer.done():
+            answer.set_result(etree.tostring(element, with_tail=False))
         return True
 
     def _is_own_ping(self, element: etree._Element) -> bool:

@@ -507,6 +507,26 @@ async def test_router_other_messages_and_presence_are_swallowed(stanza: str) -> 
     assert (asked.requests, asked.sent) == ([], [])
 
 
+@pytest.mark.parametrize(
+    ("stanza", "taken"),
+    [
+        (f"<message from='feeds.b.example' to='{SERVICE}'><event xmlns='{PS}#event'/></message>", False),
+        (f"<message from='feeds.b.example/x' to='{SERVICE}'><event xmlns='{PS}#event'/></message>", False),
+        (f"<message from='feeds.c.example' to='{SERVICE}'><event xmlns='{PS}#event'/></message>", True),
+        (f"<message to='{SERVICE}'><event xmlns='{PS}#event'/></message>", True),
+        (f"<message from='feeds.b.example' to='{SERVICE}'><body>x</body></message>", True),
+        (f"<message type='error' from='feeds.b.example' to='{SERVICE}'><event xmlns='{PS}#event'/></message>", True),
+    ],
+)
+async def test_router_leaves_events_of_feeds_that_are_followed(stanza: str, taken: bool) -> None:
+    """Only events, and only of those; strangers reach nobody behind the router (xep-map 14)."""
+    asked = Asked(answering(r.Done()))
+    asked.router._follows = {"feeds.b.example"}.__contains__
+
+    assert await asked.offer(stanza) == [taken]
+    assert (asked.requests, asked.sent) == ([], [])
+
+
 def test_router_every_use_case_has_a_name_of_its_own() -> None:
     """Metrics and logs tell them apart."""
     assert len(set(OPERATIONS.values())) == len(feeds.USE_CASES)

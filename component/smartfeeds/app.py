@@ -7,12 +7,14 @@ import secrets
 import time
 import uuid
 from collections.abc import Callable, Collection, Coroutine, Iterator
+from dataclasses import replace
 from functools import lru_cache
 from ipaddress import ip_network
 
 import structlog
 
 from smartfeeds import __version__
+from smartfeeds.client.transport import SlixLink
 from smartfeeds.config import Nno, Settings
 from smartfeeds.core.jid import Jid, parse_jid
 from smartfeeds.core.model import Node
@@ -33,6 +35,10 @@ from smartfeeds.service.syncing import SYNC_BYTES
 from smartfeeds.service.tokens import authenticate
 from smartfeeds.sources.addresses import EVERYWHERE
 from smartfeeds.sources.fetch import Fetcher, FetchLimits
+from smartfeeds.sources.mirror_http import MAX_BYTES
+from smartfeeds.sources.mirror_in import Tools
+from smartfeeds.sources.mirror_link import publisher_over
+from smartfeeds.sources.mirrors import Mirrors, Wires
 from smartfeeds.sources.planet import Plan, Planet
 from smartfeeds.store.migrate import HEAD
 from smartfeeds.store.url import open_store
@@ -49,6 +55,9 @@ from smartfeeds.xmpp.supervisor import Pace, Supervisor
 BODY_MARGIN_BYTES = 16_384 + SYNC_BYTES
 DRAIN_S = 5.0  # how long a stop waits for requests in progress
 READ_S = 5.0  # how long the store may take to answer before we say that we are not ready
+MIRROR_ASK_S = 30.0  # how long another service may take to answer a mirror
+# A feed that is read whole may be long, and whoever serves it may hold a request for a minute.
+MIRROR_LIMITS = FetchLimits(idle_s=90.0, total_s=300.0, max_bytes=MAX_BYTES)
 LOOK_S = 5.0  # how often changes by other processes (imports) are looked for
 INDEX_STEP = 50  # items that are read for the filter index at a time: some 5 ms
 INDEX_PAUSE = 4  # how much longer than such a step the pause behind it is
@@ -161,8 +170,21 @@ class App:
             ),
             observe=_observe,
             on_bounce=self._bounces.note,
+            follows=lambda sender: self.mirrors.follows(sender),
             answer_limit_bytes=settings.pubsub.stanza_bytes,
             now_us=clock,
+        )
+        self._fetchers = (Fetcher(MIRROR_LIMITS), Fetcher(replace(MIRROR_LIMITS, allowed=EVERYWHERE)))
+        self.mirrors = Mirrors(
+            self.service,
+            [section.made() for section in settings.mirror],
+            Wires(
+                lambda: SlixLink(self.stream, subscribe_as=domain),
+                publisher_over(lambda kind, to, payload: self.stream.call(kind, to, payload, MIRROR_ASK_S)),
+                *self._fetchers,
+                limit_bytes=settings.pubsub.stanza_bytes,
+            ),
+            Tools(clock, asyncio.sleep, random.random),
         )
         networks = tuple(ip_network(text) for text in settings.http.metrics_from)
         watch = Watch(self._unready, metrics_text, networks)
@@ -214,11 +236,18 @@ class App:
         self._spawn(self._index(), "filter index")
         for section in self.settings.nno:
             self._spawn(self._fill(section), f"nno {section.node}")
+        for fetcher in self._fetchers:
+            await fetcher.open()
+        await self.mirrors.start()
 
     async def stop(self) -> None:
         """Answers what has begun, ends the stream, saves the marks, closes the store."""
         if self.site is not None:
             await self.site.stop()
+        with _failures_logged():
+            await self.mirrors.stop()
+        for fetcher in self._fetchers:
+            await fetcher.close()
         with contextlib.suppress(TimeoutError):
             await asyncio.wait_for(self.router.drain(), DRAIN_S)
         with _failures_logged():
@@ -243,6 +272,7 @@ class App:
             paused_s=outbox.paused_s,
             online=self.online.is_set(),
             connects=self.supervisor.connects,
+            mirrors=self.mirrors.readings(),
             **_http_readings(self.site),
         )
 
@@ -262,6 +292,7 @@ class App:
 
     def _changed(self, node_nos: Collection[int]) -> None:
         self.dispatcher.wake(node_nos)
+        self.mirrors.wake(node_nos)
         self._written.set()
         if self.site is not None:
             self.site.wake(node_nos)
@@ -296,12 +327,13 @@ class App:
             ).run()
 
     async def _look_for_changes(self) -> None:
-        """Pushes and indexes what another process has written, an import for example."""
+        """Pushes and indexes what another process has written, an import for example; mirrors that it added begin."""
         while True:
             self._written.set()
             await asyncio.sleep(LOOK_S)
             with _failures_logged():
                 self.dispatcher.wake(await self.service.read(lambda tx, _context: tx.unpushed()))
+                await self.mirrors.look()
                 if self.site is not None:
                     await self.site.look(self.service)
 

@@ -17,6 +17,8 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, SecretStr, Va
 from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict, SettingsError
 
 from smartfeeds.core.jid import parse_jid
+from smartfeeds.core.mirror import EVERY_S, Direction, make_mirror
+from smartfeeds.core.mirror import Mirror as MirrorSettings
 from smartfeeds.core.model import NodeKind
 from smartfeeds.core.stores import database_path
 from smartfeeds.errors import ConfigError
@@ -254,6 +256,31 @@ class Nno(Section):
     allow_private: bool = False
 
 
+class Mirror(Section):
+    """A node that is kept in step with a feed elsewhere. There may be many."""
+
+    node: str
+    address: str
+    name: str = ""
+    direction: Direction = Direction.IN
+    owner: BareJid | None = None
+    every_s: float = EVERY_S
+    own_edits: bool = False
+    allow_private: bool = False
+
+    def made(self) -> MirrorSettings:
+        """The mirror that this makes. Raises ConfigError."""
+        return make_mirror(**(self.model_dump() | {"owner": self.owner or ""}))
+
+    @model_validator(mode="after")
+    def _can_be_one(self) -> "Mirror":
+        try:
+            self.made()
+        except ConfigError as error:
+            raise ValueError(str(error)) from None
+        return self
+
+
 class Compat(Section):
     """Help for clients that read standards their own way."""
 
@@ -282,6 +309,7 @@ class Settings(BaseSettings):
     log: Log = Log()
     compat: Compat = Compat()
     nno: tuple[Nno, ...] = ()
+    mirror: tuple[Mirror, ...] = ()
 
     @classmethod
     def settings_customise_sources(
@@ -294,6 +322,17 @@ class Settings(BaseSettings):
     ) -> tuple[PydanticBaseSettingsSource, ...]:
         """The environment wins over the file, which comes in as keywords."""
         return env_settings, init_settings
+
+    @model_validator(mode="after")
+    def _mirrors_differ(self) -> "Settings":
+        made = [section.made() for section in self.mirror]
+        for what, found in (
+            ("node and address", {(one.node, one.address) for one in made}),
+            ("name", {one.name for one in made}),
+        ):
+            if len(found) < len(made):
+                raise ValueError(f"two [[mirror]] sections have the same {what}")
+        return self
 
     @model_validator(mode="before")
     @classmethod
@@ -313,7 +352,7 @@ SECTIONS: Mapping[str, type[Section]] = {
 }
 
 # Sections that may come several times, as [[name]].
-LISTS: Mapping[str, type[Section]] = {"nno": Nno}
+LISTS: Mapping[str, type[Section]] = {"nno": Nno, "mirror": Mirror}
 
 
 def load(path: Path | None) -> Settings:

@@ -64,6 +64,19 @@ SCHEMA_VERSION = Gauge("smartfeeds_schema_version", "The version of the store's 
 
 
 @dataclass(frozen=True, slots=True)
+class MirrorReading:
+    """How one direction (in or out) of a mirror is doing; the counts began when it was added."""
+
+    mirror: str
+    direction: str
+    lag_s: float
+    in_step: bool
+    changes: int
+    refused: int
+    conflicts: int
+
+
+@dataclass(frozen=True, slots=True)
 class Readings:
     """What parts of the service count for themselves, at one moment."""
 
@@ -82,6 +95,7 @@ class Readings:
     http_unreadable: int = 0
     http_held: int = 0
     http_kept: int = 0
+    mirrors: tuple[MirrorReading, ...] = ()
 
 
 _Family = type[CounterMetricFamily] | type[GaugeMetricFamily]
@@ -181,6 +195,42 @@ _GATHERED: Final[tuple[tuple[str, _Family, str, Callable[[Readings], float]], ..
 )
 
 
+# The same for each direction of each mirror, with the labels `mirror` and `direction`.
+_OF_MIRRORS: Final[tuple[tuple[str, _Family, str, Callable[[MirrorReading], float]], ...]] = (
+    (
+        "smartfeeds_mirror_lag_seconds",
+        GaugeMetricFamily,
+        "Seconds for which a mirror has not been in step, 0 where it is",
+        lambda one: one.lag_s,
+    ),
+    (
+        "smartfeeds_mirror_in_step",
+        GaugeMetricFamily,
+        "1 while nothing is known to be missing, else 0",
+        lambda one: one.in_step,
+    ),
+    (
+        "smartfeeds_mirror_changes_total",
+        CounterMetricFamily,
+        "Changes that a mirror has taken over or sent",
+        lambda one: one.changes,
+    ),
+    (
+        "smartfeeds_mirror_refused_total",
+        CounterMetricFamily,
+        "Items that a mirror refused, or that were refused there",
+        lambda one: one.refused,
+    ),
+    (
+        "smartfeeds_mirror_conflicts_total",
+        CounterMetricFamily,
+        "Changes taken over that conflicted with one made here",
+        lambda one: one.conflicts,
+    ),
+)
+_MIRROR_LABELS: Final = ("mirror", "direction")
+
+
 class Gathered(Collector):
     """Metrics that are read, not kept: `source` is asked when somebody reads the registry, None says nothing."""
 
@@ -189,7 +239,8 @@ class Gathered(Collector):
 
     def describe(self) -> Iterator[Metric]:
         """The families without values."""
-        return (family(name, text) for name, family, text, _ in _GATHERED)
+        yield from (family(name, text) for name, family, text, _ in _GATHERED)
+        yield from (family(name, text, labels=_MIRROR_LABELS) for name, family, text, _ in _OF_MIRRORS)
 
     def collect(self) -> Iterator[Metric]:
         """The families with their values now."""
@@ -197,6 +248,11 @@ class Gathered(Collector):
         if now is not None:
             for name, family, text, value in _GATHERED:
                 yield family(name, text, value=float(value(now)))
+            for name, family, text, value_of in _OF_MIRRORS:
+                made = family(name, text, labels=_MIRROR_LABELS)
+                for one in now.mirrors:
+                    made.add_metric((one.mirror, one.direction), float(value_of(one)))
+                yield made
 
 
 GATHERED: Final = Gathered()

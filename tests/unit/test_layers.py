@@ -21,9 +21,10 @@ LAYERS: dict[str, set[str]] = {
     "push": {"errors", "core", "formats", "store.base", "service", "telemetry"},
     "xmpp": {"errors", "core", "formats", "sync", "service", "push", "telemetry", "store.base"},
     "http": {"errors", "core", "formats", "sync", "service", "telemetry", "store.base"},
-    "sources": {"errors", "core", "formats", "service", "store.base", "telemetry"},
+    "sources": {"errors", "core", "formats", "service", "store.base", "telemetry", "sync", "client"},
     "client": {"errors", "core"},
-    "app": {"errors", "core", "formats", "store", "service", "push", "xmpp", "sources", "http", "telemetry", "config"},
+    "app": {"errors", "core", "formats", "store", "service", "push", "xmpp", "sources", "http", "telemetry", "config",
+            "client"},
     "demo": {"errors", "core", "formats", "service", "store", "client", "app", "config", "telemetry", "xmpp", "cli"},
     "cli": {
         "errors", "core", "formats", "store", "service", "push", "xmpp", "app", "client", "config", "telemetry", "demo",

@@ -25,6 +25,7 @@ _MODULES: Final = {
     "conflicts": "conflicts",
     "follow": "follow",
     "nno": "nno",
+    "mirror": "mirrors",
     "node": "nodes",
     "sub": "nodes",
     "token": "tokens",

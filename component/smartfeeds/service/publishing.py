@@ -64,11 +64,12 @@ def publish(tx: WriteTx, context: Context, request: Publish) -> Published:
 
 
 def _publish_version(tx: WriteTx, context: Context, node: Node, request: Publish, found: SyncItem) -> Published:
-    """An entry with sync data is merged with what is here, under the rights of any other publish (A-59, A-61)."""
+    """An entry with sync data is merged with what is here, under the rights of any other publish (A-59, A-61): so it is
+    with a deletion, which merges like any version and may lose."""
     existing = tx.item_of_sync(node.node_no, found.version.sync_id)
     if existing is None and request.item_id and tx.item(node.node_no, request.item_id) is not None:
         raise FeedError(Condition.CONFLICT, "the item of this id is shared under another one: leave the id out")
-    _check_right_to_item(tx, context, node, request, existing, deletion=found.version.deleted.on)
+    _check_right_to_item(tx, context, node, request, existing, deletion=False)
     check_expected(existing, request.expected)
     incoming = Incoming(request.item_id or "", found)
     merged = merge_item(tx, context, node, incoming, str(request.actor.bare), own=True)

@@ -86,6 +86,11 @@ class Fetcher:
         self._hosts: WeakValueDictionary[str, asyncio.Semaphore] = WeakValueDictionary()
 
     async def __aenter__(self) -> "Fetcher":
+        await self.open()
+        return self
+
+    async def open(self) -> None:
+        """Begins; `close` ends."""
         connector = aiohttp.TCPConnector(
             limit=0,
             resolver=self._resolver,
@@ -99,7 +104,6 @@ class Fetcher:
             auto_decompress=False,
             trust_env=False,
         )
-        return self
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None

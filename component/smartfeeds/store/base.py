@@ -12,6 +12,7 @@ still atomic. Reads see one snapshot, which contains every write that was acknow
 from collections.abc import Callable, Iterable
 from typing import Protocol, TypeVar
 
+from smartfeeds.core.mirror import MirrorRow
 from smartfeeds.core.model import (
     ALL_NUMBERS,
     ALL_TEXTS,
@@ -150,6 +151,12 @@ class ReadTx(Protocol):
     def tokens(self, after: str, limit: int) -> list[Token]:
         """Bearer tokens, by id."""
 
+    def mirror(self, name: str) -> MirrorRow | None:
+        """The mirror of this name."""
+
+    def mirrors(self) -> list[MirrorRow]:
+        """All mirrors, by name: there are few of them."""
+
 
 class WriteTx(ReadTx, Protocol):
     """The writing half. Each method keeps the derived counts (total, live, subscriptions) right by itself."""
@@ -206,6 +213,12 @@ class WriteTx(ReadTx, Protocol):
 
     def remove_token(self, token_id: str) -> None:
         """Forgets a bearer token."""
+
+    def put_mirror(self, row: MirrorRow) -> None:
+        """Stores a mirror, in the place of the one of its name."""
+
+    def remove_mirror(self, name: str) -> None:
+        """Forgets a mirror; what it brought stays."""
 
     def index_some(self, limit: int) -> int:
         """Brings up to `limit` items into the filter index, oldest change first; how many it did (0: up to date)."""

@@ -10,6 +10,7 @@ from dataclasses import replace
 from functools import partial
 from typing import TypeVar
 
+from smartfeeds.core.mirror import MirrorRow
 from smartfeeds.core.model import (
     ALL_NUMBERS,
     ALL_TEXTS,
@@ -33,13 +34,14 @@ from smartfeeds.core.view import Order, View, change_of, item_facets
 from smartfeeds.errors import StoreError
 from smartfeeds.store.base import NO_LIMIT, Indexer, ReadTx, WriteTx
 from smartfeeds.store.memory_data import NOWHERE, Data, Feed, Indexed, Place, domain_of, part_of, place
+from smartfeeds.store.memory_few import FewReads
 
 K = TypeVar("K")
 T = TypeVar("T")
 V = TypeVar("V")
 
 
-class MemoryReadTx:
+class MemoryReadTx(FewReads):
     """`base.ReadTx` over `Data`."""
 
     def __init__(self, data: Data) -> None:
@@ -230,12 +232,6 @@ class MemoryReadTx:
     def events(self, node_no: int, limit: int) -> list[NodeEvent]:
         found = [event for event in self._data.events.values() if event.node_no == node_no]
         return sorted(found, key=lambda event: (event.at_us, event.event_no))[:limit]
-
-    def token(self, token_id: str) -> Token | None:
-        return self._data.tokens.get(token_id)
-
-    def tokens(self, after: str, limit: int) -> list[Token]:
-        return [self._data.tokens[token_id] for token_id in sorted(self._data.tokens) if token_id > after][:limit]
 
 
 class MemoryWriteTx(MemoryReadTx):
@@ -435,6 +431,12 @@ class MemoryWriteTx(MemoryReadTx):
 
     def remove_token(self, token_id: str) -> None:
         self._drop(self._data.tokens, token_id)
+
+    def put_mirror(self, row: MirrorRow) -> None:
+        self._set(self._data.mirrors, row.mirror.name, row)
+
+    def remove_mirror(self, name: str) -> None:
+        self._drop(self._data.mirrors, name)
 
     def index_some(self, limit: int) -> int:
         done = 0

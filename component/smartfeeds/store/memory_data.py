@@ -4,6 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TypeVar
 
+from smartfeeds.core.mirror import MirrorRow
 from smartfeeds.core.model import Affiliation, Item, Mark, Node, NodeEvent, Part, Subscription
 from smartfeeds.core.tokens import Token
 from smartfeeds.core.view import Order
@@ -45,6 +46,7 @@ class Data:
     events: dict[int, NodeEvent] = field(default_factory=dict)
     marks: dict[tuple[int, Order], Mark] = field(default_factory=dict)
     tokens: dict[str, Token] = field(default_factory=dict)
+    mirrors: dict[str, MirrorRow] = field(default_factory=dict)
     index: dict[int, Indexed] = field(default_factory=dict)
     indexed_to: dict[int, Place] = field(default_factory=dict)
     last: dict[str, int] = field(default_factory=dict)

@@ -152,6 +152,14 @@ CREATE TABLE token (
     expires_us INTEGER
 ) STRICT, WITHOUT ROWID;
 
+-- Nodes that are kept in step with a feed elsewhere; settings and state are JSON (core.mirror).
+CREATE TABLE mirror (
+    name TEXT NOT NULL PRIMARY KEY,
+    configured INTEGER NOT NULL CHECK (configured IN (0, 1)),
+    settings TEXT NOT NULL,
+    state TEXT NOT NULL
+) STRICT, WITHOUT ROWID;
+
 -- One row for every property that a view can ask for, facet being the digest of its text (core.view.facet).
 CREATE TABLE facet (
     node_no INTEGER NOT NULL REFERENCES node (node_no),

@@ -248,6 +248,11 @@ def _with_payloads(version: Version, convert: Callable[[bytes, int], bytes]) -> 
     return replace(version, payload=convert(version.payload, version.top.when_us or 0), conflicts=conflicts)
 
 
+def in_atom(found: SyncItem) -> SyncItem:
+    """An RSS item as an Atom entry, its conflicts too. Raises FeedError."""
+    return replace(found, version=_with_payloads(found.version, _to_atom))
+
+
 def _to_atom(payload: bytes, _when_us: int) -> bytes:
     document = read_document(b'<rss version="2.0"><channel>' + payload + b"</channel></rss>")
     if not document.items:

@@ -1,0 +1,222 @@
+"""`smartfeeds mirror`: nodes that are kept in step with a feed elsewhere. A running service heeds each change within
+seconds."""
+
+from pathlib import Path
+from typing import Any, Final
+
+import click
+
+from smartfeeds.cli.common import (
+    Commands,
+    Exit,
+    config_option,
+    err,
+    json_option,
+    out,
+    print_json,
+    print_rows,
+    read_settings,
+    run_async,
+)
+from smartfeeds.cli.offline import open_offline
+from smartfeeds.cli.tokens import BareJid
+from smartfeeds.core.mirror import EVERY_S, LEAST_EVERY_S, Direction, Half, Mirror, is_web, make_mirror
+from smartfeeds.core.text import counted, one_line
+from smartfeeds.core.times import US_PER_S, format_datetime
+from smartfeeds.service.mirrors import MirrorStatus, Standing, add_mirror, mirror_statuses, remove_mirror
+
+_WAYS: Final = {Direction.IN: "from there", Direction.OUT: "to there"}
+
+
+@click.group("mirror", cls=Commands)
+def mirror_command() -> None:
+    """Keep nodes in step with feeds elsewhere (docs/mirrors.md)."""
+
+
+@mirror_command.command("add")
+@click.argument("address")
+@click.option("--node", required=True, help="The node here. It is made where it is missing.")
+@click.option(
+    "--direction",
+    type=click.Choice([way.value for way in Direction]),
+    default=Direction.IN.value,
+    show_default=True,
+    help="in: follow the feed; out: send our changes there; both.",
+)
+@click.option("--name", default="", help="What to call it, in commands and metrics. Default: made of node and address.")
+@click.option("--owner", type=BareJid(), help="Who owns a node that is made. Default: the component.")
+@click.option(
+    "--every",
+    "every_s",
+    type=click.FloatRange(LEAST_EVERY_S),
+    default=EVERY_S,
+    show_default=True,
+    help="Seconds between two looks at a web feed; over XMPP, seconds of silence before it is asked for changes.",
+)
+@click.option("--own-edits", is_flag=True, help="Believe edits made here that this database lost (after a restore).")
+@click.option("--allow-private", is_flag=True, help="Also ask web addresses of private networks and of this machine.")
+@config_option
+def add(address: str, config: Path | None, owner: str | None, **settings: Any) -> None:
+    """Keep a node in step with the feed at ADDRESS, such as xmpp:feeds.b.example?;node=plans or https://..."""
+    mirror = make_mirror(address=address, owner=owner or "", **settings)
+    domain = run_async(_add(config, mirror))
+    click.echo(mirror.name)
+    for line in _advice(mirror, domain):
+        err.print(line, markup=False)
+
+
+def _advice(mirror: Mirror, domain: str) -> list[str]:
+    """What the other side has to do for it."""
+    lines = ["A running service begins within seconds: smartfeeds mirror status shows how it is doing."]
+    feed = mirror.feed
+    if feed is not None and mirror.direction is not Direction.IN:
+        lines.append(f"{feed.service} has to make {domain} a publisher of its node {mirror.remote_node}.")
+    if feed is not None and mirror.direction is not Direction.OUT:
+        lines.append(f"If its node {mirror.remote_node} is closed, {domain} needs the right to read it.")
+    return lines
+
+
+@mirror_command.command("remove")
+@click.argument("name")
+@config_option
+def remove(name: str, config: Path | None) -> None:
+    """End the mirror of this NAME. The node and its items stay."""
+    mirror = run_async(_remove(config, name))
+    out.print(f"Removed the mirror {name}; the node {mirror.node} stays as it is.", markup=False)
+
+
+@mirror_command.command("list")
+@config_option
+@json_option
+def list_mirrors(config: Path | None, *, as_json: bool) -> None:
+    """List all mirrors, those of the configuration too."""
+    rows = [_row(status) for status in run_async(_statuses(config))]
+    print_rows(rows, as_json=as_json, empty="There are no mirrors.")
+
+
+def _row(status: MirrorStatus) -> dict[str, Any]:
+    mirror = status.mirror
+    return {
+        "name": mirror.name,
+        "node": mirror.node,
+        "direction": mirror.direction.value,
+        "address": mirror.address,
+        "from": "configuration" if status.configured else "mirror add",
+    }
+
+
+@mirror_command.command("status")
+@click.argument("name", required=False)
+@config_option
+@json_option
+def status(name: str | None, config: Path | None, *, as_json: bool) -> None:
+    """Tell how mirrors are doing: lag, conflicts, what was refused and why. 1 where one is not in step."""
+    found = [one for one in run_async(_statuses(config)) if name in (None, one.mirror.name)]
+    if name is not None and not found:
+        raise click.BadParameter(f"there is no mirror {name}: smartfeeds mirror list shows all", param_hint="NAME")
+    if as_json:
+        print_json([_json(one) for one in found])
+    else:
+        for one in found:
+            for line in _lines(one):
+                out.print(one_line(line), markup=False)
+        if not found:
+            err.print("There are no mirrors.", markup=False)
+    if not all(standing.in_step for one in found for standing in one.standings):
+        click.get_current_context().exit(Exit.FAILED)
+
+
+def _lines(status: MirrorStatus) -> list[str]:
+    mirror = status.mirror
+    lines = [f"{mirror.name}  {mirror.node}  {mirror.direction.value}  {mirror.address}"]
+    lines += [] if status.node_there else [f"  there is no node {mirror.node} here yet"]
+    for standing in status.standings:
+        lines += _lines_of(standing, web=is_web(mirror.address))
+    if status.conflicted:
+        lines.append(f"  {counted(status.conflicted, 'item')} with conflicts, which smartfeeds conflicts lists")
+    return lines
+
+
+def _lines_of(standing: Standing, *, web: bool) -> list[str]:
+    half = standing.half
+    parts = [
+        _step(standing),
+        f"{counted(half.items, 'change')} {'sent' if standing.direction is Direction.OUT else 'taken over'}",
+    ]
+    if standing.waiting:
+        parts.append(f"{counted(standing.waiting, 'change')} waiting")
+    if half.conflicts:
+        parts.append(f"{counted(half.conflicts, 'conflict')} met")
+    if half.in_step_us is not None:
+        parts.append(f"{'read' if web else 'in step'} last at {_second(half.in_step_us)}")
+    lines = [f"  {_WAYS[standing.direction]}: {', '.join(parts)}"]
+    if half.failure:
+        lines.append(f"    since {_second(half.failed_us)}: {half.failure}")
+    if half.note:
+        lines.append(f"    {half.note}")
+    if half.refused:
+        lines.append(f"    {counted(half.refused, 'item')} refused, the last of them:")
+        lines += [f"      {one.item_id}: {one.reason}" for one in half.reasons]
+    return lines
+
+
+def _step(standing: Standing) -> str:
+    if standing.behind_us is None:
+        return "not begun yet"
+    return "in step" if standing.in_step else f"behind by {_span(standing.behind_us)}"
+
+
+def _span(behind_us: int) -> str:
+    seconds = behind_us // US_PER_S
+    for unit, size_s in (("d", 86_400), ("h", 3_600), ("min", 60)):
+        if seconds >= 2 * size_s:
+            return f"{seconds // size_s} {unit}"
+    return f"{seconds} s"
+
+
+def _json(status: MirrorStatus) -> dict[str, Any]:
+    return {
+        **_row(status),
+        "node_exists": status.node_there,
+        "items_with_conflicts": status.conflicted,
+        "directions": [_standing_json(one) for one in status.standings],
+    }
+
+
+def _standing_json(standing: Standing) -> dict[str, Any]:
+    half: Half = standing.half
+    return {
+        "direction": standing.direction.value,
+        "in_step": standing.in_step,
+        "lag_s": None if standing.behind_us is None else standing.behind_us / US_PER_S,
+        "in_step_at": _second(half.in_step_us),
+        "failing_since": _second(half.failed_us),
+        "failure": half.failure,
+        "note": half.note,
+        "changes": half.items,
+        "waiting": standing.waiting,
+        "conflicts_met": half.conflicts,
+        "refused": half.refused,
+        "refusals": [{"id": one.item_id, "reason": one.reason, "at": _second(one.at_us)} for one in half.reasons],
+    }
+
+
+def _second(time_us: int | None) -> str | None:
+    return None if time_us is None else format_datetime(time_us // US_PER_S * US_PER_S)
+
+
+async def _add(config: Path | None, mirror: Mirror) -> str:
+    async with open_offline(config, must_exist=False) as service:
+        await service.write(lambda tx, context: add_mirror(tx, context, mirror))
+        return service.policy.domain
+
+
+async def _remove(config: Path | None, name: str) -> Mirror:
+    async with open_offline(config) as service:
+        return await service.write(lambda tx, context: remove_mirror(tx, context, name))
+
+
+async def _statuses(config: Path | None) -> list[MirrorStatus]:
+    async with open_offline(config) as service:
+        configured = [section.made() for section in read_settings(config).mirror]
+        return await service.read(lambda tx, context: mirror_statuses(tx, context, configured))

@@ -1,0 +1,148 @@
+"""Mirrors: added, removed, brought in line with the configuration, and how they are doing.
+
+They live in the store, so that a running service and the command line see the same; the service looks there for
+changes. Their state stays with them over every restart.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from smartfeeds.core.mirror import Direction, Half, Mirror, MirrorRow
+from smartfeeds.core.model import Edge, Slice
+from smartfeeds.core.view import SMART
+from smartfeeds.errors import ConfigError
+from smartfeeds.service.context import Context
+from smartfeeds.store.base import ReadTx, WriteTx
+
+BEGINNING = Edge(-(2**62), -1)
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """How one direction of a mirror is doing.
+
+    `behind_us` is for how long it has not been in step, None where it never was or nobody can tell. `waiting` counts
+    the items that are still to be sent (outgoing only).
+    """
+
+    direction: Direction
+    half: Half
+    behind_us: int | None
+    waiting: int = 0
+
+    @property
+    def in_step(self) -> bool:
+        """Whether nothing is known to be missing."""
+        return self.behind_us == 0
+
+
+@dataclass(frozen=True, slots=True)
+class MirrorStatus:
+    """A mirror and how its directions are doing. `node_there` is whether its node exists, `conflicted` how many of its
+    items have conflicts."""
+
+    mirror: Mirror
+    configured: bool
+    node_there: bool
+    conflicted: int
+    standings: tuple[Standing, ...]
+
+
+def add_mirror(tx: WriteTx, _context: Context, mirror: Mirror) -> None:
+    """Adds a mirror. Raises ConfigError where its name, or a mirror of the same node and address, is there."""
+    for row in tx.mirrors():
+        other = row.mirror
+        if _is_same(other, mirror):
+            raise ConfigError(f"the mirror {other.name} is for this node and address already: remove it first")
+        if other.name == mirror.name:
+            raise ConfigError(f"there is a mirror {mirror.name}: give another --name, or remove that one first")
+    tx.put_mirror(MirrorRow(mirror))
+
+
+def remove_mirror(tx: WriteTx, _context: Context, name: str) -> Mirror:
+    """Forgets a mirror and its state; the items stay. Raises ConfigError for one that is not there, or configured."""
+    row = tx.mirror(name)
+    if row is None:
+        raise ConfigError(f"there is no mirror {name}: smartfeeds mirror list shows all")
+    if row.configured:
+        raise ConfigError(f"the mirror {name} comes from the configuration: take its [[mirror]] out there and restart")
+    tx.remove_mirror(name)
+    return row.mirror
+
+
+def set_configured(tx: WriteTx, _context: Context, mirrors: Sequence[Mirror]) -> None:
+    """Makes the mirrors of the configuration those of the store; the state of one with its node and address is kept."""
+    wanted = {mirror.name: mirror for mirror in mirrors}
+    for row in tx.mirrors():
+        if row.configured and row.mirror.name not in wanted:
+            tx.remove_mirror(row.mirror.name)
+    for mirror in mirrors:
+        same = next((row for row in tx.mirrors() if _is_same(row.mirror, mirror)), None)
+        if same is not None and same.mirror.name != mirror.name:
+            tx.remove_mirror(same.mirror.name)
+        row = MirrorRow(mirror, configured=True, halves=same.halves if same is not None else {})
+        if tx.mirror(mirror.name) != row:
+            tx.put_mirror(row)
+
+
+def _is_same(one: Mirror, other: Mirror) -> bool:
+    return (one.node, one.address) == (other.node, other.address)
+
+
+def mirror_statuses(tx: ReadTx, context: Context, configured: Sequence[Mirror] = ()) -> list[MirrorStatus]:
+    """Every mirror, by name, with those `configured` that no service has begun yet. Cost: what waits to be sent."""
+    rows = {mirror.name: MirrorRow(mirror, configured=True) for mirror in configured}
+    rows |= {row.mirror.name: row for row in tx.mirrors()}
+    return [_status(tx, context, rows[name]) for name in sorted(rows)]
+
+
+def _status(tx: ReadTx, context: Context, row: MirrorRow) -> MirrorStatus:
+    node = tx.node(row.mirror.node)
+    standings = tuple(
+        _outgoing(tx, context, row, node.node_no if node is not None else None)
+        if way is Direction.OUT
+        else _incoming(context, row.half(way))
+        for way in row.mirror.direction.halves
+    )
+    conflicted = 0 if node is None else tx.conflict_count(node.node_no)
+    return MirrorStatus(row.mirror, row.configured, node is not None, conflicted, standings)
+
+
+def _incoming(context: Context, half: Half) -> Standing:
+    """What the other side has is known to it alone: in step is whoever was so and met no trouble since."""
+    if half.in_step_us is None:
+        return Standing(Direction.IN, half, None)
+    behind_us = 0 if half.failed_us is None else max(1, context.now_us - half.in_step_us)
+    return Standing(Direction.IN, half, behind_us)
+
+
+def _outgoing(tx: ReadTx, context: Context, row: MirrorRow, node_no: int | None) -> Standing:
+    half = row.half(Direction.OUT)
+    if node_no is None:
+        return Standing(Direction.OUT, half, None)
+    after = parse_edge(half.position)
+    oldest = tx.slice(node_no, Slice(SMART, 1, after=after))
+    if not oldest:
+        return Standing(Direction.OUT, half, 0)
+    waiting = tx.count(node_no, SMART) - (0 if after == BEGINNING else tx.count(node_no, SMART, before=after))
+    return Standing(Direction.OUT, half, max(1, context.now_us - oldest[0].modified_us), waiting)
+
+
+def parse_edge(position: str) -> Edge:
+    """The edge that the position of an outgoing direction stands for; the beginning where it is empty."""
+    key, _, number = position.partition(":")
+    return Edge(int(key), int(number)) if number else BEGINNING
+
+
+def format_edge(edge: Edge) -> str:
+    """An edge as the position of an outgoing direction."""
+    return f"{edge.key_us}:{edge.item_no}"
+
+
+def save_half(tx: WriteTx, name: str, direction: Direction, half: Half) -> bool:
+    """Keeps the state of a direction; False where the mirror has been removed meanwhile."""
+    row = tx.mirror(name)
+    if row is None:
+        return False
+    tx.put_mirror(replace(row, halves={**row.halves, direction: half}))
+    return True

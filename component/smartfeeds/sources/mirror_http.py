@@ -1,0 +1,342 @@
+"""The incoming direction of a mirror over HTTP: a feed with sync data, read again and again (FeedSync 4.1, SSE 2.1).
+
+A document is read whole before anything of it is merged. Where its publisher lets items expire, its complete feed is
+read on the first time and after a gap (FS-079, A-46). What the complete feed no longer has stays here all the same,
+because Smart Feeds never lose items (A-150); the state tells how many those are. A Smart Feed is read page by page,
+and the next time from its last cursor.
+"""
+
+import json
+from collections.abc import Callable, Collection, Iterator, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from functools import partial
+from itertools import islice
+from typing import Final
+from urllib.parse import parse_qsl, quote, urljoin, urlsplit
+
+import structlog
+from lxml import etree
+
+from smartfeeds.core.mirror import Half, Mirror, Refusal, refusal
+from smartfeeds.core.model import Edge, Slice
+from smartfeeds.core.text import counted
+from smartfeeds.core.times import US_PER_S
+from smartfeeds.core.view import SMART
+from smartfeeds.errors import Condition, FeedError, SmartfeedsError
+from smartfeeds.formats.atom import LINK
+from smartfeeds.formats.atom_reader import FANOUT_ID, FANOUT_NS
+from smartfeeds.formats.xml import parse_payload, replace_by_text, strict_parser
+from smartfeeds.service.context import Context
+from smartfeeds.service.feeds import FeedService
+from smartfeeds.service.merging import Incoming, Result, merge_items
+from smartfeeds.service.syncing import is_own_endpoint, read_shared
+from smartfeeds.sources.fetch import Fetched, FetchError
+from smartfeeds.sources.mirror_in import BATCH, BROKEN, Tools, counted_results, ensure_node
+from smartfeeds.sources.mirror_state import Keeper, pause_of
+from smartfeeds.sources.nno import Fetching
+from smartfeeds.store.base import ReadTx, WriteTx
+from smartfeeds.sync.documents import FeedReader, Form, Kind, Piece
+from smartfeeds.sync.joining import in_atom
+from smartfeeds.sync.markup import read_item
+from smartfeeds.sync.sharing import Decision, Follower, Held, Sharing, Step, to_drop
+
+ACCEPT: Final = "application/atom+xml, application/rss+xml, application/xml;q=0.8, text/xml;q=0.8, */*;q=0.1"
+MAX_BYTES: Final = 64 * 1024 * 1024
+MAX_PAGES: Final = 100_000
+_CHUNK: Final = 65_536
+_LAST_CURSOR: Final = f"{{{FANOUT_NS}}}last_cursor"
+_GONE: Final = frozenset({400, 404, 410})
+
+_log = structlog.get_logger()
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """How far a feed has been read: the cursor of a Smart Feed, or the bound of a partial feed (`until`), and what a
+    conditional request needs. `view` tells that sync data have to be asked for with a parameter."""
+
+    cursor: str = ""
+    until: str | None = None
+    etag: str = ""
+    last_modified: str = ""
+    view: bool = False
+
+    def __str__(self) -> str:
+        return json.dumps(asdict(self), ensure_ascii=False)
+
+
+def parse_place(text: str) -> Place:
+    """What `str(place)` wrote; the beginning for an empty text."""
+    return Place(**json.loads(text)) if text else Place()
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """A document that was read whole. `next_url` and `cursor` are those of a page of a Smart Feed."""
+
+    url: str
+    pieces: tuple[Piece, ...]
+    form: Form
+    sharing: Sharing
+    next_url: str = ""
+    cursor: str = ""
+    notes: tuple[str, ...] = ()
+    etag: str = ""
+    last_modified: str = ""
+
+    @property
+    def synced(self) -> bool:
+        """Whether any item of it takes part."""
+        return any(piece.kind is Kind.SYNCED for piece in self.pieces)
+
+
+@dataclass(slots=True)
+class _Merging:
+    """What a reading has merged so far."""
+
+    ids: set[str] = field(default_factory=set)
+    notes: list[str] = field(default_factory=list)
+
+
+class Reader:
+    """Reads the feed of a mirror for ever."""
+
+    def __init__(self, mirror: Mirror, service: FeedService, fetch: Fetching, keeper: Keeper, tools: Tools) -> None:
+        self.keeper = keeper
+        self.in_step = False
+        self._mirror = mirror
+        self._service = service
+        self._fetch = fetch
+        self._tools = tools
+        self._failures = 0
+        self._sharing = Sharing()
+        # Who publishes what comes from there, as far as this service can say.
+        self._host = urlsplit(mirror.address).hostname or ""
+
+    def check(self) -> None:
+        """Nothing but the time tells when a web feed is to be read."""
+
+    async def run(self) -> None:
+        """Reads; what fails is tried again after growing pauses."""
+        while True:
+            try:
+                await self.read()
+            except SmartfeedsError as error:
+                reason = str(error)
+            except Exception:  # noqa: BLE001 - one mirror must not end the others
+                _log.exception("mirror_failed", mirror=self._mirror.name)
+                reason = BROKEN
+            else:
+                self._failures = 0
+                await self._tools.sleep(self._next_s())
+                continue
+            self._failures += 1
+            self.in_step = False
+            self.keeper.fail(reason)
+            pause_s = pause_of(self._failures, self._tools.spread())
+            await self._tools.sleep(max(pause_s, min(self._mirror.every_s, pause_s * 10)))
+
+    def _next_s(self) -> float:
+        """FS-017, SSE-010: before anything leaves the feed."""
+        now_us = self._tools.now_us()
+        next_us = self._sharing.next_read_us(now_us, int(self._mirror.every_s * US_PER_S))
+        return max(1.0, (next_us - now_us) / US_PER_S)
+
+    async def read(self) -> None:
+        """Brings in what is new. Raises FetchError, FeedError, StoreError; what was merged before stays."""
+        await ensure_node(self._service, self._mirror)
+        place = parse_place(self.keeper.half.position)
+        if place.cursor:
+            await self._read_pages(place, await self._page_after(place))
+            return
+        first = await self._get(self._address(place), place)
+        if first is None:
+            self._done(self.keeper.half.position, "")
+        elif first.cursor and not first.synced and first.pieces and not place.view:
+            place = Place(view=True)
+            again = await self._get(self._address(place), Place())
+            assert again is not None
+            await self._read_pages(place, again)
+        elif first.cursor:
+            await self._read_pages(place, first)
+        else:
+            await self._read_document(place, first)
+
+    # A Smart Feed.
+
+    def _address(self, place: Place, cursor: str = "") -> str:
+        """The address to fetch: the operator's, with what a Smart Feed needs."""
+        url, _, query = self._mirror.address.partition("?")
+        fields = [query] if query else []
+        names = {name for name, _ in parse_qsl(query, keep_blank_values=True)}
+        if place.view:
+            wanted = {"order": "modified", "sync": "true"}
+            fields += [f"{name}={value}" for name, value in wanted.items() if name not in names]
+        if cursor:
+            fields += [f"since=cursor:{quote(cursor, safe='')}"] if "since" not in names else []
+            fields += ["timeout=0"] if "timeout" not in names else []
+        return f"{url}?{'&'.join(fields)}" if fields else url
+
+    async def _page_after(self, place: Place) -> Page:
+        """The page behind the cursor; all of the feed from its beginning where the cursor is not known any more."""
+        try:
+            page = await self._get(self._address(place, place.cursor), Place())
+        except FetchError as error:
+            if error.status not in _GONE:
+                raise
+            page = await self._get(self._address(place), Place())
+        assert page is not None
+        return page
+
+    async def _read_pages(self, place: Place, page: Page) -> None:
+        """Merges pages, each with the place behind it in one transaction, until there is no next one."""
+        merging = _Merging()
+        for _ in range(MAX_PAGES):
+            place = replace(place, cursor=page.cursor or place.cursor)
+            await self._merge(page, merging, str(place))
+            if not page.next_url:
+                break
+            following = await self._get(page.next_url, Place())
+            assert following is not None
+            if following.cursor == page.cursor:
+                break
+            page = following
+        self._done(str(place), _told(merging.notes))
+
+    # Any other feed.
+
+    async def _read_document(self, place: Place, first: Page) -> None:
+        """4.1: the feed itself, and the complete one where something left the feed that was never seen here."""
+        if not first.synced and first.pieces:
+            raise FeedError(Condition.INVALID_PAYLOAD, f"{self._mirror.address} has no item with sync data")
+        merging = _Merging()
+        decision = Follower(place.until).read(first.url, first.sharing)
+        notes = [decision.note]
+        if decision.step is Step.FETCH:
+            complete = await self._get(urljoin(first.url, decision.link), Place())
+            assert complete is not None
+            decision = decision.state.read(complete.url, complete.sharing)
+            notes.append(decision.note)
+            await self._merge(complete, merging, self.keeper.half.position)
+            notes.append(await self._absent(decision, merging))
+        await self._merge(first, merging, self.keeper.half.position)
+        self._sharing = first.sharing
+        # A complete feed may have no bound; whoever has read it has all that the partial one spoke of before.
+        until = decision.state.until or first.sharing.until
+        place = Place(until=until, etag=first.etag, last_modified=first.last_modified)
+        self._done(str(place), _told([*notes, *merging.notes]))
+
+    async def _absent(self, decision: Decision, merging: _Merging) -> str:
+        """FS-080, A-46, A-150: what is not in the complete feed would be dropped elsewhere; here it is told."""
+        if decision.step is not Step.REPLACE:
+            return ""
+        kept = await self._service.read(partial(count_absent, mirror=self._mirror, host=self._host, held=merging.ids))
+        return (
+            f"{counted(kept, 'item')} that the publisher dropped while this mirror was away stay here" if kept else ""
+        )
+
+    # Both.
+
+    async def _get(self, url: str, place: Place) -> Page | None:
+        """A page, or None where it is what was read before. Raises FetchError, FeedError."""
+        fetched = await self._fetch.get(
+            url, etag=place.etag, last_modified=place.last_modified, accept=ACCEPT, max_bytes=MAX_BYTES
+        )
+        if fetched.not_modified:
+            return None
+        return await self._tools.aside(read_page, fetched)
+
+    async def _merge(self, page: Page, merging: _Merging, position: str) -> None:
+        """Merges the items of a page; with the last of them `position` is kept."""
+        merging.notes += page.notes
+        pieces = iter(page.pieces)
+        for start in range(0, max(1, len(page.pieces)), BATCH):
+            items, refused = await self._tools.aside(
+                read_pieces, list(islice(pieces, BATCH)), page.form, self._tools.now_us()
+            )
+            last = start + BATCH >= len(page.pieces)
+            await self.keeper.write(
+                partial(self._merge_some, items=items, refused=refused, position=position if last else "")
+            )
+            merging.ids.update(item.found.version.sync_id for item in items)
+
+    def _merge_some(
+        self, tx: WriteTx, context: Context, items: Sequence[Incoming], refused: Sequence[Refusal], position: str
+    ) -> tuple[None, Callable[[Half], Half]]:
+        results: Sequence[Result] = merge_items(
+            tx, context, self._mirror.node, self._host, items, own=self._mirror.own_edits
+        )
+
+        def change(half: Half) -> Half:
+            half = counted_results(half, results, refused, context.now_us)
+            return replace(half, position=position) if position else half
+
+        return None, change
+
+    def _done(self, position: str, note: str) -> None:
+        self.in_step = True
+        self.keeper.note(lambda half: replace(half, position=position, note=note))
+        self.keeper.in_step()
+
+
+def _told(notes: Sequence[str]) -> str:
+    return "; ".join(dict.fromkeys(note for note in notes if note))[:300]
+
+
+def read_page(fetched: Fetched) -> Page:
+    """A document, read whole. Raises FeedError where that cannot be."""
+    reader = FeedReader(lenient=True)
+    pieces = list(_pieces(reader, fetched.body))
+    head = etree.fromstring(reader.head() + reader.tail(), strict_parser())
+    cursor = (head.findtext(_LAST_CURSOR) or "").strip()
+    links = [link.get("href", "") for link in head.iterchildren(LINK) if link.get("rel") == "next"]
+    next_url = urljoin(fetched.url, links[0]) if links and cursor else ""
+    page = Page(fetched.url, tuple(pieces), reader.form, reader.sharing, next_url, cursor, tuple(reader.notes[:3]))
+    return replace(page, etag=fetched.etag, last_modified=fetched.last_modified)
+
+
+def _pieces(reader: FeedReader, body: bytes) -> Iterator[Piece]:
+    for start in range(0, len(body), _CHUNK):
+        yield from reader.feed(body[start : start + _CHUNK])
+    yield from reader.close()
+
+
+def read_pieces(pieces: Sequence[Piece], form: Form, now_us: int) -> tuple[tuple[Incoming, ...], tuple[Refusal, ...]]:
+    """The items of a document for a merge: those of RSS as Atom entries, under the item ids that a Smart Feed names."""
+    items: list[Incoming] = []
+    refused: list[Refusal] = []
+    for piece in pieces:
+        name = f"item {piece.index + 1}" if piece.found is None else piece.found.version.sync_id
+        if piece.kind is not Kind.SYNCED:
+            reason = piece.reason if piece.kind is Kind.REFUSED else "it has no sync data"
+            refused.append(refusal(name, reason, now_us))
+            continue
+        try:
+            element = parse_payload(piece.raw)
+            own = element.find(FANOUT_ID)
+            item_id = ""
+            if own is not None:
+                item_id = (own.text or "").strip()
+                replace_by_text(own, "")
+            found = read_item(element, lenient=True)
+            assert found is not None
+            items.append(Incoming(item_id, in_atom(found) if form is Form.RSS else found))
+        except FeedError as error:
+            refused.append(refusal(name, error.text, now_us))
+    return tuple(items), tuple(refused)
+
+
+def count_absent(tx: ReadTx, context: Context, mirror: Mirror, host: str, held: Collection[str]) -> int:
+    """How many items of the node came from this publisher, were not changed here, and are not in its feed any more."""
+    node = tx.node(mirror.node)
+    ours = context.policy.domain
+    found: dict[str, Held] = {}
+    after: Edge | None = None
+    while node is not None and (items := tx.slice(node.node_no, Slice(SMART, BATCH, after=after))):
+        after = Edge(items[-1].modified_us, items[-1].item_no)
+        for item in items:
+            if item.publisher == host:
+                version = read_shared(context, node, item).version
+                by = [stamp.by for stamp in (version.history[-1], version.top)]
+                found[version.sync_id] = Held(*(ours if is_own_endpoint(ours, one) else one for one in by))
+    return len(to_drop(found, held, ours))

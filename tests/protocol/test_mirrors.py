@@ -1,0 +1,151 @@
+"""Two whole services whose servers pass on each other's stanzas: mirrors from the configuration to the store."""
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator, Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from lxml import etree
+
+from smartfeeds.app import App
+from smartfeeds.config import Settings
+from smartfeeds.core.model import Slice
+from smartfeeds.core.view import SMART
+from smartfeeds.service import requests as r
+from support.fakeserver import FakeServer, Session
+from support.world import draft, entry, form, jid
+
+A, B = "feeds.a.example", "feeds.b.example"
+NODE = "plans"
+OWNER = "owner@people.example"
+
+
+def settings(folder: Path, domain: str, port: int, mirrors: list[dict[str, Any]]) -> Settings:
+    return Settings.model_validate(
+        {
+            "component": {"jid": domain, "secret": "secret", "port": port},
+            "store": {"url": f"sqlite:///{folder / domain}.db"},
+            "http": {"listen": ""},
+            "mirror": mirrors,
+        }
+    )
+
+
+class Pair:
+    """Two services, and the servers between them. `changed` is set whenever one of them has written something."""
+
+    def __init__(self) -> None:
+        self.apps: dict[str, App] = {}
+        self.servers: dict[str, FakeServer] = {}
+        self.sessions: dict[str, Session] = {}
+        self.changed = asyncio.Event()
+        self.passing: list[asyncio.Task[None]] = []
+        self.listening = contextlib.AsyncExitStack()
+
+    async def start(self, folder: Path, mirrors: dict[str, list[dict[str, Any]]]) -> None:
+        for domain in (A, B):
+            server = self.servers[domain] = await self.listening.enter_async_context(FakeServer(domain, "secret"))
+            app = self.apps[domain] = App(settings(folder, domain, server.port, mirrors.get(domain, [])))
+            app.service._on_change = self._noting(app._changed)
+            await app.service.store.open()
+            await self._node(app, {A: B, B: A}[domain])
+            await app.service.store.close()
+        for domain, app in self.apps.items():
+            await app.start()
+            self.sessions[domain] = await self.servers[domain].session()
+        self.passing = [asyncio.ensure_future(self._pass(domain)) for domain in self.sessions]
+
+    def _noting(self, on_change: Callable[[Any], None]) -> Callable[[Any], None]:
+        def note(node_nos: Any) -> None:
+            on_change(node_nos)
+            self.changed.set()
+
+        return note
+
+    async def _node(self, app: App, publisher: str) -> None:
+        domain = app.settings.component.jid
+        app.service.policy = app.service.policy.__class__(domain, admins=frozenset({OWNER}))
+        await app.service.handle(r.CreateNode(jid(OWNER), domain, NODE, form(kind="feed")))
+        await app.service.handle(r.SetAffiliations(jid(OWNER), domain, NODE, ((publisher, "publisher"),)))
+
+    async def _pass(self, domain: str) -> None:
+        while True:
+            stanza = await self.sessions[domain].stanzas.get()
+            to = self.sessions.get(stanza.get("to", ""))
+            if to is not None:
+                with contextlib.suppress(ConnectionError):  # what is sent to a link that was cut is lost
+                    await to.send(etree.tostring(stanza, with_tail=False))
+
+    async def until(self, domain: str, ids: set[str]) -> dict[str, bytes]:
+        """Waits until just these items are there; their payloads."""
+        while True:
+            self.changed.clear()
+            found = await self.apps[domain].service.read(self._items)
+            if found.keys() == ids:
+                return found
+            await asyncio.wait_for(self.changed.wait(), 20)
+
+    @staticmethod
+    def _items(tx: Any, _context: Any) -> dict[str, bytes]:
+        return {item.id: item.payload for item in tx.slice(tx.node(NODE).node_no, Slice(SMART, 100))}
+
+    async def publish(self, domain: str, item_id: str, payload: str = "") -> None:
+        request = r.Publish(jid(OWNER), domain, NODE, item_id, draft(payload or entry(item_id)))
+        await self.apps[domain].service.handle(request)
+
+    async def stop(self) -> None:
+        for task in self.passing:
+            task.cancel()
+        await asyncio.gather(*self.passing, return_exceptions=True)
+        for app in self.apps.values():
+            await app.stop()
+        await self.listening.aclose()
+
+
+@contextlib.asynccontextmanager
+async def running(folder: Path, mirrors: dict[str, list[dict[str, Any]]]) -> AsyncIterator[Pair]:
+    pair = Pair()
+    try:
+        await pair.start(folder, mirrors)
+        yield pair
+    finally:
+        await pair.stop()
+
+
+@pytest.mark.parametrize("direction", ["in", "out", "both"])
+async def test_what_is_published_on_either_side_is_on_both(tmp_path: Path, direction: str) -> None:
+    """Over the component stream; foreign markup comes as it was, attributes with a namespace too."""
+    marked = entry("x", inner="<geo xmlns='urn:g' xmlns:p='urn:p' p:at='here'/>")
+    mirrors = {B: [{"node": NODE, "address": f"xmpp:{A}?;node={NODE}", "direction": direction}]}
+    async with running(tmp_path, mirrors) as pair:
+        source, target = (B, A) if direction == "out" else (A, B)
+        await pair.publish(source, "x", marked)
+        found = await pair.until(target, {"x"})
+        geo = etree.fromstring(found["x"]).find("{urn:g}geo")
+        assert geo is not None and geo.get("{urn:p}at") == "here"
+
+        if direction == "both":
+            await pair.publish(B, "y", marked)
+            found = await pair.until(A, {"x", "y"})
+            geo = etree.fromstring(found["y"]).find("{urn:g}geo")
+            assert geo is not None and geo.get("{urn:p}at") == "here"
+
+
+async def test_link_that_breaks_is_made_good(tmp_path: Path) -> None:
+    """Requests on their way are asked again on the next link."""
+    mirrors = {B: [{"node": NODE, "address": f"xmpp:{A}?;node={NODE}", "direction": "both"}]}
+    async with running(tmp_path, mirrors) as pair:
+        await pair.publish(A, "x")
+        await pair.until(B, {"x"})
+        pair.sessions[B].cut()
+        await pair.publish(A, "meanwhile at a")
+        await pair.publish(B, "meanwhile at b")
+        pair.sessions[B] = await pair.servers[B].session(2)
+        pair.passing[1].cancel()
+        pair.passing[1] = asyncio.ensure_future(pair._pass(B))
+
+        everything = {"x", "meanwhile at a", "meanwhile at b"}
+        await pair.until(B, everything)
+        await pair.until(A, everything)

@@ -1,0 +1,54 @@
+"""Mirrors in every store: settings and state as they were put."""
+
+from dataclasses import replace
+
+import pytest
+
+from smartfeeds.core.mirror import Direction, Half, Mirror, MirrorRow, refusal
+from smartfeeds.store.base import Store, WriteTx
+
+ONE = MirrorRow(
+    Mirror("plans-b", "plans", "xmpp:feeds.b.example?;node=plans", Direction.BOTH, "o@a.example", 60.0, own_edits=True),
+    configured=True,
+    halves={
+        Direction.IN: Half('{"cursor":"x"}', 5, 7, "away", 9, 2, 1, (refusal('i\n"', "bäd", 3),), "told"),
+        Direction.OUT: Half(),
+    },
+)
+
+
+async def test_mirror_is_found_as_it_was_put(store: Store) -> None:
+    plain = MirrorRow(Mirror("a", "n", "https://b.example/feeds/plans/", allow_private=True))
+
+    def put(tx: WriteTx) -> None:
+        tx.put_mirror(ONE)
+        tx.put_mirror(plain)
+
+    await store.write(put)
+    assert await store.read(lambda tx: tx.mirrors()) == [plain, ONE]
+    assert await store.read(lambda tx: tx.mirror("plans-b")) == ONE
+    assert await store.read(lambda tx: tx.mirror("b")) is None
+
+
+async def test_mirror_is_replaced_and_removed(store: Store) -> None:
+    await store.write(lambda tx: tx.put_mirror(ONE))
+    other = replace(ONE.with_half(Direction.OUT, Half("5:6", items=3)), configured=False)
+    await store.write(lambda tx: tx.put_mirror(other))
+    assert await store.read(lambda tx: tx.mirrors()) == [other]
+
+    await store.write(lambda tx: tx.remove_mirror("plans-b"))
+    await store.write(lambda tx: tx.remove_mirror("plans-b"))
+    assert await store.read(lambda tx: tx.mirrors()) == []
+
+
+async def test_work_that_raises_leaves_mirrors_as_they_were(store: Store) -> None:
+    await store.write(lambda tx: tx.put_mirror(ONE))
+
+    def fail(tx: WriteTx) -> None:
+        tx.remove_mirror("plans-b")
+        tx.put_mirror(MirrorRow(Mirror("new", "n", "https://b.example/")))
+        raise ValueError
+
+    with pytest.raises(ValueError):
+        await store.write(fail)
+    assert await store.read(lambda tx: tx.mirrors()) == [ONE]

@@ -1,0 +1,372 @@
+"""Several services in this process that reach each other over XMPP, without servers, sockets or time.
+
+Stanzas are bytes from one component to the other: requests go through the router and are answered, events go to the
+links of the followers. A test cuts links, loses pushes, and moves the clock; `Net.settle` waits until nothing is on
+its way any more.
+"""
+
+import asyncio
+import itertools
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any
+from xml.etree.ElementTree import Element, fromstring, tostring
+
+from lxml import etree
+
+from smartfeeds.client.errors import RequestError, RequestTimeoutError
+from smartfeeds.client.stanzas import read_error
+from smartfeeds.client.transport import Listener
+from smartfeeds.core.mirror import Direction, Half, Mirror, make_mirror
+from smartfeeds.core.model import Item, Slice
+from smartfeeds.core.view import SMART
+from smartfeeds.push.dispatcher import Dispatcher
+from smartfeeds.push.sender import Sender
+from smartfeeds.service import requests as r
+from smartfeeds.service.context import Policy
+from smartfeeds.service.feeds import FeedService
+from smartfeeds.service.mirrors import MirrorStatus, add_mirror, mirror_statuses
+from smartfeeds.sources.mirror_in import Tools
+from smartfeeds.sources.mirror_link import publisher_over
+from smartfeeds.sources.mirrors import Mirrors, Wires
+from smartfeeds.store.base import Store
+from smartfeeds.xmpp.disco import ServiceInfo
+from smartfeeds.xmpp.limits import InFlight
+from smartfeeds.xmpp.router import Router
+from support.world import Clock, draft, entry, form, jid, memory_store
+
+COMPONENT = "jabber:component:accept"
+NODE = "plans"
+OWNER = "owner@people.example"
+PUBLISHERS = ("feeds.a.example", "feeds.b.example", "feeds.c.example", "feeds.d.example")
+_TURNS = 200  # of the event loop, in which nothing happens, before all is quiet
+
+
+@dataclass
+class Timers:
+    """Timers that run when a test says so; `planned` are the delays of those that wait."""
+
+    waiting: list[tuple[float, int, Callable[[], None]]] = field(default_factory=list)
+    numbers: "itertools.count[int]" = field(default_factory=itertools.count)
+
+    def call_later(self, delay: float, callback: Callable[[], None], /) -> "Timer":
+        entry = (delay, next(self.numbers), callback)
+        self.waiting.append(entry)
+        return Timer(self, entry)
+
+    async def sleep(self, delay: float) -> None:
+        """Until a test fires it."""
+        done = asyncio.Event()
+        timer = self.call_later(delay, done.set)
+        try:
+            await done.wait()
+        finally:
+            timer.cancel()
+
+    @property
+    def planned(self) -> list[float]:
+        """The delays, shortest first."""
+        return sorted(delay for delay, _, _ in self.waiting)
+
+    def fire(self, longest: float = 1e9) -> list[float]:
+        """Runs all that wait now and take no longer; their delays."""
+        due = sorted(one for one in self.waiting if one[0] <= longest)
+        for one in due:
+            if one in self.waiting:
+                self.waiting.remove(one)
+                one[2]()
+        return [one[0] for one in due]
+
+
+@dataclass
+class Timer:
+    """A planned call."""
+
+    timers: Timers
+    entry: tuple[float, int, Callable[[], None]]
+
+    def cancel(self) -> None:
+        if self.entry in self.timers.waiting:
+            self.timers.waiting.remove(self.entry)
+
+
+async def at_once(work: Callable[..., Any], /, *arguments: Any) -> Any:
+    """Instead of a thread, which no turn of the event loop brings forward."""
+    return work(*arguments)
+
+
+class NetLink:
+    """A follower's link: requests of its site to others, and the events that come to its site."""
+
+    def __init__(self, site: "Site") -> None:
+        self.site = site
+
+    @property
+    def subscriber(self) -> str:
+        return self.site.domain
+
+    def open(self, listener: Listener) -> None:
+        self.site.listeners.append((self, listener))
+        if self.site.up:
+            listener.on_up()
+
+    async def close(self) -> None:
+        self.site.listeners = [one for one in self.site.listeners if one[0] is not self]
+
+    async def ask(self, kind: str, to: str, payload: Element) -> Element:
+        reply = fromstring(await self.site.ask(kind, to, tostring(payload)))
+        if reply.get("type") == "error":
+            raise read_error(reply)
+        return reply
+
+
+class Site:
+    """One service with its mirrors."""
+
+    def __init__(self, net: "Net", domain: str, store: Store) -> None:
+        self.net = net
+        self.domain = domain
+        self.store = store
+        self.clock = net.clock
+        self.timers = Timers()
+        self.up = True
+        self.listeners: list[tuple[NetLink, Listener]] = []
+        self.mirrors: Mirrors | None = None
+        self.numbers = itertools.count(1)
+        self.waiting: dict[str, asyncio.Future[bytes]] = {}
+        self.service = FeedService(
+            store,
+            Policy(domain),
+            clock=net.clock,
+            new_id=lambda: f"id-{next(self.numbers)}",
+            on_change=self.changed,
+        )
+        self.dispatcher = self._dispatcher()
+        self.router = Router(
+            self.service,
+            self.replied,
+            InFlight(total=4_096, per_sender=4_096),
+            ServiceInfo(domain=domain),
+            follows=lambda sender: self.mirrors is not None and self.mirrors.follows(sender),
+        )
+
+    def _dispatcher(self) -> Dispatcher:
+        sender = Sender(self.service, self, clock=self.clock, max_age_s=3_600.0, encode_form=lambda _node: b"")
+        return Dispatcher(self.service, sender)
+
+    def changed(self, node_nos: Any) -> None:
+        self.dispatcher.wake(node_nos)
+        if self.mirrors is not None:
+            self.mirrors.wake(node_nos)
+
+    # The wire.
+
+    async def notify(self, stanzas: Iterable[bytes]) -> int:
+        """Sends events to other sites, in their order."""
+        count = 0
+        for stanza in stanzas:
+            count += 1
+            message = etree.fromstring(stanza)
+            self.net.deliver(self.domain, message.get("to", ""), stanza)
+        await asyncio.sleep(0)
+        return count
+
+    def replied(self, data: bytes) -> None:
+        """An answer of our router goes to who asked, unless the link is cut by now."""
+        reply = _in_stream(data)
+        self.net.answer(self.domain, reply.get("to", ""), reply.get("id", ""), etree.tostring(reply))
+
+    async def ask(self, kind: str, to: str, payload: bytes) -> bytes:
+        """A request to another site. Raises RequestTimeoutError where it gets no answer."""
+        await asyncio.sleep(0)
+        self.net.asked.append((self.domain, to, payload))
+        if self.net.fault is not None and (error := self.net.fault(self.domain, to, payload)) is not None:
+            raise error
+        other = self.net.sites.get(to)
+        if other is None or self.net.is_cut(self.domain, to):
+            raise RequestError("remote-server-not-found", "cancel", "it cannot be reached")
+        stanza_id = f"ask-{next(self.numbers)}"
+        head = f"<iq xmlns='{COMPONENT}' type='{kind}' id='{stanza_id}' from='{self.domain}' to='{to}'>"
+        answer = self.waiting[stanza_id] = asyncio.get_running_loop().create_future()
+        try:
+            assert other.router.on_stanza(etree.fromstring(head.encode() + payload + b"</iq>"))
+            return await answer
+        finally:
+            del self.waiting[stanza_id]
+
+    # Running.
+
+    async def start(self) -> None:
+        """Comes up, its mirrors with it."""
+        await self.store.open()
+        await self.dispatcher.online()
+        tools = Tools(self.clock, self.timers.sleep, lambda: 0.0, self.timers, at_once)
+        wires = Wires(
+            lambda: NetLink(self), publisher_over(self.ask), self.net.fetch, self.net.fetch, limit_bytes=200_000
+        )
+        self.mirrors = Mirrors(self.service, self.net.configured.get(self.domain, ()), wires, tools)
+        await self.mirrors.start()
+
+    async def stop(self) -> None:
+        """An orderly end; what others send meanwhile is lost."""
+        if self.mirrors is not None:
+            await self.mirrors.stop()
+            self.mirrors = None
+        await self.dispatcher.stop()
+        self.dispatcher = self._dispatcher()
+        await self.router.drain()
+        await self.store.close()
+
+    # What tests do and look at.
+
+    async def create(self, *publishers: str, **options: str) -> None:
+        """Makes the node, to which these sites may publish."""
+        request = r.CreateNode(jid(OWNER), self.domain, NODE, form(kind="feed", **options))
+        await self.service.handle(request)
+        for name in publishers:
+            request = r.SetAffiliations(jid(OWNER), self.domain, NODE, ((name, "publisher"),))
+            await self.service.handle(request)
+
+    async def publish(self, item_id: str, title: str = "", *, payload: str = "") -> None:
+        """Publishes an entry here."""
+        made = draft(payload or entry(title or item_id))
+        await self.service.handle(r.Publish(jid(OWNER), self.domain, NODE, item_id, made))
+
+    async def retract(self, item_id: str) -> None:
+        await self.service.handle(r.Retract(jid(OWNER), self.domain, NODE, item_id))
+
+    async def mirror(self, other: "Site | str", direction: str = "in", **settings: Any) -> Mirror:
+        """Adds a mirror of a node elsewhere, as the command line does."""
+        address = other if isinstance(other, str) else f"xmpp:{other.domain}?;node={NODE}"
+        mirror = make_mirror(node=NODE, address=address, direction=direction, owner=OWNER, **settings)
+        await self.service.write(partial(add_mirror, mirror=mirror))
+        if self.mirrors is not None:
+            await self.mirrors.look()
+        return mirror
+
+    async def items(self) -> list[Item]:
+        """All items of the node, tombstones too."""
+        return await self.service.read(_items)
+
+    async def shown(self) -> dict[str, tuple[bytes, bytes, bool, int]]:
+        """What has to be equal everywhere in the end: content, sync data, deleted, conflicts, by id."""
+        return {item.id: (item.payload, item.sync, item.deleted, item.conflicts) for item in await self.items()}
+
+    async def titles(self) -> dict[str, str]:
+        """The titles of the items that are there, by id."""
+        found = {}
+        for item in await self.items():
+            if not item.deleted:
+                found[item.id] = etree.fromstring(item.payload).findtext("{http://www.w3.org/2005/Atom}title", "")
+        return found
+
+    async def status(self) -> MirrorStatus:
+        """The one mirror's, as the store has it."""
+        for run in self.mirrors.runs.values() if self.mirrors is not None else ():
+            for part in run.parts.values():
+                await part.keeper.settle()
+        (found,) = await self.service.read(mirror_statuses)
+        return found
+
+    async def half(self, direction: Direction = Direction.IN) -> Half:
+        """The state of a direction of the one mirror."""
+        return next(one.half for one in (await self.status()).standings if one.direction is direction)
+
+
+def _items(tx: Any, _context: Any) -> list[Item]:
+    node = tx.node(NODE)
+    return tx.slice(node.node_no, Slice(SMART, 100_000)) if node is not None else []
+
+
+class Net:
+    """The sites, and what is between them.
+
+    `cut` holds pairs of domains that cannot reach each other; `lose` says of an event whether it is lost; `fault` may
+    refuse a request. `asked` are the requests between sites, `events` counts what was delivered.
+    """
+
+    def __init__(self) -> None:
+        self.clock = Clock()
+        self.sites: dict[str, Site] = {}
+        self.cut: set[frozenset[str]] = set()
+        self.lose: Callable[[str, str], bool] = lambda _sender, _to: False
+        self.fault: Callable[[str, str, bytes], Exception | None] | None = None
+        self.asked: list[tuple[str, str, bytes]] = []
+        self.events = 0
+        self.fetch: Any = None
+        self.configured: dict[str, list[Mirror]] = {}
+
+    async def add(self, letter: str, store: Store | None = None) -> Site:
+        """A running site feeds.LETTER.example."""
+        domain = f"feeds.{letter}.example"
+        site = self.sites[domain] = Site(self, domain, store or memory_store())
+        await site.start()
+        return site
+
+    async def close(self) -> None:
+        for site in list(self.sites.values()):
+            await site.stop()
+
+    def is_cut(self, one: str, other: str) -> bool:
+        return frozenset({one, other}) in self.cut or not self.sites[other].up
+
+    def part(self, one: Site, other: Site) -> None:
+        """Cuts a link."""
+        self.cut.add(frozenset({one.domain, other.domain}))
+
+    def heal(self) -> None:
+        """All links work again."""
+        self.cut.clear()
+
+    def deliver(self, sender: str, to: str, stanza: bytes) -> None:
+        site = self.sites.get(to)
+        if site is None or self.is_cut(sender, to) or self.lose(sender, to):
+            return
+        message = _in_stream(stanza)
+        # As the real stream does: what the router takes never reaches a follower.
+        if site.router.on_stanza(message):
+            return
+        self.events += 1
+        for _, listener in list(site.listeners):
+            listener.on_message(fromstring(etree.tostring(message)))
+
+    def answer(self, sender: str, to: str, stanza_id: str, data: bytes) -> None:
+        site = self.sites.get(to)
+        future = site.waiting.get(stanza_id) if site is not None else None
+        if future is None or future.done():
+            return
+        if self.is_cut(sender, to):
+            future.set_exception(RequestTimeoutError(f"{sender} did not answer"))
+        else:
+            future.set_result(data)
+
+    async def settle(self) -> None:
+        """Waits until nothing moves any more: no request, no event, no write of a mirror's state."""
+        quiet, before = 0, None
+        while quiet < _TURNS:
+            await asyncio.sleep(0)
+            busy = [task for task in asyncio.all_tasks() if _works(task)]
+            now = (len(self.asked), self.events, [len(site.waiting) for site in self.sites.values()], len(busy))
+            quiet = quiet + 1 if now == before and not busy and not any(now[2]) else 0
+            before = now
+        for site in self.sites.values():
+            await site.dispatcher.idle()
+
+    async def settle_all(self, rounds: int = 8) -> None:
+        """Settles, and lets all that waits for a time have it, until nothing comes of it."""
+        for _ in range(rounds):
+            await self.settle()
+            for site in self.sites.values():
+                site.timers.fire()
+        await self.settle()
+
+
+def _in_stream(stanza: bytes) -> etree._Element:
+    """A stanza as it stands in a component's stream, where its namespace is declared."""
+    return etree.fromstring(f"<stream xmlns='{COMPONENT}'>".encode() + stanza + b"</stream>")[0]
+
+
+def _works(task: "asyncio.Task[Any]") -> bool:
+    """Whether a task waits for a thread, which no turn of the loop brings forward."""
+    return task.get_name().endswith(" state")

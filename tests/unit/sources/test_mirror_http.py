@@ -1,0 +1,394 @@
+"""Mirrors of feeds on the web: read whole, merged item by item, read again in time (FeedSync 4.1; A-46, A-150)."""
+
+import json
+from collections.abc import AsyncIterator, Callable
+from dataclasses import dataclass, field
+from urllib.parse import urlsplit
+
+import pytest
+
+from smartfeeds.core.urls import read_feed_path
+from smartfeeds.errors import FeedError
+from smartfeeds.formats.atom import FEEDSYNC_NS
+from smartfeeds.http.calls import ANONYMOUS
+from smartfeeds.http.encode import Encoder, Place
+from smartfeeds.http.queries import read_query
+from smartfeeds.service.requests import FeedPage, PullFeed
+from smartfeeds.sources.fetch import Fetched, FetchError
+from support.mesh import Net, Site
+from support.world import ATOM_NS, S
+
+FILE = "https://files.example/plans.xml"
+COMPLETE = "https://files.example/all.xml"
+SMART = "https://feeds.a.example/feeds/plans/"
+Page = bytes | Callable[[str, str], Fetched]
+
+
+@dataclass
+class Web:
+    """Pages by address, and the feeds of the sites of a net. `asked` are the addresses in the order they came."""
+
+    net: Net
+    pages: dict[str, Page] = field(default_factory=dict)
+    asked: list[str] = field(default_factory=list)
+
+    async def get(
+        self, url: str, *, etag: str = "", last_modified: str = "", accept: str = "*/*", max_bytes: int | None = None
+    ) -> Fetched:
+        self.asked.append(url)
+        site = self.net.sites.get(urlsplit(url).hostname or "")
+        if site is not None:
+            return await self.feed(site, url)
+        page = self.pages.get(url)
+        if page is None:
+            raise FetchError(url, "answered 404", status=404)
+        if callable(page):
+            return page(url, etag)
+        tag = f'"{hash(page)}"'
+        return Fetched(url, 304) if etag == tag else Fetched(url, 200, page, "application/atom+xml", tag)
+
+    async def feed(self, site: Site, url: str) -> Fetched:
+        """A page of a Smart Feed, as the HTTP side makes it."""
+        parts = urlsplit(url)
+        path, query = read_feed_path(parts.path, frozenset()), read_query(parts.query)
+        assert path is not None
+        place = Place(f"https://{site.domain}", path.name, query)
+        try:
+            answer = await site.service.handle(PullFeed(ANONYMOUS, site.domain, path.name, query.view, page=query.page))
+        except FeedError as error:
+            raise FetchError(url, f"answered 404: {error}", status=404) from None
+        assert isinstance(answer, FeedPage)
+        return Fetched(url, 200, Encoder().atom(answer, place), "application/atom+xml")
+
+
+def entry(
+    name: str, title: str = "", *, updates: int = 1, by: str = "ed", deleted: bool = False, sync: str = ""
+) -> str:
+    """An entry that was changed so often by one endpoint."""
+    history = "".join(
+        f'<sx:history sequence="{number}" when="2011-05-0{number}T10:00:00Z" by="{by}"/>'
+        for number in range(updates, 0, -1)
+    )
+    flag = ' deleted="true"' if deleted else ""
+    data = sync or f'<sx:sync xmlns:sx="{FEEDSYNC_NS}" id="{name}" updates="{updates}"{flag}>{history}</sx:sync>'
+    return (
+        f"<entry><id>urn:x:{name}</id><title>{title or name}</title><updated>2011-05-01T10:00:00Z</updated>"
+        f"{data}</entry>"
+    )
+
+
+def feed(*entries: str, sharing: str = "") -> bytes:
+    head = f"<id>urn:x:feed</id><title>plans</title><updated>2011-05-01T10:00:00Z</updated>{sharing}"
+    return f'<feed xmlns="{ATOM_NS}">{head}{"".join(entries)}</feed>'.encode()
+
+
+def sharing(since: str = "", until: str = "", complete: str = "", expires: str = "") -> str:
+    fields = {"since": since, "until": until, "expires": expires}
+    attributes = "".join(f' {name}="{value}"' for name, value in fields.items() if value)
+    related = f'<sx:related type="complete" link="{complete}"/>' if complete else ""
+    return f'<sx:sharing xmlns:sx="{FEEDSYNC_NS}"{attributes}>{related}</sx:sharing>'
+
+
+@pytest.fixture
+async def net() -> AsyncIterator[Net]:
+    made = Net()
+    made.fetch = Web(made)
+    yield made
+    await made.close()
+
+
+@pytest.fixture
+def web(net: Net) -> Web:
+    found = net.fetch
+    assert isinstance(found, Web)
+    return found
+
+
+async def mirror_of(net: Net, address: str = FILE, **settings: object) -> Site:
+    b = await net.add("b")
+    await b.mirror(address, **settings)
+    await net.settle()
+    return b
+
+
+async def again(net: Net, b: Site) -> None:
+    """The time for the next read has come."""
+    b.timers.fire()
+    await net.settle()
+
+
+async def test_feed_with_sync_data_fills_the_node_and_is_read_again_in_time(net: Net, web: Web) -> None:
+    web.pages[FILE] = feed(entry("a"), entry("b", updates=2), entry("gone", deleted=True))
+    b = await mirror_of(net, every_s=600.0)
+
+    assert await b.titles() == {"a": "a", "b": "b"}
+    assert len(await b.items()) == 3
+    assert b.timers.planned == [600.0]
+    assert (await b.status()).standings[0].in_step
+
+    web.pages[FILE] = feed(entry("a", "changed", updates=2), entry("b", updates=2), entry("c"))
+    before = {item.id: item.modified_us for item in await b.items()}
+    net.clock.move(600)
+    await again(net, b)
+    assert await b.titles() == {"a": "changed", "b": "b", "c": "c"}
+    after = {item.id: item.modified_us for item in await b.items()}
+    assert {name for name in before if after[name] != before[name]} == {"a"}
+
+
+async def test_what_has_not_changed_is_not_sent_again(net: Net, web: Web) -> None:
+    web.pages[FILE] = feed(entry("a"))
+    b = await mirror_of(net)
+    await again(net, b)
+
+    assert web.asked == [FILE, FILE]
+    half = await b.half()
+    assert (half.items, half.failure) == (1, "")
+    assert json.loads(half.position)["etag"]
+
+
+async def test_conflicts_with_edits_made_here_are_kept(net: Net, web: Web) -> None:
+    """The document's author and somebody here changed the same version."""
+    web.pages[FILE] = feed(entry("a"))
+    b = await mirror_of(net)
+    await b.publish("a", "changed here")
+    web.pages[FILE] = feed(entry("a", "changed there", updates=2))
+    await again(net, b)
+
+    (item,) = await b.items()
+    assert item.conflicts == 1
+    assert (await b.half()).conflicts == 1
+
+
+@pytest.mark.parametrize(
+    ("bad", "reason"),
+    [
+        (entry("x", sync="<!-- none -->"), "it has no sync data"),
+        (entry("x", by="a b"), "no Namespace Specific String"),
+        (entry("x", sync=f'<sx:sync xmlns:sx="{FEEDSYNC_NS}" id="x" updates="0"/>'), "sx:history"),
+    ],
+    ids=["plain", "endpoint", "history"],
+)
+async def test_item_that_is_refused_is_told_and_the_rest_is_taken(net: Net, web: Web, bad: str, reason: str) -> None:
+    web.pages[FILE] = feed(entry("a"), bad, entry("b"))
+    b = await mirror_of(net)
+
+    assert await b.titles() == {"a": "a", "b": "b"}
+    half = await b.half()
+    assert (half.refused, half.failure) == (1, "")
+    assert reason in half.reasons[0].reason
+
+
+@pytest.mark.parametrize(
+    ("body", "reason"),
+    [
+        (feed(entry("a"), entry("b")).removesuffix(b"</feed>"), "ends in the middle"),
+        (b'<!DOCTYPE feed [<!ENTITY a "b">]>' + feed(entry("a")), "DTD"),
+        (b"<html/>", "no feed that can be merged"),
+        (feed(entry("x", sync="<!-- none -->")), "has no item with sync data"),
+    ],
+    ids=["cut", "entities", "page", "plain"],
+)
+async def test_document_that_cannot_be_used_changes_nothing_and_is_told(
+    net: Net, web: Web, body: bytes, reason: str
+) -> None:
+    """It is read whole before anything is merged."""
+    web.pages[FILE] = body
+    b = await mirror_of(net)
+
+    assert await b.items() == []
+    assert reason in (await b.half()).failure
+
+    web.pages[FILE] = feed(entry("a"))
+    await again(net, b)
+    assert await b.titles() == {"a": "a"}
+    assert (await b.half()).failure == ""
+
+
+async def test_address_that_fails_is_left_alone_for_growing_pauses(net: Net, web: Web) -> None:
+    b = await mirror_of(net)
+    pauses = []
+    for _ in range(10):
+        pauses += b.timers.planned
+        await again(net, b)
+
+    assert pauses == sorted(pauses) and pauses[0] < pauses[-1] == 300.0
+    assert "answered 404" in (await b.half()).failure
+
+
+async def test_partial_feed_is_completed_on_the_first_read(net: Net, web: Web) -> None:
+    """[A-46] 4.1.1: the complete feed once; then only the partial one."""
+    web.pages[COMPLETE] = feed(entry("old"), entry("new"))
+    web.pages[FILE] = feed(entry("new"), sharing=sharing("0001", "0005", COMPLETE))
+    b = await mirror_of(net)
+    assert await b.titles() == {"old": "old", "new": "new"}
+    assert web.asked == [FILE, COMPLETE]
+
+    web.pages[FILE] = feed(entry("newer"), sharing=sharing("0005", "0007", COMPLETE))
+    await again(net, b)
+    assert web.asked == [FILE, COMPLETE, FILE]
+    assert set(await b.titles()) == {"old", "new", "newer"}
+
+
+async def test_gap_is_found_and_closed_with_the_complete_feed(net: Net, web: Web) -> None:
+    """[FS-079] since is greater than the until that was seen last, as texts."""
+    web.pages[COMPLETE] = feed(entry("a"))
+    web.pages[FILE] = feed(entry("a"), sharing=sharing("0001", "0005", COMPLETE))
+    b = await mirror_of(net)
+    web.pages[COMPLETE] = feed(entry("a"), entry("missed"), entry("new"))
+    web.pages[FILE] = feed(entry("new"), sharing=sharing("0006", "0008", COMPLETE))
+
+    await again(net, b)
+
+    assert set(await b.titles()) == {"a", "missed", "new"}
+    assert json.loads((await b.half()).position)["until"] == "0008"
+
+
+async def test_what_the_complete_feed_dropped_stays_and_is_told(net: Net, web: Web) -> None:
+    """[FS-080] [A-150] Smart Feeds never lose items; what was changed here would not be dropped anywhere."""
+    web.pages[COMPLETE] = feed(entry("a"), entry("b"), entry("c"))
+    web.pages[FILE] = feed(sharing=sharing("0001", "0005", COMPLETE))
+    b = await mirror_of(net)
+    await b.publish("b", "changed here")
+    web.pages[COMPLETE] = feed(entry("a"))
+    web.pages[FILE] = feed(sharing=sharing("0006", "0008", COMPLETE))
+
+    await again(net, b)
+
+    assert set(await b.titles()) == {"a", "b", "c"}
+    assert (await b.half()).note == "1 item that the publisher dropped while this mirror was away stay here"
+
+
+async def test_complete_feed_that_cannot_be_read_loses_nothing(net: Net, web: Web) -> None:
+    """[A-46] Fetch and check first; the bound that was seen stays, so the gap is found again."""
+    web.pages[COMPLETE] = feed(entry("a"))
+    web.pages[FILE] = feed(entry("a"), sharing=sharing("0001", "0005", COMPLETE))
+    b = await mirror_of(net)
+    del web.pages[COMPLETE]
+    web.pages[FILE] = feed(entry("new"), sharing=sharing("0006", "0008", COMPLETE))
+    await again(net, b)
+    assert set(await b.titles()) == {"a"}
+    half = await b.half()
+    assert "404" in half.failure and json.loads(half.position)["until"] == "0005"
+
+    web.pages[COMPLETE] = feed(entry("a"), entry("missed"), entry("new"))
+    await again(net, b)
+    assert set(await b.titles()) == {"a", "missed", "new"}
+
+
+async def test_complete_feed_that_names_another_is_taken_as_it_is(net: Net, web: Web) -> None:
+    """[A-46] One hop, so that feeds that name each other do not keep a mirror busy for ever."""
+    web.pages[COMPLETE] = feed(entry("a"), sharing=sharing(complete=FILE))
+    web.pages[FILE] = feed(entry("b"), sharing=sharing("0001", "0005", COMPLETE))
+    b = await mirror_of(net)
+
+    assert web.asked == [FILE, COMPLETE]
+    assert set(await b.titles()) == {"a", "b"}
+    assert "refers to another one" in (await b.half()).note
+
+
+async def test_feed_that_expires_is_read_before_that(net: Net, web: Web) -> None:
+    """[FS-017] Half of what is left."""
+    net.clock.now_us = 1_304_935_200 * S  # 2011-05-09T10:00:00Z
+    web.pages[FILE] = feed(entry("a"), sharing=sharing("1", "2", expires="2011-05-09T10:03:20Z"))
+    b = await mirror_of(net, every_s=3_600.0)
+
+    assert b.timers.planned == [100.0]
+
+
+async def test_rss_items_become_entries(net: Net, web: Web) -> None:
+    item = (
+        "<item><guid isPermaLink='false'>urn:x:a</guid><title>from RSS</title>"
+        f"<sx:sync xmlns:sx='{FEEDSYNC_NS}' id='a' updates='1'>"
+        "<sx:history sequence='1' when='2011-05-01T10:00:00Z' by='ed'/></sx:sync></item>"
+    )
+    web.pages[FILE] = f"<rss version='2.0'><channel><title>t</title>{item}</channel></rss>".encode()
+    b = await mirror_of(net)
+
+    assert await b.titles() == {"a": "from RSS"}
+
+
+async def smart(net: Net, count: int) -> Site:
+    a = await net.add("a")
+    await a.create()
+    for number in range(count):
+        await a.publish(f"item {number}", f"title {number}")
+        net.clock.move(1)
+    return a
+
+
+@pytest.mark.parametrize("query", ["?order=modified&sync=true&max=10", "?order=modified&sync=true"])
+async def test_smart_feed_is_read_page_by_page_and_then_from_its_cursor(net: Net, web: Web, query: str) -> None:
+    """The item ids and sync data of the other service; the second time only what is new."""
+    a = await smart(net, 25)
+    await a.retract("item 3")
+    b = await mirror_of(net, SMART + query)
+    assert await b.shown() == await a.shown()
+    web.asked.clear()
+
+    await a.publish("new", "new")
+    await again(net, b)
+    assert await b.shown() == await a.shown()
+    assert len(web.asked) == 1 and "since=cursor:" in web.asked[0] and "timeout=0" in web.asked[0]
+
+    web.asked.clear()
+    await again(net, b)
+    assert len(web.asked) == 1
+    assert (await b.status()).standings[0].in_step
+
+
+async def test_smart_feed_goes_on_where_a_restart_or_a_failure_left_it(net: Net, web: Web) -> None:
+    """Each page is kept with the place behind it."""
+    a = await smart(net, 25)
+    get, calls = web.get, []
+
+    async def failing(url: str, **named: object) -> Fetched:
+        calls.append(url)
+        if len(calls) == 2:
+            raise FetchError(url, "does not answer")
+        return await get(url, **named)  # type: ignore[arg-type]
+
+    web.get = failing  # type: ignore[method-assign]
+    b = await mirror_of(net, SMART + "?order=modified&sync=true&max=10")
+    assert len(await b.items()) == 10
+    assert "does not answer" in (await b.half()).failure
+    await b.stop()
+    await b.start()
+    await net.settle()
+
+    assert await b.shown() == await a.shown()
+    assert len(calls) == 4
+
+
+async def test_smart_feed_that_lost_the_cursor_is_read_from_its_beginning(net: Net, web: Web) -> None:
+    a = await smart(net, 3)
+    b = await mirror_of(net, SMART + "?order=modified&sync=true")
+    feed_of, failures = web.feed, []
+
+    async def forgetful(site: Site, url: str) -> Fetched:
+        if "since=" in url:
+            failures.append(url)
+            raise FetchError(url, "answered 404", status=404)
+        return await feed_of(site, url)
+
+    web.feed = forgetful  # type: ignore[method-assign]
+    await a.publish("new")
+    await again(net, b)
+
+    assert failures
+    assert await b.shown() == await a.shown()
+
+
+async def test_two_services_that_read_each_other_over_http_converge(net: Net, web: Web) -> None:
+    """Two mirrors of one direction are a mirror of two."""
+    a = await smart(net, 2)
+    b = await mirror_of(net, SMART + "?order=modified&sync=true")
+    await a.mirror("https://feeds.b.example/feeds/plans/?order=modified&sync=true")
+    await a.publish("item 0", "at a")
+    await b.publish("item 0", "at b")
+    await b.publish("own")
+    for _ in range(3):
+        await again(net, a)
+        await again(net, b)
+
+    assert await a.shown() == await b.shown()
+    assert len(await a.items()) == 3

@@ -1,0 +1,647 @@
+"""Mirrors between services that reach each other over XMPP (issue 4, point 4; A-46, A-61; SF-045 to SF-051)."""
+
+import itertools
+from collections.abc import AsyncIterator
+from dataclasses import replace
+
+import pytest
+from lxml import etree
+
+from smartfeeds.client.errors import RequestError
+from smartfeeds.core.mirror import Direction, make_mirror
+from smartfeeds.core.model import Affiliation
+from smartfeeds.errors import StoreError
+from smartfeeds.service.mirrors import remove_mirror
+from smartfeeds.sources import mirror_in, mirror_out
+from support.mesh import NODE, OWNER, Net, Site
+from support.world import S, entry
+
+OUT = Direction.OUT
+
+
+@pytest.fixture
+async def net() -> AsyncIterator[Net]:
+    made = Net()
+    yield made
+    await made.close()
+
+
+async def two(net: Net, direction: str = "in") -> tuple[Site, Site]:
+    """A has the node, and B a mirror of it."""
+    a, b = await net.add("a"), await net.add("b")
+    await a.create(b.domain)
+    await b.mirror(a, direction)
+    await net.settle()
+    return a, b
+
+
+def publishes(net: Net) -> list[tuple[str, str]]:
+    """Who has published to whom since the last look."""
+    found = [(sender, to) for sender, to, payload in net.asked if b"<publish " in payload]
+    net.asked.clear()
+    return found
+
+
+def history(b: bytes) -> list[str]:
+    """Who changed an item, the newest first."""
+    return [one.get("by", "").partition(".")[2][:1] for one in etree.fromstring(b) if one.tag.endswith("history")]
+
+
+async def test_bootstrap_brings_everything_there_is(net: Net) -> None:
+    """Tombstones, keys of the feed's order and sync data; the node is made, and belongs to whom the mirror says."""
+    a, b = await net.add("a"), await net.add("b")
+    await a.create(b.domain)
+    for number in range(7):
+        await a.publish(f"i{number}", f"title {number}")
+        net.clock.move(1)
+    await a.retract("i3")
+    await b.mirror(a)
+    await net.settle()
+
+    assert await b.shown() == await a.shown()
+    assert [item.id for item in await b.items()] == ["i0", "i1", "i2", "i4", "i5", "i6", "i3"]
+    assert (await b.half()).items == 7
+    made = await b.service.read(lambda tx, _context: tx.node(NODE))
+    assert made is not None
+    held = await b.service.read(lambda tx, _context: tx.affiliation(made.node_no, OWNER))
+    assert held is Affiliation.OWNER
+    assert {item.publisher for item in await b.items()} == {a.domain}
+
+
+async def test_long_bootstrap_takes_one_transaction_a_page(net: Net, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Memory holds a page, and 250 items take no 250 transactions."""
+    a, b = await net.add("a"), await net.add("b")
+    await a.create(b.domain)
+    for number in range(250):
+        await a.publish(f"i{number}")
+    sizes: list[int] = []
+    merge = mirror_in.merge_items
+
+    def counted(*arguments, **named):  # type: ignore[no-untyped-def]
+        sizes.append(len(arguments[4]))
+        return merge(*arguments, **named)
+
+    monkeypatch.setattr(mirror_in, "merge_items", counted)
+    await b.mirror(a)
+    await net.settle()
+
+    assert sum(sizes) == 250 == len(await b.items())
+    assert max(sizes) <= mirror_in.BATCH and len(sizes) <= 4
+
+
+async def test_push_is_taken_over_without_a_pull(net: Net) -> None:
+    a, b = await two(net)
+    net.asked.clear()
+
+    await a.publish("x", "pushed")
+    await net.settle()
+
+    assert await b.titles() == {"x": "pushed"}
+    assert net.asked == []
+
+
+async def test_lost_push_is_found_by_the_next_one_and_pulled(net: Net) -> None:
+    """[SF-048] [SF-049] The gap check of the follower."""
+    a, b = await two(net)
+    net.lose = lambda _sender, _to: True
+    await a.publish("lost")
+    await net.settle()
+    assert await b.titles() == {}
+    net.lose = lambda _sender, _to: False
+
+    await a.publish("next")
+    await net.settle()
+
+    assert await b.shown() == await a.shown()
+    assert [item.id for item in await b.items()] == ["lost", "next"]
+
+
+async def test_silence_is_checked(net: Net) -> None:
+    """[SF-051] Where the last push was lost, the integrity pull finds it."""
+    a, b = await two(net)
+    net.lose = lambda _sender, _to: True
+    await a.publish("lost")
+    await net.settle()
+
+    assert 300.0 in b.timers.planned
+    b.timers.fire()
+    await net.settle()
+
+    assert list(await b.titles()) == ["lost"]
+
+
+async def test_two_ways_edits_go_both_ways_once(net: Net) -> None:
+    """No echo: what came from there is not sent back, and a change crosses the wire once."""
+    a, b = await two(net, "both")
+    await a.publish("a1")
+    await net.settle()
+    assert publishes(net) == []
+
+    await b.publish("b1")
+    await b.publish("a1", "changed at b")
+    await net.settle()
+
+    assert publishes(net) == [(b.domain, a.domain)] * 2
+    assert await a.titles() == await b.titles() == {"a1": "changed at b", "b1": "b1"}
+    assert await a.shown() == await b.shown()
+    keys = [item.modified_us for item in await b.items()]
+    await net.settle_all()
+    assert [item.modified_us for item in await b.items()] == keys
+    assert publishes(net) == []
+
+
+async def test_retraction_goes_both_ways(net: Net) -> None:
+    a, b = await two(net, "both")
+    await a.publish("x")
+    await a.publish("y")
+    await net.settle()
+
+    await b.retract("x")
+    await a.retract("y")
+    await net.settle()
+
+    assert await a.titles() == await b.titles() == {}
+    assert await a.shown() == await b.shown()
+    assert len(await a.items()) == 2
+
+
+async def test_edits_made_while_apart_merge_and_conflict_on_both_sides(net: Net) -> None:
+    """The same winner and the same conflict everywhere; it is counted."""
+    a, b = await two(net, "both")
+    await a.publish("x", "first")
+    await net.settle()
+    net.part(a, b)
+    net.clock.move(60)
+    await a.publish("x", "at a")
+    net.clock.move(60)
+    await b.publish("x", "at b")
+    await b.publish("only at b")
+    await a.publish("only at a")
+    await net.settle()
+    assert (await b.half(OUT)).failure.startswith("feeds.a.example cannot take it now: remote-server-not-found")
+
+    net.heal()
+    await net.settle_all()
+
+    assert await a.shown() == await b.shown()
+    assert await a.titles() == {"x": "at b", "only at a": "only at a", "only at b": "only at b"}
+    (x,) = [item for item in await a.items() if item.id == "x"]
+    assert x.conflicts == 1 and b"at a" in x.sync
+    assert (await b.half()).conflicts == 1
+    assert all(one.in_step for one in (await b.status()).standings)
+
+
+async def test_other_side_away_is_asked_less_and_less_and_told(net: Net) -> None:
+    a, b = await two(net, "both")
+    net.part(a, b)
+    await b.publish("x")
+    net.clock.move(7)
+
+    pauses = []
+    for _ in range(12):
+        await net.settle()
+        pauses += b.timers.fire(longest=200)
+    assert pauses[:4] == sorted(pauses[:4]) and pauses[0] == 1.0
+    assert max(pauses) <= mirror_out.pause_of(99, 0.0) == 150.0
+
+    (standing,) = [one for one in (await b.status()).standings if one.direction is OUT]
+    assert (standing.in_step, standing.waiting, standing.behind_us) == (False, 1, 7 * S)
+    assert "cannot be reached" in standing.half.failure
+
+    net.heal()
+    await net.settle_all()
+    assert await a.titles() == {"x": "x"}
+    (standing,) = [one for one in (await b.status()).standings if one.direction is OUT]
+    assert (standing.in_step, standing.waiting, standing.half.failure) == (True, 0, "")
+
+
+async def test_one_direction_that_works_again_wakes_the_other(net: Net) -> None:
+    """What was missed is fetched as soon as a publish gets through, not at the next integrity pull."""
+    a, b = await two(net, "both")
+    net.part(a, b)
+    await a.publish("missed")
+    await b.publish("x")
+    await net.settle()
+    net.heal()
+
+    b.timers.fire(longest=1.0)  # the publish is tried again
+    await net.settle()
+
+    assert await b.titles() == await a.titles() == {"missed": "missed", "x": "x"}
+
+
+async def test_no_right_to_publish_is_told_with_what_to_do_and_loses_nothing(net: Net) -> None:
+    a, b = await net.add("a"), await net.add("b")
+    await a.create()
+    await b.create()
+    await b.publish("x")
+    await b.mirror(a, "out")
+    await net.settle()
+
+    half = await b.half(OUT)
+    assert half.failure == (
+        "feeds.a.example does not let us publish (forbidden): feeds.b.example has to be a publisher of its node plans"
+    )
+    assert (half.position, half.refused) == ("", 0)
+
+
+@pytest.mark.parametrize("direction", ["in", "out"])
+async def test_node_that_is_not_there_is_told(net: Net, direction: str) -> None:
+    await net.add("a")
+    b = await net.add("b")
+    await b.create()
+    await b.publish("x")
+    await b.mirror(net.sites["feeds.a.example"], direction)
+    await net.settle()
+
+    half = await b.half(Direction(direction))
+    assert half.failure == "there is no node plans at feeds.a.example: it has to be made there"
+
+
+async def test_outgoing_mirror_of_no_node_here_makes_none(net: Net) -> None:
+    a, b = await net.add("a"), await net.add("b")
+    await a.create(b.domain)
+    await b.mirror(a, "out")
+    await net.settle()
+
+    assert (await b.half(OUT)).failure.startswith("there is no node plans here")
+    assert not (await b.status()).node_there
+
+
+async def test_closed_node_is_told_with_what_to_do(net: Net) -> None:
+    a, b = await net.add("a"), await net.add("b")
+    await a.create(access_model="whitelist")
+    await b.mirror(a)
+    await net.settle()
+
+    failure = (await b.half()).failure
+    assert failure.startswith("feeds.a.example does not let feeds.b.example read plans (")
+    assert "has to be" in failure or "needs to be a member" in failure
+
+
+async def test_refused_items_are_told_and_stop_nothing(net: Net, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Sent: what is too long, and what is refused there for its own sake, is passed over and told."""
+    a, b = await net.add("a"), await net.add("b")
+    await a.create(b.domain, max_payload_size="2000")
+    await b.create()
+    await b.publish("long", "x" * 4_000)
+    await b.publish("good")
+    await b.mirror(a, "out")
+    await net.settle()
+
+    assert await a.titles() == {"good": "good"}
+    half = await b.half(OUT)
+    assert (half.refused, half.items, half.failure) == (1, 1, "")
+    assert half.reasons[0].item_id == "long"
+    assert "feeds.a.example refuses it: not-acceptable" in half.reasons[0].reason
+
+
+async def test_id_that_is_taken_there_is_given_another(net: Net) -> None:
+    """Two items of one id that were shared under two: both are on both sides, and edits find theirs."""
+    a, b = await net.add("a"), await net.add("b")
+    await a.create(b.domain)
+    await b.create()
+    shared = (
+        "<sync xmlns='http://feedsync.org/2007/feedsync' id='{0}' updates='1'><history sequence='1' by='{0}'/></sync>"
+    )
+    await a.publish("x", payload=entry("of a", inner=shared.format("urn:a")))
+    await b.publish("x", payload=entry("of b", inner=shared.format("urn:b")))
+    await b.mirror(a, "both")
+    await net.settle()
+
+    assert sorted((await a.titles()).values()) == sorted((await b.titles()).values()) == ["of a", "of b"]
+    await b.publish("x", "of b, edited")
+    await net.settle()
+    assert sorted((await a.titles()).values()) == sorted((await b.titles()).values()) == ["of a", "of b, edited"]
+
+
+async def test_what_a_feed_says_of_itself_stays_its_own(net: Net) -> None:
+    """The item 0 with an atom:feed (XEP-0277) is neither sent nor taken, nor told as refused."""
+    a, b = await net.add("a"), await net.add("b")
+    await a.create(b.domain)
+    await b.create()
+    head = "<feed xmlns='http://www.w3.org/2005/Atom'><id>urn:x:{0}</id><title>{0}</title><updated>2026-01-01T00:00:00Z</updated></feed>"
+    await a.publish("0", payload=head.format("a"))
+    await b.publish("0", payload=head.format("b"))
+    await b.mirror(a, "both")
+    await net.settle()
+
+    assert await a.titles() == {"0": "a"} and await b.titles() == {"0": "b"}
+    status = await b.status()
+    assert [(one.in_step, one.half.refused, one.waiting) for one in status.standings] == [(True, 0, 0)] * 2
+
+
+async def test_item_that_no_stanza_can_carry_is_not_sent(net: Net) -> None:
+    """A stanza beyond the server's limit would end the link for everybody."""
+    a, b = await two(net, "both")
+    outlet = next(iter(b.mirrors.runs.values())).parts[OUT]  # type: ignore[union-attr]
+    outlet._limit_bytes = 500  # type: ignore[union-attr]
+    net.asked.clear()
+    await b.publish("long", "x" * 600)
+    await b.publish("good")
+    await net.settle()
+
+    assert len(publishes(net)) == 1
+    assert await a.titles() == {"good": "good"}
+    assert "bytes" in (await b.half(OUT)).reasons[0].reason
+
+
+async def test_mirror_that_lies_about_who_edited_is_refused(net: Net) -> None:
+    """[A-61] A history that names an edit made here, which never was, is refused; what else comes is taken."""
+    a, b = await two(net)
+    lie = entry("lie").replace(
+        "</entry>",
+        "<sync xmlns='http://feedsync.org/2007/feedsync' id='lie' updates='1'>"
+        f"<history sequence='1' when='2011-01-01T00:00:00Z' by='{b.domain}%2Fking@{b.domain}'/></sync></entry>",
+    )
+    await a.publish("lie", payload=lie)
+    await a.publish("good")
+    await net.settle()
+
+    assert await b.titles() == {"good": "good"}
+    half = await b.half()
+    assert half.refused == 1 and half.reasons[0].item_id == "lie"
+    assert half.failure == ""
+
+
+async def test_own_edits_that_this_database_lost_come_back_where_they_are_believed(net: Net) -> None:
+    """After a restore from backup."""
+    a, b = await two(net, "both")
+    await b.publish("x", "made at b")
+    await net.settle()
+    await b.stop()
+    del net.sites[b.domain]
+    again = await net.add("b")
+    await again.mirror(a, "both", own_edits=True)
+    await net.settle()
+
+    assert await again.shown() == await a.shown() != {}
+    assert (await again.half()).refused == 0
+
+
+async def test_feed_without_sync_data_is_refused_item_by_item(net: Net) -> None:
+    a, b = await two(net)
+    message = (
+        f"<message from='{a.domain}' to='{b.domain}'><event xmlns='http://jabber.org/protocol/pubsub#event'>"
+        f"<items node='{NODE}?order=modified&amp;sync=true'><item id='plain'>{entry('plain')}</item></items></event>"
+        "<headers xmlns='http://jabber.org/protocol/shim'><header name='LastCursor'>1.0_0_00000000</header></headers>"
+        "</message>"
+    )
+    net.deliver(a.domain, b.domain, message.encode())
+    await net.settle()
+
+    assert await b.titles() == {}
+    assert (await b.half()).reasons[0].reason == mirror_in.NO_SYNC
+
+
+async def test_restart_goes_on_from_the_stored_position(net: Net) -> None:
+    """Nothing that is here is pulled or sent again, and what happened meanwhile is."""
+    a, b = await two(net, "both")
+    for number in range(5):
+        await a.publish(f"a{number}")
+        await b.publish(f"b{number}")
+    await net.settle()
+    await b.stop()
+    await a.publish("meanwhile")
+    net.asked.clear()
+
+    await b.start()
+    await net.settle()
+
+    assert await b.shown() == await a.shown()
+    assert "meanwhile" in await b.titles()
+    assert len([one for one in net.asked if b"items " in one[2]]) == 1
+    assert publishes(net) == []
+
+
+async def test_position_is_kept_with_the_items_or_not_at_all(net: Net, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A write that fails takes nothing over; it is tried again from the same place."""
+    a, b = await two(net)
+    before = (await b.half()).position
+    merge = mirror_in.merge_items
+    failures = iter([True])
+
+    def failing(*arguments, **named):  # type: ignore[no-untyped-def]
+        result = merge(*arguments, **named)
+        if next(failures, False):
+            raise StoreError("the disk is full")
+        return result
+
+    monkeypatch.setattr(mirror_in, "merge_items", failing)
+    await a.publish("x")
+    await net.settle()
+    half = await b.half()
+    assert (await b.titles(), half.position, half.failure) == ({}, before, "the disk is full")
+
+    b.timers.fire(longest=5)
+    await net.settle()
+    half = await b.half()
+    assert (await b.titles(), half.failure) == ({"x": "x"}, "")
+
+
+async def test_fault_of_the_program_ends_neither_the_mirror_nor_the_service(
+    net: Net, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    a, b = await two(net, "both")
+
+    def broken(*_arguments, **_named):  # type: ignore[no-untyped-def]
+        raise ZeroDivisionError
+
+    merge = mirror_in.merge_items
+    monkeypatch.setattr(mirror_in, "merge_items", broken)
+    await a.publish("x")
+    await net.settle()
+    assert (await b.half()).failure == mirror_in.BROKEN
+    monkeypatch.setattr(mirror_in, "merge_items", merge)
+    await net.settle_all()
+
+    assert await b.titles() == {"x": "x"}
+
+
+async def test_temporary_refusal_is_tried_again(net: Net) -> None:
+    """Also "wait" of a service that is asked too fast."""
+    a, b = await two(net, "both")
+    net.fault = lambda _sender, _to, payload: (
+        RequestError("resource-constraint", "wait", "too fast") if b"<publish " in payload else None
+    )
+    await b.publish("x")
+    await net.settle()
+    half = await b.half(OUT)
+    assert half.failure == "feeds.a.example wants us to wait: resource-constraint: too fast"
+    assert (half.refused, half.position) == (0, "")
+
+    net.fault = None
+    await net.settle_all()
+    assert await a.titles() == {"x": "x"}
+
+
+async def test_what_was_sent_beside_a_failure_is_not_sent_again(net: Net) -> None:
+    a, b = await two(net, "both")
+    net.asked.clear()
+    net.fault = lambda _sender, _to, payload: (
+        RequestError("internal-server-error", "cancel") if b"id='x1'" in payload else None
+    )
+    for number in range(4):
+        await b.publish(f"x{number}")
+    await net.settle()
+    net.fault = None
+    await net.settle_all()
+
+    sent = [payload.partition(b"<item id='")[2][:2].decode() for _, _, payload in net.asked if b"<publish " in payload]
+    assert sorted(set(sent)) == ["x0", "x1", "x2", "x3"]
+    assert {one: sent.count(one) for one in ("x0", "x2", "x3")} == {"x0": 1, "x2": 1, "x3": 1}
+    assert await a.shown() == await b.shown()
+
+
+async def ring(net: Net, letters: str, direction: str = "both") -> list[Site]:
+    """Each site mirrors the next one."""
+    sites = [await net.add(letter) for letter in letters]
+    for site in sites:
+        await site.create(*(other.domain for other in sites if other is not site))
+    for one, other in zip(sites, [*sites[1:], sites[0]], strict=True):
+        await one.mirror(other, direction)
+    await net.settle()
+    return sites
+
+
+@pytest.mark.parametrize("direction", ["in", "out", "both"])
+async def test_ring_of_three_converges_and_comes_to_rest(net: Net, direction: str) -> None:
+    """Edits, conflicts and deletions made while every link was cut; then nothing moves any more."""
+    a, b, c = await ring(net, "abc", direction)
+    await a.publish("x", "first")
+    await c.publish("y", "first")
+    await net.settle()
+    assert await a.shown() == await b.shown() == await c.shown()
+    for one, other in itertools.combinations((a, b, c), 2):
+        net.part(one, other)
+    for number, site in enumerate((a, b, c)):
+        net.clock.move(60)
+        await site.publish("x", f"x at {site.domain}")
+        await site.publish(f"own {number}")
+    await a.retract("y")
+    await b.publish("y", "kept at b")
+    await net.settle()
+
+    net.heal()
+    await net.settle_all()
+
+    shown = [await site.shown() for site in (a, b, c)]
+    assert shown[0] == shown[1] == shown[2]
+    assert shown[0]["x"][3] == 2 and shown[0]["y"][3] == 1
+    before = [[item.modified_us for item in await site.items()] for site in (a, b, c)]
+    net.asked.clear()
+    await net.settle_all()
+    assert publishes(net) == []
+    assert [[item.modified_us for item in await site.items()] for site in (a, b, c)] == before
+
+
+async def test_full_mesh_converges(net: Net) -> None:
+    """Each of four services mirrors every other one, in both directions."""
+    sites = [await net.add(letter) for letter in "abcd"]
+    for site in sites:
+        await site.create(*(other.domain for other in sites if other is not site))
+    for one, other in itertools.permutations(sites, 2):
+        await one.mirror(other, "both")
+    await net.settle()
+    for number, site in enumerate(sites):
+        net.clock.move(10)
+        await site.publish("x", f"at {number}")
+        await site.publish(f"own {number}")
+    await net.settle_all()
+
+    shown = [await site.shown() for site in sites]
+    assert all(one == shown[0] for one in shown) and len(shown[0]) == 5
+
+
+async def test_mirrors_of_two_nodes_of_one_service_do_not_mix(net: Net) -> None:
+    """They share one address, so each takes the events of its node alone."""
+    a, b = await two(net)
+    other = make_mirror(node="other", address=f"xmpp:{a.domain}?;node=other")
+    await b.service.write(lambda tx, context: b_add(tx, context, other))
+    await b.mirrors.look()  # type: ignore[union-attr]
+    await a.publish("x")
+    await net.settle()
+
+    assert await b.titles() == {"x": "x"}
+    found = await b.service.read(lambda tx, _context: tx.node("other"))
+    assert found is not None and found.total == 0
+
+
+def b_add(tx, context, mirror):  # type: ignore[no-untyped-def]
+    from smartfeeds.service.mirrors import add_mirror
+
+    return add_mirror(tx, context, mirror)
+
+
+async def test_mirror_that_was_removed_ends_and_leaves(net: Net) -> None:
+    """Its subscription there ends too, and what it brought stays."""
+    a, b = await two(net, "both")
+    await a.publish("x")
+    await net.settle()
+    name = next(iter(b.mirrors.runs))  # type: ignore[union-attr]
+    await b.service.write(lambda tx, context: remove_mirror(tx, context, name))
+    await b.mirrors.look()  # type: ignore[union-attr]
+    await net.settle()
+    events = net.events
+    await a.publish("y")
+    await b.publish("z")
+    await net.settle()
+
+    assert await b.titles() == {"x": "x", "z": "z"}
+    assert await a.titles() == {"x": "x", "y": "y"}
+    assert net.events == events
+    assert b.mirrors is not None and not b.mirrors.follows(a.domain)
+
+
+async def test_configured_mirrors_begin_and_end_with_the_configuration(net: Net) -> None:
+    """Their state survives, also where the rest of the section changes."""
+    a = await net.add("a")
+    await a.create("feeds.b.example")
+    await a.publish("x")
+    mirror = make_mirror(node=NODE, address=f"xmpp:{a.domain}?;node={NODE}", name="one")
+    net.configured["feeds.b.example"] = [mirror]
+    b = await net.add("b")
+    await net.settle()
+    assert await b.titles() == {"x": "x"}
+    position = (await b.half()).position
+    await b.stop()
+
+    net.configured["feeds.b.example"] = [replace(mirror, every_s=60.0, name="two")]
+    await b.start()
+    await net.settle()
+    assert [run.mirror.name for run in b.mirrors.runs.values()] == ["two"]  # type: ignore[union-attr]
+    assert (await b.half()).position == position
+    await b.stop()
+
+    net.configured.clear()
+    await b.start()
+    assert b.mirrors is not None and b.mirrors.runs == {}
+
+
+async def test_metrics_tell_lag_and_counts(net: Net) -> None:
+    a, b = await two(net, "both")
+    await a.publish("x")
+    await net.settle()
+    assert b.mirrors is not None
+    readings = {one.direction: one for one in b.mirrors.readings()}
+    assert (readings["in"].in_step, readings["in"].lag_s, readings["in"].changes) == (True, 0.0, 1)
+    assert (readings["out"].in_step, readings["out"].lag_s) == (True, 0.0)
+
+    net.part(a, b)
+    await b.publish("y")
+    net.clock.move(30)
+    await net.settle()
+    (out,) = [one for one in b.mirrors.readings() if one.direction == "out"]
+    assert (out.in_step, out.lag_s) == (False, pytest.approx(30, abs=0.001))
+
+
+async def test_events_of_strangers_reach_no_follower(net: Net) -> None:
+    """The router keeps what no mirror follows."""
+    a, b = await two(net)
+    assert b.mirrors is not None and b.mirrors.follows(a.domain)
+    before = net.events
+    evil = f"<message from='evil.example' to='{b.domain}'><event xmlns='http://jabber.org/protocol/pubsub#event'/></message>"
+    net.sites["evil.example"] = b  # so that it is delivered at all
+    net.deliver("evil.example", b.domain, evil.encode())
+    del net.sites["evil.example"]
+    assert net.events == before

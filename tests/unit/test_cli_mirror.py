@@ -1,0 +1,232 @@
+"""`smartfeeds mirror`: what it stores, and what it tells."""
+
+import asyncio
+import json
+import os
+from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+from smartfeeds.app import open_service
+from smartfeeds.cli import main
+from smartfeeds.cli.common import Exit
+from smartfeeds.config import load
+from smartfeeds.core.mirror import Direction, Half, MirrorRow, refusal
+from smartfeeds.store.base import WriteTx
+
+Run = Callable[..., Result]
+ADDRESS = "xmpp:feeds.b.example?;node=plans"
+WEB = "https://feeds.c.example/feeds/plans/"
+T_US = 1_767_225_600_000_000
+
+
+@pytest.fixture
+def ready(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Run:
+    """Runs a command in a folder with a configuration."""
+    monkeypatch.chdir(tmp_path)
+    for name in list(os.environ):
+        if name.startswith("SMARTFEEDS_"):
+            monkeypatch.delenv(name)
+
+    def invoke(*arguments: str, code: int = 0) -> Result:
+        result = CliRunner().invoke(main, arguments)
+        assert result.exit_code == code, (result.output, result.exception)
+        return result
+
+    invoke("init", "feeds.a.example")
+    return invoke
+
+
+def change(name: str, **halves: Half) -> None:
+    """What a running service would write of a mirror."""
+
+    def work(tx: WriteTx, _context: object) -> None:
+        row = tx.mirror(name)
+        assert row is not None
+        for way, half in halves.items():
+            row = row.with_half(Direction(way), half)
+        tx.put_mirror(row)
+
+    async def write() -> None:
+        service = open_service(load(Path("smartfeeds.toml")), on_change=lambda _nodes: None)
+        await service.store.open()
+        await service.write(work)
+        await service.store.close()
+
+    asyncio.run(write())
+
+
+def rows(ready: Run) -> list[dict[str, object]]:
+    found = json.loads(ready("mirror", "list", "--json").stdout)
+    assert isinstance(found, list)
+    return found
+
+
+def test_add_stores_the_mirror_and_says_what_the_other_side_has_to_do(ready: Run) -> None:
+    """It works where no service has ever run."""
+    result = ready("mirror", "add", ADDRESS, "--node", "plans", "--direction", "both", "--name", "b")
+
+    assert result.stdout == "b\n"
+    assert "feeds.b.example has to make feeds.a.example a publisher of its node plans." in result.stderr
+    assert rows(ready) == [
+        {"name": "b", "node": "plans", "direction": "both", "address": ADDRESS, "from": "mirror add"},
+    ]
+
+
+def test_add_without_a_name_makes_one_that_is_always_the_same(ready: Run) -> None:
+    name = ready("mirror", "add", ADDRESS, "--node", "plans").stdout.strip()
+    ready("mirror", "remove", name)
+    assert ready("mirror", "add", ADDRESS, "--node", "plans").stdout.strip() == name != ""
+    assert ready("mirror", "add", ADDRESS, "--node", "others").stdout.strip() != name
+
+
+def test_web_address_needs_no_publisher(ready: Run) -> None:
+    result = ready("mirror", "add", WEB, "--node", "plans", "--every", "60", "--allow-private", "--own-edits")
+
+    assert "publisher" not in result.stderr
+    assert rows(ready)[0]["address"] == WEB
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "message"),
+    [
+        (("mailto:a@b", "--node", "plans"), Exit.CONFIG, "is not the address of a feed: write it as xmpp:SERVICE"),
+        (("xmpp:feeds.b.example", "--node", "plans"), Exit.CONFIG, "names no node"),
+        (("https:///x", "--node", "plans"), Exit.CONFIG, "is no web address"),
+        ((ADDRESS + "%3Forder=created", "--node", "plans"), Exit.CONFIG, "is a view: a mirror needs the node itself"),
+        ((ADDRESS, "--node", "plans?order=created"), Exit.CONFIG, "is not a node of its own"),
+        ((WEB, "--node", "plans", "--direction", "both"), Exit.CONFIG, "goes one way: use direction in"),
+        ((ADDRESS, "--node", "plans", "--name", "A b"), Exit.CONFIG, "cannot be a mirror's name"),
+        ((ADDRESS, "--node", "plans", "--every", "1"), Exit.USAGE, "--every"),
+        ((ADDRESS, "--node", "plans", "--owner", "@"), Exit.USAGE, "is not a bare JID"),
+        ((ADDRESS,), Exit.USAGE, "--node"),
+    ],
+)
+def test_add_tells_what_is_wrong_and_stores_nothing(
+    ready: Run, arguments: tuple[str, ...], code: Exit, message: str
+) -> None:
+    assert message in ready("mirror", "add", *arguments, code=code).stderr
+    ready("node", "create", "plans")
+    assert rows(ready) == []
+
+
+def test_add_of_what_is_there_is_refused(ready: Run) -> None:
+    ready("mirror", "add", ADDRESS, "--node", "plans", "--name", "b")
+
+    same = ready("mirror", "add", ADDRESS, "--node", "plans", code=Exit.CONFIG)
+    assert "the mirror b is for this node and address already" in same.stderr
+    named = ready("mirror", "add", WEB, "--node", "plans", "--name", "b", code=Exit.CONFIG)
+    assert "there is a mirror b: give another --name" in named.stderr
+
+
+def test_remove_ends_it_and_names_what_is_not_there(ready: Run) -> None:
+    ready("mirror", "add", ADDRESS, "--node", "plans", "--name", "b")
+
+    assert "Removed the mirror b; the node plans stays" in ready("mirror", "remove", "b").stdout
+    assert rows(ready) == []
+    assert "there is no mirror b" in ready("mirror", "remove", "b", code=Exit.CONFIG).stderr
+    assert "There are no mirrors." in ready("mirror", "list").stderr
+
+
+def configure(text: str) -> None:
+    path = Path("smartfeeds.toml")
+    path.write_text(f'{path.read_text()}\n[[mirror]]\nname = "one"\nnode = "plans"\naddress = "{ADDRESS}"\n{text}')
+
+
+def test_mirrors_of_the_configuration_are_listed_before_the_service_has_run(ready: Run) -> None:
+    ready("node", "create", "plans")
+    configure('direction = "out"\n')
+
+    assert rows(ready) == [
+        {"name": "one", "node": "plans", "direction": "out", "address": ADDRESS, "from": "configuration"}
+    ]
+
+
+def test_mirror_of_the_configuration_is_removed_there(ready: Run) -> None:
+    ready("mirror", "add", ADDRESS, "--node", "plans", "--name", "one")
+    configured = partial(_configured, name="one")
+    asyncio.run(_write(configured))
+
+    assert "take its [[mirror]] out" in ready("mirror", "remove", "one", code=Exit.CONFIG).stderr
+
+
+def _configured(tx: WriteTx, _context: object, name: str) -> None:
+    row = tx.mirror(name)
+    assert row is not None
+    tx.put_mirror(MirrorRow(replace(row.mirror), configured=True))
+
+
+async def _write(work: Callable[[WriteTx, object], None]) -> None:
+    service = open_service(load(Path("smartfeeds.toml")), on_change=lambda _nodes: None)
+    await service.store.open()
+    await service.write(work)
+    await service.store.close()
+
+
+def test_status_of_a_mirror_that_has_not_begun_ends_with_1(ready: Run) -> None:
+    ready("mirror", "add", ADDRESS, "--node", "plans", "--name", "b")
+
+    result = ready("mirror", "status", code=Exit.FAILED)
+    assert "there is no node plans here yet" in result.stdout
+    assert "from there: not begun yet, 0 changes taken over" in result.stdout
+
+
+def test_status_tells_lag_failures_conflicts_and_refusals(ready: Run) -> None:
+    """For people; what others wrote stays on its line."""
+    ready("mirror", "add", ADDRESS, "--node", "plans", "--name", "b", "--direction", "both")
+    ready("node", "create", "plans")
+    taken = Half("x", T_US, T_US, "away\nfor long", 12, 2, 1, (refusal("i1", "too big", T_US),), "a note")
+    change("b", **{"in": taken, "out": Half("", T_US, items=1)})
+
+    text = ready("mirror", "status", "b", code=Exit.FAILED).stdout
+    assert "b  plans  both  xmpp:feeds.b.example?;node=plans" in text
+    assert "  from there: behind by " in text
+    assert "12 changes taken over, 2 conflicts met, in step last at 2026-01-01T00:00:00Z" in text
+    assert "since 2026-01-01T00:00:00Z: away for long" in text
+    assert "a note" in text
+    assert "1 item refused, the last of them:\n      i1: too big" in text
+    assert "  to there: in step, 1 change sent" in text
+
+
+def test_status_in_json_has_everything(ready: Run) -> None:
+    ready("mirror", "add", ADDRESS, "--node", "plans", "--name", "b", "--direction", "both")
+    ready("node", "create", "plans")
+    change("b", **{"in": Half("x", T_US, items=3, refused=1, reasons=(refusal("i", "bad", T_US),)), "out": Half()})
+
+    (found,) = json.loads(ready("mirror", "status", "--json").stdout)
+    incoming, outgoing = found.pop("directions")
+    assert found == {
+        "name": "b",
+        "node": "plans",
+        "direction": "both",
+        "address": ADDRESS,
+        "from": "mirror add",
+        "node_exists": True,
+        "items_with_conflicts": 0,
+    }
+    assert (incoming["direction"], incoming["in_step"], incoming["lag_s"], incoming["changes"]) == ("in", True, 0.0, 3)
+    assert incoming["refusals"] == [{"id": "i", "reason": "bad", "at": "2026-01-01T00:00:00Z"}]
+    assert (outgoing["direction"], outgoing["in_step"], outgoing["waiting"]) == ("out", True, 0)
+
+
+def test_status_counts_what_waits_to_be_sent(ready: Run, tmp_path: Path) -> None:
+    ready("mirror", "add", ADDRESS, "--node", "plans", "--name", "b", "--direction", "out")
+    ready("node", "create", "plans")
+    entries = "".join(
+        f"<entry><id>urn:x:{n}</id><title>{n}</title><updated>2026-01-01T00:00:00Z</updated></entry>" for n in range(3)
+    )
+    (tmp_path / "x.xml").write_text(f"<feed xmlns='http://www.w3.org/2005/Atom'><title>x</title>{entries}</feed>")
+    ready("import", "x.xml", "--node", "plans")
+
+    assert "3 changes waiting" in ready("mirror", "status", code=Exit.FAILED).stdout
+
+
+def test_status_of_a_mirror_that_is_not_there(ready: Run) -> None:
+    ready("node", "create", "plans")
+
+    assert "there is no mirror x" in ready("mirror", "status", "x", code=Exit.USAGE).stderr
+    assert "There are no mirrors." in ready("mirror", "status").stderr

@@ -2,7 +2,8 @@
 over XMPP their `xmpp:` addresses.
 
 A feed is at `/feeds/NAME/`; its base URL is that with the view's parameters. Without the last slash and with a suffix
-the same path is a document (`/feeds/NAME.rss`). An item is at `/entries/NAME/ID`; the id is always one segment.
+the same path is a document (`/feeds/NAME.rss`). An item is at `/entries/NAME/ID`, the conflicts that it has at
+`/conflicts/NAME/ID`; the id is always one segment.
 """
 
 from dataclasses import dataclass
@@ -12,6 +13,7 @@ from smartfeeds.core.model import MAX_ID_BYTES
 
 FEEDS = "/feeds/"
 ENTRIES = "/entries/"
+CONFLICTS = "/conflicts/"
 # What RFC 3986 allows in a segment beside letters and digits; "%" and "?" never stand for themselves.
 _SEGMENT = "!$'()*+,;=:@"
 # What stays of an XMPP address; an IPv6 one stands in brackets (RFC 5122 2.2).
@@ -45,9 +47,9 @@ def list_path(suffix: str = "") -> str:
     return f"/feeds.{suffix}" if suffix else FEEDS
 
 
-def entry_path(name: str, item_id: str = "") -> str:
-    """The path of an item, or of all items of a feed."""
-    return f"{ENTRIES}{_quoted(name)}/{quote(item_id, safe=_SEGMENT)}"
+def entry_path(name: str, item_id: str = "", folder: str = ENTRIES) -> str:
+    """The path of an item, or of all items of a feed; in the folder CONFLICTS, of their conflicts."""
+    return f"{folder}{_quoted(name)}/{quote(item_id, safe=_SEGMENT)}"
 
 
 def xmpp_uri(service: str, node: str) -> str:
@@ -82,9 +84,9 @@ def read_feed_path(path: str, suffixes: frozenset[str]) -> FeedPath | None:
     return FeedPath(name, suffix) if name else None
 
 
-def read_entry_path(path: str) -> EntryPath | None:
-    """The item of a raw path under `/entries/`; None where it can name none."""
-    feed, _, last = path.removeprefix(ENTRIES).rpartition("/")
+def read_entry_path(path: str, folder: str = ENTRIES) -> EntryPath | None:
+    """The item of a raw path under `/entries/`, or another folder; None where it can name none."""
+    feed, _, last = path.removeprefix(folder).rpartition("/")
     name, item_id = _unquoted(feed), _unquoted(last)
     return EntryPath(name, item_id) if name and item_id is not None else None
 

@@ -28,6 +28,7 @@ from smartfeeds.http import negotiation as n
 from smartfeeds.http.calls import Call
 from smartfeeds.http.http_errors import HttpError
 from smartfeeds.http.negotiation import Form
+from smartfeeds.http.sync_json import MEMBER
 from smartfeeds.http.wire import invite_body
 from smartfeeds.service import requests as r
 from smartfeeds.service.drafts import Draft, draft_of
@@ -212,6 +213,10 @@ def _activity(data: bytes, item_id: str) -> Element:
     value, warnings = load_json(data)
     if not isinstance(value, dict) or not (value.get("deleted") is True or isinstance(value.get("object"), dict)):
         raise FeedError(Condition.INVALID_PAYLOAD, "the body is one activity, a JSON object that has an object")
+    if MEMBER in value:
+        raise FeedError(
+            Condition.INVALID_PAYLOAD, "an activity is published without the member sync; what is to be merged is Atom"
+        )
     members: JsonObject = {name: member for name, member in value.items() if name != "id"}
     if item_id:
         members["id"] = item_id

@@ -10,13 +10,17 @@ from smartfeeds.core.cursor import SPAN, canonical_cursor
 from smartfeeds.core.model import Item, Node, NodeKind
 from smartfeeds.core.options import text_of
 from smartfeeds.core.urls import feed_path
+from smartfeeds.core.view import Order
 from smartfeeds.formats.activity import write_activity
 from smartfeeds.formats.atom_feed import FeedHead, write_feed
 from smartfeeds.formats.entry import read_entry
 from smartfeeds.formats.json_text import dump_json
 from smartfeeds.http.kept import Kept
-from smartfeeds.http.queries import FeedQuery
+from smartfeeds.http.queries import ALL, FeedQuery
+from smartfeeds.http.sync_json import write_shared
 from smartfeeds.service.requests import FeedPage
+from smartfeeds.sync.sharing import Related, RelatedKind, Sharing, Window
+from smartfeeds.sync.sharing_markup import write_sharing
 
 KEPT_BYTES = 16 * 1024 * 1024
 _COMMENTS = "urn:xmpp:microblog:0:comments/"
@@ -43,6 +47,11 @@ class Place:
         if self.query.max is not None:
             fields.append(f"max={quote(self.query.max, safe='')}")
         return f"{self.origin}{feed_path(self.name)}?{'&'.join(fields)}"
+
+    @property
+    def complete_url(self) -> str:
+        """The whole view as one document with sync data, for FeedSync's readers, who know no pages (FS-077)."""
+        return f"{self.origin}{feed_path(self.name, 'atom')}?{self.query.view}&max={ALL}"
 
     def next_url(self, answer: FeedPage) -> str:
         """The next page, "" where nothing more exists now (SF-064, A-10)."""
@@ -121,7 +130,7 @@ class Encoder:
     """Makes documents of pages, and remembers the activities of the items that are read most."""
 
     def __init__(self, kept_bytes: int = KEPT_BYTES) -> None:
-        self._activities: Kept[tuple[int, int, int, str], bytes] = Kept(kept_bytes)
+        self._activities: Kept[tuple[int, int, int, str, bool], bytes] = Kept(kept_bytes)
 
     def json(self, answer: FeedPage, place: Place) -> bytes:
         """A collection (SF-060 to SF-065)."""
@@ -133,25 +142,43 @@ class Encoder:
             "url": place.base_url,
             **{name: text for name, text in links.items() if text},
         }
-        node_no, comments = answer.node.node_no, is_comments(answer.node)
-        joined = b",".join([self._activity(node_no, item, comments=comments) for item in items])
+        sync = answer.view.sync
+        joined = b",".join([self.activity(answer.node, item, sync=sync) for item in items])
         return dump_json(head)[:-1] + b',"items":[' + joined + b"]}"
 
     def atom(self, answer: FeedPage, place: Place) -> bytes:
         """A feed document (SF-066 to SF-071)."""
-        return b"".join(write_feed(head_of(answer, place), items_of(answer), keys=False))
+        head, *pieces = write_feed(head_of(answer, place), items_of(answer), keys=False)
+        return b"".join((head, sharing_of(answer, place), *pieces))
 
-    def activity(self, node: Node, item: Item) -> bytes:
-        """One item as JSON."""
-        return self._activity(node.node_no, item, comments=is_comments(node))
-
-    def _activity(self, node_no: int, item: Item, *, comments: bool) -> bytes:
-        key = (node_no, item.item_no, item.modified_us, item.id)
+    def activity(self, node: Node, item: Item, *, sync: bool = False) -> bytes:
+        """One item as JSON; with `sync` its payload has sync data, which is shown."""
+        key = (node.node_no, item.item_no, item.modified_us, item.id, sync)
         found = self._activities.get(key)
         if found is None:
-            found = write_activity(read_entry(item), comments=comments)
+            comments = is_comments(node)
+            found = (
+                write_shared(item, comments=comments) if sync else write_activity(read_entry(item), comments=comments)
+            )
             self._activities.put(key, found, len(found))
         return found
+
+
+def sharing_of(answer: FeedPage, place: Place) -> bytes:
+    """What the newest page of a view says of itself where it is not all of it (FeedSync 4.2; A-45, A-47, A-156).
+
+    `until` is the bound of its newest item, `since` that of the newest item before it. In order of creation such
+    bounds say nothing, so there is only the way to the whole.
+    """
+    items, query = items_of(answer), place.query
+    newest = query.since is None and not query.until and not answer.newer
+    if not answer.view.sync or not newest or answer.before_us is None:
+        return b""
+    if answer.view.order is Order.MODIFIED:
+        sharing = Window(answer.before_us, items[-1].modified_us).sharing(place.complete_url)
+    else:
+        sharing = Sharing(related=(Related(place.complete_url, RelatedKind.COMPLETE),))
+    return write_sharing(sharing) + b"\n"
 
 
 def in_callback(callback: str, document: bytes, *, text: bool) -> bytes:

@@ -17,6 +17,7 @@ from smartfeeds.http.conditions import is_any, is_known, strong_tags_of
 from smartfeeds.http.encode import Encoder
 from smartfeeds.http.http_errors import HttpError
 from smartfeeds.http.negotiation import Form
+from smartfeeds.http.queries import read_flag
 from smartfeeds.http.replies import Reply
 from smartfeeds.service.context import access_model
 from smartfeeds.service.feeds import Answer
@@ -27,7 +28,7 @@ Handle = Callable[[Request], Awaitable[Answer]]
 
 OF_ITEM = "GET, HEAD, PUT, DELETE"
 OF_ALL = "POST, DELETE"
-_JSON_MARK = ".json"
+_JSON_MARK, _SYNC_MARK = ".json", ".sync"
 _EXPOSED = {"Access-Control-Allow-Origin": "*", "Access-Control-Expose-Headers": "ETag, Location"}
 
 
@@ -49,33 +50,34 @@ class Entries:
         if form is None:
             offered = ", ".join(form.asked_as[0] for form in n.OF_ENTRY)
             raise HttpError(HTTPStatus.NOT_ACCEPTABLE, f"an item is one of {offered}")
-        shown = await self.shown(call, path)
-        reply = self.reply(call, shown, form)
+        sync = read_flag(call.query, "sync")
+        shown = await self.shown(call, path, sync=sync)
+        reply = self.reply(call, shown, form, sync=sync)
         if shown.item.deleted:
             return Reply(reply.body, reply.media_type, HTTPStatus.GONE, reply.headers)
         if is_known(call.header("If-None-Match"), reply.headers["ETag"]):
             return Reply(status=HTTPStatus.NOT_MODIFIED, headers=reply.headers)
         return reply
 
-    async def shown(self, call: Call, path: EntryPath) -> ItemShown:
-        """The item itself. Raises FeedError."""
-        answer = await self._handle(GetItem(call.actor, self._service, path.name, path.item_id))
+    async def shown(self, call: Call, path: EntryPath, *, sync: bool = False) -> ItemShown:
+        """The item itself, with `sync` together with its sync data. Raises FeedError."""
+        answer = await self._handle(GetItem(call.actor, self._service, path.name, path.item_id, sync))
         assert isinstance(answer, ItemShown)
         return answer
 
-    def reply(self, call: Call, shown: ItemShown, form: Form) -> Reply:
-        """An item in a form, with its tag."""
+    def reply(self, call: Call, shown: ItemShown, form: Form, *, sync: bool = False) -> Reply:
+        """An item in a form, with its tag; `sync` as it was shown."""
         public = access_model(shown.node) is AccessModel.OPEN and call.anonymous
         as_json = form is n.JSON
         headers = {
-            "ETag": f'"{item_tag(shown.item)}{_JSON_MARK if as_json else ""}"',
+            "ETag": f'"{item_tag(shown.item)}{_SYNC_MARK if sync else ""}{_JSON_MARK if as_json else ""}"',
             "Cache-Control": "no-cache" if public else "private, no-cache",
             "Vary": "Accept, Authorization",
         }
         # Who has a token has shown it itself: nothing that a browser sends along opens this to a page of others.
         if public or call.token is not None:
             headers |= _EXPOSED
-        body = self._encoder.activity(shown.node, shown.item) if as_json else write_entry(shown.item)
+        body = self._encoder.activity(shown.node, shown.item, sync=sync) if as_json else write_entry(shown.item)
         return Reply(body, form.media_type, headers=headers)
 
 
@@ -108,4 +110,5 @@ def expected_of(call: Call) -> Expected | None:
         return None
     if is_any(match):
         return Expected()
-    return Expected(frozenset(tag.removesuffix(_JSON_MARK) for tag in strong_tags_of(match)))
+    tags = strong_tags_of(match)
+    return Expected(frozenset(tag.removesuffix(_JSON_MARK).removesuffix(_SYNC_MARK) for tag in tags))

@@ -68,15 +68,17 @@ class Asked:
         """The pull to be made. A feed without parameters is the Smart view in modified order, where deletions are
         seen; a document of it is what stock clients see, the bare node."""
         query, reader = self.place.query, self.form in _DOCUMENTS
+        # Only Atom and JSON carry sync data whole: in the others deletions or payloads would not be what is merged.
+        view = query.plain_view if reader and self.form is not n.HTML else query.view
         return PullFeed(
             self.actor,
             service,
             self.place.name,
-            query.view,
+            view,
             stock=self.document or reader,
             page=ResultSetRequest(query.max, None, "") if self.document else query.page,
             known=known,
-            both_sides=reader,
+            both_sides=reader or (self.form is n.ATOM and query.sync),
             asker=asker if self.actor is ANONYMOUS else "",
         )
 
@@ -122,6 +124,8 @@ class Feeds:
     async def get(self, call: Call, path: FeedPath) -> Reply:
         """A page now, or after the wait when there is nothing in range. Raises FeedError."""
         query = read_query(call.query)
+        if query.whole:
+            raise FeedError(Condition.BAD_REQUEST, "max=all is for the document NAME.atom?sync=true")
         if query.callback and call.credential:
             # A script of any page gets what a callback gets: it must not get what a browser's password lets it.
             raise FeedError(Condition.FORBIDDEN, "a callback is for what everybody may read")

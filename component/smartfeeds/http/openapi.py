@@ -19,7 +19,7 @@ from smartfeeds.http.http_errors import PROBLEM
 from smartfeeds.http.lists import PARAMETERS as LIST_PARAMETERS
 from smartfeeds.http.negotiation import Form
 from smartfeeds.http.openapi_schemas import SCHEMAS, TEXT, Schema, ref
-from smartfeeds.http.queries import MAX_CALLBACK
+from smartfeeds.http.queries import ALL, MAX_CALLBACK
 from smartfeeds.http.replies import Reply
 
 OPENAPI = "/openapi.json"
@@ -155,7 +155,10 @@ def _feeds() -> dict[str, Any]:
         if name in _LIST_PARAMETERS
     ]
     view += [_query("order", ref("Order"), PARAMETERS["order"]), _query("q", TEXT, PARAMETERS["q"])]
+    view.append(_query("sync", ref("Yes"), PARAMETERS["sync"]))
     position = [_query(name, *what) for name, what in _OWN_PARAMETERS.items()]
+    most, text = _OWN_PARAMETERS["max"]
+    whole = _query("max", {"anyOf": [most, {"const": ALL}]}, f"{text}; all with sync=true, of Atom")
     call = [_query("timeout", *_TIMEOUT), _query("callback", *_CALLBACK)]
     known = ref("if-none-match", "parameters")
     forms = {_plain(form): _OF_FORM.get(form, {"type": "string"}) for form in n.OF_FEED}
@@ -195,13 +198,14 @@ def _feeds() -> dict[str, Any]:
                 "document",
                 "The newest items of a feed as a document, for readers that know no positions",
                 _answers(200, documents | script) | _answers(308) | _errors(*errors),
-                parameters=[*position, *call, *view, known],
+                parameters=[*position[:-1], whole, *call, *view, known],
             ),
         },
     }
 
 
 def _entries() -> dict[str, Any]:
+    sync = _query("sync", ref("Yes"), PARAMETERS["sync"])
     forms = {_plain(n.ATOM): {"type": "string"}, _plain(n.JSON): ref("Item")}
     bodies = {kind: {"type": "string"} for kind in n.ATOM.asked_as} | {
         kind: {"type": "object"} for kind in n.JSON.asked_as
@@ -214,7 +218,7 @@ def _entries() -> dict[str, Any]:
                 "getItem",
                 "One item",
                 _answers(200, forms) | _answers(410, forms) | _errors(304, 400, 401, 403, 404, 406, 503),
-                parameters=[ref("if-none-match", "parameters")],
+                parameters=[ref("if-none-match", "parameters"), sync],
             ),
             "put": _operation(
                 "putItem",

@@ -8,12 +8,14 @@ from smartfeeds.core.options import OPTIONS, FieldType
 from smartfeeds.core.view import Change, Order
 from smartfeeds.errors import Condition
 from smartfeeds.http.bodies import KIND_NAME
+from smartfeeds.sync.record import MAX_NUMBER
 
 Schema = dict[str, Any]
 
 TEXT: Schema = {"type": "string", "minLength": 1}
 DATE: Schema = {"type": "string", "format": "date-time"}
 COUNT: Schema = {"type": "integer", "minimum": 0}
+NUMBER: Schema = {"type": "integer", "minimum": 1, "maximum": MAX_NUMBER}
 _OF_TYPE: Mapping[FieldType, Schema] = {
     FieldType.BOOLEAN: {"type": "boolean"},
     FieldType.TEXT_SINGLE: {"type": ["string", "integer"]},
@@ -83,9 +85,26 @@ SCHEMAS: Mapping[str, Schema] = {
     "Item": {"oneOf": [ref("Activity"), ref("Tombstone")]},
     "Activity": exactly(
         {"id": {"type": "string"}, "published": DATE, "updated": DATE, "verb": TEXT, "object": ref("Object")},
-        {"title": TEXT, "actor": ref("Actor")},
+        {"title": TEXT, "actor": ref("Actor"), "sync": ref("Sync")},
     ),
-    "Tombstone": exactly({"id": {"type": "string"}, "updated": DATE, "deleted": {"const": True}}),
+    "Tombstone": exactly(
+        {"id": {"type": "string"}, "updated": DATE, "deleted": {"const": True}}, {"sync": ref("Sync")}
+    ),
+    "Sync": {
+        **exactly(
+            {"id": TEXT, "history": many(exactly({}, {"sequence": NUMBER, "when": DATE, "by": TEXT}))},
+            {
+                "updates": {**NUMBER, "description": "how often it was changed, of FeedSync"},
+                "version": {**NUMBER, "description": "the same of SSE"},
+                "deleted": {"type": "boolean"},
+                "noconflicts": {"type": "boolean"},
+                "conflict": {"type": "boolean"},
+                "conflicts": many(ref("Item")),
+            },
+        ),
+        "oneOf": [{"required": ["updates"]}, {"required": ["version"]}],
+        "description": "With sync=true: who changed the item when, newest first, and the versions in conflict with it.",
+    },
     "Actor": exactly({"objectType": {"const": "person"}, "displayName": {"type": "string"}}, {"id": TEXT, "url": TEXT}),
     "Object": exactly(
         {"objectType": TEXT},
@@ -138,6 +157,7 @@ SCHEMAS: Mapping[str, Schema] = {
         "examples": ["cursor:1304942400_0_82079eb1", "time:2026-01-02T10:00:00Z"],
     },
     "Order": {"enum": [one.value for one in Order]},
+    "Yes": {"const": "true"},
     "Kinds": {"type": "array", "items": {"enum": [one.value for one in Change]}},
     "Words": {"type": "array", "items": TEXT},
     "Options": {

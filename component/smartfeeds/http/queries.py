@@ -4,13 +4,15 @@ What is not one of the five belongs to the base URL and is kept as it was writte
 """
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import lru_cache
 from urllib.parse import unquote_plus
 
 from smartfeeds.core.page import ResultSetRequest, parse_number
-from smartfeeds.core.view import PARAMETERS, RESERVED_PARAMETERS, parse_view
+from smartfeeds.core.view import PARAMETERS, RESERVED_PARAMETERS, SMART, View, canonical, parse_view
 from smartfeeds.errors import Condition, FeedError
 
+ALL = "all"  # the value of `max` that asks for a document of the whole feed
 MAX_QUERY_BYTES = 8_192
 MAX_CALLBACK = 128
 _CALLBACK = re.compile(r"[A-Za-z_$][A-Za-z0-9_$]*(?:\.[A-Za-z_$][A-Za-z0-9_$]*)*")
@@ -20,7 +22,7 @@ _CALLBACK = re.compile(r"[A-Za-z_$][A-Za-z0-9_$]*(?:\.[A-Za-z_$][A-Za-z0-9_$]*)*
 class FeedQuery:
     """`view` is the query string of the base URL, as written. `timeout_s` None means that none was given.
 
-    `since`, `until` and `max` are None where they are missing.
+    `since`, `until` and `max` are None where they are missing. `whole` tells that `max` was "all".
     """
 
     view: str = ""
@@ -29,6 +31,7 @@ class FeedQuery:
     max: str | None = None
     timeout_s: int | None = None
     callback: str = ""
+    whole: bool = False
 
     @property
     def page(self) -> ResultSetRequest:
@@ -39,6 +42,16 @@ class FeedQuery:
     def positioned(self) -> bool:
         """Whether the asker says which items it wants."""
         return self.since is not None or self.until is not None or self.max is not None
+
+    @property
+    def sync(self) -> bool:
+        """Whether the view shows sync data."""
+        return "sync" in self.view and _view(self.view).sync
+
+    @property
+    def plain_view(self) -> str:
+        """The view without sync data."""
+        return canonical(replace(_view(self.view), sync=False)) if self.sync else self.view
 
 
 def read_query(raw: str) -> FeedQuery:
@@ -60,16 +73,32 @@ def read_query(raw: str) -> FeedQuery:
     view = "&".join(field for field in rest if field)
     if view and parse_view(view) is None:
         raise FeedError(Condition.BAD_REQUEST, _why_not(view))
-    if "max" in own:
+    whole = own.get("max") == ALL
+    if "max" in own and not whole:
         parse_number(own["max"], "max")
     return FeedQuery(
         view,
         own.get("since"),
         own.get("until"),
-        own.get("max"),
+        None if whole else own.get("max"),
         parse_number(own["timeout"], "timeout") if "timeout" in own else None,
         _callback(own["callback"]) if "callback" in own else "",
+        whole,
     )
+
+
+@lru_cache(1_024)
+def _view(text: str) -> View:
+    """The view of a query string that was read once."""
+    return parse_view(text) or SMART
+
+
+def read_flag(raw: str, name: str) -> bool:
+    """Whether a raw query string has `name=true`, whatever else it has. Raises FeedError for another value of it."""
+    values = {value for field in raw.split("&") for key, value in [_pair(field)] if key == name}
+    if not values <= {"true"}:
+        raise FeedError(Condition.BAD_REQUEST, f"{name} is true, or is left out")
+    return bool(values)
 
 
 def _why_not(view: str) -> str:

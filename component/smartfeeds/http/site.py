@@ -12,6 +12,7 @@ from smartfeeds.http import lists
 from smartfeeds.http import negotiation as n
 from smartfeeds.http.bodies import Admit, Bodies
 from smartfeeds.http.calls import Authenticate, Call, Callers, Network
+from smartfeeds.http.complete import Complete, is_complete
 from smartfeeds.http.documents import document_writers
 from smartfeeds.http.encode import Encoder
 from smartfeeds.http.entries import Entries
@@ -81,6 +82,7 @@ class Site:
             poll_default_s=options.poll_default_s,
             poll_max_s=options.poll_max_s,
         )
+        self._complete = Complete(self._pull, authenticate, options.domain)
         self._streams = Streams(self.feeds, authenticate, heartbeat_s=options.heartbeat_s)
         router = Router(Callers(options.proxies, options.base_url), self._routes(), authenticate, observe)
         self.listener = Listener(router, options.listen, options.bounds, options.proxies)
@@ -158,6 +160,8 @@ class Site:
             self.behind_proxies.release(call.address)
 
     async def _got(self, call: Call, path: FeedPath) -> Answered:
+        if is_complete(call, path):
+            return await self._complete.get(call, path)
         if not path.suffix and n.choose(call.header("Accept"), n.OF_FEED) is n.EVENTS:
             return await self._streams.get(call, path)
         return await self.feeds.get(call, path)

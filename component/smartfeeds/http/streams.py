@@ -36,8 +36,10 @@ class Streams:
     async def get(self, call: Call, path: FeedPath) -> web.StreamResponse:
         """Streams until the client goes. Raises FeedError before anything is sent."""
         query = read_query(call.query)
-        if query.until is not None or query.callback or query.max == "0":
-            raise FeedError(Condition.BAD_REQUEST, "a stream has no end: it takes no until, no callback, and no max=0")
+        if query.until is not None or query.callback or query.max == "0" or query.whole:
+            raise FeedError(
+                Condition.BAD_REQUEST, "a stream has no end: it takes no until, no callback, no max=0 or all"
+            )
         last_seen = call.header("Last-Event-ID")
         since = f"cursor:{last_seen}" if last_seen else query.since
         newest = Place(call.origin, path.name, FeedQuery(query.view, until="", max="1"))

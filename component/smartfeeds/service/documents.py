@@ -27,6 +27,7 @@ def pull_feed(tx: ReadTx, context: Context, request: PullFeed) -> FeedPage:
     page = Page(request.node, items, result_set, shows_publisher(node.kind, node.options))
     if not items:
         return FeedPage(node, view, version, public, page)
+    before = _before(tx, node, view, items[0]) if request.both_sides and result_set.index != 0 else None
     return FeedPage(
         node,
         view,
@@ -34,7 +35,8 @@ def pull_feed(tx: ReadTx, context: Context, request: PullFeed) -> FeedPage:
         public,
         page,
         newer=_newer(tx, context, located, wanted, result_set, items),
-        older=request.both_sides and result_set.index != 0 and _older(tx, node, view, items[0]),
+        older=before is not None,
+        before_us=None if before is None else key_of(view.order, before),
     )
 
 
@@ -69,6 +71,6 @@ def _newer(
     return bool(tx.slice(node.node_no, Slice(view, 1, after=after, before=before)))
 
 
-def _older(tx: ReadTx, node: Node, view: View, first: Item) -> bool:
+def _before(tx: ReadTx, node: Node, view: View, first: Item) -> Item | None:
     edge = Edge(key_of(view.order, first), first.item_no - 1)
-    return bool(tx.slice(node.node_no, Slice(view, 1, before=edge, newest=True)))
+    return next(iter(tx.slice(node.node_no, Slice(view, 1, before=edge, newest=True))), None)

@@ -9,12 +9,12 @@ from dataclasses import dataclass, replace
 
 from smartfeeds.core.cursor import MAX_GROUP, SPAN, Cursor, format_cursor, matches
 from smartfeeds.core.jid import Jid
-from smartfeeds.core.model import MAX_ITEM_NO, Edge, Item, Mark, Node, Slice
+from smartfeeds.core.model import MAX_ITEM_NO, Edge, Item, Mark, Node, NodeKind, Slice
 from smartfeeds.core.options import shows_publisher
 from smartfeeds.core.page import Plan, plan
 from smartfeeds.core.position import AtCursor, AtItem, parse_position
 from smartfeeds.core.text import attribute
-from smartfeeds.core.view import CREATED, SMART, Order, View
+from smartfeeds.core.view import CREATED, SHARED, SMART, Order, View
 from smartfeeds.errors import Condition, FeedError
 from smartfeeds.service.context import Context, IndexBehindError, Located, locate, reading_refusal
 from smartfeeds.service.requests import GetItem, ItemShown, OrderBy, Page, Pull, ResultSet
@@ -68,8 +68,13 @@ def get_item(tx: ReadTx, context: Context, request: GetItem) -> ItemShown:
     item = tx.item(located.node.node_no, request.item_id)
     if item is None:
         raise FeedError(Condition.ITEM_NOT_FOUND, "no such item")
+    view = located.view
+    if request.sync:
+        if located.node.kind is not NodeKind.FEED:
+            raise FeedError(Condition.ITEM_NOT_FOUND, "items of generic nodes have no sync data")
+        view = SHARED
     return ItemShown(
-        shown(context, located.node, located.view, item),
+        shown(context, located.node, view, item),
         located.node,
         shows_publisher(located.node.kind, located.node.options),
     )

@@ -163,10 +163,11 @@ class Page:
 
 @dataclass(frozen=True, slots=True)
 class GetItem(Request):
-    """One item of a node, or of the node of a view."""
+    """One item of a node, or of the node of a view; with `sync` as a view with that parameter shows it."""
 
     node: str | None
     item_id: str
+    sync: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,7 +184,8 @@ class FeedPage:
     """A page of a feed, ascending, with the feed itself. `version` changes with everything a page of it depends on.
 
     `page` is None where the asker knows it. `newer` and `older` tell whether the view has items behind and before the
-    page now, `older` only where that was asked. `public` says that anybody may read the feed.
+    page now, `older` only where that was asked; `before_us` is the ordering key of the item right before the page then.
+    `public` says that anybody may read the feed.
     """
 
     node: Node
@@ -193,6 +195,7 @@ class FeedPage:
     page: Page | None = None
     newer: bool = False
     older: bool = False
+    before_us: int | None = None
 
 
 # Nodes.

@@ -1,0 +1,126 @@
+"""A whole view as one Atom document with sync data: the complete feed of FeedSync 4 (FS-077, FS-078, A-46, A-47).
+
+FeedSync's readers know no cursors: they read one document that has every item. It is written as it is read, page by
+page, and no faster than its reader takes it, so nothing of it but a page is ever held.
+
+The pages are read one after the other while others go on publishing. They go by order of creation, in which no item
+moves: each item that was there at the beginning is in the document once, as it was then or later. What came meanwhile
+is behind the bound `until` that the reader has from the partial feed, and comes with that. An answer that cannot be
+finished is broken off: a document without its end is none.
+"""
+
+from collections.abc import Awaitable, Callable
+from dataclasses import replace
+from http import HTTPStatus
+
+import structlog
+from aiohttp import HttpVersion11, web
+
+from smartfeeds import __version__
+from smartfeeds.core.page import ResultSetRequest
+from smartfeeds.core.urls import FeedPath
+from smartfeeds.core.view import Order, canonical, parse_view
+from smartfeeds.errors import Condition, FeedError, StoreError
+from smartfeeds.formats.atom_feed import FeedHead, write_feed
+from smartfeeds.http import negotiation as n
+from smartfeeds.http.calls import ANONYMOUS, Authenticate, Call
+from smartfeeds.http.conditions import is_known
+from smartfeeds.http.encode import Place, items_of, title_of, total_of
+from smartfeeds.http.queries import ALL, FeedQuery, read_query
+from smartfeeds.http.replies import Reply
+from smartfeeds.service.requests import FeedPage, PullFeed
+
+PAGE = 1_000  # items read at once, fewer where the service has a lower bound or they are large
+_log = structlog.get_logger()
+
+Pull = Callable[[PullFeed], Awaitable[FeedPage]]
+
+
+def is_complete(call: Call, path: FeedPath) -> bool:
+    """Whether a call is for a whole document."""
+    return path.suffix == n.ATOM.suffix and f"max={ALL}" in call.query.split("&")
+
+
+class Complete:
+    """Answers GET and HEAD of whole documents. `service` is the address of the service."""
+
+    def __init__(self, pull: Pull, authenticate: Authenticate, service: str) -> None:
+        self._pull = pull
+        self._authenticate = authenticate
+        self._service = service
+
+    async def get(self, call: Call, path: FeedPath) -> Reply | web.StreamResponse:
+        """Writes the document. Raises FeedError before anything is sent, ConnectionError where it cannot go on."""
+        query = read_query(call.query)
+        if not query.sync or query.positioned or query.timeout_s is not None or query.callback:
+            raise FeedError(Condition.BAD_REQUEST, "max=all goes with sync=true and filters alone")
+        asked = self._request(call, path.name, query)
+        first = await self._pull(asked)
+        public = first.public and call.anonymous
+        headers = {
+            "ETag": f'W/"{first.version}.{ALL}.{__version__}"',
+            "Cache-Control": "no-cache" if public else "private, no-cache",
+            "Vary": "Authorization",
+        }
+        if public:
+            headers["Access-Control-Allow-Origin"] = "*"
+        if is_known(call.header("If-None-Match"), headers["ETag"]):
+            return Reply(status=HTTPStatus.NOT_MODIFIED, headers=headers)
+        response = web.StreamResponse(headers=Reply(media_type=n.ATOM.media_type, headers=headers).all_headers())
+        if call.request.version >= HttpVersion11:
+            response.enable_chunked_encoding()
+        await response.prepare(call.request)
+        if call.method != "HEAD":
+            await self._write(call, response, asked, first, Place(call.origin, path.name, query))
+        return response
+
+    def _request(self, call: Call, name: str, query: FeedQuery) -> PullFeed:
+        view = parse_view(query.view)
+        assert view is not None
+        return PullFeed(
+            call.actor,
+            self._service,
+            name,
+            canonical(replace(view, order=Order.CREATED)),
+            page=ResultSetRequest(str(PAGE)),
+            asker=call.address if call.actor is ANONYMOUS else "",
+        )
+
+    async def _write(
+        self, call: Call, response: web.StreamResponse, asked: PullFeed, first: FeedPage, place: Place
+    ) -> None:
+        node = first.node
+        head = FeedHead(
+            id=place.base_url,
+            title=title_of(node),
+            updated_us=max(node.last_modified_us, node.created_us),
+            self_link=place.complete_url,
+            total=total_of(first),
+        )
+        begin, end = write_feed(head, ())
+        await response.write(begin)
+        page: FeedPage | None = first
+        while page is not None:
+            items = [item for item in items_of(page) if item.created_us <= node.last_created_us]
+            _, *entries, _ = write_feed(head, items, keys=False)
+            await response.write(b"".join(entries))
+            more = page.newer and len(items) == len(items_of(page))
+            page = await self._next(call, asked, page) if more else None
+        await response.write(end)
+        await response.write_eof()
+
+    async def _next(self, call: Call, asked: PullFeed, page: FeedPage) -> FeedPage:
+        """The page behind this one, for who may read it still. Raises ConnectionError where there is none."""
+        assert page.page is not None
+        assert page.page.result_set is not None
+        position = ResultSetRequest(str(PAGE), page.page.result_set.last)
+        try:
+            if call.credential:
+                await self._authenticate(call.credential)
+            found = await self._pull(replace(asked, page=position))
+        except (FeedError, StoreError) as error:
+            _log.warning("complete_feed_broken_off", node=asked.node, reason=str(error))
+            raise ConnectionResetError("an answer had begun that cannot be finished") from None
+        if found.node.node_no != page.node.node_no:
+            raise ConnectionResetError("the feed was made anew while it was read")
+        return found

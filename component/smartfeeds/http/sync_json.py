@@ -1,0 +1,54 @@
+"""Sync data in JSON: the member `sync` of an activity (FeedSync 2.4 to 2.6, SSE 2.3 to 5.2; A-35).
+
+It says what sx:sync says, for programs that read: markup of others in sx:sync is not in it, and nothing is published in
+it. An item that is kept as SSE has `version` where FeedSync has `updates`, and its history has no sequences. Flags that
+are not set are left out.
+"""
+
+from smartfeeds.core.model import Item
+from smartfeeds.core.times import format_datetime
+from smartfeeds.formats.activity import write_activity
+from smartfeeds.formats.entry import read_entry
+from smartfeeds.formats.json_text import JsonObject, dump_json
+from smartfeeds.sync.feedsync import FEEDSYNC
+from smartfeeds.sync.markup import SyncItem, parse_item
+from smartfeeds.sync.merging import Dialect
+from smartfeeds.sync.record import Flag, Stamp, Version
+
+MEMBER = "sync"
+
+
+def write_shared(item: Item, *, comments: bool = False) -> bytes:
+    """An item as a view with `sync` shows it, as an activity; its payload holds its sx:sync."""
+    found = parse_item(item.payload)
+    if found is None:
+        return write_activity(read_entry(item), comments=comments)
+    return write_version(item, found, found.version, comments=comments)
+
+
+def write_version(item: Item, found: SyncItem, version: Version, *, comments: bool = False) -> bytes:
+    """A version of an item as an activity: the item itself with its conflicts, or one of those."""
+    payload, deleted = version.payload, version.deleted.on
+    activity = write_activity(read_entry(item._replace(payload=payload, deleted=deleted)), comments=comments)
+    sync = dump_json(_sync(version, found.dialect))
+    if version.conflicts:
+        inside = b",".join([write_version(item, found, one, comments=comments) for one in version.conflicts])
+        sync = sync[:-1] + b',"conflicts":[' + inside + b"]}"
+    return activity[:-1] + b',"' + MEMBER.encode() + b'":' + sync + b"}"
+
+
+def _sync(version: Version, dialect: Dialect) -> JsonObject:
+    told: JsonObject = {"id": version.sync_id, dialect.counter: version.counter}
+    flags = {"deleted": version.deleted, "noconflicts": version.noconflicts, "conflict": version.conflict}
+    told.update({name: flag.on for name, flag in flags.items() if flag in (Flag.TRUE, Flag.FALSE)})
+    told["history"] = [_stamp(stamp, numbered=dialect is FEEDSYNC) for stamp in version.history]
+    return told
+
+
+def _stamp(stamp: Stamp, *, numbered: bool) -> JsonObject:
+    told: JsonObject = {"sequence": stamp.sequence} if numbered else {}
+    if stamp.when_us is not None:
+        told["when"] = format_datetime(stamp.when_us)
+    if stamp.by:
+        told["by"] = stamp.by
+    return told

@@ -70,6 +70,14 @@ def open_source(file: Path) -> Iterator[OpenSource]:
         raise ConfigError(f"cannot read {name}: {error.strerror}") from None
 
 
+@contextmanager
+def open_bytes(data: bytes, name: str) -> Iterator[OpenSource]:
+    """The same for a document that is here already."""
+    with named(name):
+        form = form_of(data[:_CHUNK_BYTES])
+    yield OpenSource(name, form, (data[at : at + _CHUNK_BYTES] for at in range(0, len(data), _CHUNK_BYTES)))
+
+
 def _chunks(first: bytes, file: BinaryIO) -> Iterator[bytes]:
     yield first
     while chunk := file.read(_CHUNK_BYTES):

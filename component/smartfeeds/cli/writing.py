@@ -2,7 +2,7 @@
 
 import sys
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO, TypeVar
@@ -43,7 +43,11 @@ def check_report(output: Path | None, *, as_json: bool) -> None:
 
 def write_out(form: str, job: Job, output: Path | None) -> None:
     """Writes the document as a whole, or nothing. Raises ConfigError where the file cannot be written."""
-    pieces = WRITERS[form].write(job)
+    write_pieces(WRITERS[form].write(job), output)
+
+
+def write_pieces(pieces: Iterable[bytes], output: Path | None) -> None:
+    """The same for a document that is there in pieces."""
     with opened(output) as file:
         for piece in pieces:
             file.write(piece)

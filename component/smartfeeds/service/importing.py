@@ -59,9 +59,7 @@ async def import_document(
     `actor` becomes the publisher and, of a new node, the owner; whoever may call this is trusted. `on_progress` hears
     how many more items are done. Raises FeedError where the node cannot be made or is no feed.
     """
-    texts = {"pubsub#title": document.title[:MAX_TEXT], "pubsub#description": document.description[:MAX_TEXT]}
-    form = {name: (text,) for name, text in texts.items() if text} | {KIND: (NodeKind.FEED.value,)}
-    await service.write(lambda tx, context: _ensure_node(tx, context, node, actor, form))
+    await ensure_feed(service, node, actor, document.title, document.description)
     total = Imported()
     items = _dated(document.oldest_first())
     for start in range(0, len(items), CHUNK):
@@ -69,6 +67,13 @@ async def import_document(
         total += await service.write(partial(import_items, name=node, actor=actor, items=chunk))
         on_progress(len(chunk))
     return total
+
+
+async def ensure_feed(service: FeedService, node: str, actor: Jid, title: str, description: str) -> None:
+    """Makes a feed of these texts where there is no such node. Raises FeedError where it cannot be made."""
+    texts = {"pubsub#title": title[:MAX_TEXT], "pubsub#description": description[:MAX_TEXT]}
+    form = {name: (text,) for name, text in texts.items() if text} | {KIND: (NodeKind.FEED.value,)}
+    await service.write(lambda tx, context: _ensure_node(tx, context, node, actor, form))
 
 
 def _dated(items: list[ImportedItem]) -> list[ImportedItem]:

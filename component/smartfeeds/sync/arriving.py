@@ -48,11 +48,11 @@ def in_atom(found: SyncItem) -> SyncItem:
     return replace(found, version=replace(version, payload=_as_entry(version), conflicts=conflicts))
 
 
-def read_plain(raw: bytes) -> ImportedItem:
-    """An entry or RSS item without sync data, as an import reads it. Raises FeedError."""
+def read_plain(raw: bytes, base: str = "") -> ImportedItem:
+    """An entry or RSS item without sync data, as an import from `base` reads it. Raises FeedError."""
     is_rss = rss_name(parse_stored(raw)) == "item"
     start, end = _CHANNEL if is_rss else (b"", b"")
-    return _read_one(start + raw + end)
+    return _read_one(start + raw + end, base)
 
 
 def is_deletion_alone(raw: bytes) -> bool:
@@ -71,8 +71,8 @@ def _taken(item: Element, tag: str) -> str:
     return text
 
 
-def _read_one(data: bytes) -> ImportedItem:
-    document = read_document(data)
+def _read_one(data: bytes, base: str = "") -> ImportedItem:
+    document = read_document(data, base)
     if not document.items:
         reason = document.skipped[0].reason if document.skipped else "there is nothing in it"
         raise FeedError(Condition.INVALID_PAYLOAD, f"the item cannot be read: {reason}")

@@ -150,6 +150,7 @@ class FeedReader:
         try:
             self._parser.feed(data)
         except etree.XMLSyntaxError as error:
+            yield from self._pieces()  # what was complete before the fault
             raise self._fault(error) from None
         yield from self._pieces()
         if self._since_item_bytes > MAX_ITEM_BYTES:

@@ -1,0 +1,187 @@
+"""Documents with sync data into nodes: every version is merged with what is here (FeedSync 3.3; FS-022, FS-024, A-52).
+
+Items come one after the other, some at a time in one transaction, so a document may be of any length. One that is
+refused changes nothing, and the rest goes on. Importing the same again changes nothing either (A-59).
+"""
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+
+from smartfeeds.core.jid import Jid
+from smartfeeds.core.model import NodeKind
+from smartfeeds.errors import Condition, FeedError
+from smartfeeds.formats.items import ImportedItem
+from smartfeeds.service.context import Context
+from smartfeeds.service.feeds import FeedService
+from smartfeeds.service.importing import Imported, ensure_feed, import_items
+from smartfeeds.service.merging import Incoming, merge_items
+from smartfeeds.store.base import ReadTx, WriteTx
+from smartfeeds.sync.arriving import read_arrived, read_plain
+from smartfeeds.sync.merging import Outcome
+from smartfeeds.sync.sharing import Sharing, format_bound, is_out_of_sync
+
+CHUNK = 64
+CHUNK_BYTES = 1024 * 1024
+MAX_TOLD = 1_000
+
+
+@dataclass(frozen=True, slots=True)
+class Arrived:
+    """An item of a document: its place, counted from 0, its bytes (`Piece.raw`), and whether it has sync data."""
+
+    index: int
+    raw: bytes
+    synced: bool
+
+
+@dataclass(slots=True)
+class Merge:
+    """What an import did. `outcomes` counts items with sync data, `plain` those without, `refused` all that were.
+
+    `reasons` are (index, reason) pairs and `notes` texts, for people: as many of each as anybody reads.
+    """
+
+    outcomes: Counter[Outcome] = field(default_factory=Counter)
+    plain: Imported = field(default_factory=Imported)
+    refused: int = 0
+    reasons: list[tuple[int, str]] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+
+    def refuse(self, index: int, reason: str) -> None:
+        """An item that takes no part."""
+        self.refused += 1
+        if len(self.reasons) < MAX_TOLD:
+            self.reasons.append((index, reason))
+
+    def note(self, texts: Iterable[str]) -> None:
+        """For people."""
+        self.notes += list(texts)[: MAX_TOLD - len(self.notes)]
+
+    @property
+    def changed(self) -> bool:
+        """Whether anything here is not as it was."""
+        plain = self.plain
+        merged = self.outcomes.total() - self.outcomes[Outcome.UNCHANGED]
+        return bool(merged + plain.added + plain.changed + plain.deleted)
+
+    @property
+    def taken(self) -> int:
+        """How many items are here now, changed or not."""
+        plain = self.plain
+        return self.outcomes.total() + plain.added + plain.changed + plain.deleted + plain.unchanged
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """Where items go: a node, made with title and description where it is missing, and who publishes.
+
+    With `own` histories may tell of changes made here that are not known here (a restored backup); without, such an
+    item is refused. `lenient` reads dates of SSE in other zones. `base` is for relative links in items without sync
+    data; what is shared stays as it came.
+    """
+
+    node: str
+    actor: Jid
+    title: str = ""
+    description: str = ""
+    own: bool = False
+    lenient: bool = False
+    base: str = ""
+
+
+Read = Incoming | ImportedItem
+Done = Outcome | Imported | str
+
+
+async def merge_document(
+    service: FeedService,
+    target: Target,
+    items: Iterable[Arrived],
+    merge: Merge,
+    on_progress: Callable[[int], None] = lambda _count: None,
+) -> None:
+    """Merges the items of a document into a node, in their order, and tells `merge` what became of each.
+
+    Whoever may call this is trusted. `on_progress` hears how many more items are done. Raises FeedError where the node
+    cannot be made or is no feed.
+    """
+    await ensure_feed(service, target.node, target.actor, target.title, target.description)
+    for chunk in _chunks(items):
+        read: list[tuple[int, Read]] = []
+        for one in chunk:
+            try:
+                read.append((one.index, _read(one, target)))
+            except FeedError as error:
+                merge.refuse(one.index, error.text or error.condition.value)
+        work = partial(_bring, target=target, items=[one for _, one in read])
+        for (index, _), (done, notes) in zip(read, await service.write(work), strict=True):
+            _count(merge, index, done)
+            merge.note(notes)
+        on_progress(len(chunk))
+
+
+def _chunks(items: Iterable[Arrived]) -> Iterator[list[Arrived]]:
+    """Some items at a time: as many as one transaction should have, and not too many bytes."""
+    chunk: list[Arrived] = []
+    size_bytes = 0
+    for one in items:
+        if chunk and (len(chunk) == CHUNK or size_bytes + len(one.raw) > CHUNK_BYTES):
+            yield chunk
+            chunk, size_bytes = [], 0
+        chunk.append(one)
+        size_bytes += len(one.raw)
+    if chunk:
+        yield chunk
+
+
+def _read(one: Arrived, target: Target) -> Read:
+    if not one.synced:
+        return read_plain(one.raw, target.base)
+    return Incoming(*read_arrived(one.raw, lenient=target.lenient))
+
+
+def _bring(tx: WriteTx, context: Context, target: Target, items: Sequence[Read]) -> list[tuple[Done, tuple[str, ...]]]:
+    """What became of each item, a text where it was refused, with notes."""
+    node = tx.lock(target.node)
+    if node is None:
+        raise FeedError(Condition.ITEM_NOT_FOUND, "no such node")
+    if node.kind is not NodeKind.FEED:
+        raise FeedError(Condition.NOT_ALLOWED, "documents go into feeds, and this node is a generic one")
+    return [_bring_one(tx, context, target, one) for one in items]
+
+
+def _bring_one(tx: WriteTx, context: Context, target: Target, one: Read) -> tuple[Done, tuple[str, ...]]:
+    if isinstance(one, Incoming):
+        (result,) = merge_items(tx, context, target.node, str(target.actor.bare), [one], own=target.own)
+        reason = f"{result.sync_id}: {result.reason}"
+        return (reason if result.outcome is None else result.outcome), result.notes
+    try:
+        return import_items(tx, context, target.node, target.actor, [one]), ()
+    except FeedError as error:
+        return f"{one.id}: {error.text or error.condition.value}", ()
+
+
+def _count(merge: Merge, index: int, done: Done) -> None:
+    if isinstance(done, Outcome):
+        merge.outcomes[done] += 1
+    elif isinstance(done, str):
+        merge.refuse(index, done)
+    elif done.skipped:
+        merge.refuse(index, f"{done.skipped[0][0]}: {done.skipped[0][1]}")
+    else:
+        merge.plain += done
+
+
+def lacks(tx: ReadTx, _context: Context, name: str, sharing: Sharing) -> bool:
+    """Whether a partial feed begins later than anything changed here: then what left it before is missing (FS-079).
+
+    That nothing is missing cannot be told, as nobody keeps how far a node has read which document.
+    """
+    if sharing.since is None:
+        return False
+    node = tx.node(name)
+    if node is None or node.last_modified_us < 0:
+        return True
+    return is_out_of_sync(format_bound(node.last_modified_us), sharing.since)

@@ -226,7 +226,7 @@ def _entries() -> dict[str, Any]:
                 _answers(200, forms) | _answers(201, forms) | _answers(204) | _errors(*changes, 412),
                 security=_BEARER,
                 body=bodies,
-                parameters=[ref("if-match", "parameters"), ref("if-none-match", "parameters")],
+                parameters=[ref("if-match", "parameters"), ref("if-none-match", "parameters"), sync],
             ),
             "delete": _operation(
                 "retractItem",
@@ -241,9 +241,10 @@ def _entries() -> dict[str, Any]:
             "post": _operation(
                 "postItem",
                 "Publishes an item whose id the service makes",
-                _answers(201, forms) | _errors(*changes),
+                _answers(200, forms) | _answers(201, forms) | _errors(*changes),
                 security=_BEARER,
                 body=bodies,
+                parameters=[sync],
             ),
             "delete": _operation(
                 "purge",

@@ -19,6 +19,7 @@ from smartfeeds.http.calls import Call
 from smartfeeds.http.entries import OF_ALL, OF_ITEM, Entries, Handle, entry_url, expected_of, path_of
 from smartfeeds.http.http_errors import HttpError
 from smartfeeds.http.negotiation import Form
+from smartfeeds.http.queries import read_flag
 from smartfeeds.http.replies import Reply
 from smartfeeds.service.feeds import Answer
 from smartfeeds.service.preconditions import item_tag
@@ -90,6 +91,7 @@ class Publishing:
 
     async def _publish(self, call: Call, path: EntryPath) -> Reply:
         expected = expected_of(call) if path.item_id else None
+        sync = read_flag(call.query, "sync")
         draft, form = await self._bodies.draft(call, path.item_id)
         request = Publish(
             call.actor,
@@ -107,19 +109,19 @@ class Publishing:
             return Reply(status=HTTPStatus.NO_CONTENT, headers=_CHANGED)
         path = replace(path, item_id=published.item_id)
         headers = {**_EXPOSED, "Location": entry_url(call, path)} if published.created else dict(_EXPOSED)
-        shown = await self._stored(call, path, published)
+        shown = await self._stored(call, path, published, sync=sync)
         if shown is None:
             return Reply(status=HTTPStatus.CREATED if published.created else HTTPStatus.NO_CONTENT, headers=headers)
-        stored = self._entries.reply(call, shown, _answered_as(call, form))
+        stored = self._entries.reply(call, shown, _answered_as(call, form), sync=sync)
         headers = {**stored.headers, **headers, "Content-Location": entry_url(call, path)}
         return Reply(
             stored.body, stored.media_type, HTTPStatus.CREATED if published.created else HTTPStatus.OK, headers
         )
 
-    async def _stored(self, call: Call, path: EntryPath, published: Published) -> ItemShown | None:
+    async def _stored(self, call: Call, path: EntryPath, published: Published, *, sync: bool) -> ItemShown | None:
         """The item as it was stored; None where its publisher may not read it, or it has changed again."""
         try:
-            shown = await self._entries.shown(call, path)
+            shown = await self._entries.shown(call, path, sync=sync)
         except FeedError:
             return None
         return shown if item_tag(shown.item) == published.tag else None

@@ -43,9 +43,9 @@ def read_arrived(raw: bytes, *, lenient: bool = False) -> tuple[str, SyncItem]:
 def in_atom(found: SyncItem) -> SyncItem:
     """An item with the payloads of all its versions in Atom. Raises FeedError(INVALID_PAYLOAD)."""
     version = found.version
-    convert = _as_entry if found.dialect is FEEDSYNC else _anything_as_entry
+    convert = as_entry if found.dialect is FEEDSYNC else _anything_as_entry
     conflicts = in_order(replace(one, payload=convert(one)) for one in version.conflicts)
-    return replace(found, version=replace(version, payload=_as_entry(version), conflicts=conflicts))
+    return replace(found, version=replace(version, payload=as_entry(version), conflicts=conflicts))
 
 
 def read_plain(raw: bytes, base: str = "") -> ImportedItem:
@@ -79,8 +79,8 @@ def _read_one(data: bytes, base: str = "") -> ImportedItem:
     return document.items[0]
 
 
-def _as_entry(version: Version) -> bytes:
-    """The payload of a version; what is neither an entry nor an RSS item stays, for whoever stores it to refuse."""
+def as_entry(version: Version) -> bytes:
+    """The payload of a version in Atom; what is neither an entry nor an RSS item stays, for who stores it to refuse."""
     if version.payload.startswith(_ENTRY):
         return version.payload
     item = parse_stored(version.payload)

@@ -18,10 +18,11 @@ from smartfeeds.errors import Condition, FeedError
 from smartfeeds.formats import atom
 from smartfeeds.formats.atom import string_of
 from smartfeeds.formats.atom_feed import FeedHead
-from smartfeeds.formats.documents import read_document
 from smartfeeds.formats.rss_channel import rss_name
 from smartfeeds.formats.rss_writer import write_rss
 from smartfeeds.formats.xml import Element, canonical, parse_stored
+from smartfeeds.sync.arriving import as_entry
+from smartfeeds.sync.arriving import in_atom as in_atom
 from smartfeeds.sync.documents import FeedReader, Form, Kind, Piece
 from smartfeeds.sync.feedsync import FEEDSYNC
 from smartfeeds.sync.markup import SyncItem, read_item, read_rest, write_item
@@ -224,7 +225,7 @@ class Joiner:
     def _translated(self, raw: bytes) -> bytes:
         """The item in the form of the local feed (FS-002), its conflicts too."""
         found = self._read(parse_stored(raw))
-        convert = _to_rss if self._form is Form.RSS else _to_atom
+        convert = _to_rss if self._form is Form.RSS else as_entry
         return write_item(_with_payloads(found.version, convert), found.dialect, found.namespace)
 
     def _in_our_words(self, raw: bytes, namespace: str) -> bytes:
@@ -237,31 +238,18 @@ class Joiner:
         return map(self._raw, range(len(self._offsets)))
 
 
-def _with_payloads(version: Version, convert: Callable[[bytes, int], bytes]) -> Version:
+def _with_payloads(version: Version, convert: Callable[[Version], bytes]) -> Version:
     """The same version in another format. What SSE keeps in its conflicts is anybody's, and stays as it is."""
     conflicts = tuple(
-        replace(one, payload=convert(one.payload, one.top.when_us or 0))
-        if one.payload.endswith((b"</item>", b"entry>"))
-        else one
+        replace(one, payload=convert(one)) if one.payload.endswith((b"</item>", b"entry>")) else one
         for one in version.conflicts
     )
-    return replace(version, payload=convert(version.payload, version.top.when_us or 0), conflicts=conflicts)
+    return replace(version, payload=convert(version), conflicts=conflicts)
 
 
-def in_atom(found: SyncItem) -> SyncItem:
-    """An RSS item as an Atom entry, its conflicts too. Raises FeedError."""
-    return replace(found, version=_with_payloads(found.version, _to_atom))
-
-
-def _to_atom(payload: bytes, _when_us: int) -> bytes:
-    document = read_document(b'<rss version="2.0"><channel>' + payload + b"</channel></rss>")
-    if not document.items:
-        raise FeedError(Condition.INVALID_PAYLOAD, "the item cannot be said in Atom")
-    return document.items[0].payload
-
-
-def _to_rss(payload: bytes, when_us: int) -> bytes:
+def _to_rss(version: Version) -> bytes:
     """RSS wants a date: that of the entry, else that of its last change."""
+    payload, when_us = version.payload, version.top.when_us or 0
     root = parse_stored(payload)
     item_id = (root.findtext(atom.ID) or "").strip()
     dates = [parse_datetime((root.findtext(tag) or "").strip()) for tag in (atom.PUBLISHED, atom.UPDATED)]

@@ -82,8 +82,8 @@ class Item(NamedTuple):
     UTF-8 XML, ready to be joined into a stanza; empty where a generic node keeps none. `revision` is 1 for an item
     that was never changed. `notify` says of a tombstone that subscribers of the bare node are told (XEP-0060 7.2.2.1).
     `total` and `live` are the counts of the feed right behind this change, which pushes of it tell (xep-map 172).
-    `sync` is the sx:sync of a feed's item as XML, with its `conflicts` (FeedSync 2.4): who changed it when, beside the
-    payload, which has none. `sync_id` is its id there, empty where that is `id` (A-154).
+    `sync` is the sx:sync of a feed's item as XML, with its `conflicts` (FeedSync 2.4), or the endpoint alone where it
+    is as it was published here; the payload has none. `sync_id` is its id there, empty where that is `id` (A-154).
 
     A tuple, because pages make fifty of them: a frozen dataclass takes seven times as long to be made.
     """

@@ -76,7 +76,7 @@ def _resolve(tx: WriteTx, context: Context, node: Node, item: Item, request: Res
         deleted=kept.deleted.on if found.dialect is not FEEDSYNC or kept.deleted.on is not version.deleted.on else None,
     )
     state = state_of(found, changed, told=flag(node.kind, node.options, "notify_retract"))
-    _, stored = write_state(tx, context, node, item, item.id, state, item.publisher if kept is version else publisher)
+    stored = write_state(tx, context, node, item, item.id, state, item.publisher if kept is version else publisher)
     return Resolved(stored, len(changed.conflicts))
 
 

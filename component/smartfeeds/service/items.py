@@ -1,6 +1,6 @@
 """Writing items: a new state under fresh ordering keys, with the counts right behind it (design section 1, `T`)."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from smartfeeds.core.model import Item, Node
 from smartfeeds.service.context import Context
@@ -37,18 +37,35 @@ def write_state(
     publisher: str,
     *,
     created_us: int | None = None,
-) -> tuple[Node, Item]:
-    """Stores a state of an item, a new one where `existing` is None; the node with its new keys and counts.
+) -> Item:
+    """Stores a state of an item, a new one where `existing` is None.
 
     `created_us` is the created key that a new item would like, never in the future.
     """
     modified_us = next_key(node.last_modified_us, context.now_us)
-    was_live = existing is not None and not existing.deleted
-    live = node.live + (not state.deleted) - was_live
-    total = node.total + (existing is None)
+    context.changed.add(node.node_no)
+    sync_id = "" if state.sync_id == item_id else state.sync_id
     if existing is None:
         wanted = modified_us if created_us is None else min(created_us, modified_us)
-        existing = Item(0, item_id, next_key(node.last_created_us, wanted), modified_us, b"", publisher, revision=0)
+        created_us = next_key(node.last_created_us, wanted)
+        tx.set_keys(node.node_no, modified_us, created_us)
+        item = Item(
+            0,
+            item_id,
+            created_us,
+            modified_us,
+            state.payload,
+            publisher,
+            state.deleted,
+            notify=state.told,
+            total=node.total + 1,
+            live=node.live + (not state.deleted),
+            sync_id=sync_id,
+            conflicts=state.conflicts,
+            sync=state.sync,
+        )
+        return tx.put_item(node.node_no, item)
+    tx.set_keys(node.node_no, modified_us, node.last_created_us)
     item = existing._replace(
         modified_us=modified_us,
         payload=state.payload,
@@ -56,17 +73,10 @@ def write_state(
         deleted=state.deleted,
         revision=existing.revision + 1,
         notify=state.told,
-        total=total,
-        live=live,
-        sync_id="" if state.sync_id == existing.id else state.sync_id,
+        total=node.total,
+        live=node.live + existing.deleted - state.deleted,
+        sync_id=sync_id,
         conflicts=state.conflicts,
         sync=state.sync,
     )
-    last_created_us = max(node.last_created_us, item.created_us)
-    tx.set_keys(node.node_no, modified_us, last_created_us)
-    context.changed.add(node.node_no)
-    stored = tx.put_item(node.node_no, item)
-    return (
-        replace(node, last_modified_us=modified_us, last_created_us=last_created_us, total=total, live=live),
-        stored,
-    )
+    return tx.put_item(node.node_no, item)

@@ -121,14 +121,14 @@ def _store(
         if existing.deleted == state.deleted and existing.payload == state.payload:
             publisher = existing.publisher
             state = replace(state, told=existing.notify)
-        return write_state(tx, context, node, existing, existing.id, state, publisher)[1]
+        return write_state(tx, context, node, existing, existing.id, state, publisher)
     item_id = incoming.item_id or version.sync_id
     if tx.item(node.node_no, item_id) is not None:
         item_id = context.new_id()
     # Its first record says when it was made, as far as it is known.
     known = [stamp.when_us for stamp in version.history if stamp.when_us is not None]
     created_us = min(known, default=context.now_us)
-    return write_state(tx, context, node, None, item_id, state, publisher, created_us=created_us)[1]
+    return write_state(tx, context, node, None, item_id, state, publisher, created_us=created_us)
 
 
 def _normal(found: SyncItem) -> SyncItem:

@@ -93,7 +93,7 @@ def store_item(
         state = created(tx, context, node, item_id, payload, publisher)
     else:
         state = edited(context, node, existing, payload, publisher)
-    return write_state(tx, context, node, existing, item_id, state, publisher, created_us=created_us)[1]
+    return write_state(tx, context, node, existing, item_id, state, publisher, created_us=created_us)
 
 
 def retract(tx: WriteTx, context: Context, request: Retract) -> Done:
@@ -234,17 +234,17 @@ def _retract_item(tx: WriteTx, context: Context, node: Node, item: Item | None, 
 
 def bury(tx: WriteTx, context: Context, node: Node, item: Item, by: str, *, told: bool) -> Node:
     """Makes a tombstone of a feed's item, takes a generic node's item out; `by` does it. The node with its new key."""
+    modified_us = next_key(node.last_modified_us, context.now_us)
     if node.kind is NodeKind.FEED:
-        modified_us = next_key(node.last_modified_us, context.now_us)
         payload = without_mark(tombstone(item.id, modified_us, item.payload))
         state = buried(context, node, item, payload, by, told=told)
-        return write_state(tx, context, node, item, item.id, state, item.publisher)[0]
-    modified_us = next_key(node.last_modified_us, context.now_us)
-    tx.set_keys(node.node_no, modified_us, node.last_created_us)
-    context.changed.add(node.node_no)
-    tx.remove_item(node.node_no, item.item_no)
-    if told:
-        tx.add_event(NodeEvent(0, node.node_no, modified_us, "retract", item.id))
+        write_state(tx, context, node, item, item.id, state, item.publisher)
+    else:
+        tx.set_keys(node.node_no, modified_us, node.last_created_us)
+        context.changed.add(node.node_no)
+        tx.remove_item(node.node_no, item.item_no)
+        if told:
+            tx.add_event(NodeEvent(0, node.node_no, modified_us, "retract", item.id))
     return replace(node, last_modified_us=modified_us, live=node.live - 1)
 
 

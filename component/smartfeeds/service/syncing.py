@@ -1,6 +1,7 @@
 """The sync data of items: made with every change here, read again, shown in views (FeedSync 2.4, 3.1, 3.2).
 
-It is stored beside the payload, as the sx:sync that views with `sync` show. The endpoint of a change made here is its
+It is stored beside the payload, as the sx:sync that views with `sync` show; of an item that was never changed since it
+was published here, only the endpoint, as the rest is known. The endpoint of a change made here is its
 publisher at this service, percent-encoded (A-51): the same person at two services is two endpoints, as each of them
 counts on its own. Where a node hides its publishers the service is the endpoint.
 """
@@ -11,6 +12,7 @@ from functools import lru_cache
 from smartfeeds.core.model import MAX_ID_BYTES, Item, Node, NodeKind
 from smartfeeds.core.options import shows_publisher
 from smartfeeds.core.text import is_nss, to_nss
+from smartfeeds.core.times import US_PER_S
 from smartfeeds.core.view import View
 from smartfeeds.errors import Condition, FeedError
 from smartfeeds.formats.atom import ATOM_NS, digest_id, with_child, with_mark, without_mark
@@ -19,7 +21,7 @@ from smartfeeds.service.context import Context
 from smartfeeds.service.items import State
 from smartfeeds.store.base import ReadTx
 from smartfeeds.sync.feedsync import FEEDSYNC
-from smartfeeds.sync.markup import SyncItem, read_item, write_sync
+from smartfeeds.sync.markup import SyncItem, read_item, write_first, write_sync
 from smartfeeds.sync.record import Edit, Stamp, Version
 
 # An item with its sync data has to fit into one stanza beside the largest payload. What comes from elsewhere leaves
@@ -27,6 +29,7 @@ from smartfeeds.sync.record import Edit, Stamp, Version
 MERGED_SYNC_BYTES = 114_688
 SYNC_BYTES = 131_072
 
+_MARKUP = b"<"  # which no endpoint begins with
 _HOLDER = f'<entry xmlns="{ATOM_NS}">'.encode(), b"</entry>"
 
 
@@ -45,8 +48,11 @@ def is_own_endpoint(domain: str, by: str) -> bool:
 
 def editor(context: Context, node: Node, publisher: str) -> Edit:
     """Who changes an item now."""
-    shown = publisher if shows_publisher(node.kind, node.options) else ""
-    return Edit(context.now_us, endpoint(context.policy.domain, shown))
+    return Edit(context.now_us, _endpoint_of(context, node, publisher))
+
+
+def _endpoint_of(context: Context, node: Node, publisher: str) -> str:
+    return endpoint(context.policy.domain, publisher if shows_publisher(node.kind, node.options) else "")
 
 
 def state_of(found: SyncItem, version: Version, limit_bytes: int = SYNC_BYTES, *, told: bool = False) -> State:
@@ -66,21 +72,20 @@ def state_of(found: SyncItem, version: Version, limit_bytes: int = SYNC_BYTES, *
 
 
 def read_shared(context: Context, node: Node, item: Item) -> SyncItem:
-    """The item as the merge sees it: the payload of its version has no mark.
-
-    What was stored before there was sync data counts as changed by its publisher alone.
-    """
+    """The item as the merge sees it: the payload of its version has no mark."""
     payload = without_mark(item.payload) if item.deleted else item.payload
-    if not item.sync:
-        by = endpoint(context.policy.domain, item.publisher if shows_publisher(node.kind, node.options) else "")
-        first = FEEDSYNC.create(_sync_id(item.id), payload, Edit(item.modified_us, by), deleted=item.deleted)
-        stamp = Stamp(item.revision, first.top.when_us, by)
-        return SyncItem(replace(first, counter=item.revision, history=(stamp,)), FEEDSYNC, "")
-    start, end = _HOLDER
-    found = read_item(parse_stored(start + item.sync + end))
-    if found is None:
-        raise FeedError(Condition.INTERNAL, "the stored sync data of an item cannot be read")
-    return replace(found, version=replace(found.version, payload=payload))
+    if item.sync.startswith(_MARKUP):
+        start, end = _HOLDER
+        found = read_item(parse_stored(start + item.sync + end))
+        if found is None:
+            raise FeedError(Condition.INTERNAL, "the stored sync data of an item cannot be read")
+        return replace(found, version=replace(found.version, payload=payload))
+    # What was stored before there was sync data counts as changed by its publisher alone.
+    by = item.sync.decode() or _endpoint_of(context, node, item.publisher)
+    edit = Edit(item.modified_us, by)
+    first = FEEDSYNC.create(item.sync_id or _sync_id(item.id), payload, edit, deleted=item.deleted)
+    stamp = Stamp(item.revision, edit.when_us, by)
+    return SyncItem(replace(first, counter=item.revision, history=(stamp,)), FEEDSYNC, "")
 
 
 def created(tx: ReadTx, context: Context, node: Node, item_id: str, payload: bytes, publisher: str) -> State:
@@ -90,8 +95,7 @@ def created(tx: ReadTx, context: Context, node: Node, item_id: str, payload: byt
     sync_id = _sync_id(item_id)
     while tx.item_of_sync(node.node_no, sync_id) is not None:
         sync_id = _sync_id(context.new_id())
-    found = SyncItem(FEEDSYNC.create(sync_id, payload, editor(context, node, publisher)), FEEDSYNC, "")
-    return state_of(found, found.version)
+    return State(payload, sync_id=sync_id, sync=_endpoint_of(context, node, publisher).encode())
 
 
 def edited(context: Context, node: Node, item: Item, payload: bytes, publisher: str) -> State:
@@ -119,11 +123,18 @@ def shown(context: Context, node: Node, view: View, item: Item) -> Item:
     if not view.sync:
         return item
     payload = without_mark(item.payload) if item.deleted else item.payload
-    sync = item.sync
-    if not sync:
-        found = read_shared(context, node, item)
-        sync = state_of(found, found.version).sync
-    return item._replace(payload=with_child(payload, sync))
+    return item._replace(payload=with_child(payload, sync_of(context, node, item)))
+
+
+def sync_of(context: Context, node: Node, item: Item) -> bytes:
+    """The sx:sync of an item."""
+    if item.sync.startswith(_MARKUP):
+        return item.sync
+    if item.sync and item.revision == 1:
+        when_us = item.modified_us // US_PER_S * US_PER_S
+        return write_first(item.sync_id or item.id, when_us, item.sync.decode())
+    found = read_shared(context, node, item)
+    return write_sync(found.version, found.dialect, found.namespace)
 
 
 def _sync_id(item_id: str) -> str:

@@ -83,9 +83,10 @@ def to_node_row(row: Row) -> NodeRow:
 
 def to_items(rows: Iterable[Row]) -> list[Item]:
     """Items from the columns ITEM."""
+    # Every column by its name: fifty items a page, and a starred target takes a list of its own for each.
     return [
-        Item(number, name, created, modified, payload, publisher, change == DELETED, revision, notify == 1, *rest)
-        for number, name, created, modified, payload, publisher, change, revision, notify, *rest in rows
+        Item(n, name, created, modified, payload, by, change == DELETED, revision, notify == 1, total, live, a, b, c)
+        for n, name, created, modified, payload, by, change, revision, notify, total, live, a, b, c in rows
     ]
 
 

@@ -94,10 +94,12 @@ class ItemReads(NodeReads):
         return to_items((found,))[0] if found else None
 
     def item_of_sync(self, node_no: int, sync_id: str) -> Item | None:
-        # Written like this the partial index serves; an id of its own is the rare case.
+        # Two looks into indexes; the condition on sync_id lets the partial one serve.
+        one = f"SELECT {ITEM} FROM item WHERE node_no = ? AND"
         found = self._db.row(
-            f"SELECT {ITEM} FROM item WHERE node_no = ? AND sync_id = ? AND sync_id <> ''", (node_no, sync_id)
-        ) or self._db.row(f"SELECT {ITEM} FROM item WHERE node_no = ? AND id = ? AND sync_id = ''", (node_no, sync_id))
+            f"{one} sync_id = ? AND sync_id <> '' UNION ALL {one} id = ? AND sync_id = '' LIMIT 1",
+            (node_no, sync_id, node_no, sync_id),
+        )
         return to_items((found,))[0] if found else None
 
     def conflicted(self, node_no: int, part: Part[int] = ALL_NUMBERS) -> list[Item]:

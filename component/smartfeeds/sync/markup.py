@@ -25,6 +25,7 @@ from smartfeeds.sync.lexis import (
     invalid,
     read_name,
     read_number,
+    write_feedsync_time,
 )
 from smartfeeds.sync.merging import Dialect, in_order
 from smartfeeds.sync.record import MAX_CONFLICTS, MAX_HISTORY, NO_EXTRA, Extra, Flag, Stamp, Version
@@ -316,6 +317,14 @@ def write_sync(version: Version, dialect: Dialect, namespace: str = "") -> bytes
     start = f'<sx:sync xmlns:sx="{attribute(namespace or lexis.namespace)}"{_attributes(names, version.extra)}>'
     inside = _whole(version, lexis, namespace) if dialect is FEEDSYNC else _listed(version, lexis)
     return b"".join((start.encode(), *inside, *version.extra.children, b"</sx:sync>"))
+
+
+def write_first(sync_id: str, when_us: int, by: str) -> bytes:
+    """What `write_sync` writes of an item that FeedSync's `create` makes: of every item that is published here."""
+    return (
+        f'<sx:sync xmlns:sx="{FEEDSYNC_NS}" id="{attribute(sync_id)}" updates="1">'
+        f'<sx:history sequence="1" when="{write_feedsync_time(when_us)}" by="{_quoted(by)}"/></sx:sync>'
+    ).encode()
 
 
 def _whole(version: Version, lexis: Lexis, namespace: str) -> Iterator[bytes]:

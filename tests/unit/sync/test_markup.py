@@ -8,7 +8,7 @@ from smartfeeds.errors import FeedError
 from smartfeeds.formats.atom import FEEDSYNC_NS
 from smartfeeds.sync.feedsync import FEEDSYNC
 from smartfeeds.sync.lexis import LENIENT_SSE_LEXIS, SSE_LEXIS, SSE_NAMESPACES, SSE_NS
-from smartfeeds.sync.markup import parse_item, read_item, write_item
+from smartfeeds.sync.markup import parse_item, read_item, write_first, write_item, write_sync
 from smartfeeds.sync.record import MAX_CONFLICTS, MAX_HISTORY, Edit, Flag
 from smartfeeds.sync.sharing import NOT_SAID, Related, RelatedKind, Sharing, Window
 from smartfeeds.sync.sharing_markup import read_sharing, write_sharing, write_sse_sharing
@@ -502,3 +502,10 @@ def test_checking_alone_leaves_the_item_as_it_is():
 
     assert read_item(node, payload=False).version.payload == b""
     assert etree.tostring(node) == etree.tostring(etree.fromstring(entry()))
+
+
+@pytest.mark.parametrize("when_us", [0, 1304942400_999_999, 253402300799_000_000])
+def test_first_sync_data_is_what_the_general_writer_writes(when_us: int) -> None:
+    """[FS-041] [FS-044] The short way for every new item says the same as the long one."""
+    version = FEEDSYNC.create("a'b%20", b"", Edit(when_us, "feeds.example%2Fo'brien@example.net"))
+    assert write_first("a'b%20", when_us, version.top.by) == write_sync(version, FEEDSYNC)

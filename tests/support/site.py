@@ -14,7 +14,10 @@ from smartfeeds.app import App, open_service
 from smartfeeds.config import Settings, load
 from smartfeeds.core.model import Slice
 from smartfeeds.core.view import View
-from smartfeeds.store.base import NO_LIMIT, ReadTx, Store
+from smartfeeds.service.context import Context
+from smartfeeds.service.feeds import FeedService
+from smartfeeds.service.syncing import sync_of
+from smartfeeds.store.base import NO_LIMIT, ReadTx
 from support.federation import KINDS, FederatedServer, domain_of
 from support.process import ServiceProcess
 from support.relay import Relay
@@ -110,7 +113,7 @@ class AppSite(Site):
 
     async def state(self, node: str) -> State:
         """As `Site.state`."""
-        return await _state(self.app.service.store, node)
+        return await _state(self.app.service, node)
 
 
 class ProcessSite(Site):
@@ -163,12 +166,12 @@ class ProcessSite(Site):
 
     async def state(self, node: str) -> State:
         """As `Site.state`, alive or not."""
-        store = open_service(load(self.process.config), on_change=lambda _nodes: None).store
-        await store.open()
+        service = open_service(load(self.process.config), on_change=lambda _nodes: None)
+        await service.store.open()
         try:
-            return await _state(store, node)
+            return await _state(service, node)
         finally:
-            await store.close()
+            await service.store.close()
 
     async def _parted(self) -> None:
         await self.relay.until(lambda: self.relay.ended == self.relay.life)
@@ -208,14 +211,15 @@ class _WatchedApp(App):
         self.changed.set()
 
 
-async def _state(store: Store, node: str) -> State:
-    def read(tx: ReadTx) -> State:
+async def _state(service: FeedService, node: str) -> State:
+    def read(tx: ReadTx, context: Context) -> State:
         found = tx.node(node)
         if found is None:
             return {}
         everything = tx.slice(found.node_no, Slice(View(smart=True), NO_LIMIT))
         return {
-            item.sync_id or item.id: Kept(item.payload, item.sync, item.deleted, item.conflicts) for item in everything
+            item.sync_id or item.id: Kept(item.payload, sync_of(context, found, item), item.deleted, item.conflicts)
+            for item in everything
         }
 
-    return await store.read(read)
+    return await service.read(read)

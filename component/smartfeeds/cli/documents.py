@@ -78,7 +78,11 @@ _SHOWN = 20
 @click.option("--base", default="", help="The address the document came from, for relative links in it.")
 @click.option("--sync", is_flag=True, help="Merge items that have sync data (FeedSync or SSE, in Atom or RSS 2.0).")
 @click.option(
-    "--own", is_flag=True, help="With --sync: believe changes made here that are lost here (a restored backup)."
+    "--own-edits",
+    "--own",
+    "own",
+    is_flag=True,
+    help="With --sync: believe changes made here that are lost here (a restored backup).",
 )
 @click.option("--lenient", is_flag=True, help="With --sync: read dates of SSE in other zones than GMT.")
 @click.option("--allow-private", is_flag=True, help="Also ask addresses of private networks and of this machine.")
@@ -106,7 +110,7 @@ def import_command(
     these versions met. Items without sync data are brought in as without --sync.
     """
     if (own or lenient) and not sync:
-        raise click.UsageError("--own and --lenient are for --sync")
+        raise click.UsageError("--own-edits and --lenient are for --sync")
     owner = owner or next(iter(read_settings(config).pubsub.admins), None)
     if sync:
         found = run_async(

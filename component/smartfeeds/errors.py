@@ -60,6 +60,14 @@ class LinkError(SmartfeedsError):
     """The XMPP server is away or refuses us."""
 
 
+class FollowError(SmartfeedsError):
+    """Following cannot go on; the text says why. What was handed over stays good, and so does its position."""
+
+
+class LoginError(FollowError, LinkError):
+    """The server does not accept the account."""
+
+
 class FeedError(SmartfeedsError):
     """A request that is answered with an error.
 

@@ -14,10 +14,9 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.table import Table
 from rich.text import Text
 
-from smartfeeds.client.errors import FollowError, LoginError
 from smartfeeds.config import Settings, load
 from smartfeeds.core.text import one_line
-from smartfeeds.errors import ConfigError, FeedError, LinkError, SmartfeedsError, StoreError
+from smartfeeds.errors import ConfigError, FeedError, FollowError, LinkError, LoginError, SmartfeedsError, StoreError
 
 T = TypeVar("T")
 DEFAULT_CONFIG: Final = "smartfeeds.toml"

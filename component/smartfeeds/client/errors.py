@@ -1,10 +1,8 @@
 """Why following can end, and what a single request can meet."""
 
-from smartfeeds.errors import LinkError, SmartfeedsError
-
-
-class FollowError(SmartfeedsError):
-    """Following cannot go on; the text says why. What was handed over stays good, and so does its position."""
+from smartfeeds.errors import FollowError as FollowError
+from smartfeeds.errors import LinkError
+from smartfeeds.errors import LoginError as LoginError
 
 
 class NodeMissingError(FollowError):
@@ -21,10 +19,6 @@ class RefusedError(FollowError):
     def __init__(self, condition: str, text: str) -> None:
         super().__init__(text)
         self.condition = condition
-
-
-class LoginError(FollowError, LinkError):
-    """The server does not accept the account."""
 
 
 class RequestError(LinkError):

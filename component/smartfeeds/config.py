@@ -17,7 +17,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, SecretStr, Va
 from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict, SettingsError
 
 from smartfeeds.core.jid import parse_jid
-from smartfeeds.core.mirror import EVERY_S, Direction, make_mirror
+from smartfeeds.core.mirror import EVERY_S, Direction, check_elsewhere, make_mirror
 from smartfeeds.core.mirror import Mirror as MirrorSettings
 from smartfeeds.core.model import NodeKind
 from smartfeeds.core.stores import database_path
@@ -326,6 +326,11 @@ class Settings(BaseSettings):
     @model_validator(mode="after")
     def _mirrors_differ(self) -> "Settings":
         made = [section.made() for section in self.mirror]
+        for mirror in made:
+            try:
+                check_elsewhere(mirror, self.component.jid)
+            except ConfigError as error:
+                raise ValueError(str(error)) from None
         for what, found in (
             ("node and address", {(one.node, one.address) for one in made}),
             ("name", {one.name for one in made}),

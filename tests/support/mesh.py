@@ -27,6 +27,7 @@ from smartfeeds.service import requests as r
 from smartfeeds.service.context import Policy
 from smartfeeds.service.feeds import FeedService
 from smartfeeds.service.mirrors import MirrorStatus, add_mirror, mirror_statuses
+from smartfeeds.service.syncing import sync_of
 from smartfeeds.sources.mirror_in import Tools
 from smartfeeds.sources.mirror_link import publisher_over
 from smartfeeds.sources.mirrors import Mirrors, Wires
@@ -246,7 +247,7 @@ class Site:
         return mirror
 
     async def items(self) -> list[Item]:
-        """All items of the node, tombstones too."""
+        """All items of the node, tombstones too, with their sync data whole."""
         return await self.service.read(_items)
 
     async def shown(self) -> dict[str, tuple[bytes, bytes, bool, int]]:
@@ -263,20 +264,25 @@ class Site:
 
     async def status(self) -> MirrorStatus:
         """The one mirror's, as the store has it."""
+        (found,) = await self.statuses()
+        return found
+
+    async def statuses(self) -> list[MirrorStatus]:
+        """All mirrors', as the store has them."""
         for run in self.mirrors.runs.values() if self.mirrors is not None else ():
             for part in run.parts.values():
                 await part.keeper.settle()
-        (found,) = await self.service.read(mirror_statuses)
-        return found
+        return await self.service.read(mirror_statuses)
 
     async def half(self, direction: Direction = Direction.IN) -> Half:
         """The state of a direction of the one mirror."""
         return next(one.half for one in (await self.status()).standings if one.direction is direction)
 
 
-def _items(tx: Any, _context: Any) -> list[Item]:
+def _items(tx: Any, context: Any) -> list[Item]:
     node = tx.node(NODE)
-    return tx.slice(node.node_no, Slice(SMART, 100_000)) if node is not None else []
+    found = tx.slice(node.node_no, Slice(SMART, 100_000)) if node is not None else []
+    return [item._replace(sync=sync_of(context, node, item)) for item in found]
 
 
 class Net:

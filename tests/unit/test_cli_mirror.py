@@ -99,6 +99,7 @@ def test_web_address_needs_no_publisher(ready: Run) -> None:
         (("https:///x", "--node", "plans"), Exit.CONFIG, "is no web address"),
         ((ADDRESS + "%3Forder=created", "--node", "plans"), Exit.CONFIG, "is a view: a mirror needs the node itself"),
         ((ADDRESS, "--node", "plans?order=created"), Exit.CONFIG, "is not a node of its own"),
+        ((ADDRESS.replace("feeds.b", "feeds.a"), "--node", "copy"), Exit.CONFIG, "is at this service"),
         ((WEB, "--node", "plans", "--direction", "both"), Exit.CONFIG, "goes one way: use direction in"),
         ((ADDRESS, "--node", "plans", "--name", "A b"), Exit.CONFIG, "cannot be a mirror's name"),
         ((ADDRESS, "--node", "plans", "--every", "1"), Exit.USAGE, "--every"),

@@ -126,6 +126,12 @@ def make_mirror(
     return Mirror(name, node, address, way, owner, every_s, own_edits, allow_private)
 
 
+def check_elsewhere(mirror: Mirror, domain: str) -> None:
+    """Raises ConfigError for a mirror of our own service, where every edit is one made here already."""
+    if mirror.feed is not None and mirror.feed.service == domain:
+        raise ConfigError(f"{mirror.address} is at this service: a mirror is of a feed elsewhere")
+
+
 @dataclass(frozen=True, slots=True)
 class Refusal:
     """An item that was refused: its id, why, and when in microseconds."""

@@ -7,7 +7,7 @@ changes. Their state stays with them over every restart.
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from smartfeeds.core.mirror import Direction, Half, Mirror, MirrorRow
+from smartfeeds.core.mirror import Direction, Half, Mirror, MirrorRow, check_elsewhere
 from smartfeeds.core.model import Edge, Slice
 from smartfeeds.core.view import SMART
 from smartfeeds.errors import ConfigError
@@ -48,8 +48,10 @@ class MirrorStatus:
     standings: tuple[Standing, ...]
 
 
-def add_mirror(tx: WriteTx, _context: Context, mirror: Mirror) -> None:
-    """Adds a mirror. Raises ConfigError where its name, or a mirror of the same node and address, is there."""
+def add_mirror(tx: WriteTx, context: Context, mirror: Mirror) -> None:
+    """Adds a mirror. Raises ConfigError where its name, or a mirror of the same node and address, is there, or where
+    its address is our own."""
+    check_elsewhere(mirror, context.policy.domain)
     for row in tx.mirrors():
         other = row.mirror
         if _is_same(other, mirror):

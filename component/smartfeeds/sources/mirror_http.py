@@ -144,8 +144,11 @@ class Reader:
 
     async def read(self) -> None:
         """Brings in what is new. Raises FetchError, FeedError, StoreError; what was merged before stays."""
-        await ensure_node(self._service, self._mirror)
-        place = parse_place(self.keeper.half.position)
+        await ensure_node(self._service, self._mirror, self.keeper)
+        await self._read_from(parse_place(self.keeper.half.position))
+
+    async def _read_from(self, place: Place) -> None:
+        """A page with a cursor is the first of a Smart Feed, unless it says that it is a part of another document."""
         if place.cursor:
             await self._read_pages(place, await self._page_after(place))
             return
@@ -153,11 +156,8 @@ class Reader:
         if first is None:
             self._done(self.keeper.half.position, "")
         elif first.cursor and not first.synced and first.pieces and not place.view:
-            place = Place(view=True)
-            again = await self._get(self._address(place), Place())
-            assert again is not None
-            await self._read_pages(place, again)
-        elif first.cursor:
+            await self._read_from(Place(view=True))
+        elif first.cursor and not first.sharing.complete_link:
             await self._read_pages(place, first)
         else:
             await self._read_document(place, first)
@@ -223,7 +223,7 @@ class Reader:
         self._sharing = first.sharing
         # A complete feed may have no bound; whoever has read it has all that the partial one spoke of before.
         until = decision.state.until or first.sharing.until
-        place = Place(until=until, etag=first.etag, last_modified=first.last_modified)
+        place = Place(until=until, etag=first.etag, last_modified=first.last_modified, view=place.view)
         self._done(str(place), _told([*notes, *merging.notes]))
 
     async def _absent(self, decision: Decision, merging: _Merging) -> str:

@@ -38,6 +38,7 @@ T = TypeVar("T")
 
 BATCH: Final = 100  # changes that one transaction takes over
 PAGE_ITEMS: Final = 100
+REMEMBER: Final = 2_000  # versions; one that comes again and is forgotten merges to what is there
 _AT_ONCE: Final = 5  # changes that are read on the event loop; more take long enough to hold up others
 NO_SYNC: Final = "it came without sync data: the other side is no smartfeeds that keeps them"
 BROKEN: Final = "a fault of this program, which the log tells more about"
@@ -138,7 +139,7 @@ class Intake:
         return str(error)
 
     async def _follow(self) -> None:
-        await ensure_node(self._service, self._mirror)
+        await ensure_node(self._service, self._mirror, self.keeper)
         self._follower = Follower(
             self._make_link(),
             self._feed,
@@ -146,6 +147,7 @@ class Intake:
             mirror=True,
             integrity_s=self._mirror.every_s,
             page_items=PAGE_ITEMS,
+            remember=REMEMBER,
             on_caught_up=self._caught_up,
             on_connection=self._connection,
             on_trouble=self._trouble,
@@ -247,13 +249,19 @@ def counted_results(half: Half, results: Sequence[Result], refused: Sequence[Ref
     return half.refuse((*refused, *late))
 
 
-async def ensure_node(service: FeedService, mirror: Mirror) -> None:
-    """Makes the node of a mirror where it is missing. Raises FeedError, StoreError."""
+async def ensure_node(service: FeedService, mirror: Mirror, keeper: Keeper) -> None:
+    """Makes the node of a mirror where it is missing, which is then to be filled from the beginning.
+
+    Raises FeedError, StoreError.
+    """
     owner = parse_jid(mirror.owner) if mirror.owner else None
 
-    def work(tx: WriteTx, context: Context) -> None:
-        if tx.node(mirror.node) is None:
-            actor = owner or Jid("", context.policy.domain)
-            add_node(tx, context, actor, mirror.node, {KIND: (NodeKind.FEED.value,)}, trusted=True)
+    def work(tx: WriteTx, context: Context) -> bool:
+        if tx.node(mirror.node) is not None:
+            return False
+        actor = owner or Jid("", context.policy.domain)
+        add_node(tx, context, actor, mirror.node, {KIND: (NodeKind.FEED.value,)}, trusted=True)
+        return True
 
-    await service.write(work)
+    if await service.write(work):
+        keeper.note(lambda half: replace(half, position=""))

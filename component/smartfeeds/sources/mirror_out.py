@@ -14,8 +14,8 @@ import structlog
 
 from smartfeeds.client.errors import RequestError, RequestTimeoutError
 from smartfeeds.core.mirror import Half, Mirror, Refusal, refusal
-from smartfeeds.core.model import Edge, Item, Slice
-from smartfeeds.core.view import SMART, View
+from smartfeeds.core.model import Edge, Item, Node, Slice
+from smartfeeds.core.view import SHARED, SMART
 from smartfeeds.errors import LinkError, SmartfeedsError
 from smartfeeds.formats.atom import shape_of
 from smartfeeds.formats.xml import parse_stored
@@ -23,12 +23,11 @@ from smartfeeds.service.context import Context
 from smartfeeds.service.feeds import FeedService
 from smartfeeds.service.mirrors import format_edge, parse_edge
 from smartfeeds.service.publishing import FEED_METADATA_ID
-from smartfeeds.service.syncing import shown
+from smartfeeds.service.syncing import shown, sync_of
 from smartfeeds.sources.mirror_in import BROKEN, Tools
 from smartfeeds.sources.mirror_state import Keeper, Peer, pause_of
 from smartfeeds.store.base import ReadTx
 
-_SYNCED: Final = View(smart=True, sync=True)
 PAGE: Final = 50
 AT_ONCE: Final = 10  # items on their way
 # Refused for what the item is: no other item is refused with it.
@@ -154,7 +153,7 @@ class Outlet:
             raise StuckError(f"there is no node {self._mirror.node} here: make it, or mend the mirror's node")
         self.node_no = node.node_no
         items = tx.slice(node.node_no, Slice(SMART, PAGE, after=parse_edge(self.keeper.half.position)))
-        return [_waiting(shown(context, node, _SYNCED, item), item.sync) for item in items]
+        return [_waiting(context, node, item) for item in items]
 
     async def _send(self, waiting: Sequence[Waiting]) -> None:
         """Sends some items at once, and keeps how far they came in their order. Raises StuckError, StoreError."""
@@ -221,7 +220,9 @@ def _moved(position: str, sent: int, refused: tuple[Refusal, ...]) -> Callable[[
     return lambda half: replace(half.refuse(refused), position=position, items=half.items + sent)
 
 
-def _waiting(item: Item, sync: bytes) -> Waiting:
-    """An item as it is shown with its sync data. What is older than those is told apart by all of it."""
-    payload = b"" if item.id == FEED_METADATA_ID and shape_of(parse_stored(item.payload)).feed else item.payload
-    return Waiting(item.id, Edge(item.modified_us, item.item_no), item.sync_id or item.id, sync or payload, payload)
+def _waiting(context: Context, node: Node, item: Item) -> Waiting:
+    """An item as it is shown with its sync data; what a feed says of itself is each service's own."""
+    edge, sync_id = Edge(item.modified_us, item.item_no), item.sync_id or item.id
+    if item.id == FEED_METADATA_ID and shape_of(parse_stored(item.payload)).feed:
+        return Waiting(item.id, edge, sync_id, b"", b"")
+    return Waiting(item.id, edge, sync_id, sync_of(context, node, item), shown(context, node, SHARED, item).payload)

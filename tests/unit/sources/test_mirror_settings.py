@@ -51,6 +51,10 @@ def test_sections_come_from_the_environment_as_a_list(tmp_path, monkeypatch):
         (SECTION + 'owner = "x/y"', "mirror.0.owner: must be a bare JID"),
         (SECTION + SECTION, "two [[mirror]] sections have the same node and address"),
         (SECTION + 'name = "a"\n' + SECTION.replace("feeds.b", "feeds.c") + 'name = "a"', "have the same name"),
+        (
+            SECTION.replace("feeds.b.example", "feeds.example.org"),
+            "is at this service: a mirror is of a feed elsewhere",
+        ),
         ("[[mirrors]]\nx = 1", "mirrors: there is no such section; did you mean mirror?"),
     ],
 )

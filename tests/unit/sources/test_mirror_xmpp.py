@@ -11,10 +11,11 @@ from smartfeeds.client.errors import RequestError
 from smartfeeds.core.mirror import Direction, make_mirror
 from smartfeeds.core.model import Affiliation
 from smartfeeds.errors import StoreError
-from smartfeeds.service.mirrors import remove_mirror
+from smartfeeds.service import requests as r
+from smartfeeds.service.mirrors import add_mirror, remove_mirror
 from smartfeeds.sources import mirror_in, mirror_out
 from support.mesh import NODE, OWNER, Net, Site
-from support.world import S, entry
+from support.world import S, entry, jid
 
 OUT = Direction.OUT
 
@@ -553,11 +554,38 @@ async def test_full_mesh_converges(net: Net) -> None:
     assert all(one == shown[0] for one in shown) and len(shown[0]) == 5
 
 
+async def test_node_that_was_deleted_here_is_filled_again_from_the_beginning(net: Net) -> None:
+    a, b = await two(net)
+    await a.publish("x")
+    await net.settle()
+    await b.service.handle(r.DeleteNode(jid(OWNER), b.domain, NODE))
+    await a.publish("y")
+    await net.settle_all()
+
+    assert await b.shown() == await a.shown()
+    assert len(await b.items()) == 2
+
+
+async def test_payloads_come_as_they_are_whatever_prefixes_they_have(net: Net) -> None:
+    """Foreign markup and namespaced attributes survive both directions; equal versions have equal content."""
+    a, b = await two(net, "both")
+    inner = "<p:geo xmlns:p='urn:p' xmlns:q='urn:q' q:at='here'><p:x/></p:geo>"
+    await a.publish("a", payload=entry("a", inner=inner))
+    await b.publish("b", payload=entry("b", inner=inner))
+    await net.settle_all()
+
+    for site in (a, b):
+        for item in await site.items():
+            geo = etree.fromstring(item.payload).find("{urn:p}geo")
+            assert geo is not None and geo.get("{urn:q}at") == "here" and geo[0].tag == "{urn:p}x"
+    assert publishes(net) == [(b.domain, a.domain)]
+
+
 async def test_mirrors_of_two_nodes_of_one_service_do_not_mix(net: Net) -> None:
     """They share one address, so each takes the events of its node alone."""
     a, b = await two(net)
     other = make_mirror(node="other", address=f"xmpp:{a.domain}?;node=other")
-    await b.service.write(lambda tx, context: b_add(tx, context, other))
+    await b.service.write(lambda tx, context: add_mirror(tx, context, other))
     await b.mirrors.look()  # type: ignore[union-attr]
     await a.publish("x")
     await net.settle()
@@ -565,12 +593,6 @@ async def test_mirrors_of_two_nodes_of_one_service_do_not_mix(net: Net) -> None:
     assert await b.titles() == {"x": "x"}
     found = await b.service.read(lambda tx, _context: tx.node("other"))
     assert found is not None and found.total == 0
-
-
-def b_add(tx, context, mirror):  # type: ignore[no-untyped-def]
-    from smartfeeds.service.mirrors import add_mirror
-
-    return add_mirror(tx, context, mirror)
 
 
 async def test_mirror_that_was_removed_ends_and_leaves(net: Net) -> None:

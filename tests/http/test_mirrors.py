@@ -1,0 +1,82 @@
+"""Mirrors of a Smart Feed over real HTTP: by its address, its view, its documents."""
+
+import asyncio
+from collections.abc import AsyncIterator
+
+import pytest
+
+from smartfeeds.core.mirror import Direction, Half, MirrorRow, make_mirror
+from smartfeeds.core.model import Item, Slice
+from smartfeeds.core.view import SMART
+from smartfeeds.service.context import Policy
+from smartfeeds.service.feeds import FeedService
+from smartfeeds.service.syncing import sync_of
+from smartfeeds.sources.addresses import EVERYWHERE
+from smartfeeds.sources.fetch import Fetcher, FetchLimits
+from smartfeeds.sources.mirror_http import Reader
+from smartfeeds.sources.mirror_in import Tools
+from smartfeeds.sources.mirror_state import Keeper
+from support.component import ALICE
+from support.web import Web, WebStarter
+from support.world import World, memory_store, running_world
+
+NODE = "plans"
+
+
+@pytest.fixture
+async def world() -> AsyncIterator[World]:
+    async with running_world(memory_store(), Policy("feeds.b.example")) as made:
+        yield made
+
+
+async def items(service: FeedService) -> dict[str, tuple[bytes, bytes, bool]]:
+    """What has to be the same on both sides."""
+
+    def read(tx, context) -> list[Item]:  # type: ignore[no-untyped-def]
+        node = tx.node(NODE)
+        found = tx.slice(node.node_no, Slice(SMART, 1_000))
+        return [item._replace(sync=sync_of(context, node, item)) for item in found]
+
+    return {item.id: (item.payload, item.sync, item.deleted) for item in await service.read(read)}
+
+
+async def reader_of(world: World, web: Web, path: str, fetcher: Fetcher) -> Reader:
+    mirror = make_mirror(node=NODE, address=f"{web.origin}{path}", allow_private=True)
+    await world.store.write(lambda tx: tx.put_mirror(MirrorRow(mirror)))
+    keeper = Keeper(world.service, mirror.name, Direction.IN, Half(), world.clock)
+    return Reader(mirror, world.service, fetcher, keeper, Tools(world.clock, asyncio.sleep, lambda: 0.0))
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "/feeds/plans/",
+        "/feeds/plans/?order=modified&sync=true",
+        "/feeds/plans/?sync=true&max=7",
+        "/feeds/plans.atom?sync=true",
+        "/feeds/plans.atom?sync=true&max=all",
+    ],
+)
+async def test_every_address_of_a_feed_gives_all_of_it_and_then_what_is_new(
+    start_web: WebStarter, world: World, path: str
+) -> None:
+    web = await start_web(pubsub={"page_default": 20})
+    component = web.component
+    await component.create(ALICE, NODE)
+    for number in range(50):
+        await component.publish(ALICE, NODE, f"item {number}")
+        component.clock.advance(1)
+    await component.retract(ALICE, NODE, "item 7")
+    async with Fetcher(FetchLimits(allowed=EVERYWHERE)) as fetcher:
+        reader = await reader_of(world, web, path, fetcher)
+        await reader.read()
+        assert await items(world.service) == await items(component.app.service)
+
+        component.clock.advance(60)
+        await component.publish(ALICE, NODE, "item 3")
+        for number in range(30):
+            component.clock.advance(1)
+            await component.publish(ALICE, NODE, f"later {number}")
+        await reader.read()
+        assert await items(world.service) == await items(component.app.service)
+        assert (reader.keeper.half.refused, reader.keeper.half.items) == (0, 50 + 31)

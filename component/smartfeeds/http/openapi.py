@@ -13,6 +13,7 @@ from smartfeeds.core.view import PARAMETERS
 from smartfeeds.formats.json_text import dump_json
 from smartfeeds.http import negotiation as n
 from smartfeeds.http.calls import Call
+from smartfeeds.http.conflicts import FORM
 from smartfeeds.http.feeds import SUFFIXES
 from smartfeeds.http.health import METRICS
 from smartfeeds.http.http_errors import PROBLEM
@@ -49,6 +50,7 @@ _DESCRIPTIONS: Mapping[int, str] = {
     200: "here it is",
     201: "it was made",
     204: "done",
+    303: "done; look there",
     304: "what you have is what there is",
     307: "look there",
     308: "look there, from now on",
@@ -58,7 +60,7 @@ _DESCRIPTIONS: Mapping[int, str] = {
     404: "there is no such thing, or not for you",
     406: "not in any of these media types; of options, not with this value",
     408: "the body did not come in time",
-    409: "it is there already, or in the way of something",
+    409: "it is there already, in the way of something, or not what you have seen",
     410: "it was deleted; what is left of it",
     412: "it is not what you have seen; read it again",
     413: "too large",
@@ -84,7 +86,7 @@ def document() -> dict[str, Any]:
             ),
         },
         "servers": [{"url": "/"}],
-        "paths": {**_lists(), **_feeds(), **_entries(), **_operators()},
+        "paths": {**_lists(), **_feeds(), **_entries(), **_conflicts(), **_operators()},
         "components": {
             "schemas": dict(SCHEMAS),
             "securitySchemes": {"token": {"type": "http", "scheme": "bearer"}},
@@ -251,6 +253,45 @@ def _entries() -> dict[str, Any]:
                 "Retracts all items of a feed",
                 _answers(204) | _errors(400, 401, 403, 404, 503),
                 security=_BEARER,
+            ),
+        },
+    }
+
+
+def _conflicts() -> dict[str, Any]:
+    name = ref("name", "parameters")
+    page: Schema = {"type": "string"}
+    html = _plain(n.HTML)
+    after: Schema = {"type": "string", "pattern": "^[0-9]{1,18}$"}
+    errors = (400, 401, 403, 404, 406, 503)
+    return {
+        "/conflicts/{name}/": {
+            "parameters": [name],
+            "get": _operation(
+                "listConflicts",
+                "The items of a feed that have conflicts",
+                _answers(200, {_JSON: ref("Conflicts"), html: page}) | _errors(*errors),
+                parameters=[
+                    _query("max", _OWN_PARAMETERS["max"][0], "items at most"),
+                    _query("after", after, "items behind this place; next has it"),
+                ],
+            ),
+        },
+        "/conflicts/{name}/{id}": {
+            "parameters": [name, ref("id", "parameters")],
+            "get": _operation(
+                "getConflict",
+                "The versions of an item that has conflicts",
+                _answers(200, {_JSON: ref("Conflicted"), html: page}) | _errors(*errors),
+            ),
+            "post": _operation(
+                "decide",
+                "Decides on the conflicts of an item; a form leads back to the list, and has to come from its page",
+                _answers(200, {_JSON: ref("Decided")})
+                | _answers(303)
+                | _errors(400, 401, 403, 404, 408, 409, 413, 415, 503),
+                security=_BEARER,
+                body={_JSON: ref("Decision"), FORM: ref("Decision")},
             ),
         },
     }

@@ -16,6 +16,7 @@ TEXT: Schema = {"type": "string", "minLength": 1}
 DATE: Schema = {"type": "string", "format": "date-time"}
 COUNT: Schema = {"type": "integer", "minimum": 0}
 NUMBER: Schema = {"type": "integer", "minimum": 1, "maximum": MAX_NUMBER}
+_TAGS: Schema = {"type": "array", "items": {"type": "string"}}
 _OF_TYPE: Mapping[FieldType, Schema] = {
     FieldType.BOOLEAN: {"type": "boolean"},
     FieldType.TEXT_SINGLE: {"type": ["string", "integer"]},
@@ -128,6 +129,38 @@ SCHEMAS: Mapping[str, Schema] = {
         {"objectType": {"enum": ["audio", "image", "video", "file"]}},
         {"displayName": TEXT, "url": TEXT, "mimeType": TEXT, "length": {"type": ["integer", "string"]}},
     ),
+    "Conflicts": {
+        **exactly(
+            {"count": COUNT, "totalItems": COUNT, "url": TEXT, "items": {"type": "array", "items": ref("Conflicted")}},
+            {"next": TEXT},
+        ),
+        "description": "A page of the items of a feed that have conflicts.",
+    },
+    "Conflicted": exactly(
+        {
+            "id": {"type": "string"},
+            "url": {**TEXT, "description": "where to decide"},
+            "versions": {
+                "type": "array",
+                "minItems": 2,
+                "items": exactly({"tag": TEXT, "item": ref("Item")}),
+                "description": "the winner first",
+            },
+        }
+    ),
+    "Decision": {
+        "type": "object",
+        "properties": {
+            "keep": {"type": "string", "description": "tag of the version whose content stays; left out: the winner"},
+            "decided": {**_TAGS, "description": "tags of the conflicts that are settled; left out: all"},
+            "seen": {
+                **_TAGS,
+                "description": "tags of all versions, as they were looked at; with others nothing is done",
+            },
+        },
+        "additionalProperties": False,
+    },
+    "Decided": exactly({"id": {"type": "string"}, "left": {**COUNT, "description": "conflicts that it still has"}}),
     "Problem": {
         **exactly(
             {"title": TEXT, "status": {"type": "integer", "minimum": 400, "maximum": 599}},

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from http import HTTPStatus
-from urllib.parse import parse_qsl, quote, urlencode
+from urllib.parse import parse_qsl, quote, unquote, urlencode
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
@@ -19,7 +19,7 @@ from smartfeeds.core.access import AccessModel
 from smartfeeds.core.model import Item, Node
 from smartfeeds.core.options import text_of
 from smartfeeds.core.times import format_datetime, format_t
-from smartfeeds.core.urls import feed_path, list_path, subscribe_uri
+from smartfeeds.core.urls import CONFLICTS, entry_path, feed_path, list_path, subscribe_uri
 from smartfeeds.core.view import Order
 from smartfeeds.formats.entry import Entry, Text, read_entry
 from smartfeeds.http import negotiation as n
@@ -30,6 +30,7 @@ from smartfeeds.http.replies import Reply
 from smartfeeds.http.sanitise import LINK_REL, Cleaned, clean, link_of
 from smartfeeds.http.static import static_path
 from smartfeeds.service.requests import FeedPage
+from smartfeeds.sync.markup import parse_item
 
 # A page runs our own script and shows pictures that it has in itself, nothing else; no script makes markup of text.
 PAGE_POLICY = (
@@ -71,7 +72,7 @@ class Pages:
 
     def __init__(self, domain: str, kept_bytes: int = KEPT_BYTES) -> None:
         self._domain = domain
-        self._articles: Kept[tuple[int, str, int, int, str], str] = Kept(kept_bytes)
+        self._articles: Kept[tuple[int, str, int, int, str, bool], str] = Kept(kept_bytes)
 
     def feed(self, answer: FeedPage, place: Place) -> bytes:
         """A page of a feed, the newest entry on top (ESS-024)."""
@@ -80,8 +81,9 @@ class Pages:
         path = feed_path(place.name)
         newest = query.since is None and query.until is None
         smart = is_feed(node)
-        articles = [self._article(node, item) for item in reversed(items_of(answer))]
-        html = _template("feed.html").render(
+        sync = answer.view.sync
+        articles = [self._article(node, item, sync=sync) for item in reversed(items_of(answer))]
+        html = template("feed.html").render(
             title=title_of(node),
             node=node,
             description=text_of(node.kind, node.options, "description"),
@@ -109,20 +111,24 @@ class Pages:
         )
         return html.encode("utf-8", "replace")
 
-    def _article(self, node: Node, item: Item) -> str:
-        key = (node.node_no, node.name, item.item_no, item.modified_us, item.id)
+    def _article(self, node: Node, item: Item, *, sync: bool) -> str:
+        key = (node.node_no, node.name, item.item_no, item.modified_us, item.id, sync)
         found = self._articles.get(key)
         if found is None:
-            found = article(node, item)
+            found = article(node, item, sync=sync)
             self._articles.put(key, found, len(found.encode("utf-8", "replace")))
         return found
 
 
-def article(node: Node, item: Item) -> str:
-    """An item as an article element. It tells the positions right before it in both orders (SF-032)."""
+def article(node: Node, item: Item, *, sync: bool = False) -> str:
+    """An item as an article element. It tells the positions right before it in both orders (SF-032).
+
+    With `sync` its payload has sync data, of which it says how often the item was changed, and who did so last.
+    """
+    found = parse_item(item.payload) if sync else None
     entry = read_entry(item)
-    body = _body(entry)
-    return _template("entry.html").render(
+    body = body_of(entry)
+    return template("entry.html").render(
         entry=entry,
         anchor=f"e-{item.item_no}",
         before_modified=f"time:{format_t(item.modified_us - 1)}",
@@ -132,11 +138,14 @@ def article(node: Node, item: Item) -> str:
         cut=body.cut,
         edited=item.revision > 1 and not item.deleted,
         modified_us=item.modified_us,
+        history=None if found is None else found.version,
+        conflicts=item.conflicts,
+        conflicts_path=entry_path(node.name, item.id, CONFLICTS),
         links=[link for link in entry.links if link.rel in ("via", "related") and link_of(link.href)],
     )
 
 
-def _body(entry: Entry) -> Cleaned:
+def body_of(entry: Entry) -> Cleaned:
     """What is to be read under the title: the content, else the summary."""
     for text in (entry.content, entry.summary):
         if isinstance(text, Text) and (body := clean(text)).html.strip():
@@ -146,7 +155,7 @@ def _body(entry: Entry) -> Cleaned:
 
 def feed_list(nodes: Sequence[Node], origin: str, next_url: str, previous_url: str, total: int) -> bytes:
     """The feeds as a page. `total` counts all of them, the addresses are "" where there is no such page."""
-    html = _template("list.html").render(
+    html = template("list.html").render(
         nodes=[
             {
                 "node": node,
@@ -169,7 +178,7 @@ def feed_list(nodes: Sequence[Node], origin: str, next_url: str, previous_url: s
 
 def problem(status: HTTPStatus, title: str, detail: str) -> bytes:
     """An error as a page."""
-    return _template("problem.html").render(status=status.value, title=title, detail=detail).encode("utf-8", "replace")
+    return template("problem.html").render(status=status.value, title=title, detail=detail).encode("utf-8", "replace")
 
 
 def for_reader(accept: str, reply: Reply) -> Reply:
@@ -225,6 +234,15 @@ def _filters(path: str, view: str) -> list[Filter]:
     return found
 
 
+def person_of(by: str) -> str:
+    """An endpoint for people: who, at which service, where it reads as that (A-51)."""
+    text = unquote(by, errors="replace")
+    if not text.isprintable() or "\N{REPLACEMENT CHARACTER}" in text:
+        return by
+    service, _, name = text.partition("/")
+    return f"{name} at {service}" if service and name else text or "somebody"
+
+
 def _when(time_us: int) -> str:
     """A time for people, as long as a script does not tell it in theirs."""
     moment = _EPOCH + timedelta(microseconds=time_us)
@@ -258,10 +276,12 @@ def _environment() -> Environment:
         lstrip_blocks=True,
         auto_reload=False,
     )
-    made.filters.update(when=_when, stamp=format_datetime, size=_size, number=_number, link=link_of, filtered=_with)
+    made.filters.update(
+        when=_when, stamp=format_datetime, size=_size, number=_number, link=link_of, filtered=_with, person=person_of
+    )
     made.globals.update(rel=LINK_REL, version=__version__, static=static_path)
     return made
 
 
 _ENVIRONMENT = _environment()
-_template = _ENVIRONMENT.get_template
+template = _ENVIRONMENT.get_template

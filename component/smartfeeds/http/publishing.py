@@ -72,21 +72,21 @@ class Publishing:
         _writable(call, Scope.PUBLISH if path.item_id else Scope.ADMIN)
         if path.item_id:
             expected = expected_of(call)
-            await self._change(Retract(call.actor, self._service, path.name, path.item_id, expected=expected))
+            await self.change(Retract(call.actor, self._service, path.name, path.item_id, expected=expected))
         else:
-            await self._change(Purge(call.actor, self._service, path.name))
+            await self.change(Purge(call.actor, self._service, path.name))
         return Reply(status=HTTPStatus.NO_CONTENT, headers=_CHANGED)
 
     async def create_feed(self, call: Call) -> Reply:
         """Makes a feed with the options in the body (XEP-0060 8.1)."""
         name = _feed_of(call)
-        await self._change(CreateNode(call.actor, self._service, name, await self._bodies.options(call)))
+        await self.change(CreateNode(call.actor, self._service, name, await self._bodies.options(call)))
         headers: Mapping[str, str] = {**_EXPOSED, "Location": f"{call.origin}{feed_path(name)}"}
         return Reply(status=HTTPStatus.CREATED, headers=headers)
 
     async def delete_feed(self, call: Call) -> Reply:
         """Deletes a feed with all its items (XEP-0060 8.4)."""
-        await self._change(DeleteNode(call.actor, self._service, _feed_of(call)))
+        await self.change(DeleteNode(call.actor, self._service, _feed_of(call)))
         return Reply(status=HTTPStatus.NO_CONTENT, headers=_CHANGED)
 
     async def _publish(self, call: Call, path: EntryPath) -> Reply:
@@ -103,7 +103,7 @@ class Publishing:
             # Making a feed takes the scope admin, by whatever way.
             may_create=call.token is not None and call.token.scope >= Scope.ADMIN,
         )
-        published = await self._change(request)
+        published = await self.change(request)
         assert isinstance(published, Published)
         if not published.tag:
             return Reply(status=HTTPStatus.NO_CONTENT, headers=_CHANGED)
@@ -126,7 +126,7 @@ class Publishing:
             return None
         return shown if item_tag(shown.item) == published.tag else None
 
-    async def _change(self, request: Request) -> Answer:
+    async def change(self, request: Request) -> Answer:
         """Does it, also where nobody waits for the answer any more."""
         task = asyncio.ensure_future(self._handle(request))
         self._working.add(task)
@@ -137,7 +137,7 @@ class Publishing:
 def _writable(call: Call, scope: Scope) -> EntryPath:
     """What is to be changed, by somebody who may. Raises FeedError."""
     path = path_of(call)
-    _check(call, scope, path.name)
+    check_scope(call, scope, path.name)
     if not is_xml_text(path.name) or not is_xml_text(path.item_id):
         raise FeedError(Condition.BAD_REQUEST, "names and ids hold no characters that XML cannot carry")
     return path
@@ -147,13 +147,13 @@ def _feed_of(call: Call) -> str:
     path = read_feed_path(call.path, frozenset())
     if path is None:
         raise FeedError(Condition.ITEM_NOT_FOUND, f"a feed is at {feed_path('NAME')}, with a slash at its end")
-    _check(call, Scope.ADMIN, path.name)
+    check_scope(call, Scope.ADMIN, path.name)
     if not is_xml_text(path.name):
         raise FeedError(Condition.BAD_REQUEST, "names hold no characters that XML cannot carry")
     return path.name
 
 
-def _check(call: Call, scope: Scope, name: str) -> None:
+def check_scope(call: Call, scope: Scope, name: str) -> None:
     """Raises FeedError unless a token came along that has this scope on this feed."""
     if call.token is None:
         raise FeedError(Condition.NOT_AUTHORIZED, f"this takes a bearer token with the scope {scope.text} on this feed")

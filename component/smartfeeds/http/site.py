@@ -6,13 +6,14 @@ from http import HTTPStatus
 
 from smartfeeds.core.model import Node
 from smartfeeds.core.tokens import Scope
-from smartfeeds.core.urls import ENTRIES, FEEDS, FeedPath, feed_path, read_feed_path
+from smartfeeds.core.urls import CONFLICTS, ENTRIES, FEEDS, FeedPath, feed_path, read_feed_path
 from smartfeeds.errors import Condition, FeedError
 from smartfeeds.http import lists
 from smartfeeds.http import negotiation as n
 from smartfeeds.http.bodies import Admit, Bodies
 from smartfeeds.http.calls import Authenticate, Call, Callers, Network
 from smartfeeds.http.complete import Complete, is_complete
+from smartfeeds.http.conflicts import Conflicts
 from smartfeeds.http.documents import document_writers
 from smartfeeds.http.encode import Encoder
 from smartfeeds.http.entries import Entries
@@ -72,6 +73,7 @@ class Site:
         self._entries = Entries(handle, options.domain, encoder)
         bodies = Bodies(options.body_bytes, options.body_s, admit)
         self._publishing = Publishing(handle, options.domain, bodies, self._entries)
+        self._conflicts = Conflicts(handle, self._publishing.change, options.domain, bodies)
         self._lists = Lists(handle, options.domain, now_us)
         self.feeds = Feeds(
             self._pull,
@@ -135,6 +137,7 @@ class Site:
             *(Route(path, "http_feeds", {"GET": self._lists.get}, exact=True, foreign=True) for path in lists.PATHS),
             Route(FEEDS, "http_feed", of_feed, foreign=True, hint="; items go to /entries/NAME/"),
             Route(ENTRIES, "http_entries", of_item, foreign=True),
+            Route(CONFLICTS, "http_conflicts", {"GET": self._conflicts.get, "POST": self._conflicts.post}),
             Route("/", "http_root", {"GET": get_root}, exact=True),
             Route(STATIC, "http_static", {"GET": get_static}),
             Route(ICON, "http_static", {"GET": get_icon}),

@@ -11,7 +11,7 @@ from smartfeeds.formats.activity import write_activity
 from smartfeeds.formats.entry import read_entry
 from smartfeeds.formats.json_text import JsonObject, dump_json
 from smartfeeds.sync.feedsync import FEEDSYNC
-from smartfeeds.sync.markup import SyncItem, parse_item
+from smartfeeds.sync.markup import parse_item
 from smartfeeds.sync.merging import Dialect
 from smartfeeds.sync.record import Flag, Stamp, Version
 
@@ -23,16 +23,16 @@ def write_shared(item: Item, *, comments: bool = False) -> bytes:
     found = parse_item(item.payload)
     if found is None:
         return write_activity(read_entry(item), comments=comments)
-    return write_version(item, found, found.version, comments=comments)
+    return write_version(item, found.dialect, found.version, comments=comments)
 
 
-def write_version(item: Item, found: SyncItem, version: Version, *, comments: bool = False) -> bytes:
+def write_version(item: Item, dialect: Dialect, version: Version, *, comments: bool = False) -> bytes:
     """A version of an item as an activity: the item itself with its conflicts, or one of those."""
     payload, deleted = version.payload, version.deleted.on
     activity = write_activity(read_entry(item._replace(payload=payload, deleted=deleted)), comments=comments)
-    sync = dump_json(_sync(version, found.dialect))
+    sync = dump_json(_sync(version, dialect))
     if version.conflicts:
-        inside = b",".join([write_version(item, found, one, comments=comments) for one in version.conflicts])
+        inside = b",".join([write_version(item, dialect, one, comments=comments) for one in version.conflicts])
         sync = sync[:-1] + b',"conflicts":[' + inside + b"]}"
     return activity[:-1] + b',"' + MEMBER.encode() + b'":' + sync + b"}"
 

@@ -87,9 +87,8 @@ def version_tag(version: Version) -> str:
 
 def _conflicted(context: Context, node: Node, item: Item) -> ConflictedItem:
     found = read_shared(context, node, item)
-    return ConflictedItem(
-        item, found.version, tuple(version_tag(one) for one in (found.version, *found.version.conflicts))
-    )
+    tags = tuple(version_tag(one) for one in (found.version, *found.version.conflicts))
+    return ConflictedItem(item, found.version, tags, found.dialect)
 
 
 def _texts(entry: ConflictedItem) -> tuple[str, ...]:

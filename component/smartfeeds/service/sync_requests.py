@@ -5,6 +5,8 @@ from dataclasses import dataclass
 from smartfeeds.core.model import Item
 from smartfeeds.core.page import ResultSetRequest
 from smartfeeds.service.requests import Request, ResultSet
+from smartfeeds.sync.feedsync import FEEDSYNC
+from smartfeeds.sync.merging import Dialect
 from smartfeeds.sync.record import Version
 
 
@@ -24,6 +26,7 @@ class ConflictedItem:
     item: Item
     version: Version
     tags: tuple[str, ...]
+    dialect: Dialect = FEEDSYNC
 
 
 @dataclass(frozen=True, slots=True)

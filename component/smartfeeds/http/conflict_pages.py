@@ -1,0 +1,66 @@
+"""Conflicts as a page: the versions of an item side by side, and a button at each that keeps it (FeedSync 3.4).
+
+It works without script, which it has none of. What a version says is cleaned as everywhere.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from markupsafe import Markup
+
+from smartfeeds.core.urls import CONFLICTS, EntryPath, entry_path, feed_path
+from smartfeeds.formats.entry import Entry, read_entry
+from smartfeeds.http.pages import body_of, template
+from smartfeeds.service.sync_requests import ConflictedItem, ConflictList
+from smartfeeds.sync.record import Stamp, Version
+
+
+@dataclass(frozen=True, slots=True)
+class Side:
+    """One version of an item. `body` was cleaned, `top` says who changed it last and when."""
+
+    tag: str
+    top: Stamp
+    entry: Entry
+    body: Markup
+    cut: bool
+
+
+def versions_of(one: ConflictedItem) -> list[tuple[str, Version]]:
+    """Every version of an item with its tag, the winner first; none of them has conflicts."""
+    first, *others = one.tags
+    return [(first, replace(one.version, conflicts=())), *zip(others, one.version.conflicts, strict=True)]
+
+
+def conflicts_page(path: EntryPath, found: ConflictList, next_path: str, *, first: bool) -> bytes:
+    """The conflicts of a feed, or those of one item. `first` tells that it is the first page."""
+    total = len(found.entries) if found.result_set is None else found.result_set.count
+    html = template("conflicts.html").render(
+        name=path.name,
+        feed=feed_path(path.name),
+        all=entry_path(path.name, folder=CONFLICTS),
+        alone=bool(path.item_id),
+        first=first,
+        total=total,
+        next_path=next_path,
+        items=[
+            {
+                "anchor": f"e-{one.item.item_no}",
+                "path": entry_path(path.name, one.item.id, CONFLICTS),
+                "id": one.item.id,
+                "tags": one.tags,
+                "sides": _sides(one),
+            }
+            for one in found.entries
+        ],
+    )
+    return html.encode("utf-8", "replace")
+
+
+def _sides(one: ConflictedItem) -> Sequence[Side]:
+    sides = []
+    for tag, version in versions_of(one):
+        entry = read_entry(one.item._replace(payload=version.payload, deleted=version.deleted.on))
+        body = body_of(entry)
+        sides.append(Side(tag, version.top, entry, Markup(body.html), body.cut))  # noqa: S704 - it was cleaned
+    return sides

@@ -1,0 +1,217 @@
+"""Conflicts over HTTP: which items have some, and deciding on them (FeedSync 3.4, SSE 5; A-62).
+
+`/conflicts/NAME/` lists the items of a feed that have conflicts, `/conflicts/NAME/ID` has one of them, as JSON or as a
+page. A decision is sent to the latter, as JSON or as the form of that page. A browser that knows the password sends it
+along with whatever form any page makes it send: so a form has to come from a page of ours. JSON cannot be sent by pages
+of other hosts without asking first (CORS), and nobody is told that they may.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping
+from functools import partial
+from http import HTTPStatus
+from urllib.parse import parse_qsl, quote
+
+from smartfeeds.core.page import ResultSetRequest, parse_number
+from smartfeeds.core.text import is_xml_text
+from smartfeeds.core.tokens import Scope
+from smartfeeds.core.urls import CONFLICTS, EntryPath, entry_path, read_entry_path
+from smartfeeds.errors import Condition, FeedError
+from smartfeeds.formats.json_text import Json, JsonObject, dump_json, load_json
+from smartfeeds.http import negotiation as n
+from smartfeeds.http.bodies import Bodies
+from smartfeeds.http.calls import Call
+from smartfeeds.http.conflict_pages import conflicts_page, versions_of
+from smartfeeds.http.entries import Handle
+from smartfeeds.http.http_errors import HttpError
+from smartfeeds.http.pages import PAGE_POLICY
+from smartfeeds.http.publishing import check_scope
+from smartfeeds.http.replies import Reply
+from smartfeeds.http.sync_json import write_version
+from smartfeeds.service.feeds import Answer
+from smartfeeds.service.requests import Request
+from smartfeeds.service.sync_requests import ConflictedItem, ConflictList, ListConflicts, ResolveConflicts, Resolved
+from smartfeeds.sync.record import MAX_CONFLICTS
+
+USUAL, MOST = 20, 100  # items in a page
+FORM = "application/x-www-form-urlencoded"
+OF_LIST, OF_ITEM = "GET, HEAD", "GET, HEAD, POST"
+_FORMS = (n.JSON, n.HTML)
+_JSON_TYPES = n.JSON.asked_as[:1]
+_MEMBERS = ("keep", "decided", "seen")
+_MAX_FIELDS = 2 * MAX_CONFLICTS + 8
+
+
+class Conflicts:
+    """Answers GET, HEAD and POST of conflicts. `service` is the address of the service; `change` does what is to be
+    finished also when nobody waits for it."""
+
+    def __init__(
+        self, handle: Handle, change: Callable[[Request], Awaitable[Answer]], service: str, bodies: Bodies
+    ) -> None:
+        self._handle = handle
+        self._change = change
+        self._service = service
+        self._bodies = bodies
+
+    async def get(self, call: Call) -> Reply:
+        """The items of a feed that have conflicts, or one of them. Raises FeedError."""
+        path = _path_of(call)
+        call.require(Scope.READ, path.name)
+        form = n.choose(call.header("Accept"), _FORMS)
+        if form is None:
+            raise HttpError(
+                HTTPStatus.NOT_ACCEPTABLE, f"conflicts are {' or '.join(one.asked_as[0] for one in _FORMS)}"
+            )
+        query = _query(call.query, ("max", "after") if not path.item_id else ())
+        found, next_url = await (self._one(call, path) if path.item_id else self._page(call, path, query))
+        if form is n.HTML:
+            shown = partial(conflicts_page, path, found, next_url.removeprefix(call.origin), first="after" not in query)
+        else:
+            shown = partial(_json, call, path, found, next_url)
+        body = await asyncio.to_thread(shown)
+        headers = {"Cache-Control": "no-store", "Vary": "Accept, Authorization"}
+        if form is n.HTML:
+            # A form that comes from here says where it comes from.
+            headers |= {"Content-Security-Policy": PAGE_POLICY, "Referrer-Policy": "same-origin"}
+        reply = Reply(body, form.media_type, headers=headers)
+        return reply.zipped() if n.takes_gzip(call.header("Accept-Encoding")) else reply
+
+    async def post(self, call: Call) -> Reply:
+        """Decides on the conflicts of an item. Raises FeedError."""
+        path = _path_of(call)
+        if not path.item_id:
+            raise HttpError(HTTPStatus.METHOD_NOT_ALLOWED, f"this takes {OF_LIST}", Allow=OF_LIST)
+        media_type, _, _ = call.header("Content-Type").partition(";")
+        by_form = media_type.strip().lower() == FORM
+        if by_form and not is_from_here(call):
+            raise HttpError(HTTPStatus.FORBIDDEN, "a form is sent from the page of these conflicts; programs send JSON")
+        check_scope(call, Scope.PUBLISH, path.name)
+        if not by_form and media_type.strip().lower() not in _JSON_TYPES:
+            taken = ", ".join((*_JSON_TYPES, FORM))
+            raise HttpError(HTTPStatus.UNSUPPORTED_MEDIA_TYPE, f"a decision is one of {taken}", Accept=taken)
+        body = await self._bodies.read(call, (*_JSON_TYPES, FORM))
+        decision = _of_form(body) if by_form else _of_json(body)
+        answer = await self._change(ResolveConflicts(call.actor, self._service, path.name, path.item_id, *decision))
+        assert isinstance(answer, Resolved)
+        headers = {"Cache-Control": "no-store"}
+        if by_form:
+            headers["Location"] = entry_path(path.name, folder=CONFLICTS)
+            return Reply(status=HTTPStatus.SEE_OTHER, headers=headers)
+        return Reply(dump_json({"id": answer.item.id, "left": answer.left}), n.JSON.media_type, headers=headers)
+
+    async def _one(self, call: Call, path: EntryPath) -> tuple[ConflictList, str]:
+        found = await self._ask(ListConflicts(call.actor, self._service, path.name, item_id=path.item_id))
+        if not found.entries:
+            raise FeedError(Condition.ITEM_NOT_FOUND, "there is no such item, or it has no conflicts")
+        return found, ""
+
+    async def _page(self, call: Call, path: EntryPath, query: Mapping[str, str]) -> tuple[ConflictList, str]:
+        """A page of items, and the address of the next one."""
+        most = str(min(parse_number(query.get("max", str(USUAL)), "max"), MOST))
+        page = ResultSetRequest(most, query.get("after"))
+        found = await self._ask(ListConflicts(call.actor, self._service, path.name, page))
+        last = found.result_set.last if found.result_set is not None else None
+        if last is None:
+            return found, ""
+        behind = await self._ask(ListConflicts(call.actor, self._service, path.name, ResultSetRequest("1", last)))
+        fields = [f"{name}={quote(value, safe='')}" for name, value in {**query, "after": last}.items()]
+        return found, f"{_url(call, path.name)}?{'&'.join(fields)}" if behind.entries else ""
+
+    async def _ask(self, request: ListConflicts) -> ConflictList:
+        answer = await self._handle(request)
+        assert isinstance(answer, ConflictList)
+        return answer
+
+
+def is_from_here(call: Call) -> bool:
+    """Whether a browser says that what it sends comes from a page of ours (the Fetch standard; W3C Fetch Metadata)."""
+    site = call.header("Sec-Fetch-Site")
+    return site == "same-origin" if site else call.header("Origin").lower() == call.origin
+
+
+def _path_of(call: Call) -> EntryPath:
+    path = read_entry_path(call.path, CONFLICTS)
+    if path is None:
+        raise FeedError(Condition.ITEM_NOT_FOUND, "no such feed or item")
+    if not is_xml_text(path.name) or not is_xml_text(path.item_id):
+        raise FeedError(Condition.BAD_REQUEST, "names and ids hold no characters that XML cannot carry")
+    return path
+
+
+def _url(call: Call, name: str, item_id: str = "") -> str:
+    return f"{call.origin}{entry_path(name, item_id, CONFLICTS)}"
+
+
+def _query(raw: str, known: tuple[str, ...]) -> dict[str, str]:
+    pairs = _fields(raw, 4)
+    found = dict(pairs)
+    if len(found) < len(pairs) or not found.keys() <= set(known):
+        told = f"one each of {', '.join(known)}" if known else "no parameters"
+        raise FeedError(Condition.BAD_REQUEST, f"this takes {told}")
+    return found
+
+
+def _fields(raw: str, most: int) -> list[tuple[str, str]]:
+    try:
+        return parse_qsl(raw, keep_blank_values=True, strict_parsing=True, errors="strict", max_num_fields=most)
+    except ValueError:
+        if not raw:
+            return []
+        raise FeedError(Condition.BAD_REQUEST, "the parameters cannot be read, or there are too many") from None
+
+
+_Decision = tuple[str, tuple[str, ...] | None, tuple[str, ...] | None]
+
+
+def _of_json(body: bytes) -> _Decision:
+    """What to keep, what is settled by that, and what was seen. Raises FeedError."""
+    value = load_json(body).value
+    if not isinstance(value, dict) or not value.keys() <= set(_MEMBERS):
+        raise FeedError(Condition.BAD_REQUEST, f"a decision is a JSON object of {', '.join(_MEMBERS)}")
+    keep = value.get("keep", "")
+    if not isinstance(keep, str):
+        raise FeedError(Condition.BAD_REQUEST, "keep is the tag of a version")
+    return keep, _tags(value, "decided"), _tags(value, "seen")
+
+
+def _tags(value: Mapping[str, Json], name: str) -> tuple[str, ...] | None:
+    tags = value.get(name)
+    if tags is None:
+        return None
+    if not isinstance(tags, list) or not all(isinstance(tag, str) for tag in tags):
+        raise FeedError(Condition.BAD_REQUEST, f"{name} is an array of tags")
+    return tuple(tags)
+
+
+def _of_form(body: bytes) -> _Decision:
+    """The same of a form, in which a name stands once for each tag."""
+    try:
+        pairs = _fields(body.decode("ascii"), _MAX_FIELDS)
+    except UnicodeDecodeError:
+        raise FeedError(Condition.BAD_REQUEST, "a form is ASCII") from None
+    found = {name: tuple(value for one, value in pairs if one == name) for name in _MEMBERS}
+    if sum(map(len, found.values())) < len(pairs) or len(found["keep"]) > 1:
+        raise FeedError(Condition.BAD_REQUEST, f"a decision is one keep, and tags as {' and '.join(_MEMBERS[1:])}")
+    return "".join(found["keep"]), found["decided"] or None, found["seen"] or None
+
+
+def _json(call: Call, path: EntryPath, found: ConflictList, next_url: str) -> bytes:
+    """Items with their versions, the winner first: what each says as an activity with its sync data."""
+    items = [_conflicted(call, path.name, one) for one in found.entries]
+    if path.item_id:
+        return items[0]
+    total = len(items) if found.result_set is None else found.result_set.count
+    head: JsonObject = {"count": len(items), "totalItems": total, "url": _url(call, path.name)}
+    if next_url:
+        head["next"] = next_url
+    return dump_json(head)[:-1] + b',"items":[' + b",".join(items) + b"]}"
+
+
+def _conflicted(call: Call, name: str, one: ConflictedItem) -> bytes:
+    head = dump_json({"id": one.item.id, "url": _url(call, name, one.item.id)})
+    versions = [
+        dump_json({"tag": tag})[:-1] + b',"item":' + write_version(one.item, one.dialect, version) + b"}"
+        for tag, version in versions_of(one)
+    ]
+    return head[:-1] + b',"versions":[' + b",".join(versions) + b"]}"

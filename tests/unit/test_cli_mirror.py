@@ -214,6 +214,24 @@ def test_status_in_json_has_everything(ready: Run) -> None:
     assert (outgoing["direction"], outgoing["in_step"], outgoing["waiting"]) == ("out", True, 0)
 
 
+def test_status_tells_how_many_items_have_conflicts(ready: Run, tmp_path: Path) -> None:
+    ready("mirror", "add", ADDRESS, "--node", "plans", "--name", "b")
+    for by in ("alice", "bob"):
+        history = "".join(
+            f"<sx:history sequence='{n}' when='2026-01-0{n}T10:00:00Z' by='{who}'/>" for n, who in ((2, by), (1, "ed"))
+        )
+        (tmp_path / "x.xml").write_text(
+            "<feed xmlns='http://www.w3.org/2005/Atom' xmlns:sx='http://feedsync.org/2007/feedsync'><title>x</title>"
+            f"<entry><id>urn:x:1</id><title>{by}</title><updated>2026-01-01T00:00:00Z</updated>"
+            f"<sx:sync id='x' updates='2'>{history}</sx:sync></entry></feed>"
+        )
+        ready("import", "x.xml", "--node", "plans", "--sync")
+
+    assert "1 item with conflicts: smartfeeds conflicts plans" in ready("mirror", "status", code=Exit.FAILED).stdout
+    (found,) = json.loads(ready("mirror", "status", "--json", code=Exit.FAILED).stdout)
+    assert found["items_with_conflicts"] == 1
+
+
 def test_status_counts_what_waits_to_be_sent(ready: Run, tmp_path: Path) -> None:
     ready("mirror", "add", ADDRESS, "--node", "plans", "--name", "b", "--direction", "out")
     ready("node", "create", "plans")

@@ -133,7 +133,7 @@ def _lines(status: MirrorStatus) -> list[str]:
     for standing in status.standings:
         lines += _lines_of(standing, web=is_web(mirror.address))
     if status.conflicted:
-        lines.append(f"  {counted(status.conflicted, 'item')} with conflicts, which smartfeeds conflicts lists")
+        lines.append(f"  {counted(status.conflicted, 'item')} with conflicts: smartfeeds conflicts {mirror.node}")
     return lines
 
 

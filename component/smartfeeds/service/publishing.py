@@ -72,7 +72,7 @@ def _publish_version(tx: WriteTx, context: Context, node: Node, request: Publish
     _check_right_to_item(tx, context, node, request, existing, deletion=False)
     check_expected(existing, request.expected)
     incoming = Incoming(request.item_id or "", found)
-    merged = merge_item(tx, context, node, incoming, str(request.actor.bare), own=True)
+    merged = merge_item(tx, context, node, incoming, str(request.actor.bare))
     created = (existing is None or existing.deleted) and not merged.item.deleted
     return Published(request.node or "", merged.item.id, item_tag(merged.item), created=created)
 

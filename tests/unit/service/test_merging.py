@@ -300,6 +300,13 @@ async def test_version_that_lies_about_changes_made_here_is_refused(feed: World)
     assert result.outcome is Outcome.UPDATED
 
 
+async def test_publisher_cannot_lie_about_changes_made_here_either(feed: World) -> None:
+    """[A-61] A service that sends its changes here is a publisher like others."""
+    await feed.publish("a", title="mine")
+    assert await refusal(put(feed, shared((9, B1), (2, ME), (1, ME), title="lie"))) is Condition.POLICY_VIOLATION
+    assert title(await shown(feed)) == "mine"
+
+
 async def test_versions_that_were_seen_here_are_no_lie(feed: World) -> None:
     """[A-61] What was made here comes back in many ways: as the past of others, and in their conflicts."""
     await feed.publish("a", title="one")

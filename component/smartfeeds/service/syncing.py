@@ -21,7 +21,7 @@ from smartfeeds.service.context import Context
 from smartfeeds.service.items import State
 from smartfeeds.store.base import ReadTx
 from smartfeeds.sync.feedsync import FEEDSYNC
-from smartfeeds.sync.markup import SyncItem, read_item, write_first, write_sync
+from smartfeeds.sync.markup import SyncItem, read_item, without_blanks, write_first, write_sync
 from smartfeeds.sync.record import Edit, Stamp, Version
 
 # An item with its sync data has to fit into one stanza beside the largest payload. What comes from elsewhere leaves
@@ -73,7 +73,7 @@ def state_of(found: SyncItem, version: Version, limit_bytes: int = SYNC_BYTES, *
 
 def read_shared(context: Context, node: Node, item: Item) -> SyncItem:
     """The item as the merge sees it: the payload of its version has no mark."""
-    payload = without_mark(item.payload) if item.deleted else item.payload
+    payload = shared_payload(item)
     if item.sync.startswith(_MARKUP):
         start, end = _HOLDER
         found = read_item(parse_stored(start + item.sync + end))
@@ -86,6 +86,11 @@ def read_shared(context: Context, node: Node, item: Item) -> SyncItem:
     first = FEEDSYNC.create(item.sync_id or _sync_id(item.id), payload, edit, deleted=item.deleted)
     stamp = Stamp(item.revision, edit.when_us, by)
     return SyncItem(replace(first, counter=item.revision, history=(stamp,)), FEEDSYNC, "")
+
+
+def shared_payload(item: Item) -> bytes:
+    """The payload of an item as other services keep it, so that all end with the same bytes."""
+    return without_blanks(without_mark(item.payload) if item.deleted else item.payload)
 
 
 def created(tx: ReadTx, context: Context, node: Node, item_id: str, payload: bytes, publisher: str) -> State:
@@ -122,8 +127,7 @@ def shown(context: Context, node: Node, view: View, item: Item) -> Item:
     """The item as a view shows it: with its sync data where that is asked for."""
     if not view.sync:
         return item
-    payload = without_mark(item.payload) if item.deleted else item.payload
-    return item._replace(payload=with_child(payload, sync_of(context, node, item)))
+    return item._replace(payload=with_child(shared_payload(item), sync_of(context, node, item)))
 
 
 def sync_of(context: Context, node: Node, item: Item) -> bytes:

@@ -4,6 +4,7 @@ An item whose sync data is not as its dialect has it is refused as a whole, with
 defines is kept where it is (FS-012).
 """
 
+import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import lru_cache
@@ -42,6 +43,7 @@ _STAMP_NAMES = frozenset({"sequence", "when", "by"})
 _UPDATE_NAMES = frozenset({"when", "by"})
 _CONFLICT_NAMES = frozenset({"version", "when", "by"})
 _BLANK = " \t\r\n"
+_BLANKS = re.compile(rb">(?:[ \t\n]|&#xD;)+<")
 
 
 @dataclass(frozen=True, slots=True)
@@ -272,14 +274,28 @@ def _bare(version: Version) -> Version:
     )  # fmt: skip
 
 
-def _with_payload(version: Version, item: Element) -> Version:
-    """The version with the content of its item, which depends on nothing around it: neither on the stanza or document
-    that brought it, nor on the winner that it stood in. White space between children says nothing: printers differ."""
+def without_blanks(payload: bytes) -> bytes:
+    """A canonical payload as a version has it: without white space between the children of the item."""
+    if _BLANKS.search(payload) is None:
+        return payload
+    item = parse_stored(payload)
+    _drop_blanks(item)
+    return canonical(item, inherit=False)
+
+
+def _drop_blanks(item: Element) -> None:
+    """White space between the children of an item says nothing, and printers differ in it."""
     if item.text is not None and not item.text.strip(_BLANK):
         item.text = None
     for child in item.iterchildren():
         if child.tail is not None and not child.tail.strip(_BLANK):
             child.tail = None
+
+
+def _with_payload(version: Version, item: Element) -> Version:
+    """The version with the content of its item, which depends on nothing around it: neither on the stanza or document
+    that brought it, nor on the winner that it stood in."""
+    _drop_blanks(item)
     payload = canonical(item, inherit=False)
     return Version(
         version.sync_id, version.counter, version.history, payload, version.deleted, version.noconflicts,

@@ -14,7 +14,7 @@ from ipaddress import ip_network
 import structlog
 
 from smartfeeds import __version__
-from smartfeeds.client.transport import SlixLink
+from smartfeeds.client.transport import SlixLink, Timeouts
 from smartfeeds.config import Nno, Settings
 from smartfeeds.core.jid import Jid, parse_jid
 from smartfeeds.core.model import Node
@@ -55,7 +55,6 @@ from smartfeeds.xmpp.supervisor import Pace, Supervisor
 BODY_MARGIN_BYTES = 16_384 + SYNC_BYTES
 DRAIN_S = 5.0  # how long a stop waits for requests in progress
 READ_S = 5.0  # how long the store may take to answer before we say that we are not ready
-MIRROR_ASK_S = 30.0  # how long another service may take to answer a mirror
 # A feed that is read whole may be long, and whoever serves it may hold a request for a minute.
 MIRROR_LIMITS = FetchLimits(idle_s=90.0, total_s=300.0, max_bytes=MAX_BYTES)
 LOOK_S = 5.0  # how often changes by other processes (imports) are looked for
@@ -174,13 +173,14 @@ class App:
             answer_limit_bytes=settings.pubsub.stanza_bytes,
             now_us=clock,
         )
+        answer_s = settings.link.answer_s
         self._fetchers = (Fetcher(MIRROR_LIMITS), Fetcher(replace(MIRROR_LIMITS, allowed=EVERYWHERE)))
         self.mirrors = Mirrors(
             self.service,
             [section.made() for section in settings.mirror],
             Wires(
-                lambda: SlixLink(self.stream, subscribe_as=domain),
-                publisher_over(lambda kind, to, payload: self.stream.call(kind, to, payload, MIRROR_ASK_S)),
+                lambda: SlixLink(self.stream, subscribe_as=domain, timeouts=Timeouts(request_s=answer_s)),
+                publisher_over(lambda kind, to, payload: self.stream.call(kind, to, payload, answer_s)),
                 *self._fetchers,
                 limit_bytes=settings.pubsub.stanza_bytes,
             ),
@@ -198,7 +198,7 @@ class App:
             clock=time.monotonic,
             sleep=asyncio.sleep,
             random=random.random,
-            pace=Pace(**settings.link.model_dump()),
+            pace=Pace(**settings.link.model_dump(exclude={"answer_s"})),
             on_online=lambda: self._spawn(self._resume(), "push resume"),
         )
 

@@ -228,7 +228,7 @@ class Push(Section):
 
 
 class Link(Section):
-    """The connection to the server: how it is kept up."""
+    """The connection to the server: how it is kept up, and how long others may take to answer over it."""
 
     retry_first_s: Seconds = 0.5
     retry_most_s: Seconds = 30.0
@@ -236,6 +236,7 @@ class Link(Section):
     open_timeout_s: Seconds = 30.0
     ping_idle_s: Seconds = 60.0
     ping_timeout_s: Seconds = 30.0
+    answer_s: Seconds = 30.0
 
 
 class Log(Section):

@@ -149,3 +149,27 @@ async def test_link_that_breaks_is_made_good(tmp_path: Path) -> None:
         everything = {"x", "meanwhile at a", "meanwhile at b"}
         await pair.until(B, everything)
         await pair.until(A, everything)
+
+
+@pytest.mark.parametrize("direction", ["in", "out"])
+async def test_service_that_never_answers_is_asked_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, direction: str
+) -> None:
+    """A server whose network breaks may lose a request without a word: it is given up after `link.answer_s`."""
+    monkeypatch.setattr("smartfeeds.client.transport.FIRST_DELAY_S", 0.01)
+    monkeypatch.setattr("smartfeeds.sources.mirror_state.FIRST_PAUSE_S", 0.01)
+    mirror = {"node": NODE, "address": f"xmpp:{A}?;node={NODE}", "direction": direction}
+    async with FakeServer(B, "secret") as server:
+        made = settings(tmp_path, B, server.port, [mirror])
+        app = App(made.model_copy(update={"link": made.link.model_copy(update={"answer_s": 0.05})}))
+        await app.service.store.open()
+        await Pair()._node(app, A)
+        await app.service.handle(r.Publish(jid(OWNER), B, NODE, "x", draft(entry("x"))))
+        await app.service.store.close()
+        await app.start()
+        session = await server.session()
+        asked = [await session.expect() for _ in range(3)]
+        await app.stop()
+
+    what = "subscribe" if direction == "in" else "publish"
+    assert [stanza[0][0].tag for stanza in asked] == [f"{{http://jabber.org/protocol/pubsub}}{what}"] * 3

@@ -4,6 +4,7 @@ Both keep their store when they are stopped and started again. `state` is what h
 """
 
 import asyncio
+import json
 import signal
 from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
@@ -52,6 +53,7 @@ class Site:
         folder.mkdir(exist_ok=True)
         sections["pubsub"] = {"creators": [domain_of(each) for each in KINDS], **sections.get("pubsub", {})}
         self.sections = sections
+        self.mirrors: list[dict[str, object]] = []
 
     async def __aenter__(self) -> Self:
         await self.start()
@@ -65,6 +67,18 @@ class Site:
     async def start(self) -> None:
         """Starts it; returns once the server has accepted it."""
         raise NotImplementedError
+
+    def mirror(self, other: "Site", node: str, direction: str = "in", **settings: object) -> None:
+        """Lets it mirror the node of this name there, from its next start on."""
+        address = f"xmpp:{other.name}?;node={node}"
+        self.mirrors.append({"node": node, "address": address, "direction": direction, **settings})
+
+    def _write_config(self, **sections: dict[str, object]) -> Path:
+        path = write_config(self.folder, self.server, self.name, **{**self.sections, **sections})
+        with path.open("a") as file:
+            for one in self.mirrors:
+                file.write("\n[[mirror]]\n" + "".join(f"{key} = {json.dumps(value)}\n" for key, value in one.items()))
+        return path
 
     async def stop(self) -> None:
         """Ends it in good order."""
@@ -97,7 +111,7 @@ class AppSite(Site):
 
     async def start(self) -> None:
         """As `Site.start`."""
-        config = write_config(self.folder, self.server, self.name, **self.sections)
+        config = self._write_config()
         self.app = _WatchedApp(load(config), self._clock)
         await self.app.start()
         await asyncio.wait_for(self.app.online.wait(), ONLINE_S)
@@ -126,10 +140,9 @@ class ProcessSite(Site):
 
     async def __aenter__(self) -> Self:
         await self.relay.__aenter__()
-        component = {"port": self.relay.port, **self.sections.get("component", {})}
-        link = {"retry_first_s": 0.05, **self.sections.get("link", {})}
-        sections = {**self.sections, "component": component, "link": link}
-        self.process = ServiceProcess(write_config(self.folder, self.server, self.name, **sections))
+        self.sections["component"] = {"port": self.relay.port, **self.sections.get("component", {})}
+        self.sections["link"] = {"retry_first_s": 0.05, **self.sections.get("link", {})}
+        self.process = ServiceProcess(self._write_config())
         try:
             return await super().__aenter__()
         except BaseException:
@@ -147,6 +160,7 @@ class ProcessSite(Site):
 
     async def start(self) -> None:
         """As `Site.start`."""
+        self._write_config()
         await self.process.start()
         await self.relay.until(lambda: self.relay.accepted == self.relay.life > self.relay.ended)
 

@@ -143,14 +143,12 @@ async def test_keeping_another_version(notes: Web, token: str) -> None:
 
 async def test_settling_some(notes: Web, token: str) -> None:
     """[FS-070] [FS-071] What is not decided on stays in conflict."""
-    await clash(notes, token)
-    await bring(notes, token, version(C1, title="of carol"))
+    for by, title in ((B1, "b"), (C1, "c"), ("feeds.d.example", "d")):
+        await bring(notes, token, version(by, title=title))
     tags = await versions(notes)
-    assert len(tags) == 3
-    _, settled, left = tags
-    got = await decide(notes, token, decided=[tags[settled]])
-    assert got.json["left"] == 1
-    assert (await versions(notes)).keys() == {(await shown(notes))["title"], left}
+    assert (await shown(notes))["title"] == "d" and tags.keys() == {"b", "c", "d"}
+    assert (await decide(notes, token, decided=[tags["b"]])).json["left"] == 1
+    assert (await versions(notes)).keys() == {"c", "d"}
 
 
 async def test_deleted_version_can_be_kept(notes: Web, token: str) -> None:

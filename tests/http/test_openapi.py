@@ -28,8 +28,9 @@ from smartfeeds.http.openapi import document
 from smartfeeds.http.router import Route
 from smartfeeds.http.static import static_path
 from support.bearer import bearer
-from support.component import ALICE, CAROL, EVE, entry
+from support.component import ALICE, BOB, CAROL, EVE, entry
 from support.raw import connected, request
+from support.versions import B1, C1, version
 from support.web import Got, Web, WebStarter
 
 CHECKS = [not_a_server_error, status_code_conformance, content_type_conformance, response_schema_conformance]
@@ -52,7 +53,12 @@ def operations() -> list[Operation]:
 
 def concrete(path: str, feed: str = "notes") -> str:
     """An address of this form at which there is something."""
-    known = {"name": feed, "id": "a", "suffix": "rss", "file": static_path("app.js").rpartition("/")[2]}
+    known = {
+        "name": feed,
+        "id": "torn" if path.startswith("/conflicts/") else "a",
+        "suffix": "rss",
+        "file": static_path("app.js").rpartition("/")[2],
+    }
     query = "?timeout=0" if path == "/feeds/{name}/" else ""
     return re.sub(r"{(\w+)}", lambda found: known[found[1]], path) + query
 
@@ -116,6 +122,14 @@ async def test_every_route_is_documented_and_every_path_is_routed(web: Web) -> N
     assert told == {(route.path, method) for route in routes for method in route.methods}
 
 
+async def tear(web: Web, token: str, by: str) -> None:
+    """Makes a conflict of the item torn."""
+    await web.component.publish(ALICE, "notes", "torn")
+    body = version(by, sync_id="torn").encode()
+    headers = {"Authorization": token, "Content_Type": ATOM}
+    assert (await web.ask("PUT", "/entries/notes/torn", body, **headers)).status == 200
+
+
 async def everything(  # noqa: C901 - one list
     web: Web, token: str, small: Web, small_token: str
 ) -> list[tuple[str, str, Got]]:
@@ -151,6 +165,20 @@ async def everything(  # noqa: C901 - one list
         await ask(path, "GET", path, If_None_Match="*")
 
     mine = {"Authorization": token}
+    conflicts, conflict = "/conflicts/{name}/", "/conflicts/{name}/{id}"
+    for accept in (JSON, "text/html", "image/png"):
+        await ask(conflicts, "GET", concrete(conflicts), Accept=accept)
+        await ask(conflict, "GET", concrete(conflict), Accept=accept)
+    decided = {**mine, "Content_Type": JSON}
+    await ask(conflict, "POST", concrete(conflict), b'{"seen": []}', **decided)
+    await ask(conflict, "POST", concrete(conflict), b"x", **mine, Content_Type="text/plain")
+    await ask(conflict, "POST", concrete(conflict), BIG, **decided)
+    await ask(conflict, "POST", "/conflicts/notes/none", b"{}", **decided)
+    await ask(conflict, "POST", concrete(conflict), b"{}", **decided)
+    form = {**mine, "Content_Type": "application/x-www-form-urlencoded", "Sec_Fetch_Site": "same-origin"}
+    await tear(web, token, C1)
+    await ask(conflict, "POST", concrete(conflict), b"keep=", **form)
+    await ask(item, "GET", "/entries/notes/torn?sync=true", Accept=JSON)
     for accept in (ATOM, JSON, "image/png"):
         await ask(item, "GET", concrete(item), Accept=accept)
         await ask(item, "GET", "/entries/notes/gone", Accept=accept)
@@ -162,6 +190,15 @@ async def everything(  # noqa: C901 - one list
             await ask(item, "PUT", f"/entries/notes/p{number}", body, **headers)
         await ask(items, "POST", "/entries/notes/", body, **headers)
     carol = {"Authorization": await bearer(web, CAROL, Scope.ADMIN), "Content_Type": ATOM}
+    bob = await bearer(web, BOB, Scope.PUBLISH)
+    await ask(conflict, "POST", concrete(conflict), b"{}", Authorization=bob, Content_Type=JSON)
+    # Who may not read the feed gets no body.
+    await web.ask("POST", "/entries/notes/", version(B1, sync_id="hers").encode(), **carol)
+    await ask(items, "POST", "/entries/notes/", version(B1, sync_id="hers").encode(), **carol)
+    for accept in (ATOM, JSON):
+        await ask(items, "POST", "/entries/notes/", version(B1, sync_id="torn").encode(), Accept=accept, **atom)
+    await ask(item, "PUT", "/entries/notes/p0", version(B1, sync_id="p1").encode(), **atom)
+    await ask(item, "PUT", "/entries/notes/p0", version(B1, sync_id="p2").encode(), **atom)
     await ask(item, "PUT", "/entries/notes/a", entry("of Carol").encode(), **carol)
     await ask(item, "PUT", concrete(item), entry("t").encode(), If_Match='"other"', **atom)
     await ask(item, "DELETE", concrete(item), If_Match='"other"', **mine)
@@ -193,8 +230,8 @@ async def everything(  # noqa: C901 - one list
             if got.status == 429:
                 break
         found.append((template, method.lower(), got))
-    for template, method in ((item, "PUT"), (items, "POST"), (pull, "PUT")):
-        kind = JSON if template == pull else ATOM
+    for template, method in ((item, "PUT"), (items, "POST"), (pull, "PUT"), (conflict, "POST")):
+        kind = JSON if template in (pull, conflict) else ATOM
         async with connected(small.port) as raw:
             headers = (f"Authorization: {small_token}", f"Content-Type: {kind}", "Content-Length: 5")
             raw.say(request(concrete(template, "slow"), *headers, method=method))
@@ -246,6 +283,7 @@ async def test_every_documented_answer_comes_and_no_other(
         await web.component.publish(ALICE, "notes", item_id)
     await web.component.retract(ALICE, "notes", "gone")
     token = await bearer(web, ALICE, Scope.ADMIN)
+    await tear(web, token, B1)
     small = await start_web(http={"first_request_s": 0.5}, limits={"publishes_per_s": 0.05})
     small_token = await bearer(small, ALICE, Scope.ADMIN)
     found = await refused(web, token, monkeypatch)

@@ -8,7 +8,8 @@ from smartfeeds.errors import Condition, FeedError
 from smartfeeds.http.replies import Reply
 
 PROBLEM = "application/problem+json"
-CHALLENGE = 'Bearer realm="smartfeeds", Basic realm="smartfeeds: a token as the password", charset="UTF-8"'
+# Browsers look at the first scheme of a line alone: it is the one that they can ask a person for.
+CHALLENGE = 'Basic realm="smartfeeds: a token as the password", charset="UTF-8", Bearer realm="smartfeeds"'
 WHO = "this is closed: say who you are with a token"
 RETRY_AFTER_S = 5
 STORE_AWAY = "the store cannot be used at the moment"

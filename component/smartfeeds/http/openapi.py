@@ -225,7 +225,7 @@ def _entries() -> dict[str, Any]:
             "put": _operation(
                 "putItem",
                 "Makes or replaces an item",
-                _answers(200, forms) | _answers(201, forms) | _answers(204) | _errors(*changes, 412),
+                _answers(200, forms) | _answers(201, forms) | _answers(204) | _errors(*changes, 409, 412),
                 security=_BEARER,
                 body=bodies,
                 parameters=[ref("if-match", "parameters"), ref("if-none-match", "parameters"), sync],
@@ -243,7 +243,7 @@ def _entries() -> dict[str, Any]:
             "post": _operation(
                 "postItem",
                 "Publishes an item whose id the service makes",
-                _answers(200, forms) | _answers(201, forms) | _errors(*changes),
+                _answers(200, forms) | _answers(201, forms) | _answers(204) | _errors(*changes),
                 security=_BEARER,
                 body=bodies,
                 parameters=[sync],

@@ -133,6 +133,13 @@ def test_remove_ends_it_and_names_what_is_not_there(ready: Run) -> None:
     assert "There are no mirrors." in ready("mirror", "list").stderr
 
 
+def test_restart_lets_it_begin_anew_and_names_what_is_not_there(ready: Run) -> None:
+    ready("mirror", "add", ADDRESS, "--node", "plans", "--name", "b")
+
+    assert "The mirror b begins anew" in ready("mirror", "restart", "b").stdout
+    assert "there is no mirror c" in ready("mirror", "restart", "c", code=Exit.CONFIG).stderr
+
+
 def configure(text: str) -> None:
     path = Path("smartfeeds.toml")
     path.write_text(f'{path.read_text()}\n[[mirror]]\nname = "one"\nnode = "plans"\naddress = "{ADDRESS}"\n{text}')

@@ -23,7 +23,14 @@ from smartfeeds.cli.tokens import BareJid
 from smartfeeds.core.mirror import EVERY_S, LEAST_EVERY_S, Direction, Half, Mirror, is_web, make_mirror
 from smartfeeds.core.text import counted, one_line
 from smartfeeds.core.times import US_PER_S, format_datetime
-from smartfeeds.service.mirrors import MirrorStatus, Standing, add_mirror, mirror_statuses, remove_mirror
+from smartfeeds.service.mirrors import (
+    MirrorStatus,
+    Standing,
+    add_mirror,
+    mirror_statuses,
+    remove_mirror,
+    restart_mirror,
+)
 
 _WAYS: Final = {Direction.IN: "from there", Direction.OUT: "to there"}
 
@@ -83,6 +90,15 @@ def remove(name: str, config: Path | None) -> None:
     """End the mirror of this NAME. The node and its items stay."""
     mirror = run_async(_remove(config, name))
     out.print(f"Removed the mirror {name}; the node {mirror.node} stays as it is.", markup=False)
+
+
+@mirror_command.command("restart")
+@click.argument("name")
+@config_option
+def restart(name: str, config: Path | None) -> None:
+    """Let the mirror of this NAME read and send everything again, as after a restore of either side's backup."""
+    run_async(_restart(config, name))
+    out.print(f"The mirror {name} begins anew; what is known already changes nothing.", markup=False)
 
 
 @mirror_command.command("list")
@@ -214,6 +230,11 @@ async def _add(config: Path | None, mirror: Mirror) -> str:
 async def _remove(config: Path | None, name: str) -> Mirror:
     async with open_offline(config) as service:
         return await service.write(lambda tx, context: remove_mirror(tx, context, name))
+
+
+async def _restart(config: Path | None, name: str) -> None:
+    async with open_offline(config) as service:
+        await service.write(lambda tx, context: restart_mirror(tx, context, name))
 
 
 async def _statuses(config: Path | None) -> list[MirrorStatus]:

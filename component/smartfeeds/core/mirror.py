@@ -148,7 +148,7 @@ class Half:
     `position` is where to go on, in words of its direction. `in_step_us` is when it last had everything, `failed_us`
     and `failure` tell what went wrong since, empty where nothing did. `items` counts what was taken over or sent,
     `conflicts` how often taking over made one, `refused` the items that were not taken; `reasons` has the last of
-    them. `note` is for people.
+    them. `note` is for people. `epoch` counts how often it was made to begin anew.
     """
 
     position: str = ""
@@ -160,6 +160,7 @@ class Half:
     refused: int = 0
     reasons: tuple[Refusal, ...] = ()
     note: str = ""
+    epoch: int = 0
 
     def failing(self, reason: str, at_us: int) -> "Half":
         """After something went wrong; `failed_us` stays where it already was."""

@@ -5,7 +5,7 @@ changes. Their state stays with them over every restart.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from smartfeeds.core.mirror import Direction, Half, Mirror, MirrorRow, check_elsewhere
 from smartfeeds.core.model import Edge, Slice
@@ -69,6 +69,17 @@ def remove_mirror(tx: WriteTx, _context: Context, name: str) -> Mirror:
     if row.configured:
         raise ConfigError(f"the mirror {name} comes from the configuration: take its [[mirror]] out there and restart")
     tx.remove_mirror(name)
+    return row.mirror
+
+
+def restart_mirror(tx: WriteTx, _context: Context, name: str) -> Mirror:
+    """Lets a mirror begin anew: everything is read and sent again. Raises ConfigError for one that is not there."""
+    row = tx.mirror(name)
+    if row is None:
+        raise ConfigError(f"there is no mirror {name}: smartfeeds mirror list shows all")
+    for way in row.mirror.direction.halves:
+        row = row.with_half(way, Half(epoch=row.half(way).epoch + 1))
+    tx.put_mirror(row)
     return row.mirror
 
 
@@ -142,9 +153,9 @@ def format_edge(edge: Edge) -> str:
 
 
 def save_half(tx: WriteTx, name: str, direction: Direction, half: Half) -> bool:
-    """Keeps the state of a direction; False where the mirror has been removed meanwhile."""
+    """Keeps the state of a direction; False where the mirror was removed, or made to begin anew, meanwhile."""
     row = tx.mirror(name)
-    if row is None:
+    if row is None or row.half(direction).epoch != half.epoch:
         return False
-    tx.put_mirror(replace(row, halves={**row.halves, direction: half}))
+    tx.put_mirror(row.with_half(direction, half))
     return True

@@ -75,6 +75,12 @@ class Run:
                 )
         self._tasks: list[asyncio.Task[None]] = []
 
+    def is_old(self, row: MirrorRow) -> bool:
+        """Whether the mirror has other settings by now, or is to begin anew."""
+        return row.mirror != self.mirror or any(
+            row.half(way).epoch != part.keeper.half.epoch for way, part in self.parts.items()
+        )
+
     def begin(self) -> None:
         """Starts the tasks."""
         loop = asyncio.get_running_loop()
@@ -149,16 +155,19 @@ class Mirrors:
     async def look(self) -> None:
         """Begins what is new in the store, ends what is there no more. Raises StoreError."""
         rows = {row.mirror.name: row for row in await self._service.read(lambda tx, _context: tx.mirrors())}
+        ended: list[Mirror] = []
         for name, run in list(self.runs.items()):
             row = rows.get(name)
-            if row is None or row.mirror != run.mirror:
+            if row is None or run.is_old(row):
                 del self.runs[name]
                 await run.end()
-                self._leave(run.mirror)
+                ended.append(run.mirror)
         for name, row in rows.items():
             if name not in self.runs:
                 run = self.runs[name] = Run(row, self._service, self._wires, self._tools)
                 run.begin()
+        for mirror in ended:
+            self._leave(mirror)
         self.wake(None)
 
     def wake(self, node_nos: Collection[int] | None) -> None:

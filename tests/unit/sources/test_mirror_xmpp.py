@@ -12,7 +12,7 @@ from smartfeeds.core.mirror import Direction, make_mirror
 from smartfeeds.core.model import Affiliation
 from smartfeeds.errors import StoreError
 from smartfeeds.service import requests as r
-from smartfeeds.service.mirrors import add_mirror, remove_mirror
+from smartfeeds.service.mirrors import add_mirror, remove_mirror, restart_mirror
 from smartfeeds.sources import mirror_in, mirror_out
 from support.mesh import NODE, OWNER, Net, Site
 from support.world import S, entry, jid
@@ -667,3 +667,28 @@ async def test_events_of_strangers_reach_no_follower(net: Net) -> None:
     net.deliver("evil.example", b.domain, evil.encode())
     del net.sites["evil.example"]
     assert net.events == before
+
+
+async def test_mirror_that_begins_anew_sends_what_the_other_side_has_lost(net: Net) -> None:
+    """[A-61] After a restore of a backup there, what was sent once is sent again; the mirror goes on as before."""
+    a, b = await two(net, "both")
+    await b.publish("i1")
+    await a.publish("i2")
+    await net.settle()
+    await a.service.handle(r.DeleteNode(jid(OWNER), a.domain, NODE))
+    await a.create(b.domain)
+    await net.settle_all()
+    lost = await a.shown()
+    (row,) = await b.service.read(lambda tx, _context: tx.mirrors())
+    await b.service.write(lambda tx, context: restart_mirror(tx, context, row.mirror.name))
+    await b.mirrors.look()
+    await net.settle_all()
+
+    assert lost == {}
+    assert set(await a.titles()) == {"i1"}  # i2 names an edit made at A, which A does not know any more
+    await a.mirror(b, own_edits=True)
+    await a.publish("i3")
+    await b.publish("i4")
+    await net.settle_all()
+    assert set(await a.titles()) == set(await b.titles()) == {"i1", "i2", "i3", "i4"}
+    assert await a.shown() == await b.shown()

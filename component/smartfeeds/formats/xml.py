@@ -110,6 +110,7 @@ _FAULTS = {
     etree.ErrorTypes.NS_ERR_UNDEFINED_NAMESPACE: "uses a namespace prefix that it does not declare",
     etree.ErrorTypes.ERR_RESERVED_XML_NAME: "has an XML declaration that is not at its very start",
     etree.ErrorTypes.ERR_DOCUMENT_END: "goes on after its end",
+    etree.ErrorTypes.ERR_RESOURCE_LIMIT: "has a text or a tag that is larger than is read here",
 }
 
 

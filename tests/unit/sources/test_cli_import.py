@@ -1,0 +1,74 @@
+"""`smartfeeds import` from an address."""
+
+import asyncio
+import json
+import os
+
+import pytest
+from click.testing import CliRunner
+
+from smartfeeds.cli import main
+from smartfeeds.cli.common import Exit
+
+ENTRY = '<entry><id>urn:x:1</id><title>One</title><updated>2026-01-02T10:00:00Z</updated><link href="/page"/>{}</entry>'
+SYNC = (
+    '<sync xmlns="http://feedsync.org/2007/feedsync" id="i1" updates="1">'
+    '<history sequence="1" when="2026-01-02T10:00:00Z" by="a"/></sync>'
+)
+
+
+def feed(sync=""):
+    head = "<id>urn:x:f</id><title>News</title><updated>2026-01-02T10:00:00Z</updated>"
+    return f'<feed xmlns="http://www.w3.org/2005/Atom">{head}{ENTRY.format(sync)}</feed>'.encode()
+
+
+@pytest.fixture
+async def run(tmp_path, monkeypatch):
+    """Runs a command in a folder with a configuration, in a thread of its own, so that a site can answer it."""
+    monkeypatch.chdir(tmp_path)
+    for name in list(os.environ):
+        if name.startswith("SMARTFEEDS_"):
+            monkeypatch.delenv(name)
+
+    async def invoke(*arguments, code=0):
+        result = await asyncio.to_thread(CliRunner().invoke, main, list(map(str, arguments)))
+        assert result.exit_code == code, (result.output, result.exception)
+        return result
+
+    await invoke("init", "feeds.example.org")
+    return invoke
+
+
+async def test_document_at_an_address_is_merged(run, site):
+    """[FS-003] [A-59] Again and again: nothing changes where nothing changed there."""
+    site.pages["/news.xml"] = feed(SYNC)
+    command = ("import", site.url("/news.xml"), "--node", "news", "--sync", "--allow-private", "--json")
+
+    first, again = [json.loads((await run(*command)).stdout) for _ in range(2)]
+    assert [(one["added"], one["unchanged"]) for one in (first, again)] == [(1, 0), (0, 1)]
+    assert site.paths == ["/news.xml", "/news.xml"]
+
+
+async def test_document_at_an_address_is_imported_with_its_links(run, site):
+    """[SF-006] Relative links are meant from where it is."""
+    site.pages["/a/news.xml"] = feed()
+    result = await run("import", site.url("/a/news.xml"), "--node", "news", "--allow-private")
+
+    assert f"{site.url('/a/news.xml')} (Atom 1.0) into news: 1 added" in result.stdout
+    assert f'href="{site.url("/page")}"' in (await run("export", "--node", "news", "--to", "atom")).stdout
+
+
+@pytest.mark.parametrize("sync", [(), ("--sync",)], ids=["plain", "sync"])
+async def test_address_that_gives_nothing_says_why_and_makes_no_node(run, site, sync):
+    """[xep-map 247] Private addresses only where the operator allows them; an error of the site; a page."""
+    site.pages["/page"] = b"<html><body/></html>"
+    place = ("--node", "news", *sync)
+    refused = await run("import", site.url("/page"), *place, code=Exit.FAILED)
+    missing = await run("import", site.url("/none"), *place, "--allow-private", code=Exit.FAILED)
+    page = await run("import", site.url("/page"), *place, "--allow-private", code=Exit.CONFIG)
+
+    assert "not public" in refused.stderr and "answered 404" in missing.stderr
+    assert page.stderr.startswith(f"smartfeeds: {site.url('/page')}: the document is ")
+    assert len(site.asked) == 2
+    await run("node", "create", "other")
+    assert [one["node"] for one in json.loads((await run("node", "list", "--json")).stdout)] == ["other"]

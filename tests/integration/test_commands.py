@@ -399,3 +399,37 @@ async def test_import_into_a_running_service_reaches_its_followers(
     assert message.find(".//{*}item").get("id") == "urn:x:1"
     rows = json.loads((await command("sub", "list", "--json"))[1])
     assert [(row["node"], row["jid"], row["state"]) for row in rows] == [("n", "bob@localhost", "subscribed")]
+
+
+async def test_conflict_that_is_settled_here_reaches_the_followers_of_the_running_service(
+    tmp_path: Path,
+    prosody: TestServer,
+    client: ClientFactory,
+    start: Callable[..., Awaitable[Any]],
+    command: Command,
+) -> None:
+    """[A-59] [A-62] Versions that are merged, and the decision on them, are changes like any other."""
+    name = configure(tmp_path, prosody)
+    await start("run", "--status", "status.json")
+    await online(command, tmp_path / "status.json")
+    bob = await client(prosody, "bob-conflicts")
+    assert (await command("node", "create", "plans", "--owner", "alice@localhost"))[0] == Exit.OK
+    await bob.set(name, f'<pubsub xmlns="{PUBSUB}"><subscribe node="plans" jid="{bob.bare}"/></pubsub>')
+    titles = []
+    for title, by in (("noon", "a"), ("nine", "b")):
+        sync = (
+            '<sync xmlns="http://feedsync.org/2007/feedsync" id="i1" updates="1">'
+            f'<history sequence="1" when="2026-01-02T10:00:00Z" by="{by}"/></sync>'
+        )
+        entry = f"<entry><id>urn:x:1</id><title>{title}</title><updated>2011-05-09T12:00:00Z</updated>{sync}</entry>"
+        feed = f'<feed xmlns="http://www.w3.org/2005/Atom"><id>urn:x:f</id><title>F</title>{entry}</feed>'
+        (tmp_path / "plans.xml").write_text(feed)
+        assert (await command("import", "plans.xml", "--node", "plans", "--sync"))[0] == Exit.OK
+        titles.append((await bob.next_message()).findtext(".//{*}title"))
+    (item,) = json.loads((await command("conflicts", "--json"))[1])
+    lost = next(one["tag"] for one in item["versions"] if not one["wins"])
+    code, out, _ = await command("conflicts", "resolve", "plans", "i1", "--keep", lost)
+    titles.append((await bob.next_message()).findtext(".//{*}title"))
+
+    assert (code, titles) == (Exit.OK, ["noon", "nine", "noon"])
+    assert "0 conflicts left" in out and json.loads((await command("conflicts", "--json"))[1]) == []

@@ -31,6 +31,7 @@ from smartfeeds.push.sender import Sender
 from smartfeeds.service.context import Policy
 from smartfeeds.service.feeds import Answer, FeedService
 from smartfeeds.service.requests import Publish, Request, Retract
+from smartfeeds.service.sync_requests import ResolveConflicts
 from smartfeeds.service.syncing import SYNC_BYTES
 from smartfeeds.service.tokens import authenticate
 from smartfeeds.sources.addresses import EVERYWHERE
@@ -209,7 +210,7 @@ class App:
 
     async def handle(self, request: Request) -> Answer:
         """The service, behind the operator's rates (xep-map 249)."""
-        limited = self._rates is not None and isinstance(request, Publish | Retract)
+        limited = self._rates is not None and isinstance(request, Publish | Retract | ResolveConflicts)
         if limited and self._rates is not None and not self._rates.admit(request.actor):
             raise FeedError(Condition.BUSY, "you publish faster than this service allows")
         return await self.service.handle(request)

@@ -223,10 +223,11 @@ async def everything(  # noqa: C901 - one list
 
     # Where one may do little, and that quickly.
     theirs = {"Authorization": small_token, "Content_Type": ATOM}
-    for template, method in ((item, "PUT"), (items, "POST"), (item, "DELETE")):
-        body = None if method == "DELETE" else entry("t").encode()
+    for template, method in ((item, "PUT"), (items, "POST"), (item, "DELETE"), (conflict, "POST")):
+        body = None if method == "DELETE" else b"{}" if template == conflict else entry("t").encode()
+        kind = JSON if template == conflict else ATOM
         for _ in range(20):
-            got = await small.ask(method, concrete(template), body, **theirs)
+            got = await small.ask(method, concrete(template), body, **{**theirs, "Content_Type": kind})
             if got.status == 429:
                 break
         found.append((template, method.lower(), got))

@@ -277,6 +277,7 @@ REFUSED = {
     "updates": (version(B1).replace("updates='1'", "updates='2147483648'"), 400, "updates"),
     "by": (version("a&lt;b"), 400, "endpoint"),
     "dialect": (sse_version(B1), 400, "FeedSync"),
+    "lie": (version("feeds.example.org%2Fmallory@example.org"), 403, "did not make it"),
     "another item": (version(B1, sync_id="other"), 409, "shared under another"),
 }
 
@@ -298,6 +299,27 @@ async def test_versions_of_others_take_the_right_to_replace(notes: Web, token: s
     reads = await bearer(notes, ALICE, Scope.READ, "notes")
     for other in (reads, await bearer(notes, BOB, Scope.PUBLISH, "notes")):
         assert (await put(notes, other, version(C1, B1))).status == 403
+
+
+@pytest.mark.parametrize(
+    "path", ["/entries/notes/a?sync=true", "/feeds/notes.atom?sync=true", "/feeds/notes/?sync=true"]
+)
+async def test_what_is_read_can_be_published_elsewhere(notes: Web, token: str, path: str) -> None:
+    """[FS-062] [A-59] An item comes to another feed as it is here, with its conflicts, to the byte; whoever has it
+    already has nothing new in it."""
+    text = "&lt;p&gt;1 &amp;lt; 2 \u00e9&lt;/p&gt; "
+    for by in (B1, C1, "feeds.d.example"):
+        await put(notes, token, version(by, title=f"by {by}", content=text))
+    shown = (await notes.get("/entries/notes/a?sync=true", ATOM)).body
+    assert shown.count(b"<sx:sync") == 3
+    root = etree.fromstring((await notes.get(path, ATOM)).body)
+    read = etree.tostring(root if root.tag == f"{A}entry" else root.findall(f"{A}entry")[0])
+    await notes.component.create(ALICE, "copy")
+    headers = {"Authorization": await bearer(notes, ALICE, Scope.PUBLISH), "Content_Type": ATOM}
+    first = await notes.ask("PUT", "/entries/copy/a?sync=true", read, **headers)
+    again = await notes.ask("PUT", "/entries/copy/a?sync=true", read, **headers)
+    assert (first.status, again.status, first.header("ETag")) == (201, 200, again.header("ETag"))
+    assert first.body == again.body == shown
 
 
 # Partial and complete documents.

@@ -289,7 +289,7 @@ def _conflicts() -> dict[str, Any]:
                 "Decides on the conflicts of an item; a form leads back to the list, and has to come from its page",
                 _answers(200, {_JSON: ref("Decided")})
                 | _answers(303)
-                | _errors(400, 401, 403, 404, 408, 409, 413, 415, 503),
+                | _errors(400, 401, 403, 404, 408, 409, 413, 415, 429, 503),
                 security=_BEARER,
                 body={_JSON: ref("Decision"), FORM: ref("Decision")},
             ),

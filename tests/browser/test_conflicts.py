@@ -75,6 +75,9 @@ async def test_conflict_is_seen_and_decided_without_script(web: Web, open_page: 
     await expect(tab.entry("boat")).to_contain_text("last by alice@example.org at feeds.example.org")
     await expect(tab.page.locator("a.conflicts")).to_have_count(0)
     await tab.shot("history", whole=False)
+    sent = [await request.all_headers() for request in tab.asked if request.method == "POST"]
+    # Who does not tell Sec-Fetch-Site, as to plain HTTP on another host, tells this.
+    assert {headers["origin"] for headers in sent} == {web.origin}
     assert (tab.elsewhere, tab.dialogs, tab.errors) == ([], [], [])
 
 

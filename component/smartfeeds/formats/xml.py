@@ -220,6 +220,17 @@ def _texts(element: Element) -> Iterable[str]:
             yield node.tail or ""
 
 
+def means_the_same(one: bytes, other: bytes) -> bool:
+    """Whether canonical bytes differ in nothing but namespace prefixes and where those are declared."""
+    return one == other or _names_and_texts(one) == _names_and_texts(other)
+
+
+def _names_and_texts(data: bytes) -> list[tuple[object, ...]]:
+    """All of a tree, in the order of the document: how many children each element has tells where it ends."""
+    root = parse_stored(data)
+    return [(node.tag, sorted(node.attrib.items()), node.text or "", node.tail or "", len(node)) for node in root.iter()]
+
+
 def check_limits(element: Element, data: bytes) -> None:
     """Refuses a payload beyond the limits above; `data` are the canonical bytes of `element`.
 

@@ -12,7 +12,7 @@ from smartfeeds.core.options import flag, text_of
 from smartfeeds.core.times import format_datetime, parse_datetime
 from smartfeeds.errors import Condition, FeedError
 from smartfeeds.formats.atom import ENTRY, ID, UPDATED, complete_entry, derived_id, stripped
-from smartfeeds.formats.xml import check_limits, parse_stored
+from smartfeeds.formats.xml import check_limits, means_the_same, parse_stored
 from smartfeeds.service.context import Context
 from smartfeeds.service.items import write_state
 from smartfeeds.service.syncing import MERGED_SYNC_BYTES, is_own_endpoint, read_shared, state_of
@@ -95,6 +95,8 @@ def merge_item(
         )
     if not own:
         _check_own(context, None if here is None else here.version, found)
+    if here is not None:
+        version = _as_written(version, here.version)
     merged = merge(found.dialect, None if here is None else here.version, version)
     notes = found.notes + merged.notes
     if existing is not None and merged.outcome is Outcome.UNCHANGED:
@@ -152,6 +154,23 @@ def _normal_version(version: Version) -> Version:
     if parse_datetime(updated) is None:
         updated = format_datetime(when_us)
     return replace(version, payload=stripped(atom_id, updated))
+
+
+def _as_written(version: Version, here: Version) -> Version:
+    """The version with the bytes of what is here, where servers on the way wrote other prefixes (A-59).
+
+    Else a feed that comes back to where it was published would change it there.
+    """
+    known = here, *here.conflicts
+    conflicts = tuple(_as_one_of(known, one) for one in version.conflicts)
+    return replace(_as_one_of(known, version), conflicts=conflicts)
+
+
+def _as_one_of(known: Sequence[Version], version: Version) -> Version:
+    for one in known:
+        if one.key == version.key and means_the_same(one.payload, version.payload):
+            return replace(version, payload=one.payload)
+    return version
 
 
 def _check_size(node: Node, version: Version) -> None:

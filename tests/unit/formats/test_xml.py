@@ -230,3 +230,28 @@ def test_replace_by_text_joins_the_texts_around():
     assert etree.tostring(root) == b"<a>1y2x3</a>"
     xml.replace_by_text(root, "z")
     assert etree.tostring(root) == b"<a>1y2x3</a>"
+
+
+SAME = b'<a xmlns="u" xmlns:p="v" p:k="1">x<b></b>y<p:c></p:c></a>'
+
+
+@pytest.mark.parametrize("prefix", [b"p", b"other"])
+def test_prefixes_mean_nothing(prefix):
+    assert xml.means_the_same(SAME, SAME.replace(b"p:", prefix + b":").replace(b":p=", b":" + prefix + b"="))
+    assert xml.means_the_same(SAME, SAME.replace(b"<p:c></p:c>", b'<c xmlns="v"></c>'))
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        (b"x<b>", b"<b>"),
+        (b"y", b"z"),
+        (b"<b></b>y", b"<b>y</b>"),
+        (b'p:k="1"', b'k="1"'),
+        (b'"v"', b'"w"'),
+        (b"<b></b>y<p:c></p:c>", b"<b><p:c></p:c></b>y"),
+    ],
+)
+def test_everything_else_means_something(old, new):
+    assert old in SAME
+    assert not xml.means_the_same(SAME, SAME.replace(old, new))

@@ -113,6 +113,27 @@ async def test_newer_version_replaces_and_older_changes_nothing(feed: World) -> 
     assert await feed.told() == ""
 
 
+@pytest.mark.parametrize("prefix", ["a", "z"])
+async def test_version_that_comes_back_with_other_prefixes_changes_nothing(feed: World, prefix: str) -> None:
+    """[A-59] Servers write prefixes anew; of the winner and of conflicts the bytes that are here stay."""
+
+    def marked(text: str, prefix: str) -> str:
+        mark = f"<{prefix}:geo xmlns:{prefix}='urn:g' {prefix}:at='here'>x</{prefix}:geo>"
+        return text.replace("</entry>", f"{mark}</entry>")
+
+    mine, lost = shared((3, B1), (1, ME), title="mine"), shared((2, "c"), (1, ME), title="lost")
+    await feed.publish("a", title="first")
+    await bring(feed, *(marked(one, prefix) for one in (mine, lost)))
+    former = await shown(feed)
+    assert former.conflicts == 1
+
+    whole = shared((3, B1), (1, ME), title="mine", conflicts=lost)
+    again = [marked(one, "n1") for one in (mine, lost, whole)]
+    assert await outcomes(feed, *again) == [Outcome.UNCHANGED] * 3
+
+    assert await shown(feed) == former
+
+
 async def test_edit_on_both_sides_is_a_conflict_and_nothing_is_lost(feed: World) -> None:
     """[FS-060] [FS-066] [A-157] The loser stays with the winner; that counts as modified."""
     await feed.publish("a", title="first")

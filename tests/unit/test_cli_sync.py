@@ -191,6 +191,29 @@ def test_items_come_in_the_order_in_which_they_were_made(run: Places) -> None:
     assert re.findall(r'sx:sync [^>]*id="(\w+)"', run.give()) == ["d3", "d4", "d5"]
 
 
+def test_item_without_a_date_stays_behind_the_one_before_it(run: Places) -> None:
+    """[FS-037] A history may name endpoints alone."""
+    day = {number: FIRST.replace("01-02", f"01-0{number}") for number in (3, 5)}
+    undated = '<sx:history sequence="1" by="a"/>'
+    run.take(document(entry("d5", history=day[5]), entry("none", history=undated), entry("d3", history=day[3])))
+
+    assert re.findall(r'sx:sync [^>]*id="(\w+)"', run.give()) == ["d3", "d5", "none"]
+
+
+def test_import_without_sync_leaves_sync_data_out_and_says_so(run: Places) -> None:
+    """[FS-022] [FS-041] What the item says of its history then is that of its import, and no other stands beside it."""
+    for name in ("sm_fs_pair1_a.xml", "sm_sse_rss_http_ns.xml"):
+        result = run("import", "-", "--node", "plans", stdin=(CORPUS / name).read_bytes())
+        assert "the sync data of 1 item was left out: --sync merges it" in result.stderr
+    given = run.give()
+
+    assert len(entries(given)) == given.count("<sx:sync") == given.count("<sx:history") == 2
+    assert "GPM7383" not in given and "JEO2000" not in given
+    again = run("import", "-", "--node", "plans", "--json", stdin=(CORPUS / "sm_fs_pair1_a.xml").read_bytes())
+    assert json.loads(again.stdout)["unchanged"] == 1
+    assert "sx:sync" not in run("export", "--node", "plans", "--to", "atom").stdout
+
+
 # What comes in.
 
 _PAIR = ("sm_fs_pair1_a.xml", "sm_fs_pair1_b.xml")

@@ -30,7 +30,7 @@ from smartfeeds.cli.sync_documents import tell as tell_merge
 from smartfeeds.cli.writing import check_report, end, report, tell, write_out, write_pieces, writing_options
 from smartfeeds.core.model import Edge, Item, Slice
 from smartfeeds.core.options import text_of
-from smartfeeds.core.text import one_line
+from smartfeeds.core.text import counted, one_line
 from smartfeeds.core.times import parse_time
 from smartfeeds.core.urls import xmpp_uri
 from smartfeeds.core.view import CREATED, Order, View
@@ -45,6 +45,7 @@ from smartfeeds.service.importing import Imported, import_document
 from smartfeeds.service.syncing import shown as show
 from smartfeeds.sources.fetch import shown
 from smartfeeds.store.base import ReadTx
+from smartfeeds.sync.markup import without_sync
 from smartfeeds.sync.sharing import NOT_SAID, Window
 
 T = TypeVar("T")
@@ -169,6 +170,12 @@ def _skipped(document: Document, done: Imported) -> list[tuple[str, str]]:
     return [(f"item {skipped.index + 1}", skipped.reason) for skipped in document.skipped] + list(done.skipped)
 
 
+def _warnings(document: Document) -> list[str]:
+    shared = sum(without_sync(item.payload) != item.payload for item in document.items)
+    note = f"the sync data of {counted(shared, 'item')} was left out: --sync merges it"
+    return [*document.warnings, *([note] if shared else [])]
+
+
 def _as_json(document: Document, done: Imported) -> dict[str, object]:
     return {
         "format": document.format,
@@ -178,7 +185,10 @@ def _as_json(document: Document, done: Imported) -> dict[str, object]:
         "deleted": done.deleted,
         "unchanged": done.unchanged,
         "skipped": [{"item": item, "reason": reason} for item, reason in _skipped(document, done)],
-        "warnings": [*document.warnings, *(f"{i.id}: {warning}" for i in document.items for warning in i.warnings)],
+        "warnings": [
+            *_warnings(document),
+            *(f"{item.id}: {warning}" for item in document.items for warning in item.warnings),
+        ],
     }
 
 
@@ -193,7 +203,7 @@ def _tell(name: str, node: str, document: Document, done: Imported) -> None:
         err.print(one_line(f"skipped {item}: {reason}"), markup=False)
     if len(skipped) > _SHOWN:
         err.print(f"skipped {len(skipped) - _SHOWN} more; --json lists all of them")
-    for warning in document.warnings:
+    for warning in _warnings(document):
         err.print(one_line(f"note: {warning}"), markup=False)
 
 

@@ -195,7 +195,7 @@ def as_json(found: Shared) -> dict[str, object]:
             "unchanged": plain.unchanged,
         },
         "refused": merge.refused,
-        "reasons": [{"item": index + 1, "reason": reason} for index, reason in merge.reasons],
+        "reasons": [{"item": index + 1, "reason": reason} for index, reason in sorted(merge.reasons)],
         "notes": merge.notes,
         "fault": found.fault,
     }

@@ -2,7 +2,7 @@
 
 The oldest item comes first, so that an empty feed gets the dates of the document as its created keys; behind newer
 items an old one becomes the next key, and atom:published keeps the true date. Importing a document again changes
-nothing: the same id with the same content is no modification.
+nothing: the same id with the same content is no modification. Sync data is left out: `sync_import` merges it.
 """
 
 from collections.abc import Callable, Sequence
@@ -22,6 +22,7 @@ from smartfeeds.service.nodes import add_node
 from smartfeeds.service.publishing import bury, store_item
 from smartfeeds.service.requests import Form
 from smartfeeds.store.base import WriteTx
+from smartfeeds.sync.markup import without_sync
 
 CHUNK = 64
 
@@ -119,7 +120,7 @@ def _import_item(tx: WriteTx, context: Context, node: Node, actor: Jid, item: Im
     if item.deleted:
         return _import_deletion(tx, context, node, actor, existing)
     created_us = existing.created_us if existing else _first_key(context, node, item)
-    payload = complete_entry(item.payload, item.id, created_us)
+    payload = complete_entry(without_sync(item.payload), item.id, created_us)
     if existing is not None and not existing.deleted and existing.payload == payload:
         return Imported(unchanged=1)
     if not 0 < len(item.id.encode()) <= MAX_ID_BYTES:

@@ -18,7 +18,7 @@ from smartfeeds.service.items import write_state
 from smartfeeds.service.syncing import MERGED_SYNC_BYTES, is_own_endpoint, read_shared, state_of
 from smartfeeds.store.base import WriteTx
 from smartfeeds.sync.feedsync import FEEDSYNC
-from smartfeeds.sync.markup import SyncItem, without_blanks
+from smartfeeds.sync.markup import SyncItem
 from smartfeeds.sync.merging import Merged, Outcome, merge
 from smartfeeds.sync.record import Version
 
@@ -120,7 +120,7 @@ def _store(
     told = flag(node.kind, node.options, "notify_retract")
     state = state_of(as_found, version, MERGED_SYNC_BYTES, told=told)
     if existing is not None:
-        if existing.deleted == state.deleted and without_blanks(existing.payload) == state.payload:
+        if existing.deleted == state.deleted and as_found.version.payload == version.payload:
             publisher = existing.publisher
             state = replace(state, told=existing.notify)
         return write_state(tx, context, node, existing, existing.id, state, publisher)

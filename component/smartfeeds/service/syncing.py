@@ -21,7 +21,7 @@ from smartfeeds.service.context import Context
 from smartfeeds.service.items import State
 from smartfeeds.store.base import ReadTx
 from smartfeeds.sync.feedsync import FEEDSYNC
-from smartfeeds.sync.markup import SyncItem, read_item, without_blanks, write_first, write_sync
+from smartfeeds.sync.markup import SyncItem, read_item, without_blanks, without_sync, write_first, write_sync
 from smartfeeds.sync.record import Edit, Stamp, Version
 
 # An item with its sync data has to fit into one stanza beside the largest payload. What comes from elsewhere leaves
@@ -90,7 +90,8 @@ def read_shared(context: Context, node: Node, item: Item) -> SyncItem:
 
 def shared_payload(item: Item) -> bytes:
     """The payload of an item as other services keep it, so that all end with the same bytes."""
-    return without_blanks(without_mark(item.payload) if item.deleted else item.payload)
+    payload = without_mark(item.payload) if item.deleted else item.payload
+    return without_blanks(without_sync(payload))
 
 
 def created(tx: ReadTx, context: Context, node: Node, item_id: str, payload: bytes, publisher: str) -> State:

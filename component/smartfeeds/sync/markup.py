@@ -35,6 +35,7 @@ from smartfeeds.sync.record import MAX_CONFLICTS, MAX_HISTORY, NO_EXTRA, Extra, 
 MAX_NESTING = 1
 
 _SYNCS = frozenset(f"{{{namespace}}}sync" for namespace in (FEEDSYNC_NS, *SSE_NAMESPACES))
+_NAMESPACES = tuple(namespace.encode() for namespace in (FEEDSYNC_NS, *SSE_NAMESPACES))
 _SYNC_NAMES = {
     FEEDSYNC.name: frozenset({"id", "updates", "deleted", "noconflicts"}),
     SSE_LEXIS.dialect.name: frozenset({"id", "version", "deleted", "conflict"}),
@@ -281,6 +282,17 @@ def without_blanks(payload: bytes) -> bytes:
     item = parse_stored(payload)
     _drop_blanks(item)
     return canonical(item, inherit=False)
+
+
+def without_sync(payload: bytes) -> bytes:
+    """A canonical payload without sync data: what is stored beside it would be contradicted by what is in it."""
+    if not any(namespace in payload for namespace in _NAMESPACES):
+        return payload
+    item = parse_stored(payload)
+    found = syncs_of(item)
+    for sync in found:
+        replace_by_text(sync, "")
+    return canonical(item, inherit=False) if found else payload
 
 
 def _drop_blanks(item: Element) -> None:

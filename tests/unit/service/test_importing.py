@@ -111,3 +111,13 @@ async def test_import_into_a_generic_node_is_refused(world: World) -> None:
 
     assert await refusal(bring(world, item("a", 1))) is Condition.NOT_ALLOWED
     assert (await world.node()).total == 0
+
+
+async def test_import_leaves_sync_data_out(world: World) -> None:
+    """[FS-022] Beside the history that the import makes, what the document says of another one would contradict it."""
+    sync = "<sync xmlns='http://feedsync.org/2007/feedsync' id='x' updates='3'><history sequence='3' by='b'/></sync>"
+    shared = ImportedItem("a", None, None, draft(entry("a", inner=sync)).payload)
+
+    assert await bring(world, shared) == Imported(added=1)
+    assert b"sync" not in (await world.pull(MODIFIED)).items[0].payload
+    assert await bring(world, shared) == Imported(unchanged=1)

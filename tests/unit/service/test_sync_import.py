@@ -15,6 +15,7 @@ from smartfeeds.sync.merging import Outcome
 from smartfeeds.sync.sharing import NOT_SAID, format_bound
 from support.world import ALICE, ATOM_NS, CREATED, FEED, MODIFIED, OWNER, SERVICE, T0_US, S, World, jid, refusal
 
+SYNC = f"{FEED}?sync=true"
 TARGET = Target(FEED, jid(OWNER), "Plans", "what we do")
 
 
@@ -157,6 +158,43 @@ async def test_deletion_without_history_is_a_retraction(feed: World) -> None:
 
     assert merge.plain.deleted == 1
     assert [one.deleted for one in (await feed.pull()).items] == [True]
+
+
+async def test_what_is_shared_of_a_pretty_printed_entry_is_what_others_keep_of_it(feed: World) -> None:
+    """[FS-068] The item itself stays as it was published; its version has no blanks between elements, here or there."""
+    pretty = f"<entry xmlns='{ATOM_NS}'>\n  <id>urn:x:a</id>\n  <title>a b</title>\n{{}}</entry>".format(
+        "<updated>2011-05-09T12:00:00Z</updated>\n"
+    )
+    await feed.publish("a", pretty)
+    (item,) = (await feed.pull()).items
+    (shown,) = (await feed.pull(SYNC)).items
+    key = (await feed.node()).last_modified_us
+
+    assert b">\n  <id>" in item.payload and b">\n" not in shown.payload and b"<title>a b</title>" in shown.payload
+    assert (await bring(feed, shown.payload)).outcomes == {Outcome.UNCHANGED: 1}
+    assert (await feed.node()).last_modified_us == key
+
+
+async def test_publisher_stays_where_a_merge_leaves_the_content(feed: World) -> None:
+    """[A-59] [FS-062] A conflict that came from elsewhere makes nobody else the publisher, blanks or not."""
+    await feed.publish("a", f"<entry xmlns='{ATOM_NS}'>\n<title>zz</title></entry>", actor=OWNER)
+    await feed.publish("a", f"<entry xmlns='{ATOM_NS}'>\n<title>zzz</title></entry>", actor=OWNER)
+    done = await bring(feed, raw("a", by="B", title="other"), target=replace(TARGET, actor=jid(ALICE)))
+    (item,) = (await feed.pull()).items
+
+    assert done.outcomes == {Outcome.CONFLICT: 1}
+    assert (item.publisher, item.conflicts) == (OWNER, 1)
+
+
+async def test_sync_data_that_an_older_version_kept_in_a_payload_counts_no_more(feed: World) -> None:
+    """[FS-022] Views show the history that is kept beside it, once."""
+    await feed.publish("a")
+    node, (item,) = await feed.node(), (await feed.pull()).items
+    old = item._replace(payload=raw("a", by="stale"), total=1, live=1)
+    await feed.store.write(lambda tx: tx.put_item(node.node_no, old))
+    (shown,) = (await feed.pull(SYNC)).items
+
+    assert shown.payload.count(b":sync ") == 1 and b"stale" not in shown.payload
 
 
 async def test_node_that_cannot_take_part_is_an_error(world: World) -> None:

@@ -10,6 +10,7 @@ from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Final, NamedTuple, Self
+from xml.etree.ElementTree import fromstring, tostring
 
 from smartfeeds.app import App, open_service
 from smartfeeds.config import Settings, load
@@ -29,7 +30,7 @@ _LOOK_S: Final = 0.05  # how often the store of another process is looked at: it
 
 
 class Kept(NamedTuple):
-    """What replicas must have in common of an item."""
+    """What replicas must have in common of an item: XML whose prefixes are written anew, as servers may do."""
 
     payload: bytes
     sync: bytes
@@ -225,6 +226,10 @@ class _WatchedApp(App):
         self.changed.set()
 
 
+def _written_anew(data: bytes) -> bytes:
+    return tostring(fromstring(data))
+
+
 async def _state(service: FeedService, node: str) -> State:
     def read(tx: ReadTx, context: Context) -> State:
         found = tx.node(node)
@@ -232,7 +237,12 @@ async def _state(service: FeedService, node: str) -> State:
             return {}
         everything = tx.slice(found.node_no, Slice(View(smart=True), NO_LIMIT))
         return {
-            item.sync_id or item.id: Kept(item.payload, sync_of(context, found, item), item.deleted, item.conflicts)
+            item.sync_id or item.id: Kept(
+                _written_anew(item.payload),
+                _written_anew(sync_of(context, found, item)),
+                item.deleted,
+                item.conflicts,
+            )
             for item in everything
         }
 

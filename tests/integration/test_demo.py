@@ -13,10 +13,12 @@ from typing import Any
 import pytest
 
 from smartfeeds.demo.process import is_listening
+from smartfeeds.demo.share import Copy, Kept, Seen, Titles, verdict
 
 DEADLINE_S = 55.0
 
 Start = Callable[..., Awaitable[Any]]
+KEPT = Kept("<entry><id/></entry>", "<sync id='tea'/>", False, (Seen("Tea", 2, "a", "1"), Seen("Milk", 1, "b", "2")))
 
 
 @pytest.fixture
@@ -83,6 +85,43 @@ async def test_gap_is_found_and_closed_and_the_mirror_is_the_feed(start: Start) 
     # What Bob met in both his runs: every change came to him once, and not all of them were pulled.
     assert re.search(r"; 16 changes, [1-9]\d* push(es)?, [1-9]\d* pulls, [2-9] gaps found, [2-9] healed, ", text)
     assert re.search(r"pull   since \S+: 4 items\n", text)
+
+
+async def test_feed_edited_at_two_services_while_apart_is_the_same_at_both(start: Start, root: Path) -> None:
+    """[FS-062] [FS-068] [FS-070] Same winner, conflicts kept, settled at one side; as the README tells it."""
+    code, text = await output(start, "demo", "share")
+
+    told = (root / "README.md").read_text().split("<!-- transcript: smartfeeds demo share -->\n```text\n")[1]
+    assert masked(text) == masked(told.split("```")[0])
+    assert code == 0
+    for digests in (re.findall(r"feeds-a .* sha256 (\w+)", text), re.findall(r"feeds-b .* sha256 (\w+)", text)):
+        assert len(set(digests)) == 3
+    assert re.findall(r"feeds-a  (.*)", text) == re.findall(r"feeds-b  (.*)", text)
+
+
+def masked(text: str) -> str:
+    """A transcript without its digests, which have the time in them."""
+    return re.sub(r"sha256 [0-9a-f]{16}", "sha256 ...", text)
+
+
+@pytest.mark.parametrize(
+    ("there", "wrong"),
+    [
+        ({}, "THEY DIFFER"),
+        ({"tea": KEPT._replace(sync="<sync/>")}, "THEY DIFFER"),
+        ({"tea": KEPT._replace(payload="<entry/>")}, "THEY DIFFER"),
+        ({"tea": KEPT}, ""),
+    ],
+)
+def test_share_says_when_services_do_not_agree(there: dict[str, Kept], wrong: str) -> None:
+    """Items, contents and histories count."""
+    assert verdict([Copy({"tea": KEPT}), Copy(there)], {"tea": (("Tea", 2), ("Milk", 1))}) == wrong
+
+
+@pytest.mark.parametrize("titles", [{}, {"tea": (("Tea", 2),)}, {"tea": (("Milk", 2), ("Milk", 1))}])
+def test_share_says_when_services_agree_on_something_else(titles: Titles) -> None:
+    """A conflict that is gone, a wrong winner, an item too many."""
+    assert "NOT WHAT WAS WRITTEN" in verdict([Copy({"tea": KEPT}), Copy({"tea": KEPT})], titles)
 
 
 async def test_serve_fills_a_feed_and_a_second_start_finds_it_again(start: Start, tmp_path: Path) -> None:

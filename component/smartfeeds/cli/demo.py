@@ -60,3 +60,16 @@ def demo_gap() -> None:
 
     if not asyncio.run(play(out)):
         click.get_current_context().exit(Exit.FAILED)
+
+
+@demo_command.command("share")
+def demo_share() -> None:
+    """Edit one feed at two services while they are apart, and watch them agree when they meet again.
+
+    Uses a real Prosody, two services as processes of their own, and a mirror between them. Ends with a comparison of
+    their stores; exit code 1 where they differ, or have something else than was written.
+    """
+    from smartfeeds.demo.share import play
+
+    if not asyncio.run(play(out)):
+        click.get_current_context().exit(Exit.FAILED)

@@ -7,11 +7,9 @@ not there. Nobody tells the follower: the cursors do.
 
 import asyncio
 import hashlib
-import secrets
 import signal
-import sys
 import tempfile
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -27,33 +25,12 @@ from smartfeeds.client.stanzas import PUBSUB, RSM, SHIM
 from smartfeeds.client.transport import SlixLink
 from smartfeeds.core.text import counted
 from smartfeeds.demo.person import Person
-from smartfeeds.demo.prosody import Prosody
-from smartfeeds.errors import LinkError
+from smartfeeds.demo.stage import STEP_S, Stage, Tell, when_online
 
 SERVICE: Final = "feeds.localhost"
 NODE: Final = "news"
 VIEW: Final = f"{NODE}?order=modified"
 ADDRESS: Final = f"xmpp:{SERVICE}?;node={NODE}"
-STEP_S: Final = 60.0
-
-_CONFIG: Final = """\
-[component]
-jid = "{service}"
-secret = "{secret}"
-port = {port}
-[store]
-url = "sqlite:///{folder}/feeds.db"
-[http]
-listen = ""
-[pubsub]
-creators = ["localhost"]
-[link]
-retry_first_s = 0.1
-[log]
-level = "error"
-"""
-
-Tell = Callable[[str], None]
 
 
 class TellingLink(SlixLink):
@@ -146,62 +123,26 @@ class Reader:
         self._changed.set()
 
 
-class Component:
-    """The service as a process of its own, so that it can be killed."""
-
-    def __init__(self, folder: Path, secret: str, port: int) -> None:
-        self._status = folder / "status.json"
-        self._config = folder / "smartfeeds.toml"
-        self._config.write_text(_CONFIG.format(service=SERVICE, secret=secret, port=port, folder=folder))
-        self._process: asyncio.subprocess.Process | None = None
-
-    async def start(self) -> None:
-        """Starts it; it connects by itself."""
-        arguments = ["-m", "smartfeeds", "run", "--config", str(self._config), "--status", str(self._status)]
-        self._process = await asyncio.create_subprocess_exec(sys.executable, *arguments, start_new_session=True)
-
-    async def end(self, how: signal.Signals = signal.SIGTERM) -> None:
-        """Ends it; SIGKILL as a crash would."""
-        if self._process is not None and self._process.returncode is None:
-            self._process.send_signal(how)
-            await self._process.wait()
-
-
-class Play:
-    """The stage, and what happens on it."""
+class Play(Stage):
+    """What happens between Alice, the service and Bob."""
 
     def __init__(self, folder: Path, console: Console) -> None:
-        self._console = console
-        self._folder = folder
-        self._secret = secrets.token_urlsafe(12)
-        self._server = Prosody(folder / "prosody", {SERVICE: self._secret})
-        self._component = Component(folder, self._secret, self._server.component_port)
+        super().__init__(folder, console, [SERVICE])
+        (self._component,) = self.components
         self._published = 0
         self.alice: Person
         self.bob: Reader
 
-    def tell(self, text: str) -> None:
-        """One line of the transcript."""
-        self._console.print(text, markup=False, style="bold" if not text.startswith(" ") else None)
-
     @asynccontextmanager
     async def stage(self) -> AsyncIterator[None]:
-        """Prosody, the component and Alice, until the block ends."""
-        try:
-            await asyncio.to_thread(self._server.start)
+        """Prosody, the component and Alice, until the block ends. Raises LinkError, ConfigError."""
+        async with self.open():
             await self._component.start()
-            self.alice = await self._person("alice")
-            self.bob = Reader(await self._person("bob"), self._folder / "position", self.tell)
+            self.alice = await self.person("alice")
+            self.bob = Reader(await self.person("bob"), self.folder / "position", self.tell)
             await self.alice.login()
             yield
             await self.alice.logout()
-        finally:
-            await self._component.end()
-            await asyncio.to_thread(self._server.stop)
-
-    async def _person(self, name: str) -> Person:
-        account = await asyncio.to_thread(self._server.account, name)
-        return Person(account, self._server.client_port)
 
     async def publish(self, count: int = 1) -> str:
         """Alice publishes; returns the id of the last item, acknowledged by the service."""
@@ -216,7 +157,7 @@ class Play:
     async def perform(self) -> None:
         """All scenes."""
         self.tell(f"1. Alice makes the feed {NODE}; Bob mirrors it.")
-        await self._when_online(lambda: self.alice.create(SERVICE, NODE))
+        await when_online(lambda: self.alice.create(SERVICE, NODE))
         newest = await self.publish(3)
         await self.bob.begin()
         await self.bob.until(newest)
@@ -237,7 +178,7 @@ class Play:
         await self._component.end(signal.SIGKILL)
         self.tell("   killed and started again; it sends again what it cannot know to have arrived, and Bob knows it:")
         await self._component.start()
-        await self._when_online(lambda: self.alice.publish(SERVICE, NODE, "Number 1, edited", "item-1"))
+        await when_online(lambda: self.alice.publish(SERVICE, NODE, "Number 1, edited", "item-1"))
         self.tell("   alice  edited item-1")
         await self.bob.until(newest)
         await self.bob.until(await self.publish())
@@ -251,7 +192,7 @@ class Play:
         await self.alice.retract(SERVICE, NODE, "item-3")
         self.tell("   alice  edited item-2, deleted item-3")
         newest = await self.publish()
-        self.bob.person = await self._person("bob")
+        self.bob.person = await self.person("bob")
         await self.bob.begin()
         await self.bob.until(newest)
 
@@ -259,7 +200,7 @@ class Play:
         """Whether the mirror is the feed, as a fresh reader pulls it."""
         proof = self.bob.proof()
         await self.bob.end()
-        fresh = Reader(await self._person("carol"), self._folder / "fresh", lambda _text: None)
+        fresh = Reader(await self.person("carol"), self.folder / "fresh", lambda _text: None)
         await fresh.begin()
         await fresh.until(f"item-{self._published}")
         await fresh.end()
@@ -276,17 +217,6 @@ class Play:
             await person.link.ask("get", "localhost", Element("{urn:xmpp:ping}ping"))
             await person.link.ask("get", SERVICE, Element("{urn:xmpp:ping}ping"))
 
-    async def _when_online(self, work: Callable[[], object]) -> None:
-        """Does something as soon as the component is there."""
-        async with asyncio.timeout(STEP_S):
-            while True:
-                try:
-                    await work()  # type: ignore[misc]
-                except LinkError:
-                    await asyncio.sleep(0.1)
-                else:
-                    return
-
 
 def _digest(mirror: dict[str, bytes]) -> str:
     whole = hashlib.sha256()
@@ -299,9 +229,6 @@ async def play(console: Console) -> bool:
     """The whole demonstration; whether mirror and feed are the same in the end. Raises LinkError, ConfigError."""
     with tempfile.TemporaryDirectory(prefix="smartfeeds-gap-") as folder:
         stage = Play(Path(folder), console)
-        try:
-            async with stage.stage():
-                await stage.perform()
-                return await stage.compare()
-        except TimeoutError:
-            raise LinkError(f"a step took more than {STEP_S:.0f} s") from None
+        async with stage.stage():
+            await stage.perform()
+            return await stage.compare()

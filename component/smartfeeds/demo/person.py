@@ -14,6 +14,7 @@ from smartfeeds.demo.process import HOST, Account
 from smartfeeds.errors import LinkError
 
 LOGIN_S = 30.0
+_OWNER = f"{PUBSUB}#owner"
 _ATOM = "http://www.w3.org/2005/Atom"
 
 
@@ -59,6 +60,13 @@ class Person(ClientXMPP):
         """Makes a node with the service's defaults. Raises RequestError."""
         pubsub = Element(f"{{{PUBSUB}}}pubsub")
         SubElement(pubsub, f"{{{PUBSUB}}}create", {"node": node})
+        await self.link.ask("set", service, pubsub)
+
+    async def let_publish(self, service: str, node: str, jid: str) -> None:
+        """Lets somebody publish to a node of one's own. Raises RequestError."""
+        pubsub = Element(f"{{{_OWNER}}}pubsub")
+        affiliations = SubElement(pubsub, f"{{{_OWNER}}}affiliations", {"node": node})
+        SubElement(affiliations, f"{{{_OWNER}}}affiliation", {"jid": jid, "affiliation": "publisher"})
         await self.link.ask("set", service, pubsub)
 
     async def publish(self, service: str, node: str, title: str, item_id: str = "") -> str:

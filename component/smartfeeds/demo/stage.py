@@ -1,0 +1,119 @@
+"""What the demonstrations play on: a Prosody of its own, services that can be killed, and people with clients."""
+
+import asyncio
+import secrets
+import signal
+import sys
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Final
+
+from rich.console import Console
+
+from smartfeeds.demo.person import Person
+from smartfeeds.demo.prosody import Prosody
+from smartfeeds.errors import LinkError
+
+STEP_S: Final = 60.0
+_RETRY_S: Final = 0.1
+
+_CONFIG: Final = """\
+[component]
+jid = "{service}"
+secret = "{secret}"
+port = {port}
+[store]
+url = "sqlite:///{folder}/feeds.db"
+[http]
+listen = ""
+[pubsub]
+creators = ["localhost"]
+[link]
+retry_first_s = 0.1
+[log]
+level = "error"
+"""
+
+Tell = Callable[[str], None]
+
+
+class Component:
+    """A service as a process of its own, so that it can be killed. Its store stays in `folder`."""
+
+    def __init__(self, folder: Path, service: str, secret: str, port: int) -> None:
+        folder.mkdir()
+        self.service = service
+        self.config = folder / "smartfeeds.toml"
+        self.config.write_text(_CONFIG.format(service=service, secret=secret, port=port, folder=folder))
+        self._status = folder / "status.json"
+        self._process: asyncio.subprocess.Process | None = None
+
+    async def start(self) -> None:
+        """Starts it; it connects by itself."""
+        arguments = self._line("run", "--status", str(self._status))
+        self._process = await asyncio.create_subprocess_exec(*arguments, start_new_session=True)
+
+    async def end(self, how: signal.Signals = signal.SIGTERM) -> None:
+        """Ends it; SIGKILL as a crash would."""
+        if self._process is not None and self._process.returncode is None:
+            self._process.send_signal(how)
+            await self._process.wait()
+
+    async def command(self, *arguments: str) -> str:
+        """What a command of its operator prints. Raises LinkError with what a command that failed says."""
+        pipe = asyncio.subprocess.PIPE
+        process = await asyncio.create_subprocess_exec(*self._line(*arguments), stdout=pipe, stderr=pipe)
+        printed, told = await process.communicate()
+        if process.returncode:
+            raise LinkError(f"smartfeeds {' '.join(arguments)} failed: {told.decode().strip()}")
+        return printed.decode().strip()
+
+    def _line(self, *arguments: str) -> list[str]:
+        return [sys.executable, "-m", "smartfeeds", *arguments, "--config", str(self.config)]
+
+
+class Stage:
+    """Prosody with these services as its components, and the transcript of what happens."""
+
+    def __init__(self, folder: Path, console: Console, services: Sequence[str]) -> None:
+        self.folder = folder
+        self._console = console
+        keys = {service: secrets.token_urlsafe(12) for service in services}
+        self._server = Prosody(folder / "prosody", keys)
+        port = self._server.component_port
+        self.components = [Component(folder / service, service, key, port) for service, key in keys.items()]
+
+    def tell(self, text: str) -> None:
+        """One line of the transcript."""
+        self._console.print(text, markup=False, style="bold" if not text.startswith(" ") else None)
+
+    @asynccontextmanager
+    async def open(self) -> AsyncIterator[None]:
+        """Prosody runs until the block ends; then all services end, too. Raises LinkError, ConfigError."""
+        try:
+            await asyncio.to_thread(self._server.start)
+            yield
+        except TimeoutError:
+            raise LinkError(f"a step took more than {STEP_S:.0f} s") from None
+        finally:
+            for component in self.components:
+                await component.end()
+            await asyncio.to_thread(self._server.stop)
+
+    async def person(self, name: str) -> Person:
+        """Somebody with an account, not logged in yet."""
+        account = await asyncio.to_thread(self._server.account, name)
+        return Person(account, self._server.client_port)
+
+
+async def when_online(work: Callable[[], Awaitable[object]]) -> None:
+    """Does something as soon as the service that it asks is there. Raises TimeoutError."""
+    async with asyncio.timeout(STEP_S):
+        while True:
+            try:
+                await work()
+            except LinkError:
+                await asyncio.sleep(_RETRY_S)
+            else:
+                return

@@ -1,8 +1,8 @@
 """The ad-hoc command that shows the conflicts of a node and settles those of an item (A-62).
 
 Four steps: which node, which of its items in conflict, which version is to stay, done. The third form carries the tags
-of the versions that it shows, so that nobody decides about what they have not seen. What versions say is read beside the
-event loop: many long ones take a while.
+of the versions that it shows, so that nobody decides about what they have not seen: but for their own versions, which
+any change of theirs settles (FS-051). What versions say is read beside the event loop: many long ones take a while.
 """
 
 import asyncio
@@ -75,7 +75,7 @@ async def _choose_version(ask: Ask) -> Stage:
     choices = tuple((tag, facts) for tag, (facts, _) in zip(tags, told, strict=False))
     texts = (Field("", "fixed", (described,)) for _, described in told)
     unseen = len(tags) - len(shown)
-    more = (Note(f"There are {counted(unseen, 'version')} more, which stay until they are shown."),)
+    more = (Note(f"There are {counted(unseen, 'version')} more. But for your own, they stay until they are shown."),)
     return Stage(
         (
             Field("node", "hidden", (node,)),

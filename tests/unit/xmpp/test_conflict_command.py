@@ -225,7 +225,7 @@ async def test_conflicts_of_one_item_that_are_too_many_are_settled_in_parts() ->
 
     assert list(choices_of(versions, "keep")) == [f"t{number}" for number in range(LISTED)]
     assert len(texts_of(versions)) == LISTED
-    assert versions.notes == (Note("There are 6 versions more, which stay until they are shown."),)
+    assert versions.notes == (Note("There are 6 versions more. But for your own, they stay until they are shown."),)
     (asked,) = shop.resolutions
     assert asked.decided == tuple(f"t{number}" for number in range(1, LISTED))
     assert asked.seen == tuple(f"t{number}" for number in range(LISTED + 6))

@@ -140,8 +140,8 @@ def test_bad_items_are_refused_one_by_one():
     kept, _ = joined(bad, atom())
 
     assert set(versions(document)) == {"ok"}
-    assert [one.index for one in report.refused] == list(range(1, 8))
-    assert len({one.reason for one in report.refused}) == 7
+    assert [one.index for one in report.reasons] == list(range(1, 8))
+    assert len({one.reason for one in report.reasons}) == 7
     assert kept.count(b"<entry") == bad.count(b"<entry")
 
 
@@ -160,6 +160,15 @@ def test_cases_of_the_feed_validator(name, refused):
 
     assert bool(report.refused) is refused
     assert bool(report.outcomes) is not refused
+
+
+def test_all_refused_items_are_counted_and_some_are_told():
+    """[A-52] of 2,000 reasons nobody reads the last."""
+    items = ["<entry><title>t</title><sx:sync/></entry>"] * 2_000
+
+    _, report = joined(atom(), atom(*items))
+
+    assert (report.refused, len(report.reasons)) == (2_000, 1_000)
 
 
 def test_unknown_markup_comes_out_as_it_went_in():
@@ -220,7 +229,7 @@ def test_dialects_do_not_mix_on_one_item():
 
     document, report = joined(sse, feedsync)
 
-    assert "histories do not mix" in report.refused[0].reason
+    assert "histories do not mix" in report.reasons[0].reason
     assert next(iter(versions(document).values())).counter == 4
 
 
@@ -389,7 +398,7 @@ def test_too_many_conflicts_refuse_the_newcomer():
 
     document, report = joined(local, atom(entry("i1", 1, "new")))
 
-    assert "more than 100 conflicts" in report.refused[0].reason
+    assert "more than 100 conflicts" in report.reasons[0].reason
     assert versions(document) == versions(local)
 
 
@@ -549,7 +558,7 @@ def test_item_of_our_own_that_cannot_be_merged_stays():
 
     document, report = joined(double, atom())
 
-    assert [(one.document, one.index) for one in report.refused] == [("local", 1), ("local", 3)]
+    assert [(one.document, one.index) for one in report.reasons] == [("local", 1), ("local", 3)]
     assert document.count(b"<entry") == double.count(b"<entry")
 
 

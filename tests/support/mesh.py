@@ -20,7 +20,7 @@ from smartfeeds.client.stanzas import read_error
 from smartfeeds.client.transport import Listener
 from smartfeeds.core.mirror import Direction, Half, Mirror, make_mirror
 from smartfeeds.core.model import Item, Slice
-from smartfeeds.core.view import SMART
+from smartfeeds.core.view import SHARED
 from smartfeeds.push.dispatcher import Dispatcher
 from smartfeeds.push.sender import Sender
 from smartfeeds.service import requests as r
@@ -281,7 +281,7 @@ class Site:
 
 def _items(tx: Any, context: Any) -> list[Item]:
     node = tx.node(NODE)
-    found = tx.slice(node.node_no, Slice(SMART, 100_000)) if node is not None else []
+    found = tx.slice(node.node_no, Slice(SHARED, 100_000)) if node is not None else []
     return [item._replace(sync=sync_of(context, node, item)) for item in found]
 
 

@@ -21,7 +21,7 @@ from smartfeeds.core.mirror import Half, Mirror, Refusal, refusal
 from smartfeeds.core.model import Edge, Slice
 from smartfeeds.core.text import counted
 from smartfeeds.core.times import US_PER_S
-from smartfeeds.core.view import SMART
+from smartfeeds.core.view import SHARED
 from smartfeeds.errors import Condition, FeedError, SmartfeedsError
 from smartfeeds.formats.atom import LINK
 from smartfeeds.formats.atom_reader import FANOUT_ID, FANOUT_NS
@@ -332,7 +332,7 @@ def count_absent(tx: ReadTx, context: Context, mirror: Mirror, host: str, held: 
     ours = context.policy.domain
     found: dict[str, Held] = {}
     after: Edge | None = None
-    while node is not None and (items := tx.slice(node.node_no, Slice(SMART, BATCH, after=after))):
+    while node is not None and (items := tx.slice(node.node_no, Slice(SHARED, BATCH, after=after))):
         after = Edge(items[-1].modified_us, items[-1].item_no)
         for item in items:
             if item.publisher == host:

@@ -15,7 +15,7 @@ import structlog
 from smartfeeds.client.errors import RequestError, RequestTimeoutError
 from smartfeeds.core.mirror import Half, Mirror, Refusal, refusal
 from smartfeeds.core.model import Edge, Item, Node, Slice
-from smartfeeds.core.view import SHARED, SMART
+from smartfeeds.core.view import SHARED
 from smartfeeds.errors import LinkError, SmartfeedsError
 from smartfeeds.formats.atom import shape_of
 from smartfeeds.formats.xml import parse_stored
@@ -152,7 +152,7 @@ class Outlet:
         if node is None:
             raise StuckError(f"there is no node {self._mirror.node} here: make it, or mend the mirror's node")
         self.node_no = node.node_no
-        items = tx.slice(node.node_no, Slice(SMART, PAGE, after=parse_edge(self.keeper.half.position)))
+        items = tx.slice(node.node_no, Slice(SHARED, PAGE, after=parse_edge(self.keeper.half.position)))
         return [_waiting(context, node, item) for item in items]
 
     async def _send(self, waiting: Sequence[Waiting]) -> None:

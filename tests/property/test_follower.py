@@ -4,6 +4,7 @@ Between two starts of the follower anything may be lost; within one session push
 in another order, and answers overtake pushes. In the end the mirror equals the feed.
 """
 
+import asyncio
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -11,14 +12,17 @@ from dataclasses import dataclass, field
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from smartfeeds.client import Follower, MemoryStore, Proof
 from smartfeeds.client.change import Change, Entry
 from smartfeeds.client.events import (
     CaughtUp,
     Connected,
     CursorRefused,
     IntegrityDue,
+    Later,
     Output,
     Pull,
+    PullFailed,
     PushReceived,
     Start,
     Subscribe,
@@ -27,6 +31,7 @@ from smartfeeds.client.events import (
 from smartfeeds.client.position import parse_position
 from smartfeeds.client.state import FollowState
 from unit.client.model_feed import ModelFeed
+from unit.client.model_link import ADDRESS, FakeTimers, ModelLink, atom
 
 IDS = st.sampled_from("abcdefg")
 TEXTS = st.sampled_from(["one", "two", "three"])
@@ -35,7 +40,21 @@ DELETE = st.tuples(st.just("delete"), IDS, st.just(""))
 WRITES = st.one_of(PUBLISH, PUBLISH, DELETE)
 HONEST = st.sampled_from(["push", "answer", "look"]).map(lambda name: (name, "", ""))
 FAULTS = st.sampled_from(
-    ["drop", "drop", "repeat", "swap", "reconnect", "restart", "kill", "silence", "tie", "tie", "forget cursors"]
+    [
+        "drop",
+        "drop",
+        "repeat",
+        "swap",
+        "reconnect",
+        "restart",
+        "kill",
+        "silence",
+        "tie",
+        "tie",
+        "forget cursors",
+        "cut",
+        "lose answer",
+    ]
 ).map(lambda name: (name, "", ""))
 
 
@@ -83,6 +102,8 @@ class World:
                 self.ready.append(output)
             elif isinstance(output, Subscribe | Pull):
                 self.requests.append(output)
+            elif isinstance(output, Later):
+                self.requests.append(output.request)
             elif isinstance(output, CaughtUp):
                 self.caught_up += 1
 
@@ -149,6 +170,13 @@ class World:
         """The service refuses the next cursor that it is shown."""
         self.refuse = True
 
+    def fail(self, *, answered: bool) -> None:
+        """The answer to the pull that is under way is cut short, or lost."""
+        if self.requests and isinstance(self.requests[0], Pull):
+            request = self.requests.popleft()
+            assert isinstance(request, Pull)
+            self.take(self.state.receive(PullFailed(request.request_no, "trouble", answered)))
+
     def do(self, name: str, item_id: str, text: str) -> None:
         actions: dict[str, Callable[[], None]] = {
             "publish": lambda: self.write(self.feed.publish(item_id, text)),
@@ -165,6 +193,8 @@ class World:
             "kill": self.begin,
             "silence": self.silence,
             "forget cursors": self.forget_cursors,
+            "cut": lambda: self.fail(answered=True),
+            "lose answer": lambda: self.fail(answered=False),
         }
         actions[name]()
 
@@ -309,3 +339,70 @@ def test_gap_lost_pushes_one_series_of_pulls_each(writes: list[str], lost: set[i
     assert world.caught_up - caught_up == gaps
     world.settle()
     assert world.mirror == world.feed.state()
+
+
+SHELL_BYTES = 1_500  # what an answer needs beside the content of its one item, at most
+SIZES = st.integers(0, 4_000)
+
+
+async def _follow(link: ModelLink, store: MemoryStore, page_items: int, pauses: int) -> tuple[list[str], list[Proof]]:
+    """What a run of a mirror hands over before it is in step, or has paused so often in a row; and its proofs."""
+    found: list[str] = []
+    proofs: list[Proof] = []
+    timers = FakeTimers()
+
+    async def read(feed: Follower) -> None:
+        async for change in feed:
+            found.append(change.item_id)
+
+    async with Follower(
+        link, ADDRESS, store=store, mirror=True, page_items=page_items, timers=timers, spread=lambda: 0.0,
+        on_caught_up=proofs.append,
+    ) as feed:  # fmt: skip
+        reading = asyncio.ensure_future(read(feed))
+        seen, left = 0, pauses
+        while left:
+            for _ in range(500):
+                await asyncio.sleep(0)
+            if feed.proof().in_step:
+                break
+            left = pauses if len(found) > seen else left - 1
+            seen = len(found)
+            timers.fire()
+        reading.cancel()
+        await asyncio.wait([reading])
+    return found, proofs
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    sizes=st.lists(SIZES, max_size=30),
+    room=SIZES,
+    page_items=st.integers(1, 40),
+    drops=st.booleans(),
+)
+def test_pages_above_some_size_cut_or_lost_everything_that_fits_arrives(
+    sizes: list[int], room: int, page_items: int, drops: bool
+) -> None:
+    """[SF-045]: what is between cuts long answers, or loses them: the end has all items, each once, in their order.
+
+    An item that does not fit alone is where it stops, without a proof; once it fits, a next run has all.
+    """
+    link = ModelLink()
+    for number, size in enumerate(sizes):
+        link.feed.put(atom(f"i{number}", "x" * size))
+    link.limit_bytes, link.limit_drops = SHELL_BYTES + room, drops
+    everything = [f"i{number}" for number in range(len(sizes))]
+    never = [number for number, size in enumerate(sizes) if size > link.limit_bytes]
+    surely = [number for number, size in enumerate(sizes) if size > room]
+    store = MemoryStore()
+
+    found, proofs = asyncio.run(_follow(link, store, page_items, pauses=8))
+
+    assert found == everything[: len(found)]
+    assert len(found) >= (surely or [len(sizes)])[0]
+    assert len(found) <= (never or [len(sizes)])[0]
+    assert bool(proofs) == (len(found) == len(sizes))
+    link.limit_bytes = 10_000_000
+    more, _ = asyncio.run(_follow(link, store, page_items, pauses=8))
+    assert found + more == everything

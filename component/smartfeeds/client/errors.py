@@ -31,5 +31,9 @@ class RequestError(LinkError):
         self.text = text
 
 
+class AnswerError(LinkError):
+    """A request was answered with what is no answer to it: cut short on its way, say. It proves nothing."""
+
+
 class RequestTimeoutError(LinkError):
     """A request was not answered in time, or the session ended before."""

@@ -63,6 +63,15 @@ class CursorRefused:
 
 
 @dataclass(frozen=True, slots=True)
+class PullFailed:
+    """The `Pull` of this number brought no page. `answered` says that there was an answer, which was none."""
+
+    request_no: int
+    reason: str
+    answered: bool
+
+
+@dataclass(frozen=True, slots=True)
 class GapSuspected:
     """Changes may have been missed: pushes found no room, the node was purged, the subscription ended."""
 
@@ -95,6 +104,19 @@ class Pull:
 
 
 @dataclass(frozen=True, slots=True)
+class Later:
+    """Ask for a page after a pause, because the one before did not come.
+
+    `answered` is as in `PullFailed`; `alone` says that one item alone was asked for, so that less cannot be.
+    """
+
+    request: Pull
+    reason: str
+    answered: bool
+    alone: bool
+
+
+@dataclass(frozen=True, slots=True)
 class CaughtUp:
     """A pull has shown that the follower has everything."""
 
@@ -120,11 +142,12 @@ Input = (
     | PushReceived
     | PageReceived
     | CursorRefused
+    | PullFailed
     | GapSuspected
     | IntegrityDue
     | NodeGone
 )
-Output = Subscribe | Pull | Change | CaughtUp | Stop
+Output = Subscribe | Pull | Later | Change | CaughtUp | Stop
 
 
 @dataclass(slots=True)

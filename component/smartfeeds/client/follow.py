@@ -21,6 +21,7 @@ from smartfeeds.client import stanzas
 from smartfeeds.client.address import FeedAddress, parse_address
 from smartfeeds.client.change import Change
 from smartfeeds.client.errors import (
+    AnswerError,
     FollowError,
     NodeMissingError,
     PositionRefusedError,
@@ -38,8 +39,11 @@ from smartfeeds.client.events import (
     GapSuspected,
     Input,
     IntegrityDue,
+    Later,
     Output,
+    PageReceived,
     Pull,
+    PullFailed,
     PushReceived,
     Start,
     Stop,
@@ -340,7 +344,10 @@ class Follower:
     def _feed(self, event: Input) -> None:
         if isinstance(event, PushReceived):
             self._await_silence()
-        for output in self._state.receive(event):
+        outputs = self._state.receive(event)
+        if isinstance(event, Subscribed | PageReceived) and not any(isinstance(output, Later) for output in outputs):
+            self._attempt = 0
+        for output in outputs:
             self._do(output)
 
     def _do(self, output: Output) -> None:
@@ -348,6 +355,8 @@ class Follower:
             self._ready.append(output)
         elif isinstance(output, Subscribe | Pull):
             self._ask(output)
+        elif isinstance(output, Later):
+            self._try_again(output.request, _trouble(output))
         elif isinstance(output, Stop):
             self._end = _STOPPED[output.reason](f"{self.address}: {output.reason.value}")
             self._cancel()
@@ -397,13 +406,16 @@ class Follower:
                 event: Input = Subscribed(request.request_no)
             else:
                 reply = await self._link.ask("get", self.address.service, stanzas.pull(self.address.node, request))
-                event = stanzas.read_page(reply, request.request_no)
-        except RequestTimeoutError as error:
-            self._try_again(request, error)
+                event = stanzas.read_page(reply, request.request_no, self.address.node)
+        except (RequestTimeoutError, AnswerError) as error:
+            if isinstance(request, Subscribe):
+                self._try_again(request, error)
+            else:
+                log.info("%s: %s", self.address, error)
+                self._put(PullFailed(request.request_no, str(error), answered=isinstance(error, AnswerError)))
         except RequestError as error:
             self._refused(request, error)
         else:
-            self._attempt = 0
             self._put(event)
 
     def _refused(self, request: Subscribe | Pull, error: RequestError) -> None:
@@ -432,6 +444,15 @@ class Follower:
             if waiting is not None:
                 waiting.cancel()
         self._task = self._silence = self._retry = None
+
+
+def _trouble(later: Later) -> AnswerError | RequestTimeoutError:
+    """What to tell of a page that did not come: where it is, when it is one item that does not."""
+    asked = later.request
+    item = "the newest item" if asked.newest else f"the item behind {asked.after or 'the start'}"
+    if later.answered:
+        return AnswerError(f"{item} cannot be had, not even alone: {later.reason}")
+    return RequestTimeoutError(f"{later.reason}; only {item} was asked for" if later.alone else later.reason)
 
 
 _STOPPED: dict[StopReason, type[FollowError]] = {

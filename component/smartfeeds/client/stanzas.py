@@ -6,7 +6,7 @@ Incoming elements are matched without the namespace of their root, which is anot
 from xml.etree.ElementTree import Element, SubElement
 
 from smartfeeds.client.change import Entry
-from smartfeeds.client.errors import RequestError
+from smartfeeds.client.errors import AnswerError, RequestError
 from smartfeeds.client.events import GapSuspected, Input, NodeGone, PageReceived, Pull, PushReceived
 from smartfeeds.client.payload import read_item
 from smartfeeds.client.position import bare
@@ -16,7 +16,9 @@ EVENT = "http://jabber.org/protocol/pubsub#event"
 RSM = "http://jabber.org/protocol/rsm"
 SHIM = "http://jabber.org/protocol/shim"
 STANZAS = "urn:ietf:params:xml:ns:xmpp-stanzas"
+CUT = "{urn:smartfeeds:0#cut}cut"  # what our component stream leaves of a stanza that it could not read
 _MAX_NUMBER = 15  # digits
+_REASON_CHARACTERS = 200
 
 
 def subscribe(node: str, jid: str) -> Element:
@@ -47,27 +49,44 @@ def pull(node: str, request: Pull) -> Element:
 
 
 def is_pending(reply: Element) -> bool:
-    """Whether the answer to a subscribe request says that an owner has to approve it."""
+    """Whether the answer to a subscribe request says that an owner has to approve it. Raises AnswerError."""
+    _check_whole(reply)
     found = reply.find(f"{{{PUBSUB}}}pubsub/{{{PUBSUB}}}subscription")
     return found is not None and found.get("subscription") == "pending"
 
 
-def read_page(reply: Element, request_no: int) -> PageReceived:
-    """The answer to a request for a page."""
-    items = reply.findall(f"{{{PUBSUB}}}pubsub/{{{PUBSUB}}}items/{{{PUBSUB}}}item")
-    entries = tuple(read_item(item) for item in items)
+def read_page(reply: Element, request_no: int, node: str) -> PageReceived:
+    """The answer to a request for a page of `node`.
+
+    A page of a view says how many items there are, and where it ends (SF-094); only nodes without parameters, which
+    any service may have, go without. Raises AnswerError where this is no page: it must not be taken for an empty one.
+    """
+    _check_whole(reply)
+    items = reply.find(f"{{{PUBSUB}}}pubsub/{{{PUBSUB}}}items")
+    if items is None or items.get("node") != node:
+        raise AnswerError("the answer is no page of this node")
+    entries = tuple(read_item(item) for item in items.iterfind(f"{{{PUBSUB}}}item"))
     result_set = reply.find(f"{{{PUBSUB}}}pubsub/{{{RSM}}}set")
-    if result_set is None:
-        return PageReceived(request_no, entries)
-    first = result_set.find(f"{{{RSM}}}first")
-    return PageReceived(
+    first, last, count = (
+        None if result_set is None else result_set.find(f"{{{RSM}}}{name}") for name in ("first", "last", "count")
+    )
+    page = PageReceived(
         request_no,
         entries,
         _cursor(first),
-        _cursor(result_set.find(f"{{{RSM}}}last")),
-        _number(first.get("index") if first is not None else None),
-        _number(result_set.findtext(f"{{{RSM}}}count")),
+        _cursor(last),
+        _number(None if first is None else first.get("index")),
+        _number(None if count is None else count.text),
     )
+    if "?" in node and (page.count is None or (entries and page.last is None)):
+        raise AnswerError("the answer does not say how many items there are, or where its own end")
+    return page
+
+
+def _check_whole(reply: Element) -> None:
+    cut = reply.find(CUT)
+    if cut is not None:
+        raise AnswerError(f"the answer was cut short: {(cut.text or 'no reason')[:_REASON_CHARACTERS]}")
 
 
 def read_message(message: Element, node: str) -> Input | None:

@@ -21,10 +21,12 @@ from smartfeeds.client.events import (
     GapSuspected,
     Input,
     IntegrityDue,
+    Later,
     NodeGone,
     Output,
     PageReceived,
     Pull,
+    PullFailed,
     PushReceived,
     Start,
     Stop,
@@ -37,6 +39,7 @@ from smartfeeds.client.position import BEGINNING, Position
 
 REMEMBER = 20_000  # item versions, so that what comes again is known
 HELD = 1_000  # pushes kept while a pull runs
+PAGES_BEFORE_MORE = 4  # that came, after one that did not, before more items are asked for again
 
 
 class _Phase(Enum):
@@ -62,6 +65,7 @@ class FollowState:
 
     `start` is a stored position, or where to begin without one. With `replay` a refused cursor makes the feed be read
     from its beginning, without what is remembered as handed over; else it is the end. `remember` bounds the memory.
+    `page_items` is how many items are asked for at once; where such a page cannot be had, fewer are.
     """
 
     def __init__(
@@ -78,6 +82,8 @@ class FollowState:
         self._at = start if isinstance(start, Position) else BEGINNING if start is Start.BEGINNING else None
         self._resumed = {mark[:ID_MARK]: mark for mark in self._at.handed} if self._at is not None else {}
         self._page_items = page_items
+        self._max_items = page_items
+        self._good_pages = 0
         self._replay = replay
         self._memory = Memory(remember)
         self._phase = _Phase.AWAY
@@ -142,6 +148,9 @@ class FollowState:
         out.append(Stop(reason))
 
     def _pull(self, out: list[Output]) -> None:
+        out.append(self._next_pull())
+
+    def _next_pull(self) -> Pull:
         """Every push received so far is covered by the answer to this request (SF-049)."""
         for push in self._held:
             self._asked.append(replace(push, items=()))
@@ -157,9 +166,30 @@ class FollowState:
         self._request_no += 1
         self.counters.pulls += 1
         if self._at is None:
-            out.append(Pull(self._request_no, newest=True, max_items=1))
-        else:
-            out.append(Pull(self._request_no, after=self._at.cursor, max_items=self._page_items))
+            return Pull(self._request_no, newest=True, max_items=1)
+        return Pull(self._request_no, after=self._at.cursor, max_items=self._max_items)
+
+    def _pull_failed(self, event: PullFailed, out: list[Output]) -> None:
+        """A page may have been too long for what is between: fewer items may come through.
+
+        They are asked for at once where an answer shows that the service is there, so it is a pause or half as many.
+        """
+        if self._phase is not _Phase.PULLING or event.request_no != self._request_no:
+            return
+        alone = self._at is None or self._max_items == 1
+        if not alone:
+            self._max_items //= 2
+        self._good_pages = 0
+        request = self._next_pull()
+        out.append(Later(request, event.reason, event.answered, alone) if alone or not event.answered else request)
+
+    def _ask_for_more(self) -> None:
+        """What was too much may be so again soon: the way back goes in steps."""
+        if self._max_items < self._page_items:
+            self._good_pages += 1
+            if self._good_pages == PAGES_BEFORE_MORE:
+                self._max_items = min(self._page_items, 2 * self._max_items)
+                self._good_pages = 0
 
     def _cursor_refused(self, event: CursorRefused, out: list[Output]) -> None:
         if self._phase is not _Phase.PULLING or event.request_no != self._request_no:
@@ -180,11 +210,16 @@ class FollowState:
     def _page_received(self, page: PageReceived, out: list[Output]) -> None:
         if self._phase is not _Phase.PULLING or page.request_no != self._request_no:
             return
+        asked_after = self._at.cursor if self._at is not None else ""
+        wrong = _contradiction(page, asked_after)
+        if wrong:
+            self._pull_failed(PullFailed(page.request_no, wrong, answered=True), out)
+            return
         if self._at is None:
             self._begin_after(page)
             self._settle(out)
             return
-        asked_after = self._at.cursor
+        self._ask_for_more()
         self._take_page(self._at, page, out)
         if _is_last(page, asked_after):
             self._settle(out)
@@ -342,11 +377,25 @@ def _grown(before: int | None, after: int | None, items: int) -> bool | None:
     return after - before == items
 
 
+def _reaches(page: PageReceived) -> bool | None:
+    """Whether the page reaches the end of the feed by its own numbers; None where it has none."""
+    if page.index is None or page.count is None:
+        return None
+    return page.index + len(page.items) >= page.count
+
+
 def _is_last(page: PageReceived, asked_after: str) -> bool:
     """Whether the page ends the feed: a short page does not show it, because a service may shorten pages."""
-    if not page.items or page.last is None or page.last == asked_after:
-        return True
-    return page.index is not None and page.count is not None and page.index + len(page.items) >= page.count
+    return not page.items or page.last is None or page.last == asked_after or _reaches(page) is True
+
+
+def _contradiction(page: PageReceived, asked_after: str) -> str:
+    """Why the page proves nothing, though it seems to be the last one; empty where nothing is wrong with it."""
+    if not page.items and not asked_after and page.count:
+        return f"the answer has no items, and says that there are {page.count}"
+    if page.items and page.last == asked_after and _reaches(page) is False:
+        return "the answer ends where it should begin, and says that there are more items"
+    return ""
 
 
 _HANDLERS: dict[type, Callable[[FollowState, Any, list[Output]], None]] = {
@@ -356,6 +405,7 @@ _HANDLERS: dict[type, Callable[[FollowState, Any, list[Output]], None]] = {
     PushReceived: FollowState._push_received,
     PageReceived: FollowState._page_received,
     CursorRefused: FollowState._cursor_refused,
+    PullFailed: FollowState._pull_failed,
     GapSuspected: FollowState._gap_suspected,
     IntegrityDue: FollowState._integrity_due,
     NodeGone: FollowState._node_gone,

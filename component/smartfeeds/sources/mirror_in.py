@@ -13,7 +13,7 @@ from typing import Any, Final, Protocol, TypeVar
 import structlog
 
 from smartfeeds.client.change import Change
-from smartfeeds.client.errors import NodeMissingError, RefusedError
+from smartfeeds.client.errors import AnswerError, NodeMissingError, RefusedError
 from smartfeeds.client.follow import Follower, Proof, Timers
 from smartfeeds.client.transport import Link
 from smartfeeds.core.jid import Jid, parse_jid
@@ -40,6 +40,8 @@ BATCH: Final = 100  # changes that one transaction takes over
 PAGE_ITEMS: Final = 100
 REMEMBER: Final = 2_000  # versions; one that comes again and is forgotten merges to what is there
 _AT_ONCE: Final = 5  # changes that are read on the event loop; more take long enough to hold up others
+# What a member may do, and others may not (XEP-0060 6.1.3 and 6.5.9).
+_NO_RIGHT: Final = frozenset({"forbidden", "not-allowed", "not-authorized", "registration-required"})
 NO_SYNC: Final = "it came without sync data: the other side is no smartfeeds that keeps them"
 BROKEN: Final = "a fault of this program, which the log tells more about"
 
@@ -131,7 +133,7 @@ class Intake:
         """What the operator has to do."""
         if isinstance(error, NodeMissingError):
             return f"there is no node {self._mirror.remote_node} at {self._feed.service}: it has to be made there"
-        if isinstance(error, RefusedError):
+        if isinstance(error, RefusedError) and error.condition in _NO_RIGHT:
             return (
                 f"{self._feed.service} does not let {self._service.policy.domain} read {self._mirror.remote_node} "
                 f"({error.condition}): it needs to be a member, or a publisher, of that node"
@@ -175,7 +177,8 @@ class Intake:
             self.keeper.fail("there is no connection to our own XMPP server")
 
     def _trouble(self, error: Exception) -> None:
-        self.keeper.fail(f"{self._feed.service} cannot be asked now: {error}")
+        does = "sends what cannot be used" if isinstance(error, AnswerError) else "cannot be asked now"
+        self.keeper.fail(f"{self._feed.service} {does}: {error}")
 
     async def _take(self, changes: Sequence[Change]) -> None:
         """Merges changes in one transaction, with the position behind them. Raises FeedError, StoreError."""

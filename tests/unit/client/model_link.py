@@ -2,13 +2,14 @@
 
 import asyncio
 from collections.abc import Callable
-from xml.etree.ElementTree import Element, SubElement, fromstring
+from xml.etree.ElementTree import Element, SubElement, fromstring, tostring
 
 from smartfeeds.client.change import Entry
 from smartfeeds.client.errors import RequestError, RequestTimeoutError
 from smartfeeds.client.events import Pull, PushReceived
 from smartfeeds.client.stanzas import EVENT, PUBSUB, RSM, SHIM
 from smartfeeds.client.transport import Listener
+from smartfeeds.xmpp.framer import TOO_LONG, cut_down
 from unit.client.model_feed import ModelFeed, UnknownCursorError
 
 SERVICE = "feeds.example.org"
@@ -27,7 +28,10 @@ def atom(item_id: str, title: str, *, deleted: bool = False) -> Entry:
 
 
 class ModelLink:
-    """Answers as the service does. `asked` are the payloads it was sent; `fault` may refuse a request."""
+    """Answers as the service does. `asked` are the payloads it was sent; `fault` may refuse a request.
+
+    Answers above `limit_bytes` are cut down as a component's stream does it, or with `limit_drops` do not come at all.
+    """
 
     def __init__(self, feed: ModelFeed | None = None) -> None:
         self.feed = feed if feed is not None else ModelFeed()
@@ -39,6 +43,8 @@ class ModelLink:
         self.closed = False
         self.listener: Listener | None = None
         self.up_at_once = True
+        self.limit_bytes = 1_048_576
+        self.limit_drops = False
 
     @property
     def subscriber(self) -> str:
@@ -77,7 +83,7 @@ class ModelLink:
         pubsub = SubElement(reply, f"{{{PUBSUB}}}pubsub")
         if name == "items":
             self._page(payload, pubsub)
-            return reply
+            return self._within_limit(reply)
         pair = (request.get("node", ""), request.get("jid", ""))
         if name == "subscribe":
             self.subscriptions.add(pair)
@@ -86,6 +92,13 @@ class ModelLink:
         else:
             self.subscriptions.remove(pair)
         return reply
+
+    def _within_limit(self, reply: Element) -> Element:
+        if len(tostring(reply)) <= self.limit_bytes:
+            return reply
+        if self.limit_drops:
+            raise RequestTimeoutError("no answer")
+        return fromstring(cut_down(b"<iq xmlns='jabber:client' type='result'>", TOO_LONG))
 
     def _page(self, payload: Element, pubsub: Element) -> None:
         result_set = payload.find(f"{{{RSM}}}set")

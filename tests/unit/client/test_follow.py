@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
-from xml.etree.ElementTree import Element
+from xml.etree.ElementTree import Element, fromstring
 
 import pytest
 
@@ -21,6 +21,8 @@ from smartfeeds.client import (
 from smartfeeds.client.errors import RequestError, RequestTimeoutError
 from smartfeeds.client.follow import INBOX
 from smartfeeds.client.position import parse_position
+from smartfeeds.client.stanzas import PUBSUB, RSM
+from smartfeeds.xmpp.framer import CUT_NS
 from unit.client.model_link import ADDRESS, ME, NODE, FakeTimers, ModelLink, atom
 
 
@@ -300,6 +302,132 @@ async def test_follower_passing_trouble_is_tried_again_with_back_off(error: Requ
     assert (await waiting.change()).item_id == "a"
     assert delays == [0.5, 1.0, 0.5]
     assert asked(link) == ["subscribe"] * 3 + ["items"] * 2
+
+
+@pytest.mark.parametrize("drops", [False, True], ids=["cut", "lost"])
+async def test_follower_pages_that_are_too_long_are_had_in_parts(drops: bool) -> None:
+    """[SF-045]: an answer that was cut down is no empty page. Nobody is troubled where fewer items come through."""
+    link = ModelLink()
+    for number in range(8):
+        link.feed.put(atom(f"i{number}", '"' * 1_000))
+    link.limit_bytes, link.limit_drops = 3_000, drops
+    told: list[Exception] = []
+    feed, timers = follower(link, mirror=True, on_trouble=told.append)
+    waiting = Waiting(feed)
+    for _ in range(5 if drops else 0):
+        await waiting.quiet()
+        timers.fire()
+
+    changes = [await waiting.change(), *await take(feed, 7)]
+
+    assert [change.item_id for change in changes] == [f"i{number}" for number in range(8)]
+    assert feed.proof().in_step and feed.proof().total == 8
+    assert len(told) == (5 if drops else 0)
+
+
+async def test_follower_item_that_cannot_be_had_alone_is_told_and_waited_for() -> None:
+    """[SF-045]: where it is stuck, after what came before, never in step, and with back-off; until it is mended."""
+    link = ModelLink()
+    link.feed.put(atom("a", "small"))
+    before = link.feed.newest_cursor()
+    link.feed.put(atom("b", "x" * 5_000))
+    link.limit_bytes = 3_000
+    told: list[str] = []
+    proofs: list[Proof] = []
+    feed, timers = follower(
+        link, mirror=True, on_trouble=lambda error: told.append(str(error)), on_caught_up=proofs.append
+    )
+    assert [change.item_id for change in await take(feed, 1)] == ["a"]
+    waiting = Waiting(feed)
+    delays = []
+    for _ in range(8):
+        await waiting.quiet()
+        delays.append(timers.fire())
+
+    assert delays == [0.5, 1.0, 2.0, 4.0, 8.0, 16.0, 30.0, 30.0]
+    stuck = f"the item behind {before} cannot be had, not even alone: the answer was cut short: the stanza is too long"
+    assert told == [stuck] * 8
+    assert proofs == [] and not feed.proof().in_step and feed.proof().checked_at is None
+
+    await waiting.quiet()
+    link.limit_bytes = 10_000
+    timers.fire()
+    assert (await waiting.change()).item_id == "b"
+    assert feed.proof().in_step
+
+
+async def test_follower_lost_answer_of_one_item_names_it() -> None:
+    """[SF-045]: servers between may end their streams over a long stanza, and nobody hears of it."""
+    link = ModelLink()
+    link.fault = faults(None, SLOW, SLOW)
+    told: list[str] = []
+    feed, timers = follower(link, mirror=True, page_items=2, on_trouble=lambda error: told.append(str(error)))
+    waiting = Waiting(feed)
+    await waiting.quiet()
+    timers.fire()
+    await waiting.quiet()
+    waiting.task.cancel()
+
+    assert told == ["no answer", "no answer; only the item behind the start was asked for"]
+
+
+@pytest.mark.parametrize("reply", ["<pubsub xmlns='http://jabber.org/protocol/pubsub'/>", "<cut xmlns='x'/>", ""])
+async def test_follower_answers_that_say_nothing_prove_nothing(reply: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """[SF-045]: a few requests, then pauses that grow; nothing is in step."""
+    link = ModelLink()
+    monkeypatch.setattr(link, "_within_limit", lambda _reply: fromstring(f"<iq type='result'>{reply}</iq>"))
+    told: list[Exception] = []
+    proofs: list[Proof] = []
+    feed, timers = follower(link, mirror=True, on_trouble=told.append, on_caught_up=proofs.append)
+    waiting = Waiting(feed)
+    delays = []
+    for _ in range(4):
+        await waiting.quiet()
+        delays.append(timers.fire())
+    await waiting.quiet()
+    waiting.task.cancel()
+
+    assert delays == [0.5, 1.0, 2.0, 4.0] and len(told) == 5
+    assert "the item behind the start cannot be had, not even alone: the answer is no page of this node" in str(told[0])
+    assert asked(link) == ["subscribe"] + ["items"] * (6 + 4)
+    assert proofs == [] and not feed.proof().in_step
+
+
+async def test_follower_contradictory_pages_are_asked_for_with_growing_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
+    """[SF-045] [SF-095]: a page without items from the start of a feed that has some is none."""
+    link = ModelLink()
+    page = f"<pubsub xmlns='{PUBSUB}'><items node='{NODE}'/><set xmlns='{RSM}'><count>8</count></set></pubsub>"
+    monkeypatch.setattr(link, "_within_limit", lambda _reply: fromstring(f"<iq type='result'>{page}</iq>"))
+    feed, timers = follower(link, mirror=True)
+    waiting = Waiting(feed)
+    delays = []
+    for _ in range(4):
+        await waiting.quiet()
+        delays.append(timers.fire())
+    waiting.task.cancel()
+
+    assert delays == [0.5, 1.0, 2.0, 4.0] and not feed.proof().in_step
+
+
+async def test_follower_subscription_that_was_cut_down_is_asked_for_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    """[SF-047]: nobody knows whether it was accepted."""
+    link = ModelLink()
+    link.feed.put(atom("a", "a"))
+    answer = link.ask
+    cuts = iter([True])
+
+    async def ask(kind: str, to: str, payload: Element) -> Element:
+        reply = await answer(kind, to, payload)
+        return fromstring(f"<iq type='result'><cut xmlns='{CUT_NS}'/></iq>") if next(cuts, False) else reply
+
+    monkeypatch.setattr(link, "ask", ask)
+    feed, timers = follower(link, mirror=True)
+    waiting = Waiting(feed)
+    await waiting.quiet()
+    assert asked(link) == ["subscribe"] and timers.fire() == 0.5
+
+    assert (await waiting.change()).item_id == "a"
+    assert asked(link) == ["subscribe", "subscribe", "items"]
 
 
 async def test_follower_missing_node_is_a_clear_error() -> None:

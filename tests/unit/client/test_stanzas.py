@@ -8,13 +8,16 @@ from hypothesis import strategies as st
 
 from smartfeeds.client import stanzas
 from smartfeeds.client.change import NO_ATOM, Atom, Entry
+from smartfeeds.client.errors import AnswerError
 from smartfeeds.client.events import GapSuspected, Input, NodeGone, Pull, PushReceived
 from smartfeeds.client.payload import read_atom, read_item, serialise
+from smartfeeds.xmpp.framer import CUT_NS, cut_down
 from support.golden import GOLDEN
 
 XMPP = GOLDEN["xmpp"]
 NODE = "comments?order=created"
 RESULT = f'<iq type="result"><pubsub xmlns="{stanzas.PUBSUB}"><items node="{NODE}">%s</items>%s</pubsub></iq>'
+COUNT = f'<set xmlns="{stanzas.RSM}"><last>cursor:1</last><count>2</count></set>'
 
 
 def same(element: Element, text: str) -> bool:
@@ -63,7 +66,7 @@ def test_subscribe_names_node_and_address(name: str) -> None:
 )
 def test_read_page_golden(name: str, expected: tuple[str | None, str | None, int | None, int | None]) -> None:
     """[SF-089] [SF-094] [SF-095] [SF-096]"""
-    page = stanzas.read_page(fromstring(RESULT % ("", XMPP[name])), 7)
+    page = stanzas.read_page(fromstring(RESULT % ("", XMPP[name])), 7, NODE)
 
     assert (page.request_no, page.items) == (7, ())
     assert (page.first, page.last, page.index, page.count) == expected
@@ -83,8 +86,8 @@ def test_read_page_golden(name: str, expected: tuple[str | None, str | None, int
     ],
 )  # fmt: skip
 def test_read_page_odd_sets(answer: str, expected: tuple[str | None, str | None, int | None, int | None]) -> None:
-    """[SF-094]: what cannot be read is not there."""
-    page = stanzas.read_page(fromstring(RESULT % ("", answer)), 1)
+    """[SF-094]: what cannot be read is not there. Any service may have a node without parameters."""
+    page = stanzas.read_page(fromstring((RESULT % ("", answer)).replace(NODE, "plain")), 1, "plain")
 
     assert (page.first, page.last, page.index, page.count) == expected
 
@@ -92,9 +95,48 @@ def test_read_page_odd_sets(answer: str, expected: tuple[str | None, str | None,
 def test_read_page_items() -> None:
     """[SF-084]"""
     entry = '<entry xmlns="http://www.w3.org/2005/Atom"><title>x</title></entry>'
-    page = stanzas.read_page(fromstring(RESULT % (f'<item id="a" publisher="b@c">{entry}</item><item id="b"/>', "")), 1)
+    answer = RESULT % (f'<item id="a" publisher="b@c">{entry}</item><item id="b"/>', COUNT)
+
+    page = stanzas.read_page(fromstring(answer), 1, NODE)
 
     assert page.items == (Entry("a", entry.encode(), publisher="b@c", atom=Atom(title="x")), Entry("b"))
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        '<iq type="result"/>',
+        f'<iq type="result"><pubsub xmlns="{stanzas.PUBSUB}"/></iq>',
+        f'<iq type="result"><pubsub xmlns="{stanzas.PUBSUB}">{COUNT}</pubsub></iq>',
+        '<iq type="result"><pubsub xmlns="other"><items/></pubsub></iq>',
+        f'<iq type="result"><pubsub xmlns="{stanzas.PUBSUB}"><items/>{COUNT}</pubsub></iq>',
+        f'<iq type="result"><pubsub xmlns="{stanzas.PUBSUB}"><items node="other"/>{COUNT}</pubsub></iq>',
+        RESULT % ("", ""),
+        RESULT % ("", f'<set xmlns="{stanzas.RSM}"/>'),
+        RESULT % ("", f'<set xmlns="{stanzas.RSM}"><count>some</count></set>'),
+        RESULT % ('<item id="a"/>', f'<set xmlns="{stanzas.RSM}"><count>2</count></set>'),
+    ],
+    ids=["empty", "pubsub", "set only", "other", "no node", "other node", "no set", "empty set", "no count", "no last"],
+)
+def test_read_page_that_is_none_is_no_empty_page(answer: str) -> None:
+    """[SF-045] [SF-094] [SF-095]: it would prove that there is nothing more."""
+    with pytest.raises(AnswerError, match="the answer "):
+        stanzas.read_page(fromstring(answer), 1, NODE)
+
+
+def test_read_page_and_subscription_that_were_cut_down() -> None:
+    """[SF-045]: what the component's stream leaves of a stanza above its limit says nothing, of no node."""
+    assert f"{{{CUT_NS}}}cut" == stanzas.CUT
+    whole = (RESULT % (f'<item id="a">{"x" * 500}</item>', COUNT)).replace(NODE, "plain")
+    cut = fromstring(cut_down(whole.encode(), "too long " * 100))
+    half = fromstring((RESULT % ("", COUNT)).replace("<pubsub", f'<cut xmlns="{CUT_NS}"/><pubsub'))
+
+    for answer, node, reason in ((cut, "plain", "too long too"), (half, NODE, "no reason")):
+        with pytest.raises(AnswerError, match=f"^the answer was cut short: {reason}") as caught:
+            stanzas.read_page(answer, 1, node)
+        assert len(str(caught.value)) < 250
+    with pytest.raises(AnswerError):
+        stanzas.is_pending(cut)
 
 
 def test_read_message_golden_push() -> None:

@@ -1,6 +1,7 @@
 """The follower's state machine, step by step."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,10 +16,12 @@ from smartfeeds.client.events import (
     GapSuspected,
     Input,
     IntegrityDue,
+    Later,
     NodeGone,
     Output,
     PageReceived,
     Pull,
+    PullFailed,
     PushReceived,
     Start,
     Stop,
@@ -28,7 +31,7 @@ from smartfeeds.client.events import (
 )
 from smartfeeds.client.memory import PASSED
 from smartfeeds.client.position import Position, parse_position
-from smartfeeds.client.state import HELD, FollowState
+from smartfeeds.client.state import HELD, PAGES_BEFORE_MORE, FollowState
 from support.golden import GOLDEN
 from unit.client.model_feed import ModelFeed
 
@@ -167,12 +170,129 @@ def test_state_short_page_without_index_pulls_until_a_page_is_empty() -> None:
 
 
 def test_state_page_that_does_not_move_ends_the_series() -> None:
-    """[SF-045]: a service that repeats the position must not be asked for ever."""
+    """[SF-045]: a service that repeats the position, and numbers nothing, must not be asked for ever."""
     state, pull = pulling(Position("5"))
 
-    outputs = state.receive(PageReceived(pull.request_no, (entry("a"),), "5", "5", 0, 9))
+    outputs = state.receive(PageReceived(pull.request_no, (entry("a"),), "5", "5", None, 9))
 
     assert pulls(outputs) == [] and outputs[-1] == CaughtUp()
+
+
+@pytest.mark.parametrize(
+    ("start", "items", "cursor", "index", "text"),
+    [
+        (Position("5"), (entry("a"),), "5", 0, "ends where it should begin"),
+        (Start.BEGINNING, (), None, None, "has no items, and says that there are 9"),
+        (Start.NOW, (), None, None, "has no items, and says that there are 9"),
+    ],
+    ids=["does not move", "empty from the start", "nothing is the newest"],
+)
+def test_state_page_that_contradicts_itself_is_no_proof(
+    start: Position | Start, items: tuple[Entry, ...], cursor: str | None, index: int | None, text: str
+) -> None:
+    """[SF-045] [SF-095]: it says that there is more than it shows. It is asked for again, after a pause."""
+    state, pull = pulling(start, page_items=1)
+
+    (later,) = state.receive(PageReceived(pull.request_no, items, cursor, cursor, index, 9))
+
+    assert isinstance(later, Later) and later.answered and text in later.reason
+    assert not state.in_step and state.counters.changes == 0
+
+
+# Pages that do not come
+
+
+def failed(pull: Pull, *, answered: bool = True) -> PullFailed:
+    return PullFailed(pull.request_no, "cut", answered)
+
+
+def test_state_answer_that_is_no_page_asks_for_half_as_many_at_once() -> None:
+    """[SF-045]: down to one item; from then on only after a pause, and it is never a proof."""
+    state, pull = pulling(page_items=9)
+
+    asked = [pull]
+    while pulls(outputs := state.receive(failed(asked[-1]))):
+        asked += pulls(outputs)
+    (later,) = outputs
+
+    assert [one.max_items for one in asked] == [9, 4, 2, 1]
+    assert later == Later(Pull(6, max_items=1), "cut", answered=True, alone=True)
+    assert state.receive(failed(later.request)) == [replace(later, request=Pull(7, max_items=1))]
+    assert not state.in_step and state.counters.pulls == 6
+
+
+def test_state_pull_without_an_answer_waits_and_asks_for_half_as_many() -> None:
+    """[SF-045]: a server between that gives up over long stanzas may be the reason."""
+    state, pull = pulling(Position("5"), page_items=4)
+
+    (first,) = state.receive(failed(pull, answered=False))
+    assert first == Later(Pull(3, after="5", max_items=2), "cut", answered=False, alone=False)
+    (second,) = state.receive(failed(first.request, answered=False))
+    assert isinstance(second, Later) and (second.request.max_items, second.alone) == (1, False)
+    (third,) = state.receive(failed(second.request, answered=False))
+
+    assert isinstance(third, Later) and (third.request.max_items, third.alone) == (1, True)
+
+
+def test_state_more_items_are_asked_for_again_step_by_step() -> None:
+    """[SF-045]: what was too much may be so again soon; up to what was asked for first."""
+    state, pull = pulling(page_items=3)
+    (pull,) = pulls(state.receive(failed(pull)))
+    sizes = []
+    for number in range(3 * PAGES_BEFORE_MORE):
+        sizes.append(pull.max_items)
+        page = PageReceived(pull.request_no, (entry(f"i{number}"),), str(number), str(number), number, 99)
+        (pull,) = pulls(state.receive(page))
+
+    assert sizes == [1] * PAGES_BEFORE_MORE + [2] * PAGES_BEFORE_MORE + [3] * PAGES_BEFORE_MORE
+
+
+def test_state_page_that_fails_again_is_asked_for_less_at_once() -> None:
+    """[SF-045]: pages that came before do not count on."""
+    state, pull = pulling(page_items=4)
+    (pull,) = pulls(state.receive(failed(pull)))
+    for number in range(PAGES_BEFORE_MORE - 1):
+        page = PageReceived(pull.request_no, (entry(f"i{number}"),), str(number), str(number), number, 99)
+        (pull,) = pulls(state.receive(page))
+    (pull,) = pulls(state.receive(failed(pull)))
+    page = PageReceived(pull.request_no, (entry("x"),), "x", "x", 50, 99)
+
+    assert pull.max_items == 1
+    assert [one.max_items for one in pulls(state.receive(page))] == [1]
+
+
+def test_state_newest_item_that_cannot_be_had_does_not_make_pages_small() -> None:
+    """[SF-047]: there is nothing smaller to ask for."""
+    state, pull = pulling(Start.NOW)
+
+    (later,) = state.receive(failed(pull))
+    assert later == Later(Pull(3, newest=True, max_items=1), "cut", answered=True, alone=True)
+    assert state.receive(PageReceived(3, (entry("a"),), "7", "7", 6, 7)) == [CaughtUp()]
+
+    assert pulls(state.receive(push("x", "9", entry("b")))) == [Pull(4, after="7")]
+
+
+def test_state_failure_of_an_earlier_pull_is_ignored() -> None:
+    """[SF-049]: so is one of a session that has ended."""
+    state, pull = pulling()
+    state.receive(PageReceived(pull.request_no, count=0))
+    assert state.in_step
+
+    assert state.receive(failed(pull)) == []
+    assert state.in_step
+
+
+def test_state_push_during_a_pause_is_taken_behind_the_page() -> None:
+    """[SF-049]: what arrives while a page does not come is not lost."""
+    state, pull = pulling(Position("5", 5), page_items=1)
+    (later,) = state.receive(failed(pull))
+    assert isinstance(later, Later)
+    assert state.receive(push("6", "7", entry("b"), total=7)) == []
+
+    outputs = state.receive(PageReceived(later.request.request_no, (entry("a"),), "6", "6", 5, 6))
+
+    assert ids(outputs) == ["a", "b"] and outputs[-1] == CaughtUp()
+    assert state.position == Position("7", 7)
 
 
 def test_state_service_without_result_sets_hands_over_its_items_once() -> None:

@@ -33,8 +33,10 @@ from smartfeeds.sources.mirror_link import publisher_over
 from smartfeeds.sources.mirrors import Mirrors, Wires
 from smartfeeds.store.base import Store
 from smartfeeds.xmpp.disco import ServiceInfo
+from smartfeeds.xmpp.framer import TOO_LONG, cut_down
 from smartfeeds.xmpp.limits import InFlight
 from smartfeeds.xmpp.router import Router
+from smartfeeds.xmpp.stream import STANZA_LIMIT_BYTES
 from support.world import Clock, draft, entry, form, jid, memory_store
 
 COMPONENT = "jabber:component:accept"
@@ -289,7 +291,8 @@ class Net:
     """The sites, and what is between them.
 
     `cut` holds pairs of domains that cannot reach each other; `lose` says of an event whether it is lost; `fault` may
-    refuse a request. `asked` are the requests between sites, `events` counts what was delivered.
+    refuse a request. `asked` are the requests between sites, `events` counts what was delivered. A component's stream
+    cuts down what is above `limit_bytes`, escaped as servers escape.
     """
 
     def __init__(self) -> None:
@@ -300,6 +303,7 @@ class Net:
         self.fault: Callable[[str, str, bytes], Exception | None] | None = None
         self.asked: list[tuple[str, str, bytes]] = []
         self.events = 0
+        self.limit_bytes = STANZA_LIMIT_BYTES
         self.fetch: Any = None
         self.configured: dict[str, list[Mirror]] = {}
 
@@ -329,7 +333,7 @@ class Net:
         site = self.sites.get(to)
         if site is None or self.is_cut(sender, to) or self.lose(sender, to):
             return
-        message = _in_stream(stanza)
+        message = _in_stream(self._within_limit(stanza))
         # As the real stream does: what the router takes never reaches a follower.
         if site.router.on_stanza(message):
             return
@@ -345,7 +349,11 @@ class Net:
         if self.is_cut(sender, to):
             future.set_exception(RequestTimeoutError(f"{sender} did not answer"))
         else:
-            future.set_result(data)
+            future.set_result(self._within_limit(data))
+
+    def _within_limit(self, stanza: bytes) -> bytes:
+        size_bytes = len(stanza) + stanza.count(b'"') * (len(b"&quot;") - 1)
+        return stanza if size_bytes <= self.limit_bytes else cut_down(stanza, TOO_LONG)
 
     async def settle(self) -> None:
         """Waits until nothing moves any more: no request, no event, no write of a mirror's state."""

@@ -8,16 +8,25 @@ import pytest
 from lxml import etree
 
 from smartfeeds.client.errors import RequestError
+from smartfeeds.client.stanzas import PUBSUB
 from smartfeeds.core.mirror import Direction, make_mirror
 from smartfeeds.core.model import Affiliation
 from smartfeeds.errors import StoreError
 from smartfeeds.service import requests as r
 from smartfeeds.service.mirrors import add_mirror, remove_mirror, restart_mirror
 from smartfeeds.sources import mirror_in, mirror_out
+from smartfeeds.xmpp.framer import CUT_NS
 from support.mesh import NODE, OWNER, Net, Site
 from support.world import S, entry, jid
 
 OUT = Direction.OUT
+QUOTES = '"' * 65_000
+CUT = f"<cut xmlns='{CUT_NS}'>too long</cut>"
+NOTHING = f"<pubsub xmlns='{PUBSUB}'/>"
+EMPTY = (
+    f"<pubsub xmlns='{PUBSUB}'><items node='plans?order=modified&amp;sync=true'/>"
+    "<set xmlns='http://jabber.org/protocol/rsm'><count>1</count></set></pubsub>"
+)
 
 
 @pytest.fixture
@@ -88,6 +97,93 @@ async def test_long_bootstrap_takes_one_transaction_a_page(net: Net, monkeypatch
 
     assert sum(sizes) == 250 == len(await b.items())
     assert max(sizes) <= mirror_in.BATCH and len(sizes) <= 4
+
+
+async def test_pages_above_the_limit_of_the_stream_are_taken_over_in_parts(net: Net) -> None:
+    """[SF-045] Servers write a quote as six bytes: a page that left as 500 kB comes as 3 MB, and is cut down."""
+    a, b = await net.add("a"), await net.add("b")
+    await a.create(b.domain)
+    for number in range(8):
+        await a.publish(f"i{number}", payload=entry("quotes", content=QUOTES))
+        net.clock.move(1)
+    await b.mirror(a)
+    await net.settle()
+
+    half = await b.half()
+    assert (half.items, half.failure) == (8, "")
+    assert half.in_step_us is not None
+    assert await b.shown() == await a.shown()
+
+
+@pytest.mark.parametrize("answer", [CUT, NOTHING, EMPTY], ids=["cut", "pubsub", "empty page"])
+async def test_service_whose_answers_say_nothing_is_never_in_step(
+    net: Net, monkeypatch: pytest.MonkeyPatch, answer: str
+) -> None:
+    """[SF-045] The state says where it is stuck; once a page comes, all is taken over."""
+    a, b = await net.add("a"), await net.add("b")
+    await a.create(b.domain)
+    await a.publish("x")
+    replied = a.replied
+
+    def lies(data: bytes) -> None:
+        head, items, _ = data.partition(b"<pubsub")
+        replied(head + answer.encode() + b"</iq>" if b"<items" in items else data)
+
+    monkeypatch.setattr(a.router, "_reply", lies)
+    await b.mirror(a)
+    await net.settle_all(3)
+
+    half = await b.half()
+    assert half.in_step_us is None and half.items == 0
+    assert half.failure.startswith(
+        "feeds.a.example sends what cannot be used: the item behind the start cannot be had, not even alone: the answer"
+    )
+    monkeypatch.setattr(a.router, "_reply", replied)
+    await net.settle_all()
+    half = await b.half()
+    assert half.in_step_us is not None and half.failure == ""
+    assert await b.shown() == await a.shown()
+
+
+async def test_item_that_cannot_come_is_told_and_not_passed_over(net: Net) -> None:
+    """[SF-045] What is before it is there, in step it is not; a smaller version of the item mends it."""
+    a, b = await two(net)
+    net.limit_bytes = 20_000
+    await a.publish("small")
+    await net.settle()
+    net.clock.move(1)
+    before = (await b.half()).in_step_us
+    await a.publish("large", payload=entry("quotes", content=QUOTES))
+    net.clock.move(1)
+    await a.publish("next")
+    await net.settle()
+
+    half = await b.half()
+    assert "cannot be had, not even alone: the answer was cut short: the stanza is too long" in half.failure
+    assert half.in_step_us == before and list(await b.titles()) == ["small"]
+
+    await a.publish("large", "shorter")
+    await net.settle_all(2)
+    half = await b.half()
+    assert half.failure == "" and await b.shown() == await a.shown()
+
+
+@pytest.mark.parametrize(
+    ("condition", "right"),
+    [
+        *((name, True) for name in ("forbidden", "not-allowed", "not-authorized", "registration-required")),
+        *((name, False) for name in ("not-acceptable", "policy-violation", "feature-not-implemented")),
+    ],
+)
+async def test_refusal_tells_to_become_a_member_only_where_that_helps(net: Net, condition: str, right: bool) -> None:
+    net.fault = lambda _sender, _to, _payload: RequestError(condition, "cancel", "because")
+    a, b = await two(net)
+
+    failure = (await b.half()).failure
+
+    assert condition in failure and a.domain in failure
+    assert ("needs to be a member" in failure) is right
+    assert ("because" in failure) is not right
 
 
 async def test_push_is_taken_over_without_a_pull(net: Net) -> None:

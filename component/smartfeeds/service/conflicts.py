@@ -103,5 +103,5 @@ def _conflicted(context: Context, node: Node, item: Item) -> ConflictedItem:
 
 
 def _texts(entry: ConflictedItem) -> tuple[str, ...]:
-    """Roughly what is shown of an item: a title of each version."""
-    return (entry.item.id, *entry.tags, "x" * 100 * len(entry.tags))
+    """What an entry of the list costs: all versions are read, whatever is shown of them."""
+    return (entry.item.id, *entry.tags, "x" * len(entry.item.sync or b""))

@@ -81,8 +81,8 @@ async def test_refused_item_changes_nothing_and_the_rest_goes_on(world: World) -
     )
 
     assert await world.ids_of() == "a c"
-    assert done.refused == 4 and [index for index, _ in sorted(done.reasons)] == [1, 2, 3, 4]
-    reasons = dict(done.reasons)
+    assert done.refused == 4 and sorted(one.index for one in done.reasons) == [1, 2, 3, 4]
+    reasons = {one.index: one.reason for one in done.reasons}
     assert "updates is '0'" in reasons[1] and "limit" in reasons[2] and "limit" in reasons[3]
     assert reasons[4].startswith("lie: it tells of change 1")
 

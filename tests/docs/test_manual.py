@@ -174,7 +174,7 @@ def test_bounds_of_an_item_are_those_of_the_code(page: str) -> None:
     assert [bound for bound in (*told, *read) if bound not in text] == []
 
 
-def test_help_and_pages_say_what_else_a_decision_settles(manual: str) -> None:
+def test_pages_say_what_else_a_decision_settles(manual: str) -> None:
     """[FS-051] Versions of the one who decides, in words that are the same everywhere."""
     settled = "whoever changes an item has seen what they did before (FeedSync 3.2)"
 

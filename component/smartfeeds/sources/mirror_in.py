@@ -31,8 +31,9 @@ from smartfeeds.service.nodes import add_node
 from smartfeeds.service.publishing import FEED_METADATA_ID
 from smartfeeds.sources.mirror_state import Keeper, Peer, pause_of
 from smartfeeds.store.base import WriteTx
-from smartfeeds.sync.markup import read_item, write_sync
+from smartfeeds.sync.markup import read_item
 from smartfeeds.sync.merging import Outcome
+from smartfeeds.sync.writing import write_sync
 
 T = TypeVar("T")
 

@@ -14,6 +14,7 @@ from smartfeeds.cli.common import EXIT_TEXTS
 from smartfeeds.config import SECTIONS, load
 from smartfeeds.core.model import MAX_SYNC_BYTES
 from smartfeeds.formats.xml import MAX_PAYLOAD_BYTES
+from smartfeeds.service.merging import MAX_ENDPOINTS
 from smartfeeds.service.syncing import EDITED_SYNC_BYTES
 from smartfeeds.sync.record import MAX_CONFLICTS, MAX_HISTORY
 from smartfeeds.telemetry import metric_names
@@ -172,6 +173,11 @@ def test_bounds_of_an_item_are_those_of_the_code(page: str) -> None:
     read = (f"{MAX_HISTORY:,} records", f"{MAX_CONFLICTS} conflicts", f"{MAX_PAYLOAD_BYTES // 1024**2} MiB")
 
     assert [bound for bound in (*told, *read) if bound not in text] == []
+
+
+def test_bound_of_endpoints_is_that_of_the_code(manual: str) -> None:
+    """[A-55]"""
+    assert f"{MAX_ENDPOINTS} endpoints" in " ".join(manual.split())
 
 
 def test_pages_say_what_else_a_decision_settles(manual: str) -> None:

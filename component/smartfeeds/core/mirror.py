@@ -148,7 +148,8 @@ class Half:
     `position` is where to go on, in words of its direction. `in_step_us` is when it last had everything, `failed_us`
     and `failure` tell what went wrong since, empty where nothing did. `items` counts what was taken over or sent,
     `conflicts` how often taking over made one, `refused` the items that were not taken; `reasons` has the last of
-    them. `note` is for people. `epoch` counts how often it was made to begin anew.
+    them. `note` is for people. `epoch` counts how often it was made to begin anew. `filling` is set while a node that
+    the mirror itself has made is filled for the first time.
     """
 
     position: str = ""
@@ -161,6 +162,7 @@ class Half:
     reasons: tuple[Refusal, ...] = ()
     note: str = ""
     epoch: int = 0
+    filling: bool = False
 
     def failing(self, reason: str, at_us: int) -> "Half":
         """After something went wrong; `failed_us` stays where it already was."""
@@ -172,10 +174,15 @@ class Half:
         return replace(self, failure="", failed_us=None) if self.failure or self.failed_us else self
 
     def refuse(self, refused: tuple[Refusal, ...]) -> "Half":
-        """With more items that were refused."""
+        """With more items that were refused; one that is told already counts once."""
         if not refused:
             return self
-        return replace(self, refused=self.refused + len(refused), reasons=(*self.reasons, *refused)[-MAX_REASONS:])
+        reasons = {one.item_id: one for one in self.reasons}
+        new = 0
+        for one in refused:
+            new += reasons.pop(one.item_id, None) is None
+            reasons[one.item_id] = one
+        return replace(self, refused=self.refused + new, reasons=tuple(reasons.values())[-MAX_REASONS:])
 
 
 @dataclass(frozen=True, slots=True)

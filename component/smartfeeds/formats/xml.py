@@ -228,9 +228,7 @@ def means_the_same(one: bytes, other: bytes) -> bool:
 def _names_and_texts(data: bytes) -> list[tuple[object, ...]]:
     """All of a tree, in the order of the document: how many children each element has tells where it ends."""
     root = parse_stored(data)
-    return [
-        (node.tag, sorted(node.attrib.items()), node.text or "", node.tail or "", len(node)) for node in root.iter()
-    ]
+    return [(node.tag, sorted(node.attrib.items()), node.text or "", node.tail or "", len(node)) for node in root.iter()]
 
 
 def check_limits(element: Element, data: bytes) -> None:

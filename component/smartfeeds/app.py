@@ -17,7 +17,7 @@ from smartfeeds import __version__
 from smartfeeds.client.transport import SlixLink, Timeouts
 from smartfeeds.config import Nno, Settings
 from smartfeeds.core.jid import Jid, parse_jid
-from smartfeeds.core.model import Node
+from smartfeeds.core.model import MAX_SYNC_BYTES, Node
 from smartfeeds.core.options import Limits
 from smartfeeds.core.tokens import Token
 from smartfeeds.errors import Condition, FeedError, StoreError
@@ -32,7 +32,6 @@ from smartfeeds.service.context import Policy
 from smartfeeds.service.feeds import Answer, FeedService
 from smartfeeds.service.requests import Publish, Request, Retract
 from smartfeeds.service.sync_requests import ResolveConflicts
-from smartfeeds.service.syncing import SYNC_BYTES
 from smartfeeds.service.tokens import authenticate
 from smartfeeds.sources.addresses import EVERYWHERE
 from smartfeeds.sources.fetch import Fetcher, FetchLimits
@@ -53,7 +52,7 @@ from smartfeeds.xmpp.stream import ComponentStream
 from smartfeeds.xmpp.supervisor import Pace, Supervisor
 
 # On top of twice the largest payload: how long a body over HTTP may be written, history and conflicts included.
-BODY_MARGIN_BYTES = 16_384 + SYNC_BYTES
+BODY_MARGIN_BYTES = 16_384 + MAX_SYNC_BYTES
 DRAIN_S = 5.0  # how long a stop waits for requests in progress
 READ_S = 5.0  # how long the store may take to answer before we say that we are not ready
 # A feed that is read whole may be long, and whoever serves it may hold a request for a minute.

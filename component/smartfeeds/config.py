@@ -19,7 +19,7 @@ from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, Settings
 from smartfeeds.core.jid import parse_jid
 from smartfeeds.core.mirror import EVERY_S, Direction, check_elsewhere, make_mirror
 from smartfeeds.core.mirror import Mirror as MirrorSettings
-from smartfeeds.core.model import NodeKind
+from smartfeeds.core.model import MAX_SYNC_BYTES, NodeKind
 from smartfeeds.core.stores import database_path
 from smartfeeds.errors import ConfigError
 
@@ -179,7 +179,7 @@ class Pubsub(Section):
     creators: tuple[Creator, ...] = ()
     admins: tuple[BareJid, ...] = ()
     auto_create: bool = False
-    max_payload_size_bytes: Annotated[int, Field(ge=1024, le=400_000)] = 65_536
+    max_payload_size_bytes: Annotated[int, Field(ge=1024, le=380_000)] = 65_536
     page_default: Count = 50
     page_max: Count = 500
     page_bytes: Annotated[int, Field(ge=1024, le=450_000)] = 204_800
@@ -187,7 +187,7 @@ class Pubsub(Section):
     @property
     def stanza_bytes(self) -> int:
         """The largest stanza that is sent: the server has to let it through."""
-        return max(self.page_bytes, self.max_payload_size_bytes) + ENVELOPE_BYTES
+        return max(self.page_bytes, self.max_payload_size_bytes + MAX_SYNC_BYTES) + ENVELOPE_BYTES
 
     @model_validator(mode="after")
     def _pages_fit(self) -> "Pubsub":

@@ -41,6 +41,14 @@ async def two(country: Country, request: pytest.FixtureRequest) -> AsyncIterator
         yield federation
 
 
+@pytest.fixture
+def short_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Mirrors of services in this process try again soon, and may look often."""
+    monkeypatch.setattr("smartfeeds.sources.mirror_state.FIRST_PAUSE_S", 0.1)
+    monkeypatch.setattr("smartfeeds.client.transport.FIRST_DELAY_S", 0.1)
+    monkeypatch.setattr("smartfeeds.core.mirror.LEAST_EVERY_S", 0.1)
+
+
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) -> Iterator[None]:
     """Shows the logs of the servers that a failed test used."""

@@ -1,21 +1,17 @@
 """Followers of a feed on another server, over real s2s that breaks and loses, and a component that is killed."""
 
 import asyncio
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
-import slixmpp
 
 from smartfeeds.client.follow import Follower
 from smartfeeds.client.transport import SlixLink, Timeouts
-from smartfeeds.demo.process import HOST
 from smartfeeds.push.bounces import Bounces
 from smartfeeds.service.requests import Bounce
 from support.client import Client, ClientFactory, Session
 from support.component import PS, entry, text_of
-from support.federation import FederatedServer, Federation
+from support.federation import FederatedServer, Federation, component_on
 from support.race import (
     NO_INTEGRITY_S,
     NODE,
@@ -29,7 +25,6 @@ from support.race import (
     publishing,
     pull_all,
 )
-from support.servers import SECRET
 from support.site import AppSite, ProcessSite
 
 SEED = 20260
@@ -97,18 +92,6 @@ async def test_what_was_published_while_the_servers_were_apart_is_found_by_the_n
         assert mirror.gaps == 1
         state = await site.state(NODE)
         assert set(state) == set(mirror.items) and all(kept.sync for kept in state.values())
-
-
-@asynccontextmanager
-async def component_on(server: FederatedServer) -> AsyncIterator[slixmpp.ComponentXMPP]:
-    """A component of this server that is no smartfeeds."""
-    found = slixmpp.ComponentXMPP(server.take_name(), SECRET, HOST, server.component_port)
-    online = asyncio.Event()
-    found.add_event_handler("session_start", lambda _event: online.set())
-    found.connect()
-    await asyncio.wait_for(online.wait(), 20)
-    yield found
-    await found.disconnect()
 
 
 async def test_a_component_follows_over_s2s_through_a_cut(

@@ -2,13 +2,17 @@
 
 import base64
 import json
+from dataclasses import replace
 from typing import Any
 from urllib.parse import urlencode
 
 import pytest
 from lxml import etree
 
+from smartfeeds.core.page import ResultSetRequest
 from smartfeeds.core.tokens import Scope
+from smartfeeds.http.conflicts import Conflicts
+from smartfeeds.service.sync_requests import ConflictList, ListConflicts
 from support.bearer import bearer
 from support.component import ALICE, BOB, EVE, entry
 from support.versions import B1, C1, sse_version, version
@@ -110,6 +114,45 @@ async def test_list_comes_in_pages(notes: Web, token: str) -> None:
     last = etree.HTML((await notes.get(f"{more}", HTML)).text)
     assert last.xpath("//section/@data-id") == ["i2", "i3"]
     assert last.xpath("//a[@class='newest']/@href") == [LIST]
+
+
+@pytest.fixture
+def asked(monkeypatch: pytest.MonkeyPatch) -> list[ResultSetRequest | None]:
+    """The pages that are asked of the service from now on."""
+    pages = []
+    ask = Conflicts._ask
+
+    async def listen(self: Conflicts, request: ListConflicts) -> ConflictList:
+        pages.append(request.page)
+        return await ask(self, request)
+
+    monkeypatch.setattr(Conflicts, "_ask", listen)
+    return pages
+
+
+async def test_page_is_asked_for_once(notes: Web, token: str, asked: list[ResultSetRequest | None]) -> None:
+    """[FS-070] With one item more, which tells that there is a next page and where it begins."""
+    for number in range(3):
+        await clash(notes, token, f"i{number}")
+    page = (await notes.get(f"{LIST}?max=2")).json
+    assert ([item["id"] for item in page["items"]], page["count"], page["totalItems"]) == (["i0", "i1"], 2, 3)
+    assert asked == [ResultSetRequest("3")]
+    (item,) = (await notes.get(page["next"].removeprefix(notes.origin))).json["items"]
+    assert item["id"] == "i2"
+
+
+async def test_page_that_was_cut_short_has_a_next_one(notes: Web, token: str) -> None:
+    """[FS-070] A page has no more bytes than any other; all items are found, and the last page is known."""
+    for number in range(3):
+        await clash(notes, token, f"i{number}")
+    service = notes.component.app.service
+    service.policy = replace(service.policy, page_bytes=1)
+    path, seen = f"{LIST}?max=2", []
+    while path:
+        page = (await notes.get(path)).json
+        seen.append([item["id"] for item in page["items"]])
+        path = page.get("next", "").removeprefix(notes.origin)
+    assert seen == [["i0"], ["i1"], ["i2"]]
 
 
 @pytest.mark.parametrize("query", ["max=x", "after=x", "before=1", "max=1&max=2", "after=%FF", "x"])

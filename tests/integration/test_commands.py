@@ -195,7 +195,7 @@ async def test_doctor_pages_above_the_limit_of_the_server_say_what_to_lower(
     configure(tmp_path, prosody)
     environment["SMARTFEEDS_COMPONENT__SECRET"] = SECRET
     path = tmp_path / "smartfeeds.toml"
-    path.write_text(path.read_text() + "[pubsub]\npage_bytes = 450000\nmax_payload_size_bytes = 400000\n")
+    path.write_text(path.read_text() + "[pubsub]\npage_bytes = 450000\nmax_payload_size_bytes = 380000\n")
 
     code, out, _ = await command("doctor", "--json")
 

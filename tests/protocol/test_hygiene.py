@@ -199,8 +199,10 @@ async def test_answer_that_cannot_be_shortened_is_refused_and_the_link_stays(sta
     """[xep-map 10]: what is told of a node has no next page."""
     component = await start(pubsub={"page_bytes": 1_024, "max_payload_size_bytes": 1_024})
     await component.create(ALICE, "comments")
-    entries = [f"<affiliation jid='{'x' * 900}{n}@example.org' affiliation='owner'/>" for n in range(12)]
-    ok(await component.owner_set(ALICE, f"<affiliations node='comments'>{''.join(entries)}</affiliations>"))
+    host = ".".join(["h" * 60] * 15)
+    for start in range(0, 90, 10):
+        entries = [f"<affiliation jid='{'x' * 900}{start + n}@{host}' affiliation='owner'/>" for n in range(10)]
+        ok(await component.owner_set(ALICE, f"<affiliations node='comments'>{''.join(entries)}</affiliations>"))
 
     answer = await component.ask(ALICE, "get", f"<query xmlns='{INFO}' node='comments'/>")
 

@@ -9,12 +9,14 @@ import contextlib
 import itertools
 import os
 import subprocess
-from collections.abc import Iterator, Mapping
-from contextlib import AsyncExitStack
+from collections.abc import AsyncIterator, Iterator, Mapping
+from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
 from typing import Final
+
+import slixmpp
 
 from smartfeeds.demo.ejabberd import Ejabberd
 from smartfeeds.demo.process import HOST, LocalServer, free_port
@@ -267,6 +269,18 @@ class Federation:
     def log_text(self) -> str:
         """What the servers have written."""
         return "\n".join(found.server.log_text() for found in self.servers.values())
+
+
+@asynccontextmanager
+async def component_on(server: FederatedServer) -> AsyncIterator[slixmpp.ComponentXMPP]:
+    """A component of this server that is no smartfeeds."""
+    found = slixmpp.ComponentXMPP(server.take_name(), SECRET, HOST, server.component_port)
+    online = asyncio.Event()
+    found.add_event_handler("session_start", lambda _event: online.set())
+    found.connect()
+    await asyncio.wait_for(online.wait(), 20)
+    yield found
+    await found.disconnect()
 
 
 def domain_of(name: str) -> str:

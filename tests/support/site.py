@@ -15,7 +15,7 @@ from xml.etree.ElementTree import fromstring, tostring
 from smartfeeds.app import App, open_service
 from smartfeeds.config import Settings, load
 from smartfeeds.core.model import Slice
-from smartfeeds.core.view import View
+from smartfeeds.core.view import SHARED
 from smartfeeds.service.context import Context
 from smartfeeds.service.feeds import FeedService
 from smartfeeds.service.syncing import sync_of
@@ -235,7 +235,7 @@ async def _state(service: FeedService, node: str) -> State:
         found = tx.node(node)
         if found is None:
             return {}
-        everything = tx.slice(found.node_no, Slice(View(smart=True), NO_LIMIT))
+        everything = tx.slice(found.node_no, Slice(SHARED, NO_LIMIT))
         return {
             item.sync_id or item.id: Kept(
                 _written_anew(item.payload),

@@ -169,6 +169,20 @@ def test_settle_leaves_the_others(ready: Run) -> None:
     assert [one["title"] for one in item["versions"]] == ["nine", "noon"]
 
 
+def test_settle_includes_what_the_one_who_decides_has_made(ready: Run) -> None:
+    """[FS-051] [FS-069] Whoever changes an item has seen what they did before; the help says so."""
+    own = version("one", "mine", "feeds.example.org%2Fjudge@example.org", 10)
+    ready("import", "-", "--node", "plans", "--sync", "--own-edits", stdin=f"{HEAD}{own}</feed>")
+    known = tags(ready)
+    assert known.keys() == {"nine", "noon", "mine", "deleted"}
+
+    arguments = ("conflicts", "resolve", "plans", "one", "--settle", known["deleted"], "--by", "judge@example.org")
+    assert "1 conflict left" in ready(*arguments).stdout
+    assert tags(ready).keys() == {"nine", "noon"}
+    told = " ".join(ready("conflicts", "resolve", "--help").stdout.split())
+    assert "others stay, but for versions that whoever decides made here" in told
+
+
 def test_conflicts_of_sse_are_listed_and_settled_too(ready: Run) -> None:
     """[SSE-044] [SSE-036] [SSE-048] Its conflicts are a list of what was lost; a change clears it."""
     for name in ("sm_sse_rss_http_ns.xml", "sm_sse_rss_https_ns.xml"):

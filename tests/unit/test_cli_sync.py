@@ -335,7 +335,7 @@ def test_dates_of_other_zones_are_read_where_that_is_asked(run: Places) -> None:
 
 
 def test_partial_export_has_what_changed_since_and_says_so(run: Places) -> None:
-    """[FS-077] [FS-081] [FS-082] [A-45] [A-47] Bounds of fixed width, and where the complete feed is."""
+    """[FS-077] [FS-081] [A-45] [A-47] Bounds of fixed width, and where the complete feed is."""
     run.take(document(entry("old")))
     until = re.findall(r"(?m)^<updated>(.*)</updated>$", run.give())[0]
     run.take(document(entry("new")))

@@ -70,7 +70,8 @@ def list_conflicts(node: str | None, config: Path | None, *, as_json: bool) -> N
     "--settle",
     multiple=True,
     metavar="TAG",
-    help="A conflict that is settled by this; others stay. Repeatable. Default: all that the item has now.",
+    help="A conflict that is settled by this; others stay, but for versions that whoever decides made here. "
+    "Repeatable. Default: all that the item has now.",
 )
 @click.option("--by", help="The bare JID that decides. Default: the first of pubsub.admins, else the component.")
 @config_option

@@ -1,16 +1,15 @@
 """Documents from the web for commands: an address where a file could be named."""
 
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
 import click
 
 from smartfeeds.cli.reading import DOCUMENT
+from smartfeeds.core.mirror import is_web
 from smartfeeds.formats.loader import MAX_DOCUMENT_BYTES
 from smartfeeds.sources.addresses import EVERYWHERE
 from smartfeeds.sources.fetch import Fetched, Fetcher, FetchLimits
-
-_WEB: Final = ("http://", "https://")
 
 
 class FileOrAddress(click.ParamType[Path | str]):
@@ -20,7 +19,7 @@ class FileOrAddress(click.ParamType[Path | str]):
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Path | str:
         """The path or the address; ends the command where there is no such file."""
-        if isinstance(value, str) and value.lower().startswith(_WEB):
+        if isinstance(value, str) and is_web(value):
             return value
         return Path(DOCUMENT.convert(value, param, ctx))
 

@@ -133,7 +133,7 @@ def _as_json(local: Path, incoming: Path, output: Path | None, report: Report) -
         "conflicts": report.conflicts,
         "created": report.created,
         "without_sync": report.plain,
-        "refused": [{"document": one.document, "item": one.index + 1, "reason": one.reason} for one in report.refused],
+        "refused": [{"document": one.document, "item": one.index + 1, "reason": one.reason} for one in report.reasons],
         "notes": report.notes,
     }
 
@@ -147,7 +147,7 @@ def _tell(report: Report) -> None:
         f"{report.plain} of INCOMING without sync data left out" if report.plain else "",
     ]
     err.print(one_line("merged: " + "; ".join(part for part in parts if part) + "."), markup=False)
-    lines = [f"refused item {one.index + 1} of {one.document.upper()}: {one.reason}" for one in report.refused]
+    lines = [f"refused item {one.index + 1} of {one.document.upper()}: {one.reason}" for one in report.reasons]
     lines += [f"note: {text}" for text in report.notes]
     for line in lines[:_SHOWN]:
         err.print(one_line(line), markup=False)

@@ -14,6 +14,7 @@ import click
 
 from smartfeeds.cli.common import Exit, err, json_option, progress_bar, refuse_devices, run_async
 from smartfeeds.cli.files import whole_file
+from smartfeeds.core.mirror import is_web
 from smartfeeds.core.model import Item
 from smartfeeds.core.text import one_line
 from smartfeeds.core.times import US_PER_S, format_datetime
@@ -28,7 +29,6 @@ from smartfeeds.sources.results import dump_results, load_results
 
 _SHOWN: Final = 20
 _STEP: Final = 500  # files between two moves of the bar
-_WEB: Final = ("http://", "https://")
 
 
 @dataclass(slots=True)
@@ -83,7 +83,7 @@ async def _nno(
     run: _Run, sources: Sequence[str], limits: FetchLimits, cache: Path | None, *, full: bool, as_json: bool
 ) -> str:
     async with AsyncExitStack() as stack:
-        web = {url: EssSource(url) for url in sources if url.lower().startswith(_WEB)}
+        web = {url: EssSource(url) for url in sources if is_web(url)}
         fetcher = await stack.enter_async_context(Fetcher(limits)) if full or web else None
         if web and fetcher is not None:
             await _fetch_all(run, fetcher, web)

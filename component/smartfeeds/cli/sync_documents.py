@@ -17,14 +17,14 @@ from smartfeeds.formats import atom
 from smartfeeds.formats.atom_feed import write_feed
 from smartfeeds.formats.atom_reader import FANOUT_NS
 from smartfeeds.formats.documents import read_document
-from smartfeeds.formats.items import ImportedItem, Loss
+from smartfeeds.formats.items import Loss
 from smartfeeds.formats.writers import Job
 from smartfeeds.formats.xml import MAX_PAYLOAD_BYTES, parse_payload, parse_stored
 from smartfeeds.service.sync_import import Arrived, Merge, Target, lacks, merge_document
 from smartfeeds.sources.fetch import shown
 from smartfeeds.sync.arriving import is_deletion_alone, read_plain
 from smartfeeds.sync.documents import FeedReader, Form, Kind, Piece
-from smartfeeds.sync.merging import Outcome
+from smartfeeds.sync.merging import Outcome, Refused
 from smartfeeds.sync.sharing import NOT_SAID, Sharing
 from smartfeeds.sync.sharing_markup import write_sharing
 
@@ -148,13 +148,9 @@ def _keep(found: Shared, spool: FileSpool, piece: Piece, asked: SyncImport) -> N
         found.merge.refuse(piece.index, piece.reason)
         return
     try:
-        found.keep(spool, piece, synced=False, time_us=_time_us(read_plain(piece.raw, asked.base)))
+        found.keep(spool, piece, synced=False, time_us=read_plain(piece.raw, asked.base).made_us)
     except FeedError as error:
         found.merge.refuse(piece.index, error.text or error.condition.value)
-
-
-def _time_us(item: ImportedItem) -> int | None:
-    return item.time_us if item.published_us is None else item.published_us
 
 
 def _read_head(found: Shared, reader: FeedReader) -> None:
@@ -195,10 +191,14 @@ def as_json(found: Shared) -> dict[str, object]:
             "unchanged": plain.unchanged,
         },
         "refused": merge.refused,
-        "reasons": [{"item": index + 1, "reason": reason} for index, reason in sorted(merge.reasons)],
+        "reasons": [{"item": one.index + 1, "reason": one.reason} for one in _in_order(merge)],
         "notes": merge.notes,
         "fault": found.fault,
     }
+
+
+def _in_order(merge: Merge) -> list[Refused]:
+    return sorted(merge.reasons, key=lambda one: one.index)
 
 
 def tell(found: Shared, node: str) -> None:
@@ -212,7 +212,7 @@ def tell(found: Shared, node: str) -> None:
     if merge.refused:
         parts.append(f"{merge.refused} refused")
     out.print(one_line(f"{found.name} ({found.form.value}, merged) into {node}: {'; '.join(parts)}."), markup=False)
-    reasons = [f"refused item {index + 1}: {reason}" for index, reason in sorted(merge.reasons)]
+    reasons = [f"refused item {one.index + 1}: {one.reason}" for one in _in_order(merge)]
     for lines in (reasons, [f"note: {text}" for text in merge.notes]):
         for line in lines[:_SHOWN]:
             err.print(one_line(line), markup=False)

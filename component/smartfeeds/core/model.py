@@ -9,6 +9,8 @@ from smartfeeds.core.view import View
 K = TypeVar("K", int, str)
 
 AUDIENCE_CHANGE = 2**32
+# How long the sync data of an item may be: it goes into one stanza beside the largest payload.
+MAX_SYNC_BYTES = 131_072
 MAX_ID_BYTES = 1023  # the most that a node name or an item id has, in UTF-8 (XEP-0060 4.6; xep-map 55)
 
 
@@ -83,7 +85,8 @@ class Item(NamedTuple):
     that was never changed. `notify` says of a tombstone that subscribers of the bare node are told (XEP-0060 7.2.2.1).
     `total` and `live` are the counts of the feed right behind this change, which pushes of it tell (xep-map 172).
     `sync` is the sx:sync of a feed's item as XML, with its `conflicts` (FeedSync 2.4), or the endpoint alone where it
-    is as it was published here; the payload has none. `sync_id` is its id there, empty where that is `id` (A-154).
+    is as it was published here, or None where it was not read; the payload has none. `sync_id` is its id there, empty
+    where that is `id` (A-154).
 
     A tuple, because pages make fifty of them: a frozen dataclass takes seven times as long to be made.
     """
@@ -101,7 +104,7 @@ class Item(NamedTuple):
     live: int = 0
     sync_id: str = ""
     conflicts: int = 0
-    sync: bytes = b""
+    sync: bytes | None = b""
 
 
 @dataclass(frozen=True, slots=True)

@@ -99,18 +99,24 @@ def _date(found: Found, tag: str) -> int | None:
 
 def adopt(node: Element, base: str, authors: list[Element]) -> None:
     """Gives an entry what it would lose without its feed: the base address, and authors where it has none."""
-    outer = base_of(node, base, own=False)
-    if has_base(node):
-        node.set(XML_BASE, base_of(node, base))
+    take_over(node, base_of(node, base, own=False), authors, says_base=has_base(node))
+
+
+def take_over(node: Element, outer: str, authors: list[Element], *, says_base: bool) -> None:
+    """The same where `outer` is the base address of the feed, which the entry says itself with `says_base`."""
+    own = resolve(outer, node.get(XML_BASE, "")) if node.get(XML_BASE) else outer
+    if says_base:
+        node.set(XML_BASE, own)
     if outer:
         for child in node.iterchildren(*_ADDRESSES):
             name = _ADDRESSES[child.tag]
             reference = child.get(name)
             if reference is not None:
-                child.set(name, resolve(base_of(child, base), reference))
+                step = child.get(XML_BASE)
+                child.set(name, resolve(resolve(own, step) if step else own, reference))
     source = next(node.iterchildren(atom.SOURCE), None)
-    own = next(node.iterchildren(atom.AUTHOR), None)
-    if own is None and (source is None or next(source.iterchildren(atom.AUTHOR), None) is None):
+    author = next(node.iterchildren(atom.AUTHOR), None)
+    if author is None and (source is None or next(source.iterchildren(atom.AUTHOR), None) is None):
         for author in authors:
             node.append(copy.deepcopy(author))
             node[-1].tail = None

@@ -29,6 +29,11 @@ class ImportedItem:
         """When it was last changed, as far as the document says."""
         return self.published_us if self.updated_us is None else self.updated_us
 
+    @property
+    def made_us(self) -> int | None:
+        """When it was published first, else when it was last changed, as far as the document says."""
+        return self.time_us if self.published_us is None else self.published_us
+
 
 @dataclass(frozen=True, slots=True)
 class Skipped:
@@ -66,7 +71,7 @@ class Document:
         dated: list[tuple[int, ImportedItem]] = []
         last_us = -(2**63)
         for item in self.items if self.oldest_on_top else reversed(self.items):
-            own_us = item.time_us if item.published_us is None else item.published_us
+            own_us = item.made_us
             last_us = last_us if own_us is None else own_us
             dated.append((last_us, item))
         dated.sort(key=lambda pair: pair[0])

@@ -142,6 +142,11 @@ def canonical(element: Element, *, inherit: bool = True) -> bytes:
             del element.attrib[name]
 
 
+def size_bytes(element: Element) -> int:
+    """About how long an element is as XML, its tail left out."""
+    return len(etree.tostring(element, encoding="utf-8", with_tail=False))
+
+
 def _inherited(element: Element) -> list[tuple[str, str]]:
     """xml:lang and xml:space as the nearest ancestor sets them, where the element itself does not."""
     above = cast("list[Any]", _XML_ATTRIBUTES_ABOVE(element))
@@ -228,7 +233,9 @@ def means_the_same(one: bytes, other: bytes) -> bool:
 def _names_and_texts(data: bytes) -> list[tuple[object, ...]]:
     """All of a tree, in the order of the document: how many children each element has tells where it ends."""
     root = parse_stored(data)
-    return [(node.tag, sorted(node.attrib.items()), node.text or "", node.tail or "", len(node)) for node in root.iter()]
+    return [
+        (node.tag, sorted(node.attrib.items()), node.text or "", node.tail or "", len(node)) for node in root.iter()
+    ]
 
 
 def check_limits(element: Element, data: bytes) -> None:

@@ -8,6 +8,7 @@ of other hosts without asking first (CORS), and nobody is told that they may.
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import replace
 from functools import partial
 from http import HTTPStatus
 from urllib.parse import parse_qsl, quote
@@ -108,15 +109,23 @@ class Conflicts:
 
     async def _page(self, call: Call, path: EntryPath, query: Mapping[str, str]) -> tuple[ConflictList, str]:
         """A page of items, and the address of the next one."""
-        most = str(min(parse_number(query.get("max", str(USUAL)), "max"), MOST))
-        page = ResultSetRequest(most, query.get("after"))
-        found = await self._ask(ListConflicts(call.actor, self._service, path.name, page))
-        last = found.result_set.last if found.result_set is not None else None
-        if last is None:
+        most = min(parse_number(query.get("max", str(USUAL)), "max"), MOST)
+        # One more tells whether there is a next page; a page that was cut short asks for it.
+        found = await self._ask(
+            ListConflicts(call.actor, self._service, path.name, ResultSetRequest(str(most + 1), query.get("after")))
+        )
+        entries = found.entries[:most]
+        if not entries:
+            return replace(found, entries=()), ""
+        last = str(entries[-1].item.item_no)
+        if not (len(found.entries) > most or await self._any_behind(call, path, last)):
             return found, ""
-        behind = await self._ask(ListConflicts(call.actor, self._service, path.name, ResultSetRequest("1", last)))
         fields = [f"{name}={quote(value, safe='')}" for name, value in {**query, "after": last}.items()]
-        return found, f"{_url(call, path.name)}?{'&'.join(fields)}" if behind.entries else ""
+        return replace(found, entries=entries), f"{_url(call, path.name)}?{'&'.join(fields)}"
+
+    async def _any_behind(self, call: Call, path: EntryPath, last: str) -> bool:
+        found = await self._ask(ListConflicts(call.actor, self._service, path.name, ResultSetRequest("1", last)))
+        return bool(found.entries)
 
     async def _ask(self, request: ListConflicts) -> ConflictList:
         answer = await self._handle(request)

@@ -165,10 +165,10 @@ class Encoder:
 
 
 def sharing_of(answer: FeedPage, place: Place) -> bytes:
-    """What the newest page of a view says of itself where it is not all of it (FeedSync 4.2; A-45, A-47, A-156).
+    """What the newest page of a view says of itself where it is not all of it (FeedSync 4.2: FS-045, FS-083, FS-085).
 
     `until` is the bound of its newest item, `since` that of the newest item before it. In order of creation such
-    bounds say nothing, so there is only the way to the whole.
+    bounds say nothing, so there is only the way to the whole. A-45, A-47, A-48, A-156.
     """
     items, query = items_of(answer), place.query
     newest = query.since is None and not query.until and not answer.newer

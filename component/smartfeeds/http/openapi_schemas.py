@@ -152,7 +152,10 @@ SCHEMAS: Mapping[str, Schema] = {
         "type": "object",
         "properties": {
             "keep": {"type": "string", "description": "tag of the version whose content stays; left out: the winner"},
-            "decided": {**_TAGS, "description": "tags of the conflicts that are settled; left out: all"},
+            "decided": {
+                **_TAGS,
+                "description": "tags of the conflicts that are settled; those that you made are too; left out: all",
+            },
             "seen": {
                 **_TAGS,
                 "description": "tags of all versions, as they were looked at; with others nothing is done",

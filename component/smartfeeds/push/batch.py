@@ -143,14 +143,15 @@ def _read_order(
     if not views:
         return OrderBatch(order, (), newest_mark(tx, node, order))
     before = None if until_us is None else Edge(until_us, MAX_ITEM_NO)
-    items = tx.slice(node.node_no, Slice(WHOLE[order], ITEMS, Edge(mark.key_us, MAX_ITEM_NO), before))
+    whole = replace(WHOLE[order], sync=any(view.sync for view in views.values()))
+    items = tx.slice(node.node_no, Slice(whole, ITEMS, Edge(mark.key_us, MAX_ITEM_NO), before))
     if not items:
         return OrderBatch(order, (), mark if before else Mark(last_us, mark.cursor))
     more = len(items) == ITEMS
     if more:
         # A mark is a key, so a batch ends with the last item of one.
         key_us = key_of(order, items[-1])
-        rest = Slice(WHOLE[order], MAX_GROUP, Edge(key_us, items[-1].item_no), Edge(key_us, MAX_ITEM_NO))
+        rest = Slice(whole, MAX_GROUP, Edge(key_us, items[-1].item_no), Edge(key_us, MAX_ITEM_NO))
         items += tx.slice(node.node_no, rest)
     changes = tuple(_change(tx, context, node, order, item, views) for item in items)
     return OrderBatch(order, changes, Mark(changes[-1].key_us, changes[-1].cursor), more)

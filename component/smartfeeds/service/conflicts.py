@@ -9,6 +9,7 @@ from smartfeeds.errors import Condition, FeedError
 from smartfeeds.service.context import Context, affiliation_of, locate
 from smartfeeds.service.items import write_state
 from smartfeeds.service.lists import Listing, number, page_of
+from smartfeeds.service.publishing import check_publisher
 from smartfeeds.service.pulls import check_readable
 from smartfeeds.service.sync_requests import ConflictedItem, ConflictList, ListConflicts, ResolveConflicts, Resolved
 from smartfeeds.service.syncing import editor, read_shared, state_of
@@ -22,7 +23,7 @@ TAG_DIGITS = 16
 
 def list_conflicts(tx: ReadTx, context: Context, request: ListConflicts) -> ConflictList:
     """The items of a feed that have conflicts, for whoever may read it."""
-    node = locate(tx, request.node).node
+    node = _feed(tx, request.node)
     check_readable(tx, context, node, request.actor)
     if request.item_id:
         item = tx.item(node.node_no, request.item_id)
@@ -39,11 +40,11 @@ def list_conflicts(tx: ReadTx, context: Context, request: ListConflicts) -> Conf
 
 def resolve_conflicts(tx: WriteTx, context: Context, request: ResolveConflicts) -> Resolved:
     """Settles conflicts of an item, by whoever may replace it."""
-    located = locate(tx, request.node)
-    node = tx.lock(located.node.name)
-    if node is None or node.kind is not NodeKind.FEED:
-        raise FeedError(Condition.ITEM_NOT_FOUND, "no such feed")
+    node = tx.lock(_feed(tx, request.node).name)
+    if node is None:
+        raise FeedError(Condition.ITEM_NOT_FOUND, "no such node")
     check_readable(tx, context, node, request.actor)
+    check_publisher(tx, context, node, request.actor)
     if not request.item_id:
         raise FeedError(Condition.ITEM_REQUIRED)
     item = tx.item(node.node_no, request.item_id)
@@ -53,6 +54,16 @@ def resolve_conflicts(tx: WriteTx, context: Context, request: ResolveConflicts) 
     if not may_overwrite(affiliation_of(tx, context, node, request.actor), own=own):
         raise FeedError(Condition.FORBIDDEN, "this item is somebody else's")
     return _resolve(tx, context, node, item, request)
+
+
+def _feed(tx: ReadTx, name: str | None) -> Node:
+    """The feed of this name, which is no view: what somebody decides on is an item whole."""
+    located = locate(tx, name)
+    if located.view.smart:
+        raise FeedError(Condition.NOT_ALLOWED, "conflicts are those of a feed, not of a view: leave the parameters out")
+    if located.node.kind is not NodeKind.FEED:
+        raise FeedError(Condition.NOT_ALLOWED, "only items of feeds have conflicts, and this node is a generic one")
+    return located.node
 
 
 def _resolve(tx: WriteTx, context: Context, node: Node, item: Item, request: ResolveConflicts) -> Resolved:

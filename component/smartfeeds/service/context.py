@@ -13,7 +13,7 @@ from smartfeeds.core.model import Affiliation, Node, NodeKind, SubscriptionState
 from smartfeeds.core.options import Limits, text_of
 from smartfeeds.core.view import BARE, View, canonical, parse_view, shared_splits, split_name
 from smartfeeds.errors import Condition, FeedError
-from smartfeeds.store.base import ReadTx
+from smartfeeds.store.base import ReadTx, WriteTx
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,6 +107,19 @@ def find(tx: ReadTx, name: str | None) -> Located | None:
 def _feed(tx: ReadTx, name: str) -> Node | None:
     node = tx.node(name)
     return node if node is not None and node.kind is NodeKind.FEED else None
+
+
+def feed_locked(tx: WriteTx, name: str) -> Node:
+    """The feed of this name, for items that are brought into it, and nobody else changes it before this is done.
+
+    Raises FeedError: ITEM_NOT_FOUND, NOT_ALLOWED for a node of another kind.
+    """
+    node = tx.lock(name)
+    if node is None:
+        raise FeedError(Condition.ITEM_NOT_FOUND, "no such node")
+    if node.kind is not NodeKind.FEED:
+        raise FeedError(Condition.NOT_ALLOWED, "items are brought into feeds, and this node is a generic one")
+    return node
 
 
 def affiliation_of(tx: ReadTx, context: Context, node: Node, actor: Jid) -> Affiliation:

@@ -2,9 +2,10 @@
 
 from dataclasses import dataclass
 
+from smartfeeds.core.model import MAX_SYNC_BYTES
 from smartfeeds.errors import FeedError
 from smartfeeds.formats.atom import Shape, accept_payload, shape_of
-from smartfeeds.formats.xml import Element, canonical, replace_by_text
+from smartfeeds.formats.xml import Element, canonical, replace_by_text, size_bytes
 from smartfeeds.sync.markup import SyncItem, is_whole, read_item, syncs_of
 
 
@@ -33,6 +34,9 @@ def draft_of(root: Element) -> Draft:
     if not syncs:
         return Draft(payload, shape)
     if any(map(is_whole, syncs)):
+        # What is longer would be refused in the end, and to read it takes the time of others.
+        if any(size_bytes(sync) > MAX_SYNC_BYTES for sync in syncs):
+            return Draft(payload, shape, fault=f"its sync data is longer than {MAX_SYNC_BYTES} bytes")
         try:
             found = read_item(root)
         except FeedError as error:

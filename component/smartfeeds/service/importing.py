@@ -12,10 +12,9 @@ from functools import partial
 from smartfeeds.core.jid import Jid
 from smartfeeds.core.model import MAX_ID_BYTES, Item, Node, NodeKind
 from smartfeeds.core.options import KIND, MAX_TEXT, text_of
-from smartfeeds.errors import Condition, FeedError
 from smartfeeds.formats.atom import complete_entry
 from smartfeeds.formats.items import Document, ImportedItem
-from smartfeeds.service.context import Context
+from smartfeeds.service.context import Context, feed_locked
 from smartfeeds.service.feeds import FeedService
 from smartfeeds.service.items import next_key
 from smartfeeds.service.nodes import add_node
@@ -80,33 +79,24 @@ async def ensure_feed(service: FeedService, node: str, actor: Jid, title: str, d
 def _dated(items: list[ImportedItem]) -> list[ImportedItem]:
     """The items, oldest first, with a date for each that has dated ones behind it: that of its older neighbour, or
     just before the first that is known. Else its created key would be now, and theirs would lose their dates."""
-    dated = [place for place, item in enumerate(items) if _date(item) is not None]
+    dated = [place for place, item in enumerate(items) if item.made_us is not None]
     if not dated:
         return items
     first, last = dated[0], dated[-1]
-    known_us = (_date(items[first]) or 0) - first
+    known_us = (items[first].made_us or 0) - first
     found = []
     for item in items[:last]:
-        own_us = _date(item)
+        own_us = item.made_us
         known_us = known_us if own_us is None else own_us
         found.append(replace(item, published_us=known_us))
     return found + items[last:]
-
-
-def _date(item: ImportedItem) -> int | None:
-    return item.time_us if item.published_us is None else item.published_us
 
 
 def import_items(tx: WriteTx, context: Context, name: str, actor: Jid, items: Sequence[ImportedItem]) -> Imported:
     """Brings some items into a node, in the order given."""
     total = Imported()
     for item in items:
-        node = tx.lock(name)
-        if node is None:
-            raise FeedError(Condition.ITEM_NOT_FOUND, "no such node")
-        if node.kind is not NodeKind.FEED:
-            raise FeedError(Condition.NOT_ALLOWED, "documents go into feeds, and this node is a generic one")
-        total += _import_item(tx, context, node, actor, item)
+        total += _import_item(tx, context, feed_locked(tx, name), actor, item)
     return total
 
 
@@ -141,5 +131,5 @@ def _import_deletion(tx: WriteTx, context: Context, node: Node, actor: Jid, exis
 def _first_key(context: Context, node: Node, item: ImportedItem) -> int:
     """The created key that the item will get: its date where the feed still has room for it."""
     now_us = next_key(node.last_modified_us, context.now_us)
-    wanted_us = _date(item)
+    wanted_us = item.made_us
     return next_key(node.last_created_us, now_us if wanted_us is None else min(wanted_us, now_us))

@@ -7,7 +7,7 @@ What another service calls its item may differ from its id here; the sync id is 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from smartfeeds.core.model import Item, Node, NodeKind
+from smartfeeds.core.model import MAX_ID_BYTES, Item, Node, NodeKind
 from smartfeeds.core.options import flag, text_of
 from smartfeeds.core.times import format_datetime, parse_datetime
 from smartfeeds.errors import Condition, FeedError
@@ -15,7 +15,7 @@ from smartfeeds.formats.atom import ENTRY, ID, UPDATED, complete_entry, derived_
 from smartfeeds.formats.xml import check_limits, means_the_same, parse_stored
 from smartfeeds.service.context import Context
 from smartfeeds.service.items import write_state
-from smartfeeds.service.syncing import MERGED_SYNC_BYTES, is_own_endpoint, read_shared, state_of
+from smartfeeds.service.syncing import is_own_endpoint, read_shared, state_of
 from smartfeeds.store.base import WriteTx
 from smartfeeds.sync.feedsync import FEEDSYNC
 from smartfeeds.sync.markup import SyncItem
@@ -25,7 +25,7 @@ from smartfeeds.sync.record import Version
 
 @dataclass(frozen=True, slots=True)
 class Incoming:
-    """A version from elsewhere. `item_id` is what a new item is called here; empty: as its sync id."""
+    """A version from elsewhere. `item_id` is what a new item is called here; as its sync id where it cannot be one."""
 
     item_id: str
     found: SyncItem
@@ -118,13 +118,13 @@ def _store(
 ) -> Item:
     version = merged.version
     told = flag(node.kind, node.options, "notify_retract")
-    state = state_of(as_found, version, MERGED_SYNC_BYTES, told=told)
+    state = state_of(as_found, version, told=told)
     if existing is not None:
         if existing.deleted == state.deleted and as_found.version.payload == version.payload:
             publisher = existing.publisher
             state = replace(state, told=existing.notify)
         return write_state(tx, context, node, existing, existing.id, state, publisher)
-    item_id = incoming.item_id or version.sync_id
+    item_id = incoming.item_id if 0 < len(incoming.item_id.encode()) <= MAX_ID_BYTES else version.sync_id
     if tx.item(node.node_no, item_id) is not None:
         item_id = context.new_id()
     # Its first record says when it was made, as far as it is known.
@@ -142,7 +142,10 @@ def _normal(found: SyncItem) -> SyncItem:
 
 
 def _normal_version(version: Version) -> Version:
-    root = parse_stored(version.payload)
+    try:
+        root = parse_stored(version.payload)
+    except FeedError:
+        raise FeedError(Condition.INVALID_PAYLOAD, "a version of the item is no XML element of its own") from None
     if root.tag != ENTRY:
         raise FeedError(Condition.INVALID_PAYLOAD, "items of a feed are Atom entries")
     check_limits(root, version.payload)

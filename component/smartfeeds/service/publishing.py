@@ -7,6 +7,7 @@ XEP-0060 7.1, 7.2, 8.5 (xep-map 130 to 163); Smart Feeds, As Abstract. A retract
 from dataclasses import replace
 
 from smartfeeds.core.access import PublishModel, may_manage, may_overwrite, may_publish, may_retract
+from smartfeeds.core.jid import Jid
 from smartfeeds.core.model import (
     MAX_ITEM_NO,
     Edge,
@@ -19,7 +20,7 @@ from smartfeeds.core.model import (
     SubscriptionState,
 )
 from smartfeeds.core.options import GALLERY, Limits, flag, text_of, unmet
-from smartfeeds.core.view import BARE
+from smartfeeds.core.view import BARE, View
 from smartfeeds.errors import Condition, FeedError, unsupported
 from smartfeeds.formats.atom import complete_entry, tombstone, without_mark
 from smartfeeds.service.context import Context, Located, affiliation_of, find, reading_refusal, standing_of
@@ -30,18 +31,22 @@ from smartfeeds.service.nodes import add_node
 from smartfeeds.service.preconditions import check_expected, item_tag
 from smartfeeds.service.requests import Done, Form, Publish, Published, Purge, PurgeOn, Retract
 from smartfeeds.service.syncing import buried, created, edited
-from smartfeeds.store.base import WriteTx
+from smartfeeds.store.base import ReadTx, WriteTx
 from smartfeeds.sync.markup import SyncItem
 
 FEED_METADATA_ID = "0"  # may hold an atom:feed (XEP-0277 5)
-PURGE_CHUNK = 1_000  # items one transaction buries
+# How much one transaction buries: so many items, with so much sync data, read in steps.
+PURGE_CHUNK = 1_000
+PURGE_BYTES = 262_144
+PURGE_STEP = 50
+_LIVE = View(sync=True)
 
 
 def publish(tx: WriteTx, context: Context, request: Publish) -> Published:
     """Stores an item; an entry marked as deleted is a retraction (xep-map 2.3)."""
     node = _publishable(tx, context, request)
     limits = context.policy.options
-    _check_right(tx, context, node, request)
+    check_publisher(tx, context, node, request.actor)
     _check_preconditions(node, request.options, limits)
     draft = _checked(node, request, limits)
     if draft.sync is not None and node.kind is NodeKind.FEED:
@@ -145,8 +150,17 @@ def purge_on(tx: WriteTx, context: Context, request: PurgeOn) -> Done | PurgeOn:
 
 def _bury_chunk(tx: WriteTx, context: Context, node: Node, up_to_us: int, by: str) -> Node:
     """Buries the oldest live items up to a key, a chunk of them; the node with its new key and count."""
-    for item in tx.slice(node.node_no, Slice(BARE, PURGE_CHUNK, before=Edge(up_to_us, MAX_ITEM_NO))):
-        node = bury(tx, context, node, item, by, told=False)
+    before = Edge(up_to_us, MAX_ITEM_NO)
+    done = size_bytes = 0
+    while done < PURGE_CHUNK and size_bytes < PURGE_BYTES:
+        step = min(PURGE_STEP, PURGE_CHUNK - done)
+        items = tx.slice(node.node_no, Slice(_LIVE, step, before=before))
+        for item in items:
+            node = bury(tx, context, node, item, by, told=False)
+        done += len(items)
+        size_bytes += sum(len(item.sync or b"") for item in items)
+        if len(items) < step:
+            break
     return node
 
 
@@ -167,12 +181,11 @@ def _locked(tx: WriteTx, located: Located | None, feature: str) -> Node:
     return node
 
 
-def _check_right(tx: WriteTx, context: Context, node: Node, request: Publish) -> None:
+def check_publisher(tx: ReadTx, context: Context, node: Node, actor: Jid) -> None:
+    """Raises FeedError(FORBIDDEN) for whom neither affiliation nor publish model lets publish to the node."""
     model = PublishModel(text_of(node.kind, node.options, "publish_model"))
-    subscribed = (
-        model is PublishModel.SUBSCRIBERS and standing_of(tx, node, request.actor) is SubscriptionState.SUBSCRIBED
-    )
-    if not may_publish(affiliation_of(tx, context, node, request.actor), model, subscribed=subscribed):
+    subscribed = model is PublishModel.SUBSCRIBERS and standing_of(tx, node, actor) is SubscriptionState.SUBSCRIBED
+    if not may_publish(affiliation_of(tx, context, node, actor), model, subscribed=subscribed):
         raise FeedError(Condition.FORBIDDEN)
 
 

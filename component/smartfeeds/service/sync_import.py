@@ -4,27 +4,24 @@ Items come one after the other, some at a time in one transaction, so a document
 refused changes nothing, and the rest goes on. Importing the same again changes nothing either (A-59).
 """
 
-from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 
 from smartfeeds.core.jid import Jid
-from smartfeeds.core.model import NodeKind
-from smartfeeds.errors import Condition, FeedError
+from smartfeeds.errors import FeedError
 from smartfeeds.formats.items import ImportedItem
-from smartfeeds.service.context import Context
+from smartfeeds.service.context import Context, feed_locked
 from smartfeeds.service.feeds import FeedService
 from smartfeeds.service.importing import Imported, ensure_feed, import_items
 from smartfeeds.service.merging import Incoming, merge_items
 from smartfeeds.store.base import ReadTx, WriteTx
 from smartfeeds.sync.arriving import read_arrived, read_plain
-from smartfeeds.sync.merging import Outcome
+from smartfeeds.sync.merging import Outcome, Told
 from smartfeeds.sync.sharing import Sharing, format_bound, is_out_of_sync
 
 CHUNK = 64
 CHUNK_BYTES = 1024 * 1024
-MAX_TOLD = 1_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,27 +34,10 @@ class Arrived:
 
 
 @dataclass(slots=True)
-class Merge:
-    """What an import did. `outcomes` counts items with sync data, `plain` those without, `refused` all that were.
+class Merge(Told):
+    """What an import did; `plain` are the items without sync data."""
 
-    `reasons` are (index, reason) pairs and `notes` texts, for people: as many of each as anybody reads.
-    """
-
-    outcomes: Counter[Outcome] = field(default_factory=Counter)
     plain: Imported = field(default_factory=Imported)
-    refused: int = 0
-    reasons: list[tuple[int, str]] = field(default_factory=list)
-    notes: list[str] = field(default_factory=list)
-
-    def refuse(self, index: int, reason: str) -> None:
-        """An item that takes no part."""
-        self.refused += 1
-        if len(self.reasons) < MAX_TOLD:
-            self.reasons.append((index, reason))
-
-    def note(self, texts: Iterable[str]) -> None:
-        """For people."""
-        self.notes += list(texts)[: MAX_TOLD - len(self.notes)]
 
     @property
     def changed(self) -> bool:
@@ -144,11 +124,7 @@ def _read(one: Arrived, target: Target) -> Read:
 
 def _bring(tx: WriteTx, context: Context, target: Target, items: Sequence[Read]) -> list[tuple[Done, tuple[str, ...]]]:
     """What became of each item, a text where it was refused, with notes."""
-    node = tx.lock(target.node)
-    if node is None:
-        raise FeedError(Condition.ITEM_NOT_FOUND, "no such node")
-    if node.kind is not NodeKind.FEED:
-        raise FeedError(Condition.NOT_ALLOWED, "documents go into feeds, and this node is a generic one")
+    feed_locked(tx, target.node)
     return [_bring_one(tx, context, target, one) for one in items]
 
 

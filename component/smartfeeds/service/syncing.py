@@ -9,7 +9,7 @@ counts on its own. Where a node hides its publishers the service is the endpoint
 from dataclasses import replace
 from functools import lru_cache
 
-from smartfeeds.core.model import MAX_ID_BYTES, Item, Node, NodeKind
+from smartfeeds.core.model import MAX_ID_BYTES, MAX_SYNC_BYTES, Item, Node, NodeKind
 from smartfeeds.core.options import shows_publisher
 from smartfeeds.core.text import is_nss, to_nss
 from smartfeeds.core.times import US_PER_S
@@ -24,10 +24,9 @@ from smartfeeds.sync.feedsync import FEEDSYNC
 from smartfeeds.sync.markup import SyncItem, read_item, without_blanks, without_sync, write_first, write_sync
 from smartfeeds.sync.record import Edit, Stamp, Version
 
-# An item with its sync data has to fit into one stanza beside the largest payload. What comes from elsewhere leaves
-# room for changes made here.
-MERGED_SYNC_BYTES = 114_688
-SYNC_BYTES = 131_072
+# What one service stores another one takes, so edits, which only add to sync data, stop before merges do; settling and
+# deleting go on up to MAX_SYNC_BYTES.
+EDITED_SYNC_BYTES = 114_688
 
 _MARKUP = b"<"  # which no endpoint begins with
 _HOLDER = f'<entry xmlns="{ATOM_NS}">'.encode(), b"</entry>"
@@ -48,14 +47,15 @@ def is_own_endpoint(domain: str, by: str) -> bool:
 
 def editor(context: Context, node: Node, publisher: str) -> Edit:
     """Who changes an item now."""
-    return Edit(context.now_us, _endpoint_of(context, node, publisher))
+    named = shows_publisher(node.kind, node.options)
+    return Edit(context.now_us, _endpoint_of(context, node, publisher), shared=not named)
 
 
 def _endpoint_of(context: Context, node: Node, publisher: str) -> str:
     return endpoint(context.policy.domain, publisher if shows_publisher(node.kind, node.options) else "")
 
 
-def state_of(found: SyncItem, version: Version, limit_bytes: int = SYNC_BYTES, *, told: bool = False) -> State:
+def state_of(found: SyncItem, version: Version, limit_bytes: int = MAX_SYNC_BYTES, *, told: bool = False) -> State:
     """What is stored for a version of an item whose sync data is written as that which was `found`.
 
     Raises FeedError(POLICY_VIOLATION) where its sync data is longer than `limit_bytes`.
@@ -74,14 +74,15 @@ def state_of(found: SyncItem, version: Version, limit_bytes: int = SYNC_BYTES, *
 def read_shared(context: Context, node: Node, item: Item) -> SyncItem:
     """The item as the merge sees it: the payload of its version has no mark."""
     payload = shared_payload(item)
-    if item.sync.startswith(_MARKUP):
+    stored = _stored(item)
+    if stored.startswith(_MARKUP):
         start, end = _HOLDER
-        found = read_item(parse_stored(start + item.sync + end))
+        found = read_item(parse_stored(start + stored + end))
         if found is None:
             raise FeedError(Condition.INTERNAL, "the stored sync data of an item cannot be read")
         return replace(found, version=replace(found.version, payload=payload))
     # What was stored before there was sync data counts as changed by its publisher alone.
-    by = item.sync.decode() or _endpoint_of(context, node, item.publisher)
+    by = stored.decode() or _endpoint_of(context, node, item.publisher)
     edit = Edit(item.modified_us, by)
     first = FEEDSYNC.create(item.sync_id or _sync_id(item.id), payload, edit, deleted=item.deleted)
     stamp = Stamp(item.revision, edit.when_us, by)
@@ -114,7 +115,8 @@ def edited(context: Context, node: Node, item: Item, payload: bytes, publisher: 
     found = read_shared(context, node, item)
     deleted = False if item.deleted else None
     edit = editor(context, node, publisher)
-    return state_of(found, found.dialect.update(found.version, edit, payload, deleted=deleted))
+    version = found.dialect.update(found.version, edit, payload, deleted=deleted)
+    return state_of(found, version, EDITED_SYNC_BYTES)
 
 
 def buried(context: Context, node: Node, item: Item, payload: bytes, publisher: str, *, told: bool) -> State:
@@ -133,13 +135,20 @@ def shown(context: Context, node: Node, view: View, item: Item) -> Item:
 
 def sync_of(context: Context, node: Node, item: Item) -> bytes:
     """The sx:sync of an item."""
-    if item.sync.startswith(_MARKUP):
-        return item.sync
-    if item.sync and item.revision == 1:
+    stored = _stored(item)
+    if stored.startswith(_MARKUP):
+        return stored
+    if stored and item.revision == 1:
         when_us = item.modified_us // US_PER_S * US_PER_S
-        return write_first(item.sync_id or item.id, when_us, item.sync.decode())
+        return write_first(item.sync_id or item.id, when_us, stored.decode())
     found = read_shared(context, node, item)
     return write_sync(found.version, found.dialect, found.namespace)
+
+
+def _stored(item: Item) -> bytes:
+    if item.sync is None:
+        raise FeedError(Condition.INTERNAL, "the item was read without its sync data")
+    return item.sync
 
 
 def _sync_id(item_id: str) -> str:

@@ -7,7 +7,7 @@ and the next time from its last cursor.
 """
 
 import json
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence, Set
 from dataclasses import asdict, dataclass, field, replace
 from functools import partial
 from itertools import islice
@@ -221,7 +221,7 @@ class Reader:
             merging = replace(merging, ids=set(), anew=True)
             merging.tell([decision.note])
             await self._merge(complete, merging, self.keeper.half.position)
-            merging.tell([await self._absent(decision, merging.ids or ())])
+            merging.tell([await self._absent(decision, merging.ids or set())])
             merging.ids = None
         await self._merge(first, merging, self.keeper.half.position)
         self._sharing = first.sharing
@@ -230,7 +230,7 @@ class Reader:
         place = Place(until=until, etag=first.etag, last_modified=first.last_modified, view=place.view)
         self._done(str(place), str(merging))
 
-    async def _absent(self, decision: Decision, held: Collection[str]) -> str:
+    async def _absent(self, decision: Decision, held: Set[str]) -> str:
         """FS-080, A-46, A-150: what is not in the complete feed would be dropped elsewhere; here it is told."""
         if decision.step is not Step.REPLACE:
             return ""
@@ -337,7 +337,7 @@ def read_pieces(pieces: Sequence[Piece], now_us: int) -> tuple[tuple[Incoming, .
 
 
 def count_absent(
-    tx: ReadTx, context: Context, mirror: Mirror, host: str, held: Collection[str], after: Edge | None
+    tx: ReadTx, context: Context, mirror: Mirror, host: str, held: Set[str], after: Edge | None
 ) -> tuple[int, Edge | None]:
     """How many of the next items of the node came from this publisher, were not changed here, and are not in its feed
     any more; and where to go on, None at the end."""
@@ -352,4 +352,5 @@ def count_absent(
             version = read_shared(context, node, item).version
             by = [stamp.by for stamp in (version.history[-1], version.top)]
             found[version.sync_id] = Held(*(ours if is_own_endpoint(ours, one) else one for one in by))
-    return len(to_drop(found, held, ours)), Edge(items[-1].modified_us, items[-1].item_no)
+    there = [one for one in found if one in held]
+    return len(to_drop(found, there, ours)), Edge(items[-1].modified_us, items[-1].item_no)

@@ -124,7 +124,10 @@ class ReadTx(Protocol):
         """How many items have conflicts. Cost: their number."""
 
     def slice(self, node_no: int, wanted: Slice) -> list[Item]:
-        """Items of a view, ascending. Cost: the items returned, whatever the size of the feed (unfiltered views)."""
+        """Items of a view, ascending; without their sync data unless the view shows them.
+
+        Cost: the items returned, whatever the size of the feed (unfiltered views).
+        """
 
     def count(self, node_no: int, view: View, *, before: Edge | None = None) -> int:
         """How many items the view has, or how many lie up to an edge. O(1) for an unfiltered view without edge."""

@@ -180,7 +180,8 @@ class MemoryReadTx(FewReads):
             if skip:
                 skip -= 1
             else:
-                found.append(items[item_no])
+                item = items[item_no]
+                found.append(item if wanted.view.sync else item._replace(sync=None))
         return found[::-1] if wanted.newest else found
 
     def count(self, node_no: int, view: View, *, before: Edge | None = None) -> int:

@@ -26,6 +26,8 @@ ITEM = (
     "item_no, id, created_us, modified_us, payload, publisher, change, revision, notify, total, live,"
     " sync_id, conflicts, sync"
 )
+# For pages that do not show sync data, which may be longer than everything else.
+ITEM_WITHOUT_SYNC = ITEM.removesuffix("sync") + "NULL"
 SUBSCRIPTION = "sub_no, node_no, jid, view, node_text, service, state, since_us, since_created_us, created_us, options"
 EVENT = "event_no, node_no, at_us, kind, data, recipient"
 
@@ -56,7 +58,7 @@ class NodeRow:
 
 def prefixed(columns: str, alias: str) -> str:
     """The columns of a list, each with the alias of its table."""
-    return ", ".join(f"{alias}.{name}" for name in columns.split(", "))
+    return ", ".join(name if name == "NULL" else f"{alias}.{name}" for name in columns.split(", "))
 
 
 def write_options(options: Options) -> str:

@@ -19,6 +19,7 @@ from smartfeeds.store.rows import (
     CHANGES,
     DELETED,
     ITEM,
+    ITEM_WITHOUT_SYNC,
     KEYS,
     NodeRow,
     change_no,
@@ -82,6 +83,10 @@ def _earlier(one: Edge | None, other: Edge) -> Edge:
     return other if one is None or (other.key_us, other.item_no) < (one.key_us, one.item_no) else one
 
 
+def _columns(view: View) -> str:
+    return ITEM if view.sync else ITEM_WITHOUT_SYNC
+
+
 def _marks(count: int) -> str:
     return ", ".join("?" * count)
 
@@ -115,11 +120,12 @@ class ItemReads(NodeReads):
             return self._filtered_slice(node_no, wanted)
         key = KEYS[wanted.view.order]
         hidden = f" AND {_LIVE}" if wanted.view.hides_tombstones else ""
+        columns = _columns(wanted.view)
         selects: list[str] = []
         params: list[object] = []
         for condition, values in _pieces(key, wanted.after, wanted.before):
             both = f" AND {condition}" if condition else ""
-            selects.append(f"SELECT {ITEM} FROM item WHERE node_no = ?{hidden}{both}")
+            selects.append(f"SELECT {columns} FROM item WHERE node_no = ?{hidden}{both}")
             params += (node_no, *values)
         if not selects:
             return []
@@ -135,7 +141,7 @@ class ItemReads(NodeReads):
             return []
         query = self._query(row, wanted.view, wanted.after, wanted.before)
         rows = self._db.rows(
-            f"SELECT {prefixed(ITEM, 'i')} FROM {query.text}{_tail(query.key, query.number, wanted)}",
+            f"SELECT {prefixed(_columns(wanted.view), 'i')} FROM {query.text}{_tail(query.key, query.number, wanted)}",
             (*query.params, wanted.limit, wanted.offset),
         )
         if wanted.newest:

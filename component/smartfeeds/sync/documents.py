@@ -9,6 +9,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import Enum
+from itertools import islice
 from typing import Any, cast
 
 from lxml import etree
@@ -16,11 +17,12 @@ from lxml import etree
 from smartfeeds.core.times import format_datetime, parse_datetime
 from smartfeeds.errors import Condition, FeedError
 from smartfeeds.formats import atom
-from smartfeeds.formats.atom_reader import adopt
+from smartfeeds.formats.atom_reader import take_over
 from smartfeeds.formats.dates import format_rfc822, parse_date
 from smartfeeds.formats.rss_channel import RSS_NAMESPACES, rss_name
 from smartfeeds.formats.xml import MAX_PAYLOAD_BYTES, XML_BASE, XML_LANG, Element, fault, new_element
-from smartfeeds.sync.markup import SyncItem, read_item
+from smartfeeds.sync.markup import SyncItem, items_within, read_item
+from smartfeeds.sync.record import MAX_CONFLICTS
 from smartfeeds.sync.sharing import NOT_SAID, Sharing
 from smartfeeds.sync.sharing_markup import SHARINGS, read_sharing
 
@@ -143,6 +145,8 @@ class FeedReader:
         self._updated: Element | None = None
         self._authors: list[Element] = []
         self._language = ""
+        self._base = ""
+        self._inherited_bytes = 0
 
     def feed(self, data: bytes) -> Iterator[Piece]:
         """The items that these bytes complete."""
@@ -183,7 +187,9 @@ class FeedReader:
         if self.form is Form.OPML:
             raise FeedError(Condition.INVALID_PAYLOAD, "the document is an OPML outline, not a feed")
         self._authors = list(root.iterchildren(atom.AUTHOR))
-        self._language = root.get(XML_LANG, "")
+        self._language, self._base = root.get(XML_LANG, ""), root.get(XML_BASE, "")
+        inherited = (self._language.encode(), self._base.encode(), *map(etree.tostring, self._authors))
+        self._inherited_bytes = sum(map(len, inherited))
 
     def _pieces(self) -> Iterator[Piece]:
         for node in _events(self._parser):
@@ -220,11 +226,18 @@ class FeedReader:
             self._done = None
 
     def _piece(self, node: Element) -> Piece:
-        self._complete(node)
-        raw = etree.tostring(node, encoding="utf-8", with_tail=False)
         index = self.count
+        too_large = f"the item is larger than {MAX_PAYLOAD_BYTES} bytes"
+        # More of them are refused in any case.
+        within = list(islice(items_within(node), MAX_CONFLICTS)) if self._inherited_bytes else []
+        if len(within) * self._inherited_bytes > MAX_PAYLOAD_BYTES:
+            raw = etree.tostring(node, encoding="utf-8", with_tail=False)
+            return Piece(index, Kind.REFUSED, raw, reason=f"{too_large} with what its conflicts have of the feed")
+        for item in (node, *within):
+            self._complete(item)
+        raw = etree.tostring(node, encoding="utf-8", with_tail=False)
         if len(raw) > MAX_PAYLOAD_BYTES:
-            return Piece(index, Kind.REFUSED, raw, reason=f"the item is larger than {MAX_PAYLOAD_BYTES} bytes")
+            return Piece(index, Kind.REFUSED, raw, reason=too_large)
         try:
             found = read_item(node, lenient=self._lenient, payload=False)
         except FeedError as error:
@@ -233,17 +246,19 @@ class FeedReader:
             return Piece(index, Kind.PLAIN, raw)
         return Piece(index, Kind.SYNCED, raw, found)
 
-    def _complete(self, node: Element) -> None:
-        """What an item has of its feed goes with it: language, base address, authors."""
-        if self._language and node.get(XML_LANG) is None:
-            node.set(XML_LANG, self._language)
-        root = self._root
-        assert root is not None
-        if self.form is Form.ATOM:
-            if self._authors or root.get(XML_BASE):
-                adopt(node, "", self._authors)
-        elif root.get(XML_BASE) and node.get(XML_BASE) is None:
-            node.set(XML_BASE, root.get(XML_BASE, ""))
+    def _complete(self, item: Element) -> None:
+        """What an item has of its feed goes with it: language, base address, authors.
+
+        The items in its conflicts are versions that could stand in the feed themselves: they get the same, and nothing
+        of the item around them, so that a version has the same bytes as winner and as loser.
+        """
+        if self._language and item.get(XML_LANG) is None:
+            item.set(XML_LANG, self._language)
+        if item.tag == atom.ENTRY:
+            if self._authors or self._base:
+                take_over(item, self._base, self._authors, says_base=bool(self._base))
+        elif self._base and item.get(XML_BASE) is None:
+            item.set(XML_BASE, self._base)
 
     def _read_head(self, root: Element) -> None:
         holder = self._holder(root)

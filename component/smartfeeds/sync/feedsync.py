@@ -173,7 +173,7 @@ class FeedSync(Dialect):
         counter = next_counter(version)
         stamp = Stamp(_next_sequence(version, counter, edit.by), edit.when_us, edit.by)
         # 4: what this endpoint itself had made and lost with it has been seen now.
-        own = [one for one in version.conflicts if edit.by and one.top.by == edit.by]
+        own = [one for one in version.conflicts if edit.by and not edit.shared and one.top.by == edit.by]
         # 5, 6
         flag = version.deleted if deleted is None else (Flag.TRUE if deleted else Flag.FALSE)
         changed = replace(

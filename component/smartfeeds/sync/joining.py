@@ -6,7 +6,6 @@ came in. Only versions that conflict are read whole; memory holds two items and 
 
 import hashlib
 from array import array
-from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import Protocol
@@ -25,11 +24,10 @@ from smartfeeds.sync.arriving import as_entry
 from smartfeeds.sync.documents import FeedReader, Form, Kind, Piece
 from smartfeeds.sync.feedsync import FEEDSYNC
 from smartfeeds.sync.markup import SyncItem, read_item, read_rest, write_item
-from smartfeeds.sync.merging import Dialect, Outcome, difference, merge, newer_of
+from smartfeeds.sync.merging import Dialect, Outcome, Told, difference, merge, newer_of
 from smartfeeds.sync.record import Edit, Version
 from smartfeeds.sync.sse import SSE
 
-MAX_NOTES = 1_000
 # What FeedSync and SSE say of one item has nothing in common that could be compared.
 OTHER_DIALECT = "{} is kept in the other dialect here: histories do not mix"
 _DIALECTS: tuple[Dialect, ...] = (FEEDSYNC, SSE)
@@ -61,34 +59,13 @@ class MemorySpool:
         return bytes(self.kept[offset : offset + size])
 
 
-@dataclass(frozen=True, slots=True)
-class Refused:
-    """An item that takes no part: the document it is in, its place counted from 0, and why."""
-
-    document: str
-    index: int
-    reason: str
-
-
 @dataclass(slots=True)
-class Report:
-    """What a merge did. `outcomes` counts the items of the incoming feed; `created` plain items that got sync data."""
+class Report(Told):
+    """What a merge did to the incoming feed's items; `created` counts plain items that got sync data."""
 
-    outcomes: Counter[Outcome] = field(default_factory=Counter)
     conflicts: int = 0
     created: int = 0
     plain: int = 0
-    refused: list[Refused] = field(default_factory=list)
-    notes: list[str] = field(default_factory=list)
-
-    def note(self, texts: Iterable[str]) -> None:
-        """For people; there is an end to what they are told."""
-        self.notes += list(texts)[: MAX_NOTES - len(self.notes)]
-
-    def refuse(self, document: str, index: int, reason: str) -> None:
-        """The same for items that are refused."""
-        if len(self.refused) < MAX_NOTES:
-            self.refused.append(Refused(document, index, reason))
 
 
 LOCAL, INCOMING = "local", "incoming"
@@ -119,7 +96,7 @@ class Joiner:
                 self._record(piece.raw)
             return
         if piece.kind is Kind.REFUSED:
-            self.report.refuse(LOCAL, piece.index, piece.reason)
+            self.report.refuse(piece.index, piece.reason, LOCAL)
         at = self._record(piece.raw)
         if piece.kind is Kind.PLAIN and self._edit is not None:
             self._plain.append((at, piece.index))
@@ -134,7 +111,7 @@ class Joiner:
     def add_incoming(self, piece: Piece, form: Form) -> None:
         """An item of the incoming feed, which is of that form."""
         if piece.kind is Kind.REFUSED:
-            self.report.refuse(INCOMING, piece.index, piece.reason)
+            self.report.refuse(piece.index, piece.reason, INCOMING)
         elif piece.found is None:
             self.report.plain += 1
         else:
@@ -153,7 +130,7 @@ class Joiner:
                 raw = self._in_our_words(raw, namespace)
             return self._merge(raw, found)
         except FeedError as error:
-            self.report.refuse(document, piece.index, error.text)
+            self.report.refuse(piece.index, error.text, document)
             return None
 
     def _merge(self, raw: bytes, found: SyncItem) -> Outcome:

@@ -86,6 +86,23 @@ def syncs_of(item: Element) -> list[Element]:
     return sorted(found, key=lambda node: node.tag != SYNC) if len(found) > 1 else found
 
 
+def items_within(item: Element) -> Iterator[Element]:
+    """The items in the conflicts of an item, and in the conflicts of those, as they stand in it."""
+    for sync in syncs_of(item)[:1]:
+        namespace = sync.tag[1:].partition("}")[0]
+        for conflicts in sync.iterchildren(f"{{{namespace}}}conflicts"):
+            for child in conflicts.iterchildren(etree.Element):
+                # SSE has an element around each.
+                for node in child.iterchildren(etree.Element) if child.tag == f"{{{namespace}}}conflict" else (child,):
+                    if _is_item(node):
+                        yield node
+                        yield from items_within(node)
+
+
+def _is_item(node: Element) -> bool:
+    return node.tag == ENTRY or rss_name(node) == "item" or node.tag == "outline"
+
+
 @dataclass(slots=True)
 class _Reading:
     lenient: bool
@@ -153,7 +170,7 @@ class _Reading:
             raise invalid(f"conflicts are nested deeper than {MAX_NESTING + 1} levels")
         notes: tuple[str, ...] = ()
         for node in container.iterchildren(etree.Element):
-            if node.tag != ENTRY and rss_name(node) != "item" and node.tag != "outline":
+            if not _is_item(node):
                 notes += (f"{sync_id}: sx:conflicts holds something that is no item; it was left out",)
                 continue
             item = self.item(node, depth + 1)
@@ -305,8 +322,11 @@ def _drop_blanks(item: Element) -> None:
 
 
 def _with_payload(version: Version, item: Element) -> Version:
-    """The version with the content of its item, which depends on nothing around it: neither on the stanza or document
-    that brought it, nor on the winner that it stood in."""
+    """The version with the content of its item.
+
+    What it has of its feed was written into it by the document (`documents.FeedReader`), and into each item in its
+    conflicts alike; beyond that nothing around it counts, neither the stanza nor the winner that it stood in.
+    """
     _drop_blanks(item)
     payload = canonical(item, inherit=False)
     return Version(

@@ -5,12 +5,15 @@ with the same (FS-068, SSE-037).
 """
 
 from abc import ABC, abstractmethod
+from collections import Counter
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from enum import Enum
 
 from smartfeeds.errors import Condition, FeedError
 from smartfeeds.sync.record import MAX_CONFLICTS, Edit, Version, rank
+
+MAX_TOLD = 1_000
 
 
 class Outcome(Enum):
@@ -31,6 +34,36 @@ class Merged:
     version: Version
     outcome: Outcome
     notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Refused:
+    """An item that takes no part: its place, counted from 0, why, and its document where there are several."""
+
+    index: int
+    reason: str
+    document: str = ""
+
+
+@dataclass(slots=True)
+class Told:
+    """What became of the items of a document, for people. `outcomes` counts those with sync data, `refused` all that
+    were refused; there is an end to `reasons` and `notes`."""
+
+    outcomes: Counter[Outcome] = field(default_factory=Counter)
+    refused: int = 0
+    reasons: list[Refused] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+
+    def refuse(self, index: int, reason: str, document: str = "") -> None:
+        """An item that takes no part."""
+        self.refused += 1
+        if len(self.reasons) < MAX_TOLD:
+            self.reasons.append(Refused(index, reason, document))
+
+    def note(self, texts: Iterable[str]) -> None:
+        """Something to know."""
+        self.notes += list(texts)[: MAX_TOLD - len(self.notes)]
 
 
 class Dialect(ABC):

@@ -99,7 +99,7 @@ def merge_outlines(local: SyncOutline, incoming: SyncOutline, report: Report) ->
     for name, side in ((LOCAL, local), (INCOMING, incoming)):
         report.note(side.notes)
         for index, reason in side.refused:
-            report.refuse(name, index, reason)
+            report.refuse(index, reason, name)
     report.plain += len(incoming.plain)
     merged = replace(local, versions=dict(local.versions), styles=dict(local.styles))
     sides: dict[str, Side] = {}
@@ -124,7 +124,7 @@ def _merge_one(merged: SyncOutline, incoming: SyncOutline, sync_id: str, report:
             raise FeedError(Condition.INVALID_PAYLOAD, OTHER_DIALECT.format(sync_id))
         result = merge(style[0], former, version)
     except FeedError as error:
-        report.refuse(INCOMING, incoming.indices[sync_id], error.text)
+        report.refuse(incoming.indices[sync_id], error.text, INCOMING)
         return Side.LOCAL
     report.outcomes[result.outcome] += 1
     report.note(result.notes)

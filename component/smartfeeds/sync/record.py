@@ -54,11 +54,13 @@ class Edit:
     """Who changes an item here, and when: at least one of them (FS-037); both are better (FS-038).
 
     `when_us` is microseconds since the epoch, and is kept in whole seconds (A-152); `by` is a Namespace Specific
-    String. Raises FeedError(BAD_REQUEST) for another `by`, and for neither.
+    String. `shared` says that several people are this endpoint, who do not know what the others have seen. Raises
+    FeedError(BAD_REQUEST) for another `by`, and for neither.
     """
 
     when_us: int | None = None
     by: str = ""
+    shared: bool = False
 
     def __post_init__(self) -> None:
         if self.when_us is None and not self.by:

@@ -6,7 +6,7 @@ the feed, and is never published again (FS-014, A-156).
 """
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from enum import Enum
 
@@ -100,7 +100,7 @@ class Step(Enum):
 
     MERGE = "merge it"
     FETCH = "read the complete feed first"
-    REPLACE = "merge it, and drop what is not in it"
+    REPLACE = "merge it, and tell what is not in it"
 
     __hash__ = object.__hash__
 
@@ -122,8 +122,8 @@ class Follower:
     `until` is the bound of what it has, None before the first read. `pending` holds while the complete feed is being
     fetched: `visited` are the links followed so far, and `lost` says that the window had moved on.
 
-    A-46: the cached bound is forgotten first, the complete feed is read and checked next, and only then is anything
-    dropped. A failed fetch therefore loses nothing: `given_up` starts over at the next read.
+    A-46: the cached bound is forgotten first, and the complete feed is read and checked next. A failed fetch loses
+    nothing: the state is kept once all was read, so the next read starts over.
     """
 
     until: str | None = None
@@ -134,10 +134,6 @@ class Follower:
     def pending(self) -> bool:
         """Whether the document to come is the complete feed."""
         return bool(self.visited)
-
-    def given_up(self) -> "Follower":
-        """After a fetch that failed: as before the first read."""
-        return Follower()
 
     def read(self, url: str, sharing: Sharing) -> Decision:
         """The decision about a document that was read whole and without a fault from `url`."""
@@ -167,10 +163,11 @@ class Held:
 
 
 def to_drop(mirror: Mapping[str, Held], complete: Collection[str], own: str) -> list[str]:
-    """4.1.2 step 2.1.2 as A-46 reads it: which items of a mirror go, now that the complete feed is here (FS-080).
+    """4.1.2 step 2.1.2 as A-46 reads it: which items of a mirror the publisher dropped, now that the complete feed is
+    here (FS-080).
 
-    `mirror` are the items that came by this subscription alone. What this endpoint made or changed last stays, and so
-    does what the complete feed holds. They are dropped from the mirror in the same transaction, without a tombstone.
+    `mirror` are the items that came by this subscription alone. What this endpoint made or changed last is none of
+    them, nor is what the complete feed holds. Nothing is dropped here (A-150): the mirror counts them and tells.
     """
     held = set(complete)
     return [
@@ -184,33 +181,14 @@ def to_drop(mirror: Mapping[str, Held], complete: Collection[str], own: str) -> 
 class Window:
     """A publisher's bounds of a partial feed, in microseconds (FeedSync 4.2).
 
-    `step_us` is how far `until` grows at least: a microsecond in FeedSync, whose bounds are texts, and a second in
-    SSE, whose dates have no fractions (A-86).
+    They are those of an export, made when it is asked for. The feed itself keeps everything: nothing is removed from
+    it, and nothing it says expires (A-47, A-150).
     """
 
     since_us: int
     until_us: int
-    step_us: int = 1
-    expires_us: int | None = None
-
-    def incorporate(self, now_us: int) -> "Window":
-        """4.2.3: after an item was changed; the new `until_us` is stored with it (FS-045, FS-083, SSE-008)."""
-        now_us = now_us // self.step_us * self.step_us
-        return replace(self, until_us=max(now_us, self.until_us + self.step_us))
-
-    def remove(self, stored_us: int) -> "Window":
-        """4.2.4: after an item left the feed; `stored_us` is what was stored with it (FS-085, A-48)."""
-        return replace(self, since_us=max(self.since_us, stored_us))
-
-    def extend(self, expires_us: int) -> "Window":
-        """4.2.2: `expires` only moves forward (FS-082)."""
-        return replace(self, expires_us=max(expires_us, self.expires_us or expires_us))
-
-    def may_remove(self, now_us: int) -> bool:
-        """Whether an item may leave the feed: not before the time that was promised (FS-084)."""
-        return self.expires_us is None or now_us >= self.expires_us
 
     def sharing(self, complete_link: str = "") -> Sharing:
         """4.2.1: what the partial feed says of itself (FS-077, FS-081). A complete feed says nothing (A-47)."""
         related = (Related(complete_link, RelatedKind.COMPLETE),) if complete_link else ()
-        return Sharing(format_bound(self.since_us), format_bound(self.until_us), self.expires_us, related)
+        return Sharing(format_bound(self.since_us), format_bound(self.until_us), None, related)

@@ -1,4 +1,4 @@
-"""sx:sharing in a feed's head: read and written (FeedSync 2.2, 2.3; SSE 2.1, 2.2).
+"""sx:sharing in a feed's head: read, and written as FeedSync has it (FeedSync 2.2, 2.3; SSE 2.1, 2.2).
 
 What is not as the document has it is left out with a note, and never keeps the items from being merged.
 """
@@ -10,11 +10,10 @@ from smartfeeds.core.text import attribute, one_line
 from smartfeeds.core.times import format_datetime
 from smartfeeds.errors import FeedError
 from smartfeeds.formats.atom import FEEDSYNC_NS
-from smartfeeds.formats.dates import format_rfc822
 from smartfeeds.formats.links import is_uri
 from smartfeeds.formats.xml import Element
 from smartfeeds.sync.lexis import FEEDSYNC_LEXIS, LENIENT_SSE_LEXIS, SSE_LEXIS, SSE_NAMESPACES, SSE_VERSION, Lexis
-from smartfeeds.sync.sharing import NOT_SAID, Related, RelatedKind, Sharing, Window, format_bound
+from smartfeeds.sync.sharing import NOT_SAID, Related, RelatedKind, Sharing, format_bound
 
 SHARINGS = frozenset(f"{{{namespace}}}sharing" for namespace in (FEEDSYNC_NS, *SSE_NAMESPACES))
 _KINDS = {kind.value: kind for kind in RelatedKind}
@@ -88,27 +87,12 @@ def _related(node: Element, namespace: str, notes: list[str], sse: Lexis | None)
 
 
 def write_sharing(sharing: Sharing) -> bytes:
-    """sx:sharing of a FeedSync feed of our own. Raises ForbiddenCharacterError."""
+    """sx:sharing of a feed of our own, which is FeedSync's. Raises ForbiddenCharacterError."""
     values = {
         "since": sharing.since,
         "until": sharing.until,
         "expires": None if sharing.expires_us is None else format_datetime(sharing.expires_us // 1_000_000 * 1_000_000),
     }
-    return _written(FEEDSYNC_NS, values, sharing)
-
-
-def write_sse_sharing(window: Window | None, sharing: Sharing, namespace: str) -> bytes:
-    """sx:sharing of an SSE feed of our own: dates in whole seconds, and always the version (SSE-009)."""
-    values = {
-        "since": None if window is None else format_rfc822(window.since_us),
-        "until": None if window is None else format_rfc822(window.until_us),
-        "version": SSE_VERSION,
-        "window": None if sharing.window_days is None else str(sharing.window_days),
-    }
-    return _written(namespace, values, sharing)
-
-
-def _written(namespace: str, values: dict[str, str | None], sharing: Sharing) -> bytes:
     attributes = "".join(f' {name}="{attribute(value)}"' for name, value in values.items() if value is not None)
     related = "".join(
         f'<sx:related link="{attribute(one.link)}" type="{one.kind.value}"'
@@ -116,4 +100,4 @@ def _written(namespace: str, values: dict[str, str | None], sharing: Sharing) ->
         + "/>"
         for one in sharing.related
     )
-    return f'<sx:sharing xmlns:sx="{namespace}"{attributes}>{related}</sx:sharing>'.encode()
+    return f'<sx:sharing xmlns:sx="{FEEDSYNC_NS}"{attributes}>{related}</sx:sharing>'.encode()

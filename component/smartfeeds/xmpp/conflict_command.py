@@ -1,9 +1,12 @@
 """The ad-hoc command that shows the conflicts of a node and settles those of an item (A-62).
 
 Four steps: which node, which of its items in conflict, which version is to stay, done. The third form carries the tags
-of the versions that it shows, so that nobody decides about what they have not seen.
+of the versions that it shows, so that nobody decides about what they have not seen: but for their own versions, which
+any change of theirs settles (FS-051). What versions say is read beside the event loop: many long ones take a while.
 """
 
+import asyncio
+from collections.abc import Sequence
 from urllib.parse import unquote
 
 from smartfeeds.core.page import ResultSetRequest
@@ -46,7 +49,7 @@ async def _choose_item(ask: Ask) -> Stage | Finished:
     page = await ask.answer(request, ConflictList)
     if not page.entries:
         return Finished((Note(f"No item of {node} has a conflict."),))
-    choices = tuple((entry.item.id, _choice(entry)) for entry in page.entries)
+    choices = await asyncio.to_thread(_choices, page.entries)
     total = page.result_set.count if page.result_set is not None else len(choices)
     more = (Note(f"These are {len(choices)} of {total}; settle some to see the others."),)
     return Stage(
@@ -68,10 +71,11 @@ async def _choose_version(ask: Ask) -> Stage:
         raise FeedError(Condition.ITEM_NOT_FOUND, "this item has no conflicts, or none any more: begin again")
     version, tags = entries[0].version, entries[0].tags
     shown = (version, *version.conflicts)[:LISTED]
-    choices = tuple((tag, _facts(one)) for tag, one in zip(tags, shown, strict=False))
-    texts = (Field("", "fixed", (_described(one),)) for one in shown)
+    told = await asyncio.to_thread(lambda: [_told(one) for one in shown])
+    choices = tuple((tag, facts) for tag, (facts, _) in zip(tags, told, strict=False))
+    texts = (Field("", "fixed", (described,)) for _, described in told)
     unseen = len(tags) - len(shown)
-    more = (Note(f"There are {counted(unseen, 'version')} more, which stay until they are shown."),)
+    more = (Note(f"There are {counted(unseen, 'version')} more. But for your own, they stay until they are shown."),)
     return Stage(
         (
             Field("node", "hidden", (node,)),
@@ -95,10 +99,15 @@ async def _resolve(ask: Ask) -> Finished:
     request = ResolveConflicts(ask.actor, ask.service, node, item_id, keep, shown[1:], seen)
     resolved = await ask.answer(request, Resolved)
     settled = counted(len(shown) - 1, "conflict")
-    notes = [Note(f"Settled {settled}: {_item_name(resolved.item.id, resolved.item.payload)} is as you decided.")]
+    name = await asyncio.to_thread(_item_name, resolved.item.id, resolved.item.payload)
+    notes = [Note(f"Settled {settled}: {name} is as you decided.")]
     if resolved.left:
         notes.append(Note(f"{counted(resolved.left, 'conflict')} left.", Severity.WARN))
     return Finished(tuple(notes))
+
+
+def _choices(entries: Sequence[ConflictedItem]) -> tuple[tuple[str, str], ...]:
+    return tuple((entry.item.id, _choice(entry)) for entry in entries)
 
 
 def _choice(entry: ConflictedItem) -> str:
@@ -111,22 +120,19 @@ def _item_name(item_id: str, payload: bytes) -> str:
     return f"{title} ({_cut(item_id, _NAME_CHARACTERS)})"
 
 
-def _facts(version: Version) -> str:
-    """Who, when, whether deleted, and the title."""
+def _told(version: Version) -> tuple[str, str]:
+    """Who, when, whether deleted, and the title; and the same with what it says beside its title on another line."""
+    meta = read_meta(version.payload)
     when = "" if version.top.when_us is None else format_datetime(version.top.when_us)
-    facts = (
+    parts = (
         _cut(unquote(version.top.by), _NAME_CHARACTERS) or "nobody known",
         when,
         "deleted" if version.deleted.on else "",
-        _cut(read_meta(version.payload).body, _NAME_CHARACTERS),
+        _cut(meta.body, _NAME_CHARACTERS),
     )
-    return ", ".join(fact for fact in facts if fact)
-
-
-def _described(version: Version) -> str:
-    """A version for reading: the facts, and on a line of its own what it says beside its title."""
-    text = " ".join(read_meta(version.payload).text.split("\n")[1:])
-    return "\n".join(part for part in (_facts(version), _cut(text, _TEXT_CHARACTERS)) if part)
+    facts = ", ".join(part for part in parts if part)
+    text = _cut(" ".join(meta.text.split("\n")[1:]), _TEXT_CHARACTERS)
+    return facts, "\n".join(part for part in (facts, text) if part)
 
 
 def _cut(text: str, characters: int) -> str:

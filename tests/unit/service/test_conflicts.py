@@ -181,3 +181,27 @@ async def test_conflict_of_sse_is_settled_by_one_more_update(feed: World) -> Non
     sync = etree.fromstring(item.payload).find(f"{{{ns}}}sync")
     assert sync is not None
     assert (title(item), sync.get("version"), sync.get("conflict"), item.conflicts) == ("b", "3", None, 0)
+
+
+async def test_who_may_not_publish_any_more_settles_nothing(feed: World) -> None:
+    """[A-62] [xep-map 151] Not even an item of their own: settling replaces content like publishing."""
+    await feed.affiliate(BOB, "publisher")
+    await feed.publish_all("a")
+    await feed.publish("b", actor=BOB)
+    theirs = shared((2, "c"), (1, "d"), sync_id="b")
+    await bring(feed, theirs)
+    (entry,) = (await listed(feed)).entries
+    await feed.affiliate(BOB, "none")
+    assert await refusal(resolve(feed, "b", actor=BOB, keep=entry.tags[1])) is Condition.FORBIDDEN
+
+
+async def test_views_and_generic_nodes_have_no_conflicts_of_their_own(feed: World) -> None:
+    """[xep-map 52] What is decided on is an item of the feed."""
+    await quarrel(feed, "a")
+    await feed.create("g", kind="generic")
+    for name in (f"{FEED}?author=nobody", "g"):
+        request = ListConflicts(jid(OWNER), SERVICE, name)
+        assert await refusal(feed.service.handle(request)) is Condition.NOT_ALLOWED
+        settle = ResolveConflicts(jid(OWNER), SERVICE, name, "a")
+        assert await refusal(feed.service.handle(settle)) is Condition.NOT_ALLOWED
+    assert (await only(feed)).item.conflicts == 1

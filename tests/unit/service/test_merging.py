@@ -1,18 +1,22 @@
 """Versions from elsewhere: merged, never overwritten; refused one by one (FeedSync 3.3, A-43 to A-61)."""
 
+from asyncio import gather
 from collections.abc import Sequence
+from functools import partial
 
 import pytest
 from lxml import etree
 
-from smartfeeds.core.model import Item
-from smartfeeds.errors import Condition
+from smartfeeds.core.model import MAX_ID_BYTES, MAX_SYNC_BYTES, Item
+from smartfeeds.errors import Condition, FeedError
 from smartfeeds.formats.atom import FEEDSYNC_NS
 from smartfeeds.formats.xml import parse_payload
+from smartfeeds.service import publishing
 from smartfeeds.service import requests as r
 from smartfeeds.service.drafts import draft_of
 from smartfeeds.service.merging import Incoming, Result, merge_items
-from smartfeeds.service.syncing import MERGED_SYNC_BYTES, endpoint
+from smartfeeds.service.sync_requests import ResolveConflicts
+from smartfeeds.service.syncing import EDITED_SYNC_BYTES, endpoint
 from smartfeeds.sync.markup import read_item
 from smartfeeds.sync.merging import Outcome
 from support.world import ALICE, BOB, FEED, MODIFIED, OWNER, SERVICE, World, draft, entry, jid, refusal
@@ -339,15 +343,36 @@ async def test_versions_that_were_seen_here_are_no_lie(feed: World) -> None:
 
 
 async def test_conflicts_that_would_not_fit_into_a_stanza_are_refused(feed: World) -> None:
-    """[A-55] The item stays, the feed stays readable; changes made here still find room."""
+    """[A-55] The item stays and the feed stays readable: it can be settled and deleted, then edited again."""
     await feed.publish("a", title="mine")
-    parts = [shared((2, f"e{n}"), (1, ME), title="x" * 30_000) for n in range(5)]
+    parts = [shared((2, f"e{n}"), (1, ME), title="x" * 30_000) for n in range(6)]
     results = await bring(feed, *parts)
     assert [one.outcome for one in results][:4] == [Outcome.UPDATED, *[Outcome.CONFLICT] * 3]
     assert results[-1].outcome is None and "longer" in results[-1].reason
-    assert len((await shown(feed)).sync) <= MERGED_SYNC_BYTES
+    item = await shown(feed)
+    assert EDITED_SYNC_BYTES < len(item.sync or b"") <= MAX_SYNC_BYTES
+    assert await refusal(feed.publish("a", title="again")) is Condition.POLICY_VIOLATION
+    await feed.retract("a")
+    assert (await shown(feed)).conflicts == item.conflicts
+    await feed.service.handle(ResolveConflicts(jid(OWNER), SERVICE, FEED, "a"))
     await feed.publish("a", title="again")
     assert title(await shown(feed)) == "again"
+
+
+async def test_what_one_service_stores_another_one_takes(feed: World) -> None:
+    """[A-55] Edits stop before merges do: else an item would be stuck at one of two services."""
+    conflict = shared((1, "c"), title="y" * 60_000)
+    await bring(feed, shared((2, B1), title="x", conflicts=conflict + shared((1, "d"), title="z" * 50_000)))
+    room = EDITED_SYNC_BYTES - len((await shown(feed)).sync or b"")
+    await feed.affiliate(BOB, "publisher")
+    edits = [feed.publish("a", title=f"edit {n}", actor=(OWNER, BOB)[n % 2]) for n in range(room // 80)]
+    refused = [one for one in await gather(*edits, return_exceptions=True) if isinstance(one, FeedError)]
+    assert refused and len(refused) < len(edits)
+    last = await shown(feed)
+    await feed.delete()
+    await feed.create(FEED)
+    (result,) = await bring(feed, last.payload.decode(), own=True)
+    assert result.outcome is Outcome.ADDED and (await shown(feed)).payload == last.payload
 
 
 async def test_generic_nodes_and_missing_ones_take_no_versions(world: World) -> None:
@@ -369,3 +394,45 @@ async def test_version_may_be_larger_than_its_content_may_be(feed: World) -> Non
     await put(feed, shared((2, B1), title="x" * 60_000, conflicts=shared((2, "c"), title="y" * 60_000)))
     assert (await shown(feed)).conflicts == 1
     assert await refusal(put(feed, shared((3, B1), (2, B1), title="x" * 70_000))) is Condition.PAYLOAD_TOO_BIG
+
+
+async def test_item_ids_of_others_are_bounded(feed: World) -> None:
+    """[xep-map 55] What cannot be an item id is left out; the item is called as it is shared."""
+    (result,) = await bring(feed, shared((1, B1)), item_id="i" * (MAX_ID_BYTES + 1))
+    assert result.item_id == "a"
+
+
+async def test_conflict_without_an_entry_is_refused_as_what_it_is(feed: World) -> None:
+    """[SSE-048] [A-52] Text in sx:conflict is bad data of the sender, not a fault of the service."""
+    ns = "http://www.microsoft.com/schemas/rss/sse"
+    inner = (
+        f"<s:sync xmlns:s='{ns}' id='s' version='2'><s:history by='x'/>"
+        "<s:conflicts><s:conflict version='1' by='y'>just text</s:conflict></s:conflicts></s:sync>"
+    )
+    assert await refusal(put(feed, entry("s", inner=inner))) is Condition.INVALID_PAYLOAD
+
+
+async def test_pages_without_sync_data_do_not_read_it(feed: World) -> None:
+    """[xep-map 200] Conflicts may be longer than everything else of an item: only who asks for them pays for them."""
+    await feed.publish("a")
+    for view in (FEED, MODIFIED, f"{FEED}?order=created", f"{FEED}?q=a"):
+        (item,) = (await feed.pull(view)).items
+        assert item.sync is None
+    assert (await shown(feed)).sync is not None
+
+
+async def test_purge_of_items_with_long_histories_goes_in_small_chunks(
+    feed: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """[xep-map 81] Nobody else's writes wait for it, whatever the items have beside their content."""
+    monkeypatch.setattr(publishing, "PURGE_STEP", 2)
+    monkeypatch.setattr(publishing, "PURGE_BYTES", 500)
+    for number in range(5):
+        await bring(feed, shared((2, B1), (1, B1), sync_id=f"i{number}"))
+    request: r.Purge | r.PurgeOn = r.Purge(jid(OWNER), SERVICE, FEED)
+    lives = []
+    while not isinstance(request, r.Done):
+        work = publishing.purge if isinstance(request, r.Purge) else publishing.purge_on
+        request = await feed.service.write(partial(work, request=request))
+        lives.append((await feed.node()).live)
+    assert lives == [3, 1, 0, 0]

@@ -134,4 +134,17 @@ async def test_generic_node_has_no_sync_data(world: World) -> None:
     payload = entry("a", inner=f"<sync xmlns='{FEEDSYNC_NS}' updates='0'/>")
     await world.publish("a", payload, node="g")
     (item,) = (await world.pull("g")).items
-    assert sync_of(item).get("updates") == "0" and item.sync == b""
+    assert sync_of(item).get("updates") == "0" and not item.sync
+
+
+async def test_hidden_publishers_do_not_settle_each_others_conflicts(world: World) -> None:
+    """[A-62] [FS-049] Several people are one endpoint there, and have not seen what the others lost."""
+    await world.create(FEED, itemreply="none")
+    me = endpoint(SERVICE, "")
+    await world.publish_all("a a")
+    theirs = f"<x:history sequence='3' by='b'/><x:history sequence='1' by='{me}'/>"
+    sync = f"<x:sync xmlns:x='{FEEDSYNC_NS}' id='a' updates='3'>{theirs}</x:sync>"
+    await world.publish("a", entry("theirs", inner=sync))
+    assert (await shown(world)).conflicts == 1
+    await world.publish("a", title="typo")
+    assert (await shown(world)).conflicts == 1

@@ -140,8 +140,8 @@ def test_bad_items_are_refused_one_by_one():
     kept, _ = joined(bad, atom())
 
     assert set(versions(document)) == {"ok"}
-    assert [one.index for one in report.refused] == list(range(1, 8))
-    assert len({one.reason for one in report.refused}) == 7
+    assert [one.index for one in report.reasons] == list(range(1, 8))
+    assert len({one.reason for one in report.reasons}) == 7
     assert kept.count(b"<entry") == bad.count(b"<entry")
 
 
@@ -160,6 +160,15 @@ def test_cases_of_the_feed_validator(name, refused):
 
     assert bool(report.refused) is refused
     assert bool(report.outcomes) is not refused
+
+
+def test_all_refused_items_are_counted_and_some_are_told():
+    """[A-52] of 2,000 reasons nobody reads the last."""
+    items = ["<entry><title>t</title><sx:sync/></entry>"] * 2_000
+
+    _, report = joined(atom(), atom(*items))
+
+    assert (report.refused, len(report.reasons)) == (2_000, 1_000)
 
 
 def test_unknown_markup_comes_out_as_it_went_in():
@@ -220,7 +229,7 @@ def test_dialects_do_not_mix_on_one_item():
 
     document, report = joined(sse, feedsync)
 
-    assert "histories do not mix" in report.refused[0].reason
+    assert "histories do not mix" in report.reasons[0].reason
     assert next(iter(versions(document).values())).counter == 4
 
 
@@ -259,6 +268,85 @@ def test_item_takes_along_what_it_has_of_its_feed():
     assert node.findtext(f"{{{ATOM}}}author/{{{ATOM}}}name") == "Bob"
     assert node.find(f"{{{ATOM}}}link").get("href") == "http://b.example/x"
     assert node.get("{http://www.w3.org/XML/1998/namespace}lang") == "de"
+
+
+BASED = 'xml:base="http://b.example/feeds/" xml:lang="de"'
+BOB = "<author><name>Bob</name></author>"
+
+
+def with_conflicts(item, *conflicts):
+    """The item with these in its conflicts."""
+    return item.replace("</sx:sync>", f"<sx:conflicts>{''.join(conflicts)}</sx:conflicts></sx:sync>")
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        "",
+        '<link href="x"/>',
+        '<link xml:base="in/" href="x"/><content src="y"/>',
+        "<author><name>Own</name></author>",
+        f"<source>{BOB}</source>",
+    ],
+)
+@pytest.mark.parametrize("own", ["", 'xml:base="c/"', 'xml:lang="fr"'])
+def test_loser_takes_along_the_same_of_its_feed_as_a_winner(own, more):
+    """[FS-012] [FS-039] [A-54] nothing of the item around it: one version has the same bytes in both places."""
+    version = entry(by="B", more=more).replace("<entry>", f"<entry {own}>")
+    winner = entry("i1", 3, "A", more='<link href="w"/>').replace("<entry>", '<entry xml:base="w/" xml:lang="sv">')
+    middle = with_conflicts(entry("i1", 2, "C"), version)
+
+    losers = [
+        versions(atom(with_conflicts(winner, inside), head=BOB, root=BASED))["i1"].conflicts[-1]
+        for inside in (version, middle)
+    ]
+
+    alone = versions(atom(version, head=BOB, root=BASED))["i1"]
+    assert losers == [alone, alone]
+    assert b"Bob" in alone.payload or b"Own" in alone.payload
+
+
+def test_loser_of_rss_takes_along_the_same_of_its_feed_as_a_winner():
+    """[FS-012] [FS-039] language and base."""
+    version, winner = (entry("i1", *one).replace("entry>", "item>") for one in ((1, "B"), (2, "A")))
+    alone = versions(rss(version, root=BASED))["i1"]
+
+    assert versions(rss(with_conflicts(winner, version), root=BASED))["i1"].conflicts == (alone,)
+    assert b'xml:lang="de"' in alone.payload and b'xml:base="http://b.example/feeds/"' in alone.payload
+
+
+def test_loser_in_a_list_of_sse_takes_along_the_same_of_its_feed_as_a_winner():
+    """[FS-012] [SSE-048] language and base."""
+    sync = f'<x:sync xmlns:x="{SSE_NS}" id="i1" version="%d"><x:history by="%s"/>%s</x:sync>'
+    version = "<item><title>t</title>%s</item>"
+    conflict = '<x:conflicts><x:conflict version="1" by="B">%s</x:conflict></x:conflicts>' % (version % "")
+    alone = versions(rss(version % (sync % (1, "B", "")), root=BASED))["i1"]
+    (loser,) = versions(rss(version % (sync % (2, "A", conflict)), root=BASED))["i1"].conflicts
+
+    assert loser.payload == alone.payload
+    assert b'xml:lang="de"' in alone.payload
+
+
+def test_document_that_has_a_version_as_its_winner_is_no_news_where_it_lost():
+    """[FS-039] [A-59] its authors and language are in both."""
+    version, winner = entry(by="B"), entry("i1", 2, "A")
+    here = atom(with_conflicts(winner, version), head=BOB, root=BASED)
+
+    _, report = joined(here, atom(version, head=BOB, root=BASED))
+
+    assert report.outcomes == {Outcome.UNCHANGED: 1}
+
+
+def test_what_conflicts_would_take_along_is_bounded(monkeypatch):
+    """[A-55] a long author is not copied into each conflict; the item is refused and stays as it is."""
+    monkeypatch.setattr(documents, "MAX_PAYLOAD_BYTES", 20_000)
+    loser = entry(by="B")
+    data = atom(with_conflicts(entry("i1", 2, "A"), *[loser] * 3), head=f"<author><name>{'n' * 9_000}</name></author>")
+
+    (piece,), _ = pieces(data, 4096)
+
+    assert piece.kind is Kind.REFUSED and "of the feed" in piece.reason
+    assert b"nnn" not in piece.raw
 
 
 def test_items_without_a_namespace_stay_so_in_a_feed_that_has_one():
@@ -310,7 +398,7 @@ def test_too_many_conflicts_refuse_the_newcomer():
 
     document, report = joined(local, atom(entry("i1", 1, "new")))
 
-    assert "more than 100 conflicts" in report.refused[0].reason
+    assert "more than 100 conflicts" in report.reasons[0].reason
     assert versions(document) == versions(local)
 
 
@@ -470,7 +558,7 @@ def test_item_of_our_own_that_cannot_be_merged_stays():
 
     document, report = joined(double, atom())
 
-    assert [(one.document, one.index) for one in report.refused] == [("local", 1), ("local", 3)]
+    assert [(one.document, one.index) for one in report.reasons] == [("local", 1), ("local", 3)]
     assert document.count(b"<entry") == double.count(b"<entry")
 
 

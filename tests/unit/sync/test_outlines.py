@@ -115,8 +115,8 @@ def test_bad_outline_is_refused_alone():
     _, report = merged(opml(), bad)
     written, _ = merged(bad, opml())
 
-    assert [(one.index, one.document) for one in report.refused] == [(1, "incoming"), (3, "incoming")]
-    assert "another outline has the id" in report.refused[1].reason
+    assert [(one.index, one.document) for one in report.reasons] == [(1, "incoming"), (3, "incoming")]
+    assert "another outline has the id" in report.reasons[1].reason
     assert shape(merged(opml(), bad)[0]) == ["a", "c"]
     assert len(shape(written)) == 4
 
@@ -153,7 +153,7 @@ def test_other_dialect_is_refused():
 
     _, report = merged(opml(node("a")), opml(feedsync))
 
-    assert "do not mix" in report.refused[0].reason
+    assert "do not mix" in report.reasons[0].reason
 
 
 def test_sharing_is_never_published_again():

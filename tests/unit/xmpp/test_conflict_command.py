@@ -1,5 +1,6 @@
 """The ad-hoc command `conflicts`: what it shows, what it asks of the service, and what it refuses (A-62)."""
 
+import threading
 from dataclasses import replace
 
 import pytest
@@ -7,9 +8,11 @@ import pytest
 from smartfeeds.core.model import Item
 from smartfeeds.core.page import ResultSetRequest
 from smartfeeds.errors import Condition, FeedError
+from smartfeeds.formats.atom import EntryMeta, read_meta
 from smartfeeds.service import requests as r
 from smartfeeds.service.sync_requests import ConflictedItem, ConflictList, ListConflicts, ResolveConflicts, Resolved
 from smartfeeds.sync.record import Flag, Stamp, Version
+from smartfeeds.xmpp import conflict_command
 from smartfeeds.xmpp.command_sessions import Sessions
 from smartfeeds.xmpp.commands import Commands, CommandShown, Note, Severity, Status, table_of
 from smartfeeds.xmpp.conflict_command import CONFLICTS, LISTED, NODE
@@ -141,6 +144,24 @@ async def test_conflicts_are_shown_and_settled() -> None:
     assert done.notes == (Note("Settled 1 conflict: Tea & milk (one) is as you decided."),)
 
 
+async def test_conflicts_are_read_beside_the_event_loop(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever versions say, and however many there are, others wait for no parser."""
+    threads = []
+
+    def read(payload: bytes) -> EntryMeta:
+        threads.append(threading.current_thread())
+        return read_meta(payload)
+
+    monkeypatch.setattr(conflict_command, "read_meta", read)
+    shop, counts = Shop(TWO), []
+    for step, values in enumerate(({}, {"item": "one"}, {"item": "one", "tags": "t0 t1", "keep": "t0"})):
+        await shop.answer(step, node="n", **values)
+        counts.append(len(threads))
+
+    assert counts == [1, 3, 4]
+    assert threading.main_thread() not in threads
+
+
 async def test_conflicts_of_a_node_without_any_are_none() -> None:
     done = await Shop().answer(0, node="n")
 
@@ -204,7 +225,7 @@ async def test_conflicts_of_one_item_that_are_too_many_are_settled_in_parts() ->
 
     assert list(choices_of(versions, "keep")) == [f"t{number}" for number in range(LISTED)]
     assert len(texts_of(versions)) == LISTED
-    assert versions.notes == (Note("There are 6 versions more, which stay until they are shown."),)
+    assert versions.notes == (Note("There are 6 versions more. But for your own, they stay until they are shown."),)
     (asked,) = shop.resolutions
     assert asked.decided == tuple(f"t{number}" for number in range(1, LISTED))
     assert asked.seen == tuple(f"t{number}" for number in range(LISTED + 6))

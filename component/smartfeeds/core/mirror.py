@@ -173,16 +173,15 @@ class Half:
         """After something worked."""
         return replace(self, failure="", failed_us=None) if self.failure or self.failed_us else self
 
-    def refuse(self, refused: tuple[Refusal, ...]) -> "Half":
-        """With more items that were refused; one that is told already counts once."""
+    def refuse(self, refused: tuple[Refusal, ...], *, once: bool = False) -> "Half":
+        """With more items that were refused. `once` does not count what is told already, of a document that is read
+        again."""
+        if once:
+            told = {one.item_id for one in self.reasons}
+            refused = tuple(one for one in refused if one.item_id not in told)
         if not refused:
             return self
-        reasons = {one.item_id: one for one in self.reasons}
-        new = 0
-        for one in refused:
-            new += reasons.pop(one.item_id, None) is None
-            reasons[one.item_id] = one
-        return replace(self, refused=self.refused + new, reasons=tuple(reasons.values())[-MAX_REASONS:])
+        return replace(self, refused=self.refused + len(refused), reasons=(*self.reasons, *refused)[-MAX_REASONS:])
 
 
 @dataclass(frozen=True, slots=True)

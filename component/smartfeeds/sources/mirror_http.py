@@ -292,7 +292,7 @@ class Reader:
 
         def change(half: Half) -> Half:
             half = replace(half, refused=0, reasons=()) if anew else half
-            half = counted_results(half, results, refused, context.now_us)
+            half = counted_results(half, results, refused, context.now_us, once=True)
             return replace(half, position=position) if position else half
 
         return None, change

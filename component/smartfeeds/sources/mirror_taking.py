@@ -46,11 +46,13 @@ def believes(mirror: Mirror, half: Half) -> bool:
     return mirror.own_edits or half.filling
 
 
-def counted_results(half: Half, results: Sequence[Result], refused: Sequence[Refusal], now_us: int) -> Half:
-    """The state with what a merge did."""
+def counted_results(
+    half: Half, results: Sequence[Result], refused: Sequence[Refusal], now_us: int, *, once: bool = False
+) -> Half:
+    """The state with what a merge did; `once` is that of `Half.refuse`."""
     outcomes = [result.outcome for result in results]
     late = [refusal(one.item_id or one.sync_id, one.reason, now_us) for one in results if one.outcome is None]
     changed = sum(outcome not in (None, Outcome.UNCHANGED) for outcome in outcomes)
     conflicts = outcomes.count(Outcome.CONFLICT)
     half = replace(half, items=half.items + changed, conflicts=half.conflicts + conflicts)
-    return half.refuse((*refused, *late))
+    return half.refuse((*refused, *late), once=once)

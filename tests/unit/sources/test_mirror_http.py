@@ -188,6 +188,24 @@ async def test_item_that_is_refused_is_told_and_the_rest_is_taken(net: Net, web:
     assert (await b.status()).standings[0].in_step
 
 
+async def test_item_that_a_partial_feed_goes_on_having_is_refused_once(net: Net, web: Web) -> None:
+    """The complete feed decides anew."""
+    bad = entry("x", "too long " * 9_000)
+    web.pages[COMPLETE] = feed(entry("a"), bad)
+    web.pages[FILE] = feed(entry("a"), bad, sharing=sharing("0001", "0005", COMPLETE))
+    b = await mirror_of(net)
+    for number in range(6, 9):
+        web.pages[FILE] = feed(bad, entry("a"), sharing=sharing("0001", f"000{number}", COMPLETE))
+        await again(net, b)
+    assert (await b.half()).refused == 1
+
+    web.pages[COMPLETE] = feed(entry("a"), entry("x"))
+    web.pages[FILE] = feed(sharing=sharing("0009", "0010", COMPLETE))
+    await again(net, b)
+    assert (await b.half()).refused == 0
+    assert (await b.status()).standings[0].in_step
+
+
 async def test_item_without_sync_data_takes_no_part_and_is_no_refusal(net: Net, web: Web) -> None:
     """[FS-022] It is told, at every reading as often as it is there."""
     plain = entry("x", sync="<!-- none -->")

@@ -165,7 +165,6 @@ class App:
                 auto_create=settings.pubsub.auto_create,
                 http_base_url=settings.http.base_url if settings.http.listen else "",
                 addresses=settings.contact.model_dump(),
-                admins=frozenset(settings.pubsub.admins),
             ),
             observe=_observe,
             on_bounce=self._bounces.note,

@@ -36,8 +36,8 @@ from smartfeeds.service.tokens import authenticate
 from smartfeeds.sources.addresses import EVERYWHERE
 from smartfeeds.sources.fetch import Fetcher, FetchLimits
 from smartfeeds.sources.mirror_http import MAX_BYTES
-from smartfeeds.sources.mirror_in import Tools
 from smartfeeds.sources.mirror_link import publisher_over
+from smartfeeds.sources.mirror_state import Tools
 from smartfeeds.sources.mirrors import Mirrors, Wires
 from smartfeeds.sources.planet import Plan, Planet
 from smartfeeds.store.migrate import HEAD

@@ -21,7 +21,6 @@ from smartfeeds.formats.rss_channel import rss_name
 from smartfeeds.formats.rss_writer import write_rss
 from smartfeeds.formats.xml import Element, canonical, parse_stored
 from smartfeeds.sync.arriving import as_entry
-from smartfeeds.sync.arriving import in_atom as in_atom
 from smartfeeds.sync.documents import FeedReader, Form, Kind, Piece
 from smartfeeds.sync.feedsync import FEEDSYNC
 from smartfeeds.sync.markup import SyncItem, read_item, read_rest

@@ -54,6 +54,7 @@ from smartfeeds.client.events import (
 from smartfeeds.client.position import FileStore, PositionStore, parse_position
 from smartfeeds.client.state import REMEMBER, FollowState
 from smartfeeds.client.transport import ClientLink, Link, Slixmpp, back_off_s, link_over
+from smartfeeds.client.trouble import NOT_YET, TOO_MUCH, TRY_AGAIN, told_of
 from smartfeeds.core.jid import parse_jid
 from smartfeeds.core.text import counted
 
@@ -61,17 +62,6 @@ log = logging.getLogger("smartfeeds.client")
 
 INTEGRITY_S = 300.0
 INBOX = 500  # pushes that wait for the caller; what finds no room is pulled later
-_TRY_AGAIN = frozenset(
-    {
-        "internal-server-error",
-        "recipient-unavailable",
-        "remote-server-not-found",
-        "remote-server-timeout",
-        "resource-constraint",
-        "service-unavailable",
-    }
-)
-_NOT_YET = frozenset({"not-authorized", "forbidden"})
 
 
 class Timer(Protocol):
@@ -356,7 +346,7 @@ class Follower:
         elif isinstance(output, Subscribe | Pull):
             self._ask(output)
         elif isinstance(output, Later):
-            self._try_again(output.request, _trouble(output))
+            self._try_again(output.request, told_of(output))
         elif isinstance(output, Stop):
             self._end = _STOPPED[output.reason](f"{self.address}: {output.reason.value}")
             self._cancel()
@@ -419,8 +409,10 @@ class Follower:
             self._put(event)
 
     def _refused(self, request: Subscribe | Pull, error: RequestError) -> None:
-        if error.kind == "wait" or error.condition in _TRY_AGAIN or (self._pending and error.condition in _NOT_YET):
+        if error.kind == "wait" or error.condition in TRY_AGAIN or (self._pending and error.condition in NOT_YET):
             self._try_again(request, error)
+        elif isinstance(request, Pull) and request.max_items > 1 and error.condition in TOO_MUCH:
+            self._put(PullFailed(request.request_no, str(error), answered=True))
         elif error.condition != "item-not-found":
             self._put(RefusedError(error.condition, f"{self.address}: {error}"))
         elif isinstance(request, Pull) and request.after:
@@ -444,15 +436,6 @@ class Follower:
             if waiting is not None:
                 waiting.cancel()
         self._task = self._silence = self._retry = None
-
-
-def _trouble(later: Later) -> AnswerError | RequestTimeoutError:
-    """What to tell of a page that did not come: where it is, when it is one item that does not."""
-    asked = later.request
-    item = "the newest item" if asked.newest else f"the item behind {asked.after or 'the start'}"
-    if later.answered:
-        return AnswerError(f"{item} cannot be had, not even alone: {later.reason}")
-    return RequestTimeoutError(f"{later.reason}; only {item} was asked for" if later.alone else later.reason)
 
 
 _STOPPED: dict[StopReason, type[FollowError]] = {

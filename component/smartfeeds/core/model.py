@@ -11,6 +11,8 @@ K = TypeVar("K", int, str)
 AUDIENCE_CHANGE = 2**32
 # How long the sync data of an item may be: it goes into one stanza beside the largest payload.
 MAX_SYNC_BYTES = 131_072
+# The most that a payload may take as servers write it, which let 512 KiB through as one stanza.
+MAX_WRITTEN_BYTES = 380_000
 MAX_ID_BYTES = 1023  # the most that a node name or an item id has, in UTF-8 (XEP-0060 4.6; xep-map 55)
 
 

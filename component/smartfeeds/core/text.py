@@ -59,6 +59,11 @@ def one_line(text: str) -> str:
     return "".join(char if char.isprintable() else " " for char in text).rstrip()
 
 
+def wire_bytes(xml: bytes) -> int:
+    """The most that XML takes where a server writes it anew: some make `&quot;` or `&apos;` of every quotation mark."""
+    return len(xml) + 5 * (xml.count(b'"') + xml.count(b"'"))
+
+
 def counted(count: int, what: str, ending: str = "s") -> str:
     """A number of things, such as `1 pull` or `2 pulls`."""
     return f"{count} {what}" if count == 1 else f"{count} {what}{ending}"

@@ -30,6 +30,11 @@ MAX_PREFIXES = 64
 # What nodes allow is a matter of pubsub#max_payload_size; this bounds the work of checking.
 MAX_PAYLOAD_BYTES = 4 * 1024 * 1024
 
+# How C14N writes what XMPP does not carry as it is (`carry`).
+UNCARRIED = b"&#x"
+_LINE_END = re.compile(r"\r\n?")
+_ATTRIBUTE_SPACE = re.compile(r"\r\n|[\t\n\r]")
+
 XML_NS = "http://www.w3.org/XML/1998/namespace"
 XML_LANG = f"{{{XML_NS}}}lang"
 XML_SPACE = f"{{{XML_NS}}}space"
@@ -140,6 +145,18 @@ def canonical(element: Element, *, inherit: bool = True) -> bytes:
     finally:
         for name, _ in inherited:
             del element.attrib[name]
+
+
+def carry(root: Element) -> None:
+    """Makes of a tree what it is once it has gone through XMPP, where line ends come as line feeds, and white space in
+    attributes as blanks (XML 1.0 2.11, 3.3.3): else it would differ between here and there."""
+    for node in root.iter(etree.Element):
+        for name, value in node.attrib.items():
+            node.set(name, _ATTRIBUTE_SPACE.sub(" ", str(value)))
+        if node.text and "\r" in node.text:
+            node.text = _LINE_END.sub("\n", node.text)
+        if node.tail and "\r" in node.tail:
+            node.tail = _LINE_END.sub("\n", node.tail)
 
 
 def size_bytes(element: Element) -> int:

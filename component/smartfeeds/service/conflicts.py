@@ -15,8 +15,8 @@ from smartfeeds.service.sync_requests import ConflictedItem, ConflictList, ListC
 from smartfeeds.service.syncing import editor, read_shared, state_of
 from smartfeeds.store.base import ReadTx, WriteTx
 from smartfeeds.sync.feedsync import FEEDSYNC
-from smartfeeds.sync.markup import write_item
 from smartfeeds.sync.record import Version
+from smartfeeds.sync.writing import write_item
 
 TAG_DIGITS = 16
 
@@ -103,5 +103,5 @@ def _conflicted(context: Context, node: Node, item: Item) -> ConflictedItem:
 
 
 def _texts(entry: ConflictedItem) -> tuple[str, ...]:
-    """Roughly what is shown of an item: a title of each version."""
-    return (entry.item.id, *entry.tags, "x" * 100 * len(entry.tags))
+    """What an entry of the list costs: all versions are read, whatever is shown of them."""
+    return (entry.item.id, *entry.tags, "x" * len(entry.item.sync or b""))

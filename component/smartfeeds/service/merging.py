@@ -7,20 +7,25 @@ What another service calls its item may differ from its id here; the sync id is 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from smartfeeds.core.model import MAX_ID_BYTES, Item, Node, NodeKind
+from smartfeeds.core.model import MAX_ID_BYTES, MAX_WRITTEN_BYTES, Item, Node, NodeKind
 from smartfeeds.core.options import flag, text_of
+from smartfeeds.core.text import wire_bytes
 from smartfeeds.core.times import format_datetime, parse_datetime
 from smartfeeds.errors import Condition, FeedError
-from smartfeeds.formats.atom import ENTRY, ID, UPDATED, complete_entry, derived_id, stripped
-from smartfeeds.formats.xml import check_limits, means_the_same, parse_stored
+from smartfeeds.formats.atom import ENTRY, ID, UPDATED, complete_entry, derived_id, stripped, with_child
+from smartfeeds.formats.xml import UNCARRIED, canonical, carry, check_limits, means_the_same, parse_stored
 from smartfeeds.service.context import Context
-from smartfeeds.service.items import write_state
+from smartfeeds.service.items import State, write_state
 from smartfeeds.service.syncing import is_own_endpoint, read_shared, state_of
 from smartfeeds.store.base import WriteTx
 from smartfeeds.sync.feedsync import FEEDSYNC
-from smartfeeds.sync.markup import SyncItem
+from smartfeeds.sync.markup import SyncItem, without_sync
 from smartfeeds.sync.merging import Merged, Outcome, merge
-from smartfeeds.sync.record import Version
+from smartfeeds.sync.record import MAX_HISTORY, MAX_NUMBER, Version
+
+# What comes from elsewhere leaves this much room for changes made here.
+MAX_COUNTER = MAX_NUMBER - 1_000_000
+MAX_ENDPOINTS = MAX_HISTORY // 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,17 +91,21 @@ def merge_item(
     """
     found = _normal(incoming.found)
     version = found.version
-    _check_size(node, version)
+    _check_bounds(node, version)
     existing = tx.item_of_sync(node.node_no, version.sync_id)
     here = read_shared(context, node, existing) if existing else None
     if here is not None and here.dialect is not found.dialect:
         raise FeedError(
             Condition.INVALID_PAYLOAD, f"the item is kept as {here.dialect.name} here, this is {found.dialect.name}"
         )
+    if here is not None and here.version.noconflicts.on is not version.noconflicts.on:
+        raise FeedError(Condition.POLICY_VIOLATION, "it differs in noconflicts from the item here: that never changes")
     if not own:
         _check_own(context, None if here is None else here.version, found)
     if here is not None:
         version = _as_written(version, here.version)
+        if not own:
+            _check_content(context, here.version, version)
     merged = merge(found.dialect, None if here is None else here.version, version)
     notes = found.notes + merged.notes
     if existing is not None and merged.outcome is Outcome.UNCHANGED:
@@ -119,6 +128,7 @@ def _store(
     version = merged.version
     told = flag(node.kind, node.options, "notify_retract")
     state = state_of(as_found, version, told=told)
+    _check_merged(version, state)
     if existing is not None:
         if existing.deleted == state.deleted and as_found.version.payload == version.payload:
             publisher = existing.publisher
@@ -148,10 +158,15 @@ def _normal_version(version: Version) -> Version:
         raise FeedError(Condition.INVALID_PAYLOAD, "a version of the item is no XML element of its own") from None
     if root.tag != ENTRY:
         raise FeedError(Condition.INVALID_PAYLOAD, "items of a feed are Atom entries")
-    check_limits(root, version.payload)
+    payload = without_sync(version.payload)
+    if UNCARRIED in payload:
+        root = parse_stored(payload)
+        carry(root)
+        payload = canonical(root, inherit=False)
+    check_limits(root, payload)
     when_us = version.top.when_us or 0
     if not version.deleted.on:
-        return replace(version, payload=complete_entry(version.payload, version.sync_id, when_us))
+        return replace(version, payload=complete_entry(payload, version.sync_id, when_us))
     atom_id = (root.findtext(ID) or "").strip() or derived_id(version.sync_id)
     updated = (root.findtext(UPDATED) or "").strip()
     if parse_datetime(updated) is None:
@@ -176,12 +191,43 @@ def _as_one_of(known: Sequence[Version], version: Version) -> Version:
     return version
 
 
-def _check_size(node: Node, version: Version) -> None:
+def _check_bounds(node: Node, version: Version) -> None:
+    """Raises FeedError for what would leave no room for changes made here, or is larger than the feed allows (A-55)."""
     limit_bytes = int(text_of(node.kind, node.options, "max_payload_size"))
-    if any(len(one.payload) > limit_bytes for one in (version, *version.conflicts)):
+    versions = (version, *version.conflicts)
+    if any(len(one.payload) > limit_bytes or wire_bytes(one.payload) > MAX_WRITTEN_BYTES for one in versions):
         raise FeedError(
             Condition.PAYLOAD_TOO_BIG, f"a version of the item is over the limit of this feed, {limit_bytes}"
         )
+    numbers = [one.counter for one in versions] + [stamp.sequence for one in versions for stamp in one.history]
+    if max(numbers) > MAX_COUNTER:
+        raise FeedError(
+            Condition.POLICY_VIOLATION, f"it counts changes above {MAX_COUNTER}, so that few more could be made"
+        )
+
+
+def _check_merged(version: Version, state: State) -> None:
+    """Raises FeedError where the merged item could be neither settled nor shown any more."""
+    endpoints = {stamp.by for one in (version, *version.conflicts) for stamp in one.history}
+    nameless = sum(not stamp.by for one in (version, *version.conflicts) for stamp in one.history)
+    if len(endpoints) + nameless > MAX_ENDPOINTS:
+        raise FeedError(Condition.POLICY_VIOLATION, f"the item would have more than {MAX_ENDPOINTS} endpoints")
+    whole = with_child(state.payload, state.sync)
+    check_limits(parse_stored(whole), whole)
+
+
+def _check_content(context: Context, here: Version, incoming: Version) -> None:
+    """Raises FeedError(POLICY_VIOLATION) for other content under the very change that was made here (A-61): it would
+    pass for its author's. Of twins that were made elsewhere the rank decides (A-43)."""
+    domain = context.policy.domain
+    ours = {one.top: one for one in (here, *here.conflicts) if is_own_endpoint(domain, one.top.by)}
+    for one in (incoming, *incoming.conflicts):
+        known = ours.get(one.top)
+        if known is not None and (known.payload, known.deleted.on) != (one.payload, one.deleted.on):
+            raise FeedError(
+                Condition.POLICY_VIOLATION,
+                f"it has other content under change {one.top.sequence} by {one.top.by}, made here",
+            )
 
 
 def _check_own(context: Context, here: Version | None, found: SyncItem) -> None:

@@ -10,6 +10,7 @@ from smartfeeds.core.access import PublishModel, may_manage, may_overwrite, may_
 from smartfeeds.core.jid import Jid
 from smartfeeds.core.model import (
     MAX_ITEM_NO,
+    MAX_WRITTEN_BYTES,
     Edge,
     Item,
     Node,
@@ -20,6 +21,7 @@ from smartfeeds.core.model import (
     SubscriptionState,
 )
 from smartfeeds.core.options import GALLERY, Limits, flag, text_of, unmet
+from smartfeeds.core.text import wire_bytes
 from smartfeeds.core.view import BARE, View
 from smartfeeds.errors import Condition, FeedError, unsupported
 from smartfeeds.formats.atom import complete_entry, tombstone, without_mark
@@ -32,6 +34,7 @@ from smartfeeds.service.preconditions import check_expected, item_tag
 from smartfeeds.service.requests import Done, Form, Publish, Published, Purge, PurgeOn, Retract
 from smartfeeds.service.syncing import buried, created, edited
 from smartfeeds.store.base import ReadTx, WriteTx
+from smartfeeds.sync.feedsync import FEEDSYNC
 from smartfeeds.sync.markup import SyncItem
 
 FEED_METADATA_ID = "0"  # may hold an atom:feed (XEP-0277 5)
@@ -74,7 +77,12 @@ def _publish_version(tx: WriteTx, context: Context, node: Node, request: Publish
     existing = tx.item_of_sync(node.node_no, found.version.sync_id)
     if existing is None and request.item_id and tx.item(node.node_no, request.item_id) is not None:
         raise FeedError(Condition.CONFLICT, "the item of this id is shared under another one: leave the id out")
+    if reading_refusal(tx, context, node, request.actor) is not None:
+        raise FeedError(Condition.FORBIDDEN, "you may not read this node: publish without sync data")
     _check_right_to_item(tx, context, node, request, existing, deletion=False)
+    trusted = may_overwrite(affiliation_of(tx, context, node, request.actor), own=False)
+    if found.dialect is not FEEDSYNC and not trusted:
+        raise FeedError(Condition.FORBIDDEN, f"{found.dialect.name} is taken from publishers of the node alone")
     check_expected(existing, request.expected)
     incoming = Incoming(request.item_id or "", found)
     merged = merge_item(tx, context, node, incoming, str(request.actor.bare))
@@ -226,6 +234,8 @@ def _checked(node: Node, request: Publish, limits: Limits) -> Draft:
         raise FeedError(Condition.INVALID_PAYLOAD, draft.fault)
     # The ceiling may have been lowered since the node was configured.
     size_bytes = min(int(text_of(node.kind, node.options, "max_payload_size")), limits.max_payload_size_bytes)
+    if wire_bytes(draft.content or draft.payload) > MAX_WRITTEN_BYTES and draft.sync is None:
+        raise FeedError(Condition.PAYLOAD_TOO_BIG, "with its quotation marks written out it is too long for a stanza")
     # What an entry holds beside its content has bounds of its own (`service.merging`).
     if len(draft.payload) > size_bytes and (node.kind is NodeKind.GENERIC or draft.sync is None):
         raise FeedError(Condition.PAYLOAD_TOO_BIG)

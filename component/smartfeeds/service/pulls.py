@@ -13,7 +13,7 @@ from smartfeeds.core.model import MAX_ITEM_NO, Edge, Item, Mark, Node, NodeKind,
 from smartfeeds.core.options import shows_publisher
 from smartfeeds.core.page import Plan, plan
 from smartfeeds.core.position import AtCursor, AtItem, parse_position
-from smartfeeds.core.text import attribute
+from smartfeeds.core.text import attribute, wire_bytes
 from smartfeeds.core.view import CREATED, SHARED, SMART, Order, View
 from smartfeeds.errors import Condition, FeedError
 from smartfeeds.service.context import Context, IndexBehindError, Located, locate, reading_refusal
@@ -221,12 +221,12 @@ def _within_bytes(items: list[Item], limit_bytes: int, *, newest: bool) -> list[
 def _surely_within(items: list[Item], limit_bytes: int) -> bool:
     """Whether even the longest writing of all texts stays within the limit: so with nearly every page."""
     characters = sum([len(item.id) + len(item.publisher) for item in items])
-    longest_bytes = sum([len(item.payload) for item in items]) + LONGEST_WRITTEN * characters + 60 * len(items)
+    longest_bytes = sum([wire_bytes(item.payload) for item in items]) + LONGEST_WRITTEN * characters + 60 * len(items)
     return longest_bytes <= limit_bytes
 
 
 def _written_size_bytes(item: Item) -> int:
-    return len(item.payload) + written_bytes(item.id) + written_bytes(item.publisher) + 60
+    return wire_bytes(item.payload) + written_bytes(item.id) + written_bytes(item.publisher) + 60
 
 
 def fitting(sizes_bytes: Iterable[int], limit_bytes: int) -> int:

@@ -8,10 +8,11 @@ counts on its own. Where a node hides its publishers the service is the endpoint
 
 from dataclasses import replace
 from functools import lru_cache
+from urllib.parse import unquote
 
 from smartfeeds.core.model import MAX_ID_BYTES, MAX_SYNC_BYTES, Item, Node, NodeKind
 from smartfeeds.core.options import shows_publisher
-from smartfeeds.core.text import is_nss, to_nss
+from smartfeeds.core.text import is_nss, to_nss, wire_bytes
 from smartfeeds.core.times import US_PER_S
 from smartfeeds.core.view import View
 from smartfeeds.errors import Condition, FeedError
@@ -21,8 +22,9 @@ from smartfeeds.service.context import Context
 from smartfeeds.service.items import State
 from smartfeeds.store.base import ReadTx
 from smartfeeds.sync.feedsync import FEEDSYNC
-from smartfeeds.sync.markup import SyncItem, read_item, without_blanks, without_sync, write_first, write_sync
+from smartfeeds.sync.markup import SyncItem, read_item, without_blanks, without_sync
 from smartfeeds.sync.record import Edit, Stamp, Version
+from smartfeeds.sync.writing import write_first, write_sync
 
 # What one service stores another one takes, so edits, which only add to sync data, stop before merges do; settling and
 # deleting go on up to MAX_SYNC_BYTES.
@@ -40,9 +42,8 @@ def endpoint(domain: str, publisher: str) -> str:
 
 
 def is_own_endpoint(domain: str, by: str) -> bool:
-    """Whether an endpoint is one of this service."""
-    own = to_nss(domain)
-    return by == own or by.startswith(own + to_nss("/"))
+    """Whether an endpoint is one of this service, however it is spelt."""
+    return unquote(by).partition("/")[0].casefold() == domain.casefold()
 
 
 def editor(context: Context, node: Node, publisher: str) -> Edit:
@@ -61,10 +62,10 @@ def state_of(found: SyncItem, version: Version, limit_bytes: int = MAX_SYNC_BYTE
     Raises FeedError(POLICY_VIOLATION) where its sync data is longer than `limit_bytes`.
     """
     sync = write_sync(version, found.dialect, found.namespace)
-    if len(sync) > limit_bytes:
+    if wire_bytes(sync) > limit_bytes:
         raise FeedError(
             Condition.POLICY_VIOLATION,
-            f"history and conflicts of the item are longer than {limit_bytes} bytes: resolve conflicts first",
+            f"history and conflicts of the item are longer than {limit_bytes} bytes: settle its conflicts first",
         )
     deleted = version.deleted.on
     payload = with_mark(version.payload, version.sync_id) if deleted else version.payload
@@ -120,10 +121,14 @@ def edited(context: Context, node: Node, item: Item, payload: bytes, publisher: 
 
 
 def buried(context: Context, node: Node, item: Item, payload: bytes, publisher: str, *, told: bool) -> State:
-    """The state of an item that is retracted; `payload` is what is left of its content."""
+    """The state of an item that is retracted; `payload` is what is left of its content.
+
+    Who retracts an item retracts all of it: its conflicts are settled, whose content would stay readable.
+    """
     found = read_shared(context, node, item)
     edit = editor(context, node, publisher)
-    return state_of(found, found.dialect.update(found.version, edit, payload, deleted=True), told=told)
+    version = found.dialect.resolve(found.version, edit, found.version.conflicts, payload, deleted=True)
+    return state_of(found, version, told=told)
 
 
 def shown(context: Context, node: Node, view: View, item: Item) -> Item:

@@ -32,6 +32,8 @@ _RFC822 = re.compile(
 _YEAR = re.compile(r"\b[0-9]{4}\b")
 _CACHED = 8192
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+# A leap second at the end of the year 9999 has no date that could be written.
+_LAST_US = 253_402_300_799 * US_PER_S
 
 
 def invalid(text: str) -> FeedError:
@@ -109,7 +111,7 @@ class Lexis:
         if text is None or (self.empty and not text):
             return None
         time_us = self.read_time(text)
-        if time_us is None:
+        if time_us is None or time_us > _LAST_US:
             raise invalid(f"{name} is {text[:40]!r}, and no time as {self.dialect.name} writes it")
         return time_us
 

@@ -371,6 +371,23 @@ async def test_follower_lost_answer_of_one_item_names_it() -> None:
     assert told == ["no answer", "no answer; only the item behind the start was asked for"]
 
 
+@pytest.mark.parametrize("condition", ["not-acceptable", "policy-violation"])
+async def test_follower_page_that_the_service_finds_too_long_is_asked_for_in_parts(condition: str) -> None:
+    """[SF-045]: where it refuses one item, too, that is the end."""
+    too_long = RequestError(condition, "modify", "the answer is too long")
+    link = ModelLink()
+    for item_id in "abc":
+        link.feed.put(atom(item_id, item_id))
+    link.fault = faults(None, too_long, too_long, None, too_long)
+    feed, _ = follower(link, mirror=True, page_items=4)
+
+    assert [change.item_id for change in await take(feed, 1)] == ["a"]
+    error = await Waiting(feed).error()
+
+    assert isinstance(error, RefusedError) and error.condition == condition
+    assert [request.findtext(f".//{{{RSM}}}max") for request in link.asked] == [None, "4", "2", "1", "1"]
+
+
 @pytest.mark.parametrize("reply", ["<pubsub xmlns='http://jabber.org/protocol/pubsub'/>", "<cut xmlns='x'/>", ""])
 async def test_follower_answers_that_say_nothing_prove_nothing(reply: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """[SF-045]: a few requests, then pauses that grow; nothing is in step."""

@@ -15,6 +15,8 @@ from smartfeeds.client.errors import RequestError, RequestTimeoutError
 from smartfeeds.client.transport import FIRST_DELAY_S, LONGEST_DELAY_S, Timeouts, back_off_s
 from smartfeeds.errors import LinkError
 from support.fakeserver import FakeServer, Session
+from support.link import linked
+from unit.client.model_link import FakeTimers
 
 BOT = "bot.example.org"
 PUBSUB = "http://jabber.org/protocol/pubsub"
@@ -104,6 +106,44 @@ async def test_follower_on_a_component_that_connects_again() -> None:
 
     assert pulled.findtext(f".//{{{RSM}}}after") == "cursor:0"
     assert change.item_id == "b" and feed.proof().counters.gaps_healed == 1
+
+
+@pytest.mark.parametrize(
+    ("content", "reason"),
+    [
+        ("&quot;" * 300_000, "the stanza is too long"),
+        ("<a>" * 260 + "</a>" * 260, "the stanza is nested too deeply"),
+    ],
+    ids=["long", "deep"],
+)
+async def test_follower_on_our_stream_answer_that_cannot_be_read_is_no_page(content: str, reason: str) -> None:
+    """[SF-045]: the stream cuts it down to its head; one item is asked for then, and what is stuck is told."""
+    bad, good = ENTRY.replace("one", content), f'<item id="a">{ENTRY}</item>'
+    told: asyncio.Queue[str] = asyncio.Queue()
+    async with linked(lambda _: False) as (server, stream):
+        session = await server.session()
+        feed = Follower(
+            stream,
+            ADDRESS,
+            mirror=True,
+            page_items=2,
+            timers=FakeTimers(),
+            on_trouble=lambda e: told.put_nowait(str(e)),
+        )
+        async with feed:
+            coming = asyncio.ensure_future(anext(feed))
+            await answer(session)
+            first = await answer(session, page(good, f'<item id="b">{bad}</item>', count=2))
+            second = await answer(session, page(good, count=2))
+            assert (await coming).item_id == "a"
+            coming = asyncio.ensure_future(anext(feed))
+            third = await answer(session, page(f'<item id="b">{bad}</item>', first=1, count=2))
+            text = await asyncio.wait_for(told.get(), 10)
+            assert not feed.proof().in_step
+            coming.cancel()
+
+    assert [one.findtext(f".//{{{RSM}}}max") for one in (first, second, third)] == ["2", "1", "1"]
+    assert text.startswith(f"the item behind 0 cannot be had, not even alone: the answer was cut short: {reason}")
 
 
 async def test_slix_link_error_is_read_from_the_stanza() -> None:

@@ -11,11 +11,10 @@ from smartfeeds.core.model import MAX_ID_BYTES, MAX_SYNC_BYTES, Item
 from smartfeeds.errors import Condition, FeedError
 from smartfeeds.formats.atom import FEEDSYNC_NS
 from smartfeeds.formats.xml import parse_payload
-from smartfeeds.service import publishing
+from smartfeeds.service import merging, publishing
 from smartfeeds.service import requests as r
 from smartfeeds.service.drafts import draft_of
-from smartfeeds.service.merging import Incoming, Result, merge_items
-from smartfeeds.service.sync_requests import ResolveConflicts
+from smartfeeds.service.merging import MAX_COUNTER, Incoming, Result, merge_items
 from smartfeeds.service.syncing import EDITED_SYNC_BYTES, endpoint
 from smartfeeds.sync.markup import read_item
 from smartfeeds.sync.merging import Outcome
@@ -353,8 +352,7 @@ async def test_conflicts_that_would_not_fit_into_a_stanza_are_refused(feed: Worl
     assert EDITED_SYNC_BYTES < len(item.sync or b"") <= MAX_SYNC_BYTES
     assert await refusal(feed.publish("a", title="again")) is Condition.POLICY_VIOLATION
     await feed.retract("a")
-    assert (await shown(feed)).conflicts == item.conflicts
-    await feed.service.handle(ResolveConflicts(jid(OWNER), SERVICE, FEED, "a"))
+    assert (await shown(feed)).conflicts == 0
     await feed.publish("a", title="again")
     assert title(await shown(feed)) == "again"
 
@@ -382,11 +380,122 @@ async def test_generic_nodes_and_missing_ones_take_no_versions(world: World) -> 
     assert await refusal(bring(world, shared((1, B1)))) is Condition.NOT_ALLOWED
 
 
-async def test_item_that_was_changed_too_often_is_left_as_it_is(feed: World) -> None:
+BOUNDS = {
+    "counter": (shared((1, B1), updates=2_147_483_647), "few more"),
+    "sequence": (shared((2_147_483_647, B1), updates=5), "few more"),
+    "counter of a conflict": (shared((1, B1), conflicts=shared((1, "c"), updates=2_147_000_000)), "few more"),
+    "501 endpoints": (shared(*((1, f"e{n}") for n in range(501))), "500 endpoints"),
+    "501 endpoints in conflicts": (
+        shared((1, B1), conflicts="".join(shared(*((1, f"{c}{n}") for n in range(126))) for c in "abcd")),
+        "500 endpoints",
+    ),
+    "deep markup in the history": (
+        shared((1, B1)).replace("</x:sync>", "<d xmlns='u'>" * 130 + "</d>" * 130 + "</x:sync>"),
+        "deep",
+    ),
+    "many names in the history": (
+        shared((1, B1)).replace("</x:sync>", "".join(f"<d{n} xmlns='u'/>" for n in range(300)) + "</x:sync>"),
+        "names",
+    ),
+    "quotation marks": (shared((1, B1), title='"' * 64_000), "limit"),
+    "a date after the last one": (shared((1, B1)).replace("2011-05-09T11:00:01Z", "9999-12-31T23:59:60Z"), "no time"),
+}
+
+
+@pytest.mark.parametrize(("payload", "reason"), BOUNDS.values(), ids=BOUNDS.keys())
+async def test_what_would_leave_no_room_for_changes_here_is_refused(feed: World, payload: str, reason: str) -> None:
+    """[A-55] [A-63] Nobody can make an item that its owner can neither edit nor retract nor settle."""
+    try:
+        (result,) = await bring(feed, payload)
+        said = result.reason
+    except FeedError as error:
+        said = error.text
+    assert reason in said
+    assert (await feed.node()).total == 0
+
+
+async def test_item_at_every_bound_can_still_be_edited_and_purged(feed: World) -> None:
+    """[A-63] [xep-map 81] The owner has the last word, whatever came from elsewhere."""
+    most = MAX_COUNTER
+    await bring(feed, shared((most, B1), *((1, f"e{n}") for n in range(499)), updates=most))
+    await feed.publish("a", title="mine")
+    assert title(await shown(feed)) == "mine"
+    await feed.purge()
+    assert (await feed.node()).live == 0
+
+
+async def test_item_that_was_changed_too_often_is_left_as_it_is(feed: World, monkeypatch: pytest.MonkeyPatch) -> None:
     """[A-63] The counter has no next value: said clearly, nothing lost."""
+    monkeypatch.setattr(merging, "MAX_COUNTER", 2_147_483_647)
     await bring(feed, shared((2_147_483_647, B1), title="last"))
     assert await refusal(feed.publish("a", title="one more")) is Condition.NOT_ALLOWED
     assert title(await shown(feed)) == "last"
+
+
+async def test_retraction_takes_the_content_of_conflicts_along(feed: World) -> None:
+    """[SF-013] [FS-069] Who retracts an item retracts all of it: nothing of it stays readable."""
+    await feed.publish_all("a a")
+    await bring(feed, shared((2, B1), (1, ME), title="their secret"))
+    await feed.retract("a")
+    item = await shown(feed)
+    assert item.deleted and item.conflicts == 0 and b"secret" not in item.payload
+    assert await outcomes(feed, shared((2, B1), (1, ME), title="their secret")) == [Outcome.UNCHANGED]
+
+
+async def test_noconflicts_cannot_be_put_on_an_item_from_elsewhere(feed: World) -> None:
+    """[FS-032] [A-44] It never changes; a version that says so would wipe out what is here."""
+    await feed.publish("a", title="mine")
+    (result,) = await bring(feed, shared((9, B1), noconflicts=True))
+    assert "noconflicts" in result.reason and title(await shown(feed)) == "mine"
+
+
+async def test_other_content_under_a_change_made_here_is_refused(feed: World) -> None:
+    """[A-61] Else it would pass for its author's, with their history and without a conflict."""
+    await feed.publish("a", title="Pay 10")
+    forged = (await shown(feed)).payload.decode().replace("Pay 10", "Pay 9000")
+    (result,) = await bring(feed, forged)
+    assert "other content" in result.reason and title(await shown(feed)) == "Pay 10"
+    assert await refusal(put(feed, forged)) is Condition.POLICY_VIOLATION
+
+
+@pytest.mark.parametrize("by", [ME.replace("%2F", "%2f"), ME.replace("f", "%66", 1), ME.upper().replace("%2F", "%2F")])
+async def test_endpoint_of_ours_is_known_however_it_is_spelt(feed: World, by: str) -> None:
+    """[A-61] [A-51]"""
+    (result,) = await bring(feed, shared((1, by)))
+    assert "of this service" in result.reason
+
+
+async def test_sse_is_taken_from_publishers_alone(feed: World) -> None:
+    """[A-83] Else anybody could take an id, so that no version of FeedSync gets through any more."""
+    await feed.configure(publish_model="open")
+    ns = "http://www.microsoft.com/schemas/rss/sse"
+    payload = entry("s", inner=f"<s:sync xmlns:s='{ns}' id='s' version='1'><s:history by='x'/></s:sync>")
+    assert await refusal(put(feed, payload, actor=BOB)) is Condition.FORBIDDEN
+    assert (await put(feed, payload)).created
+
+
+async def test_who_may_not_read_learns_no_sync_ids(feed: World) -> None:
+    """[xep-map 155] As with item ids: the answer would tell which are there."""
+    await feed.publish("w1")
+    await feed.configure(publish_model="open", access_model="whitelist")
+    for sync_id in ("w1", "nope"):
+        assert await refusal(put(feed, shared((1, "c"), sync_id=sync_id), actor=BOB)) is Condition.FORBIDDEN
+
+
+async def test_entry_with_sync_data_twice_is_no_change_the_second_time(feed: World) -> None:
+    """[A-87] [A-59]"""
+    once = shared((1, B1))
+    sync = once[once.index("<x:sync") : once.index("</entry>")]
+    twice = once.replace("</entry>", f"{sync}</entry>")
+    assert await outcomes(feed, twice, twice) == [Outcome.ADDED, Outcome.UNCHANGED]
+
+
+async def test_what_xmpp_does_not_carry_is_the_same_here_and_there(feed: World) -> None:
+    """[FS-068] Line ends, white space in attributes: else an entry would differ once it went through a server."""
+    await feed.publish("a", entry("T", inner="<link href='a&#xA;b&#x9;c'/>").replace("T", "x&#xD;\ny&#xD;z", 1))
+    item = await shown(feed)
+    assert b"&#x" not in item.payload and title(item) == "x\ny\nz" and b'href="a b c"' in item.payload
+    assert await outcomes(feed, item.payload.decode()) == [Outcome.UNCHANGED]
 
 
 async def test_version_may_be_larger_than_its_content_may_be(feed: World) -> None:

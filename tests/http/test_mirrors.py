@@ -7,7 +7,7 @@ import pytest
 
 from smartfeeds.core.mirror import Direction, Half, MirrorRow, make_mirror
 from smartfeeds.core.model import Item, Slice
-from smartfeeds.core.view import SMART
+from smartfeeds.core.view import SHARED
 from smartfeeds.service.context import Policy
 from smartfeeds.service.feeds import FeedService
 from smartfeeds.service.syncing import sync_of
@@ -34,7 +34,7 @@ async def items(service: FeedService) -> dict[str, tuple[bytes, bytes, bool]]:
 
     def read(tx, context) -> list[Item]:  # type: ignore[no-untyped-def]
         node = tx.node(NODE)
-        found = tx.slice(node.node_no, Slice(SMART, 1_000))
+        found = tx.slice(node.node_no, Slice(SHARED, 1_000))
         return [item._replace(sync=sync_of(context, node, item)) for item in found]
 
     return {item.id: (item.payload, item.sync, item.deleted) for item in await service.read(read)}

@@ -36,8 +36,8 @@ from smartfeeds.service.tokens import authenticate
 from smartfeeds.sources.addresses import EVERYWHERE
 from smartfeeds.sources.fetch import Fetcher, FetchLimits
 from smartfeeds.sources.mirror_http import MAX_BYTES
-from smartfeeds.sources.mirror_in import Tools
 from smartfeeds.sources.mirror_link import publisher_over
+from smartfeeds.sources.mirror_state import Tools
 from smartfeeds.sources.mirrors import Mirrors, Wires
 from smartfeeds.sources.planet import Plan, Planet
 from smartfeeds.store.migrate import HEAD
@@ -165,7 +165,6 @@ class App:
                 auto_create=settings.pubsub.auto_create,
                 http_base_url=settings.http.base_url if settings.http.listen else "",
                 addresses=settings.contact.model_dump(),
-                admins=frozenset(settings.pubsub.admins),
             ),
             observe=_observe,
             on_bounce=self._bounces.note,

@@ -11,7 +11,7 @@ NAMED = re.findall(r"\[`(test_\w+)`\]\((\.\./tests/[\w/]+\.py)\)", PAGE.read_tex
 
 @pytest.mark.parametrize(("name", "file"), NAMED, ids=[f"{Path(file).stem}-{name}" for name, file in NAMED])
 def test_named_test_exists(name: str, file: str) -> None:
-    """[FS-068] in the file that the page points to."""
+    """In the file that the page points to."""
     assert re.search(rf"^\s*def {name}\(", (PAGE.parent / file).read_text("utf-8"), re.MULTILINE)
 
 

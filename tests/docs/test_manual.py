@@ -12,6 +12,11 @@ import pytest
 from smartfeeds.cli import main
 from smartfeeds.cli.common import EXIT_TEXTS
 from smartfeeds.config import SECTIONS, load
+from smartfeeds.core.model import MAX_SYNC_BYTES
+from smartfeeds.formats.xml import MAX_PAYLOAD_BYTES
+from smartfeeds.service.merging import MAX_ENDPOINTS
+from smartfeeds.service.syncing import EDITED_SYNC_BYTES
+from smartfeeds.sync.record import MAX_CONFLICTS, MAX_HISTORY
 from smartfeeds.telemetry import metric_names
 
 ROOT = Path(__file__).parents[2]
@@ -158,3 +163,26 @@ def test_readme_program_can_be_pasted_into_a_file() -> None:
 
     compile(program, "bot.py", "exec")
     assert program.rstrip().endswith("asyncio.run(main())")
+
+
+@pytest.mark.parametrize("page", ["operator.md", "convergence.md"])
+def test_bounds_of_an_item_are_those_of_the_code(page: str) -> None:
+    """[A-55]"""
+    text = " ".join((ROOT / "docs" / page).read_text().split())
+    told = (f"{MAX_SYNC_BYTES:,} bytes", f"{EDITED_SYNC_BYTES:,} bytes", "`max_payload_size`")
+    read = (f"{MAX_HISTORY:,} records", f"{MAX_CONFLICTS} conflicts", f"{MAX_PAYLOAD_BYTES // 1024**2} MiB")
+
+    assert [bound for bound in (*told, *read) if bound not in text] == []
+
+
+def test_bound_of_endpoints_is_that_of_the_code(manual: str) -> None:
+    """[A-55]"""
+    assert f"{MAX_ENDPOINTS} endpoints" in " ".join(manual.split())
+
+
+def test_pages_say_what_else_a_decision_settles(manual: str) -> None:
+    """[FS-051] Versions of the one who decides, in words that are the same everywhere."""
+    settled = "whoever changes an item has seen what they did before (FeedSync 3.2)"
+
+    for text in (manual, (ROOT / "docs/http.md").read_text()):
+        assert settled in " ".join(text.split())

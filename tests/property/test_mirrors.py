@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from structlog.testing import capture_logs
 
 from smartfeeds.errors import ConfigError, FeedError
-from support.mesh import Net, Site
+from support.mesh import Net, Site, twin
 
 NIGHTLY = os.environ.get("HYPOTHESIS_PROFILE") == "nightly"
 RUNS = 10_000 if NIGHTLY else 40
@@ -25,7 +25,8 @@ SITES = st.integers(0, 3)
 TREE = st.tuples(st.integers(0, 0), st.integers(0, 1), st.integers(0, 2))
 MORE = st.lists(st.tuples(SITES, SITES, st.sampled_from(["in", "out", "both"])), max_size=4)
 WHAT = [
-    *["publish"] * 4, "retract", "cut", "cut", "heal", "lose", "keep", "restart", "fire", "wait", "settle",
+    *["publish"] * 4, *["twin"] * 2, "retract", "cut", "cut", "heal", "lose", "keep", "restart", "fire", "wait",
+    "settle",
 ]  # fmt: skip
 STEPS = st.lists(
     st.tuples(
@@ -42,6 +43,10 @@ async def step(net: Net, sites: Sequence[Site], who: int, what: str, number: int
     site, other = sites[who % len(sites)], sites[number % len(sites)]
     if what == "publish":
         await site.publish("xyz"[number % 3], text)
+    elif what == "twin":
+        # Two databases have made the same change, as after a restore of a backup.
+        name = "xyz"[number % 3]
+        await site.publish(name, payload=twin(name, text, updates=1 + number // 3))
     elif what == "retract":
         with suppress(FeedError):
             await site.retract("xyz"[number % 3])

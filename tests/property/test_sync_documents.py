@@ -155,7 +155,7 @@ def test_import_of_an_export_gives_the_same_versions_and_twice_changes_nothing(
 @settings(max_examples=RUNS)
 @given(STEPS)
 def test_services_that_exchange_documents_end_with_the_same(steps: list[tuple[int, str, int, int, bool]]) -> None:
-    """[FS-068] [A-43] Whatever was done where, and whichever documents met: one more each way, and both are equal."""
+    """[FS-068] Whatever was done where, and whichever documents met: one more each way, and both are equal."""
 
     async def check() -> None:
         one, other = await run(steps)

@@ -1,8 +1,8 @@
-"""Commands for the tests of ad-hoc commands: of three steps, of one, for admins, and one that always refuses."""
+"""Commands for the tests of ad-hoc commands: of three steps, of one, and one that always refuses."""
 
 from smartfeeds.errors import Condition, FeedError
 from smartfeeds.service import requests as r
-from smartfeeds.xmpp.commands import Ask, Command, Finished, Note, Severity, Stage, Who, table_of
+from smartfeeds.xmpp.commands import Ask, Command, Finished, Note, Severity, Stage, table_of
 from smartfeeds.xmpp.forms import Field
 
 GREET_TYPE = "urn:test#greet"
@@ -34,6 +34,5 @@ async def refuse(_ask: Ask) -> Finished:
 
 GREET = Command("urn:test:greet", "Greet somebody", GREET_TYPE, (ask_name, ask_how, greet))
 TIME = Command("urn:test:time", "What time it is", "urn:test#time", (show_time,))
-STOP = Command("urn:test:stop", "Stop", "urn:test#stop", (show_time,), Who.ADMINS)
 REFUSE = Command("urn:test:refuse", "Refuse", "urn:test#refuse", (ask_name, refuse))
-TABLE = table_of(GREET, TIME, STOP, REFUSE)
+TABLE = table_of(GREET, TIME, REFUSE)

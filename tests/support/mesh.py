@@ -28,8 +28,8 @@ from smartfeeds.service.context import Policy
 from smartfeeds.service.feeds import FeedService
 from smartfeeds.service.mirrors import MirrorStatus, add_mirror, mirror_statuses
 from smartfeeds.service.syncing import sync_of
-from smartfeeds.sources.mirror_in import Tools
 from smartfeeds.sources.mirror_link import publisher_over
+from smartfeeds.sources.mirror_state import Tools
 from smartfeeds.sources.mirrors import Mirrors, Wires
 from smartfeeds.store.base import Store
 from smartfeeds.xmpp.disco import ServiceInfo
@@ -277,6 +277,16 @@ class Site:
     async def half(self, direction: Direction = Direction.IN) -> Half:
         """The state of a direction of the one mirror."""
         return next(one.half for one in (await self.status()).standings if one.direction is direction)
+
+
+def twin(name: str, title: str, updates: int = 1) -> str:
+    """A version that two databases have made under one endpoint, as after a restore of a backup."""
+    history = "".join(
+        f"<history sequence='{number}' when='2026-01-01T00:00:0{number}Z' by='urn:shared'/>"
+        for number in range(updates, 0, -1)
+    )
+    data = f"<sync xmlns='http://feedsync.org/2007/feedsync' id='{name}' updates='{updates}'>{history}</sync>"
+    return entry(title, inner=data)
 
 
 def _items(tx: Any, context: Any) -> list[Item]:

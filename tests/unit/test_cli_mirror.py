@@ -196,7 +196,8 @@ def test_status_tells_lag_failures_conflicts_and_refusals(ready: Run) -> None:
     assert "12 changes taken over, 2 conflicts met, in step last at 2026-01-01T00:00:00Z" in text
     assert "since 2026-01-01T00:00:00Z: away for long" in text
     assert "a note" in text
-    assert "1 item refused, the last of them:\n      i1: too big" in text
+    again = "smartfeeds mirror restart b asks for them again"
+    assert f"1 item refused ({again}), the last of them:\n      i1: too big" in text
     assert "  to there: in step, 1 change sent" in text
 
 
@@ -205,7 +206,7 @@ def test_status_in_json_has_everything(ready: Run) -> None:
     ready("node", "create", "plans")
     change("b", **{"in": Half("x", T_US, items=3, refused=1, reasons=(refusal("i", "bad", T_US),)), "out": Half()})
 
-    (found,) = json.loads(ready("mirror", "status", "--json").stdout)
+    (found,) = json.loads(ready("mirror", "status", "--json", code=Exit.FAILED).stdout)
     incoming, outgoing = found.pop("directions")
     assert found == {
         "name": "b",
@@ -216,9 +217,32 @@ def test_status_in_json_has_everything(ready: Run) -> None:
         "node_exists": True,
         "items_with_conflicts": 0,
     }
-    assert (incoming["direction"], incoming["in_step"], incoming["lag_s"], incoming["changes"]) == ("in", True, 0.0, 3)
+    assert (incoming["direction"], incoming["in_step"], incoming["lag_s"], incoming["changes"]) == ("in", False, 0.0, 3)
     assert incoming["refusals"] == [{"id": "i", "reason": "bad", "at": "2026-01-01T00:00:00Z"}]
     assert (outgoing["direction"], outgoing["in_step"], outgoing["waiting"]) == ("out", True, 0)
+
+
+def test_items_refused_are_missing_until_the_mirror_begins_anew(ready: Run) -> None:
+    """Such a mirror is not in step, for people, scripts and metrics."""
+    ready("mirror", "add", ADDRESS, "--node", "plans", "--name", "b")
+    ready("node", "create", "plans")
+    change("b", **{"in": Half("x", T_US, items=3, refused=3, reasons=(refusal("i", "bad", T_US),))})
+
+    assert (
+        "from there: in step but for 3 items refused, 3 changes" in ready("mirror", "status", code=Exit.FAILED).stdout
+    )
+    ready("mirror", "restart", "b")
+    change("b", **{"in": Half("x", T_US, epoch=1)})
+    assert "from there: in step, 0 changes" in ready("mirror", "status").stdout
+
+
+def test_outgoing_direction_that_fails_is_not_in_step_though_nothing_waits(ready: Run) -> None:
+    """As the metric says it."""
+    ready("mirror", "add", ADDRESS, "--node", "plans", "--name", "b", "--direction", "out")
+    ready("node", "create", "plans")
+    change("b", out=Half("", T_US, T_US, "the disk is full"))
+
+    assert "to there: behind by " in ready("mirror", "status", code=Exit.FAILED).stdout
 
 
 def test_status_tells_how_many_items_have_conflicts(ready: Run, tmp_path: Path) -> None:

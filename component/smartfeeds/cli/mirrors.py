@@ -147,13 +147,13 @@ def _lines(status: MirrorStatus) -> list[str]:
     lines = [f"{mirror.name}  {mirror.node}  {mirror.direction.value}  {mirror.address}"]
     lines += [] if status.node_there else [f"  there is no node {mirror.node} here yet"]
     for standing in status.standings:
-        lines += _lines_of(standing, web=is_web(mirror.address))
+        lines += _lines_of(standing, mirror)
     if status.conflicted:
         lines.append(f"  {counted(status.conflicted, 'item')} with conflicts: smartfeeds conflicts {mirror.node}")
     return lines
 
 
-def _lines_of(standing: Standing, *, web: bool) -> list[str]:
+def _lines_of(standing: Standing, mirror: Mirror) -> list[str]:
     half = standing.half
     parts = [
         _step(standing),
@@ -163,15 +163,17 @@ def _lines_of(standing: Standing, *, web: bool) -> list[str]:
         parts.append(f"{counted(standing.waiting, 'change')} waiting")
     if half.conflicts:
         parts.append(f"{counted(half.conflicts, 'conflict')} met")
-    if half.in_step_us is not None:
-        parts.append(f"{'read' if web else 'in step'} last at {_second(half.in_step_us)}")
+    # Of what goes out the database tells itself whether it is in step.
+    if half.in_step_us is not None and (standing.direction is Direction.IN or standing.behind_us):
+        parts.append(f"{'read' if is_web(mirror.address) else 'in step'} last at {_second(half.in_step_us)}")
     lines = [f"  {_WAYS[standing.direction]}: {', '.join(parts)}"]
     if half.failure:
         lines.append(f"    since {_second(half.failed_us)}: {half.failure}")
     if half.note:
         lines.append(f"    {half.note}")
     if half.refused:
-        lines.append(f"    {counted(half.refused, 'item')} refused, the last of them:")
+        again = f"smartfeeds mirror restart {mirror.name} asks for them again"
+        lines.append(f"    {counted(half.refused, 'item')} refused ({again}), the last of them:")
         lines += [f"      {one.item_id}: {one.reason}" for one in half.reasons]
     return lines
 
@@ -179,7 +181,10 @@ def _lines_of(standing: Standing, *, web: bool) -> list[str]:
 def _step(standing: Standing) -> str:
     if standing.behind_us is None:
         return "not begun yet"
-    return "in step" if standing.in_step else f"behind by {_span(standing.behind_us)}"
+    if standing.behind_us:
+        return f"behind by {_span(standing.behind_us)}"
+    refused = standing.half.refused
+    return f"in step but for {counted(refused, 'item')} refused" if refused else "in step"
 
 
 def _span(behind_us: int) -> str:

@@ -148,7 +148,8 @@ class Half:
     `position` is where to go on, in words of its direction. `in_step_us` is when it last had everything, `failed_us`
     and `failure` tell what went wrong since, empty where nothing did. `items` counts what was taken over or sent,
     `conflicts` how often taking over made one, `refused` the items that were not taken; `reasons` has the last of
-    them. `note` is for people. `epoch` counts how often it was made to begin anew.
+    them. `note` is for people. `epoch` counts how often it was made to begin anew. `filling` is set while a node that
+    the mirror itself has made is filled for the first time.
     """
 
     position: str = ""
@@ -161,6 +162,7 @@ class Half:
     reasons: tuple[Refusal, ...] = ()
     note: str = ""
     epoch: int = 0
+    filling: bool = False
 
     def failing(self, reason: str, at_us: int) -> "Half":
         """After something went wrong; `failed_us` stays where it already was."""
@@ -171,8 +173,12 @@ class Half:
         """After something worked."""
         return replace(self, failure="", failed_us=None) if self.failure or self.failed_us else self
 
-    def refuse(self, refused: tuple[Refusal, ...]) -> "Half":
-        """With more items that were refused."""
+    def refuse(self, refused: tuple[Refusal, ...], *, once: bool = False) -> "Half":
+        """With more items that were refused. `once` does not count what is told already, of a document that is read
+        again."""
+        if once:
+            told = {one.item_id for one in self.reasons}
+            refused = tuple(one for one in refused if one.item_id not in told)
         if not refused:
             return self
         return replace(self, refused=self.refused + len(refused), reasons=(*self.reasons, *refused)[-MAX_REASONS:])

@@ -15,8 +15,8 @@ from smartfeeds.service.sync_requests import ConflictedItem, ConflictList, ListC
 from smartfeeds.service.syncing import editor, read_shared, state_of
 from smartfeeds.store.base import ReadTx, WriteTx
 from smartfeeds.sync.feedsync import FEEDSYNC
-from smartfeeds.sync.markup import write_item
 from smartfeeds.sync.record import Version
+from smartfeeds.sync.writing import write_item
 
 TAG_DIGITS = 16
 

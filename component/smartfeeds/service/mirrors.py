@@ -32,8 +32,8 @@ class Standing:
 
     @property
     def in_step(self) -> bool:
-        """Whether nothing is known to be missing."""
-        return self.behind_us == 0
+        """Whether nothing is known to be missing, items that were refused among it."""
+        return self.behind_us == 0 and not self.half.refused
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,23 +78,37 @@ def restart_mirror(tx: WriteTx, _context: Context, name: str) -> Mirror:
     if row is None:
         raise ConfigError(f"there is no mirror {name}: smartfeeds mirror list shows all")
     for way in row.mirror.direction.halves:
-        row = row.with_half(way, Half(epoch=row.half(way).epoch + 1))
+        half = row.half(way)
+        row = row.with_half(way, Half(epoch=half.epoch + 1, filling=half.filling))
     tx.put_mirror(row)
     return row.mirror
 
 
 def set_configured(tx: WriteTx, _context: Context, mirrors: Sequence[Mirror]) -> None:
-    """Makes the mirrors of the configuration those of the store; the state of one with its node and address is kept."""
-    wanted = {mirror.name: mirror for mirror in mirrors}
-    for row in tx.mirrors():
-        if row.configured and row.mirror.name not in wanted:
-            tx.remove_mirror(row.mirror.name)
+    """Makes the mirrors of the configuration those of the store; the state of one with its node and address is kept,
+    whatever it was called. Raises ConfigError where a name belongs to another mirror that the command line added."""
+    former = {row.mirror.name: row for row in tx.mirrors()}
+    same = {
+        mirror.name: next((row for row in former.values() if _is_same(row.mirror, mirror)), None) for mirror in mirrors
+    }
+    renamed = {row.mirror.name for row in same.values() if row is not None}
     for mirror in mirrors:
-        same = next((row for row in tx.mirrors() if _is_same(row.mirror, mirror)), None)
-        if same is not None and same.mirror.name != mirror.name:
-            tx.remove_mirror(same.mirror.name)
-        row = MirrorRow(mirror, configured=True, halves=same.halves if same is not None else {})
-        if tx.mirror(mirror.name) != row:
+        other = former.get(mirror.name)
+        if other is not None and not other.configured and other.mirror.name not in renamed:
+            raise ConfigError(
+                f"the [[mirror]] {mirror.name} of node {mirror.node} and {mirror.address} has the name of one of node "
+                f"{other.mirror.node} and {other.mirror.address} that was added on the command line: give another "
+                f"name, or smartfeeds mirror remove {mirror.name}"
+            )
+    wanted = {}
+    for mirror in mirrors:
+        kept = same[mirror.name]
+        wanted[mirror.name] = MirrorRow(mirror, configured=True, halves=kept.halves if kept is not None else {})
+    for name, row in former.items():
+        if name not in wanted and (row.configured or name in renamed):
+            tx.remove_mirror(name)
+    for name, row in wanted.items():
+        if former.get(name) != row:
             tx.put_mirror(row)
 
 
@@ -134,9 +148,10 @@ def _outgoing(tx: ReadTx, context: Context, row: MirrorRow, node_no: int | None)
     if node_no is None:
         return Standing(Direction.OUT, half, None)
     after = parse_edge(half.position)
+    failing_us = 0 if half.failed_us is None else max(1, context.now_us - half.failed_us)
     oldest = tx.slice(node_no, Slice(SMART, 1, after=after))
     if not oldest:
-        return Standing(Direction.OUT, half, 0)
+        return Standing(Direction.OUT, half, failing_us)
     waiting = tx.count(node_no, SMART) - (0 if after == BEGINNING else tx.count(node_no, SMART, before=after))
     return Standing(Direction.OUT, half, max(1, context.now_us - oldest[0].modified_us), waiting)
 

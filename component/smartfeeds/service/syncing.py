@@ -22,8 +22,9 @@ from smartfeeds.service.context import Context
 from smartfeeds.service.items import State
 from smartfeeds.store.base import ReadTx
 from smartfeeds.sync.feedsync import FEEDSYNC
-from smartfeeds.sync.markup import SyncItem, read_item, without_blanks, without_sync, write_first, write_sync
+from smartfeeds.sync.markup import SyncItem, read_item, without_blanks, without_sync
 from smartfeeds.sync.record import Edit, Stamp, Version
+from smartfeeds.sync.writing import write_first, write_sync
 
 # What one service stores another one takes, so edits, which only add to sync data, stop before merges do; settling and
 # deleting go on up to MAX_SYNC_BYTES.

@@ -7,14 +7,13 @@ and the next time from its last cursor.
 """
 
 import json
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence, Set
 from dataclasses import asdict, dataclass, field, replace
 from functools import partial
 from itertools import islice
 from typing import Final
 from urllib.parse import parse_qsl, quote, urljoin, urlsplit
 
-import structlog
 from lxml import etree
 
 from smartfeeds.core.mirror import Half, Mirror, Refusal, refusal
@@ -22,32 +21,31 @@ from smartfeeds.core.model import Edge, Slice
 from smartfeeds.core.text import counted
 from smartfeeds.core.times import US_PER_S
 from smartfeeds.core.view import SHARED
-from smartfeeds.errors import Condition, FeedError, SmartfeedsError
+from smartfeeds.errors import Condition, FeedError
 from smartfeeds.formats.atom import LINK
-from smartfeeds.formats.atom_reader import FANOUT_ID, FANOUT_NS
-from smartfeeds.formats.xml import parse_payload, replace_by_text, strict_parser
+from smartfeeds.formats.atom_reader import FANOUT_NS
+from smartfeeds.formats.xml import strict_parser
 from smartfeeds.service.context import Context
 from smartfeeds.service.feeds import FeedService
 from smartfeeds.service.merging import Incoming, Result, merge_items
 from smartfeeds.service.syncing import is_own_endpoint, read_shared
 from smartfeeds.sources.fetch import Fetched, FetchError
-from smartfeeds.sources.mirror_in import BATCH, BROKEN, Tools, counted_results, ensure_node
-from smartfeeds.sources.mirror_state import Keeper, pause_of
+from smartfeeds.sources.mirror_state import Keeper, Tools, run_for_ever
+from smartfeeds.sources.mirror_taking import BATCH, believes, counted_results, ensure_node
 from smartfeeds.sources.nno import Fetching
 from smartfeeds.store.base import ReadTx, WriteTx
-from smartfeeds.sync.documents import FeedReader, Form, Kind, Piece
-from smartfeeds.sync.joining import in_atom
-from smartfeeds.sync.markup import read_item
+from smartfeeds.sync.arriving import read_arrived
+from smartfeeds.sync.documents import FeedReader, Kind, Piece
 from smartfeeds.sync.sharing import Decision, Follower, Held, Sharing, Step, to_drop
 
 ACCEPT: Final = "application/atom+xml, application/rss+xml, application/xml;q=0.8, text/xml;q=0.8, */*;q=0.1"
 MAX_BYTES: Final = 64 * 1024 * 1024
 MAX_PAGES: Final = 100_000
+MAX_NOTES: Final = 20
+NOTE_CHARACTERS: Final = 300
 _CHUNK: Final = 65_536
 _LAST_CURSOR: Final = f"{{{FANOUT_NS}}}last_cursor"
 _GONE: Final = frozenset({400, 404, 410})
-
-_log = structlog.get_logger()
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +74,6 @@ class Page:
 
     url: str
     pieces: tuple[Piece, ...]
-    form: Form
     sharing: Sharing
     next_url: str = ""
     cursor: str = ""
@@ -91,11 +88,24 @@ class Page:
 
 
 @dataclass(slots=True)
-class _Merging:
-    """What a reading has merged so far."""
+class Merging:
+    """What a reading has come to so far. `ids` are those of the items, for a complete feed; `plain` counts items that
+    take no part, `anew` says that what was refused before is decided again."""
 
-    ids: set[str] = field(default_factory=set)
-    notes: list[str] = field(default_factory=list)
+    ids: set[str] | None = None
+    plain: int = 0
+    anew: bool = False
+    notes: dict[str, None] = field(default_factory=dict)
+
+    def tell(self, notes: Iterable[str]) -> None:
+        """Notes for people, each of them once; there is an end to what they are told."""
+        for note in notes:
+            if note and len(self.notes) < MAX_NOTES:
+                self.notes[note] = None
+
+    def __str__(self) -> str:
+        plain = [f"{counted(self.plain, 'item')} without sync data left out"] if self.plain else []
+        return "; ".join([*plain, *self.notes])[:NOTE_CHARACTERS]
 
 
 class Reader:
@@ -108,7 +118,6 @@ class Reader:
         self._service = service
         self._fetch = fetch
         self._tools = tools
-        self._failures = 0
         self._sharing = Sharing()
         # Who publishes what comes from there, as far as this service can say.
         self._host = urlsplit(mirror.address).hostname or ""
@@ -118,23 +127,16 @@ class Reader:
 
     async def run(self) -> None:
         """Reads; what fails is tried again after growing pauses."""
-        while True:
-            try:
-                await self.read()
-            except SmartfeedsError as error:
-                reason = str(error)
-            except Exception:  # noqa: BLE001 - one mirror must not end the others
-                _log.exception("mirror_failed", mirror=self._mirror.name)
-                reason = BROKEN
-            else:
-                self._failures = 0
-                await self._tools.sleep(self._next_s())
-                continue
-            self._failures += 1
-            self.in_step = False
-            self.keeper.fail(reason)
-            pause_s = pause_of(self._failures, self._tools.spread())
-            await self._tools.sleep(max(pause_s, min(self._mirror.every_s, pause_s * 10)))
+        await run_for_ever(self.keeper, self._step, self._rest, self._tools.spread)
+
+    async def _step(self) -> None:
+        await self.read()
+        self.keeper.failures = 0
+        await self._tools.sleep(self._next_s())
+
+    async def _rest(self, pause_s: float) -> None:
+        self.in_step = False
+        await self._tools.sleep(max(pause_s, min(self._mirror.every_s, pause_s * 10)))
 
     def _next_s(self) -> float:
         """FS-017, SSE-010: before anything leaves the feed."""
@@ -154,7 +156,7 @@ class Reader:
             return
         first = await self._get(self._address(place), place)
         if first is None:
-            self._done(self.keeper.half.position, "")
+            self._done(self.keeper.half.position, self.keeper.half.note)
         elif first.cursor and not first.synced and first.pieces and not place.view:
             await self._read_from(Place(view=True))
         elif first.cursor and not first.sharing.complete_link:
@@ -190,7 +192,7 @@ class Reader:
 
     async def _read_pages(self, place: Place, page: Page) -> None:
         """Merges pages, each with the place behind it in one transaction, until there is no next one."""
-        merging = _Merging()
+        merging = Merging()
         for _ in range(MAX_PAGES):
             place = replace(place, cursor=page.cursor or place.cursor)
             await self._merge(page, merging, str(place))
@@ -201,7 +203,7 @@ class Reader:
             if following.cursor == page.cursor:
                 break
             page = following
-        self._done(str(place), _told(merging.notes))
+        self._done(str(place), str(merging))
 
     # Any other feed.
 
@@ -209,28 +211,36 @@ class Reader:
         """4.1: the feed itself, and the complete one where something left the feed that was never seen here."""
         if not first.synced and first.pieces:
             raise FeedError(Condition.INVALID_PAYLOAD, f"{self._mirror.address} has no item with sync data")
-        merging = _Merging()
+        merging = Merging(anew=not first.sharing.complete_link)
         decision = Follower(place.until).read(first.url, first.sharing)
-        notes = [decision.note]
+        merging.tell([decision.note])
         if decision.step is Step.FETCH:
             complete = await self._get(urljoin(first.url, decision.link), Place())
             assert complete is not None
             decision = decision.state.read(complete.url, complete.sharing)
-            notes.append(decision.note)
+            merging = replace(merging, ids=set(), anew=True)
+            merging.tell([decision.note])
             await self._merge(complete, merging, self.keeper.half.position)
-            notes.append(await self._absent(decision, merging))
+            merging.tell([await self._absent(decision, merging.ids or set())])
+            merging.ids = None
         await self._merge(first, merging, self.keeper.half.position)
         self._sharing = first.sharing
         # A complete feed may have no bound; whoever has read it has all that the partial one spoke of before.
         until = decision.state.until or first.sharing.until
         place = Place(until=until, etag=first.etag, last_modified=first.last_modified, view=place.view)
-        self._done(str(place), _told([*notes, *merging.notes]))
+        self._done(str(place), str(merging))
 
-    async def _absent(self, decision: Decision, merging: _Merging) -> str:
+    async def _absent(self, decision: Decision, held: Set[str]) -> str:
         """FS-080, A-46, A-150: what is not in the complete feed would be dropped elsewhere; here it is told."""
         if decision.step is not Step.REPLACE:
             return ""
-        kept = await self._service.read(partial(count_absent, mirror=self._mirror, host=self._host, held=merging.ids))
+        kept, after = 0, None
+        while True:
+            work = partial(count_absent, mirror=self._mirror, host=self._host, held=held, after=after)
+            found, after = await self._service.read(work, turn=f"mirror {self._mirror.name}")
+            kept += found
+            if after is None:
+                break
         return (
             f"{counted(kept, 'item')} that the publisher dropped while this mirror was away stay here" if kept else ""
         )
@@ -246,29 +256,43 @@ class Reader:
             return None
         return await self._tools.aside(read_page, fetched)
 
-    async def _merge(self, page: Page, merging: _Merging, position: str) -> None:
+    async def _merge(self, page: Page, merging: Merging, position: str) -> None:
         """Merges the items of a page; with the last of them `position` is kept."""
-        merging.notes += page.notes
+        merging.tell(page.notes)
+        merging.plain += sum(piece.kind is Kind.PLAIN for piece in page.pieces)
         pieces = iter(page.pieces)
         for start in range(0, max(1, len(page.pieces)), BATCH):
-            items, refused = await self._tools.aside(
-                read_pieces, list(islice(pieces, BATCH)), page.form, self._tools.now_us()
-            )
+            items, refused = await self._tools.aside(read_pieces, list(islice(pieces, BATCH)), self._tools.now_us())
             last = start + BATCH >= len(page.pieces)
-            await self.keeper.write(
-                partial(self._merge_some, items=items, refused=refused, position=position if last else "")
+            work = partial(
+                self._merge_some,
+                items=items,
+                refused=refused,
+                position=position if last else "",
+                own=believes(self._mirror, self.keeper.half),
+                anew=merging.anew,
             )
-            merging.ids.update(item.found.version.sync_id for item in items)
+            await self.keeper.write(work)
+            merging.anew = False
+            if merging.ids is not None:
+                merging.ids.update(item.found.version.sync_id for item in items)
 
     def _merge_some(
-        self, tx: WriteTx, context: Context, items: Sequence[Incoming], refused: Sequence[Refusal], position: str
+        self,
+        tx: WriteTx,
+        context: Context,
+        items: Sequence[Incoming],
+        refused: Sequence[Refusal],
+        position: str,
+        *,
+        own: bool,
+        anew: bool,
     ) -> tuple[None, Callable[[Half], Half]]:
-        results: Sequence[Result] = merge_items(
-            tx, context, self._mirror.node, self._host, items, own=self._mirror.own_edits
-        )
+        results: Sequence[Result] = merge_items(tx, context, self._mirror.node, self._host, items, own=own)
 
         def change(half: Half) -> Half:
-            half = counted_results(half, results, refused, context.now_us)
+            half = replace(half, refused=0, reasons=()) if anew else half
+            half = counted_results(half, results, refused, context.now_us, once=True)
             return replace(half, position=position) if position else half
 
         return None, change
@@ -279,10 +303,6 @@ class Reader:
         self.keeper.in_step()
 
 
-def _told(notes: Sequence[str]) -> str:
-    return "; ".join(dict.fromkeys(note for note in notes if note))[:300]
-
-
 def read_page(fetched: Fetched) -> Page:
     """A document, read whole. Raises FeedError where that cannot be."""
     reader = FeedReader(lenient=True)
@@ -291,7 +311,7 @@ def read_page(fetched: Fetched) -> Page:
     cursor = (head.findtext(_LAST_CURSOR) or "").strip()
     links = [link.get("href", "") for link in head.iterchildren(LINK) if link.get("rel") == "next"]
     next_url = urljoin(fetched.url, links[0]) if links and cursor else ""
-    page = Page(fetched.url, tuple(pieces), reader.form, reader.sharing, next_url, cursor, tuple(reader.notes[:3]))
+    page = Page(fetched.url, tuple(pieces), reader.sharing, next_url, cursor, tuple(reader.notes[:3]))
     return replace(page, etag=fetched.etag, last_modified=fetched.last_modified)
 
 
@@ -301,42 +321,36 @@ def _pieces(reader: FeedReader, body: bytes) -> Iterator[Piece]:
     yield from reader.close()
 
 
-def read_pieces(pieces: Sequence[Piece], form: Form, now_us: int) -> tuple[tuple[Incoming, ...], tuple[Refusal, ...]]:
-    """The items of a document for a merge: those of RSS as Atom entries, under the item ids that a Smart Feed names."""
+def read_pieces(pieces: Sequence[Piece], now_us: int) -> tuple[tuple[Incoming, ...], tuple[Refusal, ...]]:
+    """The items of a document for a merge, under the item ids that a Smart Feed names."""
     items: list[Incoming] = []
     refused: list[Refusal] = []
     for piece in pieces:
-        name = f"item {piece.index + 1}" if piece.found is None else piece.found.version.sync_id
-        if piece.kind is not Kind.SYNCED:
-            reason = piece.reason if piece.kind is Kind.REFUSED else "it has no sync data"
-            refused.append(refusal(name, reason, now_us))
-            continue
-        try:
-            element = parse_payload(piece.raw)
-            own = element.find(FANOUT_ID)
-            item_id = ""
-            if own is not None:
-                item_id = (own.text or "").strip()
-                replace_by_text(own, "")
-            found = read_item(element, lenient=True)
-            assert found is not None
-            items.append(Incoming(item_id, in_atom(found) if form is Form.RSS else found))
-        except FeedError as error:
-            refused.append(refusal(name, error.text, now_us))
+        if piece.kind is Kind.REFUSED:
+            refused.append(refusal(f"item {piece.index + 1}", piece.reason, now_us))
+        elif piece.found is not None:
+            try:
+                items.append(Incoming(*read_arrived(piece.raw, lenient=True)))
+            except FeedError as error:
+                refused.append(refusal(piece.found.version.sync_id, error.text, now_us))
     return tuple(items), tuple(refused)
 
 
-def count_absent(tx: ReadTx, context: Context, mirror: Mirror, host: str, held: Collection[str]) -> int:
-    """How many items of the node came from this publisher, were not changed here, and are not in its feed any more."""
+def count_absent(
+    tx: ReadTx, context: Context, mirror: Mirror, host: str, held: Set[str], after: Edge | None
+) -> tuple[int, Edge | None]:
+    """How many of the next items of the node came from this publisher, were not changed here, and are not in its feed
+    any more; and where to go on, None at the end."""
     node = tx.node(mirror.node)
+    items = [] if node is None else tx.slice(node.node_no, Slice(SHARED, BATCH, after=after))
+    if node is None or not items:
+        return 0, None
     ours = context.policy.domain
     found: dict[str, Held] = {}
-    after: Edge | None = None
-    while node is not None and (items := tx.slice(node.node_no, Slice(SHARED, BATCH, after=after))):
-        after = Edge(items[-1].modified_us, items[-1].item_no)
-        for item in items:
-            if item.publisher == host:
-                version = read_shared(context, node, item).version
-                by = [stamp.by for stamp in (version.history[-1], version.top)]
-                found[version.sync_id] = Held(*(ours if is_own_endpoint(ours, one) else one for one in by))
-    return len(to_drop(found, held, ours))
+    for item in items:
+        if item.publisher == host:
+            version = read_shared(context, node, item).version
+            by = [stamp.by for stamp in (version.history[-1], version.top)]
+            found[version.sync_id] = Held(*(ours if is_own_endpoint(ours, one) else one for one in by))
+    there = [one for one in found if one in held]
+    return len(to_drop(found, there, ours)), Edge(items[-1].modified_us, items[-1].item_no)

@@ -10,22 +10,18 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
-import structlog
-
 from smartfeeds.client.errors import RequestError, RequestTimeoutError
 from smartfeeds.core.mirror import Half, Mirror, Refusal, refusal
 from smartfeeds.core.model import Edge, Item, Node, Slice
 from smartfeeds.core.view import SHARED
 from smartfeeds.errors import LinkError, SmartfeedsError
-from smartfeeds.formats.atom import shape_of
 from smartfeeds.formats.xml import parse_stored
 from smartfeeds.service.context import Context
 from smartfeeds.service.feeds import FeedService
 from smartfeeds.service.mirrors import format_edge, parse_edge
-from smartfeeds.service.publishing import FEED_METADATA_ID
-from smartfeeds.service.syncing import shown, sync_of
-from smartfeeds.sources.mirror_in import BROKEN, Tools
-from smartfeeds.sources.mirror_state import Keeper, Peer, pause_of
+from smartfeeds.service.syncing import shown
+from smartfeeds.sources.mirror_peer import Peer, digest, tells_of_feed
+from smartfeeds.sources.mirror_state import Keeper, Tools, run_for_ever
 from smartfeeds.store.base import ReadTx
 
 PAGE: Final = 50
@@ -33,8 +29,6 @@ AT_ONCE: Final = 10  # items on their way
 # Refused for what the item is: no other item is refused with it.
 _OF_THE_ITEM: Final = frozenset({"bad-request", "conflict", "not-acceptable", "policy-violation"})
 _NO_RIGHT: Final = frozenset({"forbidden", "not-authorized", "not-allowed", "registration-required"})
-
-_log = structlog.get_logger()
 
 # (service, node, item id or "", payload): publishes an item. Raises RequestError, RequestTimeoutError, LinkError.
 Publish = Callable[[str, str, str, bytes], Awaitable[None]]
@@ -46,14 +40,14 @@ class StuckError(SmartfeedsError):
 
 @dataclass(frozen=True, slots=True)
 class Waiting:
-    """An item that is still to be sent: its place, the id it is shared under, its sync data, and its payload with
-    them; empty where it takes no part."""
+    """An item that is still to be sent: its place, the id it is shared under, its payload with its sync data, empty
+    where it takes no part, and the digest of that."""
 
     item_id: str
     edge: Edge
     sync_id: str
-    sync: bytes
     payload: bytes
+    version: bytes
 
 
 class Outlet:
@@ -88,7 +82,7 @@ class Outlet:
         self._on_recovery = on_recovery
         self._woken = asyncio.Event()
         self._hurried = asyncio.Event()
-        self._failures = 0
+        self._has_sent = False
 
     @property
     def in_step(self) -> bool:
@@ -105,25 +99,16 @@ class Outlet:
 
     async def run(self) -> None:
         """Sends what there is, and what comes."""
-        while True:
-            self._woken.clear()
-            try:
-                more = await self.send_some()
-            except SmartfeedsError as error:
-                reason = str(error)
-            except Exception:  # noqa: BLE001 - one mirror must not end the others
-                _log.exception("mirror_failed", mirror=self._mirror.name)
-                reason = BROKEN
-            else:
-                if self._failures:
-                    self._failures = 0
-                    self._on_recovery()
-                if not more:
-                    await self._woken.wait()
-                continue
-            self._failures += 1
-            self.keeper.fail(reason)
-            await self._rest(pause_of(self._failures, self._tools.spread()))
+        await run_for_ever(self.keeper, self._step, self._rest, self._tools.spread)
+
+    async def _step(self) -> None:
+        self._woken.clear()
+        more = await self.send_some()
+        if self.keeper.failures:
+            self.keeper.failures = 0
+            self._on_recovery()
+        if not more:
+            await self._woken.wait()
 
     async def _rest(self, pause_s: float) -> None:
         """Waits, unless the other side shows that it is there again."""
@@ -140,7 +125,8 @@ class Outlet:
         waiting = await self._service.read(self._read, turn=f"mirror {self._mirror.name}")
         if not waiting:
             self.behind_since_us = None
-            self.keeper.in_step()
+            self.keeper.in_step(news=self._has_sent)
+            self._has_sent = False
             return False
         self.behind_since_us = waiting[0].edge.key_us
         for start in range(0, len(waiting), AT_ONCE):
@@ -168,6 +154,7 @@ class Outlet:
                 if isinstance(result, str)
             )
             sent = sum(result is True for result in done)
+            self._has_sent = self._has_sent or sent > 0
             position = format_edge(waiting[len(done) - 1].edge)
             await self.keeper.write(lambda _tx, _context: (None, _moved(position, sent, refused)))
         if stuck is not None:
@@ -177,7 +164,7 @@ class Outlet:
 
     async def _send_one(self, one: Waiting) -> bool | str | StuckError:
         """Whether it was sent; False where there was no need, the reason where it was refused."""
-        if not one.payload or self._peer.has(one.sync_id, one.sync):
+        if not one.payload or self._peer.has(one.sync_id, one.version):
             return False
         if len(one.payload) > self._limit_bytes:
             return (
@@ -186,12 +173,12 @@ class Outlet:
         try:
             await self._publish_one(one)
         except RequestError as error:
-            if error.condition in _OF_THE_ITEM:
+            if error.kind != "wait" and error.condition in _OF_THE_ITEM:
                 return f"{self._there} refuses it: {error}"
             return StuckError(self._told(error))
         except (RequestTimeoutError, LinkError) as error:
             return StuckError(f"{self._there} cannot be reached now: {error}")
-        self._peer.note(one.sync_id, one.sync)
+        self._peer.note(one.sync_id, one.version)
         return True
 
     async def _publish_one(self, one: Waiting) -> None:
@@ -200,7 +187,7 @@ class Outlet:
         try:
             await self._publish(self._there, node, one.item_id, one.payload)
         except RequestError as error:
-            if error.condition != "conflict":
+            if error.kind == "wait" or error.condition != "conflict":
                 raise
             await self._publish(self._there, node, "", one.payload)
 
@@ -223,6 +210,7 @@ def _moved(position: str, sent: int, refused: tuple[Refusal, ...]) -> Callable[[
 def _waiting(context: Context, node: Node, item: Item) -> Waiting:
     """An item as it is shown with its sync data; what a feed says of itself is each service's own."""
     edge, sync_id = Edge(item.modified_us, item.item_no), item.sync_id or item.id
-    if item.id == FEED_METADATA_ID and shape_of(parse_stored(item.payload)).feed:
+    if tells_of_feed(item.id, item.payload):
         return Waiting(item.id, edge, sync_id, b"", b"")
-    return Waiting(item.id, edge, sync_id, sync_of(context, node, item), shown(context, node, SHARED, item).payload)
+    payload = shown(context, node, SHARED, item).payload
+    return Waiting(item.id, edge, sync_id, payload, digest(parse_stored(payload)))

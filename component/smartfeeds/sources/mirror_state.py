@@ -1,16 +1,15 @@
-"""What the two directions of a mirror share: the state in the store, and what the other side is known to have."""
+"""What all directions of a mirror share: their state in the store, how they run, and what they need for it."""
 
 import asyncio
-import hashlib
-from collections import OrderedDict
-from collections.abc import Callable
-from dataclasses import replace
-from typing import Final, TypeVar
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, replace
+from typing import Any, Final, Protocol, TypeVar
 
 import structlog
 
+from smartfeeds.client.follow import Timers
 from smartfeeds.core.mirror import REASON_CHARACTERS, Direction, Half
-from smartfeeds.errors import StoreError
+from smartfeeds.errors import SmartfeedsError, StoreError
 from smartfeeds.service.context import Context
 from smartfeeds.service.feeds import FeedService
 from smartfeeds.service.mirrors import save_half
@@ -20,7 +19,7 @@ T = TypeVar("T")
 Change = Callable[[Half], Half]
 Work = Callable[[WriteTx, Context], tuple[T, Change]]
 
-KNOWN: Final = 20_000
+BROKEN: Final = "a fault of this program, which the log tells more about"
 FIRST_PAUSE_S: Final = 2.0
 LONGEST_PAUSE_S: Final = 300.0
 _MOST_DOUBLINGS: Final = 16
@@ -34,38 +33,33 @@ def pause_of(failures: int, spread: float) -> float:
     return min(doubled, LONGEST_PAUSE_S) * (0.5 + spread / 2)
 
 
-class Peer:
-    """Which version of an item the other side was last seen to have, as far as it is remembered.
+class Aside(Protocol):
+    """What runs a long function where it holds up nobody."""
 
-    It keeps changes from being sent back to where they came from. What is forgotten is sent once more at worst, which
-    changes nothing there.
+    def __call__(self, work: Callable[..., T], /, *arguments: Any) -> Awaitable[T]:
+        """The result of the function with these arguments."""
+
+
+@dataclass(frozen=True, slots=True)
+class Tools:
+    """What mirrors need of their surroundings.
+
+    `now_us` gives microseconds since the Unix epoch, `spread` a random number in 0..1; `sleep` waits for seconds.
+    `timers` are those of the event loop where they are None; `aside` runs a function beside the event loop.
     """
 
-    def __init__(self, limit: int = KNOWN) -> None:
-        self._limit = limit
-        self._versions: OrderedDict[str, bytes] = OrderedDict()
-
-    def note(self, item_id: str, sync: bytes) -> None:
-        """The other side has the version with this sync data."""
-        self._versions[item_id] = _digest(sync)
-        self._versions.move_to_end(item_id)
-        if len(self._versions) > self._limit:
-            self._versions.popitem(last=False)
-
-    def has(self, item_id: str, sync: bytes) -> bool:
-        """Whether it is known to have just this version."""
-        return self._versions.get(item_id) == _digest(sync)
-
-
-def _digest(sync: bytes) -> bytes:
-    return hashlib.blake2b(sync, digest_size=16).digest()
+    now_us: Callable[[], int]
+    sleep: Callable[[float], Awaitable[None]]
+    spread: Callable[[], float]
+    timers: Timers | None = None
+    aside: Aside = asyncio.to_thread
 
 
 class Keeper:
     """The state of one direction, in memory and in the store.
 
     What is only to be told (`note`) is written soon, or with the next `write`, in the order of the calls. `now_us`
-    gives microseconds since the Unix epoch.
+    gives microseconds since the Unix epoch. `failures` counts how often in a row it could not go on.
     """
 
     def __init__(
@@ -74,6 +68,7 @@ class Keeper:
         self.name = name
         self.direction = direction
         self.half = half
+        self.failures = 0
         self.now_us = now_us
         self._kept = half
         self._service = service
@@ -110,16 +105,18 @@ class Keeper:
             _log.warning("mirror_failing", mirror=self.name, direction=self.direction.value, reason=reason)
         self.note(lambda half: half.failing(reason, self.now_us()))
 
-    def in_step(self) -> None:
-        """Everything is there now."""
-        self.note(self.stepping())
+    def in_step(self, *, news: bool = True) -> None:
+        """Everything is there now; without `news` the state is told only where it was not so before."""
+        change = self.stepping()
+        if news or self.half.failed_us is not None or self.half.in_step_us is None:
+            self.note(change)
 
     def stepping(self) -> Change:
         """The change that `in_step` makes, for a work of `write`."""
         if self.half.failure:
             _log.info("mirror_works_again", mirror=self.name, direction=self.direction.value)
         now_us = self.now_us()
-        return lambda half: replace(half.well(), in_step_us=now_us)
+        return lambda half: replace(half.well(), in_step_us=now_us, filling=False)
 
     async def settle(self) -> None:
         """Waits until the store has everything that was told."""
@@ -138,3 +135,27 @@ class Keeper:
 
 def _as_it_is(half: Half) -> Half:
     return half
+
+
+async def run_for_ever(
+    keeper: Keeper,
+    step: Callable[[], Awaitable[None]],
+    pause: Callable[[float], Awaitable[None]],
+    spread: Callable[[], float],
+    told: Callable[[SmartfeedsError], str] = str,
+) -> None:
+    """Takes one step after the other. One that fails is told, and tried again after `pause` of some seconds, which
+    grows with the failures in a row; what `step` has achieved sets `keeper.failures` to 0."""
+    while True:
+        try:
+            await step()
+        except SmartfeedsError as error:
+            reason = told(error)
+        except Exception:  # noqa: BLE001 - one mirror must not end the others
+            _log.exception("mirror_failed", mirror=keeper.name)
+            reason = BROKEN
+        else:
+            continue
+        keeper.failures += 1
+        keeper.fail(reason)
+        await pause(pause_of(keeper.failures, spread()))

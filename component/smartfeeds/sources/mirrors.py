@@ -18,9 +18,10 @@ from smartfeeds.core.times import US_PER_S
 from smartfeeds.service.feeds import FeedService
 from smartfeeds.service.mirrors import set_configured
 from smartfeeds.sources.mirror_http import Reader
-from smartfeeds.sources.mirror_in import Intake, Tools
+from smartfeeds.sources.mirror_in import Intake
 from smartfeeds.sources.mirror_out import Outlet, Publish
-from smartfeeds.sources.mirror_state import Keeper, Peer
+from smartfeeds.sources.mirror_peer import Peers
+from smartfeeds.sources.mirror_state import Keeper, Tools
 from smartfeeds.sources.nno import Fetching
 from smartfeeds.telemetry import MirrorReading
 
@@ -44,12 +45,16 @@ class Wires:
 class Run:
     """One mirror that runs: a task for each of its directions."""
 
-    def __init__(self, row: MirrorRow, service: FeedService, wires: Wires, tools: Tools) -> None:
+    def __init__(self, row: MirrorRow, service: FeedService, wires: Wires, tools: Tools, peers: Peers) -> None:
         self.mirror = mirror = row.mirror
         self.begun_us = tools.now_us()
         self._tools = tools
         self.parts: dict[Direction, Part] = {}
-        peer = Peer()
+        # The feed that it follows over XMPP.
+        self.followed = mirror.feed if Direction.IN in mirror.direction.halves else None
+        peer = peers.new()
+        # What comes is remembered for what is sent.
+        seen = peer if mirror.direction is Direction.BOTH else None
 
         def keeper(way: Direction) -> Keeper:
             return Keeper(service, mirror.name, way, row.half(way), tools.now_us)
@@ -60,7 +65,7 @@ class Run:
                 self.parts[way] = Reader(mirror, service, fetch, keeper(way), tools)
             elif way is Direction.IN:
                 self.parts[way] = Intake(
-                    mirror, service, wires.make_link, keeper(way), peer, tools, lambda: self._check(Direction.OUT)
+                    mirror, service, wires.make_link, keeper(way), seen, tools, lambda: self._check(Direction.OUT)
                 )
             else:
                 self.parts[way] = Outlet(
@@ -95,11 +100,6 @@ class Run:
         for part in self.parts.values():
             await part.keeper.settle()
 
-    @property
-    def followed(self) -> FeedAddress | None:
-        """The feed that it follows over XMPP."""
-        return self.mirror.feed if Direction.IN in self.parts else None
-
     def wake(self, node_nos: Collection[int] | None) -> None:
         """Something was written to these nodes, or to any of them."""
         outlet = self.parts.get(Direction.OUT)
@@ -113,7 +113,7 @@ class Run:
                 self.mirror.name,
                 way.value,
                 self.lag_s(way),
-                part.in_step,
+                self.is_current(way) and not part.keeper.half.refused,
                 part.keeper.half.items,
                 part.keeper.half.refused,
                 part.keeper.half.conflicts,
@@ -121,13 +121,19 @@ class Run:
             for way, part in self.parts.items()
         ]
 
+    def is_current(self, way: Direction) -> bool:
+        """Whether nothing waits, and nothing fails."""
+        part = self.parts[way]
+        return part.in_step and part.keeper.half.failed_us is None
+
     def lag_s(self, way: Direction) -> float:
-        """For how long a direction has not been in step, in seconds; 0 where it is."""
-        part, now_us = self.parts[way], self._tools.now_us()
-        if part.in_step:
+        """For how long something has been waiting or failing, in seconds; 0 where nothing is."""
+        if self.is_current(way):
             return 0.0
-        since_us = part.behind_since_us if isinstance(part, Outlet) else part.keeper.half.in_step_us
-        return max(0.0, (now_us - (self.begun_us if since_us is None else since_us)) / US_PER_S)
+        part = self.parts[way]
+        half = part.keeper.half
+        since_us = (part.behind_since_us or half.failed_us) if isinstance(part, Outlet) else half.in_step_us
+        return max(0.0, (self._tools.now_us() - (self.begun_us if since_us is None else since_us)) / US_PER_S)
 
     def _check(self, way: Direction) -> None:
         """The other side can be reached again, as the other direction has found."""
@@ -145,10 +151,13 @@ class Mirrors:
         self._configured = configured
         self._wires = wires
         self._tools = tools
+        self.peers = Peers()
+        self._followed: frozenset[str] = frozenset()
         self._gone: set[asyncio.Task[None]] = set()
 
     async def start(self) -> None:
-        """Brings the store in line with the configuration, and begins. Raises StoreError."""
+        """Brings the store in line with the configuration, and begins. Raises StoreError, and ConfigError
+        where the configuration cannot be."""
         await self._service.write(lambda tx, context: set_configured(tx, context, self._configured))
         await self.look()
 
@@ -164,8 +173,9 @@ class Mirrors:
                 ended.append(run.mirror)
         for name, row in rows.items():
             if name not in self.runs:
-                run = self.runs[name] = Run(row, self._service, self._wires, self._tools)
+                run = self.runs[name] = Run(row, self._service, self._wires, self._tools, self.peers)
                 run.begin()
+        self._followed = frozenset(run.followed.service for run in self.runs.values() if run.followed is not None)
         for mirror in ended:
             self._leave(mirror)
         self.wake(None)
@@ -181,7 +191,7 @@ class Mirrors:
 
     def follows(self, jid: str) -> bool:
         """Whether events of this bare JID may be for a mirror."""
-        return any(run.followed is not None and run.followed.service == jid for run in self.runs.values())
+        return jid in self._followed
 
     def _leave(self, mirror: Mirror) -> None:
         """Ends the subscription of a mirror that is there no more, unless another one has the same."""
@@ -204,6 +214,7 @@ class Mirrors:
         """Ends all of them; their subscriptions stay, so that the next start finds pushes waiting."""
         runs = list(self.runs.values())
         self.runs.clear()
+        self._followed = frozenset()
         await asyncio.gather(*(run.end() for run in runs))
         for task in self._gone:
             task.cancel()

@@ -21,13 +21,13 @@ from smartfeeds.formats.rss_channel import rss_name
 from smartfeeds.formats.rss_writer import write_rss
 from smartfeeds.formats.xml import Element, canonical, parse_stored
 from smartfeeds.sync.arriving import as_entry
-from smartfeeds.sync.arriving import in_atom as in_atom
 from smartfeeds.sync.documents import FeedReader, Form, Kind, Piece
 from smartfeeds.sync.feedsync import FEEDSYNC
-from smartfeeds.sync.markup import SyncItem, read_item, read_rest, write_item
+from smartfeeds.sync.markup import SyncItem, read_item, read_rest
 from smartfeeds.sync.merging import Dialect, Outcome, Told, difference, merge, newer_of
 from smartfeeds.sync.record import Edit, Version
 from smartfeeds.sync.sse import SSE
+from smartfeeds.sync.writing import write_item
 
 # What FeedSync and SSE say of one item has nothing in common that could be compared.
 OTHER_DIALECT = "{} is kept in the other dialect here: histories do not mix"

@@ -1,21 +1,21 @@
-"""sx:sync in an entry, item or outline: read into a version, and written again (FeedSync 2.4 to 2.6, SSE 2.3 to 5.2).
+"""sx:sync in an entry, item or outline, read into a version (FeedSync 2.4 to 2.6, SSE 2.3 to 5.2).
 
 An item whose sync data is not as its dialect has it is refused as a whole, with the reason; what neither dialect
 defines is kept where it is (FS-012).
 """
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 
 from lxml import etree
 
-from smartfeeds.core.text import attribute, escape
+from smartfeeds.core.text import escape
 from smartfeeds.errors import FeedError
-from smartfeeds.formats.atom import ENTRY, FEEDSYNC_NS, SYNC, with_child
+from smartfeeds.formats.atom import ENTRY, FEEDSYNC_NS, SYNC
 from smartfeeds.formats.rss_channel import rss_name
-from smartfeeds.formats.xml import XML_NS, Element, canonical, parse_stored, replace_by_text
+from smartfeeds.formats.xml import Element, canonical, parse_stored, replace_by_text
 from smartfeeds.sync.feedsync import FEEDSYNC
 from smartfeeds.sync.lexis import (
     FEEDSYNC_LEXIS,
@@ -26,10 +26,9 @@ from smartfeeds.sync.lexis import (
     invalid,
     read_name,
     read_number,
-    write_feedsync_time,
 )
 from smartfeeds.sync.merging import Dialect, in_order
-from smartfeeds.sync.record import MAX_CONFLICTS, MAX_HISTORY, NO_EXTRA, Extra, Flag, Stamp, Version
+from smartfeeds.sync.record import MAX_CONFLICTS, MAX_HISTORY, NO_EXTRA, Extra, Stamp, Version
 
 # Conflicts in conflicts are flattened, those in them are not (A-54).
 MAX_NESTING = 1
@@ -345,96 +344,6 @@ def _content(node: Element) -> bytes:
 
 def _text(text: str | None) -> bytes:
     return escape(text).encode() if text and text.strip(_BLANK) else b""
-
-
-def write_item(version: Version, dialect: Dialect, namespace: str = "") -> bytes:
-    """The item with its sync data as its last child. `namespace` is that of the dialect where it is empty."""
-    return with_child(version.payload, write_sync(version, dialect, namespace))
-
-
-def write_sync(version: Version, dialect: Dialect, namespace: str = "") -> bytes:
-    """sx:sync of a version, with all its conflicts. Raises ForbiddenCharacterError."""
-    lexis = FEEDSYNC_LEXIS if dialect is FEEDSYNC else SSE_LEXIS
-    names = {
-        "id": version.sync_id,
-        dialect.counter: str(version.counter),
-        "deleted": _flag(version.deleted),
-        "noconflicts": _flag(version.noconflicts),
-        "conflict": _flag(version.conflict),
-    }
-    start = f'<sx:sync xmlns:sx="{attribute(namespace or lexis.namespace)}"{_attributes(names, version.extra)}>'
-    inside = _whole(version, lexis, namespace) if dialect is FEEDSYNC else _listed(version, lexis)
-    return b"".join((start.encode(), *inside, *version.extra.children, b"</sx:sync>"))
-
-
-def write_first(sync_id: str, when_us: int, by: str) -> bytes:
-    """What `write_sync` writes of an item that FeedSync's `create` makes: of every item that is published here."""
-    return (
-        f'<sx:sync xmlns:sx="{FEEDSYNC_NS}" id="{attribute(sync_id)}" updates="1">'
-        f'<sx:history sequence="1" when="{write_feedsync_time(when_us)}" by="{_quoted(by)}"/></sx:sync>'
-    ).encode()
-
-
-def _whole(version: Version, lexis: Lexis, namespace: str) -> Iterator[bytes]:
-    """FeedSync: every record, then every conflict as an item."""
-    for stamp in version.history:
-        if stamp.extra is NO_EXTRA and stamp.when_us is not None and stamp.by:
-            when = lexis.write_time(stamp.when_us)
-            yield f'<sx:history sequence="{stamp.sequence}" when="{when}" by="{_quoted(stamp.by)}"/>'.encode()
-            continue
-        names = {"sequence": str(stamp.sequence), **_when_and_by(stamp, lexis)}
-        yield _element("history", names, stamp.extra, stamp.extra.children)
-    if version.conflicts:
-        inside = (write_item(one, lexis.dialect, namespace) for one in version.conflicts)
-        yield b"".join((b"<sx:conflicts>", *inside, b"</sx:conflicts>"))
-
-
-def _listed(version: Version, lexis: Lexis) -> Iterator[bytes]:
-    """SSE: the newest record with the older ones in it, then the list of conflicts (SSE-046)."""
-    top, *older = version.history
-    updates = (_element("update", _when_and_by(one, lexis), one.extra, one.extra.children) for one in older)
-    yield _element("history", _when_and_by(top, lexis), top.extra, (*updates, *top.extra.children))
-    if version.conflicts:
-        inside = (
-            _element("conflict", {"version": str(one.counter), **_when_and_by(one.top, lexis)}, one.top.extra, [data])
-            for one in version.conflicts
-            for data in (one.payload,)
-        )
-        yield b"".join((b"<sx:conflicts>", *inside, b"</sx:conflicts>"))
-
-
-@lru_cache(4096)
-def _quoted(by: str) -> str:
-    return attribute(by)
-
-
-def _when_and_by(stamp: Stamp, lexis: Lexis) -> dict[str, str | None]:
-    when = None if stamp.when_us is None else stamp.written or lexis.write_time(stamp.when_us)
-    return {"when": when, "by": stamp.by or None}
-
-
-def _flag(flag: Flag) -> str | None:
-    return None if flag is Flag.ABSENT else flag.value
-
-
-def _element(name: str, names: dict[str, str | None], extra: Extra, children: Iterable[bytes]) -> bytes:
-    inside = b"".join(children)
-    start = f"<sx:{name}{_attributes(names, extra)}".encode()
-    return start + (b">" + inside + f"</sx:{name}>".encode() if inside else b"/>")
-
-
-def _attributes(names: dict[str, str | None], extra: Extra) -> str:
-    parts = [f' {name}="{attribute(value)}"' for name, value in names.items() if value is not None]
-    for number, (name, value) in enumerate(extra.attributes):
-        namespace, _, local = name.removeprefix("{").rpartition("}")
-        prefix = ""
-        if namespace == XML_NS:
-            prefix = "xml:"
-        elif namespace:
-            prefix = f"n{number}:"
-            parts.append(f' xmlns:n{number}="{attribute(namespace)}"')
-        parts.append(f' {prefix}{local}="{attribute(value)}"')
-    return "".join(parts)
 
 
 def is_whole(sync: Element) -> bool:

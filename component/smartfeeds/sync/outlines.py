@@ -12,12 +12,13 @@ from smartfeeds.formats.atom import with_child
 from smartfeeds.formats.opml import MAX_LEVELS, Outline, OutlineDocument, outline_bytes, read_outline, write_outline
 from smartfeeds.formats.xml import MAX_PAYLOAD_BYTES, parse_stored
 from smartfeeds.sync.joining import INCOMING, LOCAL, OTHER_DIALECT, Report
-from smartfeeds.sync.markup import read_item, write_sync
+from smartfeeds.sync.markup import read_item
 from smartfeeds.sync.merging import Dialect, merge
 from smartfeeds.sync.outline import ROOT, Side, Tree, merge_trees, parents_of
 from smartfeeds.sync.record import Flag, Version
 from smartfeeds.sync.sharing import NOT_SAID, Sharing
 from smartfeeds.sync.sharing_markup import SHARINGS, read_sharing
+from smartfeeds.sync.writing import write_sync
 
 # Begins the keys of outlines without sync data: no sync id has it.
 _PLAIN = "\0"

@@ -62,13 +62,6 @@ class Severity(Enum):
     ERROR = "error"
 
 
-class Who(Enum):
-    """Who may see and run a command, before the service is asked."""
-
-    ANYBODY = "anybody"
-    ADMINS = "admins"
-
-
 @dataclass(frozen=True, slots=True)
 class Note:
     """A remark for the person."""
@@ -133,11 +126,6 @@ class Command:
     name: str
     form_type: str
     steps: tuple[Step, ...]
-    who: Who = Who.ANYBODY
-
-    def open_to(self, actor: Jid, admins: frozenset[str]) -> bool:
-        """Whether this address may see and run it; `admins` are bare JIDs."""
-        return self.who is Who.ANYBODY or str(actor.bare) in admins
 
     def offered(self, step: int) -> tuple[Move, ...]:
         """What may follow the form of a step, the default last. Before the last step that is to complete."""
@@ -173,19 +161,16 @@ class CommandShown:
 
 
 class Commands:
-    """Reads and runs the commands of a table. `handle` is the service, `admins` are bare JIDs."""
+    """Reads and runs the commands of a table. `handle` is the service."""
 
-    def __init__(
-        self, table: Mapping[str, Command], handle: Handle, sessions: Sessions, *, admins: frozenset[str] = frozenset()
-    ) -> None:
+    def __init__(self, table: Mapping[str, Command], handle: Handle, sessions: Sessions) -> None:
         self._table = table
         self._handle = handle
         self._sessions = sessions
-        self._admins = admins
 
     def read(self, element: Element, actor: Jid, service: str) -> RunCommand:
         """The step that a `<command/>` asks for. Raises FeedError."""
-        command = find(self._table, element.get("node"), actor, self._admins)
+        command = find(self._table, element.get("node"))
         move = _MOVES.get(element.get("action", Move.EXECUTE.value))
         if move is None:
             raise CommandError(CommandFault.MALFORMED_ACTION, f"the actions are {', '.join(_MOVES)}")
@@ -221,15 +206,13 @@ class Commands:
         return CommandShown(command.node, session, Status.EXECUTING, offered, form, outcome.notes)
 
 
-def find(table: Mapping[str, Command], node: str | None, actor: Jid, admins: frozenset[str]) -> Command:
-    """The command of a node. Raises FeedError: BAD_REQUEST for no name, ITEM_NOT_FOUND, FORBIDDEN."""
+def find(table: Mapping[str, Command], node: str | None) -> Command:
+    """The command of a node. Raises FeedError: BAD_REQUEST for no name, ITEM_NOT_FOUND."""
     if node is None:
         raise FeedError(Condition.BAD_REQUEST, "a command is named by its node")
     command = table.get(node)
     if command is None:
         raise FeedError(Condition.ITEM_NOT_FOUND, f"no such command; ask for the items of node {COMMANDS}")
-    if not command.open_to(actor, admins):
-        raise FeedError(Condition.FORBIDDEN, "this command is for the admins of the service")
     return command
 
 

@@ -20,7 +20,7 @@ from smartfeeds.errors import Condition, FeedError
 from smartfeeds.service import requests as r
 from smartfeeds.service.discovery import TOLD_TO_ALL
 from smartfeeds.xmpp import namespaces as ns
-from smartfeeds.xmpp.commands import Command, find
+from smartfeeds.xmpp.commands import Command
 from smartfeeds.xmpp.decode import GET, SET
 from smartfeeds.xmpp.decode_owner import OWNER_GET, OWNER_SET
 from smartfeeds.xmpp.elements import Element, node_of, only, result_set_of
@@ -42,7 +42,7 @@ class ServiceInfo:
     """What the operator tells about the service.
 
     `http_base_url` is empty where there is no HTTP side. `addresses` are contact URIs by role (XEP-0157): abuse,
-    admin, feedback, sales, security, status, support. `admins` are bare JIDs, who see more commands.
+    admin, feedback, sales, security, status, support.
     """
 
     domain: str
@@ -51,7 +51,6 @@ class ServiceInfo:
     auto_create: bool = False
     http_base_url: str = ""
     addresses: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    admins: frozenset[str] = frozenset()
 
 
 def features(info: ServiceInfo, commands: Mapping[str, Command]) -> list[str]:
@@ -119,20 +118,19 @@ class Disco:
             included, excluded = _types(children)
             return r.GetNodes(actor, service, result_set_of(children), included, excluded)
         if query.tag == ITEMS_QUERY and node == ns.COMMANDS:
-            return self._command_list(actor, service)
+            return self._command_list(service)
         if query.tag == INFO_QUERY and node in self._commands:
-            return _command_info(find(self._commands, node, actor, self._info.admins))
+            return _command_info(self._commands[node])
         if query.tag == INFO_QUERY:
             return r.GetNodeInfo(actor, service, node)
         return r.GetItemIds(actor, service, node, result_set_of(children))
 
-    def _command_list(self, actor: Jid, service: str) -> bytes:
-        """The commands that one may run (XEP-0050 2.2; xep-map 46), at the address that was asked."""
+    def _command_list(self, service: str) -> bytes:
+        """The commands (XEP-0050 2.2; xep-map 46), at the address that was asked."""
         jid = attribute_bytes(service)
-        told = [command for command in self._commands.values() if command.open_to(actor, self._info.admins)]
         items = [
             b"<item jid='%b' node='%b' name='%b'/>" % (jid, attribute_bytes(each.node), attribute_bytes(each.name))
-            for each in told
+            for each in self._commands.values()
         ]
         return _items_query(ns.COMMANDS, *items)
 

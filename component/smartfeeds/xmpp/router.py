@@ -128,7 +128,7 @@ class Router:
         self._calls = Calls(info.domain)
         self._disco = disco = Disco(info, commands)
         sessions = Sessions(now_us=now_us, new_id=new_id)
-        self._commands = Commands(commands, service.handle, sessions, admins=info.admins)
+        self._commands = Commands(commands, service.handle, sessions)
         self._readers: Mapping[tuple[str, str], Reader] = {
             **{key: partial(decode, actions) for key, actions in ACTIONS.items()},
             **{("get", query): disco.read for query in (INFO_QUERY, ITEMS_QUERY)},

@@ -10,10 +10,10 @@ from smartfeeds.formats.atom import ATOM_NS, FEEDSYNC_NS, with_child
 from smartfeeds.http.pages import person_of
 from smartfeeds.http.sync_json import write_shared, write_version
 from smartfeeds.sync.feedsync import FEEDSYNC
-from smartfeeds.sync.markup import write_item
 from smartfeeds.sync.merging import Dialect
 from smartfeeds.sync.record import Extra, Flag, Stamp, Version
 from smartfeeds.sync.sse import SSE
+from smartfeeds.sync.writing import write_item
 
 KEY_US = 1_767_225_600_000_000
 WHEN = "2026-01-01T00:00:00Z"

@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import AsyncIterator, Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from urllib.parse import urlsplit
 
 import pytest
@@ -14,7 +14,9 @@ from smartfeeds.http.calls import ANONYMOUS
 from smartfeeds.http.encode import Encoder, Place
 from smartfeeds.http.queries import read_query
 from smartfeeds.service.requests import FeedPage, PullFeed
+from smartfeeds.sources import mirror_http
 from smartfeeds.sources.fetch import Fetched, FetchError
+from smartfeeds.store.base import ReadTx
 from support.mesh import Net, Site
 from support.world import ATOM_NS, S
 
@@ -162,11 +164,10 @@ async def test_conflicts_with_edits_made_here_are_kept(net: Net, web: Web) -> No
 @pytest.mark.parametrize(
     ("bad", "reason"),
     [
-        (entry("x", sync="<!-- none -->"), "it has no sync data"),
         (entry("x", by="a b"), "no Namespace Specific String"),
         (entry("x", sync=f'<sx:sync xmlns:sx="{FEEDSYNC_NS}" id="x" updates="0"/>'), "sx:history"),
     ],
-    ids=["plain", "endpoint", "history"],
+    ids=["endpoint", "history"],
 )
 async def test_item_that_is_refused_is_told_and_the_rest_is_taken(net: Net, web: Web, bad: str, reason: str) -> None:
     web.pages[FILE] = feed(entry("a"), bad, entry("b"))
@@ -176,6 +177,64 @@ async def test_item_that_is_refused_is_told_and_the_rest_is_taken(net: Net, web:
     half = await b.half()
     assert (half.refused, half.failure) == (1, "")
     assert reason in half.reasons[0].reason
+    assert not (await b.status()).standings[0].in_step
+
+    web.pages[FILE] = feed(entry("a"), bad, entry("c"))
+    await again(net, b)
+    half = await b.half()
+    assert (half.refused, len(half.reasons)) == (1, 1)
+    web.pages[FILE] = feed(entry("a"), entry("x"), entry("c"))
+    await again(net, b)
+    assert (await b.status()).standings[0].in_step
+
+
+async def test_item_that_a_partial_feed_goes_on_having_is_refused_once(net: Net, web: Web) -> None:
+    """The complete feed decides anew."""
+    bad = entry("x", "too long " * 9_000)
+    web.pages[COMPLETE] = feed(entry("a"), bad)
+    web.pages[FILE] = feed(entry("a"), bad, sharing=sharing("0001", "0005", COMPLETE))
+    b = await mirror_of(net)
+    for number in range(6, 9):
+        web.pages[FILE] = feed(bad, entry("a"), sharing=sharing("0001", f"000{number}", COMPLETE))
+        await again(net, b)
+    assert (await b.half()).refused == 1
+
+    web.pages[COMPLETE] = feed(entry("a"), entry("x"))
+    web.pages[FILE] = feed(sharing=sharing("0009", "0010", COMPLETE))
+    await again(net, b)
+    assert (await b.half()).refused == 0
+    assert (await b.status()).standings[0].in_step
+
+
+async def test_item_without_sync_data_takes_no_part_and_is_no_refusal(net: Net, web: Web) -> None:
+    """[FS-022] It is told, at every reading as often as it is there."""
+    plain = entry("x", sync="<!-- none -->")
+    web.pages[FILE] = feed(entry("a"), plain)
+    b = await mirror_of(net)
+    web.pages[FILE] = feed(entry("a"), plain, entry("b"))
+    await again(net, b)
+
+    half = await b.half()
+    assert (half.refused, half.note) == (0, "1 item without sync data left out")
+    assert await b.titles() == {"a": "a", "b": "b"}
+    assert (await b.status()).standings[0].in_step
+
+
+async def test_conflicts_that_are_no_entries_are_taken_as_content(net: Net, web: Web) -> None:
+    """[SSE-048] As an import takes them: what SSE keeps there is up to who made it."""
+    namespace = "http://www.microsoft.com/schemas/rss/sse"
+    data = (
+        f"<sx:sync xmlns:sx='{namespace}' id='a' version='2' conflict='true'>"
+        "<sx:history when='Sat, 01 Jan 2011 10:00:00 GMT' by='x'/>"
+        "<sx:conflicts><sx:conflict version='2' when='Sat, 01 Jan 2011 09:00:00 GMT' by='y'>other</sx:conflict>"
+        "</sx:conflicts></sx:sync>"
+    )
+    web.pages[FILE] = feed(entry("a", sync=data))
+    b = await mirror_of(net)
+
+    (item,) = await b.items()
+    assert item.conflicts == 1 and b"other</content>" in item.sync
+    assert (await b.half()).refused == 0
 
 
 @pytest.mark.parametrize(
@@ -256,6 +315,60 @@ async def test_what_the_complete_feed_dropped_stays_and_is_told(net: Net, web: W
 
     assert set(await b.titles()) == {"a", "b", "c"}
     assert (await b.half()).note == "1 item that the publisher dropped while this mirror was away stay here"
+
+
+async def test_looking_for_what_was_dropped_holds_no_transaction_over_the_whole_node(
+    net: Net, web: Web, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A slice a transaction."""
+    monkeypatch.setattr(mirror_http, "BATCH", 2)
+    used: list[ReadTx] = []
+    count = mirror_http.count_absent
+
+    def counted(tx: ReadTx, *arguments: object, **named: object) -> object:
+        used.append(tx)
+        return count(tx, *arguments, **named)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(mirror_http, "count_absent", counted)
+    names = "abcdefg"
+    web.pages[COMPLETE] = feed(*(entry(name) for name in names))
+    web.pages[FILE] = feed(sharing=sharing("0001", "0005", COMPLETE))
+    b = await mirror_of(net)
+    used.clear()
+    web.pages[COMPLETE] = feed(entry("g"))
+    web.pages[FILE] = feed(sharing=sharing("0006", "0008", COMPLETE))
+    await again(net, b)
+
+    assert len({id(tx) for tx in used}) == len(used) == 5
+    assert (await b.half()).note == "6 items that the publisher dropped while this mirror was away stay here"
+
+
+async def test_reading_page_by_page_remembers_neither_ids_nor_all_notes(
+    net: Net, web: Web, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Only a complete feed is compared with what is here; memory holds a page of any other."""
+    readings: list[mirror_http.Merging] = []
+    made = mirror_http.Merging.__init__
+
+    def init(self: mirror_http.Merging, *arguments: object, **named: object) -> None:
+        made(self, *arguments, **named)  # type: ignore[arg-type]
+        readings.append(self)
+
+    monkeypatch.setattr(mirror_http.Merging, "__init__", init)
+    read = mirror_http.read_page
+    monkeypatch.setattr(
+        mirror_http,
+        "read_page",
+        lambda fetched: replace(read(fetched), notes=tuple(f"{fetched.url} {n}" for n in "ab")),
+    )
+    a = await smart(net, 60)
+    b = await mirror_of(net, SMART + "?order=modified&sync=true&max=2")
+
+    assert await b.shown() == await a.shown()
+    (one,) = readings
+    assert one.ids is None
+    assert len(web.asked) >= 30 and len(one.notes) == mirror_http.MAX_NOTES
+    assert len((await b.half()).note) <= mirror_http.NOTE_CHARACTERS
 
 
 async def test_complete_feed_that_cannot_be_read_loses_nothing(net: Net, web: Web) -> None:

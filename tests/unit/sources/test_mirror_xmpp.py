@@ -10,11 +10,11 @@ from lxml import etree
 from smartfeeds.client.errors import RequestError
 from smartfeeds.core.mirror import Direction, make_mirror
 from smartfeeds.core.model import Affiliation
-from smartfeeds.errors import StoreError
+from smartfeeds.errors import ConfigError, StoreError
 from smartfeeds.service import requests as r
-from smartfeeds.service.mirrors import add_mirror, remove_mirror, restart_mirror
-from smartfeeds.sources import mirror_in, mirror_out
-from support.mesh import NODE, OWNER, Net, Site
+from smartfeeds.service.mirrors import add_mirror, remove_mirror, restart_mirror, set_configured
+from smartfeeds.sources import mirror_in, mirror_state, mirror_taking
+from support.mesh import NODE, OWNER, Net, Site, twin
 from support.world import S, entry, jid
 
 OUT = Direction.OUT
@@ -87,7 +87,7 @@ async def test_long_bootstrap_takes_one_transaction_a_page(net: Net, monkeypatch
     await net.settle()
 
     assert sum(sizes) == 250 == len(await b.items())
-    assert max(sizes) <= mirror_in.BATCH and len(sizes) <= 4
+    assert max(sizes) <= mirror_taking.BATCH and len(sizes) <= 4
 
 
 async def test_push_is_taken_over_without_a_pull(net: Net) -> None:
@@ -203,7 +203,7 @@ async def test_other_side_away_is_asked_less_and_less_and_told(net: Net) -> None
         await net.settle()
         pauses += b.timers.fire(longest=200)
     assert pauses[:4] == sorted(pauses[:4]) and pauses[0] == 1.0
-    assert max(pauses) <= mirror_out.pause_of(99, 0.0) == 150.0
+    assert max(pauses) <= mirror_state.pause_of(99, 0.0) == 150.0
 
     (standing,) = [one for one in (await b.status()).standings if one.direction is OUT]
     assert (standing.in_step, standing.waiting, standing.behind_us) == (False, 1, 7 * S)
@@ -363,6 +363,9 @@ async def test_mirror_that_lies_about_who_edited_is_refused(net: Net) -> None:
     half = await b.half()
     assert half.refused == 1 and half.reasons[0].item_id == "lie"
     assert half.failure == ""
+    assert not (await b.status()).standings[0].in_step
+    (reading,) = b.mirrors.readings()  # type: ignore[union-attr]
+    assert (reading.in_step, reading.lag_s, reading.refused) == (False, 0.0, 1)
 
 
 async def test_own_edits_that_this_database_lost_come_back_where_they_are_believed(net: Net) -> None:
@@ -452,7 +455,7 @@ async def test_fault_of_the_program_ends_neither_the_mirror_nor_the_service(
     monkeypatch.setattr(mirror_in, "merge_items", broken)
     await a.publish("x")
     await net.settle()
-    assert (await b.half()).failure == mirror_in.BROKEN
+    assert (await b.half()).failure == mirror_state.BROKEN
     monkeypatch.setattr(mirror_in, "merge_items", merge)
     await net.settle_all()
 
@@ -474,6 +477,125 @@ async def test_temporary_refusal_is_tried_again(net: Net) -> None:
     net.fault = None
     await net.settle_all()
     assert await a.titles() == {"x": "x"}
+
+
+async def test_rate_limit_is_waited_for_whatever_it_is_called(net: Net) -> None:
+    """RFC 6120 8.3.3.12: a policy violation of type wait says nothing against the item."""
+    a, b = await two(net, "both")
+    net.fault = lambda _sender, _to, payload: (
+        RequestError("policy-violation", "wait", "slow down") if b"<publish " in payload else None
+    )
+    await b.publish("x")
+    await net.settle()
+    half = await b.half(OUT)
+    assert (half.failure, half.refused) == ("feeds.a.example wants us to wait: policy-violation: slow down", 0)
+
+    net.fault = None
+    await net.settle_all()
+    assert await a.titles() == {"x": "x"}
+
+
+@pytest.mark.parametrize(("at_a", "at_b"), [("one", "two"), ("two", "one")])
+async def test_twins_end_the_same_on_both_sides(net: Net, at_a: str, at_b: str) -> None:
+    """[A-59] Equal history and other content: what came is not taken for what is here, whoever of them wins."""
+    a, b = await two(net, "both")
+    net.fault = lambda _sender, _to, payload: (
+        RequestError("resource-constraint", "wait") if b"<publish " in payload else None
+    )
+    await a.publish("x", payload=twin("x", at_a))
+    await b.publish("x", payload=twin("x", at_b))
+    await net.settle()
+    net.fault = None
+    await net.settle_all()
+
+    assert await a.shown() == await b.shown() != {}
+
+
+async def test_idle_mirror_writes_nothing(net: Net, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A look that finds nothing new leaves the database alone."""
+    a, b = await two(net, "both")
+    await b.publish("x")
+    await net.settle_all()
+    writes: list[str] = []
+    write = b.service.write
+
+    def noted(work, *, turn=""):  # type: ignore[no-untyped-def]
+        writes.append(turn)
+        return write(work, turn=turn)
+
+    monkeypatch.setattr(b.service, "write", noted)
+    before = (await b.half(OUT)).in_step_us
+    for _ in range(3):
+        net.clock.move(5)
+        await b.mirrors.look()  # type: ignore[union-attr]
+        await net.settle()
+    assert writes == []
+
+    await b.publish("y")
+    await net.settle()
+    after = (await b.half(OUT)).in_step_us
+    assert before is not None and after is not None and after > before
+    assert await a.titles() == {"x": "x", "y": "y"}
+
+
+async def test_what_takes_long_is_done_beside_the_event_loop(net: Net, monkeypatch: pytest.MonkeyPatch) -> None:
+    """By bytes: one large item holds up others like many small ones do. What is remembered of them is made there."""
+    inside: list[bool] = []
+    made: list[bool] = []
+
+    async def aside(work, /, *arguments):  # type: ignore[no-untyped-def]
+        inside.append(True)
+        try:
+            return work(*arguments)
+        finally:
+            inside.pop()
+
+    digest = mirror_in.digest
+
+    def noted(root):  # type: ignore[no-untyped-def]
+        made.append(bool(inside))
+        return digest(root)
+
+    monkeypatch.setattr("support.mesh.at_once", aside)
+    monkeypatch.setattr(mirror_in, "digest", noted)
+    a, b = await two(net, "both")
+    await a.publish("small")
+    await net.settle()
+    await a.publish("large", "x" * 20_000)
+    await net.settle()
+
+    assert made == [False, True]
+    assert set(await b.titles()) == {"small", "large"}
+
+
+async def test_only_mirrors_that_send_remember_what_the_other_side_has(net: Net) -> None:
+    """There is one bound for all mirrors of a process; what is forgotten is sent once more and changes nothing."""
+    a, b = await two(net)
+    await a.publish("x")
+    await net.settle()
+    assert b.mirrors is not None and len(b.mirrors.peers) == 0
+
+    c = await net.add("c")
+    await a.service.handle(r.SetAffiliations(jid(OWNER), a.domain, NODE, ((c.domain, "publisher"),)))
+    assert c.mirrors is not None
+    c.mirrors.peers.limit = 2
+    await c.mirror(a, "both")
+    for number in range(3):
+        await a.publish(f"more {number}")
+    await net.settle()
+    assert len(c.mirrors.peers) == 2
+    assert await c.shown() == await a.shown()
+
+
+async def test_addresses_are_read_once_and_not_with_every_event(net: Net, monkeypatch: pytest.MonkeyPatch) -> None:
+    _, b = await two(net, "both")
+
+    def forbidden(*_arguments: object, **_named: object) -> None:
+        raise AssertionError("an address was read")
+
+    monkeypatch.setattr("smartfeeds.core.mirror.parse_address", forbidden)
+    assert b.mirrors is not None
+    assert b.mirrors.follows("feeds.a.example") and not b.mirrors.follows("feeds.c.example")
 
 
 async def test_what_was_sent_beside_a_failure_is_not_sent_again(net: Net) -> None:
@@ -555,15 +677,62 @@ async def test_full_mesh_converges(net: Net) -> None:
 
 
 async def test_node_that_was_deleted_here_is_filled_again_from_the_beginning(net: Net) -> None:
-    a, b = await two(net)
+    """[A-61] With the edits that were made here, of which the new node knows nothing; later ones are no truth again."""
+    a, b = await two(net, "both")
     await a.publish("x")
+    await a.publish("z")
+    await net.settle()
+    await b.publish("own")
+    await b.publish("x", "changed here")
+    await b.retract("z")
     await net.settle()
     await b.service.handle(r.DeleteNode(jid(OWNER), b.domain, NODE))
     await a.publish("y")
     await net.settle_all()
 
     assert await b.shown() == await a.shown()
-    assert len(await b.items()) == 2
+    assert await b.titles() == {"x": "changed here", "own": "own", "y": "y"}
+    half = await b.half()
+    assert (half.refused, half.filling) == (0, False)
+    assert [one.in_step for one in (await b.status()).standings] == [True, True]
+
+
+@pytest.mark.parametrize("anew", [False, True], ids=["restart", "mirror restart"])
+async def test_restart_while_a_node_is_filled_goes_on_believing_own_edits(net: Net, anew: bool) -> None:
+    a, b = await two(net, "both")
+    for number in range(130):
+        await b.publish(f"own {number}")
+    await net.settle_all()
+    assert len(await a.items()) == 130
+    pulls: list[bytes] = []
+
+    def second_fails(_sender: str, _to: str, payload: bytes) -> RequestError | None:
+        if b"items " not in payload:
+            return None
+        pulls.append(payload)
+        return RequestError("resource-constraint", "wait") if len(pulls) > 1 else None
+
+    net.fault = second_fails
+    await b.service.handle(r.DeleteNode(jid(OWNER), b.domain, NODE))
+    await a.publish("y")
+    await net.settle()
+    b.timers.fire(longest=5)
+    await net.settle()
+    assert 0 < len(await b.items()) < 130
+    assert (await b.half()).filling
+    await b.stop()
+    if anew:
+        await b.store.open()
+        name = (await b.service.read(lambda tx, _context: tx.mirrors()))[0].mirror.name
+        await b.service.write(lambda tx, context: restart_mirror(tx, context, name))
+        await b.store.close()
+    net.fault = None
+    await b.start()
+    await net.settle_all()
+
+    assert await b.shown() == await a.shown()
+    half = await b.half()
+    assert (half.refused, half.filling, len(await b.items())) == (0, False, 131)
 
 
 async def test_payloads_come_as_they_are_whatever_prefixes_they_have(net: Net) -> None:
@@ -638,6 +807,46 @@ async def test_configured_mirrors_begin_and_end_with_the_configuration(net: Net)
     net.configured.clear()
     await b.start()
     assert b.mirrors is not None and b.mirrors.runs == {}
+
+
+async def test_configured_mirror_that_is_called_something_else_keeps_its_state(net: Net) -> None:
+    """Also where two of them change their names."""
+    a = await net.add("a")
+    await a.create("feeds.b.example")
+    await a.publish("x")
+    one = make_mirror(node=NODE, address=f"xmpp:{a.domain}?;node={NODE}", name="one")
+    two_ = make_mirror(node="other", address=f"xmpp:{a.domain}?;node={NODE}", name="two")
+    net.configured["feeds.b.example"] = [one, two_]
+    b = await net.add("b")
+    await net.settle()
+    before = {status.mirror.node: status.standings[0].half for status in await b.statuses()}
+    assert all(half.items == 1 and half.position for half in before.values())
+    await b.stop()
+    await b.store.open()
+    renamed = [replace(one, name="two"), replace(two_, name="three")]
+    await b.service.write(lambda tx, context: set_configured(tx, context, renamed))
+    after = {row.mirror.name: row for row in await b.service.read(lambda tx, _context: tx.mirrors())}
+
+    assert {name: row.mirror.node for name, row in after.items()} == {"two": NODE, "three": "other"}
+    assert {row.mirror.node: row.half(Direction.IN) for row in after.values()} == before
+
+
+async def test_configured_mirror_takes_no_name_of_one_that_was_added(net: Net) -> None:
+    """Both are named; the same mirror may move into the configuration, with its state."""
+    b = await net.add("b")
+    added = make_mirror(node=NODE, address=f"xmpp:feeds.a.example?;node={NODE}", name="one")
+    other = make_mirror(node="other", address="xmpp:feeds.c.example?;node=x", name="one")
+    await b.service.write(lambda tx, context: add_mirror(tx, context, added))
+    with pytest.raises(ConfigError) as caught:
+        await b.service.write(lambda tx, context: set_configured(tx, context, [other]))
+    for text in ("one", NODE, str(added.address), "other", str(other.address), "smartfeeds mirror remove one"):
+        assert text in str(caught.value)
+    rows = await b.service.read(lambda tx, _context: tx.mirrors())
+    assert [(row.mirror, row.configured) for row in rows] == [(added, False)]
+
+    await b.service.write(lambda tx, context: set_configured(tx, context, [added]))
+    rows = await b.service.read(lambda tx, _context: tx.mirrors())
+    assert [(row.mirror, row.configured) for row in rows] == [(added, True)]
 
 
 async def test_metrics_tell_lag_and_counts(net: Net) -> None:

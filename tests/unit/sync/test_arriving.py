@@ -11,7 +11,7 @@ from smartfeeds.sync.arriving import in_atom, is_deletion_alone, read_arrived, r
 from smartfeeds.sync.documents import FeedReader
 from smartfeeds.sync.joining import Joiner, MemorySpool, read_feed, write_feed
 from smartfeeds.sync.lexis import SSE_NS
-from smartfeeds.sync.markup import write_item
+from smartfeeds.sync.writing import write_item
 from support.sync import CORPUS
 
 ATOM = "http://www.w3.org/2005/Atom"

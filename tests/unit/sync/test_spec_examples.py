@@ -9,12 +9,13 @@ from lxml import etree
 from smartfeeds.formats.atom import FEEDSYNC_NS
 from smartfeeds.sync.feedsync import FEEDSYNC
 from smartfeeds.sync.lexis import SSE_NS
-from smartfeeds.sync.markup import parse_item, write_item
+from smartfeeds.sync.markup import parse_item
 from smartfeeds.sync.merging import Outcome, merge
 from smartfeeds.sync.record import Edit
 from smartfeeds.sync.sharing import Related, RelatedKind
 from smartfeeds.sync.sharing_markup import read_sharing
 from smartfeeds.sync.sse import SSE
+from smartfeeds.sync.writing import write_item
 from support.sync import at, stamp
 
 FORMS = ("atom", "rss")

@@ -24,7 +24,6 @@ from smartfeeds.formats.atom import ATOM_NS, FEEDSYNC_NS
 from smartfeeds.service.syncing import endpoint
 from smartfeeds.sources.mirror_state import Keeper
 from support.client import ClientFactory
-from support.component import PS, text_of
 from support.federation import Federation, component_on
 from support.sharing import NODE, Person, titles
 from support.site import AppSite, alike

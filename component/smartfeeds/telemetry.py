@@ -200,13 +200,13 @@ _OF_MIRRORS: Final[tuple[tuple[str, _Family, str, Callable[[MirrorReading], floa
     (
         "smartfeeds_mirror_lag_seconds",
         GaugeMetricFamily,
-        "Seconds for which a mirror has not been in step, 0 where it is",
+        "Seconds for which changes of a mirror have been waiting or failing, 0 where none are",
         lambda one: one.lag_s,
     ),
     (
         "smartfeeds_mirror_in_step",
         GaugeMetricFamily,
-        "1 while nothing is known to be missing, else 0",
+        "1 while nothing is known to be missing, refused items among it, else 0",
         lambda one: one.in_step,
     ),
     (

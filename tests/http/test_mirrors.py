@@ -14,8 +14,7 @@ from smartfeeds.service.syncing import sync_of
 from smartfeeds.sources.addresses import EVERYWHERE
 from smartfeeds.sources.fetch import Fetcher, FetchLimits
 from smartfeeds.sources.mirror_http import Reader
-from smartfeeds.sources.mirror_state import Tools
-from smartfeeds.sources.mirror_state import Keeper
+from smartfeeds.sources.mirror_state import Keeper, Tools
 from support.component import ALICE
 from support.web import Web, WebStarter
 from support.world import World, memory_store, running_world

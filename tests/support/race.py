@@ -124,13 +124,15 @@ class Publisher:
             await self._ledger.note(item_id, None)
 
     async def publish(self, item_id: str) -> None:
-        """One item, with another title at every attempt."""
+        """One item, with another title at every attempt, and than anybody else gives it."""
+
+        def title(number: int) -> str:
+            return f"{item_id} {self._name} {number}"
 
         def request(number: int) -> str:
-            return f"<publish node='{NODE}'><item id='{item_id}'>{entry(f'{item_id} {number}')}</item></publish>"
+            return f"<publish node='{NODE}'><item id='{item_id}'>{entry(title(number))}</item></publish>"
 
-        number = await self._insist(request)
-        await self._ledger.note(item_id, f"{item_id} {number}")
+        await self._ledger.note(item_id, title(await self._insist(request)))
 
     async def _insist(self, request: Callable[[int], str]) -> int:
         """Asks until there is an answer; the number of the attempt that got it."""

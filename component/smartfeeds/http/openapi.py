@@ -243,7 +243,7 @@ def _entries() -> dict[str, Any]:
             "post": _operation(
                 "postItem",
                 "Publishes an item whose id the service makes",
-                _answers(200, forms) | _answers(201, forms) | _answers(204) | _errors(*changes),
+                _answers(200, forms) | _answers(201, forms) | _errors(*changes),
                 security=_BEARER,
                 body=bodies,
                 parameters=[sync],

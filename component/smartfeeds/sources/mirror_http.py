@@ -45,7 +45,9 @@ MAX_NOTES: Final = 20
 NOTE_CHARACTERS: Final = 300
 _CHUNK: Final = 65_536
 _LAST_CURSOR: Final = f"{{{FANOUT_NS}}}last_cursor"
-_GONE: Final = frozenset({400, 404, 410})
+_GONE: Final = frozenset({400, 404, 410, 414})
+# A cursor goes back in an address and is kept; longer ones are none of a Smart Feed.
+MAX_CURSOR_CHARACTERS: Final = 1_024
 
 
 @dataclass(frozen=True, slots=True)
@@ -200,7 +202,8 @@ class Reader:
                 break
             following = await self._get(page.next_url, Place())
             assert following is not None
-            if following.cursor == page.cursor:
+            # A feed that leads on for ever without an item would never let this one rest.
+            if following.cursor == page.cursor or not following.pieces:
                 break
             page = following
         self._done(str(place), str(merging))
@@ -309,6 +312,7 @@ def read_page(fetched: Fetched) -> Page:
     pieces = list(_pieces(reader, fetched.body))
     head = etree.fromstring(reader.head() + reader.tail(), strict_parser())
     cursor = (head.findtext(_LAST_CURSOR) or "").strip()
+    cursor = cursor if len(cursor) <= MAX_CURSOR_CHARACTERS else ""
     links = [link.get("href", "") for link in head.iterchildren(LINK) if link.get("rel") == "next"]
     next_url = urljoin(fetched.url, links[0]) if links and cursor else ""
     page = Page(fetched.url, tuple(pieces), reader.sharing, next_url, cursor, tuple(reader.notes[:3]))

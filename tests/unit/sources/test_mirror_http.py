@@ -10,6 +10,7 @@ import pytest
 from smartfeeds.core.urls import read_feed_path
 from smartfeeds.errors import FeedError
 from smartfeeds.formats.atom import FEEDSYNC_NS
+from smartfeeds.formats.atom_reader import FANOUT_NS
 from smartfeeds.http.calls import ANONYMOUS
 from smartfeeds.http.encode import Encoder, Place
 from smartfeeds.http.queries import read_query
@@ -505,3 +506,29 @@ async def test_two_services_that_read_each_other_over_http_converge(net: Net, we
 
     assert await a.shown() == await b.shown()
     assert len(await a.items()) == 3
+
+
+def smart_page(number: int, *entries: str, cursor: str = "") -> bytes:
+    """A page of a Smart Feed that names another one behind it."""
+    cursor = cursor or f"130494240{number}_0_abcdef12"
+    links = f'<fo:last_cursor xmlns:fo="{FANOUT_NS}">{cursor}</fo:last_cursor><link rel="next" href="{number + 1}"/>'
+    return feed(*entries, sharing=links)
+
+
+async def test_feed_that_leads_on_for_ever_without_an_item_is_left(net: Net, web: Web) -> None:
+    """[SF-049] A hostile feed could name another page each time, and this mirror would never rest."""
+    web.pages[FILE] = smart_page(0, entry("a"))
+    web.pages |= {f"https://files.example/{number}": smart_page(number) for number in range(1, 9)}
+    b = await mirror_of(net)
+
+    assert set(await b.titles()) == {"a"} and (await b.half()).failure == ""
+    assert web.asked == [FILE, "https://files.example/1"]
+
+
+async def test_cursor_that_is_too_long_to_be_one_is_not_kept(net: Net, web: Web) -> None:
+    """[SF-026] It would be kept with the state of the mirror and sent back in every address."""
+    web.pages[FILE] = smart_page(0, entry("a"), cursor="1" * 2_000)
+    b = await mirror_of(net)
+
+    assert set(await b.titles()) == {"a"}
+    assert "1111111111" not in (await b.half()).position

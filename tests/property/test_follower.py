@@ -352,8 +352,8 @@ async def _follow(link: ModelLink, store: MemoryStore, page_items: int, pauses: 
     timers = FakeTimers()
 
     async def read(feed: Follower) -> None:
-        async for change in feed:
-            found.append(change.item_id)
+        while True:
+            found.append((await anext(feed)).item_id)
 
     async with Follower(
         link, ADDRESS, store=store, mirror=True, page_items=page_items, timers=timers, spread=lambda: 0.0,

@@ -136,8 +136,11 @@ class Intake:
             self.keeper.fail("there is no connection to our own XMPP server")
 
     def _trouble(self, error: Exception) -> None:
-        does = "sends what cannot be used" if isinstance(error, AnswerError) else "cannot be asked now"
-        self.keeper.fail(f"{self._feed.service} {does}: {error}")
+        there = self._feed.service
+        useless = isinstance(error, AnswerError)
+        self.keeper.fail(
+            f"{there} sends what cannot be used: {error}" if useless else f"{there} cannot be asked now: {error}"
+        )
 
     async def _take(self, changes: Sequence[Change]) -> None:
         """Merges changes in one transaction, with the position behind them. Raises FeedError, StoreError."""

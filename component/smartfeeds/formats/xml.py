@@ -30,8 +30,8 @@ MAX_PREFIXES = 64
 # What nodes allow is a matter of pubsub#max_payload_size; this bounds the work of checking.
 MAX_PAYLOAD_BYTES = 4 * 1024 * 1024
 
-# How C14N writes what XMPP does not carry as it is (`carry`).
-UNCARRIED = b"&#x"
+# How C14N writes what some servers do not pass on as it is (`carried`).
+_UNCARRIED = b"&#x"
 _LINE_END = re.compile(r"\r\n?")
 _ATTRIBUTE_SPACE = re.compile(r"\r\n|[\t\n\r]")
 
@@ -147,9 +147,12 @@ def canonical(element: Element, *, inherit: bool = True) -> bytes:
             del element.attrib[name]
 
 
-def carry(root: Element) -> None:
-    """Makes of a tree what it is once it has gone through XMPP, where line ends come as line feeds, and white space in
-    attributes as blanks (XML 1.0 2.11, 3.3.3): else it would differ between here and there."""
+def carried(payload: bytes) -> bytes:
+    """A canonical payload as it is once every server on the way has written it anew: line ends are line feeds then, and
+    white space in attributes is blanks (XML 1.0 2.11, 3.3.3)."""
+    if _UNCARRIED not in payload:
+        return payload
+    root = parse_stored(payload)
     for node in root.iter(etree.Element):
         for name, value in node.attrib.items():
             node.set(name, _ATTRIBUTE_SPACE.sub(" ", str(value)))
@@ -157,6 +160,7 @@ def carry(root: Element) -> None:
             node.text = _LINE_END.sub("\n", node.text)
         if node.tail and "\r" in node.tail:
             node.tail = _LINE_END.sub("\n", node.tail)
+    return canonical(root, inherit=False)
 
 
 def size_bytes(element: Element) -> int:

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from smartfeeds.core.model import MAX_SYNC_BYTES
 from smartfeeds.errors import FeedError
 from smartfeeds.formats.atom import Shape, accept_payload, shape_of
-from smartfeeds.formats.xml import UNCARRIED, Element, canonical, carry, replace_by_text, size_bytes
+from smartfeeds.formats.xml import Element, canonical, replace_by_text, size_bytes
 from smartfeeds.sync.markup import SyncItem, is_whole, read_item, syncs_of
 
 
@@ -30,9 +30,6 @@ def draft_of(root: Element) -> Draft:
     Raises FeedError(INVALID_PAYLOAD) or FeedError(PAYLOAD_TOO_BIG) beyond the limits of `formats.xml`.
     """
     payload, shape = accept_payload(root), shape_of(root)
-    if UNCARRIED in payload:
-        carry(root)
-        payload = canonical(root)
     syncs = syncs_of(root) if shape.entry else []
     if not syncs:
         return Draft(payload, shape)

@@ -13,7 +13,7 @@ from smartfeeds.core.text import wire_bytes
 from smartfeeds.core.times import format_datetime, parse_datetime
 from smartfeeds.errors import Condition, FeedError
 from smartfeeds.formats.atom import ENTRY, ID, UPDATED, complete_entry, derived_id, stripped, with_child
-from smartfeeds.formats.xml import UNCARRIED, canonical, carry, check_limits, means_the_same, parse_stored
+from smartfeeds.formats.xml import carried, check_limits, means_the_same, parse_stored
 from smartfeeds.service.context import Context
 from smartfeeds.service.items import State, write_state
 from smartfeeds.service.syncing import is_own_endpoint, read_shared, state_of
@@ -158,11 +158,7 @@ def _normal_version(version: Version) -> Version:
         raise FeedError(Condition.INVALID_PAYLOAD, "a version of the item is no XML element of its own") from None
     if root.tag != ENTRY:
         raise FeedError(Condition.INVALID_PAYLOAD, "items of a feed are Atom entries")
-    payload = without_sync(version.payload)
-    if UNCARRIED in payload:
-        root = parse_stored(payload)
-        carry(root)
-        payload = canonical(root, inherit=False)
+    payload = carried(without_sync(version.payload))
     check_limits(root, payload)
     when_us = version.top.when_us or 0
     if not version.deleted.on:

@@ -12,6 +12,7 @@ import aiohttp
 import pytest
 from hypothesis import HealthCheck, settings
 
+from smartfeeds.demo import process
 from smartfeeds.store import migrate
 from support.client import Client, ClientFactory, log_in
 from support.component import Clock, Component, Starter
@@ -20,6 +21,11 @@ from support.web import Web, WebStarter
 
 settings.register_profile("default", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("default")
+
+# Every test process takes its ports from a range of its own, which commands that are run take none from: a port stays
+# with whom it was given to, also while nobody listens there.
+_WORKER = int(os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw"))
+process.PORTS = range(10_000 + 600 * (_WORKER % 8), 10_600 + 600 * (_WORKER % 8))
 
 _SERVER_FIXTURES = ("prosody", "ejabberd", "server")
 

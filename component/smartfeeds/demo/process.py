@@ -24,7 +24,8 @@ START_DEADLINE_S = 60.0
 STOP_DEADLINE_S = 10.0
 _POLL_S = 0.05
 # Below the range that the kernel gives to outgoing connections: a port stays ours while its server is down.
-_FIRST_PORT, _LAST_PORT = 15000, 31000
+PORTS = range(15_000, 31_000)
+_given: set[int] = set()
 _LOG_TAIL_LINES = 40
 
 
@@ -37,15 +38,18 @@ class Account:
 
 
 def free_port() -> int:
-    """A TCP port that nobody on this machine listens on."""
+    """A TCP port of PORTS that nobody on this machine listens on, never the same twice in a process."""
     for _ in range(1000):
-        port = random.randint(_FIRST_PORT, _LAST_PORT)
+        port = random.choice(PORTS)
+        if port in _given:
+            continue
         with socket.socket() as probe:
             probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             try:
                 probe.bind((HOST, port))
             except OSError:
                 continue
+            _given.add(port)
             return port
     raise LinkError("no free TCP port on loopback")
 

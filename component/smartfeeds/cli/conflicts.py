@@ -8,9 +8,9 @@ from urllib.parse import unquote
 
 import click
 
-from smartfeeds.cli.common import Commands, config_option, err, json_option, out, print_json, read_settings, run_async
+from smartfeeds.cli.common import Commands, config_option, err, json_option, out, print_json, run_async
 from smartfeeds.cli.nodes import all_nodes
-from smartfeeds.cli.offline import actor_of, open_offline, operator
+from smartfeeds.cli.offline import actor_of, named_or_admin, open_offline, operator
 from smartfeeds.core.model import NodeKind
 from smartfeeds.core.page import ResultSetRequest
 from smartfeeds.core.text import counted, one_line
@@ -83,7 +83,7 @@ def resolve_conflicts(
 
     The tags are those of the list. A version that is deleted can be kept too: then the item is deleted.
     """
-    by = by or next(iter(read_settings(config).pubsub.admins), None)
+    by = named_or_admin(config, by)
     done = run_async(_resolve(config, node, item, keep, settle, by))
     title = "deleted" if done.item.deleted else _title(done.item.payload)
     if as_json:
@@ -130,14 +130,11 @@ async def _resolve(
 
 
 def _as_json(node: str, found: ConflictedItem) -> dict[str, Any]:
-    versions = (found.version, *found.version.conflicts)
     return {
         "node": node,
         "item": found.item.id,
         "sync_id": found.version.sync_id,
-        "versions": [
-            _version(tag, one, wins=one is found.version) for tag, one in zip(found.tags, versions, strict=True)
-        ],
+        "versions": [_version(tag, one, wins=place == 0) for place, (tag, one) in enumerate(found.versions)],
     }
 
 

@@ -18,11 +18,10 @@ from smartfeeds.cli.common import (
     out,
     print_json,
     progress_bar,
-    read_settings,
     run_async,
 )
 from smartfeeds.cli.fetching import FileOrAddress, fetch
-from smartfeeds.cli.offline import actor_of, open_offline
+from smartfeeds.cli.offline import actor_of, named_or_admin, open_offline
 from smartfeeds.cli.reading import name_of, named, read_file
 from smartfeeds.cli.sync_documents import SyncImport, failed, import_synced, write_shared
 from smartfeeds.cli.sync_documents import as_json as merge_report
@@ -112,7 +111,7 @@ def import_command(
     """
     if (own or lenient) and not sync:
         raise click.UsageError("--own-edits and --lenient are for --sync")
-    owner = owner or next(iter(read_settings(config).pubsub.admins), None)
+    owner = named_or_admin(config, owner)
     if sync:
         found = run_async(
             import_synced(SyncImport(source, node, owner, base, config, own=own, lenient=lenient, web=allow_private))

@@ -46,6 +46,11 @@ def operator(service: FeedService) -> Jid:
     return Jid("", service.policy.domain)
 
 
+def named_or_admin(config: Path | None, text: str | None) -> str | None:
+    """The bare JID that was named, else the first of pubsub.admins, else None. Raises ConfigError."""
+    return text or next(iter(read_settings(config).pubsub.admins), None)
+
+
 def actor_of(service: FeedService, text: str | None) -> Jid:
     """The bare JID that `--owner` or `--publisher` names, else the operator. Raises ConfigError."""
     if text is None:

@@ -119,7 +119,7 @@ def _scan(source: OpenSource, spool: FileSpool, asked: SyncImport) -> Shared:
     reader = FeedReader(lenient=asked.lenient)
     with named(source.name):
         try:
-            for piece in _pieces(reader, source):
+            for piece in reader.read(source.chunks):
                 found.count += 1
                 _keep(found, spool, piece, asked)
         except FeedError as error:
@@ -129,12 +129,6 @@ def _scan(source: OpenSource, spool: FileSpool, asked: SyncImport) -> Shared:
             return found
         _read_head(found, reader)
     return found
-
-
-def _pieces(reader: FeedReader, source: OpenSource) -> Iterator[Piece]:
-    for chunk in source.chunks:
-        yield from reader.feed(chunk)
-    yield from reader.close()
 
 
 def _keep(found: Shared, spool: FileSpool, piece: Piece, asked: SyncImport) -> None:

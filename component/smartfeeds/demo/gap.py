@@ -29,7 +29,6 @@ from smartfeeds.demo.stage import STEP_S, Stage, Tell, when_online
 
 SERVICE: Final = "feeds.localhost"
 NODE: Final = "news"
-VIEW: Final = f"{NODE}?order=modified"
 ADDRESS: Final = f"xmpp:{SERVICE}?;node={NODE}"
 
 

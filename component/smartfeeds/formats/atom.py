@@ -170,11 +170,20 @@ def tombstone(item_id: str, deleted_us: int, old_payload: bytes, *, atom_id: str
     An empty `atom_id` means that of `old_payload`, which may be empty too; then the id is derived from `item_id`.
     """
     old = _stored(old_payload)
+    return with_mark(_left_of(old, item_id, deleted_us, atom_id), _sync_id(old, item_id))
+
+
+def remains(item_id: str, deleted_us: int, old_payload: bytes) -> bytes:
+    """The same before it is marked."""
+    return _left_of(_stored(old_payload), item_id, deleted_us)
+
+
+def _left_of(old: Element | None, item_id: str, deleted_us: int, atom_id: str = "") -> bytes:
     if not atom_id and old is not None:
         atom_id = (old.findtext(ID) or "").strip()
     if not atom_id or not is_xml_text(atom_id):
         atom_id = derived_id(item_id)
-    return marked(atom_id, format_datetime(deleted_us), _sync_id(old, item_id))
+    return stripped(atom_id, format_datetime(deleted_us))
 
 
 def marked(atom_id: str, updated: str, sync_id: str) -> bytes:

@@ -9,7 +9,8 @@ A payload with a DTD, entity definitions or too deep nesting is refused, never e
 
 import re
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from itertools import zip_longest
 from typing import Any, cast
 
 from lxml import etree
@@ -248,15 +249,17 @@ def _texts(element: Element) -> Iterable[str]:
 
 def means_the_same(one: bytes, other: bytes) -> bool:
     """Whether canonical bytes differ in nothing but namespace prefixes and where those are declared."""
-    return one == other or _names_and_texts(one) == _names_and_texts(other)
+    if one == other:
+        return True
+    parts = zip_longest(names_and_texts(parse_stored(one)), names_and_texts(parse_stored(other)))
+    return all(ours == theirs for ours, theirs in parts)
 
 
-def _names_and_texts(data: bytes) -> list[tuple[object, ...]]:
-    """All of a tree, in the order of the document: how many children each element has tells where it ends."""
-    root = parse_stored(data)
-    return [
-        (node.tag, sorted(node.attrib.items()), node.text or "", node.tail or "", len(node)) for node in root.iter()
-    ]
+def names_and_texts(root: Element) -> Iterator[tuple[object, ...]]:
+    """All of a tree but its prefixes, in the order of the document: how many children each element has tells where it
+    ends."""
+    for node in root.iter():
+        yield node.tag, sorted(node.attrib.items()), node.text or "", node.tail or "", len(node)
 
 
 def check_limits(element: Element, data: bytes) -> None:

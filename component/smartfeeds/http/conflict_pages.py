@@ -4,7 +4,7 @@ It works without script, which it has none of. What a version says is cleaned as
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from markupsafe import Markup
 
@@ -12,7 +12,7 @@ from smartfeeds.core.urls import CONFLICTS, EntryPath, entry_path, feed_path
 from smartfeeds.formats.entry import Entry, read_entry
 from smartfeeds.http.pages import body_of, template
 from smartfeeds.service.sync_requests import ConflictedItem, ConflictList
-from smartfeeds.sync.record import Stamp, Version
+from smartfeeds.sync.record import Stamp
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,12 +24,6 @@ class Side:
     entry: Entry
     body: Markup
     cut: bool
-
-
-def versions_of(one: ConflictedItem) -> list[tuple[str, Version]]:
-    """Every version of an item with its tag, the winner first; none of them has conflicts."""
-    first, *others = one.tags
-    return [(first, replace(one.version, conflicts=())), *zip(others, one.version.conflicts, strict=True)]
 
 
 def conflicts_page(path: EntryPath, found: ConflictList, next_path: str, *, first: bool) -> bytes:
@@ -59,7 +53,7 @@ def conflicts_page(path: EntryPath, found: ConflictList, next_path: str, *, firs
 
 def _sides(one: ConflictedItem) -> Sequence[Side]:
     sides = []
-    for tag, version in versions_of(one):
+    for tag, version in one.versions:
         entry = read_entry(one.item._replace(payload=version.payload, deleted=version.deleted.on))
         body = body_of(entry)
         sides.append(Side(tag, version.top, entry, Markup(body.html), body.cut))  # noqa: S704 - it was cleaned

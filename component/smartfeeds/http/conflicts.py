@@ -22,7 +22,7 @@ from smartfeeds.formats.json_text import Json, JsonObject, dump_json, load_json
 from smartfeeds.http import negotiation as n
 from smartfeeds.http.bodies import Bodies
 from smartfeeds.http.calls import Call
-from smartfeeds.http.conflict_pages import conflicts_page, versions_of
+from smartfeeds.http.conflict_pages import conflicts_page
 from smartfeeds.http.entries import Handle
 from smartfeeds.http.http_errors import HttpError
 from smartfeeds.http.pages import PAGE_POLICY
@@ -221,6 +221,6 @@ def _conflicted(call: Call, name: str, one: ConflictedItem) -> bytes:
     head = dump_json({"id": one.item.id, "url": _url(call, name, one.item.id)})
     versions = [
         dump_json({"tag": tag})[:-1] + b',"item":' + write_version(one.item, one.dialect, version) + b"}"
-        for tag, version in versions_of(one)
+        for tag, version in one.versions
     ]
     return head[:-1] + b',"versions":[' + b",".join(versions) + b"]}"

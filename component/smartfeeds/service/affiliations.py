@@ -7,7 +7,7 @@ from smartfeeds.core.jid import parse_jid
 from smartfeeds.core.model import Affiliation, Node, Part, SubscriptionState
 from smartfeeds.errors import Condition, FeedError, unsupported
 from smartfeeds.service.context import Context, access_model, locate
-from smartfeeds.service.lists import Listing, listing_of, number, page_of
+from smartfeeds.service.lists import Listing, listed_bytes, listing_of, number, page_of
 from smartfeeds.service.requests import (
     AffiliationList,
     AffiliationShown,
@@ -35,7 +35,7 @@ def get_affiliations(tx: ReadTx, context: Context, request: GetAffiliations) -> 
     if request.node:
         node = locate(tx, request.node).node
         held = tx.affiliation(node.node_no, bare)
-        listing = listing_of([] if held is Affiliation.NONE else [AffiliationShown(held, node=node.name)], _texts)
+        listing = listing_of([] if held is Affiliation.NONE else [AffiliationShown(held, node=node.name)], _size_bytes)
     else:
         listing = _of_entity(tx, bare)
     entries, result_set = page_of(listing, request.page, context.policy)
@@ -46,18 +46,18 @@ def _of_node(tx: ReadTx, node: Node) -> Listing[str, AffiliationShown]:
     def read(part: Part[str]) -> list[tuple[str, AffiliationShown]]:
         return [(jid, AffiliationShown(held, jid=jid)) for jid, held in tx.affiliations(node.node_no, part)]
 
-    return Listing(str, read, _texts, lambda: tx.affiliation_count(node.node_no))
+    return Listing(str, read, _size_bytes, lambda: tx.affiliation_count(node.node_no))
 
 
 def _of_entity(tx: ReadTx, bare: str) -> Listing[int, AffiliationShown]:
     def read(part: Part[int]) -> list[tuple[int, AffiliationShown]]:
         return [(node.node_no, AffiliationShown(held, node=node.name)) for node, held in tx.affiliations_of(bare, part)]
 
-    return Listing(number, read, _texts, lambda: tx.affiliated(bare))
+    return Listing(number, read, _size_bytes, lambda: tx.affiliated(bare))
 
 
-def _texts(shown: AffiliationShown) -> tuple[str, ...]:
-    return (shown.node, shown.jid)
+def _size_bytes(shown: AffiliationShown) -> int:
+    return listed_bytes(shown.node, shown.jid)
 
 
 def set_affiliations(tx: WriteTx, context: Context, request: SetAffiliations) -> Done | PartlyRefused:

@@ -8,7 +8,7 @@ from smartfeeds.core.options import flag
 from smartfeeds.errors import Condition, FeedError
 from smartfeeds.service.context import Context, affiliation_of, locate
 from smartfeeds.service.items import write_state
-from smartfeeds.service.lists import Listing, number, page_of
+from smartfeeds.service.lists import Listing, listed_bytes, number, page_of
 from smartfeeds.service.publishing import check_publisher
 from smartfeeds.service.pulls import check_readable
 from smartfeeds.service.sync_requests import ConflictedItem, ConflictList, ListConflicts, ResolveConflicts, Resolved
@@ -33,7 +33,7 @@ def list_conflicts(tx: ReadTx, context: Context, request: ListConflicts) -> Conf
     def read(part: Part[int]) -> list[tuple[int, ConflictedItem]]:
         return [(item.item_no, _conflicted(context, node, item)) for item in tx.conflicted(node.node_no, part)]
 
-    listing = Listing(number, read, _texts, lambda: tx.conflict_count(node.node_no))
+    listing = Listing(number, read, _size_bytes, lambda: tx.conflict_count(node.node_no))
     entries, result_set = page_of(listing, request.page, context.policy)
     return ConflictList(request.node or "", entries, result_set)
 
@@ -69,12 +69,12 @@ def _feed(tx: ReadTx, name: str | None) -> Node:
 def _resolve(tx: WriteTx, context: Context, node: Node, item: Item, request: ResolveConflicts) -> Resolved:
     found = read_shared(context, node, item)
     version = found.version
-    conflicted = _conflicted(context, node, item)
-    if request.seen is not None and set(request.seen) != set(conflicted.tags):
+    tags = _tags_of(version)
+    if request.seen is not None and set(request.seen) != set(tags):
         raise FeedError(Condition.CONFLICT, "the item has changed meanwhile: look at its conflicts again")
-    conflicts = dict(zip(conflicted.tags[1:], version.conflicts, strict=True))
+    conflicts = dict(zip(tags[1:], version.conflicts, strict=True))
     decided = list(conflicts) if request.decided is None else list(request.decided)
-    kept = version if request.keep in ("", conflicted.tags[0]) else conflicts.get(request.keep)
+    kept = version if request.keep in ("", tags[0]) else conflicts.get(request.keep)
     unknown = [tag for tag in decided if tag not in conflicts]
     if kept is None or unknown or not decided:
         raise FeedError(Condition.ITEM_NOT_FOUND, "the item has no such conflict: look at its conflicts again")
@@ -98,10 +98,14 @@ def version_tag(version: Version) -> str:
 
 def _conflicted(context: Context, node: Node, item: Item) -> ConflictedItem:
     found = read_shared(context, node, item)
-    tags = tuple(version_tag(one) for one in (found.version, *found.version.conflicts))
-    return ConflictedItem(item, found.version, tags, found.dialect)
+    return ConflictedItem(item, found.version, _tags_of(found.version), found.dialect)
 
 
-def _texts(entry: ConflictedItem) -> tuple[str, ...]:
+def _tags_of(version: Version) -> tuple[str, ...]:
+    """The tags of an item's versions, the winner's first."""
+    return tuple(version_tag(one) for one in (version, *version.conflicts))
+
+
+def _size_bytes(entry: ConflictedItem) -> int:
     """What an entry of the list costs: all versions are read, whatever is shown of them."""
-    return (entry.item.id, *entry.tags, "x" * len(entry.item.sync or b""))
+    return listed_bytes(entry.item.id, *entry.tags) + len(entry.item.sync or b"")

@@ -26,18 +26,23 @@ _NUMBER_DIGITS = 18
 
 @dataclass(frozen=True, slots=True)
 class Listing(Generic[K, T]):
-    """A list: how a part of it is read, as keys and entries, how long the texts of an entry are, how many there are.
+    """A list: how a part of it is read, as keys and entries, about how long an entry is, how many there are.
 
     The count may be somewhat too great; where all entries were seen it is not asked for.
     """
 
     key: Callable[[str], K]
     read: Callable[[Part[K]], list[tuple[K, T]]]
-    texts: Callable[[T], tuple[str, ...]]
+    size_bytes: Callable[[T], int]
     count: Callable[[], int]
 
 
-def listing_of(entries: Sequence[T], texts: Callable[[T], tuple[str, ...]]) -> Listing[int, T]:
+def listed_bytes(*texts: str) -> int:
+    """About how long an entry with these texts is."""
+    return sum(map(written_bytes, texts)) + ENTRY_BYTES
+
+
+def listing_of(entries: Sequence[T], size_bytes: Callable[[T], int]) -> Listing[int, T]:
     """A list of the few entries that are there, by their places."""
 
     def read(part: Part[int]) -> list[tuple[int, T]]:
@@ -45,7 +50,7 @@ def listing_of(entries: Sequence[T], texts: Callable[[T], tuple[str, ...]]) -> L
         found = list(enumerate(entries))[start : part.before]
         return found[-part.limit :] if part.newest else found[part.offset :][: part.limit]
 
-    return Listing(number, read, texts, lambda: len(entries))
+    return Listing(number, read, size_bytes, lambda: len(entries))
 
 
 def page_of(
@@ -77,7 +82,7 @@ def page_of(
 def _within(listing: Listing[K, T], found: list[tuple[K, T]], wanted: Plan, page_bytes: int) -> list[tuple[K, T]]:
     """As many entries as were asked for and one stanza carries, cut at the far end."""
     found = found[-wanted.limit :] if wanted.newest else found[: wanted.limit]
-    sizes = [sum(map(written_bytes, listing.texts(entry))) + ENTRY_BYTES for _, entry in found]
+    sizes = [listing.size_bytes(entry) for _, entry in found]
     kept = fitting(reversed(sizes) if wanted.newest else sizes, page_bytes)
     return found[-kept:] if wanted.newest else found[:kept]
 

@@ -7,14 +7,14 @@ What another service calls its item may differ from its id here; the sync id is 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from smartfeeds.core.model import MAX_ID_BYTES, MAX_WRITTEN_BYTES, Item, Node, NodeKind
+from smartfeeds.core.model import MAX_ID_BYTES, MAX_WRITTEN_BYTES, Item, Node
 from smartfeeds.core.options import flag, text_of
 from smartfeeds.core.text import wire_bytes
 from smartfeeds.core.times import format_datetime, parse_datetime
 from smartfeeds.errors import Condition, FeedError
 from smartfeeds.formats.atom import ENTRY, ID, UPDATED, complete_entry, derived_id, stripped, with_child
 from smartfeeds.formats.xml import carried, check_limits, means_the_same, parse_stored
-from smartfeeds.service.context import Context
+from smartfeeds.service.context import Context, feed_locked
 from smartfeeds.service.items import State, write_state
 from smartfeeds.service.syncing import is_own_endpoint, read_shared, state_of
 from smartfeeds.store.base import WriteTx
@@ -66,11 +66,7 @@ def merge_items(
     """
     done = []
     for incoming in items:
-        node = tx.lock(name)
-        if node is None:
-            raise FeedError(Condition.ITEM_NOT_FOUND, "no such node")
-        if node.kind is not NodeKind.FEED:
-            raise FeedError(Condition.NOT_ALLOWED, "what is shared goes into feeds, and this node is a generic one")
+        node = feed_locked(tx, name)
         sync_id = incoming.found.version.sync_id
         try:
             merged = merge_item(tx, context, node, incoming, publisher, own=own)

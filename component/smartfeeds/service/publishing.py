@@ -24,7 +24,7 @@ from smartfeeds.core.options import GALLERY, Limits, flag, text_of, unmet
 from smartfeeds.core.text import wire_bytes
 from smartfeeds.core.view import BARE, View
 from smartfeeds.errors import Condition, FeedError, unsupported
-from smartfeeds.formats.atom import complete_entry, tombstone, without_mark
+from smartfeeds.formats.atom import complete_entry, remains
 from smartfeeds.service.context import Context, Located, affiliation_of, find, reading_refusal, standing_of
 from smartfeeds.service.drafts import Draft
 from smartfeeds.service.items import next_key, write_state
@@ -259,7 +259,7 @@ def bury(tx: WriteTx, context: Context, node: Node, item: Item, by: str, *, told
     """Makes a tombstone of a feed's item, takes a generic node's item out; `by` does it. The node with its new key."""
     modified_us = next_key(node.last_modified_us, context.now_us)
     if node.kind is NodeKind.FEED:
-        payload = without_mark(tombstone(item.id, modified_us, item.payload))
+        payload = remains(item.id, modified_us, item.payload)
         state = buried(context, node, item, payload, by, told=told)
         write_state(tx, context, node, item, item.id, state, item.publisher)
     else:

@@ -21,7 +21,7 @@ from smartfeeds.service.context import (
     locate,
     view_key,
 )
-from smartfeeds.service.lists import Listing, listing_of, number, page_of
+from smartfeeds.service.lists import Listing, listed_bytes, listing_of, number, page_of
 from smartfeeds.service.pulls import newest_mark
 from smartfeeds.service.requests import (
     Bounce,
@@ -120,7 +120,7 @@ def get_subscriptions(tx: ReadTx, context: Context, request: GetSubscriptions) -
     if request.node:
         located = locate(tx, request.node)
         mine = tx.subscriptions_on(located.node.node_no, bare)
-        listing = listing_of([_shown(sub) for sub in mine if sub.view == view_key(located)], _texts)
+        listing = listing_of([_shown(sub) for sub in mine if sub.view == view_key(located)], _size_bytes)
     else:
         listing = _of_entity(tx, bare)
     entries, result_set = page_of(listing, request.page, context.policy)
@@ -131,7 +131,7 @@ def _of_entity(tx: ReadTx, bare: str) -> Listing[int, SubscriptionShown]:
     def read(part: Part[int]) -> list[tuple[int, SubscriptionShown]]:
         return [(sub.sub_no, _shown(sub)) for _, sub in tx.subscriptions_of(bare, part)]
 
-    return Listing(number, read, _texts, lambda: tx.subscribed_by(bare))
+    return Listing(number, read, _size_bytes, lambda: tx.subscribed_by(bare))
 
 
 def get_options(tx: ReadTx, _context: Context, request: GetSubscribeOptions) -> SubscribeOptions:
@@ -164,7 +164,7 @@ def list_for_owner(tx: ReadTx, context: Context, request: GetNodeSubscriptions) 
     def read(part: Part[str]) -> list[tuple[str, SubscriptionShown]]:
         return [(jid, SubscriptionShown(node.name, jid, state)) for jid in tx.subscribers(node.node_no, part)]
 
-    listing = Listing(str, read, lambda shown: (shown.jid,), lambda: tx.subscription_count(node.node_no))
+    listing = Listing(str, read, lambda shown: listed_bytes(shown.jid), lambda: tx.subscription_count(node.node_no))
     entries, result_set = page_of(listing, request.page, context.policy)
     return SubscriptionList(request.node, entries, True, result_set)
 
@@ -292,8 +292,8 @@ def _shown(subscription: Subscription) -> SubscriptionShown:
     return SubscriptionShown(subscription.node_text, subscription.jid, subscription.state)
 
 
-def _texts(shown: SubscriptionShown) -> tuple[str, ...]:
-    return (shown.node, shown.jid)
+def _size_bytes(shown: SubscriptionShown) -> int:
+    return listed_bytes(shown.node, shown.jid)
 
 
 def bounced(tx: WriteTx, context: Context, request: Bounce) -> Done:

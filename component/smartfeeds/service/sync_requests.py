@@ -1,6 +1,6 @@
 """What can be asked about conflicts, beside what `service.requests` has; the same for every wire."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from smartfeeds.core.model import Item
 from smartfeeds.core.page import ResultSetRequest
@@ -27,6 +27,12 @@ class ConflictedItem:
     version: Version
     tags: tuple[str, ...]
     dialect: Dialect = FEEDSYNC
+
+    @property
+    def versions(self) -> tuple[tuple[str, Version], ...]:
+        """Every version with its tag, the winner first; none of them has conflicts."""
+        versions = (replace(self.version, conflicts=()), *self.version.conflicts)
+        return tuple(zip(self.tags, versions, strict=True))
 
 
 @dataclass(frozen=True, slots=True)

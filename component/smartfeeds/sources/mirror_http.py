@@ -7,7 +7,7 @@ and the next time from its last cursor.
 """
 
 import json
-from collections.abc import Callable, Iterable, Iterator, Sequence, Set
+from collections.abc import Callable, Iterable, Sequence, Set
 from dataclasses import asdict, dataclass, field, replace
 from functools import partial
 from itertools import islice
@@ -309,7 +309,8 @@ class Reader:
 def read_page(fetched: Fetched) -> Page:
     """A document, read whole. Raises FeedError where that cannot be."""
     reader = FeedReader(lenient=True)
-    pieces = list(_pieces(reader, fetched.body))
+    body = fetched.body
+    pieces = list(reader.read(body[start : start + _CHUNK] for start in range(0, len(body), _CHUNK)))
     head = etree.fromstring(reader.head() + reader.tail(), strict_parser())
     cursor = (head.findtext(_LAST_CURSOR) or "").strip()
     cursor = cursor if len(cursor) <= MAX_CURSOR_CHARACTERS else ""
@@ -317,12 +318,6 @@ def read_page(fetched: Fetched) -> Page:
     next_url = urljoin(fetched.url, links[0]) if links and cursor else ""
     page = Page(fetched.url, tuple(pieces), reader.sharing, next_url, cursor, tuple(reader.notes[:3]))
     return replace(page, etag=fetched.etag, last_modified=fetched.last_modified)
-
-
-def _pieces(reader: FeedReader, body: bytes) -> Iterator[Piece]:
-    for start in range(0, len(body), _CHUNK):
-        yield from reader.feed(body[start : start + _CHUNK])
-    yield from reader.close()
 
 
 def read_pieces(pieces: Sequence[Piece], now_us: int) -> tuple[tuple[Incoming, ...], tuple[Refusal, ...]]:

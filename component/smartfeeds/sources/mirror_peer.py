@@ -6,7 +6,7 @@ from itertools import count
 from typing import Final
 
 from smartfeeds.formats.atom import FEED
-from smartfeeds.formats.xml import Element, parse_payload
+from smartfeeds.formats.xml import Element, names_and_texts, parse_payload
 from smartfeeds.service.publishing import FEED_METADATA_ID
 
 KNOWN: Final = 20_000  # versions that all mirrors of a process remember together
@@ -65,11 +65,8 @@ def digest(root: Element) -> bytes:
     `root` is the item with its sx:sync. The history alone does not tell: twins have the same one (A-59).
     """
     made = hashlib.blake2b(digest_size=16)
-    for node in root.iter():
-        attributes = (part for name, value in sorted(node.attrib.items()) for part in (name, value))
-        parts = (node.tag, *attributes, "\2", node.text or "", node.tail or "", str(len(node)))
-        # No XML holds the characters that separate the parts.
-        made.update("\1".join(map(str, parts)).encode())
+    for part in names_and_texts(root):
+        made.update(repr(part).encode())
     return made.digest()
 
 

@@ -6,7 +6,7 @@ that defines entities is refused.
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from enum import Enum
 from itertools import islice
@@ -147,6 +147,12 @@ class FeedReader:
         self._language = ""
         self._base = ""
         self._inherited_bytes = 0
+
+    def read(self, chunks: Iterable[bytes]) -> Iterator[Piece]:
+        """The items of a whole document, whose bytes come in these pieces."""
+        for chunk in chunks:
+            yield from self.feed(chunk)
+        yield from self.close()
 
     def feed(self, data: bytes) -> Iterator[Piece]:
         """The items that these bytes complete."""

@@ -251,10 +251,7 @@ def _made_id(item: Element, payload: bytes) -> str:
 def read_feed(chunks: Iterable[bytes], add: Callable[[Piece, Form], None], *, lenient: bool = False) -> FeedReader:
     """Reads a feed to its end for a Joiner. Raises FeedError."""
     reader = FeedReader(lenient=lenient)
-    for chunk in chunks:
-        for piece in reader.feed(chunk):
-            add(piece, reader.form)
-    for piece in reader.close():
+    for piece in reader.read(chunks):
         add(piece, reader.form)
     return reader
 

@@ -69,10 +69,9 @@ async def _choose_version(ask: Ask) -> Stage:
     entries = (await ask.answer(request, ConflictList)).entries
     if not entries:
         raise FeedError(Condition.ITEM_NOT_FOUND, "this item has no conflicts, or none any more: begin again")
-    version, tags = entries[0].version, entries[0].tags
-    shown = (version, *version.conflicts)[:LISTED]
-    told = await asyncio.to_thread(lambda: [_told(one) for one in shown])
-    choices = tuple((tag, facts) for tag, (facts, _) in zip(tags, told, strict=False))
+    tags, shown = entries[0].tags, entries[0].versions[:LISTED]
+    told = await asyncio.to_thread(lambda: [_told(version) for _, version in shown])
+    choices = tuple((tag, facts) for (tag, _), (facts, _) in zip(shown, told, strict=True))
     texts = (Field("", "fixed", (described,)) for _, described in told)
     unseen = len(tags) - len(shown)
     more = (Note(f"There are {counted(unseen, 'version')} more. But for your own, they stay until they are shown."),)

@@ -26,19 +26,6 @@ ME = "feeds.example.org%2Falice@example.org"
 LIST, ITEM = "/conflicts/notes/", "/conflicts/notes/a"
 
 
-@pytest.fixture
-async def notes(web: Web) -> Web:
-    """A component with the feed notes of Alice, in which nothing is in conflict."""
-    await web.component.create(ALICE, "notes")
-    return web
-
-
-@pytest.fixture
-async def token(notes: Web) -> str:
-    """Alice's token for publishing in notes."""
-    return await bearer(notes, ALICE, Scope.PUBLISH, "notes")
-
-
 async def bring(web: Web, token: str, payload: str, item_id: str = "a") -> None:
     path = f"/entries/notes/{item_id}"
     got = await web.ask("PUT", path, payload.encode(), Authorization=token, Content_Type=ATOM)

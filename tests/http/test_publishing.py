@@ -21,19 +21,6 @@ FO = "{http://fanout.org/protocol/atom}"
 SYNC = "{http://feedsync.org/2007/feedsync}sync"
 
 
-@pytest.fixture
-async def notes(web: Web) -> Web:
-    """A component with the feed notes of Alice."""
-    await web.component.create(ALICE, "notes")
-    return web
-
-
-@pytest.fixture
-async def token(notes: Web) -> str:
-    """Alice's token for publishing in notes."""
-    return await bearer(notes, ALICE, Scope.PUBLISH, "notes")
-
-
 async def put(web: Web, token: str, item_id: str, title: str = "hello", **headers: str) -> Got:
     body = entry(title).encode()
     path = entry_path("notes", item_id)

@@ -27,19 +27,6 @@ ME = "feeds.example.org%2Falice@example.org"
 START = "2026-01-01T00:00:00Z"
 
 
-@pytest.fixture
-async def notes(web: Web) -> Web:
-    """A component with the feed notes of Alice."""
-    await web.component.create(ALICE, "notes")
-    return web
-
-
-@pytest.fixture
-async def token(notes: Web) -> str:
-    """Alice's token for publishing in notes."""
-    return await bearer(notes, ALICE, Scope.PUBLISH, "notes")
-
-
 async def put(web: Web, token: str, payload: str, item_id: str = "a", query: str = "", **headers: str) -> Got:
     path = f"/entries/notes/{item_id}{query}"
     return await web.ask("PUT", path, payload.encode(), Authorization=token, Content_Type=ATOM, **headers)

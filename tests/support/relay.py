@@ -99,7 +99,7 @@ class Relay:
     async def _to_server(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         framer = Framer(_LIMIT_BYTES)
         begun = False
-        while data := await _read(reader):
+        while data := await read_some(reader):
             frames = framer.feed(data)
             out = [] if begun or not framer.header else [framer.header]
             begun = begun or bool(framer.header)
@@ -114,7 +114,7 @@ class Relay:
 
     async def _to_component(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, life: int) -> None:
         head = b""
-        while data := await _read(reader):
+        while data := await read_some(reader):
             await _write(writer, data)
             if self.accepted < life:
                 head += data
@@ -122,7 +122,8 @@ class Relay:
                     await self._set("accepted", life)
 
 
-async def _read(reader: asyncio.StreamReader) -> bytes:
+async def read_some(reader: asyncio.StreamReader) -> bytes:
+    """The next bytes; none where the connection has ended, however it did."""
     try:
         return await reader.read(65_536)
     except ConnectionError:

@@ -11,6 +11,7 @@ from enum import Enum, auto
 from types import TracebackType
 
 from smartfeeds.demo.process import HOST, free_port
+from support.relay import read_some
 
 NOTICED_S = 10.0  # how long a server may take to notice that a connection has ended
 
@@ -108,7 +109,7 @@ class Wire:
             await self._note()
 
     async def _pump(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        while data := await _read(reader):
+        while data := await read_some(reader):
             if self.state is State.LOSSY:
                 self.lost_bytes += len(data)
                 await self._note()
@@ -116,13 +117,6 @@ class Wire:
                 await _write(writer, data)
         if self.state is not State.LOSSY:
             _finish(writer)
-
-
-async def _read(reader: asyncio.StreamReader) -> bytes:
-    try:
-        return await reader.read(65_536)
-    except ConnectionError:
-        return b""
 
 
 async def _write(writer: asyncio.StreamWriter, data: bytes) -> None:

@@ -7,12 +7,10 @@ import re
 import sqlite3
 import stat
 import threading
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
-from click.testing import CliRunner, Result
 
 from smartfeeds.cli import documents, main, reading
 from smartfeeds.cli.common import EXIT_TEXTS, Exit, exit_code
@@ -23,8 +21,8 @@ from smartfeeds.core.model import Item
 from smartfeeds.errors import Condition, ConfigError, FeedError, LinkError, SmartfeedsError, StoreError
 from smartfeeds.formats.items import Document
 from smartfeeds.formats.writers import Job
+from support.shell import Run, shell_in
 
-Run = Callable[..., Result]
 ATOM = """<feed xmlns="http://www.w3.org/2005/Atom"><id>urn:x:feed</id><title>News</title>
 <updated>2011-05-09T12:00:00Z</updated>
 <entry><id>urn:x:2</id><title>Two</title><published>2011-05-09T12:00:00Z</published>
@@ -36,17 +34,7 @@ ATOM = """<feed xmlns="http://www.w3.org/2005/Atom"><id>urn:x:feed</id><title>Ne
 @pytest.fixture
 def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Run:
     """Runs a command in an empty folder."""
-    monkeypatch.chdir(tmp_path)
-    for name in list(os.environ):
-        if name.startswith("SMARTFEEDS_"):
-            monkeypatch.delenv(name)
-
-    def invoke(*arguments: str, code: int = 0, stdin: str | None = None) -> Result:
-        result = CliRunner().invoke(main, arguments, input=stdin)
-        assert result.exit_code == code, (result.output, result.exception)
-        return result
-
-    return invoke
+    return shell_in(tmp_path, monkeypatch)
 
 
 @pytest.fixture

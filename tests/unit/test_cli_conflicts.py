@@ -1,19 +1,15 @@
 """`smartfeeds conflicts`: what it shows, what a decision leaves."""
 
 import json
-import os
 import re
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
-from click.testing import CliRunner, Result
 
-from smartfeeds.cli import main
 from smartfeeds.cli.common import Exit
+from support.shell import Run, shell_in
 
-Run = Callable[..., Result]
 CORPUS = Path(__file__).parents[1] / "corpus" / "data"
 HEAD = (
     '<feed xmlns="http://www.w3.org/2005/Atom" xmlns:sx="http://feedsync.org/2007/feedsync"><id>urn:x:f</id>'
@@ -36,15 +32,7 @@ def version(sync_id: str, title: str, by: str, hour: int, *, deleted: bool = Fal
 @pytest.fixture
 def ready(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Run:
     """Runs a command in a folder with a configuration; the node plans has an item with two conflicts, news none."""
-    monkeypatch.chdir(tmp_path)
-    for name in list(os.environ):
-        if name.startswith("SMARTFEEDS_"):
-            monkeypatch.delenv(name)
-
-    def invoke(*arguments: str, code: int = 0, stdin: str | None = None) -> Result:
-        result = CliRunner().invoke(main, arguments, input=stdin)
-        assert result.exit_code == code, (result.output, result.exception)
-        return result
+    invoke = shell_in(tmp_path, monkeypatch)
 
     invoke("init", "feeds.example.org")
     invoke("node", "create", "news")

@@ -2,16 +2,12 @@
 
 import io
 import json
-import os
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from click.testing import CliRunner, Result
 from lxml import etree
 
-from smartfeeds.cli import main
 from smartfeeds.cli.common import Exit
 from smartfeeds.cli.convert import head_of, items_of
 from smartfeeds.errors import FeedError
@@ -21,8 +17,8 @@ from smartfeeds.formats.ess import read_ess
 from smartfeeds.formats.items import Document
 from smartfeeds.formats.opml import ITEM_ID, read_outline
 from smartfeeds.formats.writers import WRITERS, Job
+from support.shell import Run, shell_in
 
-Run = Callable[..., Result]
 CORPUS = Path(__file__).parents[1] / "corpus"
 DOCUMENTS = sorted(path for folder in ("data", "data-own") for path in (CORPUS / folder).iterdir())
 NOW_US = 1_800_000_000_000_000
@@ -43,17 +39,9 @@ ATOM = """<feed xmlns="http://www.w3.org/2005/Atom"><id>urn:x:feed</id><title>Ne
 @pytest.fixture
 def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Run:
     """Runs a command in a folder with two documents."""
-    monkeypatch.chdir(tmp_path)
-    for name in list(os.environ):
-        if name.startswith("SMARTFEEDS_"):
-            monkeypatch.delenv(name)
+    invoke = shell_in(tmp_path, monkeypatch)
     Path("news.rss").write_text(RSS)
     Path("news.atom").write_text(ATOM)
-
-    def invoke(*arguments: str, code: int = 0, stdin: bytes | str | None = None) -> Result:
-        result = CliRunner().invoke(main, arguments, input=stdin)
-        assert result.exit_code == code, (result.output, result.exception)
-        return result
 
     return invoke
 

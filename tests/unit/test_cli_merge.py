@@ -1,21 +1,18 @@
 """`smartfeeds merge`: documents, reports, how it ends."""
 
 import json
-import os
 import shutil
-from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import pytest
-from click.testing import CliRunner, Result
 from lxml import etree
 
-from smartfeeds.cli import main
 from smartfeeds.cli.common import Exit
 from smartfeeds.formats.documents import read_document
 from smartfeeds.formats.opml import read_outline
+from support.shell import Run, shell_in
 
-Run = Callable[..., Result]
 CORPUS = Path(__file__).parents[1] / "corpus" / "data"
 EMPTY = b'<feed xmlns="http://www.w3.org/2005/Atom"><title>T</title></feed>'
 
@@ -23,20 +20,12 @@ EMPTY = b'<feed xmlns="http://www.w3.org/2005/Atom"><title>T</title></feed>'
 @pytest.fixture
 def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Run:
     """Runs a command in a folder with the documents of the corpus that have sync data."""
-    monkeypatch.chdir(tmp_path)
-    for name in list(os.environ):
-        if name.startswith("SMARTFEEDS_"):
-            monkeypatch.delenv(name)
+    invoke = shell_in(tmp_path, monkeypatch)
     for path in (*CORPUS.glob("sm_fs_*"), *CORPUS.glob("sm_sse_*"), *CORPUS.glob("fv__ext__feedsync__spec*")):
         shutil.copy(path, tmp_path / path.name.removeprefix("fv__ext__feedsync__"))
     Path("empty.xml").write_bytes(EMPTY)
 
-    def invoke(*arguments: str, code: int = 0, stdin: bytes | None = None) -> Result:
-        result = CliRunner().invoke(main, ["merge", *arguments], input=stdin)
-        assert result.exit_code == code, (result.output, result.exception)
-        return result
-
-    return invoke
+    return partial(invoke, "merge")
 
 
 def test_merge_writes_the_document_and_tells_what_it_did(run: Run) -> None:

@@ -2,23 +2,20 @@
 
 import asyncio
 import json
-import os
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
 import pytest
-from click.testing import CliRunner, Result
 
 from smartfeeds.app import open_service
-from smartfeeds.cli import main
 from smartfeeds.cli.common import Exit
 from smartfeeds.config import load
 from smartfeeds.core.mirror import Direction, Half, MirrorRow, refusal
 from smartfeeds.store.base import WriteTx
+from support.shell import Run, shell_in
 
-Run = Callable[..., Result]
 ADDRESS = "xmpp:feeds.b.example?;node=plans"
 WEB = "https://feeds.c.example/feeds/plans/"
 T_US = 1_767_225_600_000_000
@@ -27,15 +24,7 @@ T_US = 1_767_225_600_000_000
 @pytest.fixture
 def ready(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Run:
     """Runs a command in a folder with a configuration."""
-    monkeypatch.chdir(tmp_path)
-    for name in list(os.environ):
-        if name.startswith("SMARTFEEDS_"):
-            monkeypatch.delenv(name)
-
-    def invoke(*arguments: str, code: int = 0) -> Result:
-        result = CliRunner().invoke(main, arguments)
-        assert result.exit_code == code, (result.output, result.exception)
-        return result
+    invoke = shell_in(tmp_path, monkeypatch)
 
     invoke("init", "feeds.a.example")
     return invoke

@@ -2,7 +2,6 @@
 
 import asyncio
 import json
-import os
 import re
 import shutil
 from collections.abc import Callable
@@ -10,11 +9,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from click.testing import CliRunner, Result
+from click.testing import Result
 from lxml import etree
 
 from smartfeeds.app import open_service
-from smartfeeds.cli import main
 from smartfeeds.cli.common import Exit
 from smartfeeds.config import load
 from smartfeeds.core.jid import Jid
@@ -23,6 +21,7 @@ from smartfeeds.formats.xml import parse_payload
 from smartfeeds.service.drafts import draft_of
 from smartfeeds.service.requests import Publish
 from smartfeeds.sync.documents import FeedReader
+from support.shell import shell_in
 
 Run = Callable[..., Result]
 CORPUS = Path(__file__).parents[1] / "corpus" / "data"
@@ -57,10 +56,7 @@ class Places:
         if not place.exists():
             place.mkdir()
             self(*("init", f"feeds.{at}.example"), at=at)
-        self.monkeypatch.chdir(place)
-        result = CliRunner().invoke(main, arguments, input=stdin)
-        assert result.exit_code == code, (result.output, result.exception)
-        return result
+        return shell_in(place, self.monkeypatch)(*arguments, code=code, stdin=stdin)
 
     def take(self, text: str | bytes, *options: str, at: str = "a", code: int = 0) -> dict[str, Any]:
         """Imports a document into plans; the report."""
@@ -75,9 +71,6 @@ class Places:
 
 @pytest.fixture
 def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Places:
-    for name in list(os.environ):
-        if name.startswith("SMARTFEEDS_"):
-            monkeypatch.delenv(name)
     return Places(tmp_path, monkeypatch)
 
 

@@ -2,40 +2,29 @@
 
 import asyncio
 import json
-import os
 import re
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
 import pytest
-from click.testing import CliRunner, Result
 
 from smartfeeds.app import open_service
-from smartfeeds.cli import main
 from smartfeeds.cli.common import Exit
 from smartfeeds.cli.tokens import Duration
 from smartfeeds.config import load
 from smartfeeds.core.tokens import Token
 from smartfeeds.errors import FeedError
 from smartfeeds.service.tokens import authenticate
+from support.shell import Run, shell_in
 
-Run = Callable[..., Result]
 ALICE = ("--jid", "Alice@Example.org", "--feed", "news", "--scope", "publish")
 
 
 @pytest.fixture
 def ready(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Run:
     """Runs a command in a folder with a configuration and the node news."""
-    monkeypatch.chdir(tmp_path)
-    for name in list(os.environ):
-        if name.startswith("SMARTFEEDS_"):
-            monkeypatch.delenv(name)
-
-    def invoke(*arguments: str, code: int = 0) -> Result:
-        result = CliRunner().invoke(main, arguments)
-        assert result.exit_code == code, (result.output, result.exception)
-        return result
+    invoke = shell_in(tmp_path, monkeypatch)
 
     invoke("init", "feeds.example.org")
     invoke("node", "create", "news")

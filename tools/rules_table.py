@@ -1,7 +1,7 @@
 """Builds docs/rules.md: each rule, the modules that implement it, the tests that show it.
 
 Rules are listed in docs/rules.toml. Modules name what they implement in their docstrings and comments ("xep-map 47 to
-53", "SF-085"); tests name it in their docstrings, ids and comments as "[xep-map 192]" or "[SF-106]".
+53", "SF-085"); tests name it in their docstrings and in the names of their cases as "[xep-map 192]" or "[SF-106]".
 
 `python tools/rules_table.py` writes the page, `--check` ends with 1 where it is not current, `--missing` lists the
 rules that say they are implemented and that no test names.
@@ -16,6 +16,7 @@ from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TypeGuard
 
 ROOT = Path(__file__).parents[1]
 RULES = ROOT / "docs" / "rules.toml"
@@ -90,24 +91,38 @@ def citations_in_source() -> Iterator[tuple[str, str]]:
 
 
 def citations_in_tests() -> Iterator[tuple[str, str]]:
-    """(rule id, test) pairs; a test is `file::function` where a function names the rule, else the file."""
-    for path in sorted(TESTS.rglob("*.py")):
-        text = path.read_text("utf-8")
+    """(rule id, test) pairs; a test is `file::function`, or the file for a case that several functions may share.
+
+    Only what names a test is evidence: the docstring of a test function or class, and the name of a case (`id=` of
+    `pytest.param`, a key of a dict of cases). Any other string is data, as in the tests of this very tool.
+    """
+    for path in sorted(TESTS.rglob("test_*.py")):
         name = path.relative_to(TESTS).as_posix()
-        spans = [
-            (
-                min([node.lineno, *(one.lineno for one in node.decorator_list)]),
-                node.end_lineno or node.lineno,
-                node.name,
-            )
-            for node in ast.walk(ast.parse(text))
-            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and node.name.startswith("test_")
-        ]
-        for match in _BRACKETED.finditer(text):
-            line = text.count("\n", 0, match.start()) + 1
-            function = next((one for first, last, one in spans if first <= line <= last), "")
-            for rule_id in cited(match[1]):
-                yield rule_id, f"{name}::{function}" if function else name
+        for function, text in evidence(ast.parse(path.read_text("utf-8"))):
+            for match in _BRACKETED.finditer(text):
+                for rule_id in cited(match[1]):
+                    yield rule_id, f"{name}::{function}" if function else name
+
+
+def evidence(tree: ast.AST, function: str = "") -> Iterator[tuple[str, str]]:
+    """(function, text) pairs: the texts that name tests and cases, with the test function they belong to, if any."""
+    for node in ast.iter_child_nodes(tree):
+        inside = function
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            if not function and not node.name.startswith("test_"):
+                continue  # a helper proves nothing by itself
+            inside = function or node.name
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+            yield inside, ast.get_docstring(node) or ""
+        names = node.keys if isinstance(node, ast.Dict) else [node.value] if _is_case_id(node) else []
+        for name in names:
+            if isinstance(name, ast.Constant) and isinstance(name.value, str):
+                yield inside, name.value
+        yield from evidence(node, inside)
+
+
+def _is_case_id(node: ast.AST) -> TypeGuard[ast.keyword]:
+    return isinstance(node, ast.keyword) and node.arg == "id"
 
 
 def collect() -> dict[str, Rule]:

@@ -1,5 +1,6 @@
 """The table rule -> module -> test, and what it is built from."""
 
+import ast
 import sys
 from pathlib import Path
 
@@ -59,3 +60,40 @@ def test_modules_that_stand_for_a_section_exist() -> None:
 )
 def test_citations_are_read(text: str, ids: set[str]) -> None:
     assert rules_table.cited(text) == ids
+
+
+SOURCE_OF_TESTS = '''
+"""A module [SF-001]."""
+DATA = ["[SF-002]"]
+CASES = {"a case [SF-003]": 1}
+
+def helper():
+    """Not a test [SF-004]."""
+    assert "[SF-005]"
+
+class TestGroup:
+    """A group [SF-006]."""
+
+    @pytest.mark.parametrize("text", ["[SF-007]", pytest.param("x", id="named [SF-008]")])
+    def test_one(self, text):
+        """A test [SF-009]."""
+        # a comment [SF-010]
+        assert text != "[SF-011]"
+'''
+
+
+def test_only_names_of_tests_and_cases_are_evidence() -> None:
+    evidence = [(function, text) for function, text in rules_table.evidence(ast.parse(SOURCE_OF_TESTS)) if text]
+
+    assert evidence == [
+        ("", "a case [SF-003]"),
+        ("", "A group [SF-006]."),
+        ("test_one", "A test [SF-009]."),
+        ("test_one", "named [SF-008]"),
+    ]
+
+
+def test_strings_of_this_module_are_no_evidence() -> None:
+    tests = {test for _, test in rules_table.citations_in_tests()}
+
+    assert not [test for test in tests if test.startswith("docs/test_rules.py")]

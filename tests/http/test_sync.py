@@ -417,7 +417,7 @@ async def test_reader_without_cursors_misses_nothing(paged: Web) -> None:
 
 
 async def test_complete_feed_is_read_page_by_page(paged: Web, monkeypatch: pytest.MonkeyPatch) -> None:
-    """[FS-078] [A-46] Each item that was there at the beginning is in it once, whatever others change meanwhile; what
+    """[FS-078] Each item that was there at the beginning is in it once, whatever others change meanwhile; what
     they add comes with the partial feed."""
     await fill(paged, 12)
     _, partial = read((await paged.get("/feeds/notes.atom?sync=true")).body)
@@ -465,8 +465,7 @@ async def test_complete_feed_is_for_who_may_read_it(paged: Web) -> None:
 async def test_document_that_cannot_be_finished_is_broken_off(
     paged: Web, monkeypatch: pytest.MonkeyPatch, end: str
 ) -> None:
-    """[A-46] Who reads half of a feed must not take it for the whole: the connection ends without the document's
-    end."""
+    """A follower must not take half of a feed for the whole feed: the connection ends without the document's end."""
     await fill(paged, 12)
     pull = Complete.__dict__["_next"]
 

@@ -155,7 +155,10 @@ async def test_link_that_breaks_is_made_good(tmp_path: Path) -> None:
 async def test_service_that_never_answers_is_asked_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, direction: str
 ) -> None:
-    """A server whose network breaks may lose a request without a word: it is given up after `link.answer_s`."""
+    """A server whose network breaks may lose a request without an error: the request ends after `link.answer_s`.
+
+    [xep-map 245] The service subscribes upstream from its own address, and as itself.
+    """
     monkeypatch.setattr("smartfeeds.client.transport.FIRST_DELAY_S", 0.01)
     monkeypatch.setattr("smartfeeds.sources.mirror_state.FIRST_PAUSE_S", 0.01)
     mirror = {"node": NODE, "address": f"xmpp:{A}?;node={NODE}", "direction": direction}
@@ -173,3 +176,6 @@ async def test_service_that_never_answers_is_asked_again(
 
     what = "subscribe" if direction == "in" else "publish"
     assert [stanza[0][0].tag for stanza in asked] == [f"{{http://jabber.org/protocol/pubsub}}{what}"] * 3
+    assert {stanza.get("from") for stanza in asked} == {B}
+    if direction == "in":
+        assert {stanza[0][0].get("jid") for stanza in asked} == {B}

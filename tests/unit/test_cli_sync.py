@@ -345,7 +345,7 @@ def test_partial_export_has_what_changed_since_and_says_so(run: Places) -> None:
 
 
 def test_partial_import_says_where_the_complete_feed_is_and_what_may_be_missing(run: Places) -> None:
-    """[FS-078] [FS-079] [FS-021] [A-46] Nothing is fetched by itself."""
+    """[FS-078] [FS-079] [FS-021] Nothing is fetched by itself."""
     late = '<sx:sharing since="2100-01-01T00:00:00Z" until="2100-01-02T00:00:00Z">{}</sx:sharing>'
     link = '<sx:related link="https://x.example/all.xml" type="complete"/>'
     early = late.replace("2100", "2001")

@@ -84,7 +84,7 @@ async def turns() -> None:
 
 
 async def test_page_is_read_when_the_one_before_was_taken(monkeypatch: pytest.MonkeyPatch) -> None:
-    """[A-46] A reader that stops taking stops the reading: memory is bounded by a page, however long the feed is."""
+    """A reader that stops reading stops the pulls: memory is bounded by a page, however long the feed is."""
     pulls = Pulls()
     reader, task = await begin(pulls, monkeypatch)
     for taken in range(PAGES):
@@ -100,7 +100,7 @@ async def test_page_is_read_when_the_one_before_was_taken(monkeypatch: pytest.Mo
 
 
 async def test_pages_are_asked_for_in_order_of_creation(monkeypatch: pytest.MonkeyPatch) -> None:
-    """[A-46] In which nothing moves while it is read; each behind the one before."""
+    """Items do not move in this order while the feed is read; each page begins behind the one before."""
     pulls = Pulls()
     reader, task = await begin(pulls, monkeypatch)
     for _ in range(PAGES + 2):
@@ -112,7 +112,7 @@ async def test_pages_are_asked_for_in_order_of_creation(monkeypatch: pytest.Monk
 
 
 async def test_document_has_no_end_where_a_page_cannot_be_read(monkeypatch: pytest.MonkeyPatch) -> None:
-    """[A-46] The connection is given up, so that nobody takes it for the whole."""
+    """The connection is aborted, so that no reader takes the part for the whole document."""
     pulls = Pulls(fails_at=3)
     reader, task = await begin(pulls, monkeypatch)
     for _ in range(PAGES):

@@ -1,8 +1,13 @@
 """Partial and complete feeds: bounds, followers, publishers."""
 
 import pytest
+from lxml import etree
 
+from smartfeeds.core.position import AtTime, parse_position
 from smartfeeds.core.times import parse_datetime
+from smartfeeds.core.view import SMART
+from smartfeeds.errors import FeedError
+from smartfeeds.sync.lexis import FEEDSYNC_NS, SSE_NAMESPACES
 from smartfeeds.sync.sharing import (
     DAY_US,
     Follower,
@@ -16,6 +21,7 @@ from smartfeeds.sync.sharing import (
     is_out_of_sync,
     to_drop,
 )
+from smartfeeds.sync.sharing_markup import read_sharing
 from support.sync import GOLDEN
 
 PARTIAL = "http://a.example/partial.xml"
@@ -36,6 +42,38 @@ def test_our_bounds_have_a_fixed_width():
     assert bounds == sorted(bounds)
     assert {len(one) for one in bounds} == {27}
     assert [parse_datetime(one) for one in bounds] == [0, 1, 999_999, 1_000_000, 10**15]
+
+
+@pytest.mark.parametrize(
+    ("text", "feedsync", "sse", "position"),
+    [
+        pytest.param("7", "7", None, False, id="any text"),
+        pytest.param(
+            "Sat, 21 May 2005 09:43:33 GMT",
+            "Sat, 21 May 2005 09:43:33 GMT",
+            "2005-05-21T09:43:33.000000Z",
+            False,
+            id="date",
+        ),
+        pytest.param("time:2005-05-21T09:43:33Z", "time:2005-05-21T09:43:33Z", None, True, id="position"),
+    ],
+)
+def test_bounds_and_positions_are_read_by_their_own_document(
+    text: str, feedsync: str, sse: str | None, position: bool
+) -> None:
+    """[A-37] FeedSync 2.1 compares any text, SSE 2.1 reads a date, Smart Feeds reads `type:value`."""
+    bounds = f'since="{text}" until="{text}"'
+    read = [
+        read_sharing(etree.fromstring(f'<sharing xmlns="{namespace}" {bounds}/>'))[0].since
+        for namespace in (FEEDSYNC_NS, min(SSE_NAMESPACES))
+    ]
+
+    assert read == [feedsync, sse]
+    if position:
+        assert parse_position(text, SMART) == AtTime(parse_datetime("2005-05-21T09:43:33Z"))
+    else:
+        with pytest.raises(FeedError, match="position"):
+            parse_position(text, SMART)
 
 
 def test_first_read_follows_the_complete_link_once():

@@ -21,7 +21,7 @@ from smartfeeds.core.model import MAX_SYNC_BYTES, Node
 from smartfeeds.core.options import Limits
 from smartfeeds.core.tokens import Token
 from smartfeeds.errors import Condition, FeedError, StoreError
-from smartfeeds.formats.atom import facets_and_words
+from smartfeeds.formats.atom import read_traits
 from smartfeeds.http.health import Watch
 from smartfeeds.http.server import Bounds
 from smartfeeds.http.site import HttpOptions, Site
@@ -107,7 +107,7 @@ def open_service(
     settings: Settings, on_change: Callable[[Collection[int]], None], clock: Callable[[], int] | None = None
 ) -> FeedService:
     """The service over the store of the settings, which is still to be opened. `clock` gives microseconds (now_us)."""
-    store = open_store(settings.store.url, facets_and_words)
+    store = open_store(settings.store.url, read_traits)
     return FeedService(store, policy_of(settings), clock=clock or now_us, new_id=new_id, on_change=on_change)
 
 

@@ -14,7 +14,7 @@ from bench import stanzas
 from smartfeeds.core.cursor import format_cursor
 from smartfeeds.core.model import Affiliation, Item, Mark, Node, NodeKind, Subscription, SubscriptionState
 from smartfeeds.core.view import Order
-from smartfeeds.formats.atom import facets_and_words
+from smartfeeds.formats.atom import read_traits
 from smartfeeds.store.base import WriteTx
 from smartfeeds.store.sqlite import SqliteStore
 
@@ -48,7 +48,7 @@ def cursor(number: int) -> str:
 
 async def fill(path: Path, items: int, subscriptions: int, feeds: int = 0) -> None:
     """Fills the database at `path`, which is made."""
-    store = SqliteStore(path, facets_and_words)
+    store = SqliteStore(path, read_traits)
     await store.open()
     try:
         for size in sizes(items):

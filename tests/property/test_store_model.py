@@ -154,6 +154,8 @@ def group_of(ops: st.SearchStrategy[Any], most_ops: int) -> st.SearchStrategy[li
 
 VIEWS_READ = [BARE, SMART, CREATED, View(order=Order.CREATED), view("kind=new")]
 VIEWS_READ += [view("kind=deleted&kind=edited&order=created"), view("kind=deleted&author=a%40x")]
+VIEWS_READ += [replace(view("category=x"), smart=False), replace(view("q=two&author=a"), smart=False)]
+VIEWS_READ += [view("kind=new&q=one"), view("kind=new&kind=edited&q=two&in-reply-to=i1"), view("q=one+two&author=b")]
 VIEWS_READ += [
     view(f"{query}&order={order.value}")
     for order in Order
@@ -179,6 +181,8 @@ class Look:
             found += [tx.count(node_no, wanted), tx.count(node_no, wanted, before=before)]
             found.append(tx.slice(node_no, Slice(wanted, limit, after, before, newest, offset)))
             found.append(tx.slice(node_no, Slice(wanted, 99)))
+        stored = tx.item(node_no, f"i{self.step % 8}")
+        found.append(tx.standings(node_no, stored, VIEWS_READ) if stored else None)
         return found
 
     def node(self, tx: ReadTx, node_no: int) -> list[object]:

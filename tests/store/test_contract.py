@@ -19,7 +19,7 @@ from smartfeeds.core.model import (
     Slice,
     SubscriptionState,
 )
-from smartfeeds.core.view import BARE, CREATED, SMART, Order, View
+from smartfeeds.core.view import BARE, CREATED, SMART, Order, Standing, View
 from smartfeeds.errors import Condition, FeedError, StoreError
 from smartfeeds.store.base import ReadTx, Store, WriteTx
 from store.values import add_feed, ids, item, node, subscription, view
@@ -281,24 +281,19 @@ async def test_listed_nodes_follow_options_affiliations_and_deletion(store: Stor
 
 
 async def test_publisher_is_a_facet_where_the_node_shows_it(store: Store) -> None:
-    """A node that changes its mind has its index made anew, for tombstones too."""
-    items = item("a", 1, "by=alice"), item("b", 2), item("c", 3, deleted=True)
+    """A node that changes its mind needs no other index, for tombstones and past versions neither."""
+    items = item("a", 1, "by=alice"), item("b", 2), item("c", 3, deleted=True), item("d", 4), item("e", 5, "by=bob@x")
     made = await store.write(add_feed(*items))
-    author = view("author=alice%40example.org")
+    await edit(store, "d", 6, "", publisher="bob@x")
+    await store.write(lambda tx: tx.index_node(made.node_no))
+    author = view("author=alice%40example.org&author=alice")
 
-    async def found() -> str:
-        await store.write(lambda tx: tx.index_node(made.node_no))
-        return ids(await store.read(lambda tx: tx.slice(made.node_no, Slice(author, 9))))
-
-    for value, expected in (("publisher", "a b c"), ("none", ""), ("publisher", "a b c")):
+    for value, expected in (("publisher", "a b c e d"), ("none", "a"), ("publisher", "a b c e d")):
         await store.write(lambda tx, value=value: tx.set_options(made.node_no, {"itemreply": (value,)}))  # type: ignore[misc]
-        assert await found() == expected
-    await store.write(lambda tx: tx.set_options(made.node_no, {"itemreply": ("none",)}))
-    assert not await store.read(lambda tx: tx.index_current(made.node_no))
-    assert await store.read(lambda tx: tx.slice(made.node_no, Slice(author, 9))) == []
-    assert await store.write(lambda tx: tx.index_some(9)) == 3
-    await store.write(lambda tx: tx.set_options(made.node_no, {"itemreply": ("none",), "title": ("T",)}))
-    assert await store.read(lambda tx: tx.index_current(made.node_no))
+        assert await store.read(lambda tx: tx.index_current(made.node_no))
+        found = await store.read(lambda tx: tx.slice(made.node_no, Slice(author, 9)))
+        assert ids(found) == expected
+        assert [one.id for one in found if one.left] == ["d"] * (value == "publisher")
 
 
 async def test_affiliations_of_live_nodes_by_number(store: Store) -> None:
@@ -649,25 +644,136 @@ async def test_filtered_slice_and_count(store: Store, query: str, order: str, ex
     await store.read(check)
 
 
-async def test_index_edited_item_replaces_what_was_known(store: Store) -> None:
+async def edit(store: Store, item_id: str, key_us: int, payload: str, **fields: object) -> None:
+    """Stores a new version of an item of the first node."""
+
+    def work(tx: WriteTx) -> None:
+        old = tx.item(1, item_id)
+        assert old is not None
+        changes = {"modified_us": key_us, "payload": payload.encode(), "revision": old.revision + 1, **fields}
+        tx.put_item(1, old._replace(**changes))  # type: ignore[arg-type]
+
+    await store.write(work)
+
+
+async def test_index_edited_item_has_left_the_views_of_its_old_version(store: Store) -> None:
+    """[A-20]"""
     made = await store.write(add_feed(item("a", 10, "in=old | before"), item("b", 20, "in=old | other")))
     await store.write(lambda tx: tx.index_node(made.node_no))
     assert await store.read(lambda tx: tx.index_current(made.node_no))
-    first = await store.read(lambda tx: tx.item(made.node_no, "a"))
-    assert first is not None
-    edited = first._replace(modified_us=30, payload=b"in=new | after", revision=2)
-    await store.write(lambda tx: tx.put_item(made.node_no, edited))
+    await edit(store, "a", 30, "in=new | after")
 
     def found(tx: ReadTx) -> list[str]:
         queries = ("category=old", "category=new", "q=before", "q=after", "category=old&order=created")
-        return [ids(tx.slice(made.node_no, Slice(view(query), 9))) for query in queries]
+        return [_shown(tx.slice(made.node_no, Slice(view(query), 9))) for query in queries]
 
     assert not await store.read(lambda tx: tx.index_current(made.node_no))
     assert await store.read(found) == ["b", "", "", "", "b"]
     await store.write(lambda tx: tx.index_node(made.node_no))
     assert await store.read(lambda tx: tx.index_current(made.node_no))
-    assert await store.read(found) == ["b", "a", "", "a", "b"]
-    assert await store.read(lambda tx: tx.count(made.node_no, view("category=old"))) == 1
+    assert await store.read(found) == ["b -a", "a", "-a", "a", "-a b"]
+    assert await store.read(lambda tx: tx.count(made.node_no, view("category=old"))) == 2
+
+
+def _shown(items: list[Item]) -> str:
+    """The ids of items; those that have left with a minus."""
+    return " ".join("-" + one.id if one.left else one.id for one in items)
+
+
+GONE = "deleted"
+FIRST, SECOND = "by=ann in=news | fox", "by=bob in=sport re=t1 | hen"
+HISTORIES = [
+    # versions, one after the other -> query: how the last one stands
+    (
+        [FIRST, SECOND],
+        "category=news left, category=sport present, category=none absent, category=news&category=none left,"
+        "category=news&category=sport present, category=news&author=ann left, category=news&author=bob absent,"
+        "category=sport&author=bob present, author=ann left, author=bob present, in-reply-to=t1 present, q=fox left,"
+        "q=hen present, q=fox+hen absent, q=fox&category=news left, q=fox&category=sport absent,"
+        "q=fox&category=news&category=sport left, q=hen&in-reply-to=t1&author=bob present,"
+        "q=hen&in-reply-to=t1&author=ann absent, kind=new left, kind=edited present, kind=new&kind=edited present,"
+        "kind=deleted absent, kind=new&q=fox left, kind=edited&q=fox absent, kind=new&kind=edited&q=fox left,"
+        "kind=new&category=news left, kind=new&category=sport absent, kind=new&kind=deleted left,"
+        "kind=edited&category=sport&q=hen present, author=ann&author=bob&category=news left,"
+        "author=alice%40example.org present, author=alice%40example.org&category=news left",
+    ),
+    (
+        [FIRST, GONE],
+        "category=news present, author=ann present, q=fox present, kind=new present, kind=deleted present,"
+        "kind=edited absent, category=sport absent, kind=new&q=fox present, kind=deleted&category=news absent,"
+        "q=fox&category=news present, author=alice%40example.org present, q=hen absent",
+    ),
+    (
+        [FIRST, GONE, SECOND],
+        "category=news left, category=sport present, kind=deleted left, kind=edited present, kind=new left,"
+        "q=fox&author=ann left, kind=deleted&kind=edited present, in-reply-to=t1 present, in-reply-to=t2 absent",
+    ),
+    (
+        [FIRST, SECOND, FIRST, SECOND, FIRST],
+        "category=news present, category=sport left, q=fox present, q=hen left, q=hen&category=sport left,"
+        "q=hen&category=news absent, kind=new left, kind=new&category=sport absent, kind=edited&q=hen left,"
+        "author=ann&category=news&q=fox present",
+    ),
+    (
+        [FIRST, "in=news | fox hen", "in=news | hen"],
+        "category=news present, q=fox left, q=hen present, q=fox+hen left, author=ann left,"
+        "author=ann&q=hen absent, category=news&q=fox+hen left",
+    ),
+    ([GONE, "in=news | fox"], "category=news present, kind=deleted left, kind=new absent"),
+    (["", FIRST, "", GONE, ""], "category=news left, q=fox left, kind=deleted left, kind=edited present"),
+]
+CASES = [
+    pytest.param(versions, *case.rsplit(" ", 1), id=f"{number} {case.strip()}")
+    for number, (versions, cases) in enumerate(HISTORIES)
+    for case in cases.split(",")
+]
+
+
+@pytest.mark.parametrize("indexed", [False, True])
+@pytest.mark.parametrize(("versions", "query", "standing"), CASES)
+async def test_standing_follows_from_the_versions_that_an_item_has_had(
+    store: Store, versions: list[str], query: str, standing: str, indexed: bool
+) -> None:
+    """[A-20] [SF-015] A view contains an item if one version matches all its filters, whenever the index came by."""
+    made = await store.write(add_feed(item("b", 1, "in=other"), item("a", 2, versions[0], deleted=versions[0] is GONE)))
+    for number, payload in enumerate(versions[1:], 3):
+        if indexed:
+            await store.write(lambda tx: tx.index_node(made.node_no))
+        await edit(store, "a", number, "" if payload is GONE else payload, deleted=payload is GONE)
+    await store.write(lambda tx: tx.index_node(made.node_no))
+
+    def check(tx: ReadTx) -> None:
+        stored = tx.item(made.node_no, "a")
+        assert stored is not None and not stored.left
+        for order in Order:
+            wanted = view(f"{query.strip()}&order={order.value}")
+            shown = replace(wanted, smart=False)
+            assert [one.value for one in tx.standings(made.node_no, stored, [wanted])] == [standing]
+            inside = [one for one in tx.slice(made.node_no, Slice(wanted, 9)) if one.id == "a"]
+            assert [one.left for one in inside] == {"absent": [], "present": [False], "left": [True]}[standing]
+            assert tx.count(made.node_no, wanted) == len(tx.slice(made.node_no, Slice(wanted, 9)))
+            live = standing == "present" and not stored.deleted
+            assert ("a" in ids(tx.slice(made.node_no, Slice(shown, 9)))) is live
+            assert tx.standings(made.node_no, stored, [BARE, shown, SMART]) == [
+                Standing.ABSENT if stored.deleted else Standing.PRESENT,
+                Standing.PRESENT if live else Standing.ABSENT,
+                Standing.PRESENT,
+            ]
+
+    await store.read(check)
+
+
+async def test_standing_of_an_item_that_comes_and_goes_for_ever_is_never_absent(store: Store) -> None:
+    """[A-20] However many versions there were: what one of them had in a view is still there as left."""
+    made = await store.write(add_feed(item("a", 1, "in=c0 | w0")))
+    for number in range(1, 100):
+        await edit(store, "a", number + 1, f"in=c{number} | w{number}")
+    await store.write(lambda tx: tx.index_node(made.node_no))
+    for number in range(100):
+        for query in (f"category=c{number}", f"q=w{number}", f"q=w{number}&category=c{number}"):
+            found = await store.read(lambda tx, query=query: tx.slice(made.node_no, Slice(view(query), 9)))  # type: ignore[misc]
+            assert _shown(found) == ("a" if number == 99 else "-a")
+    assert await store.read(lambda tx: tx.count(made.node_no, view("q=w100"))) == 0
 
 
 async def test_index_item_below_its_position_is_indexed_again(store: Store) -> None:

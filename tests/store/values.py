@@ -4,16 +4,16 @@ from collections.abc import Callable
 
 from smartfeeds.core.model import Item, Node, NodeKind, Subscription, SubscriptionState
 from smartfeeds.core.text import words
-from smartfeeds.core.view import View, item_facets, parse_view
+from smartfeeds.core.view import Traits, View, entry_facets, parse_view
 from smartfeeds.store.base import WriteTx
 
 
-def read_payload(payload: bytes, publisher: str) -> tuple[frozenset[str], frozenset[str]]:
+def read_payload(payload: bytes) -> Traits:
     """An indexer for payloads like `by=alice in=news re=1 | some words`: the store does not care for the format."""
     head, _, text = payload.decode().partition("|")
     pairs = [pair.partition("=") for pair in head.split()]
     values = {kind: frozenset(value for name, _, value in pairs if name == kind) for kind in ("by", "in", "re")}
-    return item_facets(values["by"], values["in"], values["re"], publisher), words(text)
+    return Traits(entry_facets(values["by"], values["in"], values["re"]), words(text))
 
 
 def node(name: str = "feed", kind: NodeKind = NodeKind.FEED, creator: str = "alice@example.org") -> Node:

@@ -20,7 +20,7 @@ from smartfeeds.core.model import Item, Node
 from smartfeeds.core.options import KIND
 from smartfeeds.core.page import ResultSetRequest
 from smartfeeds.errors import Condition, FeedError, LinkError
-from smartfeeds.formats.atom import FEEDSYNC_NS, THREAD_NS, accept_payload, facets_and_words
+from smartfeeds.formats.atom import FEEDSYNC_NS, THREAD_NS, accept_payload, read_traits
 from smartfeeds.formats.xml import parse_payload
 from smartfeeds.push.dispatcher import Dispatcher
 from smartfeeds.push.sender import Sender
@@ -442,9 +442,9 @@ def blank_database(path: Path) -> Path:
 def sqlite_store(blank: Path, folder: Path) -> SqliteStore:
     """A new SQLite store."""
     shutil.copy(blank, folder / "feeds.db")
-    return SqliteStore(folder / "feeds.db", facets_and_words)
+    return SqliteStore(folder / "feeds.db", read_traits)
 
 
 def memory_store() -> MemoryStore:
     """A new store in memory."""
-    return MemoryStore(facets_and_words)
+    return MemoryStore(read_traits)

@@ -10,6 +10,7 @@ Whether a text is a view or a literal NodeID is decided by who knows the nodes t
 from dataclasses import dataclass
 from enum import Enum
 from functools import lru_cache
+from typing import NamedTuple
 from urllib.parse import parse_qsl, quote
 
 from smartfeeds.core.text import words
@@ -77,11 +78,18 @@ class View:
         """Whether the view can lack items of the feed other than tombstones."""
         return bool(self.authors or self.categories or self.replies_to or self.kinds or self.query)
 
-    @property
-    def facets(self) -> tuple[frozenset[str], ...]:
-        """The facet alternatives that an item must have, one set a filter (see `item_facets`)."""
-        filters = (("a", self.authors), ("c", self.categories), ("r", self.replies_to))
-        return tuple(frozenset(facet(kind, value) for value in values) for kind, values in filters if values)
+    def facets(self, *, publishers: bool) -> tuple[frozenset[str], ...]:
+        """The facets that a version must have one of, a set for each filter but `q`; that of `kind` comes last.
+
+        `publishers`: the node shows its publishers, so `author` finds them too.
+        """
+        authors = {facet("a", value) for value in self.authors}
+        if publishers:
+            authors |= {facet("p", value) for value in self.authors}
+        categories = {facet("c", value) for value in self.categories}
+        replies = {facet("r", value) for value in self.replies_to}
+        kinds = {facet("k", kind.value) for kind in self.kinds}
+        return tuple(frozenset(values) for values in (authors, categories, replies, kinds) if values)
 
 
 BARE = View()
@@ -90,8 +98,35 @@ CREATED = View(smart=True, order=Order.CREATED)
 SHARED = View(smart=True, sync=True)
 
 
+class Traits(NamedTuple):
+    """What filters compare of one version of an item: its facets (see `facet`) and the words of its text."""
+
+    facets: frozenset[str] = frozenset()
+    words: frozenset[str] = frozenset()
+
+
+NO_TRAITS = Traits()
+# Stands for every version: no facet and no word is empty.
+ANYTHING = Traits(frozenset({""}), frozenset({""}))
+
+
+class Standing(Enum):
+    """How an item stands to a view.
+
+    A view contains an item if one of the versions that the item has had matches all its filters at once. `LEFT`: the
+    view contains the item, but the present version does not match, and the item is not deleted.
+    """
+
+    ABSENT = "absent"
+    PRESENT = "present"
+    LEFT = "left"
+
+    __hash__ = object.__hash__
+
+
 def facet(kind: str, value: str) -> str:
-    """One comparable property of an item: its kind (a, c or r) and the folded value."""
+    """One comparable property of a version: its kind (a author, c category, r reply, p publisher, k kind of change)
+    and the folded value."""
     return f"{kind}:{_fold(value)}"
 
 
@@ -103,14 +138,10 @@ def _fold(value: str) -> str:
     return folded
 
 
-def item_facets(
-    authors: frozenset[str], categories: frozenset[str], replies_to: frozenset[str], publisher: str
-) -> frozenset[str]:
-    """Every facet of an item. `publisher` counts as an author."""
-    found = {facet("a", value) for value in (*authors, publisher) if value}
-    found |= {facet("c", value) for value in categories}
-    found |= {facet("r", value) for value in replies_to}
-    return frozenset(found)
+def entry_facets(authors: frozenset[str], categories: frozenset[str], replies_to: frozenset[str]) -> frozenset[str]:
+    """The facets that an entry itself gives a version."""
+    values = (("a", authors), ("c", categories), ("r", replies_to))
+    return frozenset(facet(kind, value) for kind, texts in values for value in texts if value)
 
 
 def change_of(*, deleted: bool, revision: int) -> Change:
@@ -120,15 +151,18 @@ def change_of(*, deleted: bool, revision: int) -> Change:
     return Change.NEW if revision == 1 else Change.EDITED
 
 
-def matches(view: View, change: Change, facets: frozenset[str], found_words: frozenset[str]) -> bool:
-    """Whether an item of this state, with these facets and words, is in the view."""
-    if change is Change.DELETED and view.hides_tombstones:
-        return False
-    return (
-        (not view.kinds or change in view.kinds)
-        and all(alternatives & facets for alternatives in view.facets)
-        and view.query <= found_words
-    )
+def version_traits(content: Traits, publisher: str, *, deleted: bool, revision: int) -> Traits:
+    """The traits of a version. A deleted item has lost its `content` (SF-013): its publisher and kind are left."""
+    own = {facet("k", change_of(deleted=deleted, revision=revision).value)}
+    if publisher:
+        own.add(facet("p", publisher))
+    return Traits(frozenset(own)) if deleted else Traits(content.facets | own, content.words)
+
+
+def matches(view: View, version: Traits, *, publishers: bool) -> bool:
+    """Whether a version matches every filter of a view. `publishers` as in `View.facets`."""
+    facets = view.facets(publishers=publishers)
+    return all(alternatives & version.facets for alternatives in facets) and view.query <= version.words
 
 
 def split_name(text: str) -> tuple[str, str] | None:

@@ -13,7 +13,7 @@ from urllib.parse import quote
 from smartfeeds.core.model import EntryMeta
 from smartfeeds.core.text import escape, is_nss, is_xml_text, words
 from smartfeeds.core.times import format_datetime
-from smartfeeds.core.view import item_facets
+from smartfeeds.core.view import Traits, entry_facets
 from smartfeeds.errors import Condition, FeedError
 from smartfeeds.formats import xml
 from smartfeeds.formats.plain import html_text, markup_text, squeeze
@@ -249,10 +249,10 @@ def read_meta(payload: bytes) -> EntryMeta:
     )
 
 
-def facets_and_words(payload: bytes, publisher: str) -> tuple[frozenset[str], frozenset[str]]:
+def read_traits(payload: bytes) -> Traits:
     """The store's Indexer: the facets that filters compare and the words that a search finds."""
     meta = read_meta(payload)
-    return item_facets(meta.authors, meta.categories, meta.replies_to, publisher), words(meta.text)
+    return Traits(entry_facets(meta.authors, meta.categories, meta.replies_to), words(meta.text))
 
 
 def _people(root: Element) -> Iterator[str]:

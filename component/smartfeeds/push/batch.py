@@ -9,9 +9,7 @@ from dataclasses import dataclass, field, replace
 
 from smartfeeds.core.cursor import MAX_GROUP
 from smartfeeds.core.model import MAX_ITEM_NO, Edge, Item, Mark, Node, NodeEvent, NodeKind, NodeState, Slice
-from smartfeeds.core.options import shows_publisher
-from smartfeeds.core.view import SHARED, Order, View, change_of, from_canonical, matches
-from smartfeeds.formats.atom import facets_and_words
+from smartfeeds.core.view import Order, Standing, View, from_canonical
 from smartfeeds.service.context import Context, IndexBehindError
 from smartfeeds.service.pulls import WHOLE, cursor_of, key_of, newest_mark
 from smartfeeds.service.syncing import shown
@@ -23,16 +21,13 @@ VIEWS = 8  # of how many views one transaction counts the items: a count may cos
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """An item at its place in an order, its cursor, and the canonical views that it is in.
-
-    `shared` is the item with its sync data, where one of these views shows that.
-    """
+    """An item at its place in an order, its cursor, and the canonical views that contain it, each with the item as it
+    is shown there (`service.syncing.shown`)."""
 
     key_us: int
     item: Item
     cursor: str
-    views: frozenset[str]
-    shared: Item
+    views: Mapping[str, Item]
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,18 +153,20 @@ def _read_order(
 
 
 def _change(tx: ReadTx, context: Context, node: Node, order: Order, item: Item, views: Mapping[str, View]) -> Change:
-    change = change_of(deleted=item.deleted, revision=item.revision)
-    filtered = any(view.filtered for view in views.values())
-    publisher = item.publisher if shows_publisher(node.kind, node.options) else ""
-    facets, found = facets_and_words(item.payload, publisher) if filtered else (frozenset(), frozenset())
-    inside = frozenset(
-        text
-        for text, view in views.items()
-        # The bare node tells a deletion by a retraction, so its subscribers see every change.
-        if not view.smart or matches(view, change, facets, found)
-    )
-    shared = shown(context, node, SHARED, item) if any(views[text].sync for text in inside) else item
-    return Change(key_of(order, item), item, cursor_of(tx, node.node_no, order, item), inside, shared)
+    # The bare node tells a deletion by a retraction, so its subscribers see every change.
+    smart = {text: view for text, view in views.items() if view.smart}
+    standings = dict(zip(smart, tx.standings(node.node_no, item, list(smart.values())), strict=True))
+    forms: dict[tuple[bool, bool], Item] = {}
+    inside: dict[str, Item] = {}
+    for text, view in views.items():
+        standing = standings.get(text, Standing.PRESENT)
+        if standing is Standing.ABSENT:
+            continue
+        form = (view.sync, standing is Standing.LEFT)
+        if form not in forms:
+            forms[form] = shown(context, node, view, item._replace(left=standing is Standing.LEFT))
+        inside[text] = forms[form]
+    return Change(key_of(order, item), item, cursor_of(tx, node.node_no, order, item), inside)
 
 
 def _newest_cursor(tx: ReadTx, node: Node, view: View, mark: Mark) -> str:

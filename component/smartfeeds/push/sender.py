@@ -157,8 +157,7 @@ class Sender:
             def frame(group: Group) -> Frame:
                 if item.deleted and not run.batch.views[group.view].smart:
                     return retract_frame(node, group, item.id, chains[group.view], item.modified_us)
-                one = change.shared if run.batch.views[group.view].sync else item
-                return item_frame(node, group, one, chains[group.view])
+                return item_frame(node, group, change.views[group.view], chains[group.view])
 
             await self._send_frames(run, chains, frame, change.key_us)
         run.told.update(dict.fromkeys(views, change.cursor))

@@ -9,7 +9,7 @@ a second time, from the start, when the commit that it shared failed.
 still atomic. Reads see one snapshot, which contains every write that was acknowledged before.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Protocol, TypeVar
 
 from smartfeeds.core.mirror import MirrorRow
@@ -27,7 +27,7 @@ from smartfeeds.core.model import (
     Subscription,
 )
 from smartfeeds.core.tokens import Token
-from smartfeeds.core.view import Order, View
+from smartfeeds.core.view import Order, Standing, Traits, View
 
 T = TypeVar("T")
 NO_LIMIT = 2**62
@@ -124,7 +124,8 @@ class ReadTx(Protocol):
         """How many items have conflicts. Cost: their number."""
 
     def slice(self, node_no: int, wanted: Slice) -> list[Item]:
-        """Items of a view, ascending; without their sync data unless the view shows them.
+        """Items of a view, ascending; without their sync data unless the view shows them. `Item.left` marks those that
+        have left a filtered view (`core.view.Standing`); a view that hides tombstones has none of them.
 
         Cost: the items returned, whatever the size of the feed (unfiltered views).
         """
@@ -132,11 +133,15 @@ class ReadTx(Protocol):
     def count(self, node_no: int, view: View, *, before: Edge | None = None) -> int:
         """How many items the view has, or how many lie up to an edge. O(1) for an unfiltered view without edge."""
 
+    def standings(self, node_no: int, item: Item, views: Sequence[View]) -> list[Standing]:
+        """How a stored item of this node stands to each of these views. Cost: the versions that the item has had."""
+
     def group(self, node_no: int, order: Order, key_us: int, limit: int) -> list[tuple[int, str]]:
         """The (item_no, id) of the first `limit` items, before any filter, that share this ordering key, by item_no."""
 
     def index_current(self, node_no: int) -> bool:
-        """Whether the filter index knows every item of the node; else filtered reads need `WriteTx.index_node`."""
+        """Whether the filter index knows every item of the node; else reads of filtered views need
+        `WriteTx.index_node`."""
 
     def mark(self, node_no: int, order: Order) -> Mark | None:
         """How far the pushes of this order have gone."""
@@ -174,8 +179,7 @@ class WriteTx(ReadTx, Protocol):
         """Stores a new node and returns it with its number. The caller has checked that the name is free."""
 
     def set_options(self, node_no: int, options: dict[str, tuple[str, ...]]) -> None:
-        """Replaces the options of a node; its audience grows. Lists of nodes and the filter index follow: where they
-        show or hide publishers now, the index starts over."""
+        """Replaces the options of a node; its audience grows, and lists of nodes follow."""
 
     def set_keys(self, node_no: int, last_modified_us: int, last_created_us: int) -> None:
         """Remembers the greatest keys given out."""
@@ -187,7 +191,9 @@ class WriteTx(ReadTx, Protocol):
         """Removes up to `limit` rows of a deleted node; True when nothing of it is left."""
 
     def put_item(self, node_no: int, item: Item) -> Item:
-        """Stores an item: a new one when item_no is 0 (returned with its number), else the new state of that one."""
+        """Stores an item: a new one when item_no is 0 (returned with its number), else the new version of that one.
+
+        The filter index remembers every version of a feed's item that was replaced, whether or not it had read it."""
 
     def remove_item(self, node_no: int, item_no: int) -> None:
         """Takes an item out for good (generic nodes only)."""
@@ -227,8 +233,8 @@ class WriteTx(ReadTx, Protocol):
         """Brings up to `limit` items into the filter index, oldest change first; how many it did (0: up to date)."""
 
     def index_node(self, node_no: int, limit: int = NO_LIMIT) -> int:
-        """Brings up to `limit` items of a node into its filter index, oldest change first; how many it did. `slice` and
-        `count` of filtered views need it up to date."""
+        """Brings up to `limit` items of a node into its filter index, oldest change first; how many it did. `slice`,
+        `count` and `standings` of filtered views need it up to date."""
 
 
 class Store(Protocol):
@@ -250,6 +256,5 @@ class Store(Protocol):
         """Runs `work` in a transaction and returns when it is durable. Raises what `work` raises, or StoreError."""
 
 
-# (payload, publisher) -> (facets, words) of an item: given to a store, because payloads are a matter of `formats`. The
-# publisher is empty where the node does not show it (`core.options.shows_publisher`).
-Indexer = Callable[[bytes, str], tuple[frozenset[str], frozenset[str]]]
+# The facets and words that a payload gives a version: passed to a store, because payloads are a matter of `formats`.
+Indexer = Callable[[bytes], Traits]

@@ -33,11 +33,18 @@ class Engine(Protocol):
     def insert(self, sql: str, params: Sequence[object], key: str) -> int:
         """Runs an INSERT of one row; the number that its column `key` was given."""
 
-    def set_words(self, node_no: int, item_no: int, words: frozenset[str]) -> None:
-        """Stores the words of an item in the full text, in place of those it had."""
+    def tokens(self, node_no: int, words: Iterable[str]) -> frozenset[str]:
+        """Words of items of a node as the full text holds them."""
 
-    def drop_words(self, item_nos: Sequence[int]) -> None:
+    def documents(self, item_no: int) -> dict[int, frozenset[str]]:
+        """The tokens of an item by state (`rows.STATES`); a state without words has no document."""
+
+    def put_document(self, item_no: int, state: int, tokens: frozenset[str]) -> None:
+        """Stores the tokens of one state of an item, in place of those it had."""
+
+    def drop_documents(self, item_nos: Sequence[int]) -> None:
         """Takes items out of the full text."""
 
-    def having_words(self, node_no: int, words: frozenset[str]) -> tuple[str, list[object]]:
-        """A condition on `i.item_no`, and its parameters: items of this node that hold all these words."""
+    def documents_with(self, node_no: int, words: frozenset[str], *, wildcard: bool) -> tuple[str, list[object]]:
+        """A query, and its parameters, for the numbers of the documents of this node that hold all these words, as
+        column `document`. With `wildcard` the word of `core.view.ANYTHING` stands for every word."""

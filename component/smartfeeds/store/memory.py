@@ -5,7 +5,7 @@ nothing behind. Works run one after the other on the event loop, so each sees on
 """
 
 from bisect import bisect_left, bisect_right, insort
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import TypeVar
@@ -22,6 +22,7 @@ from smartfeeds.core.model import (
     Mark,
     Node,
     NodeEvent,
+    NodeKind,
     NodeState,
     Part,
     Slice,
@@ -30,7 +31,7 @@ from smartfeeds.core.model import (
 )
 from smartfeeds.core.options import is_known_to, shows_publisher
 from smartfeeds.core.tokens import Token
-from smartfeeds.core.view import Order, View, change_of, item_facets
+from smartfeeds.core.view import NO_TRAITS, Order, Standing, View, matches, version_traits
 from smartfeeds.errors import StoreError
 from smartfeeds.store.base import NO_LIMIT, Indexer, ReadTx, WriteTx
 from smartfeeds.store.memory_data import NOWHERE, Data, Feed, Indexed, Place, domain_of, part_of, place
@@ -175,31 +176,41 @@ class MemoryReadTx(FewReads):
         for _, item_no in places:
             if len(found) == wanted.limit:
                 break
-            if not self._matches(node_no, items[item_no], wanted.view):
+            item = items[item_no]
+            standing = self._standing(node_no, item, wanted.view)
+            if standing is Standing.ABSENT:
                 continue
             if skip:
                 skip -= 1
             else:
-                item = items[item_no]
+                item = item._replace(left=standing is Standing.LEFT)
                 found.append(item if wanted.view.sync else item._replace(sync=None))
         return found[::-1] if wanted.newest else found
 
     def count(self, node_no: int, view: View, *, before: Edge | None = None) -> int:
         items = self._feed(node_no).items
         places = self._range(node_no, view.order, None, before)
-        return sum(self._matches(node_no, items[item_no], view) for _, item_no in places)
+        standings = [self._standing(node_no, items[item_no], view) for _, item_no in places]
+        return len(standings) - standings.count(Standing.ABSENT)
 
-    def _matches(self, node_no: int, item: Item, view: View) -> bool:
+    def standings(self, node_no: int, item: Item, views: Sequence[View]) -> list[Standing]:
+        return [self._standing(node_no, item, view) for view in views]
+
+    def _standing(self, node_no: int, item: Item, view: View) -> Standing:
         if item.deleted and view.hides_tombstones:
-            return False
-        if view.kinds and change_of(deleted=item.deleted, revision=item.revision) not in view.kinds:
-            return False
-        if not view.facets and not view.query:
-            return True
-        known = self._data.index.get(item.item_no)
-        if known is None or place(item, Order.MODIFIED) > self._data.indexed_to.get(node_no, NOWHERE):
-            return False
-        return view.query <= known.words and all(wanted & known.facets for wanted in view.facets)
+            return Standing.ABSENT
+        if not view.filtered:
+            return Standing.PRESENT
+        node, known = self._data.nodes.get(node_no), self._data.index.get(item.item_no)
+        position = self._data.indexed_to.get(node_no, NOWHERE)
+        if node is None or known is None or place(item, Order.MODIFIED) > position:
+            return Standing.ABSENT
+        publishers = shows_publisher(node.kind, node.options)
+        if matches(view, known.version, publishers=publishers):
+            return Standing.PRESENT
+        if view.hides_tombstones or not any(matches(view, one, publishers=publishers) for one in known.past):
+            return Standing.ABSENT
+        return Standing.PRESENT if item.deleted else Standing.LEFT
 
     def group(self, node_no: int, order: Order, key_us: int, limit: int) -> list[tuple[int, str]]:
         feed = self._feed(node_no)
@@ -296,10 +307,7 @@ class MemoryWriteTx(MemoryReadTx):
 
     def set_options(self, node_no: int, options: dict[str, tuple[str, ...]]) -> None:
         self._more_audience(node_no)
-        node = self._known(node_no)
-        if shows_publisher(node.kind, node.options) != shows_publisher(node.kind, options):
-            self._set(self._data.indexed_to, node_no, NOWHERE)
-        self._put_node(replace(node, options=dict(options)))
+        self._put_node(replace(self._known(node_no), options=dict(options)))
 
     def set_keys(self, node_no: int, last_modified_us: int, last_created_us: int) -> None:
         node = self._known(node_no)
@@ -348,8 +356,11 @@ class MemoryWriteTx(MemoryReadTx):
             raise StoreError(f"the item id {item.id!r} is taken")
         if any(one.sync_id == item.sync_id for one in feed.items.values() if item.sync_id and one.id != item.id):
             raise StoreError(f"the sync id {item.sync_id!r} is taken")
-        stored = item if old else item._replace(item_no=self._number("item"))
+        stored = item._replace(item_no=old.item_no if old else self._number("item"), left=False)
         if old:
+            # The index must not lose a version only because it had not come to it yet.
+            if node.kind is NodeKind.FEED and place(old, Order.MODIFIED) > self._data.indexed_to.get(node_no, NOWHERE):
+                self._index_item(old)
             self._take_out(node_no, old, indexed_too=False)
         self._bring_in(node_no, stored)
         live = int(not stored.deleted) - int(old is not None and not old.deleted)
@@ -451,15 +462,16 @@ class MemoryWriteTx(MemoryReadTx):
     def _index(self, node_no: int, limit: int) -> int:
         todo = self._unindexed(node_no)[:limit]
         for where in todo:
-            node, item = self._data.nodes[node_no], self._data.feeds[node_no].items[where[1]]
-            publisher = item.publisher if shows_publisher(node.kind, node.options) else ""
-            if item.deleted:
-                facets, words = item_facets(frozenset(), frozenset(), frozenset(), publisher), frozenset[str]()
-            else:
-                facets, words = self._indexer(item.payload, publisher)
-            self._set(self._data.index, item.item_no, Indexed(item.modified_us, facets, words))
+            self._index_item(self._data.feeds[node_no].items[where[1]])
             self._set(self._data.indexed_to, node_no, where)
         return len(todo)
+
+    def _index_item(self, item: Item) -> None:
+        content = NO_TRAITS if item.deleted else self._indexer(item.payload)
+        version = version_traits(content, item.publisher, deleted=item.deleted, revision=item.revision)
+        before = self._data.index.get(item.item_no)
+        past = (*before.past, before.version) if before else ()
+        self._set(self._data.index, item.item_no, Indexed(item.modified_us, version, past))
 
 
 class MemoryStore:

@@ -7,7 +7,7 @@ from typing import TypeVar
 from smartfeeds.core.mirror import MirrorRow
 from smartfeeds.core.model import Affiliation, Item, Mark, Node, NodeEvent, Part, Subscription
 from smartfeeds.core.tokens import Token
-from smartfeeds.core.view import Order
+from smartfeeds.core.view import Order, Traits
 
 N = TypeVar("N", int, str)
 V = TypeVar("V")
@@ -18,11 +18,12 @@ NOWHERE: Place = (-(2**63), 0)
 
 @dataclass(frozen=True, slots=True)
 class Indexed:
-    """What the filter index knows of an item: as it was when its modified key was `modified_us`."""
+    """What the filter index knows of an item: the version that it had when its modified key was `modified_us`, and all
+    versions before."""
 
     modified_us: int
-    facets: frozenset[str]
-    words: frozenset[str]
+    version: Traits
+    past: tuple[Traits, ...] = ()
 
 
 @dataclass(slots=True)

@@ -13,7 +13,7 @@ from smartfeeds.errors import StoreError
 from smartfeeds.store.sqlite_engine import store_error
 
 # Every version of the schema, oldest first; the last one is what this code works with.
-REVISIONS = ("0001", "0002", "0003", "0004", "0005", "0006", "0007")
+REVISIONS = ("0001", "0002", "0003", "0004", "0005", "0006", "0007", "0008")
 HEAD = REVISIONS[-1]
 SCHEMA = "sqlite.sql"
 

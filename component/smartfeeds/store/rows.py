@@ -35,6 +35,10 @@ KEYS = {Order.MODIFIED: "modified_us", Order.CREATED: "created_us"}
 CHANGES = {Change.NEW: 0, Change.EDITED: 1, Change.DELETED: 2}
 DELETED = CHANGES[Change.DELETED]
 
+# The versions of an item that the filter index tells apart: bit 0 of `facet.states` is the present version, each other
+# bit a past one; the words of state n are the document `item_no * STATES + n`. Bits must fit a signed 64-bit integer.
+STATES = 32
+
 # Before every item: the position of a filter index that knows nothing yet.
 NOWHERE = (-(2**63), 0)
 

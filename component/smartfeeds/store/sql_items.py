@@ -3,53 +3,44 @@
 Every order is (key, item_no), so equal keys have one order too (SF-107, A-07), and an edge is compared by both. The
 feed is its own change log (SF-007): the filter index is brought forward in modified order from the items themselves.
 
-A tombstone has lost its content (SF-013): of its facets only its publisher (an author, where the node shows it) is
-left, and it has no words; so it shows in unfiltered Smart views, in `kind=deleted`, and in views of its publisher.
+The index remembers the versions that an item has had, because a view must show that an item has left it
+(`core.view.Standing`). Versions beyond `STATES` are joined into one. A joined version matches whatever one of its parts
+matches, so no item that has left a view is ever missing there; at worst a view shows a needless tombstone.
 """
 
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Sequence
+from functools import reduce
+from operator import or_
 
-from smartfeeds.core.model import ALL_NUMBERS, Edge, Item, Part, Slice
+from smartfeeds.core.model import ALL_NUMBERS, Edge, Item, NodeKind, Part, Slice
 from smartfeeds.core.options import shows_publisher
-from smartfeeds.core.view import Order, View, item_facets
+from smartfeeds.core.view import ANYTHING, NO_TRAITS, SMART, Order, Standing, View, version_traits
 from smartfeeds.errors import StoreError
 from smartfeeds.store.base import NO_LIMIT, Indexer
 from smartfeeds.store.engine import Engine
 from smartfeeds.store.rows import (
-    CHANGES,
     DELETED,
     ITEM,
     ITEM_WITHOUT_SYNC,
     KEYS,
+    STATES,
     NodeRow,
     change_no,
     digest,
     prefixed,
     to_items,
 )
+from smartfeeds.store.sql_filters import Query, all_items, filtered_items
 from smartfeeds.store.sql_nodes import NodeReads, NodeWrites, with_counts
+
+# What the past versions of an item may hold before they count as ANYTHING: a bound on the work and the disk space that
+# an item takes which is edited again and again, with new words each time.
+PAST_WORDS = 60_000
+PAST_FACETS = 4_096
 
 _LIVE = f"change < {DELETED}"
 _INDEX_CHUNK = 500
-
-
-@dataclass(slots=True)
-class _Query:
-    """The rest of a SELECT: what stands behind FROM, and its parameters in order."""
-
-    source: str
-    key: str
-    number: str
-    where: list[str] = field(default_factory=list)
-    params: list[object] = field(default_factory=list)
-
-    def add(self, condition: str, *params: object) -> None:
-        self.where.append(condition)
-        self.params.extend(params)
-
-    @property
-    def text(self) -> str:
-        return f"{self.source} WHERE {' AND '.join(self.where)}"
+(_WILDCARD,) = map(digest, ANYTHING.facets)
 
 
 def _pieces(key: str, after: Edge | None, before: Edge | None) -> list[tuple[str, list[int]]]:
@@ -85,10 +76,6 @@ def _earlier(one: Edge | None, other: Edge) -> Edge:
 
 def _columns(view: View) -> str:
     return ITEM if view.sync else ITEM_WITHOUT_SYNC
-
-
-def _marks(count: int) -> str:
-    return ", ".join("?" * count)
 
 
 class ItemReads(NodeReads):
@@ -141,12 +128,16 @@ class ItemReads(NodeReads):
             return []
         query = self._query(row, wanted.view, wanted.after, wanted.before)
         rows = self._db.rows(
-            f"SELECT {prefixed(_columns(wanted.view), 'i')} FROM {query.text}{_tail(query.key, query.number, wanted)}",
-            (*query.params, wanted.limit, wanted.offset),
+            f"SELECT {query.present.text}, {prefixed(_columns(wanted.view), 'i')}"
+            f" FROM {query.text}{_tail(query.key, query.number, wanted)}",
+            (*query.present.params, *query.params, wanted.limit, wanted.offset),
         )
         if wanted.newest:
             rows.reverse()
-        return to_items(rows)
+        items = to_items([row[1:] for row in rows])
+        return [
+            item if row[0] or item.deleted else item._replace(left=True) for row, item in zip(rows, items, strict=True)
+        ]
 
     def count(self, node_no: int, view: View, *, before: Edge | None = None) -> int:
         row = self._row(node_no)
@@ -165,60 +156,65 @@ class ItemReads(NodeReads):
         )
         return [(row[0], row[1]) for row in rows]
 
-    def _query(self, row: NodeRow, view: View, after: Edge | None, before: Edge | None) -> _Query:
+    def standings(self, node_no: int, item: Item, views: Sequence[View]) -> list[Standing]:
+        row = self._row(node_no)
+        if row is None:
+            return [Standing.ABSENT] * len(views)
+        states: dict[bytes, int] = {}
+        known = (item.modified_us, item.item_no) <= (row.indexed_us, row.indexed_no)
+        if known and any(view.filtered for view in views):
+            states = self._facet_states(node_no, item.item_no)
+        documents = self._db.documents(item.item_no) if known and any(view.query for view in views) else {}
+        publishers = shows_publisher(row.node.kind, row.node.options)
+        every = states.get(_WILDCARD, 0)
+
+        def matching(view: View) -> int:
+            """The states that match all filters."""
+            found = -1
+            for alternatives in view.facets(publishers=publishers):
+                found &= every | reduce(or_, (states.get(digest(facet), 0) for facet in alternatives))
+            if view.query and found:
+                wanted = self._db.tokens(node_no, view.query)
+                found &= every | sum(1 << state for state, tokens in documents.items() if wanted <= tokens)
+            return found
+
+        return [_standing(view, item, matching(view)) for view in views]
+
+    def _facet_states(self, node_no: int, item_no: int) -> dict[bytes, int]:
+        """The facets of an item, each with the states that have it; none where the index has never read the item."""
+        rows = self._db.rows("SELECT facet, states FROM facet WHERE node_no = ? AND item_no = ?", (node_no, item_no))
+        return dict(rows)
+
+    def _query(self, row: NodeRow, view: View, after: Edge | None, before: Edge | None) -> Query:
         """The items of a view between two edges. Only what the filter index knows as it is now can match a filter."""
         node_no = row.node.node_no
-        indexed = bool(view.facets or view.query)
+        if not view.filtered:
+            query = all_items(node_no, view.order, after, before)
+            if view.hides_tombstones:
+                query.add(f"i.{_LIVE}")
+            return query
         known = Edge(row.indexed_us, row.indexed_no)
-        if indexed and row.stale and view.order is Order.MODIFIED:
+        if row.stale and view.order is Order.MODIFIED:
             before = _earlier(before, known)
-        facets = sorted(view.facets, key=len)
-        query = self._by_facet(node_no, facets[0], view, after, before) if facets else None
-        if query is None:
-            key = f"i.{KEYS[view.order]}"
-            query = _Query("item i", key, "i.item_no")
-            query.add("i.node_no = ?", node_no)
-            _between(query, key, "i.item_no", after, before)
-        if indexed and row.stale:
+        publishers = shows_publisher(row.node.kind, row.node.options)
+        wildcard = self._db.row("SELECT 1 FROM facet WHERE node_no = ? AND facet = ? LIMIT 1", (node_no, _WILDCARD))
+        query = filtered_items(
+            self._db, node_no, view, after, before, publishers=publishers, wildcard=wildcard is not None
+        )
+        if row.stale:
             query.add("(i.modified_us, i.item_no) <= (?, ?)", known.key_us, known.item_no)
-        for alternatives in facets[1:]:
-            query.add(
-                "EXISTS (SELECT 1 FROM facet x WHERE x.node_no = ? AND x.facet IN"
-                f" ({_marks(len(alternatives))}) AND x.modified_us = i.modified_us AND x.item_no = i.item_no)",
-                node_no,
-                *map(digest, sorted(alternatives)),
-            )
-        if view.query:
-            condition, params = self._db.having_words(node_no, view.query)
-            query.add(condition, *params)
-        if view.kinds:
-            query.add(f"i.change IN ({', '.join(sorted(str(CHANGES[kind]) for kind in view.kinds))})")
         if view.hides_tombstones:
-            query.add(f"i.{_LIVE}")
-        return query
-
-    @staticmethod
-    def _by_facet(
-        node_no: int, alternatives: frozenset[str], view: View, after: Edge | None, before: Edge | None
-    ) -> _Query:
-        """A query that walks the facet index in the order of the view: one value streams, several are merged first."""
-        one = len(alternatives) == 1
-        values = "= ?" if one else f"IN ({_marks(len(alternatives))})"
-        inner = _Query("facet", KEYS[view.order], "item_no")
-        inner.add("node_no = ?", node_no)
-        inner.add(f"facet {values}", *map(digest, sorted(alternatives)))
-        _between(inner, inner.key, inner.number, after, before)
-        found = f"SELECT {'' if one else 'DISTINCT '}modified_us, created_us, item_no FROM {inner.text}"
-        query = _Query(f"({found}) f CROSS JOIN item i", f"f.{inner.key}", "f.item_no", params=inner.params)
-        query.add("i.item_no = f.item_no AND i.modified_us = f.modified_us")
+            query.add(f"i.{_LIVE} AND {query.present.text}", *query.present.params)
         return query
 
 
-def _between(query: _Query, key: str, number: str, after: Edge | None, before: Edge | None) -> None:
-    if after:
-        query.add(f"({key}, {number}) > (?, ?)", after.key_us, after.item_no)
-    if before:
-        query.add(f"({key}, {number}) <= (?, ?)", before.key_us, before.item_no)
+def _standing(view: View, item: Item, states: int) -> Standing:
+    """What the states of an item that match a view make of it there."""
+    if view.hides_tombstones and (item.deleted or not states & 1):
+        return Standing.ABSENT
+    if states & 1 or (states and item.deleted):
+        return Standing.PRESENT
+    return Standing.LEFT if states else Standing.ABSENT
 
 
 def _tail(key: str, number: str, wanted: Slice) -> str:
@@ -237,8 +233,9 @@ class ItemWrites(NodeWrites, ItemReads):
         row = self._edit(node_no)
         change = change_no(item)
         added = int(change != DELETED)
+        item = item._replace(left=False) if item.left else item
         if item.item_no:
-            added -= self._replace(node_no, item, change)
+            added -= self._replace(row, item, change)
             stored = item
             row.node = with_counts(row.node, row.node.total, row.node.live + added)
         else:
@@ -271,11 +268,18 @@ class ItemWrites(NodeWrites, ItemReads):
         )
         return item._replace(item_no=item_no)
 
-    def _replace(self, node_no: int, item: Item, change: int) -> int:
-        """Stores the new state of an item; 1 where it was live before."""
-        found = self._db.row("SELECT change FROM item WHERE item_no = ? AND node_no = ?", (item.item_no, node_no))
+    def _replace(self, row: NodeRow, item: Item, change: int) -> int:
+        """Stores the new version of an item; 1 where it was live before."""
+        node_no = row.node.node_no
+        old = (item.item_no, node_no)
+        found = self._db.row("SELECT change, modified_us FROM item WHERE item_no = ? AND node_no = ?", old)
         if found is None:
             raise StoreError(f"node {node_no} has no item number {item.item_no}")
+        # The index must not lose a version only because it had not come to it yet.
+        if row.node.kind is NodeKind.FEED and (found[1], item.item_no) > (row.indexed_us, row.indexed_no):
+            self._index_item(
+                node_no, *to_items(self._db.rows(f"SELECT {ITEM} FROM item WHERE item_no = ? AND node_no = ?", old))
+            )
         self._db.run(
             "UPDATE item SET id = ?, created_us = ?, modified_us = ?, change = ?, revision = ?, notify = ?,"
             " total = ?, live = ?, publisher = ?, payload = ?, sync_id = ?, conflicts = ?, sync = ? WHERE item_no = ?",
@@ -310,7 +314,7 @@ class ItemWrites(NodeWrites, ItemReads):
         if found is None:
             return
         self._db.run("DELETE FROM facet WHERE node_no = ? AND item_no = ?", (node_no, item_no))
-        self._db.drop_words([item_no])
+        self._db.drop_documents([item_no])
         self._db.run("DELETE FROM item WHERE item_no = ?", (item_no,))
         row.node = with_counts(row.node, row.node.total - 1, row.node.live - int(found[0] != DELETED))
 
@@ -336,29 +340,60 @@ class ItemWrites(NodeWrites, ItemReads):
     def _index(self, node_no: int, limit: int) -> int:
         """Takes the next items of a node into the filter index; how many. Fewer than `limit`: it is up to date."""
         row = self._edit(node_no)
-        found = self.slice(node_no, Slice(_EVERYTHING, limit, after=Edge(row.indexed_us, row.indexed_no)))
-        shown = shows_publisher(row.node.kind, row.node.options)
+        found = self.slice(node_no, Slice(SMART, limit, after=Edge(row.indexed_us, row.indexed_no)))
         for item in found:
-            self._index_item(node_no, item, item.publisher if shown else "")
+            self._index_item(node_no, item)
         if found:
             row.indexed_us, row.indexed_no = found[-1].modified_us, found[-1].item_no
         row.stale = len(found) == limit
         return len(found)
 
-    def _index_item(self, node_no: int, item: Item, publisher: str) -> None:
-        if item.deleted:
-            facets, words = item_facets(frozenset(), frozenset(), frozenset(), publisher), frozenset[str]()
-        else:
-            facets, words = self._indexer(item.payload, publisher)
-        self._db.run("DELETE FROM facet WHERE node_no = ? AND item_no = ?", (node_no, item.item_no))
+    def _index_item(self, node_no: int, item: Item) -> None:
+        """Makes this version the present one of the index; the one that was so far is remembered as a past one."""
+        content = NO_TRAITS if item.deleted else self._indexer(item.payload)
+        version = version_traits(content, item.publisher, deleted=item.deleted, revision=item.revision)
+        facets, tokens = frozenset(map(digest, version.facets)), self._db.tokens(node_no, version.words)
+        states = self._facet_states(node_no, item.item_no)
+        known = frozenset[str]()
+        if states:
+            documents = self._db.documents(item.item_no)
+            known = documents.get(0, known)
+            outgoing = frozenset(found for found, bits in states.items() if bits & 1)
+            if not (outgoing <= facets and known <= tokens):
+                states = self._with_past_state(node_no, item.item_no, states, documents)
+            self._db.run("DELETE FROM facet WHERE node_no = ? AND item_no = ?", (node_no, item.item_no))
+            states = {found: bits & ~1 for found, bits in states.items() if bits > 1}
+        states.update({found: states.get(found, 0) | 1 for found in facets})
         self._db.run_many(
-            "INSERT INTO facet (node_no, facet, modified_us, item_no, created_us) VALUES (?, ?, ?, ?, ?)",
+            "INSERT INTO facet (node_no, facet, modified_us, item_no, created_us, states) VALUES (?, ?, ?, ?, ?, ?)",
             [
-                (node_no, found, item.modified_us, item.item_no, item.created_us)
-                for found in sorted(map(digest, facets))
+                (node_no, found, item.modified_us, item.item_no, item.created_us, bits)
+                for found, bits in sorted(states.items())
             ],
         )
-        self._db.set_words(node_no, item.item_no, words)
+        if tokens != known:
+            self._db.put_document(item.item_no, 0, tokens)
 
+    def _with_past_state(
+        self, node_no: int, item_no: int, states: dict[bytes, int], documents: dict[int, frozenset[str]]
+    ) -> dict[bytes, int]:
+        """Makes a past state of state 0. Where there are too many, all past ones become one; where what they hold grows
+        beyond bounds, this one matches every view."""
+        if _WILDCARD in states:
+            return states
+        state = reduce(or_, states.values()).bit_length()
+        past = {number: tokens for number, tokens in documents.items() if number}
+        if sum(map(len, documents.values())) > PAST_WORDS or len(states) > PAST_FACETS:
+            self._drop_states(item_no, past)
+            self._db.put_document(item_no, 1, self._db.tokens(node_no, ANYTHING.words))
+            return {**{found: bits & 1 for found, bits in states.items()}, _WILDCARD: 2}
+        if state == STATES:
+            self._drop_states(item_no, past)
+            self._db.put_document(item_no, 1, frozenset().union(*documents.values()))
+            return {found: bits & 1 | 2 for found, bits in states.items()}
+        self._db.put_document(item_no, state, documents.get(0, frozenset()))
+        return {found: bits | (bits & 1) << state for found, bits in states.items()}
 
-_EVERYTHING = View(smart=True)
+    def _drop_states(self, item_no: int, states: Iterable[int]) -> None:
+        for state in states:
+            self._db.put_document(item_no, state, frozenset())

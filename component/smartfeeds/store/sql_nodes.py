@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from smartfeeds.core.access import KEPT_OUT, READERS
 from smartfeeds.core.model import AUDIENCE_CHANGE, K, Node, NodeState, Part
-from smartfeeds.core.options import is_listed, shows_publisher
+from smartfeeds.core.options import is_listed
 from smartfeeds.errors import StoreError
 from smartfeeds.store.engine import Engine, Row
 from smartfeeds.store.rows import (
@@ -231,9 +231,6 @@ class NodeWrites(NodeReads):
         before, node = row.node, replace(row.node, options=dict(options))
         row.node = node
         listed = is_listed(node.kind, options)
-        if shows_publisher(before.kind, before.options) != shows_publisher(node.kind, options):
-            row.indexed_us, row.indexed_no = NOWHERE
-            row.stale = node.total > 0
         self._db.run(
             "UPDATE node SET options = ?, listed = ? WHERE node_no = ?", (write_options(options), int(listed), node_no)
         )

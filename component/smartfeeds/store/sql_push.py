@@ -99,7 +99,7 @@ class PushWrites(NodeWrites, PushReads):
         told = f"{key}, bare" if table == "subscription" else key
         rows = self._db.rows(f"SELECT {told} FROM {table} WHERE node_no = ? LIMIT ?", (node_no, limit))
         if table == "item":
-            self._db.drop_words([row[0] for row in rows])
+            self._db.drop_documents([row[0] for row in rows])
         elif table == "subscription":
             for bare, gone in Counter(row[1] for row in rows).items():
                 self._tally(SUBSCRIPTIONS_IN, bare, -gone)

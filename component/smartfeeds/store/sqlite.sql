@@ -160,13 +160,15 @@ CREATE TABLE mirror (
     state TEXT NOT NULL
 ) STRICT, WITHOUT ROWID;
 
--- One row for every property that a view can ask for, facet being the digest of its text (core.view.facet).
+-- One row for every property that a version of an item has had and a view can ask for, facet being the digest of its text
+-- (core.view.facet). Bit n of states: state n of the item has it; state 0 is the present version, the others past ones.
 CREATE TABLE facet (
     node_no INTEGER NOT NULL REFERENCES node (node_no),
     facet BLOB NOT NULL,
     modified_us INTEGER NOT NULL,
     item_no INTEGER NOT NULL,
     created_us INTEGER NOT NULL,
+    states INTEGER NOT NULL CHECK (states > 0),
     PRIMARY KEY (node_no, facet, modified_us, item_no)
 ) STRICT, WITHOUT ROWID;
 
@@ -174,5 +176,5 @@ CREATE INDEX facet_created ON facet (node_no, facet, created_us, item_no);
 
 CREATE INDEX facet_item ON facet (node_no, item_no);
 
--- Full text: rowid is item_no, tokens are plain ASCII (store/sqlite_engine.py), so that FTS5 has nothing to decide.
+-- Full text: rowid is item_no * 32 + state, tokens are plain ASCII (store/sqlite_engine.py), so that FTS5 has nothing to decide.
 CREATE VIRTUAL TABLE word USING fts5 (tokens, tokenize = 'ascii', detail = 'none', columnsize = 0);

@@ -10,9 +10,10 @@ from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from pathlib import Path
 
+from smartfeeds.core.view import ANYTHING
 from smartfeeds.errors import StoreError
 from smartfeeds.store.engine import Row
-from smartfeeds.store.rows import digest
+from smartfeeds.store.rows import STATES, digest
 
 _TOKEN_LIMIT = 32
 
@@ -120,16 +121,30 @@ class SqliteEngine:
         if self._connection.in_transaction:
             self.run("ROLLBACK")
 
-    def set_words(self, node_no: int, item_no: int, words: frozenset[str]) -> None:
-        self.drop_words([item_no])
-        if words:
-            tokens = " ".join(sorted(token(node_no, word) for word in words))
-            self.run("INSERT INTO word (rowid, tokens) VALUES (?, ?)", (item_no, tokens))
+    def tokens(self, node_no: int, words: Iterable[str]) -> frozenset[str]:
+        return frozenset(token(node_no, word) for word in words)
 
-    def drop_words(self, item_nos: Sequence[int]) -> None:
-        self.run_many("DELETE FROM word WHERE rowid = ?", [(item_no,) for item_no in item_nos])
+    def documents(self, item_no: int) -> dict[int, frozenset[str]]:
+        rows = self.rows("SELECT rowid, tokens FROM word WHERE rowid BETWEEN ? AND ?", _documents_of(item_no))
+        return {number % STATES: frozenset(tokens.split(" ")) for number, tokens in rows}
 
-    def having_words(self, node_no: int, words: frozenset[str]) -> tuple[str, list[object]]:
-        # Two tokens side by side are an AND in FTS5; as they are letters and digits only, the quotes cannot be left.
-        match = " ".join(f'"{token(node_no, word)}"' for word in sorted(words))
-        return "i.item_no IN (SELECT rowid FROM word WHERE word MATCH ?)", [match]
+    def put_document(self, item_no: int, state: int, tokens: frozenset[str]) -> None:
+        number = item_no * STATES + state
+        if tokens:
+            self.run("INSERT OR REPLACE INTO word (rowid, tokens) VALUES (?, ?)", (number, " ".join(sorted(tokens))))
+        else:
+            self.run("DELETE FROM word WHERE rowid = ?", (number,))
+
+    def drop_documents(self, item_nos: Sequence[int]) -> None:
+        self.run_many("DELETE FROM word WHERE rowid BETWEEN ? AND ?", map(_documents_of, item_nos))
+
+    def documents_with(self, node_no: int, words: frozenset[str], *, wildcard: bool) -> tuple[str, list[object]]:
+        # Tokens are letters and digits only, so nothing can leave the quotes.
+        anything = "".join(f' OR "{token(node_no, word)}"' for word in ANYTHING.words) if wildcard else ""
+        match = " AND ".join(f'("{token(node_no, word)}"{anything})' for word in sorted(words))
+        return "SELECT rowid AS document FROM word WHERE word MATCH ?", [match]
+
+
+def _documents_of(item_no: int) -> tuple[int, int]:
+    """The first and the last number that a document of an item can have."""
+    return item_no * STATES, item_no * STATES + STATES - 1

@@ -7,25 +7,26 @@ from smartfeeds.core.view import (
     CREATED,
     MAX_FILTER_VALUES,
     MAX_QUERY_WORDS,
+    NO_TRAITS,
     PARAMETERS,
     RESERVED_PARAMETERS,
     SMART,
     Change,
     Order,
+    Traits,
     View,
     canonical,
     change_of,
+    entry_facets,
     facet,
     from_canonical,
-    item_facets,
     matches,
     parse_view,
     shared_splits,
     split_name,
+    version_traits,
 )
 from smartfeeds.errors import Condition, FeedError
-
-NONE: frozenset[str] = frozenset()
 
 
 @pytest.mark.parametrize(
@@ -196,11 +197,22 @@ def test_facet_folds_case_blanks_and_the_scheme_of_an_address() -> None:
     assert facet("a", " xmpp:Alice@Example.org ") == "a:alice@example.org"
 
 
-def test_item_facets_hold_authors_publisher_categories_and_replies() -> None:
-    found = item_facets(frozenset({"Alice"}), frozenset({"News"}), frozenset({"tag:1"}), "bob@x")
+def test_entry_facets_hold_authors_categories_and_replies() -> None:
+    found = entry_facets(frozenset({"Alice"}), frozenset({"News"}), frozenset({"tag:1", ""}))
 
-    assert found == {"a:alice", "a:bob@x", "c:news", "r:tag:1"}
-    assert item_facets(NONE, NONE, NONE, "") == NONE
+    assert found == {"a:alice", "c:news", "r:tag:1"}
+
+
+def test_version_traits_add_publisher_and_kind_and_a_deleted_item_has_nothing_else() -> None:
+    """[SF-013]"""
+    content = Traits(frozenset({"c:news"}), frozenset({"word"}))
+
+    edited = version_traits(content, "Bob@x", deleted=False, revision=2)
+    deleted = version_traits(content, "Bob@x", deleted=True, revision=3)
+
+    assert edited == Traits(frozenset({"c:news", "k:edited", "p:bob@x"}), frozenset({"word"}))
+    assert deleted == Traits(frozenset({"k:deleted", "p:bob@x"}))
+    assert version_traits(NO_TRAITS, "", deleted=False, revision=1) == Traits(frozenset({"k:new"}))
 
 
 def test_change_of_an_item_is_new_edited_or_deleted() -> None:
@@ -233,15 +245,20 @@ def test_matches_ands_filters_and_ors_the_values_of_one(query: str, change: Chan
     """[SF-015]"""
     view = parse_view(query)
     assert view is not None
-    facets = item_facets(frozenset({"alice"}), frozenset({"news"}), frozenset({"tag:1"}), "")
+    facets = entry_facets(frozenset({"alice"}), frozenset({"news"}), frozenset({"tag:1"})) | {f"k:{change.value}"}
+    version = Traits(facets, frozenset({"hello", "world"}))
 
-    assert matches(view, change, facets, frozenset({"hello", "world"})) is inside
+    assert matches(view, version, publishers=True) is inside
 
 
-def test_matches_bare_view_has_everything_but_tombstones() -> None:
-    """[xep-map 159]"""
-    assert matches(BARE, Change.NEW, NONE, NONE)
-    assert not matches(BARE, Change.DELETED, NONE, NONE)
+@pytest.mark.parametrize(("publishers", "inside"), [(True, True), (False, False)])
+def test_matches_a_publisher_as_author_only_where_the_node_shows_it(publishers: bool, inside: bool) -> None:
+    """[SF-015]"""
+    view = parse_view("author=bob%40x")
+    assert view is not None
+
+    assert matches(view, Traits(frozenset({"p:bob@x"})), publishers=publishers) is inside
+    assert matches(view, Traits(frozenset({"a:bob@x"})), publishers=publishers)
 
 
 def test_parse_view_takes_a_bounded_number_of_words() -> None:

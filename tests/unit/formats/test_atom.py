@@ -242,10 +242,10 @@ def test_read_meta_of_anything_else_is_empty(payload):
     assert atom.read_meta(payload) == EntryMeta()
 
 
-def test_facets_and_words_feed_the_index():
+def test_read_traits_feeds_the_index():
     inside = (
         "<title>Gr\u00fcne \u00c4pfel</title><author><uri>xmpp:Alice@example.org</uri></author><category term='Obst'/>"
     )
-    facets, words = atom.facets_and_words(accept(element(inside)).encode(), "bob@example.org")
-    assert facets == {"a:alice@example.org", "a:bob@example.org", "c:obst"}
+    facets, words = atom.read_traits(accept(element(inside)).encode())
+    assert facets == {"a:alice@example.org", "c:obst"}
     assert words == {"gr\u00fcne", "\u00e4pfel"}

@@ -8,7 +8,7 @@ from contextlib import suppress
 from dataclasses import replace
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from lxml import etree
 
@@ -186,6 +186,94 @@ def test_resolved_conflict_does_not_come_back(steps):
         assert merge(FEEDSYNC, resolved, conflict).outcome is Outcome.UNCHANGED
     assert merge(FEEDSYNC, resolved, item).outcome is Outcome.UNCHANGED
     assert not set(merge(FEEDSYNC, resolved, others[0]).version.conflicts) & set(seen)
+
+
+# A service shows who edits its items, or hides it; this may change. Several people edit at each. A number chooses the
+# person, the service to read from, the conflicts to settle.
+SERVICE_STEPS = st.lists(
+    st.tuples(
+        st.integers(0, 3),
+        st.sampled_from(
+            ["edit", "edit", "edit", "delete", "live", "resolve", "retract", "read", "read", "read", "read", "turn"]
+        ),
+        st.integers(0, 3),
+        st.integers(0, 2),
+    ),
+    min_size=10,
+    max_size=30,
+)
+# Two people edit where publishers are hidden, the first of them at the same time as somebody elsewhere.
+TWO_PEOPLE = [(1, "read", 0, 0), (0, "edit", 1, 1), (1, "edit", 2, 2), (0, "read", 1, 0), (0, "edit", 3, 3)]
+
+
+class Services:
+    """Four services that share one item, and beside their versions what the author of each version really knew."""
+
+    def __init__(self, hidden: tuple[bool, ...], *, noconflicts: bool) -> None:
+        first = FEEDSYNC.create("i1", text(0), Edit(0, "A%2F0"), noconflicts=noconflicts)
+        self.items = [first] * len(hidden)
+        self.hidden = list(hidden)
+        # For each version, by its content: what its author had before them, and their name if the service shows it.
+        self.settled = {text(0): frozenset[bytes]()}
+        self.authors = {text(0): "A%2F0"}
+
+    def step(self, who: int, what: str, number: int, time: int) -> None:
+        item = self.items[who]
+        if what == "read":
+            self.items[who] = merge(FEEDSYNC, item, self.items[number]).version
+        elif what == "turn":
+            self.hidden[who] = not self.hidden[who]
+        else:
+            decided = {"resolve": item.conflicts[:: number + 1], "retract": item.conflicts}.get(what, ())
+            deleted = {"delete": True, "live": False, "retract": True}.get(what)
+            self.items[who] = self._changed(item, who, number, time, decided, deleted)
+
+    def _changed(
+        self, item: Version, who: int, number: int, time: int, decided: tuple[Version, ...], deleted: bool | None
+    ) -> Version:
+        service, content = NAMES[who], text(len(self.settled))
+        author = "" if self.hidden[who] else f"{service}%2F{number}"
+        own = [one for one in item.conflicts if author and self.authors[one.payload] == author]
+        seen = {one.payload for one in (item, *decided, *own)}
+        self.settled[content] = frozenset(seen.union(*(self.settled[one] for one in seen)))
+        self.authors[content] = author
+        edit = Edit(time * S, author or service, shared=not author)
+        return FEEDSYNC.resolve(item, edit, decided, content, deleted=deleted)
+
+    @property
+    def unsettled(self) -> set[bytes]:
+        """The versions that no author of another version had before them."""
+        return set(self.settled).difference(*self.settled.values())
+
+
+def contents(item: Version) -> set[bytes]:
+    """Of the winner and its conflicts."""
+    return {one.payload for one in (item, *item.conflicts)}
+
+
+@settings(max_examples=3 * RUNS)
+@given(st.tuples(*[st.booleans()] * 4), SERVICE_STEPS, PAIRS)
+@example((True, False, False, False), TWO_PEOPLE, [])
+def test_version_that_nobody_settled_is_at_every_service(hidden, steps, order):
+    """[FS-068] [FS-051] [FS-071] and no other, whoever edits where, and whether services show their publishers."""
+    services = Services(hidden, noconflicts=False)
+    for one in steps:
+        services.step(*one)
+
+    for item in exchanged(FEEDSYNC, services.items, order):
+        assert contents(item) == services.unsettled
+
+
+@settings(max_examples=RUNS)
+@given(st.tuples(*[st.booleans()] * 4), SERVICE_STEPS, PAIRS)
+def test_item_without_conflicts_is_the_same_at_every_service(hidden, steps, order):
+    """[FS-061] the one version that stays is one that nobody settled."""
+    services = Services(hidden, noconflicts=True)
+    for one in steps:
+        services.step(*one)
+
+    (winner,) = {plain(item) for item in exchanged(FEEDSYNC, services.items, order)}
+    assert winner[0].payload in services.unsettled and not winner[1]
 
 
 @settings(max_examples=RUNS)

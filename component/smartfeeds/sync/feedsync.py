@@ -5,6 +5,7 @@ The numbers in comments are the steps of the document.
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import chain, count
 
 from smartfeeds.errors import Condition, FeedError
 from smartfeeds.sync.merging import Dialect, check_resolved, in_order
@@ -169,21 +170,7 @@ class FeedSync(Dialect):
         """
         if noconflicts is not None and noconflicts != version.noconflicts.on:
             raise FeedError(Condition.NOT_ALLOWED, "noconflicts is set when an item is made, and never after")
-        # 1, 2, 3
-        counter = next_counter(version)
-        stamp = Stamp(_next_sequence(version, counter, edit.by), edit.when_us, edit.by)
-        # 4: what this endpoint itself had made and lost with it has been seen now.
-        own = [one for one in version.conflicts if edit.by and not edit.shared and one.top.by == edit.by]
-        # 5, 6
-        flag = version.deleted if deleted is None else (Flag.TRUE if deleted else Flag.FALSE)
-        changed = replace(
-            version,
-            counter=counter,
-            history=(stamp, *version.history),
-            payload=version.payload if payload is None else payload,
-            deleted=flag,
-        )
-        return _tidied(_absorbed(changed, own))
+        return _edited(version, edit, (), payload, deleted)
 
     def resolve(
         self,
@@ -195,14 +182,51 @@ class FeedSync(Dialect):
         deleted: bool | None = None,
     ) -> Version:
         """3.4: an update, and the histories of what was decided on become part of the item's (FS-069 to FS-073)."""
-        decided = check_resolved(version, resolved)
-        changed = self.update(version, edit, payload, deleted=deleted)
-        return _tidied(_absorbed(changed, [one for one in decided if one in changed.conflicts]))
+        return _edited(version, edit, check_resolved(version, resolved), payload, deleted)
+
+
+def _edited(
+    version: Version, edit: Edit, resolved: Sequence[Version], payload: bytes | None, deleted: bool | None
+) -> Version:
+    """3.2, with the conflicts in `resolved` settled as 3.4 does."""
+    by = _branch(edit.by, version, resolved) if edit.shared and edit.by else edit.by
+    # 1, 2, 3
+    counter = next_counter(version)
+    stamp = Stamp(_next_sequence(version, counter, by), edit.when_us, by)
+    # 4: what this endpoint itself had made and lost with it has been seen now.
+    own = [one for one in version.conflicts if by and one.top.by == by]
+    # 5, 6
+    flag = version.deleted if deleted is None else (Flag.TRUE if deleted else Flag.FALSE)
+    changed = replace(
+        version,
+        counter=counter,
+        history=(stamp, *version.history),
+        payload=version.payload if payload is None else payload,
+        deleted=flag,
+    )
+    return _tidied(_absorbed(changed, [*own, *(one for one in resolved if one not in own)]))
+
+
+def _branch(by: str, version: Version, resolved: Sequence[Version]) -> str:
+    """The endpoint of an edit by one of several people who share a name and have not seen each other's lost versions.
+
+    A later record of the same endpoint would subsume such a version, and step 4 would settle it. So the edit gets the
+    first name of a series under which no conflict was made that stays: the shared name itself, then its numbered
+    branches, `by/@2` and on. An address never begins with @, so that no branch is anybody's own endpoint. An item has
+    at most one branch for each of its conflicts, and settled branches are used again.
+    """
+    taken = {one.top.by for one in version.conflicts if one not in resolved}
+    names = chain([by], (f"{by}%2F@{number}" for number in count(2)))
+    return next(name for name in names if name not in taken)
 
 
 def _next_sequence(version: Version, counter: int, by: str) -> int:
-    """3.2 step 2: the counter, or one more than the endpoint's highest where that is not less (A-60)."""
-    highest = max((stamp.sequence for stamp in version.history if by and stamp.by == by), default=0)
+    """3.2 step 2: the counter, or one more than the endpoint's highest where that is not less (A-60).
+
+    Conflicts count too: a conflict whose history has a later record of the endpoint would subsume the new version.
+    """
+    records = (stamp for one in (version, *version.conflicts) for stamp in one.history)
+    highest = max((stamp.sequence for stamp in records if by and stamp.by == by), default=0)
     if highest >= MAX_NUMBER:
         raise FeedError(Condition.NOT_ALLOWED, f"the endpoint {by} changed the item too often: no sequence is left")
     return max(counter, highest + 1)

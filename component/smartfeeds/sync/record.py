@@ -54,8 +54,9 @@ class Edit:
     """Who changes an item here, and when: at least one of them (FS-037); both are better (FS-038).
 
     `when_us` is microseconds since the epoch, and is kept in whole seconds (A-152); `by` is a Namespace Specific
-    String. `shared` says that several people are this endpoint, who do not know what the others have seen. Raises
-    FeedError(BAD_REQUEST) for another `by`, and for neither.
+    String. `shared` says that several people edit under this name, who do not know what the others have seen: the edit
+    settles no conflict by itself, and its endpoint is `by` or a branch of it. Raises FeedError(BAD_REQUEST) for another
+    `by`, and for neither.
     """
 
     when_us: int | None = None

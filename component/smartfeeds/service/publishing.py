@@ -123,7 +123,9 @@ def retract(tx: WriteTx, context: Context, request: Retract) -> Done:
         raise FeedError(Condition.FORBIDDEN)
     if item is not None and not item.deleted:
         check_expected(item, request.expected)
-    _retract_item(tx, context, node, item, str(request.actor.bare), notify=request.notify)
+    # A former publisher may still retract their own item, but decides no more on what others wrote.
+    settles = _is_publisher(tx, context, node, request.actor)
+    _retract_item(tx, context, node, item, str(request.actor.bare), notify=request.notify, settles=settles)
     return Done()
 
 
@@ -191,10 +193,14 @@ def _locked(tx: WriteTx, located: Located | None, feature: str) -> Node:
 
 def check_publisher(tx: ReadTx, context: Context, node: Node, actor: Jid) -> None:
     """Raises FeedError(FORBIDDEN) for whom neither affiliation nor publish model lets publish to the node."""
+    if not _is_publisher(tx, context, node, actor):
+        raise FeedError(Condition.FORBIDDEN)
+
+
+def _is_publisher(tx: ReadTx, context: Context, node: Node, actor: Jid) -> bool:
     model = PublishModel(text_of(node.kind, node.options, "publish_model"))
     subscribed = model is PublishModel.SUBSCRIBERS and standing_of(tx, node, actor) is SubscriptionState.SUBSCRIBED
-    if not may_publish(affiliation_of(tx, context, node, actor), model, subscribed=subscribed):
-        raise FeedError(Condition.FORBIDDEN)
+    return may_publish(affiliation_of(tx, context, node, actor), model, subscribed=subscribed)
 
 
 def _check_right_to_item(
@@ -249,18 +255,24 @@ def _checked(node: Node, request: Publish, limits: Limits) -> Draft:
     return draft
 
 
-def _retract_item(tx: WriteTx, context: Context, node: Node, item: Item | None, by: str, *, notify: bool) -> None:
+def _retract_item(
+    tx: WriteTx, context: Context, node: Node, item: Item | None, by: str, *, notify: bool, settles: bool = True
+) -> None:
     if item is None or item.deleted:
         raise FeedError(Condition.ITEM_NOT_FOUND, "no such item")
-    bury(tx, context, node, item, by, told=notify or flag(node.kind, node.options, "notify_retract"))
+    told = notify or flag(node.kind, node.options, "notify_retract")
+    bury(tx, context, node, item, by, told=told, settles=settles)
 
 
-def bury(tx: WriteTx, context: Context, node: Node, item: Item, by: str, *, told: bool) -> Node:
-    """Makes a tombstone of a feed's item, takes a generic node's item out; `by` does it. The node with its new key."""
+def bury(tx: WriteTx, context: Context, node: Node, item: Item, by: str, *, told: bool, settles: bool = True) -> Node:
+    """Makes a tombstone of a feed's item, takes a generic node's item out; `by` does it. The node with its new key.
+
+    With `settles` the conflicts of the item are settled by it.
+    """
     modified_us = next_key(node.last_modified_us, context.now_us)
     if node.kind is NodeKind.FEED:
         payload = remains(item.id, modified_us, item.payload)
-        state = buried(context, node, item, payload, by, told=told)
+        state = buried(context, node, item, payload, by, told=told, settles=settles)
         write_state(tx, context, node, item, item.id, state, item.publisher)
     else:
         tx.set_keys(node.node_no, modified_us, node.last_created_us)

@@ -3,9 +3,11 @@
 It is stored beside the payload, as the sx:sync that views with `sync` show; of an item that was never changed since it
 was published here, only the endpoint, as the rest is known. The endpoint of a change made here is its
 publisher at this service, percent-encoded (A-51): the same person at two services is two endpoints, as each of them
-counts on its own. Where a node hides its publishers the service is the endpoint.
+counts on its own. Where a node hides its publishers the service is the endpoint, or a branch of it where another
+publisher's conflict has that name (`sync.feedsync`).
 """
 
+import hashlib
 from dataclasses import replace
 from functools import lru_cache
 from urllib.parse import unquote
@@ -36,9 +38,12 @@ _HOLDER = f'<entry xmlns="{ATOM_NS}">'.encode(), b"</entry>"
 
 @lru_cache(1_024)
 def endpoint(domain: str, publisher: str) -> str:
-    """The endpoint of what is changed here; an empty `publisher` gives that of the service."""
+    """The endpoint of what is changed here; an empty `publisher` gives that of the service.
+
+    A digest replaces a publisher whose name would be too long: two people must never be one endpoint.
+    """
     name = to_nss(f"{domain}/{publisher}" if publisher else domain)
-    return name if len(name) <= MAX_ID_BYTES else to_nss(domain)
+    return name if len(name) <= MAX_ID_BYTES else to_nss(f"{domain}/{hashlib.sha256(publisher.encode()).hexdigest()}")
 
 
 def is_own_endpoint(domain: str, by: str) -> bool:
@@ -47,13 +52,17 @@ def is_own_endpoint(domain: str, by: str) -> bool:
 
 
 def editor(context: Context, node: Node, publisher: str) -> Edit:
-    """Who changes an item now."""
-    named = shows_publisher(node.kind, node.options)
-    return Edit(context.now_us, _endpoint_of(context, node, publisher), shared=not named)
+    """Who changes an item now. Everybody whose name is not shown shares the endpoint of the service."""
+    name = _shown_name(node, publisher)
+    return Edit(context.now_us, endpoint(context.policy.domain, name), shared=not name)
 
 
 def _endpoint_of(context: Context, node: Node, publisher: str) -> str:
-    return endpoint(context.policy.domain, publisher if shows_publisher(node.kind, node.options) else "")
+    return endpoint(context.policy.domain, _shown_name(node, publisher))
+
+
+def _shown_name(node: Node, publisher: str) -> str:
+    return publisher if shows_publisher(node.kind, node.options) else ""
 
 
 def state_of(found: SyncItem, version: Version, limit_bytes: int = MAX_SYNC_BYTES, *, told: bool = False) -> State:
@@ -120,14 +129,17 @@ def edited(context: Context, node: Node, item: Item, payload: bytes, publisher: 
     return state_of(found, version, EDITED_SYNC_BYTES)
 
 
-def buried(context: Context, node: Node, item: Item, payload: bytes, publisher: str, *, told: bool) -> State:
+def buried(
+    context: Context, node: Node, item: Item, payload: bytes, publisher: str, *, told: bool, settles: bool
+) -> State:
     """The state of an item that is retracted; `payload` is what is left of its content.
 
-    Who retracts an item retracts all of it: its conflicts are settled, whose content would stay readable.
+    With `settles` the retraction settles the item's conflicts too, whose content would stay readable.
     """
     found = read_shared(context, node, item)
     edit = editor(context, node, publisher)
-    version = found.dialect.resolve(found.version, edit, found.version.conflicts, payload, deleted=True)
+    decided = found.version.conflicts if settles else ()
+    version = found.dialect.resolve(found.version, edit, decided, payload, deleted=True)
     return state_of(found, version, told=told)
 
 

@@ -4,9 +4,14 @@ from lxml import etree
 
 from smartfeeds.core.model import Item
 from smartfeeds.core.options import KIND
-from smartfeeds.formats.atom import FEEDSYNC_NS
+from smartfeeds.formats.atom import FEEDSYNC_NS, TITLE
 from smartfeeds.service.syncing import endpoint, is_own_endpoint
-from support.world import ALICE, BOB, FEED, OWNER, SERVICE, S, World, entry
+from smartfeeds.service.sync_requests import ResolveConflicts
+from smartfeeds.sync.feedsync import FEEDSYNC
+from smartfeeds.sync.markup import parse_item
+from smartfeeds.sync.merging import merge
+from smartfeeds.sync.record import Version
+from support.world import ALICE, BOB, FEED, OWNER, SERVICE, S, World, entry, jid
 
 SYNC = f"{FEED}?sync=true"
 SX = f"{{{FEEDSYNC_NS}}}"
@@ -31,6 +36,17 @@ def by(address: str) -> str:
     return endpoint(SERVICE, address)
 
 
+def read_version(item: Item) -> Version:
+    """The item of a sync view as the merge sees it."""
+    found = parse_item(item.payload)
+    assert found is not None
+    return found.version
+
+
+def title_of(version: Version) -> str | None:
+    return etree.fromstring(version.payload).findtext(TITLE)
+
+
 async def shown(world: World, item_id: str = "a") -> Item:
     (item,) = (await world.pull(SYNC, ids=item_id)).items
     return item
@@ -40,7 +56,6 @@ def test_endpoint_is_the_publisher_at_this_service_percent_encoded() -> None:
     """[A-51] [FS-004] The same person at two services is two endpoints."""
     assert endpoint("feeds.example", "alice@example.net") == "feeds.example%2Falice@example.net"
     assert endpoint("feeds.example", "") == "feeds.example"
-    assert endpoint("feeds.example", "é" * 500) == "feeds.example"
     assert is_own_endpoint("feeds.example", "feeds.example%2Falice@example.net")
     assert is_own_endpoint("feeds.example", "feeds.example")
     assert not is_own_endpoint("feeds.example", "feeds.example.net%2Falice@example.net")
@@ -138,13 +153,71 @@ async def test_generic_node_has_no_sync_data(world: World) -> None:
 
 
 async def test_hidden_publishers_do_not_settle_each_others_conflicts(world: World) -> None:
-    """[A-62] [FS-049] Several people are one endpoint there, and have not seen what the others lost."""
+    """[A-62] [FS-049] [FS-064] Several people share the service's name, and have not seen what the others lost."""
     await world.create(FEED, itemreply="none")
     me = endpoint(SERVICE, "")
     await world.publish_all("a a")
     theirs = f"<x:history sequence='3' by='b'/><x:history sequence='1' by='{me}'/>"
     sync = f"<x:sync xmlns:x='{FEEDSYNC_NS}' id='a' updates='3'>{theirs}</x:sync>"
     await world.publish("a", entry("theirs", inner=sync))
-    assert (await shown(world)).conflicts == 1
+    elsewhere = await shown(world)
+    assert elsewhere.conflicts == 1
+
     await world.publish("a", title="typo")
+    await world.publish("a", title="another typo")
+
+    edited = await shown(world)
+    branch = f"{me}%2F@2"
+    assert [one for one in history(edited) if one[1] == branch] == [("5", branch), ("4", branch)]
+    assert is_own_endpoint(SERVICE, branch)
+    for one, other in [(elsewhere, edited), (edited, elsewhere)]:
+        merged = merge(FEEDSYNC, read_version(one), read_version(other)).version
+        assert {title_of(version) for version in (merged, *merged.conflicts)} == {"another typo", "a"}
+    await world.publish("a", elsewhere.payload.decode())
     assert (await shown(world)).conflicts == 1
+
+
+async def test_settled_branch_is_used_again(world: World) -> None:
+    """[FS-054] The number of names does not grow with the number of edits."""
+    await world.create(FEED, itemreply="none")
+    me = endpoint(SERVICE, "")
+    await world.publish_all("a a")
+    theirs = f"<x:history sequence='3' by='b'/><x:history sequence='1' by='{me}'/>"
+    await world.publish(
+        "a", entry("theirs", inner=f"<x:sync xmlns:x='{FEEDSYNC_NS}' id='a' updates='3'>{theirs}</x:sync>")
+    )
+    await world.publish("a", title="typo")
+
+    await world.service.handle(ResolveConflicts(jid(OWNER), SERVICE, FEED, "a"))
+    await world.publish("a", title="new")
+
+    assert (await shown(world)).conflicts == 0
+    assert [name for _, name in history(await shown(world))[:2]] == [me, me]
+
+
+async def test_publisher_with_a_long_address_shares_no_endpoint() -> None:
+    """[FS-005] Addresses that are too long for an endpoint have a digest there."""
+    names = {endpoint(SERVICE, f"{'é' * 500}{number}@people.example") for number in range(2)}
+    assert len(names) == 2 and all(is_own_endpoint(SERVICE, name) and len(name) < 1_023 for name in names)
+
+
+async def test_former_publisher_retracts_without_settling_conflicts(feed: World) -> None:
+    """[A-62] Whoever may not publish decides on nobody's lost version; the owner still can."""
+    await feed.affiliate(BOB, "publisher")
+    await feed.publish("a", actor=BOB)
+    await feed.publish(
+        "a",
+        entry(
+            "theirs",
+            inner=f"<x:sync xmlns:x='{FEEDSYNC_NS}' id='a' updates='1'><x:history sequence='1' by='b'/></x:sync>",
+        ),
+        actor=BOB,
+    )
+    await feed.affiliate(BOB, "none")
+
+    await feed.retract("a", actor=BOB)
+
+    item = await shown(feed)
+    assert item.deleted and item.conflicts == 1
+    await feed.service.handle(ResolveConflicts(jid(OWNER), SERVICE, FEED, "a"))
+    assert (await shown(feed)).conflicts == 0

@@ -8,7 +8,7 @@ its way any more.
 import asyncio
 import itertools
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 from xml.etree.ElementTree import Element, fromstring, tostring
@@ -25,13 +25,15 @@ from smartfeeds.push.dispatcher import Dispatcher
 from smartfeeds.push.sender import Sender
 from smartfeeds.service import requests as r
 from smartfeeds.service.context import Policy
-from smartfeeds.service.feeds import FeedService
+from smartfeeds.service.feeds import USE_CASES, FeedService
 from smartfeeds.service.mirrors import MirrorStatus, add_mirror, mirror_statuses
-from smartfeeds.service.syncing import sync_of
+from smartfeeds.service.sync_requests import ResolveConflicts
+from smartfeeds.service.syncing import read_shared, sync_of
 from smartfeeds.sources.mirror_link import publisher_over
 from smartfeeds.sources.mirror_state import Tools
 from smartfeeds.sources.mirrors import Mirrors, Wires
 from smartfeeds.store.base import Store
+from smartfeeds.sync.record import Version
 from smartfeeds.xmpp.disco import ServiceInfo
 from smartfeeds.xmpp.framer import TOO_LONG, cut_down
 from smartfeeds.xmpp.limits import InFlight
@@ -233,11 +235,36 @@ class Site:
 
     async def publish(self, item_id: str, title: str = "", *, payload: str = "") -> None:
         """Publishes an entry here."""
-        made = draft(payload or entry(title or item_id))
-        await self.service.handle(r.Publish(jid(OWNER), self.domain, NODE, item_id, made))
+        await self.service.handle(self.publish_request(item_id, payload or entry(title or item_id)))
+
+    def publish_request(self, item_id: str, payload: str, actor: str = OWNER) -> r.Publish:
+        """The request to publish an entry here."""
+        return r.Publish(jid(actor), self.domain, NODE, item_id, draft(payload))
 
     async def retract(self, item_id: str) -> None:
-        await self.service.handle(r.Retract(jid(OWNER), self.domain, NODE, item_id))
+        await self.service.handle(self.retract_request(item_id))
+
+    def retract_request(self, item_id: str, actor: str = OWNER) -> r.Retract:
+        return r.Retract(jid(actor), self.domain, NODE, item_id)
+
+    async def configure(self, **options: str) -> None:
+        """Changes options of the node."""
+        await self.service.handle(r.Configure(jid(OWNER), self.domain, NODE, form(**options)))
+
+    async def versions(self, item_id: str) -> list[Version]:
+        """Every version of an item, the winner first."""
+        return await self.service.read(partial(versions_of, item_id=item_id))
+
+    async def edit(self, item_id: str, request: r.Publish | r.Retract | ResolveConflicts) -> list[list[Version]]:
+        """Every version of an item just before a request and just after it."""
+
+        def work(tx: Any, context: Any) -> list[list[Version]]:
+            before = versions_of(tx, context, item_id)
+            use_case = USE_CASES[type(request)].work
+            use_case(tx, context, request)
+            return [before, versions_of(tx, context, item_id)]
+
+        return await self.service.write(work)
 
     async def mirror(self, other: "Site | str", direction: str = "in", **settings: Any) -> Mirror:
         """Adds a mirror of a node elsewhere, as the command line does."""
@@ -295,6 +322,16 @@ def _items(tx: Any, context: Any) -> list[Item]:
     node = tx.node(NODE)
     found = tx.slice(node.node_no, Slice(SHARED, 100_000)) if node is not None else []
     return [item._replace(sync=sync_of(context, node, item)) for item in found]
+
+
+def versions_of(tx: Any, context: Any, item_id: str) -> list[Version]:
+    """Every version of an item, the winner first; none where there is no such item."""
+    node = tx.node(NODE)
+    item = tx.item(node.node_no, item_id)
+    if item is None:
+        return []
+    version = read_shared(context, node, item).version
+    return [replace(version, conflicts=()), *version.conflicts]
 
 
 class Net:

@@ -2,6 +2,7 @@
 
 import asyncio
 import re
+from urllib.parse import quote
 
 import pytest
 from lxml import etree
@@ -12,6 +13,7 @@ from support.component import (
     BOB,
     CAROL,
     DATA,
+    DOMAIN,
     EVE,
     NODE_CONFIG,
     NS,
@@ -42,6 +44,7 @@ TOO_BIG = Refusal("modify", "not-acceptable", "payload-too-big")
 UNMET = Refusal("cancel", "conflict", "precondition-not-met")
 MODIFIED = "comments?order=modified"
 CREATED = "comments?order=created"
+AFFILIATE_BOB = f"<affiliations node='comments'><affiliation jid='{bare(BOB)}' affiliation='owner'/></affiliations>"
 FULL_ENTRY = (
     "<entry xmlns='http://www.w3.org/2005/Atom'><id>tag:example.org,2026:1</id><title>Hello</title>"
     "<updated>2026-01-01T00:00:00Z</updated><author><name>Alice</name></author><content>text</content></entry>"
@@ -306,10 +309,123 @@ async def test_entry_that_lacks_something_is_completed(component: Component) -> 
 
     found = tree(payload_of(await item_of(component, "comments", "test_post")))
     assert found == tree(
-        "<entry xmlns='http://www.w3.org/2005/Atom'><id>urn:x-smartfeeds:test_post</id><title/>"
+        f"<entry xmlns='http://www.w3.org/2005/Atom'><id>xmpp:{DOMAIN}?;node=comments;item=test_post</id><title/>"
         "<updated>2026-01-01T00:00:03.25Z</updated></entry>"
     )
-    assert tree(payload_of(await item_of(component, "comments", "a b")))[3][0][2] == "urn:x-smartfeeds:a%20b"
+    assert tree(payload_of(await item_of(component, "comments", "a b")))[3][0][2] == uri_of("comments", "a b")
+
+
+def uri_of(node: str, item_id: str) -> str:
+    """XEP-0060 12.22: the address of an item."""
+    return f"xmpp:{DOMAIN}?;node={quote(node, safe='')};item={quote(item_id, safe='')}"
+
+
+async def atom_of(component: Component, node: str, item_id: str) -> dict[str, str]:
+    """The texts of an entry's children by name."""
+    entry = payload_of(await item_of(component, node, item_id))
+    return {child.tag.rpartition("}")[2]: child.text or "" for child in entry}
+
+
+async def test_derived_atom_ids_differ_from_node_to_node_and_never_change(component: Component) -> None:
+    """[SF-092] RFC 4287 4.2.6: an edit and a restoration keep the atom:id, also one that the publisher gave."""
+    for node in ("comments", "notes & more"):
+        await component.create(ALICE, node)
+        await component.publish(ALICE, node, "one")
+        assert (await atom_of(component, node, "one"))["id"] == uri_of(node, "one")
+    await component.publish(ALICE, "comments", "two", FULL_ENTRY)
+    await component.publish(ALICE, "comments", "two", entry("edited"))
+    assert (await atom_of(component, "comments", "two"))["id"] == "tag:example.org,2026:1"
+    await component.retract(ALICE, "comments", "two")
+    await component.publish(ALICE, "comments", "two", entry("restored"))
+    assert (await atom_of(component, "comments", "two"))["id"] == "tag:example.org,2026:1"
+
+
+@pytest.mark.parametrize(
+    ("date", "valid"),
+    [
+        ("2026-01-01T02:00:00+02:00", "2026-01-01T02:00:00+02:00"),
+        (" 2026-01-01T00:00:00Z ", " 2026-01-01T00:00:00Z "),
+        ("Thu, 01 Jan 2026 00:00:00 GMT", "2026-01-01T00:00:00Z"),
+        ("2026-01-01 10:00:00", "2026-01-01T10:00:00Z"),
+        ("yesterday", ""),
+        ("", ""),
+        ("2026-02-30T00:00:00Z", ""),
+        ("31 Dec 9999 23:00:00 -0500", ""),
+        ("<b xmlns='urn:x'>2026</b>", ""),
+    ],
+)
+async def test_invalid_dates_are_replaced_by_valid_ones(component: Component, date: str, valid: str) -> None:
+    """RFC 4287 3.3: a readable date is rewritten, an unreadable one becomes the time of creation or of this change."""
+    await component.create(ALICE, "comments")
+
+    def dated(title: str) -> str:
+        head = f"<entry xmlns='http://www.w3.org/2005/Atom'><id>tag:x,1</id><title>{title}</title>"
+        return f"{head}<updated>{date}</updated><published>{date}</published></entry>"
+
+    await component.publish(ALICE, "comments", "one", dated("first"))
+    first = await atom_of(component, "comments", "one")
+    component.clock.advance(60)
+    await component.publish(ALICE, "comments", "one", dated("second"))
+    second = await atom_of(component, "comments", "one")
+
+    assert list(first) == list(second) == ["id", "title", "updated", "published"]
+    assert (first["published"], first["updated"]) == (valid or "2026-01-01T00:00:00Z",) * 2
+    assert second["published"] == first["published"]
+    assert second["updated"] == (valid or "2026-01-01T00:01:00Z")
+
+
+# The same publish again
+
+
+SAME = {
+    "complete": FULL_ENTRY,
+    "lacks all": "<entry xmlns='http://www.w3.org/2005/Atom'/>",
+    "invalid dates": re.sub("2026-01-01T00:00:00Z", "now", FULL_ENTRY),
+    "deletion mark that is not set": FULL_ENTRY.replace(
+        "<author>", "<s:sync xmlns:s='http://feedsync.org/2007/feedsync' deleted='false'/><author>"
+    ),
+}
+
+
+@pytest.mark.parametrize("name", SAME)
+@pytest.mark.parametrize("kind", ["feed", "generic"])
+async def test_identical_publish_is_no_change(component: Component, kind: str, name: str) -> None:
+    """The answer is that of a change, but the item stays in its place and nothing is pushed."""
+    await component.create(ALICE, "comments", kind=kind, publish_model="open")
+    await component.subscribe(BOB, "comments")
+    sent = SAME[name]
+    changed = ok(await publish(component, ALICE, f"<item id='one'>{sent}</item>"))
+    await component.publish(ALICE, "comments", "two")
+    component.clock.advance(60)
+    await component.events(bare(BOB))
+    before = tree((await item_of(component, "comments", "one"))[0])
+
+    # Written in another way; canonical form is the same.
+    again = ok(await publish(component, ALICE, f"<item id='one'>{sent.replace('<title>', '<title >')}</item>"))
+
+    assert body(again) == body(changed)
+    assert await component.events(bare(BOB)) == []
+    assert await component.item_ids(BOB, "comments") == ["one", "two"]
+    assert tree((await item_of(component, "comments", "one"))[0]) == before
+
+
+async def test_publish_that_differs_in_anything_is_a_change(component: Component) -> None:
+    """Another payload, another publisher, a deleted item."""
+    await component.create(ALICE, "comments", publish_model="open")
+    ok(await component.owner_set(ALICE, AFFILIATE_BOB))
+    await component.subscribe(CAROL, "comments")
+    for user, payload in (
+        (ALICE, FULL_ENTRY),
+        (ALICE, FULL_ENTRY.replace("text", "text ")),
+        (BOB, FULL_ENTRY.replace("text", "text ")),
+    ):
+        await component.publish(user, "comments", "one", payload)
+        (message,) = await component.events(bare(CAROL))
+        assert message.find("ev:event/ev:items/ev:item", NS) is not None
+    await component.retract(BOB, "comments", "one")
+    await component.events(bare(CAROL))
+    await component.publish(BOB, "comments", "one", FULL_ENTRY.replace("text", "text "))
+    assert len(await component.events(bare(CAROL))) == 1
 
 
 @pytest.mark.parametrize("missing", ["id", "title", "updated"])
@@ -430,14 +546,15 @@ PAYLOADS = {
 
 @pytest.mark.parametrize("name", PAYLOADS)
 async def test_payload_comes_back_infoset_equal(component: Component, name: str) -> None:
-    """[xep-map 144]: in the event, by id, in a page, and after it was stored a second time."""
+    """[xep-map 144]: in the event, by id and in a page, whatever language the stanza has."""
     await component.create(ALICE, "box", kind="generic")
     await component.subscribe(BOB, "box")
-    sent = infoset(parsed(PAYLOADS[name]))
-
-    for _ in range(2):
-        await component.publish(ALICE, "box", "one", PAYLOADS[name])
-        await component.settle()
+    publishing = f"<publish node='box'><item id='one'>{PAYLOADS[name]}</item></publish>"
+    ok(
+        await component.ask(
+            ALICE, "set", f"<pubsub xmlns='{PS}' xml:lang='de' xml:space='preserve'>{publishing}</pubsub>"
+        )
+    )
 
     given = [
         item
@@ -445,7 +562,7 @@ async def test_payload_comes_back_infoset_equal(component: Component, name: str)
         for item in message.iterfind("ev:event/ev:items/ev:item", NS)
     ]
     given += (await pull(component, "box", ids=["one"])).items + (await pull(component, "box", max=1)).items
-    assert [infoset(payload_of(item)) for item in given] == [sent] * 4
+    assert [infoset(payload_of(item)) for item in given] == [infoset(parsed(PAYLOADS[name]))] * 3
 
 
 async def test_prefixes_in_content_keep_their_meaning(component: Component) -> None:
@@ -464,20 +581,6 @@ async def test_prefixes_in_content_keep_their_meaning(component: Component) -> N
     assert payload_of(await item_of(component, "box", "one")).nsmap["o"] == "urn:example:outer"
     second = payload_of(await item_of(component, "box", "two"))
     assert (second.nsmap["t"], second.prefix) == ("urn:example:t", "s")
-
-
-async def test_language_of_the_stanza_moves_into_the_payload(component: Component) -> None:
-    """[xep-map 144]: what is in force where a payload was sent is in force where it arrives."""
-    await component.create(ALICE, "box", kind="generic")
-    for item_id, inner in (("one", "<p xmlns='urn:x'>Tag</p>"), ("two", "<p xmlns='urn:x' xml:lang='fr'>Jour</p>")):
-        publishing = f"<publish node='box'><item id='{item_id}'>{inner}</item></publish>"
-        ok(await component.ask(ALICE, "set", f"<pubsub xmlns='{PS}' xml:lang='de'>{publishing}</pubsub>"))
-
-    languages = [
-        payload_of(item).get("{http://www.w3.org/XML/1998/namespace}lang")
-        for item in (await pull(component, "box")).items
-    ]
-    assert languages == ["de", "fr"]
 
 
 def nested(depth: int) -> str:

@@ -9,7 +9,7 @@ got. The clock stands still until `clock.advance`, fresh ids count up, so all ru
 """
 
 import asyncio
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -96,6 +96,7 @@ class Component:
     session: Session
     clock: Clock
     faults: list[str] = field(default_factory=list)
+    _versions: "Counter[tuple[str, str]]" = field(default_factory=Counter)
     _asked: dict[str, tuple[str, str]] = field(default_factory=dict)
     _answers: dict[str, "asyncio.Future[Element]"] = field(default_factory=dict)
     _messages: dict[str, list[Element]] = field(default_factory=lambda: defaultdict(list))
@@ -146,9 +147,14 @@ class Component:
         ok(await self.set(user, f"<create node={quoteattr(node)}/>{configure}"))
 
     async def publish(self, user: str, node: str, item_id: str, payload: str = "") -> None:
-        """Publishes an item, by default an Atom entry with the id as its title."""
-        item = f"<item id={quoteattr(item_id)}>{payload or entry(item_id)}</item>"
+        """Publishes an item, by default an Atom entry with the id as its title, another version each time."""
+        item = f"<item id={quoteattr(item_id)}>{payload or self._version(node, item_id)}</item>"
         ok(await self.set(user, f"<publish node={quoteattr(node)}>{item}</publish>"))
+
+    def _version(self, node: str, item_id: str) -> str:
+        version = self._versions[node, item_id]
+        self._versions[node, item_id] += 1
+        return entry(item_id, f"<rights>version {version}</rights>" if version else "")
 
     async def retract(self, user: str, node: str, item_id: str) -> None:
         """Retracts an item."""
@@ -232,7 +238,7 @@ class Component:
         """Publishes while there is no link, as another process would."""
         sender = parse_jid(user)
         assert sender is not None
-        draft = draft_of(etree.fromstring(entry(item_id)))
+        draft = draft_of(etree.fromstring(self._version(node, item_id)))
         await self.app.service.handle(Publish(sender, DOMAIN, node, item_id, draft))
 
     async def send(self, text: str) -> None:
@@ -355,9 +361,9 @@ def bare(user: str) -> str:
     return user.partition("/")[0]
 
 
-def entry(title: str) -> str:
+def entry(title: str, inner: str = "") -> str:
     """An Atom entry as clients write it."""
-    return f"<entry xmlns='http://www.w3.org/2005/Atom'><title>{escape(title)}</title></entry>"
+    return f"<entry xmlns='http://www.w3.org/2005/Atom'><title>{escape(title)}</title>{inner}</entry>"
 
 
 def form(form_type: str, kind: str = "", **values: str | list[str]) -> str:

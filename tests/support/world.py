@@ -7,6 +7,7 @@ import asyncio
 import contextlib
 import shutil
 import sqlite3
+from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Iterable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -210,6 +211,7 @@ class World:
         self.wire = Wire()
         self.max_age_s = max_age_s
         self.ids = 0
+        self.versions: Counter[tuple[str, str | None]] = Counter()
         self.service = FeedService(
             store,
             policy or Policy(SERVICE),
@@ -295,9 +297,15 @@ class World:
         options: r.Form | None = None,
         **parts: str,
     ) -> str:
-        """Publishes an entry made of `parts` (its title is the id where none is given); returns the id."""
+        """Publishes an entry made of `parts` (its title is the id where none is given); returns the id.
+
+        Without a payload every publish of an item is another version of it: the same one again is no change.
+        """
         if payload is None:
-            payload = entry(**{"title": item_id or "", **parts})  # type: ignore[arg-type]
+            version = self.versions[node, item_id]
+            self.versions[node, item_id] += 1
+            inner = f"<rights>version {version}</rights>" if version else ""
+            payload = entry(**{"title": item_id or "", "inner": inner, **parts})  # type: ignore[arg-type]
         answer = await self.service.handle(r.Publish(jid(actor), SERVICE, node, item_id, draft(payload), options))
         assert isinstance(answer, r.Published) and answer.node == node
         return answer.item_id

@@ -52,9 +52,13 @@ def entry_path(name: str, item_id: str = "", folder: str = ENTRIES) -> str:
     return f"{folder}{_quoted(name)}/{quote(item_id, safe=_SEGMENT)}"
 
 
-def xmpp_uri(service: str, node: str) -> str:
-    """The address of a feed over XMPP; a node with a view is one too (XEP-0060 12.22; RFC 5122; SF-085, SF-086)."""
-    return f"xmpp:{quote(service, safe=_JID)}?;node={quote(node, safe='')}"
+def xmpp_uri(service: str, node: str, item_id: str = "") -> str:
+    """The address of a feed, or of an item of it, over XMPP (XEP-0060 12.22; RFC 5122; SF-085, SF-086).
+
+    A node with a view is a feed too.
+    """
+    item = f";item={quote(item_id, safe='')}" if item_id else ""
+    return f"xmpp:{quote(service, safe=_JID)}?;node={quote(node, safe='')}{item}"
 
 
 def subscribe_uri(service: str, name: str, view: str = "") -> str:

@@ -12,10 +12,11 @@ from urllib.parse import quote
 
 from smartfeeds.core.model import EntryMeta
 from smartfeeds.core.text import escape, is_nss, is_xml_text, words
-from smartfeeds.core.times import format_datetime
+from smartfeeds.core.times import format_datetime, parse_datetime
 from smartfeeds.core.view import Traits, entry_facets
 from smartfeeds.errors import Condition, FeedError
 from smartfeeds.formats import xml
+from smartfeeds.formats.dates import parse_date
 from smartfeeds.formats.plain import html_text, markup_text, squeeze
 from smartfeeds.formats.xml import Element
 
@@ -53,7 +54,10 @@ def digest_id(*parts: str) -> str:
 
 
 def derived_id(item_id: str) -> str:
-    """The atom:id of an entry that came without one: a URN made of the item id (SF-092)."""
+    """The atom:id of an entry that came without one and belongs to no node: a URN made of the item id (SF-092).
+
+    A node gives its entries `core.urls.xmpp_uri` instead, which differs from node to node.
+    """
     return "urn:x-smartfeeds:" + quote(item_id, safe="", errors="surrogatepass")
 
 
@@ -62,7 +66,7 @@ class Shape:
     """What a payload's root is, as far as nodes care.
 
     `entry` is true for an atom:entry, `feed` for an atom:feed, `complete` for one of these that has id, title and
-    updated, `deletion` for an entry that is marked as deleted, `enclosure` for one with an enclosure link.
+    updated and only valid dates, `deletion` for an entry that is marked as deleted, `enclosure` for one with an enclosure link.
     """
 
     entry: bool = False
@@ -83,7 +87,7 @@ def shape_of(root: Element) -> Shape:
     return Shape(
         entry=entry,
         feed=not entry,
-        complete=not _missing(root),
+        complete=not _missing(root) and not any(map(_is_invalid, root.iterchildren(UPDATED, PUBLISHED))),
         deletion=entry and is_deletion(root),
         enclosure=entry and has_enclosure(root),
     )
@@ -99,13 +103,52 @@ def accept_entry(entry: Element, item_id: str, now_us: int, *, allow_feed: bool)
         raise FeedError(Condition.INVALID_PAYLOAD, "an item of this node is an Atom entry")
     payload = accept_payload(entry)
     missing = _missing(entry)
-    return _completed(payload, missing, item_id, now_us) if missing else payload
+    return _with_lacking(payload, missing, derived_id(item_id), now_us) if missing else payload
 
 
 def complete_entry(payload: bytes, item_id: str, now_us: int) -> bytes:
     """A canonical entry or feed with atom:id, title and updated where they lack (D20)."""
     missing = _missing(xml.parse_stored(payload))
-    return _completed(payload, missing, item_id, now_us) if missing else payload
+    return _with_lacking(payload, missing, derived_id(item_id), now_us) if missing else payload
+
+
+def repaired_entry(payload: bytes, atom_id: str, published_us: int, updated_us: int) -> bytes:
+    """A canonical entry that a node can serve: atom:id, title and updated are there and dates are valid (RFC 4287 3.3).
+
+    A date that `parse_date` can read is rewritten as RFC 3339. An unreadable atom:published becomes `published_us`, an
+    unreadable or missing atom:updated `updated_us`. Nothing else changes.
+    """
+    root = xml.parse_stored(payload)
+    invalid = [node for node in root.iterchildren(UPDATED, PUBLISHED) if _is_invalid(node)]
+    for node in invalid:
+        text = _rewritten(string_of(node)) or format_datetime(published_us if node.tag == PUBLISHED else updated_us)
+        del node[:]
+        node.text = text
+    if invalid:
+        payload = xml.canonical(root)
+    missing = _missing(root)
+    return _with_lacking(payload, missing, atom_id, updated_us) if missing else payload
+
+
+def id_and_updated(payload: bytes) -> tuple[str, int | None]:
+    """The atom:id and atom:updated of stored bytes; empty and None where they are missing or unreadable."""
+    root = _stored(payload)
+    if root is None:
+        return "", None
+    return (root.findtext(ID) or "").strip(), parse_datetime((root.findtext(UPDATED) or "").strip())
+
+
+def _is_invalid(date: Element) -> bool:
+    return len(date) > 0 or parse_datetime((date.text or "").strip()) is None
+
+
+def _rewritten(text: str) -> str:
+    """A readable date as RFC 3339; empty for one that is unreadable or beyond the years 1 to 9999."""
+    time_us = parse_date(text)
+    try:
+        return "" if time_us is None else format_datetime(time_us)
+    except OverflowError:
+        return ""
 
 
 def with_id_and_title(payload: bytes, atom_id: str) -> bytes:
@@ -123,8 +166,8 @@ def _missing(root: Element) -> set[str]:
     return missing
 
 
-def _completed(payload: bytes, missing: set[str], item_id: str, now_us: int) -> bytes:
-    values = {ID: derived_id(item_id), TITLE: "", UPDATED: format_datetime(now_us)}
+def _with_lacking(payload: bytes, missing: set[str], atom_id: str, updated_us: int) -> bytes:
+    values = {ID: atom_id, TITLE: "", UPDATED: format_datetime(updated_us)}
     return _with(payload, {tag: text for tag, text in values.items() if tag in missing})
 
 
@@ -144,12 +187,12 @@ def _text(text: str) -> str:
     return escape(text).replace("&#13;", "&#xD;")
 
 
-def accept_payload(element: Element) -> bytes:
-    """The canonical payload of a generic node: any root, nothing added (xep-map 144).
+def accept_payload(element: Element, *, inherit: bool = False) -> bytes:
+    """The canonical payload of a generic node: any root, nothing added (xep-map 144). `inherit` as in `xml.canonical`.
 
     Raises FeedError(INVALID_PAYLOAD) or FeedError(PAYLOAD_TOO_BIG) beyond the limits of `xml`.
     """
-    payload = xml.canonical(element)
+    payload = xml.canonical(element, inherit=inherit)
     xml.check_limits(element, payload)
     return payload
 

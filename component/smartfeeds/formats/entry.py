@@ -346,7 +346,7 @@ class _Reader:
         if node.tag == _OBJECT and not self.object_type:
             kind = next(node.iterchildren(_OBJECT_TYPE), None)
             self.object_type = "" if kind is None else _last_segment(kind)
-        self.extensions.append(xml.canonical(node, inherit=False))
+        self.extensions.append(xml.canonical(node))
 
 
 _STEPS = {

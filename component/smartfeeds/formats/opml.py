@@ -174,7 +174,7 @@ def _children(parent: Element, name: str) -> Iterator[Element]:
 
 
 def _foreign(parent: Element) -> tuple[bytes, ...]:
-    return tuple(canonical(child, inherit=False) for child in parent.iterchildren(etree.Element) if not _name(child))
+    return tuple(canonical(child) for child in parent.iterchildren(etree.Element) if not _name(child))
 
 
 def flattened(outlines: Iterable[Outline]) -> Iterator[tuple[int, Outline]]:

@@ -329,7 +329,7 @@ def _with(entry: Element, children: list[Element], base: str) -> Element:
         if child.tag == atom.LINK and child.get("href"):
             child.set("href", resolve(base_of(child, base), child.get("href", "")))
     payload = canonical(entry).removesuffix(b"</entry>")
-    return parse_stored(payload + b"".join(canonical(child, inherit=False) for child in children) + b"</entry>")
+    return parse_stored(payload + b"".join(canonical(child) for child in children) + b"</entry>")
 
 
 _STEPS: tuple[Callable[[_Item], None], ...] = (

@@ -135,7 +135,7 @@ def _on_its_own(child: Element, base: str) -> bytes:
             child.set(name, resolve(base, reference))
     if base and child.tag not in (atom.LINK, atom.IN_REPLY_TO):
         child.set(XML_BASE, base)
-    data = xml.canonical(child, inherit=False)
+    data = xml.canonical(child)
     # Careless readers take any "link" for the item's own.
     if data.startswith(_LINK_START) and data.endswith(_LINK_END) and b" xmlns:atom=" not in data:
         return b"<atom:link" + data[len(_LINK_START) : -len(_LINK_END)] + b"/>"

@@ -118,7 +118,7 @@ def _extensions(nodes: list[Element], warnings: list[str]) -> tuple[bytes, ...]:
     found = []
     for node in kept[:_MAX_EXTENSIONS]:
         try:
-            found.append(canonical(node, inherit=False))
+            found.append(canonical(node))
         except FeedError as error:
             warnings.append(f"an element of the channel was left out: {error.text}")
     if len(kept) > _MAX_EXTENSIONS:

@@ -1,9 +1,9 @@
 """The one boundary to lxml: bytes to trees under limits, trees to canonical bytes (design section 3).
 
-Canonical form is exclusive C14N 1.0 in UTF-8 without comments and processing instructions, with three additions so
+Canonical form is exclusive C14N 1.0 in UTF-8 without comments and processing instructions, with two additions so
 that a payload means the same wherever its bytes are joined in (xep-map 144): a prefix that is used only in content
-(`xsi:type="x:foo"`) keeps its declaration, xml:lang and xml:space in force outside the payload move to its root, and
-a root that declares no default namespace says so (`xmlns=""`) where elements without a namespace are in it.
+(`xsi:type="x:foo"`) keeps its declaration, and a root that declares no default namespace says so (`xmlns=""`) where
+elements without a namespace are in it.
 A payload with a DTD, entity definitions or too deep nesting is refused, never expanded (xep-map 246).
 """
 
@@ -130,10 +130,11 @@ def fault(error: etree.XMLSyntaxError) -> str:
     return f"{reason} (line {error.lineno})" if error.lineno else reason
 
 
-def canonical(element: Element, *, inherit: bool = True) -> bytes:
+def canonical(element: Element, *, inherit: bool = False) -> bytes:
     """The canonical bytes of an element that our parser or the stream's made, its tail left out.
 
-    Without `inherit` xml:lang and xml:space of its ancestors are left out too.
+    With `inherit` the root gets the xml:lang and xml:space of its ancestors. Only documents need that: an entry
+    inherits from its feed. The xml:lang of a stanza belongs to the server that wrote it, not to the payload.
     Raises FeedError(INVALID_PAYLOAD) for unexpanded entities and more than MAX_PREFIXES namespace prefixes.
     """
     inherited = _inherited(element) if inherit else []
@@ -161,7 +162,7 @@ def carried(payload: bytes) -> bytes:
             node.text = _LINE_END.sub("\n", node.text)
         if node.tail and "\r" in node.tail:
             node.tail = _LINE_END.sub("\n", node.tail)
-    return canonical(root, inherit=False)
+    return canonical(root)
 
 
 def size_bytes(element: Element) -> int:

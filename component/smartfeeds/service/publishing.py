@@ -22,9 +22,10 @@ from smartfeeds.core.model import (
 )
 from smartfeeds.core.options import GALLERY, Limits, flag, text_of, unmet
 from smartfeeds.core.text import wire_bytes
+from smartfeeds.core.urls import xmpp_uri
 from smartfeeds.core.view import BARE, View
 from smartfeeds.errors import Condition, FeedError, unsupported
-from smartfeeds.formats.atom import complete_entry, remains
+from smartfeeds.formats.atom import id_and_updated, remains, repaired_entry
 from smartfeeds.service.context import Context, Located, affiliation_of, find, reading_refusal, standing_of
 from smartfeeds.service.drafts import Draft
 from smartfeeds.service.items import next_key, write_state
@@ -64,7 +65,7 @@ def publish(tx: WriteTx, context: Context, request: Publish) -> Published:
         return Published(request.node or "", item_id)
     payload = draft.content if draft.content and node.kind is NodeKind.FEED else draft.payload
     if node.kind is NodeKind.FEED and draft.shape.entry and not draft.shape.complete:
-        payload = complete_entry(payload, item_id, context.now_us)
+        payload = _repaired(context, node, existing, item_id, payload)
     stored = store_item(tx, context, node, existing, item_id, payload, str(request.actor.bare))
     _trim(tx, node)
     created = existing is None or existing.deleted
@@ -101,12 +102,34 @@ def store_item(
     *,
     created_us: int | None = None,
 ) -> Item:
-    """Publishes an item; `created_us` as in `write_state`."""
+    """Publishes an item; `created_us` as in `write_state`.
+
+    The same payload by the same publisher is no change: a client may repeat a publish whose answer it never saw.
+    """
     if existing is None:
         state = created(tx, context, node, item_id, payload, publisher)
+    elif not existing.deleted and existing.payload == payload and existing.publisher == publisher:
+        return existing
     else:
         state = edited(context, node, existing, payload, publisher)
     return write_state(tx, context, node, existing, item_id, state, publisher, created_us=created_us)
+
+
+def _repaired(context: Context, node: Node, existing: Item | None, item_id: str, payload: bytes) -> bytes:
+    """An entry with what it lacks and with valid dates: the atom:id that the item has already, atom:published as its
+    created time, atom:updated as the time of this change. A repeated publish gets the stored atom:updated instead, so
+    that it is no change."""
+    own_id = xmpp_uri(context.policy.domain, node.name, item_id)
+    now_us = next_key(node.last_modified_us, context.now_us)
+    if existing is None:
+        return repaired_entry(payload, own_id, next_key(node.last_created_us, now_us), now_us)
+    # RFC 4287 4.2.6: the id of an entry never changes.
+    atom_id, stored_us = id_and_updated(existing.payload)
+    if stored_us is not None:
+        repeated = repaired_entry(payload, atom_id or own_id, existing.created_us, stored_us)
+        if repeated == existing.payload:
+            return repeated
+    return repaired_entry(payload, atom_id or own_id, existing.created_us, now_us)
 
 
 def retract(tx: WriteTx, context: Context, request: Retract) -> Done:

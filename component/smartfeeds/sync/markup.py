@@ -148,7 +148,7 @@ class _Reading:
             elif node.tag == conflicts:
                 notes += self._whole_conflicts(node, sync_id, depth, found)
             else:
-                foreign.append(canonical(node, inherit=False))
+                foreign.append(canonical(node))
         if not stamps:
             raise invalid("sx:sync has no sx:history")
         attributes = _foreign_attributes(sync, _SYNC_NAMES[FEEDSYNC.name])
@@ -277,7 +277,7 @@ def _extra(node: Element, names: frozenset[str], children: set[str] | None) -> E
     foreign = (
         ()
         if children is None
-        else tuple(canonical(one, inherit=False) for one in node.iterchildren(etree.Element) if one.tag not in children)
+        else tuple(canonical(one) for one in node.iterchildren(etree.Element) if one.tag not in children)
     )
     return Extra(attributes, foreign) if attributes or foreign else NO_EXTRA
 
@@ -297,7 +297,7 @@ def without_blanks(payload: bytes) -> bytes:
         return payload
     item = parse_stored(payload)
     _drop_blanks(item)
-    return canonical(item, inherit=False)
+    return canonical(item)
 
 
 def without_sync(payload: bytes) -> bytes:
@@ -308,7 +308,7 @@ def without_sync(payload: bytes) -> bytes:
     found = syncs_of(item)
     for sync in found:
         replace_by_text(sync, "")
-    return canonical(item, inherit=False) if found else payload
+    return canonical(item) if found else payload
 
 
 def _drop_blanks(item: Element) -> None:
@@ -327,7 +327,7 @@ def _with_payload(version: Version, item: Element) -> Version:
     conflicts alike; beyond that nothing around it counts, neither the stanza nor the winner that it stood in.
     """
     _drop_blanks(item)
-    payload = canonical(item, inherit=False)
+    payload = canonical(item)
     return Version(
         version.sync_id, version.counter, version.history, payload, version.deleted, version.noconflicts,
         version.conflict, version.conflicts, version.extra,
@@ -338,7 +338,7 @@ def _content(node: Element) -> bytes:
     """What is in an element, as canonical bytes; blank text is left out."""
     parts = [_text(node.text)]
     for child in node.iterchildren(etree.Element):
-        parts += [canonical(child, inherit=False), _text(child.tail)]
+        parts += [canonical(child), _text(child.tail)]
     return b"".join(parts)
 
 

@@ -20,8 +20,8 @@ def payload_of(text, on_iq=""):
     return item[0]
 
 
-def canonical(text, on_iq=""):
-    return xml.canonical(payload_of(text, on_iq)).decode()
+def canonical(text, on_iq="", **how):
+    return xml.canonical(payload_of(text, on_iq), **how).decode()
 
 
 @pytest.mark.parametrize("name", ["vcard-temp", "?", "urn:x-smartfeeds-veiled:00", "a&amp;b"])
@@ -74,14 +74,20 @@ def test_canonical_drops_a_prefix_that_nothing_uses(content):
 def test_canonical_does_not_take_an_attribute_name_for_content():
     """A prefix that only names use stays where it is used."""
     result = canonical("<a xmlns='u' xmlns:x='urn:x-test:x'><b x:k='1' z='>'/><x:c/></a>")
-    assert result.startswith('<a xmlns="u" xml:lang="de">')
+    assert result.startswith('<a xmlns="u"><b ')
 
 
-def test_canonical_takes_language_and_space_from_outside():
-    """[xep-map 144] xml:lang"""
-    assert canonical("<a xmlns='u'/>") == '<a xmlns="u" xml:lang="de"></a>'
+def test_canonical_adds_no_attribute_of_the_stanza():
+    """[xep-map 144] XMPP servers put an xml:lang on every stanza; it is not the payload's."""
+    assert canonical("<a xmlns='u'/>", "xml:space='preserve' xml:base='http://example.org/'") == '<a xmlns="u"></a>'
     assert canonical("<a xmlns='u' xml:lang='fr'/>") == '<a xmlns="u" xml:lang="fr"></a>'
-    result = canonical("<a xmlns='u'/>", "xml:space='preserve' xml:base='http://example.org/'")
+
+
+def test_canonical_takes_language_and_space_from_a_document():
+    """An entry that is cut out of its feed keeps the language of the feed."""
+    assert canonical("<a xmlns='u'/>", inherit=True) == '<a xmlns="u" xml:lang="de"></a>'
+    assert canonical("<a xmlns='u' xml:lang='fr'/>", inherit=True) == '<a xmlns="u" xml:lang="fr"></a>'
+    result = canonical("<a xmlns='u'/>", "xml:space='preserve' xml:base='http://example.org/'", inherit=True)
     assert result == '<a xmlns="u" xml:lang="de" xml:space="preserve"></a>'
 
 

@@ -219,7 +219,11 @@ async def test_publish_entry_is_completed_and_a_whole_one_is_left_alone(feed: Wo
     await feed.publish("b", whole)
     made, kept = (await feed.pull(MODIFIED)).items
 
-    for part in (b"<id>urn:x-smartfeeds:a</id>", b"<title></title>", b"<updated>2011-05-09T12:00:00Z</updated>"):
+    for part in (
+        b"<id>xmpp:feeds.example.org?;node=comments;item=a</id>",
+        b"<title></title>",
+        b"<updated>2011-05-09T12:00:00Z</updated>",
+    ):
         assert part in made.payload
     assert kept.payload == whole.encode()
 
@@ -312,7 +316,7 @@ async def test_retract_leaves_a_stripped_marked_tombstone_at_its_places(feed: Wo
     tombstone = page.items[1]
     assert tombstone.deleted and b'deleted="true"' in tombstone.payload
     assert b"secret" not in tombstone.payload and b"Ann" not in tombstone.payload
-    assert b"<id>urn:x-smartfeeds:a</id>" in tombstone.payload
+    assert b"<id>xmpp:feeds.example.org?;node=comments;item=a</id>" in tombstone.payload
     assert read_meta(tombstone.payload).text == ""
 
 

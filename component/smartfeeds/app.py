@@ -40,6 +40,8 @@ from smartfeeds.sources.mirror_link import publisher_over
 from smartfeeds.sources.mirror_state import Tools
 from smartfeeds.sources.mirrors import Mirrors, Wires
 from smartfeeds.sources.planet import Plan, Planet
+from smartfeeds.store.base import OpenMode
+from smartfeeds.store.lock import lock_database
 from smartfeeds.store.migrate import HEAD
 from smartfeeds.store.url import open_store
 from smartfeeds.telemetry import GATHERED, REQUEST_SECONDS, REQUESTS, SCHEMA_VERSION, Readings, metrics_text, watch_loop
@@ -104,10 +106,13 @@ def policy_of(settings: Settings) -> Policy:
 
 
 def open_service(
-    settings: Settings, on_change: Callable[[Collection[int]], None], clock: Callable[[], int] | None = None
+    settings: Settings,
+    on_change: Callable[[Collection[int]], None],
+    clock: Callable[[], int] | None = None,
+    mode: OpenMode = OpenMode.SERVE,
 ) -> FeedService:
     """The service over the store of the settings, which is still to be opened. `clock` gives microseconds (now_us)."""
-    store = open_store(settings.store.url, read_traits)
+    store = open_store(settings.store.url, read_traits, folder=settings.store.folder, mode=mode)
     return FeedService(store, policy_of(settings), clock=clock or now_us, new_id=new_id, on_change=on_change)
 
 
@@ -132,6 +137,7 @@ class App:
         self.service = open_service(settings, self._changed, clock)
         self._written = asyncio.Event()
         self._tasks: list[asyncio.Task[None]] = []
+        self._parts = contextlib.AsyncExitStack()
         domain = settings.component.jid
         self.stream = ComponentStream(
             domain,
@@ -222,40 +228,51 @@ class App:
         return self.stream.names.admits_of(str(sender.bare), data)
 
     async def start(self) -> None:
-        """Opens the store, listens, begins to connect. Raises StoreError, or ConfigError for the address."""
-        await self.service.store.open()
-        SCHEMA_VERSION.set(int(HEAD))
-        GATHERED.source = self._readings
-        if self.site is not None:
-            await self.site.start()
-            self._spawn(self.site.watch(), "http watch")
-        self._spawn(self.supervisor.run(), "link")
-        self._spawn(watch_loop(), "loop watch")
-        self._spawn(self._look_for_changes(), "other processes")
-        self._spawn(self._index(), "filter index")
-        for section in self.settings.nno:
-            self._spawn(self._fill(section), f"nno {section.node}")
-        for fetcher in self._fetchers:
-            await fetcher.open()
-        await self.mirrors.start()
+        """Locks and opens the store, listens, begins to connect. Raises StoreError, or ConfigError for the address.
+
+        When a step fails, those before it are undone.
+        """
+        async with contextlib.AsyncExitStack() as parts:
+            path = self.settings.store.path
+            if path is not None:
+                parts.callback(lock_database(path, f"smartfeeds, {self.settings.component.jid}"))
+            await self.service.store.open()
+            parts.push_async_callback(self.service.store.close)
+            SCHEMA_VERSION.set(int(HEAD))
+            GATHERED.source = self._readings
+            parts.push_async_callback(self._end_tasks)
+            parts.push_async_callback(self.supervisor.stop)
+            parts.push_async_callback(_logged, self.dispatcher.stop)
+            parts.push_async_callback(self._drain)
+            for fetcher in self._fetchers:
+                await parts.enter_async_context(fetcher)
+            if self.site is not None:
+                parts.push_async_callback(self.site.stop)
+                await self.site.start()
+                self._spawn(self.site.watch(), "http watch")
+            self._spawn(self.supervisor.run(), "link")
+            self._spawn(watch_loop(), "loop watch")
+            self._spawn(self._look_for_changes(), "other processes")
+            self._spawn(self._index(), "filter index")
+            for section in self.settings.nno:
+                self._spawn(self._fill(section), f"nno {section.node}")
+            parts.push_async_callback(_logged, self.mirrors.stop)
+            await self.mirrors.start()
+            self._parts = parts.pop_all()
 
     async def stop(self) -> None:
-        """Answers what has begun, ends the stream, saves the marks, closes the store."""
-        if self.site is not None:
-            await self.site.stop()
-        with _failures_logged():
-            await self.mirrors.stop()
-        for fetcher in self._fetchers:
-            await fetcher.close()
+        """Answers what has begun, ends the stream, saves the marks, closes the store: what `start` did, backwards."""
+        await self._parts.aclose()
+
+    async def _drain(self) -> None:
         with contextlib.suppress(TimeoutError):
             await asyncio.wait_for(self.router.drain(), DRAIN_S)
-        with _failures_logged():
-            await self.dispatcher.stop()
-        await self.supervisor.stop()
-        for task in self._tasks:
+
+    async def _end_tasks(self) -> None:
+        tasks = list(self._tasks)
+        for task in tasks:
             task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
-        await self.service.store.close()
+        await asyncio.gather(*tasks, return_exceptions=True)
 
     def _readings(self) -> Readings:
         outbox, counters = self.stream.outbox, self.sender.counters
@@ -419,3 +436,8 @@ def _failures_logged() -> Iterator[None]:
         _log.error("store_failed", reason=str(error))
     except Exception:  # noqa: BLE001
         _log.exception("background_work_failed")
+
+
+async def _logged(work: Callable[[], Coroutine[None, None, None]]) -> None:
+    with _failures_logged():
+        await work()

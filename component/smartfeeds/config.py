@@ -13,7 +13,16 @@ from ipaddress import ip_network
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, SecretStr, ValidationError, model_validator
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    ConfigDict,
+    Field,
+    PrivateAttr,
+    SecretStr,
+    ValidationError,
+    model_validator,
+)
 from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict, SettingsError
 
 from smartfeeds.core.jid import parse_jid
@@ -25,6 +34,7 @@ from smartfeeds.errors import ConfigError
 
 ENV_PREFIX = "SMARTFEEDS_"
 ENV_DELIMITER = "__"
+STORE_URL = f"{ENV_PREFIX}STORE{ENV_DELIMITER}URL"
 ENVELOPE_BYTES = 8_192  # what surrounds a page or an item in its stanza
 
 _REASONS = {
@@ -144,15 +154,34 @@ class Component(Section):
 
 
 class Store(Section):
-    """Where the feeds are kept."""
+    """Where the feeds are stored. A relative path is relative to `folder`."""
 
     url: Annotated[str, AfterValidator(_store_url)] = "sqlite:///./smartfeeds.db"
+    _folder: Path = PrivateAttr(default=Path())
+
+    @property
+    def folder(self) -> Path:
+        """The folder of the configuration file; the working directory when there is no file."""
+        return self._folder
 
     @property
     def path(self) -> Path | None:
-        """The database file; None where everything is kept in memory."""
+        """The database file; None for a store in memory."""
         path = database_path(self.url)
-        return None if path is None else Path(path)
+        return None if path is None else self._folder / path
+
+    def at(self, folder: Path) -> "Store":
+        """The same settings, read from a file in `folder`. Raises ConfigError when the database is elsewhere."""
+        store = self.model_copy()
+        store._folder = folder
+        former, path = self.path, store.path
+        # The path was relative to the working directory before: a new, empty database must not hide the old one.
+        if former is not None and path is not None and former.exists() and not path.exists():
+            raise ConfigError(
+                f"store.url: the database {path} does not exist, but {former.absolute()} does; a relative path is "
+                "relative to the configuration file: move the database there or set an absolute path"
+            )
+        return store
 
 
 class Http(Section):
@@ -362,12 +391,16 @@ LISTS: Mapping[str, type[Section]] = {"nno": Nno, "mirror": Mirror}
 
 
 def load(path: Path | None) -> Settings:
-    """The settings of this file (None: of the environment alone). Raises ConfigError with what to change."""
+    """The settings of this file (None: of the environment alone). Raises ConfigError with what to change.
+
+    A relative path in `store.url` is relative to the folder of the file; without a file, to the working directory.
+    """
     data = _read(path) if path else {}
     where = str(path) if path else "the environment"
     _check_environment()
     try:
-        return Settings(**data)
+        settings = Settings(**data)
+        return settings if path is None else settings.model_copy(update={"store": settings.store.at(path.parent)})
     except ValidationError as error:
         lines = "\n".join(f"  {_explain(dict(found))}" for found in error.errors())
         raise ConfigError(f"{where}:\n{lines}") from None

@@ -19,7 +19,7 @@ from smartfeeds.formats.atom import read_meta
 from smartfeeds.service.context import Context, locate
 from smartfeeds.service.feeds import FeedService
 from smartfeeds.service.sync_requests import ConflictedItem, ConflictList, ListConflicts, ResolveConflicts, Resolved
-from smartfeeds.store.base import ReadTx
+from smartfeeds.store.base import OpenMode, ReadTx
 from smartfeeds.sync.record import Version
 
 _LONGEST_TITLE = 80
@@ -121,7 +121,7 @@ async def _conflicted(service: FeedService, name: str) -> AsyncIterator[Conflict
 async def _resolve(
     config: Path | None, node: str, item: str, keep: str, settle: tuple[str, ...], by: str | None
 ) -> Resolved:
-    async with open_offline(config) as service:
+    async with open_offline(config, OpenMode.WRITE) as service:
         actor = actor_of(service, by)
         # Whoever the operator names may decide.
         service.policy = replace(service.policy, admins=service.policy.admins | {str(actor)})

@@ -8,6 +8,8 @@ from smartfeeds.cli.common import Commands, config_option, out, progress_bar, re
 from smartfeeds.cli.offline import open_offline, store_path
 from smartfeeds.store import maintenance
 from smartfeeds.store.backup import copy_database
+from smartfeeds.store.base import OpenMode
+from smartfeeds.store.lock import lock_database
 
 
 @click.group("db", cls=Commands)
@@ -20,11 +22,15 @@ def db_command() -> None:
 def upgrade(config: Path | None) -> None:
     """Bring the database to the schema of this version; smartfeeds run does the same when it starts.
 
-    Take a backup before. A database that is newer than this program is refused and left alone.
+    Take a backup and stop the service before. A database that is newer than this program is refused and left alone.
     """
     path = store_path(read_settings(config))
     before = maintenance.schema_version(path)
-    run_async(_open_once(config))
+    release = lock_database(path, "smartfeeds db upgrade")
+    try:
+        run_async(_open_once(config))
+    finally:
+        release()
     after = maintenance.schema_version(path)
     if before == after:
         out.print(f"{path} has schema {after}: nothing to do.", markup=False)
@@ -33,7 +39,7 @@ def upgrade(config: Path | None) -> None:
 
 
 async def _open_once(config: Path | None) -> None:
-    async with open_offline(config):
+    async with open_offline(config, OpenMode.SERVE):
         pass
 
 

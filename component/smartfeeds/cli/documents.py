@@ -43,7 +43,7 @@ from smartfeeds.service.feeds import FeedService
 from smartfeeds.service.importing import Imported, import_document
 from smartfeeds.service.syncing import shown as show
 from smartfeeds.sources.fetch import shown
-from smartfeeds.store.base import ReadTx
+from smartfeeds.store.base import OpenMode, ReadTx
 from smartfeeds.sync.markup import without_sync
 from smartfeeds.sync.sharing import NOT_SAID, Window
 
@@ -153,7 +153,7 @@ def _fail(*, failed: bool) -> None:
 
 
 async def _import(config: Path | None, node: str, document: Document, owner: str | None) -> Imported:
-    async with open_offline(config, must_exist=False) as service:
+    async with open_offline(config, OpenMode.CREATE) as service:
         with progress_bar() as progress:
             task = progress.add_task(f"{document.format} into {node}", total=len(document.items))
             return await import_document(
@@ -265,7 +265,8 @@ class Part:
 
 
 async def _export(config: Path | None, name: str, form: str, output: Path | None, part: Part) -> tuple[Job, int]:
-    async with open_offline(config) as service:
+    # A filtered view may have to bring the filter index forward first, which is a write.
+    async with open_offline(config, OpenMode.WRITE) as service:
         located = await service.read(lambda tx, _context: locate(tx, name))
         view = located.view if located.view.smart else CREATED
         sharing, after = NOT_SAID, None

@@ -31,6 +31,7 @@ from smartfeeds.service.mirrors import (
     remove_mirror,
     restart_mirror,
 )
+from smartfeeds.store.base import OpenMode
 
 _WAYS: Final = {Direction.IN: "from there", Direction.OUT: "to there"}
 
@@ -227,18 +228,18 @@ def _second(time_us: int | None) -> str | None:
 
 
 async def _add(config: Path | None, mirror: Mirror) -> str:
-    async with open_offline(config, must_exist=False) as service:
+    async with open_offline(config, OpenMode.CREATE) as service:
         await service.write(lambda tx, context: add_mirror(tx, context, mirror))
         return service.policy.domain
 
 
 async def _remove(config: Path | None, name: str) -> Mirror:
-    async with open_offline(config) as service:
+    async with open_offline(config, OpenMode.WRITE) as service:
         return await service.write(lambda tx, context: remove_mirror(tx, context, name))
 
 
 async def _restart(config: Path | None, name: str) -> None:
-    async with open_offline(config) as service:
+    async with open_offline(config, OpenMode.WRITE) as service:
         await service.write(lambda tx, context: restart_mirror(tx, context, name))
 
 

@@ -15,7 +15,7 @@ from smartfeeds.errors import Condition, FeedError
 from smartfeeds.service.context import Context, locate
 from smartfeeds.service.nodes import add_node
 from smartfeeds.service.requests import Form
-from smartfeeds.store.base import ReadTx
+from smartfeeds.store.base import OpenMode, ReadTx
 
 CHUNK = 500
 
@@ -134,7 +134,7 @@ def _form(kind: str | None, options: tuple[str, ...]) -> Form:
 
 
 async def _create(config: Path | None, name: str, owner: str | None, form: Form) -> str:
-    async with open_offline(config, must_exist=False) as service:
+    async with open_offline(config, OpenMode.CREATE) as service:
         actor = actor_of(service, owner)
         try:
             await service.write(lambda tx, context: add_node(tx, context, actor, name, form, trusted=True))

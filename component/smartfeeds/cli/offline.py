@@ -1,30 +1,31 @@
 """The service over its store, without a server: what commands work on. A running service sees what they change."""
 
+import os
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
 
 from smartfeeds.app import open_service
-from smartfeeds.cli.common import read_settings
-from smartfeeds.config import Settings
+from smartfeeds.cli.common import config_file, err, read_settings
+from smartfeeds.config import STORE_URL, Settings
 from smartfeeds.core.jid import Jid, parse_jid
-from smartfeeds.errors import ConfigError, StoreError
+from smartfeeds.errors import ConfigError
 from smartfeeds.service.feeds import FeedService
+from smartfeeds.store.base import OpenMode
 
 
 @asynccontextmanager
-async def open_offline(config: Path | None, *, must_exist: bool = True) -> AsyncIterator[FeedService]:
-    """The service of the configuration, its store open; the operator, who acts as the component, may do everything.
+async def open_offline(config: Path | None, mode: OpenMode = OpenMode.READ) -> AsyncIterator[FeedService]:
+    """The service of the configuration with its store open; the operator acts as the component and may do everything.
 
-    With `must_exist` a database that is not there is an error, so that a wrong path makes no empty one.
+    `mode` is what the command may do to the database. Raises ConfigError, StoreError.
     """
     settings = read_settings(config)
-    if must_exist and not store_path(settings).exists():
-        raise StoreError(
-            f"the database {store_path(settings)} does not exist: smartfeeds run, import or node create makes it"
-        )
-    service = open_service(settings, on_change=lambda _nodes: None)
+    path = store_path(settings)
+    if config_file(config) is None or STORE_URL in os.environ:
+        err.print(f"smartfeeds: using the database {path.absolute()}", markup=False)
+    service = open_service(settings, on_change=lambda _nodes: None, mode=mode)
     policy = service.policy
     service.policy = replace(policy, admins=policy.admins | {policy.domain})
     await service.store.open()

@@ -72,7 +72,8 @@ async def _serve(settings: Settings, status: Path | None) -> None:
     await app.start()
     _spare_the_collector()
     _keep_freed_memory()
-    log.info("started", version=__version__, component=settings.component.jid, store=settings.store.url)
+    store = settings.store.path or settings.store.url
+    log.info("started", version=__version__, component=settings.component.jid, store=str(store))
     try:
         async with _kept(status, app.online):
             _notify("READY=1")

@@ -22,6 +22,7 @@ from smartfeeds.formats.writers import Job
 from smartfeeds.formats.xml import MAX_PAYLOAD_BYTES, parse_payload, parse_stored
 from smartfeeds.service.sync_import import Arrived, Merge, Target, lacks, merge_document
 from smartfeeds.sources.fetch import shown
+from smartfeeds.store.base import OpenMode
 from smartfeeds.sync.arriving import is_deletion_alone, read_plain
 from smartfeeds.sync.documents import FeedReader, Form, Kind, Piece
 from smartfeeds.sync.merging import Outcome, Refused
@@ -97,7 +98,7 @@ async def import_synced(asked: SyncImport) -> Shared:
         else:
             with open_source(asked.source) as source:
                 found = _scan(source, spool, asked)
-        async with open_offline(asked.config, must_exist=False) as service:
+        async with open_offline(asked.config, OpenMode.CREATE) as service:
             actor = actor_of(service, asked.owner)
             if found.sharing.since is not None:
                 behind = await service.read(partial(lacks, name=asked.node, sharing=found.sharing))

@@ -15,7 +15,7 @@ from smartfeeds.core.times import US_PER_S, format_datetime
 from smartfeeds.core.tokens import ALL_FEEDS, ID_CHARACTERS, SCOPES, Token, digest_of, ended, write_token
 from smartfeeds.service.context import Context
 from smartfeeds.service.tokens import add_token, revoke_token
-from smartfeeds.store.base import ReadTx
+from smartfeeds.store.base import OpenMode, ReadTx
 
 CHUNK = 500
 LONGEST_LABEL = 200
@@ -101,7 +101,7 @@ def _check_text(text: str, option: str, most_bytes: int) -> None:
 
 
 async def _add(config: Path | None, token: Token, expires_s: int | None) -> bool:
-    async with open_offline(config, must_exist=False) as service:
+    async with open_offline(config, OpenMode.CREATE) as service:
         return await service.write(lambda tx, context: add_token(tx, context, token, expires_s))
 
 
@@ -131,7 +131,7 @@ def _row(token: Token, now_us: int) -> dict[str, Any]:
 
 
 async def _revoke(config: Path | None, token_id: str) -> Token:
-    async with open_offline(config) as service:
+    async with open_offline(config, OpenMode.WRITE) as service:
         return await service.write(lambda tx, context: revoke_token(tx, context, token_id))
 
 

@@ -20,11 +20,12 @@ from rich.progress import Progress
 from smartfeeds.app import App
 from smartfeeds.config import Settings, load
 from smartfeeds.core.jid import Jid
-from smartfeeds.demo.process import Account, free_port, is_listening
+from smartfeeds.demo.process import HOST, Account, free_port, is_listening
 from smartfeeds.demo.prosody import Prosody
-from smartfeeds.errors import ConfigError, LinkError
+from smartfeeds.errors import ConfigError, LinkError, StoreError
 from smartfeeds.formats.documents import read_document
 from smartfeeds.service.importing import Imported, import_document
+from smartfeeds.store.lock import LockHeldError, Release, lock_file
 from smartfeeds.telemetry import set_up_logging
 
 DOMAIN: Final = "localhost"
@@ -130,8 +131,12 @@ def prepare(folder: Path) -> tuple[Scene, Prosody, Settings]:
 
 @asynccontextmanager
 async def running(folder: Path, console: Console) -> AsyncIterator[tuple[Scene, App]]:
-    """Prosody and the component, online, until the block ends. Raises ConfigError, StoreError, LinkError."""
+    """Prosody and the component, online, until the block ends. Raises ConfigError, StoreError, LinkError.
+
+    StoreError also when a demonstration is running in this folder already.
+    """
     scene, server, settings = prepare(folder)
+    release = _lock(folder.resolve(), scene)
     set_up_logging(settings.log.format, settings.log.level)
     try:
         with console.status("Starting Prosody"):
@@ -147,6 +152,19 @@ async def running(folder: Path, console: Console) -> AsyncIterator[tuple[Scene, 
             await app.stop()
     finally:
         await asyncio.to_thread(server.stop)
+        release()
+
+
+def _lock(folder: Path, scene: Scene) -> Release:
+    # Before Prosody starts: whoever has the lock ends a Prosody that a killed demonstration left in this folder.
+    try:
+        return lock_file(folder / "lock", f"smartfeeds demo serve, http://{HOST}:{scene.http_port}/feeds/{NODE}/")
+    except LockHeldError as error:
+        raise StoreError(
+            f"{folder}: {error} is running here already; use it, stop it with Ctrl-C, or choose another --folder"
+        ) from None
+    except OSError as error:
+        raise ConfigError(f"cannot write {folder}/lock: {error.strerror}") from None
 
 
 async def _online(app: App) -> None:

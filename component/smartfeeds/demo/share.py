@@ -31,7 +31,7 @@ from smartfeeds.service.conflicts import version_tag
 from smartfeeds.service.context import Context
 from smartfeeds.service.feeds import FeedService
 from smartfeeds.service.syncing import read_shared, sync_of
-from smartfeeds.store.base import NO_LIMIT, ReadTx
+from smartfeeds.store.base import NO_LIMIT, OpenMode, ReadTx
 
 SERVICE_A: Final = "feeds-a.localhost"
 SERVICE_B: Final = "feeds-b.localhost"
@@ -194,7 +194,7 @@ async def _alike(stores: Sequence[FeedService], titles: Titles) -> list[Copy]:
 @asynccontextmanager
 async def _opened(component: Component) -> AsyncIterator[FeedService]:
     """A look into the store of a service, whether it runs or not."""
-    service = open_service(load(component.config), on_change=lambda _nodes: None)
+    service = open_service(load(component.config), on_change=lambda _nodes: None, mode=OpenMode.READ)
     await service.store.open()
     try:
         yield service

@@ -5,8 +5,11 @@ leave what we have written unread.
 """
 
 import asyncio
+import errno
+import os
 import resource
 import secrets
+import socket
 from collections import Counter
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
@@ -187,7 +190,7 @@ class Listener:
                 backlog=BACKLOG,
             )
         except OSError as error:
-            raise ConfigError(f"http.listen: cannot listen on {self._listen}: {error.strerror}") from None
+            raise ConfigError(f"http.listen: {bind_failure(self._listen, error)}") from None
 
     async def stop(self) -> None:
         """Closes the socket and all connections."""
@@ -229,6 +232,22 @@ class Listener:
                 connection.stalled_bytes, connection.stalled_since = unread_bytes, now_s
             elif now_s - connection.stalled_since >= self.bounds.unread_s and transport is not None:
                 transport.abort()
+
+
+def bind_failure(listen: str, error: OSError) -> str:
+    """Why the address HOST:PORT cannot be bound, and what to do."""
+    if isinstance(error, socket.gaierror):
+        return f"cannot bind {listen}, the host name is unknown ({error.strerror}); use an address of this machine"
+    # asyncio puts the address and the reason into strerror.
+    reason = _BIND_FAILURES.get(error.errno or 0, f"{os.strerror(error.errno or 0).lower()}; choose another address")
+    return f"cannot bind {listen}, {reason}"
+
+
+_BIND_FAILURES = {
+    errno.EADDRINUSE: "the address is in use; stop the other process or choose another port",
+    errno.EADDRNOTAVAIL: "this machine has no such address; choose 127.0.0.1, 0.0.0.0 or an address of this machine",
+    errno.EACCES: "this user has no right to bind it; choose a port above 1023",
+}
 
 
 def _files(wanted: int) -> int:

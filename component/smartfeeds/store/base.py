@@ -10,6 +10,7 @@ still atomic. Reads see one snapshot, which contains every write that was acknow
 """
 
 from collections.abc import Callable, Iterable, Sequence
+from enum import Enum
 from typing import Protocol, TypeVar
 
 from smartfeeds.core.mirror import MirrorRow
@@ -237,11 +238,30 @@ class WriteTx(ReadTx, Protocol):
         `count` and `standings` of filtered views need it up to date."""
 
 
+class OpenMode(Enum):
+    """What opening a store may do to it. Only a service and `db upgrade` change the schema: a command of a newer
+    version must not change it under a running service of an older one."""
+
+    READ = "read"
+    """Reads an existing store."""
+    WRITE = "write"
+    """Reads and writes an existing store."""
+    CREATE = "create"
+    """Reads and writes a store, which is created when it does not exist."""
+    SERVE = "serve"
+    """As CREATE; an older schema is upgraded."""
+
+    @property
+    def creates(self) -> bool:
+        """Whether a store that does not exist is created."""
+        return self in (OpenMode.CREATE, OpenMode.SERVE)
+
+
 class Store(Protocol):
     """A place where feeds live."""
 
     async def open(self) -> None:
-        """Opens it, bringing the schema up to date. Raises StoreError with what to do."""
+        """Opens it as its `OpenMode` allows. Raises StoreError with what to do."""
 
     async def close(self) -> None:
         """Finishes what is running and closes it."""

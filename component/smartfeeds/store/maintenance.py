@@ -8,7 +8,7 @@ from pathlib import Path
 
 from smartfeeds.errors import StoreError
 from smartfeeds.store import migrate
-from smartfeeds.store.sqlite_engine import store_error
+from smartfeeds.store.sqlite_engine import missing, store_error
 
 BUSY_S = 5.0
 
@@ -29,7 +29,7 @@ def is_sound(path: Path) -> bool:
 @contextmanager
 def _reading(path: Path) -> Iterator[sqlite3.Connection]:
     if not path.exists():
-        raise StoreError(f"the database {path} does not exist: smartfeeds run or smartfeeds import makes it")
+        raise missing(path)
     try:
         with closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True, timeout=BUSY_S)) as connection:
             yield connection

@@ -10,6 +10,7 @@ from importlib import resources
 from pathlib import Path
 
 from smartfeeds.errors import StoreError
+from smartfeeds.store.base import OpenMode
 from smartfeeds.store.sqlite_engine import store_error
 
 # Every version of the schema, oldest first; the last one is what this code works with.
@@ -36,21 +37,30 @@ def version(connection: sqlite3.Connection) -> str | None:
     return str(found[0][0])
 
 
-def prepare(connection: sqlite3.Connection, path: Path) -> None:
+def prepare(connection: sqlite3.Connection, path: Path, mode: OpenMode = OpenMode.SERVE) -> None:
     """Makes sure that the database at `path`, on which `connection` is open, has the schema of this code.
 
-    Raises StoreError where it is newer, belongs to another program, or cannot be read or written.
+    `mode` decides whether an empty database gets a schema and an older schema is upgraded. Raises StoreError when it
+    does not, when the schema is newer, and when the database belongs to another program or cannot be read or written.
     """
     try:
-        found = version(connection)
-        if found is None:
+        revision = version(connection)
+        if revision is None and mode.creates:
             create(connection)
-            found = version(connection)
-        if found == HEAD:
+            revision = version(connection)
+        if revision == HEAD:
             return
-        if found not in REVISIONS:
+        if revision is None:
+            raise StoreError("it is empty; check the path, smartfeeds run, import or node create fills it")
+        if revision not in REVISIONS:
             raise StoreError(
-                f"its schema {found} is newer than this program, which knows up to {HEAD}; install a newer smartfeeds"
+                f"its schema {revision} is newer than this program, which knows up to {HEAD}; "
+                "install a newer smartfeeds"
+            )
+        if mode is not OpenMode.SERVE:
+            raise StoreError(
+                f"its schema {revision} is older than this program, which needs {HEAD}; "
+                "run smartfeeds db upgrade, or start the service with this version"
             )
         upgrade(path, HEAD)
     except sqlite3.Error as error:

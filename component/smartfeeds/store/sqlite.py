@@ -23,10 +23,10 @@ import aiosqlite
 from smartfeeds.errors import StoreError
 from smartfeeds.store import migrate
 from smartfeeds.store.backup import copy_database
-from smartfeeds.store.base import Indexer, ReadTx, WriteTx
+from smartfeeds.store.base import Indexer, OpenMode, ReadTx, WriteTx
 from smartfeeds.store.lanes import Job, Lane, Lanes, ended, hop
 from smartfeeds.store.sql import SqlReadTx, SqlWriteTx
-from smartfeeds.store.sqlite_engine import READ_ONLY, SqliteEngine, make_private, store_error
+from smartfeeds.store.sqlite_engine import READ_ONLY, SqliteEngine, make_private, missing, store_error
 
 T = TypeVar("T")
 Runner = Callable[[list[Job]], int]
@@ -47,11 +47,15 @@ JOURNAL_LIMIT_BYTES = 64 * 1024 * 1024
 class SqliteStore:
     """A `base.Store` in one SQLite file.
 
-    `path` is where it is; `busy_s` how long a write waits for another process that holds the file locked.
+    `path` is where it is; `busy_s` how long a write waits for another process that holds the file locked. With
+    `OpenMode.READ` there is no writing connection.
     """
 
-    def __init__(self, path: Path, indexer: Indexer, *, busy_s: float = BUSY_S) -> None:
+    def __init__(
+        self, path: Path, indexer: Indexer, *, mode: OpenMode = OpenMode.SERVE, busy_s: float = BUSY_S
+    ) -> None:
         self.path = path
+        self._mode = mode
         self._indexer = indexer
         self._busy_s = busy_s
         self._connections: list[aiosqlite.Connection] = []
@@ -62,14 +66,17 @@ class SqliteStore:
         if self._connections:
             raise StoreError("the store is already open")
         _check_writable(self.path)
-        make_private(self.path)
+        if self._mode.creates:
+            make_private(self.path)
+        elif not self.path.exists():
+            raise missing(self.path)
         try:
-            writer = await self._lane(self._writer)
+            writers = [] if self._mode is OpenMode.READ else [await self._lane(self._writer)]
             readers = [await self._lane(self._reader) for _ in range(READERS)]
         except BaseException:
             await self._disconnect()
             raise
-        self._writes = Lanes([writer], WRITE_BATCH)
+        self._writes = Lanes(writers, WRITE_BATCH) if writers else None
         self._reads = Lanes(readers, READ_BATCH)
 
     async def close(self) -> None:
@@ -86,7 +93,7 @@ class SqliteStore:
 
     async def write(self, work: Callable[[WriteTx], T], *, turn: str = "") -> T:
         if self._writes is None:
-            raise StoreError("the store is closed")
+            raise StoreError("the store is open for reading only" if self._reads else "the store is closed")
         return cast(T, await self._writes.call(work, turn))
 
     async def backup(self, target: Path) -> None:
@@ -95,8 +102,13 @@ class SqliteStore:
 
     async def _lane(self, prepare: Callable[[sqlite3.Connection], Runner]) -> Lane:
         """A new connection, and what `prepare` makes of it in its thread."""
+        # mode=rw: the file is made by `make_private` alone, so a file that goes away meanwhile is not made again.
         connection = aiosqlite.connect(
-            self.path, isolation_level=None, timeout=self._busy_s, cached_statements=256, uri=False
+            f"{self.path.absolute().as_uri()}?mode=rw",
+            isolation_level=None,
+            timeout=self._busy_s,
+            cached_statements=256,
+            uri=True,
         )
         try:
             await connection
@@ -117,16 +129,19 @@ class SqliteStore:
             await ended(connection)
 
     def _writer(self, raw: sqlite3.Connection) -> Runner:
-        migrate.prepare(raw, self.path)
+        migrate.prepare(raw, self.path, self._mode)
+        self._use_log(raw)
         self._tune(raw, WRITER_CACHE_KIB)
         return _Group(SqliteEngine(raw, str(self.path)), self._indexer).run
 
     def _reader(self, raw: sqlite3.Connection) -> Runner:
+        migrate.prepare(raw, self.path, self._mode)
         self._tune(raw, READER_CACHE_KIB)
+        # Not mode=ro: such a connection leaves the log files of the database behind when it is the last to close.
+        raw.execute("PRAGMA query_only = ON").fetchall()
         return _Snapshot(SqliteEngine(raw, str(self.path))).run
 
     def _tune(self, raw: sqlite3.Connection, cache_kib: int) -> None:
-        self._use_log(raw)
         for pragma in (
             "synchronous = FULL",
             "foreign_keys = ON",

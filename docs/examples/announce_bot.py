@@ -6,11 +6,12 @@ room), BOT_NICK (only for a room), BOT_POSITION (a file), BOT_SERVER (host:port 
 
 import asyncio
 import os
+import sys
 from hashlib import sha256
 
-from slixmpp.exceptions import IqTimeout
+from slixmpp.exceptions import IqTimeout, PresenceError
 
-from smartfeeds.client import ChangeKind, ClientLink, Follower
+from smartfeeds.client import ChangeKind, ClientLink, Follower, FollowError
 
 TARGET, NICK = os.environ["BOT_TARGET"], os.environ.get("BOT_NICK")
 
@@ -18,6 +19,7 @@ TARGET, NICK = os.environ["BOT_TARGET"], os.environ.get("BOT_NICK")
 class Announcer:
     def __init__(self, bot):
         self.bot, self.joined, self.posted = bot, asyncio.Event(), set()
+        self.refused = asyncio.get_running_loop().create_future()
         bot.register_plugin("xep_0045")
         bot.register_plugin("xep_0199")
         bot.add_event_handler("session_start", self.join)
@@ -25,7 +27,13 @@ class Announcer:
 
     async def join(self, _event):
         if NICK:  # what the room's history shows was posted before we were cut off
-            *_, history = await self.bot.plugin["xep_0045"].join_muc_wait(TARGET, NICK, maxstanzas=100)
+            try:
+                *_, history = await self.bot.plugin["xep_0045"].join_muc_wait(TARGET, NICK, maxstanzas=100)
+            except (PresenceError, TimeoutError) as error:
+                reason = f"{error.condition} {error.text}" if isinstance(error, PresenceError) else "no answer"
+                if not (self.refused.done() or self.joined.is_set()):  # a later session may have joined meanwhile
+                    self.refused.set_exception(FollowError(f"cannot join {TARGET} as {NICK}: {reason.strip()}"))
+                return
             self.posted |= {old["id"] for old in history if old["from"].resource == NICK}
         self.joined.set()
 
@@ -44,16 +52,22 @@ class Announcer:
             else:  # an answer of any kind: what was sent before it has arrived
                 self.posted.add(key)
 
+    async def post_all(self, feed):
+        async for change in feed:
+            if change.kind is not ChangeKind.DELETED:
+                await self.post(sha256(change.item_id.encode()).hexdigest(), f"{change.title} {change.link}".strip())
+
 
 async def main():
     host, _, port = os.environ.get("BOT_SERVER", "").rpartition(":")
     server = {"server": (host, int(port)), "plaintext": True} if host else {}
     link = ClientLink(os.environ["BOT_JID"], os.environ["BOT_PASSWORD"], **server)
-    post = Announcer(link.client).post
+    announcer = Announcer(link.client)
     async with Follower(link, os.environ["BOT_FEED"], store=os.environ["BOT_POSITION"]) as feed:
-        async for change in feed:
-            if change.kind is not ChangeKind.DELETED:
-                await post(sha256(change.item_id.encode()).hexdigest(), f"{change.title} {change.link}".strip())
+        await asyncio.gather(announcer.refused, announcer.post_all(feed))  # ends when one of them fails
 
 
-asyncio.run(main())
+try:
+    asyncio.run(main())
+except FollowError as error:
+    sys.exit(f"announce_bot: {error}")

@@ -1,5 +1,6 @@
 """`smartfeeds follow`: prints the changes of a feed as they come, and proves that none is missing."""
 
+import logging
 import sys
 from functools import partial
 from pathlib import Path
@@ -50,6 +51,7 @@ def follow_command(
     What was missed, while away or because a notification was lost, is found by its cursors and pulled. Ends with
     Ctrl-C. What it can prove is printed when everything is there for the first time, and at the end.
     """
+    _log_to_stderr()
     try:
         feed = parse_address(address)
     except AddressError as error:
@@ -88,6 +90,19 @@ def follow_command(
 def _write(line: str) -> None:
     click.echo(line)
     sys.stdout.flush()
+
+
+def _log_to_stderr() -> None:
+    """Warnings of the follower, in the form of the program's own messages. It repeats those of slixmpp that matter."""
+
+    class Lines(logging.Handler):
+        def emit(self, record: logging.LogRecord) -> None:
+            err.print(f"smartfeeds: {record.getMessage()}", markup=False)
+
+    for name, handler in (("smartfeeds.client", Lines(logging.WARNING)), ("slixmpp", logging.NullHandler())):
+        logger = logging.getLogger(name)
+        logger.handlers = [handler]
+        logger.propagate = False
 
 
 def _tell_connection(up: bool) -> None:

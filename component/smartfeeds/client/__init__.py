@@ -9,6 +9,7 @@ async for change in follow("xmpp:feeds.example?;node=comments", jid=..., passwor
 from smartfeeds.client.address import AddressError, FeedAddress, parse_address
 from smartfeeds.client.change import Atom, Change, ChangeKind
 from smartfeeds.client.errors import (
+    CertificateError,
     FollowError,
     LoginError,
     NodeMissingError,
@@ -22,6 +23,7 @@ from smartfeeds.client.transport import ClientLink, SlixLink
 __all__ = [
     "AddressError",
     "Atom",
+    "CertificateError",
     "Change",
     "ChangeKind",
     "ClientLink",

@@ -5,6 +5,10 @@ from smartfeeds.errors import LinkError
 from smartfeeds.errors import LoginError as LoginError
 
 
+class CertificateError(FollowError, LinkError):
+    """The certificate of the server is not valid, so the password was not sent."""
+
+
 class NodeMissingError(FollowError):
     """There is no such node, or it was deleted."""
 

@@ -466,8 +466,14 @@ def follow(
 ) -> Follower:
     """Follows a feed with a connection of its own, which is kept up; the other arguments are those of `Follower`.
 
-    With a resource in `jid` that full address is subscribed, else the bare one. `server` is a host and port instead of
-    what the DNS says; `plaintext` allows no TLS (a server on the same machine). Close it with `async with` or `aclose`.
+    With a resource in `jid` that full address is subscribed, else the bare one. `server` is the host and port to
+    connect to, such as `("127.0.0.1", 5222)`; without it, the DNS records of the account's domain name them.
+    `plaintext=True` allows a connection without TLS: for a server on the same machine only. `ca_certs` is a file of
+    certificates to trust instead of the system's. Close it with `async with` or `aclose`.
+
+    While the server cannot be reached, the logger `smartfeeds.client` gets a warning with server and cause, and the
+    follower tries again. Raises LoginError when the account or its password is wrong or the server offers no TLS,
+    CertificateError when its certificate is not valid; both are FollowErrors.
     """
     link = ClientLink(jid, password, server=server, plaintext=plaintext, ca_certs=ca_certs)
     return Follower(

@@ -7,6 +7,7 @@ slixmpp does not reconnect by itself, and its back-off starts anew with every TC
 import asyncio
 import logging
 import random
+import ssl
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,7 +20,8 @@ from slixmpp.xmlstream.handler import Callback
 from slixmpp.xmlstream.matcher.base import MatcherBase
 from slixmpp.xmlstream.stanzabase import StanzaBase
 
-from smartfeeds.client.errors import LoginError, RequestTimeoutError
+from smartfeeds.client.causes import cause_of, worst
+from smartfeeds.client.errors import CertificateError, FollowError, LoginError, RequestTimeoutError
 from smartfeeds.client.stanzas import EVENT, read_error
 
 log = logging.getLogger("smartfeeds.client")
@@ -31,8 +33,10 @@ LONGEST_DELAY_S = 60.0
 
 @dataclass(frozen=True, slots=True)
 class Timeouts:
-    """How long to wait: for the answer to a request, for a session after TCP, for the own server's pong."""
+    """How long to wait, in seconds: for TCP and TLS, for the answer to a request, for a session after TCP, for a pong
+    of the own server."""
 
+    connect_s: float = 30.0
     request_s: float = 30.0
     session_s: float = 60.0
     ping_s: float = 10.0
@@ -168,8 +172,13 @@ class SlixLink:
 class ClientLink(SlixLink):
     """A link with a client of its own, which is kept connected with a jittered back-off.
 
-    With a resource in `jid` that full address is subscribed, else the bare one. `server` overrides the DNS.
-    `plaintext` allows a connection without TLS: for a server on the same machine only.
+    With a resource in `jid` that full address is subscribed, else the bare one. `server` is the host and port to
+    connect to; without it, the DNS records of the account's domain name them. `plaintext` allows a connection without
+    TLS: for a server on the same machine only. `ca_certs` is a file of certificates to trust instead of the system's.
+
+    A connection that fails is tried again for ever; the logger `smartfeeds.client` gets a warning with server and
+    cause. A login that is refused, a server without TLS and a certificate that is not valid end it, unless there was a
+    session before: the listener gets LoginError or CertificateError.
     """
 
     def __init__(
@@ -202,9 +211,18 @@ class ClientLink(SlixLink):
         self._task: asyncio.Task[None] | None = None
         self._up = asyncio.Event()
         self._down = asyncio.Event()
+        self._failures: list[object] = []
         self._login_refused = False
+        self._refusal = ""
         self._without_tls = False
         self._had_session = False
+        self._cause = ""
+
+    @property
+    def server(self) -> str:
+        """The server to connect to, as messages name it."""
+        host, port = self._server
+        return f"{host}:{port}" if host else f"the server of {self._client.requested_jid.host}"
 
     @property
     def client(self) -> ClientXMPP:
@@ -214,8 +232,8 @@ class ClientLink(SlixLink):
     def open(self, listener: Listener) -> None:
         """Begins to connect."""
         super().open(listener)
-        self._client.add_event_handler("failed_all_auth", self._on_login_refused)
-        self._client.add_event_handler("no_auth", self._on_nothing_to_log_in_with)
+        for event, handler in self._handlers().items():
+            self._client.add_event_handler(event, handler)
         self._task = asyncio.get_running_loop().create_task(self._stay_connected())
         self._task.add_done_callback(self._on_task_done)
 
@@ -243,21 +261,35 @@ class ClientLink(SlixLink):
             loop = asyncio.get_running_loop()
             began_s = loop.time()
             await self._one_connection()
-            if self._login_refused and not self._had_session:
-                self._fail(LoginError(self._why_no_login()))
+            end = None if self._had_session else self._why_it_ends()
+            if end is not None:
+                self._fail(end)
                 return
             attempt = 0 if self._had_session and loop.time() - began_s > HEALTHY_S else attempt + 1
             delay_s = back_off_s(attempt, self._spread())
-            level = logging.INFO if attempt > 1 else logging.WARNING  # an outage is news once
-            log.log(level, "no connection for %s, next try in %.1f s", self._client.requested_jid.bare, delay_s)
+            self._log_failure(delay_s)
             await self._sleep(delay_s)
+
+    def _log_failure(self, delay_s: float) -> None:
+        """An outage is a warning once, and again when its cause is another one."""
+        account = self._client.requested_jid.bare
+        cause = cause_of(worst(self._failures)) or "the connection was closed"
+        level, self._cause = logging.INFO if cause == self._cause else logging.WARNING, cause
+        what = "lost the connection" if self._up.is_set() else "cannot connect"
+        log.log(level, "%s to %s as %s: %s; next try in %.1f s", what, self.server, account, cause, delay_s)
 
     async def _one_connection(self) -> None:
         """Connects, and returns when the connection has ended or could not be made."""
         self._login_refused = self._without_tls = False
+        self._refusal = ""
+        self._failures.clear()
         self._up.clear()
         self._down.clear()
-        await self._client.connect(*self._server)
+        try:
+            async with asyncio.timeout(self._timeouts.connect_s):
+                await self._client.connect(*self._server)
+        except TimeoutError:
+            self._failures.append(f"no answer in {self._timeouts.connect_s:g} s")
         self._client.cancel_connection_attempt()  # the next try is ours to time
         if not self._client.is_connected():
             return
@@ -265,7 +297,7 @@ class ClientLink(SlixLink):
             async with asyncio.timeout(self._timeouts.session_s):
                 await self._first_of(self._up, self._down)
         except TimeoutError:
-            log.warning("%s does not let the session begin", self._client.requested_jid.host)
+            self._failures.append(f"no session in {self._timeouts.session_s:g} s after TCP was connected")
             self._client.abort()
         await self._down.wait()
 
@@ -291,14 +323,25 @@ class ClientLink(SlixLink):
             log.warning("%s does not answer, connecting again", self._client.requested_jid.host)
             self._client.abort()
 
-    def _why_no_login(self) -> str:
-        account = self._client.requested_jid
+    def _why_it_ends(self) -> FollowError | None:
+        """The error that no further attempt can mend; None where one may."""
+        account, reason = self._client.requested_jid.bare, worst(self._failures)
         if self._without_tls and not self._client.enable_plaintext:
-            return (
-                f"the server of {account.host} offers no TLS, so the password was not sent: let it have a certificate "
-                "or, where it runs on this machine, allow a connection without TLS (--plaintext)"
+            return LoginError(
+                f"{self.server} offers no TLS, so the password of {account} was not sent: let it have a certificate "
+                "or, if it runs on this machine, allow a connection without TLS (--plaintext, plaintext=True)"
             )
-        return f"the server refuses the login of {account.bare}"
+        if self._login_refused:
+            refusal = self._refusal or "it offers no way to log in that this program knows"
+            return LoginError(
+                f"{self.server} refuses the login of {account}: {refusal}; check the account and its password"
+            )
+        if isinstance(reason, ssl.SSLCertVerificationError):
+            return CertificateError(
+                f"cannot connect to {self.server} as {account}: {cause_of(reason)}; it needs a certificate "
+                "for the domain of the account, from an authority that this machine trusts"
+            )
+        return None
 
     def _fail(self, error: Exception) -> None:
         if self._listener is not None:
@@ -309,8 +352,33 @@ class ClientLink(SlixLink):
         if isinstance(error, Exception):
             self._fail(error)
 
+    def _handlers(self) -> dict[str, Callable[[Any], None]]:
+        return {
+            "connection_failed": self._on_connection_failed,
+            "ssl_invalid_chain": self._on_bad_certificate,
+            "failed_auth": self._on_mechanism_refused,
+            "failed_all_auth": self._on_login_refused,
+            "no_auth": self._on_nothing_to_log_in_with,
+            "stream_error": self._on_stream_error,
+        }
+
+    def _on_connection_failed(self, reason: object) -> None:
+        # slixmpp gives a text when a name has no address; it names the account's domain, whatever name was looked up.
+        self._failures.append("the host name has no address" if isinstance(reason, str) else reason)
+
+    def _on_bad_certificate(self, error: ssl.SSLError) -> None:
+        self._failures.append(error)
+        self._client.abort()  # slixmpp leaves it open for whoever handles this event
+
+    def _on_mechanism_refused(self, failure: Any) -> None:
+        self._refusal = str(failure["condition"])
+
     def _on_login_refused(self, _event: Any) -> None:
-        self._login_refused = True
+        self._login_refused = self._refusal != "temporary-auth-failure"  # RFC 6120 6.5.11: another try may succeed
+        self._failures.append(f"the login is refused, {self._refusal}")
+
+    def _on_stream_error(self, error: Any) -> None:
+        self._failures.append(f"the server ends the stream, {error['condition']} {error['text']}".strip())
 
     def _on_nothing_to_log_in_with(self, _event: Any) -> None:
         """The server offers no way to log in that may be used, as it is where nothing is encrypted."""
@@ -319,10 +387,13 @@ class ClientLink(SlixLink):
 
     def _on_session_start(self, event: object) -> None:
         self._had_session = True
+        self._cause = ""
         self._up.set()
         self._client.send_presence()
         super()._on_session_start(event)
 
     def _on_disconnected(self, event: object) -> None:
+        if event and not self._failures:
+            self._failures.append(event)
         self._down.set()
         super()._on_disconnected(event)

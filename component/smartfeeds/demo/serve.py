@@ -136,7 +136,7 @@ async def running(folder: Path, console: Console) -> AsyncIterator[tuple[Scene, 
     StoreError also when a demonstration is running in this folder already.
     """
     scene, server, settings = prepare(folder)
-    release = _lock(folder.resolve(), scene)
+    release = _lock(folder, scene)
     set_up_logging(settings.log.format, settings.log.level)
     try:
         with console.status("Starting Prosody"):
@@ -156,6 +156,7 @@ async def running(folder: Path, console: Console) -> AsyncIterator[tuple[Scene, 
 
 
 def _lock(folder: Path, scene: Scene) -> Release:
+    folder = folder.resolve()
     # Before Prosody starts: whoever has the lock ends a Prosody that a killed demonstration left in this folder.
     try:
         return lock_file(folder / "lock", f"smartfeeds demo serve, http://{HOST}:{scene.http_port}/feeds/{NODE}/")

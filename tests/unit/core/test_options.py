@@ -235,3 +235,44 @@ def test_initial_options_lower_the_payload_size_where_the_service_has_less() -> 
     """[xep-map 74]"""
     assert initial(Limits(max_payload_size_bytes=1_000)) == {"max_payload_size": ("1000",)}
     assert initial(Limits(max_payload_size_bytes=10_000_000)) == {}
+
+
+@pytest.mark.parametrize(
+    ("kind", "var", "value", "text"),
+    [
+        (
+            FEED,
+            "max_items",
+            "5",
+            "pubsub#max_items: a feed never expires items; leave it at max, or make a generic node",
+        ),
+        (FEED, "max_items", "-1", "pubsub#max_items: a whole number from 0 to 1000000000000000000"),
+        (GENERIC, "max_items", "0", f"pubsub#max_items: a whole number from 1 to {LIMITS.max_items}"),
+        (FEED, "item_expire", "60", "pubsub#item_expire: items of this service do not expire"),
+        (
+            FEED,
+            "max_payload_size",
+            "0",
+            f"pubsub#max_payload_size: a whole number from 1 to {LIMITS.max_payload_size_bytes}",
+        ),
+        (FEED, "persist_items", "false", "pubsub#persist_items: items of this service are kept"),
+        (FEED, "notification_type", "shout", "pubsub#notification_type: one of headline, normal"),
+        (FEED, "notify_sub", "maybe", "pubsub#notify_sub: true or false"),
+    ],
+)
+def test_apply_names_the_field_that_it_refuses_and_why(kind: NodeKind, var: str, value: str, text: str) -> None:
+    """[xep-map 64]"""
+    with pytest.raises(FeedError) as caught:
+        apply(kind, {}, {f"pubsub#{var}": (value,)}, LIMITS)
+
+    assert caught.value.text == text
+
+
+@pytest.mark.parametrize(("value", "accepted"), [("1", True), ("0", False)])
+def test_apply_max_items_of_a_generic_node_starts_at_one(value: str, accepted: bool) -> None:
+    """[xep-map 73]"""
+    if accepted:
+        assert apply(GENERIC, {}, {"pubsub#max_items": (value,)}, LIMITS) == {"max_items": (value,)}
+    else:
+        with pytest.raises(FeedError):
+            apply(GENERIC, {}, {"pubsub#max_items": (value,)}, LIMITS)

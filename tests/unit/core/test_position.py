@@ -3,7 +3,15 @@
 import pytest
 
 from smartfeeds.core.cursor import Cursor
-from smartfeeds.core.position import MAX_UID_BYTES, AtCursor, AtItem, AtTime, Position, parse_position
+from smartfeeds.core.position import (
+    MAX_UID_BYTES,
+    AtCursor,
+    AtItem,
+    AtTime,
+    Position,
+    kinds_of_positions,
+    parse_position,
+)
 from smartfeeds.core.view import BARE, CREATED, SMART, Order, View
 from smartfeeds.errors import Condition, FeedError
 
@@ -89,3 +97,17 @@ def test_parse_position_refuses_what_the_table_refuses(view: View, text: str, co
 
 def test_parse_position_of_an_id_as_long_as_a_uid_may_be_is_read() -> None:
     assert parse_position("a" * MAX_UID_BYTES, BARE) == AtItem("a" * MAX_UID_BYTES)
+
+
+@pytest.mark.parametrize(
+    ("view", "kinds"),
+    [
+        (SMART, ("cursor", "time")),
+        (BARE, ("cursor", "id", "time")),
+        (BARE_CREATED, ("cursor", "id", "time")),
+        (CREATED, ("cursor", "id", "time")),
+    ],
+)
+def test_kinds_of_positions_have_no_id_where_items_move(view: View, kinds: tuple[str, ...]) -> None:
+    """[SF-025] [SF-031] What disco announces is what `parse_position` reads."""
+    assert kinds_of_positions(view) == kinds

@@ -70,3 +70,21 @@ def test_flag_is_the_default_or_what_was_set() -> None:
     """[xep-map 128]"""
     assert flag({}, "deliver") and not flag({}, "include_body")
     assert not flag({"deliver": ("false",)}, "deliver")
+
+
+def test_apply_reads_the_fields_behind_an_idle_one() -> None:
+    """[xep-map 67]"""
+    submitted = {"FORM_TYPE": ("x",), "pubsub#digest": ("false",), "pubsub#deliver": ("0",)}
+
+    assert apply(FEED, {}, submitted) == {"deliver": ("false",)}
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [("pubsub#deliver", "pubsub#deliver is true or false"), ("pubsub#digest", "pubsub#digest is not supported")],
+)
+def test_apply_names_the_field_that_it_refuses(name: str, text: str) -> None:
+    with pytest.raises(FeedError) as caught:
+        apply(FEED, {}, {name: ("maybe",)})
+
+    assert caught.value.text == text

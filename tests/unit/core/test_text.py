@@ -3,7 +3,7 @@
 import pytest
 from lxml import etree
 
-from smartfeeds.core.text import ForbiddenCharacterError, attribute, escape, is_xml_text, words
+from smartfeeds.core.text import ForbiddenCharacterError, attribute, escape, is_nss, is_xml_text, to_nss, words
 
 FORBIDDEN = ["\0", "\x08", "\x0b", "\x1f", "\ud800", "\udfff", "\ufffe", "\uffff"]
 ALLOWED = "\t\n\r \x7f\x85é東😀\ufffd\ue000"
@@ -39,3 +39,26 @@ def test_escaped_text_comes_back_from_a_parser(text: str) -> None:
 )
 def test_words_are_folded_letters_and_digits(text: str, expected: set[str]) -> None:
     assert words(text) == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("alice@example.org", "alice@example.org"),
+        ("()+,-.:=@;$_!*'", "()+,-.:=@;$_!*'"),
+        ("a~b/c d%", "a%7Eb%2Fc%20d%25"),
+        ("\u00e9", "%C3%A9"),
+        ("\ud800", "%ED%A0%80"),
+    ],
+)
+def test_to_nss_encodes_what_rfc_2141_does_not_allow(text: str, expected: str) -> None:
+    """[A-51] RFC 2141 2.2 leaves out the tilde; a lone surrogate must not raise."""
+    assert to_nss(text) == expected
+    assert is_nss(expected)
+
+
+def test_forbidden_character_error_shows_the_text() -> None:
+    with pytest.raises(ForbiddenCharacterError) as caught:
+        attribute("a\x00b")
+
+    assert caught.value.args == ("a\x00b",)

@@ -99,3 +99,10 @@ def test_parse_time_takes_t_and_date_times(text: str) -> None:
 def test_parse_time_of_something_else(text: str) -> None:
     """[xep-map 219]"""
     assert parse_time(text) == (2_011_000_000 if text == "2011" else None)
+
+
+def test_parse_datetime_gives_whole_microseconds() -> None:
+    """A float would lose microseconds and make two cursors of one key."""
+    time_us = parse_datetime("2011-05-09T12:00:00.1234567Z")
+
+    assert (time_us, type(time_us)) == (1_304_942_400_123_456, int)

@@ -3,7 +3,7 @@
 import pytest
 
 from smartfeeds.client import FeedAddress, parse_address
-from smartfeeds.core.urls import subscribe_uri, xmpp_uri
+from smartfeeds.core.urls import list_path, subscribe_uri, xmpp_uri
 
 
 @pytest.mark.parametrize(
@@ -27,3 +27,17 @@ def test_address_to_subscribe_with_names_the_same_feed() -> None:
     """[SF-085] The view is a part of the node."""
     found = parse_address(subscribe_uri("feeds.example", "a?x=1", "order=created"), smart=False)
     assert found == FeedAddress("feeds.example", "a?x=1&order=created")
+
+
+def test_address_to_subscribe_names_the_node_alone_where_no_view_is_given() -> None:
+    """[SF-085] XEP-0147: the action, then the node."""
+    expected = "xmpp:bob@feeds.example?pubsub;action=subscribe;node=a%2Fb"
+    assert subscribe_uri("bob@feeds.example", "a/b") == expected
+    assert subscribe_uri("bob@feeds.example", "a/b", "order=created") == expected + "%3Forder%3Dcreated"
+
+
+@pytest.mark.parametrize(("suffix", "path"), [("", "/feeds/"), ("opml", "/feeds.opml")])
+def test_path_of_the_list_of_feeds(suffix: str, path: str) -> None:
+    """[SF-057]"""
+    assert list_path(suffix) == path
+    assert list_path() == "/feeds/"

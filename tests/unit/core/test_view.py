@@ -21,6 +21,7 @@ from smartfeeds.core.view import (
     facet,
     from_canonical,
     matches,
+    names_view,
     parse_view,
     shared_splits,
     split_name,
@@ -265,3 +266,27 @@ def test_parse_view_takes_a_bounded_number_of_words() -> None:
     """[A-24]: each word is a look-up of its own."""
     assert parse_view("q=" + "+".join(f"w{n}" for n in range(MAX_QUERY_WORDS))) is not None
     assert parse_view("q=" + "+".join(f"w{n}" for n in range(MAX_QUERY_WORDS + 1))) is None
+
+
+def test_canonical_text_is_a_query_string_without_ambiguous_characters() -> None:
+    """[xep-map 115] Everything but letters, digits and `_.-~` is percent-encoded, slashes too."""
+    view = View(True, authors=frozenset({"a/b"}), categories=frozenset({"c&d=e"}))
+
+    assert canonical(view) == "author=a%2Fb&category=c%26d%3De&order=modified"
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        ("news?order=created", True),
+        ("news?x=1&order=created", True),
+        ("a?b?c&order=created", True),
+        ("news", False),
+        ("news?x=1", False),
+        ("?order=created", False),
+        ("news?since=1", False),
+    ],
+)
+def test_names_view_is_true_for_each_name_that_a_feed_could_have_as_a_view(name: str, expected: bool) -> None:
+    """[SF-087] The base may have a query string of its own; a reserved parameter makes no view."""
+    assert names_view(name) is expected

@@ -52,6 +52,10 @@ class ConfigError(SmartfeedsError):
     """The operator has to change something; the text says what."""
 
 
+class DocumentError(SmartfeedsError):
+    """A document cannot be read; the text says which one and why."""
+
+
 class StoreError(SmartfeedsError):
     """The data cannot be used: full, locked, read-only, corrupt, or newer than this program."""
 

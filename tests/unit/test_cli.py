@@ -270,7 +270,7 @@ def test_import_tells_what_it_skipped_and_why(ready: Run) -> None:
 def test_import_what_is_no_feed_says_so_and_makes_nothing(ready: Run, text: str, message: str) -> None:
     Path("news.xml").write_text(text)
 
-    assert message in ready("import", "news.xml", "--node", "news", code=Exit.CONFIG).stderr
+    assert message in ready("import", "news.xml", "--node", "news", code=Exit.FAILED).stderr
     assert not Path("smartfeeds.db").exists()
 
 
@@ -282,7 +282,7 @@ def test_import_reads_standard_input_and_every_format_that_has_items(ready: Run)
         text = ready("export", "--node", "news", "--to", form).stdout
         again = json.loads(ready("import", "-", "--node", form, "--json", stdin=text).stdout)
         assert (again["format"], again["added"], again["skipped"]) == (kind, 2, [])
-    assert "standard input: the document is empty" in ready("import", "-", "--node", "x", code=Exit.CONFIG).stderr
+    assert "standard input: the document is empty" in ready("import", "-", "--node", "x", code=Exit.FAILED).stderr
 
 
 @pytest.mark.parametrize(
@@ -299,7 +299,7 @@ def test_no_more_of_a_file_is_read_than_a_document_may_have(
         raise FeedError(Condition.PAYLOAD_TOO_BIG, f"{len(data)} bytes came")
 
     monkeypatch.setattr(reading, "read_document", refuse)
-    assert "large.xml: 101 bytes came" in ready(*command, "large.xml", code=Exit.CONFIG).stderr
+    assert "large.xml: 101 bytes came" in ready(*command, "large.xml", code=Exit.FAILED).stderr
 
 
 def test_node_create_and_again_is_refused(ready: Run) -> None:

@@ -177,7 +177,7 @@ def test_convert_many_losses_are_summed_up_and_listed_in_json(run: Run) -> None:
 def test_convert_reads_standard_input(run: Run) -> None:
     result = run("convert", "-", "--to", "atom", stdin=RSS)
     assert [one.id for one in read_document(result.stdout_bytes).items] == ["one", "two"]
-    assert "standard input: the document is empty" in run("convert", "-", "--to", "rss", code=Exit.CONFIG).stderr
+    assert "standard input: the document is empty" in run("convert", "-", "--to", "rss", code=Exit.FAILED).stderr
 
 
 def test_convert_resolves_links_against_the_base(run: Run) -> None:
@@ -209,9 +209,9 @@ def test_convert_of_items_without_dates_gives_them_the_present(run: Run) -> None
         (("news.rss",), Exit.USAGE, "--to"),
         (("none.rss", "--to", "atom"), Exit.USAGE, "none.rss"),
         (("news.rss", "--to", "atom", "--json"), Exit.USAGE, "--output"),
-        (("page.html", "--to", "atom"), Exit.CONFIG, "page.html: the document is a web page, not a feed"),
-        (("list.opml", "--to", "atom"), Exit.CONFIG, "list.opml: the outline has no body"),
-        (("feed.ess", "--to", "atom"), Exit.CONFIG, "feed.ess: the document is an ESS or NNO file"),
+        (("page.html", "--to", "atom"), Exit.FAILED, "page.html: the document is a web page, not a feed"),
+        (("list.opml", "--to", "atom"), Exit.FAILED, "list.opml: the outline has no body"),
+        (("feed.ess", "--to", "atom"), Exit.FAILED, "feed.ess: the document is an ESS or NNO file"),
         (("news.rss", "--to", "atom", "--output", "none/out"), Exit.CONFIG, "cannot write none/out"),
         (("news.rss", "--to", "atom", "--output", "news.rss/out"), Exit.CONFIG, "cannot write news.rss/out"),
     ],

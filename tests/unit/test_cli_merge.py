@@ -90,18 +90,20 @@ def test_merge_reads_standard_input_once(run: Run) -> None:
 
 
 @pytest.mark.parametrize(
-    ("arguments", "reason"),
+    ("arguments", "code", "reason"),
     [
-        (("sm_sse_opml_ordered.opml", "empty.xml"), "do not merge"),
-        (("empty.xml", "cut.xml"), "cut.xml: the document"),
-        (("bomb.xml", "empty.xml"), "bomb.xml: the document"),
-        (("empty.xml", "page.html"), "no feed that can be merged"),
-        (("empty.xml", "empty.xml", "--by", ""), "no endpoint"),
-        (("sm_sse_opml_ordered.opml", "sm_sse_opml_ordered.opml", "--by", "me"), "--by is for feeds"),
-        (("sm_sse_opml_ordered.opml", "cut.opml"), "cut.opml: the document"),
+        (("sm_sse_opml_ordered.opml", "empty.xml"), Exit.CONFIG, "do not merge"),
+        (("empty.xml", "cut.xml"), Exit.FAILED, "cut.xml: the document"),
+        (("bomb.xml", "empty.xml"), Exit.FAILED, "bomb.xml: the document"),
+        (("empty.xml", "page.html"), Exit.FAILED, "no feed that can be merged"),
+        (("empty.xml", "empty.xml", "--by", ""), Exit.CONFIG, "no endpoint"),
+        (("sm_sse_opml_ordered.opml", "sm_sse_opml_ordered.opml", "--by", "me"), Exit.CONFIG, "--by is for feeds"),
+        (("sm_sse_opml_ordered.opml", "cut.opml"), Exit.FAILED, "cut.opml: the document"),
     ],
 )
-def test_merge_refuses_what_it_cannot_do_and_writes_nothing(run: Run, arguments: tuple[str, ...], reason: str) -> None:
+def test_merge_refuses_what_it_cannot_do_and_writes_nothing(
+    run: Run, arguments: tuple[str, ...], code: Exit, reason: str
+) -> None:
     """[A-52] documents that are cut, bombs, other formats: one line that says what is wrong."""
     Path("cut.xml").write_bytes(Path("sm_fs_pair1_a.xml").read_bytes()[:-30])
     Path("cut.opml").write_bytes(Path("sm_sse_opml_ordered.opml").read_bytes()[:-30])
@@ -111,7 +113,7 @@ def test_merge_refuses_what_it_cannot_do_and_writes_nothing(run: Run, arguments:
         b'<feed xmlns="http://www.w3.org/2005/Atom"><title>&b;</title></feed>'
     )
 
-    result = run(*arguments, "--output", "out.xml", code=Exit.CONFIG)
+    result = run(*arguments, "--output", "out.xml", code=code)
 
     assert reason in result.stderr
     assert not Path("out.xml").exists()

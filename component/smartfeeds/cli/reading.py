@@ -10,7 +10,7 @@ from typing import BinaryIO, cast
 
 import click
 
-from smartfeeds.errors import ConfigError, FeedError
+from smartfeeds.errors import ConfigError, DocumentError, FeedError
 from smartfeeds.formats.documents import read_document
 from smartfeeds.formats.items import Document
 from smartfeeds.formats.loader import MAX_DOCUMENT_BYTES
@@ -27,24 +27,24 @@ def name_of(file: Path) -> str:
 
 
 def read_file(file: Path, base: str) -> Document:
-    """The document in the file, of which no more is read than a document may have. Raises ConfigError."""
+    """The document in the file, of which no more is read than a document may have. Raises DocumentError."""
     name = name_of(file)
     try:
         with click.open_file(str(file), "rb") as opened:
             data = opened.read(MAX_DOCUMENT_BYTES + 1)
     except OSError as error:
-        raise ConfigError(f"cannot read {name}: {error.strerror}") from None
+        raise DocumentError(f"cannot read {name}: {error.strerror}") from None
     with named(name):
         return read_document(data, base)
 
 
 @contextmanager
 def named(name: str) -> Iterator[None]:
-    """Says of which document an error is."""
+    """Names the document in an error that is due to it. Raises DocumentError instead of FeedError."""
     try:
         yield
     except FeedError as error:
-        raise ConfigError(f"{name}: {error.text or error.condition.value}") from None
+        raise DocumentError(f"{name}: {error.text or error.condition.value}") from None
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +58,7 @@ class OpenSource:
 
 @contextmanager
 def open_source(file: Path) -> Iterator[OpenSource]:
-    """A document that may have sync data, from a file. Raises ConfigError."""
+    """A document that may have sync data, from a file. Raises DocumentError."""
     name = name_of(file)
     try:
         with click.open_file(str(file), "rb") as found:
@@ -67,7 +67,7 @@ def open_source(file: Path) -> Iterator[OpenSource]:
                 form = form_of(first)
             yield OpenSource(name, form, _chunks(first, cast("BinaryIO", found)))
     except OSError as error:
-        raise ConfigError(f"cannot read {name}: {error.strerror}") from None
+        raise DocumentError(f"cannot read {name}: {error.strerror}") from None
 
 
 @contextmanager

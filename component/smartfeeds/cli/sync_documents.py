@@ -12,7 +12,7 @@ from smartfeeds.cli.offline import actor_of, open_offline
 from smartfeeds.cli.reading import FileSpool, OpenSource, file_spool, named, open_bytes, open_source
 from smartfeeds.core.model import Item
 from smartfeeds.core.text import escape, one_line
-from smartfeeds.errors import ConfigError, FeedError
+from smartfeeds.errors import DocumentError, FeedError
 from smartfeeds.formats import atom
 from smartfeeds.formats.atom_feed import write_feed
 from smartfeeds.formats.atom_reader import FANOUT_NS
@@ -89,7 +89,7 @@ class SyncImport:
 
 
 async def import_synced(asked: SyncImport) -> Shared:
-    """Merges a document into a node. Raises ConfigError for one of which nothing can be read, FeedError, FetchError."""
+    """Merges a document into a node. Raises DocumentError for one of which nothing can be read, FeedError, FetchError."""
     with file_spool() as spool:
         if isinstance(asked.source, str):
             fetched = await fetch(asked.source, allow_private=asked.web)
@@ -113,9 +113,9 @@ async def import_synced(asked: SyncImport) -> Shared:
 
 
 def _scan(source: OpenSource, spool: FileSpool, asked: SyncImport) -> Shared:
-    """Reads a document into the spool, to its end or to its first fault. Raises ConfigError where that is all of it."""
+    """Reads a document into the spool, to its end or to its first fault. Raises DocumentError where that is all of it."""
     if source.form is Form.OPML:
-        raise ConfigError(f"{source.name}: {_NO_OUTLINES}")
+        raise DocumentError(f"{source.name}: {_NO_OUTLINES}")
     found = Shared(source.name, source.form)
     reader = FeedReader(lenient=asked.lenient)
     with named(source.name):

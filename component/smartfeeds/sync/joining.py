@@ -127,7 +127,7 @@ class Joiner:
         try:
             raw = piece.raw if form in (None, self._form) else self._translated(piece.raw)
             namespace = self._namespaces.setdefault(found.dialect, found.namespace)
-            if form is not None and namespace != found.namespace:
+            if found.nested or (form is not None and namespace != found.namespace):
                 raw = self._in_our_words(raw, namespace)
             return self._merge(raw, found)
         except FeedError as error:
@@ -206,7 +206,7 @@ class Joiner:
         return write_item(_with_payloads(found.version, convert), found.dialect, found.namespace)
 
     def _in_our_words(self, raw: bytes, namespace: str) -> bytes:
-        """An item in the namespace that this feed uses for its dialect (A-70)."""
+        """An item in the namespace that this feed uses for its dialect (A-70), its conflicts in one list (A-54)."""
         found = self._read(parse_stored(raw))
         return write_item(found.version, found.dialect, namespace)
 

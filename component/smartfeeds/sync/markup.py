@@ -48,12 +48,16 @@ _BLANKS = re.compile(rb">(?:[ \t\n]|&#xD;)+<")
 
 @dataclass(frozen=True, slots=True)
 class SyncItem:
-    """An item with sync data, as read. `namespace` is what its markup is written in; `notes` are for people."""
+    """An item with sync data, as read. `namespace` is what its markup is written in; `notes` are for people.
+
+    `nested` is whether its markup has conflicts in conflicts; the version has them in one list (FS-063).
+    """
 
     version: Version
     dialect: Dialect
     namespace: str
     notes: tuple[str, ...] = ()
+    nested: bool = False
 
 
 def read_item(item: Element, *, lenient: bool = False, payload: bool = True) -> SyncItem | None:
@@ -106,6 +110,7 @@ def _is_item(node: Element) -> bool:
 class _Reading:
     lenient: bool
     payload: bool
+    nested: bool = False
 
     def item(self, item: Element, depth: int) -> SyncItem | None:
         syncs = syncs_of(item)
@@ -124,7 +129,7 @@ class _Reading:
         if self.payload:
             replace_by_text(sync, "")
             version = _with_payload(version, item)
-        return SyncItem(version, lexis.dialect, namespace, notes)
+        return SyncItem(version, lexis.dialect, namespace, notes, self.nested)
 
     def lexis(self, sync: Element, namespace: str) -> Lexis:
         """The dialect of sync data. A-83: in the older namespaces the shape tells the dialect."""
@@ -178,6 +183,7 @@ class _Reading:
             if item.version.sync_id != sync_id:
                 raise invalid("an item in sx:conflicts has another id than the item")
             found += [_bare(item.version), *item.version.conflicts]
+            self.nested = self.nested or bool(item.version.conflicts)
             notes += item.notes
             if len(found) > MAX_CONFLICTS:
                 raise invalid(f"the item has more than {MAX_CONFLICTS} conflicts")
@@ -187,11 +193,14 @@ class _Reading:
         history, conflicts = f"{{{namespace}}}history", f"{{{namespace}}}conflicts"
         update = f"{{{namespace}}}update"
         counter = read_number(sync.get("version"), "version")
-        top = next(sync.iterchildren(history), None)
-        if top is None:
+        tops = list(sync.iterchildren(history))
+        if not tops:
             raise invalid("sx:sync has no sx:history")
+        top = tops[0]
         nodes = [top, *_limited(top.iterchildren(update), MAX_HISTORY - 1, "sx:update records")]
         notes: list[str] = []
+        if len(tops) > 1:
+            notes.append(f"{sync_id}: sx:sync has more than one sx:history; the first counts")
         found = [
             conflict
             for container in sync.iterchildren(conflicts)
@@ -216,6 +225,8 @@ class _Reading:
     ) -> Iterator[Version]:
         """SSE 5.2: what a conflict lacks costs only the conflict (SSE-047)."""
         nodes = _limited(container.iterchildren(f"{{{namespace}}}conflict"), MAX_CONFLICTS, "conflicts")
+        if not nodes:
+            notes.append(f"{sync_id}: sx:conflicts is empty; it counts as none")
         for node in nodes:
             try:
                 counter = read_number(node.get("version"), "the version of a conflict")

@@ -599,3 +599,19 @@ def test_tombstones_pass_through_merges():
 
     (item,) = versions(document).values()
     assert item.deleted.on
+
+
+@pytest.mark.parametrize("there", ["same on both sides", "local alone", "incoming alone"])
+def test_conflicts_in_conflicts_are_flattened_whatever_the_other_side_has(there):
+    """[FS-063] [A-54] Also where nothing has to be compared; items without them pass as the bytes that they came in."""
+    inner = f"<sx:conflicts>{entry(by='C', title='c')}</sx:conflicts>"
+    middle = f"<sx:conflicts>{entry(by='B', title='b', history=inner)}</sx:conflicts>"
+    document, empty = atom(entry(updates=2, title="a", history=middle)), atom()
+    sides = {"same on both sides": (document, document), "local alone": (document, empty)}
+
+    merged, report = joined(*sides.get(there, (empty, document)))
+
+    assert merged.count(b"<sx:conflicts>") == 1
+    (version,) = versions(merged).values()
+    assert sorted(one.top.by for one in version.conflicts) == ["B", "C"]
+    assert report.refused == 0

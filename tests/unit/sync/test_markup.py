@@ -196,6 +196,23 @@ def test_conflicts_in_conflicts_are_flattened_once():
     assert {one.top.by for one in flat} == {"B", "C"}
     assert all(one.conflicts == () for one in flat)
     assert "nested deeper" in refused(entry(inside=conflicts(deeper)))
+    assert read(entry(inside=conflicts(nested))).nested
+    assert not read(entry(inside=conflicts(inner))).nested
+
+
+@pytest.mark.parametrize(
+    ("inside", "note"),
+    [
+        ('<sx:history by="A"/><sx:history by="B"/>', "s1: sx:sync has more than one sx:history; the first counts"),
+        ('<sx:history by="A"/><sx:conflicts/>', "s1: sx:conflicts is empty; it counts as none"),
+    ],
+)
+def test_sse_that_breaks_a_rule_without_harm_is_reported(inside, note):
+    """[SSE-021] [SSE-046] The item takes part; people are told what was wrong."""
+    found = read(sse(inside=inside))
+
+    assert found.notes == (note,)
+    assert (found.version.top.by, found.version.conflicts) == ("A", ())
 
 
 def test_too_many_conflicts_refuse_the_item():

@@ -89,7 +89,7 @@ class SyncImport:
 
 
 async def import_synced(asked: SyncImport) -> Shared:
-    """Merges a document into a node. Raises DocumentError for one of which nothing can be read, FeedError, FetchError."""
+    """Merges a document into a node. Raises DocumentError where nothing of it can be read, FeedError, FetchError."""
     with file_spool() as spool:
         if isinstance(asked.source, str):
             fetched = await fetch(asked.source, allow_private=asked.web)
@@ -113,7 +113,7 @@ async def import_synced(asked: SyncImport) -> Shared:
 
 
 def _scan(source: OpenSource, spool: FileSpool, asked: SyncImport) -> Shared:
-    """Reads a document into the spool, to its end or to its first fault. Raises DocumentError where that is all of it."""
+    """Reads a document into the spool, to its end or to its first fault. Raises DocumentError where that is all."""
     if source.form is Form.OPML:
         raise DocumentError(f"{source.name}: {_NO_OUTLINES}")
     found = Shared(source.name, source.form)

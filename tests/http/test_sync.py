@@ -83,15 +83,17 @@ async def test_json_has_the_versions_that_conflict(notes: Web, token: str) -> No
 
 
 async def test_json_of_an_item_of_sse_has_its_version(notes: Web, token: str) -> None:
-    """[SSE-016] [SSE-018] [SSE-023] version instead of updates, and a history without sequences; times as all JSON
-    has them."""
+    """[SSE-018] [SSE-023] [SSE-033] version instead of updates, one more for a change here, and a history without
+    sequences, in which this service and its user are one endpoint; times as all JSON has them."""
     assert (await put(notes, token, sse_version(C1, B1, title="x"))).status == 201
     (shown,) = (await notes.get("/feeds/notes/?sync=true")).json["items"]
-    assert shown["sync"] == {
-        "id": "a",
-        "version": 2,
-        "history": [{"when": "2026-01-01T00:00:02Z", "by": C1}, {"when": "2026-01-01T00:00:01Z", "by": B1}],
-    }
+    older = [{"when": "2026-01-01T00:00:02Z", "by": C1}, {"when": "2026-01-01T00:00:01Z", "by": B1}]
+    assert shown["sync"] == {"id": "a", "version": 2, "history": older}
+
+    await notes.component.publish(ALICE, "notes", "a", entry("again"))
+
+    (shown,) = (await notes.get("/feeds/notes/?sync=true&timeout=0")).json["items"]
+    assert shown["sync"] == {"id": "a", "version": 3, "history": [{"when": START, "by": ME}, *older]}
 
 
 @pytest.mark.parametrize("path", ["/feeds/notes.atom?sync=true", "/feeds/notes/?sync=true&timeout=0"])

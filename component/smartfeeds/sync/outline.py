@@ -29,36 +29,6 @@ def parents_of(tree: Tree) -> dict[str, str]:
     return {child: parent for parent, children in tree.items() for child in children}
 
 
-def moved(old: Tree, new: Tree) -> list[str]:
-    """Which items were moved, and so have to be updated by who moved them (SSE-028): as few as explain the change."""
-    before, after = parents_of(old), parents_of(new)
-    found = [one for one, parent in after.items() if one in before and before[one] != parent]
-    for parent, children in new.items():
-        stayed = [one for one in children if before.get(one) == parent]
-        kept = set(_longest_in_order(stayed, old.get(parent, [])))
-        found += [one for one in stayed if one not in kept]
-    return found
-
-
-def _longest_in_order(children: list[str], order: list[str]) -> list[str]:
-    """The longest list of children that stand in both lists in the same order."""
-    place = {one: at for at, one in enumerate(order)}
-    lowest: list[int] = []  # the n-th is the lowest place that a list of n + 1 children can end with
-    ends: list[str] = []
-    before: dict[str, str] = {}
-    for child in children:
-        at = bisect_left(lowest, place[child])
-        before[child] = ends[at - 1] if at else ROOT
-        lowest[at : at + 1] = [place[child]]
-        ends[at : at + 1] = [child]
-    found = []
-    one = ends[-1] if ends else ROOT
-    while one != ROOT:
-        found.append(one)
-        one = before[one]
-    return found[::-1]
-
-
 def merge_trees(local: Tree, incoming: Tree, won: Callable[[str], Side]) -> tuple[dict[str, list[str]], list[str]]:
     """The merged tree, and the items that were moved to the root because they had come to be below themselves.
 

@@ -607,10 +607,13 @@ def test_state_cursor_refused_reads_again_without_what_was_handed_over() -> None
 
 
 def test_state_cursor_refused_without_replay_is_the_end() -> None:
-    """[SF-030]"""
+    """The stored position stays for whoever decides what to do; nothing moves it any more."""
     state, pull = pulling(Position("5", 5), replay=False)
 
     assert state.receive(CursorRefused(pull.request_no)) == [Stop(StopReason.POSITION_REFUSED)]
+    for late in (push("5", "6", entry("a"), total=6), PageReceived(pull.request_no, (entry("a"),), "5", "6", 0, 6)):
+        assert state.receive(late) == []
+    assert not state.in_step and state.position == Position("5", 5)
     assert state.receive(Connected()) == []
 
 

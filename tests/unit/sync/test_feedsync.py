@@ -336,12 +336,17 @@ def test_history_that_cannot_be_cleaned_is_bounded():
 
 
 def test_clocks_that_are_far_off_break_nothing():
-    """[FS-035] [FS-036] times decide ties alone, and an endpoint is no name that is read."""
+    """[FS-035] [FS-036] A time decides nothing but a tie, and an endpoint is not parsed as a name."""
     old, new = (
         version(1, "1 2099-01-01T00:00:00Z A"),
         version(2, "2 1971-01-01T00:00:00Z B", "1 2099-01-01T00:00:00Z A"),
     )
+    slow, fast = version(3, "3 1971-01-01T00:00:00Z C"), version(2, "2 2099-01-01T00:00:00Z D")
+    tie = version(3, "3 2099-01-01T00:00:00Z //:@")
 
-    merged = merge(FEEDSYNC, old, new)
-
-    assert (merged.version, merged.outcome) == (new, Outcome.UPDATED)
+    for one, other in [(old, new), (new, old)]:
+        assert merge(FEEDSYNC, one, other).version == new, "what has seen the other needs no time"
+    for one, other in [(slow, fast), (fast, slow)]:
+        assert merge(FEEDSYNC, one, other).version == replace(slow, conflicts=(fast,)), "no time beats a counter"
+    for one, other in [(slow, tie), (tie, slow)]:
+        assert merge(FEEDSYNC, one, other).version == replace(tie, conflicts=(slow,))

@@ -130,15 +130,24 @@ def test_id_that_is_no_nss_refuses_the_item(text):
     assert "Namespace Specific String" in refused(entry(f'id="{text}" updates="1"'))
 
 
-def test_ids_are_read_as_the_grammar_has_them_and_written_encoded():
-    """[A-51] [FS-004] [FS-005] ours keep the JID, which is unique; foreign ones are never encoded again."""
+def test_foreign_ids_are_read_as_the_grammar_has_them_and_written_unchanged():
+    """[A-51] [FS-004] [FS-027] What the grammar lets through is never encoded again."""
+    inside = '<sx:history sequence="1" by="alice@example.net/Phone?1%20x"/>'
+    found = read(entry('id="tag:example.org,2011:/x?y#z" updates="1"', inside)).version
+
+    assert (found.sync_id, found.top.by) == ("tag:example.org,2011:/x?y#z", "alice@example.net/Phone?1%20x")
+    written = write_item(found, FEEDSYNC)
+    assert b'id="tag:example.org,2011:/x?y#z"' in written and b'by="alice@example.net/Phone?1%20x"' in written
+
+
+def test_our_ids_are_encoded_so_that_different_texts_stay_different():
+    """[A-51] [FS-005] An address cannot be spelt so that it becomes another one's endpoint."""
     nss = GOLDEN["feedsync"]["nss"]
 
-    assert read(entry('id="tag:example.org,2011:/x?y#z" updates="1"')).version.sync_id == "tag:example.org,2011:/x?y#z"
-    assert to_nss(nss["jid"]) == nss["by"]
-    assert to_nss("j\u00fcrgen@example.net") == nss["non_ascii"]
-    assert is_nss(to_nss("~[x] \U0001f600"))
-    assert Edit(0, nss["by"]).by == nss["by"]
+    assert (to_nss(nss["jid"]), to_nss("j\u00fcrgen@example.net")) == (nss["by"], nss["non_ascii"])
+    texts = ["a/b", "a%2Fb", "a%252Fb", "~[x] \U0001f600", "%7E[x] \U0001f600"]
+    encoded = [to_nss(text) for text in texts]
+    assert len(set(encoded)) == len(texts) and all(map(is_nss, encoded))
 
 
 def test_missing_and_endless_ids_refuse_the_item():

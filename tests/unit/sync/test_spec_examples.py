@@ -108,7 +108,7 @@ SSE_ITEM = (
 )
 DAYS = {
     21: "Sat, 21 May 2005", 22: "Sun, 22 May 2005", 23: "Mon, 23 May 2005", 24: "Tue, 24 May 2005",
-    25: "Wed, 25 May 2005", 26: "Thu, 26 May 2005",
+    25: "Wed, 25 May 2005", 26: "Thu, 26 May 2005", 27: "Fri, 27 May 2005",
 }  # fmt: skip
 
 
@@ -124,17 +124,26 @@ def on(day):
 
 
 def test_sse_creation_and_updates():
-    """[SSE-031] [SSE-032] [SSE-033] [SSE-034] 4.1 and 4.2; the last with the four records that are left there."""
-    created, fourth, sixth = sse(1, 21), sse(4, 24, 23, 22, 21), sse(6, 26, 25, 24, 23)
+    """[SSE-031] [SSE-033] 4.1 and 4.2, printed whole up to the fourth version."""
+    created, fourth = sse(1, 21), sse(4, 24, 23, 22, 21)
     item = SSE.create("0a7903db47fb0ae8", created.payload, on(21))
     assert item == created
     for day in (22, 23, 24):
         item = SSE.update(item, on(day))
     assert item == fourth
-    for day in (25, 26):
-        item = SSE.update(item, on(day))
-    assert replace(item, history=item.history[:4]) == sixth
+
+
+def test_sse_history_that_others_have_cut():
+    """[SSE-032] [SSE-034] [SSE-041] 4.2 prints the sixth version with four records: it is taken over as it came, and
+    the next change keeps what is left."""
+    fourth, sixth, seventh = sse(4, 24, 23, 22, 21), sse(6, 26, 25, 24, 23), sse(7, 27, 26, 25, 24, 23)
+
+    for one, other in [(fourth, sixth), (sixth, fourth)]:
+        assert merge(SSE, one, other).version == sixth
     assert merge(SSE, fourth, sixth).outcome is Outcome.UPDATED
+    assert merge(SSE, sse(2, 22, 21), sixth).version == sixth, "a record that was cut off shows no conflict"
+    assert write_item(sixth, SSE).count(b"<sx:update ") == 3
+    assert SSE.update(sixth, on(27)) == seventh
 
 
 def test_sse_conflict():

@@ -248,6 +248,34 @@ def test_update_keeps_the_conflicts_of_others():
     assert FEEDSYNC.update(item, Edit(at("11:00"))).conflicts == item.conflicts
 
 
+def test_update_counts_above_the_endpoint_s_records_in_conflicts():
+    """[FS-049] Else a conflict of somebody who goes on from a later edit of ours would subsume the new version."""
+    conflict = version(4, "4 09:00 B", "12 08:00 A")
+    item = version(5, "5 10:00 C", "3 07:00 A", conflicts=(conflict,))
+
+    updated = FEEDSYNC.update(item, Edit(0, "A"), b"new")
+
+    assert updated.top.sequence == 13
+    assert merge(FEEDSYNC, conflict, updated).version == updated
+
+
+def test_edit_under_a_shared_name_takes_the_first_branch_without_a_conflict():
+    """[FS-049] [FS-064] A record of the same endpoint would subsume the conflict at the next merge."""
+    lost = tuple(version(2, f"2 09:0{n} {by}") for n, by in enumerate(["A", "A%2F@2", "A%2F@4", "B"]))
+    item = version(5, "5 10:00 C", "1 07:00 A", conflicts=lost)
+    shared = Edit(at("11:00"), "A", shared=True)
+
+    updated = FEEDSYNC.update(item, shared)
+    decided = FEEDSYNC.resolve(item, shared, lost[1:2])
+
+    assert updated.top == stamp("6 11:00 A%2F@3") and updated.conflicts == lost
+    assert decided.top == stamp("6 11:00 A%2F@2") and decided.conflicts == (lost[0], *lost[2:])
+    assert FEEDSYNC.resolve(item, shared, lost).top == stamp("6 11:00 A")
+    for one in (updated, decided):
+        assert set(merge(FEEDSYNC, item, one).version.conflicts) == set(one.conflicts)
+    assert FEEDSYNC.update(item, Edit(at("11:00"), shared=True)).top == stamp("6 11:00 -")
+
+
 def test_delete_edit_and_undelete():
     """[FS-052] [FS-053] [A-49] [A-50] [FS-055] a tombstone keeps its history, and stays one until it is made live."""
     item = FEEDSYNC.create("i1", b"text", Edit(at("09:43"), "A"))

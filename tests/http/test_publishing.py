@@ -156,6 +156,65 @@ async def test_a_second_put_replaces(notes: Web, token: str) -> None:
     assert [item["id"] for item in in_order] == ["a", "b"]
 
 
+@pytest.mark.parametrize(
+    ("media_type", "body"),
+    [
+        (ATOM, entry("hello").encode()),
+        (ATOM, f"<entry xmlns='{ATOM_NS}'><updated>today</updated></entry>".encode()),
+        (JSON, b'{"verb":"post","object":{"objectType":"note","content":"hello"}}'),
+    ],
+)
+async def test_identical_put_is_no_change(notes: Web, token: str, media_type: str, body: bytes) -> None:
+    """200, the same ETag and no push, as often as it is repeated; over XMPP too."""
+    await notes.component.subscribe(BOB, "notes")
+
+    async def again(**headers: str) -> Got:
+        path = entry_path("notes", "a")
+        return await notes.ask("PUT", path, body, Authorization=token, Content_Type=media_type, **headers)
+
+    first = await again()
+    page = (await notes.get("/feeds/notes/")).header("ETag")
+    notes.component.clock.advance(60)
+    assert len(await notes.component.events(bare(BOB))) == 1
+    second, third = await again(), await again(If_Match=first.header("ETag"))
+
+    assert (first.status, second.status, third.status) == (201, 200, 200)
+    assert second.body == third.body == first.body
+    assert {first.header("ETag")} == {second.header("ETag"), third.header("ETag")}
+    assert "Location" in first.headers and "Location" not in second.headers
+    assert (await notes.get("/feeds/notes/")).header("ETag") == page
+    assert (await again(If_None_Match="*")).status == 412
+    payload = etree.tostring(await stored(notes, "a"), encoding="unicode")
+    await notes.component.publish(ALICE, "notes", "a", payload)
+    assert await notes.component.events(bare(BOB)) == []
+    assert (await notes.get("/feeds/notes/")).header("ETag") == page
+
+
+async def test_identical_put_of_a_deleted_item_restores_it(notes: Web, token: str) -> None:
+    """A restoration is a change."""
+    await notes.component.subscribe(BOB, "notes")
+    first = await put(notes, token, "a")
+    await notes.ask("DELETE", entry_path("notes", "a"), Authorization=token)
+    again = await put(notes, token, "a")
+
+    assert (first.status, again.status) == (201, 201)
+    assert again.header("ETag") != first.header("ETag")
+    assert len(await notes.component.events(bare(BOB))) == 3
+
+
+async def test_an_activity_gets_the_atom_id_of_its_node(notes: Web, token: str) -> None:
+    """[SF-092] As an entry does, unless it says one."""
+    for item_id, said, atom_id in (
+        ("a", "", "xmpp:feeds.example.org?;node=notes;item=a"),
+        ("urn:x:b", "", "xmpp:feeds.example.org?;node=notes;item=urn%3Ax%3Ab"),
+        ("c", '"id":"tag:x,1",', "tag:x,1"),
+    ):
+        body = f'{{"verb":"post","object":{{{said}"objectType":"note","content":"hello"}}}}'.encode()
+        path = entry_path("notes", item_id)
+        await notes.ask("PUT", path, body, Authorization=token, Content_Type=JSON)
+        assert (await stored(notes, item_id)).findtext(f"{{{ATOM_NS}}}id") == atom_id
+
+
 async def test_what_is_posted_gets_an_id_of_ours(notes: Web, token: str) -> None:
     """[SF-010] The id is the service's, whatever fo:id or atom:id the entry came with; the atom:id stays."""
     body = entry("x").replace(

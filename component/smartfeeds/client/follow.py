@@ -362,7 +362,7 @@ class Follower:
         self._saved = position
 
     def _save_reached(self) -> None:
-        """A position may be reached without a change: at the start, and where the same content came again."""
+        """A position may be reached without a change: at the start, and where former content came back."""
         at = self._state.position
         if not self._ready and at is not None and (at.cursor or self._checked_at is not None):
             self._save(str(at))

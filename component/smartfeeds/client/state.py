@@ -310,7 +310,7 @@ class FollowState:
         """Whether the push shows only what is behind us (SF-050): its cursor was passed, or a pull brought it before.
 
         A pull often overtakes the pushes of what it brings, hence the second test. It counts once for each version,
-        because the same content may be published again; should just that hide a gap, the next push shows it, or the
+        because a later edit may bring former content back; should just that hide a gap, the next push shows it, or the
         integrity pull does.
         """
         marks = {entry.item_id: fingerprint(entry) for entry in push.items}

@@ -66,7 +66,8 @@ class Shape:
     """What a payload's root is, as far as nodes care.
 
     `entry` is true for an atom:entry, `feed` for an atom:feed, `complete` for one of these that has id, title and
-    updated and only valid dates, `deletion` for an entry that is marked as deleted, `enclosure` for one with an enclosure link.
+    updated and only valid dates, `deletion` for an entry that is marked as deleted, `enclosure` for one with an
+    enclosure link.
     """
 
     entry: bool = False

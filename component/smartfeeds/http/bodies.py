@@ -218,7 +218,8 @@ def _activity(data: bytes, item_id: str) -> Element:
             Condition.INVALID_PAYLOAD, "an activity is published without the member sync; what is to be merged is Atom"
         )
     members: JsonObject = {name: member for name, member in value.items() if name != "id"}
-    if item_id:
+    # A deletion says what it deletes. Any other entry without an atom:id gets that of its node, not one of this reader.
+    if item_id and value.get("deleted") is True:
         members["id"] = item_id
     found = next(read_activities({"count": 1, "items": [members]}, "")[1])
     if isinstance(found, Skipped):

@@ -187,9 +187,11 @@ async def test_form_of_another_host_decides_nothing(
     assert (await web.get("/conflicts/plans/boat")).status == 200, "it is still in conflict"
 
 
-async def test_browser_asks_for_the_password_of_a_closed_feed(web: Web, open_page: Opener) -> None:
-    """[SF-111] It looks at the first scheme that it is offered."""
+async def test_browser_asks_for_the_password_at_login(web: Web, open_page: Opener) -> None:
+    """[SF-111] A closed feed looks like one that does not exist; its page leads to the login, which opens all feeds."""
     password = await secret(web)
     await web.component.create(ALICE, "plans", access_model="whitelist", title="Plans")
     tab = await open_page("/feeds/plans/", http_credentials={"username": "alice", "password": password})
+    await tab.page.get_by_role("link", name="logging in").click()
+    await tab.page.get_by_role("link", name="Plans", exact=True).click()
     await expect(tab.page.get_by_role("heading", name="Plans")).to_be_visible()

@@ -217,6 +217,7 @@ async def everything(  # noqa: C901 - one list
     for name in ("app.js", "style.css", "icon.svg"):
         got = await ask("/static/{file}", "GET", static_path(name))
     await ask("/static/{file}", "GET", static_path(name), If_None_Match=got.header("ETag"))
+    await ask("/login", "GET", "/login", **mine)
     got = await ask("/favicon.ico", "GET", "/favicon.ico")
     await ask("/favicon.ico", "GET", "/favicon.ico", If_None_Match=got.header("ETag"))
     await ask("/metrics", "GET", "/metrics", X_Forwarded_For="203.0.113.9")
@@ -278,7 +279,7 @@ async def test_every_documented_answer_comes_and_no_other(
     """[SF-112] Each status and each media type of each operation, with bodies as their schemas say."""
     web = await start_web()
     await web.component.create(ALICE, "notes", access_model="open")
-    await web.component.create(ALICE, "closed", access_model="whitelist")
+    await web.component.create(ALICE, "closed", access_model="authorize")
     await web.component.affiliate(ALICE, "notes", CAROL, "publish-only")
     for item_id in ("gone", "a"):
         await web.component.publish(ALICE, "notes", item_id)

@@ -123,8 +123,8 @@ async def test_items_of_closed_feeds_are_for_their_readers(start_web: Any) -> No
     await web.component.publish(ALICE, "closed", "a")
     await web.component.affiliate(ALICE, "closed", BOB, "member")
     for path in ("/entries/closed/a", "/entries/closed/none"):
-        assert (await web.get(path)).status == 401
-        assert (await web.get(path, Authorization=await bearer(web, CAROL, Scope.READ))).status == 403
+        assert (await web.get(path)).status == 404
+        assert (await web.get(path, Authorization=await bearer(web, CAROL, Scope.READ))).status == 404
     got = await web.get("/entries/closed/a", Authorization=await bearer(web, BOB, Scope.READ))
     assert (got.status, got.header("Cache-Control")) == (200, "private, no-cache")
 

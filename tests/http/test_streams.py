@@ -167,7 +167,7 @@ async def test_stream_ends_when_its_reader_may_read_no_more(feed: Web) -> None:
     await feed.component.publish(ALICE, "news", "secret")
     event = await stream.event()
     assert event.name == "error"
-    assert json.loads(event.data)["status"] == 401
+    assert json.loads(event.data)["status"] == 404
     assert await stream.answer.content.read() == b""
 
 

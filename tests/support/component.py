@@ -96,7 +96,7 @@ class Component:
     session: Session
     clock: Clock
     faults: list[str] = field(default_factory=list)
-    _versions: "Counter[tuple[str, str]]" = field(default_factory=Counter)
+    versions: "Counter[tuple[str, str]]" = field(default_factory=Counter)
     _asked: dict[str, tuple[str, str]] = field(default_factory=dict)
     _answers: dict[str, "asyncio.Future[Element]"] = field(default_factory=dict)
     _messages: dict[str, list[Element]] = field(default_factory=lambda: defaultdict(list))
@@ -152,8 +152,8 @@ class Component:
         ok(await self.set(user, f"<publish node={quoteattr(node)}>{item}</publish>"))
 
     def _version(self, node: str, item_id: str) -> str:
-        version = self._versions[node, item_id]
-        self._versions[node, item_id] += 1
+        version = self.versions[node, item_id]
+        self.versions[node, item_id] += 1
         return entry(item_id, f"<rights>version {version}</rights>" if version else "")
 
     async def retract(self, user: str, node: str, item_id: str) -> None:

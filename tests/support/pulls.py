@@ -145,6 +145,7 @@ async def put(component: Component, node: str, rows: Sequence[tuple[str, int]], 
         made = tx.lock(node)
         assert made is not None
         for item_id, key_us in rows:
+            component.versions[node, item_id] += 1
             payload = complete_entry(entry(item_id).replace("'", '"').encode(), item_id, key_us)
             existing = tx.item(made.node_no, item_id)
             number = existing.item_no if existing else 0

@@ -382,6 +382,7 @@ class World:
         def work(tx: WriteTx) -> None:
             counts = {"total": made.total + len(items), "live": made.live + len(items)}
             for item_id, modified_us, *created in items:
+                self.versions[node, item_id] += 1
                 payload = accept_payload(parse_payload(entry(item_id).encode()))
                 created_us = created[0] if created else modified_us
                 tx.put_item(made.node_no, Item(0, item_id, created_us, modified_us, payload, OWNER, **counts))

@@ -321,6 +321,11 @@ def is_listed(kind: NodeKind, options: Options) -> bool:
     return text_of(kind, options, "access_model") != AccessModel.WHITELIST.value
 
 
+def is_open_to_publish(node: Node) -> bool:
+    """Whether everybody but outcasts may publish, and so may know of the node whoever may read it."""
+    return text_of(node.kind, node.options, "publish_model") == PublishModel.OPEN.value
+
+
 def is_known_to(affiliation: Affiliation, node: Node) -> bool:
     """Whether somebody of this affiliation may know of the node."""
     return affiliation in READERS or (affiliation not in KEPT_OUT and is_listed(node.kind, node.options))

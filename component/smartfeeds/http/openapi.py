@@ -22,6 +22,7 @@ from smartfeeds.http.negotiation import Form
 from smartfeeds.http.openapi_schemas import SCHEMAS, TEXT, Schema, ref
 from smartfeeds.http.queries import ALL, MAX_CALLBACK
 from smartfeeds.http.replies import Reply
+from smartfeeds.http.static import LOGIN
 
 OPENAPI = "/openapi.json"
 _JSON = "application/json"
@@ -311,6 +312,7 @@ def _operators() -> dict[str, Any]:
         for path, (name, summary, content, more) in of.items()
     } | {
         "/": {"get": _operation("root", "The way to the feeds", _answers(307) | _errors(400, 401, 503))},
+        LOGIN: {"get": _operation("login", "Asks a browser for the password", _answers(303) | _errors(400, 401, 503))},
         "/favicon.ico": {
             "get": _operation("icon", "The icon", _answers(200, {"image/svg+xml": text}) | _errors(304, 400, 401, 503))
         },

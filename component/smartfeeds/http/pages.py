@@ -28,7 +28,7 @@ from smartfeeds.http.http_errors import PROBLEM
 from smartfeeds.http.kept import Kept
 from smartfeeds.http.replies import Reply
 from smartfeeds.http.sanitise import LINK_REL, Cleaned, clean, link_of
-from smartfeeds.http.static import static_path
+from smartfeeds.http.static import LOGIN, static_path
 from smartfeeds.service.requests import FeedPage
 from smartfeeds.sync.markup import parse_item
 
@@ -178,7 +178,8 @@ def feed_list(nodes: Sequence[Node], origin: str, next_url: str, previous_url: s
 
 def problem(status: HTTPStatus, title: str, detail: str) -> bytes:
     """An error as a page."""
-    return template("problem.html").render(status=status.value, title=title, detail=detail).encode("utf-8", "replace")
+    html = template("problem.html").render(status=status.value, title=title, detail=detail, login=LOGIN)
+    return html.encode("utf-8", "replace")
 
 
 def for_reader(accept: str, reply: Reply) -> Reply:

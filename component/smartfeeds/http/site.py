@@ -26,7 +26,7 @@ from smartfeeds.http.publishing import Publishing
 from smartfeeds.http.replies import Reply
 from smartfeeds.http.router import Answered, Observe, Route, Router
 from smartfeeds.http.server import Bounds, Listener, PerAddress
-from smartfeeds.http.static import ICON, STATIC, get_icon, get_root, get_static
+from smartfeeds.http.static import ICON, LOGIN, STATIC, get_icon, get_login, get_root, get_static
 from smartfeeds.http.streams import Streams
 from smartfeeds.service.documents import version_of
 from smartfeeds.service.feeds import Answer, FeedService
@@ -139,6 +139,7 @@ class Site:
             Route(ENTRIES, "http_entries", of_item, foreign=True),
             Route(CONFLICTS, "http_conflicts", {"GET": self._conflicts.get, "POST": self._conflicts.post}),
             Route("/", "http_root", {"GET": get_root}, exact=True),
+            Route(LOGIN, "http_login", {"GET": get_login}, exact=True),
             Route(STATIC, "http_static", {"GET": get_static}),
             Route(ICON, "http_static", {"GET": get_icon}),
             Route("/healthz", "http_healthz", {"GET": self._health.alive}),

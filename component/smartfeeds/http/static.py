@@ -1,5 +1,5 @@
-"""What pages load beside themselves: style, script, icon. Each name holds a hash of the contents, so a copy is good
-for ever (RFC 8246).
+"""Style, script and icon of pages, and the way in. Each file's name holds a hash of its contents, so a copy is good for
+ever (RFC 8246).
 """
 
 import gzip
@@ -11,6 +11,7 @@ from http import HTTPStatus
 from importlib.resources import files
 
 from smartfeeds.core.urls import FEEDS
+from smartfeeds.errors import Condition, FeedError
 from smartfeeds.http.calls import Call
 from smartfeeds.http.conditions import is_known
 from smartfeeds.http.http_errors import HttpError
@@ -19,6 +20,7 @@ from smartfeeds.http.replies import Reply
 
 STATIC = "/static/"
 ICON = "/favicon.ico"
+LOGIN = "/login"
 _FOR_EVER = "public, max-age=31536000, immutable"
 _FOR_A_DAY = "public, max-age=86400"
 _TYPES = {
@@ -65,6 +67,16 @@ async def get_icon(call: Call) -> Reply:
 async def get_root(_call: Call) -> Reply:
     """The way to the feeds."""
     return Reply(status=HTTPStatus.TEMPORARY_REDIRECT, headers={"Location": FEEDS})
+
+
+async def get_login(call: Call) -> Reply:
+    """Asks a browser for the password, and leads to the feeds that it opens (RFC 7617 2.2: it counts for all paths).
+
+    A closed feed cannot ask by itself: a question would reveal that the feed exists.
+    """
+    if call.token is None:
+        raise FeedError(Condition.NOT_AUTHORIZED, "log in with a token as the password")
+    return Reply(status=HTTPStatus.SEE_OTHER, headers={"Location": FEEDS, "Cache-Control": "no-store"})
 
 
 def _reply(call: Call, file: StaticFile, keep: str) -> Reply:

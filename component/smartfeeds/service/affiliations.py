@@ -6,7 +6,7 @@ from smartfeeds.core.access import reading_refused
 from smartfeeds.core.jid import parse_jid
 from smartfeeds.core.model import Affiliation, Node, Part, SubscriptionState
 from smartfeeds.errors import Condition, FeedError, unsupported
-from smartfeeds.service.context import Context, access_model, locate
+from smartfeeds.service.context import Context, access_model, existing_for, locate
 from smartfeeds.service.lists import Listing, listed_bytes, listing_of, number, page_of
 from smartfeeds.service.requests import (
     AffiliationList,
@@ -33,7 +33,7 @@ def get_affiliations(tx: ReadTx, context: Context, request: GetAffiliations) -> 
         return AffiliationList(request.node, entries, True, result_set)
     bare = str(request.actor.bare)
     if request.node:
-        node = locate(tx, request.node).node
+        node = locate(tx, request.node, existing_for(tx, context, request.actor)).node
         held = tx.affiliation(node.node_no, bare)
         listing = listing_of([] if held is Affiliation.NONE else [AffiliationShown(held, node=node.name)], _size_bytes)
     else:

@@ -6,7 +6,7 @@ from smartfeeds.core.access import may_overwrite
 from smartfeeds.core.model import Item, Node, NodeKind, Part
 from smartfeeds.core.options import flag
 from smartfeeds.errors import Condition, FeedError
-from smartfeeds.service.context import Context, affiliation_of, locate
+from smartfeeds.service.context import Context, affiliation_of, existing_for, locate, no_such_node
 from smartfeeds.service.items import write_state
 from smartfeeds.service.lists import Listing, listed_bytes, number, page_of
 from smartfeeds.service.publishing import check_publisher
@@ -23,7 +23,7 @@ TAG_DIGITS = 16
 
 def list_conflicts(tx: ReadTx, context: Context, request: ListConflicts) -> ConflictList:
     """The items of a feed that have conflicts, for whoever may read it."""
-    node = _feed(tx, request.node)
+    node = _feed(tx, context, request)
     check_readable(tx, context, node, request.actor)
     if request.item_id:
         item = tx.item(node.node_no, request.item_id)
@@ -40,9 +40,9 @@ def list_conflicts(tx: ReadTx, context: Context, request: ListConflicts) -> Conf
 
 def resolve_conflicts(tx: WriteTx, context: Context, request: ResolveConflicts) -> Resolved:
     """Settles conflicts of an item, by whoever may replace it."""
-    node = tx.lock(_feed(tx, request.node).name)
+    node = tx.lock(_feed(tx, context, request).name)
     if node is None:
-        raise FeedError(Condition.ITEM_NOT_FOUND, "no such node")
+        raise no_such_node()
     check_readable(tx, context, node, request.actor)
     check_publisher(tx, context, node, request.actor)
     if not request.item_id:
@@ -56,9 +56,9 @@ def resolve_conflicts(tx: WriteTx, context: Context, request: ResolveConflicts) 
     return _resolve(tx, context, node, item, request)
 
 
-def _feed(tx: ReadTx, name: str | None) -> Node:
+def _feed(tx: ReadTx, context: Context, request: ListConflicts | ResolveConflicts) -> Node:
     """The feed of this name, which is no view: what somebody decides on is an item whole."""
-    located = locate(tx, name)
+    located = locate(tx, request.node, existing_for(tx, context, request.actor))
     if located.view.smart:
         raise FeedError(Condition.NOT_ALLOWED, "conflicts are those of a feed, not of a view: leave the parameters out")
     if located.node.kind is not NodeKind.FEED:

@@ -10,7 +10,7 @@ from smartfeeds.core.access import AccessModel, reading_refused
 from smartfeeds.core.cursor import Cursor
 from smartfeeds.core.jid import Jid
 from smartfeeds.core.model import Affiliation, Node, NodeKind, SubscriptionState
-from smartfeeds.core.options import Limits, text_of
+from smartfeeds.core.options import Limits, is_listed, is_open_to_publish, text_of
 from smartfeeds.core.view import BARE, View, canonical, parse_view, shared_splits, split_name
 from smartfeeds.errors import Condition, FeedError
 from smartfeeds.store.base import ReadTx, WriteTx
@@ -68,34 +68,63 @@ class Located:
     view: View
 
 
-def locate(tx: ReadTx, name: str | None) -> Located:
+# Whether a node exists for somebody.
+Exists = Callable[[Node], bool]
+
+
+def everywhere(_node: Node) -> bool:
+    """For the operator every node exists."""
+    return True
+
+
+def existing_for(tx: ReadTx, context: Context, actor: Jid) -> Exists:
+    """Which nodes exist for an entity. All others get the answers of a node that does not exist, on every wire."""
+
+    def exists(node: Node) -> bool:
+        if is_listed(node.kind, node.options):
+            return True
+        affiliation = affiliation_of(tx, context, node, actor)
+        if affiliation is Affiliation.NONE:
+            # Access may have been closed after the entity subscribed.
+            return is_open_to_publish(node) or standing_of(tx, node, actor) is not SubscriptionState.NONE
+        return affiliation is not Affiliation.OUTCAST
+
+    return exists
+
+
+def no_such_node() -> FeedError:
+    """The same error for a node that does not exist and for one that the asker may not know of."""
+    return FeedError(Condition.ITEM_NOT_FOUND, "no such node, or it is closed to you")
+
+
+def locate(tx: ReadTx, name: str | None, exists: Exists = everywhere) -> Located:
     """The node and view of a NodeID: an exact match first, then a feed with parameters behind its name (D17; 47 to 53).
 
     Raises FeedError: NODEID_REQUIRED, ITEM_NOT_FOUND (no such node, or parameters that this feed does not know).
     """
-    found = find(tx, name)
+    found = find(tx, name, exists)
     if found is None:
-        raise FeedError(Condition.ITEM_NOT_FOUND, "no such node")
+        raise no_such_node()
     return found
 
 
-def find(tx: ReadTx, name: str | None) -> Located | None:
+def find(tx: ReadTx, name: str | None, exists: Exists = everywhere) -> Located | None:
     """As `locate`, but None where no node has this name and it is no view of one."""
     if not name:
         raise FeedError(Condition.NODEID_REQUIRED)
     node = tx.node(name)
-    if node is not None:
+    if node is not None and exists(node):
         return Located(node, BARE)
     split = split_name(name)
     if split is None:
         return None
-    base = _feed(tx, split[0])
+    base = _feed(tx, split[0], exists)
     view = parse_view(split[1]) if base is not None else None
     if base is not None and view is not None:
         return Located(base, view)
     # The name of a feed may hold a query string of its own, which the parameters are then appended to (SF-087).
     for text, query in shared_splits(name):
-        longer = _feed(tx, text)
+        longer = _feed(tx, text, exists)
         view = parse_view(query) if longer is not None else None
         if longer is not None and view is not None:
             return Located(longer, view)
@@ -104,9 +133,9 @@ def find(tx: ReadTx, name: str | None) -> Located | None:
     return None
 
 
-def _feed(tx: ReadTx, name: str) -> Node | None:
+def _feed(tx: ReadTx, name: str, exists: Exists) -> Node | None:
     node = tx.node(name)
-    return node if node is not None and node.kind is NodeKind.FEED else None
+    return node if node is not None and node.kind is NodeKind.FEED and exists(node) else None
 
 
 def feed_locked(tx: WriteTx, name: str) -> Node:

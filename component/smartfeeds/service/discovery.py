@@ -11,7 +11,7 @@ from smartfeeds.core.options import is_known_to, text_of
 from smartfeeds.core.page import Plan, plan
 from smartfeeds.core.view import BARE
 from smartfeeds.errors import Condition, FeedError
-from smartfeeds.service.context import Context, affiliation_of, locate, reading_refusal
+from smartfeeds.service.context import Context, affiliation_of, existing_for, locate, reading_refusal
 from smartfeeds.service.pulls import check_readable, fitting, read_page, written_bytes
 from smartfeeds.service.requests import (
     GetItemIds,
@@ -27,14 +27,14 @@ from smartfeeds.store.base import ReadTx
 # How many nodes are looked at to fill one page, when few have a wanted type, and how many of them at once.
 SCANNED = 10_000
 SCAN_CHUNK = 200
-# What everybody who knows the name hears of a node that is not listed to them: so one can ask its owner for access.
+# What outcasts and publish-only entities are told of a node that is left out of their list.
 TOLD_TO_ALL = frozenset({"type", "access_model"})
 SHOWN = 50  # owners, and publishers, that the metadata names: more would not fit in a stanza
 
 
 def node_info(tx: ReadTx, context: Context, request: GetNodeInfo) -> NodeInfo:
     """A node or Smart view as it is announced to this entity."""
-    located = locate(tx, request.node)
+    located = locate(tx, request.node, existing_for(tx, context, request.actor))
     node = located.node
     if reading_refusal(tx, context, node, request.actor) is not None:
         if not is_known_to(affiliation_of(tx, context, node, request.actor), node):
@@ -88,7 +88,7 @@ def list_nodes(tx: ReadTx, context: Context, request: GetNodes) -> NodeList:
 
 def item_ids(tx: ReadTx, context: Context, request: GetItemIds) -> ItemIds:
     """The ids of live items, the newest page when nothing else was asked (X10)."""
-    located = locate(tx, request.node)
+    located = locate(tx, request.node, existing_for(tx, context, request.actor))
     check_readable(tx, context, located.node, request.actor)
     policy = context.policy
     wanted = plan(request.page, None, page_default=policy.page_default, page_max=policy.page_max)

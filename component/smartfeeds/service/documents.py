@@ -6,7 +6,7 @@ from smartfeeds.core.options import shows_publisher
 from smartfeeds.core.page import Plan, plan
 from smartfeeds.core.view import BARE, SMART, View, parse_view
 from smartfeeds.errors import Condition, FeedError
-from smartfeeds.service.context import Context, Located, access_model
+from smartfeeds.service.context import Context, Located, access_model, existing_for, no_such_node
 from smartfeeds.service.pulls import check_readable, edge_of, key_of, read_page
 from smartfeeds.service.requests import FeedPage, Page, PullFeed, ResultSet
 from smartfeeds.store.base import ReadTx
@@ -14,7 +14,7 @@ from smartfeeds.store.base import ReadTx
 
 def pull_feed(tx: ReadTx, context: Context, request: PullFeed) -> FeedPage:
     """One page of a view, and whether there is more on either side of it (A-10)."""
-    located = locate_feed(tx, request)
+    located = locate_feed(tx, context, request)
     node, view = located.node, located.view
     check_readable(tx, context, node, request.actor)
     version = version_of(node)
@@ -40,11 +40,11 @@ def pull_feed(tx: ReadTx, context: Context, request: PullFeed) -> FeedPage:
     )
 
 
-def locate_feed(tx: ReadTx, request: PullFeed) -> Located:
+def locate_feed(tx: ReadTx, context: Context, request: PullFeed) -> Located:
     """The node of exactly this name, and the view. Raises FeedError(ITEM_NOT_FOUND)."""
     node = tx.node(request.node)
-    if node is None:
-        raise FeedError(Condition.ITEM_NOT_FOUND, "no such node")
+    if node is None or not existing_for(tx, context, request.actor)(node):
+        raise no_such_node()
     if not request.view:
         return Located(node, BARE if request.stock or node.kind is NodeKind.GENERIC else SMART)
     view = parse_view(request.view) if node.kind is NodeKind.FEED else None

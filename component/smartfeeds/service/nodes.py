@@ -6,7 +6,7 @@ from smartfeeds.core.model import Affiliation, Node, NodeEvent, NodeKind
 from smartfeeds.core.options import KIND, apply, flag, initial
 from smartfeeds.core.view import names_view
 from smartfeeds.errors import Condition, FeedError, unsupported
-from smartfeeds.service.context import Context, affiliation_of, find, locate
+from smartfeeds.service.context import Context, affiliation_of, existing_for, find, locate, no_such_node
 from smartfeeds.service.requests import (
     Configuration,
     Configure,
@@ -70,7 +70,7 @@ def configure(tx: WriteTx, context: Context, request: Configure) -> Done:
     node = _owned(tx, context, request.node, request.actor)
     locked = tx.lock(node.name)
     if locked is None:
-        raise FeedError(Condition.ITEM_NOT_FOUND, "no such node")
+        raise no_such_node()
     if request.form is None:
         return Done()
     options = apply(locked.kind, locked.options, request.form, context.policy.options)
@@ -95,7 +95,7 @@ def delete(tx: WriteTx, context: Context, request: DeleteNode) -> Done:
     node = _owned(tx, context, request.node, request.actor)
     locked = tx.lock(node.name)
     if locked is None:
-        raise FeedError(Condition.ITEM_NOT_FOUND, "no such node")
+        raise no_such_node()
     if flag(locked.kind, locked.options, "notify_delete"):
         tx.add_event(NodeEvent(0, locked.node_no, locked.last_modified_us, "delete", locked.name))
     tx.retire_node(locked.node_no)
@@ -104,7 +104,7 @@ def delete(tx: WriteTx, context: Context, request: DeleteNode) -> Done:
 
 
 def _owned(tx: ReadTx, context: Context, name: str | None, actor: Jid) -> Node:
-    located = locate(tx, name)
+    located = locate(tx, name, existing_for(tx, context, actor))
     if located.view.smart:
         raise FeedError(Condition.NOT_ALLOWED, "a view has no configuration of its own")
     if not may_manage(affiliation_of(tx, context, located.node, actor)):

@@ -26,7 +26,16 @@ from smartfeeds.core.urls import xmpp_uri
 from smartfeeds.core.view import BARE, View
 from smartfeeds.errors import Condition, FeedError, unsupported
 from smartfeeds.formats.atom import id_and_updated, remains, repaired_entry
-from smartfeeds.service.context import Context, Located, affiliation_of, find, reading_refusal, standing_of
+from smartfeeds.service.context import (
+    Context,
+    Located,
+    affiliation_of,
+    existing_for,
+    find,
+    no_such_node,
+    reading_refusal,
+    standing_of,
+)
 from smartfeeds.service.drafts import Draft
 from smartfeeds.service.items import next_key, write_state
 from smartfeeds.service.merging import Incoming, merge_item
@@ -134,7 +143,7 @@ def _repaired(context: Context, node: Node, existing: Item | None, item_id: str,
 
 def retract(tx: WriteTx, context: Context, request: Retract) -> Done:
     """Retracts a live item."""
-    located = find(tx, request.node)
+    located = find(tx, request.node, existing_for(tx, context, request.actor))
     if not request.item_id:
         raise FeedError(Condition.ITEM_REQUIRED)
     node = _locked(tx, located, "delete-items")
@@ -158,7 +167,7 @@ def purge(tx: WriteTx, context: Context, request: Purge) -> Done | PurgeOn:
     A large feed goes in chunks, so that nobody else's writes wait. The event stands before the first of them: what is
     published meanwhile comes behind it. Subscribers of Smart views are sent the tombstones of later chunks.
     """
-    node = _locked(tx, find(tx, request.node), "purge-nodes")
+    node = _locked(tx, find(tx, request.node, existing_for(tx, context, request.actor)), "purge-nodes")
     if not may_manage(affiliation_of(tx, context, node, request.actor)):
         raise FeedError(Condition.FORBIDDEN)
     first_us = next_key(node.last_modified_us, context.now_us)
@@ -198,7 +207,7 @@ def _bury_chunk(tx: WriteTx, context: Context, node: Node, up_to_us: int, by: st
 
 
 def _publishable(tx: WriteTx, context: Context, request: Publish) -> Node:
-    located = find(tx, request.node)
+    located = find(tx, request.node, existing_for(tx, context, request.actor))
     if located is None and context.policy.auto_create and request.may_create:
         return add_node(tx, context, request.actor, request.node or "", request.options)
     return _locked(tx, located, "publish")
@@ -210,7 +219,7 @@ def _locked(tx: WriteTx, located: Located | None, feature: str) -> Node:
         raise unsupported(feature, "a view is read only")
     node = tx.lock(located.node.name) if located is not None else None
     if node is None:
-        raise FeedError(Condition.ITEM_NOT_FOUND, "no such node")
+        raise no_such_node()
     return node
 
 

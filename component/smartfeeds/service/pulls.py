@@ -16,7 +16,7 @@ from smartfeeds.core.position import AtCursor, AtItem, parse_position
 from smartfeeds.core.text import attribute, wire_bytes
 from smartfeeds.core.view import CREATED, SHARED, SMART, Order, View
 from smartfeeds.errors import Condition, FeedError
-from smartfeeds.service.context import Context, IndexBehindError, Located, locate, reading_refusal
+from smartfeeds.service.context import Context, IndexBehindError, Located, existing_for, locate, reading_refusal
 from smartfeeds.service.requests import GetItem, ItemShown, OrderBy, Page, Pull, ResultSet
 from smartfeeds.service.syncing import shown
 from smartfeeds.store.base import ReadTx
@@ -41,7 +41,7 @@ class _Window:
 
 def pull(tx: ReadTx, context: Context, request: Pull) -> Page:
     """One page of a node or view, or the items asked for by id."""
-    located = locate(tx, request.node)
+    located = locate(tx, request.node, existing_for(tx, context, request.actor))
     check_readable(tx, context, located.node, request.actor)
     publishers = shows_publisher(located.node.kind, located.node.options)
     name = request.node or ""
@@ -63,7 +63,7 @@ def pull(tx: ReadTx, context: Context, request: Pull) -> Page:
 
 def get_item(tx: ReadTx, context: Context, request: GetItem) -> ItemShown:
     """One item, also where it is deleted. Raises FeedError(ITEM_NOT_FOUND) where none of this id was ever here."""
-    located = locate(tx, request.node)
+    located = locate(tx, request.node, existing_for(tx, context, request.actor))
     check_readable(tx, context, located.node, request.actor)
     item = tx.item(located.node.node_no, request.item_id)
     if item is None:

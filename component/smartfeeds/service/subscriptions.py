@@ -18,6 +18,7 @@ from smartfeeds.service.context import (
     Located,
     access_model,
     affiliation_of,
+    existing_for,
     locate,
     view_key,
 )
@@ -49,7 +50,7 @@ _STATES = {"subscribed": SubscriptionState.SUBSCRIBED, "none": SubscriptionState
 
 def subscribe(tx: WriteTx, context: Context, request: Subscribe) -> Subscribed:
     """Subscribes the actor's bare or full address; a second time changes nothing but the spelling of the node."""
-    located = locate(tx, request.node)
+    located = locate(tx, request.node, existing_for(tx, context, request.actor))
     jid = _own_jid(request.jid, request.actor, Condition.INVALID_JID)
     node = located.node
     if not flag(node.kind, node.options, "subscribe"):
@@ -103,7 +104,7 @@ def start_pushing(tx: WriteTx, node: Node, order: Order) -> None:
 
 def unsubscribe(tx: WriteTx, context: Context, request: Unsubscribe) -> Done:
     """Ends a subscription of the actor."""
-    located = locate(tx, request.node)
+    located = locate(tx, request.node, existing_for(tx, context, request.actor))
     jid = _own_jid(request.jid, request.actor, Condition.FORBIDDEN)
     subscription = tx.subscription(located.node.node_no, jid, view_key(located))
     if subscription is None:
@@ -118,7 +119,7 @@ def get_subscriptions(tx: ReadTx, context: Context, request: GetSubscriptions) -
     """The subscriptions of the actor's bare address and its resources, or those of one NodeID (xep-map 114, 124)."""
     bare = str(request.actor.bare)
     if request.node:
-        located = locate(tx, request.node)
+        located = locate(tx, request.node, existing_for(tx, context, request.actor))
         mine = tx.subscriptions_on(located.node.node_no, bare)
         listing = listing_of([_shown(sub) for sub in mine if sub.view == view_key(located)], _size_bytes)
     else:
@@ -134,15 +135,15 @@ def _of_entity(tx: ReadTx, bare: str) -> Listing[int, SubscriptionShown]:
     return Listing(number, read, _size_bytes, lambda: tx.subscribed_by(bare))
 
 
-def get_options(tx: ReadTx, _context: Context, request: GetSubscribeOptions) -> SubscribeOptions:
+def get_options(tx: ReadTx, context: Context, request: GetSubscribeOptions) -> SubscribeOptions:
     """The options of a subscription of the actor."""
-    node, subscription = _own_subscription(tx, request)
+    node, subscription = _own_subscription(tx, context, request)
     return SubscribeOptions(request.node, subscription.jid, node.kind, subscription.options)
 
 
-def set_options(tx: WriteTx, _context: Context, request: SetSubscribeOptions) -> Done:
+def set_options(tx: WriteTx, context: Context, request: SetSubscribeOptions) -> Done:
     """Changes the options in the form; a cancelled form changes nothing."""
-    node, subscription = _own_subscription(tx, request)
+    node, subscription = _own_subscription(tx, context, request)
     if request.form is not None:
         options = apply(node.kind, subscription.options, request.form)
         tx.put_subscription(replace(subscription, options=options))
@@ -151,7 +152,11 @@ def set_options(tx: WriteTx, _context: Context, request: SetSubscribeOptions) ->
 
 def get_default_options(tx: ReadTx, context: Context, request: GetDefaultSubscribeOptions) -> SubscribeOptions:
     """The options a new subscription has."""
-    kind = locate(tx, request.node).node.kind if request.node else context.policy.default_kind
+    kind = (
+        locate(tx, request.node, existing_for(tx, context, request.actor)).node.kind
+        if request.node
+        else context.policy.default_kind
+    )
     return SubscribeOptions(request.node, None, kind, {})
 
 
@@ -217,7 +222,7 @@ def _tell(tx: WriteTx, context: Context, node: Node, subscription: Subscription,
 
 def owned_node(tx: ReadTx, context: Context, name: str | None, actor: Jid) -> Node:
     """The node, for its owners alone (xep-map 97)."""
-    located = locate(tx, name)
+    located = locate(tx, name, existing_for(tx, context, actor))
     if not may_manage(affiliation_of(tx, context, located.node, actor)):
         raise FeedError(Condition.FORBIDDEN)
     return located.node
@@ -241,8 +246,10 @@ def _own_jid(text: str | None, actor: Jid, foreign: Condition) -> str:
     return str(jid)
 
 
-def _own_subscription(tx: ReadTx, request: GetSubscribeOptions | SetSubscribeOptions) -> tuple[Node, Subscription]:
-    located = locate(tx, request.node)
+def _own_subscription(
+    tx: ReadTx, context: Context, request: GetSubscribeOptions | SetSubscribeOptions
+) -> tuple[Node, Subscription]:
+    located = locate(tx, request.node, existing_for(tx, context, request.actor))
     jid = _own_jid(request.jid, request.actor, Condition.FORBIDDEN)
     subscription = tx.subscription(located.node.node_no, jid, view_key(located))
     if subscription is None:

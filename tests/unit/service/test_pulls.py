@@ -555,7 +555,7 @@ async def test_pull_of_a_missing_node_or_view_is_not_found(ten: World) -> None:
         ("open", "none", False, None),
         ("open", "outcast", False, Condition.FORBIDDEN),
         ("open", "publish-only", False, Condition.FORBIDDEN),
-        ("whitelist", "none", False, Condition.CLOSED_NODE),
+        ("whitelist", "none", False, Condition.ITEM_NOT_FOUND),
         ("whitelist", "member", False, None),
         ("whitelist", "publisher", False, None),
         ("authorize", "none", False, Condition.NOT_SUBSCRIBED_READER),

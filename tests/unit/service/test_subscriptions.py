@@ -88,7 +88,7 @@ async def test_subscribe_malformed_is_refused(
         ("open", "none", SUBSCRIBED),
         ("open", "outcast", Condition.FORBIDDEN),
         ("open", "publish-only", Condition.FORBIDDEN),
-        ("whitelist", "none", Condition.CLOSED_NODE),
+        ("whitelist", "none", Condition.ITEM_NOT_FOUND),
         ("whitelist", "member", SUBSCRIBED),
         ("authorize", "none", PENDING),
         ("authorize", "member", SUBSCRIBED),
@@ -99,7 +99,7 @@ async def test_subscribe_malformed_is_refused(
 async def test_subscribe_follows_model_and_affiliation(
     feed: World, model: str, affiliation: str, outcome: SubscriptionState | Condition
 ) -> None:
-    """[SF-111] [xep-map 102] [xep-map 103] [xep-map 104] [xep-map 109]"""
+    """[SF-111] [xep-map 102] [xep-map 104] [xep-map 109]"""
     await feed.configure(access_model=model)
     await feed.affiliate(ALICE, affiliation)
     if isinstance(outcome, Condition):

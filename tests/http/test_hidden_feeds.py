@@ -1,0 +1,115 @@
+"""A closed feed does not exist for those who may not know of it: status, headers and body are the same (SF-111)."""
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from smartfeeds.core.tokens import Scope
+from support.bearer import bearer
+from support.component import ALICE, BOB, EVE, entry
+from support.web import Got, Web
+
+ATOM = "application/atom+xml"
+JSON = "application/json"
+HTML = "text/html"
+CLOSED, ABSENT = "plans-1", "plans-2"
+# Method, path, headers, body.
+REQUESTS: dict[str, tuple[str, str, dict[str, str], bytes | None]] = {
+    "pull": ("GET", "/feeds/{}/?timeout=0", {}, None),
+    "held pull": ("GET", "/feeds/{}/", {}, None),
+    "head": ("HEAD", "/feeds/{}/", {}, None),
+    "options": ("OPTIONS", "/feeds/{}/", {}, None),
+    "without a slash": ("GET", "/feeds/{}", {}, None),
+    "pull from a cursor": ("GET", "/feeds/{}/?since=cursor:1_0_00000000", {}, None),
+    "view": ("GET", "/feeds/{}/?order=created&q=x", {}, None),
+    "unknown parameter": ("GET", "/feeds/{}/?colour=red", {}, None),
+    "conditional pull": ("GET", "/feeds/{}/", {"If_None_Match": "*"}, None),
+    "callback": ("GET", "/feeds/{}/?callback=f", {}, None),
+    "Atom": ("GET", "/feeds/{}/", {"Accept": ATOM}, None),
+    "page": ("GET", "/feeds/{}/", {"Accept": HTML}, None),
+    "stream": ("GET", "/feeds/{}/", {"Accept": "text/event-stream"}, None),
+    **{f"document {suffix}": ("GET", f"/feeds/{{}}.{suffix}", {}, None) for suffix in ("rss", "atom", "json", "opml")},
+    "complete document": ("GET", "/feeds/{}.atom?sync=true&max=all", {}, None),
+    "create": ("PUT", "/feeds/{}/", {"Content_Type": JSON}, b"{}"),
+    "delete": ("DELETE", "/feeds/{}/", {}, None),
+    "item": ("GET", "/entries/{}/a", {}, None),
+    "item that is not there": ("GET", "/entries/{}/b", {}, None),
+    "put": ("PUT", "/entries/{}/a", {"Content_Type": ATOM}, entry("x").encode()),
+    "put of a new item": ("PUT", "/entries/{}/b", {"Content_Type": ATOM, "If_None_Match": "*"}, entry("x").encode()),
+    "put of a known item": ("PUT", "/entries/{}/a", {"Content_Type": ATOM, "If_Match": "*"}, entry("x").encode()),
+    "post": ("POST", "/entries/{}/", {"Content_Type": ATOM}, entry("x").encode()),
+    "retract": ("DELETE", "/entries/{}/a", {}, None),
+    "purge": ("DELETE", "/entries/{}/", {}, None),
+    "conflicts": ("GET", "/conflicts/{}/", {}, None),
+    "conflict": ("GET", "/conflicts/{}/a", {"Accept": HTML}, None),
+    "decision": ("POST", "/conflicts/{}/a", {"Content_Type": JSON}, b"{}"),
+}
+
+
+def told(got: Got, name: str) -> tuple[int, dict[str, str], str]:
+    headers = {key: value for key, value in got.headers.items() if key != "Date"}
+    return got.status, headers, f"{headers}{got.text}".replace(name, ABSENT)
+
+
+@pytest.mark.parametrize("caller", ["anonymous", "stranger", "outcast"])
+async def test_closed_feed_answers_as_one_that_does_not_exist(web: Web, caller: str) -> None:
+    """[SF-111] Byte by byte, for every kind of request."""
+    await web.component.create(ALICE, CLOSED, access_model="whitelist", title="Plans")
+    await web.component.publish(ALICE, CLOSED, "a")
+    await web.component.affiliate(ALICE, CLOSED, EVE, "outcast" if caller == "outcast" else "none")
+    own = {} if caller == "anonymous" else {"Authorization": await bearer(web, EVE, Scope.ADMIN)}
+    for name, (method, path, headers, body) in REQUESTS.items():
+        closed, absent = [
+            told(await web.ask(method, path.format(feed), body, **{**headers, **own}), feed)
+            for feed in (CLOSED, ABSENT)
+        ]
+        assert closed[2] == absent[2] and closed[0] == absent[0], name
+        assert closed[0] in {204, 308, 400, 401, 403, 404, 405}, name
+
+
+async def test_feed_closed_to_its_reader_ends_as_one_that_was_deleted(web: Web) -> None:
+    """[SF-111] A held pull."""
+    for feed, end in ((CLOSED, "close"), (ABSENT, "delete")):
+        await web.component.create(ALICE, feed)
+        held: asyncio.Task[Any] = asyncio.create_task(web.get(f"/feeds/{feed}/"))
+        await web.holding(1)
+        if end == "close":
+            await web.component.configure(ALICE, feed, access_model="whitelist")
+            await web.component.publish(ALICE, feed, "a")
+        else:
+            await web.component.owner_set(ALICE, f"<delete node='{feed}'/>")
+        got = await held
+        assert (got.status, got.json["condition"]) == (404, "item-not-found")
+
+
+@pytest.mark.parametrize(
+    ("options", "affiliation", "statuses"),
+    [
+        ({"access_model": "whitelist"}, "publish-only", (404, 403)),
+        ({"access_model": "whitelist", "publish_model": "open"}, "none", (401, 403)),
+        ({"access_model": "authorize"}, "none", (401, 403)),
+        ({"access_model": "authorize"}, "outcast", (401, 403)),
+        ({"access_model": "open"}, "outcast", (200, 403)),
+        ({"access_model": "whitelist"}, "member", (404, 200)),
+    ],
+)
+async def test_those_who_may_know_of_a_feed_hear_why_they_may_not_read(
+    web: Web, options: dict[str, str], affiliation: str, statuses: tuple[int, int]
+) -> None:
+    """[SF-111] [xep-map 185] The answers to an anonymous caller and to Bob."""
+    await web.component.create(ALICE, CLOSED, **options)
+    await web.component.affiliate(ALICE, CLOSED, BOB, affiliation)
+    token = await bearer(web, BOB, Scope.READ)
+    path = f"/feeds/{CLOSED}/?timeout=0"
+    assert ((await web.get(path)).status, (await web.get(path, Authorization=token)).status) == statuses
+
+
+async def test_login_asks_for_the_password_and_leads_to_the_feeds(web: Web) -> None:
+    """A closed feed cannot ask a browser for the password; the page that says 404 leads here."""
+    page = await web.get("/feeds/any/", accept=HTML)
+    assert 'href="/login"' in page.text
+    asked = await web.get("/login", accept=HTML)
+    assert asked.status == 401 and asked.header("WWW-Authenticate").startswith("Basic ")
+    done = await web.get("/login", Authorization=await bearer(web, BOB, Scope.READ))
+    assert (done.status, done.header("Location"), done.header("Cache-Control")) == (303, "/feeds/", "no-store")

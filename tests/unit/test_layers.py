@@ -36,7 +36,8 @@ PURE = {
     "abc", "array", "ast", "base64", "bisect", "codecs", "collections", "copy", "dataclasses", "datetime", "decimal",
     "difflib", "email", "enum",
     "fractions", "functools", "hashlib", "heapq", "hmac", "html", "importlib", "io", "itertools", "json", "math",
-    "operator", "re", "string", "struct", "types", "typing", "typing_extensions", "unicodedata", "urllib", "zlib",
+    "operator", "re", "string", "stringprep", "struct", "types", "typing", "typing_extensions", "unicodedata",
+    "urllib", "zlib",
 }  # fmt: skip
 # What a pure layer may import beside PURE.
 PURE_LAYERS = {"errors": set(), "core": set(), "formats": {"lxml", "xml"}, "sync": {"lxml"}}

@@ -1,8 +1,9 @@
-"""XMPP addresses: parsing, the bare form, comparison (RFC 7622; xep-map 20, 21)."""
+"""XMPP addresses: parsing, the bare form, comparison (RFC 6122; xep-map 20, 21)."""
 
 import re
-import unicodedata
 from dataclasses import dataclass
+
+from smartfeeds.core.stringprep import nameprep, nodeprep, resourceprep
 
 PART_LIMIT_BYTES = 1023
 _LOCAL_FORBIDDEN = re.compile(r"[\"&'/:<>@\s\x00-\x1f\x7f]")
@@ -12,7 +13,7 @@ _RESOURCE_FORBIDDEN = re.compile(r"[\x00-\x1f\x7f]")
 
 @dataclass(frozen=True, slots=True)
 class Jid:
-    """An address in its compared form: local part and domain in lower case, resource as written."""
+    """An address in the form in which hosts compare it (`core.stringprep`)."""
 
     local: str
     domain: str
@@ -29,12 +30,17 @@ class Jid:
 
 
 def parse_jid(text: str) -> Jid | None:
-    """The address written in `text`, or None where it is malformed."""
+    """The address written in `text`, or None where it is malformed. Of all spellings of an address one Jid is made."""
     rest, slash, resource = text.partition("/")
     local, at, domain = rest.rpartition("@")
-    local = unicodedata.normalize("NFC", local).lower()
-    domain = unicodedata.normalize("NFC", domain).lower().removesuffix(".")
-    resource = unicodedata.normalize("NFC", resource)
+    if text.isascii():
+        local, domain = local.lower(), domain.lower()
+    else:
+        prepared = nodeprep(local), nameprep(domain), resourceprep(resource)
+        if None in prepared:
+            return None
+        local, domain, resource = (part or "" for part in prepared)
+    domain = domain.removesuffix(".")
     empty = (at and not local) or not domain or (slash and not resource)
     forbidden = (
         _LOCAL_FORBIDDEN.search(local) or _DOMAIN_FORBIDDEN.search(domain) or _RESOURCE_FORBIDDEN.search(resource)

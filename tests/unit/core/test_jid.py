@@ -18,6 +18,22 @@ from smartfeeds.core.jid import Jid, parse_jid
         ("ÉLAN@例え.jp", Jid("élan", "例え.jp")),
         ("e\u0301lan@x", Jid("élan", "x")),
         ("a" * 1023 + "@x", Jid("a" * 1023, "x")),
+        # What Prosody 0.12 (ICU) and ejabberd 23.01 make of these.
+        ("Straße@MÜNCHEN.example", Jid("strasse", "münchen.example")),
+        ("ΣΊΣΥΦΟΣ@x", Jid("σίσυφοσ", "x")),
+        ("σίσυφος@x", Jid("σίσυφοσ", "x")),
+        ("İstanbul@x", Jid("i\u0307stanbul", "x")),
+        ("ﬁn@x", Jid("fin", "x")),
+        ("Ａｌｉｃｅ@ｅｘａｍｐｌｅ.org", Jid("alice", "example.org")),
+        ("so\u00adft@x", Jid("soft", "x")),
+        ("אב@x", Jid("אב", "x")),
+        ("x@x/Büro\u00a0２", Jid("x", "x", "Büro 2")),
+        ("x@x/ß", Jid("x", "x", "ß")),
+        ("x@xn--strae-oqa.example", Jid("x", "xn--strae-oqa.example")),
+        # Only Prosody accepts what Unicode 3.2 does not have.
+        ("\u10a0@x/📱", Jid("\u10a0", "x", "📱")),
+        ("\u04c0@x", Jid("\u04c0", "x")),
+        ("\u023d@x", Jid("\u023d", "x")),
     ],
 )
 def test_parse_jid_gives_the_compared_form(text: str, expected: Jid) -> None:
@@ -32,6 +48,9 @@ def test_parse_jid_gives_the_compared_form(text: str, expected: Jid) -> None:
         *("", "@", "@x", "a@", "a@/r", "x/", "/r", ".", "a@b@c"),
         *("a b@x", "a@x y", "a<b@x", "a'@x", "a@x\0", "a@x/\x07"),
         *("a" * 1024 + "@x", "é" * 512 + "@x", "x" * 1024, "x/" + "r" * 1024),
+        # Prohibited and bidirectional texts, and what becomes an "@" or a "/" or nothing.
+        *("a\u2028@x", "a\ue000@x", "a\u200e@x", "aא@x", "א1@x", "א\u05b0@x", "\ud800@x", "x@x/\x7fé"),
+        *("a＠b@x", "a@b＠c", "a／b@x", "a@b／c", "a\u3000b@x", "\u00ad@x", "x@\u00ad", "x@x/\u00ad"),
     ],
 )
 def test_parse_jid_of_a_malformed_address_gives_none(text: str) -> None:

@@ -1,0 +1,87 @@
+"""The stringprep profiles of XMPP addresses: Nodeprep, Resourceprep (RFC 6122 A and B) and Nameprep (RFC 3491).
+
+Prosody 0.12 and ejabberd 23.01 compare addresses by these profiles and not by PRECIS (RFC 7622), so this service does
+too: under PRECIS `straße@example.org` would be another user than `strasse@example.org`. Code points that Unicode 3.2
+did not assign stay as they are, as in Prosody; ejabberd refuses them.
+"""
+
+import stringprep as tables
+from collections.abc import Callable
+from functools import lru_cache, reduce
+from operator import or_
+from unicodedata import ucd_3_2_0 as unicode_3_2
+
+# Tables C.1.2 and C.2.2 to C.9 of RFC 3454, which all three profiles prohibit.
+_PROHIBITED: tuple[Callable[[str], bool], ...] = (
+    tables.in_table_c12,
+    tables.in_table_c22,
+    tables.in_table_c3,
+    tables.in_table_c4,
+    tables.in_table_c5,
+    tables.in_table_c6,
+    tables.in_table_c7,
+    tables.in_table_c8,
+    tables.in_table_c9,
+)
+# Of table C.1.1 and C.2.1, and what Nodeprep adds to them.
+_CONTROLS = frozenset(map(chr, (*range(0x20), 0x7F)))
+_NOT_IN_NODE = _CONTROLS | frozenset(" \"&'/:<>@")
+
+
+# What a character does to the text that it is in.
+_IS_PROHIBITED, _RIGHT_TO_LEFT, _LEFT_TO_RIGHT = 1, 2, 4
+
+
+def nodeprep(text: str) -> str | None:
+    """The local part of an address in its compared form, or None where it is malformed."""
+    prepared = _prepared("".join(map(_folded, text)))
+    return None if prepared is None or not _NOT_IN_NODE.isdisjoint(prepared) else prepared
+
+
+def nameprep(text: str) -> str | None:
+    """The domain of an address in its compared form, or None where it is malformed."""
+    return _prepared("".join(map(_folded, text)))
+
+
+def resourceprep(text: str) -> str | None:
+    """The resource of an address in its compared form, or None where it is malformed."""
+    prepared = _prepared("".join(map(_kept, text)))
+    return None if prepared is None or not _CONTROLS.isdisjoint(prepared) else prepared
+
+
+def _prepared(mapped: str) -> str | None:
+    """Normalisation, prohibited characters, bidirectional texts (RFC 3454 4 to 6)."""
+    text = unicode_3_2.normalize("NFKC", mapped)
+    found = reduce(or_, map(_flags, set(text)), 0)
+    if found & _IS_PROHIBITED:
+        return None
+    if found & _RIGHT_TO_LEFT and (found & _LEFT_TO_RIGHT or not _flags(text[0]) & _flags(text[-1]) & _RIGHT_TO_LEFT):
+        return None
+    return text
+
+
+# The tables of the standard library are functions that take microseconds. Addresses use few scripts, so nearly every
+# character is in these caches.
+@lru_cache(4_096)
+def _kept(character: str) -> str:
+    """A character as table B.1 maps it."""
+    assigned = not tables.in_table_a1(character)
+    return "" if assigned and tables.in_table_b1(character) else character
+
+
+@lru_cache(4_096)
+def _folded(character: str) -> str:
+    """A character as tables B.1 and B.2 map it."""
+    kept = _kept(character)
+    folded = tables.map_table_b2(kept) if kept and not tables.in_table_a1(kept) else kept
+    # The library also folds to letters that are newer than table B.2.
+    return kept if any(map(tables.in_table_a1, folded)) else folded
+
+
+@lru_cache(4_096)
+def _flags(character: str) -> int:
+    if tables.in_table_a1(character):
+        return 0
+    prohibited = any(is_prohibited(character) for is_prohibited in _PROHIBITED)
+    right_to_left, left_to_right = tables.in_table_d1(character), tables.in_table_d2(character)
+    return prohibited * _IS_PROHIBITED | right_to_left * _RIGHT_TO_LEFT | left_to_right * _LEFT_TO_RIGHT

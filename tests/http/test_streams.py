@@ -204,22 +204,33 @@ async def test_revoked_token_gets_no_more_items(start_web: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    ("path", "last", "status"),
+    ("path", "last", "pull", "status"),
     [
-        ("/feeds/news/?since=bogus:1", "", 400),
-        ("/feeds/news/", "no cursor at all", 404),
-        ("/feeds/news/?order=created", "1767225600_0_e8b7be43", 404),
-        ("/feeds/nobody/", "", 404),
-        ("/feeds/news/?until=time:0", "", 400),
-        ("/feeds/news/?callback=f", "", 400),
-        ("/feeds/news/?max=0", "", 400),
+        ("/feeds/news/?since=bogus:1", "", "/feeds/news/?since=bogus:1", 400),
+        ("/feeds/news/", "no cursor at all", "/feeds/news/?since=cursor:no%20cursor%20at%20all", 404),
+        ("/feeds/news/?order=created", "1_0_e8b7be43", "/feeds/news/?order=created&since=cursor:1_0_e8b7be43", 404),
+        ("/feeds/nobody/", "", "/feeds/nobody/", 404),
+        ("/feeds/news/?colour=red", "", "/feeds/news/?colour=red", 400),
     ],
 )
-async def test_stream_that_cannot_begin_is_refused_like_a_pull(feed: Web, path: str, last: str, status: int) -> None:
-    """[SF-030]: before anything is sent, with a problem."""
+async def test_stream_that_cannot_begin_is_refused_like_a_pull(
+    feed: Web, path: str, last: str, pull: str, status: int
+) -> None:
+    """[SF-030]: before anything is sent, with the problem that a pull from there has."""
     headers = {"Last_Event_ID": last} if last else {}
-    got = await feed.get(path, "text/event-stream", **headers)
+    got, pulled = await feed.get(path, "text/event-stream", **headers), await feed.get(pull)
     assert (got.status, got.header("Content-Type")) == (status, "application/problem+json")
+    assert (got.status, got.json) == (pulled.status, pulled.json)
+
+
+@pytest.mark.parametrize("query", ["until=time:0", "callback=f", "max=0"])
+async def test_stream_takes_nothing_that_would_end_it(feed: Web, query: str) -> None:
+    """A pull takes these parameters."""
+    path = f"/feeds/news/?{query}"
+    assert (await feed.get(path)).status == 200
+    got = await feed.get(path, "text/event-stream")
+    assert (got.status, got.header("Content-Type")) == (400, "application/problem+json")
+    assert "a stream has no end" in got.json["detail"]
 
 
 async def test_what_another_process_writes_is_heard_of(feed: Web) -> None:

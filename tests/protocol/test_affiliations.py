@@ -526,8 +526,8 @@ async def test_list_longer_than_a_stanza_is_read_to_its_end(
     is more; what it says leads through the rest."""
     await fill(component)
     seen: list[str] = []
+    sizes: list[int] = []
     beside = ""
-    pages = 0
     while True:
         answer = ok(await component.ask(who, "get", f"<pubsub xmlns='{space}'>{name}{beside}</pubsub>"))
         entries = [entry for entry in answer[0][0] if isinstance(entry.tag, str)]
@@ -537,8 +537,9 @@ async def test_list_longer_than_a_stanza_is_read_to_its_end(
             break
         seen += [str(entry.get("node") if space == PS else entry.get("jid")) for entry in entries]
         beside = f"<set xmlns='{NS['rsm']}'><max>500</max><after>{told.findtext('rsm:last', None, NS)}</after></set>"
-        pages += 1
-        assert len(entries) == 500 or pages == 1 or len(seen) >= MANY
+        sizes.append(len(entries))
 
-    assert len(seen) == len(set(seen)) >= MANY
-    assert pages > 2
+    assert len(seen) == len(set(seen)) == MANY + (space == OWNER)
+    first, *middle, last = sizes
+    assert set(middle) == {500}, "each page but the first and the last is as long as was asked for"
+    assert first >= 500 >= last > 0

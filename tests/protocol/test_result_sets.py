@@ -430,9 +430,16 @@ async def test_golden_pages_have_the_golden_result_sets(component: Component, no
 
 
 async def test_count_is_that_of_the_requester(feed: Component) -> None:
-    """[A-08] [xep-map 204] [SF-016] [SF-111]: who may not read hears no number at all."""
+    """[A-08] [xep-map 204] [SF-016] [SF-111]: those who may not read get no number, and no count reveals a publisher
+    that the node hides."""
+    of_alice = f"comments?author={bare(ALICE)}"
     await feed.affiliate(ALICE, "comments", CAROL, "outcast")
+    await feed.affiliate(ALICE, "comments", BOB, "publisher")
+    await feed.publish(BOB, "comments", "h")
 
-    assert refusal(await request(feed, MODIFIED, user=CAROL, max=0)) == Refusal("auth", "forbidden")
-    assert (await pull(feed, MODIFIED, user=BOB, max=0)).count == 7
-    assert bare(CAROL) not in str(await pull(feed, MODIFIED, max=0))
+    refused = await request(feed, MODIFIED, user=CAROL, max=0)
+    assert refusal(refused) == Refusal("auth", "forbidden")
+    assert refused.find(".//rsm:count", NS) is None
+    assert [(await pull(feed, node, user=BOB, max=0)).count for node in (MODIFIED, of_alice)] == [8, 7]
+    await feed.configure(ALICE, "comments", itemreply="none")
+    assert [(await pull(feed, node, user=BOB, max=0)).count for node in (MODIFIED, of_alice)] == [8, 0]

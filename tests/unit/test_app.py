@@ -1,12 +1,17 @@
 """The composition root: what fails in one part is seen, and an end is an end (design section 3; xep-map 9)."""
 
 import asyncio
+import os
+import socket
+import threading
+from pathlib import Path
+from typing import Any
 
 import pytest
 
 from smartfeeds.app import App
 from smartfeeds.config import Settings
-from smartfeeds.errors import StoreError
+from smartfeeds.errors import ConfigError, StoreError
 
 CLOSED_PORT = 1  # nobody listens there
 
@@ -35,6 +40,84 @@ async def test_app_whose_marks_cannot_be_saved_ends_everything_else(monkeypatch:
     assert not app.online.is_set() and not app._tasks and not app.failed
     with pytest.raises(StoreError, match="closed"):
         await app.service.read(lambda tx, _context: tx.node_count())
+
+
+def app_on(database: Path, **sections: object) -> App:
+    settings = {
+        "component": {"jid": "feeds.example.org", "secret": "s", "port": CLOSED_PORT},
+        "store": {"url": f"sqlite:///{database}"},
+        "http": {"listen": "127.0.0.1:0"},
+        **sections,
+    }
+    return App(Settings.model_validate(settings))
+
+
+# The steps of a start that can fail, in their order.
+STEPS = ("service.store.open", "_fetchers.1.open", "site.start", "mirrors.start")
+
+
+@pytest.mark.parametrize("step", STEPS)
+async def test_start_that_fails_undoes_what_it_did(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, step: str) -> None:
+    """Threads of the store would keep the process from ending, and the lock would keep out the next one."""
+    threads, database = set(threading.enumerate()), tmp_path / "feeds.db"
+    app = app_on(database)
+
+    async def fail() -> None:
+        raise StoreError("the disk is full")
+
+    *path, name = step.split(".")
+    part: Any = app
+    for key in path:
+        part = part[int(key)] if key.isdigit() else getattr(part, key)
+    monkeypatch.setattr(part, name, fail)
+    with pytest.raises(StoreError, match="the disk is full"):
+        await app.start()
+
+    assert set(threading.enumerate()) == threads
+    assert not app._tasks and not app.failed and not (tmp_path / "feeds.db.lock").exists()
+    with pytest.raises(StoreError, match="closed"):
+        await app.service.read(lambda tx, _context: tx.node_count())
+    await app.stop()
+    again = app_on(database)
+    await again.start()
+    await again.stop()
+    assert set(threading.enumerate()) == threads
+
+
+async def test_address_in_use_says_so_and_what_to_do(tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as other:
+        listen = f"127.0.0.1:{other.getsockname()[1]}"
+        with pytest.raises(ConfigError) as failure:
+            await app_on(tmp_path / "feeds.db", http={"listen": listen}).start()
+
+    assert str(failure.value) == (
+        f"http.listen: cannot bind {listen}, the address is in use; stop the other process or choose another port"
+    )
+
+
+@pytest.mark.parametrize(
+    ("listen", "reason"),
+    [
+        ("192.0.2.1:8280", "cannot bind 192.0.2.1:8280, this machine has no such address; choose 127.0.0.1"),
+        ("nohost.invalid:8280", "cannot bind nohost.invalid:8280, the host name is unknown"),
+    ],
+)
+async def test_address_that_cannot_be_bound_says_why(tmp_path: Path, listen: str, reason: str) -> None:
+    with pytest.raises(ConfigError, match=reason):
+        await app_on(tmp_path / "feeds.db", http={"listen": listen}).start()
+
+
+async def test_second_app_on_a_database_names_the_first(tmp_path: Path) -> None:
+    first, second = app_on(tmp_path / "feeds.db"), app_on(tmp_path / "feeds.db")
+    await first.start()
+
+    with pytest.raises(StoreError, match=rf"process {os.getpid()} \(smartfeeds, feeds.example.org\) is using it"):
+        await second.start()
+    assert await first.service.read(lambda tx, _context: tx.node_count()) == 0
+    await first.stop()
+
+    await second.start()
+    await second.stop()
 
 
 async def test_app_whose_link_fails_says_so(monkeypatch: pytest.MonkeyPatch) -> None:

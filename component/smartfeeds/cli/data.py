@@ -10,6 +10,7 @@ from smartfeeds.store import maintenance
 from smartfeeds.store.backup import copy_database
 from smartfeeds.store.base import OpenMode
 from smartfeeds.store.lock import lock_database
+from smartfeeds.store.migrate import HEAD
 
 
 @click.group("db", cls=Commands)
@@ -26,16 +27,17 @@ def upgrade(config: Path | None) -> None:
     """
     path = store_path(read_settings(config))
     before = maintenance.schema_version(path)
+    if before == HEAD:
+        out.print(f"{path} has schema {before}: nothing to do.", markup=False)
+        return
+    # A running service of an older version must not have its schema changed.
     release = lock_database(path, "smartfeeds db upgrade")
     try:
         run_async(_open_once(config))
     finally:
         release()
     after = maintenance.schema_version(path)
-    if before == after:
-        out.print(f"{path} has schema {after}: nothing to do.", markup=False)
-    else:
-        out.print(f"{path}: schema {before or 'none'} is now {after}.", markup=False)
+    out.print(f"{path}: schema {before or 'none'} is now {after}.", markup=False)
 
 
 async def _open_once(config: Path | None) -> None:

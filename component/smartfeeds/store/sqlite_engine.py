@@ -42,7 +42,7 @@ _ERRORS = (sqlite3.Error, OverflowError, UnicodeEncodeError)
 
 def missing(path: Path) -> StoreError:
     """The error for a database file that does not exist, in a command that makes none."""
-    return StoreError(f"the database {path} does not exist: smartfeeds run, import or node create makes it")
+    return StoreError(f"the database {path.absolute()} does not exist: smartfeeds run, import or node create makes it")
 
 
 def make_private(path: Path) -> None:

@@ -1,0 +1,161 @@
+"""Which database a command works on, and what it may do to it."""
+
+import json
+import os
+import shutil
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from smartfeeds.cli.common import Exit
+from smartfeeds.store import migrate
+from smartfeeds.store.lock import lock_database
+from support.shell import Run, shell_in
+
+# Commands that change nothing in a database, and so must not make one.
+READING = (
+    ("node", "list"),
+    ("node", "show", "news"),
+    ("sub", "list"),
+    ("token", "list"),
+    ("mirror", "list"),
+    ("mirror", "status"),
+    ("conflicts", "list"),
+    ("export", "--node", "news", "--to", "atom"),
+    ("backup", "copy.db"),
+    ("db", "upgrade"),
+)
+# Commands that change something that must be there already.
+CHANGING = (
+    ("token", "revoke", "0123456789ab"),
+    ("mirror", "remove", "plans"),
+    ("mirror", "restart", "plans"),
+    ("conflicts", "resolve", "news", "1"),
+)
+CREATING = (
+    ("node", "create", "talk"),
+    ("token", "add", "--jid", "alice@example.org", "--feed", "news"),
+    ("import", "news.xml", "--node", "news"),
+    ("mirror", "add", "https://example.org/feed.atom", "--node", "plans"),
+)
+NEWS = '<feed xmlns="http://www.w3.org/2005/Atom"><entry><id>urn:x:1</id><title>One</title></entry></feed>'
+
+
+@pytest.fixture
+def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Run:
+    return shell_in(tmp_path, monkeypatch)
+
+
+@pytest.fixture
+def ready(run: Run) -> Run:
+    run("init", "feeds.example.org")
+    Path("news.xml").write_text(NEWS)
+    return run
+
+
+def names() -> list[str]:
+    return sorted(path.name for path in Path().iterdir())
+
+
+@pytest.mark.parametrize("command", READING + CHANGING, ids=" ".join)
+def test_command_on_a_database_that_does_not_exist_makes_none(ready: Run, command: tuple[str, ...]) -> None:
+    before = names()
+
+    result = ready(*command, code=Exit.STORE)
+
+    assert result.stderr.startswith(
+        f"smartfeeds: the database {Path.cwd()}/smartfeeds.db does not exist: smartfeeds run, "
+    )
+    assert (result.stdout, names()) == ("", before)
+
+
+@pytest.mark.parametrize("command", CREATING, ids=" ".join)
+def test_command_that_adds_something_makes_the_database(ready: Run, command: tuple[str, ...]) -> None:
+    ready(*command)
+
+    assert Path("smartfeeds.db").stat().st_size > 0
+
+
+@pytest.mark.parametrize("command", [*READING[:-2], *CHANGING, *CREATING], ids=" ".join)
+def test_command_leaves_an_older_schema_alone(ready: Run, command: tuple[str, ...]) -> None:
+    ready("node", "create", "news")
+    with closing(sqlite3.connect("smartfeeds.db", isolation_level=None)) as database:
+        database.execute("UPDATE alembic_version SET version_num = ?", (migrate.REVISIONS[0],))
+    before = Path("smartfeeds.db").read_bytes()
+
+    error = ready(*command, code=Exit.STORE).stderr
+
+    assert f"its schema 0001 is older than this program, which needs {migrate.HEAD}; run smartfeeds db upgrade" in error
+    assert Path("smartfeeds.db").read_bytes() == before
+
+
+@pytest.mark.parametrize("command", [*READING[:-1], *CREATING], ids=" ".join)
+def test_command_works_beside_a_running_service(ready: Run, command: tuple[str, ...]) -> None:
+    ready("import", "news.xml", "--node", "news")
+    release = lock_database(Path("smartfeeds.db"), "the service")
+
+    ready(*command)
+
+    release()
+
+
+def test_upgrade_of_a_served_database_names_the_process(ready: Run) -> None:
+    """A service of an older version must not have its schema changed under it."""
+    ready("node", "create", "news")
+    with closing(sqlite3.connect("smartfeeds.db", isolation_level=None)) as database:
+        database.execute("UPDATE alembic_version SET version_num = ?", (migrate.REVISIONS[0],))
+    release = lock_database(Path("smartfeeds.db"), "smartfeeds, feeds.example.org")
+
+    error = ready("db", "upgrade", code=Exit.STORE).stderr
+
+    release()
+    assert f"process {os.getpid()} (smartfeeds, feeds.example.org) is using it; stop that process" in error
+
+
+def test_relative_path_is_relative_to_the_configuration_file(ready: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    ready("node", "create", "news")
+    Path("elsewhere").mkdir()
+    monkeypatch.chdir("elsewhere")
+
+    result = ready("node", "list", "--json", "--config", "../smartfeeds.toml")
+
+    assert [row["node"] for row in json.loads(result.stdout)] == ["news"]
+    assert (result.stderr, names()) == ("", [])
+
+
+def test_database_in_the_working_directory_is_not_replaced_by_an_empty_one(
+    ready: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It was made when a relative path was relative to the working directory."""
+    ready("node", "create", "news")
+    Path("etc").mkdir()
+    shutil.move("smartfeeds.toml", "etc/smartfeeds.toml")
+
+    error = ready("node", "create", "talk", "--config", "etc/smartfeeds.toml", code=Exit.CONFIG).stderr
+
+    assert f"the database etc/smartfeeds.db does not exist, but {Path.cwd()}/smartfeeds.db does" in error
+    assert "move the database there or set an absolute path" in error
+    assert not Path("etc/smartfeeds.db").exists()
+
+
+def test_command_without_a_configuration_file_names_its_database_beside_the_output(
+    run: Run, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("SMARTFEEDS_COMPONENT__JID", "feeds.example.org")
+    monkeypatch.setenv("SMARTFEEDS_COMPONENT__SECRET", "x")
+    run("node", "create", "news")
+
+    result = run("node", "list", "--json")
+
+    assert [row["node"] for row in json.loads(result.stdout)] == ["news"]
+    assert result.stderr == f"smartfeeds: using the database {tmp_path}/smartfeeds.db\n"
+
+
+def test_database_of_the_environment_is_named_when_there_is_a_file(ready: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SMARTFEEDS_STORE__URL", f"sqlite:///{Path.cwd()}/other.db")
+
+    assert ready("node", "create", "news").stderr == f"smartfeeds: using the database {Path.cwd()}/other.db\n"
+    monkeypatch.delenv("SMARTFEEDS_STORE__URL")
+    assert ready("node", "create", "news").stderr == ""

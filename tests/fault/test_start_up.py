@@ -8,6 +8,8 @@ import contextlib
 import hashlib
 import os
 import resource
+import signal
+import socket
 import sqlite3
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
@@ -126,6 +128,34 @@ REFUSED: dict[str, tuple[Callable[[Path], None], str, dict[str, str], Exit, tupl
         ("JSON",),
     ),
     "no secret": (nothing, "", {"SMARTFEEDS_COMPONENT__SECRET": ""}, Exit.CONFIG, ("component", "secret is empty")),
+    "secret file that does not exist": (
+        nothing,
+        "",
+        {"SMARTFEEDS_COMPONENT": '{"secret": null, "secret_file": "/none/secret"}'},
+        Exit.CONFIG,
+        ("cannot read secret_file /none/secret", "No such file"),
+    ),
+    "component port that is none": (
+        nothing,
+        "",
+        {"SMARTFEEDS_COMPONENT__PORT": "70000"},
+        Exit.CONFIG,
+        ("component.port", "must be at most 65535"),
+    ),
+    "address for HTTP that is none": (
+        nothing,
+        "",
+        {"SMARTFEEDS_HTTP__LISTEN": "8280"},
+        Exit.CONFIG,
+        ("http.listen", "HOST:PORT", "8280"),
+    ),
+    "folder of the database that does not exist": (
+        nothing,
+        "",
+        {"SMARTFEEDS_STORE__URL": "sqlite:////none/feeds.db"},
+        Exit.STORE,
+        ("/none/feeds.db", "no such file or directory", "check that the directory exists"),
+    ),
     "newer database": (newer, "", {}, Exit.STORE, ("feeds.db", "9999", "newer", "install a newer smartfeeds")),
     "database of another program": (foreign, "", {}, Exit.STORE, ("feeds.db", "not those of smartfeeds")),
     "file that is no database": (text, "", {}, Exit.STORE, ("feeds.db", "not a SQLite database", "backup")),
@@ -149,6 +179,48 @@ async def test_run_that_cannot_start_says_why_and_touches_nothing(tmp_path: Path
     assert all(word in service.said for word in words), service.said
     assert "Traceback" not in service.said and "s3cr3t" not in service.said
     assert state_of(tmp_path) == before
+
+
+async def test_run_with_an_http_port_that_is_taken_ends(tmp_path: Path) -> None:
+    """It does not wait for the threads of its store, and leaves nothing that keeps the next start out."""
+    with socket.create_server(("127.0.0.1", 0)) as other:
+        listen = f"127.0.0.1:{other.getsockname()[1]}"
+        async with ServiceProcess(configured(tmp_path), {"SMARTFEEDS_HTTP__LISTEN": listen}) as service:
+            await service.start()
+            assert await service.ended() == Exit.CONFIG
+
+    assert service.said == (
+        f"smartfeeds: http.listen: cannot bind {listen}, the address is in use; "
+        "stop the other process or choose another port\n"
+    )
+    assert set(state_of(tmp_path)) == {"feeds.db"}
+
+
+async def test_second_run_on_a_database_names_the_first_and_ends(tmp_path: Path) -> None:
+    """[SF-028] Two services on one database would both push its changes. A killed one keeps nobody out."""
+    config, lock = configured(tmp_path), tmp_path / "feeds.db.lock"
+    async with ServiceProcess(config) as first, ServiceProcess(config) as second:
+        await first.start()
+        async with asyncio.timeout(ONLINE_S):
+            while "started" not in first.said:  # noqa: ASYNC110 - another process's file
+                await asyncio.sleep(0.02)
+        told = len(first.said)
+
+        await second.start()
+        assert await second.ended() == Exit.STORE
+        assert second.said[told:].count("\n") == 1
+        assert f"{tmp_path}/feeds.db: process {first.pid} (smartfeeds, feeds.localhost) is using it" in second.said
+
+        await first.end(signal.SIGKILL)
+        assert lock.exists(), "nobody removed it"
+        told = len(first.said)
+        await second.start()
+        async with asyncio.timeout(ONLINE_S):
+            while "started" not in second.said[told:]:  # noqa: ASYNC110 - another process's file
+                await asyncio.sleep(0.02)
+        assert lock.read_text() == f"process {second.pid} (smartfeeds, feeds.localhost)"
+        assert await second.end() == Exit.OK
+    assert not lock.exists()
 
 
 async def test_run_with_a_database_that_stays_locked_ends_with_what_to_do(tmp_path: Path) -> None:
@@ -257,14 +329,25 @@ async def test_wrong_secret_is_told_once_and_tried_slowly(server: TestServer, tm
     assert "n0tth1s" not in str(logs), "the secret is told to nobody"
 
 
+# What each server answers to a component of a name that it does not have.
+UNKNOWN_DOMAIN = {
+    "prosody": ("host-unknown", "the server has no component of this name"),
+    "ejabberd": (
+        "not-authorized",
+        "the secret is not the one the server has for this domain, or ejabberd has no such domain",
+    ),
+}
+
+
 async def test_unknown_domain_is_told_once(server: TestServer, tmp_path: Path) -> None:
+    """[xep-map 2]"""
+    wanted, advice = UNKNOWN_DOMAIN[server.server.software.lower()]
     with capture_logs() as logs:
         async with started(server, "nobody.example", tmp_path) as app:
-            found = await condition(app)
+            assert await condition(app) == wanted
 
-    assert found in ("host-unknown", "not-authorized", "handshake-refused")
-    (told,) = [line for line in logs if line.get("condition") == found]
-    assert told["advice"] and told["domain"] == "nobody.example"
+    (line,) = [line for line in logs if line.get("condition") == wanted]
+    assert (line["log_level"], line["advice"], line["domain"]) == ("error", advice, "nobody.example")
 
 
 async def test_server_that_is_away_is_waited_for(prosody: TestServer, tmp_path: Path) -> None:

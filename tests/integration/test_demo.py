@@ -153,6 +153,41 @@ async def test_serve_fills_a_feed_and_a_second_start_finds_it_again(start: Start
     assert (tmp_path / ".run" / "scene.json").stat().st_mode & 0o077 == 0
 
 
+async def test_second_serve_in_a_folder_names_the_first_and_leaves_it_alone(start: Start, tmp_path: Path) -> None:
+    """It ended Prosody under the first one, and hung."""
+    first = await start("demo", "serve")
+    text = await scene(first)
+    *_, ports = told(text)
+    page = re.search(r"web page +(\S+)", text)
+    assert page is not None
+
+    second = await start("demo", "serve")
+    out, err = await asyncio.wait_for(second.communicate(), DEADLINE_S)
+
+    assert (second.returncode, out) == (4, b"")
+    assert err.decode() == (
+        f"smartfeeds: {tmp_path}/.run: process {first.pid} (smartfeeds demo serve, {page[1]}) is running here already; "
+        "use it, stop it with Ctrl-C, or choose another --folder\n"
+    )
+    assert first.returncode is None and all(is_listening(port) for port in ports)
+
+
+async def test_serve_after_a_kill_takes_over_what_was_left(start: Start) -> None:
+    """Prosody of the killed demonstration still runs, on the same ports."""
+    first = await start("demo", "serve")
+    *_, ports = told(await scene(first))
+    first.kill()
+    await first.wait()
+    assert all(is_listening(port) for port in ports)
+
+    second = await start("demo", "serve")
+
+    assert told(await scene(second))[4] == ports
+    second.send_signal(signal.SIGTERM)
+    await second.communicate()
+    assert second.returncode == 0 and not any(is_listening(port) for port in ports)
+
+
 async def test_publish_without_a_running_demonstration_says_how_to_start_one(start: Start) -> None:
     process = await start("demo", "publish", "Hello")
     _, err = await asyncio.wait_for(process.communicate(), DEADLINE_S)

@@ -36,7 +36,7 @@ CHANGING = (
 )
 CREATING = (
     ("node", "create", "talk"),
-    ("token", "add", "--jid", "alice@example.org", "--feed", "news"),
+    ("token", "add", "--jid", "alice@example.org", "--feed", "news", "--scope", "read"),
     ("import", "news.xml", "--node", "news"),
     ("mirror", "add", "https://example.org/feed.atom", "--node", "plans"),
 )

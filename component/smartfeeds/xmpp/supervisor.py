@@ -16,7 +16,7 @@ from smartfeeds.xmpp.link import Link, LinkDownError
 log = structlog.get_logger()
 
 REFUSED: Final = {
-    "not-authorized": "the secret is not the one the server has for this domain",
+    "not-authorized": "the secret is not the one the server has for this domain, or ejabberd has no such domain",
     "handshake-refused": "the server closed the stream during the handshake; the secret or the domain may be wrong",
     "host-unknown": "the server has no component of this name",
     "host-gone": "the server no longer serves this component",

@@ -1,14 +1,18 @@
 """The connection that a follower keeps up by itself, on a real server."""
 
 import asyncio
+import ssl
+import subprocess
+from pathlib import Path
 from xml.etree.ElementTree import Element, SubElement
 
 import pytest
 
-from smartfeeds.client import ClientLink, LoginError
+from smartfeeds.client import CertificateError, ClientLink, LoginError
 from smartfeeds.client.errors import RequestError, RequestTimeoutError
 from smartfeeds.client.transport import DEFAULT_TIMEOUTS, Timeouts
 from smartfeeds.demo.process import HOST
+from smartfeeds.errors import LinkError
 from support.client import ClientFactory
 from support.faketime import FakeTime
 from support.servers import TestServer
@@ -143,7 +147,11 @@ async def test_client_link_wrong_password_is_the_end(prosody: TestServer) -> Non
     while not isinstance(found := await heard.next(), Exception):
         assert found == "down"
 
-    assert isinstance(found, LoginError) and "link-login@localhost" in str(found)
+    assert isinstance(found, LoginError)
+    assert str(found) == (
+        f"127.0.0.1:{prosody.client_port} refuses the login of link-login@localhost: not-authorized; "
+        "check the account and its password"
+    )
     assert time.slept == []
     await link.close()
 
@@ -159,6 +167,7 @@ async def test_client_link_server_without_tls_is_named(prosody: TestServer) -> N
         assert found == "down"
 
     assert isinstance(found, LoginError) and "offers no TLS" in str(found) and "--plaintext" in str(found)
+    assert str(found).startswith(f"127.0.0.1:{prosody.client_port} ") and "plaintext=True" in str(found)
     assert "refuses" not in str(found) and time.slept == []
     await link.close()
 
@@ -179,6 +188,114 @@ async def test_client_link_server_that_is_away_is_tried_with_back_off(
     assert time.slept[:4] == [1.0, 2.0, 4.0, 8.0]
     assert heard.calls.empty()
     await link.close()
+
+
+async def outage(link: ClientLink, time: FakeTime, caplog: pytest.LogCaptureFixture) -> str:
+    """What the log says of the first attempt and nothing of the second, which fails in the same way."""
+    heard = Heard()
+    with caplog.at_level("WARNING", "smartfeeds.client"):
+        link.open(heard)
+        await time.until_sleeping(60)
+        await time.advance(60)
+        await time.until_sleeping(60)
+    await link.close()
+    (record,) = [record for record in caplog.records if record.name == "smartfeeds.client"]
+    return record.getMessage()
+
+
+async def test_client_link_refused_connection_is_logged_with_server_and_cause(
+    unused_tcp_port: int, caplog: pytest.LogCaptureFixture
+) -> None:
+    time, server = FakeTime(), (HOST, unused_tcp_port)
+    link = ClientLink("bot@localhost", "x", server=server, plaintext=True, spread=lambda: 0.0, sleep=time.sleep)
+
+    assert await outage(link, time, caplog) == (
+        f"cannot connect to 127.0.0.1:{unused_tcp_port} as bot@localhost: connection refused; next try in 1.0 s"
+    )
+
+
+@pytest.mark.parametrize("server", [("nohost.invalid", 5222), None])
+async def test_client_link_unknown_host_is_logged_by_its_name(
+    server: tuple[str, int] | None, caplog: pytest.LogCaptureFixture
+) -> None:
+    time, where = FakeTime(), "nohost.invalid:5222" if server else "the server of nohost.invalid"
+    link = ClientLink("bot@nohost.invalid", "x", server=server, spread=lambda: 0.0, sleep=time.sleep)
+
+    assert await outage(link, time, caplog) == (
+        f"cannot connect to {where} as bot@nohost.invalid: the host name has no address; next try in 1.0 s"
+    )
+
+
+async def test_client_link_unknown_account_domain_is_logged_with_what_the_server_says(
+    prosody: TestServer, caplog: pytest.LogCaptureFixture
+) -> None:
+    time, server = FakeTime(), (HOST, prosody.client_port)
+    link = ClientLink("bot@else.example", "x", server=server, plaintext=True, spread=lambda: 0.0, sleep=time.sleep)
+
+    message = await outage(link, time, caplog)
+
+    assert (
+        f"to 127.0.0.1:{prosody.client_port} as bot@else.example: the server ends the stream, host-unknown" in message
+    )
+
+
+async def test_client_link_silent_address_is_logged_with_the_time_it_had(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A firewall that drops packets: TCP itself would try for minutes."""
+    time = FakeTime()
+    link = ClientLink(
+        "bot@localhost", "x", server=("192.0.2.1", 5222), timeouts=Timeouts(connect_s=0.01),
+        spread=lambda: 0.0, sleep=time.sleep,
+    )  # fmt: skip
+
+    async def connect(*_: object, **__: object) -> None:
+        await asyncio.Event().wait()
+
+    monkeypatch.setattr(asyncio.get_running_loop(), "create_connection", connect)
+
+    assert "to 192.0.2.1:5222 as bot@localhost: no answer in 0.01 s" in await outage(link, time, caplog)
+
+
+async def test_client_link_bad_certificate_is_the_end_and_sends_no_password(tmp_path: Path) -> None:
+    """[SF-084]: from a server with direct TLS, whose certificate nobody has signed."""
+    await asyncio.to_thread(self_signed, tmp_path)
+    context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+    context.load_cert_chain(tmp_path / "cert.pem", tmp_path / "key.pem")
+    received = bytearray()
+
+    async def accept(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        received.extend(await reader.read())
+        writer.close()
+
+    server = await asyncio.start_server(accept, HOST, 0, ssl=context)
+    port = server.sockets[0].getsockname()[1]
+    heard, time = Heard(), FakeTime()
+    link = ClientLink("bot@localhost", "hush", server=(HOST, port), sleep=time.sleep)
+    link.client.enable_starttls = False
+    link.open(heard)
+
+    error = await heard.next()
+    while not isinstance(error, Exception):
+        error = await heard.next()
+
+    assert isinstance(error, CertificateError) and isinstance(error, LinkError)
+    assert f"cannot connect to 127.0.0.1:{port} as bot@localhost: the certificate is not valid, self-signed" in str(
+        error
+    )
+    assert (time.slept, received) == ([], b"")
+    await link.close()
+    server.close()
+    await server.wait_closed()
+
+
+def self_signed(folder: Path) -> None:
+    """A key and a certificate for localhost."""
+    subprocess.run(
+        ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-subj", "/CN=localhost", "-days", "1",
+         "-keyout", str(folder / "key.pem"), "-out", str(folder / "cert.pem")],
+        check=True, capture_output=True,
+    )  # fmt: skip
 
 
 async def test_client_link_server_that_lets_no_session_begin_is_left(prosody: TestServer) -> None:

@@ -24,18 +24,26 @@ class Announcer:
         bot.register_plugin("xep_0199")
         bot.add_event_handler("session_start", self.join)
         bot.add_event_handler("disconnected", lambda _: self.joined.clear())
+        bot.add_event_handler("presence_error", self.on_presence_error)
 
     async def join(self, _event):
         if NICK:  # what the room's history shows was posted before we were cut off
             try:
-                *_, history = await self.bot.plugin["xep_0045"].join_muc_wait(TARGET, NICK, maxstanzas=100)
-            except (PresenceError, TimeoutError) as error:
-                reason = f"{error.condition} {error.text}" if isinstance(error, PresenceError) else "no answer"
-                if not (self.refused.done() or self.joined.is_set()):  # a later session may have joined meanwhile
-                    self.refused.set_exception(FollowError(f"cannot join {TARGET} as {NICK}: {reason.strip()}"))
+                *_, history = await self.bot.plugin["xep_0045"].join_muc_wait(TARGET, NICK, maxstanzas=100, timeout=60)
+            except (PresenceError, TimeoutError):
+                if not self.joined.is_set():  # a later session may have joined meanwhile
+                    self.refuse("no answer")
                 return
             self.posted |= {old["id"] for old in history if old["from"].resource == NICK}
         self.joined.set()
+
+    def on_presence_error(self, presence):  # join_muc_wait does not see the errors of every server
+        if presence["from"].bare == TARGET:
+            self.refuse(f"{presence['error']['condition']} {presence['error']['text']}".strip())
+
+    def refuse(self, reason):
+        if not self.refused.done():
+            self.refused.set_exception(FollowError(f"cannot join {TARGET} as {NICK}: {reason}"))
 
     async def post(self, key, text):
         await self.joined.wait()

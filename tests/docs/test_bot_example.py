@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import os
+import re
 import sys
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
@@ -47,7 +48,7 @@ def prosody_with_rooms(tmp_path: Path) -> Iterator[TestServer]:
 
 @contextlib.asynccontextmanager
 async def bot(
-    server: TestServer, domain: str, position: Path, **settings: str
+    server: TestServer, domain: str, position: Path, *, stderr: int | None = None, **settings: str
 ) -> AsyncIterator[asyncio.subprocess.Process]:
     """The bot, running; killed at the end without a chance to tidy up."""
     account = await asyncio.to_thread(server.server.account, "bot")
@@ -61,7 +62,9 @@ async def bot(
         "BOT_SERVER": f"{HOST}:{server.client_port}",
         **settings,
     }
-    process = await asyncio.create_subprocess_exec(sys.executable, "-W", "error", str(BOT), env=environment)
+    process = await asyncio.create_subprocess_exec(
+        sys.executable, "-W", "error", str(BOT), env=environment, stderr=stderr
+    )
     try:
         yield process
     finally:
@@ -130,6 +133,102 @@ async def test_bot_posts_each_new_entry_once_across_kills(
             assert await bodies(carol, 3, "chat") == ["three", "four", "five"]
 
 
+async def open_room(owner: Client, room: str, nick: str = "carol", **options: str) -> None:
+    """Makes a room with these options, and stays in it."""
+    owner.send_raw(f'<presence to="{room}/{nick}"><x xmlns="http://jabber.org/protocol/muc"/></presence>')
+    kind = "http://jabber.org/protocol/muc#roomconfig"
+    fields = {"FORM_TYPE": kind, **{f"muc#roomconfig_{name}": value for name, value in options.items()}}
+    form = "".join(f'<field var="{name}"><value>{value}</value></field>' for name, value in fields.items())
+    await owner.iq(
+        f'<iq type="set" to="{room}"><query xmlns="http://jabber.org/protocol/muc#owner">'
+        f'<x xmlns="jabber:x:data" type="submit">{form if options else ""}</x></query></iq>'
+    )
+
+
+@pytest.mark.parametrize(
+    ("nick", "options", "condition"),
+    [("news", {}, "conflict"), ("carol", {"membersonly": "1"}, "registration-required")],
+    ids=["nick is taken", "members only"],
+)
+async def test_bot_ends_with_a_message_when_a_room_refuses_it(
+    prosody_with_rooms: TestServer,
+    client: ClientFactory,
+    tmp_path: Path,
+    nick: str,
+    options: dict[str, str],
+    condition: str,
+) -> None:
+    """Also when no entry is there to be posted: it would wait for ever and post nothing."""
+    server, room = prosody_with_rooms, "news@rooms.localhost"
+    domain = server.take_name()
+    async with running(write_config(tmp_path, server, domain)):
+        alice, carol = await client(server, "alice"), await client(server, "carol")
+        await create(alice, domain)
+        await open_room(carol, room, nick, **options)
+        pipe = asyncio.subprocess.PIPE
+        async with bot(server, domain, tmp_path / "position", stderr=pipe, BOT_TARGET=room, BOT_NICK="news") as process:
+            _, error = await asyncio.wait_for(process.communicate(), WAIT_S)
+
+    assert process.returncode == 1
+    assert error.decode().startswith(f"announce_bot: cannot join {room} as news: {condition}"), error.decode()
+    assert error.count(b"\n") == 1
+
+
+async def test_bot_with_a_wrong_password_ends_with_server_and_cause(prosody: TestServer, tmp_path: Path) -> None:
+    pipe = asyncio.subprocess.PIPE
+    async with bot(
+        prosody, "feeds.localhost", tmp_path / "position", stderr=pipe, BOT_TARGET="a@localhost", BOT_PASSWORD="wrong"
+    ) as process:
+        _, error = await asyncio.wait_for(process.communicate(), WAIT_S)
+
+    assert process.returncode == 1
+    assert error.decode().splitlines()[-1] == (
+        f"announce_bot: 127.0.0.1:{prosody.client_port} refuses the login of bot@localhost: not-authorized; "
+        "check the account and its password"
+    )
+
+
+def readme_program(**parameters: object) -> str:
+    """The program of the README with these parameters of `follow`."""
+    (program,) = re.findall(r"(?s)```python\n(.*?)```", (ROOT / "README.md").read_text())
+    given = 'jid="bot@example.org", password="..."'
+    assert given in program
+    return str(program).replace(given, ", ".join(f"{name}={value!r}" for name, value in parameters.items()))
+
+
+async def test_readme_program_names_server_and_cause(prosody: TestServer, unused_tcp_port: int) -> None:
+    """A login that is refused ends it; a server that is away is named at once, and tried again."""
+    await asyncio.to_thread(prosody.server.account, "bot")
+    environment = {**os.environ, "PYTHONPATH": str(ROOT / "component")}
+
+    async def start(port: int) -> asyncio.subprocess.Process:
+        program = readme_program(jid="bot@localhost", password="wrong", server=(HOST, port), plaintext=True)
+        return await asyncio.create_subprocess_exec(
+            sys.executable, "-c", program, env=environment, stderr=asyncio.subprocess.PIPE
+        )
+
+    refused, away = await start(prosody.client_port), await start(unused_tcp_port)
+    try:
+        assert away.stderr is not None
+        warning = await asyncio.wait_for(away.stderr.readline(), WAIT_S)
+        _, error = await asyncio.wait_for(refused.communicate(), WAIT_S)
+    finally:
+        for process in (refused, away):
+            if process.returncode is None:
+                process.kill()
+            await process.communicate()
+
+    start_of_warning = (
+        f"cannot connect to 127.0.0.1:{unused_tcp_port} as bot@localhost: connection refused; next try in"
+    )
+    assert warning.decode().startswith(start_of_warning)
+    assert refused.returncode == 1
+    assert error.decode().splitlines()[-1] == (
+        f"cannot follow: 127.0.0.1:{prosody.client_port} refuses the login of bot@localhost: not-authorized; "
+        "check the account and its password"
+    )
+
+
 async def test_bot_in_a_room_repeats_nothing_that_its_history_shows(
     prosody_with_rooms: TestServer, client: ClientFactory, tmp_path: Path
 ) -> None:
@@ -139,11 +238,7 @@ async def test_bot_in_a_room_repeats_nothing_that_its_history_shows(
     async with running(write_config(tmp_path, server, domain)):
         alice, carol = await client(server, "alice"), await client(server, "carol")
         await create(alice, domain)
-        carol.send_raw(f'<presence to="{room}/carol"><x xmlns="http://jabber.org/protocol/muc"/></presence>')
-        await carol.iq(
-            f'<iq type="set" to="{room}"><query xmlns="http://jabber.org/protocol/muc#owner">'
-            '<x xmlns="jabber:x:data" type="submit"/></query></iq>'
-        )
+        await open_room(carol, room)
         FileStore(position).save(str(BEGINNING))
         async with bot(server, domain, position, BOT_TARGET=room, BOT_NICK="news"):
             await publish(alice, domain, "zero", "zero")

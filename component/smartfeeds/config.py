@@ -173,7 +173,7 @@ class Store(Section):
     def at(self, folder: Path) -> "Store":
         """The same settings, read from a file in `folder`. Raises ConfigError when the database is elsewhere."""
         store = self.model_copy()
-        store._folder = folder
+        store._folder = folder.absolute()
         former, path = self.path, store.path
         # The path was relative to the working directory before: a new, empty database must not hide the old one.
         if former is not None and path is not None and former.exists() and not path.exists():
@@ -417,6 +417,12 @@ def _read(path: Path) -> dict[str, Any]:
         raise ConfigError(f"cannot read {path}: {error.strerror}") from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise ConfigError(f"{path} is not TOML: {error}") from None
+
+
+def is_configured_by_environment() -> bool:
+    """Whether a variable sets a key or a section."""
+    names = (name.upper().removeprefix(ENV_PREFIX) for name in os.environ if name.upper().startswith(ENV_PREFIX))
+    return any(name.partition(ENV_DELIMITER)[0].lower() in Settings.model_fields for name in names)
 
 
 def _check_environment() -> None:

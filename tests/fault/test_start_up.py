@@ -331,7 +331,7 @@ async def test_wrong_secret_is_told_once_and_tried_slowly(server: TestServer, tm
 
 # What each server answers to a component of a name that it does not have.
 UNKNOWN_DOMAIN = {
-    "prosody": ("host-unknown", "the server has no component of this name"),
+    "prosody": ("host-unknown", "the server has no component of this name, or component.port is its port for clients"),
     "ejabberd": (
         "not-authorized",
         "the secret is not the one the server has for this domain, or ejabberd has no such domain",

@@ -135,7 +135,7 @@ def test_database_in_the_working_directory_is_not_replaced_by_an_empty_one(
 
     error = ready("node", "create", "talk", "--config", "etc/smartfeeds.toml", code=Exit.CONFIG).stderr
 
-    assert f"the database etc/smartfeeds.db does not exist, but {Path.cwd()}/smartfeeds.db does" in error
+    assert f"the database {Path.cwd()}/etc/smartfeeds.db does not exist, but {Path.cwd()}/smartfeeds.db does" in error
     assert "move the database there or set an absolute path" in error
     assert not Path("etc/smartfeeds.db").exists()
 
@@ -159,3 +159,21 @@ def test_database_of_the_environment_is_named_when_there_is_a_file(ready: Run, m
     assert ready("node", "create", "news").stderr == f"smartfeeds: using the database {Path.cwd()}/other.db\n"
     monkeypatch.delenv("SMARTFEEDS_STORE__URL")
     assert ready("node", "create", "news").stderr == ""
+
+
+def test_command_without_any_configuration_says_so_in_one_line(run: Run, tmp_path: Path) -> None:
+    result = run("node", "list", code=Exit.CONFIG)
+
+    assert result.stderr == (
+        f"smartfeeds: there is no smartfeeds.toml in {tmp_path}: name a configuration with --config, or make one with "
+        "smartfeeds init DOMAIN\n"
+    )
+    assert names() == []
+
+
+def test_environment_that_lacks_something_is_named_too(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SMARTFEEDS_COMPONENT__JID", "feeds.example.org")
+
+    error = run("node", "list", code=Exit.CONFIG).stderr
+
+    assert "component: give either secret or secret_file" in error and "there is no smartfeeds.toml in" in error

@@ -14,7 +14,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.table import Table
 from rich.text import Text
 
-from smartfeeds.config import Settings, load
+from smartfeeds.config import Settings, is_configured_by_environment, load
 from smartfeeds.core.text import one_line
 from smartfeeds.errors import ConfigError, FeedError, FollowError, LinkError, LoginError, SmartfeedsError, StoreError
 
@@ -111,10 +111,11 @@ def read_settings(config: Path | None) -> Settings:
         return load(config)
     except ConfigError as error:
         if config is None:
-            raise ConfigError(
-                f"{error}\nThere is no {DEFAULT_CONFIG} here: name one with --config, or make one with "
+            advice = (
+                f"there is no {DEFAULT_CONFIG} in {Path.cwd()}: name a configuration with --config, or make one with "
                 "smartfeeds init DOMAIN"
-            ) from None
+            )
+            raise ConfigError(f"{error}\n  {advice}" if is_configured_by_environment() else advice) from None
         raise
 
 

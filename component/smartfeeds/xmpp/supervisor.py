@@ -18,13 +18,13 @@ log = structlog.get_logger()
 REFUSED: Final = {
     "not-authorized": "the secret is not the one the server has for this domain, or ejabberd has no such domain",
     "handshake-refused": "the server closed the stream during the handshake; the secret or the domain may be wrong",
-    "host-unknown": "the server has no component of this name",
+    "host-unknown": "the server has no component of this name, or component.port is its port for clients",
     "host-gone": "the server no longer serves this component",
     "invalid-namespace": "this port does not speak XEP-0114; it may be the client or server-to-server port",
 }
 ADVICE: Final = {
     **REFUSED,
-    "connect-failed": "is the server running, and its component port open at this address?",
+    "connect-failed": "is the server running, and does it accept components at component.host and component.port?",
     "conflict": "another process is connected under this name; standing by",
     "policy-violation": "the server refused what was sent; compare its stanza size limit with ours",
     "timeout": "the server accepts connections and does not answer",

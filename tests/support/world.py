@@ -21,7 +21,7 @@ from smartfeeds.core.model import Item, Node
 from smartfeeds.core.options import KIND
 from smartfeeds.core.page import ResultSetRequest
 from smartfeeds.errors import Condition, FeedError, LinkError
-from smartfeeds.formats.atom import FEEDSYNC_NS, THREAD_NS, accept_payload, read_traits
+from smartfeeds.formats.atom import FEEDSYNC_NS, OWN_NS, THREAD_NS, accept_payload, read_traits
 from smartfeeds.formats.xml import parse_payload
 from smartfeeds.push.dispatcher import Dispatcher
 from smartfeeds.push.sender import Sender
@@ -46,6 +46,7 @@ _NS = {
     "s": "http://jabber.org/protocol/shim",
     "sx": FEEDSYNC_NS,
     "a": ATOM_NS,
+    "o": OWN_NS,
 }
 
 
@@ -100,12 +101,15 @@ class Event:
     deleted: bool
     text: str
     xml: etree._Element
+    left: bool = False
 
     @property
     def short(self) -> str:
-        """`+a` for an item, `-a` for a deletion however it is told, else the kind."""
+        """`+a` for an item, `-a` for a deletion however it is told, `~a` where it left the view, else the kind."""
         if self.kind not in ("item", "retract"):
             return self.kind
+        if self.left:
+            return f"~{self.item_id}"
         return ("-" if self.deleted or self.kind == "retract" else "+") + self.item_id
 
 
@@ -137,6 +141,7 @@ def read_event(stanza: bytes) -> Event:
         deleted=event.find(".//sx:sync[@deleted='true']", _NS) is not None,
         text=event.findtext(".//a:title", "", _NS),
         xml=message,
+        left=event.find(".//o:left", _NS) is not None,
     )
 
 
@@ -150,6 +155,11 @@ class Shown:
     index: int | None
     count: int | None
     items: tuple[Item, ...]
+
+    @property
+    def short(self) -> str:
+        """The items as `Event.short` has them."""
+        return " ".join(("~" if item.left else "-" if item.deleted else "+") + item.id for item in self.items)
 
     @property
     def told(self) -> bool:

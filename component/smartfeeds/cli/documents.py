@@ -38,9 +38,10 @@ from smartfeeds.formats.documents import read_document
 from smartfeeds.formats.items import Document
 from smartfeeds.formats.links import is_uri
 from smartfeeds.formats.writers import WRITERS, Job
-from smartfeeds.service.context import Context, IndexBehindError, Located, locate
+from smartfeeds.service.context import Context, Located, locate
 from smartfeeds.service.feeds import FeedService
 from smartfeeds.service.importing import Imported, import_document
+from smartfeeds.service.pulls import check_index
 from smartfeeds.service.syncing import shown as show
 from smartfeeds.sources.fetch import shown
 from smartfeeds.store.base import OpenMode, ReadTx
@@ -333,6 +334,5 @@ class _Exported:
 
 def _slice(tx: ReadTx, context: Context, *, located: Located, view: View, after: Edge | None) -> list[Item]:
     node = located.node
-    if view.filtered and not tx.index_current(node.node_no):
-        raise IndexBehindError(node.node_no)
+    check_index(tx, node, view)
     return [show(context, node, view, item) for item in tx.slice(node.node_no, Slice(view, CHUNK, after))]

@@ -9,11 +9,13 @@ class ChangeKind(Enum):
 
     `NEW` and `CHANGED` are told apart by what this run has seen and by how the total grew. Where several changes
     were pulled at once, neither may decide, and then the entry's own dates do; in `order=created` all are certain.
+    `LEFT`: the item does not match the filters of the view any more. It is not deleted; a mirror of the view drops it.
     """
 
     NEW = "new"
     CHANGED = "changed"
     DELETED = "deleted"
+    LEFT = "left"
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,13 +34,17 @@ NO_ATOM = Atom()
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """One item as the wire showed it. `payload` is empty for a retraction, and where the service sent none."""
+    """One item as the wire showed it. `payload` is empty for a retraction, and where the service sent none.
+
+    `left`: the item has left the view; such an entry has no other mark.
+    """
 
     item_id: str
     payload: bytes = b""
     deleted: bool = False
     publisher: str = ""
     atom: Atom = NO_ATOM
+    left: bool = False
 
     @property
     def complete(self) -> bool:

@@ -14,6 +14,7 @@ from smartfeeds.core.text import attribute, escape
 ATOM = "http://www.w3.org/2005/Atom"
 FEEDSYNC = "http://feedsync.org/2007/feedsync"
 TOMBSTONE = "{http://purl.org/atompub/tombstones/1.0}deleted-entry"  # RFC 6721
+LEFT = "{urn:smartfeeds:0}left"
 _XML = "http://www.w3.org/XML/1998/namespace"
 _MARKUP = re.compile(r"<[^<>]*>")
 _SPACE = re.compile(r"\s+")
@@ -64,7 +65,8 @@ def read_item(item: Element) -> Entry:
     item_id, publisher = item.get("id", ""), item.get("publisher", "")
     if entry is None:
         return Entry(item_id, publisher=publisher)
-    return Entry(item_id, serialise(entry), is_tombstone(entry), publisher, read_atom(entry))
+    left = entry.find(LEFT) is not None
+    return Entry(item_id, serialise(entry), not left and is_tombstone(entry), publisher, read_atom(entry), left)
 
 
 def is_tombstone(entry: Element) -> bool:

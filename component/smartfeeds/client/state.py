@@ -360,7 +360,9 @@ class FollowState:
 
 
 def _kind(entry: Entry, grown: bool | None, *, seen: bool) -> ChangeKind:
-    """Deleted, seen before, else by the totals, else by what the entry says of its own dates."""
+    """Left, deleted, seen before, else by the totals, else by what the entry says of its own dates."""
+    if entry.left:
+        return ChangeKind.LEFT
     if entry.deleted:
         return ChangeKind.DELETED
     if seen:

@@ -89,7 +89,8 @@ class Item(NamedTuple):
     `sync` is the sx:sync of a feed's item as XML, with its `conflicts` (FeedSync 2.4), or the endpoint alone where it
     is as it was published here, or None where it was not read; the payload has none. `sync_id` is its id there, empty
     where that is `id` (A-154). `left` says that the view from which the item was read does not contain the item any
-    more, although the item is not deleted (`core.view.Standing`); no store keeps it.
+    more, although the item is not deleted (`core.view.Standing`); no store keeps it. As `service.syncing.shown` shows
+    such an item, `deleted` is set too.
 
     A tuple, because pages make fifty of them: a frozen dataclass takes seven times as long to be made.
     """

@@ -83,9 +83,7 @@ class View:
 
         `publishers`: the node shows its publishers, so `author` finds them too.
         """
-        authors = {facet("a", value) for value in self.authors}
-        if publishers:
-            authors |= {facet("p", value) for value in self.authors}
+        authors = {facet("p" if publishers else "a", value) for value in self.authors}
         categories = {facet("c", value) for value in self.categories}
         replies = {facet("r", value) for value in self.replies_to}
         kinds = {facet("k", kind.value) for kind in self.kinds}
@@ -125,8 +123,11 @@ class Standing(Enum):
 
 
 def facet(kind: str, value: str) -> str:
-    """One comparable property of a version: its kind (a author, c category, r reply, p publisher, k kind of change)
-    and the folded value."""
+    """One comparable property of a version: its kind and the folded value.
+
+    Kinds: a author, p author or publisher, c category, r reply, k kind of change. A view of a node that shows its
+    publishers asks for p alone: to ask for either of two facets would mean to sort all their items for every page.
+    """
     return f"{kind}:{_fold(value)}"
 
 
@@ -140,7 +141,7 @@ def _fold(value: str) -> str:
 
 def entry_facets(authors: frozenset[str], categories: frozenset[str], replies_to: frozenset[str]) -> frozenset[str]:
     """The facets that an entry itself gives a version."""
-    values = (("a", authors), ("c", categories), ("r", replies_to))
+    values = (("a", authors), ("p", authors), ("c", categories), ("r", replies_to))
     return frozenset(facet(kind, value) for kind, texts in values for value in texts if value)
 
 

@@ -11,7 +11,7 @@ from smartfeeds.core.times import format_datetime
 from smartfeeds.formats import atom
 from smartfeeds.formats.atom_feed import FeedHead
 from smartfeeds.formats.entry import ACTIVITY_NS, Entry, Link, Person
-from smartfeeds.formats.items import Found, Head, Loss, Skipped, Written
+from smartfeeds.formats.items import LEFT_REASON, Found, Head, Loss, Skipped, Written
 from smartfeeds.formats.json_items import JsonItem, id_of, text_of
 from smartfeeds.formats.json_text import Json, JsonObject, dump_json, filled
 from smartfeeds.formats.links import resolve
@@ -67,7 +67,8 @@ def activity_losses(entry: Entry) -> list[Loss]:
 def _activity(entry: Entry, *, comments: bool) -> JsonObject:
     updated = format_datetime(entry.changed_us)
     if entry.deleted:
-        return {"id": entry.item_id, "updated": updated, "deleted": True}
+        left: JsonObject = {"left": True} if entry.left else {}
+        return {"id": entry.item_id, "updated": updated, "deleted": True, **left}
     title = entry.title.plain
     activity: JsonObject = {"id": entry.item_id, "published": format_datetime(entry.issued_us), "updated": updated}
     if title:
@@ -156,6 +157,8 @@ def _item(value: Json, index: int, base: str, *, smart: bool) -> Found | Skipped
     item.found.item_id = id_of(value.get("id"))
     said = item.object("object")
     published_us, updated_us = item.time("published"), item.time("updated")
+    if value.get("left") is True:
+        return Skipped(index, LEFT_REASON)
     if value.get("deleted") is True:
         if not item.found.item_id:
             return Skipped(index, "a deleted item does not say which one it is")

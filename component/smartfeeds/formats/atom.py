@@ -24,6 +24,7 @@ BODY_CHARACTERS = 1_000  # a body is for reading in a chat, and goes out beside 
 ATOM_NS = "http://www.w3.org/2005/Atom"
 FEEDSYNC_NS = "http://feedsync.org/2007/feedsync"
 THREAD_NS = "http://purl.org/syndication/thread/1.0"
+OWN_NS = "urn:smartfeeds:0"
 
 ENTRY = f"{{{ATOM_NS}}}entry"
 FEED = f"{{{ATOM_NS}}}feed"
@@ -39,6 +40,7 @@ AUTHOR = f"{{{ATOM_NS}}}author"
 CATEGORY = f"{{{ATOM_NS}}}category"
 LINK = f"{{{ATOM_NS}}}link"
 SYNC = f"{{{FEEDSYNC_NS}}}sync"
+LEFT = f"{{{OWN_NS}}}left"
 IN_REPLY_TO = f"{{{THREAD_NS}}}in-reply-to"
 
 _REQUIRED = frozenset({ID, TITLE, UPDATED})
@@ -220,6 +222,21 @@ def tombstone(item_id: str, deleted_us: int, old_payload: bytes, *, atom_id: str
 def remains(item_id: str, deleted_us: int, old_payload: bytes) -> bytes:
     """The same before it is marked."""
     return _left_of(_stored(old_payload), item_id, deleted_us)
+
+
+def departed(item_id: str, left_us: int, payload: bytes, *, sync: bool) -> bytes:
+    """What a filtered view shows of an item that has left it: the remains, marked as `left` and, for readers who know
+    only that, as deleted.
+
+    A view with `sync` leaves the mark of FeedSync out, and no view gives it an id: nobody may merge it as a deletion.
+    """
+    marked = with_child(remains(item_id, left_us, payload), f'<left xmlns="{OWN_NS}"></left>'.encode())
+    return marked if sync else with_mark(marked, "")
+
+
+def is_left(entry: Element) -> bool:
+    """Whether an entry stands for an item that has left a view, and is neither an entry nor a deletion."""
+    return next(entry.iterchildren(LEFT), None) is not None
 
 
 def _left_of(old: Element | None, item_id: str, deleted_us: int, atom_id: str = "") -> bytes:

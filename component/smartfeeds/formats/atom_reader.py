@@ -15,7 +15,7 @@ from smartfeeds.errors import Condition, FeedError
 from smartfeeds.formats import atom, xml
 from smartfeeds.formats.atom import ATOM_NS
 from smartfeeds.formats.dates import parse_date
-from smartfeeds.formats.items import Found, Head, Skipped
+from smartfeeds.formats.items import LEFT_REASON, Found, Head, Skipped
 from smartfeeds.formats.links import base_of, has_base, resolve
 from smartfeeds.formats.xml import XML_BASE, Element
 
@@ -48,7 +48,12 @@ def read_atom(root: Element, base: str) -> tuple[Head, Iterator[Found | Skipped]
 def _entries(root: Element, base: str) -> Iterator[Found | Skipped]:
     authors = list(root.iterchildren(atom.AUTHOR))
     for index, node in enumerate(root.iterchildren(atom.ENTRY, DELETED_ENTRY)):
-        yield _deletion(node, index) if node.tag == DELETED_ENTRY else _entry(node, index, base, authors)
+        if node.tag == DELETED_ENTRY:
+            yield _deletion(node, index)
+        elif atom.is_left(node):
+            yield Skipped(index, LEFT_REASON)
+        else:
+            yield _entry(node, index, base, authors)
 
 
 def _alternate(root: Element, base: str) -> str:

@@ -130,7 +130,7 @@ class Entry:
     of the item. `content_link` stands for content that is elsewhere. `content_type` is the media type of content that
     is neither text, HTML nor XHTML: XML of it is given as text, anything else is left out. `extensions` are the
     elements that are not Atom's and not read into other fields, as canonical bytes; of a payload that is no Atom at
-    all, the payload.
+    all, the payload. `left` says of a deleted item that it has only left the view (`core.model.Item`).
     """
 
     item_id: str
@@ -157,6 +157,7 @@ class Entry:
     content_type: str = ""
     verb: str = "post"
     typed: bool = False
+    left: bool = False
 
     @property
     def issued_us(self) -> int:
@@ -202,6 +203,7 @@ def _bare(item: Item, extensions: tuple[bytes, ...]) -> Entry:
         item_id=item.id,
         atom_id=atom.derived_id(item.id),
         deleted=item.deleted,
+        left=item.left,
         extensions=extensions,
         created_us=item.created_us,
         modified_us=item.modified_us,
@@ -265,6 +267,7 @@ class _Reader:
             content_type=self.content_type,
             verb=self.verb or "post",
             typed=bool(self.object_type),
+            left=item.left,
         )
 
     def base_of(self, node: Element) -> str:
@@ -341,7 +344,7 @@ class _Reader:
         self.verb = self.verb or _last_segment(node)
 
     def extension(self, node: Element, deleted: bool) -> None:
-        if deleted and node.tag == atom.SYNC:
+        if deleted and node.tag in (atom.SYNC, atom.LEFT):
             return
         if node.tag == _OBJECT and not self.object_type:
             kind = next(node.iterchildren(_OBJECT_TYPE), None)

@@ -35,6 +35,9 @@ class ImportedItem:
         return self.time_us if self.published_us is None else self.published_us
 
 
+LEFT_REASON = "the item has left the view that the document shows; this says nothing of the item itself"
+
+
 @dataclass(frozen=True, slots=True)
 class Skipped:
     """An item that was left out: its place in the document, counted from 0, and why."""

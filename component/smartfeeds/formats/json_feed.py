@@ -14,7 +14,7 @@ from smartfeeds.errors import FeedError
 from smartfeeds.formats import atom, xml
 from smartfeeds.formats.atom_feed import FeedHead
 from smartfeeds.formats.entry import Entry, Link, Person
-from smartfeeds.formats.items import Found, Head, Loss, Skipped, Written
+from smartfeeds.formats.items import LEFT_REASON, Found, Head, Loss, Skipped, Written
 from smartfeeds.formats.json_items import FORBIDDEN, JsonItem, id_of, text_of
 from smartfeeds.formats.json_text import MAX_JSON_DEPTH, Json, JsonObject, dump_json, filled, load_json
 from smartfeeds.formats.links import resolve
@@ -89,7 +89,7 @@ def _item(entry: Entry, losses: list[Loss]) -> JsonObject:
             "id": entry.atom_id,
             "content_text": "",
             "date_modified": format_datetime(entry.changed_us),
-            _EXTENSION: {**own, "deleted": True},
+            _EXTENSION: {**own, "deleted": True, **({"left": True} if entry.left else {})},
         }
     losses += losses_of(entry, _KEPT)
     related = next((link.href for link in entry.links if link.rel == "related"), "")
@@ -212,6 +212,8 @@ def _read_item(value: Json, index: int, feed: JsonObject, base: str) -> Found | 
     atom_id = id_of(value.get("id"))
     item.found.item_id = given or atom_id
     published_us, updated_us = item.time("date_published"), item.time("date_modified")
+    if own.get("left") is True:
+        return Skipped(index, LEFT_REASON)
     if own.get("deleted") is True:
         if not item.found.item_id:
             return Skipped(index, "a deleted item does not say which one it is")

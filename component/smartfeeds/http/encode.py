@@ -130,7 +130,7 @@ class Encoder:
     """Makes documents of pages, and remembers the activities of the items that are read most."""
 
     def __init__(self, kept_bytes: int = KEPT_BYTES) -> None:
-        self._activities: Kept[tuple[int, int, int, str, bool], bytes] = Kept(kept_bytes)
+        self._activities: Kept[tuple[int, int, int, str, bool, bool], bytes] = Kept(kept_bytes)
 
     def json(self, answer: FeedPage, place: Place) -> bytes:
         """A collection (SF-060 to SF-065)."""
@@ -153,7 +153,7 @@ class Encoder:
 
     def activity(self, node: Node, item: Item, *, sync: bool = False) -> bytes:
         """One item as JSON; with `sync` its payload has sync data, which is shown."""
-        key = (node.node_no, item.item_no, item.modified_us, item.id, sync)
+        key = (node.node_no, item.item_no, item.modified_us, item.id, sync, item.left)
         found = self._activities.get(key)
         if found is None:
             comments = is_comments(node)

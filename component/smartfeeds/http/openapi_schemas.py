@@ -89,7 +89,11 @@ SCHEMAS: Mapping[str, Schema] = {
         {"title": TEXT, "actor": ref("Actor"), "sync": ref("Sync")},
     ),
     "Tombstone": exactly(
-        {"id": {"type": "string"}, "updated": DATE, "deleted": {"const": True}}, {"sync": ref("Sync")}
+        {"id": {"type": "string"}, "updated": DATE, "deleted": {"const": True}},
+        {
+            "left": {"const": True, "description": "the item is not deleted: it does not match the view any more"},
+            "sync": ref("Sync"),
+        },
     ),
     "Sync": {
         **exactly(

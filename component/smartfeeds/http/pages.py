@@ -72,7 +72,7 @@ class Pages:
 
     def __init__(self, domain: str, kept_bytes: int = KEPT_BYTES) -> None:
         self._domain = domain
-        self._articles: Kept[tuple[int, str, int, int, str, bool], str] = Kept(kept_bytes)
+        self._articles: Kept[tuple[int, str, int, int, str, bool, bool], str] = Kept(kept_bytes)
 
     def feed(self, answer: FeedPage, place: Place) -> bytes:
         """A page of a feed, the newest entry on top (ESS-024)."""
@@ -112,7 +112,7 @@ class Pages:
         return html.encode("utf-8", "replace")
 
     def _article(self, node: Node, item: Item, *, sync: bool) -> str:
-        key = (node.node_no, node.name, item.item_no, item.modified_us, item.id, sync)
+        key = (node.node_no, node.name, item.item_no, item.modified_us, item.id, sync, item.left)
         found = self._articles.get(key)
         if found is None:
             found = article(node, item, sync=sync)

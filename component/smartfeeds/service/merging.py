@@ -12,9 +12,10 @@ from smartfeeds.core.options import flag, text_of
 from smartfeeds.core.text import wire_bytes
 from smartfeeds.core.times import format_datetime, parse_datetime
 from smartfeeds.errors import Condition, FeedError
-from smartfeeds.formats.atom import ENTRY, ID, UPDATED, complete_entry, derived_id, stripped, with_child
+from smartfeeds.formats.atom import ENTRY, ID, UPDATED, complete_entry, derived_id, is_left, stripped, with_child
 from smartfeeds.formats.xml import carried, check_limits, means_the_same, parse_stored
 from smartfeeds.service.context import Context, feed_locked
+from smartfeeds.service.drafts import LEFT_FAULT
 from smartfeeds.service.items import State, write_state
 from smartfeeds.service.syncing import is_own_endpoint, read_shared, state_of
 from smartfeeds.store.base import WriteTx
@@ -154,6 +155,8 @@ def _normal_version(version: Version) -> Version:
         raise FeedError(Condition.INVALID_PAYLOAD, "a version of the item is no XML element of its own") from None
     if root.tag != ENTRY:
         raise FeedError(Condition.INVALID_PAYLOAD, "items of a feed are Atom entries")
+    if is_left(root):
+        raise FeedError(Condition.INVALID_PAYLOAD, LEFT_FAULT)
     payload = carried(without_sync(version.payload))
     check_limits(root, payload)
     when_us = version.top.when_us or 0

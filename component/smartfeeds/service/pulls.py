@@ -14,7 +14,7 @@ from smartfeeds.core.options import shows_publisher
 from smartfeeds.core.page import Plan, plan
 from smartfeeds.core.position import AtCursor, AtItem, parse_position
 from smartfeeds.core.text import attribute, wire_bytes
-from smartfeeds.core.view import CREATED, SHARED, SMART, Order, View
+from smartfeeds.core.view import CREATED, SMART, Order, Standing, View
 from smartfeeds.errors import Condition, FeedError
 from smartfeeds.service.context import Context, IndexBehindError, Located, existing_for, locate, reading_refusal
 from smartfeeds.service.requests import GetItem, ItemShown, OrderBy, Page, Pull, ResultSet
@@ -65,14 +65,14 @@ def get_item(tx: ReadTx, context: Context, request: GetItem) -> ItemShown:
     """One item, also where it is deleted. Raises FeedError(ITEM_NOT_FOUND) where none of this id was ever here."""
     located = locate(tx, request.node, existing_for(tx, context, request.actor))
     check_readable(tx, context, located.node, request.actor)
-    item = tx.item(located.node.node_no, request.item_id)
-    if item is None:
-        raise FeedError(Condition.ITEM_NOT_FOUND, "no such item")
     view = located.view
     if request.sync:
         if located.node.kind is not NodeKind.FEED:
             raise FeedError(Condition.ITEM_NOT_FOUND, "items of generic nodes have no sync data")
-        view = SHARED
+        view = replace(view, smart=True, sync=True)
+    item = _item_in(tx, located.node, view, request.item_id)
+    if item is None:
+        raise FeedError(Condition.ITEM_NOT_FOUND, "no such item")
     return ItemShown(
         shown(context, located.node, view, item),
         located.node,
@@ -92,8 +92,7 @@ def read_page(tx: ReadTx, context: Context, node: Node, view: View, wanted: Plan
 
     Raises IndexBehindError where the view has filters and the store has not read the newest items for them yet.
     """
-    if view.filtered and not tx.index_current(node.node_no):
-        raise IndexBehindError(node.node_no)
+    check_index(tx, node, view)
     window = _Window(
         view,
         edge_of(tx, context, node, view, wanted.after, newer_side=True),
@@ -104,7 +103,7 @@ def read_page(tx: ReadTx, context: Context, node: Node, view: View, wanted: Plan
         return (), ResultSet(count)
     chosen = Slice(view, wanted.limit, window.after, window.before, wanted.newest, wanted.offset)
     found = tx.slice(node.node_no, chosen)
-    if view.sync:
+    if view.sync or view.filtered:
         found = [shown(context, node, view, item) for item in found]
     items = _within_bytes(found, context.policy.page_bytes, newest=wanted.newest)
     if not items:
@@ -151,7 +150,7 @@ def _by_ids(tx: ReadTx, context: Context, located: Located, item_ids: tuple[str,
     found = []
     size_bytes = 0
     for item_id in asked:
-        item = tx.item(located.node.node_no, item_id)
+        item = _item_in(tx, located.node, located.view, item_id)
         if item is not None and not (item.deleted and hidden):
             item = shown(context, located.node, located.view, item)
             found.append(item)
@@ -159,6 +158,22 @@ def _by_ids(tx: ReadTx, context: Context, located: Located, item_ids: tuple[str,
             if size_bytes > context.policy.page_bytes and len(found) > 1:
                 raise too_many
     return tuple(found)
+
+
+def _item_in(tx: ReadTx, node: Node, view: View, item_id: str) -> Item | None:
+    """An item as it stands to a view, None where the view does not contain it; deleted ones are in every other view."""
+    item = tx.item(node.node_no, item_id)
+    if item is None or not view.filtered:
+        return item
+    check_index(tx, node, view)
+    (standing,) = tx.standings(node.node_no, item, (view,))
+    return None if standing is Standing.ABSENT else item._replace(left=standing is Standing.LEFT)
+
+
+def check_index(tx: ReadTx, node: Node, view: View) -> None:
+    """Raises IndexBehindError where the view has filters and the store has not read the newest items for them yet."""
+    if view.filtered and not tx.index_current(node.node_no):
+        raise IndexBehindError(node.node_no)
 
 
 def _ordered(view: View, order_by: tuple[OrderBy, ...]) -> tuple[View, bool]:

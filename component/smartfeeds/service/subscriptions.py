@@ -14,7 +14,6 @@ from smartfeeds.errors import Condition, FeedError, unsupported
 from smartfeeds.formats.atom import read_meta
 from smartfeeds.service.context import (
     Context,
-    IndexBehindError,
     Located,
     access_model,
     affiliation_of,
@@ -23,7 +22,7 @@ from smartfeeds.service.context import (
     view_key,
 )
 from smartfeeds.service.lists import Listing, listed_bytes, listing_of, number, page_of
-from smartfeeds.service.pulls import newest_mark
+from smartfeeds.service.pulls import check_index, newest_mark
 from smartfeeds.service.requests import (
     Bounce,
     Done,
@@ -289,8 +288,7 @@ def _last_item(tx: WriteTx, context: Context, located: Located, state: Subscript
     on_sub = text_of(node.kind, node.options, "send_last_published_item") == "on_sub"
     if not on_sub or state is not SubscriptionState.SUBSCRIBED:
         return None
-    if live.filtered and not tx.index_current(node.node_no):
-        raise IndexBehindError(node.node_no)
+    check_index(tx, node, live)
     newest = tx.slice(node.node_no, Slice(live, 1, newest=True))
     return shown(context, node, located.view, newest[0]) if newest else None
 

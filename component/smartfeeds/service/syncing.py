@@ -18,7 +18,7 @@ from smartfeeds.core.text import is_nss, to_nss, wire_bytes
 from smartfeeds.core.times import US_PER_S
 from smartfeeds.core.view import View
 from smartfeeds.errors import Condition, FeedError
-from smartfeeds.formats.atom import ATOM_NS, digest_id, with_child, with_mark, without_mark
+from smartfeeds.formats.atom import ATOM_NS, departed, digest_id, with_child, with_mark, without_mark
 from smartfeeds.formats.xml import carried, parse_stored
 from smartfeeds.service.context import Context
 from smartfeeds.service.items import State
@@ -144,7 +144,11 @@ def buried(
 
 
 def shown(context: Context, node: Node, view: View, item: Item) -> Item:
-    """The item as a view shows it: with its sync data where that is asked for."""
+    """The item as a view shows it: with its sync data where that is asked for; of an item that has left the view
+    nothing but that, because its present version is not for the readers of this view."""
+    if item.left:
+        payload = departed(item.id, item.modified_us, item.payload, sync=view.sync)
+        return item._replace(payload=payload, publisher="", deleted=True, conflicts=0)
     if not view.sync:
         return item
     return item._replace(payload=with_child(shared_payload(item), sync_of(context, node, item)))

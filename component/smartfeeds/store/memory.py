@@ -31,7 +31,7 @@ from smartfeeds.core.model import (
 )
 from smartfeeds.core.options import is_known_to, shows_publisher
 from smartfeeds.core.tokens import Token
-from smartfeeds.core.view import NO_TRAITS, Order, Standing, View, matches, version_traits
+from smartfeeds.core.view import NO_TRAITS, Order, Standing, View, version_traits
 from smartfeeds.errors import StoreError
 from smartfeeds.store.base import NO_LIMIT, Indexer, ReadTx, WriteTx
 from smartfeeds.store.memory_data import NOWHERE, Data, Feed, Indexed, Place, domain_of, part_of, place
@@ -140,6 +140,12 @@ class MemoryReadTx(FewReads):
     def subscribed_views(self, node_no: int) -> list[str]:
         return sorted({one.view for one in self._in_force(node_no)})
 
+    def _known(self, node_no: int) -> Node:
+        node = self._data.nodes.get(node_no)
+        if node is None:
+            raise StoreError(f"there is no node number {node_no}")
+        return node
+
     def _feed(self, node_no: int) -> Feed:
         return self._data.feeds.get(node_no) or Feed()
 
@@ -190,8 +196,7 @@ class MemoryReadTx(FewReads):
     def count(self, node_no: int, view: View, *, before: Edge | None = None) -> int:
         items = self._feed(node_no).items
         places = self._range(node_no, view.order, None, before)
-        standings = [self._standing(node_no, items[item_no], view) for _, item_no in places]
-        return len(standings) - standings.count(Standing.ABSENT)
+        return sum(self._standing(node_no, items[item_no], view) is not Standing.ABSENT for _, item_no in places)
 
     def standings(self, node_no: int, item: Item, views: Sequence[View]) -> list[Standing]:
         return [self._standing(node_no, item, view) for view in views]
@@ -201,16 +206,10 @@ class MemoryReadTx(FewReads):
             return Standing.ABSENT
         if not view.filtered:
             return Standing.PRESENT
-        node, known = self._data.nodes.get(node_no), self._data.index.get(item.item_no)
-        position = self._data.indexed_to.get(node_no, NOWHERE)
-        if node is None or known is None or place(item, Order.MODIFIED) > position:
+        node, known = self._known(node_no), self._data.index.get(item.item_no)
+        if known is None or place(item, Order.MODIFIED) > self._data.indexed_to.get(node_no, NOWHERE):
             return Standing.ABSENT
-        publishers = shows_publisher(node.kind, node.options)
-        if matches(view, known.version, publishers=publishers):
-            return Standing.PRESENT
-        if view.hides_tombstones or not any(matches(view, one, publishers=publishers) for one in known.past):
-            return Standing.ABSENT
-        return Standing.PRESENT if item.deleted else Standing.LEFT
+        return known.standing(view, item, publishers=shows_publisher(node.kind, node.options))
 
     def group(self, node_no: int, order: Order, key_us: int, limit: int) -> list[tuple[int, str]]:
         feed = self._feed(node_no)
@@ -276,12 +275,6 @@ class MemoryWriteTx(MemoryReadTx):
         number = self._data.last.get(of, 0) + 1
         self._set(self._data.last, of, number)
         return number
-
-    def _known(self, node_no: int) -> Node:
-        node = self._data.nodes.get(node_no)
-        if node is None:
-            raise StoreError(f"there is no node number {node_no}")
-        return node
 
     def _put_node(self, node: Node) -> None:
         self._set(self._data.nodes, node.node_no, node)
@@ -358,7 +351,6 @@ class MemoryWriteTx(MemoryReadTx):
             raise StoreError(f"the sync id {item.sync_id!r} is taken")
         stored = item._replace(item_no=old.item_no if old else self._number("item"), left=False)
         if old:
-            # The index must not lose a version only because it had not come to it yet.
             if node.kind is NodeKind.FEED and place(old, Order.MODIFIED) > self._data.indexed_to.get(node_no, NOWHERE):
                 self._index_item(old)
             self._take_out(node_no, old, indexed_too=False)

@@ -7,7 +7,7 @@ from typing import TypeVar
 from smartfeeds.core.mirror import MirrorRow
 from smartfeeds.core.model import Affiliation, Item, Mark, Node, NodeEvent, Part, Subscription
 from smartfeeds.core.tokens import Token
-from smartfeeds.core.view import Order, Traits
+from smartfeeds.core.view import Order, Standing, Traits, View, matches
 
 N = TypeVar("N", int, str)
 V = TypeVar("V")
@@ -24,6 +24,14 @@ class Indexed:
     modified_us: int
     version: Traits
     past: tuple[Traits, ...] = ()
+
+    def standing(self, view: View, item: Item, *, publishers: bool) -> Standing:
+        """How the item stands to a filtered view."""
+        if matches(view, self.version, publishers=publishers):
+            return Standing.PRESENT
+        if view.hides_tombstones or not any(matches(view, one, publishers=publishers) for one in self.past):
+            return Standing.ABSENT
+        return Standing.PRESENT if item.deleted else Standing.LEFT
 
 
 @dataclass(slots=True)

@@ -6,7 +6,7 @@ The words of a version are a document of the full text whose number holds the it
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from smartfeeds.core.model import Edge
 from smartfeeds.core.view import ANYTHING, Order, View
@@ -28,8 +28,11 @@ class Condition:
 
 @dataclass(slots=True)
 class Query:
-    """The rest of a SELECT: what stands behind FROM, and its parameters in order. `present` is an expression that is
-    true where the present version of an item matches."""
+    """The rest of a SELECT: what stands behind FROM, and its parameters in order.
+
+    `key` and `number` are the columns of its order. `join` brings in the items, as `i`, where the source has rows of
+    the index only. `present` is an expression that is true where the present version of an item matches.
+    """
 
     source: str
     key: str
@@ -37,6 +40,7 @@ class Query:
     where: list[str] = field(default_factory=list)
     params: list[object] = field(default_factory=list)
     present: Condition = field(default_factory=lambda: Condition("1"))
+    join: str = ""
 
     def add(self, condition: str, *params: object) -> None:
         """One condition more."""
@@ -46,7 +50,12 @@ class Query:
     @property
     def text(self) -> str:
         """What stands behind FROM."""
-        return f"{self.source} WHERE {' AND '.join(self.where)}"
+        return f"{self.source}{self.join} WHERE {' AND '.join(self.where) or '1'}"
+
+    @property
+    def rows(self) -> str:
+        """The same for an index that is up to date and a count, without the items: a third of the work or less."""
+        return replace(self, join="").text
 
 
 def all_items(node_no: int, order: Order, after: Edge | None, before: Edge | None) -> Query:
@@ -78,7 +87,6 @@ def filtered_items(
         filters = [facets | ANYTHING.facets for facets in filters]
         lead = lead | ANYTHING.facets if lead is not None else None
     documents = Condition(*db.documents_with(node_no, view.query, wildcard=wildcard)) if view.query else None
-    states: list[str] = []
     if lead is None:
         query = all_items(node_no, view.order, after, before)
         if documents is not None:
@@ -86,17 +94,14 @@ def filtered_items(
             query.add(f"i.item_no IN (SELECT document / {STATES} FROM ({documents.text}))", *documents.params)
     else:
         query = _facet_items(node_no, lead, view.order, after, before)
-        query.present = Condition("f.states & 1 <> 0")
-        if len(lead) == 1:
-            states.append("f.states")
-        elif filters or documents is not None:
-            filters.append(lead)
-    if filters or (states and documents is not None):
-        some = _one_state(node_no, filters, states, documents, present=False)
+    # One value's rows come with their states; those of several are looked up again.
+    own = ["f.states"] if lead is not None and len(lead) == 1 else []
+    others = filters if lead is None or own else [*filters, lead]
+    row = "i" if lead is None else "f"
+    if filters or (lead is not None and documents is not None):
+        some = _one_state(row, node_no, others, own, documents, present=False)
         query.add(some.text, *some.params)
-        query.present = _one_state(node_no, filters, states, documents, present=True)
-    elif documents is not None:
-        query.present = _has_present_document(documents)
+    query.present = _one_state(row, node_no, others, own, documents, present=True)
     return query
 
 
@@ -119,20 +124,24 @@ def _facet_items(node_no: int, facets: Facets, order: Order, after: Edge | None,
     inner.add("node_no = ?", node_no)
     inner.add(*_one_of("facet", facets))
     _between(inner, after, before)
-    columns, tail = "states", ""
-    if len(facets) > 1:
-        columns, tail = "max(states & 1) AS states", " GROUP BY modified_us, created_us, item_no"
-    rows = f"SELECT modified_us, created_us, item_no, {columns} FROM {inner.text}{tail}"
-    query = Query(f"({rows}) f CROSS JOIN item i", f"f.{inner.key}", "f.item_no", params=inner.params)
-    query.add("i.item_no = f.item_no AND i.modified_us = f.modified_us")
+    distinct, states = ("", ", states") if len(facets) == 1 else ("DISTINCT ", "")
+    rows = f"SELECT {distinct}modified_us, created_us, item_no{states} FROM {inner.text}"
+    query = Query(f"({rows}) f", f"f.{inner.key}", "f.item_no", params=inner.params)
+    query.join = " CROSS JOIN item i ON i.item_no = f.item_no AND i.modified_us = f.modified_us"
     return query
 
 
 def _one_state(
-    node_no: int, filters: Sequence[Facets], states: Sequence[str], documents: Condition | None, *, present: bool
+    row: str,
+    node_no: int,
+    filters: Sequence[Facets],
+    states: Sequence[str],
+    documents: Condition | None,
+    *,
+    present: bool,
 ) -> Condition:
-    """Whether one state of an item has a facet of every filter, and its document is among these; with `present` the
-    present state. `states` are the states of filters that are looked up already."""
+    """Whether one state of the item of a row has a facet of every filter, and its document is among these; with
+    `present` the present state. `states` are the states of filters that are looked up already."""
     tables: list[str] = []
     query = Query("", "", "")
     for number, facets in enumerate(filters):
@@ -140,27 +149,25 @@ def _one_state(
         tables.append(f"facet {name}")
         query.add(f"{name}.node_no = ?", node_no)
         query.add(*_one_of(f"{name}.facet", facets))
-        query.add(f"{name}.modified_us = i.modified_us AND {name}.item_no = i.item_no")
+        query.add(f"{name}.modified_us = {row}.modified_us AND {name}.item_no = {row}.item_no")
     shared = " & ".join([*states, *(f"x{number}.states" for number in range(len(filters)))])
     if present:
-        query.add(f"({shared}) & 1 <> 0")
+        if shared:
+            query.add(f"({shared}) & 1 <> 0")
         if documents is not None:
-            has = _has_present_document(documents)
-            query.add(has.text, *has.params)
+            # Asked for the items of one page only: some small look-ups are cheaper than all documents once more.
+            one = f"SELECT 1 FROM ({documents.text}) d WHERE d.document = {row}.item_no * {STATES}"
+            query.add(f"EXISTS ({one})", *documents.params)
     elif documents is None:
         query.add(f"({shared}) <> 0")
     else:
         tables.append(_NUMBERS)
         query.add(f"(({shared}) >> n.column1) & 1 <> 0")
-        query.add(f"i.item_no * {STATES} + n.column1 IN (SELECT document FROM ({documents.text}))", *documents.params)
-    source = f" FROM {', '.join(tables)}" if tables else ""
-    return Condition(f"EXISTS (SELECT 1{source} WHERE {' AND '.join(query.where)})", query.params)
-
-
-def _has_present_document(documents: Condition) -> Condition:
-    # Asked for the items of one page only: so many small look-ups are cheaper than all documents once more.
-    inner = f"SELECT 1 FROM ({documents.text}) d WHERE d.document = i.item_no * {STATES}"
-    return Condition(f"EXISTS ({inner})", documents.params)
+        document = f"{row}.item_no * {STATES} + n.column1"
+        query.add(f"{document} IN (SELECT document FROM ({documents.text}))", *documents.params)
+    where = " AND ".join(query.where)
+    text = f"EXISTS (SELECT 1 FROM {', '.join(tables)} WHERE {where})" if tables else f"({where})"
+    return Condition(text, query.params)
 
 
 def _one_of(column: str, facets: Facets) -> tuple[str, *tuple[bytes, ...]]:

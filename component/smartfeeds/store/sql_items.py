@@ -8,7 +8,7 @@ The index remembers the versions that an item has had, because a view must show 
 matches, so no item that has left a view is ever missing there; at worst a view shows a needless tombstone.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from functools import reduce
 from operator import or_
 
@@ -40,6 +40,7 @@ PAST_FACETS = 4_096
 
 _LIVE = f"change < {DELETED}"
 _INDEX_CHUNK = 500
+_NO_WORDS = frozenset[str]()
 (_WILDCARD,) = map(digest, ANYTHING.facets)
 
 
@@ -146,7 +147,8 @@ class ItemReads(NodeReads):
         if not view.filtered and before is None:
             return row.node.live if view.hides_tombstones else row.node.total
         query = self._query(row, view, None, before)
-        found = self._db.row(f"SELECT count(*) FROM {query.text}", query.params)
+        whole = row.stale or view.hides_tombstones
+        found = self._db.row(f"SELECT count(*) FROM {query.text if whole else query.rows}", query.params)
         return int(found[0]) if found else 0
 
     def group(self, node_no: int, order: Order, key_us: int, limit: int) -> list[tuple[int, str]]:
@@ -354,13 +356,13 @@ class ItemWrites(NodeWrites, ItemReads):
         version = version_traits(content, item.publisher, deleted=item.deleted, revision=item.revision)
         facets, tokens = frozenset(map(digest, version.facets)), self._db.tokens(node_no, version.words)
         states = self._facet_states(node_no, item.item_no)
-        known = frozenset[str]()
+        documents = self._db.documents(item.item_no) if states else {}
+        then = {0: tokens}
         if states:
-            documents = self._db.documents(item.item_no)
-            known = documents.get(0, known)
             outgoing = frozenset(found for found, bits in states.items() if bits & 1)
-            if not (outgoing <= facets and known <= tokens):
-                states = self._with_past_state(node_no, item.item_no, states, documents)
+            if not (outgoing <= facets and documents.get(0, _NO_WORDS) <= tokens):
+                states, past = self._with_past_state(node_no, states, documents)
+                then |= past
             self._db.run("DELETE FROM facet WHERE node_no = ? AND item_no = ?", (node_no, item.item_no))
             states = {found: bits & ~1 for found, bits in states.items() if bits > 1}
         states.update({found: states.get(found, 0) | 1 for found in facets})
@@ -371,29 +373,30 @@ class ItemWrites(NodeWrites, ItemReads):
                 for found, bits in sorted(states.items())
             ],
         )
-        if tokens != known:
-            self._db.put_document(item.item_no, 0, tokens)
+        # In ascending order: FTS5 writes what it has collected to the disk whenever a number is below the one before.
+        for state in sorted(then):
+            if then[state] != documents.get(state, _NO_WORDS):
+                self._db.put_document(item.item_no, state, then[state])
 
     def _with_past_state(
-        self, node_no: int, item_no: int, states: dict[bytes, int], documents: dict[int, frozenset[str]]
-    ) -> dict[bytes, int]:
-        """Makes a past state of state 0. Where there are too many, all past ones become one; where what they hold grows
-        beyond bounds, this one matches every view."""
-        if _WILDCARD in states:
-            return states
-        state = reduce(or_, states.values()).bit_length()
-        past = {number: tokens for number, tokens in documents.items() if number}
-        if sum(map(len, documents.values())) > PAST_WORDS or len(states) > PAST_FACETS:
-            self._drop_states(item_no, past)
-            self._db.put_document(item_no, 1, self._db.tokens(node_no, ANYTHING.words))
-            return {**{found: bits & 1 for found, bits in states.items()}, _WILDCARD: 2}
-        if state == STATES:
-            self._drop_states(item_no, past)
-            self._db.put_document(item_no, 1, frozenset().union(*documents.values()))
-            return {found: bits & 1 | 2 for found, bits in states.items()}
-        self._db.put_document(item_no, state, documents.get(0, frozenset()))
-        return {found: bits | (bits & 1) << state for found, bits in states.items()}
+        self, node_no: int, states: dict[bytes, int], documents: dict[int, frozenset[str]]
+    ) -> tuple[dict[bytes, int], dict[int, frozenset[str]]]:
+        """Facets with their states once state 0 is a past state too, and the documents that change with it.
 
-    def _drop_states(self, item_no: int, states: Iterable[int]) -> None:
-        for state in states:
-            self._db.put_document(item_no, state, frozenset())
+        Where there are too many, all past states become one; where what they hold grows beyond bounds, that one is
+        ANYTHING.
+        """
+        if _WILDCARD in states:
+            return states, {}
+        state = reduce(or_, states.values()).bit_length()
+        none = dict.fromkeys((number for number in documents if number), _NO_WORDS)
+        if sum(map(len, documents.values())) > PAST_WORDS or len(states) > PAST_FACETS:
+            present = {found: bits & 1 for found, bits in states.items()}
+            return {**present, _WILDCARD: 2}, {**none, 1: self._db.tokens(node_no, ANYTHING.words)}
+        if state == STATES:
+            return {found: bits & 1 | 2 for found, bits in states.items()}, {
+                **none,
+                1: frozenset().union(*documents.values()),
+            }
+        past = {found: bits | (bits & 1) << state for found, bits in states.items()}
+        return past, {state: documents.get(0, _NO_WORDS)}

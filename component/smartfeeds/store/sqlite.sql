@@ -174,7 +174,7 @@ CREATE TABLE facet (
 
 CREATE INDEX facet_created ON facet (node_no, facet, created_us, item_no);
 
-CREATE INDEX facet_item ON facet (node_no, item_no);
+CREATE INDEX facet_item ON facet (node_no, item_no, states);
 
 -- Full text: rowid is item_no * 32 + state, tokens are plain ASCII (store/sqlite_engine.py), so that FTS5 has nothing to decide.
 CREATE VIRTUAL TABLE word USING fts5 (tokens, tokenize = 'ascii', detail = 'none', columnsize = 0);

@@ -211,7 +211,9 @@ class FeedReader:
             self._drop_done()
             if self.count >= MAX_ITEMS:
                 raise FeedError(Condition.PAYLOAD_TOO_BIG, f"the document has more than {MAX_ITEMS} items")
-            yield self._piece(node)
+            # An item that has left a view says nothing of itself: merged it would be a deletion, or an empty entry.
+            if not atom.is_left(node):
+                yield self._piece(node)
             self.count += 1
             cast("Any", node).clear(keep_tail=True)
             self._done = node

@@ -201,7 +201,7 @@ def test_facet_folds_case_blanks_and_the_scheme_of_an_address() -> None:
 def test_entry_facets_hold_authors_categories_and_replies() -> None:
     found = entry_facets(frozenset({"Alice"}), frozenset({"News"}), frozenset({"tag:1", ""}))
 
-    assert found == {"a:alice", "c:news", "r:tag:1"}
+    assert found == {"a:alice", "p:alice", "c:news", "r:tag:1"}
 
 
 def test_version_traits_add_publisher_and_kind_and_a_deleted_item_has_nothing_else() -> None:
@@ -258,8 +258,11 @@ def test_matches_a_publisher_as_author_only_where_the_node_shows_it(publishers: 
     view = parse_view("author=bob%40x")
     assert view is not None
 
-    assert matches(view, Traits(frozenset({"p:bob@x"})), publishers=publishers) is inside
-    assert matches(view, Traits(frozenset({"a:bob@x"})), publishers=publishers)
+    published = version_traits(NO_TRAITS, "bob@x", deleted=False, revision=1)
+    written = Traits(entry_facets(frozenset({"bob@x"}), frozenset(), frozenset()))
+
+    assert matches(view, published, publishers=publishers) is inside
+    assert matches(view, written, publishers=publishers)
 
 
 def test_parse_view_takes_a_bounded_number_of_words() -> None:

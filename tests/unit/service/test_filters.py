@@ -3,9 +3,12 @@
 from collections.abc import Callable
 
 import pytest
+from lxml import etree
 
+from smartfeeds.errors import Condition
+from smartfeeds.formats.atom import FEEDSYNC_NS, is_left
 from smartfeeds.store.base import WriteTx
-from support.world import ALICE, BOB, FEED, MODIFIED, OWNER, World, bare, entry
+from support.world import ALICE, BOB, FEED, MODIFIED, OWNER, World, bare, entry, refusal
 
 ROWS = (
     ("a", {"author": "Ann", "category": "news", "content": "the quick fox"}),
@@ -67,7 +70,7 @@ async def test_filter_pushed_is_the_same_items_with_their_count(feed: World, que
             previous = events[0].last
 
 
-@pytest.mark.parametrize("query", ["author=ann", "category=news", "q=fox", "kind=edited&kind=new", "in-reply-to=tag:a"])
+@pytest.mark.parametrize("query", ["author=ann", "category=news", "q=fox", "kind=edited&q=fox", "in-reply-to=tag:a"])
 async def test_filter_after_edits_and_deletions_is_a_part_of_the_whole_in_its_order(feed: World, query: str) -> None:
     """[SF-016]"""
     await publish_rows(feed)
@@ -91,10 +94,10 @@ async def test_filter_by_kind_of_change_follows_what_last_happened(feed: World) 
     await feed.retract("d")
     await feed.publish("d", title="back")
 
-    assert await feed.ids_of(f"{FEED}?kind=new") == "a"
-    assert await feed.ids_of(f"{FEED}?kind=edited") == "b d"
-    assert await feed.ids_of(f"{FEED}?kind=deleted") == "c"
-    assert await feed.ids_of(f"{FEED}?kind=deleted&kind=new") == "a c"
+    assert (await feed.pull(f"{FEED}?kind=new")).short == "+a ~b -c ~d"
+    assert (await feed.pull(f"{FEED}?kind=edited")).short == "+b +d"
+    assert (await feed.pull(f"{FEED}?kind=deleted")).short == "-c ~d"
+    assert (await feed.pull(f"{FEED}?kind=deleted&kind=new")).short == "+a ~b -c ~d"
 
 
 async def test_filter_cursor_means_the_same_place_in_every_view(feed: World) -> None:
@@ -107,17 +110,116 @@ async def test_filter_cursor_means_the_same_place_in_every_view(feed: World) -> 
     assert (await feed.pull(MODIFIED, after=part.last or "")).ids == "b c d"
 
 
-async def test_filter_item_that_stops_matching_vanishes_and_comes_back(feed: World) -> None:
-    """[A-20] [SF-015] A-20."""
-    node = f"{FEED}?category=news"
-    await feed.subscribe(ALICE, node)
+NEWS = f"{FEED}?category=news"
+
+
+async def test_filter_item_that_stops_matching_is_pulled_pushed_and_counted_as_left(feed: World) -> None:
+    """[A-20] [SF-015] Its content is not for the readers of the view, and it moves to the newest end of it."""
+    await feed.subscribe(ALICE, NEWS)
+    await feed.publish("a", title="one", category="news")
+    await feed.publish("b", category="news")
+    assert await feed.told() == "+a +b"
+    before = await feed.pull(NEWS, max=9)
+    feed.clock.move(1)
+    await feed.publish("a", title="secret", category="other")
+
+    page = await feed.pull(NEWS, max=9)
+    (event,) = await feed.events()
+
+    assert (page.short, page.count) == ("+b ~a", 2)
+    assert (event.short, event.total) == ("~a", 2)
+    assert (event.previous, event.last) == (bare(before.last), bare(page.last))
+    assert (await feed.pull(NEWS, after=before.last or "")).short == "~a"
+    shown = page.items[1]
+    assert shown.publisher == "" and b"secret" not in shown.payload and b"other" not in shown.payload
+    assert shown.payload in etree.tostring(event.xml, method="c14n", exclusive=True)
+    assert (await feed.pull(MODIFIED)).short == "+b +a"
+
+
+@pytest.mark.parametrize("pulled", [False, True])
+async def test_filter_item_that_comes_and_goes_is_told_each_time(feed: World, pulled: bool) -> None:
+    """[A-20] [SF-037] Whether or not anybody has pulled in between, and so brought the index forward."""
+    await feed.subscribe(ALICE, NEWS)
+    await feed.subscribe(BOB, f"{FEED}?q=sun&category=news")
+    steps = [("news", "rain", "+a", ""), ("news", "sun", "+a", "+a"), ("other", "sun", "~a", "~a")]
+    steps += [("other", "rain", "~a", "~a"), ("news", "rain", "+a", "~a"), ("news", "sun", "+a", "+a")]
+    for category, text, *told in steps:
+        await feed.publish("a", category=category, content=text)
+        if pulled:
+            assert (await feed.pull(NEWS)).short == told[0]
+        events = await feed.events()
+        assert [" ".join(event.short for event in events if event.to == to) for to in (ALICE, BOB)] == told
+    await feed.retract("a")
+    assert await feed.told() == "-a -a"
+    await feed.publish("a", category="other")
+    assert await feed.told() == "~a ~a"
+
+
+async def test_filter_sees_the_deletion_of_an_item_that_was_in_it_and_of_no_other(feed: World) -> None:
+    """[A-20] [SF-013] A tombstone has no category, but its item had one."""
+    await feed.subscribe(ALICE, NEWS)
+    await feed.publish("a", category="news")
+    await feed.publish("b", category="other")
+    assert await feed.told() == "+a"
+    await feed.retract("a")
+    await feed.retract("b")
+
+    assert await feed.told() == "-a"
+    assert (await feed.pull(NEWS)).short == "-a"
+    await feed.publish("a", title="back", category="news")
+    assert await feed.told() == "+a"
+    assert (await feed.pull(NEWS)).short == "+a"
+
+
+async def test_filter_in_order_of_creation_shows_what_has_left_at_its_old_place(feed: World) -> None:
+    """[A-20] [SF-098] There is no event: in that order nothing has happened."""
+    await feed.subscribe(ALICE, f"{NEWS}&order=created")
+    await feed.publish("a", category="news")
+    await feed.publish("b", category="news")
+    assert await feed.told() == "+a +b"
+    await feed.publish("a", category="other")
+
+    page = await feed.pull(f"{NEWS}&order=created", max=9)
+
+    assert (page.short, page.count, await feed.told()) == ("~a +b", 2, "")
+
+
+async def test_filter_pulled_by_id_shows_items_as_they_stand_to_it(feed: World) -> None:
+    """[A-20] [SF-015] [xep-map 186] Items that were never in it are not there."""
+    await feed.publish_all("a b c")
+    for item_id, category in (("a", "news"), ("b", "news"), ("d", "other"), ("a", "other"), ("e", "news")):
+        await feed.publish(item_id, title=category, category=category)
+    await feed.retract("b")
+
+    page = await feed.pull(NEWS, ids="a b c d e")
+
+    assert page.short == "~a -b +e"
+    assert b"other" not in page.items[0].payload
+    assert (await feed.pull(MODIFIED, ids="a b c d e")).short == "+a -b +c +d +e"
+
+
+async def test_filter_with_sync_data_shows_what_has_left_without_any(feed: World) -> None:
+    """[A-20] [FS-026] Nobody may merge it as a deletion: what no view shows is not deleted anywhere."""
+    for sync, deleted in (("", True), ("&sync=true", False)):
+        await feed.publish("a", category="news")
+        await feed.publish("a", category="other")
+        (item,) = (await feed.pull(NEWS + sync)).items
+        root = etree.fromstring(item.payload)
+        marks = root.findall(f"{{{FEEDSYNC_NS}}}sync")
+        assert item.left and is_left(root)
+        assert [dict(mark.attrib) for mark in marks] == [{"deleted": "true"}] * deleted
+
+
+async def test_entry_marked_as_left_is_refused(feed: World) -> None:
+    """[A-20] Followers would drop an item that is there, and a copy of a view would delete what it left out."""
     await feed.publish("a", category="news")
     await feed.publish("a", category="other")
-    assert await feed.ids_of(node) == ""
-    await feed.publish("a", category="news")
+    (item,) = (await feed.pull(NEWS)).items
 
-    assert await feed.ids_of(node) == "a"
-    assert await feed.told() in ("+a", "+a +a")
+    assert await refusal(feed.publish("a", item.payload.decode())) is Condition.INVALID_PAYLOAD
+    mark = '<left xmlns="urn:smartfeeds:0"/>'
+    assert await refusal(feed.publish("b", entry("title", inner=mark))) is Condition.INVALID_PAYLOAD
+    assert (await feed.pull(MODIFIED)).short == "+a"
 
 
 async def test_filter_by_the_publisher_sees_deletions_too(feed: World) -> None:

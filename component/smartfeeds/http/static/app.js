@@ -109,7 +109,7 @@
   }
 
   function apply(page, there) {
-    const told = { new: 0, edited: 0, deleted: 0 };
+    const told = { new: 0, edited: 0, deleted: 0, left: 0 };
     // A page has its newest entry on top.
     for (const fetched of [...there.querySelectorAll(":scope > article")].reverse()) {
       const kind = place(document.importNode(fetched, true));
@@ -126,6 +126,7 @@
   function place(article) {
     const former = document.getElementById(article.id);
     const deleted = article.classList.contains("deleted");
+    const gone = article.classList.contains("left") ? "left" : "deleted";
     const order = list.dataset.order;
     localTimes(article);
     article.classList.add("fresh");
@@ -133,7 +134,7 @@
       // Only a page of all changes has deleted entries that nobody saw; only new ones belong on top of the others.
       if (deleted ? order !== "modified" : order === "created" && article.classList.contains("edited")) return "";
       list.prepend(article);
-      return deleted ? "deleted" : article.classList.contains("edited") ? "edited" : "new";
+      return deleted ? gone : article.classList.contains("edited") ? "edited" : "new";
     }
     if (deleted) strike(article, former);
     if (!deleted && order !== "created") {
@@ -144,7 +145,7 @@
       article.dataset.modified = former.dataset.modified;
       former.replaceWith(article);
     }
-    return deleted ? "deleted" : "edited";
+    return deleted ? gone : "edited";
   }
 
   function strike(article, former) {

@@ -27,7 +27,7 @@ _STATEMENTS = (
     CREATE INDEX facet_created ON facet (node_no, facet, created_us, item_no)
     """,
     """
-    CREATE INDEX facet_item ON facet (node_no, item_no)
+    CREATE INDEX facet_item ON facet (node_no, item_no, states)
     """,
     """
     DROP TABLE word

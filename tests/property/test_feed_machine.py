@@ -28,13 +28,20 @@ PAGE = 2
 
 @dataclass
 class Row:
-    """What the model knows of an item: when it was first stored and last changed, counted in changes."""
+    """What the model knows of an item: when it was first stored and last changed, counted in changes; and whether it
+    was ever red."""
 
     first: int
     last: int
     deleted: bool
     colour: str
     text: str
+    reddened: bool
+
+    def shown(self, view: str) -> tuple[bool, str]:
+        """Deleted mark and title; the view of what is red shows what was red and is not as gone (A-20)."""
+        left = "red" in view and self.colour != "red"
+        return (True, "") if self.deleted or left else (False, self.text)
 
 
 @dataclass
@@ -100,16 +107,16 @@ class FeedMachine(RuleBasedStateMachine):
 
     def changed(self, item_id: str, *, deleted: bool, colour: str = "", text: str = "") -> None:
         self.changes += 1
-        first = self.model[item_id].first if item_id in self.model else self.changes
-        self.model[item_id] = Row(first, self.changes, deleted, colour, text)
+        before = self.model.get(item_id)
+        first = before.first if before else self.changes
+        reddened = colour == "red" or (before is not None and before.reddened)
+        self.model[item_id] = Row(first, self.changes, deleted, colour, text, reddened)
 
     def ids_after(self, view: str, change: int) -> list[str]:
         """The ids of a view whose place lies behind that change."""
         order = "first" if "created" in view else "last"
         rows = [
-            (getattr(row, order), item_id)
-            for item_id, row in self.model.items()
-            if "red" not in view or row.colour == "red"
+            (getattr(row, order), item_id) for item_id, row in self.model.items() if "red" not in view or row.reddened
         ]
         return [item_id for place, item_id in sorted(rows) if place > change]
 
@@ -156,8 +163,7 @@ class FeedMachine(RuleBasedStateMachine):
                 break
             assert page.index == len(found)
             for item in page.items:
-                row = self.model[item.id]
-                assert (item.deleted, title_of(item.payload)) == (row.deleted, row.text)
+                assert (item.deleted, title_of(item.payload)) == self.model[item.id].shown(view)
             found += page.ids.split()
             after = page.last or ""
             order = "first" if "created" in view else "last"
@@ -281,12 +287,11 @@ class FeedMachine(RuleBasedStateMachine):
             # An edit that makes an old item match puts it at its old place: no follower of this order is told.
             ids = [item_id for item_id in ids if self.model[item_id].first == self.model[item_id].last]
         assert set(ids) <= set(follower.items)
-        if "red" not in follower.view:
+        if follower.view != RED_CREATED:
             assert len(ids) == len(follower.items)
         if "created" not in follower.view:
             for item_id in ids:
-                row = self.model[item_id]
-                assert follower.items[item_id] == (row.deleted, row.text)
+                assert follower.items[item_id] == self.model[item_id].shown(follower.view)
 
     def teardown(self) -> None:
         try:

@@ -139,6 +139,7 @@ class Follow:
     pushes: deque[bytes] = field(default_factory=deque)
     delivered: list[bytes] = field(default_factory=list)
     claims: int = 0
+    lost: bool = False  # a push, since the last time that a pull showed everything
 
     def expected(self) -> dict[str, str]:
         """The items that match now, with their titles."""
@@ -191,6 +192,7 @@ class Follow:
                 self.requests.append(output.request)
             elif isinstance(output, CaughtUp):
                 self.claims += 1
+                self.lost = False
                 assert self.mirror == self.expected()
 
     async def answer(self) -> None:
@@ -210,7 +212,7 @@ class Follow:
         self.take(self.state.receive(stanzas.read_page(reply, request.request_no, node)))
 
     async def deliver(self) -> None:
-        """One push arrives. One that leaves the follower in step where the view ends shows that it has everything."""
+        """One push arrives."""
         if not self.pushes:
             return
         stanza = self.pushes.popleft()
@@ -218,11 +220,19 @@ class Follow:
         push = stanzas.read_message(fromstring(stanza), self.filters.node())
         assert isinstance(push, PushReceived)
         self.take(self.state.receive(push))
+
+    async def check(self) -> None:
+        """A follower that is in step has everything, if nothing is on its way and nothing was lost unseen; and if it is
+        where the view ends."""
+        if not self.state.in_step or self.state.position is None:
+            return
         end = await self.world.pull(self.filters.node(), before="", max=1)
-        position = self.state.position
-        if self.state.in_step and position and f"cursor:{position.cursor}" == end.last:
+        at_end = self.state.position.cursor == (end.last or "").removeprefix("cursor:")
+        complete = not (self.requests or self.pushes or self.lost)
+        assert at_end or not complete
+        if at_end:
             assert self.mirror == self.expected()
-            assert position.total in (None, end.count)
+            assert self.state.position.total in (None, end.count)
 
     async def step(self, name: str, item_id: str | None, version: Version | None) -> None:
         if name == "publish":
@@ -237,6 +247,7 @@ class Follow:
             await self.answer()
         elif name == "lose push" and self.pushes:
             self.pushes.popleft()
+            self.lost = True
         elif name == "repeat push" and self.delivered:
             self.pushes.append(self.delivered[-1])
         elif name == "lose answer" and self.requests and isinstance(self.requests[0], Pull):
@@ -272,9 +283,11 @@ async def run(store: Store, filters: Filters, steps: list[tuple[str, str | None,
         follow.take(follow.state.receive(Connected()))
         for step in steps:
             await follow.step(*step)
+            await follow.check()
         await follow.calm()
         follow.take(follow.state.receive(IntegrityDue()))
         await follow.calm()
+        await follow.check()
         assert follow.state.in_step
         assert follow.claims
         assert follow.mirror == follow.expected()

@@ -262,11 +262,12 @@ async def test_next_leads_through_every_item_once_and_ends(
 async def test_tombstones_are_seen_and_counted(busy: Web) -> None:
     """[SF-013] [SF-061] [A-18] [A-19]: an id, a time and the mark in JSON, the marked entry in Atom."""
     page = (await busy.get("/feeds/busy%20feed/%C3%BC/?kind=deleted")).json
-    (item,) = page["items"]
+    item, restored = page["items"]
     assert set(item) == {"id", "updated", "deleted"}
     assert (item["id"], item["deleted"]) == ("d", True)
+    assert restored == {"id": restored["id"], "updated": restored["updated"], "deleted": True, "left": True}
     atom = etree.fromstring((await busy.get("/feeds/busy%20feed/%C3%BC/?kind=deleted", ATOM)).body)
-    assert [mark.get("deleted") for mark in atom.iterfind(".//sx:sync", NS)] == ["true"]
+    assert [mark.get("deleted") for mark in atom.iterfind(".//sx:sync", NS)] == ["true", "true"]
     assert (await busy.get("/feeds/busy%20feed/%C3%BC/")).json["totalItems"] == 8
 
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import aiohttp
 import pytest
+from lxml import etree
 
 from smartfeeds.core.tokens import Scope, Token, digest_of, write_token
 from smartfeeds.service.tokens import add_token, revoke_token
@@ -97,6 +98,40 @@ async def test_stream_begins_now_and_says_what_comes(feed: Web) -> None:
         assert event.id == pulled.json["last_cursor"]
         last = event.id
     stream.answer.close()
+
+
+ENTRY = (
+    "<entry xmlns='http://www.w3.org/2005/Atom'><id>tag:example.org,2026:1</id><title>{0}</title>"
+    "<updated>2026-01-01T00:00:00Z</updated><category term='{1}'/></entry>"
+)
+
+
+@pytest.mark.parametrize("sync", ["", "&sync=true"])
+async def test_item_that_leaves_a_view_is_the_same_in_json_atom_stream_and_page(feed: Web, sync: str) -> None:
+    """[A-20] [SF-015] [SF-061]: an id, a time and two marks, nothing of the version that does not match."""
+    path = f"/feeds/news/?category=red{sync}"
+    await feed.component.publish(ALICE, "news", "x", ENTRY.format("first", "red"))
+    stream = await listen(feed, path)
+    await stream.block()
+    await feed.component.publish(ALICE, "news", "x", ENTRY.format("secret", "blue"))
+
+    event = await stream.event()
+    stream.answer.close()
+    page = (await feed.get(path)).json
+    atom = await feed.get(path, "application/atom+xml")
+    html = await feed.get(path, "text/html")
+
+    (item,) = page["items"]
+    assert item == {"id": "x", "updated": item["updated"], "deleted": True, "left": True}
+    assert (json.loads(event.data)["items"], page["totalItems"]) == ([item], 1)
+    (entry,) = etree.fromstring(atom.body).iterfind("{*}entry")
+    assert entry.find("{urn:smartfeeds:0}left") is not None
+    marks = [dict(mark.attrib) for mark in entry.iterfind("{http://feedsync.org/2007/feedsync}sync")]
+    assert marks == ([] if sync else [{"deleted": "true"}])
+    assert b"left this view" in html.body
+    for body in (event.data.encode(), atom.body, html.body):
+        assert b"secret" not in body
+    assert (await feed.get("/feeds/news/")).json["items"][-1]["title"] == "secret"
 
 
 @pytest.mark.parametrize("view", ["", "?order=created"])

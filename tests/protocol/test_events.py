@@ -423,8 +423,38 @@ async def test_filters_hold_for_events_too(feed: Component) -> None:
         await feed.publish(ALICE, "comments", item_id, payload)
         await feed.settle()
 
-    assert await told(feed, bare(BOB)) == ["item b", "item a", "item b"]
-    assert await told(feed, bare(CAROL)) == ["item b"]
+    assert await told(feed, bare(BOB)) == ["item b", "item a", "item b", "item b"]
+    assert await told(feed, bare(CAROL)) == ["item b", "item b", "item b"]
+
+
+async def test_item_that_leaves_a_view_is_pushed_pulled_and_found_by_id_as_left(feed: Component) -> None:
+    """[A-20] [SF-015] [SF-044]: marked, without its new content, at the newest end and counted."""
+    await feed.subscribe(BOB, "comments?category=news")
+    news = ENTRY.format("x").replace("</entry>", "<category term='News'/></entry>")
+    for item_id, payload in (("a", news), ("b", news), ("a", ENTRY.format("secret"))):
+        await feed.publish(ALICE, "comments", item_id, payload)
+        await feed.settle()
+
+    _, second, third = await feed.events(bare(BOB))
+    paged = ok(
+        await feed.get(BOB, "<items node='comments?category=news'/><set xmlns='http://jabber.org/protocol/rsm'/>")
+    )
+    named = ok(await feed.get(BOB, "<items node='comments?category=news'><item id='a'/><item id='b'/></items>"))
+
+    items = [third.find(".//ev:item", NS), *paged.iterfind(".//ps:item[@id='a']", NS)]
+    items += named.iterfind(".//ps:item[@id='a']", NS)
+    assert len(items) == 3
+    for item in items:
+        assert item is not None
+        assert item.find("{*}entry/{urn:smartfeeds:0}left") is not None
+        assert item.get("publisher") is None
+        assert b"secret" not in etree.tostring(item)
+    assert [item.get("id") for item in paged.iterfind(".//ps:item", NS)] == ["b", "a"]
+    assert paged.findtext("ps:pubsub/rsm:set/rsm:count", None, NS) == "2"
+    assert headers(third)["TotalItems"] == "2"
+    assert headers(third)["PreviousCursor"] == headers(second)["LastCursor"]
+    last = paged.findtext("ps:pubsub/rsm:set/rsm:last", "", NS)
+    assert f"cursor:{headers(third)['LastCursor']}" == last
 
 
 async def test_other_events_have_no_headers(component: Component) -> None:

@@ -251,12 +251,12 @@ async def test_count_and_index_are_those_of_the_view(feed: Component) -> None:
     bare_page = await pull(feed, "comments", max=2, before="")
     smart_page = await pull(feed, MODIFIED, max=2, before="")
     created_page = await pull(feed, CREATED, max=2, before="")
-    new_page = await pull(feed, "comments?kind=new", max=2, before="")
+    deleted_page = await pull(feed, "comments?kind=deleted", max=2, before="")
 
     assert (bare_page.ids, bare_page.index, bare_page.count) == (["f", "g"], 4, 6)
     assert (smart_page.ids, smart_page.index, smart_page.count) == (["g", "b"], 5, 7)
     assert (created_page.ids, created_page.index, created_page.count) == (["f", "g"], 5, 7)
-    assert (new_page.ids, new_page.index, new_page.count) == (["f", "g"], 4, 6)
+    assert (deleted_page.ids, deleted_page.index, deleted_page.count) == (["b"], 0, 1)
 
 
 async def test_every_page_is_one_snapshot(feed: Component) -> None:

@@ -320,7 +320,7 @@ async def test_feed_lives_at_every_address_of_the_component(component: Component
         ("q=seven+words", ["c"]),
         ("q=words%20seven", ["c"]),
         ("in-reply-to=tag:example.org,2026:1", ["b"]),
-        ("kind=new", ["b", "c"]),
+        ("kind=new", ["b", "c", "a"]),  # a has left: it is edited now
         ("kind=deleted", []),
     ],
 )

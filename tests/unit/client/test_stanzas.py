@@ -308,6 +308,14 @@ def test_read_item_tombstone(entry: str, deleted: bool) -> None:
     assert read_item(fromstring(f'<item id="a">{entry}</item>')).deleted is deleted
 
 
+@pytest.mark.parametrize("mark", ["", '<sync xmlns="http://feedsync.org/2007/feedsync" deleted="true"/>'])
+def test_read_item_that_has_left_a_view_is_not_a_deletion(mark: str) -> None:
+    """[A-20]"""
+    found = read_item(fromstring(f'<item id="a"><entry><left xmlns="urn:smartfeeds:0"/>{mark}</entry></item>'))
+
+    assert (found.left, found.deleted, found.complete) == (True, False, True)
+
+
 def test_read_atom_as_plain_text() -> None:
     """[SF-091]"""
     found = read_atom(

@@ -716,6 +716,8 @@ FRESH = Atom(published="2026-01-01T00:00:00Z", updated="2026-01-01T00:00:00Z")
         (5, None, entry("a", atom=FRESH), ChangeKind.NEW),
         (5, 9, entry("a", atom=EDITED), ChangeKind.CHANGED),
         (5, 6, entry("a", deleted=True), ChangeKind.DELETED),
+        (5, 5, entry("a", left=True), ChangeKind.LEFT),
+        (5, 6, entry("a", left=True), ChangeKind.LEFT),
         (5, 5, Entry("a", deleted=True), ChangeKind.DELETED),
     ],
 )

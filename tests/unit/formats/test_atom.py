@@ -247,5 +247,5 @@ def test_read_traits_feeds_the_index():
         "<title>Gr\u00fcne \u00c4pfel</title><author><uri>xmpp:Alice@example.org</uri></author><category term='Obst'/>"
     )
     facets, words = atom.read_traits(accept(element(inside)).encode())
-    assert facets == {"a:alice@example.org", "c:obst"}
+    assert facets == {"a:alice@example.org", "p:alice@example.org", "c:obst"}
     assert words == {"gr\u00fcne", "\u00e4pfel"}

@@ -62,7 +62,7 @@ class Announcer:
 
     async def post_all(self, feed):
         async for change in feed:
-            if change.kind is not ChangeKind.DELETED:
+            if change.kind not in (ChangeKind.DELETED, ChangeKind.LEFT):
                 await self.post(sha256(change.item_id.encode()).hexdigest(), f"{change.title} {change.link}".strip())
 
 

@@ -14,10 +14,11 @@ from pathlib import Path
 import pytest
 
 from smartfeeds.core.model import MAX_ITEM_NO, Affiliation, Edge, Item, Node, NodeEvent, Part, Slice
-from smartfeeds.core.view import BARE, CREATED, SMART, View
+from smartfeeds.core.view import BARE, CREATED, SMART, Standing, View
 from smartfeeds.errors import Condition, FeedError, StoreError
 from smartfeeds.store.base import ReadTx, WriteTx
 from smartfeeds.store.lanes import Job, Turns
+from smartfeeds.store.rows import STATES
 from smartfeeds.store.sql import SqlWriteTx
 from smartfeeds.store.sqlite import SqliteStore
 from store.values import add_feed, ids, item, node, read_payload, subscription, view
@@ -673,6 +674,59 @@ async def test_schema_has_no_log_of_changes(sqlite: SqliteStore) -> None:
     before = await edit(2, 4)
     assert await edit(4, 80) == before
     assert {"item", "node", "mark"} <= set(before)
+
+
+async def _edited(sqlite: SqliteStore, payloads: list[str]) -> list[Item]:
+    """A feed whose one item was edited to each of these, as the view `category=first` shows it."""
+    made = await sqlite.write(add_feed(item("a", 1, "in=first | first")))
+    for number, payload in enumerate(payloads, 2):
+        edited = Item(1, "a", 1, number, payload.encode(), "bob@x", revision=number)
+        await sqlite.write(lambda tx, edited=edited: tx.put_item(made.node_no, edited))
+    await sqlite.write(lambda tx: tx.index_node(made.node_no))
+    return await sqlite.read(lambda tx: tx.slice(made.node_no, Slice(view("category=first"), 9)))
+
+
+@pytest.mark.parametrize("bound", ["PAST_WORDS", "PAST_FACETS"])
+async def test_item_whose_past_versions_hold_too_much_is_in_every_view(
+    sqlite: SqliteStore, monkeypatch: pytest.MonkeyPatch, bound: str
+) -> None:
+    """[A-20] What is remembered of an item is bounded: then a view may show a needless tombstone, and lacks none."""
+    monkeypatch.setattr(f"smartfeeds.store.sql_items.{bound}", 10)
+    (found,) = await _edited(sqlite, [f"in=c{number} | w{number}" for number in range(40)])
+    assert found.left
+
+    def sizes(tx: ReadTx) -> tuple[int, int]:
+        db = tx._db  # type: ignore[attr-defined]
+        return db.row("SELECT count(*) FROM facet")[0], db.row("SELECT count(*) FROM word")[0]
+
+    def check(tx: ReadTx) -> None:
+        for query, left in (
+            ("category=c39&q=w39", False),
+            ("category=c38&q=w38&author=bob%40x", True),
+            ("category=never", True),
+            ("q=never+ever&kind=new", True),
+        ):
+            (found,) = tx.slice(1, Slice(view(query), 9))
+            assert found.left is left
+            assert tx.count(1, view(query)) == 1
+            assert tx.standings(1, found, [view(query)]) == [Standing.LEFT if left else Standing.PRESENT]
+
+    await sqlite.read(check)
+    before = await sqlite.read(sizes)
+    for number in range(50, 60):
+        edited = Item(1, "a", 1, number, f"in=c{number} | w{number}".encode(), "bob@x", revision=number)
+        await sqlite.write(lambda tx, edited=edited: tx.put_item(1, edited))
+    await sqlite.write(lambda tx: tx.index_node(1))
+    assert await sqlite.read(sizes) == before
+
+
+async def test_past_versions_beyond_their_number_become_one(sqlite: SqliteStore) -> None:
+    """[A-20] Filters that only two of them match together find a needless tombstone, and nothing is lacking."""
+    (found,) = await _edited(sqlite, [f"in=c{number} | w{number}" for number in range(STATES)])
+    assert found.left
+    shown = [("category=c1&q=w1", 1), ("category=c1&q=w2", 1), ("category=c1&q=never", 0), ("category=c31&q=w1", 0)]
+    for query, count in shown:
+        assert await sqlite.read(lambda tx, query=query: tx.count(1, view(query))) == count  # type: ignore[misc]
 
 
 async def test_text_that_is_not_unicode_is_refused(sqlite: SqliteStore) -> None:

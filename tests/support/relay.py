@@ -100,7 +100,7 @@ class Relay:
         framer = Framer(_LIMIT_BYTES)
         begun = False
         while data := await read_some(reader):
-            frames = framer.feed(data)
+            frames = [frame.data for frame in framer.feed(data)]
             out = [] if begun or not framer.header else [framer.header]
             begun = begun or bool(framer.header)
             for frame in frames:

@@ -1,14 +1,15 @@
 """Cuts the bytes of a stream into its header, its complete stanzas, and its end (RFC 6120 sections 4 and 11.1).
 
-A parser that runs over the whole stream has limits (depth, length of a name) that close the link for everybody
-when one remote user goes over them. So the stream is cut first, and each stanza is a document of its own, whose
-refusal concerns nobody else. The cut needs no tree: outside of CDATA every `<` begins a tag, and a stanza ends
-with the closing tag that balances its name. Stanzas with CDATA, with a start tag above 64 KiB, or above the size
-limit are followed by expat.
+A parser that runs over the whole stream has limits (depth, length of a name) that close the link for everybody when one
+remote user exceeds them. The framer therefore cuts the stream first. Each stanza is a document of its own, and refusing
+it concerns nobody else. The cut needs no tree: outside of CDATA every `<` begins a tag, and a stanza ends with the
+closing tag that balances its name. Each byte is read a fixed number of times, in however many pieces it arrives.
 """
 
 import contextlib
 import re
+from functools import lru_cache
+from typing import NamedTuple
 from xml.parsers import expat
 from xml.sax.saxutils import quoteattr
 
@@ -17,15 +18,32 @@ CUT_NS = "urn:smartfeeds:0#cut"
 TOO_LONG = "the stanza is too long"
 _KEPT = ("from", "to", "id", "type", "xmlns")  # what an answer needs
 _KEPT_CHARACTERS = 65_536
+_KEPT_BYTES = 2 * HEADER_LIMIT_BYTES  # of an attribute of a start tag that is longer than the stanza may be
 _NAME_CHARACTER = rb"[^\s<>/!?\"'=]"
 # What follows a name in a tag. Not possessive: before Python 3.11.5 such groups matched what they must not.
 TAG_REST = rb"[^<>\"']*(?:(?:\"[^\"<]*\"|'[^'<]*')[^<>\"']*)*"
 # A name is tried as a whole, or an incomplete tag would cost the square of its length.
 _START = re.compile(rb"<(" + _NAME_CHARACTER + rb"+)(?!" + _NAME_CHARACTER + rb")" + TAG_REST + rb">")
+_NAME = re.compile(rb"<(" + _NAME_CHARACTER + rb"+)(?=[\s/>])")
+_REST = re.compile(TAG_REST)
+_ATTRIBUTE = re.compile(rb"\s(?:" + "|".join(_KEPT).encode() + rb")\s*=\s*(?:\"[^\"<]*\"|'[^'<]*')")
 _PROLOG = re.compile(rb"(?:\xef\xbb\xbf)?\s*(?:<\?xml\s[^<>?]*\?>)?\s*")
 _GAP = re.compile(rb"\s*")
-_NAME_ENDS = b" \t\r\n/>"
-_WRAPPER = b"<s>"
+_NAME_ENDS = b" \t\r\n>"
+_SLASH = 0x2F
+_CDATA = b"<![CDATA["
+_CDATA_END = b"]]>"
+# Short CDATA is read at once; longer is read in pieces, because trying it again costs more than that.
+_WHOLE_CDATA = rb"!\[CDATA\[[^\]]{0,1024}(?:\](?!\]>)[^\]]{0,1024}){0,64}\]\]>"
+_END, _BEGIN, _INCOMPLETE, _MARKUP = 1, 3, 4, 5  # groups of `_tags_of`
+_IN_PIECES = (_INCOMPLETE, _MARKUP)
+
+
+class Frame(NamedTuple):
+    """One stanza: its bytes, and how many bytes it had on the wire before it was cut down."""
+
+    data: bytes
+    size_bytes: int
 
 
 class Framer:
@@ -33,18 +51,24 @@ class Framer:
 
     `header`: the start tag of the root as it came, once it is complete. `ended`: the root was closed. `error`: the
     condition of RFC 6120 that the stream broke; nothing is read after it. A stanza above `limit_bytes` is returned
-    cut down (see `cut_down`), and its content is thrown away as it comes.
+    cut down (see `cut_down`), and its content is discarded as it comes.
     """
 
     __slots__ = (
-        "_body",
+        "_cut",
         "_depth",
+        "_dropped_bytes",
+        "_head",
+        "_head_end",
+        "_in_cdata",
+        "_in_tag",
         "_limit_bytes",
         "_name",
+        "_quote",
         "_rest",
         "_scan",
-        "_slow",
         "_start",
+        "_uncollected",
         "ended",
         "error",
         "header",
@@ -53,17 +77,14 @@ class Framer:
     def __init__(self, limit_bytes: int) -> None:
         self._limit_bytes = limit_bytes
         self._rest = bytearray()
-        self._name = b""  # of the stanza that is open, empty between stanzas
-        self._start = 0  # where it begins
-        self._body = 0  # where the nested starts of its name are counted from
-        self._scan = 0  # where the search for its end goes on
-        self._depth = 0
-        self._slow: _Follower | None = None
+        self._start = 0  # where the open stanza, or what is left of it, begins
+        self._scan = 0  # where the search for its end continues
         self.header = b""
         self.ended = False
         self.error = ""
+        self._close()
 
-    def feed(self, data: bytes) -> list[bytes]:
+    def feed(self, data: bytes) -> list[Frame]:
         """Takes what came and returns the stanzas that it completes, in order. Never raises."""
         if self.error or self.ended:
             return []
@@ -71,7 +92,7 @@ class Framer:
         if self._rest:
             self._rest += data
             source = self._rest
-        frames: list[bytes] = []
+        frames: list[Frame] = []
         self._read(source, frames)
         used = self._start
         if source is self._rest:
@@ -79,26 +100,23 @@ class Framer:
         else:
             self._rest += memoryview(data)[used:]
         self._start = 0
-        self._body -= used
         self._scan -= used
+        self._head_end -= used
+        self._uncollected -= used
         return frames
 
-    def _read(self, source: bytes | bytearray, frames: list[bytes]) -> None:
+    def _read(self, source: bytes | bytearray, frames: list[Frame]) -> None:
         if not self.header and not self._read_header(source):
             return
         while self._name or self._open(source):
-            if self._slow is None:
-                end = self._close(source)
-                if end < 0 and self._slow is None and len(source) - self._start > self._limit_bytes:
-                    self._slow = _Follower()
-            if self._slow is not None:
-                end = self._follow(source, self._slow, frames)
-            elif end >= 0:
-                frames.append(bytes(source[self._start : end]))
+            end = self._end_of_stanza(source)
             if end < 0:
+                if not self.error and len(source) - self._start > self._limit_bytes:
+                    self._drop(source)
                 return
-            self._name, self._slow = b"", None
+            frames.append(self._frame(source, end))
             self._start = end
+            self._close()
 
     def _read_header(self, source: bytes | bytearray) -> bool:
         prolog = _PROLOG.match(source)
@@ -121,8 +139,8 @@ class Framer:
         match = _START.match(source, begin)
         if match is not None:
             self._name = bytes(match[1])
-            self._body = self._scan = match.end()
-            self._depth = 1
+            self._scan = self._head_end = match.end()
+            self._depth = 0 if source[match.end() - 2] == _SLASH else 1
             return True
         first, second = source[begin : begin + 1], source[begin + 1 : begin + 2]
         if first not in (b"", b"<"):
@@ -132,120 +150,193 @@ class Framer:
         elif second in (b"!", b"?"):
             self.error = "restricted-xml"
         elif len(source) - begin > HEADER_LIMIT_BYTES:
-            self._name, self._body, self._scan, self._slow = b"?", begin, begin, _Follower()
-            return True
+            return self._open_long(source, begin)
         return False
 
-    def _close(self, source: bytes | bytearray) -> int:
-        """The position after the end of the open stanza; -1 when it is not there yet, or expat has to find it."""
-        if (
-            source[self._body - 2] == 0x2F
-            and source[self._body - 1] == 0x3E
-            and self._depth == 1
-            and self._scan == self._body
-        ):
-            return self._body
-        closing = b"</" + self._name
-        while (at := source.find(closing, self._scan)) >= 0:
-            end = source.find(b">", at)
-            if end < 0:
-                self._scan = at
+    def _open_long(self, source: bytes | bytearray, begin: int) -> bool:
+        """A start tag that is long and still incomplete is read in pieces: trying it whole each time would cost the
+        square of its length."""
+        match = _NAME.match(source, begin)
+        if match is None:
+            self.error = "not-well-formed"
+            return False
+        self._name = bytes(match[1])
+        self._scan = self._uncollected = match.end()
+        self._in_tag = True
+        return True
+
+    def _close(self) -> None:
+        """Forgets the open stanza."""
+        self._name = b""
+        self._depth = 0  # elements of the stanza's own name that are open, itself included
+        self._in_cdata = False
+        self._in_tag = False  # inside of a start tag of its name that is incomplete
+        self._quote = b""  # the quote of an attribute value that is incomplete
+        self._head_end = 0  # where the stanza's own start tag ends, 0 or less while it is incomplete or dropped
+        self._cut = False
+        self._head = b""  # of a stanza that is cut: the attributes to keep
+        self._uncollected = 0  # where the attributes begin that are not yet in `_head`
+        self._dropped_bytes = 0
+
+    def _end_of_stanza(self, source: bytes | bytearray) -> int:
+        """The position after the end of the open stanza; -1 when it has not come yet."""
+        while True:
+            if self._in_tag and not self._leave_tag(source):
                 return -1
-            self._scan = end + 1
-            if source[at + len(closing)] not in _NAME_ENDS:
-                continue
-            if _has_markup(source, b"!", self._body, at) or _has_markup(source, b"?", self._body, at):
-                self._slow = _Follower()
+            if self._in_cdata and not self._leave_cdata(source):
                 return -1
-            self._depth += self._nested(source, at) - 1
-            self._body = end + 1
             if self._depth == 0:
-                return end + 1
-        self._scan = max(self._scan, len(source) - len(closing))
-        return -1
-
-    def _nested(self, source: bytes | bytearray, until: int) -> int:
-        """How many elements of the stanza's own name open after the last end and before `until`."""
-        opening = b"<" + self._name
-        count, at = 0, self._body
-        while (at := source.find(opening, at, until)) >= 0:
-            match = _START.match(source, at)
-            at += len(opening)
-            if match is not None and match[1] == self._name and source[match.end() - 2] != 0x2F:
-                count += 1
-        return count
-
-    def _follow(self, source: bytes | bytearray, slow: "_Follower", frames: list[bytes]) -> int:
-        """Goes on with expat: returns the end of the stanza, or -1 and throws away what is above the limit."""
-        end = slow.feed(source, self._start)
-        self.error = slow.error
-        if slow.error:
-            return -1
-        if end >= 0:
-            frames.append(_cut(slow.name, slow.attributes, TOO_LONG) if slow.cut else bytes(source[self._start : end]))
-        elif slow.cut or len(source) - self._start > self._limit_bytes:
-            slow.cut = True
-            slow.dropped += len(source) - self._start
-            self._start = len(source)
-        return end
-
-
-class _Follower:
-    """Expat over one stanza, only to find where it ends, and how it began. `cut`: its content is thrown away."""
-
-    __slots__ = ("_depth", "_end", "_fed", "_parser", "attributes", "cut", "dropped", "error", "name")
-
-    def __init__(self) -> None:
-        self._parser = expat.ParserCreate("utf-8")
-        self._parser.Parse(_WRAPPER, False)
-        self._parser.StartElementHandler = self._begin_element
-        self._parser.EndElementHandler = self._end_element
-        self._parser.CommentHandler = self._restricted
-        self._parser.ProcessingInstructionHandler = self._restricted
-        self._depth = 0
-        self._fed = 0  # bytes of the stanza that expat has seen
-        # Where its closing tag begins, or where it ends if its start tag closes it; counted from the stanza's begin.
-        self._end = -1
-        self.dropped = 0  # bytes of the stanza that are no longer in the source
-        self.cut = False
-        self.name = ""
-        self.attributes: dict[str, str] = {}
-        self.error = ""
-
-    def feed(self, source: bytes | bytearray, start: int) -> int:
-        """The position in `source` after the stanza, which began `dropped` bytes before `start`; -1 if it goes on."""
-        try:
-            self._parser.Parse(bytes(source[start + self._fed - self.dropped :]), False)
-        except expat.ExpatError:
-            if self._end < 0:
-                self.error = self.error or "not-well-formed"
+                return self._scan
+            if not self._walk(source):
                 return -1
-        self._fed = self.dropped + len(source) - start
-        if self._end < 0:
-            return -1
-        end = start + self._end - self.dropped
-        if end < start or source.startswith(b"</" + self.name.encode(), end):
-            return source.find(b">", max(start, end)) + 1
-        return end
 
-    def _begin_element(self, name: str, attributes: dict[str, str]) -> None:
-        if self._depth == 0 and self._end < 0:
-            self.name, self.attributes = name, attributes
-        self._depth += 1
+    def _walk(self, source: bytes | bytearray) -> bool:
+        """Reads up to the end of the stanza, or up to what is read in pieces; False when neither has come yet."""
+        closing = b"</" + self._name
+        while self._depth:
+            at = source.find(closing, self._scan)
+            until = at if at >= 0 else len(source)
+            if self._has_more_than_content(source, until):
+                return self._walk_tags(source)
+            end = source.find(b">", at) if at >= 0 else -1
+            if end < 0:
+                # The beginning of a tag may be at the end of what came.
+                self._scan = at if at >= 0 else max(self._scan, until - len(closing))
+                return False
+            self._scan = end + 1
+            self._depth -= source[at + len(closing)] in _NAME_ENDS
+        return True
 
-    def _end_element(self, _name: str) -> None:
-        self._depth -= 1
-        if self._depth == 0 and self._end < 0:
-            self._end = self._parser.CurrentByteIndex - len(_WRAPPER)
+    def _has_more_than_content(self, source: bytes | bytearray, until: int) -> bool:
+        """Whether CDATA or an element of the stanza's own name begins before the next closing tag of that name: few
+        stanzas have either, and without them two searches find the end."""
+        scan = self._scan
+        return (
+            source.find(b"<" + self._name, scan, until) >= 0
+            # The mark alone is found far more quickly.
+            or (source.find(b"!", scan, until) >= 0 and source.find(b"<!", scan, until) >= 0)
+            or (source.find(b"?", scan, until) >= 0 and source.find(b"<?", scan, until) >= 0)
+        )
 
-    def _restricted(self, *_: str) -> None:
-        if self._end < 0:
+    def _walk_tags(self, source: bytes | bytearray) -> bool:
+        """The same, tag by tag of the stanza's own name."""
+        depth, scan = self._depth, self._scan
+        tags = _tags_of(self._name)
+        for match in tags.finditer(source, scan):
+            kind = match.lastindex
+            if kind == _END:
+                depth -= 1
+            elif kind == _BEGIN:
+                depth += 1
+            elif kind in _IN_PIECES:
+                self._depth, self._scan = depth, match.start()
+                return self._enter(source, match)
+            scan = match.end()
+            if depth == 0:
+                self._depth, self._scan = 0, scan
+                return True
+        self._depth = depth
+        self._scan = self._incomplete_tag(source, scan)
+        return False
+
+    def _incomplete_tag(self, source: bytes | bytearray, scan: int) -> int:
+        """Where the tag begins that may turn out to be one of the stanza's own name; the end if there is none."""
+        end = len(source)
+        begin = source.rfind(b"<", scan)
+        if begin >= 0 and source.find(b">", begin) < 0:
+            short = end - begin <= len(self._name) + len(_CDATA)
+            if short or source.startswith(b"</" + self._name, begin):
+                return begin
+        return max(scan, end)
+
+    def _enter(self, source: bytes | bytearray, match: re.Match[bytes]) -> bool:
+        """Begins what is read in pieces: a start tag that is incomplete, or CDATA. False when it is neither."""
+        at = match.start()
+        if match.lastindex == _INCOMPLETE:
+            self._in_tag = True
+            self._scan = match.end()
+            return True
+        if source.startswith(_CDATA, at):
+            self._in_cdata = True
+            self._scan = at + len(_CDATA)
+            return True
+        self._scan = at
+        if not _CDATA.startswith(source[at : at + len(_CDATA)]):
             self.error = "restricted-xml"
+        return False
+
+    def _leave_cdata(self, source: bytes | bytearray) -> bool:
+        at = source.find(_CDATA_END, self._scan)
+        self._in_cdata = at < 0
+        # The first bytes of the end may be there.
+        self._scan = at + len(_CDATA_END) if at >= 0 else max(self._scan, len(source) - len(_CDATA_END) + 1)
+        return at >= 0
+
+    def _leave_tag(self, source: bytes | bytearray) -> bool:
+        """Reads on in an incomplete start tag of the stanza's own name; False when its end has not come yet."""
+        if self._quote:
+            at = source.find(self._quote, self._scan) + 1
+            self._scan = at or len(source)
+            if not at:
+                return False
+            self._quote = b""
+            if self._uncollected < 0:
+                self._uncollected = at
+        at = self._skip(source, self._scan)
+        if self._depth == 0:
+            self._collect(source, self._uncollected, at)
+        self._scan = at
+        following = source[at : at + 1]
+        if following == b">":
+            self._in_tag = False
+            self._depth += source[at - 1] != _SLASH
+            self._scan = at + 1
+            return True
+        if following in (b'"', b"'") and source.find(following, at + 1) < 0:
+            self._quote = bytes(following)
+            self._scan = len(source)
+        elif following:
+            self.error = "not-well-formed"
+        return False
+
+    @staticmethod
+    def _skip(source: bytes | bytearray, at: int) -> int:
+        match = _REST.match(source, at)
+        return match.end() if match is not None else at
+
+    def _collect(self, source: bytes | bytearray, begin: int, end: int) -> None:
+        """Keeps the attributes in a part of the stanza's own start tag that its answer needs."""
+        self._head += b"".join(_ATTRIBUTE.findall(source, begin, end))
+        self._uncollected = max(source.rfind(b'"', begin, end) + 1, source.rfind(b"'", begin, end) + 1, begin)
+
+    def _drop(self, source: bytes | bytearray) -> None:
+        """Discards what was read of a stanza above the limit."""
+        if not self._cut and self._head_end > self._start:
+            self._collect(source, self._start, self._head_end)
+        self._cut = True
+        # The byte before the end of a tag says whether the element is empty.
+        keep = self._scan - 1 if self._in_tag and not self._quote else self._scan
+        if self._in_tag and self._depth == 0:
+            if self._scan - self._uncollected <= _KEPT_BYTES:
+                keep = self._uncollected
+            else:
+                self._uncollected = -1 if self._quote else keep
+        self._dropped_bytes += keep - self._start
+        self._start = keep
+
+    def _frame(self, source: bytes | bytearray, end: int) -> Frame:
+        size_bytes = self._dropped_bytes + end - self._start
+        if not self._cut:
+            return Frame(bytes(source[self._start : end]), size_bytes)
+        return Frame(cut_down(b"<%b%b>" % (self._name, self._head), TOO_LONG), size_bytes)
 
 
-def _has_markup(source: bytes | bytearray, mark: bytes, start: int, end: int) -> bool:
-    """Whether `<` and the mark stand together; looks for the mark alone first, which is far quicker."""
-    return source.find(mark, start, end) >= 0 and source.find(b"<" + mark, start, end) >= 0
+@lru_cache(64)  # the server writes three names of stanzas, and few others
+def _tags_of(name: bytes) -> re.Pattern[bytes]:
+    """Finds the tags of one name, and markup that is no tag; `lastindex` of the match says which it is."""
+    own = re.escape(name)
+    start = own + rb"(?=[\s/>])" + rb"(?:%b(?:(?<=/)(>)|(>))|())" % TAG_REST
+    return re.compile(rb"<(?:(/)%b\s*>|%b|%b|([!?]))" % (own, start, _WHOLE_CDATA))
 
 
 def start_of(frame: bytes) -> tuple[str, dict[str, str]]:
@@ -260,14 +351,13 @@ def start_of(frame: bytes) -> tuple[str, dict[str, str]]:
 
 
 def cut_down(frame: bytes, reason: str) -> bytes:
-    """What is left of a well-formed stanza that is not read: addresses, id and type, and one child that says why.
+    """What is left of a stanza that is not read: addresses, id and type, and one child that says why.
 
-    The child is `<cut/>` in `CUT_NS` with the reason as its text.
+    The child is `<cut/>` in `CUT_NS` with the reason as its text. A start tag that is not XML is returned as it is.
     """
-    return _cut(*start_of(frame), reason)
-
-
-def _cut(name: str, attributes: dict[str, str], reason: str) -> bytes:
+    name, attributes = start_of(frame)
+    if not name:
+        return frame
     kept = "".join(
         f" {key}={quoteattr(attributes[key])}"
         for key in _KEPT

@@ -105,7 +105,16 @@ def test_parser_stanza_whose_name_cannot_be_read_is_left_out() -> None:
 
 
 @pytest.mark.parametrize(
-    "bad", [b"<iq>\x01</iq>", b"<iq><b></iq></b>", b"<iq>&nbsp;</iq>", b"<iq a='1' a='2'/>", b"<iq>\xff</iq>"]
+    "bad",
+    [
+        b"<iq>\x01</iq>",
+        b"<iq><b></iq></b>",
+        b"<iq><![CDATA[]]><b></a></iq>",
+        b"<iq>&nbsp;</iq>",
+        b"<iq a='1' a='2'/>",
+        b"<iq x=x ></iq>",
+        b"<iq>\xff</iq>",
+    ],
 )
 def test_parser_what_is_not_xml_raises_after_the_good_ones(bad: bytes) -> None:
     elements = parser_of().parse([b"<iq id='1'/>", bad, b"<iq id='2'/>"])

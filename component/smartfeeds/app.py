@@ -47,11 +47,13 @@ from smartfeeds.store.url import open_store
 from smartfeeds.telemetry import GATHERED, REQUEST_SECONDS, REQUESTS, SCHEMA_VERSION, Readings, metrics_text, watch_loop
 from smartfeeds.xmpp.disco import ServiceInfo
 from smartfeeds.xmpp.forms import config_fields, encode_form
-from smartfeeds.xmpp.limits import IN_FLIGHT_PER_SENDER, InFlight, Rate, RateLimits
+from smartfeeds.xmpp.limits import Rate, RateLimits
 from smartfeeds.xmpp.namespaces import NODE_CONFIG
 from smartfeeds.xmpp.router import Router
+from smartfeeds.xmpp.screening import REQUEST_BYTES
 from smartfeeds.xmpp.stream import ComponentStream
 from smartfeeds.xmpp.supervisor import Pace, Supervisor
+from smartfeeds.xmpp.turns import SENDER_STANZAS, QueueBounds
 
 # On top of twice the largest payload: how long a body over HTTP may be written, history and conflicts included.
 BODY_MARGIN_BYTES = 16_384 + MAX_SYNC_BYTES
@@ -145,6 +147,9 @@ class App:
             host=settings.component.host,
             port=settings.component.port,
             on_stanza=lambda element: self.router.on_stanza(element),
+            on_full=lambda name, attributes: self.router.on_full(name, attributes),
+            request_bytes=max(REQUEST_BYTES, _body_bytes(settings)),
+            bounds=_queue_bounds(settings),
             software_version=__version__,
         )
         outbox = self.stream.outbox
@@ -158,13 +163,9 @@ class App:
         self.dispatcher = Dispatcher(self.service, self.sender)
         self._bounces = Bounces(self.service, clock=clock)
         self._rates = _rates(settings)
-        # Clients ask two questions about every node of a list, all at once (xep-map 250).
-        per_sender = max(IN_FLIGHT_PER_SENDER, 2 * settings.pubsub.page_max)
-        self._in_flight = InFlight(total=settings.limits.in_flight, per_sender=per_sender)
         self.router = Router(
             self,
             outbox.reply,
-            self._in_flight,
             ServiceInfo(
                 domain=domain,
                 default_kind=settings.pubsub.default_kind,
@@ -278,8 +279,8 @@ class App:
         outbox, counters = self.stream.outbox, self.sender.counters
         transport = self.stream.transport
         return Readings(
-            in_flight=self._in_flight.total,
-            refused=self._in_flight.refused,
+            in_flight=self.stream.turns.stanzas,
+            refused=self.stream.turns.refused,
             sent=counters.sent,
             dropped=counters.dropped,
             dropped_replies=outbox.dropped_replies,
@@ -378,6 +379,18 @@ def _rates(settings: Settings) -> RateLimits | None:
     return RateLimits(per_sender=rate, per_domain=domain, clock=time.monotonic)
 
 
+def _body_bytes(settings: Settings) -> int:
+    """The largest item that somebody may write, with its history and its conflicts."""
+    return 2 * settings.pubsub.max_payload_size_bytes + BODY_MARGIN_BYTES
+
+
+def _queue_bounds(settings: Settings) -> QueueBounds:
+    """How many stanzas may wait or be in work."""
+    # Clients ask two questions about every node of a list, all at once (xep-map 250).
+    of_sender = max(SENDER_STANZAS, 2 * settings.pubsub.page_max)
+    return QueueBounds(sender_stanzas=of_sender, stanzas=settings.limits.in_flight)
+
+
 def _http_options(settings: Settings) -> HttpOptions:
     http = settings.http
     return HttpOptions(
@@ -388,7 +401,7 @@ def _http_options(settings: Settings) -> HttpOptions:
         poll_default_s=http.poll_default_s,
         poll_max_s=http.poll_max_s,
         heartbeat_s=http.heartbeat_s,
-        body_bytes=2 * settings.pubsub.max_payload_size_bytes + BODY_MARGIN_BYTES,
+        body_bytes=_body_bytes(settings),
         body_s=http.first_request_s,
         bounds=Bounds(
             connections=http.connections,

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from smartfeeds.xmpp.limits import IN_FLIGHT_PER_SENDER
+from smartfeeds.xmpp.turns import SENDER_STANZAS
 from support.client import Client, Session, log_in
 from support.component import ALICE, EVE, PS, Starter, entry, ok, refusal, text_of
 from support.process import ServiceProcess
@@ -41,8 +41,8 @@ async def test_flood_keeps_to_its_share_and_each_request_gets_one_answer(start: 
 
     refused = [answer for answer in answers if answer.get("type") == "error"]
     assert {refusal(answer)[:2] for answer in refused} == {("wait", "resource-constraint")}
-    assert len(answers) - len(refused) >= IN_FLIGHT_PER_SENDER
-    assert 0 < most <= IN_FLIGHT_PER_SENDER + 1
+    assert len(answers) - len(refused) >= SENDER_STANZAS
+    assert 0 < most <= SENDER_STANZAS + 1
     assert component.app.router.in_flight == 0
     ok(await component.get(EVE, "<items node='news'/>"))
 

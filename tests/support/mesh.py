@@ -36,7 +36,6 @@ from smartfeeds.store.base import Store
 from smartfeeds.sync.record import Version
 from smartfeeds.xmpp.disco import ServiceInfo
 from smartfeeds.xmpp.framer import TOO_LONG, cut_down
-from smartfeeds.xmpp.limits import InFlight
 from smartfeeds.xmpp.router import Router
 from smartfeeds.xmpp.stream import STANZA_LIMIT_BYTES
 from support.world import Clock, draft, entry, form, jid, memory_store
@@ -151,7 +150,6 @@ class Site:
         self.router = Router(
             self.service,
             self.replied,
-            InFlight(total=4_096, per_sender=4_096),
             ServiceInfo(domain=domain),
             follows=lambda sender: self.mirrors is not None and self.mirrors.follows(sender),
         )

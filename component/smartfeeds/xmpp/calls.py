@@ -2,13 +2,20 @@
 
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import Protocol
 
 from smartfeeds.core.jid import Jid, parse_jid
 from smartfeeds.core.text import attribute
-from smartfeeds.xmpp.elements import Element
 
 # Longer addresses are read each time, so that nobody can fill the memory with them.
 _CACHED_CHARACTERS = 256
+
+
+class Attributes(Protocol):
+    """The attributes of a stanza: an element, or a mapping."""
+
+    def get(self, key: str, /) -> str | None:
+        """The value of one, None where it is absent."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,20 +56,20 @@ class Calls:
         self._known_sender = lru_cache(2_048)(_read_sender)
         self._known_place = lru_cache(512)(self._read_place)
 
-    def sender(self, element: Element) -> Sender | None:
+    def sender(self, stanza: Attributes) -> Sender | None:
         """The sender, or None where there is none that could be answered."""
-        text = element.get("from") or ""
+        text = stanza.get("from") or ""
         return self._known_sender(text) if len(text) <= _CACHED_CHARACTERS else _read_sender(text)
 
-    def place(self, element: Element) -> Place | None:
+    def place(self, stanza: Attributes) -> Place | None:
         """The address of ours, the domain where none is given; None for a foreign domain."""
-        text = element.get("to") or self._domain
+        text = stanza.get("to") or self._domain
         return self._known_place(text) if len(text) <= _CACHED_CHARACTERS else self._read_place(text)
 
-    def read(self, element: Element) -> Call | None:
+    def read(self, stanza: Attributes) -> Call | None:
         """The call that an IQ makes, or None where no answer could reach anybody."""
-        stanza_id = element.get("id")
-        sender, place = self.sender(element), self.place(element)
+        stanza_id = stanza.get("id")
+        sender, place = self.sender(stanza), self.place(stanza)
         if not stanza_id or sender is None or place is None:
             return None
         head = b" id='%b' from='%b' to='%b'" % (attribute(stanza_id).encode(), place.written, sender.written)

@@ -1,4 +1,4 @@
-"""Bounds on what peers may ask of us at once, and how often (style section 4, rule 7; xep-map 249, 250).
+"""Bounds on how often peers may ask (xep-map 249); `turns` bounds how much they may ask at once.
 
 Over a bound the request is answered with `wait` / `resource-constraint` at once; the caller writes that answer.
 Memory is bounded too: nobody can make us remember more than a fixed number of names.
@@ -10,52 +10,7 @@ from dataclasses import dataclass
 
 from smartfeeds.core.jid import Jid
 
-IN_FLIGHT_TOTAL = 4_096
-IN_FLIGHT_PER_SENDER = 1_024
 REMEMBERED = 16_384
-
-
-class InFlight:
-    """Counts the requests that are being worked on, in all and per sender's bare JID.
-
-    A sender may have as many as are still free for others: however many ask for much at once, whoever asks for little
-    finds room.
-    """
-
-    __slots__ = ("_per_sender", "_senders", "_total", "refused", "total")
-
-    def __init__(self, *, total: int = IN_FLIGHT_TOTAL, per_sender: int = IN_FLIGHT_PER_SENDER) -> None:
-        self._total = total
-        self._per_sender = per_sender
-        self._senders: dict[Jid, int] = {}
-        self.total = 0
-        self.refused = 0
-
-    def admit(self, sender: Jid) -> bool:
-        """Whether one more request of this sender may begin; if so it counts until `done`."""
-        key = sender.bare
-        count = self._senders.get(key, 0)
-        if count >= min(self._per_sender, self._total - self.total):
-            self.refused += 1
-            return False
-        self._senders[key] = count + 1
-        self.total += 1
-        return True
-
-    def done(self, sender: Jid) -> None:
-        """An admitted request has been answered. Raises KeyError when none was admitted."""
-        key = sender.bare
-        count = self._senders[key]
-        if count == 1:
-            del self._senders[key]
-        else:
-            self._senders[key] = count - 1
-        self.total -= 1
-
-    @property
-    def senders(self) -> int:
-        """How many senders have a request in flight."""
-        return len(self._senders)
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""Stanza bytes to lxml trees, one document per batch of stanzas, safe settings (xep-map 246; design section 3).
+"""Stanza bytes to lxml trees, one document for several stanzas, safe settings (xep-map 246; design section 3).
 
 A stanza that is beyond the parser's limits (256 levels, names of 50,000 bytes), or that only the parser refuses (names
 of namespaces that are no URIs), is cut down to what an answer needs; only what XML itself forbids is the server's
@@ -15,7 +15,6 @@ from smartfeeds.xmpp.names import NameGuard
 COMPONENT_NS = "jabber:component:accept"
 CLIENT_NS = "jabber:client"
 STREAM_NS = "http://etherx.jabber.org/streams"
-BATCH_BYTES = 16_384
 UNREADABLE = "the stanza is nested too deeply, or has names or namespaces that cannot be read"
 NEW_NAMES = "the stanza has too many names of elements and attributes that are new here"
 _CLIENT_PREFIX = f"{{{CLIENT_NS}}}"
@@ -55,36 +54,27 @@ class StanzaParser:
         self._open = etree.tostring(wrapper)[:-2] + f" xmlns='{COMPONENT_NS}'>".encode()
         self._close = b"</stream>"
 
-    def parse(self, frames: Sequence[bytes]) -> Iterator[etree._Element]:
-        """The stanzas as elements, in order. Raises StreamSyntaxError at the first one that is not well-formed."""
-        batch: list[bytes] = []
-        size_bytes = 0
-        for frame in frames:
-            batch.append(frame if self._names.admits(frame) else self._without_names(frame))
-            size_bytes += len(frame)
-            if size_bytes >= BATCH_BYTES:
-                yield from self._parse_batch(batch)
-                batch = []
-                size_bytes = 0
-        if batch:
-            yield from self._parse_batch(batch)
+    def parse(self, frames: Sequence[bytes]) -> Iterator[etree._Element | None]:
+        """An element for each stanza, in order; None for one that is left out.
 
-    def _parse_batch(self, batch: Sequence[bytes]) -> Iterator[etree._Element]:
+        Raises StreamSyntaxError at the first one that is not well-formed.
+        """
+        batch = [frame if self._names.admits(frame) else self._without_names(frame) for frame in frames]
         root = self._read(b"".join(batch))
         if root is not None:
             yield from root
             return
         for frame in batch:
-            yield from self._parse_alone(frame)
+            yield self._parse_alone(frame)
 
-    def _parse_alone(self, frame: bytes) -> Iterator[etree._Element]:
+    def _parse_alone(self, frame: bytes) -> etree._Element | None:
         root = self._read(frame)
         if root is None:
             if not is_well_formed(frame):
                 raise StreamSyntaxError("not-well-formed")
             root = self._read(cut_down(frame, UNREADABLE))
         # What is still no XML for the parser was no stanza: its own name, or the namespace it is in, is at fault.
-        yield from root if root is not None else ()
+        return None if root is None else root[0]
 
     def _read(self, data: bytes) -> etree._Element | None:
         try:

@@ -78,18 +78,6 @@ class Service(Protocol):
         """The answer. Raises FeedError, StoreError."""
 
 
-class Limits(Protocol):
-    """What says whether one more request of a sender may begin; `total` is how many there are now."""
-
-    total: int
-
-    def admit(self, sender: Jid) -> bool:
-        """Whether it may; if so it counts until `done`."""
-
-    def done(self, sender: Jid) -> None:
-        """It is answered."""
-
-
 class Router:
     """Takes stanzas from the stream; see the module.
 
@@ -104,7 +92,6 @@ class Router:
         self,
         service: Service,
         reply: Callable[[bytes], object],
-        limits: Limits,
         info: ServiceInfo,
         *,
         observe: Callable[[str, str, float], object] = lambda _operation, _outcome, _seconds: None,
@@ -118,7 +105,6 @@ class Router:
     ) -> None:
         self._service = service
         self._reply = reply
-        self._limits = limits
         self._observe = observe
         self._on_bounce = on_bounce or service.handle
         self._follows = follows
@@ -135,8 +121,8 @@ class Router:
             **{("set", query): _no_setting for query in (INFO_QUERY, ITEMS_QUERY)},
             ("set", COMMAND): self._commands.read,
         }
-        self._tasks: set[asyncio.Task[None]] = set()
-        self._kinds: Mapping[str, Callable[[Element], bool]] = {
+        self._tasks: set[asyncio.Task[float]] = set()
+        self._kinds: Mapping[str, Callable[[Element], bool | asyncio.Task[float]]] = {
             ns.tag(COMPONENT_NS, "iq"): self._on_iq,
             ns.tag(COMPONENT_NS, "message"): self._on_message,
             ns.tag(COMPONENT_NS, "presence"): lambda _element: True,
@@ -145,19 +131,33 @@ class Router:
     @property
     def in_flight(self) -> int:
         """How many requests are being worked on."""
-        return self._limits.total
+        return len(self._tasks)
 
     async def drain(self) -> None:
         """Waits until the requests that have begun are answered."""
         while self._tasks:
             await asyncio.wait(tuple(self._tasks))
 
-    def on_stanza(self, element: Element) -> bool:
-        """Takes a stanza or says that it is not ours. Never waits."""
+    def on_stanza(self, element: Element) -> bool | asyncio.Task[float]:
+        """Takes a stanza, or returns False for one that is not ours. Never waits.
+
+        Returns the work that a request begins, whose result is the processor seconds spent on encoding its answer.
+        """
         handler = self._kinds.get(element.tag)
         return handler is not None and handler(element)
 
-    def _on_iq(self, element: Element) -> bool:
+    def on_full(self, name: str, attributes: Mapping[str, str]) -> None:
+        """Answers a stanza that was not admitted, from the attributes of its start tag."""
+        call = self._calls.read(attributes)
+        if name == "iq" and attributes.get("type") in ("get", "set") and call is not None and self._answerable(call):
+            self._refuse(call, FeedError(Condition.BUSY, "too many requests at once"))
+        else:
+            self._observe(UNREAD, "dropped", 0.0)
+
+    def _answerable(self, call: Call) -> bool:
+        return len(call.head) + _ERROR_BYTES <= self._answer_limit_bytes
+
+    def _on_iq(self, element: Element) -> bool | asyncio.Task[float]:
         kind = element.get("type")
         if kind not in ("get", "set"):
             return False
@@ -167,7 +167,7 @@ class Router:
         if reader is None and tag[1:].partition("}")[0] in PASSED_ON and len(element.get("id") or "") < _LONG_ID:
             return False
         call = self._calls.read(element)
-        if call is None or len(call.head) + _ERROR_BYTES > self._answer_limit_bytes:
+        if call is None or not self._answerable(call):
             log.debug("stanza_dropped", stanza_id=(element.get("id") or "")[:64], sender=element.get("from"))
             self._observe(UNREAD, "dropped", 0.0)
             return True
@@ -179,14 +179,12 @@ class Router:
             self._refuse(call, FeedError(Condition.NOT_ACCEPTABLE, (payload.text or "")[:CUT_REASON_CHARACTERS]))
         elif reader is None:
             self._refuse(call, FeedError(Condition.UNAVAILABLE))
-        elif not self._limits.admit(call.sender.bare):
-            self._refuse(call, FeedError(Condition.BUSY, "too many requests at once"))
         else:
-            self._begin(call, reader, payload)
+            return self._begin(call, reader, payload)
         return True
 
-    def _begin(self, call: Call, read: Reader, payload: Element) -> None:
-        """Reads an admitted request and starts it."""
+    def _begin(self, call: Call, read: Reader, payload: Element) -> bool | asyncio.Task[float]:
+        """Reads a request and starts it."""
         request: r.Request | bytes | None = None
         try:
             request = read(payload, call.sender.jid, call.place.bare)
@@ -194,24 +192,24 @@ class Router:
             self._refuse(call, error)
         except Exception as error:  # noqa: BLE001  the boundary: nothing internal reaches the wire
             self._refuse(call, self._incident(UNREAD, error))
-        finally:
-            if not isinstance(request, r.Request):
-                self._limits.done(call.sender.bare)
         if isinstance(request, bytes):
             self._reply(envelope(b"result", call.head, request))
             self._observe(DISCOVER, "ok", 0.0)
         elif request is not None:
-            self._start(self._run(call, request))
+            return self._start(self._run(call, request))
+        return True
 
-    async def _run(self, call: Call, request: r.Request) -> None:
+    async def _run(self, call: Call, request: r.Request) -> float:
         operation, started = _OPERATIONS[type(request)], self._clock()
-        outcome = "cancelled"
+        outcome, spent_s = "cancelled", 0.0
         try:
             if isinstance(request, RunCommand):
                 answer: object = await self._commands.run(request)
             else:
                 answer = await self._service.handle(request)
+            began_s = time.thread_time()
             outcome = self._answer(call, answer)
+            spent_s = time.thread_time() - began_s
         except FeedError as error:
             outcome = error.condition.value
             self._reply(envelope(b"error", call.head, call.about + encode_error(error, type(request))))
@@ -220,8 +218,8 @@ class Router:
             outcome = failure.condition.value
             self._reply(envelope(b"error", call.head, call.about + encode_error(failure)))
         finally:
-            self._limits.done(call.sender.bare)
             self._observe(operation, outcome, self._clock() - started)
+        return spent_s
 
     def _answer(self, call: Call, answer: object) -> str:
         """Sends an answer and what follows it; the outcome."""
@@ -250,7 +248,7 @@ class Router:
         log.error("request_failed", operation=operation, incident=incident, exc_info=error)
         return FeedError(Condition.INTERNAL, f"incident {incident}")
 
-    def _on_message(self, element: Element) -> bool:
+    def _on_message(self, element: Element) -> bool | asyncio.Task[float]:
         """Bounces of events are counted; what else comes as a message is not for us (xep-map 14, 241), unless it is an
         event of a feed that we follow."""
         if element.get("type") != "error" and element.find(_EVENT) is not None:
@@ -258,13 +256,11 @@ class Router:
             return sender is None or not self._follows(str(sender.bare))
         match = _EVENT_ID.fullmatch(element.get("id") or "") if element.get("type") == "error" else None
         sender, place = self._calls.sender(element), self._calls.place(element)
-        if match is None or sender is None or place is None or not self._limits.admit(sender.bare):
+        if match is None or sender is None or place is None:
             return True
-        bounce = r.Bounce(sender.jid, place.bare, int(match[1]), _condition_of(element))
-        self._start(self._count(bounce, sender.bare))
-        return True
+        return self._start(self._count(r.Bounce(sender.jid, place.bare, int(match[1]), _condition_of(element))))
 
-    async def _count(self, bounce: r.Bounce, sender: Jid) -> None:
+    async def _count(self, bounce: r.Bounce) -> float:
         started = self._clock()
         outcome = "cancelled"
         try:
@@ -275,13 +271,14 @@ class Router:
         except Exception as error:  # noqa: BLE001  the boundary: one bounce must not end anything
             outcome = self._incident(OPERATIONS[r.Bounce], error).condition.value
         finally:
-            self._limits.done(sender)
             self._observe(OPERATIONS[r.Bounce], outcome, self._clock() - started)
+        return 0.0
 
-    def _start(self, work: Coroutine[None, None, None]) -> None:
+    def _start(self, work: Coroutine[None, None, float]) -> asyncio.Task[float]:
         task = asyncio.get_running_loop().create_task(work)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
+        return task
 
 
 def _no_setting(_query: Element, _actor: Jid, _service: str) -> r.Request:

@@ -1,15 +1,18 @@
 """The component stream (XEP-0114; xep-map 1-3, 11, 13): the one module that touches slixmpp's insides.
 
-In: bytes are cut into stanzas (`framer`), parsed with lxml (`parsing`) and offered to one callback. What it does
-not take goes to slixmpp as its own tree: handshake, stream errors, ping (XEP-0199), version (XEP-0092), unknown
-IQs. Out: bytes through the outbox, whose water marks the transport drives. Presence never reaches slixmpp, which
-would keep every sender for ever, and nothing is queued while offline.
+In: bytes are cut into stanzas (`framer`), which wait for their sender's turn (`turns`), are parsed with lxml
+(`parsing`) and offered to one callback. What it does not take goes to slixmpp as its own tree: handshake, stream
+errors, ping (XEP-0199), version (XEP-0092), unknown IQs. Out: bytes through the outbox, whose water marks the
+transport drives. Presence never reaches slixmpp, which would keep every sender for ever, and nothing is queued while
+offline.
 """
 
 import asyncio
 import socket
+import time
 import xml.etree.ElementTree as ET
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import structlog
@@ -18,7 +21,7 @@ from slixmpp import ComponentXMPP
 from slixmpp.stanza import Handshake
 
 from smartfeeds.core.text import attribute
-from smartfeeds.xmpp.framer import Framer
+from smartfeeds.xmpp.framer import Frame, Framer, cut_down, start_of
 from smartfeeds.xmpp.link import LinkDownError
 from smartfeeds.xmpp.names import NameGuard
 from smartfeeds.xmpp.outbox import HIGH_WATER_BYTES, LOW_WATER_BYTES, Outbox
@@ -30,9 +33,16 @@ from smartfeeds.xmpp.parsing import (
     StreamSyntaxError,
     as_component_stanza,
 )
+from smartfeeds.xmpp.screening import REQUEST_BYTES, fault_of, sender_of
+from smartfeeds.xmpp.turns import QueueBounds, Turn, Turns
 
 STANZA_LIMIT_BYTES = 1_048_576
 CLOSE_TIMEOUT_S = 2.0
+# Stanzas are served for this long, then the event loop does what else there is. A quiet user's stanza that arrives
+# meanwhile waits no longer.
+SLICE_S = 0.005
+# Parsing a document costs as much as parsing some stanzas, so short ones of the same turn share one.
+BATCH_BYTES = 16_384
 _IQ = f"{{{COMPONENT_NS}}}iq"
 _PRESENCE = f"{{{COMPONENT_NS}}}presence"
 _STANZAS = frozenset({_IQ, f"{{{COMPONENT_NS}}}message", _PRESENCE})
@@ -43,14 +53,18 @@ _FOOTER = b"</stream:stream>"
 
 log = structlog.get_logger()
 
-OnStanza = Callable[[etree._Element], bool]
+# Whether a stanza was taken, or the work that has begun because of it: it returns the processor seconds that it spent
+# on the event loop, apart from what the store did.
+Taken = bool | asyncio.Task[float]
+OnStanza = Callable[[etree._Element], Taken]
 
 
 class ComponentStream(ComponentXMPP):
     """One component connection at a time; implements `link.Link` for the supervisor.
 
     `on_stanza` gets each iq, message and presence as an lxml element in the component namespace and says whether
-    it took it. It must not block; the element keeps its document alive, so it must not be kept for long.
+    it took it. It must not block; the element keeps its document alive, so it must not be kept for long. `on_full` gets
+    the name and the attributes of a stanza that was not admitted. `request_bytes` is the size of the largest request.
     """
 
     def __init__(
@@ -61,6 +75,9 @@ class ComponentStream(ComponentXMPP):
         host: str = "127.0.0.1",
         port: int = 5347,
         on_stanza: OnStanza,
+        on_full: Callable[[str, Mapping[str, str]], object] = lambda _name, _attributes: None,
+        request_bytes: int = REQUEST_BYTES,
+        bounds: QueueBounds | None = None,
         software_name: str = "smartfeeds",
         software_version: str = "",
         software_os: str = "",
@@ -68,6 +85,11 @@ class ComponentStream(ComponentXMPP):
     ) -> None:
         super().__init__(domain, secret, host, port)  # type: ignore[no-untyped-call]
         self.on_stanza = on_stanza
+        self.turns = Turns(bounds or QueueBounds(), clock=time.monotonic)
+        self._on_full = on_full
+        self._request_bytes = request_bytes
+        self._serving: asyncio.Handle | None = None  # a timer while every sender that has a stanza rests
+        self._framing_s = 0.0  # processor time spent on bytes of stanzas that are not yet complete
         self.outbox = Outbox() if outbox is None else outbox
         self.names = NameGuard()
         self._framer = Framer(STANZA_LIMIT_BYTES)
@@ -204,19 +226,20 @@ class ComponentStream(ComponentXMPP):
         assert isinstance(data, bytes)
         self._received_bytes += len(data)
         framer = self._framer
+        began_s = time.thread_time()
         frames = framer.feed(data)
+        self._framing_s += time.thread_time() - began_s
         try:
             if framer.header and self._stanzas is None and not framer.error:
                 self._stanzas = StanzaParser(framer.header, self.names)
                 self._start_handshake(self._stanzas.attributes)
-            if self._stanzas is not None:
-                for element in self._stanzas.parse(frames):
-                    self._take(element)
-                    if self.transport is None or self.transport.is_closing():
-                        return
+            if frames:
+                self._enter(frames)
         except StreamSyntaxError as error:
             self._end_stream(str(error))
             return
+        if self._serving is None or isinstance(self._serving, asyncio.TimerHandle):
+            self._serve()
         if framer.error:
             self._end_stream(framer.error)
         elif framer.ended:
@@ -226,6 +249,10 @@ class ComponentStream(ComponentXMPP):
     def connection_lost(self, exception: BaseException | None) -> None:
         """TCP is gone: the outbox goes offline before anybody hears of it."""
         self.outbox.detach()
+        self.turns.clear()
+        if self._serving is not None:
+            self._serving.cancel()
+            self._serving = None
         if self._abort_handle is not None:
             self._abort_handle.cancel()
             self._abort_handle = None
@@ -269,21 +296,94 @@ class ComponentStream(ComponentXMPP):
         """slixmpp answers the stream header with SHA-1 of its id and the secret [xep-map 2]."""
         self.start_stream_handler(ET.Element("stream", attributes))  # type: ignore[no-untyped-call]
 
-    def _take(self, element: etree._Element) -> None:
+    def _enter(self, frames: Sequence[Frame]) -> None:
+        """Queues stanzas for their senders' turns; what the server says for itself is read at once."""
+        assert self._stanzas is not None
+        byte_s = self._framing_s / sum(frame.size_bytes for frame in frames)
+        self._framing_s = 0.0
+        for frame in frames:
+            sender = sender_of(frame.data)
+            if sender is None or not self._online.is_set():
+                for element in self._stanzas.parse([frame.data]):
+                    self._take(element)
+                continue
+            fault = fault_of(frame, self._request_bytes)
+            data = cut_down(frame.data, fault) if fault else frame.data
+            if not self.turns.add(sender, data, frame.size_bytes, byte_s * frame.size_bytes):
+                self._on_full(*start_of(data))
+
+    def _serve(self) -> None:
+        """Serves the stanzas that wait, for a slice of time, and continues after the event loop has been round."""
+        loop = asyncio.get_running_loop()
+        if self._serving is not None:
+            self._serving.cancel()
+            self._serving = None
+        end_s = loop.time() + SLICE_S
+        while batch := self._batch():
+            try:
+                self._serve_batch(batch)
+            except StreamSyntaxError as error:
+                self._end_stream(str(error))
+            if self.transport is None or self.transport.is_closing():
+                self.turns.clear()
+                return
+            if loop.time() >= end_s:
+                self._serving = loop.call_soon(self._serve)
+                return
+        rest_s = self.turns.rest_s()
+        if rest_s is not None:
+            self._serving = loop.call_later(rest_s, self._serve)
+
+    def _batch(self) -> list[Turn]:
+        """The stanzas whose turn it is, a few at a time."""
+        batch: list[Turn] = []
+        size_bytes = 0
+        while size_bytes < BATCH_BYTES and (turn := self.turns.take()) is not None:
+            batch.append(turn)
+            size_bytes += turn.size_bytes
+        return batch
+
+    def _serve_batch(self, batch: Sequence[Turn]) -> None:
+        """Parses stanzas and offers them; each pays its part of the time that this takes. Raises StreamSyntaxError."""
+        assert self._stanzas is not None
+        began_s = time.thread_time()
+        try:
+            for turn, element in zip(batch, self._stanzas.parse([turn.frame for turn in batch]), strict=True):
+                taken = self._take(element)
+                if isinstance(taken, asyncio.Task):
+                    taken.add_done_callback(partial(self._done, turn))
+                else:
+                    self.turns.done(turn)
+        finally:
+            spent_s = time.thread_time() - began_s
+            size_bytes = sum(turn.size_bytes for turn in batch)
+            for turn in batch:
+                self.turns.spend(turn, spent_s * turn.size_bytes / size_bytes)
+
+    def _done(self, turn: Turn, work: asyncio.Task[float]) -> None:
+        self.turns.done(turn)
+        if not work.cancelled() and work.exception() is None:
+            self.turns.spend(turn, work.result())
+
+    def _take(self, element: etree._Element | None) -> Taken:
+        if element is None:
+            return False
         tag = element.tag
         if tag in _CLIENT_STANZAS:
             element = as_component_stanza(element)
             tag = element.tag
         if tag in _STANZAS:
-            if not self._online.is_set() or self._is_own_ping(element) or self._offer(element) or tag == _PRESENCE:
-                return
-            if self._called and tag == _IQ and self._is_answer(element):
-                return
+            if not self._online.is_set() or self._is_own_ping(element):
+                return True
+            taken = self._offer(element)
+            if taken or tag == _PRESENCE or (self._called and tag == _IQ and self._is_answer(element)):
+                return taken
         elif tag == _STREAM_ERROR:
             self._down = _stream_error(element)
         self._hand_on(element)
+        return True
 
-    def _offer(self, element: etree._Element) -> bool:
+    def _offer(self, element: etree._Element) -> Taken:
         """Asks the callback; whatever it raises must not end the link for everybody."""
         try:
             return self.on_stanza(element)

@@ -1,72 +1,13 @@
-"""Bounds on requests (xep-map 249, 250)."""
-
-import pytest
+"""Bounds on how often peers may ask (xep-map 249)."""
 
 from smartfeeds.core.jid import Jid
-from smartfeeds.xmpp.limits import Buckets, InFlight, Rate, RateLimits
+from smartfeeds.xmpp.limits import Buckets, Rate, RateLimits
 from support.faketime import FakeTime
 
 ALICE = Jid("alice", "example.org", "home")
 ALICE_ELSEWHERE = Jid("alice", "example.org", "work")
 BOB = Jid("bob", "example.org")
 CAROL = Jid("carol", "example.net")
-
-
-def test_in_flight_sender_at_its_bound_is_refused_whatever_the_resource() -> None:
-    """[xep-map 249]"""
-    limit = InFlight(total=10, per_sender=2)
-
-    assert limit.admit(ALICE) and limit.admit(ALICE_ELSEWHERE)
-    assert not limit.admit(ALICE)
-    assert limit.admit(BOB)
-    assert limit.refused == 1
-
-
-def test_in_flight_greedy_senders_leave_room_for_others() -> None:
-    """[xep-map 249]"""
-    limit = InFlight(total=100, per_sender=50)
-    greedy = [Jid(f"g{number}", "flood.example") for number in range(9)]
-
-    held = dict.fromkeys(greedy, 0)
-    for _ in range(100):
-        for sender in greedy:
-            held[sender] += limit.admit(sender)
-
-    assert set(held.values()) <= {10, 11}
-    assert limit.total <= 91
-    assert limit.admit(ALICE) and limit.admit(ALICE) and limit.admit(BOB)
-
-
-def test_in_flight_all_at_the_bound_refuses_everybody_until_one_is_done() -> None:
-    limit = InFlight(total=2, per_sender=2)
-    assert limit.admit(ALICE) and limit.admit(BOB)
-
-    assert not limit.admit(CAROL)
-    limit.done(ALICE_ELSEWHERE)
-
-    assert limit.admit(CAROL)
-    assert limit.total == 2
-
-
-def test_in_flight_after_all_are_done_remembers_nobody() -> None:
-    limit = InFlight()
-    for number in range(1_000):
-        assert limit.admit(Jid(f"u{number}", "example.org"))
-        limit.done(Jid(f"u{number}", "example.org"))
-
-    assert (limit.senders, limit.total) == (0, 0)
-
-
-def test_in_flight_done_without_admission_raises() -> None:
-    with pytest.raises(KeyError):
-        InFlight().done(ALICE)
-
-
-def test_in_flight_burst_of_two_requests_for_each_of_200_nodes_is_admitted() -> None:
-    """[xep-map 250]"""
-    limit = InFlight()
-
-    assert all(limit.admit(ALICE) for _ in range(400))
 
 
 def test_buckets_burst_then_rate_then_full_again() -> None:

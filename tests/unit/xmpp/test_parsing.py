@@ -99,8 +99,9 @@ def test_parser_stanza_whose_own_attributes_cannot_be_read_is_cut_down(attribute
 
 
 def test_parser_stanza_whose_name_cannot_be_read_is_left_out() -> None:
-    before, after = parser_of().parse([b"<iq id='1'/>", b"<undeclared:iq id='2'/>", b"<iq id='3'/>"])
+    before, bad, after = parser_of().parse([b"<iq id='1'/>", b"<undeclared:iq id='2'/>", b"<iq id='3'/>"])
 
+    assert bad is None
     assert (before.get("id"), after.get("id")) == ("1", "3")
 
 

@@ -1,0 +1,56 @@
+"""What a stanza shows before it is parsed: its sender, and whether it is too large or too elaborate (xep-map 246).
+
+A stanza beyond these limits is refused without a tree. Each check is a search over the bytes, linear in their number.
+"""
+
+import re
+
+from smartfeeds.xmpp.framer import Frame, start_of
+
+# The largest stanza that Prosody accepts from a client. A service with larger items has a larger limit.
+REQUEST_BYTES = 262_144
+# An entry of 64 KiB in XHTML has about 2,500 elements, each with a start tag and an end tag. Counting new names and
+# canonical form cost about 3 us for each element.
+REQUEST_TAGS = 8_192
+# Results and messages carry pages of services that we mirror, so they may have as many elements as bytes allow.
+STANZA_TAGS = 65_536
+# libxml2 compares the attributes and the namespaces of an element with each other, a quadratic cost. `formats.xml`
+# accepts fewer in a payload.
+TAG_ATTRIBUTES = 256
+
+ELABORATE = "the stanza has too many elements"
+CROWDED = f"an element of the stanza has more than {TAG_ATTRIBUTES} attributes"
+
+_VALUE = rb"(?:\"[^\"<]*\"|'[^'<]*')"
+_HEAD = re.compile(
+    rb"<(?:iq|message|presence)(?=[\s/>])(?:\s+(?!from[\s=])[^\s=<>\"'/]+\s*=\s*" + _VALUE + rb")*"
+    rb"(?:\s+from\s*=\s*(?:'([^'<]*)'|\"([^\"<]*)\"))?"
+)
+_CROWD = re.compile(rb"<[^<>\"']*(?:%b[^<>\"']*){%d}" % (_VALUE, TAG_ATTRIBUTES + 1))
+
+
+def sender_of(frame: bytes) -> bytes | None:
+    """The bare JID that a stanza is from, as the server wrote it; empty where none is given, None for no stanza."""
+    match = _HEAD.match(frame)
+    if match is None:
+        return None
+    return (match[1] or match[2] or b"").partition(b"/")[0]
+
+
+def is_request(frame: bytes) -> bool:
+    """Whether it is an IQ of type get or set."""
+    name, attributes = start_of(frame)
+    return name == "iq" and attributes.get("type") in ("get", "set")
+
+
+def fault_of(frame: Frame, request_bytes: int = REQUEST_BYTES) -> str:
+    """Why a stanza is not parsed; empty for one that is. A stanza that the framer has cut down says so itself."""
+    data = frame.data
+    tags = data.count(b"<")
+    if tags > REQUEST_TAGS and (tags > STANZA_TAGS or is_request(data)):
+        return ELABORATE
+    if data.count(b"=") > TAG_ATTRIBUTES and _CROWD.search(data):
+        return CROWDED
+    if len(data) > request_bytes and is_request(data):
+        return f"the request is larger than {request_bytes} bytes"
+    return ""

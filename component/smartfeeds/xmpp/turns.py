@@ -1,0 +1,268 @@
+"""Stanzas that wait to be parsed, served in fair turns (start-time fair queueing; Goyal, Vin and Cheng 1996).
+
+There are two levels: domains, and the bare JIDs in each domain. A stanza costs its bytes, known when it arrives, and
+the processor time it took, known when it is done. The domain with the least cost is served next, and in it the sender
+with the least cost. A sender that was silent begins where the others stand. Stanzas of one sender keep their order.
+
+A stanza that arrives while a long one is being parsed cannot overtake it. A sender of costly stanzas therefore rests
+after each, for a multiple of its cost, so that they take up a small part of the time.
+"""
+
+import heapq
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Generic, TypeVar
+
+SENDER_STANZAS = 1_024
+FRAME_COST_S = 0.000_02
+BYTE_COST_S = 0.000_000_01
+# The longest that parsing takes for a byte. What is measured beyond it is the garbage collector's, not the sender's.
+BYTE_MOST_S = 0.000_001
+COSTLY_S = 0.002
+REST_FACTOR = 20.0
+REST_MOST_S = 2.0
+REMEMBERED = 1_024
+
+
+@dataclass(frozen=True, slots=True)
+class QueueBounds:
+    """How much may wait or be in work: of one sender, and in all.
+
+    A sender, and a domain, may have as much as is still free for others: however many senders ask for much at once, a
+    new one finds room.
+    """
+
+    sender_stanzas: int = SENDER_STANZAS
+    sender_bytes: int = 8_388_608
+    stanzas: int = 4_096
+    bytes: int = 67_108_864
+
+
+class _Party:
+    """A domain or a sender. `cost_s` is what it has had; `stanzas` and `bytes` are what it has waiting or in work."""
+
+    __slots__ = ("bytes", "cost_s", "ranked", "stanzas")
+
+    def __init__(self) -> None:
+        self.cost_s = 0.0
+        self.ranked = False
+        self.stanzas = 0
+        self.bytes = 0
+
+    def fits(self, size_bytes: int, stanzas: int, bytes_: int) -> bool:
+        """Whether one more stanza stays within so many stanzas and bytes."""
+        return self.stanzas < stanzas and self.bytes + size_bytes <= bytes_
+
+    def add(self, stanzas: int, size_bytes: int) -> None:
+        """Counts stanzas that came, or went where the numbers are negative."""
+        self.stanzas += stanzas
+        self.bytes += size_bytes
+
+
+_P = TypeVar("_P", bound=_Party)
+
+
+class _Ranks(Generic[_P]):
+    """The parties that have something waiting, by what they have had."""
+
+    __slots__ = ("_count", "_heap", "_reached_s")
+
+    def __init__(self) -> None:
+        self._heap: list[tuple[float, int, _P]] = []
+        self._count = 0  # of two with the same cost the one that came first is served first
+        self._reached_s = 0.0  # the cost of the party served last
+
+    def __bool__(self) -> bool:
+        return bool(self._heap)
+
+    def push(self, party: _P) -> None:
+        """Ranks a party, unless it is ranked. A party that was silent gains nothing by it."""
+        if not party.ranked:
+            party.ranked = True
+            party.cost_s = max(party.cost_s, self._reached_s)
+            self._count += 1
+            heapq.heappush(self._heap, (party.cost_s, self._count, party))
+
+    def pop(self) -> _P:
+        """The party that has had least, no longer ranked. Raises IndexError."""
+        while True:
+            cost_s, count, party = heapq.heappop(self._heap)
+            if cost_s >= party.cost_s:
+                party.ranked = False
+                self._reached_s = cost_s
+                return party
+            heapq.heappush(self._heap, (party.cost_s, count, party))  # it was charged since
+
+
+class _Domain(_Party):
+    __slots__ = ("senders",)
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.senders: _Ranks[_Sender] = _Ranks()
+
+
+class _Sender(_Party):
+    __slots__ = ("domain", "rests_until_s", "waiting")
+
+    def __init__(self, domain: _Domain) -> None:
+        super().__init__()
+        self.domain = domain
+        self.waiting: deque[Turn] = deque()
+        self.rests_until_s = 0.0
+
+
+class Turn:
+    """A stanza that was admitted; it counts until `Turns.done`. `wire_bytes`: its size before it was cut down.
+    `cost_s`: what it has cost so far."""
+
+    __slots__ = ("cost_s", "frame", "sender", "size_bytes", "wire_bytes")
+
+    def __init__(self, sender: _Sender, frame: bytes, wire_bytes: int, cost_s: float) -> None:
+        self.sender = sender
+        self.frame = frame
+        self.size_bytes = len(frame)
+        self.wire_bytes = wire_bytes
+        self.cost_s = cost_s
+
+
+class Turns:
+    """The stanzas of one link; see the module. `clock` gives seconds and never steps back.
+
+    `stanzas`: how many wait or are in work. `refused`: how many were not admitted since the start.
+    """
+
+    __slots__ = ("_all", "_bounds", "_clock", "_domains", "_ranks", "_resting", "_senders", "_sweep_at", "refused")
+
+    def __init__(self, bounds: QueueBounds, *, clock: Callable[[], float]) -> None:
+        self._bounds = bounds
+        self._clock = clock
+        self._all = _Party()
+        self._domains: dict[bytes, _Domain] = {}
+        self._senders: dict[bytes, _Sender] = {}
+        self._ranks: _Ranks[_Domain] = _Ranks()
+        self._resting: list[tuple[float, int, _Sender]] = []
+        self._sweep_at = REMEMBERED
+        self.refused = 0
+
+    @property
+    def stanzas(self) -> int:
+        """How many stanzas wait or are in work."""
+        return self._all.stanzas
+
+    @property
+    def senders(self) -> int:
+        """How many senders are remembered."""
+        return len(self._senders)
+
+    def add(self, jid: bytes, frame: bytes, wire_bytes: int, cpu_s: float = 0.0) -> bool:
+        """Admits a stanza of a bare JID, or returns False when that sender, its domain or all have too much.
+
+        `cpu_s` is the processor time that it has taken to find its end.
+        """
+        sender = self._sender(jid)
+        size_bytes, bounds = len(frame), self._bounds
+        free = (bounds.stanzas - self._all.stanzas, bounds.bytes - self._all.bytes)
+        if not (
+            sender.fits(size_bytes, bounds.sender_stanzas, bounds.sender_bytes)
+            and sender.fits(size_bytes, *free)
+            and sender.domain.fits(size_bytes, *free)
+        ):
+            self.refused += 1
+            return False
+        for party in (sender, sender.domain, self._all):
+            party.add(1, size_bytes)
+        cost_s = FRAME_COST_S + BYTE_COST_S * wire_bytes + min(cpu_s, BYTE_MOST_S * wire_bytes)
+        sender.waiting.append(Turn(sender, frame, wire_bytes, cost_s))
+        self._rank(sender)
+        return True
+
+    def take(self) -> Turn | None:
+        """The stanza whose turn it is; None when all senders that have one rest, or none has."""
+        self._wake()
+        while self._ranks:
+            domain = self._ranks.pop()
+            sender = domain.senders.pop()
+            turn = None
+            if sender.rests_until_s > self._clock():
+                sender.ranked = True  # it comes back when it has rested
+                heapq.heappush(self._resting, (sender.rests_until_s, id(sender), sender))
+            else:
+                turn = sender.waiting.popleft()
+                self._charge(sender, turn.cost_s)
+                if sender.waiting:
+                    domain.senders.push(sender)
+            if domain.senders:
+                self._ranks.push(domain)
+            if turn is not None:
+                return turn
+        return None
+
+    def spend(self, turn: Turn, cpu_s: float) -> None:
+        """Charges the processor time that a stanza took to its sender, who rests when it was much."""
+        cpu_s = min(cpu_s, BYTE_MOST_S * turn.wire_bytes)
+        self._charge(turn.sender, cpu_s)
+        turn.cost_s += cpu_s
+        if turn.cost_s > COSTLY_S:
+            turn.sender.rests_until_s = self._clock() + min(turn.cost_s * REST_FACTOR, REST_MOST_S)
+
+    def done(self, turn: Turn) -> None:
+        """A stanza is answered, or needs no answer."""
+        for party in (turn.sender, turn.sender.domain, self._all):
+            party.add(-1, -turn.size_bytes)
+
+    def rest_s(self) -> float | None:
+        """After how many seconds the next sender has rested; None when no stanza waits for that."""
+        return max(0.0, self._resting[0][0] - self._clock()) if self._resting else None
+
+    def clear(self) -> None:
+        """Forgets the stanzas that wait: their link is gone."""
+        for sender in self._senders.values():
+            for turn in sender.waiting:
+                self.done(turn)
+            sender.waiting.clear()
+            sender.ranked = False
+        for domain in self._domains.values():
+            domain.senders = _Ranks()
+            domain.ranked = False
+        self._ranks = _Ranks()
+        self._resting.clear()
+
+    def _sender(self, jid: bytes) -> _Sender:
+        sender = self._senders.get(jid)
+        if sender is None:
+            if len(self._senders) >= self._sweep_at:
+                self._sweep()
+            name = jid.rpartition(b"@")[2]
+            domain = self._domains.get(name)
+            if domain is None:
+                domain = self._domains[name] = _Domain()
+            sender = self._senders[jid] = _Sender(domain)
+        return sender
+
+    def _rank(self, sender: _Sender) -> None:
+        if not sender.ranked:
+            sender.domain.senders.push(sender)
+            self._ranks.push(sender.domain)
+
+    def _wake(self) -> None:
+        while self._resting and self._resting[0][0] <= self._clock():
+            sender = heapq.heappop(self._resting)[2]
+            sender.ranked = False
+            self._rank(sender)
+
+    @staticmethod
+    def _charge(sender: _Sender, cost_s: float) -> None:
+        sender.cost_s += cost_s
+        sender.domain.cost_s += cost_s
+
+    def _sweep(self) -> None:
+        """Forgets senders that have nothing here: memory is bounded by what waits. Their cost is forgotten too."""
+        now_s = self._clock()
+        self._senders = {
+            jid: sender for jid, sender in self._senders.items() if sender.stanzas or sender.rests_until_s > now_s
+        }
+        kept = {id(sender.domain) for sender in self._senders.values()}
+        self._domains = {name: domain for name, domain in self._domains.items() if id(domain) in kept}
+        self._sweep_at = max(REMEMBERED, 2 * len(self._senders))

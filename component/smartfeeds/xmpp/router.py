@@ -41,6 +41,7 @@ from smartfeeds.xmpp.encode import ENCODERS, Encoder, encode_last_item, envelope
 from smartfeeds.xmpp.encode_owner import OWNER_ENCODERS
 from smartfeeds.xmpp.framer import CUT_NS
 from smartfeeds.xmpp.parsing import COMPONENT_NS
+from smartfeeds.xmpp.screening import LARGE_ITEM
 from smartfeeds.xmpp.stanza_errors import encode_error
 
 log = structlog.get_logger()
@@ -176,7 +177,7 @@ class Router:
         if payload is None or len(element) != 1:
             self._refuse(call, FeedError(Condition.BAD_REQUEST, "a request has exactly one child"))
         elif tag == _CUT:
-            self._refuse(call, FeedError(Condition.NOT_ACCEPTABLE, (payload.text or "")[:CUT_REASON_CHARACTERS]))
+            self._refuse(call, _unread(payload.text or ""))
         elif reader is None:
             self._refuse(call, FeedError(Condition.UNAVAILABLE))
         else:
@@ -279,6 +280,12 @@ class Router:
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
         return task
+
+
+def _unread(reason: str) -> FeedError:
+    """Why the stream did not read a request."""
+    condition = Condition.PAYLOAD_TOO_BIG if reason == LARGE_ITEM else Condition.NOT_ACCEPTABLE
+    return FeedError(condition, reason[:CUT_REASON_CHARACTERS])
 
 
 def _no_setting(_query: Element, _actor: Jid, _service: str) -> r.Request:

@@ -18,6 +18,8 @@ STANZA_TAGS = 65_536
 # accepts fewer in a payload.
 TAG_ATTRIBUTES = 256
 
+LARGE = "the request is too large"
+LARGE_ITEM = "the item is too large"  # payload-too-big, as XEP-0060 7.1.3.5 has it
 ELABORATE = "the stanza has too many elements"
 CROWDED = f"an element of the stanza has more than {TAG_ATTRIBUTES} attributes"
 
@@ -26,6 +28,7 @@ _HEAD = re.compile(
     rb"<(?:iq|message|presence)(?=[\s/>])(?:\s+(?!from[\s=])[^\s=<>\"'/]+\s*=\s*" + _VALUE + rb")*"
     rb"(?:\s+from\s*=\s*(?:'([^'<]*)'|\"([^\"<]*)\"))?"
 )
+_PUBLISH = re.compile(rb"<iq\s[^>]*>\s*<pubsub\s[^>]*>\s*<publish[\s/>]")
 _CROWD = re.compile(rb"<[^<>\"']*(?:%b[^<>\"']*){%d}" % (_VALUE, TAG_ATTRIBUTES + 1))
 
 
@@ -52,5 +55,5 @@ def fault_of(frame: Frame, request_bytes: int = REQUEST_BYTES) -> str:
     if data.count(b"=") > TAG_ATTRIBUTES and _CROWD.search(data):
         return CROWDED
     if len(data) > request_bytes and is_request(data):
-        return f"the request is larger than {request_bytes} bytes"
+        return LARGE_ITEM if _PUBLISH.match(data) else LARGE
     return ""

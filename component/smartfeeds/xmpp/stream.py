@@ -324,7 +324,7 @@ class ComponentStream(ComponentXMPP):
                 self._serve_batch(batch)
             except StreamSyntaxError as error:
                 self._end_stream(str(error))
-            if self.transport is None or self.transport.is_closing():
+            if self._is_leaving():
                 self.turns.clear()
                 return
             if loop.time() >= end_s:
@@ -349,7 +349,8 @@ class ComponentStream(ComponentXMPP):
         began_s = time.thread_time()
         try:
             for turn, element in zip(batch, self._stanzas.parse([turn.frame for turn in batch]), strict=True):
-                taken = self._take(element)
+                # What the callback decides, a closed link for example, holds for the rest of the batch.
+                taken = self._is_leaving() or self._take(element)
                 if isinstance(taken, asyncio.Task):
                     taken.add_done_callback(partial(self._done, turn))
                 else:
@@ -428,8 +429,11 @@ class ComponentStream(ComponentXMPP):
             + _FOOTER
         )
 
+    def _is_leaving(self) -> bool:
+        return self.transport is None or bool(self.transport.is_closing())
+
     def _shut(self, last_words: bytes) -> None:
-        if self.transport is None or self.transport.is_closing():
+        if self.transport is None or self._is_leaving():
             return
         self.outbox.flush()
         self.outbox.detach()

@@ -115,16 +115,17 @@ class _Sender(_Party):
 
 class Turn:
     """A stanza that was admitted; it counts until `Turns.done`. `wire_bytes`: its size before it was cut down.
-    `cost_s`: what it has cost so far."""
+    `price_s`: what it costs by then; `cost_s`: what its sender was charged for it."""
 
-    __slots__ = ("cost_s", "frame", "sender", "size_bytes", "wire_bytes")
+    __slots__ = ("cost_s", "frame", "price_s", "sender", "size_bytes", "wire_bytes")
 
-    def __init__(self, sender: _Sender, frame: bytes, wire_bytes: int, cost_s: float) -> None:
+    def __init__(self, sender: _Sender, frame: bytes, wire_bytes: int, price_s: float) -> None:
         self.sender = sender
         self.frame = frame
         self.size_bytes = len(frame)
         self.wire_bytes = wire_bytes
-        self.cost_s = cost_s
+        self.price_s = price_s
+        self.cost_s = 0.0
 
 
 class Turns:
@@ -173,8 +174,8 @@ class Turns:
             return False
         for party in (sender, sender.domain, self._all):
             party.add(1, size_bytes)
-        cost_s = FRAME_COST_S + BYTE_COST_S * wire_bytes + min(cpu_s, BYTE_MOST_S * wire_bytes)
-        sender.waiting.append(Turn(sender, frame, wire_bytes, cost_s))
+        price_s = FRAME_COST_S + BYTE_COST_S * wire_bytes + min(cpu_s, BYTE_MOST_S * wire_bytes)
+        sender.waiting.append(Turn(sender, frame, wire_bytes, price_s))
         self._rank(sender)
         return True
 
@@ -190,7 +191,7 @@ class Turns:
                 heapq.heappush(self._resting, (sender.rests_until_s, id(sender), sender))
             else:
                 turn = sender.waiting.popleft()
-                self._charge(sender, turn.cost_s)
+                self._charge(turn, turn.price_s)
                 if sender.waiting:
                     domain.senders.push(sender)
             if domain.senders:
@@ -201,11 +202,7 @@ class Turns:
 
     def spend(self, turn: Turn, cpu_s: float) -> None:
         """Charges the processor time that a stanza took to its sender, who rests when it was much."""
-        cpu_s = min(cpu_s, BYTE_MOST_S * turn.wire_bytes)
-        self._charge(turn.sender, cpu_s)
-        turn.cost_s += cpu_s
-        if turn.cost_s > COSTLY_S:
-            turn.sender.rests_until_s = self._clock() + min(turn.cost_s * REST_FACTOR, REST_MOST_S)
+        self._charge(turn, min(cpu_s, BYTE_MOST_S * turn.wire_bytes))
 
     def done(self, turn: Turn) -> None:
         """A stanza is answered, or needs no answer."""
@@ -252,10 +249,13 @@ class Turns:
             sender.ranked = False
             self._rank(sender)
 
-    @staticmethod
-    def _charge(sender: _Sender, cost_s: float) -> None:
+    def _charge(self, turn: Turn, cost_s: float) -> None:
+        sender = turn.sender
         sender.cost_s += cost_s
         sender.domain.cost_s += cost_s
+        turn.cost_s += cost_s
+        if turn.cost_s > COSTLY_S:
+            sender.rests_until_s = self._clock() + min(turn.cost_s * REST_FACTOR, REST_MOST_S)
 
     def _sweep(self) -> None:
         """Forgets senders that have nothing here: memory is bounded by what waits. Their cost is forgotten too."""

@@ -13,7 +13,7 @@ from smartfeeds.service import requests as r
 from smartfeeds.service.feeds import OPERATIONS
 from smartfeeds.xmpp.commands import Ask, Command, Finished, Note, table_of
 from smartfeeds.xmpp.disco import ServiceInfo
-from smartfeeds.xmpp.router import COMMANDS, Router
+from smartfeeds.xmpp.router import ANSWER_LIMIT_BYTES, COMMANDS, Router
 from unit.xmpp.wire import ACTOR, PS, SERVICE, STANZAS, canonical, parse
 
 Handle = Callable[[r.Request], Awaitable[object]]
@@ -293,26 +293,40 @@ async def test_router_answer_that_cannot_be_written_is_an_incident(answer: objec
     ]
 
 
-async def test_router_too_many_requests_are_refused_at_once() -> None:
+async def test_router_stanza_that_was_not_admitted_is_answered_from_its_start_tag() -> None:
     """Overload is resource-constraint, type wait, never service-unavailable (xep-map 6.1)."""
-    release = asyncio.Event()
+    asked = Asked(answering(EMPTY_PAGE))
+    addresses = {"from": ACTOR, "to": SERVICE}
 
-    async def handle(_request: r.Request) -> object:
-        await release.wait()
-        return EMPTY_PAGE
+    asked.router.on_full("iq", {"id": "1", "type": "get", **addresses})
 
-    asked = Asked(handle, in_flight=1)
-    asked.router.on_stanza(parse(iq()))
-    asked.router.on_stanza(parse(iq()))
-    refused = list(asked.sent)
-    release.set()
-    await asked.router.drain()
-
-    assert [canonical(data) for data in refused] == [
+    assert [canonical(data) for data in asked.sent] == [
         canonical(error("wait", "resource-constraint", "too many requests at once"))
     ]
-    assert len(asked.sent) == 2
-    assert asked.limits.total == 0
+
+
+@pytest.mark.parametrize(
+    ("name", "attributes"),
+    [
+        ("iq", {"id": "1", "type": "result", "from": ACTOR, "to": SERVICE}),
+        ("iq", {"id": "1", "type": "get", "to": SERVICE}),
+        ("iq", {"type": "get", "from": ACTOR, "to": SERVICE}),
+        ("iq", {"id": "1", "type": "get", "from": ACTOR, "to": "elsewhere.example"}),
+        ("iq", {"id": "x" * ANSWER_LIMIT_BYTES, "type": "get", "from": ACTOR, "to": SERVICE}),
+        ("message", {"id": "1", "type": "get", "from": ACTOR, "to": SERVICE}),
+        ("", {}),
+    ],
+    ids=["result", "nobody", "no-id", "elsewhere", "long-id", "message", "nothing"],
+)
+async def test_router_stanza_that_was_not_admitted_and_cannot_be_answered_is_dropped(
+    name: str, attributes: dict[str, str]
+) -> None:
+    asked = Asked(answering(EMPTY_PAGE))
+
+    asked.router.on_full(name, attributes)
+
+    assert asked.sent == []
+    assert asked.observed == [("unread", "dropped", 0.0)]
 
 
 async def test_router_cancelled_request_is_not_answered() -> None:

@@ -10,6 +10,9 @@ from smartfeeds.xmpp.elements import Element, node_of, result_set_of
 from smartfeeds.xmpp.forms import find_form, parse_submit
 from smartfeeds.xmpp.namespaces import NODE_CONFIG, OWNER, tag
 
+# Each entry is a row to read and to write, in a transaction that others wait for.
+MAX_ENTRIES = 256
+
 _REDIRECT = tag(OWNER, "redirect")
 _AFFILIATION = tag(OWNER, "affiliation")
 _SUBSCRIPTION = tag(OWNER, "subscription")
@@ -56,6 +59,8 @@ def _set_subscriptions(actor: Jid, service: str, action: Element, _rest: list[El
 
 
 def _entries(action: Element, name: str) -> Iterator[tuple[str, Element]]:
+    if len(action) > MAX_ENTRIES:
+        raise FeedError(Condition.NOT_ACCEPTABLE, f"a request has at most {MAX_ENTRIES} entries: send several requests")
     for entry in action.iterchildren(name):
         jid = entry.get("jid")
         if not jid:

@@ -36,6 +36,9 @@ _CDATA_END = b"]]>"
 # Short CDATA is read at once; longer is read in pieces, because trying it again costs more than that.
 _WHOLE_CDATA = rb"!\[CDATA\[[^\]]{0,1024}(?:\](?!\]>)[^\]]{0,1024}){0,64}\]\]>"
 _END, _BEGIN, _INCOMPLETE, _MARKUP = 1, 3, 4, 5  # groups of `_tags_of`
+_MANY_TAGS = 256
+_JUNK = expat.errors.codes[expat.errors.XML_ERROR_JUNK_AFTER_DOC_ELEMENT]
+_INVALID = expat.errors.codes[expat.errors.XML_ERROR_INVALID_TOKEN]
 _IN_PIECES = (_INCOMPLETE, _MARKUP)
 
 
@@ -64,6 +67,7 @@ class Framer:
         "_in_tag",
         "_limit_bytes",
         "_name",
+        "_parser",
         "_quote",
         "_rest",
         "_scan",
@@ -177,9 +181,12 @@ class Framer:
         self._head = b""  # of a stanza that is cut: the attributes to keep
         self._uncollected = 0  # where the attributes begin that are not yet in `_head`
         self._dropped_bytes = 0
+        self._parser: expat.XMLParserType | None = None
 
     def _end_of_stanza(self, source: bytes | bytearray) -> int:
         """The position after the end of the open stanza; -1 when it has not come yet."""
+        if self._parser is not None:
+            return self._scan if self._skip(source, self._parser) else -1
         while True:
             if self._in_tag and not self._leave_tag(source):
                 return -1
@@ -222,7 +229,9 @@ class Framer:
         """The same, tag by tag of the stanza's own name."""
         depth, scan = self._depth, self._scan
         tags = _tags_of(self._name)
-        for match in tags.finditer(source, scan):
+        for count, match in enumerate(tags.finditer(source, scan)):
+            if count == _MANY_TAGS and not self._cut:
+                return self._skip_to_end(source)
             kind = match.lastindex
             if kind == _END:
                 depth -= 1
@@ -238,6 +247,41 @@ class Framer:
         self._depth = depth
         self._scan = self._incomplete_tag(source, scan)
         return False
+
+    def _skip_to_end(self, source: bytes | bytearray) -> bool:
+        """Begins to read a stanza with many tags of its own name, or many CDATA sections, with expat."""
+        self._parser = parser = expat.ParserCreate("utf-8")
+        parser.CommentHandler = parser.ProcessingInstructionHandler = self._restricted
+        self._scan = self._start
+        return self._skip(source, parser)
+
+    def _skip(self, source: bytes | bytearray, parser: expat.XMLParserType) -> bool:
+        """Reads on with expat, which has no handlers of elements: calling them would take twenty times as long.
+
+        It reports the end of the stanza only by refusing what follows. When nothing has followed yet, a stanza that may
+        be complete is checked whole.
+        """
+        begin = self._start - self._dropped_bytes
+        data = bytes(memoryview(source)[self._scan :])
+        self._scan = end = len(source)
+        try:
+            parser.Parse(data, False)
+        except expat.ExpatError as error:
+            at = begin + parser.ErrorByteIndex
+            # In the stanza itself a closing tag that does not belong there is another error.
+            if error.code != _JUNK and not (error.code == _INVALID and source[at - 1 : at + 1] == b"</"):
+                self.error = self.error or "not-well-formed"
+                return False
+            self._scan = source.rfind(b">", self._start, at) + 1
+        else:
+            tail = source.find(b">", source.rfind(b"</" + self._name, max(self._start, end - HEADER_LIMIT_BYTES)))
+            if self.error or self._cut or tail != end - 1 or not is_well_formed(bytes(source[self._start :])):
+                return False
+        self._depth = 0
+        return True
+
+    def _restricted(self, *_: str) -> None:
+        self.error = "restricted-xml"
 
     def _incomplete_tag(self, source: bytes | bytearray, scan: int) -> int:
         """Where the tag begins that may turn out to be one of the stanza's own name; the end if there is none."""
@@ -282,7 +326,8 @@ class Framer:
             self._quote = b""
             if self._uncollected < 0:
                 self._uncollected = at
-        at = self._skip(source, self._scan)
+        match = _REST.match(source, self._scan)
+        at = match.end() if match is not None else self._scan
         if self._depth == 0:
             self._collect(source, self._uncollected, at)
         self._scan = at
@@ -298,11 +343,6 @@ class Framer:
         elif following:
             self.error = "not-well-formed"
         return False
-
-    @staticmethod
-    def _skip(source: bytes | bytearray, at: int) -> int:
-        match = _REST.match(source, at)
-        return match.end() if match is not None else at
 
     def _collect(self, source: bytes | bytearray, begin: int, end: int) -> None:
         """Keeps the attributes in a part of the stanza's own start tag that its answer needs."""

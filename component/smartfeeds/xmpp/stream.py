@@ -21,7 +21,7 @@ from slixmpp import ComponentXMPP
 from slixmpp.stanza import Handshake
 
 from smartfeeds.core.text import attribute
-from smartfeeds.xmpp.framer import Frame, Framer, cut_down, start_of
+from smartfeeds.xmpp.framer import CUT_NS, Frame, Framer, cut_down, start_of
 from smartfeeds.xmpp.link import LinkDownError
 from smartfeeds.xmpp.names import NameGuard
 from smartfeeds.xmpp.outbox import HIGH_WATER_BYTES, LOW_WATER_BYTES, Outbox
@@ -47,6 +47,7 @@ _IQ = f"{{{COMPONENT_NS}}}iq"
 _PRESENCE = f"{{{COMPONENT_NS}}}presence"
 _STANZAS = frozenset({_IQ, f"{{{COMPONENT_NS}}}message", _PRESENCE})
 _CLIENT_STANZAS = frozenset(f"{{{CLIENT_NS}}}{kind}" for kind in ("iq", "message", "presence"))
+_CUT = f"{{{CUT_NS}}}cut"
 _STREAM_ERROR = f"{{{STREAM_NS}}}error"
 _STREAM_CONDITIONS = "{urn:ietf:params:xml:ns:xmpp-streams}"
 _FOOTER = b"</stream:stream>"
@@ -238,7 +239,7 @@ class ComponentStream(ComponentXMPP):
         except StreamSyntaxError as error:
             self._end_stream(str(error))
             return
-        if self._serving is None or isinstance(self._serving, asyncio.TimerHandle):
+        if self._is_idle():
             self._serve()
         if framer.error:
             self._end_stream(framer.error)
@@ -309,7 +310,8 @@ class ComponentStream(ComponentXMPP):
                 continue
             fault = fault_of(frame, self._request_bytes)
             data = cut_down(frame.data, fault) if fault else frame.data
-            if not self.turns.add(sender, data, frame.size_bytes, byte_s * frame.size_bytes):
+            size_bytes = frame.size_bytes
+            if not self.turns.add(sender, data, size_bytes, byte_s * size_bytes, cut=len(data) < size_bytes):
                 self._on_full(*start_of(data))
 
     def _serve(self) -> None:
@@ -347,8 +349,10 @@ class ComponentStream(ComponentXMPP):
         """Parses stanzas and offers them; each pays its part of the time that this takes. Raises StreamSyntaxError."""
         assert self._stanzas is not None
         began_s = time.thread_time()
+        unread: list[bool] = []
         try:
             for turn, element in zip(batch, self._stanzas.parse([turn.frame for turn in batch]), strict=True):
+                unread.append(element is None or (len(element) > 0 and element[0].tag == _CUT))
                 # What the callback decides, a closed link for example, holds for the rest of the batch.
                 taken = self._is_leaving() or self._take(element)
                 if isinstance(taken, asyncio.Task):
@@ -358,13 +362,19 @@ class ComponentStream(ComponentXMPP):
         finally:
             spent_s = time.thread_time() - began_s
             size_bytes = sum(turn.size_bytes for turn in batch)
-            for turn in batch:
-                self.turns.spend(turn, spent_s * turn.size_bytes / size_bytes)
+            for turn, cut in zip(batch, unread, strict=False):
+                self.turns.spend(turn, spent_s * turn.size_bytes / size_bytes, cut=cut)
 
     def _done(self, turn: Turn, work: asyncio.Task[float]) -> None:
         self.turns.done(turn)
         if not work.cancelled() and work.exception() is None:
             self.turns.spend(turn, work.result())
+        if self._is_idle() and not self._is_leaving():
+            self._serve()
+
+    def _is_idle(self) -> bool:
+        """Whether no turn of the event loop is booked for the stanzas that wait."""
+        return self._serving is None or isinstance(self._serving, asyncio.TimerHandle)
 
     def _take(self, element: etree._Element | None) -> Taken:
         if element is None:

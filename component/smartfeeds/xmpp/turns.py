@@ -22,6 +22,9 @@ BYTE_MOST_S = 0.000_001
 COSTLY_S = 0.002
 REST_FACTOR = 20.0
 REST_MOST_S = 2.0
+# What one sender may have in work: what has been parsed waits for the store, and a publish of somebody else waits for
+# the transaction that it shares with it. 64 ordinary publishes have less.
+WORK_BYTES = 262_144
 REMEMBERED = 1_024
 
 
@@ -34,7 +37,7 @@ class QueueBounds:
     """
 
     sender_stanzas: int = SENDER_STANZAS
-    sender_bytes: int = 8_388_608
+    sender_bytes: int = 20_971_520  # 64 requests of the largest size
     stanzas: int = 4_096
     bytes: int = 67_108_864
 
@@ -104,13 +107,14 @@ class _Domain(_Party):
 
 
 class _Sender(_Party):
-    __slots__ = ("domain", "rests_until_s", "waiting")
+    __slots__ = ("domain", "rests_until_s", "waiting", "work_bytes")
 
     def __init__(self, domain: _Domain) -> None:
         super().__init__()
         self.domain = domain
         self.waiting: deque[Turn] = deque()
         self.rests_until_s = 0.0
+        self.work_bytes = 0
 
 
 class Turn:
@@ -157,10 +161,11 @@ class Turns:
         """How many senders are remembered."""
         return len(self._senders)
 
-    def add(self, jid: bytes, frame: bytes, wire_bytes: int, cpu_s: float = 0.0) -> bool:
+    def add(self, jid: bytes, frame: bytes, wire_bytes: int, cpu_s: float = 0.0, *, cut: bool = False) -> bool:
         """Admits a stanza of a bare JID, or returns False when that sender, its domain or all have too much.
 
-        `cpu_s` is the processor time that it has taken to find its end.
+        `cpu_s` is the processor time that it has taken to find its end. `cut`: it is refused unread, and its sender
+        rests, or the refusals would leave no room on the link for others.
         """
         sender = self._sender(jid)
         size_bytes, bounds = len(frame), self._bounds
@@ -175,6 +180,7 @@ class Turns:
         for party in (sender, sender.domain, self._all):
             party.add(1, size_bytes)
         price_s = FRAME_COST_S + BYTE_COST_S * wire_bytes + min(cpu_s, BYTE_MOST_S * wire_bytes)
+        price_s += COSTLY_S * cut
         sender.waiting.append(Turn(sender, frame, wire_bytes, price_s))
         self._rank(sender)
         return True
@@ -186,11 +192,14 @@ class Turns:
             domain = self._ranks.pop()
             sender = domain.senders.pop()
             turn = None
-            if sender.rests_until_s > self._clock():
-                sender.ranked = True  # it comes back when it has rested
+            if sender.work_bytes >= WORK_BYTES:
+                pass  # `done` ranks it again
+            elif sender.rests_until_s > self._clock():
+                sender.ranked = True  # until it has rested
                 heapq.heappush(self._resting, (sender.rests_until_s, id(sender), sender))
             else:
                 turn = sender.waiting.popleft()
+                sender.work_bytes += turn.size_bytes
                 self._charge(turn, turn.price_s)
                 if sender.waiting:
                     domain.senders.push(sender)
@@ -200,14 +209,17 @@ class Turns:
                 return turn
         return None
 
-    def spend(self, turn: Turn, cpu_s: float) -> None:
-        """Charges the processor time that a stanza took to its sender, who rests when it was much."""
-        self._charge(turn, min(cpu_s, BYTE_MOST_S * turn.wire_bytes))
+    def spend(self, turn: Turn, cpu_s: float, *, cut: bool = False) -> None:
+        """Charges the processor time that a stanza took to its sender, who rests when it was much, or when the stanza
+        could not be read."""
+        self._charge(turn, min(cpu_s, BYTE_MOST_S * turn.wire_bytes) + COSTLY_S * cut)
 
     def done(self, turn: Turn) -> None:
-        """A stanza is answered, or needs no answer."""
-        for party in (turn.sender, turn.sender.domain, self._all):
-            party.add(-1, -turn.size_bytes)
+        """A stanza that was taken is answered, or needs no answer."""
+        turn.sender.work_bytes -= turn.size_bytes
+        self._forget(turn)
+        if turn.sender.waiting:
+            self._rank(turn.sender)
 
     def rest_s(self) -> float | None:
         """After how many seconds the next sender has rested; None when no stanza waits for that."""
@@ -217,7 +229,7 @@ class Turns:
         """Forgets the stanzas that wait: their link is gone."""
         for sender in self._senders.values():
             for turn in sender.waiting:
-                self.done(turn)
+                self._forget(turn)
             sender.waiting.clear()
             sender.ranked = False
         for domain in self._domains.values():
@@ -225,6 +237,10 @@ class Turns:
             domain.ranked = False
         self._ranks = _Ranks()
         self._resting.clear()
+
+    def _forget(self, turn: Turn) -> None:
+        for party in (turn.sender, turn.sender.domain, self._all):
+            party.add(-1, -turn.size_bytes)
 
     def _sender(self, jid: bytes) -> _Sender:
         sender = self._senders.get(jid)

@@ -296,7 +296,7 @@ async def test_router_answer_that_cannot_be_written_is_an_incident(answer: objec
 async def test_router_stanza_that_was_not_admitted_is_answered_from_its_start_tag() -> None:
     """Overload is resource-constraint, type wait, never service-unavailable (xep-map 6.1)."""
     asked = Asked(answering(EMPTY_PAGE))
-    addresses = {"from": ACTOR, "to": SERVICE}
+    addresses = {"from": str(ACTOR), "to": SERVICE}
 
     asked.router.on_full("iq", {"id": "1", "type": "get", **addresses})
 
@@ -308,12 +308,12 @@ async def test_router_stanza_that_was_not_admitted_is_answered_from_its_start_ta
 @pytest.mark.parametrize(
     ("name", "attributes"),
     [
-        ("iq", {"id": "1", "type": "result", "from": ACTOR, "to": SERVICE}),
+        ("iq", {"id": "1", "type": "result", "from": str(ACTOR), "to": SERVICE}),
         ("iq", {"id": "1", "type": "get", "to": SERVICE}),
-        ("iq", {"type": "get", "from": ACTOR, "to": SERVICE}),
-        ("iq", {"id": "1", "type": "get", "from": ACTOR, "to": "elsewhere.example"}),
-        ("iq", {"id": "x" * ANSWER_LIMIT_BYTES, "type": "get", "from": ACTOR, "to": SERVICE}),
-        ("message", {"id": "1", "type": "get", "from": ACTOR, "to": SERVICE}),
+        ("iq", {"type": "get", "from": str(ACTOR), "to": SERVICE}),
+        ("iq", {"id": "1", "type": "get", "from": str(ACTOR), "to": "elsewhere.example"}),
+        ("iq", {"id": "x" * ANSWER_LIMIT_BYTES, "type": "get", "from": str(ACTOR), "to": SERVICE}),
+        ("message", {"id": "1", "type": "get", "from": str(ACTOR), "to": SERVICE}),
         ("", {}),
     ],
     ids=["result", "nobody", "no-id", "elsewhere", "long-id", "message", "nothing"],

@@ -1,12 +1,15 @@
 """The cut of a stream into stanzas (RFC 6120 sections 4 and 11.1)."""
 
+import re
 import time
+from collections.abc import Iterator
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from lxml import etree
 
+from smartfeeds.xmpp import framer as framer_module
 from smartfeeds.xmpp.framer import CUT_NS, HEADER_LIMIT_BYTES, TOO_LONG, Framer, cut_down, is_well_formed, start_of
 
 HEADER = b"<stream:stream xmlns='jabber:component:accept' xmlns:stream='http://etherx.jabber.org/streams' id='a>b'>"
@@ -149,6 +152,103 @@ def test_framer_start_tag_of_any_length_ends_nothing(stanza: bytes, step: int, l
     assert [start_of(frame)[1]["id"] for frame in frames] == ["1", "long", "2"]
     whole = limit_bytes > len(data) or step > limit_bytes // 2  # it is found whole before it is found too long
     assert frames[1] == (stanza if whole else f"<iq id=\"long\"><cut xmlns='{CUT_NS}'>{TOO_LONG}</cut></iq>".encode())
+
+
+NAMES = st.sampled_from(["iq", "iqx", "message", "a", "i"])
+VALUES = st.sampled_from(["", "x>y", "a@b/c", "/>", '=id="', "&lt;/iq>", "z" * 300])
+ATTRIBUTES = st.dictionaries(st.sampled_from(["a", "id", "from", "xmlns:n"]), VALUES, max_size=3).map(
+    lambda values: "".join(f" {name}='{value}'" for name, value in values.items())
+)
+TEXTS = st.sampled_from(["text> /> ", "x" * 500, "<![CDATA[</iq> <iq> <!-- ]] > <a ]]>", "<![CDATA[]]]>", "&lt;iq&gt;"])
+ELEMENTS = st.recursive(
+    st.tuples(NAMES, ATTRIBUTES).map(lambda parts: f"<{parts[0]}{parts[1]}/>"),
+    lambda inner: st.tuples(
+        NAMES, ATTRIBUTES, st.lists(inner | TEXTS, max_size=4), st.sampled_from(["", " ", "\n"])
+    ).map(lambda parts: f"<{parts[0]}{parts[1]}>{''.join(parts[2])}</{parts[0]}{parts[3]}>"),
+    max_leaves=12,
+)
+
+
+@pytest.mark.parametrize("many_tags", [3, 256], ids=["expat", "tags"])
+@given(st.lists(ELEMENTS, min_size=1, max_size=4), st.sampled_from([1, 3, 50, 1_000, 1_000_000]))
+def test_framer_cuts_random_stanzas_where_they_end(many_tags: int, elements: list[str], step: int) -> None:
+    """Both ways to read nested names and CDATA find the end that XML has."""
+    stanzas = [element.encode() for element in elements]
+    data = HEADER + b" ".join(stanzas) + b"</stream:stream>"
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(framer_module, "_MANY_TAGS", many_tags)
+        framer, frames = frames_of(data, [step] * (len(data) // step))
+
+    assert frames == stanzas
+    assert framer.ended and not framer.error
+
+
+MANY = [
+    b"<iq id='many'>" + b"<iq><message/></iq>" * 5_000 + b"</iq>",
+    b"<iq id='many'>" + b"<iq>" * 3_000 + b"</iq>" * 3_000 + b"</iq >",
+    b"<iq id='many'>" + b"<![CDATA[</iq>]]>" * 5_000 + b"</iq>",
+    b"<iq id='many'>" + b"<iq/>" * 5_000 + b"</iq>",
+]
+
+
+@pytest.mark.parametrize("step", [700, 1_000_000])
+@pytest.mark.parametrize("stanza", MANY, ids=["pairs", "nested", "cdata", "empty"])
+@pytest.mark.parametrize("follows", [b"<iq id='2'/>", b"</stream:stream>", b""])
+def test_framer_stanza_with_many_tags_of_its_name_ends_where_it_ends(stanza: bytes, step: int, follows: bytes) -> None:
+    data = HEADER + stanza + follows
+
+    framer, frames = frames_of(data, [step] * (len(data) // step))
+
+    assert frames == [stanza, follows] if follows.startswith(b"<iq") else [stanza]
+    assert framer.ended == follows.startswith(b"</") and not framer.error
+
+
+@pytest.mark.parametrize("stanza", MANY, ids=["pairs", "nested", "cdata", "empty"])
+def test_framer_calls_python_for_a_few_tags_of_a_stanza_only(stanza: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What nests thousands of elements, or CDATA, would cost a call for each."""
+    steps: list[int] = []
+
+    class Counted:
+        def __init__(self, pattern: re.Pattern[bytes]) -> None:
+            self._pattern = pattern
+
+        def finditer(self, source: bytes, begin: int) -> Iterator[re.Match[bytes]]:
+            for match in self._pattern.finditer(source, begin):
+                steps.append(match.start())
+                yield match
+
+    tags_of = framer_module._tags_of
+    monkeypatch.setattr(framer_module, "_tags_of", lambda name: Counted(tags_of(name)))
+    _, frames = frames_of(HEADER + stanza, [])
+
+    assert frames == [stanza]
+    assert 0 < len(steps) < 300
+
+
+@pytest.mark.parametrize(
+    ("bad", "condition"),
+    [
+        (b"<iq>" * 300 + b"<!-- c -->", "restricted-xml"),
+        (b"<iq>" * 300 + b"<?target?>", "restricted-xml"),
+        (b"<iq>" * 300 + b"</a>", "not-well-formed"),
+        (b"<iq>" * 300 + b"\x01", "not-well-formed"),
+    ],
+)
+def test_framer_many_tags_hide_nothing_that_a_stream_forbids(bad: bytes, condition: str) -> None:
+    framer, frames = frames_of(HEADER + bad, [])
+
+    assert framer.error == condition and frames == []
+
+
+def test_framer_frame_that_was_cut_has_the_size_of_the_whole() -> None:
+    framer = Framer(1_000)
+    stanza = b"<iq id='1'>" + b"x" * 5_000 + b"</iq>"
+
+    frames = [frame for at in range(0, 6_000, 100) for frame in framer.feed((HEADER + stanza)[at : at + 100])]
+
+    assert [frame.size_bytes for frame in frames] == [len(stanza)]
+    assert len(frames[0].data) < 200
 
 
 def test_cut_down_keeps_what_an_answer_needs() -> None:

@@ -1,0 +1,26 @@
+"""Memory comes back: what every flood of the table leaves behind is bounded, and a second round adds nothing to it."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+FIRST_KIB = 24 * 1024
+AGAIN_KIB = 8 * 1024
+
+
+@pytest.mark.timeout(300)
+def test_memory_after_all_floods_is_bounded_and_a_second_round_adds_nothing(tmp_path: Path) -> None:
+    """In a process of its own, where nothing else allocates. [xep-map 246]"""
+    command = (sys.executable, "-m", "support.flood_memory", str(tmp_path), "2")
+    paths = os.pathsep.join((str(ROOT / "component"), str(ROOT / "tests")))
+    run = subprocess.run(command, env={**os.environ, "PYTHONPATH": paths}, capture_output=True, text=True, check=True)
+
+    before_kib, first_kib, second_kib = json.loads(run.stdout.splitlines()[-1])
+    print(f"{before_kib} KiB, after the floods {first_kib}, after the same floods {second_kib}")
+    assert first_kib - before_kib < FIRST_KIB
+    assert second_kib - first_kib < AGAIN_KIB

@@ -50,7 +50,7 @@ from smartfeeds.xmpp.forms import config_fields, encode_form
 from smartfeeds.xmpp.limits import Rate, RateLimits
 from smartfeeds.xmpp.namespaces import NODE_CONFIG
 from smartfeeds.xmpp.router import Router
-from smartfeeds.xmpp.screening import REQUEST_BYTES
+from smartfeeds.xmpp.screening import REQUEST_BYTES, shape_fault
 from smartfeeds.xmpp.stream import ComponentStream
 from smartfeeds.xmpp.supervisor import Pace, Supervisor
 from smartfeeds.xmpp.turns import SENDER_STANZAS, QueueBounds
@@ -224,9 +224,12 @@ class App:
         """The bearer token that a text is. Raises FeedError."""
         return await self.service.read(lambda tx, context: authenticate(tx, context, text), turn="tokens")
 
-    def _admit(self, sender: Jid, data: bytes) -> bool:
-        """Whether XML of a sender may be parsed: names are counted for all wires together."""
-        return self.stream.names.admits_of(str(sender.bare), data)
+    def _admit(self, sender: Jid, data: bytes) -> str:
+        """Why XML of a sender is not parsed, "" where it is: names are counted for all wires together."""
+        fault = shape_fault(data)
+        if not fault and not self.stream.names.admits_of(str(sender.bare), data):
+            fault = "the payload has too many names that are new here"
+        return fault
 
     async def start(self) -> None:
         """Locks and opens the store, listens, begins to connect. Raises StoreError, or ConfigError for the address.

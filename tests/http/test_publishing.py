@@ -10,6 +10,7 @@ from lxml import etree
 
 from smartfeeds.core.tokens import Scope
 from smartfeeds.core.urls import entry_path
+from smartfeeds.http import bodies
 from support.bearer import bearer
 from support.component import ALICE, BOB, CAROL, NS, bare, entry, ok, refusal
 from support.web import Got, Web
@@ -590,6 +591,24 @@ async def test_names_that_the_process_never_forgets_are_counted(notes: Web, toke
     refused = refusal(await notes.component.set(ALICE, f"<publish node='notes'><item id='b'>{flood}</item></publish>"))
     assert refused.condition == "not-acceptable"
     assert (await put(notes, token, "a")).status == 200
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"<x xmlns='u'>" + b"<a/>" * 12_000 + b"</x>",
+        b"<x xmlns='u' " + b" ".join(b"a%d='v'" % number for number in range(5_000)) + b"/>",
+        b"<x xmlns='u' " + b" ".join(b"xmlns:p%d='u'" % number for number in range(5_000)) + b"/>",
+    ],
+    ids=["elements", "attributes", "namespaces"],
+)
+async def test_body_that_is_too_elaborate_is_refused_before_it_is_parsed(
+    notes: Web, token: str, body: bytes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """[xep-map 246] As over XMPP: bringing it to canonical form would keep everybody waiting."""
+    monkeypatch.setattr(bodies, "parse_payload", lambda _data: pytest.fail("it was parsed"))
+    got = await notes.ask("PUT", "/entries/notes/a", body, Authorization=token, Content_Type=ATOM)
+    assert (got.status, got.json["condition"]) == (406, "not-acceptable")
 
 
 async def test_names_of_instructions_count_too(notes: Web, token: str) -> None:

@@ -61,8 +61,9 @@ _DTD = re.compile(rb"\A(?:\s+|<!--.*?-->|<\?.*?\?>)*+<!DOCTYPE", re.DOTALL)
 _CLOSE = {"Connection": "close"}
 
 
-# Whether a payload of this sender may be parsed: the XML library keeps every name that it ever saw.
-Admit = Callable[[Jid, bytes], bool]
+# Why XML of this sender is not parsed, empty where it is: as on the other wire, its shape is checked before, and the
+# XML library keeps every name that it ever saw.
+Admit = Callable[[Jid, bytes], str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,8 +88,8 @@ class Bodies:
             root = _activity(data, item_id)
         else:
             text = _checked(_as_utf8(data, declared=bool(_charset(call))))
-            if not self.admit(call.actor, text):
-                raise FeedError(Condition.NOT_ACCEPTABLE, "the payload has too many names that are new here")
+            if fault := self.admit(call.actor, text):
+                raise FeedError(Condition.NOT_ACCEPTABLE, fault)
             root = _entry(text)
         return draft_of(root), form
 

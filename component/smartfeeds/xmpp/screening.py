@@ -20,8 +20,8 @@ TAG_ATTRIBUTES = 256
 
 LARGE = "the request is too large"
 LARGE_ITEM = "the item is too large"  # payload-too-big, as XEP-0060 7.1.3.5 has it
-ELABORATE = "the stanza has too many elements"
-CROWDED = f"an element of the stanza has more than {TAG_ATTRIBUTES} attributes"
+ELABORATE = f"there are more than {REQUEST_TAGS} tags"
+CROWDED = f"an element has more than {TAG_ATTRIBUTES} attributes"
 
 _VALUE = rb"(?:\"[^\"<]*\"|'[^'<]*')"
 _HEAD = re.compile(
@@ -46,14 +46,24 @@ def is_request(frame: bytes) -> bool:
     return name == "iq" and attributes.get("type") in ("get", "set")
 
 
+def shape_fault(data: bytes) -> str:
+    """Why the XML of a request is too elaborate to be parsed; empty where it is not."""
+    return ELABORATE if data.count(b"<") > REQUEST_TAGS else crowd_fault(data)
+
+
+def crowd_fault(data: bytes) -> str:
+    """The same for the attributes of each element."""
+    return CROWDED if data.count(b"=") > TAG_ATTRIBUTES and _CROWD.search(data) else ""
+
+
 def fault_of(frame: Frame, request_bytes: int = REQUEST_BYTES) -> str:
     """Why a stanza is not parsed; empty for one that is. A stanza that the framer has cut down says so itself."""
     data = frame.data
-    tags = data.count(b"<")
-    if tags > REQUEST_TAGS and (tags > STANZA_TAGS or is_request(data)):
-        return ELABORATE
-    if data.count(b"=") > TAG_ATTRIBUTES and _CROWD.search(data):
-        return CROWDED
+    fault = shape_fault(data)
+    if fault == ELABORATE and data.count(b"<") <= STANZA_TAGS and not is_request(data):
+        fault = crowd_fault(data)
+    if fault:
+        return fault
     if len(data) > request_bytes and is_request(data):
         return LARGE_ITEM if _PUBLISH.match(data) else LARGE
     return ""

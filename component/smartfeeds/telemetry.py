@@ -105,13 +105,13 @@ _GATHERED: Final[tuple[tuple[str, _Family, str, Callable[[Readings], float]], ..
     (
         "smartfeeds_requests_in_flight",
         GaugeMetricFamily,
-        "Requests that are being worked on",
+        "Stanzas that wait for their turn or are being worked on",
         lambda now: now.in_flight,
     ),
     (
         "smartfeeds_requests_refused_total",
         CounterMetricFamily,
-        "Requests answered with wait because too many were being worked on",
+        "Stanzas answered with wait, or dropped, because there were too many",
         lambda now: now.refused,
     ),
     (

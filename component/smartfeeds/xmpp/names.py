@@ -36,7 +36,7 @@ _NAMES = re.compile(rb"<[^\s/>]+|\sxmlns[^\s=]*\s*=\s*(?:\"[^\"]*|'[^']*)|\s[^\s
 
 def names_in(frame: bytes) -> set[bytes]:
     """The names of a stanza, as they are counted."""
-    return set(_NAMES.findall(b" ".join(_TAG.findall(frame))))
+    return set(_NAMES.findall(b" ".join(set(_TAG.findall(frame)))))  # tags are often alike
 
 
 _ORDINARY = frozenset(names_in(WRITTEN))

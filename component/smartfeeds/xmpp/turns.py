@@ -19,7 +19,7 @@ FRAME_COST_S = 0.000_02
 BYTE_COST_S = 0.000_000_01
 # The longest that parsing takes for a byte. What is measured beyond it is the garbage collector's, not the sender's.
 BYTE_MOST_S = 0.000_001
-COSTLY_S = 0.002
+COSTLY_S = 0.003  # more than any item costs that feeds accept, apart from one of thousands of elements
 REST_FACTOR = 20.0
 REST_MOST_S = 2.0
 # What one sender may have in work: what has been parsed waits for the store, and a publish of somebody else waits for

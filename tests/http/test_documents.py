@@ -8,9 +8,11 @@ import pytest
 from lxml import etree
 
 from smartfeeds.core.times import format_datetime
+from smartfeeds.core.tokens import Scope
 from smartfeeds.formats.documents import read_document
 from smartfeeds.formats.ess import dumb_checksum, read_ess
 from smartfeeds.formats.opml import read_outline
+from support.bearer import bearer
 from support.component import ALICE, BOB
 from support.web import Web
 
@@ -31,6 +33,9 @@ def dated(title: str, time_s: int) -> str:
     return f"<entry xmlns='{ATOM_NS}'><title>{title}</title><published>{time}</published></entry>"
 
 
+ATOM = f"{{{ATOM_NS}}}"
+
+
 async def filled(web: Web, ids: str) -> None:
     await web.component.create(ALICE, "notes", title="Notes & more", description="What is new")
     for item_id in ids.split():
@@ -42,6 +47,8 @@ def ids_of(form: str, body: bytes) -> list[str]:
     """The ids in a document, in its order."""
     if form == "rss":
         return [node.text or "" for node in etree.fromstring(body).iterfind("channel/item/guid")]
+    if form == "atom":
+        return [node.text or "" for node in etree.fromstring(body).iter("{http://fanout.org/protocol/atom}id")]
     if form == "jsonfeed":
         return [
             item["_smartfeeds"]["id"] if "_smartfeeds" in item else item["id"] for item in json.loads(body)["items"]
@@ -114,6 +121,54 @@ async def test_what_the_channel_says(web: Web) -> None:
     assert links == {"self": f"{web.origin}/feeds/notes.rss"}
 
 
+async def test_what_an_atom_document_says(web: Web) -> None:
+    """[SF-058] [A-153] The document links to itself and to the page; a pull of the same view still says its base URL,
+    oldest first."""
+    await filled(web, "a b")
+    root = etree.fromstring((await web.get("/feeds/notes.atom?order=modified")).body)
+    links = {str(link.get("rel")): link.get("href") for link in root.iterfind(f"{ATOM}link")}
+    assert links == {
+        "self": f"{web.origin}/feeds/notes.atom?order=modified",
+        "alternate": f"{web.origin}/feeds/notes/?order=modified",
+    }
+    assert ids_of("atom", etree.tostring(root)) == ["b", "a"]
+    for path in ("/feeds/notes/?since=time:0", "/feeds/notes.atom?since=time:0"):
+        pull = await web.get(path, accept="application/atom+xml")
+        assert ids_of("atom", pull.body) == ["a", "b"]
+        (link,) = etree.fromstring(pull.body).iterfind(f"{ATOM}link")
+        assert (link.get("rel"), link.get("href")) == ("self", f"{web.origin}/feeds/notes/")
+
+
+async def test_atom_elements_come_before_what_the_service_adds(web: Web) -> None:
+    """[SF-070] RFC 4287 4.1.2: every entry has an author, and content or a link; fo:id is under a prefix, because
+    parsers that ignore namespaces take the first id, title or link for the entry's own."""
+    await web.component.create(ALICE, "notes", title="Notes")
+    payload = f"<entry xmlns='{ATOM_NS}'><title>A</title></entry>"
+    await web.component.publish(ALICE, "notes", "a/b", payload=payload)
+    for path in ("/feeds/notes.atom", "/feeds/notes/?since=time:0", "/entries/notes/a%2Fb"):
+        body = (await web.get(path, accept="application/atom+xml")).body
+        (entry,) = etree.fromstring(body).iter(f"{ATOM}entry")
+        assert [child.tag.rpartition("}")[2] for child in entry][-3:] == ["author", "link", "id"]
+        assert b"<fo:id " in body and body.count(b"<id") == (1 if "entries" in path else 2)
+        assert entry.findtext(f"{ATOM}author/{ATOM}name") == ("notes" if "entries" in path else "Notes")
+        link = entry.find(f"{ATOM}link[@rel='alternate']")
+        assert link is not None and link.get("href") == f"{web.origin}/entries/notes/a%2Fb"
+    shown = (await web.get("/feeds/notes/?since=time:0&sync=true", accept="application/atom+xml")).body
+    assert b"author" not in shown and b"alternate" not in shown
+
+
+async def test_what_a_document_adds_is_not_published_again(web: Web) -> None:
+    """[SF-070] [SF-091] An entry that was read, and is put back as it is, is stored as it was."""
+    await web.component.create(ALICE, "notes")
+    await web.component.publish(ALICE, "notes", "a", payload=f"<entry xmlns='{ATOM_NS}'><title>A</title></entry>")
+    token = await bearer(web, ALICE, Scope.PUBLISH, "notes")
+    before = await web.component.payload(ALICE, "notes", "a")
+    read = (await web.get("/entries/notes/a", accept="application/atom+xml")).body
+    put = await web.ask("PUT", "/entries/notes/a", read, Authorization=token, Content_Type="application/atom+xml")
+    assert put.status == 200
+    assert await web.component.payload(ALICE, "notes", "a") == before
+
+
 async def test_what_a_json_feed_says(web: Web) -> None:
     """[A-35] Title, the page of the feed, its own address, and every item with its id."""
     await filled(web, "a b")
@@ -140,7 +195,7 @@ async def test_tombstones_where_the_format_has_a_form_for_them(web: Web, form: s
         assert [item.id for item in read.items if item.deleted] == ["a"] * deleted
 
 
-@pytest.mark.parametrize("form", ["rss", "jsonfeed"])
+@pytest.mark.parametrize("form", ["atom", "rss", "jsonfeed"])
 async def test_the_next_document_holds_older_items_until_there_are_none(web: Web, form: str) -> None:
     """[SF-020] [SF-021] [A-153] Newest first; whoever follows the links has every item once, deleted ones left out."""
     await filled(web, "a b c d e f")
@@ -156,7 +211,9 @@ async def test_the_next_document_holds_older_items_until_there_are_none(web: Web
 def next_of(form: str, body: bytes) -> str:
     if form == "jsonfeed":
         return str(json.loads(body).get("next_url", ""))
-    found = etree.fromstring(body).find(f"channel/{{{ATOM_NS}}}link[@rel='next']")
+    parent = etree.fromstring(body) if form == "atom" else etree.fromstring(body).find("channel")
+    assert parent is not None
+    found = parent.find(f"{ATOM}link[@rel='next']")
     return "" if found is None else str(found.get("href"))
 
 

@@ -278,7 +278,7 @@ async def test_a_document_by_suffix_is_the_newest_page_of_what_is_there(busy: We
     got = await busy.get(f"{path}.json")
     assert ids(got.json) == live
     atom = etree.fromstring((await busy.get(f"{path}.atom")).body)
-    assert [entry.findtext(f"{FO}id") for entry in atom.iter(f"{A}entry")] == live
+    assert [entry.findtext(f"{FO}id") for entry in atom.iter(f"{A}entry")] == live[::-1]
     # With a position a suffix only says the form.
     assert ids((await busy.get(f"{path}.json?max=2")).json) == ["a", "c"]
     await busy.component.create(ALICE, "empty")

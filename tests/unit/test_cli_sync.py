@@ -132,7 +132,7 @@ def test_item_that_is_named_otherwise_than_its_sync_id_keeps_its_name(run: Place
     given = run.give()
     run.take(given, at="b")
 
-    assert '<id xmlns="http://fanout.org/protocol/atom">a b&amp;c</id>' in given and 'id="a%20b%26c"' in given
+    assert '<fo:id xmlns:fo="http://fanout.org/protocol/atom">a b&amp;c</fo:id>' in given and 'id="a%20b%26c"' in given
     assert entries(run.give(at="b")) == entries(given)
     shown = json.loads(run("export", "--node", "plans", "--to", "jsonfeed", at="b").stdout)
     assert [one["id"] for one in shown["items"]] == ["a b&c"]

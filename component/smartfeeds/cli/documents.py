@@ -301,6 +301,7 @@ def _head(service: FeedService, located: Located) -> FeedHead:
         title=text_of(node.kind, node.options, "title") or node.name,
         updated_us=max(node.last_modified_us, 0),
         self_link=address,
+        entry_prefix=f"{address};item=",
         subtitle=text_of(node.kind, node.options, "description"),
     )
 

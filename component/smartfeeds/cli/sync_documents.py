@@ -11,11 +11,11 @@ from smartfeeds.cli.fetching import fetch
 from smartfeeds.cli.offline import actor_of, open_offline
 from smartfeeds.cli.reading import FileSpool, OpenSource, file_spool, named, open_bytes, open_source
 from smartfeeds.core.model import Item
-from smartfeeds.core.text import escape, one_line
+from smartfeeds.core.text import one_line
 from smartfeeds.errors import DocumentError, FeedError
 from smartfeeds.formats import atom
+from smartfeeds.formats.additions import id_mark
 from smartfeeds.formats.atom_feed import write_feed
-from smartfeeds.formats.atom_reader import FANOUT_NS
 from smartfeeds.formats.documents import read_document
 from smartfeeds.formats.items import Loss
 from smartfeeds.formats.writers import Job
@@ -241,8 +241,6 @@ def write_shared(job: Job, sharing: Sharing) -> Iterator[bytes]:
 
 def _entry(item: Item) -> bytes:
     """An entry says its item id where that is not its sync id (A-154)."""
-    tag = atom.START_TAG.match(item.payload)
-    if not item.sync_id or tag is None:
+    if not item.sync_id:
         return item.payload
-    mark = f'<id xmlns="{FANOUT_NS}">{escape(item.id)}</id>'.encode()
-    return item.payload[: tag.end()] + mark + item.payload[tag.end() :]
+    return atom.with_child(item.payload, id_mark(item.id))

@@ -1,20 +1,20 @@
 """A whole Atom feed document out of stored items: `export --to atom` (RFC 4287).
 
-Entries are written as they are stored. Deleted items are written as the marked entries they are stored as (A-18:
-RFC 6721 is read, not written), so that whoever syncs by FeedSync understands them. What an entry cannot say for
-itself stands at its front: the item id (fo:id, SF-070) and the ordering keys; `documents.read_document` takes both
-off again, so that an export read back gives the same ids, times and payloads. A payload that is no Atom entry is
-the content of one.
+Entries are written as they are stored, with the additions of `additions` behind their children; `read_document`
+removes these, so that an export read back gives the same ids, times and payloads. Deleted items are written as the
+marked entries they are stored as (A-18: RFC 6721 is read, not written). A payload that is no Atom entry is the content
+of an entry.
 """
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from urllib.parse import quote
 
 from smartfeeds.core.model import Item
 from smartfeeds.core.text import attribute, escape
-from smartfeeds.core.times import format_datetime, format_t
-from smartfeeds.formats.atom import ATOM_NS, START_TAG, derived_id
-from smartfeeds.formats.atom_reader import EXPORT_NS, FANOUT_NS
+from smartfeeds.core.times import format_datetime
+from smartfeeds.formats.additions import FANOUT_NS, completion, id_mark, keys_mark
+from smartfeeds.formats.atom import ATOM_NS, START_TAG, derived_id, with_child
 from smartfeeds.formats.rss_channel import Channel
 
 # How the start tag of nearly every entry begins.
@@ -29,7 +29,8 @@ class FeedHead:
     that of its next page, `link` that of its page for people, `icon` that of a square picture, `hub` that of a
     WebSub hub, `language` a tag of BCP 47. `authors` are names: those of the items that name no author. `total` is
     the number of items of the feed (SF-061), cursors are bare (SF-063);
-    `channel` is what only RSS says (cloud, ttl and the like).
+    `channel` is what only RSS says (cloud, ttl and the like). `entry_prefix` and the quoted item id make the address
+    of an item, which is not known where the prefix is empty.
     """
 
     id: str
@@ -47,22 +48,39 @@ class FeedHead:
     prev_cursor: str = ""
     last_cursor: str = ""
     channel: Channel | None = None
+    entry_prefix: str = ""
+
+    @property
+    def byline(self) -> str:
+        """The author of an entry that has none in a feed that has none (RFC 4287 4.1.1)."""
+        return "" if self.authors else self.title.strip() or self.id
+
+    def entry_address(self, item_id: str) -> str:
+        """The address of an item, "" where it is not known."""
+        return self.entry_prefix + quote(item_id, safe="") if self.entry_prefix else ""
 
 
-def write_feed(head: FeedHead, items: Iterable[Item], *, keys: bool = True) -> Iterator[bytes]:
+def write_feed(head: FeedHead, items: Iterable[Item], *, keys: bool = True, whole: bool = True) -> Iterator[bytes]:
     """The document in pieces, one an item, in UTF-8. Raises ForbiddenCharacterError for texts XML cannot carry.
 
-    Without `keys` entries do not say their ordering keys, as in a page of a feed (SF-066 to SF-071).
+    Without `keys` entries do not say their ordering keys, as in a page of a feed (SF-066 to SF-071). With `whole` an
+    entry gets the author, content or link that RFC 4287 requires and it lacks; entries with sync data do without,
+    because FeedSync merges them as they are.
     """
     yield _head(head)
     for item in items:
-        yield _entry(item, keys=keys) + b"\n"
+        yield _entry(head, item, keys=keys, whole=whole) + b"\n"
     yield b"</feed>\n"
 
 
-def write_entry(item: Item) -> bytes:
-    """One item as a document of its own, an atom:entry with its item id (RFC 4287 2; SF-070)."""
-    return b'<?xml version="1.0" encoding="UTF-8"?>\n' + _entry(item, keys=False) + b"\n"
+def write_entry(item: Item, byline: str = "", address: str = "") -> bytes:
+    """One item as a document of its own, an atom:entry with its item id (RFC 4287 2; SF-070).
+
+    With a `byline` it is completed as `additions.completion` does.
+    """
+    payload = _as_entry(item)
+    added = completion(payload, byline, address) if byline else b""
+    return b'<?xml version="1.0" encoding="UTF-8"?>\n' + with_child(payload, added + id_mark(item.id)) + b"\n"
 
 
 def _head(head: FeedHead) -> bytes:
@@ -80,31 +98,29 @@ def _head(head: FeedHead) -> bytes:
         if href:
             kind = ' type="application/atom+xml"' if rel in ("self", "next") else ""
             lines.append(f'<link rel="{rel}"{kind} href="{attribute(href)}"/>')
-    extension = f' xmlns="{FANOUT_NS}"'
+    extension = f' xmlns:fo="{FANOUT_NS}"'
     for tag, attributes, text in (
         ("subtitle", language, head.subtitle),
         ("icon", "", head.icon),
-        ("total", extension, "" if head.total is None else str(head.total)),
-        ("prev_cursor", extension, head.prev_cursor),
-        ("last_cursor", extension, head.last_cursor),
+        ("fo:total", extension, "" if head.total is None else str(head.total)),
+        ("fo:prev_cursor", extension, head.prev_cursor),
+        ("fo:last_cursor", extension, head.last_cursor),
     ):
         if text:
             lines.append(f"<{tag}{attributes}>{escape(text)}</{tag}>")
     return "".join(f"{line}\n" for line in lines).encode()
 
 
-def _entry(item: Item, *, keys: bool) -> bytes:
-    payload = item.payload
-    start = START_TAG.match(payload)
-    if start is None or not _is_entry(start[0], start[1]):
-        payload = _wrapped(item)
-        start = START_TAG.match(payload)
-        assert start is not None
-    marks = f'<id xmlns="{FANOUT_NS}">{escape(item.id)}</id>'
-    if keys:
-        created, modified = format_t(item.created_us), format_t(item.modified_us)
-        marks += f'<keys xmlns="{EXPORT_NS}" created="{created}" modified="{modified}"></keys>'
-    return payload[: start.end()] + marks.encode() + payload[start.end() :]
+def _entry(head: FeedHead, item: Item, *, keys: bool, whole: bool) -> bytes:
+    payload = _as_entry(item)
+    added = completion(payload, head.byline, head.entry_address(item.id)) if whole else b""
+    return with_child(payload, added + id_mark(item.id) + (keys_mark(item) if keys else b""))
+
+
+def _as_entry(item: Item) -> bytes:
+    """The payload if it is an entry, else an entry with the payload as its content."""
+    start = START_TAG.match(item.payload)
+    return item.payload if start is not None and _is_entry(start[0], start[1]) else _wrapped(item)
 
 
 def _is_entry(tag: bytes, name: bytes) -> bool:

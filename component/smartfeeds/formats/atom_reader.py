@@ -13,6 +13,7 @@ from lxml import etree
 from smartfeeds.core.times import format_datetime, parse_datetime, parse_time
 from smartfeeds.errors import Condition, FeedError
 from smartfeeds.formats import atom, xml
+from smartfeeds.formats.additions import take_additions
 from smartfeeds.formats.atom import ATOM_NS
 from smartfeeds.formats.dates import parse_date
 from smartfeeds.formats.items import LEFT_REASON, Found, Head, Skipped
@@ -21,12 +22,8 @@ from smartfeeds.formats.xml import XML_BASE, Element
 
 ATOM03_NS = "http://purl.org/atom/ns#"
 TOMBSTONES_NS = "http://purl.org/atompub/tombstones/1.0"
-FANOUT_NS = "http://fanout.org/protocol/atom"
-EXPORT_NS = "urn:x-smartfeeds:export"
 
 DELETED_ENTRY = f"{{{TOMBSTONES_NS}}}deleted-entry"
-FANOUT_ID = f"{{{FANOUT_NS}}}id"
-KEYS = f"{{{EXPORT_NS}}}keys"
 
 _ADDRESSES = {atom.LINK: "href", atom.CONTENT: "src"}
 
@@ -65,9 +62,8 @@ def _alternate(root: Element, base: str) -> str:
 
 def _entry(node: Element, index: int, base: str, authors: list[Element]) -> Found:
     found = Found(index, node, deleted=atom.is_deletion(node))
-    given_id = _taken(node, FANOUT_ID)
-    keys = _taken(node, KEYS)
-    found.item_id = (given_id.text or "") if given_id is not None else (node.findtext(atom.ID) or "").strip()
+    given_id, keys = take_additions(node)
+    found.item_id = (node.findtext(atom.ID) or "").strip() if given_id is None else given_id
     if keys is not None:
         found.published_us = parse_time(keys.get("created", ""))
         found.updated_us = parse_time(keys.get("modified", ""))
@@ -79,14 +75,6 @@ def _entry(node: Element, index: int, base: str, authors: list[Element]) -> Foun
         updated.text = format_datetime(found.published_us)
     adopt(node, base, authors)
     return found
-
-
-def _taken(node: Element, tag: str) -> Element | None:
-    """The first child of this tag, taken out of its parent."""
-    child = next(node.iterchildren(tag), None)
-    if child is not None:
-        xml.replace_by_text(child, "")
-    return child
 
 
 def _date(found: Found, tag: str) -> int | None:

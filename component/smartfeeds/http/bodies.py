@@ -19,11 +19,11 @@ from smartfeeds.core.model import NodeKind
 from smartfeeds.core.options import KIND, OPTIONS, PUBSUB
 from smartfeeds.errors import Condition, FeedError
 from smartfeeds.formats.activity import read_activities
+from smartfeeds.formats.additions import take_additions
 from smartfeeds.formats.atom import ENTRY
-from smartfeeds.formats.atom_reader import FANOUT_ID, KEYS
 from smartfeeds.formats.items import Skipped
 from smartfeeds.formats.json_text import Json, JsonObject, load_json
-from smartfeeds.formats.xml import Element, parse_payload, replace_by_text
+from smartfeeds.formats.xml import Element, parse_payload
 from smartfeeds.http import negotiation as n
 from smartfeeds.http.calls import Call
 from smartfeeds.http.http_errors import HttpError
@@ -204,8 +204,7 @@ def _entry(data: bytes) -> Element:
     """The root of an Atom entry, without what our own documents add to it."""
     root = parse_payload(data)
     if root.tag == ENTRY:
-        for node in list(root.iterchildren(FANOUT_ID, KEYS)):
-            replace_by_text(node, "")
+        take_additions(root)
     return root
 
 

@@ -102,7 +102,7 @@ class Complete:
         page: FeedPage | None = first
         while page is not None:
             items = [item for item in items_of(page) if item.created_us <= node.last_created_us]
-            _, *entries, _ = write_feed(head, items, keys=False)
+            _, *entries, _ = write_feed(head, items, keys=False, whole=False)
             await response.write(b"".join(entries))
             more = page.newer and len(items) == len(items_of(page))
             page = await self._next(call, asked, page) if more else None

@@ -1,4 +1,5 @@
-"""A feed as RSS, JSON Feed, ESS or OPML: its newest items, for readers that know no cursors (RSS-001, ESS-025, A-153).
+"""A feed as Atom, RSS, JSON Feed, ESS or OPML: its newest items, for readers that know no cursors (RSS-001, ESS-025,
+A-153).
 
 The writers are those of `export` and `convert`; here is what a document says of where it stands. The newest item is on
 top, so the next document holds older items.
@@ -21,7 +22,13 @@ from smartfeeds.service.requests import FeedPage
 # What the document is found under: an ESS file tells times and checksums of the items of the RSS document (ESS-001).
 _SELF: Mapping[Form, Form] = MappingProxyType({n.ESS: n.RSS})
 _FORMATS: Mapping[Form, Format] = MappingProxyType(
-    {n.RSS: WRITERS["rss"], n.JSON_FEED: WRITERS["jsonfeed"], n.ESS: WRITERS["ess"], n.OPML: WRITERS["opml"]}
+    {
+        n.ATOM: WRITERS["atom"],
+        n.RSS: WRITERS["rss"],
+        n.JSON_FEED: WRITERS["jsonfeed"],
+        n.ESS: WRITERS["ess"],
+        n.OPML: WRITERS["opml"],
+    }
 )
 
 
@@ -48,4 +55,6 @@ def _write(form: Form, format_: Format, now_us: Callable[[], int], answer: FeedP
         self_link=document_url(place, _SELF.get(form, form)),
         next_link=older,
     )
-    return b"".join(format_.write(Job(head, items_of(answer), now_us())))
+    items = items_of(answer)
+    # Atom has no order of its own; the other writers put the items into the order of their format.
+    return b"".join(format_.write(Job(head, items[::-1] if form is n.ATOM else items, now_us())))

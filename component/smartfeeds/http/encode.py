@@ -9,7 +9,7 @@ from urllib.parse import quote
 from smartfeeds.core.cursor import SPAN, canonical_cursor
 from smartfeeds.core.model import Item, Node, NodeKind
 from smartfeeds.core.options import text_of
-from smartfeeds.core.urls import feed_path
+from smartfeeds.core.urls import entry_path, feed_path
 from smartfeeds.core.view import Order
 from smartfeeds.formats.activity import write_activity
 from smartfeeds.formats.atom_feed import FeedHead, write_feed
@@ -113,6 +113,7 @@ def head_of(answer: FeedPage, place: Place) -> FeedHead:
         subtitle=text_of(node.kind, node.options, "description"),
         total=total_of(answer),
         last_cursor=last_cursor(answer, place.query),
+        entry_prefix=f"{place.origin}{entry_path(place.name)}",
     )
 
 
@@ -148,7 +149,8 @@ class Encoder:
 
     def atom(self, answer: FeedPage, place: Place) -> bytes:
         """A feed document (SF-066 to SF-071)."""
-        head, *pieces = write_feed(head_of(answer, place), items_of(answer), keys=False)
+        whole = not answer.view.sync
+        head, *pieces = write_feed(head_of(answer, place), items_of(answer), keys=False, whole=whole)
         return b"".join((head, sharing_of(answer, place), *pieces))
 
     def activity(self, node: Node, item: Item, *, sync: bool = False) -> bytes:

@@ -8,8 +8,8 @@ from http import HTTPStatus
 
 from smartfeeds.core.access import AccessModel
 from smartfeeds.core.tokens import Scope
-from smartfeeds.core.urls import EntryPath, entry_path, read_entry_path
 from smartfeeds.errors import Condition, FeedError
+from smartfeeds.core.urls import EntryPath, entry_path, read_entry_path
 from smartfeeds.formats.atom_feed import write_entry
 from smartfeeds.http import negotiation as n
 from smartfeeds.http.calls import Call
@@ -77,7 +77,12 @@ class Entries:
         # Who has a token has shown it itself: nothing that a browser sends along opens this to a page of others.
         if public or call.token is not None:
             headers |= _EXPOSED
-        body = self._encoder.activity(shown.node, shown.item, sync=sync) if as_json else write_entry(shown.item)
+        if as_json:
+            body = self._encoder.activity(shown.node, shown.item, sync=sync)
+        else:
+            name, item = shown.node.name, shown.item
+            # The name, because the title may change while the tag of the item stays.
+            body = write_entry(item) if sync else write_entry(item, name, f"{call.origin}{entry_path(name, item.id)}")
         return Reply(body, form.media_type, headers=headers)
 
 

@@ -30,7 +30,8 @@ from smartfeeds.service.requests import FeedPage, PullFeed
 
 KEPT_BYTES = 8 * 1024 * 1024
 SUFFIXES = n.by_suffix(n.OF_FEED)
-# For readers that know no cursors: the newest items unless told otherwise, and a way to older ones.
+# For readers that know no cursors: the newest items unless told otherwise, and a way to older ones. NAME.atom is such a
+# document too, unless it is asked for sync data or for what is behind a position.
 _DOCUMENTS = frozenset({n.HTML, n.RSS, n.JSON_FEED, n.ESS, n.OPML})
 _CALLABLE = (n.JSON, n.ATOM)
 _PUBLIC = {
@@ -53,21 +54,22 @@ Write = Callable[[FeedPage, Place], bytes]
 class Asked:
     """Everything that an answer depends on beside the feed's state. Requests that are alike are equal.
 
-    `document` wants the newest items whatever the position, which was not given. `credential` is the token that the
-    actor came with, "" for nobody.
+    `document` wants the newest items whatever the position, which was not given; `reader` wants a document for feed
+    readers. `credential` is the token that the actor came with, "" for nobody.
     """
 
     place: Place
     form: Form
     actor: Jid
     document: bool
+    reader: bool
     zipped: bool
     credential: str = field(default="", repr=False)
 
     def request(self, service: str, known: frozenset[str] = frozenset(), asker: str = "") -> PullFeed:
         """The pull to be made. A feed without parameters is the Smart view in modified order, where deletions are
         seen; a document of it is what stock clients see, the bare node."""
-        query, reader = self.place.query, self.form in _DOCUMENTS
+        query, reader = self.place.query, self.reader
         # Only Atom and JSON carry sync data whole: in the others deletions or payloads would not be what is merged.
         view = query.plain_view if reader and self.form is not n.HTML else query.view
         return PullFeed(
@@ -95,7 +97,7 @@ class News:
 
 
 class Feeds:
-    """Answers GET and HEAD of feeds. `writers` make the documents other than JSON and Atom."""
+    """Answers GET and HEAD of feeds. `writers` make the documents, `encoder` makes pulls."""
 
     def __init__(
         self,
@@ -112,7 +114,8 @@ class Feeds:
         self._authenticate = authenticate
         self._service = service
         self._encoder = encoder
-        self._writers: Mapping[Form, Write] = {n.JSON: encoder.json, n.ATOM: encoder.atom, **writers}
+        self._pulls: Mapping[Form, Write] = {n.JSON: encoder.json, n.ATOM: encoder.atom}
+        self._documents = writers
         self._poll_default_s = poll_default_s
         self._poll_max_s = poll_max_s
         self._kept: Kept[Asked, tuple[str, Reply]] = Kept(KEPT_BYTES)
@@ -149,11 +152,12 @@ class Feeds:
     def asked(self, call: Call, path: FeedPath, query: FeedQuery) -> Asked:
         """What a call asks for. Raises HttpError where no offered form is wanted."""
         form = _form(call.header("Accept"), path.suffix, query.callback)
-        document = form in _DOCUMENTS and query.since is None and query.until is None
+        reader = form in _DOCUMENTS or _is_atom_document(form, path.suffix, query)
+        document = reader and query.since is None and query.until is None
         document = document or bool(path.suffix and not query.positioned)
         place = Place(call.origin, path.name, replace(query, timeout_s=None))
         zipped = n.takes_gzip(call.header("Accept-Encoding"))
-        return Asked(place, form, call.actor, document, zipped, call.credential)
+        return Asked(place, form, call.actor, document, reader, zipped, call.credential)
 
     async def page(self, asked: Asked) -> FeedPage:
         """The page itself. Raises FeedError."""
@@ -206,7 +210,8 @@ class Feeds:
         return reply
 
     def _reply(self, asked: Asked, answer: FeedPage) -> Reply:
-        body = self._writers[asked.form](answer, asked.place)
+        writers = self._documents if asked.reader else self._pulls
+        body = writers[asked.form](answer, asked.place)
         media_type, callback = asked.form.media_type, asked.place.query.callback
         if callback:
             body = in_callback(callback, body, text=asked.form is n.ATOM)
@@ -217,11 +222,16 @@ class Feeds:
     def _wait_s(self, call: Call, asked: Asked, timeout_s: int | None) -> int:
         """How long to hold the pull when it has no items (A-11)."""
         query = asked.place.query
-        if call.method == "HEAD" or asked.form not in _CALLABLE or query.until is not None or query.max == "0":
+        if call.method == "HEAD" or asked.reader or query.until is not None or query.max == "0":
             return 0
         if timeout_s is None:
             return 0 if asked.document else self._poll_default_s
         return min(timeout_s, self._poll_max_s)
+
+
+def _is_atom_document(form: Form, suffix: str, query: FeedQuery) -> bool:
+    """Whether Atom is asked for as a feed reader does: by suffix, without sync data, from the newest item backwards."""
+    return form is n.ATOM and bool(suffix) and query.since is None and not query.sync
 
 
 def _form(accept: str, suffix: str, callback: str) -> Form:

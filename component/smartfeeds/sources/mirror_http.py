@@ -22,8 +22,8 @@ from smartfeeds.core.text import counted
 from smartfeeds.core.times import US_PER_S
 from smartfeeds.core.view import SHARED
 from smartfeeds.errors import Condition, FeedError
+from smartfeeds.formats.additions import FANOUT_NS
 from smartfeeds.formats.atom import LINK
-from smartfeeds.formats.atom_reader import FANOUT_NS
 from smartfeeds.formats.xml import strict_parser
 from smartfeeds.service.context import Context
 from smartfeeds.service.feeds import FeedService

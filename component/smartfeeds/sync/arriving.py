@@ -10,12 +10,12 @@ from lxml import etree
 
 from smartfeeds.core.model import MAX_ID_BYTES
 from smartfeeds.errors import Condition, FeedError
+from smartfeeds.formats.additions import take_additions
 from smartfeeds.formats.atom import ATOM_NS, ENTRY, string_of
-from smartfeeds.formats.atom_reader import FANOUT_ID, KEYS
 from smartfeeds.formats.documents import read_document
 from smartfeeds.formats.items import ImportedItem
 from smartfeeds.formats.rss_channel import rss_name
-from smartfeeds.formats.xml import Element, canonical, new_element, parse_stored, replace_by_text
+from smartfeeds.formats.xml import Element, canonical, new_element, parse_stored
 from smartfeeds.sync.feedsync import FEEDSYNC
 from smartfeeds.sync.markup import SyncItem, is_whole, read_item, syncs_of
 from smartfeeds.sync.merging import in_order
@@ -32,8 +32,7 @@ def read_arrived(raw: bytes, *, lenient: bool = False) -> tuple[str, SyncItem]:
     `raw` is that of a `Piece`. Raises FeedError for an item to refuse.
     """
     item = parse_stored(raw)
-    item_id = _taken(item, FANOUT_ID)
-    _taken(item, KEYS)
+    item_id = (take_additions(item).item_id or "").strip()
     found = read_item(item, lenient=lenient)
     if found is None:
         raise FeedError(Condition.INVALID_PAYLOAD, "the item has no sync data")
@@ -59,16 +58,6 @@ def is_deletion_alone(raw: bytes) -> bool:
     """Whether an item says that it is deleted and nothing of its versions: a mark, and no sync data (A-18)."""
     syncs = syncs_of(parse_stored(raw))
     return bool(syncs) and syncs[0].get("deleted") == "true" and not is_whole(syncs[0])
-
-
-def _taken(item: Element, tag: str) -> str:
-    """The text of a child, which is taken out."""
-    child = next(item.iterchildren(tag), None)
-    if child is None:
-        return ""
-    text = (child.text or "").strip()
-    replace_by_text(child, "")
-    return text
 
 
 def _read_one(data: bytes, base: str = "") -> ImportedItem:

@@ -84,7 +84,7 @@ def test_entry_under_a_prefix_is_written_whole():
 def test_document_is_written_piece_by_piece():
     """A feed of any size: items are asked for one at a time."""
     pieces = write_feed(HEAD, (item(entry(), str(n)) for n in count()))
-    assert b">41</id>" in list(islice(pieces, 43))[-1]
+    assert b">41</fo:id>" in list(islice(pieces, 43))[-1]
 
 
 def test_title_that_xml_cannot_carry_is_refused():

@@ -8,8 +8,8 @@ from http import HTTPStatus
 
 from smartfeeds.core.access import AccessModel
 from smartfeeds.core.tokens import Scope
-from smartfeeds.errors import Condition, FeedError
 from smartfeeds.core.urls import EntryPath, entry_path, read_entry_path
+from smartfeeds.errors import Condition, FeedError
 from smartfeeds.formats.atom_feed import write_entry
 from smartfeeds.http import negotiation as n
 from smartfeeds.http.calls import Call

@@ -43,7 +43,9 @@ class Streams:
         last_seen = call.header("Last-Event-ID")
         since = f"cursor:{last_seen}" if last_seen else query.since
         newest = Place(call.origin, path.name, FeedQuery(query.view, until="", max="1"))
-        asked = Asked(newest, n.JSON, call.actor, document=False, zipped=False, credential=call.credential)
+        asked = Asked(
+            newest, n.JSON, call.actor, document=False, reader=False, zipped=False, credential=call.credential
+        )
         answer = await self._feeds.page(asked)
         if since is None and (cursor := last_cursor(answer, FeedQuery())):
             since = f"cursor:{cursor}"

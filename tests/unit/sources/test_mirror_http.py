@@ -9,8 +9,8 @@ import pytest
 
 from smartfeeds.core.urls import read_feed_path
 from smartfeeds.errors import FeedError
-from smartfeeds.formats.atom import FEEDSYNC_NS
 from smartfeeds.formats.additions import FANOUT_NS
+from smartfeeds.formats.atom import FEEDSYNC_NS
 from smartfeeds.http.calls import ANONYMOUS
 from smartfeeds.http.encode import Encoder, Place
 from smartfeeds.http.queries import read_query

@@ -5,8 +5,8 @@ from lxml import etree
 
 from smartfeeds.core.model import MAX_ID_BYTES
 from smartfeeds.errors import FeedError
-from smartfeeds.formats.atom import FEEDSYNC_NS
 from smartfeeds.formats.additions import EXPORT_NS, FANOUT_NS
+from smartfeeds.formats.atom import FEEDSYNC_NS
 from smartfeeds.sync.arriving import in_atom, is_deletion_alone, read_arrived, read_plain
 from smartfeeds.sync.documents import FeedReader
 from smartfeeds.sync.joining import Joiner, MemorySpool, read_feed, write_feed

@@ -5,6 +5,7 @@ could not use (a date that is none, a link without address) is left out. Relativ
 those inside of HTML are left, and the base stands beside them.
 """
 
+import re
 from dataclasses import dataclass
 from enum import Enum
 
@@ -17,7 +18,7 @@ from smartfeeds.formats.atom import ATOM_NS, string_of
 from smartfeeds.formats.links import resolve
 from smartfeeds.formats.plain import html_text, markup_text, squeeze
 from smartfeeds.formats.xhtml import inner_html
-from smartfeeds.formats.xml import XML_BASE, XML_LANG, Element
+from smartfeeds.formats.xml import XML_BASE, XML_LANG, XML_SPACE, Element
 
 ACTIVITY_NS = "http://activitystrea.ms/spec/1.0/"
 
@@ -25,6 +26,15 @@ _A = f"{{{ATOM_NS}}}"
 _NAME, _EMAIL, _URI = f"{_A}name", f"{_A}email", f"{_A}uri"
 _CONTRIBUTOR, _RIGHTS = f"{_A}contributor", f"{_A}rights"
 _OBJECT_TYPE, _VERB, _OBJECT = (f"{{{ACTIVITY_NS}}}{name}" for name in ("object-type", "verb", "object"))
+_COMMON = frozenset({XML_BASE, XML_LANG, XML_SPACE})
+_TEXT_ATTRIBUTES = _COMMON | {"type", "src"}
+_PERSON = frozenset({_NAME, _EMAIL, _URI})
+# Of elements other than persons: the attributes and children that their values have.
+_KNOWN: dict[str, tuple[frozenset[str], frozenset[str]]] = {
+    atom.LINK: (_COMMON | {"rel", "href", "type", "title", "length"}, frozenset()),
+    atom.CATEGORY: (_COMMON | {"term", "scheme", "label"}, frozenset()),
+}
+_LINE_END = re.compile(r"\r\n?|\n")
 _IANA = "http://www.iana.org/assignments/relation/"
 _LENGTH_DIGITS = 18
 # The times that a date-time of four-digit years can say, in microseconds: an offset may lead out of them.
@@ -46,17 +56,18 @@ class Text:
     """A text construct. `value` is plain text, HTML, or what is in the div of XHTML, written as HTML.
 
     `base` is what relative references inside of HTML are relative to, where the entry says so; in XHTML they are
-    resolved already.
+    resolved already. `language` is that of the construct itself, "" if it says none.
     """
 
     kind: TextKind
     value: str
     base: str = ""
+    language: str = ""
 
     @property
     def html(self) -> str:
-        """As HTML. It is as harmless as its author made it: who shows it cleans it."""
-        return escape(self.value) if self.kind is TextKind.TEXT else self.value
+        """As HTML, the lines of plain text apart. It is as harmless as its author made it: who shows it cleans it."""
+        return _LINE_END.sub("<br/>\n", escape(self.value.strip())) if self.kind is TextKind.TEXT else self.value
 
     @property
     def plain(self) -> str:
@@ -74,11 +85,12 @@ NO_TEXT = Text(TextKind.TEXT, "")
 
 @dataclass(frozen=True, slots=True)
 class Person:
-    """An author or contributor; any part may be empty, not all of them."""
+    """An author or contributor; any part may be empty, not all of them. `more`: the element holds other data too."""
 
     name: str = ""
     email: str = ""
     uri: str = ""
+    more: bool = False
 
     @property
     def label(self) -> str:
@@ -88,22 +100,25 @@ class Person:
 
 @dataclass(frozen=True, slots=True)
 class Link:
-    """An atom:link; `rel` without the address of the IANA registry, `length` in bytes."""
+    """An atom:link; `rel` without the address of the IANA registry, `length` in bytes. `more`: the element holds other
+    data too (a language, a count of replies, elements)."""
 
     rel: str
     href: str
     type: str = ""
     title: str = ""
     length: int | None = None
+    more: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class Category:
-    """An atom:category; `term` is never empty."""
+    """An atom:category; `term` is never empty. `more`: the element holds other data too."""
 
     term: str
     scheme: str = ""
     label: str = ""
+    more: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,7 +145,8 @@ class Entry:
     of the item. `content_link` stands for content that is elsewhere. `content_type` is the media type of content that
     is neither text, HTML nor XHTML: XML of it is given as text, anything else is left out. `extensions` are the
     elements that are not Atom's and not read into other fields, as canonical bytes; of a payload that is no Atom at
-    all, the payload. `left` says of a deleted item that it has only left the view (`core.model.Item`).
+    all, the payload. `left` says of a deleted item that it has only left the view (`core.model.Item`). `unread` are
+    the names of attributes and of Atom's elements that no field has.
     """
 
     item_id: str
@@ -158,6 +174,7 @@ class Entry:
     verb: str = "post"
     typed: bool = False
     left: bool = False
+    unread: tuple[str, ...] = ()
 
     @property
     def issued_us(self) -> int:
@@ -231,6 +248,7 @@ class _Reader:
         self.object_type = ""
         self.verb = ""
         self.extensions: list[bytes] = []
+        self.unread = _others(root, _COMMON)
 
     def entry(self, item: Item) -> Entry:
         for child in self.root:
@@ -238,7 +256,9 @@ class _Reader:
             step = _STEPS.get(tag)
             if step is not None:
                 step(self, child)
-            elif not tag.startswith(_A):
+            elif tag.startswith(_A):
+                self.unread.append(tag.removeprefix(_A))
+            else:
                 self.extension(child, item.deleted)
         title = self.texts.get(atom.TITLE, NO_TEXT)
         guess = "comment" if self.replies_to else "article" if title.value.strip() else "note"
@@ -268,6 +288,7 @@ class _Reader:
             verb=self.verb or "post",
             typed=bool(self.object_type),
             left=item.left,
+            unread=tuple(self.unread),
         )
 
     def base_of(self, node: Element) -> str:
@@ -279,12 +300,14 @@ class _Reader:
 
     def text(self, node: Element) -> None:
         if node.tag not in self.texts:
+            self.unread += _others(node, _TEXT_ATTRIBUTES)
             kind = node.get("type", "text").strip().lower()
             self.texts[node.tag] = _text(node, kind, self.base_of(node))
 
     def content(self, node: Element) -> None:
         if atom.CONTENT in self.texts or self.content_link is not None or self.content_type:
             return
+        self.unread += _others(node, _TEXT_ATTRIBUTES)
         kind = node.get("type", "text").strip().lower()
         address = node.get("src", "").strip()
         if address:
@@ -314,7 +337,8 @@ class _Reader:
     def category(self, node: Element) -> None:
         term = node.get("term", "").strip()
         if term:
-            self.categories.append(Category(term, node.get("scheme", "").strip(), node.get("label", "").strip()))
+            scheme, label = node.get("scheme", "").strip(), node.get("label", "").strip()
+            self.categories.append(Category(term, scheme, label, has_more(node)))
 
     def link(self, node: Element) -> None:
         link = _link(node, self.base_of(node))
@@ -385,13 +409,25 @@ def _last_segment(node: Element) -> str:
     return (node.text or "").strip().rstrip("/").rpartition("/")[2]
 
 
+def _others(node: Element, known: frozenset[str]) -> list[str]:
+    """The attributes of an element that are not among the known ones."""
+    return [str(name) for name in node.attrib if name not in known]
+
+
+def has_more(node: Element) -> bool:
+    """Whether an author, contributor, link or category holds more than its value says."""
+    attributes, children = _KNOWN.get(node.tag, (_COMMON, _PERSON))
+    return bool(_others(node, attributes)) or any(child.tag not in children for child in node)
+
+
 def _text(node: Element, kind: str, base: str) -> Text:
+    language = node.get(XML_LANG, "")
     if kind == "xhtml":
-        return Text(TextKind.XHTML, inner_html(node, base))
+        return Text(TextKind.XHTML, inner_html(node, base), language=language)
     text = string_of(node) if len(node) else node.text or ""
     if kind in ("html", "text/html"):
-        return Text(TextKind.HTML, text, base)
-    return Text(TextKind.TEXT, text)
+        return Text(TextKind.HTML, text, base, language)
+    return Text(TextKind.TEXT, text, language=language)
 
 
 def _add_person(node: Element, base: str, people: list[Person]) -> None:
@@ -401,7 +437,7 @@ def _add_person(node: Element, base: str, people: list[Person]) -> None:
             parts[child.tag] = squeeze(child.text or "")
     name, email, uri = parts.values()
     if name or email or uri:
-        people.append(Person(name, email, resolve(base, uri) if uri else ""))
+        people.append(Person(name, email, resolve(base, uri) if uri else "", has_more(node)))
 
 
 def _link(node: Element, base: str) -> Link | None:
@@ -416,4 +452,5 @@ def _link(node: Element, base: str) -> Link | None:
         type=node.get("type", "").strip(),
         title=node.get("title", ""),
         length=int(length) if known else None,
+        more=has_more(node),
     )

@@ -33,6 +33,10 @@ class Part(Enum):
     SOURCE = "the source"
     REPLIES = "what it answers"
     LANGUAGE = "the language"
+    TEXT_LANGUAGE = "the languages of single texts"
+    PEOPLE = "what is said of authors beside name and addresses"
+    CATEGORY_DETAILS = "what is said of categories beside term, scheme and label"
+    UNREAD = "attributes of other namespaces, and elements that an Atom entry does not have"
     ACTIVITY = "the kind of activity or object"
     CONTENT_LINK = "the address of content that is elsewhere"
     CONTENT_TYPE = "the media type of the content, or the content itself"
@@ -59,6 +63,11 @@ def _relative(entry: Entry) -> bool:
     return any(text.base and _RELATIVE.search(text.value) is not None for text in texts)
 
 
+def _has_text_language(entry: Entry) -> bool:
+    texts = (entry.title, entry.summary, entry.content, entry.rights)
+    return any(text is not None and text.language not in ("", entry.language) for text in texts)
+
+
 def _rels(entry: Entry, rel: str) -> int:
     return sum(link.rel == rel for link in entry.links)
 
@@ -78,7 +87,8 @@ _PARTS: tuple[tuple[Part, Callable[[Entry], object]], ...] = (
     (
         Part.LINK_DETAILS,
         lambda entry: any(
-            link.rel in ("alternate", "related") and (link.type or link.title or link.length) for link in entry.links
+            link.rel in ("alternate", "related") and (link.type or link.title or link.length or link.more)
+            for link in entry.links
         ),
     ),
     (Part.MORE_ALTERNATES, lambda entry: _rels(entry, "alternate") > 1),
@@ -86,6 +96,10 @@ _PARTS: tuple[tuple[Part, Callable[[Entry], object]], ...] = (
     (Part.SOURCE, lambda entry: entry.source is not None),
     (Part.REPLIES, lambda entry: entry.replies_to),
     (Part.LANGUAGE, lambda entry: entry.language),
+    (Part.TEXT_LANGUAGE, _has_text_language),
+    (Part.PEOPLE, lambda entry: any(person.more for person in (*entry.authors, *entry.contributors))),
+    (Part.CATEGORY_DETAILS, lambda entry: any(category.more for category in entry.categories)),
+    (Part.UNREAD, lambda entry: entry.unread),
     (Part.ACTIVITY, lambda entry: entry.typed or entry.verb != "post"),
     (Part.CONTENT_LINK, lambda entry: entry.content_link is not None),
     (Part.CONTENT_TYPE, lambda entry: entry.content_type),

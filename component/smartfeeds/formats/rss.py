@@ -13,6 +13,7 @@ from lxml import etree
 
 from smartfeeds.core.times import format_datetime, parse_datetime
 from smartfeeds.formats import atom
+from smartfeeds.formats.additions import FANOUT_ID
 from smartfeeds.formats.atom import ATOM_NS, string_of
 from smartfeeds.formats.dates import parse_date
 from smartfeeds.formats.items import Found, Head, Skipped
@@ -150,7 +151,7 @@ def _item(node: Element, index: int, scope: Scope) -> Found | Skipped:
 
 
 def _identity(item: _Item) -> None:
-    """guid, else an Atom id, a sync id, the link; the payload's atom:id must be a URI, the item id need not.
+    """fo:id, guid, else an Atom id, a sync id, the link; the payload's atom:id must be a URI, the item id need not.
 
     Beside a guid an atom:id is the payload's: others refer to the entry by it. A sync id is the same in all documents
     that share an item (FS-025), a link need not be.
@@ -163,8 +164,10 @@ def _identity(item: _Item) -> None:
     if not link and permanent and guid.lower().startswith(("http://", "https://")):
         link = guid
     sync_id = next((text for node in item.node.iterchildren(*SYNCS) if (text := node.get("id", "").strip())), "")
-    item.found.item_id = guid or atom_id or sync_id or item.node.get(f"{{{RDF_NS}}}about", "").strip() or link
-    own_id = next((one for one in (atom_id, item.found.item_id) if is_uri(one)), "")
+    given = [node.text or "" for node in item.take(FANOUT_ID)]
+    about = item.node.get(f"{{{RDF_NS}}}about", "").strip()
+    item.found.item_id = (given[-1] if given else "") or guid or atom_id or sync_id or about or link
+    own_id = next((one for one in (atom_id, guid, item.found.item_id) if is_uri(one)), "")
     if item.found.item_id:
         item.add(atom.ID, own_id or atom.derived_id(item.found.item_id))
     if link and not _is_linked(item, "alternate", link):
@@ -180,9 +183,12 @@ def _is_linked(item: _Item, rel: str, address: str) -> bool:
 
 
 def _title(item: _Item) -> None:
+    language = next((node.get(XML_LANG, "") for node in item.parts.get("title", ())), "")
     text = item.text("title")
     if text or atom.TITLE not in item.parts:
-        item.add(atom.TITLE, text, type="html" if LOOKS_LIKE_HTML.search(text) else "")
+        title = item.add(atom.TITLE, text, type="html" if LOOKS_LIKE_HTML.search(text) else "")
+        if language:
+            title.set(XML_LANG, language)
 
 
 def _dates(item: _Item) -> None:
@@ -329,7 +335,25 @@ def _with(entry: Element, children: list[Element], base: str) -> Element:
         if child.tag == atom.LINK and child.get("href"):
             child.set("href", resolve(base_of(child, base), child.get("href", "")))
     payload = canonical(entry).removesuffix(b"</entry>")
-    return parse_stored(payload + b"".join(canonical(child) for child in children) + b"</entry>")
+    return parse_stored(payload + b"".join(map(_unprefixed, children)) + b"</entry>")
+
+
+def _unprefixed(child: Element) -> bytes:
+    """The canonical bytes of a child; one of Atom's is put under the entry's default namespace, as if it had been
+    written there, because parsers that ignore namespaces know Atom's elements by their bare names."""
+    data = canonical(child)
+    prefix = (child.prefix or "").encode()
+    start = b'<%b:%b xmlns:%b="%b"' % (prefix, child.tag.rpartition("}")[2].encode(), prefix, ATOM_NS.encode())
+    if not prefix or not data.startswith(start):
+        return data
+    name, declaration = start[1:].split(b" ")
+    use = prefix + b":"
+    rest = data[len(start) : -len(name) - 3]  # without the end tag
+    if b' xmlns="' not in rest and b" " + use not in rest and b" xmlns:" + prefix not in rest:
+        rest = rest.replace(b"<" + use, b"<").replace(b"</" + use, b"</")
+    kept = b" " + declaration if use in rest else b""
+    local = name.removeprefix(use)
+    return b'<%b xmlns="%b"%b%b</%b>' % (local, ATOM_NS.encode(), kept, rest, local)
 
 
 _STEPS: tuple[Callable[[_Item], None], ...] = (

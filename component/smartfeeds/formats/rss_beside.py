@@ -8,7 +8,7 @@ import re
 from smartfeeds.core.model import Item
 from smartfeeds.formats import atom, xml
 from smartfeeds.formats.atom import ATOM_NS
-from smartfeeds.formats.entry import ACTIVITY_NS, Entry, Link
+from smartfeeds.formats.entry import ACTIVITY_NS, Entry, Link, has_more
 from smartfeeds.formats.items import Loss
 from smartfeeds.formats.links import resolve
 from smartfeeds.formats.rss import CONTENT_ENCODED
@@ -35,9 +35,7 @@ _KEPT_AS_THEY_ARE = frozenset(
     }
 )
 _SIMPLE_SOURCE = frozenset({atom.ID, atom.TITLE, atom.LINK})
-_SIMPLE_LINK = frozenset({"rel", "href", "type", "length"})
-_LINK_START = f'<link xmlns="{ATOM_NS}"'.encode()
-_LINK_END = b"></link>"
+_DEFAULT = re.compile(rb'<([^\s:>]+) xmlns="%s"' % re.escape(ATOM_NS.encode()))
 
 
 def has_body(entry: Entry) -> bool:
@@ -63,7 +61,7 @@ def said_links(entry: Entry) -> list[Link]:
 def in_words_of_atom(item: Item, entry: Entry, links_said: list[Link]) -> list[bytes]:
     """The elements of an entry that RSS has no like of, or only a poorer one, each on its own."""
     said = [id(link) for link in links_said if _says_all(link)]
-    if len(said) == len(entry.links) and not _has_more(item, entry):
+    if len(said) == len(entry.links) and not _has_more(entry):
         return []
     root = xml.parse_stored(item.payload)
     base = root.get(XML_BASE, "")
@@ -72,9 +70,7 @@ def in_words_of_atom(item: Item, entry: Entry, links_said: list[Link]) -> list[b
     for child in root:
         if child.tag == atom.LINK:
             # `read_entry` leaves out what has no address.
-            wanted = bool(child.get("href", "").strip()) and not (
-                id(next(links)) in said and set(child.attrib) <= _SIMPLE_LINK
-            )
+            wanted = bool(child.get("href", "").strip()) and id(next(links)) not in said
         else:
             wanted = _is_wanted(child, entry)
         if wanted:
@@ -84,14 +80,14 @@ def in_words_of_atom(item: Item, entry: Entry, links_said: list[Link]) -> list[b
 
 def _says_all(link: Link) -> bool:
     """Whether RSS's own element says the type, title and length of a link."""
-    if link.title:
+    if link.title or link.more:
         return False
     if link.rel == "enclosure":
         return bool(link.type)
     return link.length is None and (link.rel == "replies" or link.type in _PAGE_TYPES)
 
 
-def _has_more(item: Item, entry: Entry) -> bool:
+def _has_more(entry: Entry) -> bool:
     """Whether the payload is worth another look: most are not."""
     return bool(
         entry.replies_to
@@ -102,8 +98,8 @@ def _has_more(item: Item, entry: Entry) -> bool:
         or entry.source is not None
         or entry.content_link is not None
         or entry.content_type
-        or b" hreflang=" in item.payload
-        or b":count=" in item.payload  # of RFC 4685, on links to replies
+        or any(person.more for person in entry.authors)
+        or any(category.more for category in entry.categories)
     )
 
 
@@ -112,6 +108,8 @@ def _is_wanted(child: Element, entry: Entry) -> bool:
         return entry.content_link is not None or bool(entry.content_type)
     if child.tag == atom.SOURCE:
         return not _is_simple(child)
+    if child.tag in (atom.AUTHOR, atom.CATEGORY):
+        return has_more(child)
     return child.tag in _KEPT_AS_THEY_ARE
 
 
@@ -135,11 +133,19 @@ def _on_its_own(child: Element, base: str) -> bytes:
             child.set(name, resolve(base, reference))
     if base and child.tag not in (atom.LINK, atom.IN_REPLY_TO):
         child.set(XML_BASE, base)
-    data = xml.canonical(child)
-    # Careless readers take any "link" for the item's own.
-    if data.startswith(_LINK_START) and data.endswith(_LINK_END) and b" xmlns:atom=" not in data:
-        return b"<atom:link" + data[len(_LINK_START) : -len(_LINK_END)] + b"/>"
-    return data
+    return _prefixed(xml.canonical(child))
+
+
+def _prefixed(data: bytes) -> bytes:
+    """An element of Atom under the prefix of the document: parsers that ignore namespaces take a "link" or a "source"
+    for the item's own. What is inside keeps its names, so the declaration of the default namespace stays for it."""
+    start = _DEFAULT.match(data)
+    if start is None or b" xmlns:atom=" in data:
+        return data
+    name = start[1]
+    rest = data[start.end() : -len(name) - 3]  # without the end tag
+    declaration = b' xmlns="%s"' % ATOM_NS.encode() if b"<" in rest else b""
+    return b"<atom:%b%b%b</atom:%b>" % (name, declaration, rest, name)
 
 
 def extensions(entry: Entry, losses: list[Loss]) -> list[bytes]:

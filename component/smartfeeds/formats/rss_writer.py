@@ -2,7 +2,8 @@
 
 The newest item comes first. RSS's own elements say what they can; what they cannot say (a second link, an author's
 address, what an entry answers) stands beside them in Atom's words, and elements of other namespaces are written as
-they came, so that `read_document` makes the same items of it. A deleted item has no form in RSS.
+they came, so that `read_document` makes the same items of it. The guid is the atom:id, so that a reader of both
+documents of a feed meets no entry twice. A deleted item has no form in RSS.
 """
 
 import re
@@ -11,11 +12,13 @@ from collections.abc import Iterable
 from smartfeeds.core.model import Item
 from smartfeeds.core.text import attribute, escape
 from smartfeeds.core.times import US_PER_S, format_datetime
-from smartfeeds.formats.atom import ATOM_NS
+from smartfeeds.formats.additions import id_mark
+from smartfeeds.formats.atom import ATOM_NS, derived_id
 from smartfeeds.formats.atom_feed import FeedHead
 from smartfeeds.formats.dates import format_rfc822
 from smartfeeds.formats.entry import Category, Entry, Link, Person, Text, read_entry
 from smartfeeds.formats.items import Loss, Written
+from smartfeeds.formats.losses import Part, losses_of
 from smartfeeds.formats.rss import CONTENT_NS, LOOKS_LIKE_HTML
 from smartfeeds.formats.rss_beside import UNKNOWN_TYPE, WEB, extensions, has_body, in_words_of_atom, said_links
 from smartfeeds.formats.rss_channel import Channel, channel_elements
@@ -28,6 +31,7 @@ _START = (
     f'<?xml version="1.0" encoding="UTF-8"?>\n<rss version="2.0" xmlns:atom="{ATOM_NS}" '
     f'xmlns:content="{CONTENT_NS}" xmlns:dc="{DC_NS}">\n<channel>\n'
 )
+_KEPT = frozenset(Part) - {Part.UNREAD}
 _EMAIL = re.compile(r"[^\s()<>]+@[^\s()<>]+")
 
 
@@ -75,10 +79,9 @@ def _item(item: Item, losses: list[Loss]) -> bytes:
     if entry.deleted:
         losses.append(Loss(item.id, "a deleted item: RSS has no form for it"))
         return b""
-    language = f' xml:lang="{attribute(entry.language)}"' if entry.language else ""
-    lines = [f"<item{language}>", *_identity(entry, losses), *_dates(entry)]
-    for person in entry.authors:
-        lines += _author(person)
+    losses += losses_of(entry, _KEPT)
+    lines = [f"<item{_language(entry.language)}>", *_identity(entry), *_dates(entry)]
+    lines += _authors(entry.authors)
     for category in entry.categories:
         lines += _category(category)
     links = said_links(entry)
@@ -90,22 +93,25 @@ def _item(item: Item, losses: list[Loss]) -> bytes:
     return "\n".join(lines).encode() + b"\n" + b"".join(one + b"\n" for one in kept) + b"</item>\n"
 
 
-def _identity(entry: Entry, losses: list[Loss]) -> list[str]:
-    """Title, link, guid; the atom:id where it is another, because replies refer to it."""
+def _language(language: str) -> str:
+    return f' xml:lang="{attribute(language)}"' if language else ""
+
+
+def _identity(entry: Entry) -> list[str]:
+    """Title, link, guid; the item id if the guid does not say it."""
     lines = []
     title = _title(entry.title)
     if title or not has_body(entry):
-        lines.append(f"<title>{escape(title)}</title>")
+        lines.append(f"<title{_language(entry.title.language)}>{escape(title)}</title>")
     page = entry.alternate
     if page:
         lines.append(f"<link>{escape(page)}</link>")
-    item_id = entry.item_id
-    permanent = "" if item_id == page and item_id.startswith(WEB) else ' isPermaLink="false"'
-    lines.append(f"<guid{permanent}>{escape(item_id)}</guid>")
-    if entry.has_own_id and entry.atom_id != item_id:
-        lines.append(f"<atom:id>{escape(entry.atom_id)}</atom:id>")
-    if item_id != item_id.strip():
-        losses.append(Loss(item_id, "the white space around its id"))
+    # An atom:id that was made of a guid is that guid again: whoever knew the item by it must not meet it anew.
+    guid = entry.item_id if entry.atom_id == derived_id(entry.item_id) else entry.atom_id
+    permanent = "" if guid == page and guid.startswith(WEB) else ' isPermaLink="false"'
+    lines.append(f"<guid{permanent}>{escape(guid)}</guid>")
+    if entry.item_id != guid.strip():
+        lines.append(id_mark(entry.item_id).decode())
     return lines
 
 
@@ -125,16 +131,24 @@ def _dates(entry: Entry) -> list[str]:
     return lines
 
 
-def _author(person: Person) -> list[str]:
-    """RSS has mail addresses with a name behind; who has none, or more than that, is named otherwise."""
+def _authors(people: Iterable[Person]) -> list[str]:
+    """An item has one author at most, a mail address with a name behind it; the others are named otherwise."""
+    lines: list[str] = []
+    for person in people:
+        lines += _author(person, first=not any(line.startswith("<author>") for line in lines))
+    return lines
+
+
+def _author(person: Person, *, first: bool) -> list[str]:
     name, email = person.name, person.email
-    if _EMAIL.fullmatch(email) and not set(name) & set("()"):
+    if first and _EMAIL.fullmatch(email) and not set(name) & set("()"):
         lines = [f"<author>{escape(f'{email} ({name})' if name and name != email else email)}</author>"]
         said = not person.uri
     else:
         lines = [f"<dc:creator>{escape(person.label)}</dc:creator>"]
         said = not (email and name) and not (person.uri and (name or email))
-    if not said:
+    # The whole element of a person who has more is copied from the entry.
+    if not said and not person.more:
         parts = (("name", person.label), ("uri", person.uri), ("email", email))
         inside = "".join(f"<atom:{tag}>{escape(text)}</atom:{tag}>" for tag, text in parts if text)
         lines.append(f"<atom:author>{inside}</atom:author>")
@@ -145,7 +159,7 @@ def _category(category: Category) -> list[str]:
     """RSS-013, RSS-014: the term as it is."""
     domain = f' domain="{attribute(category.scheme)}"' if category.scheme else ""
     lines = [f"<category{domain}>{escape(category.term)}</category>"]
-    if category.label:
+    if category.label and not category.more:
         scheme = f' scheme="{attribute(category.scheme)}"' if category.scheme else ""
         term, label = attribute(category.term), attribute(category.label)
         lines.append(f'<atom:category term="{term}"{scheme} label="{label}"/>')
@@ -168,8 +182,9 @@ def _bodies(entry: Entry) -> list[str]:
     """A-125: both are HTML, encoded once; with one of both it is the description."""
     bodies = [text for text in (entry.summary, entry.content) if text is not None and text.value.strip()]
     names = ("description", "content:encoded") if not entry.content_type else ("description",)
-    return [f"<{name}{_base(body)}>{escape(body.html)}</{name}>" for name, body in zip(names, bodies, strict=False)]
+    return [f"<{name}{_scope(body)}>{escape(body.html)}</{name}>" for name, body in zip(names, bodies, strict=False)]
 
 
-def _base(body: Text) -> str:
-    return f' xml:base="{attribute(body.base)}"' if body.base else ""
+def _scope(body: Text) -> str:
+    base = f' xml:base="{attribute(body.base)}"' if body.base else ""
+    return base + _language(body.language)

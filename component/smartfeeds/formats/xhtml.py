@@ -12,6 +12,7 @@ from smartfeeds.formats.xml import XML_BASE, XML_LANG, Element
 
 XHTML_NS = "http://www.w3.org/1999/xhtml"
 
+XLINK_NS = "http://www.w3.org/1999/xlink"
 _DIV = f"{{{XHTML_NS}}}div"
 # HTML knows these without namespaces and prefixes.
 _HTML_NAMESPACES = frozenset({"", XHTML_NS, "http://www.w3.org/2000/svg", "http://www.w3.org/1998/Math/MathML"})
@@ -24,10 +25,12 @@ _ADDRESSES = frozenset({"href", "src", "cite", "action", "data", "poster", "long
 
 
 def inner_html(node: Element, base: str) -> str:
-    """What is in the div of a text construct, as HTML; `base` is in force at the construct."""
+    """What is in the div of a text construct, as HTML; `base` is in force at the construct. A div that says more (a
+    class, a language) stays."""
     inner = next(iter(node), None)
     beside = (node.text or "") + (inner.tail or "" if inner is not None else "")
-    if inner is not None and inner.tag in (_DIV, "div") and len(node) == 1 and not beside.strip():
+    plain = inner is not None and inner.tag in (_DIV, "div") and set(inner.attrib) <= {XML_BASE}
+    if inner is not None and plain and len(node) == 1 and not beside.strip():
         node, base = inner, resolve(base, own) if (own := inner.get(XML_BASE)) else base
     parts = [escape(node.text or "")]
     _write_children(node, base, parts)
@@ -62,11 +65,15 @@ def _write_markup(node: Element, base: str, parts: list[str]) -> None:
 
 def _attributes(node: Element, base: str) -> Iterable[str]:
     for key, value in node.attrib.items():
-        name = str(key)
-        if name == XML_LANG:
-            name = "lang"
-        if name.startswith("{"):
-            continue
-        if base and name in _ADDRESSES:
+        namespace, _, name = str(key).removeprefix("{").rpartition("}")
+        if base and namespace in ("", XLINK_NS) and name in _ADDRESSES:
             value = resolve(base, str(value))
+        if key == XML_LANG:
+            name = "lang"
+        elif key == XML_BASE:
+            continue
+        elif namespace:
+            # HTML parsers know xlink:href in SVG, and keep any other name with a colon as it is.
+            prefix = next((prefix for prefix, uri in node.nsmap.items() if prefix and uri == namespace), "xml")
+            name = f"{prefix}:{name}"
         yield f' {name}="{attribute(str(value))}"'

@@ -179,7 +179,7 @@ def test_relative_references_are_resolved():
         ("<script>a &lt; b &amp;&amp; c</script>", "<script>a < b && c</script>"),
         ("<script>&lt;/script>&lt;img></script>", "<script>&lt;/script&gt;&lt;img&gt;</script>"),
         ("<style>&lt;!-- a</style>", "<style>&lt;!-- a</style>"),
-        ('<b xml:lang="de" x:y="1">x</b>', '<b lang="de">x</b>'),
+        ('<b xml:lang="de" x:y="1">x</b>', '<b lang="de" x:y="1">x</b>'),
     ],
 )
 def test_xhtml_is_written_as_html(inside, html):
@@ -231,7 +231,7 @@ def test_content_of_other_media_types(attributes, inside, text, left):
 @pytest.mark.parametrize(
     ("text", "html", "plain"),
     [
-        (Text(TextKind.TEXT, " a\n<b> & "), " a\n&lt;b&gt; &amp; ", "a <b> &"),
+        (Text(TextKind.TEXT, " a\n<b> & "), "a<br/>\n&lt;b&gt; &amp;", "a <b> &"),
         (Text(TextKind.HTML, "a<br>b <i>c</i>d &amp;"), "a<br>b <i>c</i>d &amp;", "a b cd &"),
         (Text(TextKind.XHTML, "<p>x</p>y"), "<p>x</p>y", "x y"),
     ],

@@ -6,6 +6,7 @@ from smartfeeds.core.model import Item
 from smartfeeds.core.text import ForbiddenCharacterError
 from smartfeeds.core.times import parse_datetime
 from smartfeeds.formats import atom, xml
+from smartfeeds.formats.additions import FANOUT_ID
 from smartfeeds.formats.atom_feed import FeedHead
 from smartfeeds.formats.dates import format_rfc822, parse_date
 from smartfeeds.formats.documents import read_document
@@ -229,13 +230,16 @@ def test_guid_is_a_permanent_link_only_where_it_is_the_address_of_the_page(item_
     assert node.findtext("link") == (link or None)
 
 
-def test_atom_id_stands_beside_the_guid_where_it_is_another():
-    """Replies refer to the atom:id, so that it must not change on the way."""
+def test_the_guid_is_the_atom_id():
+    """[SF-070] [SF-071] A reader of the Atom and the RSS document meets one entry; the item id stands beside the guid
+    where that does not say it. A guid from which an atom:id was made is that guid again."""
     inside = "<id>tag:x.example,2011:1</id>"
-    assert written(inside, "one").findtext(f"{ATOM}id") == "tag:x.example,2011:1"
+    node = written(inside, "one")
+    assert (node.findtext("guid"), node.findtext(FANOUT_ID)) == ("tag:x.example,2011:1", "one")
     assert read_back(inside, "one").findtext(atom.ID) == "tag:x.example,2011:1"
-    assert written(inside, "tag:x.example,2011:1").find(f"{ATOM}id") is None
-    assert written("", "one").find(f"{ATOM}id") is None
+    assert written(inside, "tag:x.example,2011:1").find(FANOUT_ID) is None
+    node = written(f"<id>{atom.derived_id('one')}</id>", "one")
+    assert (node.findtext("guid"), node.find(FANOUT_ID)) == ("one", None)
 
 
 @pytest.mark.parametrize(
@@ -523,9 +527,10 @@ def test_deleted_item_is_left_out_and_told():
     assert [one.id for one in read_document(done.data).items] == ["here"]
 
 
-def test_id_with_space_around_it_is_told():
-    """RSS readers strip it."""
-    assert write_rss(HEAD, [item(item_id=" a ")]).losses == (Loss(" a ", "the white space around its id"),)
+def test_id_with_space_around_it_is_kept():
+    """RSS readers strip a guid, so fo:id says the id."""
+    assert read_back(f"<id>{atom.derived_id(' a ')}</id>", item_id=" a ") is not None
+    assert write_rss(HEAD, [item(item_id=" a ")]).losses == ()
 
 
 def test_language_of_an_item_is_its_own():

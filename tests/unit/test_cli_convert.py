@@ -15,7 +15,7 @@ from smartfeeds.formats import ess
 from smartfeeds.formats.documents import read_document
 from smartfeeds.formats.ess import read_ess
 from smartfeeds.formats.items import Document
-from smartfeeds.formats.opml import ITEM_ID, read_outline
+from smartfeeds.formats.opml import ITEM_ID, NOTE, read_outline
 from smartfeeds.formats.writers import WRITERS, Job
 from support.shell import Run, shell_in
 
@@ -142,7 +142,7 @@ def test_convert_to_opml_tells_what_no_outline_has(run: Run) -> None:
     result = run("convert", "news.rss", "--to", "opml")
 
     one, two = read_outline(result.stdout_bytes).outlines
-    assert (one.text, two.text, two.attributes["_note"]) == ("One", "Two", "bold words")
+    assert (one.text, two.text, two.attributes[NOTE]) == ("One", "Two", "bold words")
     assert two.attributes["created"] == "Mon, 09 May 2011 12:00:00 GMT"
     assert any(b"45 -71" in extension for extension in two.extensions)
     assert "the authors; the enclosures (two)" in result.stderr

@@ -20,6 +20,7 @@ from smartfeeds.formats.dates import parse_date
 from smartfeeds.formats.plain import html_text, markup_text, squeeze
 from smartfeeds.formats.xml import Element
 
+MAX_CATEGORY_PARTS = 8  # each part adds two facets to an item
 BODY_CHARACTERS = 1_000  # a body is for reading in a chat, and goes out beside the whole payload
 ATOM_NS = "http://www.w3.org/2005/Atom"
 FEEDSYNC_NS = "http://feedsync.org/2007/feedsync"
@@ -313,7 +314,19 @@ def read_meta(payload: bytes) -> EntryMeta:
 def read_traits(payload: bytes) -> Traits:
     """The store's Indexer: the facets that filters compare and the words that a search finds."""
     meta = read_meta(payload)
-    return Traits(entry_facets(meta.authors, meta.categories, meta.replies_to), words(meta.text))
+    categories = frozenset(name for term in meta.categories for name in category_names(term))
+    return Traits(entry_facets(meta.authors, categories, meta.replies_to), words(meta.text))
+
+
+def category_names(term: str) -> set[str]:
+    """What a filter finds a category by: the term as it is, and of a path each part and each path above it (A-139).
+
+    Empty parts are left out. An address is no path, and of a long path only the term itself counts.
+    """
+    parts = [part for part in term.split("/") if part.strip()]
+    if "://" in term or len(parts) > MAX_CATEGORY_PARTS:
+        return {term}
+    return {term, *parts, *("/".join(parts[:count]) for count in range(1, len(parts) + 1))}
 
 
 def _people(root: Element) -> Iterator[str]:

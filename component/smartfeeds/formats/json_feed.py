@@ -1,6 +1,7 @@
 """JSON Feed 1.1, written and read (jsonfeed.org/version/1.1).
 
-`id` is the atom:id, so that a reader that knows the Atom form of a feed meets nothing twice; the item id stands in the
+`id` is the atom:id, so that a reader that knows the Atom form of a feed meets nothing twice; an atom:id that was made
+of the id of a JSON Feed is written as that id again. The item id stands in the
 object `_smartfeeds`, beside what JSON Feed has no member for: deletions (A-18), answers, the source; in that of the
 feed are its total and cursors. Members of an item that are not of JSON Feed, or have no place in Atom, are kept in the
 entry as they are: one extension element holds them as JSON.
@@ -17,7 +18,7 @@ from smartfeeds.formats.entry import Entry, Link, Person
 from smartfeeds.formats.items import LEFT_REASON, Found, Head, Loss, Skipped, Written
 from smartfeeds.formats.json_items import FORBIDDEN, JsonItem, id_of, text_of
 from smartfeeds.formats.json_text import MAX_JSON_DEPTH, Json, JsonObject, dump_json, filled, load_json
-from smartfeeds.formats.links import resolve
+from smartfeeds.formats.links import is_uri, resolve
 from smartfeeds.formats.losses import Part, losses_of
 from smartfeeds.formats.xml import new_element
 
@@ -86,7 +87,7 @@ def _item(entry: Entry, losses: list[Loss]) -> JsonObject:
     own: JsonObject = {"id": entry.item_id}
     if entry.deleted:
         return {
-            "id": entry.atom_id,
+            "id": _id(entry),
             "content_text": "",
             "date_modified": format_datetime(entry.changed_us),
             _EXTENSION: {**own, "deleted": True, **({"left": True} if entry.left else {})},
@@ -95,7 +96,7 @@ def _item(entry: Entry, losses: list[Loss]) -> JsonObject:
     related = next((link.href for link in entry.links if link.rel == "related"), "")
     source = entry.source
     members: JsonObject = {
-        "id": entry.atom_id,
+        "id": _id(entry),
         **filled(url=entry.alternate, external_url=related, title=entry.title.plain),
         **_content(entry),
         **filled(summary="" if entry.summary is None else entry.summary.plain),
@@ -114,6 +115,10 @@ def _item(entry: Entry, losses: list[Loss]) -> JsonObject:
         source={} if source is None else filled(title=source.title, url=source.href),
     )
     return members
+
+
+def _id(entry: Entry) -> str:
+    return entry.item_id if entry.atom_id == atom.derived_id(entry.item_id) else entry.atom_id
 
 
 def _content(entry: Entry) -> JsonObject:
@@ -211,15 +216,17 @@ def _read_item(value: Json, index: int, feed: JsonObject, base: str) -> Found | 
     given = id_of(own.get("id"))
     atom_id = id_of(value.get("id"))
     item.found.item_id = given or atom_id
+    # The id of an item whose atom:id was made of it is no atom:id.
+    is_own = given not in ("", atom_id) or is_uri(atom_id)
     published_us, updated_us = item.time("date_published"), item.time("date_modified")
     if own.get("left") is True:
         return Skipped(index, LEFT_REASON)
     if own.get("deleted") is True:
         if not item.found.item_id:
             return Skipped(index, "a deleted item does not say which one it is")
-        return item.delete(atom_id, updated_us)
+        return item.delete(atom_id if is_own else "", updated_us)
     item.add_language(item.text("language") or text_of(feed.get("language")))
-    item.add_id(atom_id, given=bool(given))
+    item.add_id(atom_id, given=is_own)
     item.add(atom.TITLE, item.text("title"))
     item.add_times(published_us, updated_us)
     item.add_link("alternate", item.text("url"))

@@ -23,6 +23,8 @@ OPML_NS = "urn:x-smartfeeds:opml"  # attributes of ours: OPML lets others add th
 ADDRESS = f"{{{OPML_NS}}}xmpp"
 ITEM_ID = f"{{{OPML_NS}}}id"
 CHANGED = f"{{{OPML_NS}}}updated"
+NOTE = f"{{{OPML_NS}}}note"
+PLACEHOLDER = f"{{{OPML_NS}}}placeholder"
 
 MAX_OUTLINES = 100_000
 MAX_LEVELS = 128
@@ -210,7 +212,17 @@ def write_list(title: str, feeds: Iterable[ListedFeed], now_us: int | None = Non
     `now_us` is the time of writing, where it is to be told.
     """
     head = {"title": title} | ({} if now_us is None else {"dateCreated": format_rfc822(now_us)})
-    return write_outline(OutlineDocument(head, ()), (_listed(feed) for feed in feeds))
+    return write_outline(OutlineDocument(head, ()), never_empty(map(_listed, feeds), "no feeds"))
+
+
+def never_empty(outlines: Iterable[Outline], text: str) -> Iterator[Outline]:
+    """The outlines, or a comment with this text: OPML 2.0 requires a body to hold an outline."""
+    empty = True
+    for outline in outlines:
+        empty = False
+        yield outline
+    if empty:
+        yield Outline(text, {"isComment": "true", PLACEHOLDER: "true"})
 
 
 def _listed(feed: ListedFeed) -> Outline:

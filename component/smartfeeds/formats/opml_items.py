@@ -1,8 +1,9 @@
 """A feed as an outline: one outline an item, in the order of the feed (SF-008, A-153).
 
-An outline is a line of text, so an item keeps its title, page, dates, categories and plain text (as `_note`, which
-outliners show below the line), and elements of other namespaces as children; the rest is told as lost. Its id and the
-time of its last change stand in a namespace of ours.
+An outline is a line of text, so an item keeps its title, page, dates, categories and plain text, and elements of other
+namespaces as children; the rest is reported as lost. Its id, its text and the time of its last change are attributes in
+a namespace of ours, because OPML 2.0 allows no others that it does not have (`_note`, which some outliners use, is
+read).
 """
 
 from collections.abc import Iterable, Iterator
@@ -11,10 +12,10 @@ from smartfeeds.core.model import Item
 from smartfeeds.core.times import format_datetime
 from smartfeeds.formats.atom_feed import FeedHead
 from smartfeeds.formats.dates import format_rfc822
-from smartfeeds.formats.entry import Entry, read_entry
+from smartfeeds.formats.entry import NO_TEXT, Entry, read_entry
 from smartfeeds.formats.items import Loss
 from smartfeeds.formats.losses import Part, has_styled, losses_of
-from smartfeeds.formats.opml import CHANGED, ITEM_ID, Outline, OutlineDocument, write_outline
+from smartfeeds.formats.opml import CHANGED, ITEM_ID, NOTE, Outline, OutlineDocument, never_empty, write_outline
 from smartfeeds.formats.xml import parse_stored
 
 _LINE_CHARACTERS = 80
@@ -29,7 +30,7 @@ def write_items(head: FeedHead, items: Iterable[Item], losses: list[Loss]) -> It
         "ownerName": ", ".join(head.authors),
     }
     document = OutlineDocument({name: text for name, text in texts.items() if text}, ())
-    return write_outline(document, _outlines(items, losses))
+    return write_outline(document, never_empty(_outlines(items, losses), "no entries"))
 
 
 def _outlines(items: Iterable[Item], losses: list[Loss]) -> Iterator[Outline]:
@@ -42,18 +43,20 @@ def _outlines(items: Iterable[Item], losses: list[Loss]) -> Iterator[Outline]:
 
 
 def _outline(entry: Entry, losses: list[Loss]) -> Outline:
-    note = next((text.plain for text in (entry.content, entry.summary) if text is not None and text.value.strip()), "")
+    body = next((text for text in (entry.content, entry.summary) if text is not None and text.value.strip()), NO_TEXT)
+    note = body.plain if body.is_markup else body.value.strip()
     title = entry.title.plain
     if not title:
-        title = note if len(note) <= _LINE_CHARACTERS else note[: _LINE_CHARACTERS - 1].rstrip() + "\u2026"
-        note = "" if title == note else note
+        title = body.plain
+        title = title if len(title) <= _LINE_CHARACTERS else title[: _LINE_CHARACTERS - 1].rstrip() + "\u2026"
+        note = "" if title == body.plain else note
     terms = [category.term for category in entry.categories if "," not in category.term]
     attributes = {
         "type": "link" if entry.alternate else "",
         "url": entry.alternate,
         "created": format_rfc822(entry.issued_us),
         "category": ",".join(terms),
-        "_note": note,
+        NOTE: note,
         ITEM_ID: entry.item_id,
         CHANGED: format_datetime(entry.changed_us) if entry.changed_us != entry.issued_us else "",
     }

@@ -12,14 +12,14 @@ from smartfeeds.formats import atom
 from smartfeeds.formats.draft import Draft
 from smartfeeds.formats.items import Found, Head, Skipped
 from smartfeeds.formats.links import is_uri, resolve
-from smartfeeds.formats.opml import ADDRESS, CHANGED, ITEM_ID, Outline, OutlineDocument, flattened
+from smartfeeds.formats.opml import ADDRESS, CHANGED, ITEM_ID, NOTE, PLACEHOLDER, Outline, OutlineDocument, flattened
 from smartfeeds.formats.rss import LOOKS_LIKE_HTML, SSE_SYNC, SYNCS
 from smartfeeds.formats.xml import Element, canonical, parse_stored
 
 # `type` says nothing that the other attributes do not say.
 _READ = frozenset(
     {"type", "title", "url", "htmlurl", "xmlurl", "created", "category", "description", "_note"}
-    | {ITEM_ID, CHANGED, ADDRESS}
+    | {ITEM_ID, CHANGED, NOTE, ADDRESS}
 )
 
 
@@ -37,6 +37,8 @@ def _lines(document: OutlineDocument, base: str) -> Iterator[Found | Skipped]:
     above: list[str] = []  # of each level the key of the last line
     for index, (level, outline) in enumerate(flattened(document.outlines)):
         key = atom.digest_id(*above[level - 1 : level], outline.text)
+        if PLACEHOLDER in outline.attributes:
+            continue
         del above[level:]
         above.append(key)
         line = _Line(outline, index, base)
@@ -85,9 +87,12 @@ class _Line(Draft):
         self._links()
         for term in self.text("category").split(","):
             self.add_category(term)
-        for tag, name in ((atom.SUMMARY, "description"), (atom.CONTENT, "_note")):
-            if self.text(name).strip():
-                self.add(tag, self.text(name))
+        for tag, text in (
+            (atom.SUMMARY, self.text("description")),
+            (atom.CONTENT, self.text(NOTE) or self.text("_note")),
+        ):
+            if text.strip():
+                self.add(tag, text)
         self._rest()
         return self.found
 

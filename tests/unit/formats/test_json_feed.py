@@ -132,9 +132,9 @@ def test_all_that_an_item_says():
 
 
 def test_an_item_without_anything():
-    """An item has content and dates even so; its id is made of the item id."""
+    """An item has content and dates even so; its id is the item id."""
     assert written_item("") == {
-        "id": "urn:x-smartfeeds:a",
+        "id": "a",
         "content_text": "",
         "date_published": "2011-05-09T12:00:00Z",
         "date_modified": "2011-05-09T12:00:00Z",
@@ -152,7 +152,7 @@ def test_tombstones():
     data = write_json_feed(HEAD, [entry]).data
     assert json.loads(data)["items"] == [
         {
-            "id": "urn:x-smartfeeds:a",
+            "id": "a",
             "content_text": "",
             "date_modified": "2011-05-09T12:00:01.5Z",
             "_smartfeeds": {"id": "a", "deleted": True},
@@ -492,3 +492,22 @@ def test_times_survive():
     (one,) = written(entry)["items"]
     assert (one["date_published"], one["date_modified"]) == ("2011-05-09T12:00:00.123456Z", "2011-05-09T12:00:01.5Z")
     assert parse_datetime(one["date_published"]) == US + 123_456
+
+
+@pytest.mark.parametrize("deleted", [False, True])
+@pytest.mark.parametrize("own", [{}, {"_smartfeeds": {"id": "item"}}])
+@pytest.mark.parametrize("given", ["a b", "7", "http://e.example/1", "urn:x-test:1", "tag:e.example,2011:1"])
+def test_a_json_feed_written_again_keeps_its_ids(given, own, deleted):
+    """[SF-011] [A-35] Whoever follows the feed meets no item anew, whether its id is an address or not."""
+    members = {"id": given, "content_text": "c", "_smartfeeds": {**own.get("_smartfeeds", {}), "deleted": deleted}}
+    feed = {"version": VERSION, "title": "T", "items": [members]}
+    for _ in range(2):
+        (read_item,) = read_document(json.dumps(feed).encode()).items
+        feed = json.loads(write_json_feed(HEAD, [read_entry(stored(read_item))]).data)
+        assert [one["id"] for one in feed["items"]] == [given]
+        assert feed["items"][0]["_smartfeeds"]["id"] == read_item.id == ("item" if own else given)
+
+
+def stored(read_item):
+    payload = atom.complete_entry(read_item.payload, read_item.id, 0)
+    return Item(1, read_item.id, 0, 0, payload, "", read_item.deleted)

@@ -9,6 +9,7 @@ from smartfeeds.core.text import ForbiddenCharacterError
 from smartfeeds.errors import Condition, FeedError
 from smartfeeds.formats import atom, opml, xml
 from smartfeeds.formats.atom_feed import FeedHead
+from smartfeeds.formats.documents import read_document
 from smartfeeds.formats.opml import (
     CHANGED,
     ListedFeed,
@@ -272,7 +273,7 @@ def test_item_is_an_outline_with_what_outliners_show():
             "url": "http://x.example/1",
             "created": "Mon, 09 May 2011 12:00:00 GMT",
             "category": "a/b,c",
-            "_note": "a b",
+            opml.NOTE: "a  b",
             opml.ITEM_ID: "a",
             CHANGED: "2011-05-09T13:00:00Z",
         },
@@ -292,7 +293,7 @@ def test_item_is_an_outline_with_what_outliners_show():
 )
 def test_item_without_title_takes_the_beginning_of_its_text(inside, text, note):
     (one,), _ = outlines_of(item(inside))
-    assert (one.text, one.attributes.get("_note")) == (text, note)
+    assert (one.text, one.attributes.get(opml.NOTE)) == (text, note)
 
 
 @pytest.mark.parametrize(
@@ -314,6 +315,10 @@ def test_what_an_outline_cannot_say_is_told(inside, what):
 
 
 def test_deleted_item_is_no_outline_and_told():
-    """[A-18]"""
+    """[A-18] OPML 2.0 requires a body to have an outline: a comment, which is no item when it is read."""
     gone = Item(1, "a", 0, 0, atom.tombstone("a", 0, b""), "", deleted=True)
-    assert outlines_of(gone) == ((), [("a", "a deleted item: OPML has no form for it")])
+    (placeholder,), losses = outlines_of(gone)
+    assert losses == [("a", "a deleted item: OPML has no form for it")]
+    assert (placeholder.text, placeholder.attributes["isComment"]) == ("no entries", "true")
+    assert read_document(b"".join(write_items(FeedHead("urn:x-test:f", "T", 0), [gone], []))).items == ()
+    assert [one.attributes["isComment"] for one in read_outline(b"".join(write_list("T", []))).outlines] == ["true"]

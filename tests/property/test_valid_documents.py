@@ -1,0 +1,85 @@
+"""Every document that leaves is well formed and valid in its format, whatever the entries hold."""
+
+import json
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from smartfeeds.cli.convert import head_of, items_of
+from smartfeeds.errors import FeedError
+from smartfeeds.formats.atom_feed import FeedHead
+from smartfeeds.formats.documents import read_document
+from smartfeeds.formats.ess import read_ess
+from smartfeeds.formats.writers import WRITERS, Job
+from support.entries import items
+from support.validity import atom_faults, json_feed_faults, opml_faults, rss_faults
+
+CORPUS = Path(__file__).parents[1] / "corpus"
+NOW_US = 1_700_000_000_000_000
+ADDED = {"entry: no author", "entry: neither content nor alternate link"}  # what a document completes
+
+
+def no_faults(read):
+    def check(data):
+        read(data)
+        return []
+
+    return check
+
+
+CHECKS = {
+    "atom": atom_faults,
+    "rss": rss_faults,
+    "opml": opml_faults,
+    "jsonfeed": json_feed_faults,
+    "json": no_faults(json.loads),
+    "ess": no_faults(read_ess),
+}
+
+
+def faults_of(form, head, rows):
+    """The faults of a document, but for those that entries of the feed had when they were published."""
+    data = b"".join(WRITERS[form].write(Job(head, rows, NOW_US)))
+    own = {fault for row in rows for fault in atom_faults(row.payload)} - ADDED if form == "atom" else set()
+    if form == "rss":
+        own = {f"item: unknown {name}" for name in ("PhotoDate", "Comments", "tags")}  # made up by feeds of the corpus
+    return [fault for fault in CHECKS[form](data) if fault not in own]
+
+
+def corpus():
+    """All documents of the corpus that can be read, as a conversion takes them."""
+    for path in sorted([*(CORPUS / "data").iterdir(), *(CORPUS / "data-own").iterdir()]):
+        try:
+            document = read_document(path.read_bytes(), "http://source.example/feed")
+        except FeedError:
+            continue
+        rows = items_of(document, NOW_US)
+        yield path.name, head_of(document, rows, NOW_US), rows
+
+
+def test_every_format_has_a_check():
+    assert set(CHECKS) == set(WRITERS)
+
+
+@pytest.mark.parametrize("form", CHECKS)
+def test_documents_of_the_corpus_are_valid_in_every_format(form):
+    """[RSS-001] [RSS-003] [RSS-011] [A-35] No fault that was not in the source."""
+    faults = {name: found for name, head, rows in corpus() if (found := faults_of(form, head, rows))}
+    assert faults == {}
+
+
+HEAD = FeedHead("urn:x-test:f", "T", 0, link="http://x.example/", authors=())
+
+
+@pytest.mark.parametrize("form", CHECKS)
+def test_documents_of_any_entries_are_valid_in_every_format(form):
+    """[RSS-001] [RSS-003] [RSS-011] [A-35] Elements with children, attributes of other namespaces, several of each."""
+
+    @given(st.integers(0, 2).flatmap(lambda count: st.tuples(*(items(number) for number in range(count)))))
+    @settings(max_examples=40)
+    def check(rows):
+        assert faults_of(form, HEAD, rows) == []
+
+    check()

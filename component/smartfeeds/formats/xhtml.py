@@ -75,5 +75,5 @@ def _attributes(node: Element, base: str) -> Iterable[str]:
         elif namespace:
             # HTML parsers know xlink:href in SVG, and keep any other name with a colon as it is.
             prefix = next((prefix for prefix, uri in node.nsmap.items() if prefix and uri == namespace), "xml")
-            name = f"{prefix}:{name}"
+            name = f"xlink:{name}" if namespace == XLINK_NS else f"{prefix}:{name}"
         yield f' {name}="{attribute(str(value))}"'

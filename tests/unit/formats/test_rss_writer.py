@@ -308,15 +308,16 @@ def test_author_is_a_mail_address_or_a_creator(person, lines):
 
 
 def test_categories_keep_value_and_domain():
-    """[RSS-013] [RSS-014] [A-139] the term as it is, the scheme as domain; a label in Atom's words."""
-    inside = '<category term="standards/xsl//x" scheme="http://x.example/d"/><category term="b" label="Bee"/>'
+    """[RSS-013] [RSS-014] [A-139] the term as it is, the scheme as domain; a label in Atom's words. A term is written
+    and read with every slash that it has, whatever filters make of it."""
+    inside = '<category term="/standards/xsl//x/" scheme="http://x.example/d"/><category term="b" label="Bee"/>'
     node = written(inside)
     assert [(one.text, dict(one.attrib)) for one in node.iterfind("category")] == [
-        ("standards/xsl//x", {"domain": "http://x.example/d"}),
+        ("/standards/xsl//x/", {"domain": "http://x.example/d"}),
         ("b", {}),
     ]
     assert [dict(one.attrib) for one in read_back(inside).iterchildren(atom.CATEGORY)] == [
-        {"term": "standards/xsl//x", "scheme": "http://x.example/d"},
+        {"term": "/standards/xsl//x/", "scheme": "http://x.example/d"},
         {"term": "b", "label": "Bee"},
     ]
 
@@ -558,3 +559,86 @@ def test_feed_of_the_node_is_an_item_too():
 def test_text_that_xml_cannot_carry_is_refused():
     with pytest.raises(ForbiddenCharacterError):
         write_rss(FeedHead("urn:x-test:f", "\x00", 0), [])
+
+
+MORE = '<x:more xmlns:x="urn:x-test:x" n="1">m</x:more>'
+
+
+@pytest.mark.parametrize(
+    ("inside", "name"),
+    [
+        (f'<link href="http://x.example/1">{MORE}</link>', "link"),
+        (f'<link rel="enclosure" type="a/b" length="1" href="http://x.example/1">{MORE}</link>', "link"),
+        ('<link href="http://x.example/1" xmlns:x="urn:x-test:x" x:n="1"/>', "link"),
+        (f"<author><name>Ann</name><email>a@x.example</email>{MORE}</author>", "author"),
+        ('<author xmlns:x="urn:x-test:x" x:n="1"><name>Ann</name></author>', "author"),
+        (f'<category term="a">{MORE}</category>', "category"),
+        ('<category term="a" label="A" xmlns:x="urn:x-test:x" x:n="1"/>', "category"),
+    ],
+)
+def test_elements_of_atom_keep_what_they_hold(inside, name):
+    """RFC 4287 6.3, 6.4: markup of others may stand inside of Atom's elements. It stays, under the prefix of the
+    document: a link that was cut at its start tag made the whole feed malformed."""
+    done = write_rss(HEAD, [item(inside)])
+    assert done.losses == ()
+    channel = xml.parse_payload(done.data).find("channel")
+    (kept,) = channel.find("item").iterfind(f"{ATOM}{name}")
+    assert kept.prefix == "atom"
+    (expected,) = xml.parse_payload(f"<entry xmlns='{atom.ATOM_NS}'>{inside}</entry>".encode())
+    assert xml.means_the_same(xml.canonical(kept), xml.canonical(expected))
+    (read,) = read_back(inside).iterchildren(f"{ATOM}{name}")
+    assert xml.canonical(read) == xml.canonical(expected)
+
+
+def test_texts_keep_their_languages():
+    """RFC 4287 2: each text may have a language of its own."""
+    inside = (
+        '<title xml:lang="en">T</title><summary xml:lang="es">S</summary><content type="html" xml:lang="fr">C</content>'
+    )
+    node = written(inside, root=' xml:lang="de"')
+    languages = [node, node.find("title"), node.find("description"), node.find(ENCODED)]
+    assert [one.get(xml.XML_LANG) for one in languages] == ["de", "en", "es", "fr"]
+    entry = read_back(inside, root=' xml:lang="de"')
+    assert [entry.get(xml.XML_LANG), *(entry.find(tag).get(xml.XML_LANG) for tag in TEXTS)] == ["de", "en", "es", "fr"]
+
+
+TEXTS = (atom.TITLE, atom.SUMMARY, atom.CONTENT)
+
+
+def test_xhtml_keeps_attributes_of_other_namespaces_and_its_div():
+    div = (
+        '<div xmlns="http://www.w3.org/1999/xhtml" class="c"><svg xmlns="http://www.w3.org/2000/svg"'
+        ' xmlns:l="http://www.w3.org/1999/xlink"><use l:href="a.svg"/></svg></div>'
+    )
+    node = written(f'<content type="xhtml" xml:base="http://x.example/">{div}</content>')
+    html = '<div class="c"><svg><use xlink:href="http://x.example/a.svg"></use></svg></div>'
+    assert node.findtext("description") == html
+
+
+@pytest.mark.parametrize(
+    ("root", "inside"),
+    [
+        (' xmlns:x="urn:x-test:x" x:n="1"', ""),
+        ("", '<title xmlns:x="urn:x-test:x" x:n="1">T</title>'),
+        ("", "<logo>http://x.example/l.png</logo>"),
+    ],
+)
+def test_what_rss_has_no_place_for_is_told(root, inside):
+    loss = "attributes of other namespaces, and elements that an Atom entry does not have"
+    assert write_rss(HEAD, [item(inside, root=root)]).losses == (Loss("a", loss),)
+
+
+def test_lines_of_plain_text_stay_apart():
+    """[A-125] A description is HTML, in which a line end is a blank."""
+    node = written("<content>one &lt;\ntwo\r\nthree</content>")
+    assert node.findtext("description") == "one &lt;<br/>\ntwo<br/>\nthree"
+
+
+def test_an_item_has_one_author_at_most():
+    """[RSS-031] The RSS 2.0 specification has one author; others are named in words of others."""
+    people = [("Ann", "a@x.example"), ("Bob", "b@x.example")]
+    inside = "".join(f"<author><name>{name}</name><email>{mail}</email></author>" for name, mail in people)
+    node = written(inside)
+    assert [one.text for one in node.iterfind("author")] == ["a@x.example (Ann)"]
+    read = read_back(inside).iterchildren(atom.AUTHOR)
+    assert [tuple(part.text for part in one) for one in read] == people

@@ -45,9 +45,7 @@ async def filled(web: Web, ids: str) -> None:
 
 def ids_of(form: str, body: bytes) -> list[str]:
     """The ids in a document, in its order."""
-    if form == "rss":
-        return [node.text or "" for node in etree.fromstring(body).iterfind("channel/item/guid")]
-    if form == "atom":
+    if form in ("atom", "rss"):
         return [node.text or "" for node in etree.fromstring(body).iter("{http://fanout.org/protocol/atom}id")]
     if form == "jsonfeed":
         return [

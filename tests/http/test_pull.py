@@ -598,3 +598,17 @@ def test_forms_have_suffixes_of_their_own() -> None:
     """Each suffix is one form."""
     suffixes = [form.suffix for form in (*negotiation.OF_FEED, *negotiation.OF_LIST)]
     assert {"json", "atom", "rss", "jsonfeed", "ess", "opml", "nno"} <= set(suffixes)
+
+
+async def test_category_that_is_a_path_is_found_by_its_parts(web: Web) -> None:
+    """[A-139] [SF-014] A filter by category matches each level of a path; the entry keeps the term as published."""
+    await web.component.create(ALICE, "notes")
+    term = "/standards//xsl/"
+    payload = f"<entry xmlns='http://www.w3.org/2005/Atom'><title>x</title><category term='{term}'/></entry>"
+    await web.component.publish(ALICE, "notes", "a", payload=payload)
+    await web.component.publish(ALICE, "notes", "b")
+    for category in ("standards", "xsl", "standards%2Fxsl", quote(term, safe="")):
+        assert ids((await web.get(f"/feeds/notes/?category={category}")).json) == ["a"]
+    for category in ("standard", "standards%2Fx", "%2F"):
+        assert ids((await web.get(f"/feeds/notes/?category={category}&timeout=0")).json) == []
+    assert f'term="{term}"' in (await web.get("/feeds/notes.atom")).text

@@ -249,3 +249,19 @@ def test_read_traits_feeds_the_index():
     facets, words = atom.read_traits(accept(element(inside)).encode())
     assert facets == {"a:alice@example.org", "p:alice@example.org", "c:obst"}
     assert words == {"gr\u00fcne", "\u00e4pfel"}
+
+
+@pytest.mark.parametrize(
+    ("term", "names"),
+    [
+        ("news", {"news"}),
+        ("standards/xsl/x", {"standards/xsl/x", "standards", "standards/xsl", "xsl", "x"}),
+        ("/a//b/", {"/a//b/", "a", "b", "a/b"}),
+        (" / ", {" / "}),
+        ("http://x.example/tags/a", {"http://x.example/tags/a"}),
+        ("/".join("abcdefghi"), {"/".join("abcdefghi")}),
+    ],
+)
+def test_category_is_found_by_the_parts_of_its_path(term, names):
+    """[A-139] [RSS-013] Split at each slash for matching, empty parts dropped; the verbatim term matches too."""
+    assert atom.category_names(term) == names

@@ -1,11 +1,12 @@
 """What Atom documents of this service add to an entry, and its removal when such a document is read.
 
-An entry in a document says its item id (fo:id, SF-070) and, in an export, its ordering keys. Where the stored entry
-lacks an author, or has neither content nor an alternate link, the document completes it, because RFC 4287 4.1.2
-requires them. All additions stand behind the stored children, under prefixes of their own: parsers that ignore
-namespaces take the first `id` for the entry's.
+An entry in a document says its item id (fo:id, SF-070) and, in an export, its ordering keys. If the stored entry lacks
+an author, a summary of content that is not text, or both content and an alternate link, the document completes it,
+because RFC 4287 4.1.2 requires them. All additions stand behind the stored children, under prefixes of their own:
+parsers that ignore namespaces take the first `id` for the entry's.
 """
 
+import re
 from typing import NamedTuple
 
 from smartfeeds.core.model import Item
@@ -22,6 +23,8 @@ KEYS = f"{{{EXPORT_NS}}}keys"
 ADDED = f"{{{EXPORT_NS}}}added"
 
 _ADDED = f'xmlns:sf="{EXPORT_NS}" sf:added="true"'
+_TEXT_TYPES = frozenset({"", "text", "html", "xhtml"})
+_TEXT_CONTENT = re.compile(rb'<content(?: type="(?:text|html|xhtml)")?>')
 _DEFAULT = f'<entry xmlns="{ATOM_NS}"'.encode()
 
 
@@ -48,28 +51,37 @@ def completion(payload: bytes, byline: str, address: str) -> bytes:
 
     With an empty `byline` no author is added; with an empty `address` an empty content stands for the link.
     """
-    has_author, has_body = _present(payload)
+    # With one namespace declaration all elements are Atom's. Parsing takes ten times as long, and most entries pass.
+    if payload.count(b"xmlns") == 1 and b"<author>" in payload and _TEXT_CONTENT.search(payload):
+        return b""
+    entry = xml.parse_stored(payload)
     namespace = "" if payload.startswith(_DEFAULT) else f' xmlns="{ATOM_NS}"'
     parts = []
-    if byline and not has_author:
+    if byline and not _has_author(entry):
         parts.append(f"<author{namespace} {_ADDED}><name>{escape(byline)}</name></author>")
-    if not has_body and address:
+    content = next(entry.iterchildren(atom.CONTENT), None)
+    has_link = any(link.get("rel", "alternate") == "alternate" for link in entry.iterchildren(atom.LINK))
+    if content is not None and _needs_summary(content) and next(entry.iterchildren(atom.SUMMARY), None) is None:
+        parts.append(f"<summary{namespace} {_ADDED}></summary>")
+    if content is None and not has_link and address:
         parts.append(f'<link{namespace} {_ADDED} href="{attribute(address)}" rel="alternate"></link>')
-    elif not has_body:
+    elif content is None and not has_link:
         parts.append(f"<content{namespace} {_ADDED}></content>")
     return "".join(parts).encode()
 
 
-def _present(payload: bytes) -> tuple[bool, bool]:
-    """Whether an entry has an author, and whether it has content or an alternate link."""
-    # With one namespace declaration all elements are Atom's. Parsing takes ten times as long, and most entries pass.
-    if payload.count(b"xmlns") == 1 and b"<author>" in payload and b"<content" in payload:
-        return True, True
-    entry = xml.parse_stored(payload)
+def _has_author(entry: Element) -> bool:
     source = next(entry.iterchildren(atom.SOURCE), None)
-    authors = (one for parent in (entry, source) if parent is not None for one in parent.iterchildren(atom.AUTHOR))
-    has_link = any(link.get("rel", "alternate") == "alternate" for link in entry.iterchildren(atom.LINK))
-    return next(authors, None) is not None, has_link or next(entry.iterchildren(atom.CONTENT), None) is not None
+    parents = [entry] if source is None else [entry, source]
+    return any(next(parent.iterchildren(atom.AUTHOR), None) is not None for parent in parents)
+
+
+def _needs_summary(content: Element) -> bool:
+    """Whether content is elsewhere, or is in Base64."""
+    kind = content.get("type", "text").strip().lower()
+    return content.get("src") is not None or not (
+        kind in _TEXT_TYPES or kind.startswith("text/") or kind.endswith(("+xml", "/xml"))
+    )
 
 
 def take_additions(entry: Element) -> Additions:

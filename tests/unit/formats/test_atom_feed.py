@@ -7,9 +7,11 @@ import pytest
 from smartfeeds.core.model import Item
 from smartfeeds.core.text import ForbiddenCharacterError
 from smartfeeds.formats import atom, xml
+from smartfeeds.formats.additions import completion
 from smartfeeds.formats.atom_feed import FeedHead, write_feed
 from smartfeeds.formats.documents import read_document
 from support.golden import GOLDEN
+from support.validity import atom_faults
 
 HEAD = FeedHead("urn:x-test:f", 'A "feed" & more', 1304942400_000_000, "xmpp:feeds.example.org?;node=a&b", "Sub")
 
@@ -131,3 +133,41 @@ def test_what_the_head_says_changes_no_entry():
     assert root.findtext(f"{{{atom.ATOM_NS}}}author/{{{atom.ATOM_NS}}}name") == "Ann"
     assert root.findtext(f"{{{atom.ATOM_NS}}}icon") == "http://e.example/i.png"
     assert root.findtext("{http://fanout.org/protocol/atom}prev_cursor") == "1_0_00000000"
+
+
+SF = 'xmlns:sf="urn:x-smartfeeds:export" sf:added="true"'
+AUTHOR = f"<author {SF}><name>By</name></author>"
+LINK = f'<link {SF} href="http://x.example/1?a&amp;b" rel="alternate"></link>'
+
+
+@pytest.mark.parametrize(
+    ("inside", "added"),
+    [
+        ("", AUTHOR + LINK),
+        ("<author><name>A</name></author><content>x</content>", ""),
+        ("<author><name>A</name></author><summary>x</summary>", LINK),
+        ("<source><author><name>A</name></author></source><link href='http://e.example/'/>", ""),
+        ("<link rel='related' href='http://e.example/'/><content type='html'>x</content>", AUTHOR),
+        ("<x xmlns='urn:x-test:x'><author>x</author><content>x</content></x>", AUTHOR + LINK),
+        ("<author><name>A</name></author><content src='http://e.example/' type='a/b'/>", f"<summary {SF}></summary>"),
+        ("<author><name>A</name></author><content type='image/png'>aA==</content><summary>s</summary>", ""),
+        ("<author><name>A</name></author><content type='application/xml'><x xmlns='urn:x-test:x'/></content>", ""),
+    ],
+)
+def test_an_entry_is_completed_where_it_lacks_what_atom_requires(inside, added):
+    """RFC 4287 4.1.2: an author, content or an alternate link, a summary of content that is not text. Reading the
+    document again gives the entry as it was stored."""
+    root = xml.parse_payload(f'<entry xmlns="{atom.ATOM_NS}">{inside}</entry>'.encode())
+    stored = atom.complete_entry(xml.canonical(root), "a", 0)
+    assert completion(stored, "By", "http://x.example/1?a&b").decode() == added
+    (read,) = read_document(b"".join(write_feed(HEAD, [item(stored)]))).items
+    assert read.payload == stored
+
+
+def test_an_entry_under_a_prefix_is_completed_in_the_namespace_of_atom():
+    payload = f'<x:entry xmlns:x="{atom.ATOM_NS}"><x:id>urn:x-test:1</x:id><x:title></x:title></x:entry>'.encode()
+    assert atom_faults(b"".join(write_feed(HEAD, [item(atom.complete_entry(payload, "a", 0))]))) == []
+
+
+def test_without_an_address_an_empty_content_stands_for_the_link():
+    assert completion(entry(), "", "").decode() == f"<content {SF}></content>"

@@ -46,14 +46,17 @@ def keys_mark(item: Item) -> bytes:
     return f'<sf:keys xmlns:sf="{EXPORT_NS}" created="{created}" modified="{modified}"></sf:keys>'.encode()
 
 
+def is_complete(payload: bytes) -> bool:
+    """Whether a glance shows that a canonical entry lacks nothing: its parsing would take ten times as long."""
+    # With one namespace declaration all elements are Atom's.
+    return payload.count(b"xmlns") == 1 and b"<author>" in payload and _TEXT_CONTENT.search(payload) is not None
+
+
 def completion(payload: bytes, byline: str, address: str) -> bytes:
     """The elements that a canonical entry lacks: an author named `byline`, and a link to its page at `address`.
 
     With an empty `byline` no author is added; with an empty `address` an empty content stands for the link.
     """
-    # With one namespace declaration all elements are Atom's. Parsing takes ten times as long, and most entries pass.
-    if payload.count(b"xmlns") == 1 and b"<author>" in payload and _TEXT_CONTENT.search(payload):
-        return b""
     entry = xml.parse_stored(payload)
     namespace = "" if payload.startswith(_DEFAULT) else f' xmlns="{ATOM_NS}"'
     parts = []

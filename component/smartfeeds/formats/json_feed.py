@@ -85,6 +85,8 @@ def write_json_feed(head: FeedHead, entries: Iterable[Entry]) -> Written:
 
 def _item(entry: Entry, losses: list[Loss]) -> JsonObject:
     own: JsonObject = {"id": entry.item_id}
+    if entry.atom_id == entry.item_id and not is_uri(entry.atom_id):
+        own["atom_id"] = entry.atom_id  # it was published so; an id that is no URI is none of Atom otherwise
     if entry.deleted:
         return {
             "id": _id(entry),
@@ -217,7 +219,7 @@ def _read_item(value: Json, index: int, feed: JsonObject, base: str) -> Found | 
     atom_id = id_of(value.get("id"))
     item.found.item_id = given or atom_id
     # The id of an item whose atom:id was made of it is no atom:id.
-    is_own = given not in ("", atom_id) or is_uri(atom_id)
+    is_own = given not in ("", atom_id) or is_uri(atom_id) or own.get("atom_id") == atom_id
     published_us, updated_us = item.time("date_published"), item.time("date_modified")
     if own.get("left") is True:
         return Skipped(index, LEFT_REASON)

@@ -27,7 +27,7 @@ class Part(Enum):
     RELATED = "the addresses of related pages"
     MORE_RELATED = "the addresses of related pages after the first"
     LINKS = "links other than to the page and to enclosures"
-    LINK_DETAILS = "the type, title or length of the link to the page"
+    LINK_DETAILS = "the type, title or length of the link to the page, or what else is said of a link"
     MORE_ALTERNATES = "the addresses of the page after the first"
     RIGHTS = "the rights"
     SOURCE = "the source"
@@ -87,7 +87,8 @@ _PARTS: tuple[tuple[Part, Callable[[Entry], object]], ...] = (
     (
         Part.LINK_DETAILS,
         lambda entry: any(
-            link.rel in ("alternate", "related") and (link.type or link.title or link.length or link.more)
+            (link.more and link.rel in ("alternate", "related", "enclosure"))
+            or (link.rel in ("alternate", "related") and (link.type or link.title or link.length))
             for link in entry.links
         ),
     ),

@@ -171,6 +171,9 @@ def test_the_newest_item_is_on_top():
     assert [one.id for one in read_document(data).oldest_first()] == ["a", "b", "c"]
 
 
+LINK_DETAILS = "the type, title or length of the link to the page, or what else is said of a link"
+
+
 @pytest.mark.parametrize(
     ("inside", "what"),
     [
@@ -181,7 +184,22 @@ def test_the_newest_item_is_on_top():
             "the mail address of a person who has another address too",
         ),
         ('<link href="u:a"/><link href="u:b"/>', "the addresses of the page after the first"),
-        ('<link href="u:a" type="text/html"/>', "the type, title or length of the link to the page"),
+        ('<link href="u:a" type="text/html"/>', LINK_DETAILS),
+        ('<link href="u:a" hreflang="de"/>', LINK_DETAILS),
+        ('<link rel="enclosure" href="u:a"><x xmlns="urn:x-test:x"/></link>', LINK_DETAILS),
+        ('<title xml:lang="de">x</title>', "the languages of single texts"),
+        (
+            '<author><name>x</name><x xmlns="urn:x-test:x"/></author>',
+            "what is said of authors beside name and addresses",
+        ),
+        (
+            '<category term="t"><x xmlns="urn:x-test:x"/></category>',
+            "what is said of categories beside term, scheme and label",
+        ),
+        (
+            '<title xmlns:x="urn:x-test:x" x:a="1">x</title>',
+            "attributes of other namespaces, and elements that an Atom entry does not have",
+        ),
         (
             '<link rel="related" href="u:a"/><link rel="related" href="u:b"/>',
             "the addresses of related pages after the first",

@@ -247,7 +247,7 @@ def test_import_of_rss_becomes_the_same_feed_as_atom(ready: Run) -> None:
     assert "RSS 2.0" in ready("import", "news.rss", "--node", "news").output
     text = ready("export", "--node", "news", "--to", "atom").stdout
 
-    ids = re.findall(r'<id xmlns="[^"]*">(.*?)</id>', text)
+    ids = re.findall(r"<fo:id [^>]*>(.*?)</fo:id>", text)
     atom_ids = re.findall(r"<id>(.*?)</id>", text)[1:]
     assert ids == ["one 1", "http://x.example/2"]
     assert atom_ids[1] == "http://x.example/2"

@@ -150,6 +150,15 @@ def test_twins_are_settled_the_same_way_at_both_ends():
     assert merge(FEEDSYNC, two, one).outcome is Outcome.UNCHANGED
 
 
+def test_versions_that_tie_in_every_key_have_one_winner():
+    """[A-43] [FS-068] Their histories decide, whichever is local."""
+    one, other = version(2, "2 10:00 -", data="one"), version(2, "1 10:00 -", data="other")
+
+    assert one.key == other.key
+    for pair in [(one, other), (other, one)]:
+        assert merge(FEEDSYNC, *pair).version == replace(one, conflicts=(other,))
+
+
 def test_made_up_histories_lose_no_item():
     """[FS-068] three versions that claim to have seen each other in a circle: one of them stays."""
     ring = [

@@ -13,10 +13,11 @@ from importlib.metadata import version
 from pathlib import Path
 
 from bench import web_targets
-from bench.rows import Row, merge_rows, rows, web_rows
+from bench.rows import FLOODS, MEMORY, QUIET_USERS, Row, merge_rows, rows, web_rows
 from bench.targets import PEERS
 from bench.work import Number, Scale
 
+FAIR_RATIO = 2.0  # the goal for the quiet users' p99 beside a flood
 Results = Mapping[str, Mapping[str, Sequence[Number]]]  # target -> row -> one number a run
 
 
@@ -33,6 +34,8 @@ def text(results: Results, scale: Scale, described: Mapping[str, str]) -> str:
         )
         if any(row.name in results.get(name, {}) for row in found for name in ("ours", *columns))
     ]
+    if any(row.startswith("fair_") for row in results.get("ours", {})):
+        tables.append(fairness(results))
     return "\n\n".join((*tables, notes(results), f"{machine}; {runs}"))
 
 
@@ -74,6 +77,30 @@ def table(results: Results, found: Iterable[Row], columns: Mapping[str, str]) ->
             cells.append(_text(row, theirs) if name == "echo" else _against(row, mine, theirs))
         lines.append("| " + " | ".join(cells) + " |")
     return "\n".join(lines)
+
+
+def fairness(results: Results) -> str:
+    """The quiet users' p99 alone and beside each flood, medians of the rounds, and the memory of the process."""
+    titles = [f" {title} alone | beside | ratio |" for title in QUIET_USERS.values()]
+    lines = ["| flood |" + "".join(titles), "|---|" + "---:|---:|---:|" * len(titles)]
+    for name, title in FLOODS.items():
+        cells = [title]
+        for user in QUIET_USERS:
+            alone = middle(results, "ours", f"fair_{name}_{user}_alone")
+            beside = middle(results, "ours", f"fair_{name}_{user}")
+            if alone is None or beside is None:
+                cells += ["", "", ""]
+                continue
+            ratio = f"{beside / alone:,.1f}x"
+            within = beside <= FAIR_RATIO * alone
+            cells += [f"{alone:,.1f} ms", f"{beside:,.1f} ms", ratio if within else f"**{ratio}**"]
+        lines.append("| " + " | ".join(cells) + " |")
+    memory = [
+        f"{moment} {value:,.0f} MB"
+        for number, moment in enumerate(MEMORY)
+        if (value := middle(results, "ours", f"fair_rss_{number}")) is not None
+    ]
+    return "\n".join((*lines, "", f"Resident memory: {', '.join(memory)}. Ratios above {FAIR_RATIO:.0f}x are bold."))
 
 
 def middle(results: Results, target: str, row: str) -> float | None:

@@ -111,3 +111,28 @@ def merge_rows(scale: Scale) -> list[Row]:
             Row(f"merge_{size}_memory", f"{title}: memory", " MB", less=True),
         ]
     return found
+
+
+# The floods of `bench.fairness`, in the order of the table.
+FLOODS = {
+    "cdata": "publish of 400 KB of CDATA",
+    "stanza_2mb": "publish of 2 MB",
+    "stanza_900kb": "publish of 900 KB",
+    "attributes": "payload with 5,000 attributes",
+    "form": "form of 3,000 fields",
+    "nested_names": "20,000 elements named iq in an IQ",
+    "affiliations": "2,000 affiliations in one request",
+    "ids": "pull of 500 ids",
+    "q_common": "q of a common word, counted",
+    "kind_q": "kind with q",
+    "q_three": "three words in q",
+    "payload_58kb": "publish of 58 KB",
+    "words_60kb": "publish of 60 KB of words",
+    "html": "publish of 58 KB of HTML",
+    "deep": "payload of 5,000 levels",
+    "namespaces": "payload with 500 namespaces",
+    "pages_500": "pages of 500",
+    "index_far": "index far in",
+}
+QUIET_USERS = {"pull": "pull p99", "publish": "publish p99"}
+MEMORY = ("before", "after round one", "after round two")

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from bench import bench_merge, report, rows, runs, web, work
+from bench import bench_merge, fairness, report, rows, runs, web, work
 from bench.wire import BenchError
 
 
@@ -53,6 +53,21 @@ def test_bench_tiny_counts_fill_every_row_of_merging(collect: runs.Collector, tm
     local, incoming, made = bench_merge.write(tmp_path, 10)
     with pytest.raises(BenchError, match="the merge is wrong"):
         bench_merge.run(local, incoming, replace(made, added=made.added + 1))
+
+
+@pytest.mark.timeout(240)
+def test_bench_tiny_counts_fill_every_row_of_fairness(collect: runs.Collector, tmp_path: Path) -> None:
+    """Each flood gives both users' latencies alone and beside it, and the memory is read three times."""
+    fairness.measure(collect, tmp_path / "fairness")
+    found = collect.results["ours"]
+    users = [f"{user}{suffix}" for user in rows.QUIET_USERS for suffix in ("", "_alone")]
+    floods = {f"fair_{name}_{user}" for name in rows.FLOODS for user in users}
+    assert set(found) == floods | {f"fair_rss_{number}" for number in range(3)}
+    assert all(number.value > 0 for numbers in found.values() for number in numbers)
+    assert set(fairness.makers(10)) == set(rows.FLOODS)
+    shown = report.text(collect.results, work.SMOKE, {})
+    assert all(title in shown for title in rows.FLOODS.values())
+    assert "Resident memory: before" in shown
 
 
 def test_bench_results_read_back_give_the_same_table(tmp_path: Path) -> None:

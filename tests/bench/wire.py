@@ -79,6 +79,11 @@ class Wire:
         sock.settimeout(PATIENCE_S)
         self._socket = sock
 
+    @property
+    def socket(self) -> socket.socket:
+        """The socket, for a driver of its own."""
+        return self._socket
+
     def close(self) -> None:
         """Ends the stream."""
         with contextlib.suppress(OSError):  # the other side may have been faster

@@ -3,18 +3,26 @@
 What arrives while a batch runs goes into the next one. That is group commit for writes, and for reads it spreads the
 price of the hop (a hop costs about as much as several statements).
 
-Whoever has many works waiting does not hold up the others: works are taken in turn, one of each name at a time.
+A sender with many or slow works does not hold up the others: the time of a connection is divided between the turns
+that wait, whatever each of their works costs.
 """
 
 import asyncio
-from collections import OrderedDict, deque
+import time
+from collections import deque
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from heapq import heappop, heappush
 from typing import Any
 
 import aiosqlite
 
 from smartfeeds.errors import StoreError
+
+# What a job is charged before its time is known: less than any takes, enough for turns of equal cost to alternate.
+ADVANCE_S = 1e-5
+SLOW_S = 0.005  # as long as a commit; what takes longer does not share a commit with works that wait behind it
+REMEMBERED = 4_096  # turns whose time is remembered while they are idle
 
 
 async def hop(connection: aiosqlite.Connection, work: Callable[..., Any], *args: object) -> Any:
@@ -40,6 +48,16 @@ class Job:
     turn: str = ""
     result: Any = None
     error: BaseException | None = None
+    spent_s: float = 0.0
+
+    def run(self, tx: object, clock: Callable[[], float] = time.perf_counter) -> None:
+        """Runs the work in a transaction, keeps its result or error, and adds the time that it took."""
+        began_s = clock()
+        try:
+            self.result, self.error = self.work(tx), None
+        except Exception as error:  # noqa: BLE001 - whatever it is belongs to the caller
+            self.result, self.error = None, error
+        self.spent_s += clock() - began_s
 
     def settle(self) -> None:
         """Tells the caller, unless he has gone."""
@@ -61,39 +79,94 @@ class Lane:
     run: Callable[[list[Job]], int]
 
 
-class Turns:
-    """Jobs that wait: those of one turn in their order, and one of each turn after the other."""
+@dataclass(slots=True, eq=False)
+class _Account:
+    """The jobs of one turn that wait, and the time that its jobs took, in seconds on the scale of `Turns`."""
 
-    __slots__ = ("_queues",)
+    jobs: deque[Job] = field(default_factory=deque)
+    used_s: float = 0.0
+    last_s: float = 0.0
+    entry: int = 0
+
+
+class Turns:
+    """Jobs that wait. Those of one turn keep their order; the turn that has used the least time comes first.
+
+    This is start-time fair queueing. A turn that was idle starts at the time of the turn that was served last, so that
+    nobody saves up time. A job is charged `ADVANCE_S` when it is taken, and the time that it took when it is done.
+    """
+
+    __slots__ = ("_accounts", "_entries", "_heap", "_now_s", "_waiting")
 
     def __init__(self) -> None:
-        self._queues: OrderedDict[str, deque[Job]] = OrderedDict()
+        self._accounts: dict[str, _Account] = {}
+        self._heap: list[tuple[float, int, str]] = []  # one valid entry for each turn that waits, and outdated ones
+        self._entries = 0
+        self._now_s = 0.0
+        self._waiting = 0
 
     def __bool__(self) -> bool:
-        return bool(self._queues)
+        return self._waiting > 0
 
     def add(self, job: Job) -> None:
         """Puts a job behind the others of its turn."""
-        queue = self._queues.get(job.turn)
-        if queue is None:
-            self._queues[job.turn] = deque((job,))
-        else:
-            queue.append(job)
+        account = self._accounts.get(job.turn)
+        if account is None:
+            self._forget_some()
+            account = self._accounts[job.turn] = _Account()
+        account.jobs.append(job)
+        self._waiting += 1
+        if len(account.jobs) == 1:
+            account.used_s = max(account.used_s, self._now_s)
+            self._enter(job.turn, account)
 
     def take(self) -> Job:
-        """The next job. Raises KeyError where none waits."""
-        turn, queue = self._queues.popitem(last=False)
-        job = queue.popleft()
-        if queue:
-            self._queues[turn] = queue
+        """The next job. Raises IndexError where none waits."""
+        while True:
+            self._now_s, entry, turn = heappop(self._heap)
+            account = self._accounts.get(turn)
+            if account is not None and account.entry == entry:
+                break
+        job = account.jobs.popleft()
+        self._waiting -= 1
+        account.used_s += ADVANCE_S
+        account.entry = 0
+        if account.jobs:
+            self._enter(turn, account)
         return job
 
     def put_back(self, jobs: Sequence[Job]) -> None:
         """Jobs that were taken last, and in this order, are the next ones again."""
         for job in reversed(jobs):
-            queue = self._queues.setdefault(job.turn, deque())
-            queue.appendleft(job)
-            self._queues.move_to_end(job.turn, last=False)
+            account = self._accounts.setdefault(job.turn, _Account(used_s=self._now_s))
+            account.jobs.appendleft(job)
+            account.used_s -= ADVANCE_S
+            self._waiting += 1
+            self._enter(job.turn, account, first=True)
+
+    def charge(self, job: Job) -> None:
+        """A job that was taken is done: its turn pays the time that it took."""
+        account = self._accounts.get(job.turn)
+        if account is None:
+            return
+        account.last_s = job.spent_s
+        account.used_s += max(0.0, job.spent_s - ADVANCE_S)
+        if account.jobs:
+            self._enter(job.turn, account)
+
+    def is_slow(self, job: Job) -> bool:
+        """Whether the last job of the same turn took long, so that the next one probably does too."""
+        account = self._accounts.get(job.turn)
+        return account is not None and account.last_s > SLOW_S
+
+    def _enter(self, turn: str, account: _Account, *, first: bool = False) -> None:
+        self._entries += 1
+        account.entry = -self._entries if first else self._entries
+        heappush(self._heap, (account.used_s, account.entry, turn))
+
+    def _forget_some(self) -> None:
+        if len(self._accounts) >= REMEMBERED:
+            self._accounts = {turn: account for turn, account in self._accounts.items() if account.jobs}
 
 
 class Lanes:
@@ -136,8 +209,12 @@ class Lanes:
         jobs: list[Job] = []
         while self._waiting and len(jobs) < self._batch:
             job = self._waiting.take()
-            if not job.future.done():
-                jobs.append(job)
+            if job.future.done():
+                continue
+            if jobs and self._waiting.is_slow(job):
+                self._waiting.put_back([job])
+                break
+            jobs.append(job)
         return jobs
 
     async def _run(self, lane: Lane, jobs: list[Job]) -> None:
@@ -155,4 +232,5 @@ class Lanes:
             return
         self._waiting.put_back(jobs[done:])
         for job in jobs[:done]:
+            self._waiting.charge(job)
             job.settle()

@@ -15,6 +15,7 @@ import os
 import sqlite3
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import TypeVar, cast
 
@@ -26,17 +27,27 @@ from smartfeeds.store.backup import copy_database
 from smartfeeds.store.base import Indexer, OpenMode, ReadTx, WriteTx
 from smartfeeds.store.lanes import Job, Lane, Lanes, ended, hop
 from smartfeeds.store.sql import SqlReadTx, SqlWriteTx
-from smartfeeds.store.sqlite_engine import READ_ONLY, SqliteEngine, make_private, missing, store_error
+from smartfeeds.store.sqlite_engine import (
+    READ_ONLY,
+    OverBudgetError,
+    SqliteEngine,
+    make_private,
+    missing,
+    store_error,
+)
 
 T = TypeVar("T")
 Runner = Callable[[list[Job]], int]
 
 READERS = 2
+# A read may do so much on these connections; what needs more is run again on one of its own. A page of 100 items is
+# within, a count of thousands of items is not.
+LIGHT_STEPS = 12_000
 BUSY_S = 5.0
 WRITE_BATCH = 256
 READ_BATCH = 64
-READ_BUDGET_S = 0.005
-WRITE_BUDGET_S = 0.1
+READ_BUDGET_S = 0.002
+WRITE_BUDGET_S = 0.02
 WRITER_CACHE_KIB = 16384
 READER_CACHE_KIB = 4096
 # Readers search the log by segments of some 4,000 pages: one segment is enough for them, and syncs are fewer.
@@ -60,6 +71,7 @@ class SqliteStore:
         self._busy_s = busy_s
         self._connections: list[aiosqlite.Connection] = []
         self._reads: Lanes | None = None
+        self._long_reads: Lanes | None = None
         self._writes: Lanes | None = None
 
     async def open(self) -> None:
@@ -72,24 +84,31 @@ class SqliteStore:
             raise missing(self.path)
         try:
             writers = [] if self._mode is OpenMode.READ else [await self._lane(self._writer)]
-            readers = [await self._lane(self._reader) for _ in range(READERS)]
+            readers = [await self._lane(partial(self._reader, steps=LIGHT_STEPS)) for _ in range(READERS)]
+            long_reader = await self._lane(self._reader)
         except BaseException:
             await self._disconnect()
             raise
         self._writes = Lanes(writers, WRITE_BATCH) if writers else None
         self._reads = Lanes(readers, READ_BATCH)
+        self._long_reads = Lanes([long_reader], 1)
 
     async def close(self) -> None:
-        writes, reads, self._writes, self._reads = self._writes, self._reads, None, None
-        for lanes in (reads, writes):
+        every = (self._reads, self._long_reads, self._writes)
+        self._reads = self._long_reads = self._writes = None
+        for lanes in every:
             if lanes is not None:
                 await lanes.close()
         await self._disconnect()
 
     async def read(self, work: Callable[[ReadTx], T], *, turn: str = "") -> T:
-        if self._reads is None:
+        reads, long_reads = self._reads, self._long_reads
+        if reads is None or long_reads is None:
             raise StoreError("the store is closed")
-        return cast(T, await self._reads.call(work, turn))
+        try:
+            return cast(T, await reads.call(work, turn))
+        except OverBudgetError:
+            return cast(T, await long_reads.call(work, turn))
 
     async def write(self, work: Callable[[WriteTx], T], *, turn: str = "") -> T:
         if self._writes is None:
@@ -134,12 +153,12 @@ class SqliteStore:
         self._tune(raw, WRITER_CACHE_KIB)
         return _Group(SqliteEngine(raw, str(self.path)), self._indexer).run
 
-    def _reader(self, raw: sqlite3.Connection) -> Runner:
+    def _reader(self, raw: sqlite3.Connection, steps: int | None = None) -> Runner:
         migrate.prepare(raw, self.path, self._mode)
         self._tune(raw, READER_CACHE_KIB)
         # Not mode=ro: such a connection leaves the log files of the database behind when it is the last to close.
         raw.execute("PRAGMA query_only = ON").fetchall()
-        return _Snapshot(SqliteEngine(raw, str(self.path))).run
+        return _Snapshot(SqliteEngine(raw, str(self.path)), steps).run
 
     def _tune(self, raw: sqlite3.Connection, cache_kib: int) -> None:
         for pragma in (
@@ -172,10 +191,14 @@ def _check_writable(path: Path) -> None:
 
 
 class _Snapshot:
-    """Runs batches of reads, each in one snapshot. Lives in a reading connection's thread."""
+    """Runs batches of reads, each in one snapshot. Lives in a reading connection's thread.
 
-    def __init__(self, engine: SqliteEngine) -> None:
+    `steps` is what one read may do (`SqliteEngine.allow`); a read that needs more ends with OverBudgetError.
+    """
+
+    def __init__(self, engine: SqliteEngine, steps: int | None) -> None:
         self._engine = engine
+        self._steps = steps
         self._tx = SqlReadTx(engine)
 
     def run(self, jobs: list[Job]) -> int:
@@ -184,7 +207,8 @@ class _Snapshot:
         try:
             self._engine.begin_read()
             for job in jobs:
-                _try(job, self._tx)
+                self._engine.allow(self._steps)
+                job.run(self._tx)
                 done += 1
                 # A slow read must not hold up those that wait behind it: the rest goes to the next free connection.
                 if time.monotonic() > until:
@@ -192,6 +216,7 @@ class _Snapshot:
         except StoreError as error:
             return _fail(jobs, error)
         finally:
+            self._engine.allow(None)
             self._engine.rollback()
         return done
 
@@ -234,7 +259,7 @@ class _Group:
                 if done and time.monotonic() > until:
                     break
                 before = self._tx.changes
-                _try(job, self._tx)
+                job.run(self._tx)
                 done += 1
                 # After an error of its own SQLite may have ended the transaction, whatever the work was doing.
                 if job.error is not None and (self._tx.changes != before or isinstance(job.error, StoreError)):
@@ -249,13 +274,6 @@ class _Group:
             self._tx.forget()
             self._engine.rollback()
         return done
-
-
-def _try(job: Job, tx: SqlReadTx | SqlWriteTx) -> None:
-    try:
-        job.result, job.error = job.work(tx), None
-    except Exception as error:  # noqa: BLE001 - whatever it is belongs to the caller
-        job.result, job.error = None, error
 
 
 def _fail(jobs: list[Job], error: StoreError) -> int:

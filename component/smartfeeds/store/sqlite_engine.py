@@ -17,6 +17,9 @@ from smartfeeds.store.rows import STATES, digest
 
 _TOKEN_LIMIT = 32
 
+STATEMENT_STEPS = 50  # what the call of a statement costs in Python, as instructions of SQLite take it
+TICK_STEPS = 1_000  # few enough to stop soon, many enough for the call to cost nothing
+
 READ_ONLY = "it is read-only; give this user the right to write to the file and its directory"
 
 # Primary result code -> what the operator has to do.
@@ -67,6 +70,10 @@ def token(node_no: int, word: str) -> str:
     return f"{node_no}w{word}" if plain else f"{node_no}x{digest(word).hex()}"
 
 
+class OverBudgetError(Exception):
+    """A work needs more steps than `SqliteEngine.allow` gave it. It must be run again where it may take longer."""
+
+
 class SqliteEngine:
     """An `engine.Engine` on one connection of the sqlite3 module, used by one thread."""
 
@@ -76,13 +83,37 @@ class SqliteEngine:
         self._connection = connection
         self._cursor = connection.cursor()
         self._path = path
+        self._left: int | None = None
+
+    def allow(self, steps: int | None) -> None:
+        """Bounds the work that follows; None removes the bound.
+
+        A step is an instruction of SQLite's virtual machine, of which a row of a page takes about 25; a statement costs
+        `STATEMENT_STEPS` besides. Steps are counted and not time, so that the same work always has the same outcome.
+        """
+        if (steps is None) is not (self._left is None):
+            tick = self._tick if steps is not None else None
+            self._connection.set_progress_handler(tick, TICK_STEPS if steps is not None else 0)
+        self._left = steps
+
+    def _tick(self) -> bool:
+        """Called by SQLite after each `TICK_STEPS` instructions; true ends the statement."""
+        assert self._left is not None
+        self._left -= TICK_STEPS
+        return self._left < 0
 
     # Cursors are always read to their end: one left open would hold its snapshot, and the write-ahead log with it.
 
     def rows(self, sql: str, params: Sequence[object] = ()) -> list[Row]:
+        if self._left is not None:
+            self._left -= STATEMENT_STEPS
+            if self._left < 0:
+                raise OverBudgetError
         try:
             return self._cursor.execute(sql, params).fetchall()
         except _ERRORS as error:
+            if self._left is not None and getattr(error, "sqlite_errorcode", 0) == sqlite3.SQLITE_INTERRUPT:
+                raise OverBudgetError from error
             raise store_error(error, self._path) from error
 
     def row(self, sql: str, params: Sequence[object] = ()) -> Row | None:

@@ -9,7 +9,7 @@ that wait, whatever each of their works costs.
 
 import asyncio
 import time
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from heapq import heappop, heappush
@@ -177,7 +177,12 @@ class Lanes:
         self._batch = batch
         self._waiting = Turns()
         self._serving: set[asyncio.Task[None]] = set()
+        self._calls: Counter[str] = Counter()
         self._closed = False
+
+    def works_for(self, turn: str) -> bool:
+        """Whether a work of this turn waits or runs."""
+        return turn in self._calls
 
     async def call(self, work: Callable[[Any], Any], turn: str = "") -> Any:
         """Runs a work in some batch; its result, when the batch is done. Raises what it raises, or StoreError."""
@@ -190,7 +195,13 @@ class Lanes:
             task = loop.create_task(self._serve(self._idle.pop()))
             self._serving.add(task)
             task.add_done_callback(self._serving.discard)
-        return await job.future
+        self._calls[turn] += 1
+        try:
+            return await job.future
+        finally:
+            self._calls[turn] -= 1
+            if not self._calls[turn]:
+                del self._calls[turn]
 
     async def close(self) -> None:
         """Takes no more works and waits for those that were taken."""

@@ -77,8 +77,8 @@ def items_of(answer: FeedPage) -> tuple[Item, ...]:
     return answer.page.items if answer.page is not None else ()
 
 
-def total_of(answer: FeedPage) -> int:
-    """How many items the view has (SF-061, SF-066)."""
+def total_of(answer: FeedPage) -> int | None:
+    """How many items the view has (SF-061, SF-066), None where the service does not count them."""
     result_set = answer.page.result_set if answer.page is not None else None
     return result_set.count if result_set is not None else len(items_of(answer))
 
@@ -136,10 +136,11 @@ class Encoder:
     def json(self, answer: FeedPage, place: Place) -> bytes:
         """A collection (SF-060 to SF-065)."""
         items = items_of(answer)
+        total = total_of(answer)
         links = {"last_cursor": last_cursor(answer, place.query), "next": place.next_url(answer)}
         head = {
             "count": len(items),
-            "totalItems": total_of(answer),
+            **({} if total is None else {"totalItems": total}),
             "url": place.base_url,
             **{name: text for name, text in links.items() if text},
         }

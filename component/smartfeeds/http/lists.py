@@ -176,7 +176,8 @@ class Lists:
     async def _nodes(self, actor: Jid, asked: ResultSetRequest) -> tuple[tuple[Node, ...], int]:
         answer = await self._handle(GetNodes(actor, self._service, asked))
         assert isinstance(answer, NodeList)
-        return answer.nodes, len(answer.nodes) if answer.result_set is None else answer.result_set.count
+        total = answer.result_set.count if answer.result_set is not None else None
+        return answer.nodes, len(answer.nodes) if total is None else total
 
     async def _all(self, actor: Jid) -> tuple[list[Node], int]:
         """The feeds by name, LISTED of them, and how many there are; read in pieces, so that others have their turn."""

@@ -53,11 +53,14 @@ SCHEMAS: Mapping[str, Schema] = {
         **exactly(
             {
                 "count": {**COUNT, "description": "items in this answer"},
-                "totalItems": {**COUNT, "description": "items in the view"},
                 "url": {**TEXT, "description": "the feed with its parameters, without those of the pull"},
                 "items": {"type": "array", "items": ref("Item"), "description": "oldest first"},
             },
             {
+                "totalItems": {
+                    **COUNT,
+                    "description": "items in the view; missing where a filtered view has too many to be counted",
+                },
                 "last_cursor": {**TEXT, "description": "where to go on from: ?since=cursor:LAST_CURSOR"},
                 "next": {**TEXT, "description": "the next page; missing where nothing more exists now"},
             },

@@ -93,7 +93,7 @@ def item_ids(tx: ReadTx, context: Context, request: GetItemIds) -> ItemIds:
     policy = context.policy
     wanted = plan(request.page, None, page_default=policy.page_default, page_max=policy.page_max)
     items, result_set = read_page(tx, context, located.node, BARE, wanted)
-    told = wanted.set_wanted or result_set.count > len(items)
+    told = wanted.set_wanted or result_set.is_longer_than(len(items))
     return ItemIds(request.node, tuple(item.id for item in items), result_set if told else None)
 
 

@@ -63,7 +63,7 @@ def _newer(
     tx: ReadTx, context: Context, located: Located, wanted: Plan, told: ResultSet, items: tuple[Item, ...]
 ) -> bool:
     """Whether there are items behind the last one; of a range that is read forwards, within it."""
-    if told.index is not None and wanted.before is None:
+    if told.index is not None and told.count is not None and wanted.before is None:
         return told.index + len(items) < told.count
     node, view = located.node, located.view
     before = None if wanted.newest else edge_of(tx, context, node, view, wanted.before, newer_side=False)

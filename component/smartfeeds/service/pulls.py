@@ -4,7 +4,7 @@ XEP-0060 6.5 with XEP-0059 and XEP-0413 (xep-map 3, 184 to 229); Smart Feeds, Pu
 its index come from one snapshot (D24).
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from smartfeeds.core.cursor import MAX_GROUP, SPAN, Cursor, format_cursor, matches
@@ -23,6 +23,7 @@ from smartfeeds.store.base import ReadTx
 
 # Up to this many items in the view, an index is counted; beyond, it is told only where it costs nothing (design 1).
 COUNTED_INDEX = 1_000
+STEP_ITEMS = 100  # that one statement reads
 PLAIN_CHARACTERS = 64
 LONGEST_WRITTEN = 6  # bytes of one character in an attribute: &quot;
 # The unfiltered Smart view of each order: what cursors and marks are computed over.
@@ -57,7 +58,7 @@ def pull(tx: ReadTx, context: Context, request: Pull) -> Page:
         descending=descending,
     )
     items, result_set = read_page(tx, context, located.node, view, wanted)
-    truncated = result_set.count > len(items)
+    truncated = result_set.is_longer_than(len(items))
     return Page(name, items, result_set if wanted.set_wanted or truncated else None, publishers)
 
 
@@ -70,7 +71,7 @@ def get_item(tx: ReadTx, context: Context, request: GetItem) -> ItemShown:
         if located.node.kind is not NodeKind.FEED:
             raise FeedError(Condition.ITEM_NOT_FOUND, "items of generic nodes have no sync data")
         view = replace(view, smart=True, sync=True)
-    item = _item_in(tx, located.node, view, request.item_id)
+    item = _in_view(tx, located.node, view, tx.item(located.node.node_no, request.item_id))
     if item is None:
         raise FeedError(Condition.ITEM_NOT_FOUND, "no such item")
     return ItemShown(
@@ -98,14 +99,11 @@ def read_page(tx: ReadTx, context: Context, node: Node, view: View, wanted: Plan
         edge_of(tx, context, node, view, wanted.after, newer_side=True),
         edge_of(tx, context, node, view, wanted.before, newer_side=False),
     )
-    count = tx.count(node.node_no, view)
     if not wanted.limit:
-        return (), ResultSet(count)
-    chosen = Slice(view, wanted.limit, window.after, window.before, wanted.newest, wanted.offset)
-    found = tx.slice(node.node_no, chosen)
-    if view.sync or view.filtered:
-        found = [shown(context, node, view, item) for item in found]
-    items = _within_bytes(found, context.policy.page_bytes, newest=wanted.newest)
+        return (), ResultSet(tx.bounded_count(node.node_no, view))
+    items, ended = _read_items(tx, context, node, window, wanted)
+    whole = ended and window.after is window.before is None and not wanted.offset
+    count = len(items) if whole else tx.bounded_count(node.node_no, view)
     if not items:
         return (), ResultSet(count)
     index = _index(tx, node, window, wanted, items, count)
@@ -113,8 +111,32 @@ def read_page(tx: ReadTx, context: Context, node: Node, view: View, wanted: Plan
     if wanted.descending:
         items.reverse()
         first, last = last, first
-        index = None if index is None else count - index - len(items)
+        index = None if index is None or count is None else count - index - len(items)
     return tuple(items), ResultSet(count, first, last, index)
+
+
+def _read_items(tx: ReadTx, context: Context, node: Node, window: _Window, wanted: Plan) -> tuple[list[Item], bool]:
+    """The items of a page, as many as one stanza may carry, and whether the store has no more of them.
+
+    They are read in steps, so that few of those beyond the size of a stanza are read in vain.
+    """
+    view, limit_bytes = window.view, context.policy.page_bytes
+    after, before, offset = window.after, window.before, wanted.offset
+    items: list[Item] = []
+    while len(items) < wanted.limit:
+        step = min(STEP_ITEMS, wanted.limit - len(items))
+        found = tx.slice(node.node_no, Slice(view, step, after, before, wanted.newest, offset))
+        if view.sync or view.filtered:
+            found = [shown(context, node, view, item) for item in found]
+        items = found + items if wanted.newest else items + found
+        kept = _within_bytes(items, limit_bytes, newest=wanted.newest)
+        if len(kept) < len(items) or len(found) < step:
+            return kept, len(kept) == len(items)
+        end = items[0] if wanted.newest else items[-1]
+        edge = Edge(key_of(view.order, end), end.item_no - wanted.newest)
+        after, before = (after, edge) if wanted.newest else (edge, before)
+        offset = 0
+    return items, False
 
 
 def cursor_of(tx: ReadTx, node_no: int, order: Order, item: Item) -> str:
@@ -149,20 +171,25 @@ def _by_ids(tx: ReadTx, context: Context, located: Located, item_ids: tuple[str,
     hidden = located.view.hides_tombstones
     found = []
     size_bytes = 0
-    for item_id in asked:
-        item = _item_in(tx, located.node, located.view, item_id)
-        if item is not None and not (item.deleted and hidden):
-            item = shown(context, located.node, located.view, item)
-            found.append(item)
-            size_bytes += _written_size_bytes(item)
-            if size_bytes > context.policy.page_bytes and len(found) > 1:
-                raise too_many
+    for ids in _in_steps(list(asked)):
+        items = {item.id: item for item in tx.items(located.node.node_no, ids)}
+        for item_id in ids:
+            item = _in_view(tx, located.node, located.view, items.get(item_id))
+            if item is not None and not (item.deleted and hidden):
+                item = shown(context, located.node, located.view, item)
+                found.append(item)
+                size_bytes += _written_size_bytes(item)
+        if size_bytes > context.policy.page_bytes and len(found) > 1:
+            raise too_many
     return tuple(found)
 
 
-def _item_in(tx: ReadTx, node: Node, view: View, item_id: str) -> Item | None:
+def _in_steps(item_ids: Sequence[str]) -> Iterable[Sequence[str]]:
+    return (item_ids[start : start + STEP_ITEMS] for start in range(0, len(item_ids), STEP_ITEMS))
+
+
+def _in_view(tx: ReadTx, node: Node, view: View, item: Item | None) -> Item | None:
     """An item as it stands to a view, None where the view does not contain it; deleted ones are in every other view."""
-    item = tx.item(node.node_no, item_id)
     if item is None or not view.filtered:
         return item
     check_index(tx, node, view)
@@ -261,10 +288,12 @@ def written_bytes(text: str) -> int:
     return len(text) if len(text) <= PLAIN_CHARACTERS else len(attribute(text).encode())
 
 
-def _index(tx: ReadTx, node: Node, window: _Window, wanted: Plan, items: list[Item], count: int) -> int | None:
+def _index(tx: ReadTx, node: Node, window: _Window, wanted: Plan, items: list[Item], count: int | None) -> int | None:
     """The position of the page's oldest item in the view, where it costs no more than the page (SF-096)."""
     if not wanted.newest and window.after is None:
         return wanted.offset
+    if count is None:
+        return None
     if wanted.newest and window.before is None:
         return count - wanted.offset - len(items)
     if count > COUNTED_INDEX:

@@ -143,12 +143,19 @@ class PullFeed(Request):
 
 @dataclass(frozen=True, slots=True)
 class ResultSet:
-    """The answer to a result set: `first` and `last` are full UIDs (`cursor:...`), None on an empty page."""
+    """The answer to a result set: `first` and `last` are full UIDs (`cursor:...`), None on an empty page.
 
-    count: int
+    `count` is None where counting would cost far more than the page (XEP-0059 2.7: it is optional).
+    """
+
+    count: int | None
     first: str | None = None
     last: str | None = None
     index: int | None = None
+
+    def is_longer_than(self, entries: int) -> bool:
+        """Whether the whole list may have more than so many entries."""
+        return self.count is None or self.count > entries
 
 
 @dataclass(frozen=True, slots=True)

@@ -115,6 +115,9 @@ class ReadTx(Protocol):
     def item(self, node_no: int, item_id: str) -> Item | None:
         """The item of this id, tombstones too."""
 
+    def items(self, node_no: int, item_ids: Sequence[str]) -> list[Item]:
+        """The items of these ids that are there, tombstones too, in no particular order."""
+
     def item_of_sync(self, node_no: int, sync_id: str) -> Item | None:
         """The item that is shared under this id: what its `sync_id` says, else its id."""
 
@@ -133,6 +136,10 @@ class ReadTx(Protocol):
 
     def count(self, node_no: int, view: View, *, before: Edge | None = None) -> int:
         """How many items the view has, or how many lie up to an edge. O(1) for an unfiltered view without edge."""
+
+    def bounded_count(self, node_no: int, view: View) -> int | None:
+        """As `count`, or None where counting takes more than a bounded amount of work. A count that is known stays
+        known until the node changes."""
 
     def standings(self, node_no: int, item: Item, views: Sequence[View]) -> list[Standing]:
         """How a stored item of this node stands to each of these views. Cost: the versions that the item has had."""

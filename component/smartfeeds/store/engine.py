@@ -5,9 +5,10 @@ statements write `?`), keys of new rows, row locks, full text. Every method rais
 has to do; values reach the database as bound parameters only (xep-map 248).
 """
 
-from collections.abc import Iterable, Sequence
-from typing import Any, Protocol
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, Protocol, TypeVar
 
+T = TypeVar("T")
 Row = tuple[Any, ...]
 
 
@@ -32,6 +33,9 @@ class Engine(Protocol):
 
     def insert(self, sql: str, params: Sequence[object], key: str) -> int:
         """Runs an INSERT of one row; the number that its column `key` was given."""
+
+    def within(self, steps: int, work: Callable[[], T]) -> T | None:
+        """What the work returns, or None where it needs more than this many steps (`SqliteEngine.allow`)."""
 
     def tokens(self, node_no: int, words: Iterable[str]) -> frozenset[str]:
         """Words of items of a node as the full text holds them."""

@@ -153,6 +153,9 @@ class MemoryReadTx(FewReads):
         feed = self._feed(node_no)
         return feed.items.get(feed.numbers.get(item_id, 0))
 
+    def items(self, node_no: int, item_ids: Sequence[str]) -> list[Item]:
+        return [item for item_id in item_ids if (item := self.item(node_no, item_id)) is not None]
+
     def _range(self, node_no: int, order: Order, after: Edge | None, before: Edge | None) -> list[Place]:
         places = self._feed(node_no).places[order]
         start = bisect_right(places, (after.key_us, after.item_no)) if after else 0
@@ -197,6 +200,9 @@ class MemoryReadTx(FewReads):
         items = self._feed(node_no).items
         places = self._range(node_no, view.order, None, before)
         return sum(self._standing(node_no, items[item_no], view) is not Standing.ABSENT for _, item_no in places)
+
+    def bounded_count(self, node_no: int, view: View) -> int | None:
+        return self.count(node_no, view)
 
     def standings(self, node_no: int, item: Item, views: Sequence[View]) -> list[Standing]:
         return [self._standing(node_no, item, view) for view in views]

@@ -12,11 +12,12 @@ from collections.abc import Sequence
 from functools import reduce
 from operator import or_
 
-from smartfeeds.core.model import ALL_NUMBERS, Edge, Item, NodeKind, Part, Slice
+from smartfeeds.core.model import ALL_NUMBERS, AUDIENCE_CHANGE, Edge, Item, NodeKind, Part, Slice
 from smartfeeds.core.options import shows_publisher
 from smartfeeds.core.view import ANYTHING, NO_TRAITS, SMART, Order, Standing, View, version_traits
 from smartfeeds.errors import StoreError
 from smartfeeds.store.base import NO_LIMIT, Indexer
+from smartfeeds.store.counts import Counts
 from smartfeeds.store.engine import Engine
 from smartfeeds.store.rows import (
     DELETED,
@@ -41,6 +42,8 @@ PAST_FACETS = 4_096
 _LIVE = f"change < {DELETED}"
 _INDEX_CHUNK = 500
 _NO_WORDS = frozenset[str]()
+# What counting a filtered view may cost: some 100,000 items, which takes about 50 ms.
+COUNT_STEPS = 2_000_000
 (_WILDCARD,) = map(digest, ANYTHING.facets)
 
 
@@ -80,11 +83,20 @@ def _columns(view: View) -> str:
 
 
 class ItemReads(NodeReads):
-    """The part of ReadTx that is about items."""
+    """The part of ReadTx that is about items. `counts` are those that are known already, None where none are used."""
+
+    def __init__(self, db: Engine, counts: Counts | None = None) -> None:
+        super().__init__(db)
+        self._counts = counts
 
     def item(self, node_no: int, item_id: str) -> Item | None:
         found = self._db.row(f"SELECT {ITEM} FROM item WHERE node_no = ? AND id = ?", (node_no, item_id))
         return to_items((found,))[0] if found else None
+
+    def items(self, node_no: int, item_ids: Sequence[str]) -> list[Item]:
+        marks = ", ".join("?" * len(item_ids))
+        rows = self._db.rows(f"SELECT {ITEM} FROM item WHERE node_no = ? AND id IN ({marks})", (node_no, *item_ids))
+        return to_items(rows)
 
     def item_of_sync(self, node_no: int, sync_id: str) -> Item | None:
         # Two looks into indexes; the condition on sync_id lets the partial one serve.
@@ -150,6 +162,20 @@ class ItemReads(NodeReads):
         whole = row.stale or view.hides_tombstones
         found = self._db.row(f"SELECT count(*) FROM {query.text if whole else query.rows}", query.params)
         return int(found[0]) if found else 0
+
+    def bounded_count(self, node_no: int, view: View) -> int | None:
+        row = self._row(node_no)
+        if row is None or not view.filtered:
+            return self.count(node_no, view)
+        node, counts = row.node, None if row.stale else self._counts
+        # The configuration is part of it, because a node may begin to show its publishers, who count as authors.
+        version = (row.indexed_us, row.indexed_no, node.last_modified_us, node.total, node.audience // AUDIENCE_CHANGE)
+        count = counts.get(node_no, view, version) if counts is not None else None
+        if count is None:
+            count = self._db.within(COUNT_STEPS, lambda: self.count(node_no, view))
+            if count is not None and counts is not None:
+                counts.put(node_no, view, version, count)
+        return count
 
     def group(self, node_no: int, order: Order, key_us: int, limit: int) -> list[tuple[int, str]]:
         rows = self._db.rows(

@@ -26,6 +26,7 @@ from smartfeeds.errors import StoreError
 from smartfeeds.store import migrate
 from smartfeeds.store.backup import copy_database
 from smartfeeds.store.base import Indexer, OpenMode, ReadTx, WriteTx
+from smartfeeds.store.counts import Counts
 from smartfeeds.store.lanes import Job, Lane, Lanes, ended, hop
 from smartfeeds.store.sql import SqlReadTx, SqlWriteTx
 from smartfeeds.store.sqlite_engine import (
@@ -70,6 +71,7 @@ class SqliteStore:
         self._mode = mode
         self._indexer = indexer
         self._busy_s = busy_s
+        self._counts = Counts()
         self._connections: list[aiosqlite.Connection] = []
         self._reads: Lanes | None = None
         self._long_reads: Lanes | None = None
@@ -160,7 +162,8 @@ class SqliteStore:
         self._tune(raw, READER_CACHE_KIB)
         # Not mode=ro: such a connection leaves the log files of the database behind when it is the last to close.
         raw.execute("PRAGMA query_only = ON").fetchall()
-        return _Snapshot(SqliteEngine(raw, str(self.path)), steps).run
+        engine = SqliteEngine(raw, str(self.path))
+        return _Snapshot(engine, SqlReadTx(engine, self._counts), steps).run
 
     def _tune(self, raw: sqlite3.Connection, cache_kib: int) -> None:
         for pragma in (
@@ -198,10 +201,10 @@ class _Snapshot:
     `steps` is what one read may do (`SqliteEngine.allow`); a read that needs more ends with OverBudgetError.
     """
 
-    def __init__(self, engine: SqliteEngine, steps: int | None) -> None:
+    def __init__(self, engine: SqliteEngine, tx: SqlReadTx, steps: int | None) -> None:
         self._engine = engine
         self._steps = steps
-        self._tx = SqlReadTx(engine)
+        self._tx = tx
 
     def run(self, jobs: list[Job]) -> int:
         until = time.monotonic() + READ_BUDGET_S

@@ -6,13 +6,13 @@ disagree with `core.text.words` and a search touches the postings of its own nod
 
 import os
 import sqlite3
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from pathlib import Path
 
 from smartfeeds.core.view import ANYTHING
 from smartfeeds.errors import StoreError
-from smartfeeds.store.engine import Row
+from smartfeeds.store.engine import Row, T
 from smartfeeds.store.rows import STATES, digest
 
 _TOKEN_LIMIT = 32
@@ -95,6 +95,18 @@ class SqliteEngine:
             tick = self._tick if steps is not None else None
             self._connection.set_progress_handler(tick, TICK_STEPS if steps is not None else 0)
         self._left = steps
+
+    def within(self, steps: int, work: Callable[[], T]) -> T | None:
+        if self._left is not None:
+            # The bound of the whole work is the tighter one: beyond it the work is run again without that bound.
+            return work()
+        self.allow(steps)
+        try:
+            return work()
+        except OverBudgetError:
+            return None
+        finally:
+            self.allow(None)
 
     def _tick(self) -> bool:
         """Called by SQLite after each `TICK_STEPS` instructions; true ends the statement."""

@@ -50,7 +50,7 @@ async def _choose_item(ask: Ask) -> Stage | Finished:
     if not page.entries:
         return Finished((Note(f"No item of {node} has a conflict."),))
     choices = await asyncio.to_thread(_choices, page.entries)
-    total = page.result_set.count if page.result_set is not None else len(choices)
+    total = page.result_set.count if page.result_set is not None else None
     more = (Note(f"These are {len(choices)} of {total}; settle some to see the others."),)
     return Stage(
         (
@@ -59,7 +59,7 @@ async def _choose_item(ask: Ask) -> Stage | Finished:
         ),
         _TITLE,
         f"Which item of {node}?",
-        more if total > len(choices) else (),
+        more if total is not None and total > len(choices) else (),
     )
 
 

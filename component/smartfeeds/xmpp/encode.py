@@ -68,7 +68,8 @@ def encode_result_set(result_set: r.ResultSet | None) -> bytes:
     index = f" index='{result_set.index}'" if result_set.index is not None else ""
     first = f"<first{index}>{escape(result_set.first)}</first>" if result_set.first is not None else ""
     last = f"<last>{escape(result_set.last)}</last>" if result_set.last is not None else ""
-    return f"<set xmlns='{RSM}'>{first}{last}<count>{result_set.count}</count></set>".encode()
+    count = f"<count>{result_set.count}</count>" if result_set.count is not None else ""
+    return f"<set xmlns='{RSM}'>{first}{last}{count}</set>".encode()
 
 
 _PUBSUB_START = f"<pubsub xmlns='{PUBSUB}'>".encode()

@@ -16,7 +16,7 @@ from smartfeeds.service.syncing import shown
 from smartfeeds.store.base import ReadTx
 
 ITEMS = 64  # a batch: enough to fill a write, little enough to stay fair
-VIEWS = 8  # of how many views one transaction counts the items: a count may cost as much as what it counts
+VIEWS = 8  # of how many views one transaction counts the items: a count costs up to `sql_items.COUNT_STEPS`
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,9 +44,9 @@ class OrderBatch:
 class Batch:
     """The next changes of a node.
 
-    `views` are those subscribed to, `starts` the marks it begins at. `totals` are the counts that are needed,
-    `previous` the cursors of the newest items of views at the marks (only of views that the caller did not know yet);
-    `due` are the views of which both are still to be read (`read_views`).
+    `views` are those subscribed to, `starts` the marks it begins at. `totals` are the counts that are needed (None for
+    a view with too many items to be counted), `previous` the cursors of the newest items of views at the marks (only
+    of views that the caller did not know yet); `due` are the views of which both are still to be read (`read_views`).
     """
 
     node: Node
@@ -55,7 +55,7 @@ class Batch:
     views: Mapping[str, View]
     starts: Mapping[Order, Mark] = field(default_factory=dict)
     due: tuple[str, ...] = ()
-    totals: Mapping[str, int] = field(default_factory=dict)
+    totals: Mapping[str, int | None] = field(default_factory=dict)
     previous: Mapping[str, str] = field(default_factory=dict)
 
     @property
@@ -109,7 +109,7 @@ def read_views(tx: ReadTx, _context: Context, batch: Batch, known: frozenset[str
     return replace(
         batch,
         due=batch.due[VIEWS:],
-        totals={**batch.totals, **{text: tx.count(node.node_no, view) for text, view in counted.items()}},
+        totals={**batch.totals, **{text: tx.bounded_count(node.node_no, view) for text, view in counted.items()}},
         previous={**batch.previous, **previous},
     )
 

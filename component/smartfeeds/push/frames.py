@@ -18,9 +18,9 @@ _NO_STORE = b"<no-store xmlns='urn:xmpp:hints'/>"
 
 @dataclass(frozen=True, slots=True)
 class Chain:
-    """The three headers of a push: TotalItems, PreviousCursor (empty: left out), LastCursor."""
+    """The three headers of a push: TotalItems (None: left out), PreviousCursor (empty: left out), LastCursor."""
 
-    total: int
+    total: int | None
     previous: str
     last: str
 
@@ -89,10 +89,11 @@ def subscription_message(node: Node, event: NodeEvent) -> bytes:
 
 def _items_frame(node: Node, group: Group, inner: bytes, chain: Chain, key: str, body: str) -> Frame:
     name = attribute(group.node_text)
+    total = f"<header name='TotalItems'>{chain.total}</header>" if chain.total is not None else ""
     previous = f"<header name='PreviousCursor'>{chain.previous}</header>" if chain.previous else ""
     headers = (
-        f"<headers xmlns='http://jabber.org/protocol/shim'><header name='TotalItems'>{chain.total}</header>"
-        f"{previous}<header name='LastCursor'>{chain.last}</header></headers>"
+        f"<headers xmlns='http://jabber.org/protocol/shim'>{total}{previous}"
+        f"<header name='LastCursor'>{chain.last}</header></headers>"
     )
     content = b"%b<items node='%b'>%b</items></event>" % (_EVENT.encode(), name.encode(), inner)
     return _frame(node, group, content, key, body, headers.encode())

@@ -250,7 +250,7 @@ def _told(batch: Batch, view: str, change: Change) -> bool:
     return batch.views[view].smart or not change.item.deleted or change.item.notify
 
 
-def _total(batch: Batch, view: str, item: Item) -> int:
+def _total(batch: Batch, view: str, item: Item) -> int | None:
     """TotalItems right behind a change; what no write keeps (filtered views, generic nodes) is counted now."""
     shown = batch.views[view]
     if shown.filtered or batch.node.kind is NodeKind.GENERIC:

@@ -1,6 +1,7 @@
 """Affiliations: an entity's own, and the owner's list (XEP-0060 5.7, 8.9; xep-map 84 to 92)."""
 
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 
 from smartfeeds.core.access import reading_refused
 from smartfeeds.core.jid import parse_jid
@@ -11,6 +12,7 @@ from smartfeeds.service.lists import Listing, listed_bytes, listing_of, number, 
 from smartfeeds.service.requests import (
     AffiliationList,
     AffiliationShown,
+    ApplyAffiliations,
     Done,
     GetAffiliations,
     PartlyRefused,
@@ -22,6 +24,7 @@ from smartfeeds.store.base import ReadTx, WriteTx
 # The owners of a node hear of its subscribers, and every change looks at the list: nobody makes either long for others.
 OWNERS = 100
 AFFILIATIONS = 10_000
+STEP = 100  # entries that one transaction applies: some 5 ms
 _BY_NAME = {affiliation.value: affiliation for affiliation in Affiliation}
 
 
@@ -60,25 +63,46 @@ def _size_bytes(shown: AffiliationShown) -> int:
     return listed_bytes(shown.node, shown.jid)
 
 
-def set_affiliations(tx: WriteTx, context: Context, request: SetAffiliations) -> Done | PartlyRefused:
-    """Changes the entries given; the last owner stays, and what was refused comes back as it is (xep-map 88, 89)."""
+def set_affiliations(
+    tx: WriteTx, context: Context, request: SetAffiliations
+) -> Done | PartlyRefused | ApplyAffiliations:
+    """Changes the entries given; the last owner stays, and what was refused comes back as it is (xep-map 88, 89).
+
+    Nothing is changed where an entry is wrong. Long lists are applied in transactions of `STEP` entries, so that nobody
+    else's writes wait for all of them.
+    """
     node = owned_node(tx, context, request.node, request.actor)
-    before = dict(tx.affiliations(node.node_no))
-    owners = _owners(before)
-    refused = []
-    # New owners come first, so that a node can be handed over in one request.
-    entries = sorted(_checked(request.entries), key=lambda entry: entry[1] is not Affiliation.OWNER)
-    _check_room(before, entries)
-    for bare, wanted in entries:
-        if wanted is None:
-            continue
-        current = before.get(bare, Affiliation.NONE)
+    entries = _checked(request.entries)
+    _check_room(dict(tx.affiliations(node.node_no)), entries)
+    actor = str(request.actor.bare)
+    # New owners come first, so that a node can be handed over in one request; the actor's own entry comes last, because
+    # the transactions that follow need its right.
+    ordered = sorted(entries, key=lambda entry: (entry[0] == actor, entry[1] is not Affiliation.OWNER))
+    rest = tuple((bare, wanted) for bare, wanted in ordered if wanted is not None)
+    return apply_affiliations(tx, context, ApplyAffiliations(request.actor, request.service, request.node, rest))
+
+
+def apply_affiliations(
+    tx: WriteTx, context: Context, request: ApplyAffiliations
+) -> Done | PartlyRefused | ApplyAffiliations:
+    """The next entries of a list, and what is left to do."""
+    node = owned_node(tx, context, request.node, request.actor)
+    owners = len(tx.affiliations(node.node_no, held=Affiliation.OWNER))
+    count = tx.affiliation_count(node.node_no)
+    refused = list(request.refused)
+    for bare, wanted in request.entries[:STEP]:
+        current = tx.affiliation(node.node_no, bare)
         left = owners + (wanted is Affiliation.OWNER) - (current is Affiliation.OWNER)
         if owners and not left:
             refused.append(AffiliationShown(current, jid=bare))
         else:
             owners = left
             _set(tx, context, node, bare, wanted)
+    # Requests that run beside each other pass the check of the whole list together.
+    if tx.affiliation_count(node.node_no) > max(AFFILIATIONS, count):
+        raise FeedError(Condition.POLICY_VIOLATION, f"a node has up to {AFFILIATIONS} affiliations")
+    if len(request.entries) > STEP:
+        return replace(request, entries=request.entries[STEP:], refused=tuple(refused))
     if refused:
         return PartlyRefused(affiliations=AffiliationList(request.node, tuple(refused), owner=True))
     return Done()

@@ -404,6 +404,15 @@ class SetAffiliations(Request):
 
 
 @dataclass(frozen=True, slots=True)
+class ApplyAffiliations(Request):
+    """The rest of a SetAffiliations: bare addresses, and the entries that were refused. Never read from a wire."""
+
+    node: str | None
+    entries: tuple[tuple[str, Affiliation], ...]
+    refused: tuple[AffiliationShown, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class GetNodeSubscriptions(Request):
     """XEP-0060 8.8.1, with XEP-0059."""
 
@@ -413,10 +422,11 @@ class GetNodeSubscriptions(Request):
 
 @dataclass(frozen=True, slots=True)
 class SetSubscriptions(Request):
-    """XEP-0060 8.8.2: (jid, state as written) pairs."""
+    """XEP-0060 8.8.2: (jid, state as written) pairs. `refused` are those of entries that are done already."""
 
     node: str | None
     entries: tuple[tuple[str, str], ...]
+    refused: tuple[SubscriptionShown, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -44,6 +44,7 @@ from smartfeeds.service.syncing import shown
 from smartfeeds.store.base import ReadTx, WriteTx
 
 _ENDING = frozenset({"gone", "too-many-bounces"})  # all others are counted first (push.bounces)
+STEP = 100  # entries of an owner's list that one transaction applies
 _STATES = {"subscribed": SubscriptionState.SUBSCRIBED, "none": SubscriptionState.NONE}
 
 
@@ -173,11 +174,14 @@ def list_for_owner(tx: ReadTx, context: Context, request: GetNodeSubscriptions) 
     return SubscriptionList(request.node, entries, True, result_set)
 
 
-def set_for_owner(tx: WriteTx, context: Context, request: SetSubscriptions) -> Done | PartlyRefused:
-    """Removes or approves subscribers, who are told; what cannot be applied comes back (xep-map 94 to 96)."""
+def set_for_owner(tx: WriteTx, context: Context, request: SetSubscriptions) -> Done | PartlyRefused | SetSubscriptions:
+    """Removes or approves subscribers, who are told; what cannot be applied comes back (xep-map 94 to 96).
+
+    Long lists are applied in transactions of `STEP` entries, so that nobody else's writes wait for all of them.
+    """
     node = owned_node(tx, context, request.node, request.actor)
-    refused = []
-    for text, wanted in request.entries:
+    refused = list(request.refused)
+    for text, wanted in request.entries[:STEP]:
         jid = parse_jid(text)
         state = _STATES.get(wanted)
         found = _of_jid(tx, node, jid) if jid is not None else []
@@ -187,6 +191,8 @@ def set_for_owner(tx: WriteTx, context: Context, request: SetSubscriptions) -> D
             continue
         for subscription in found:
             change_state(tx, context, subscription, state)
+    if len(request.entries) > STEP:
+        return replace(request, entries=request.entries[STEP:], refused=tuple(refused))
     if refused:
         return PartlyRefused(subscriptions=SubscriptionList(request.node, tuple(refused), owner=True))
     return Done()

@@ -138,8 +138,8 @@ class ReadTx(Protocol):
         """How many items the view has, or how many lie up to an edge. O(1) for an unfiltered view without edge."""
 
     def bounded_count(self, node_no: int, view: View) -> int | None:
-        """As `count`, or None where counting takes more than a bounded amount of work. A count that is known stays
-        known until the node changes."""
+        """As `count` of the whole view, or None where that takes more than a bounded amount of work. Counts are
+        remembered: the next one costs what has come since."""
 
     def standings(self, node_no: int, item: Item, views: Sequence[View]) -> list[Standing]:
         """How a stored item of this node stands to each of these views. Cost: the versions that the item has had."""
@@ -238,7 +238,9 @@ class WriteTx(ReadTx, Protocol):
         """Forgets a mirror; what it brought stays."""
 
     def index_some(self, limit: int) -> int:
-        """Brings up to `limit` items into the filter index, oldest change first; how many it did (0: up to date)."""
+        """Brings up to `limit` items into the filter index, oldest change first; how many it did (0: up to date).
+
+        An item above 2 KiB counts as several, because reading it takes as long."""
 
     def index_node(self, node_no: int, limit: int = NO_LIMIT) -> int:
         """Brings up to `limit` items of a node into its filter index, oldest change first; how many it did. `slice`,

@@ -9,15 +9,16 @@ matches, so no item that has left a view is ever missing there; at worst a view 
 """
 
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import reduce
 from operator import or_
 
-from smartfeeds.core.model import ALL_NUMBERS, AUDIENCE_CHANGE, Edge, Item, NodeKind, Part, Slice
+from smartfeeds.core.model import ALL_NUMBERS, Edge, Item, NodeKind, Part, Slice
 from smartfeeds.core.options import shows_publisher
 from smartfeeds.core.view import ANYTHING, NO_TRAITS, SMART, Order, Standing, View, version_traits
 from smartfeeds.errors import StoreError
 from smartfeeds.store.base import NO_LIMIT, Indexer
-from smartfeeds.store.counts import Counts
+from smartfeeds.store.counts import Counts, Moment, moment_of
 from smartfeeds.store.engine import Engine
 from smartfeeds.store.rows import (
     DELETED,
@@ -39,6 +40,8 @@ from smartfeeds.store.sql_nodes import NodeReads, NodeWrites, with_counts
 PAST_WORDS = 60_000
 PAST_FACETS = 4_096
 
+# Reading words takes as long as the payload is large. A step of the index is bounded by bytes as well as by items.
+INDEX_ITEM_BYTES = 2_048
 _LIVE = f"change < {DELETED}"
 _INDEX_CHUNK = 500
 _NO_WORDS = frozenset[str]()
@@ -167,15 +170,40 @@ class ItemReads(NodeReads):
         row = self._row(node_no)
         if row is None or not view.filtered:
             return self.count(node_no, view)
-        node, counts = row.node, None if row.stale else self._counts
-        # The configuration is part of it, because a node may begin to show its publishers, who count as authors.
-        version = (row.indexed_us, row.indexed_no, node.last_modified_us, node.total, node.audience // AUDIENCE_CHANGE)
-        count = counts.get(node_no, view, version) if counts is not None else None
-        if count is None:
-            count = self._db.within(COUNT_STEPS, lambda: self.count(node_no, view))
-            if count is not None and counts is not None:
-                counts.put(node_no, view, version, count)
+        # The order and the sync data do not change which items a view has.
+        view = replace(view, order=Order.MODIFIED, sync=False)
+        moment = moment_of(row) if self._counts is not None else None
+        if self._counts is None or moment is None:
+            return self._db.within(COUNT_STEPS, lambda: self.count(node_no, view))
+        known = self._counts.get(node_no, view)
+        if known is not None and known[0] == moment:
+            return known[1]
+        count = self._db.within(COUNT_STEPS, lambda: self._count_on(row, view, moment, known))
+        if count is not None:
+            self._counts.put(node_no, view, moment, count)
         return count
+
+    def _count_on(self, row: NodeRow, view: View, moment: Moment, known: tuple[Moment, int] | None) -> int:
+        """The count of a view, by what has come since it was known, where that is nothing but new items.
+
+        An item stays in a view that contained it once (`core.view.Standing`), but an edit may bring it there, and
+        nothing says whether it was there before.
+        """
+        node_no = row.node.node_no
+        if known is None or known[0].configuration != moment.configuration:
+            return self.count(node_no, view)
+        then, count = known
+        added = moment.total - then.total
+        found = self._db.row(
+            "SELECT count(*), min(created_us) FROM (SELECT created_us FROM item WHERE node_no = ?"
+            " AND (modified_us, item_no) > (?, ?) ORDER BY modified_us, item_no LIMIT ?) AS changed",
+            (node_no, then.newest.key_us, then.newest.item_no, max(added, 0) + 1),
+        )
+        if found is None or found[0] != added or (added and found[1] <= then.last_created_us):
+            return self.count(node_no, view)
+        query = self._query(row, view, then.newest, None)
+        more = self._db.row(f"SELECT count(*) FROM {query.text}", query.params)
+        return count + (int(more[0]) if more else 0)
 
     def group(self, node_no: int, order: Order, key_us: int, limit: int) -> list[tuple[int, str]]:
         rows = self._db.rows(
@@ -366,15 +394,20 @@ class ItemWrites(NodeWrites, ItemReads):
         return done
 
     def _index(self, node_no: int, limit: int) -> int:
-        """Takes the next items of a node into the filter index; how many. Fewer than `limit`: it is up to date."""
+        """Takes the next items of a node into the filter index; how many, a large one counting as several
+        (`INDEX_ITEM_BYTES`). Fewer than `limit`: it is up to date."""
         row = self._edit(node_no)
         found = self.slice(node_no, Slice(SMART, limit, after=Edge(row.indexed_us, row.indexed_no)))
+        done = size_bytes = 0
         for item in found:
             self._index_item(node_no, item)
-        if found:
-            row.indexed_us, row.indexed_no = found[-1].modified_us, found[-1].item_no
-        row.stale = len(found) == limit
-        return len(found)
+            row.indexed_us, row.indexed_no = item.modified_us, item.item_no
+            done += 1
+            size_bytes += len(item.payload)
+            if size_bytes >= limit * INDEX_ITEM_BYTES:
+                break
+        row.stale = len(found) == limit or done < len(found)
+        return max(done, size_bytes // INDEX_ITEM_BYTES)
 
     def _index_item(self, node_no: int, item: Item) -> None:
         """Makes this version the present one of the index; the one that was so far is remembered as a past one."""

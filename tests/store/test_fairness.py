@@ -1,0 +1,352 @@
+"""One sender's works do not hold up those of others: turns by the time that works took, reads with bounded steps."""
+
+import asyncio
+import sqlite3
+import threading
+from collections import Counter
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from smartfeeds.core.model import Item, Slice
+from smartfeeds.core.view import SMART
+from smartfeeds.errors import Condition, FeedError
+from smartfeeds.store.base import ReadTx, WriteTx
+from smartfeeds.store.lanes import Job, Turns
+from smartfeeds.store.sqlite import READERS, SqliteStore
+from smartfeeds.store.sqlite_engine import OverBudgetError, SqliteEngine
+from store.values import add_feed, item, read_payload, view
+
+ITEMS = 600
+WORD = view("q=word")
+
+
+def jobs_of(loop: asyncio.AbstractEventLoop, turn: str, count: int) -> list[Job]:
+    return [Job(lambda _tx: None, loop.create_future(), turn) for _ in range(count)]
+
+
+def serve(turns: Turns, cost_s: dict[str, float], seconds: float) -> Counter[str]:
+    """Takes jobs until they took so long together; how often it was each one's turn."""
+    taken: Counter[str] = Counter()
+    used_s = 0.0
+    while turns and used_s < seconds:
+        job = turns.take()
+        job.spent_s = cost_s[job.turn]
+        turns.charge(job)
+        used_s += job.spent_s
+        taken[job.turn] += 1
+    return taken
+
+
+@given(slow_s=st.floats(0.002, 0.1), quick_s=st.floats(0.0005, 0.002))
+@settings(max_examples=40, deadline=None)
+def test_turns_share_time_and_not_works(slow_s: float, quick_s: float) -> None:
+    """Two senders that always have works waiting get the same time, whatever one work of each takes."""
+    loop = asyncio.new_event_loop()
+    turns = Turns()
+    try:
+        for job in (*jobs_of(loop, "slow", 1_000), *jobs_of(loop, "quick", 4_000)):
+            turns.add(job)
+        taken = serve(turns, {"slow": slow_s, "quick": quick_s}, 1.0)
+    finally:
+        loop.close()
+
+    assert abs(taken["slow"] * slow_s - taken["quick"] * quick_s) <= 2 * slow_s
+
+
+def test_turn_that_was_idle_is_next_and_has_saved_up_no_time() -> None:
+    loop = asyncio.new_event_loop()
+    turns = Turns()
+    try:
+        for job in jobs_of(loop, "busy", 1_000):
+            turns.add(job)
+        serve(turns, {"busy": 0.01}, 5.0)
+        for job in jobs_of(loop, "late", 1_000):
+            turns.add(job)
+        taken = serve(turns, {"busy": 0.01, "late": 0.01}, 0.2)
+        first = serve(turns, {"busy": 0.01, "late": 0.01}, 0.01)
+    finally:
+        loop.close()
+
+    assert abs(taken["late"] - taken["busy"]) <= 1
+    assert sum(first.values()) == 1
+
+
+def test_turns_of_idle_senders_are_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
+    """However many senders come and go, few are remembered, and none that waits is lost."""
+    monkeypatch.setattr("smartfeeds.store.lanes.REMEMBERED", 8)
+    loop = asyncio.new_event_loop()
+    turns = Turns()
+    try:
+        for job in jobs_of(loop, "waits", 3):
+            turns.add(job)
+        for number in range(100):
+            turns.add(*jobs_of(loop, f"s{number}", 1))
+            serve(turns, Counter(), 0.0)
+            turns.take()
+            assert len(turns._accounts) <= 8
+    finally:
+        loop.close()
+
+    assert turns
+
+
+async def test_slow_writes_do_not_share_a_commit_with_those_behind_them(
+    sqlite: SqliteStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A sender whose last write was slow has a commit for each: whoever waits is answered in between."""
+    monkeypatch.setattr("smartfeeds.store.lanes.SLOW_S", -1.0)
+    made = await sqlite.write(add_feed())
+    seen: list[int] = []
+    other = sqlite3.connect(tmp_path / "s.db")
+
+    async def put(number: int) -> None:
+        await sqlite.write(lambda tx: tx.put_item(made.node_no, item(str(number), number)))
+        seen.append(other.execute("SELECT count(*) FROM item").fetchone()[0])
+
+    try:
+        await asyncio.gather(*map(put, range(10)))
+    finally:
+        other.close()
+
+    assert seen == list(range(1, 11))
+
+
+# Steps
+
+
+async def filled(sqlite: SqliteStore) -> int:
+    """A feed whose items all hold the word; its number."""
+    made = await sqlite.write(add_feed(*(item(str(n), n + 1, "| word") for n in range(ITEMS))))
+    await sqlite.write(lambda tx: tx.set_keys(made.node_no, ITEMS, ITEMS))
+    await sqlite.write(lambda tx: tx.index_node(made.node_no))
+    return made.node_no
+
+
+def test_engine_ends_a_work_at_its_bound_always_at_the_same_place(tmp_path: Path) -> None:
+    raw = sqlite3.connect(tmp_path / "x.db", isolation_level=None)
+    engine = SqliteEngine(raw, "x.db")
+    try:
+        raw.execute("CREATE TABLE t (n INTEGER)")
+        raw.executemany("INSERT INTO t VALUES (?)", [(n,) for n in range(10_000)])
+        engine.allow(100_000)
+        assert engine.row("SELECT count(*) FROM t WHERE n % 2") == (5_000,)
+        for _ in range(3):
+            engine.allow(20_000)
+            with pytest.raises(OverBudgetError):
+                engine.rows("SELECT count(*) FROM t WHERE n % 2")
+        engine.allow(1_000)
+        for _ in range(20):  # fifty steps each
+            engine.row("SELECT 1")
+        with pytest.raises(OverBudgetError):
+            engine.row("SELECT 1")
+        engine.allow(None)
+        assert engine.row("SELECT count(*) FROM t WHERE n % 2") == (5_000,)
+    finally:
+        raw.close()
+
+
+async def test_long_reads_leave_the_connections_for_short_ones_free(
+    sqlite: SqliteStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """More long reads than there are connections wait in a lane of their own; short reads are answered meanwhile."""
+    monkeypatch.setattr("smartfeeds.store.sqlite.LIGHT_STEPS", 2_000)
+    await sqlite.close()
+    await sqlite.open()
+    node_no = await filled(sqlite)
+    entered, leave = threading.Event(), threading.Event()
+
+    def long(tx: ReadTx) -> int:
+        count = tx.count(node_no, WORD)
+        entered.set()
+        leave.wait()
+        return count
+
+    reads = [asyncio.create_task(sqlite.read(long, turn=f"u{n}")) for n in range(READERS + 2)]
+    await asyncio.to_thread(entered.wait)
+    short = await asyncio.wait_for(sqlite.read(lambda tx: tx.node_count()), 10)
+    leave.set()
+
+    assert short == 1
+    assert await asyncio.gather(*reads) == [ITEMS] * (READERS + 2)
+
+
+async def test_long_read_is_run_again_as_a_whole_and_its_error_is_passed_on(
+    sqlite: SqliteStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("smartfeeds.store.sqlite.LIGHT_STEPS", 2_000)
+    await sqlite.close()
+    await sqlite.open()
+    node_no = await filled(sqlite)
+    runs: list[str] = []
+
+    def page(tx: ReadTx) -> list[Item]:
+        runs.append("page")
+        return tx.slice(node_no, Slice(SMART, ITEMS))
+
+    def refused(tx: ReadTx) -> None:
+        runs.append("refused")
+        tx.count(node_no, WORD)
+        raise FeedError(Condition.FORBIDDEN)
+
+    assert len(await sqlite.read(page)) == ITEMS
+    with pytest.raises(FeedError):
+        await sqlite.read(refused)
+    assert runs == ["page", "page", "refused", "refused"]
+
+
+async def test_reads_behind_a_long_one_of_the_same_turn_keep_their_order(
+    sqlite: SqliteStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """They are not begun in vain on the connections for short reads."""
+    monkeypatch.setattr("smartfeeds.store.sqlite.LIGHT_STEPS", 2_000)
+    await sqlite.close()
+    await sqlite.open()
+    node_no = await filled(sqlite)
+    entered, leave = threading.Event(), threading.Event()
+    runs: list[int] = []
+
+    def long(number: int, tx: ReadTx) -> None:
+        tx.count(node_no, WORD)
+        runs.append(number)
+        entered.set()
+        leave.wait()
+
+    first = asyncio.create_task(sqlite.read(lambda tx: long(0, tx), turn="eve"))
+    await asyncio.to_thread(entered.wait)
+    rest = [asyncio.create_task(sqlite.read(lambda tx, n=n: long(n, tx), turn="eve")) for n in (1, 2, 3)]  # type: ignore[misc]
+    await asyncio.sleep(0)
+    assert await asyncio.wait_for(sqlite.read(lambda tx: tx.node_count(), turn="alice"), 10) == 1
+    leave.set()
+    await asyncio.gather(first, *rest)
+    assert runs == [0, 1, 2, 3]
+
+
+# Counts
+
+
+async def test_count_beyond_its_bound_is_not_known(sqlite: SqliteStore, monkeypatch: pytest.MonkeyPatch) -> None:
+    node_no = await filled(sqlite)
+    monkeypatch.setattr("smartfeeds.store.sql_items.COUNT_STEPS", 1_000)
+
+    assert await sqlite.read(lambda tx: tx.bounded_count(node_no, WORD)) is None
+    assert await sqlite.read(lambda tx: tx.bounded_count(node_no, SMART)) == ITEMS
+    assert await sqlite.read(lambda tx: tx.count(node_no, WORD)) == ITEMS
+
+
+async def test_count_costs_what_has_come_since_the_last_one(
+    sqlite: SqliteStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """New items are added to the count that is known; an edit may bring an item into the view, so all is counted."""
+    node_no = await filled(sqlite)
+    assert await sqlite.read(lambda tx: tx.bounded_count(node_no, WORD)) == ITEMS
+    monkeypatch.setattr("smartfeeds.store.sql_items.COUNT_STEPS", 3_000)
+
+    def publish(item_id: str, key_us: int, payload: str) -> None:
+        def work(tx: WriteTx) -> None:
+            old = tx.item(node_no, item_id)
+            created_us = old.created_us if old else key_us
+            stored = item(item_id, key_us, payload, created_us=created_us)
+            tx.put_item(node_no, stored._replace(item_no=old.item_no if old else 0))
+            tx.set_keys(node_no, key_us, max(created_us, ITEMS))
+            tx.index_node(node_no)
+
+        works.append(work)
+
+    works: list = []
+    publish("new", ITEMS + 1, "| word")
+    publish("other", ITEMS + 2, "| nothing")
+    for work in works:
+        await sqlite.write(work)
+    assert await sqlite.read(lambda tx: tx.bounded_count(node_no, WORD)) == ITEMS + 1
+    assert await sqlite.read(lambda tx: tx.bounded_count(node_no, view("q=word&order=created&sync=true"))) == ITEMS + 1
+
+    works.clear()
+    publish("other", ITEMS + 3, "| word now")
+    await sqlite.write(works[0])
+    assert await sqlite.read(lambda tx: tx.bounded_count(node_no, WORD)) is None
+    monkeypatch.setattr("smartfeeds.store.sql_items.COUNT_STEPS", 10**9)
+    assert await sqlite.read(lambda tx: tx.bounded_count(node_no, WORD)) == ITEMS + 2
+
+
+VIEWS = [view(query) for query in ("q=one", "category=x", "kind=edited", "author=a&q=two", "kind=new&category=x")]
+CHANGES = st.one_of(
+    st.tuples(
+        st.just("publish"), st.sampled_from("abcdef"), st.sampled_from(["in=x | one", "by=a | two", "| one two"])
+    ),
+    st.tuples(st.just("delete"), st.sampled_from("abcdef"), st.just("")),
+    st.tuples(st.just("options"), st.sampled_from(["publisher", "none"]), st.just("")),
+    st.tuples(st.just("count"), st.just(""), st.just("")),
+)
+
+
+@given(changes=st.lists(CHANGES, max_size=25))
+@settings(max_examples=30, deadline=None)
+def test_remembered_counts_are_those_that_would_be_counted(
+    changes: list[tuple[str, str, str]], tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    """Whatever happened since a count was made, in one change or in many."""
+
+    async def run() -> None:
+        store = SqliteStore(tmp_path_factory.mktemp("counts") / "s.db", read_payload)
+        await store.open()
+        try:
+            made = await store.write(add_feed())
+            for number, (kind, what, payload) in enumerate((*changes, ("count", "", "")), 1):
+                await change(store, made.node_no, number, kind, what, payload)
+        finally:
+            await store.close()
+
+    async def change(store: SqliteStore, node_no: int, key_us: int, kind: str, what: str, payload: str) -> None:
+        def work(tx: WriteTx) -> None:
+            if kind == "options":
+                tx.set_options(node_no, {"itemreply": (what,)})
+                return
+            old = tx.item(node_no, what)
+            node = tx.node_by_no(node_no)
+            assert node is not None
+            tx.put_item(
+                node_no,
+                Item(
+                    old.item_no if old else 0,
+                    what,
+                    old.created_us if old else key_us,
+                    key_us,
+                    payload.encode(),
+                    "a",
+                    deleted=kind == "delete",
+                    revision=old.revision + 1 if old else 1,
+                ),
+            )
+            tx.set_keys(node_no, key_us, node.last_created_us if old else key_us)
+            tx.index_node(node_no)
+
+        def both(tx: ReadTx) -> tuple[list[int | None], list[int]]:
+            return [tx.bounded_count(node_no, one) for one in VIEWS], [tx.count(node_no, one) for one in VIEWS]
+
+        if kind != "count":
+            await store.write(work)
+        else:
+            remembered, counted = await store.read(both)
+            assert remembered == counted
+
+    asyncio.run(run())
+
+
+# The index
+
+
+async def test_index_step_is_bounded_by_bytes_as_well_as_by_items(sqlite: SqliteStore) -> None:
+    """Large items count as several, and nothing is left out in the end."""
+    large = "| " + "word " * 2_000
+    made = await sqlite.write(add_feed(*(item(str(n), n + 1, large) for n in range(20))))
+
+    steps = []
+    while done := await sqlite.write(lambda tx: tx.index_node(made.node_no, 10)):
+        assert done >= 10 or await sqlite.read(lambda tx: tx.index_current(made.node_no))
+        steps.append(done)
+
+    assert len(steps) == 7, "three items of 10 KB a step, where ten of 2 KiB may be"
+    assert await sqlite.read(lambda tx: tx.count(made.node_no, WORD)) == 20

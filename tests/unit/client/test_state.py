@@ -169,6 +169,17 @@ def test_state_short_page_without_index_pulls_until_a_page_is_empty() -> None:
     assert state.receive(PageReceived(3)) == [CaughtUp()]
 
 
+def test_state_pages_without_a_count_are_proof_when_one_is_empty() -> None:
+    """[SF-045] [SF-095]: a service leaves out the count of a view that is too long to be counted."""
+    state, _ = pulling(page_items=2)
+
+    assert pulls(state.receive(PageReceived(2, (entry("a"), entry("b")), "1", "2", 0, None)))
+    outputs = state.receive(PageReceived(3, (entry("c"),), "3", "3", 2, None))
+    assert ids(outputs) == ["c"] and pulls(outputs) and not state.in_step
+    assert state.receive(PageReceived(4, count=None)) == [CaughtUp()]
+    assert ids(state.receive(push("3", "4", entry("d")))) == ["d"] and state.in_step
+
+
 def test_state_page_that_does_not_move_ends_the_series() -> None:
     """[SF-045]: a service that repeats the position, and numbers nothing, must not be asked for ever."""
     state, pull = pulling(Position("5"))

@@ -18,6 +18,7 @@ from smartfeeds.http.replies import Reply
 from smartfeeds.http.waiting import Waiting
 from smartfeeds.service.requests import FeedPage
 from smartfeeds.store.base import WriteTx
+from smartfeeds.store.sql import SqlReadTx
 from support.component import ALICE, BOB, NS, bare
 from support.golden import GOLDEN
 from support.pulls import Shown, publish_all, pull, put
@@ -612,3 +613,20 @@ async def test_category_that_is_a_path_is_found_by_its_parts(web: Web) -> None:
     for category in ("standard", "standards%2Fx", "%2F"):
         assert ids((await web.get(f"/feeds/notes/?category={category}&timeout=0")).json) == []
     assert f'term="{term}"' in (await web.get("/feeds/notes.atom")).text
+
+
+async def test_view_that_is_not_counted_has_no_total(golden: Web, monkeypatch: pytest.MonkeyPatch) -> None:
+    """[SF-061] [SF-066] A wrong total would be worse than none; items, cursors and links are there as always."""
+    path = "/feeds/comments/?kind=new&max=2&timeout=0&until="
+    counted = await golden.get(path)
+    monkeypatch.setattr(SqlReadTx, "bounded_count", lambda _tx, _node_no, _view: None)
+    await put(golden.component, "comments", [("late", 2_000_000_000 * US_PER_S)])
+
+    got = await golden.get(path)
+    atom = etree.fromstring((await golden.get(path, Accept=ATOM)).body)
+    page = await golden.get(path, Accept="text/html")
+
+    assert counted.json["totalItems"] > 2 and "totalItems" not in got.json
+    assert ids(got.json)[-1] == "late" and got.json["last_cursor"]
+    assert atom.find(f"{FO}total") is None and atom.find(f"{FO}last_cursor") is not None
+    assert b"not counted" in page.body

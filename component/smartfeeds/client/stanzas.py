@@ -58,8 +58,9 @@ def is_pending(reply: Element) -> bool:
 def read_page(reply: Element, request_no: int, node: str) -> PageReceived:
     """The answer to a request for a page of `node`.
 
-    A page of a view says how many items there are, and where it ends (SF-094); only nodes without parameters, which
-    any service may have, go without. Raises AnswerError where this is no page: it must not be taken for an empty one.
+    A page of a view has a result set, and says where it ends (SF-094); only nodes without parameters, which any service
+    may have, go without. The count may be left out, where counting costs too much (XEP-0059 2.7). Raises AnswerError
+    where this is no page: it must not be taken for an empty one.
     """
     _check_whole(reply)
     items = reply.find(f"{{{PUBSUB}}}pubsub/{{{PUBSUB}}}items")
@@ -78,8 +79,9 @@ def read_page(reply: Element, request_no: int, node: str) -> PageReceived:
         _number(None if first is None else first.get("index")),
         _number(None if count is None else count.text),
     )
-    if "?" in node and (page.count is None or (entries and page.last is None)):
-        raise AnswerError("the answer does not say how many items there are, or where its own end")
+    unreadable = result_set is None or (count is not None and page.count is None)
+    if "?" in node and (unreadable or (entries and page.last is None)):
+        raise AnswerError("the answer has no result set that can be read, or does not say where it ends")
     return page
 
 

@@ -112,16 +112,27 @@ def test_read_page_items() -> None:
         f'<iq type="result"><pubsub xmlns="{stanzas.PUBSUB}"><items/>{COUNT}</pubsub></iq>',
         f'<iq type="result"><pubsub xmlns="{stanzas.PUBSUB}"><items node="other"/>{COUNT}</pubsub></iq>',
         RESULT % ("", ""),
-        RESULT % ("", f'<set xmlns="{stanzas.RSM}"/>'),
         RESULT % ("", f'<set xmlns="{stanzas.RSM}"><count>some</count></set>'),
         RESULT % ('<item id="a"/>', f'<set xmlns="{stanzas.RSM}"><count>2</count></set>'),
     ],
-    ids=["empty", "pubsub", "set only", "other", "no node", "other node", "no set", "empty set", "no count", "no last"],
+    ids=["empty", "pubsub", "set only", "other", "no node", "other node", "no set", "no count", "no last"],
 )
 def test_read_page_that_is_none_is_no_empty_page(answer: str) -> None:
     """[SF-045] [SF-094] [SF-095]: it would prove that there is nothing more."""
     with pytest.raises(AnswerError, match="the answer "):
         stanzas.read_page(fromstring(answer), 1, NODE)
+
+
+@pytest.mark.parametrize(
+    ("items", "places", "last"),
+    [("", "", None), ('<item id="a"/>', '<first index="3">cursor:1</first><last>cursor:2</last>', "2")],
+)
+def test_read_page_of_a_view_that_is_not_counted(items: str, places: str, last: str | None) -> None:
+    """[SF-045] [SF-095]: the result set is there, which says where the page ends; the count may be left out."""
+    answer = RESULT % (items, f'<set xmlns="{stanzas.RSM}">{places}</set>')
+    page = stanzas.read_page(fromstring(answer), 1, NODE)
+
+    assert (len(page.items), page.last, page.count) == (bool(items), last, None)
 
 
 def test_read_page_and_subscription_that_were_cut_down() -> None:

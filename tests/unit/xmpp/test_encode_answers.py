@@ -79,6 +79,11 @@ ANSWERS = {
         f"<pubsub xmlns='{PS}'><items node='n'/>"
         f"<set xmlns='{RSM}'><first>a</first><last>b</last><count>9</count></set></pubsub>",
     ),
+    "page with a result set without a count [SF-095]": (
+        r.Page("n", (), r.ResultSet(None, "a", "b", 4), False),
+        f"<pubsub xmlns='{PS}'><items node='n'/>"
+        f"<set xmlns='{RSM}'><first index='4'>a</first><last>b</last></set></pubsub>",
+    ),
     "node created as asked": (r.NodeCreated("n", generated=False), ""),
     "instant node": (r.NodeCreated("n", generated=True), f"<pubsub xmlns='{PS}'><create node='n'/></pubsub>"),
     "subscribed": (

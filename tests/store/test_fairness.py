@@ -229,7 +229,7 @@ async def test_reads_behind_a_long_one_of_the_same_turn_keep_their_order(
 
 async def test_count_beyond_its_bound_is_not_known(sqlite: SqliteStore, monkeypatch: pytest.MonkeyPatch) -> None:
     node_no = await filled(sqlite)
-    monkeypatch.setattr("smartfeeds.store.sql_items.COUNT_STEPS", 1_000)
+    monkeypatch.setattr("smartfeeds.store.sql_counts.COUNT_STEPS", 1_000)
 
     assert await sqlite.read(lambda tx: tx.bounded_count(node_no, WORD)) is None
     assert await sqlite.read(lambda tx: tx.bounded_count(node_no, SMART)) == ITEMS
@@ -242,7 +242,7 @@ async def test_count_costs_what_has_come_since_the_last_one(
     """New items are added to the count that is known; an edit may bring an item into the view, so all is counted."""
     node_no = await filled(sqlite)
     assert await sqlite.read(lambda tx: tx.bounded_count(node_no, WORD)) == ITEMS
-    monkeypatch.setattr("smartfeeds.store.sql_items.COUNT_STEPS", 3_000)
+    monkeypatch.setattr("smartfeeds.store.sql_counts.COUNT_STEPS", 3_000)
 
     def publish(item_id: str, key_us: int, payload: str) -> None:
         def work(tx: WriteTx) -> None:
@@ -267,7 +267,7 @@ async def test_count_costs_what_has_come_since_the_last_one(
     publish("other", ITEMS + 3, "| word now")
     await sqlite.write(works[0])
     assert await sqlite.read(lambda tx: tx.bounded_count(node_no, WORD)) is None
-    monkeypatch.setattr("smartfeeds.store.sql_items.COUNT_STEPS", 10**9)
+    monkeypatch.setattr("smartfeeds.store.sql_counts.COUNT_STEPS", 10**9)
     assert await sqlite.read(lambda tx: tx.bounded_count(node_no, WORD)) == ITEMS + 2
 
 

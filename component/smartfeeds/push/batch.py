@@ -16,7 +16,7 @@ from smartfeeds.service.syncing import shown
 from smartfeeds.store.base import ReadTx
 
 ITEMS = 64  # a batch: enough to fill a write, little enough to stay fair
-VIEWS = 8  # of how many views one transaction counts the items: a count costs up to `sql_items.COUNT_STEPS`
+VIEWS = 8  # of how many views one transaction counts the items: a count costs up to `sql_counts.COUNT_STEPS`
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,6 @@ matches, so no item that has left a view is ever missing there; at worst a view 
 """
 
 from collections.abc import Sequence
-from dataclasses import replace
 from functools import reduce
 from operator import or_
 
@@ -18,7 +17,6 @@ from smartfeeds.core.options import shows_publisher
 from smartfeeds.core.view import ANYTHING, NO_TRAITS, SMART, Order, Standing, View, version_traits
 from smartfeeds.errors import StoreError
 from smartfeeds.store.base import NO_LIMIT, Indexer
-from smartfeeds.store.counts import Counts, Moment, moment_of
 from smartfeeds.store.engine import Engine
 from smartfeeds.store.rows import (
     DELETED,
@@ -45,9 +43,6 @@ INDEX_ITEM_BYTES = 2_048
 _LIVE = f"change < {DELETED}"
 _INDEX_CHUNK = 500
 _NO_WORDS = frozenset[str]()
-# What counting a filtered view may cost, about 100 ms: 14 steps an item with one filter, 100 with two, up to 400 where
-# few of the items match both.
-COUNT_STEPS = 5_000_000
 (_WILDCARD,) = map(digest, ANYTHING.facets)
 
 
@@ -87,11 +82,7 @@ def _columns(view: View) -> str:
 
 
 class ItemReads(NodeReads):
-    """The part of ReadTx that is about items. `counts` are those that are known already, None where none are used."""
-
-    def __init__(self, db: Engine, counts: Counts | None = None) -> None:
-        super().__init__(db)
-        self._counts = counts
+    """The part of ReadTx that is about items."""
 
     def item(self, node_no: int, item_id: str) -> Item | None:
         found = self._db.row(f"SELECT {ITEM} FROM item WHERE node_no = ? AND id = ?", (node_no, item_id))
@@ -166,45 +157,6 @@ class ItemReads(NodeReads):
         whole = row.stale or view.hides_tombstones
         found = self._db.row(f"SELECT count(*) FROM {query.text if whole else query.rows}", query.params)
         return int(found[0]) if found else 0
-
-    def bounded_count(self, node_no: int, view: View) -> int | None:
-        row = self._row(node_no)
-        if row is None or not view.filtered:
-            return self.count(node_no, view)
-        # The order and the sync data do not change which items a view has.
-        view = replace(view, order=Order.MODIFIED, sync=False)
-        moment = moment_of(row) if self._counts is not None else None
-        if self._counts is None or moment is None:
-            return self._db.within(COUNT_STEPS, lambda: self.count(node_no, view))
-        known = self._counts.get(node_no, view)
-        if known is not None and known[0] == moment:
-            return known[1]
-        count = self._db.within(COUNT_STEPS, lambda: self._count_on(row, view, moment, known))
-        if count is not None:
-            self._counts.put(node_no, view, moment, count)
-        return count
-
-    def _count_on(self, row: NodeRow, view: View, moment: Moment, known: tuple[Moment, int] | None) -> int:
-        """The count of a view, by what has come since it was known, where that is nothing but new items.
-
-        An item stays in a view that contained it once (`core.view.Standing`), but an edit may bring it there, and
-        nothing says whether it was there before.
-        """
-        node_no = row.node.node_no
-        if known is None or known[0].configuration != moment.configuration:
-            return self.count(node_no, view)
-        then, count = known
-        added = moment.total - then.total
-        found = self._db.row(
-            "SELECT count(*), min(created_us) FROM (SELECT created_us FROM item WHERE node_no = ?"
-            " AND (modified_us, item_no) > (?, ?) ORDER BY modified_us, item_no LIMIT ?) AS changed",
-            (node_no, then.newest.key_us, then.newest.item_no, max(added, 0) + 1),
-        )
-        if found is None or found[0] != added or (added and found[1] <= then.last_created_us):
-            return self.count(node_no, view)
-        query = self._query(row, view, then.newest, None)
-        more = self._db.row(f"SELECT count(*) FROM {query.text}", query.params)
-        return count + (int(more[0]) if more else 0)
 
     def group(self, node_no: int, order: Order, key_us: int, limit: int) -> list[tuple[int, str]]:
         rows = self._db.rows(

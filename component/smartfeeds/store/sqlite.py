@@ -26,9 +26,9 @@ from smartfeeds.errors import StoreError
 from smartfeeds.store import migrate
 from smartfeeds.store.backup import copy_database
 from smartfeeds.store.base import Indexer, OpenMode, ReadTx, WriteTx
-from smartfeeds.store.counts import Counts
 from smartfeeds.store.lanes import Job, Lane, Lanes, ended, hop
 from smartfeeds.store.sql import SqlReadTx, SqlWriteTx
+from smartfeeds.store.sql_counts import Counts
 from smartfeeds.store.sqlite_engine import (
     READ_ONLY,
     OverBudgetError,

@@ -109,12 +109,13 @@ def test_harmless_entity_becomes_text():
 
 
 def test_atom_dates():
-    """Manifest: 1 and 3 = 12:00:00Z, 2 cut to microseconds, 4 and 5 no date-times, 6 a leap second."""
+    """Manifest: 1 and 3 = 12:00:00Z, 2 cut to microseconds, 4 and 5 spelled otherwise, 6 a leap second."""
     noon_us = parse_datetime("2011-05-09T12:00:00Z")
     leap_us = parse_datetime("2017-01-01T00:00:00Z")
     times = [item.updated_us for item in read("sm_dates_atom10.xml").items]
-    assert times == [noon_us, noon_us + 123_456, noon_us, None, None, leap_us]
-    assert entry("sm_dates_atom10.xml", 3).find(atom.UPDATED) is None
+    day_us = parse_datetime("2011-05-09T00:00:00Z")
+    assert times == [noon_us, noon_us + 123_456, noon_us, day_us, noon_us, leap_us]
+    assert entry("sm_dates_atom10.xml", 3).findtext(atom.UPDATED) == "2011-05-09T00:00:00Z"
 
 
 def test_rss_dates_that_are_wrong():

@@ -285,6 +285,17 @@ def test_import_reads_standard_input_and_every_format_that_has_items(ready: Run)
     assert "standard input: the document is empty" in ready("import", "-", "--node", "x", code=Exit.FAILED).stderr
 
 
+def test_import_leaves_out_drafts_and_says_so(ready: Run) -> None:
+    """RFC 5023 13.1.1"""
+    control = '<control xmlns="http://www.w3.org/2007/app"><draft>yes</draft></control></entry>'
+    Path("news.xml").write_text(ATOM.replace("</entry>", control, 1))
+
+    result = ready("import", "news.xml", "--node", "news")
+
+    assert "1 added" in result.output
+    assert "is a draft (app:draft)" in result.stderr
+
+
 @pytest.mark.parametrize(
     "command", [("import", "--node", "news"), ("convert", "--to", "rss")], ids=lambda words: words[0]
 )

@@ -10,6 +10,7 @@ from lxml import etree
 
 from smartfeeds.cli.common import Exit
 from smartfeeds.cli.convert import head_of, items_of
+from smartfeeds.core.times import parse_datetime
 from smartfeeds.errors import FeedError
 from smartfeeds.formats import ess
 from smartfeeds.formats.documents import read_document
@@ -81,8 +82,8 @@ def test_every_document_that_reads_converts_to_every_format(path: Path) -> None:
     document = document_in(path)
     if document is None:
         return
-    items = items_of(document, NOW_US)
-    head = replace(head_of(document, items, NOW_US), self_link="http://base.example/feed")
+    items = items_of(document)
+    head = replace(head_of(document, items), self_link="http://base.example/feed")
     for form, format_ in WRITERS.items():
         job = Job(head, items, NOW_US)
         data = b"".join(format_.write(job))
@@ -192,14 +193,22 @@ def test_convert_to_ess_without_an_address_of_the_feed_is_refused_and_leaves_no_
     assert not Path("out").exists()
 
 
-def test_convert_of_items_without_dates_gives_them_the_present(run: Run) -> None:
-    """[A-122] the time of first sight"""
-    (item,) = read_document(
-        run(
-            "convert", "-", "--to", "rss", stdin="<rss><channel><item><guid>1</guid></item></channel></rss>"
-        ).stdout_bytes
-    ).items
-    assert item.published_us > 1_700_000_000_000_000
+def test_convert_dates_undated_items_the_same_each_time(run: Run) -> None:
+    """[A-122] An item without a date has that of its older neighbour; without any date in the document it is 1970."""
+    feed = "<rss><channel>{}</channel></rss>"
+    undated = "<item><guid>{}</guid></item>"
+    dated = "<item><guid>b</guid><pubDate>Mon, 09 May 2011 12:00:00 GMT</pubDate></item>"
+    for items, expected in (
+        (undated.format("a"), {"a": "1970-01-01T00:00:00Z"}),
+        (
+            undated.format("c") + dated + undated.format("a"),
+            {"c": "2011-05-09T12:00:00Z", "b": "2011-05-09T12:00:00Z", "a": "2011-05-09T11:59:59Z"},
+        ),
+    ):
+        once, again = (run("convert", "-", "--to", "rss", stdin=feed.format(items)) for _ in range(2))
+        assert once.stdout_bytes == again.stdout_bytes
+        read = read_document(once.stdout_bytes).items
+        assert {item.id: item.published_us for item in read} == {k: parse_datetime(v) for k, v in expected.items()}
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ from smartfeeds.cli.writing import check_report, end, report, tell, write_out, w
 from smartfeeds.core.model import Item
 from smartfeeds.formats import atom, xml
 from smartfeeds.formats.atom_feed import FeedHead
-from smartfeeds.formats.items import Document, ImportedItem
+from smartfeeds.formats.items import Document, ImportedItem, dates_of
 from smartfeeds.formats.links import is_uri
 from smartfeeds.formats.rss_channel import Channel
 from smartfeeds.formats.writers import Job
@@ -29,8 +29,8 @@ def convert_command(file: Path, base: str, form: str, output: Path | None, *, st
     check_report(output, as_json=as_json)
     document = read_file(file, base)
     now_us = time.time_ns() // 1000
-    items = items_of(document, now_us)
-    head = head_of(document, items, now_us)
+    items = items_of(document)
+    head = head_of(document, items)
     if form == "ess" and base:
         head = replace(head, self_link=base)  # such a file names the feed that it is about
     job = Job(head, items, now_us)
@@ -42,13 +42,19 @@ def convert_command(file: Path, base: str, form: str, output: Path | None, *, st
     end(job, strict=strict, document=document)
 
 
-def items_of(document: Document, now_us: int) -> list[Item]:
-    """The items as a node would hold them, oldest first; `now_us` is the time of what has none (A-122)."""
-    return [_item(number, one, now_us) for number, one in enumerate(document.oldest_first(), start=1)]
+def items_of(document: Document) -> list[Item]:
+    """The items as a node would hold them, oldest first.
+
+    An item without a date gets that of its older neighbour (`dates_of`), or 1970-01-01 where no item has a date, so
+    that each conversion of a document gives the same dates (A-122).
+    """
+    items = document.oldest_first()
+    dates = zip(items, dates_of(items), strict=True)
+    return [_item(number, item, made_us or 0) for number, (item, made_us) in enumerate(dates, start=1)]
 
 
-def _item(number: int, one: ImportedItem, now_us: int) -> Item:
-    changed_us = now_us if one.time_us is None else one.time_us
+def _item(number: int, one: ImportedItem, made_us: int) -> Item:
+    changed_us = made_us if one.time_us is None else one.time_us
     created_us = changed_us if one.published_us is None else one.published_us
     payload = one.payload
     if one.deleted and not atom.is_deletion(xml.parse_stored(payload)):
@@ -57,13 +63,13 @@ def _item(number: int, one: ImportedItem, now_us: int) -> Item:
     return Item(number, one.id, created_us, changed_us, payload, "", one.deleted)
 
 
-def head_of(document: Document, items: list[Item], now_us: int) -> FeedHead:
+def head_of(document: Document, items: list[Item]) -> FeedHead:
     """What the document says of the feed; a feed without an id gets one of its address or its title."""
     channel = document.channel or Channel()
     feed_id = next((text for text in (document.id, document.link) if is_uri(text)), "")
     if not feed_id:
         feed_id = atom.digest_id(document.title)
-    newest_us = max((item.modified_us for item in items), default=now_us)
+    newest_us = max((item.modified_us for item in items), default=0)
     return FeedHead(
         id=feed_id,
         title=document.title,

@@ -8,6 +8,8 @@ import re
 from datetime import UTC, datetime, timedelta
 
 US_PER_S = 1_000_000
+# The years 1 to 9999 in UTC, in microseconds: what a date-time can say. The offset of a date may lead out of them.
+TIME_RANGE_US = (-62_135_596_800_000_000, 253_402_300_799_999_999)
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _NAIVE_EPOCH = datetime(1970, 1, 1)  # noqa: DTZ001 - written faster, and UTC all the same
 _T = re.compile(r"(-?)(0|[1-9][0-9]{0,11})(?:\.([0-9]{1,6}))?")
@@ -37,14 +39,14 @@ def parse_t(text: str) -> int | None:
 
 
 def format_datetime(time_us: int) -> str:
-    """Microseconds as a UTC date-time that ends in Z (XEP-0082)."""
+    """Microseconds as a UTC date-time that ends in Z (XEP-0082). Raises OverflowError outside of TIME_RANGE_US."""
     moment = _NAIVE_EPOCH + timedelta(microseconds=time_us)
     text = moment.isoformat()
     return (text.rstrip("0") if moment.microsecond else text) + "Z"
 
 
 def parse_datetime(text: str) -> int | None:
-    """An RFC 3339 date-time with a zone, in microseconds, or None."""
+    """An RFC 3339 date-time with a zone, in microseconds; None for any other text and outside of TIME_RANGE_US."""
     if _DATETIME.fullmatch(text) is None:
         return None
     leap = text[17:19] == "60"
@@ -56,7 +58,12 @@ def parse_datetime(text: str) -> int | None:
         time_us = (moment - _EPOCH) // timedelta(microseconds=1)
     except (ValueError, OverflowError):
         return None
-    return time_us + (US_PER_S if leap else 0)
+    return within_years(time_us + (US_PER_S if leap else 0))
+
+
+def within_years(time_us: int | None) -> int | None:
+    """The time where a UTC date-time can say it, else None."""
+    return time_us if time_us is not None and TIME_RANGE_US[0] <= time_us <= TIME_RANGE_US[1] else None
 
 
 def parse_time(text: str) -> int | None:

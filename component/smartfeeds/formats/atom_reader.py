@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 from lxml import etree
 
-from smartfeeds.core.times import format_datetime, parse_datetime, parse_time
+from smartfeeds.core.times import format_datetime, parse_datetime, parse_time, within_years
 from smartfeeds.errors import Condition, FeedError
 from smartfeeds.formats import atom, xml
 from smartfeeds.formats.additions import take_additions
@@ -24,6 +24,10 @@ ATOM03_NS = "http://purl.org/atom/ns#"
 TOMBSTONES_NS = "http://purl.org/atompub/tombstones/1.0"
 
 DELETED_ENTRY = f"{{{TOMBSTONES_NS}}}deleted-entry"
+# RFC 5023, and the draft that servers of Atom 0.3 implement.
+_CONTROLS = {
+    f"{{{uri}}}control": f"{{{uri}}}draft" for uri in ("http://www.w3.org/2007/app", "http://purl.org/atom/app#")
+}
 
 _ADDRESSES = {atom.LINK: "href", atom.CONTENT: "src"}
 
@@ -60,14 +64,16 @@ def _alternate(root: Element, base: str) -> str:
     return ""
 
 
-def _entry(node: Element, index: int, base: str, authors: list[Element]) -> Found:
+def _entry(node: Element, index: int, base: str, authors: list[Element]) -> Found | Skipped:
     found = Found(index, node, deleted=atom.is_deletion(node))
     given_id, keys = take_additions(node)
     found.item_id = (node.findtext(atom.ID) or "").strip() if given_id is None else given_id
     if keys is not None:
-        found.published_us = parse_time(keys.get("created", ""))
-        found.updated_us = parse_time(keys.get("modified", ""))
+        found.published_us = within_years(parse_time(keys.get("created", "")))
+        found.updated_us = within_years(parse_time(keys.get("modified", "")))
         return found
+    if _is_draft(node):
+        return Skipped(index, "the entry is a draft (app:draft), which its author has not published")
     found.published_us = _date(found, atom.PUBLISHED)
     found.updated_us = _date(found, atom.UPDATED)
     if found.updated_us is None and found.published_us is not None:
@@ -77,16 +83,28 @@ def _entry(node: Element, index: int, base: str, authors: list[Element]) -> Foun
     return found
 
 
+def _is_draft(node: Element) -> bool:
+    """RFC 5023 13.1.1: a server should not publish such an entry. Our own exports keep what was published as one."""
+    controls = node.iterchildren(*_CONTROLS)
+    return any((control.findtext(_CONTROLS[control.tag]) or "").strip() == "yes" for control in controls)
+
+
 def _date(found: Found, tag: str) -> int | None:
-    """The first readable date; unreadable ones are taken out, so that a reader of the entry never meets them."""
+    """The first readable date. Unreadable dates are removed, and dates in other spellings are written as RFC 3339
+    (RFC 4287 3.3), so that readers of the entry can read all dates that it has."""
     first_us: int | None = None
+    name = tag.rpartition("}")[2]
     for child in list(found.entry.iterchildren(tag)):
-        time_us = parse_datetime((child.text or "").strip())
+        text = (child.text or "").strip()
+        time_us = parse_date(text)
         if time_us is None:
             xml.replace_by_text(child, "")
-            found.warnings.append(f"atom:{tag.rpartition('}')[2]} is no date-time and was left out")
-        elif first_us is None:
-            first_us = time_us
+            found.warnings.append(f"atom:{name} is no date-time and was left out")
+            continue
+        if parse_datetime(text) is None:
+            child.text = format_datetime(time_us)
+            found.warnings.append(f"atom:{name} is not in RFC 3339 format and was read as {child.text}")
+        first_us = time_us if first_us is None else first_us
     return first_us
 
 
@@ -120,7 +138,7 @@ def _deletion(node: Element, index: int) -> Found | Skipped:
     reference = node.get("ref", "").strip()
     if not reference:
         return Skipped(index, "an at:deleted-entry does not say which entry it means")
-    when_us = parse_datetime(node.get("when", "").strip())
+    when_us = parse_date(node.get("when", ""))
     text = "" if when_us is None else format_datetime(when_us)
     entry = xml.parse_stored(atom.marked(reference, text, ""))
     return Found(index, entry, reference, updated_us=when_us, deleted=True)

@@ -1,12 +1,13 @@
 """Dates as feeds write them: RFC 822 with its customary slips, and the W3C date-time forms (RSS-031).
 
-Times come out as microseconds since the Unix epoch; what cannot be read for certain is None, never a guess.
+Readers of all formats use `parse_date`, so that a date is accepted in every format or in none. Times are microseconds
+since the Unix epoch in the years 1 to 9999, so that every writer can write them. An ambiguous text gives None.
 """
 
 import re
 from datetime import UTC, datetime, timedelta
 
-from smartfeeds.core.times import US_PER_S, parse_datetime
+from smartfeeds.core.times import US_PER_S, parse_datetime, within_years
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _LONG_MONTHS = (
@@ -61,7 +62,7 @@ _MAX_LENGTH = 200
 
 
 def parse_date(text: str) -> int | None:
-    """The time that an RSS date means, or None. A date without a time is midnight, a time without a zone UTC."""
+    """The time that a date means, or None. A date without a time is midnight, a time without a zone is UTC."""
     if len(text) > _MAX_LENGTH:
         return None
     text = " ".join(_without_comments(text).split())
@@ -124,7 +125,7 @@ def _time_us(parts: dict[str, str | None]) -> int | None:
     except ValueError:
         return None
     time_us = (moment - _EPOCH - offset) // timedelta(microseconds=1)
-    return time_us + US_PER_S if second == 60 else time_us
+    return within_years(time_us + US_PER_S if second == 60 else time_us)
 
 
 def _year(text: str) -> int:

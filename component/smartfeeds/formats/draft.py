@@ -8,7 +8,6 @@ from smartfeeds.core.times import format_datetime
 from smartfeeds.formats import atom
 from smartfeeds.formats.atom import ATOM_NS
 from smartfeeds.formats.dates import parse_date
-from smartfeeds.formats.entry import TIME_RANGE_US
 from smartfeeds.formats.items import Found
 from smartfeeds.formats.links import is_uri, resolve
 from smartfeeds.formats.xml import XML_LANG, Element, new_element, parse_stored
@@ -32,11 +31,9 @@ class Draft:
         """The time that a text means; None where it is empty or cannot be read."""
         text = text.strip()
         time_us = parse_date(text) if text else None
-        if time_us is not None and TIME_RANGE_US[0] <= time_us <= TIME_RANGE_US[1]:
-            return time_us
-        if text:
+        if text and time_us is None:
             self.warn(f"the date {text[:40]!r} cannot be read and was left out")
-        return None
+        return time_us
 
     def add(self, tag: str, text: str = "", **attributes: str) -> Element:
         child = etree.SubElement(self.entry, tag, {key: value for key, value in attributes.items() if value})

@@ -37,8 +37,6 @@ _KNOWN: dict[str, tuple[frozenset[str], frozenset[str]]] = {
 _LINE_END = re.compile(r"\r\n?|\n")
 _IANA = "http://www.iana.org/assignments/relation/"
 _LENGTH_DIGITS = 18
-# The times that a date-time of four-digit years can say, in microseconds: an offset may lead out of them.
-TIME_RANGE_US = (-62_135_596_800_000_000, 253_402_300_799_999_999)
 
 
 class TextKind(Enum):
@@ -325,7 +323,7 @@ class _Reader:
     def time(self, node: Element) -> None:
         if node.tag not in self.times:
             time_us = parse_datetime((node.text or "").strip())
-            if time_us is not None and TIME_RANGE_US[0] <= time_us <= TIME_RANGE_US[1]:
+            if time_us is not None:
                 self.times[node.tag] = time_us
 
     def author(self, node: Element) -> None:

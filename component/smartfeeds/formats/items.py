@@ -1,7 +1,9 @@
 """What a document is read into: items with Atom payloads, whatever format the document had."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from smartfeeds.core.times import TIME_RANGE_US
 from smartfeeds.formats.rss_channel import Channel
 from smartfeeds.formats.xml import Element
 
@@ -79,6 +81,24 @@ class Document:
             dated.append((last_us, item))
         dated.sort(key=lambda pair: pair[0])
         return [item for _, item in dated]
+
+
+def dates_of(items: Sequence[ImportedItem]) -> list[int | None]:
+    """A date for each of some items, oldest first, in microseconds.
+
+    An item without a date has that of its older neighbour. Items before the first date lie just before it. All are None
+    where no item has a date. Nothing else counts, not even the time of reading: so the dates are the same each time.
+    """
+    own = [item.made_us for item in items]
+    first = next((place for place, time_us in enumerate(own) if time_us is not None), None)
+    if first is None:
+        return own
+    last_us = max(TIME_RANGE_US[0], (own[first] or 0) - first)
+    found: list[int | None] = []
+    for time_us in own:
+        last_us = last_us if time_us is None else time_us
+        found.append(last_us)
+    return found
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from lxml import etree
 
-from smartfeeds.core.times import format_datetime, parse_datetime
+from smartfeeds.core.times import format_datetime
 from smartfeeds.formats import atom
 from smartfeeds.formats.additions import FANOUT_ID
 from smartfeeds.formats.atom import ATOM_NS, string_of
@@ -205,18 +205,10 @@ def _dates(item: _Item) -> None:
 def _date(item: _Item, names: tuple[str, ...]) -> int | None:
     """The first readable date under these names. All of them are taken."""
     texts = [text for name in names for node in item.take(name) if (text := string_of(node).strip())]
-    times = [time_us for text in texts if (time_us := parse_date(text)) is not None and _writable(time_us)]
+    times = [time_us for text in texts if (time_us := parse_date(text)) is not None]
     if texts and not times:
         item.warn(f"the date {texts[0][:40]!r} cannot be read and was left out")
     return times[0] if times else None
-
-
-def _writable(time_us: int) -> bool:
-    """Whether a UTC date-time can say it: an offset may lead out of the years 1 to 9999."""
-    try:
-        return parse_datetime(format_datetime(time_us)) == time_us
-    except OverflowError:
-        return False
 
 
 def _authors(item: _Item) -> None:

@@ -13,7 +13,7 @@ from smartfeeds.core.jid import Jid
 from smartfeeds.core.model import MAX_ID_BYTES, Item, Node, NodeKind
 from smartfeeds.core.options import KIND, MAX_TEXT, text_of
 from smartfeeds.formats.atom import complete_entry
-from smartfeeds.formats.items import Document, ImportedItem
+from smartfeeds.formats.items import Document, ImportedItem, dates_of
 from smartfeeds.service.context import Context, feed_locked
 from smartfeeds.service.feeds import FeedService
 from smartfeeds.service.items import next_key
@@ -77,19 +77,11 @@ async def ensure_feed(service: FeedService, node: str, actor: Jid, title: str, d
 
 
 def _dated(items: list[ImportedItem]) -> list[ImportedItem]:
-    """The items, oldest first, with a date for each that has dated ones behind it: that of its older neighbour, or
-    just before the first that is known. Else its created key would be now, and theirs would lose their dates."""
-    dated = [place for place, item in enumerate(items) if item.made_us is not None]
-    if not dated:
-        return items
-    first, last = dated[0], dated[-1]
-    known_us = (items[first].made_us or 0) - first
-    found = []
-    for item in items[:last]:
-        own_us = item.made_us
-        known_us = known_us if own_us is None else own_us
-        found.append(replace(item, published_us=known_us))
-    return found + items[last:]
+    """The items, oldest first, with a date for each that a dated item follows. Otherwise its created key would be now,
+    and the items behind it would lose their dates."""
+    last = max((place for place, item in enumerate(items) if item.made_us is not None), default=0)
+    dates = dates_of(items)
+    return [replace(item, published_us=dates[place]) for place, item in enumerate(items[:last])] + items[last:]
 
 
 def import_items(tx: WriteTx, context: Context, name: str, actor: Jid, items: Sequence[ImportedItem]) -> Imported:

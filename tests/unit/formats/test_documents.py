@@ -2,9 +2,11 @@
 
 import pytest
 
+from smartfeeds.core.model import Item
 from smartfeeds.core.times import parse_datetime
 from smartfeeds.errors import Condition, FeedError
 from smartfeeds.formats import atom, loader, xml
+from smartfeeds.formats.atom_feed import FeedHead, write_feed
 from smartfeeds.formats.documents import MAX_ID_BYTES, read_document
 from smartfeeds.formats.items import Document, ImportedItem
 
@@ -263,3 +265,40 @@ def imported(name, published_us=None, updated_us=None):
 def test_oldest_first_is_the_order_of_publishing(items, order):
     """[A-153]"""
     assert "".join(item.id for item in Document("x", items=tuple(items)).oldest_first()) == order
+
+
+@pytest.mark.parametrize("namespace", ["http://www.w3.org/2007/app", "http://purl.org/atom/app#"])
+def test_draft_is_not_published(namespace):
+    """RFC 5023 13.1.1. The document says which entry was left out, and why."""
+    entry = "<entry><id>urn:x:{0}</id><title>{0}</title><app:control><app:draft> {1} </app:draft></app:control></entry>"
+    entries = entry.format("d", "yes") + entry.format("p", "no")
+    document = read_document(f"<feed xmlns='{atom.ATOM_NS}' xmlns:app='{namespace}'>{entries}</feed>".encode())
+    assert [item.id for item in document.items] == ["urn:x:p"]
+    assert [(one.index, one.reason) for one in document.skipped] == [
+        (0, "the entry is a draft (app:draft), which its author has not published")
+    ]
+
+
+def test_draft_in_an_export_of_ours_comes_back():
+    """Somebody published it to a node, so it is in the feed."""
+    item = Item(
+        1,
+        "d",
+        5,
+        6,
+        f'<entry xmlns="{atom.ATOM_NS}"><id>urn:x:d</id><title></title><updated>2020-01-01T00:00:00Z</updated>'
+        '<control xmlns="http://www.w3.org/2007/app"><draft>yes</draft></control></entry>'.encode(),
+        "",
+    )
+    data = b"".join(write_feed(FeedHead("urn:x:f", "T", 0), [item]))
+    assert [one.payload for one in read_document(data).items] == [item.payload]
+
+
+@pytest.mark.parametrize("text", ["Thu, 02 Jan 2020 10:00:00 GMT", "2020-01-02 10:00:00", "2020-01-02T11:00+01:00"])
+def test_atom_date_in_another_spelling_is_written_as_rfc3339(text):
+    """RFC 4287 3.3. The other formats accept these dates, so Atom does too."""
+    entry = f"<entry><id>urn:x:1</id><title>t</title><updated>{text}</updated></entry>"
+    (item,) = read_document(f"<feed xmlns='{atom.ATOM_NS}'>{entry}</feed>".encode()).items
+    assert item.updated_us == parse_datetime("2020-01-02T10:00:00Z")
+    assert b"<updated>2020-01-02T10:00:00Z</updated>" in item.payload
+    assert item.warnings == ("atom:updated is not in RFC 3339 format and was read as 2020-01-02T10:00:00Z",)

@@ -140,7 +140,7 @@ def _read(source: Path | str, base: str, *, allow_private: bool) -> tuple[str, D
         return name_of(Path(source.name)), read_file(source, base)
     fetched = run_async(fetch(source, allow_private=allow_private))
     with named(shown(source)):
-        return shown(source), read_document(fetched.body, base or fetched.url)
+        return shown(source), read_document(fetched.document, base or fetched.url)
 
 
 def _tell_owner(owner: str | None, *, new: bool) -> None:

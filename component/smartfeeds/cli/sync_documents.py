@@ -93,7 +93,7 @@ async def import_synced(asked: SyncImport) -> Shared:
     with file_spool() as spool:
         if isinstance(asked.source, str):
             fetched = await fetch(asked.source, allow_private=asked.web)
-            with open_bytes(fetched.body, shown(asked.source)) as source:
+            with open_bytes(fetched.document, shown(asked.source)) as source:
                 found = _scan(source, spool, asked)
         else:
             with open_source(asked.source) as source:

@@ -6,6 +6,7 @@ bytes that are UTF-8, and the encoding names that browsers read as their superse
 parser; a DTD is accepted when its entities are few, short and plain text. Nothing outside the document is opened.
 """
 
+import codecs
 import html.entities
 import re
 from collections.abc import Iterable
@@ -39,6 +40,16 @@ _SUPERSETS = {
     "iso-8859-11": "cp874",
     "tis-620": "cp874",
 }
+# Codecs of Python that are no character sets of documents; some of them take quadratic time.
+_NO_CHARSETS = frozenset({"utf-7", "idna", "punycode", "unicode-escape", "raw-unicode-escape", "undefined"})
+_BYTE_ORDER_MARKS = (
+    codecs.BOM_UTF8,
+    codecs.BOM_UTF16_LE,
+    codecs.BOM_UTF16_BE,
+    codecs.BOM_UTF32_LE,
+    codecs.BOM_UTF32_BE,
+)
+_DECLARATION = re.compile(r"""(\A\s*<\?xml[^>]{0,200}?)\s+encoding\s*=\s*(?:"[^"<>]*"|'[^'<>]*')""")
 _C1 = re.compile(rb"[\x80-\x9f]")
 _UNKNOWN_ENCODING = frozenset({etree.ErrorTypes.ERR_UNSUPPORTED_ENCODING, etree.ErrorTypes.ERR_UNKNOWN_ENCODING})
 _PLAIN_CHARACTERS = {
@@ -68,6 +79,29 @@ def load(data: bytes) -> Loaded:
     root = _parsed(data, encoding, warnings)
     _settle_entities(root)
     return Loaded(root, warnings)
+
+
+def in_charset(data: bytes, charset: str) -> bytes:
+    """A document whose sender names its encoding, as one that needs nobody to name it.
+
+    The precedence is that of RFC 7303 3: a byte order mark, then `charset`, then what the document declares. A charset
+    that is not known, or that the document does not fit in, is ignored.
+    """
+    name = charset.strip().lower()
+    if not name or data.startswith(_BYTE_ORDER_MARKS):
+        return data
+    for codec in (_SUPERSETS.get(name, name), name):
+        text = _decoded(data, codec)
+        if text is not None:
+            return _DECLARATION.sub(r"\1", text, count=1).encode("utf-8", "surrogatepass")
+    return data
+
+
+def _decoded(data: bytes, codec: str) -> str | None:
+    try:
+        return None if codecs.lookup(codec).name in _NO_CHARSETS else data.decode(codec)
+    except (LookupError, UnicodeError):
+        return None
 
 
 def _recoded(data: bytes, warnings: list[str]) -> tuple[bytes, str | None]:

@@ -23,6 +23,8 @@ from yarl import URL
 from smartfeeds import __version__
 from smartfeeds.core.text import one_line
 from smartfeeds.errors import SmartfeedsError
+from smartfeeds.formats.json_text import looks_like_json
+from smartfeeds.formats.loader import in_charset
 from smartfeeds.sources.addresses import Network, RefusedAddressError, guarded_socket
 from smartfeeds.sources.bodies import ENCODINGS, BodyError, body_of
 
@@ -57,7 +59,8 @@ class FetchLimits:
 
 @dataclass(frozen=True, slots=True)
 class Fetched:
-    """An answer: `url` is where it came from after redirects, `content_type` is lower case without parameters.
+    """An answer: `url` is where it came from after redirects, `content_type` is lower case without parameters, and
+    `charset` is the parameter of that name.
 
     `etag` and `last_modified` are for the next conditional request; with `not_modified` there is no body.
     """
@@ -68,6 +71,12 @@ class Fetched:
     content_type: str = ""
     etag: str = ""
     last_modified: str = ""
+    charset: str = ""
+
+    @property
+    def document(self) -> bytes:
+        """The body as a feed document that says its own encoding. JSON has one encoding only (RFC 8259 8.1)."""
+        return self.body if looks_like_json(self.body) else in_charset(self.body, self.charset)
 
     @property
     def not_modified(self) -> bool:
@@ -203,6 +212,7 @@ async def _read(response: aiohttp.ClientResponse, max_bytes: int) -> Fetched:
         response.close()
         raise FetchError(str(response.url), str(error)) from None
     return Fetched(
+        charset=response.charset or "",
         url=str(response.url),
         status=response.status,
         body=whole,

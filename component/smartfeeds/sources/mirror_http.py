@@ -309,7 +309,7 @@ class Reader:
 def read_page(fetched: Fetched) -> Page:
     """A document, read whole. Raises FeedError where that cannot be."""
     reader = FeedReader(lenient=True)
-    body = fetched.body
+    body = fetched.document
     pieces = list(reader.read(body[start : start + _CHUNK] for start in range(0, len(body), _CHUNK)))
     head = etree.fromstring(reader.head() + reader.tail(), strict_parser())
     cursor = (head.findtext(_LAST_CURSOR) or "").strip()

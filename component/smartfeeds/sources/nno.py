@@ -188,9 +188,10 @@ class Puller:
 
 def _found(url: str, fetched: Fetched, wanted: Sequence[Wanted]) -> dict[Wanted, Found]:
     """The items of a feed that the entries mean. Raises FeedError."""
-    document = read_document(fetched.body, fetched.url)
+    body = fetched.document
+    document = read_document(body, fetched.url)
     items = [item for item in document.items if not item.deleted]
-    matches = match(wanted, _candidates(fetched.body, items))
+    matches = match(wanted, _candidates(body, items))
     return {
         one: _result(url, document, items[found.place], updated=found.updated)
         for one, found in zip(wanted, matches, strict=True)

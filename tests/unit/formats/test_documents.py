@@ -52,6 +52,32 @@ def test_bytes_that_fit_no_encoding_are_refused(data):
     assert "encoding" in error_of(data)
 
 
+@pytest.mark.parametrize(
+    ("charset", "data", "title"),
+    [
+        ("iso-8859-1", RSS.format("Caf\u00e9", "").encode("latin-1"), "Caf\u00e9"),
+        ("ISO-8859-1", RSS.format("\u201cx\u201d", "").encode("cp1252"), "\u201cx\u201d"),
+        ("iso-8859-1", RSS.format("\x81", "").encode("latin-1"), "\x81"),
+        ("windows-1251", RSS.format("\u043c\u0438\u0440", "").encode("cp1251"), "\u043c\u0438\u0440"),
+        ("utf-16le", RSS.format("Caf\u00e9", "").encode("utf-16le"), "Caf\u00e9"),
+        # The sender overrules the declaration (RFC 7303 8.8), and a byte order mark overrules the sender.
+        ("koi8-r", b"\n<?xml version='1.0' encoding='x'?>" + RSS.format("\u043c", "").encode("koi8-r"), "\u043c"),
+        ("iso-8859-1", b"\xef\xbb\xbf" + RSS.format("Caf\u00e9", "").encode(), "Caf\u00e9"),
+        ("iso-8859-1", RSS.format("Caf\u00e9", "").encode("utf-16"), "Caf\u00e9"),
+        # A charset that is wrong or unknown counts for nothing.
+        ("utf-8", b"<?xml version='1.0' encoding='koi8-r'?>" + RSS.format("\u043c", "").encode("koi8-r"), "\u043c"),
+        ("x-nobody", RSS.format("Caf\u00e9", "").encode(), "Caf\u00e9"),
+        ("utf-7", RSS.format("+AOk-", "").encode(), "+AOk-"),
+        ("unicode_escape", RSS.format(r"\x41", "").encode(), r"\x41"),
+        ("zlib", RSS.format("a", "").encode(), "a"),
+        ("", RSS.format("Caf\u00e9", "").encode(), "Caf\u00e9"),
+    ],
+)
+def test_charset_of_the_sender_is_used(charset, data, title):
+    """RFC 7303 3"""
+    assert read_document(loader.in_charset(data, charset)).title == title
+
+
 @pytest.mark.parametrize("label", ["utf-7", "UTF7", "unicode-1-1-utf-7"])
 def test_utf7_is_never_read(label):
     assert "UTF-7" in error_of(f"<?xml version='1.0' encoding='{label}'?>".encode() + b"<rss>+ADw-script+AD4-</rss>")

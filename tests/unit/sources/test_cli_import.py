@@ -5,6 +5,7 @@ import json
 import os
 
 import pytest
+from aiohttp import web
 from click.testing import CliRunner
 
 from smartfeeds.cli import main
@@ -72,3 +73,23 @@ async def test_address_that_gives_nothing_says_why_and_makes_no_node(run, site, 
     assert len(site.asked) == 2
     await run("node", "create", "other")
     assert [one["node"] for one in json.loads((await run("node", "list", "--json")).stdout)] == ["other"]
+
+
+@pytest.mark.parametrize("sync", [(), ("--sync",)])
+async def test_charset_of_the_answer_is_used(run, site, sync):
+    """RFC 7303 3: the document itself does not say its encoding."""
+    body = feed(SYNC if sync else "").replace(b"One", "Caf\u00e9".encode("latin-1"))
+    site.pages["/news.xml"] = web.Response(body=body, headers={"Content-Type": "application/xml; charset=ISO-8859-1"})
+    await run("import", site.url("/news.xml"), "--node", "news", "--allow-private", *sync)
+
+    assert "<title>Caf\u00e9</title>" in (await run("export", "--node", "news", "--to", "atom")).stdout
+
+
+async def test_charset_of_the_answer_is_not_used_for_json(run, site):
+    """RFC 8259 8.1"""
+    body = {"version": "https://jsonfeed.org/version/1.1", "title": "t", "items": [{"id": "1", "title": "Caf\u00e9"}]}
+    headers = {"Content-Type": "application/feed+json; charset=iso-8859-1"}
+    site.pages["/news.json"] = web.Response(body=json.dumps(body, ensure_ascii=False).encode(), headers=headers)
+    await run("import", site.url("/news.json"), "--node", "news", "--allow-private")
+
+    assert "<title>Caf\u00e9</title>" in (await run("export", "--node", "news", "--to", "atom")).stdout

@@ -6,6 +6,7 @@ import os
 from pathlib import Path
 
 import pytest
+from aiohttp import web
 from click.testing import CliRunner
 
 from smartfeeds.cli import main
@@ -198,6 +199,29 @@ async def test_full_as_json_has_the_entry_itself(run, site):
         False,
     )
     assert row["entry"].startswith("<entry ")
+
+
+async def test_full_reads_a_feed_in_the_charset_of_the_answer(run, site):
+    """RFC 7303 3. The checksum of the title is right only then."""
+    title = "\u043c\u0438\u0440"
+    feed = f"<rss version='2.0'><channel><item><title>{title}</title><guid>1</guid></item></channel></rss>"
+    headers = {"Content-Type": "text/xml; charset=windows-1251"}
+    site.pages["/a.xml"] = web.Response(body=feed.encode("cp1251"), headers=headers)
+    put("a.ess", write_ess(site.url("/a.xml"), [(title, BUILD_S * US)], BUILD_S * US).data)
+    (row,) = json.loads((await run("a.ess", "--full", "--json", "--allow-private")).stdout)["entries"]
+
+    assert (row["id"], row["title"]) == ("1", title)
+
+
+async def test_full_passes_over_a_feed_with_an_impossible_date(run, site):
+    """A date whose offset leads out of the calendar is none: the other feeds are shown all the same."""
+    urls = [site.blog("a", ("urn:1", "one", 1)), site.blog("b", ("urn:2", "two", 2))]
+    entry = "<entry><id>urn:0</id><published>0001-01-01T00:00:00+01:00</published></entry></feed>"
+    site.pages["/b.xml"] = site.pages["/b.xml"].replace(b"</feed>", entry.encode())
+
+    result = await run(*urls, "--full", "--allow-private")
+
+    assert [line.split("  ")[1] for line in result.stdout.splitlines()] == ["one", "two"]
 
 
 @pytest.mark.parametrize(

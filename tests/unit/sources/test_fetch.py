@@ -54,7 +54,7 @@ async def test_get_gives_the_answer_and_what_the_next_request_needs(site, fetche
     site.pages["/a"] = web.Response(body=b"hello", headers=headers)
 
     assert await fetcher.get(site.url("/a?b=c"), accept="application/ess") == Fetched(
-        site.url("/a?b=c"), 200, b"hello", "application/ess", 'W/"1"', "yesterday"
+        site.url("/a?b=c"), 200, b"hello", "application/ess", 'W/"1"', "yesterday", "us-ascii"
     )
     (asked,) = site.asked
     assert (asked.path_qs, asked.headers["Accept"]) == ("/a?b=c", "application/ess")

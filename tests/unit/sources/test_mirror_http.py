@@ -430,6 +430,13 @@ async def smart(net: Net, count: int) -> Site:
     return a
 
 
+def test_page_is_read_in_the_charset_of_the_answer() -> None:
+    """RFC 7303 3"""
+    body = feed(entry("a", "\u043c\u0438\u0440")).decode().encode("cp1251")
+    page = mirror_http.read_page(Fetched(FILE, 200, body, "application/atom+xml", charset="windows-1251"))
+    assert ["\u043c\u0438\u0440" in piece.raw.decode() for piece in page.pieces] == [True]
+
+
 @pytest.mark.parametrize("query", ["?order=modified&sync=true&max=10", "?order=modified&sync=true"])
 async def test_smart_feed_is_read_page_by_page_and_then_from_its_cursor(net: Net, web: Web, query: str) -> None:
     """The item ids and sync data of the other service; the second time only what is new."""

@@ -91,7 +91,10 @@ class Intake:
     def _told(self, error: SmartfeedsError) -> str:
         """What the operator has to do."""
         if isinstance(error, NodeMissingError):
-            return f"there is no node {self._mirror.remote_node} at {self._feed.service}: it has to be made there"
+            return (
+                f"there is no node {self._mirror.remote_node} at {self._feed.service}, or it is closed: its owner "
+                f"makes it, or makes {self._service.policy.domain} a member"
+            )
         if isinstance(error, RefusedError) and error.condition in _NO_RIGHT:
             return (
                 f"{self._feed.service} does not let {self._service.policy.domain} read {self._mirror.remote_node} "

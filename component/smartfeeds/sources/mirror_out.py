@@ -197,7 +197,10 @@ class Outlet:
         if error.kind == "wait":
             return f"{self._there} wants us to wait: {error}"
         if error.condition == "item-not-found":
-            return f"there is no node {node} at {self._there}: it has to be made there"
+            return (
+                f"there is no node {node} at {self._there}, or it is closed: its owner makes it, or makes {ours} "
+                "a publisher"
+            )
         if error.condition in _NO_RIGHT:
             return f"{self._there} does not let us publish ({error}): {ours} has to be a publisher of its node {node}"
         return f"{self._there} cannot take it now: {error}"

@@ -364,9 +364,13 @@ async def test_no_right_to_publish_is_told_with_what_to_do_and_loses_nothing(net
     assert (half.position, half.refused) == ("", 0)
 
 
-@pytest.mark.parametrize("direction", ["in", "out"])
-async def test_node_that_is_not_there_is_told(net: Net, direction: str) -> None:
-    await net.add("a")
+@pytest.mark.parametrize("closed", [False, True])
+@pytest.mark.parametrize(("direction", "role"), [("in", "member"), ("out", "publisher")])
+async def test_node_that_is_not_there_or_closed_is_told(net: Net, direction: str, role: str, *, closed: bool) -> None:
+    """[SF-111] The other service does not tell one from the other."""
+    a = await net.add("a")
+    if closed:
+        await a.create(access_model="whitelist")
     b = await net.add("b")
     await b.create()
     await b.publish("x")
@@ -374,7 +378,10 @@ async def test_node_that_is_not_there_is_told(net: Net, direction: str) -> None:
     await net.settle()
 
     half = await b.half(Direction(direction))
-    assert half.failure == "there is no node plans at feeds.a.example: it has to be made there"
+    assert half.failure == (
+        "there is no node plans at feeds.a.example, or it is closed: its owner makes it, or makes feeds.b.example "
+        f"a {role}"
+    )
 
 
 async def test_outgoing_mirror_of_no_node_here_makes_none(net: Net) -> None:
@@ -387,9 +394,9 @@ async def test_outgoing_mirror_of_no_node_here_makes_none(net: Net) -> None:
     assert not (await b.status()).node_there
 
 
-async def test_closed_node_is_told_with_what_to_do(net: Net) -> None:
+async def test_node_that_may_not_be_read_is_told_with_what_to_do(net: Net) -> None:
     a, b = await net.add("a"), await net.add("b")
-    await a.create(access_model="whitelist")
+    await a.create(access_model="whitelist", publish_model="open")
     await b.mirror(a)
     await net.settle()
 

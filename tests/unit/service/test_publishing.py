@@ -148,7 +148,7 @@ async def test_publish_to_a_missing_node_follows_auto_create(world: World) -> No
     node = await world.node()
     assert node.options == {"access_model": ("whitelist",), "title": ("Mine",)}
     assert await world.ids_of(FEED) == "a"
-    assert await refusal(world.pull(FEED, actor=BOB)) is Condition.CLOSED_NODE
+    assert await refusal(world.pull(FEED, actor=BOB)) is Condition.ITEM_NOT_FOUND
 
 
 async def test_who_may_only_publish_makes_no_node(world: World) -> None:

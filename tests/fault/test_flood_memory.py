@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
-FIRST_KIB = 24 * 1024
-AGAIN_KIB = 8 * 1024
+FIRST_KIB = 64 * 1024
+AGAIN_KIB = 32 * 1024
 
 
 @pytest.mark.timeout(300)

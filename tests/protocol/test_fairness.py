@@ -107,9 +107,9 @@ async def test_event_loop_parses_a_bounded_piece_of_a_flood_at_a_time(
         pieces.append(b"".join(frames))
         return parse(self, frames)
 
-    def counted_serve(self: stream_module.ComponentStream) -> None:
+    def counted_serve(self: stream_module.ComponentStream, *, last: bool = False) -> None:
         before = len(pieces)
-        serve(self)
+        serve(self, last=last)
         turns.append(len(pieces) - before)
 
     monkeypatch.setattr(StanzaParser, "parse", counted_parse)
@@ -136,6 +136,21 @@ async def test_full_queue_answers_from_the_frame_and_others_are_served(start: St
     assert refused == ["flood2", "flood3", "flood4"]
     assert here.kinds["pull"] == "result"
     assert here.turns.refused == 3 + 3
+
+
+async def test_stream_that_ends_is_read_to_its_end(start: Starter, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Bounces and events that came before the end count, however much came with them."""
+    here = await flooded(start)
+    monkeypatch.setattr(stream_module, "SLICE_S", 0.0)
+    taken: list[str] = []
+    monkeypatch.setattr(
+        here.component.app.stream, "on_stanza", lambda stanza: bool(taken.append(stanza.get("id")) or 1)
+    )
+    messages = [f"<message id='{number}' from='{EVE}'>{'x' * 1_000}</message>" for number in range(200)]
+
+    here.component.app.stream.data_received("".join([*messages, "</stream:stream>"]).encode())
+
+    assert taken == [str(number) for number in range(200)]
 
 
 async def test_lost_link_forgets_what_waits(start: Starter) -> None:

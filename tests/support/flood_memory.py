@@ -14,7 +14,7 @@ from smartfeeds.xmpp import turns
 from support.component import EVE, Clock, Starter
 from support.floods import FLOODS, NODE
 
-IN_FLIGHT = 16
+IN_FLIGHT = 32
 
 
 def resident_kib() -> int:

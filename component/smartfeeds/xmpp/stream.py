@@ -239,8 +239,9 @@ class ComponentStream(ComponentXMPP):
         except StreamSyntaxError as error:
             self._end_stream(str(error))
             return
-        if self._is_idle():
-            self._serve()
+        last = framer.ended or bool(framer.error)
+        if last or self._is_idle():
+            self._serve(last=last)
         if framer.error:
             self._end_stream(framer.error)
         elif framer.ended:
@@ -314,8 +315,9 @@ class ComponentStream(ComponentXMPP):
             if not self.turns.add(sender, data, size_bytes, byte_s * size_bytes, cut=len(data) < size_bytes):
                 self._on_full(*start_of(data))
 
-    def _serve(self) -> None:
-        """Serves the stanzas that wait, for a slice of time, and continues after the event loop has been round."""
+    def _serve(self, *, last: bool = False) -> None:
+        """Serves the stanzas that wait, for a slice of time, and continues after the event loop has been round; all of
+        them at once if they are the `last` of their stream, which no turn of the loop would find open."""
         loop = asyncio.get_running_loop()
         if self._serving is not None:
             self._serving.cancel()
@@ -329,7 +331,7 @@ class ComponentStream(ComponentXMPP):
             if self._is_leaving():
                 self.turns.clear()
                 return
-            if loop.time() >= end_s:
+            if loop.time() >= end_s and not last:
                 self._serving = loop.call_soon(self._serve)
                 return
         rest_s = self.turns.rest_s()

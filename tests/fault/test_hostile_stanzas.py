@@ -137,7 +137,7 @@ HOSTILE: dict[str, tuple[str, set[str]]] = {
     "max of 10^400": (get(f"<items node='{NODE}'/>" + RSM % f"<max>{'9' * 400}</max>"), BAD),
     "max_items of -1": (get(f"<items node='{NODE}' max_items='-1'/>"), BAD),
     "UID of 200 KB": (get(f"<items node='{NODE}'/>" + RSM % f"<after>cursor:{'9' * 200_000}</after>"), BAD),
-    "UID of 1 MB": (get(f"<items node='{NODE}'/>" + RSM % f"<after>{'9' * 1_000_000}</after>"), BAD | {CLOSED}),
+    "UID of 1 MB": (get(f"<items node='{NODE}'/>" + RSM % f"<after>{'9' * 1_000_000}</after>"), UNREAD),
     "UID of odd characters": (
         get(f"<items node='{NODE}?order=modified'/>" + RSM % "<before>cursor:\u0661_0_\ufeff</before>"),
         BAD | {"item-not-found"},
@@ -147,7 +147,7 @@ HOSTILE: dict[str, tuple[str, set[str]]] = {
         BAD | {"item-not-found"},
     ),
     "node name of 200 KB": (get(f"<items node='{'n' * 200_000}'/>"), BAD),
-    "node name of 1 MB": (get(f"<items node='{'n' * 1_000_000}'/>"), BAD | {CLOSED}),
+    "node name of 1 MB": (get(f"<items node='{'n' * 1_000_000}'/>"), UNREAD),
     "node name of odd characters": (get("<items node='\u202e?&#10;q=%00&amp;&amp;order'/>"), BAD | {"item-not-found"}),
     "item id of 200 KB": (publish(ENTRY, item=f"<item id='{'i' * 200_000}'>"), BAD),
     "item id of 500 entities": (publish(ENTRY, item=f"<item id='{'&quot;' * 500}'>"), ACCEPTED),

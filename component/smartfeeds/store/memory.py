@@ -231,9 +231,6 @@ class MemoryReadTx(FewReads):
     def index_current(self, node_no: int) -> bool:
         return not self._unindexed(node_no)
 
-    def mark(self, node_no: int, order: Order) -> Mark | None:
-        return self._data.marks.get((node_no, order))
-
     def unpushed(self) -> list[int]:
         return [node_no for node_no, node in sorted(self._data.nodes.items()) if self._has_unpushed(node)]
 
@@ -245,10 +242,6 @@ class MemoryReadTx(FewReads):
             if mark and places and places[-1][0] > mark.key_us:
                 return True
         return False
-
-    def events(self, node_no: int, limit: int) -> list[NodeEvent]:
-        found = [event for event in self._data.events.values() if event.node_no == node_no]
-        return sorted(found, key=lambda event: (event.at_us, event.event_no))[:limit]
 
 
 class MemoryWriteTx(MemoryReadTx):

@@ -1,12 +1,14 @@
-"""What there is little of, in the memory store: tokens and mirrors."""
+"""What there is little of, in the memory store: tokens, mirrors, marks and events."""
 
 from smartfeeds.core.mirror import MirrorRow
+from smartfeeds.core.model import Mark, NodeEvent
 from smartfeeds.core.tokens import Token
+from smartfeeds.core.view import Order
 from smartfeeds.store.memory_data import Data
 
 
 class FewReads:
-    """The part of ReadTx that is about tokens and mirrors."""
+    """The part of ReadTx that is about tokens, mirrors, marks and events."""
 
     _data: Data
 
@@ -21,3 +23,10 @@ class FewReads:
 
     def mirrors(self) -> list[MirrorRow]:
         return [row for _, row in sorted(self._data.mirrors.items())]
+
+    def mark(self, node_no: int, order: Order) -> Mark | None:
+        return self._data.marks.get((node_no, order))
+
+    def events(self, node_no: int, limit: int) -> list[NodeEvent]:
+        found = [event for event in self._data.events.values() if event.node_no == node_no]
+        return sorted(found, key=lambda event: (event.at_us, event.event_no))[:limit]

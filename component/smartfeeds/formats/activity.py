@@ -6,12 +6,13 @@ of a Smart Feed, which `count` tells, takes content without `contentType` for te
 """
 
 from collections.abc import Iterable, Iterator
+from functools import partial
 
 from smartfeeds.core.times import format_datetime
 from smartfeeds.formats import atom
 from smartfeeds.formats.atom_feed import FeedHead
 from smartfeeds.formats.entry import ACTIVITY_NS, Entry, Link, Person
-from smartfeeds.formats.items import LEFT_REASON, Found, Head, Loss, Skipped, Written
+from smartfeeds.formats.items import LEFT_REASON, Found, Head, Loss, Skipped, Written, each
 from smartfeeds.formats.json_items import JsonItem, id_of, text_of
 from smartfeeds.formats.json_text import Json, JsonObject, dump_json, filled
 from smartfeeds.formats.links import resolve
@@ -147,7 +148,7 @@ def read_activities(value: JsonObject, base: str) -> tuple[Head, Iterator[Found 
         link=resolve(base, address) if address else "",
     )
     smart = "count" in value
-    return head, (_item(item, index, base, smart=smart) for index, item in enumerate(value["items"]))
+    return head, each(partial(_item, base=base, smart=smart), value["items"])
 
 
 def _item(value: Json, index: int, base: str, *, smart: bool) -> Found | Skipped:

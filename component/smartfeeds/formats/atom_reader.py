@@ -1,12 +1,14 @@
 """Atom documents: Atom 1.0 feeds and entries (RFC 4287), deletions (RFC 6721), Atom 0.3 as far as it maps.
 
-An entry that is cut out of its feed takes along what it had from the feed: the base address, the language, the
-authors. Entries that `atom_feed.write_feed` wrote come back exactly as they were stored.
+An entry that is cut out of its feed keeps what it had from the feed: the base address, the language, the authors
+(`FeedScope`). Entries that `atom_feed.write_feed` wrote come back exactly as they were stored.
 """
 
 import copy
 import re
 from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import partial
 
 from lxml import etree
 
@@ -16,9 +18,10 @@ from smartfeeds.formats import atom, xml
 from smartfeeds.formats.additions import take_additions
 from smartfeeds.formats.atom import ATOM_NS
 from smartfeeds.formats.dates import parse_date
-from smartfeeds.formats.items import LEFT_REASON, Found, Head, Skipped
-from smartfeeds.formats.links import base_of, has_base, resolve
-from smartfeeds.formats.xml import XML_BASE, Element
+from smartfeeds.formats.growth import MAX_INHERITED_BYTES, check_size
+from smartfeeds.formats.items import LEFT_REASON, Found, Head, Skipped, each
+from smartfeeds.formats.links import base_of, rebase, resolve
+from smartfeeds.formats.xml import XML_BASE, XML_LANG, Element, language_of
 
 ATOM03_NS = "http://purl.org/atom/ns#"
 TOMBSTONES_NS = "http://purl.org/atompub/tombstones/1.0"
@@ -32,10 +35,19 @@ _CONTROLS = {
 _ADDRESSES = {atom.LINK: "href", atom.CONTENT: "src"}
 
 
+@dataclass(frozen=True, slots=True)
+class FeedScope:
+    """What entries have from their feed: the base address in force, the language of its texts, its authors."""
+
+    base: str = ""
+    language: str = ""
+    authors: tuple[Element, ...] = ()
+
+
 def read_atom(root: Element, base: str) -> tuple[Head, Iterator[Found | Skipped]]:
     """The head and the entries of an atom:feed, or of an atom:entry that stands alone."""
     if root.tag == atom.ENTRY:
-        return Head("Atom 1.0 entry"), iter([_entry(root, 0, base, [])])
+        return Head("Atom 1.0 entry"), each(partial(_entry, scope=FeedScope(base)), [root])
     head = Head(
         "Atom 1.0",
         id=(root.findtext(atom.ID) or "").strip(),
@@ -43,18 +55,12 @@ def read_atom(root: Element, base: str) -> tuple[Head, Iterator[Found | Skipped]
         link=_alternate(root, base),
         description=atom.text_of(root, atom.SUBTITLE),
     )
-    return head, _entries(root, base)
-
-
-def _entries(root: Element, base: str) -> Iterator[Found | Skipped]:
     authors = list(root.iterchildren(atom.AUTHOR))
-    for index, node in enumerate(root.iterchildren(atom.ENTRY, DELETED_ENTRY)):
-        if node.tag == DELETED_ENTRY:
-            yield _deletion(node, index)
-        elif atom.is_left(node):
-            yield Skipped(index, LEFT_REASON)
-        else:
-            yield _entry(node, index, base, authors)
+    if sum(map(xml.size_bytes, authors)) > MAX_INHERITED_BYTES:
+        head.warnings.append("the authors of the feed are too long to be repeated in each entry and were left out")
+        authors = []
+    scope = FeedScope(rebase(base, root.get(XML_BASE)), language_of(root), tuple(authors))
+    return head, each(partial(_read, scope=scope), root.iterchildren(atom.ENTRY, DELETED_ENTRY))
 
 
 def _alternate(root: Element, base: str) -> str:
@@ -64,7 +70,15 @@ def _alternate(root: Element, base: str) -> str:
     return ""
 
 
-def _entry(node: Element, index: int, base: str, authors: list[Element]) -> Found | Skipped:
+def _read(node: Element, index: int, scope: FeedScope) -> Found | Skipped:
+    if node.tag == DELETED_ENTRY:
+        return _deletion(node, index)
+    return Skipped(index, LEFT_REASON) if atom.is_left(node) else _entry(node, index, scope)
+
+
+def _entry(node: Element, index: int, scope: FeedScope) -> Found | Skipped:
+    if not len(node) and not (node.text or "").strip():
+        return Skipped(index, "the entry is empty")  # as an item of RSS (A-123)
     found = Found(index, node, deleted=atom.is_deletion(node))
     given_id, keys = take_additions(node)
     found.item_id = (node.findtext(atom.ID) or "").strip() if given_id is None else given_id
@@ -79,7 +93,7 @@ def _entry(node: Element, index: int, base: str, authors: list[Element]) -> Foun
     if found.updated_us is None and found.published_us is not None:
         updated = etree.SubElement(node, atom.UPDATED)
         updated.text = format_datetime(found.published_us)
-    adopt(node, base, authors)
+    adopt(node, scope)
     return found
 
 
@@ -108,27 +122,30 @@ def _date(found: Found, tag: str) -> int | None:
     return first_us
 
 
-def adopt(node: Element, base: str, authors: list[Element]) -> None:
-    """Gives an entry what it would lose without its feed: the base address, and authors where it has none."""
-    take_over(node, base_of(node, base, own=False), authors, says_base=has_base(node))
+def adopt(node: Element, scope: FeedScope) -> None:
+    """Gives an entry what it would lose without its feed: base address, language, and authors where it has none.
 
-
-def take_over(node: Element, outer: str, authors: list[Element], *, says_base: bool) -> None:
-    """The same where `outer` is the base address of the feed, which the entry says itself with `says_base`."""
-    own = resolve(outer, node.get(XML_BASE, "")) if node.get(XML_BASE) else outer
-    if says_base:
-        node.set(XML_BASE, own)
-    if outer:
-        for child in node.iterchildren(*_ADDRESSES):
-            name = _ADDRESSES[child.tag]
-            reference = child.get(name)
-            if reference is not None:
-                step = child.get(XML_BASE)
-                child.set(name, resolve(resolve(own, step) if step else own, reference))
+    Raises FeedError(PAYLOAD_TOO_BIG) where its addresses grow too long by that.
+    """
+    base = ""
+    if scope.base:
+        base = rebase(scope.base, node.get(XML_BASE))
+        node.set(XML_BASE, base)
+    if scope.language and node.get(XML_LANG) is None:
+        node.set(XML_LANG, scope.language)
+    size = 0
+    for child in node.iterchildren(*_ADDRESSES):
+        name = _ADDRESSES[child.tag]
+        reference = child.get(name)
+        if base and reference is not None:
+            address = resolve(rebase(base, child.get(XML_BASE)), reference)
+            size += len(address)
+            check_size(size)
+            child.set(name, address)
     source = next(node.iterchildren(atom.SOURCE), None)
     author = next(node.iterchildren(atom.AUTHOR), None)
     if author is None and (source is None or next(source.iterchildren(atom.AUTHOR), None) is None):
-        for author in authors:
+        for author in scope.authors:
             node.append(copy.deepcopy(author))
             node[-1].tail = None
 

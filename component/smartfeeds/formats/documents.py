@@ -13,10 +13,11 @@ from smartfeeds.formats import atom
 from smartfeeds.formats.activity import is_collection, read_activities
 from smartfeeds.formats.atom_reader import ATOM03_NS, from_atom03, read_atom
 from smartfeeds.formats.ess import looks_like_ess
+from smartfeeds.formats.growth import Growth, check_scope
 from smartfeeds.formats.items import Document, Found, Head, ImportedItem, Skipped
 from smartfeeds.formats.json_feed import is_json_feed, read_json_feed
 from smartfeeds.formats.json_text import load_json, looks_like_json
-from smartfeeds.formats.links import is_uri
+from smartfeeds.formats.links import is_uri, rebase
 from smartfeeds.formats.loader import load
 from smartfeeds.formats.opml import is_outline, outline_of
 from smartfeeds.formats.opml_reader import read_lines
@@ -45,18 +46,23 @@ def read_document(data: bytes, base: str = "") -> Document:
     """
     if looks_like_ess(data):
         raise FeedError(Condition.INVALID_PAYLOAD, _ESS)
+    base = rebase("", base)
     head, entries, warnings = _read_json(data, base) if looks_like_json(data) else _read_xml(data, base)
     scope = head.id or head.link
     items: list[tuple[int, ImportedItem]] = []
     skipped: list[Skipped] = []
+    growth = Growth(len(data))
     for entry in entries:
         if isinstance(entry, Skipped):
             skipped.append(entry)
             continue
         try:
-            items.append((entry.index, _item(entry, scope)))
+            item = _item(entry, scope)
         except FeedError as error:
             skipped.append(Skipped(entry.index, error.text or error.condition.value))
+            continue
+        growth.add(len(item.payload))
+        items.append((entry.index, item))
     return Document(
         format=head.format,
         id=head.id,
@@ -84,6 +90,7 @@ def _read_json(data: bytes, base: str) -> tuple[Head, Iterator[Found | Skipped],
 
 def _read_xml(data: bytes, base: str) -> tuple[Head, Iterator[Found | Skipped], list[str]]:
     root, warnings = load(data)
+    check_scope(root)
     if is_outline(root):
         return (*read_lines(outline_of(root, warnings), base), [])
     return (*_read_root(root, base), warnings)
@@ -139,17 +146,23 @@ def _derived(entry: Element, scope: str, payload: bytes) -> str:
 def _distinct(items: list[tuple[int, ImportedItem]], skipped: list[Skipped]) -> tuple[ImportedItem, ...]:
     """One item an id: the newest, without dates the first, because feeds have their newest on top (A-124)."""
     kept: dict[str, tuple[int, ImportedItem]] = {}
+    repeated: set[str] = set()
     for index, item in items:
-        former = kept.get(item.id)
-        if former is None:
-            kept[item.id] = (index, item)
+        former = kept.setdefault(item.id, (index, item))
+        if former[0] == index:
             continue
+        repeated.add(item.id)
         newer = _time(item) > _time(former[1])
-        winner, (loser, _) = ((index, item), former) if newer else (former, (index, item))
-        warnings = (*winner[1].warnings, "the document has several items of this id; the newest was kept")
-        kept[item.id] = (winner[0], replace(winner[1], warnings=warnings))
-        skipped.append(Skipped(loser, f"a newer item has the same id: {item.id[:60]}"))
-    return tuple(item for _, item in sorted(kept.values(), key=lambda pair: pair[0]))
+        if newer:
+            kept[item.id] = (index, item)
+        skipped.append(Skipped(former[0] if newer else index, f"a newer item has the same id: {item.id[:60]}"))
+    distinct = (item for _, item in sorted(kept.values(), key=lambda pair: pair[0]))
+    return tuple(_noted(item) if item.id in repeated else item for item in distinct)
+
+
+def _noted(item: ImportedItem) -> ImportedItem:
+    warning = "the document has several items of this id; the newest was kept"
+    return replace(item, warnings=(*item.warnings, warning))
 
 
 def _time(item: ImportedItem) -> int:

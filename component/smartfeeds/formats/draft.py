@@ -1,6 +1,4 @@
-"""An Atom entry while it is made of an item of another format: what the readers of JSON and OPML have in common."""
-
-import re
+"""An Atom entry while it is made of an item of another format: the common part of the readers of RSS, JSON and OPML."""
 
 from lxml import etree
 
@@ -8,11 +6,11 @@ from smartfeeds.core.times import format_datetime
 from smartfeeds.formats import atom
 from smartfeeds.formats.atom import ATOM_NS
 from smartfeeds.formats.dates import parse_date
+from smartfeeds.formats.growth import check_size
 from smartfeeds.formats.items import Found
 from smartfeeds.formats.links import is_uri, resolve
-from smartfeeds.formats.xml import XML_LANG, Element, new_element, parse_stored
+from smartfeeds.formats.xml import XML_BASE, XML_LANG, Element, is_language, new_element, parse_stored
 
-_LANGUAGE = re.compile(r"[A-Za-z]{2,8}(?:-[A-Za-z0-9]{1,8})*")
 _MAILTO = "mailto:"
 
 
@@ -23,9 +21,19 @@ class Draft:
         self.base = base
         self.found = Found(index, new_element(atom.ENTRY, {None: ATOM_NS}))
         self.entry = self.found.entry
+        self._addresses_bytes = 0
+        if base:
+            self.entry.set(XML_BASE, base)
 
     def warn(self, text: str) -> None:
         self.found.warnings.append(text)
+
+    def resolve(self, reference: str) -> str:
+        """An absolute address. Raises FeedError(PAYLOAD_TOO_BIG) where those of the item grow too long by its base."""
+        address = resolve(self.base, reference)
+        self._addresses_bytes += len(address)
+        check_size(self._addresses_bytes)
+        return address
 
     def date(self, text: str) -> int | None:
         """The time that a text means; None where it is empty or cannot be read."""
@@ -49,7 +57,7 @@ class Draft:
                 self.add(tag, format_datetime(time_us))
 
     def add_language(self, language: str) -> None:
-        if _LANGUAGE.fullmatch(language):
+        if is_language(language):
             self.entry.set(XML_LANG, language)
 
     def add_id(self, atom_id: str, *, given: bool) -> None:
@@ -66,7 +74,7 @@ class Draft:
         if not name and not mail and not uri:
             return
         author = self.add(atom.AUTHOR)
-        for tag, text in (("name", name or mail or uri), ("uri", uri and resolve(self.base, uri)), ("email", mail)):
+        for tag, text in (("name", name or mail or uri), ("uri", uri and self.resolve(uri)), ("email", mail)):
             if text:
                 etree.SubElement(author, f"{{{ATOM_NS}}}{tag}").text = text
 
@@ -75,7 +83,7 @@ class Draft:
         if isinstance(length, int | float) and not isinstance(length, bool) and 1 <= length < 10**18:
             size = str(int(length))
         if address.strip():
-            self.add(atom.LINK, rel=rel, href=resolve(self.base, address), type=kind.strip(), title=title, length=size)
+            self.add(atom.LINK, rel=rel, href=self.resolve(address), type=kind.strip(), title=title, length=size)
 
     def add_category(self, term: str, scheme: str = "", label: str = "") -> None:
         term = term.strip()
@@ -85,14 +93,14 @@ class Draft:
     def add_reply(self, reference: str, address: str) -> None:
         if reference or address:
             node = etree.SubElement(self.entry, atom.IN_REPLY_TO, nsmap={"thr": atom.THREAD_NS})
-            for name, value in (("ref", reference), ("href", resolve(self.base, address) if address else "")):
+            for name, value in (("ref", reference), ("href", self.resolve(address) if address else "")):
                 if value:
                     node.set(name, value)
 
     def add_source(self, title: str, address: str) -> None:
         if title or address:
             source = self.add(atom.SOURCE)
-            address = resolve(self.base, address) if address else ""
+            address = self.resolve(address) if address else ""
             if is_uri(address):
                 etree.SubElement(source, atom.ID).text = address
             etree.SubElement(source, atom.TITLE).text = title or None

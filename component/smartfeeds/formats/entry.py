@@ -15,7 +15,7 @@ from smartfeeds.core.times import parse_datetime
 from smartfeeds.errors import FeedError
 from smartfeeds.formats import atom, xml
 from smartfeeds.formats.atom import ATOM_NS, string_of
-from smartfeeds.formats.links import resolve
+from smartfeeds.formats.links import rebase, resolve
 from smartfeeds.formats.plain import html_text, markup_text, squeeze
 from smartfeeds.formats.xhtml import inner_html
 from smartfeeds.formats.xml import XML_BASE, XML_LANG, XML_SPACE, Element
@@ -230,7 +230,7 @@ class _Reader:
 
     def __init__(self, root: Element) -> None:
         self.root = root
-        self.base = root.get(XML_BASE, "")
+        self.base = rebase("", root.get(XML_BASE))
         self.atom_id = ""
         self.texts: dict[str, Text] = {}
         self.times: dict[str, int] = {}
@@ -290,8 +290,7 @@ class _Reader:
         )
 
     def base_of(self, node: Element) -> str:
-        own = node.get(XML_BASE)
-        return resolve(self.base, own) if own else self.base
+        return rebase(self.base, node.get(XML_BASE))
 
     def id(self, node: Element) -> None:
         self.atom_id = self.atom_id or (node.text or "").strip()

@@ -1,11 +1,15 @@
 """What a document is read into: items with Atom payloads, whatever format the document had."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from typing import TypeVar
 
 from smartfeeds.core.times import TIME_RANGE_US
+from smartfeeds.errors import FeedError
 from smartfeeds.formats.rss_channel import Channel
 from smartfeeds.formats.xml import Element
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,3 +146,12 @@ class Head:
     channel: Channel | None = None
     oldest_on_top: bool = False
     warnings: list[str] = field(default_factory=list)
+
+
+def each(read: Callable[[T, int], Found | Skipped], values: Iterable[T]) -> Iterator[Found | Skipped]:
+    """What `read` makes of each value and its place; one that it refuses is skipped with the reason."""
+    for index, value in enumerate(values):
+        try:
+            yield read(value, index)
+        except FeedError as error:
+            yield Skipped(index, error.text or error.condition.value)

@@ -9,13 +9,14 @@ entry as they are: one extension element holds them as JSON.
 
 import re
 from collections.abc import Iterable, Iterator
+from functools import partial
 
 from smartfeeds.core.times import format_datetime
 from smartfeeds.errors import FeedError
 from smartfeeds.formats import atom, xml
 from smartfeeds.formats.atom_feed import FeedHead
 from smartfeeds.formats.entry import Entry, Link, Person
-from smartfeeds.formats.items import LEFT_REASON, Found, Head, Loss, Skipped, Written
+from smartfeeds.formats.items import LEFT_REASON, Found, Head, Loss, Skipped, Written, each
 from smartfeeds.formats.json_items import FORBIDDEN, JsonItem, id_of, text_of
 from smartfeeds.formats.json_text import MAX_JSON_DEPTH, Json, JsonObject, dump_json, filled, load_json
 from smartfeeds.formats.links import is_uri, resolve
@@ -207,7 +208,7 @@ def read_json_feed(value: JsonObject, base: str) -> tuple[Head, Iterator[Found |
     if not isinstance(items, list):
         head.warnings.append("the feed has no items")
         items = []
-    return head, (_read_item(item, index, value, base) for index, item in enumerate(items))
+    return head, each(partial(_read_item, feed=value, base=base), items)
 
 
 def _read_item(value: Json, index: int, feed: JsonObject, base: str) -> Found | Skipped:
@@ -284,7 +285,7 @@ def _keep_members(item: JsonItem) -> None:
     if people := _unknown(_authors(item.members), _PERSON_MEMBERS):
         kept["authors"] = [one | {"name": _label(one)} for one in people]
     if links := _unknown(list(item.objects("attachments")), _ATTACHMENT_MEMBERS):
-        kept["attachments"] = [one | {"url": resolve(item.base, text_of(one.get("url")))} for one in links]
+        kept["attachments"] = [one | {"url": item.resolve(text_of(one.get("url")))} for one in links]
     if not kept:
         return
     text = dump_json(kept)

@@ -5,6 +5,11 @@ from urllib.parse import urljoin
 
 from smartfeeds.formats.xml import XML_BASE, Element
 
+# No server is known to accept longer ones, and each relative reference grows by its base.
+MAX_BASE_CHARACTERS = 2_048
+# Of what else a base may be (file:, javascript:, data:), nothing in a feed can be relative to it.
+_BASE_SCHEMES = frozenset({"http", "https", "ftp"})
+_SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.\-]*):")
 _URI = re.compile(r"[A-Za-z][A-Za-z0-9+.\-]*:[^\s<>\"{}|\\^`]+")
 
 
@@ -22,6 +27,17 @@ def resolve(base: str, reference: str) -> str:
         return reference
 
 
+def rebase(base: str, step: str | None) -> str:
+    """The base address where `base` was in force outside and xml:base says `step`; a step that is unusable counts for
+    nothing (RFC 3986 5.1)."""
+    if not step:
+        return base
+    address = resolve(base, step)
+    scheme = _SCHEME.match(address)
+    usable = scheme is None or scheme[1].lower() in _BASE_SCHEMES
+    return address if usable and len(address) <= MAX_BASE_CHARACTERS else base
+
+
 def base_of(element: Element, outer: str, *, own: bool = True) -> str:
     """The base address in force at an element, with or without its own xml:base; `outer` is the document's."""
     bases = [ancestor.get(XML_BASE, "") for ancestor in element.iterancestors()]
@@ -29,7 +45,7 @@ def base_of(element: Element, outer: str, *, own: bool = True) -> str:
     if own:
         bases.append(element.get(XML_BASE, ""))
     for step in bases:
-        outer = resolve(outer, step) if step else outer
+        outer = rebase(outer, step)
     return outer
 
 

@@ -27,7 +27,8 @@ MAX_ENTITY_USES = 10_000
 _HEAD_BYTES = 1024
 _LEADING_SPACE = re.compile(rb"\A(?:\xef\xbb\xbf)?[\x20\t\r\n]+(?=<\?xml)")
 _DECLARED_ENCODING = re.compile(rb"""\A<\?xml[^>]{0,200}?encoding\s*=\s*["']([A-Za-z0-9._:\-]+)["']""")
-_NAMED_ENTITY = re.compile(rb"<!\[CDATA\[.*?\]\]>|<!--.*?-->|&([A-Za-z][A-Za-z0-9]{1,31});", re.DOTALL)
+# A section or comment without an end reaches to the end of the data, so that nothing is looked at twice.
+_NAMED_ENTITY = re.compile(rb"<!\[CDATA\[.*?(?:\]\]>|\Z)|<!--.*?(?:-->|\Z)|&([A-Za-z][A-Za-z0-9]{1,31});", re.DOTALL)
 # Decoding UTF-7 lets markup through every filter that looks for it.
 _REFUSED_ENCODINGS = frozenset({"utf-7", "utf7", "unicode-1-1-utf-7", "csunicode11utf7"})
 # Names that browsers read as the superset that their writers meant (WHATWG Encoding).

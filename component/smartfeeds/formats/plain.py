@@ -23,6 +23,8 @@ _INLINE = frozenset(
 )
 _MARKUP = re.compile(r"[<&]")
 _TAG = re.compile(r"<[^<>]*>")
+# libxml2 compares each attribute of a tag in HTML with all others. A tag has no text, whatever is in it.
+LONG_TAG = re.compile(r"<[^<>]{4096,}>?")
 
 
 def squeeze(text: str) -> str:
@@ -34,6 +36,7 @@ def html_text(source: str) -> str:
     """The text of an HTML fragment, whatever state it is in."""
     if _MARKUP.search(source) is None:
         return squeeze(source)
+    source = LONG_TAG.sub(" ", source)
     parser = _parser() if source.count("<") >= _PARSER_DEPTH else _PARSER
     try:
         root = etree.fromstring(f"<div>{source}</div>", parser)

@@ -11,16 +11,19 @@ from typing import NamedTuple
 
 from lxml import etree
 
+from smartfeeds.core.mirror import is_web
 from smartfeeds.core.times import format_datetime
 from smartfeeds.formats import atom
 from smartfeeds.formats.additions import FANOUT_ID
 from smartfeeds.formats.atom import ATOM_NS, string_of
 from smartfeeds.formats.dates import parse_date
-from smartfeeds.formats.items import Found, Head, Skipped
-from smartfeeds.formats.links import base_of, has_base, is_uri, resolve
+from smartfeeds.formats.draft import Draft
+from smartfeeds.formats.growth import check_scope
+from smartfeeds.formats.items import Found, Head, Skipped, each
+from smartfeeds.formats.links import is_uri, rebase, resolve
 from smartfeeds.formats.plain import html_text, squeeze
 from smartfeeds.formats.rss_channel import read_channel, rss_name
-from smartfeeds.formats.xml import XML_BASE, XML_LANG, Element, canonical, new_element, parse_stored
+from smartfeeds.formats.xml import XML_BASE, XML_LANG, Element, canonical, is_language, language_of, parse_stored
 
 RDF_NS = "http://www.w3.org/1999/02/22-rdf-syntax-ns#"
 SSE_SYNC = frozenset(
@@ -39,13 +42,12 @@ DCTERMS_MODIFIED = "{http://purl.org/dc/terms/}modified"
 _ATOM_SINGLES = frozenset({atom.ID, atom.TITLE, atom.UPDATED, atom.PUBLISHED, atom.SUMMARY, atom.CONTENT, atom.SOURCE})
 
 LOOKS_LIKE_HTML = re.compile(r"</?[A-Za-z][^<>]*>|&(?:#[0-9]+|#x[0-9A-Fa-f]+|[A-Za-z][A-Za-z0-9]*);")
-_LANGUAGE = re.compile(r"[A-Za-z]{2,8}(?:-[A-Za-z0-9]{1,8})*")
-_MAIL_NAME = re.compile(r"(?P<email>[^\s()<>]+@[^\s()<>]+)\s*\((?P<name>[^()]*)\)")
-_NAME_MAIL = re.compile(r"(?P<name>[^<>]*?)\s*<(?P<email>[^\s<>]+@[^\s<>]+)>")
+_MAIL = re.compile(r"[^\s@<>()]+@[^\s@<>()]+")
+_TWO_PARTS = re.compile(r"([^()]*)\(([^()]*)\)|([^<>]*)<([^<>]*)>")
 
 
 class Scope(NamedTuple):
-    """What the items of a document share: its address and the channel's language."""
+    """What items have from what they stand in: the base address and the language."""
 
     base: str
     language: str
@@ -55,19 +57,22 @@ def read_rss(root: Element, base: str) -> tuple[Head, Iterator[Found | Skipped]]
     """The head and the items of a document whose root is rss or rdf:RDF."""
     channel = next((child for child in root.iterchildren(etree.Element) if rss_name(child) == "channel"), None)
     head = Head(_format(root))
-    language = ""
+    outer = inner = Scope(rebase(base, root.get(XML_BASE)), language_of(root))
     if channel is None:
         head.warnings.append("there is no channel")
     else:
-        _read_channel(channel, head, base)
+        check_scope(channel)
+        inner = Scope(rebase(outer.base, channel.get(XML_BASE)), language_of(channel) or outer.language)
+        _read_channel(channel, head, inner.base)
         head.channel = read_channel(channel, head.warnings)
-        language = head.channel.language if _LANGUAGE.fullmatch(head.channel.language) else ""
+        said = head.channel.language if is_language(head.channel.language) else ""
+        outer, inner = (Scope(scope.base, scope.language or said) for scope in (outer, inner))
     nodes = [] if channel is None else _items(channel)
     outside = _items(root)
     if outside and not root.tag.startswith(f"{{{RDF_NS}}}"):
         head.warnings.append("there are items outside the channel; they were read all the same")
-    scope = Scope(base, language)
-    return head, (_item(node, index, scope) for index, node in enumerate(nodes + outside))
+    scoped = [*((node, inner) for node in nodes), *((node, outer) for node in outside)]
+    return head, each(_item, scoped)
 
 
 def _format(root: Element) -> str:
@@ -95,30 +100,33 @@ def _read_channel(channel: Element, head: Head, base: str) -> None:
         elif name == "title":
             head.title = html_text(text) if LOOKS_LIKE_HTML.search(text) else squeeze(text)
         elif name == "link":
-            head.link = resolve(base_of(channel, base), text)
+            head.link = resolve(base, text)
+            if not is_web(head.link):
+                head.link = ""
+                head.warnings.append(
+                    f"the link of the channel is no web address and was left out: {squeeze(text)[:40]}"
+                )
         else:
             head.description = html_text(text)
 
 
-class _Item:
+class _Item(Draft):
     """One RSS item on its way to an atom:entry."""
 
     def __init__(self, node: Element, index: int, scope: Scope) -> None:
+        super().__init__(index, rebase(scope.base, node.get(XML_BASE)))
         self.node = node
-        self.base = base_of(node, scope.base)
-        self.found = Found(index, new_element(atom.ENTRY, {None: ATOM_NS}))
-        self.entry = self.found.entry
-        language = next((a.get(XML_LANG, "") for a in (node, *node.iterancestors()) if a.get(XML_LANG)), scope.language)
-        if language:
-            self.entry.set(XML_LANG, language)
-        if has_base(node) or node.get(XML_BASE):
-            self.entry.set(XML_BASE, self.base)
+        self.add_language(node.get(XML_LANG, scope.language))
         self.parts: dict[str, list[Element]] = {}
         for child in node.iterchildren(etree.Element):
             self.parts.setdefault(rss_name(child) or child.tag, []).append(child)
+        self._links = {
+            (link.get("rel", "alternate"), self.resolve(link.get("href", ""))) for link in self.parts.get(atom.LINK, ())
+        }
 
-    def warn(self, text: str) -> None:
-        self.found.warnings.append(text)
+    def has_link(self, rel: str, address: str) -> bool:
+        """Whether the item has this link as an atom:link too, which says more of it."""
+        return (rel, self.resolve(address)) in self._links
 
     def take(self, name: str) -> list[Element]:
         """All children of a name; they are not kept as they are."""
@@ -128,22 +136,20 @@ class _Item:
         """The text of the first child of a name that has any."""
         return next((text for node in self.take(name) if (text := string_of(node).strip())), "")
 
-    def add(self, tag: str, text: str = "", **attributes: str) -> Element:
-        child = etree.SubElement(self.entry, tag, {key: value for key, value in attributes.items() if value})
-        child.text = text or None
-        return child
 
-
-def _item(node: Element, index: int, scope: Scope) -> Found | Skipped:
+def _item(scoped: tuple[Element, Scope], index: int) -> Found | Skipped:
+    node, scope = scoped
     if not len(node) and not string_of(node).strip():
         return Skipped(index, "the item is empty")  # A-123
     item = _Item(node, index, scope)
     for step in _STEPS:
         step(item)
     found = item.found
-    kept = [child for children in item.parts.values() for child in children if not _has_place(item, child)]
+    # The entry has the only one there may be of these elements of Atom already.
+    placed = _ATOM_SINGLES & {child.tag for child in item.entry}
+    kept = [child for children in item.parts.values() for child in children if child.tag not in placed]
     if kept:
-        found.entry = _with(item.entry, kept, scope.base)
+        found.entry = _with(item, kept)
     found.deleted = atom.is_deletion(found.entry) or any(
         child.get("deleted") == "true" for child in found.entry.iterchildren(*SSE_SYNC)
     )
@@ -170,16 +176,8 @@ def _identity(item: _Item) -> None:
     own_id = next((one for one in (atom_id, guid, item.found.item_id) if is_uri(one)), "")
     if item.found.item_id:
         item.add(atom.ID, own_id or atom.derived_id(item.found.item_id))
-    if link and not _is_linked(item, "alternate", link):
-        item.add(atom.LINK, rel="alternate", href=resolve(item.base, link))
-
-
-def _is_linked(item: _Item, rel: str, address: str) -> bool:
-    """Whether the item has this link as an atom:link too, which says more of it."""
-    return any(
-        node.get("rel", "alternate") == rel and resolve(item.base, node.get("href", "")) == resolve(item.base, address)
-        for node in item.parts.get(atom.LINK, ())
-    )
+    if link and not item.has_link("alternate", link):
+        item.add_link("alternate", link)
 
 
 def _title(item: _Item) -> None:
@@ -215,21 +213,25 @@ def _authors(item: _Item) -> None:
     # An atom:author says more of the same person.
     seen = {squeeze(part.text or "").casefold() for node in item.parts.get(atom.AUTHOR, ()) for part in node}
     for node in (*item.take("author"), *item.take(DC_CREATOR)):
-        text = squeeze(string_of(node))
-        match = _MAIL_NAME.fullmatch(text) or _NAME_MAIL.fullmatch(text)
-        name, email = (match["name"].strip(), match["email"]) if match is not None else (text, "")
-        name = name or email
-        if name and name.casefold() not in seen:
-            seen.add(name.casefold())
-            author = item.add(atom.AUTHOR)
-            etree.SubElement(author, f"{{{ATOM_NS}}}name").text = name
-            if email or is_mail(name):
-                etree.SubElement(author, f"{{{ATOM_NS}}}email").text = email or name
+        name, email = name_and_mail(squeeze(string_of(node)))
+        if (name or email).casefold() not in seen:
+            seen.add((name or email).casefold())
+            item.add_person(name, email and f"mailto:{email}")
+
+
+def name_and_mail(text: str) -> tuple[str, str]:
+    """The name and the mail address of an author: RSS has `mail (name)`, mail programs have `name <mail>`, and feeds
+    have `name (mail)` too."""
+    match = _TWO_PARTS.fullmatch(text)
+    parts = [part.strip() for part in match.groups() if part is not None] if match is not None else [text]
+    email = next(filter(is_mail, parts), "")
+    rest = [part for part in parts if part != email]
+    return (rest[0] if rest else "", email) if email else (text, "")
 
 
 def is_mail(text: str) -> bool:
     """Whether the text is a bare mail address."""
-    return re.fullmatch(r"[^\s@<>()]+@[^\s@<>()]+", text) is not None
+    return _MAIL.fullmatch(text) is not None
 
 
 def _categories(item: _Item) -> None:
@@ -250,7 +252,7 @@ def _enclosures(item: _Item) -> None:
         if not address:
             item.warn("an enclosure without url was left out")
             continue
-        if _is_linked(item, "enclosure", address):
+        if item.has_link("enclosure", address):
             continue
         length = node.get("length", "").strip()
         if not re.fullmatch(r"[0-9]{1,18}", length) or int(length) == 0:
@@ -259,7 +261,7 @@ def _enclosures(item: _Item) -> None:
         kind = node.get("type", "").strip()
         if not kind:
             item.warn("the type of an enclosure is unknown")
-        item.add(atom.LINK, rel="enclosure", href=resolve(item.base, address), type=kind, length=length)
+        item.add(atom.LINK, rel="enclosure", href=item.resolve(address), type=kind, length=length)
 
 
 def _source(item: _Item) -> None:
@@ -271,19 +273,14 @@ def _source(item: _Item) -> None:
         if not address:
             item.warn("a source without url was left out")
             continue
-        address = resolve(item.base, address)
-        source = item.add(atom.SOURCE)
-        if is_uri(address):
-            etree.SubElement(source, atom.ID).text = address
-        etree.SubElement(source, atom.TITLE).text = string_of(node).strip()
-        etree.SubElement(source, atom.LINK, {"rel": "self", "href": address})
+        item.add_source(string_of(node).strip(), address)
         return
 
 
 def _comments(item: _Item) -> None:
     text = item.text("comments")
-    if text and not _is_linked(item, "replies", text):
-        item.add(atom.LINK, rel="replies", type="text/html", href=resolve(item.base, text))
+    if text and not item.has_link("replies", text):
+        item.add_link("replies", text, "text/html")
 
 
 def _bodies(item: _Item) -> None:
@@ -303,7 +300,7 @@ def _bodies(item: _Item) -> None:
 def _body(item: _Item, tag: str, node: Element) -> None:
     body = item.add(tag, _html_of(node), type="html")
     if node.get(XML_BASE):
-        body.set(XML_BASE, base_of(node, item.base))
+        body.set(XML_BASE, rebase(item.base, node.get(XML_BASE)))
     if node.get(XML_LANG):
         body.set(XML_LANG, node.get(XML_LANG, ""))
 
@@ -313,20 +310,15 @@ def _html_of(node: Element) -> str:
     return (node.text or "") + "".join(etree.tostring(child, encoding="unicode") for child in node)
 
 
-def _has_place(item: _Item, child: Element) -> bool:
-    """Whether the entry has the only one there may be of this element of Atom already."""
-    return child.tag in _ATOM_SINGLES and item.entry.find(child.tag) is not None
-
-
-def _with(entry: Element, children: list[Element], base: str) -> Element:
+def _with(item: _Item, children: list[Element]) -> Element:
     """The entry with children that have no counterpart in Atom, or are Atom's own.
 
     Joined as bytes: a tree that elements are moved to would find their namespaces under other prefixes.
     """
     for child in children:
         if child.tag == atom.LINK and child.get("href"):
-            child.set("href", resolve(base_of(child, base), child.get("href", "")))
-    payload = canonical(entry).removesuffix(b"</entry>")
+            child.set("href", item.resolve(child.get("href", "")))
+    payload = canonical(item.entry).removesuffix(b"</entry>")
     return parse_stored(payload + b"".join(map(_unprefixed, children)) + b"</entry>")
 
 

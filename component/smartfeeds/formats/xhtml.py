@@ -7,7 +7,7 @@ as its author made it.
 from collections.abc import Iterable
 
 from smartfeeds.core.text import attribute, escape
-from smartfeeds.formats.links import resolve
+from smartfeeds.formats.links import rebase, resolve
 from smartfeeds.formats.xml import XML_BASE, XML_LANG, Element
 
 XHTML_NS = "http://www.w3.org/1999/xhtml"
@@ -31,7 +31,7 @@ def inner_html(node: Element, base: str) -> str:
     beside = (node.text or "") + (inner.tail or "" if inner is not None else "")
     plain = inner is not None and inner.tag in (_DIV, "div") and set(inner.attrib) <= {XML_BASE}
     if inner is not None and plain and len(node) == 1 and not beside.strip():
-        node, base = inner, resolve(base, own) if (own := inner.get(XML_BASE)) else base
+        node, base = inner, rebase(base, inner.get(XML_BASE))
     parts = [escape(node.text or "")]
     _write_children(node, base, parts)
     return "".join(parts)
@@ -46,8 +46,7 @@ def _write_children(node: Element, base: str, parts: list[str]) -> None:
 
 def _write_markup(node: Element, base: str, parts: list[str]) -> None:
     """An element as HTML. An element of a foreign namespace keeps its prefix; without one only its content is left."""
-    own = node.get(XML_BASE)
-    base = resolve(base, own) if own else base
+    base = rebase(base, node.get(XML_BASE))
     namespace, _, name = node.tag.removeprefix("{").rpartition("}")
     known = namespace in _HTML_NAMESPACES
     if not known:

@@ -36,6 +36,9 @@ _UNCARRIED = b"&#x"
 _LINE_END = re.compile(r"\r\n?")
 _ATTRIBUTE_SPACE = re.compile(r"\r\n|[\t\n\r]")
 
+MAX_LANGUAGE_CHARACTERS = 35
+_LANGUAGE = re.compile(r"[A-Za-z]{2,8}(?:-[A-Za-z0-9]{1,8})*")
+
 XML_NS = "http://www.w3.org/XML/1998/namespace"
 XML_LANG = f"{{{XML_NS}}}lang"
 XML_SPACE = f"{{{XML_NS}}}space"
@@ -46,6 +49,7 @@ _INHERITABLE = frozenset({XML_LANG, XML_SPACE})
 _XML_ATTRIBUTES_ABOVE = etree.XPath("ancestor::*/@xml:*")
 _PROCESSING_INSTRUCTION = re.compile(rb"<\?.*?\?>", re.DOTALL)
 _DECLARED_PREFIX = re.compile(rb" xmlns:([^=\s]+)=")
+_LONG_NAMESPACE = re.compile(rb' xmlns(?::[^=\s]+)?="[^"]{%d}' % (MAX_NAME_BYTES + 1))
 _NAMESPACE = re.compile(rb'( xmlns(?::[^=\s]+)?=")([^"]+)"')
 _PLAIN_URI = re.compile(rb"[A-Za-z][A-Za-z0-9+.\-]*:(?!x-smartfeeds-veiled:)[A-Za-z0-9._~:/?#@!$'()*+,;=\-]*")
 _VEIL = b"urn:x-smartfeeds-veiled:"
@@ -140,10 +144,14 @@ def canonical(element: Element, *, inherit: bool = False) -> bytes:
     inherited = _inherited(element) if inherit else []
     for name, value in inherited:
         element.set(name, value)
+    text = etree.tostring(element, encoding="utf-8", with_tail=False)
     try:
-        return _canonical(element)
+        # Exclusive C14N declares a namespace anew in each element that uses it, so a long name would multiply.
+        if _LONG_NAMESPACE.search(text):
+            raise FeedError(Condition.INVALID_PAYLOAD, f"a namespace name is longer than {MAX_NAME_BYTES} bytes")
+        return _canonical(element, text)
     except etree.C14NError:
-        return _canonical_veiled(element)
+        return _canonical_veiled(text)
     finally:
         for name, _ in inherited:
             del element.attrib[name]
@@ -165,6 +173,17 @@ def carried(payload: bytes) -> bytes:
     return canonical(root)
 
 
+def language_of(element: Element) -> str:
+    """The language that an element declares itself, "" where it is none (RFC 5646 2.1)."""
+    text = element.get(XML_LANG, "").strip()
+    return text if is_language(text) else ""
+
+
+def is_language(text: str) -> bool:
+    """Whether a text is a language tag by its form, and no longer than RFC 5646 4.4.1 lets one be."""
+    return len(text) <= MAX_LANGUAGE_CHARACTERS and _LANGUAGE.fullmatch(text) is not None
+
+
 def size_bytes(element: Element) -> int:
     """About how long an element is as XML, its tail left out."""
     return len(etree.tostring(element, encoding="utf-8", with_tail=False))
@@ -179,9 +198,10 @@ def _inherited(element: Element) -> list[tuple[str, str]]:
     ]
 
 
-def _canonical(element: Element) -> bytes:
+def _canonical(element: Element, text: bytes) -> bytes:
+    """The same of an element that is `text` as it stands."""
     data = etree.tostring(element, method="c14n", exclusive=True, with_comments=False)
-    prefixes = set(_DECLARED_PREFIX.findall(etree.tostring(element, encoding="utf-8", with_tail=False)))
+    prefixes = set(_DECLARED_PREFIX.findall(text))
     if prefixes:
         kept = _content_prefixes(element, data, prefixes)
         if kept:
@@ -195,12 +215,11 @@ def _canonical(element: Element) -> bytes:
     return data
 
 
-def _canonical_veiled(element: Element) -> bytes:
+def _canonical_veiled(text: bytes) -> bytes:
     """The same for namespace names that are no absolute URIs ("vcard-temp"), which libxml2's C14N refuses."""
-    text = etree.tostring(element, encoding="utf-8", with_tail=False)
+    veiled = _NAMESPACE.sub(_veil, text)
     try:
-        root = etree.fromstring(_NAMESPACE.sub(_veil, text), _PARSER)
-        data = _canonical(root)
+        data = _canonical(etree.fromstring(veiled, _PARSER), veiled)
     except (etree.XMLSyntaxError, etree.C14NError):
         raise FeedError(Condition.INVALID_PAYLOAD, "the payload has entities, which are not allowed here") from None
     return _VEILED.sub(lambda match: bytes.fromhex(match[1].decode()), data)

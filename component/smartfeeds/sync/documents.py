@@ -17,10 +17,21 @@ from lxml import etree
 from smartfeeds.core.times import format_datetime, parse_datetime
 from smartfeeds.errors import Condition, FeedError
 from smartfeeds.formats import atom
-from smartfeeds.formats.atom_reader import take_over
+from smartfeeds.formats.atom_reader import FeedScope, adopt
 from smartfeeds.formats.dates import format_rfc822, parse_date
+from smartfeeds.formats.growth import MAX_INHERITED_BYTES, Growth, check_scope
+from smartfeeds.formats.links import rebase
 from smartfeeds.formats.rss_channel import RSS_NAMESPACES, rss_name
-from smartfeeds.formats.xml import MAX_PAYLOAD_BYTES, XML_BASE, XML_LANG, Element, fault, new_element
+from smartfeeds.formats.xml import (
+    MAX_PAYLOAD_BYTES,
+    XML_BASE,
+    XML_LANG,
+    Element,
+    fault,
+    language_of,
+    new_element,
+    size_bytes,
+)
 from smartfeeds.sync.markup import SyncItem, items_within, read_item
 from smartfeeds.sync.record import MAX_CONFLICTS
 from smartfeeds.sync.sharing import NOT_SAID, Sharing
@@ -143,10 +154,9 @@ class FeedReader:
         self._parent: Element | None = None
         self._done: Element | None = None
         self._updated: Element | None = None
-        self._authors: list[Element] = []
-        self._language = ""
-        self._base = ""
+        self._scope = FeedScope()
         self._inherited_bytes = 0
+        self._growth = Growth()
 
     def read(self, chunks: Iterable[bytes]) -> Iterator[Piece]:
         """The items of a whole document, whose bytes come in these pieces."""
@@ -157,6 +167,7 @@ class FeedReader:
     def feed(self, data: bytes) -> Iterator[Piece]:
         """The items that these bytes complete."""
         self._since_item_bytes += len(data)
+        self._growth.source_bytes += len(data)
         try:
             self._parser.feed(data)
         except etree.XMLSyntaxError as error:
@@ -192,10 +203,16 @@ class FeedReader:
         self.form = _form(root)
         if self.form is Form.OPML:
             raise FeedError(Condition.INVALID_PAYLOAD, "the document is an OPML outline, not a feed")
-        self._authors = list(root.iterchildren(atom.AUTHOR))
-        self._language, self._base = root.get(XML_LANG, ""), root.get(XML_BASE, "")
-        inherited = (self._language.encode(), self._base.encode(), *map(etree.tostring, self._authors))
-        self._inherited_bytes = sum(map(len, inherited))
+        check_scope(root)
+        authors = tuple(root.iterchildren(atom.AUTHOR))
+        self._scope = FeedScope(rebase("", root.get(XML_BASE)), language_of(root), authors)
+        self._inherited_bytes = len(self._scope.base) + len(self._scope.language) + sum(map(size_bytes, authors))
+        if self._inherited_bytes > MAX_INHERITED_BYTES:
+            raise FeedError(
+                Condition.PAYLOAD_TOO_BIG,
+                f"the authors and the base address of the feed take more than {MAX_INHERITED_BYTES} bytes: too many to "
+                "be repeated in each item",
+            )
 
     def _pieces(self) -> Iterator[Piece]:
         for node in _events(self._parser):
@@ -213,7 +230,9 @@ class FeedReader:
                 raise FeedError(Condition.PAYLOAD_TOO_BIG, f"the document has more than {MAX_ITEMS} items")
             # An item that has left a view says nothing of itself: merged it would be a deletion, or an empty entry.
             if not atom.is_left(node):
-                yield self._piece(node)
+                piece = self._piece(node)
+                self._growth.add(len(piece.raw))
+                yield piece
             self.count += 1
             cast("Any", node).clear(keep_tail=True)
             self._done = node
@@ -241,8 +260,12 @@ class FeedReader:
         if len(within) * self._inherited_bytes > MAX_PAYLOAD_BYTES:
             raw = etree.tostring(node, encoding="utf-8", with_tail=False)
             return Piece(index, Kind.REFUSED, raw, reason=f"{too_large} with what its conflicts have of the feed")
-        for item in (node, *within):
-            self._complete(item)
+        try:
+            for item in (node, *within):
+                self._complete(item)
+        except FeedError as error:
+            raw = etree.tostring(node, encoding="utf-8", with_tail=False)
+            return Piece(index, Kind.REFUSED, raw, reason=error.text)
         raw = etree.tostring(node, encoding="utf-8", with_tail=False)
         if len(raw) > MAX_PAYLOAD_BYTES:
             return Piece(index, Kind.REFUSED, raw, reason=too_large)
@@ -260,17 +283,21 @@ class FeedReader:
         The items in its conflicts are versions that could stand in the feed themselves: they get the same, and nothing
         of the item around them, so that a version has the same bytes as winner and as loser.
         """
-        if self._language and item.get(XML_LANG) is None:
-            item.set(XML_LANG, self._language)
         if item.tag == atom.ENTRY:
-            if self._authors or self._base:
-                take_over(item, self._base, self._authors, says_base=bool(self._base))
-        elif self._base and item.get(XML_BASE) is None:
-            item.set(XML_BASE, self._base)
+            adopt(item, self._scope)
+            return
+        if self._scope.language and item.get(XML_LANG) is None:
+            item.set(XML_LANG, self._scope.language)
+        if self._scope.base and item.get(XML_BASE) is None:
+            item.set(XML_BASE, self._scope.base)
 
     def _read_head(self, root: Element) -> None:
         holder = self._holder(root)
-        if self.form is Form.ATOM and len(list(root.iterchildren(atom.AUTHOR))) > len(self._authors) and self.count:
+        if (
+            self.form is Form.ATOM
+            and len(list(root.iterchildren(atom.AUTHOR))) > len(self._scope.authors)
+            and self.count
+        ):
             self.notes.append("the authors of the feed stand behind its entries, which are not given them")
         sharings = [] if holder is None else list(holder.iterchildren(*SHARINGS))
         self.sharing, notes = read_sharing(sharings[0] if sharings else None, lenient=self._lenient)

@@ -249,7 +249,7 @@ def test_a_feed_is_read():
     entry = read_entry(item(one.payload, one.id))
     assert (entry.atom_id, entry.alternate) == ("http://e.example/1", "http://e.example/1.html")
     assert (entry.title, entry.summary) == (Text(TextKind.TEXT, "A & <B>"), Text(TextKind.TEXT, "s"))
-    assert entry.content == Text(TextKind.HTML, "<p>c</p>")
+    assert entry.content == Text(TextKind.HTML, "<p>c</p>", "http://e.example/feed.json")
     assert entry.authors == (
         Person("Ann", "a@e.example"),
         Person("http://e.example/b", "", "http://e.example/b"),

@@ -147,12 +147,9 @@ def _is_invalid(date: Element) -> bool:
 
 
 def _rewritten(text: str) -> str:
-    """A readable date as RFC 3339; empty for one that is unreadable or beyond the years 1 to 9999."""
+    """A readable date as RFC 3339, else empty."""
     time_us = parse_date(text)
-    try:
-        return "" if time_us is None else format_datetime(time_us)
-    except OverflowError:
-        return ""
+    return "" if time_us is None else format_datetime(time_us)
 
 
 def with_id_and_title(payload: bytes, atom_id: str) -> bytes:
@@ -191,12 +188,12 @@ def _text(text: str) -> str:
     return escape(text).replace("&#13;", "&#xD;")
 
 
-def accept_payload(element: Element, *, inherit: bool = False) -> bytes:
-    """The canonical payload of a generic node: any root, nothing added (xep-map 144). `inherit` as in `xml.canonical`.
+def accept_payload(element: Element) -> bytes:
+    """The canonical payload of a generic node: any root, nothing added (xep-map 144).
 
     Raises FeedError(INVALID_PAYLOAD) or FeedError(PAYLOAD_TOO_BIG) beyond the limits of `xml`.
     """
-    payload = xml.canonical(element, inherit=inherit)
+    payload = xml.canonical(element)
     xml.check_limits(element, payload)
     return payload
 

@@ -112,7 +112,7 @@ def _read_root(root: Element, base: str) -> tuple[Head, Iterator[Found | Skipped
 
 def _item(found: Found, scope: str) -> ImportedItem:
     """Canonical payload and final id. Raises FeedError for an entry beyond the limits of payloads."""
-    payload = atom.accept_payload(found.entry, inherit=True)
+    payload = atom.accept_payload(found.entry)
     item_id = found.item_id
     if not item_id:
         item_id = _derived(found.entry, scope, payload)

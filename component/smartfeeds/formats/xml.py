@@ -41,12 +41,8 @@ _LANGUAGE = re.compile(r"[A-Za-z]{2,8}(?:-[A-Za-z0-9]{1,8})*")
 
 XML_NS = "http://www.w3.org/XML/1998/namespace"
 XML_LANG = f"{{{XML_NS}}}lang"
-XML_SPACE = f"{{{XML_NS}}}space"
 XML_BASE = f"{{{XML_NS}}}base"
 
-_INHERITABLE = frozenset({XML_LANG, XML_SPACE})
-# In document order: the outermost ancestor first.
-_XML_ATTRIBUTES_ABOVE = etree.XPath("ancestor::*/@xml:*")
 _PROCESSING_INSTRUCTION = re.compile(rb"<\?.*?\?>", re.DOTALL)
 _DECLARED_PREFIX = re.compile(rb" xmlns:([^=\s]+)=")
 _LONG_NAMESPACE = re.compile(rb' xmlns(?::[^=\s]+)?="[^"]{%d}' % (MAX_NAME_BYTES + 1))
@@ -134,27 +130,22 @@ def fault(error: etree.XMLSyntaxError) -> str:
     return f"{reason} (line {error.lineno})" if error.lineno else reason
 
 
-def canonical(element: Element, *, inherit: bool = False) -> bytes:
+def canonical(element: Element) -> bytes:
     """The canonical bytes of an element that our parser or the stream's made, its tail left out.
 
-    With `inherit` the root gets the xml:lang and xml:space of its ancestors. Only documents need that: an entry
-    inherits from its feed. The xml:lang of a stanza belongs to the server that wrote it, not to the payload.
-    Raises FeedError(INVALID_PAYLOAD) for unexpanded entities and more than MAX_PREFIXES namespace prefixes.
+    Nothing of its ancestors is in it but namespaces: the xml:lang of a stanza belongs to the server that wrote it, and
+    what an entry has from its feed is written into it by its reader.
+    Raises FeedError(INVALID_PAYLOAD) for unexpanded entities, more than MAX_PREFIXES namespace prefixes and namespace
+    names longer than MAX_NAME_BYTES.
     """
-    inherited = _inherited(element) if inherit else []
-    for name, value in inherited:
-        element.set(name, value)
     text = etree.tostring(element, encoding="utf-8", with_tail=False)
+    # Exclusive C14N declares a namespace anew in each element that uses it, so a long name would multiply.
+    if _LONG_NAMESPACE.search(text):
+        raise FeedError(Condition.INVALID_PAYLOAD, f"a namespace name is longer than {MAX_NAME_BYTES} bytes")
     try:
-        # Exclusive C14N declares a namespace anew in each element that uses it, so a long name would multiply.
-        if _LONG_NAMESPACE.search(text):
-            raise FeedError(Condition.INVALID_PAYLOAD, f"a namespace name is longer than {MAX_NAME_BYTES} bytes")
         return _canonical(element, text)
     except etree.C14NError:
         return _canonical_veiled(text)
-    finally:
-        for name, _ in inherited:
-            del element.attrib[name]
 
 
 def carried(payload: bytes) -> bytes:
@@ -187,15 +178,6 @@ def is_language(text: str) -> bool:
 def size_bytes(element: Element) -> int:
     """About how long an element is as XML, its tail left out."""
     return len(etree.tostring(element, encoding="utf-8", with_tail=False))
-
-
-def _inherited(element: Element) -> list[tuple[str, str]]:
-    """xml:lang and xml:space as the nearest ancestor sets them, where the element itself does not."""
-    above = cast("list[Any]", _XML_ATTRIBUTES_ABOVE(element))
-    nearest: dict[str, str] = {found.attrname: str(found) for found in above}
-    return [
-        (name, value) for name, value in nearest.items() if value and name in _INHERITABLE and element.get(name) is None
-    ]
 
 
 def _canonical(element: Element, text: bytes) -> bytes:

@@ -328,3 +328,12 @@ def test_atom_date_in_another_spelling_is_written_as_rfc3339(text):
     assert item.updated_us == parse_datetime("2020-01-02T10:00:00Z")
     assert b"<updated>2020-01-02T10:00:00Z</updated>" in item.payload
     assert item.warnings == ("atom:updated is not in RFC 3339 format and was read as 2020-01-02T10:00:00Z",)
+
+
+def test_entry_keeps_the_language_of_its_feed():
+    """The nearest language counts; a text that is no language tag counts for nothing."""
+    entries = "<entry><id>urn:x:1</id></entry><entry xml:lang='fr'><id>urn:x:2</id></entry>"
+    for language, expected in (("de", ["de", "fr"]), ("a b", [None, "fr"])):
+        feed = f"<feed xmlns='{atom.ATOM_NS}' xml:lang='{language}'>{entries}</feed>"
+        payloads = [xml.parse_stored(item.payload) for item in read_document(feed.encode()).items]
+        assert [entry.get(xml.XML_LANG) for entry in payloads] == expected

@@ -34,7 +34,7 @@ ATOM = """<feed xmlns="http://www.w3.org/2005/Atom"><id>urn:x:feed</id><title>Ne
 <updated>2011-05-09T12:00:00Z</updated>
 <entry><id>urn:x:2</id><title>Two</title><updated>2011-05-09T12:00:00Z</updated><x xmlns="urn:x-test:x">kept</x></entry>
 <at:deleted-entry xmlns:at="http://purl.org/atompub/tombstones/1.0" ref="urn:x:1" when="2011-05-09T13:00:00Z"/>
-<entry/></feed>"""
+<entry><summary>s</summary></entry></feed>"""
 
 
 @pytest.fixture

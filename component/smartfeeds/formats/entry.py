@@ -1,8 +1,8 @@
 """A stored payload as values: what writers of other formats and pages make of an item (RFC 4287, RFC 4685, A-35).
 
 Nothing here changes a payload. What an Atom entry may say twice is taken the first time; what a reader of an entry
-could not use (a date that is none, a link without address) is left out. Relative references are resolved by xml:base;
-those inside of HTML are left, and the base stands beside them.
+could not use (a date that is none, a link without address) is left out. Relative references are resolved by xml:base,
+those inside of HTML too.
 """
 
 import re
@@ -15,6 +15,7 @@ from smartfeeds.core.times import parse_datetime
 from smartfeeds.errors import FeedError
 from smartfeeds.formats import atom, xml
 from smartfeeds.formats.atom import ATOM_NS, string_of
+from smartfeeds.formats.html_links import absolute_html
 from smartfeeds.formats.links import rebase, resolve
 from smartfeeds.formats.plain import html_text, markup_text, squeeze
 from smartfeeds.formats.xhtml import inner_html
@@ -53,13 +54,12 @@ class TextKind(Enum):
 class Text:
     """A text construct. `value` is plain text, HTML, or what is in the div of XHTML, written as HTML.
 
-    `base` is what relative references inside of HTML are relative to, where the entry says so; in XHTML they are
-    resolved already. `language` is that of the construct itself, "" if it says none.
+    References in HTML are absolute where the entry says what they are relative to. `language` is that of the construct
+    itself, "" if it says none.
     """
 
     kind: TextKind
     value: str
-    base: str = ""
     language: str = ""
 
     @property
@@ -420,11 +420,11 @@ def has_more(node: Element) -> bool:
 def _text(node: Element, kind: str, base: str) -> Text:
     language = node.get(XML_LANG, "")
     if kind == "xhtml":
-        return Text(TextKind.XHTML, inner_html(node, base), language=language)
+        return Text(TextKind.XHTML, inner_html(node, base), language)
     text = string_of(node) if len(node) else node.text or ""
     if kind in ("html", "text/html"):
-        return Text(TextKind.HTML, text, base, language)
-    return Text(TextKind.TEXT, text, language=language)
+        return Text(TextKind.HTML, absolute_html(text, base), language)
+    return Text(TextKind.TEXT, text, language)
 
 
 def _add_person(node: Element, base: str, people: list[Person]) -> None:

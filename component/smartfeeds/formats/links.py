@@ -7,9 +7,9 @@ from smartfeeds.formats.xml import XML_BASE, Element
 
 # No server is known to accept longer ones, and each relative reference grows by its base.
 MAX_BASE_CHARACTERS = 2_048
-# Of what else a base may be (file:, javascript:, data:), nothing in a feed can be relative to it.
-_BASE_SCHEMES = frozenset({"http", "https", "ftp"})
-_SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.\-]*):")
+# Nothing in a feed is relative to any other base (file:, javascript:, data:).
+_ABSOLUTE_BASE = re.compile(r"(?:https?|ftp)://[^/?#\s]", re.IGNORECASE)
+_SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.\-]*:")
 _URI = re.compile(r"[A-Za-z][A-Za-z0-9+.\-]*:[^\s<>\"{}|\\^`]+")
 
 
@@ -33,8 +33,7 @@ def rebase(base: str, step: str | None) -> str:
     if not step:
         return base
     address = resolve(base, step)
-    scheme = _SCHEME.match(address)
-    usable = scheme is None or scheme[1].lower() in _BASE_SCHEMES
+    usable = _SCHEME.match(address) is None or _ABSOLUTE_BASE.match(address) is not None
     return address if usable and len(address) <= MAX_BASE_CHARACTERS else base
 
 

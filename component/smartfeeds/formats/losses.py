@@ -1,16 +1,12 @@
 """What a format cannot carry of an entry: one table for all writers, so that nothing is dropped without a word."""
 
-import re
 from collections.abc import Callable
 from enum import Enum
 
 from smartfeeds.core.text import escape
 from smartfeeds.formats.entry import Entry, Text
+from smartfeeds.formats.html_links import has_relative
 from smartfeeds.formats.items import Loss
-
-_RELATIVE = re.compile(
-    r"""\b(?:href|src)\s*=\s*(?:"(?!\s*(?:[a-z][a-z0-9+.\-]*:|#))|'(?!\s*(?:[a-z][a-z0-9+.\-]*:|#)))""", re.IGNORECASE
-)
 
 
 class Part(Enum):
@@ -40,7 +36,7 @@ class Part(Enum):
     ACTIVITY = "the kind of activity or object"
     CONTENT_LINK = "the address of content that is elsewhere"
     CONTENT_TYPE = "the media type of the content, or the content itself"
-    BASE = "what relative addresses in its HTML are relative to"
+    BASE = "where relative addresses in its HTML lead: it says no base address"
     EXTENSIONS = "elements of other namespaces"
 
     __hash__ = object.__hash__
@@ -60,7 +56,7 @@ def has_styled(text: Text | None) -> bool:
 
 def _relative(entry: Entry) -> bool:
     texts = (text for text in (entry.content, entry.summary, entry.title) if text is not None)
-    return any(text.base and _RELATIVE.search(text.value) is not None for text in texts)
+    return any(text.is_markup and has_relative(text.value) for text in texts)
 
 
 def _has_text_language(entry: Entry) -> bool:

@@ -11,7 +11,6 @@ from typing import NamedTuple
 
 from lxml import etree
 
-from smartfeeds.core.mirror import is_web
 from smartfeeds.core.times import format_datetime
 from smartfeeds.formats import atom
 from smartfeeds.formats.additions import FANOUT_ID
@@ -41,6 +40,8 @@ DC_SUBJECT = f"{DC}subject"
 DCTERMS_MODIFIED = "{http://purl.org/dc/terms/}modified"
 _ATOM_SINGLES = frozenset({atom.ID, atom.TITLE, atom.UPDATED, atom.PUBLISHED, atom.SUMMARY, atom.CONTENT, atom.SOURCE})
 
+# Where the page of a channel may be; an export of a node without HTTP names the node.
+_PAGES = ("http://", "https://", "xmpp:")
 LOOKS_LIKE_HTML = re.compile(r"</?[A-Za-z][^<>]*>|&(?:#[0-9]+|#x[0-9A-Fa-f]+|[A-Za-z][A-Za-z0-9]*);")
 _MAIL = re.compile(r"[^\s@<>()]+@[^\s@<>()]+")
 _TWO_PARTS = re.compile(r"([^()]*)\(([^()]*)\)|([^<>]*)<([^<>]*)>")
@@ -101,7 +102,7 @@ def _read_channel(channel: Element, head: Head, base: str) -> None:
             head.title = html_text(text) if LOOKS_LIKE_HTML.search(text) else squeeze(text)
         elif name == "link":
             head.link = resolve(base, text)
-            if not is_web(head.link):
+            if not head.link.lower().startswith(_PAGES):
                 head.link = ""
                 head.warnings.append(
                     f"the link of the channel is no web address and was left out: {squeeze(text)[:40]}"

@@ -18,7 +18,7 @@ from smartfeeds.formats.atom_feed import FeedHead
 from smartfeeds.formats.dates import format_rfc822
 from smartfeeds.formats.entry import Category, Entry, Link, Person, Text, read_entry
 from smartfeeds.formats.items import Loss, Written
-from smartfeeds.formats.losses import Part
+from smartfeeds.formats.losses import Part, losses_of
 from smartfeeds.formats.rss import CONTENT_NS, LOOKS_LIKE_HTML
 from smartfeeds.formats.rss_beside import UNKNOWN_TYPE, WEB, extensions, has_body, in_words_of_atom, said_links
 from smartfeeds.formats.rss_channel import Channel, channel_elements
@@ -31,6 +31,7 @@ _START = (
     f'<?xml version="1.0" encoding="UTF-8"?>\n<rss version="2.0" xmlns:atom="{ATOM_NS}" '
     f'xmlns:content="{CONTENT_NS}" xmlns:dc="{DC_NS}">\n<channel>\n'
 )
+_KEPT = frozenset(Part) - {Part.BASE, Part.UNREAD}
 _EMAIL = re.compile(r"[^\s()<>]+@[^\s()<>]+")
 
 
@@ -78,8 +79,7 @@ def _item(item: Item, losses: list[Loss]) -> bytes:
     if entry.deleted:
         losses.append(Loss(item.id, "a deleted item: RSS has no form for it"))
         return b""
-    if entry.unread:
-        losses.append(Loss(item.id, Part.UNREAD.value))
+    losses += losses_of(entry, _KEPT)
     lines = [f"<item{_language(entry.language)}>", *_identity(entry), *_dates(entry)]
     lines += _authors(entry.authors)
     for category in entry.categories:
@@ -182,9 +182,7 @@ def _bodies(entry: Entry) -> list[str]:
     """A-125: both are HTML, encoded once; with one of both it is the description."""
     bodies = [text for text in (entry.summary, entry.content) if text is not None and text.value.strip()]
     names = ("description", "content:encoded") if not entry.content_type else ("description",)
-    return [f"<{name}{_scope(body)}>{escape(body.html)}</{name}>" for name, body in zip(names, bodies, strict=False)]
-
-
-def _scope(body: Text) -> str:
-    base = f' xml:base="{attribute(body.base)}"' if body.base else ""
-    return base + _language(body.language)
+    return [
+        f"<{name}{_language(body.language)}>{escape(body.html)}</{name}>"
+        for name, body in zip(names, bodies, strict=False)
+    ]

@@ -4,10 +4,8 @@ What may stay is listed, everything else goes. No address is loaded by itself: p
 Headings are moved below those of the page. The Content-Security-Policy of the page is the second wall behind this one.
 """
 
-import contextlib
 import re
 from collections.abc import Mapping
-from functools import lru_cache, partial
 from html import escape
 from itertools import islice
 from typing import NamedTuple
@@ -76,9 +74,8 @@ def clean(text: Text) -> Cleaned:
     """A text construct as harmless HTML; plain text keeps its lines and shows its addresses as links."""
     if text.kind is TextKind.TEXT:
         return Cleaned(_linked(text.value[:MAX_CHARACTERS].strip()), len(text.value) > MAX_CHARACTERS)
-    base = text.base if is_web(text.base) else ""
     value, cut = _beginning(text.value)
-    return Cleaned(_TAG.sub(_Rewriter(), _cleaner(base).clean(value)), cut)
+    return Cleaned(_TAG.sub(_Rewriter(), _CLEANER.clean(value)), cut)
 
 
 def _beginning(value: str) -> tuple[str, bool]:
@@ -87,11 +84,6 @@ def _beginning(value: str) -> tuple[str, bool]:
     end = next((match.start() for match in islice(re.finditer("<", bare), MAX_TAGS, None)), len(bare))
     end = min(end, MAX_CHARACTERS)
     return bare[:end], end < len(bare) or len(value) > 4 * MAX_CHARACTERS
-
-
-def is_web(address: str) -> bool:
-    """Whether an address is an absolute one of the web."""
-    return _scheme(address) in ("http", "https")
 
 
 def link_of(address: str) -> str:
@@ -107,24 +99,6 @@ def _scheme(address: str) -> str:
     return parts.scheme.lower() if parts.netloc or parts.scheme.lower() in ("mailto", "xmpp") else ""
 
 
-@lru_cache(256)
-def _cleaner(base: str) -> nh3.Cleaner:
-    """Cleans with relative addresses seen from `base`; without one, or with one that is none, they go."""
-    make = partial(
-        nh3.Cleaner,
-        tags=_TAGS,
-        clean_content_tags=_SILENT,
-        attributes=_ATTRIBUTES,
-        attribute_filter=_attribute,
-        url_schemes={*_LINK_SCHEMES, "data"},
-        link_rel=LINK_REL,
-    )
-    if base:
-        with contextlib.suppress(ValueError):
-            return make(url_relative=("rewrite_with_base", base))
-    return make(url_relative="deny")
-
-
 def _attribute(_element: str, name: str, value: str) -> str | None:
     """What is left of an attribute, None for nothing. No value holds a "<" afterwards."""
     if name == "href" and value.lstrip().lower().startswith("data:"):
@@ -137,6 +111,18 @@ def _attribute(_element: str, name: str, value: str) -> str | None:
     if pattern is not None:
         return value if pattern.fullmatch(value) else None
     return value.replace("<", "‹").replace(">", "›")
+
+
+# What is still relative leads nowhere: on our page it would be relative to that.
+_CLEANER = nh3.Cleaner(
+    tags=_TAGS,
+    clean_content_tags=_SILENT,
+    attributes=_ATTRIBUTES,
+    attribute_filter=_attribute,
+    url_schemes={*_LINK_SCHEMES, "data"},
+    link_rel=LINK_REL,
+    url_relative="deny",
+)
 
 
 class _Rewriter:

@@ -161,7 +161,7 @@ def test_relative_references_are_resolved():
     assert entry.replies_to == (Reference("../kept", "http://e.example/a/p"),)
     assert entry.content_link == Link("content", "http://e.example/a/c.png", "image/png")
     assert entry.source == Source("", "http://o.example/page")
-    assert entry.summary == Text(TextKind.HTML, '<a href="q">', "http://e.example/a/s/")
+    assert entry.summary == Text(TextKind.HTML, '<a href="http://e.example/a/s/q">')
 
 
 @pytest.mark.parametrize(

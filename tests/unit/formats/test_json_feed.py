@@ -224,7 +224,7 @@ def test_a_feed_is_read():
             "url": "1.html",
             "external_url": "http://x.example/",
             "title": "A & <B>",
-            "content_html": "<p>c</p>",
+            "content_html": "<a href='p'>c</a>",
             "summary": "s",
             "date_published": "2011-05-09T14:00:00+02:00",
             "date_modified": "2011-05-09T12:00:01Z",
@@ -249,7 +249,7 @@ def test_a_feed_is_read():
     entry = read_entry(item(one.payload, one.id))
     assert (entry.atom_id, entry.alternate) == ("http://e.example/1", "http://e.example/1.html")
     assert (entry.title, entry.summary) == (Text(TextKind.TEXT, "A & <B>"), Text(TextKind.TEXT, "s"))
-    assert entry.content == Text(TextKind.HTML, "<p>c</p>", "http://e.example/feed.json")
+    assert entry.content == Text(TextKind.HTML, '<a href="http://e.example/p">c</a>')
     assert entry.authors == (
         Person("Ann", "a@e.example"),
         Person("http://e.example/b", "", "http://e.example/b"),

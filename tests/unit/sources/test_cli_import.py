@@ -3,6 +3,7 @@
 import asyncio
 import json
 import os
+from pathlib import Path
 
 import pytest
 from aiohttp import web
@@ -93,3 +94,40 @@ async def test_charset_of_the_answer_is_not_used_for_json(run, site):
     await run("import", site.url("/news.json"), "--node", "news", "--allow-private")
 
     assert "<title>Caf\u00e9</title>" in (await run("export", "--node", "news", "--to", "atom")).stdout
+
+
+RELATIVE = '<content type="html">&lt;a href="page"&gt;x&lt;/a&gt;</content>'
+
+
+@pytest.mark.parametrize("form", ["rss", "jsonfeed", "json"])
+async def test_content_keeps_its_links_on_the_way_from_an_address(run, site, form):
+    """RFC 3986 5.1.3: relative links are meant from the final address of the document."""
+    site.pages["/old.xml"] = web.Response(status=301, headers={"Location": "/a/news.xml"})
+    site.pages["/a/news.xml"] = feed(RELATIVE)
+    await run("import", site.url("/old.xml"), "--node", "news", "--allow-private")
+
+    written = (await run("export", "--node", "news", "--to", form)).stdout
+    assert site.url("/a/page") in written
+
+
+def put(name, data):
+    Path(name).write_bytes(data)
+
+
+@pytest.mark.parametrize("name", ["news.xml", "news.rss", "news.json"])
+async def test_content_keeps_its_links_with_base(run, name):
+    """Also where the format of the document has no base address of its own."""
+    rss = "<rss version='2.0'><channel><item><guid>1</guid><description>&lt;a href='page'></description></item>"
+    item = {"id": "1", "content_html": "<a href='page'>x</a>"}
+    documents = {
+        "news.xml": feed(RELATIVE),
+        "news.rss": f"{rss}</channel></rss>".encode(),
+        "news.json": json.dumps({"version": "https://jsonfeed.org/version/1.1", "items": [item]}).encode(),
+    }
+    put(name, documents[name])
+    for form in ("rss", "jsonfeed"):
+        result = await run("convert", name, "--base", "http://e.example/a/b", "--to", form)
+        assert "http://e.example/a/page" in result.stdout
+        lost = "where relative addresses in its HTML lead"
+        assert lost not in result.stderr
+        assert lost in (await run("convert", name, "--to", form)).stderr

@@ -41,6 +41,7 @@ _LANGUAGE = re.compile(r"[A-Za-z]{2,8}(?:-[A-Za-z0-9]{1,8})*")
 
 XML_NS = "http://www.w3.org/XML/1998/namespace"
 XML_LANG = f"{{{XML_NS}}}lang"
+XML_SPACE = f"{{{XML_NS}}}space"
 XML_BASE = f"{{{XML_NS}}}base"
 
 _PROCESSING_INSTRUCTION = re.compile(rb"<\?.*?\?>", re.DOTALL)

@@ -134,7 +134,7 @@ def test_convert_tells_what_is_lost_skipped_and_remedied_and_keeps_standard_outp
 
 
 def test_convert_tells_what_only_an_rss_channel_says(run: Run) -> None:
-    assert "not in Atom 1.0: of the RSS channel: ttl" in run("convert", "news.rss", "--to", "atom").stderr
+    assert "not in Atom 1.0: of the feed itself: ttl" in run("convert", "news.rss", "--to", "atom").stderr
     assert b"<ttl>60</ttl>" in run("convert", "news.rss", "--to", "rss").stdout_bytes
 
 

@@ -78,5 +78,7 @@ def head_of(document: Document, items: list[Item]) -> FeedHead:
         link=document.link,
         icon=channel.icon,
         language=channel.language,
+        hub=channel.hub,
+        authors=channel.authors,
         channel=document.channel,
     )

@@ -85,6 +85,7 @@ def write_entry(item: Item, byline: str = "", address: str = "") -> bytes:
 
 def _head(head: FeedHead) -> bytes:
     """Nothing here reaches into the entries: what they are cut out with must not depend on it."""
+    channel = head.channel or Channel()
     language = f' xml:lang="{attribute(head.language)}"' if head.language else ""
     lines = [
         '<?xml version="1.0" encoding="UTF-8"?>',
@@ -102,13 +103,20 @@ def _head(head: FeedHead) -> bytes:
     for tag, attributes, text in (
         ("subtitle", language, head.subtitle),
         ("icon", "", head.icon),
+        ("logo", "", channel.logo),
+        ("rights", language, channel.copyright),
+        ("generator", "", channel.generator),
         ("fo:total", extension, "" if head.total is None else str(head.total)),
         ("fo:prev_cursor", extension, head.prev_cursor),
         ("fo:last_cursor", extension, head.last_cursor),
     ):
         if text:
             lines.append(f"<{tag}{attributes}>{escape(text)}</{tag}>")
-    return "".join(f"{line}\n" for line in lines).encode()
+    for term, scheme in channel.categories:
+        where = f' scheme="{attribute(scheme)}"' if scheme else ""
+        lines.append(f'<category term="{attribute(term)}"{where}/>')
+    own = "".join(f"{line}\n" for line in lines).encode()
+    return own + b"".join(extension + b"\n" for extension in channel.extensions)
 
 
 def _entry(head: FeedHead, item: Item, *, keys: bool, whole: bool) -> bytes:

@@ -15,12 +15,14 @@ from lxml import etree
 from smartfeeds.core.times import format_datetime, parse_datetime, parse_time, within_years
 from smartfeeds.errors import Condition, FeedError
 from smartfeeds.formats import atom, xml
-from smartfeeds.formats.additions import take_additions
-from smartfeeds.formats.atom import ATOM_NS
+from smartfeeds.formats.additions import FANOUT_NS, take_additions
+from smartfeeds.formats.atom import ATOM_NS, FEEDSYNC_NS
 from smartfeeds.formats.dates import parse_date
 from smartfeeds.formats.growth import MAX_INHERITED_BYTES, check_size
 from smartfeeds.formats.items import LEFT_REASON, Found, Head, Skipped, each
 from smartfeeds.formats.links import base_of, rebase, resolve
+from smartfeeds.formats.plain import squeeze
+from smartfeeds.formats.rss_channel import Channel, foreign_elements
 from smartfeeds.formats.xml import XML_BASE, XML_LANG, Element, language_of
 
 ATOM03_NS = "http://purl.org/atom/ns#"
@@ -55,6 +57,7 @@ def read_atom(root: Element, base: str) -> tuple[Head, Iterator[Found | Skipped]
         link=_alternate(root, base),
         description=atom.text_of(root, atom.SUBTITLE),
     )
+    head.channel = _channel(root, base, head.warnings)
     authors = list(root.iterchildren(atom.AUTHOR))
     if sum(map(xml.size_bytes, authors)) > MAX_INHERITED_BYTES:
         head.warnings.append("the authors of the feed are too long to be repeated in each entry and were left out")
@@ -68,6 +71,36 @@ def _alternate(root: Element, base: str) -> str:
         if link.get("rel", "alternate") == "alternate" and link.get("href"):
             return resolve(base_of(link, base), link.get("href", ""))
     return ""
+
+
+def _channel(root: Element, base: str, warnings: list[str]) -> Channel:
+    """What an atom:feed says of itself beside id, title, link and subtitle (RFC 4287 4.1.1)."""
+    links = {link.get("rel", ""): link for link in root.iterchildren(atom.LINK, reversed=True)}
+    pictures = {
+        name: resolve(base_of(node, base), node.text or "")
+        for name in ("icon", "logo")
+        for node in root.iterchildren(f"{{{ATOM_NS}}}{name}", reversed=True)
+    }
+    categories = [
+        (node.get("term", "").strip(), node.get("scheme", "").strip()) for node in root.iterchildren(atom.CATEGORY)
+    ]
+    namespaces = (f"{{{ATOM_NS}}}*", f"{{{TOMBSTONES_NS}}}*", f"{{{FANOUT_NS}}}*", f"{{{FEEDSYNC_NS}}}*")
+    ours = set(root.iterchildren(*namespaces))
+    return Channel(
+        language=language_of(root),
+        copyright=atom.text_of(root, f"{{{ATOM_NS}}}rights"),
+        generator=squeeze(root.findtext(f"{{{ATOM_NS}}}generator") or ""),
+        categories=tuple(pair for pair in categories if pair[0]),
+        icon=pictures.get("icon", ""),
+        logo=pictures.get("logo", ""),
+        hub=resolve(base_of(links["hub"], base), links["hub"].get("href", "")) if "hub" in links else "",
+        authors=tuple(
+            name
+            for node in root.iterchildren(atom.AUTHOR)
+            if (name := squeeze(node.findtext(f"{{{ATOM_NS}}}name") or ""))
+        ),
+        extensions=foreign_elements([node for node in root.iterchildren("*") if node not in ours], warnings),
+    )
 
 
 def _read(node: Element, index: int, scope: FeedScope) -> Found | Skipped:

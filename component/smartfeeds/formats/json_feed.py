@@ -21,6 +21,7 @@ from smartfeeds.formats.json_items import FORBIDDEN, JsonItem, id_of, text_of
 from smartfeeds.formats.json_text import MAX_JSON_DEPTH, Json, JsonObject, dump_json, filled, load_json
 from smartfeeds.formats.links import is_uri, resolve
 from smartfeeds.formats.losses import Part, losses_of
+from smartfeeds.formats.rss_channel import Channel
 from smartfeeds.formats.xml import new_element
 
 VERSION = "https://jsonfeed.org/version/1.1"
@@ -38,6 +39,10 @@ _ATTACHMENT_MEMBERS = frozenset({"url", "mime_type", "title", "size_in_bytes"})
 _ITEM_MEMBERS = frozenset(
     {"id", "url", "external_url", "title", "content_html", "summary", "date_published", "date_modified"}
     | {"author", "authors", "tags", "language", "attachments", _EXTENSION}
+)
+_FEED_MEMBERS = frozenset(
+    {"version", "title", "home_page_url", "feed_url", "description", "next_url", "icon", "author", "authors"}
+    | {"language", "hubs", "items", _EXTENSION}
 )
 _UNKNOWN_TYPE = "application/octet-stream"
 _KEPT = frozenset(
@@ -200,6 +205,10 @@ def read_json_feed(value: JsonObject, base: str) -> tuple[Head, Iterator[Found |
         link=resolve(base, page) if page else "",
         description=" ".join(text_of(value.get("description")).split()),
     )
+    head.channel = _channel(value, base)
+    left_out = sorted(name for name in value if name not in _FEED_MEMBERS)
+    if left_out:
+        head.warnings.append(f"members of the feed that have no place were left out: {', '.join(left_out)[:80]}")
     if number not in ("1", "1.0", "1.1"):
         head.warnings.append(f"version {number} of JSON Feed is not known; it was read as 1.1")
     if not head.title:
@@ -209,6 +218,19 @@ def read_json_feed(value: JsonObject, base: str) -> tuple[Head, Iterator[Found |
         head.warnings.append("the feed has no items")
         items = []
     return head, each(partial(_read_item, feed=value, base=base), items)
+
+
+def _channel(feed: JsonObject, base: str) -> Channel:
+    """What a JSON Feed says of itself beside its addresses, title and description."""
+    icon = text_of(feed.get("icon")).strip()
+    hubs = feed.get("hubs")
+    urls = [text_of(hub.get("url")).strip() for hub in hubs if isinstance(hub, dict)] if isinstance(hubs, list) else []
+    return Channel(
+        language=text_of(feed.get("language")).strip(),
+        icon=resolve(base, icon) if icon else "",
+        hub=next((resolve(base, url) for url in urls if url), ""),
+        authors=tuple(name for author in _authors(feed) if (name := " ".join(text_of(author.get("name")).split()))),
+    )
 
 
 def _read_item(value: Json, index: int, feed: JsonObject, base: str) -> Found | Skipped:
@@ -246,7 +268,7 @@ def _read_item(value: Json, index: int, feed: JsonObject, base: str) -> Found | 
     if isinstance(source, dict):
         item.add_source(item.text("title", source), item.text("url", source))
     _read_bodies(item)
-    _keep_members(item)
+    _keep_members(item, feed)
     return item.found
 
 
@@ -277,12 +299,12 @@ def _read_bodies(item: JsonItem) -> None:
         item.add(atom.CONTENT, html or text, type="html" if html else "")
 
 
-def _keep_members(item: JsonItem) -> None:
+def _keep_members(item: JsonItem, feed: JsonObject) -> None:
     """The members that the entry has no other place for."""
     kept = {name: value for name, value in item.members.items() if name not in _ITEM_MEMBERS}
     if not (kept.get("content_text") and item.members.get("content_html")):
         kept.pop("content_text", None)
-    if people := _unknown(_authors(item.members), _PERSON_MEMBERS):
+    if people := _unknown(_authors(item.members) or _authors(feed), _PERSON_MEMBERS):
         kept["authors"] = [one | {"name": _label(one)} for one in people]
     if links := _unknown(list(item.objects("attachments")), _ATTACHMENT_MEMBERS):
         kept["attachments"] = [one | {"url": item.resolve(text_of(one.get("url")))} for one in links]

@@ -32,7 +32,8 @@ RSS_NAMESPACES = frozenset(
 PROTOCOLS = frozenset({"xml-rpc", "soap", "http-post"})
 MAX_PORT = 65_535
 _DAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
-_ATOM_LINK = f"{{{ATOM_NS}}}link"
+_ATOM_LINK, _ATOM_LOGO = f"{{{ATOM_NS}}}link", f"{{{ATOM_NS}}}logo"
+_CREATOR = "{http://purl.org/dc/elements/1.1/}creator"
 _OUR_LINKS = frozenset({"self", "next", "hub"})
 _NUMBER = re.compile(r"[0-9]{1,9}")
 _MAX_EXTENSIONS = 100
@@ -57,10 +58,11 @@ class Cloud:
 
 @dataclass(frozen=True, slots=True)
 class Channel:
-    """The rest of a channel; what is empty is not there.
+    """What a feed of any format says of itself beside id, title, link and description; what is empty is not there.
 
-    `ttl_min` is in minutes, `skip_hours` are hours of GMT from 0 to 23 in ascending order, `categories` are pairs of
-    text and domain, `extensions` canonical bytes of elements of other namespaces.
+    `copyright` are the rights, `hub` is the address of a WebSub hub, `icon` that of a square picture and `logo` that of
+    a wide one, `authors` are names. `ttl_min` is in minutes, `skip_hours` are hours of GMT from 0 to 23 in ascending
+    order, `categories` are pairs of text and domain, `extensions` canonical bytes of elements of other namespaces.
     """
 
     language: str = ""
@@ -77,6 +79,9 @@ class Channel:
     categories: tuple[tuple[str, str], ...] = ()
     cloud: Cloud | None = None
     icon: str = ""
+    logo: str = ""
+    hub: str = ""
+    authors: tuple[str, ...] = ()
     extensions: tuple[bytes, ...] = ()
 
 
@@ -108,13 +113,29 @@ def read_channel(channel: Element, warnings: list[str]) -> Channel:
         ),
         cloud=_cloud(parts.get("cloud", []), warnings),
         icon=_icon(parts.get("image", [])),
+        logo=next((squeeze(node.text or "") for node in parts.get("", ()) if node.tag == _ATOM_LOGO), ""),
+        hub=next((node.get("href", "") for node in parts.get("", ()) if _is_hub(node)), ""),
+        authors=tuple(
+            name for node in parts.get("", ()) if node.tag == _CREATOR and (name := squeeze(string_of(node)))
+        ),
         extensions=_extensions(parts.get("", []), warnings),
     )
 
 
+def _is_hub(node: Element) -> bool:
+    return node.tag == _ATOM_LINK and node.get("rel", "").lower() == "hub"
+
+
 def _extensions(nodes: list[Element], warnings: list[str]) -> tuple[bytes, ...]:
     """Elements of other namespaces, without the links that say where the feed was: they are written anew."""
-    kept = [node for node in nodes if node.tag != _ATOM_LINK or node.get("rel", "").lower() not in _OUR_LINKS]
+    known = [node for node in nodes if node.tag not in (_ATOM_LOGO, _CREATOR)]
+    return foreign_elements(
+        [node for node in known if node.tag != _ATOM_LINK or node.get("rel", "").lower() not in _OUR_LINKS], warnings
+    )
+
+
+def foreign_elements(kept: list[Element], warnings: list[str]) -> tuple[bytes, ...]:
+    """The canonical bytes of elements that a feed has in other namespaces; `warnings` gets what was left out."""
     found = []
     for node in kept[:_MAX_EXTENSIONS]:
         try:
@@ -196,6 +217,7 @@ def channel_elements(channel: Channel) -> list[str]:
         "managingEditor": channel.managing_editor,
         "webMaster": channel.web_master,
         "rating": channel.rating,
+        "atom:logo": channel.logo,
         "pubDate": "" if channel.published_us is None else format_rfc822(channel.published_us),
         "ttl": "" if channel.ttl_min is None else str(channel.ttl_min),
     }

@@ -58,7 +58,7 @@ def _channel(head: FeedHead) -> bytes:
         f"<language>{escape(language)}</language>" if language else "",
         *(f"<dc:creator>{escape(name)}</dc:creator>" for name in head.authors),
         f"<lastBuildDate>{format_rfc822(head.updated_us)}</lastBuildDate>",
-        f"<generator>{GENERATOR}</generator>",
+        f"<generator>{escape(channel.generator or GENERATOR)}</generator>",
         f"<docs>{RSS_SPECIFICATION}</docs>",
         *channel_elements(channel),
         f"<image><url>{escape(icon)}</url><title>{escape(head.title)}</title><link>{escape(link)}</link></image>"

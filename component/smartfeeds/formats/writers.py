@@ -46,7 +46,7 @@ class Format:
 
 
 def _atom(job: Job) -> Iterator[bytes]:
-    _tell_channel(job)
+    _tell_channel(job, _IN_ATOM)
     yield from write_feed(job.head, job.items, keys=job.keys)
 
 
@@ -73,7 +73,7 @@ def _json(job: Job) -> Iterator[bytes]:
 
 
 def _json_feed(job: Job) -> Iterator[bytes]:
-    _tell_channel(job)
+    _tell_channel(job, _IN_JSON_FEED)
     written = write_json_feed(job.head, map(read_entry, job.items))
     job.losses += written.losses
     yield written.data
@@ -104,10 +104,13 @@ def raw_title(entry: Entry) -> str:
     return entry.title.plain if entry.title.kind is TextKind.XHTML else entry.title.value
 
 
-_RSS_ONLY = {
-    "copyright": "copyright",
+# What a feed says of itself beside title, description and addresses: the name for people of each part.
+_CHANNEL = {
+    "language": "language",
+    "copyright": "rights",
     "managing_editor": "managingEditor",
     "web_master": "webMaster",
+    "generator": "generator",
     "rating": "rating",
     "published_us": "pubDate",
     "ttl_min": "ttl",
@@ -115,16 +118,26 @@ _RSS_ONLY = {
     "skip_days": "skipDays",
     "categories": "categories",
     "cloud": "cloud",
+    "icon": "icon",
+    "logo": "logo",
+    "hub": "hub",
+    "authors": "authors",
     "extensions": "elements of other namespaces",
 }
+_IN_JSON_FEED = frozenset({"language", "icon", "hub", "authors"})
+_IN_ATOM = _IN_JSON_FEED | {"copyright", "generator", "categories", "logo", "extensions"}
 
 
-def _tell_channel(job: Job) -> None:
-    """What only an RSS channel says of a feed."""
+def _tell_channel(job: Job, kept: frozenset[str] = frozenset()) -> None:
+    """Reports what the feed says of itself and the format has no place for."""
     channel = job.head.channel or Channel()
-    lost = [name for attribute, name in _RSS_ONLY.items() if getattr(channel, attribute) not in ("", None, ())]
+    lost = [
+        name
+        for attribute, name in _CHANNEL.items()
+        if attribute not in kept and getattr(channel, attribute) not in ("", None, ())
+    ]
     if lost:
-        job.losses.append(Loss("", f"of the RSS channel: {', '.join(lost)}"))
+        job.losses.append(Loss("", f"of the feed itself: {', '.join(lost)}"))
 
 
 WRITERS: Mapping[str, Format] = MappingProxyType(

@@ -177,7 +177,7 @@ def test_channel_is_read_and_written_again_with_all_it_says():
     )
     data = write_rss(FeedHead("urn:x-test:f", "T", before.changed_us, channel=before), []).data
     after = read_document(data).channel
-    assert (after.generator, after.published_us, after.changed_us) == ("smartfeeds", NOON_US, before.changed_us)
+    assert (after.generator, after.published_us, after.changed_us) == ("G", NOON_US, before.changed_us)
     assert {name: getattr(after, name) for name in Channel.__slots__ if name != "generator"} == {
         name: getattr(before, name) for name in Channel.__slots__ if name != "generator"
     }

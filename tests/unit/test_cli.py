@@ -7,6 +7,7 @@ import re
 import sqlite3
 import stat
 import threading
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,7 @@ from smartfeeds.client.errors import LoginError, NodeMissingError
 from smartfeeds.config import load
 from smartfeeds.core.model import Item
 from smartfeeds.errors import Condition, ConfigError, FeedError, LinkError, SmartfeedsError, StoreError
+from smartfeeds.formats.documents import read_document
 from smartfeeds.formats.items import Document
 from smartfeeds.formats.writers import Job
 from support.shell import Run, shell_in
@@ -283,6 +285,28 @@ def test_import_reads_standard_input_and_every_format_that_has_items(ready: Run)
         again = json.loads(ready("import", "-", "--node", form, "--json", stdin=text).stdout)
         assert (again["format"], again["added"], again["skipped"]) == (kind, 2, [])
     assert "standard input: the document is empty" in ready("import", "-", "--node", "x", code=Exit.FAILED).stderr
+
+
+CHANNEL = """<rss version="2.0" xmlns:itunes="http://www.itunes.com/dtds/podcast-1.0.dtd"><channel>
+<title>T</title><link>http://e.example/</link><description>D</description><language>de</language>
+<managingEditor>a@e.example</managingEditor><ttl>60</ttl><category domain="d">C</category>
+<cloud domain="e.example" port="80" path="/c" registerProcedure="r" protocol="xml-rpc"/>
+<image><url>http://e.example/i.png</url></image><itunes:author>I</itunes:author>
+<item><guid>1</guid></item></channel></rss>"""
+
+
+def test_import_keeps_what_the_feed_says_of_itself(ready: Run) -> None:
+    """Language, page, picture, editors, cloud, ttl and elements of others come back with an export."""
+    Path("news.rss").write_text(CHANNEL)
+    ready("import", "news.rss", "--node", "pod")
+
+    document = read_document(ready("export", "--node", "pod", "--to", "rss").stdout_bytes)
+    before, after = read_document(CHANNEL.encode()).channel, document.channel
+    assert before is not None and after is not None
+    assert (document.title, document.description, document.link) == ("T", "D", "http://e.example/")
+    assert replace(after, changed_us=None, generator="") == before
+    losses = ready("export", "--node", "pod", "--to", "jsonfeed", "--strict", code=Exit.FAILED).stderr
+    assert "of the feed itself: managingEditor, ttl, categories, cloud, elements of other namespaces" in losses
 
 
 def test_import_leaves_out_drafts_and_says_so(ready: Run) -> None:

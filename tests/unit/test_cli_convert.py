@@ -9,12 +9,13 @@ import pytest
 from lxml import etree
 
 from smartfeeds.cli.common import Exit
-from smartfeeds.cli.convert import head_of, items_of
+from smartfeeds.cli.convert import items_of
 from smartfeeds.core.times import parse_datetime
 from smartfeeds.errors import FeedError
 from smartfeeds.formats import ess
 from smartfeeds.formats.documents import read_document
 from smartfeeds.formats.ess import read_ess
+from smartfeeds.formats.feed_details import head_of
 from smartfeeds.formats.items import Document
 from smartfeeds.formats.opml import ITEM_ID, NOTE, read_outline
 from smartfeeds.formats.writers import WRITERS, Job
@@ -83,7 +84,7 @@ def test_every_document_that_reads_converts_to_every_format(path: Path) -> None:
     if document is None:
         return
     items = items_of(document)
-    head = replace(head_of(document, items), self_link="http://base.example/feed")
+    head = replace(head_of(document, 0), self_link="http://base.example/feed")
     for form, format_ in WRITERS.items():
         job = Job(head, items, NOW_US)
         data = b"".join(format_.write(job))

@@ -10,10 +10,8 @@ from smartfeeds.cli.reading import DOCUMENT, read_file
 from smartfeeds.cli.writing import check_report, end, report, tell, write_out, writing_options
 from smartfeeds.core.model import Item
 from smartfeeds.formats import atom, xml
-from smartfeeds.formats.atom_feed import FeedHead
+from smartfeeds.formats.feed_details import head_of
 from smartfeeds.formats.items import Document, ImportedItem, dates_of
-from smartfeeds.formats.links import is_uri
-from smartfeeds.formats.rss_channel import Channel
 from smartfeeds.formats.writers import Job
 
 
@@ -30,7 +28,7 @@ def convert_command(file: Path, base: str, form: str, output: Path | None, *, st
     document = read_file(file, base)
     now_us = time.time_ns() // 1000
     items = items_of(document)
-    head = head_of(document, items)
+    head = head_of(document, max((item.modified_us for item in items), default=0))
     if form == "ess" and base:
         head = replace(head, self_link=base)  # such a file names the feed that it is about
     job = Job(head, items, now_us)
@@ -61,24 +59,3 @@ def _item(number: int, one: ImportedItem, made_us: int) -> Item:
         payload = atom.tombstone(one.id, changed_us, payload)
     payload = atom.complete_entry(payload, one.id, changed_us)
     return Item(number, one.id, created_us, changed_us, payload, "", one.deleted)
-
-
-def head_of(document: Document, items: list[Item]) -> FeedHead:
-    """What the document says of the feed; a feed without an id gets one of its address or its title."""
-    channel = document.channel or Channel()
-    feed_id = next((text for text in (document.id, document.link) if is_uri(text)), "")
-    if not feed_id:
-        feed_id = atom.digest_id(document.title)
-    newest_us = max((item.modified_us for item in items), default=0)
-    return FeedHead(
-        id=feed_id,
-        title=document.title,
-        updated_us=newest_us if channel.changed_us is None else channel.changed_us,
-        subtitle=document.description,
-        link=document.link,
-        icon=channel.icon,
-        language=channel.language,
-        hub=channel.hub,
-        authors=channel.authors,
-        channel=document.channel,
-    )

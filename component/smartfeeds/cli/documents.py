@@ -28,13 +28,14 @@ from smartfeeds.cli.sync_documents import as_json as merge_report
 from smartfeeds.cli.sync_documents import tell as tell_merge
 from smartfeeds.cli.writing import check_report, end, report, tell, write_out, write_pieces, writing_options
 from smartfeeds.core.model import Edge, Item, Slice
-from smartfeeds.core.options import text_of
+from smartfeeds.core.options import details_text, text_of
 from smartfeeds.core.text import counted, one_line
 from smartfeeds.core.times import parse_time
 from smartfeeds.core.urls import xmpp_uri
 from smartfeeds.core.view import CREATED, Order, View
 from smartfeeds.formats.atom_feed import FeedHead
 from smartfeeds.formats.documents import read_document
+from smartfeeds.formats.feed_details import load_details
 from smartfeeds.formats.items import Document
 from smartfeeds.formats.links import is_uri
 from smartfeeds.formats.writers import WRITERS, Job
@@ -296,7 +297,14 @@ def _window(located: Located, since_us: int) -> Window:
 def _head(service: FeedService, located: Located) -> FeedHead:
     node = located.node
     address = xmpp_uri(service.policy.domain, node.name)
+    details = load_details(details_text(node.options))
     return FeedHead(
+        link=details.link,
+        icon=details.channel.icon,
+        hub=details.channel.hub,
+        authors=details.channel.authors,
+        language=text_of(node.kind, node.options, "language"),
+        channel=details.channel,
         id=address,
         title=text_of(node.kind, node.options, "title") or node.name,
         updated_us=max(node.last_modified_us, 0),

@@ -17,6 +17,8 @@ from smartfeeds.errors import Condition, FeedError, unsupported
 
 PUBSUB = "pubsub#"
 KIND = "{urn:smartfeeds:0}kind"
+# What an imported feed says of itself (`formats.feed_details`): kept with the options, and no field of any form.
+DETAILS = "feed-details"
 SOCIAL_FEED = "urn:xmpp:pubsub-social-feed:1"
 GALLERY = "urn:xmpp:pubsub-social-feed:gallery:1"
 MAX_TEXT = 2_000  # characters of one field, all values together: forms have to fit in stanzas
@@ -314,6 +316,11 @@ def text_of(kind: NodeKind, options: Options, var: str) -> str:
     """The single value in force."""
     values = value_of(kind, options, var)
     return values[0] if values else ""
+
+
+def details_text(options: Options) -> str:
+    """What an imported feed says of itself, "" for any other node."""
+    return "".join(options.get(DETAILS, ()))
 
 
 def is_listed(kind: NodeKind, options: Options) -> bool:

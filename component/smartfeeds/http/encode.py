@@ -3,17 +3,18 @@
 Items are stored as Atom and joined as they are; as JSON each is made once and kept while it is asked for.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from urllib.parse import quote
 
 from smartfeeds.core.cursor import SPAN, canonical_cursor
 from smartfeeds.core.model import Item, Node, NodeKind
-from smartfeeds.core.options import text_of
+from smartfeeds.core.options import details_text, text_of
 from smartfeeds.core.urls import entry_path, feed_path
 from smartfeeds.core.view import Order
 from smartfeeds.formats.activity import write_activity
 from smartfeeds.formats.atom_feed import FeedHead, write_feed
 from smartfeeds.formats.entry import read_entry
+from smartfeeds.formats.feed_details import load_details
 from smartfeeds.formats.json_text import dump_json
 from smartfeeds.http.kept import Kept
 from smartfeeds.http.queries import ALL, FeedQuery
@@ -104,7 +105,13 @@ def head_of(answer: FeedPage, place: Place) -> FeedHead:
     """What a document says of the feed and of this page of it."""
     node = answer.node
     items = items_of(answer)
+    # The hub and the cloud of an imported feed notify of that feed, not of this one.
+    channel = replace(load_details(details_text(node.options)).channel, hub="", cloud=None)
     return FeedHead(
+        icon=channel.icon,
+        language=text_of(node.kind, node.options, "language"),
+        authors=channel.authors,
+        channel=channel,
         id=place.base_url,
         title=title_of(node),
         updated_us=max((item.modified_us for item in items), default=max(node.last_modified_us, node.created_us)),

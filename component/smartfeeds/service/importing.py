@@ -11,9 +11,11 @@ from functools import partial
 
 from smartfeeds.core.jid import Jid
 from smartfeeds.core.model import MAX_ID_BYTES, Item, Node, NodeKind
-from smartfeeds.core.options import KIND, MAX_TEXT, text_of
+from smartfeeds.core.options import DETAILS, KIND, MAX_TEXT, text_of
 from smartfeeds.formats.atom import complete_entry
+from smartfeeds.formats.feed_details import dump_details
 from smartfeeds.formats.items import Document, ImportedItem, dates_of
+from smartfeeds.formats.xml import is_language
 from smartfeeds.service.context import Context, feed_locked
 from smartfeeds.service.feeds import FeedService
 from smartfeeds.service.items import next_key
@@ -59,7 +61,7 @@ async def import_document(
     `actor` becomes the publisher and, of a new node, the owner; whoever may call this is trusted. `on_progress` hears
     how many more items are done. Raises FeedError where the node cannot be made or is no feed.
     """
-    await ensure_feed(service, node, actor, document.title, document.description)
+    await ensure_feed(service, node, actor, document)
     total = Imported()
     items = _dated(document.oldest_first())
     for start in range(0, len(items), CHUNK):
@@ -69,11 +71,18 @@ async def import_document(
     return total
 
 
-async def ensure_feed(service: FeedService, node: str, actor: Jid, title: str, description: str) -> None:
-    """Makes a feed of these texts where there is no such node. Raises FeedError where it cannot be made."""
-    texts = {"pubsub#title": title[:MAX_TEXT], "pubsub#description": description[:MAX_TEXT]}
+async def ensure_feed(service: FeedService, node: str, actor: Jid, document: Document) -> None:
+    """Makes a feed of what a document says of itself where there is no such node. Raises FeedError where it cannot be
+    made."""
+    language = document.channel.language if document.channel is not None else ""
+    texts = {
+        "pubsub#title": document.title[:MAX_TEXT],
+        "pubsub#description": document.description[:MAX_TEXT],
+        "pubsub#language": language if is_language(language) else "",
+    }
     form = {name: (text,) for name, text in texts.items() if text} | {KIND: (NodeKind.FEED.value,)}
-    await service.write(lambda tx, context: _ensure_node(tx, context, node, actor, form))
+    details = dump_details(document)
+    await service.write(lambda tx, context: _ensure_node(tx, context, node, actor, form, details))
 
 
 def _dated(items: list[ImportedItem]) -> list[ImportedItem]:
@@ -92,9 +101,11 @@ def import_items(tx: WriteTx, context: Context, name: str, actor: Jid, items: Se
     return total
 
 
-def _ensure_node(tx: WriteTx, context: Context, name: str, actor: Jid, form: Form) -> None:
+def _ensure_node(tx: WriteTx, context: Context, name: str, actor: Jid, form: Form, details: str) -> None:
     if tx.node(name) is None:
-        add_node(tx, context, actor, name, form, trusted=True)
+        node = add_node(tx, context, actor, name, form, trusted=True)
+        if details:
+            tx.set_options(node.node_no, {**node.options, DETAILS: (details,)})
 
 
 def _import_item(tx: WriteTx, context: Context, node: Node, actor: Jid, item: ImportedItem) -> Imported:

@@ -10,7 +10,7 @@ from functools import partial
 
 from smartfeeds.core.jid import Jid
 from smartfeeds.errors import FeedError
-from smartfeeds.formats.items import ImportedItem
+from smartfeeds.formats.items import Document, ImportedItem
 from smartfeeds.service.context import Context, feed_locked
 from smartfeeds.service.feeds import FeedService
 from smartfeeds.service.importing import Imported, ensure_feed, import_items
@@ -87,7 +87,9 @@ async def merge_document(
     Whoever may call this is trusted. `on_progress` hears how many more items are done. Raises FeedError where the node
     cannot be made or is no feed.
     """
-    await ensure_feed(service, target.node, target.actor, target.title, target.description)
+    await ensure_feed(
+        service, target.node, target.actor, Document("", title=target.title, description=target.description)
+    )
     for chunk in _chunks(items):
         read: list[tuple[int, Read]] = []
         for one in chunk:

@@ -8,11 +8,11 @@ from smartfeeds.core.jid import parse_jid
 from smartfeeds.core.model import Affiliation, Node, Part, SubscriptionState
 from smartfeeds.errors import Condition, FeedError, unsupported
 from smartfeeds.service.context import Context, access_model, existing_for, locate
+from smartfeeds.service.continuations import ApplyAffiliations
 from smartfeeds.service.lists import Listing, listed_bytes, listing_of, number, page_of
 from smartfeeds.service.requests import (
     AffiliationList,
     AffiliationShown,
-    ApplyAffiliations,
     Done,
     GetAffiliations,
     PartlyRefused,

@@ -13,6 +13,7 @@ from smartfeeds.service import affiliations, conflicts, discovery, documents, no
 from smartfeeds.service import requests as r
 from smartfeeds.service import sync_requests as s
 from smartfeeds.service.context import Context, IndexBehindError, Policy
+from smartfeeds.service.continuations import ApplyAffiliations, PurgeOn
 from smartfeeds.store.base import ReadTx, Store, WriteTx
 from smartfeeds.telemetry import CURSOR_DEGRADATIONS, STORE_SECONDS
 
@@ -69,7 +70,7 @@ USE_CASES: dict[type[r.Request], _Reading | _Writing] = {
     r.Publish: _Writing("publish", publishing.publish),
     r.Retract: _Writing("retract", publishing.retract),
     r.Purge: _Writing("purge", publishing.purge),
-    r.PurgeOn: _Writing("purge_on", publishing.purge_on),
+    PurgeOn: _Writing("purge_on", publishing.purge_on),
     r.Pull: _Reading("pull", pulls.pull),
     r.PullFeed: _Reading("pull_feed", documents.pull_feed),
     r.GetItem: _Reading("get_item", pulls.get_item),
@@ -88,7 +89,7 @@ USE_CASES: dict[type[r.Request], _Reading | _Writing] = {
     r.SetSubscriptions: _Writing("set_subscriptions", subscriptions.set_for_owner),
     r.GetAffiliations: _Reading("get_affiliations", affiliations.get_affiliations),
     r.SetAffiliations: _Writing("set_affiliations", affiliations.set_affiliations),
-    r.ApplyAffiliations: _Writing("apply_affiliations", affiliations.apply_affiliations),
+    ApplyAffiliations: _Writing("apply_affiliations", affiliations.apply_affiliations),
     r.GetNodeInfo: _Reading("get_node_info", discovery.node_info),
     r.GetNodes: _Reading("get_nodes", discovery.list_nodes),
     r.GetItemIds: _Reading("get_item_ids", discovery.item_ids),

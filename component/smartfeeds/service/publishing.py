@@ -36,12 +36,13 @@ from smartfeeds.service.context import (
     reading_refusal,
     standing_of,
 )
+from smartfeeds.service.continuations import PurgeOn
 from smartfeeds.service.drafts import Draft
 from smartfeeds.service.items import next_key, write_state
 from smartfeeds.service.merging import Incoming, merge_item
 from smartfeeds.service.nodes import add_node
 from smartfeeds.service.preconditions import check_expected, item_tag
-from smartfeeds.service.requests import Done, Form, Publish, Published, Purge, PurgeOn, Retract
+from smartfeeds.service.requests import Done, Form, Publish, Published, Purge, Retract
 from smartfeeds.service.syncing import buried, created, edited
 from smartfeeds.store.base import ReadTx, WriteTx
 from smartfeeds.sync.feedsync import FEEDSYNC

@@ -99,14 +99,6 @@ class Purge(Request):
 
 
 @dataclass(frozen=True, slots=True)
-class PurgeOn(Request):
-    """The rest of a purge: the items of a node up to a key of its modified order. Never read from a wire."""
-
-    node_no: int
-    up_to_us: int
-
-
-@dataclass(frozen=True, slots=True)
 class Pull(Request):
     """XEP-0060 6.5 with XEP-0059 and XEP-0413. `item_ids` asks for these items alone."""
 
@@ -401,15 +393,6 @@ class SetAffiliations(Request):
 
     node: str | None
     entries: tuple[tuple[str, str | None], ...]
-
-
-@dataclass(frozen=True, slots=True)
-class ApplyAffiliations(Request):
-    """The rest of a SetAffiliations: bare addresses, and the entries that were refused. Never read from a wire."""
-
-    node: str | None
-    entries: tuple[tuple[str, Affiliation], ...]
-    refused: tuple[AffiliationShown, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,8 +7,9 @@ import pytest
 from smartfeeds.core.options import GALLERY
 from smartfeeds.errors import Condition, FeedError
 from smartfeeds.formats.atom import read_meta
+from smartfeeds.service.continuations import PurgeOn
 from smartfeeds.service.publishing import purge
-from smartfeeds.service.requests import Form, Publish, Purge, PurgeOn, Retract
+from smartfeeds.service.requests import Form, Publish, Purge, Retract
 from support.world import (
     ALICE,
     BOB,

@@ -125,8 +125,8 @@ async def filled(sqlite: SqliteStore) -> int:
     return made.node_no
 
 
-def test_engine_ends_a_work_at_its_bound_always_at_the_same_place(tmp_path: Path) -> None:
-    raw = sqlite3.connect(tmp_path / "x.db", isolation_level=None)
+def test_engine_ends_a_work_at_its_bound_always_at_the_same_place() -> None:
+    raw = sqlite3.connect(":memory:", isolation_level=None)
     engine = SqliteEngine(raw, "x.db")
     try:
         raw.execute("CREATE TABLE t (n INTEGER)")
@@ -228,6 +228,9 @@ async def test_reads_behind_a_long_one_of_the_same_turn_keep_their_order(
 
 
 async def test_count_beyond_its_bound_is_not_known(sqlite: SqliteStore, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("smartfeeds.store.sqlite.LIGHT_STEPS", 500)
+    await sqlite.close()
+    await sqlite.open()
     node_no = await filled(sqlite)
     monkeypatch.setattr("smartfeeds.store.sql_counts.COUNT_STEPS", 1_000)
 
@@ -240,6 +243,9 @@ async def test_count_costs_what_has_come_since_the_last_one(
     sqlite: SqliteStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """New items are added to the count that is known; an edit may bring an item into the view, so all is counted."""
+    monkeypatch.setattr("smartfeeds.store.sqlite.LIGHT_STEPS", 500)
+    await sqlite.close()
+    await sqlite.open()
     node_no = await filled(sqlite)
     assert await sqlite.read(lambda tx: tx.bounded_count(node_no, WORD)) == ITEMS
     monkeypatch.setattr("smartfeeds.store.sql_counts.COUNT_STEPS", 3_000)

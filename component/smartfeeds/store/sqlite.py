@@ -42,8 +42,8 @@ T = TypeVar("T")
 Runner = Callable[[list[Job]], int]
 
 READERS = 2
-# A read may do so much on these connections; what needs more is run again on one of its own. A full batch of pushes takes
-# 10,000 steps and a page of 500 items 13,000; a count of some thousand items takes more.
+# A read may do so much on these connections; what needs more is run again on one of its own. A full batch of pushes
+# takes 10,000 steps and a page of 500 items 13,000; a count of some thousand items takes more.
 LIGHT_STEPS = 20_000
 BUSY_S = 5.0
 WRITE_BATCH = 256

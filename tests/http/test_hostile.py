@@ -676,12 +676,12 @@ async def test_a_view_that_fails_keeps_no_other_from_its_news(
     def fail(*_values: object) -> bytes:
         raise RuntimeError("the reason")
 
-    writers = {form: fail if form is ATOM else write for form, write in site.feeds._writers.items()}
+    pulls = {**site.feeds._pulls, ATOM: fail}
     failing = [asyncio.create_task(web.get(path, accept="application/atom+xml")) for _ in range(3)]
     await web.holding(3)
     held = asyncio.create_task(web.get(path))
     await web.holding(4)
-    monkeypatch.setattr(site.feeds, "_writers", writers)
+    monkeypatch.setattr(site.feeds, "_pulls", pulls)
     await web.component.publish(ALICE, "notes", "b")
     assert [item["id"] for item in (await held).json["items"]] == ["b"]
     answers = await asyncio.gather(*failing)

@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 import json
 import re
+from pathlib import Path
 from typing import Any
 
 import jsonschema
@@ -274,7 +275,7 @@ async def refused(web: Web, token: str, monkeypatch: pytest.MonkeyPatch) -> list
 
 
 async def test_every_documented_answer_comes_and_no_other(
-    start_web: WebStarter, monkeypatch: pytest.MonkeyPatch
+    start_web: WebStarter, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """[SF-112] Each status and each media type of each operation, with bodies as their schemas say."""
     web = await start_web()
@@ -286,7 +287,12 @@ async def test_every_documented_answer_comes_and_no_other(
     await web.component.retract(ALICE, "notes", "gone")
     token = await bearer(web, ALICE, Scope.ADMIN)
     await tear(web, token, B1)
-    small = await start_web(http={"first_request_s": 0.5}, limits={"publishes_per_s": 0.05})
+    small = await start_web(
+        store={"url": f"sqlite:///{tmp_path / 'small.db'}"},  # one process serves a database
+        http={"first_request_s": 0.5},
+        limits={"publishes_per_s": 0.05},
+    )
+    await small.component.create(ALICE, "notes", access_model="open")
     small_token = await bearer(small, ALICE, Scope.ADMIN)
     found = await refused(web, token, monkeypatch)
     found += await everything(web, token, small, small_token)

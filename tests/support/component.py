@@ -313,7 +313,11 @@ class Starter:
         server = FakeServer(DOMAIN, "secret")
         await server.listen()
         app = App(settings(server.port, f"sqlite:///{self._folder / 'feeds.db'}", **sections))
-        await app.start()
+        try:
+            await app.start()
+        except BaseException:
+            await server.__aexit__(None, None, None)
+            raise
         component = Component(app, server, await server.session(), self._clock)
         component.reading = asyncio.get_running_loop().create_task(component.read())
         self._running.append(component)

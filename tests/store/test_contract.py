@@ -729,6 +729,13 @@ CASES = [
 ]
 
 
+async def test_item_that_is_not_indexed_is_in_no_filtered_view(store: Store) -> None:
+    made = await store.write(add_feed(item("a", 1, "in=x | one")))
+    (stored,) = await store.read(lambda tx: tx.items(made.node_no, ["a"]))
+    views = [view("q=one"), view("category=x"), view("category=x&q=one")]
+    assert await store.read(lambda tx: tx.standings(made.node_no, stored, views)) == [Standing.ABSENT] * 3
+
+
 @pytest.mark.parametrize("indexed", [False, True])
 @pytest.mark.parametrize(("versions", "query", "standing"), CASES)
 async def test_standing_follows_from_the_versions_that_an_item_has_had(

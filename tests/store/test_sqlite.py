@@ -686,7 +686,7 @@ async def _edited(sqlite: SqliteStore, payloads: list[str]) -> list[Item]:
     return await sqlite.read(lambda tx: tx.slice(made.node_no, Slice(view("category=first"), 9)))
 
 
-@pytest.mark.parametrize("bound", ["PAST_WORDS", "PAST_FACETS"])
+@pytest.mark.parametrize("bound", ["PAST_TEXT", "PAST_FACETS"])
 async def test_item_whose_past_versions_hold_too_much_is_in_every_view(
     sqlite: SqliteStore, monkeypatch: pytest.MonkeyPatch, bound: str
 ) -> None:
@@ -727,6 +727,34 @@ async def test_past_versions_beyond_their_number_become_one(sqlite: SqliteStore)
     shown = [("category=c1&q=w1", 1), ("category=c1&q=w2", 1), ("category=c1&q=never", 0), ("category=c31&q=w1", 0)]
     for query, count in shown:
         assert await sqlite.read(lambda tx, query=query: tx.count(1, view(query))) == count  # type: ignore[misc]
+
+
+async def test_edit_leaves_the_documents_of_past_versions_as_they_are(sqlite: SqliteStore) -> None:
+    """An edit costs one document: the present version has the last number, and the others keep theirs."""
+    await _edited(sqlite, ["in=second | second"])
+
+    def documents(tx: ReadTx) -> dict[int, str]:
+        return tx._db.documents(1)  # type: ignore[attr-defined, no-any-return]
+
+    before = await sqlite.read(documents)
+    edited = Item(1, "a", 1, 9, b"in=third | third", "bob@x", revision=3)
+    await sqlite.write(lambda tx: tx.put_item(1, edited))
+    await sqlite.write(lambda tx: tx.index_node(1))
+    after = await sqlite.read(documents)
+    assert sorted(before) == [0, 1]
+    assert sorted(after) == [0, 1, 2]
+    assert before.items() <= after.items()
+    assert "wthird " in after[2]
+
+
+async def test_count_of_several_values_merges_their_rows_without_sorting(sqlite: SqliteStore) -> None:
+    made = await sqlite.write(add_feed(item("a", 1, "in=x"), item("b", 2, "in=y"), item("c", 3, "in=z")))
+    await sqlite.write(lambda tx: tx.index_node(made.node_no))
+    for query, count in (("kind=new&kind=edited", 3), ("category=x&category=y&order=created", 2)):
+        steps = await plan(sqlite, lambda tx, query=query: tx.count(made.node_no, view(query)))
+        assert "MERGE (UNION)" in steps
+        assert "TEMP B-TREE" not in steps
+        assert await sqlite.read(lambda tx, query=query: tx.count(made.node_no, view(query))) == count  # type: ignore[misc]
 
 
 async def test_text_that_is_not_unicode_is_refused(sqlite: SqliteStore) -> None:

@@ -5,8 +5,10 @@ statements write `?`), keys of new rows, row locks, full text. Every method rais
 has to do; values reach the database as bound parameters only (xep-map 248).
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Protocol, TypeVar
+
+from smartfeeds.core.view import Traits
 
 T = TypeVar("T")
 Row = tuple[Any, ...]
@@ -37,18 +39,24 @@ class Engine(Protocol):
     def within(self, steps: int, work: Callable[[], T]) -> T | None:
         """What the work returns, or None where it needs more than this many steps (`SqliteEngine.allow`)."""
 
-    def tokens(self, node_no: int, words: Iterable[str]) -> frozenset[str]:
-        """Words of items of a node as the full text holds them."""
+    def tokens(self, node_no: int, traits: Traits) -> frozenset[str]:
+        """The facets and words of a version of an item as the full text holds them."""
 
-    def documents(self, item_no: int) -> dict[int, frozenset[str]]:
-        """The tokens of an item by state (`rows.STATES`); a state without words has no document."""
+    def documents(self, item_no: int) -> dict[int, str]:
+        """The versions of an item, by number (`rows.STATES`): their tokens, each between two spaces. A text, because
+        most callers look for a few tokens, and sets of all of them take ten times as long to make."""
 
-    def put_document(self, item_no: int, state: int, tokens: frozenset[str]) -> None:
-        """Stores the tokens of one state of an item, in place of those it had."""
+    def put_documents(self, documents: Mapping[tuple[int, int], frozenset[str]]) -> None:
+        """Stores the tokens of versions, by item_no and number, in place of those that they had; a version without
+        tokens is removed. Many at once take a third of the time."""
 
     def drop_documents(self, item_nos: Sequence[int]) -> None:
         """Takes items out of the full text."""
 
-    def documents_with(self, node_no: int, words: frozenset[str], *, wildcard: bool) -> tuple[str, list[object]]:
-        """A query, and its parameters, for the numbers of the documents of this node that hold all these words, as
-        column `document`. With `wildcard` the word of `core.view.ANYTHING` stands for every word."""
+    def documents_with(self, terms: Sequence[frozenset[str]]) -> tuple[str, list[object]]:
+        """A query, and its parameters, for the numbers of the documents that hold a token of each term, as column
+        `document`."""
+
+    def present_has(self, item_no: str, terms: Sequence[frozenset[str]]) -> tuple[str, list[object]]:
+        """An expression, and its parameters: whether the present version of an item, whose number is the SQL text
+        `item_no`, holds a token of each term. For the items of a page."""

@@ -35,8 +35,10 @@ KEYS = {Order.MODIFIED: "modified_us", Order.CREATED: "created_us"}
 CHANGES = {Change.NEW: 0, Change.EDITED: 1, Change.DELETED: 2}
 DELETED = CHANGES[Change.DELETED]
 
-# The versions of an item that the filter index tells apart: bit 0 of `facet.states` is the present version, each other
-# bit a past one; the words of state n are the document `item_no * STATES + n`. Bits must fit a signed 64-bit integer.
+# How many versions of an item the filter index tells apart. They are numbered from 0, the oldest, to the present one.
+# Version n is the document `item_no * STATES + n`; documents of past versions are never written again. In
+# `facet.states`, whose rows every edit moves anyway, bit 0 is the present version, bit 1 the one before, and so on.
+# Bits must fit a signed 64-bit integer.
 STATES = 32
 
 # Before every item: the position of a filter index that knows nothing yet.

@@ -111,6 +111,6 @@ class CountReads(ItemReads):
         )
         if found is None or found[0] != added or (added and found[1] <= then.last_created_us):
             return self.count(node_no, view)
-        query = self._query(row, view, then.newest, None)
+        query = self._query(row, view, then.newest, None, ordered=False)
         more = self._db.row(f"SELECT count(*) FROM {query.text}", query.params)
         return count + (int(more[0]) if more else 0)

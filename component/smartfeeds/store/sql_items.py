@@ -14,7 +14,7 @@ from operator import or_
 
 from smartfeeds.core.model import ALL_NUMBERS, Edge, Item, NodeKind, Part, Slice
 from smartfeeds.core.options import shows_publisher
-from smartfeeds.core.view import ANYTHING, NO_TRAITS, SMART, Order, Standing, View, version_traits
+from smartfeeds.core.view import ANYTHING, NO_TRAITS, SMART, Order, Standing, Traits, View, version_traits
 from smartfeeds.errors import StoreError
 from smartfeeds.store.base import NO_LIMIT, Indexer
 from smartfeeds.store.engine import Engine
@@ -33,17 +33,20 @@ from smartfeeds.store.rows import (
 from smartfeeds.store.sql_filters import Query, all_items, filtered_items
 from smartfeeds.store.sql_nodes import NodeReads, NodeWrites, with_counts
 
-# What the past versions of an item may hold before they count as ANYTHING: a bound on the work and the disk space that
-# an item takes which is edited again and again, with new words each time.
-PAST_WORDS = 60_000
+# What the versions of an item may hold before the past ones count as ANYTHING: a bound on the work and the disk space
+# that an item takes which is edited again and again, with new words each time.
+PAST_TEXT = 600_000  # characters
 PAST_FACETS = 4_096
 
 # Reading words takes as long as the payload is large. A step of the index is bounded by bytes as well as by items.
 INDEX_ITEM_BYTES = 2_048
 _LIVE = f"change < {DELETED}"
 _INDEX_CHUNK = 500
-_NO_WORDS = frozenset[str]()
+_NO_TOKENS = frozenset[str]()
 (_WILDCARD,) = map(digest, ANYTHING.facets)
+
+# The tokens of versions, by item_no and number.
+Documents = dict[tuple[int, int], frozenset[str]]
 
 
 def _pieces(key: str, after: Edge | None, before: Edge | None) -> list[tuple[str, list[int]]]:
@@ -153,7 +156,7 @@ class ItemReads(NodeReads):
             return 0
         if not view.filtered and before is None:
             return row.node.live if view.hides_tombstones else row.node.total
-        query = self._query(row, view, None, before)
+        query = self._query(row, view, None, before, ordered=False)
         whole = row.stale or view.hides_tombstones
         found = self._db.row(f"SELECT count(*) FROM {query.text if whole else query.rows}", query.params)
         return int(found[0]) if found else 0
@@ -183,8 +186,10 @@ class ItemReads(NodeReads):
             for alternatives in view.facets(publishers=publishers):
                 found &= every | reduce(or_, (states.get(digest(facet), 0) for facet in alternatives))
             if view.query and found:
-                wanted = self._db.tokens(node_no, view.query)
-                found &= every | sum(1 << state for state, tokens in documents.items() if wanted <= tokens)
+                terms = [f" {token} " for token in self._db.tokens(node_no, Traits(words=view.query))]
+                present = max(documents, default=0)
+                having = (number for number, text in documents.items() if all(term in text for term in terms))
+                found &= every | sum(1 << present - number for number in having)
             return found
 
         return [_standing(view, item, matching(view)) for view in views]
@@ -194,8 +199,12 @@ class ItemReads(NodeReads):
         rows = self._db.rows("SELECT facet, states FROM facet WHERE node_no = ? AND item_no = ?", (node_no, item_no))
         return dict(rows)
 
-    def _query(self, row: NodeRow, view: View, after: Edge | None, before: Edge | None) -> Query:
-        """The items of a view between two edges. Only what the filter index knows as it is now can match a filter."""
+    def _query(
+        self, row: NodeRow, view: View, after: Edge | None, before: Edge | None, *, ordered: bool = True
+    ) -> Query:
+        """The items of a view between two edges; `ordered` as in `filtered_items`.
+
+        Only what the filter index knows as it is now can match a filter."""
         node_no = row.node.node_no
         if not view.filtered:
             query = all_items(node_no, view.order, after, before)
@@ -208,7 +217,14 @@ class ItemReads(NodeReads):
         publishers = shows_publisher(row.node.kind, row.node.options)
         wildcard = self._db.row("SELECT 1 FROM facet WHERE node_no = ? AND facet = ? LIMIT 1", (node_no, _WILDCARD))
         query = filtered_items(
-            self._db, node_no, view, after, before, publishers=publishers, wildcard=wildcard is not None
+            self._db,
+            node_no,
+            view,
+            after,
+            before,
+            publishers=publishers,
+            wildcard=wildcard is not None,
+            ordered=ordered,
         )
         if row.stale:
             query.add("(i.modified_us, i.item_no) <= (?, ?)", known.key_us, known.item_no)
@@ -286,9 +302,8 @@ class ItemWrites(NodeWrites, ItemReads):
             raise StoreError(f"node {node_no} has no item number {item.item_no}")
         # The index must not lose a version only because it had not come to it yet.
         if row.node.kind is NodeKind.FEED and (found[1], item.item_no) > (row.indexed_us, row.indexed_no):
-            self._index_item(
-                node_no, *to_items(self._db.rows(f"SELECT {ITEM} FROM item WHERE item_no = ? AND node_no = ?", old))
-            )
+            rows = self._db.rows(f"SELECT {ITEM} FROM item WHERE item_no = ? AND node_no = ?", old)
+            self._index_items(node_no, to_items(rows))
         self._db.run(
             "UPDATE item SET id = ?, created_us = ?, modified_us = ?, change = ?, revision = ?, notify = ?,"
             " total = ?, live = ?, publisher = ?, payload = ?, sync_id = ?, conflicts = ?, sync = ? WHERE item_no = ?",
@@ -352,32 +367,34 @@ class ItemWrites(NodeWrites, ItemReads):
         row = self._edit(node_no)
         found = self.slice(node_no, Slice(SMART, limit, after=Edge(row.indexed_us, row.indexed_no)))
         done = size_bytes = 0
-        for item in found:
-            self._index_item(node_no, item)
-            row.indexed_us, row.indexed_no = item.modified_us, item.item_no
+        while done < len(found) and size_bytes < limit * INDEX_ITEM_BYTES:
+            size_bytes += len(found[done].payload)
             done += 1
-            size_bytes += len(item.payload)
-            if size_bytes >= limit * INDEX_ITEM_BYTES:
-                break
+        self._index_items(node_no, found[:done])
+        if done:
+            row.indexed_us, row.indexed_no = found[done - 1].modified_us, found[done - 1].item_no
         row.stale = len(found) == limit or done < len(found)
         return max(done, size_bytes // INDEX_ITEM_BYTES)
 
-    def _index_item(self, node_no: int, item: Item) -> None:
-        """Makes this version the present one of the index; the one that was so far is remembered as a past one."""
+    def _index_items(self, node_no: int, items: Sequence[Item]) -> None:
+        changes: Documents = {}
+        for item in items:
+            changes |= self._index_item(node_no, item)
+        self._db.put_documents(changes)
+
+    def _index_item(self, node_no: int, item: Item) -> Documents:
+        """Makes this version the present one of the index; the one that was so far is remembered as a past one. Returns
+        the documents that change with it."""
         content = NO_TRAITS if item.deleted else self._indexer(item.payload)
         version = version_traits(content, item.publisher, deleted=item.deleted, revision=item.revision)
-        facets, tokens = frozenset(map(digest, version.facets)), self._db.tokens(node_no, version.words)
+        tokens = self._db.tokens(node_no, version)
         states = self._facet_states(node_no, item.item_no)
         documents = self._db.documents(item.item_no) if states else {}
-        then = {0: tokens}
+        changes = {0: tokens}
         if states:
-            outgoing = frozenset(found for found, bits in states.items() if bits & 1)
-            if not (outgoing <= facets and documents.get(0, _NO_WORDS) <= tokens):
-                states, past = self._with_past_state(node_no, states, documents)
-                then |= past
+            states, changes = self._past_states(node_no, states, documents, tokens)
             self._db.run("DELETE FROM facet WHERE node_no = ? AND item_no = ?", (node_no, item.item_no))
-            states = {found: bits & ~1 for found, bits in states.items() if bits > 1}
-        states.update({found: states.get(found, 0) | 1 for found in facets})
+        states.update({found: states.get(found, 0) | 1 for found in map(digest, version.facets)})
         self._db.run_many(
             "INSERT INTO facet (node_no, facet, modified_us, item_no, created_us, states) VALUES (?, ?, ?, ?, ?, ?)",
             [
@@ -385,30 +402,26 @@ class ItemWrites(NodeWrites, ItemReads):
                 for found, bits in sorted(states.items())
             ],
         )
-        # In ascending order: FTS5 writes what it has collected to the disk whenever a number is below the one before.
-        for state in sorted(then):
-            if then[state] != documents.get(state, _NO_WORDS):
-                self._db.put_document(item.item_no, state, then[state])
+        return {(item.item_no, number): changes[number] for number in changes}
 
-    def _with_past_state(
-        self, node_no: int, states: dict[bytes, int], documents: dict[int, frozenset[str]]
+    def _past_states(
+        self, node_no: int, states: dict[bytes, int], documents: dict[int, str], tokens: frozenset[str]
     ) -> tuple[dict[bytes, int], dict[int, frozenset[str]]]:
-        """Facets with their states once state 0 is a past state too, and the documents that change with it.
+        """The facets of an item whose present version is to have these tokens, with the states of past versions only,
+        and the documents that change.
 
-        Where there are too many, all past states become one; where what they hold grows beyond bounds, that one is
-        ANYTHING.
+        A version that the new one holds whole is not remembered. Where there are too many, all past versions become
+        one; where what they hold grows beyond bounds, that one is ANYTHING.
         """
-        if _WILDCARD in states:
-            return states, {}
-        state = reduce(or_, states.values()).bit_length()
-        none = dict.fromkeys((number for number in documents if number), _NO_WORDS)
-        if sum(map(len, documents.values())) > PAST_WORDS or len(states) > PAST_FACETS:
-            present = {found: bits & 1 for found, bits in states.items()}
-            return {**present, _WILDCARD: 2}, {**none, 1: self._db.tokens(node_no, ANYTHING.words)}
-        if state == STATES:
-            return {found: bits & 1 | 2 for found, bits in states.items()}, {
-                **none,
-                1: frozenset().union(*documents.values()),
-            }
-        past = {found: bits | (bits & 1) << state for found, bits in states.items()}
-        return past, {state: documents.get(0, _NO_WORDS)}
+        present = max(documents)
+        before = frozenset(documents[present].split())
+        if before <= tokens or _WILDCARD in states:
+            past = {found: bits & ~1 for found, bits in states.items() if bits > 1}
+            return past, {present: tokens} if before != tokens else {}
+        if sum(map(len, documents.values())) > PAST_TEXT or len(states) > PAST_FACETS:
+            past, joined = {_WILDCARD: 2}, self._db.tokens(node_no, ANYTHING)
+        elif present == STATES - 1:
+            past, joined = dict.fromkeys(states, 2), frozenset(" ".join(documents.values()).split())
+        else:
+            return {found: bits << 1 for found, bits in states.items()}, {present + 1: tokens}
+        return past, {**dict.fromkeys(documents, _NO_TOKENS), 0: joined, 1: tokens}

@@ -161,7 +161,7 @@ CREATE TABLE mirror (
 ) STRICT, WITHOUT ROWID;
 
 -- One row for every property that a version of an item has had and a view can ask for, facet being the digest of its text
--- (core.view.facet). Bit n of states: state n of the item has it; state 0 is the present version, the others past ones.
+-- (core.view.facet). Bit n of states: the n-th version before the present one has it; bit 0 is the present version.
 CREATE TABLE facet (
     node_no INTEGER NOT NULL REFERENCES node (node_no),
     facet BLOB NOT NULL,
@@ -176,5 +176,6 @@ CREATE INDEX facet_created ON facet (node_no, facet, created_us, item_no);
 
 CREATE INDEX facet_item ON facet (node_no, item_no, states);
 
--- Full text: rowid is item_no * 32 + state, tokens are plain ASCII (store/sqlite_engine.py), so that FTS5 has nothing to decide.
+-- Full text: a document for each version, with its words and facets. rowid is item_no * 32 + the number of the version, the
+-- present one being the last. Tokens are plain ASCII (store/sqlite_engine.py), so that FTS5 has nothing to decide.
 CREATE VIRTUAL TABLE word USING fts5 (tokens, tokenize = 'ascii', detail = 'none', columnsize = 0);

@@ -11,7 +11,9 @@ from structlog.testing import capture_logs
 from smartfeeds.core.text import ForbiddenCharacterError, attribute, escape
 from smartfeeds.xmpp.link import LinkDownError
 from smartfeeds.xmpp.stream import ComponentStream
+from smartfeeds.xmpp.turns import REST_MOST_S, WORK_BYTES, QueueBounds, Turns
 from support.fakeserver import FakeServer, Session
+from support.faketime import FakeTime
 from support.link import DOMAIN, Taken, linked, make_stream
 
 ACCEPT = "{jabber:component:accept}"
@@ -483,6 +485,29 @@ async def test_stream_finished_stanzas_are_let_go() -> None:
 
         assert seen == 2_000
         assert stream.xml_root is None and stream.parser is None
+
+
+async def test_stream_broken_stanza_releases_its_batch_and_its_sender_is_served_after_the_reconnect() -> None:
+    """The counts of a sender outlive the connection, so a stanza that is never read must not stay in them."""
+    taken = Taken(take_all_but_sync)
+    async with linked(taken) as (server, stream):
+        time = FakeTime()
+        turns = stream.turns = Turns(QueueBounds(), clock=time.clock)
+        eve = f"from='eve@example.org' to='{DOMAIN}'"
+        broken = f"<message id='2' {eve}><b>{'x' * WORK_BYTES}</message></b>"
+        session = await server.session(1)
+        await session.send(f"<message id='1' {eve}/>{broken}<message id='3' {eve}/>")
+        await stream.wait_closed()
+        assert (turns.stanzas, turns.bytes) == (0, 0)
+
+        time.now_s += REST_MOST_S
+        await stream.open()
+        session = await server.session(2)
+        await session.send(f"<message id='4' {eve}/>")
+        await synchronise(session)
+
+        assert taken.ids == ["1", "4"]
+        assert (turns.stanzas, turns.bytes) == (0, 0)
 
 
 PAYLOAD = b"<q xmlns='urn:q' xmlns:p='urn:p' p:name='kept'/>"

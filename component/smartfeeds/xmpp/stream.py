@@ -352,20 +352,24 @@ class ComponentStream(ComponentXMPP):
         assert self._stanzas is not None
         began_s = time.thread_time()
         unread: list[bool] = []
+        working: set[Turn] = set()
         try:
             for turn, element in zip(batch, self._stanzas.parse([turn.frame for turn in batch]), strict=True):
                 unread.append(element is None or (len(element) > 0 and element[0].tag == _CUT))
                 # What the callback decides, a closed link for example, holds for the rest of the batch.
                 taken = self._is_leaving() or self._take(element)
                 if isinstance(taken, asyncio.Task):
+                    working.add(turn)
                     taken.add_done_callback(partial(self._done, turn))
-                else:
-                    self.turns.done(turn)
         finally:
             spent_s = time.thread_time() - began_s
             size_bytes = sum(turn.size_bytes for turn in batch)
             for turn, cut in zip(batch, unread, strict=False):
                 self.turns.spend(turn, spent_s * turn.size_bytes / size_bytes, cut=cut)
+            # Also the stanzas behind one that is not XML: the counts outlive the connection.
+            for turn in batch:
+                if turn not in working:
+                    self.turns.done(turn)
 
     def _done(self, turn: Turn, work: asyncio.Task[float]) -> None:
         self.turns.done(turn)

@@ -157,6 +157,11 @@ class Turns:
         return self._all.stanzas
 
     @property
+    def bytes(self) -> int:
+        """How many bytes those stanzas have."""
+        return self._all.bytes
+
+    @property
     def senders(self) -> int:
         """How many senders are remembered."""
         return len(self._senders)

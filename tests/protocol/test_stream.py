@@ -3,15 +3,19 @@
 import asyncio
 import hashlib
 import socket
+from collections.abc import Awaitable, Callable
+from xml.etree.ElementTree import Element
 
 import pytest
 from lxml import etree
 from structlog.testing import capture_logs
 
+from smartfeeds.client import SlixLink
+from smartfeeds.client.transport import Timeouts
 from smartfeeds.core.text import ForbiddenCharacterError, attribute, escape
 from smartfeeds.xmpp.link import LinkDownError
 from smartfeeds.xmpp.stream import ComponentStream
-from smartfeeds.xmpp.turns import REST_MOST_S, WORK_BYTES, QueueBounds, Turns
+from smartfeeds.xmpp.turns import BYTE_COST_S, COSTLY_S, REST_MOST_S, WORK_BYTES, QueueBounds, Turns
 from support.fakeserver import FakeServer, Session
 from support.faketime import FakeTime
 from support.link import DOMAIN, Taken, linked, make_stream
@@ -498,7 +502,7 @@ async def test_stream_broken_stanza_releases_its_batch_and_its_sender_is_served_
         session = await server.session(1)
         await session.send(f"<message id='1' {eve}/>{broken}<message id='3' {eve}/>")
         await stream.wait_closed()
-        assert (turns.stanzas, turns.bytes) == (0, 0)
+        assert (turns.stanzas, turns.size_bytes) == (0, 0)
 
         time.now_s += REST_MOST_S
         await stream.open()
@@ -507,7 +511,7 @@ async def test_stream_broken_stanza_releases_its_batch_and_its_sender_is_served_
         await synchronise(session)
 
         assert taken.ids == ["1", "4"]
-        assert (turns.stanzas, turns.bytes) == (0, 0)
+        assert (turns.stanzas, turns.size_bytes) == (0, 0)
 
 
 PAYLOAD = b"<q xmlns='urn:q' xmlns:p='urn:p' p:name='kept'/>"
@@ -547,3 +551,76 @@ async def test_stream_own_request_without_an_answer_ends() -> None:
         with pytest.raises(LinkDownError):
             await stream.call("get", "feeds.b.example", PAYLOAD, 60)
         assert stream._called == {}
+
+
+FEEDS = "feeds.b.example"
+LARGE_BYTES = int(COSTLY_S / BYTE_COST_S)  # costly by its size alone, however fast the machine is
+
+
+async def call(stream: ComponentStream, timeout_s: float = 10.0) -> object:
+    """Asks as the service does."""
+    return await stream.call("get", FEEDS, PAYLOAD, timeout_s)
+
+
+async def ask(stream: ComponentStream, timeout_s: float = 10.0) -> object:
+    """Asks as a mirror does."""
+    link = SlixLink(stream, subscribe_as=DOMAIN, timeouts=Timeouts(request_s=timeout_s))
+    return await link.ask("get", FEEDS, Element("{urn:q}q"))
+
+
+@pytest.mark.parametrize("request_of", [call, ask])
+@pytest.mark.parametrize(
+    ("sender", "kind", "stanza_id", "copies", "rests"),
+    [
+        (FEEDS, "result", "", 1, False),
+        (FEEDS, "error", "", 1, False),
+        (FEEDS, "result", "", 2, True),
+        (FEEDS, "result", "another", 1, True),
+        (FEEDS, "get", "", 1, True),
+        ("evil.example", "result", "", 1, True),
+    ],
+)
+async def test_stream_sender_rests_after_a_large_stanza_unless_we_asked_for_it(
+    request_of: Callable[[ComponentStream], Awaitable[object]],
+    sender: str,
+    kind: str,
+    stanza_id: str,
+    copies: int,
+    rests: bool,
+) -> None:
+    """An answer counts as requested once, from the entity that was asked, with the id of a request that is open."""
+    taken = Taken(lambda element: element.tag.endswith("message"))
+    async with linked(taken) as (server, stream):
+        stream.turns = Turns(QueueBounds(), clock=FakeTime().clock)  # nobody's rest ends
+        asking = asyncio.ensure_future(request_of(stream))
+        open_id = (await server.sessions[0].expect()).get("id")
+        large = (
+            f"<iq type='{kind}' id='{stanza_id or open_id}' from='{sender}' to='{DOMAIN}'>"
+            f"<r xmlns='urn:r'>{'x' * LARGE_BYTES}</r></iq>"
+        )
+        await server.sessions[0].send(large * copies + f"<message id='next' from='{sender}'/>")
+        await synchronise(server.sessions[0])
+
+        assert taken.ids == ([] if rests else ["next"])
+        asking.cancel()
+        await asyncio.gather(asking, return_exceptions=True)
+
+
+@pytest.mark.parametrize("request_of", [call, ask])
+async def test_stream_request_is_closed_by_its_timeout_or_with_the_link(
+    request_of: Callable[[ComponentStream, float], Awaitable[object]],
+) -> None:
+    """A late answer is charged as others are, and ids do not pile up."""
+    async with linked() as (server, stream):
+        await asyncio.gather(request_of(stream, 0.01), return_exceptions=True)
+        assert len(stream._open) == 0
+
+        asking = asyncio.ensure_future(request_of(stream, 10))
+        await server.sessions[0].expect()
+        await server.sessions[0].expect()
+        assert len(stream._open) == 1
+        server.sessions[0].cut()
+        await stream.wait_closed()
+        assert len(stream._open) == 0
+        asking.cancel()
+        await asyncio.gather(asking, return_exceptions=True)

@@ -18,7 +18,7 @@ from typing import Any
 import structlog
 from lxml import etree
 from slixmpp import ComponentXMPP
-from slixmpp.stanza import Handshake
+from slixmpp.stanza import Handshake, Iq
 
 from smartfeeds.core.text import attribute
 from smartfeeds.xmpp.framer import CUT_NS, Frame, Framer, cut_down, start_of
@@ -33,6 +33,7 @@ from smartfeeds.xmpp.parsing import (
     StreamSyntaxError,
     as_component_stanza,
 )
+from smartfeeds.xmpp.requests import OpenRequests
 from smartfeeds.xmpp.screening import REQUEST_BYTES, fault_of, sender_of
 from smartfeeds.xmpp.turns import QueueBounds, Turn, Turns
 
@@ -51,6 +52,7 @@ _CUT = f"{{{CUT_NS}}}cut"
 _STREAM_ERROR = f"{{{STREAM_NS}}}error"
 _STREAM_CONDITIONS = "{urn:ietf:params:xml:ns:xmpp-streams}"
 _FOOTER = b"</stream:stream>"
+_ANSWER_HANDLER = "IqCallback_"  # slixmpp's name for what waits for an answer, before the id of the request
 
 log = structlog.get_logger()
 
@@ -99,6 +101,7 @@ class ComponentStream(ComponentXMPP):
         self._pings = 0
         self._called: dict[str, tuple[str, asyncio.Future[bytes]]] = {}
         self._calls = 0
+        self._open = OpenRequests()
         self._down: LinkDownError | None = None
         self._online = asyncio.Event()
         self._closed: asyncio.Future[LinkDownError] | None = None
@@ -197,6 +200,7 @@ class ComponentStream(ComponentXMPP):
         head = f"<iq type='{kind}' id='{stanza_id}' from='{attribute(self.domain)}' to='{attribute(to)}'>"
         answer: asyncio.Future[bytes] = asyncio.get_running_loop().create_future()
         self._called[stanza_id] = (to, answer)
+        self._open.add(stanza_id, to)
         try:
             if not self.outbox.reply(b"".join((head.encode(), payload, b"</iq>"))):
                 raise LinkDownError("lost", "there is no link, or the server does not read")
@@ -204,6 +208,7 @@ class ComponentStream(ComponentXMPP):
                 return await answer
         finally:
             del self._called[stanza_id]
+            self._open.discard(stanza_id)
 
     # What asyncio and slixmpp call
 
@@ -263,6 +268,7 @@ class ComponentStream(ComponentXMPP):
             self._down = LinkDownError(condition, "" if exception is None else str(exception))
         self.sessionstarted = False
         self._online.clear()
+        self._open.clear()
         for _to, answer in self._called.values():
             if not answer.done():
                 answer.set_exception(self._down)
@@ -281,7 +287,14 @@ class ComponentStream(ComponentXMPP):
     def send(self, data: Any, use_filters: bool = True) -> None:
         """slixmpp's own stanzas: dropped while offline, where slixmpp would queue them without a bound [xep-map 3]."""
         if self._online.is_set() or isinstance(data, Handshake):
+            if isinstance(data, Iq) and data["type"] in ("get", "set"):
+                self._open.add(data["id"], str(data["to"]))
             super().send(data, use_filters)
+
+    def remove_handler(self, name: str) -> bool:
+        """Also forgets the request whose answer the handler waited for: slixmpp removes the handler at the timeout."""
+        self._open.discard(name.removeprefix(_ANSWER_HANDLER))
+        return bool(super().remove_handler(name))
 
     def _handle_handshake(self, xml: Any) -> None:
         super()._handle_handshake(xml)  # type: ignore[no-untyped-call]
@@ -312,7 +325,9 @@ class ComponentStream(ComponentXMPP):
             fault = fault_of(frame, self._request_bytes)
             data = cut_down(frame.data, fault) if fault else frame.data
             size_bytes = frame.size_bytes
-            if not self.turns.add(sender, data, size_bytes, byte_s * size_bytes, cut=len(data) < size_bytes):
+            cut = len(data) < size_bytes
+            requested = not cut and self._open.claim(data)
+            if not self.turns.add(sender, data, size_bytes, byte_s * size_bytes, cut=cut, requested=requested):
                 self._on_full(*start_of(data))
 
     def _serve(self, *, last: bool = False) -> None:

@@ -119,16 +119,18 @@ class _Sender(_Party):
 
 class Turn:
     """A stanza that was admitted; it counts until `Turns.done`. `wire_bytes`: its size before it was cut down.
-    `price_s`: what it costs by then; `cost_s`: what its sender was charged for it."""
+    `price_s`: what it costs by then; `cost_s`: what its sender was charged for it. `requested`: it answers a request of
+    ours, so its sender does not rest after it."""
 
-    __slots__ = ("cost_s", "frame", "price_s", "sender", "size_bytes", "wire_bytes")
+    __slots__ = ("cost_s", "frame", "price_s", "requested", "sender", "size_bytes", "wire_bytes")
 
-    def __init__(self, sender: _Sender, frame: bytes, wire_bytes: int, price_s: float) -> None:
+    def __init__(self, sender: _Sender, frame: bytes, wire_bytes: int, price_s: float, *, requested: bool) -> None:
         self.sender = sender
         self.frame = frame
         self.size_bytes = len(frame)
         self.wire_bytes = wire_bytes
         self.price_s = price_s
+        self.requested = requested
         self.cost_s = 0.0
 
 
@@ -157,7 +159,7 @@ class Turns:
         return self._all.stanzas
 
     @property
-    def bytes(self) -> int:
+    def size_bytes(self) -> int:
         """How many bytes those stanzas have."""
         return self._all.bytes
 
@@ -166,11 +168,20 @@ class Turns:
         """How many senders are remembered."""
         return len(self._senders)
 
-    def add(self, jid: bytes, frame: bytes, wire_bytes: int, cpu_s: float = 0.0, *, cut: bool = False) -> bool:
+    def add(
+        self,
+        jid: bytes,
+        frame: bytes,
+        wire_bytes: int,
+        cpu_s: float = 0.0,
+        *,
+        cut: bool = False,
+        requested: bool = False,
+    ) -> bool:
         """Admits a stanza of a bare JID, or returns False when that sender, its domain or all have too much.
 
         `cpu_s` is the processor time that it has taken to find its end. `cut`: it is refused unread, and its sender
-        rests, or the refusals would leave no room on the link for others.
+        rests, or the refusals would leave no room on the link for others. `requested`: it answers a request of ours.
         """
         sender = self._sender(jid)
         size_bytes, bounds = len(frame), self._bounds
@@ -186,7 +197,7 @@ class Turns:
             party.add(1, size_bytes)
         price_s = FRAME_COST_S + BYTE_COST_S * wire_bytes + min(cpu_s, BYTE_MOST_S * wire_bytes)
         price_s += COSTLY_S * cut
-        sender.waiting.append(Turn(sender, frame, wire_bytes, price_s))
+        sender.waiting.append(Turn(sender, frame, wire_bytes, price_s, requested=requested))
         self._rank(sender)
         return True
 
@@ -216,7 +227,8 @@ class Turns:
 
     def spend(self, turn: Turn, cpu_s: float, *, cut: bool = False) -> None:
         """Charges the processor time that a stanza took to its sender, who rests when it was much, or when the stanza
-        could not be read."""
+        could not be read, even if it answers a request."""
+        turn.requested = turn.requested and not cut
         self._charge(turn, min(cpu_s, BYTE_MOST_S * turn.wire_bytes) + COSTLY_S * cut)
 
     def done(self, turn: Turn) -> None:
@@ -275,7 +287,7 @@ class Turns:
         sender.cost_s += cost_s
         sender.domain.cost_s += cost_s
         turn.cost_s += cost_s
-        if turn.cost_s > COSTLY_S:
+        if turn.cost_s > COSTLY_S and not turn.requested:
             sender.rests_until_s = self._clock() + min(turn.cost_s * REST_FACTOR, REST_MOST_S)
 
     def _sweep(self) -> None:

@@ -133,6 +133,22 @@ def test_turns_sender_of_a_costly_stanza_rests_and_others_do_not() -> None:
     assert turns.rest_s() is None
 
 
+@pytest.mark.parametrize(("cut", "frames"), [(False, [b"page", b"next"]), (True, [b"page"])])
+def test_turns_sender_of_an_answer_that_was_requested_does_not_rest(cut: bool, frames: list[bytes]) -> None:
+    """A full page of a mirror is costly and wanted. An answer that cannot be read is charged as others are."""
+    turns = turns_of()
+    turns.add(EVE, b"page", 1_000_000, requested=True)
+    turns.add(EVE, b"next", 1_000)
+
+    result = []
+    while (turn := turns.take()) is not None:
+        turns.spend(turn, 0.0, cut=cut and turn.frame == b"page")
+        turns.done(turn)
+        result.append(turn.frame)
+
+    assert result == frames
+
+
 def test_turns_rest_is_bounded() -> None:
     turns = turns_of()
     for _ in range(2):

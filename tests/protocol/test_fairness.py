@@ -14,7 +14,7 @@ from smartfeeds.xmpp import stream as stream_module
 from smartfeeds.xmpp.parsing import StanzaParser
 from smartfeeds.xmpp.screening import REQUEST_BYTES, REQUEST_TAGS
 from smartfeeds.xmpp.stream import BATCH_BYTES
-from smartfeeds.xmpp.turns import REST_MOST_S, WORK_BYTES, QueueBounds, Turns
+from smartfeeds.xmpp.turns import REST_MOST_S, WORK_BYTES, QueueBounds, StanzaTurns
 from support.component import ALICE, BOB, DOMAIN, EVE, PS, Component, Starter, entry
 from support.faketime import FakeTime
 from support.floods import FLOODS, NODE
@@ -32,7 +32,7 @@ class Flooded:
     def __init__(self, component: Component) -> None:
         self.component = component
         self.time = FakeTime()
-        self.turns = component.app.stream.turns = Turns(QueueBounds(), clock=self.time.clock)
+        self.turns = component.app.stream.turns = StanzaTurns(QueueBounds(), clock=self.time.clock)
         self.kinds: dict[str, str] = {}  # what came of each request, in the order of the answers
 
     def deliver(self, stanzas: Sequence[tuple[str, str, str, str]]) -> None:
@@ -126,7 +126,7 @@ async def test_event_loop_parses_a_bounded_piece_of_a_flood_at_a_time(
 async def test_full_queue_answers_from_the_frame_and_others_are_served(start: Starter) -> None:
     """[xep-map 249] The answer is wait / resource-constraint; what needs no answer is dropped."""
     here = await flooded(start)
-    here.turns = here.component.app.stream.turns = Turns(QueueBounds(sender_stanzas=2), clock=here.time.clock)
+    here.turns = here.component.app.stream.turns = StanzaTurns(QueueBounds(sender_stanzas=2), clock=here.time.clock)
 
     here.deliver([(f"flood{number}", EVE, "get", PULL) for number in range(5)] + [("pull", BOB, "get", PULL)])
     here.component.app.stream.data_received(f"<message from='{EVE}' to='{DOMAIN}'/>".encode() * 3)

@@ -15,7 +15,7 @@ from smartfeeds.client.transport import Timeouts
 from smartfeeds.core.text import ForbiddenCharacterError, attribute, escape
 from smartfeeds.xmpp.link import LinkDownError
 from smartfeeds.xmpp.stream import ComponentStream
-from smartfeeds.xmpp.turns import BYTE_COST_S, COSTLY_S, REST_MOST_S, WORK_BYTES, QueueBounds, Turns
+from smartfeeds.xmpp.turns import BYTE_COST_S, COSTLY_S, REST_MOST_S, WORK_BYTES, QueueBounds, StanzaTurns
 from support.fakeserver import FakeServer, Session
 from support.faketime import FakeTime
 from support.link import DOMAIN, Taken, linked, make_stream
@@ -496,7 +496,7 @@ async def test_stream_broken_stanza_releases_its_batch_and_its_sender_is_served_
     taken = Taken(take_all_but_sync)
     async with linked(taken) as (server, stream):
         time = FakeTime()
-        turns = stream.turns = Turns(QueueBounds(), clock=time.clock)
+        turns = stream.turns = StanzaTurns(QueueBounds(), clock=time.clock)
         eve = f"from='eve@example.org' to='{DOMAIN}'"
         broken = f"<message id='2' {eve}><b>{'x' * WORK_BYTES}</message></b>"
         session = await server.session(1)
@@ -591,7 +591,7 @@ async def test_stream_sender_rests_after_a_large_stanza_unless_we_asked_for_it(
     """An answer counts as requested once, from the entity that was asked, with the id of a request that is open."""
     taken = Taken(lambda element: element.tag.endswith("message"))
     async with linked(taken) as (server, stream):
-        stream.turns = Turns(QueueBounds(), clock=FakeTime().clock)  # nobody's rest ends
+        stream.turns = StanzaTurns(QueueBounds(), clock=FakeTime().clock)  # nobody's rest ends
         asking = asyncio.ensure_future(request_of(stream))
         open_id = (await server.sessions[0].expect()).get("id")
         large = (

@@ -24,8 +24,8 @@ from smartfeeds.core.mirror import EVERY_S, LEAST_EVERY_S, Direction, Half, Mirr
 from smartfeeds.core.text import counted, one_line
 from smartfeeds.core.times import US_PER_S, format_datetime
 from smartfeeds.service.mirrors import (
+    MirrorStanding,
     MirrorStatus,
-    Standing,
     add_mirror,
     mirror_statuses,
     remove_mirror,
@@ -154,7 +154,7 @@ def _lines(status: MirrorStatus) -> list[str]:
     return lines
 
 
-def _lines_of(standing: Standing, mirror: Mirror) -> list[str]:
+def _lines_of(standing: MirrorStanding, mirror: Mirror) -> list[str]:
     half = standing.half
     parts = [
         _step(standing),
@@ -179,7 +179,7 @@ def _lines_of(standing: Standing, mirror: Mirror) -> list[str]:
     return lines
 
 
-def _step(standing: Standing) -> str:
+def _step(standing: MirrorStanding) -> str:
     if standing.behind_us is None:
         return "not begun yet"
     if standing.behind_us:
@@ -205,7 +205,7 @@ def _json(status: MirrorStatus) -> dict[str, Any]:
     }
 
 
-def _standing_json(standing: Standing) -> dict[str, Any]:
+def _standing_json(standing: MirrorStanding) -> dict[str, Any]:
     half: Half = standing.half
     return {
         "direction": standing.direction.value,

@@ -18,7 +18,7 @@ BEGINNING = Edge(-(2**62), -1)
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
+class MirrorStanding:
     """How one direction of a mirror is doing.
 
     `behind_us` is for how long it has not been in step, None where it never was or nobody can tell. `waiting` counts
@@ -45,7 +45,7 @@ class MirrorStatus:
     configured: bool
     node_there: bool
     conflicted: int
-    standings: tuple[Standing, ...]
+    standings: tuple[MirrorStanding, ...]
 
 
 def add_mirror(tx: WriteTx, context: Context, mirror: Mirror) -> None:
@@ -135,25 +135,25 @@ def _status(tx: ReadTx, context: Context, row: MirrorRow) -> MirrorStatus:
     return MirrorStatus(row.mirror, row.configured, node is not None, conflicted, standings)
 
 
-def _incoming(context: Context, half: Half) -> Standing:
+def _incoming(context: Context, half: Half) -> MirrorStanding:
     """What the other side has is known to it alone: in step is whoever was so and met no trouble since."""
     if half.in_step_us is None:
-        return Standing(Direction.IN, half, None)
+        return MirrorStanding(Direction.IN, half, None)
     behind_us = 0 if half.failed_us is None else max(1, context.now_us - half.in_step_us)
-    return Standing(Direction.IN, half, behind_us)
+    return MirrorStanding(Direction.IN, half, behind_us)
 
 
-def _outgoing(tx: ReadTx, context: Context, row: MirrorRow, node_no: int | None) -> Standing:
+def _outgoing(tx: ReadTx, context: Context, row: MirrorRow, node_no: int | None) -> MirrorStanding:
     half = row.half(Direction.OUT)
     if node_no is None:
-        return Standing(Direction.OUT, half, None)
+        return MirrorStanding(Direction.OUT, half, None)
     after = parse_edge(half.position)
     failing_us = 0 if half.failed_us is None else max(1, context.now_us - half.failed_us)
     oldest = tx.slice(node_no, Slice(SMART, 1, after=after))
     if not oldest:
-        return Standing(Direction.OUT, half, failing_us)
+        return MirrorStanding(Direction.OUT, half, failing_us)
     waiting = tx.count(node_no, SMART) - (0 if after == BEGINNING else tx.count(node_no, SMART, before=after))
-    return Standing(Direction.OUT, half, max(1, context.now_us - oldest[0].modified_us), waiting)
+    return MirrorStanding(Direction.OUT, half, max(1, context.now_us - oldest[0].modified_us), waiting)
 
 
 def parse_edge(position: str) -> Edge:

@@ -42,7 +42,7 @@ _INVALID = expat.errors.codes[expat.errors.XML_ERROR_INVALID_TOKEN]
 _IN_PIECES = (_INCOMPLETE, _MARKUP)
 
 
-class Frame(NamedTuple):
+class StanzaFrame(NamedTuple):
     """One stanza: its bytes, and how many bytes it had on the wire before it was cut down."""
 
     data: bytes
@@ -88,7 +88,7 @@ class Framer:
         self.error = ""
         self._close()
 
-    def feed(self, data: bytes) -> list[Frame]:
+    def feed(self, data: bytes) -> list[StanzaFrame]:
         """Takes what came and returns the stanzas that it completes, in order. Never raises."""
         if self.error or self.ended:
             return []
@@ -96,7 +96,7 @@ class Framer:
         if self._rest:
             self._rest += data
             source = self._rest
-        frames: list[Frame] = []
+        frames: list[StanzaFrame] = []
         self._read(source, frames)
         used = self._start
         if source is self._rest:
@@ -109,7 +109,7 @@ class Framer:
         self._uncollected -= used
         return frames
 
-    def _read(self, source: bytes | bytearray, frames: list[Frame]) -> None:
+    def _read(self, source: bytes | bytearray, frames: list[StanzaFrame]) -> None:
         if not self.header and not self._read_header(source):
             return
         while self._name or self._open(source):
@@ -364,11 +364,11 @@ class Framer:
         self._dropped_bytes += keep - self._start
         self._start = keep
 
-    def _frame(self, source: bytes | bytearray, end: int) -> Frame:
+    def _frame(self, source: bytes | bytearray, end: int) -> StanzaFrame:
         size_bytes = self._dropped_bytes + end - self._start
         if not self._cut:
-            return Frame(bytes(source[self._start : end]), size_bytes)
-        return Frame(cut_down(b"<%b%b>" % (self._name, self._head), TOO_LONG), size_bytes)
+            return StanzaFrame(bytes(source[self._start : end]), size_bytes)
+        return StanzaFrame(cut_down(b"<%b%b>" % (self._name, self._head), TOO_LONG), size_bytes)
 
 
 @lru_cache(64)  # the server writes three names of stanzas, and few others

@@ -5,7 +5,7 @@ A stanza beyond these limits is refused without a tree. Each check is a search o
 
 import re
 
-from smartfeeds.xmpp.framer import Frame, start_of
+from smartfeeds.xmpp.framer import StanzaFrame, start_of
 
 # The largest stanza that Prosody accepts from a client. A service with larger items has a larger limit.
 REQUEST_BYTES = 262_144
@@ -54,7 +54,7 @@ def shape_fault(data: bytes, most_tags: int = REQUEST_TAGS) -> str:
     return CROWDED if data.count(b"=") > TAG_ATTRIBUTES and _CROWD.search(data) else ""
 
 
-def fault_of(frame: Frame, request_bytes: int = REQUEST_BYTES) -> str:
+def fault_of(frame: StanzaFrame, request_bytes: int = REQUEST_BYTES) -> str:
     """Why a stanza is not parsed; empty for one that is. A stanza that the framer has cut down says so itself."""
     data = frame.data
     # A stanza with fewer bytes than a request may have tags is within all limits, so its kind is not parsed: 7 us.

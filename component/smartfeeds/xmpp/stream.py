@@ -21,7 +21,7 @@ from slixmpp import ComponentXMPP
 from slixmpp.stanza import Handshake, Iq
 
 from smartfeeds.core.text import attribute
-from smartfeeds.xmpp.framer import CUT_NS, Frame, Framer, cut_down, start_of
+from smartfeeds.xmpp.framer import CUT_NS, Framer, StanzaFrame, cut_down, start_of
 from smartfeeds.xmpp.link import LinkDownError
 from smartfeeds.xmpp.names import NameGuard
 from smartfeeds.xmpp.outbox import HIGH_WATER_BYTES, LOW_WATER_BYTES, Outbox
@@ -35,7 +35,7 @@ from smartfeeds.xmpp.parsing import (
 )
 from smartfeeds.xmpp.requests import OpenRequests
 from smartfeeds.xmpp.screening import REQUEST_BYTES, fault_of, sender_of
-from smartfeeds.xmpp.turns import QueueBounds, Turn, Turns
+from smartfeeds.xmpp.turns import QueueBounds, StanzaTurns, Turn
 
 STANZA_LIMIT_BYTES = 1_048_576
 CLOSE_TIMEOUT_S = 2.0
@@ -88,7 +88,7 @@ class ComponentStream(ComponentXMPP):
     ) -> None:
         super().__init__(domain, secret, host, port)  # type: ignore[no-untyped-call]
         self.on_stanza = on_stanza
-        self.turns = Turns(bounds or QueueBounds(), clock=time.monotonic)
+        self.turns = StanzaTurns(bounds or QueueBounds(), clock=time.monotonic)
         self._on_full = on_full
         self._request_bytes = request_bytes
         self._serving: asyncio.Handle | None = None  # a timer while every sender that has a stanza rests
@@ -311,7 +311,7 @@ class ComponentStream(ComponentXMPP):
         """slixmpp answers the stream header with SHA-1 of its id and the secret [xep-map 2]."""
         self.start_stream_handler(ET.Element("stream", attributes))  # type: ignore[no-untyped-call]
 
-    def _enter(self, frames: Sequence[Frame]) -> None:
+    def _enter(self, frames: Sequence[StanzaFrame]) -> None:
         """Queues stanzas for their senders' turns; what the server says for itself is read at once."""
         assert self._stanzas is not None
         byte_s = self._framing_s / sum(frame.size_bytes for frame in frames)

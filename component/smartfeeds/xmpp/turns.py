@@ -118,7 +118,7 @@ class _Sender(_Party):
 
 
 class Turn:
-    """A stanza that was admitted; it counts until `Turns.done`. `wire_bytes`: its size before it was cut down.
+    """A stanza that was admitted; it counts until `StanzaTurns.done`. `wire_bytes`: its size before it was cut down.
     `price_s`: what it costs by then; `cost_s`: what its sender was charged for it. `requested`: it answers a request of
     ours, so its sender does not rest after it."""
 
@@ -134,7 +134,7 @@ class Turn:
         self.cost_s = 0.0
 
 
-class Turns:
+class StanzaTurns:
     """The stanzas of one link; see the module. `clock` gives seconds and never steps back.
 
     `stanzas`: how many wait or are in work. `refused`: how many were not admitted since the start.

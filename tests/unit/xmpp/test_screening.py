@@ -2,7 +2,7 @@
 
 import pytest
 
-from smartfeeds.xmpp.framer import Frame
+from smartfeeds.xmpp.framer import StanzaFrame
 from smartfeeds.xmpp.screening import (
     CROWDED,
     LARGE,
@@ -37,9 +37,9 @@ def test_sender_is_the_bare_address_that_the_server_wrote(frame: bytes, sender: 
     assert sender_of(frame) == sender
 
 
-def request(content: bytes, kind: bytes = b"set", attributes: bytes = b"") -> Frame:
+def request(content: bytes, kind: bytes = b"set", attributes: bytes = b"") -> StanzaFrame:
     data = b"<iq id='1' type='%b'%b>%b</iq>" % (kind, attributes, content)
-    return Frame(data, len(data))
+    return StanzaFrame(data, len(data))
 
 
 PUBLISH = b"<pubsub xmlns='p'><publish node='n'><item>%b</item></publish></pubsub>"
@@ -66,7 +66,7 @@ CROWD = b" ".join(b"a%d='v'" % number for number in range(TAG_ATTRIBUTES + 1))
         (request(b"<a>%b</a>" % CROWD), ""),
     ],
 )
-def test_fault_is_told_from_the_bytes(frame: Frame, fault: str) -> None:
+def test_fault_is_told_from_the_bytes(frame: StanzaFrame, fault: str) -> None:
     assert fault_of(frame) == fault
 
 

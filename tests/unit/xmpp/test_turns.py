@@ -14,8 +14,8 @@ from smartfeeds.xmpp.turns import (
     SENDER_STANZAS,
     WORK_BYTES,
     QueueBounds,
+    StanzaTurns,
     Turn,
-    Turns,
 )
 from support.faketime import FakeTime
 
@@ -23,11 +23,11 @@ ALICE, BOB, EVE = b"alice@home.example", b"bob@home.example", b"eve@flood.exampl
 SHORT = b"x" * 1_000
 
 
-def turns_of(**bounds: int) -> Turns:
-    return Turns(QueueBounds(**bounds), clock=FakeTime().clock)
+def turns_of(**bounds: int) -> StanzaTurns:
+    return StanzaTurns(QueueBounds(**bounds), clock=FakeTime().clock)
 
 
-def served(turns: Turns, count: int = 1_000_000, cpu_s: float = 0.0) -> list[Turn]:
+def served(turns: StanzaTurns, count: int = 1_000_000, cpu_s: float = 0.0) -> list[Turn]:
     """The next stanzas, each done before the next one is taken."""
     result: list[Turn] = []
     while len(result) < count and (turn := turns.take()) is not None:
@@ -116,7 +116,7 @@ def test_turns_sender_gains_nothing_by_silence() -> None:
 
 def test_turns_sender_of_a_costly_stanza_rests_and_others_do_not() -> None:
     time = FakeTime()
-    turns = Turns(QueueBounds(), clock=time.clock)
+    turns = StanzaTurns(QueueBounds(), clock=time.clock)
     for _ in range(2):
         turns.add(EVE, b"eve", 100_000)
     turns.add(ALICE, b"alice", 1_000)

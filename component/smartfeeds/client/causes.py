@@ -16,6 +16,6 @@ def cause_of(reason: object) -> str:
 
 
 def worst(reasons: list[object]) -> object:
-    """The failure to report of several attempts at one server: a bad certificate, else the last one."""
+    """The cause to report after several attempts: an invalid certificate if there was one, else the last failure."""
     bad = [reason for reason in reasons if isinstance(reason, ssl.SSLCertVerificationError)]
     return (bad or reasons or [None])[-1]

@@ -324,7 +324,7 @@ class ClientLink(SlixLink):
             self._client.abort()
 
     def _why_it_ends(self) -> FollowError | None:
-        """The error that no further attempt can mend; None where one may."""
+        """The error if another attempt cannot succeed, else None."""
         account, reason = self._client.requested_jid.bare, worst(self._failures)
         if self._without_tls and not self._client.enable_plaintext:
             return LoginError(

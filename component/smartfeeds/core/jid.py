@@ -30,7 +30,7 @@ class Jid:
 
 
 def parse_jid(text: str) -> Jid | None:
-    """The address written in `text`, or None where it is malformed. Of all spellings of an address one Jid is made."""
+    """The address written in `text`, or None where it is malformed. All spellings of an address give the same Jid."""
     rest, slash, resource = text.partition("/")
     local, at, domain = rest.rpartition("@")
     if text.isascii():

@@ -329,7 +329,8 @@ def is_listed(kind: NodeKind, options: Options) -> bool:
 
 
 def is_open_to_publish(node: Node) -> bool:
-    """Whether everybody but outcasts may publish, and so may know of the node whoever may read it."""
+    """Whether everybody except outcasts may publish. Such publishers may know that the node exists, even if they may
+    not read it."""
     return text_of(node.kind, node.options, "publish_model") == PublishModel.OPEN.value
 
 

@@ -79,7 +79,8 @@ class View:
         return bool(self.authors or self.categories or self.replies_to or self.kinds or self.query)
 
     def facets(self, *, publishers: bool) -> tuple[frozenset[str], ...]:
-        """The facets that a version must have one of, a set for each filter but `q`; that of `kind` comes last.
+        """One set of facets for each filter except `q`. A version matches a set if it has one of its facets. The set
+        of `kind` comes last.
 
         `publishers`: the node shows its publishers, so `author` finds them too.
         """
@@ -126,7 +127,7 @@ def facet(kind: str, value: str) -> str:
     """One comparable property of a version: its kind and the folded value.
 
     Kinds: a author, p author or publisher, c category, r reply, k kind of change. A view of a node that shows its
-    publishers asks for p alone: to ask for either of two facets would mean to sort all their items for every page.
+    publishers uses `p` only: a condition on two facets would sort all their items for every page.
     """
     return f"{kind}:{_fold(value)}"
 

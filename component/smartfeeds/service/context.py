@@ -78,7 +78,8 @@ def everywhere(_node: Node) -> bool:
 
 
 def existing_for(tx: ReadTx, context: Context, actor: Jid) -> Exists:
-    """Which nodes exist for an entity. All others get the answers of a node that does not exist, on every wire."""
+    """Returns a test for the nodes that an entity may know of. For all other nodes it gets the answers of a missing
+    node, on every wire."""
 
     def exists(node: Node) -> bool:
         if is_listed(node.kind, node.options):

@@ -198,7 +198,8 @@ class Framer:
                 return -1
 
     def _walk(self, source: bytes | bytearray) -> bool:
-        """Reads up to the end of the stanza, or up to what is read in pieces; False when neither has come yet."""
+        """Searches for the end of the stanza. Stops at a tag or CDATA section that is incomplete. Returns False if more
+        bytes are needed."""
         closing = b"</" + self._name
         while self._depth:
             at = source.find(closing, self._scan)

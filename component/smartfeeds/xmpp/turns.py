@@ -20,7 +20,10 @@ BYTE_COST_S = 0.000_000_01
 # The longest that parsing takes for a byte. What is measured beyond it is the garbage collector's, not the sender's.
 BYTE_MOST_S = 0.000_001
 COSTLY_S = 0.003  # more than any item costs that feeds accept, apart from one of thousands of elements
+# The stanzas of all senders share one TCP stream. Refusals that come at once would keep it full of the bytes of one
+# sender. With a rest of 20 times its cost, a costly sender has at most 1/21 of the event loop's time, about 5 %.
 REST_FACTOR = 20.0
+# The rest after a stanza that costs 100 ms. The bound keeps one slow moment of the machine from silencing a sender.
 REST_MOST_S = 2.0
 # What one sender may have in work: what has been parsed waits for the store, and a publish of somebody else waits for
 # the transaction that it shares with it. 64 ordinary publishes have less.
@@ -43,7 +46,8 @@ class QueueBounds:
 
 
 class _Party:
-    """A domain or a sender. `cost_s` is what it has had; `stanzas` and `bytes` are what it has waiting or in work."""
+    """A domain or a sender. `cost_s`: the cost charged so far. `stanzas`, `bytes`: its stanzas that wait or are being
+    processed."""
 
     __slots__ = ("bytes", "cost_s", "ranked", "stanzas")
 
@@ -73,7 +77,7 @@ class _Ranks(Generic[_P]):
 
     def __init__(self) -> None:
         self._heap: list[tuple[float, int, _P]] = []
-        self._count = 0  # of two with the same cost the one that came first is served first
+        self._count = 0  # breaks ties: the party that came first is served first
         self._reached_s = 0.0  # the cost of the party served last
 
     def __bool__(self) -> bool:
@@ -232,7 +236,7 @@ class StanzaTurns:
         self._charge(turn, min(cpu_s, BYTE_MOST_S * turn.wire_bytes) + COSTLY_S * cut)
 
     def done(self, turn: Turn) -> None:
-        """A stanza that was taken is answered, or needs no answer."""
+        """Releases a stanza that was taken, after its answer or without one."""
         turn.sender.work_bytes -= turn.size_bytes
         self._forget(turn)
         if turn.sender.waiting:

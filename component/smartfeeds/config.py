@@ -171,17 +171,24 @@ class Store(Section):
         return None if path is None else self._folder / path
 
     def at(self, folder: Path) -> "Store":
-        """The same settings, read from a file in `folder`. Raises ConfigError when the database is elsewhere."""
+        """The same settings, read from a file in `folder`."""
         store = self.model_copy()
         store._folder = folder.absolute()
-        former, path = self.path, store.path
-        # The path was relative to the working directory before: a new, empty database must not hide the old one.
-        if former is not None and path is not None and former.exists() and not path.exists():
-            raise ConfigError(
-                f"store.url: the database {path} does not exist, but {former.absolute()} does; a relative path is "
-                "relative to the configuration file: move the database there or set an absolute path"
-            )
         return store
+
+    @property
+    def warning(self) -> str:
+        """A warning if the database does not exist, but one of its name is in the working directory; else empty."""
+        # In 0.1.0 a relative path was relative to the working directory. This check can go in the second release
+        # after it, when databases have been moved.
+        name, path = database_path(self.url), self.path
+        if name is None or path is None or path.exists() or not Path(name).exists():
+            return ""
+        return (
+            f"store.url: the database {path} does not exist, but {Path(name).absolute()} does; a relative path is "
+            "relative to the configuration file: move the database there or set an absolute path, if it is the one "
+            "you mean"
+        )
 
 
 class Http(Section):

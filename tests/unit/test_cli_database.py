@@ -125,19 +125,21 @@ def test_relative_path_is_relative_to_the_configuration_file(ready: Run, monkeyp
     assert (result.stderr, names()) == ("", [])
 
 
-def test_database_in_the_working_directory_is_not_replaced_by_an_empty_one(
-    ready: Run, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """It was made when a relative path was relative to the working directory."""
+def test_new_database_beside_the_configuration_warns_of_one_in_the_working_directory(ready: Run) -> None:
+    """It may date from when a relative path was relative to the working directory, or have nothing to do with it."""
     ready("node", "create", "news")
     Path("etc").mkdir()
     shutil.move("smartfeeds.toml", "etc/smartfeeds.toml")
 
-    error = ready("node", "create", "talk", "--config", "etc/smartfeeds.toml", code=Exit.CONFIG).stderr
+    first = ready("node", "create", "talk", "--config", "etc/smartfeeds.toml")
+    second = ready("node", "list", "--json", "--config", "etc/smartfeeds.toml")
 
-    assert f"the database {Path.cwd()}/etc/smartfeeds.db does not exist, but {Path.cwd()}/smartfeeds.db does" in error
-    assert "move the database there or set an absolute path" in error
-    assert not Path("etc/smartfeeds.db").exists()
+    folder = Path.cwd()
+    assert first.stderr.startswith(
+        f"warning: store.url: the database {folder}/etc/smartfeeds.db does not exist, but {folder}/smartfeeds.db does"
+    )
+    assert "move the database there or set an absolute path" in first.stderr
+    assert ([row["node"] for row in json.loads(second.stdout)], second.stderr) == (["talk"], "")
 
 
 def test_command_without_a_configuration_file_names_its_database_beside_the_output(

@@ -108,7 +108,7 @@ def read_settings(config: Path | None) -> Settings:
     """The settings of `--config`, of the file in this folder, or of the environment. Raises ConfigError."""
     config = config_file(config)
     try:
-        return load(config)
+        settings = load(config)
     except ConfigError as error:
         if config is None:
             advice = (
@@ -117,6 +117,9 @@ def read_settings(config: Path | None) -> Settings:
             )
             raise ConfigError(f"{error}\n  {advice}" if is_configured_by_environment() else advice) from None
         raise
+    if settings.store.warning:
+        err.print(f"warning: {settings.store.warning}", markup=False)
+    return settings
 
 
 def refuse_devices(path: Path) -> None:

@@ -92,16 +92,25 @@ def _write(line: str) -> None:
     sys.stdout.flush()
 
 
+class StderrHandler(logging.Handler):
+    """Prints each record on standard error, in the form of the program's own messages."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Prints the message of a record."""
+        err.print(f"smartfeeds: {record.getMessage()}", markup=False)
+
+
+_HANDLERS = (
+    ("smartfeeds.client", StderrHandler(logging.WARNING)),
+    ("slixmpp", logging.NullHandler()),  # the follower repeats those of its warnings that matter
+)
+
+
 def _log_to_stderr() -> None:
-    """Warnings of the follower, in the form of the program's own messages. It repeats those of slixmpp that matter."""
-
-    class Lines(logging.Handler):
-        def emit(self, record: logging.LogRecord) -> None:
-            err.print(f"smartfeeds: {record.getMessage()}", markup=False)
-
-    for name, handler in (("smartfeeds.client", Lines(logging.WARNING)), ("slixmpp", logging.NullHandler())):
+    """Adds the handlers; adding them again has no effect. Handlers that somebody else has added stay."""
+    for name, handler in _HANDLERS:
         logger = logging.getLogger(name)
-        logger.handlers = [handler]
+        logger.addHandler(handler)
         logger.propagate = False
 
 

@@ -6,16 +6,20 @@ with the references resolved. Nothing else of the HTML changes, however broken i
 
 import html
 import re
+from collections.abc import Iterator
 
 from smartfeeds.formats.links import resolve
 
-# A quoted value may hold "<" and ">". Possessive repeats keep no way back, so the time is linear.
-_TAG = re.compile(r"""<[A-Za-z](?:[^<>"']|"[^"]*+"|'[^']*+')*+>""")
-_VALUE = re.compile(
-    r"""(\s(?:href|src|srcset|cite|action|poster|data|longdesc|background)\s*=\s*)"""
-    r"""(?:"([^"]*)"|'([^']*)'|([^\s"'<>=`]+))""",
-    re.IGNORECASE,
+_ADDRESS_ATTRIBUTES = frozenset({"href", "src", "srcset", "cite", "action", "poster", "data", "longdesc", "background"})
+_COMMENT = "<!--"
+_OPENING = re.compile(r"<!--|<[A-Za-z][^ \t\n\f\r/>]*")
+# HTML 13.2.5.32 to 13.2.5.39. A name and a quoted value may hold "<", a value without quotes may hold quotes. A quote
+# without its end reaches to the end of the text, so no part of the text is looked at twice.
+_ATTRIBUTE = re.compile(
+    r"""[ \t\n\f\r/]*(?P<name>=?[^ \t\n\f\r/>=]+|=)"""
+    r"""(?:[ \t\n\f\r]*=[ \t\n\f\r]*(?P<value>"(?P<double>[^"]*)(?:"|\Z)|'(?P<single>[^']*)(?:'|\Z)|[^ \t\n\f\r>]*))?"""
 )
+_TAG_END = re.compile(r"[ \t\n\f\r/]*>")
 _RELATIVE = re.compile(r"\s*(?![A-Za-z][A-Za-z0-9+.\-]*:|#)\S")
 _CANDIDATE = re.compile(r"(\s*,?\s*)([^\s,]\S*)(\s+[^,]*)?")
 # What addresses may add to a text; references beyond it stay relative.
@@ -28,20 +32,51 @@ def absolute_html(text: str, base: str) -> str:
     in the text itself (`#note`) stays."""
     if not base or "=" not in text:
         return text
-    return _TAG.sub(_Resolver(base, _FREE_CHARACTERS + _MAX_FACTOR * len(text)).tag, text)
+    resolver = _Resolver(base, _FREE_CHARACTERS + _MAX_FACTOR * len(text))
+    parts = []
+    end = 0
+    for attribute in _address_attributes(text):
+        value = _value_of(attribute)
+        address = resolver.value(attribute["name"], value)
+        if address != value:
+            parts.append(text[end : attribute.start("value")])
+            parts.append(f'"{html.escape(address)}"')
+            end = attribute.end("value")
+    return "".join([*parts, text[end:]])
 
 
 def has_relative(text: str) -> bool:
     """Whether HTML has references that nobody can follow without knowing its base address."""
-    return any(
-        _RELATIVE.match(html.unescape(_value_of(match)))
-        for tag in _TAG.finditer(text)
-        for match in _VALUE.finditer(tag[0])
-    )
+    return "=" in text and any(_RELATIVE.match(_value_of(attribute)) for attribute in _address_attributes(text))
 
 
-def _value_of(match: re.Match[str]) -> str:
-    return next((group for group in match.groups()[1:] if group is not None), "")
+def _address_attributes(text: str) -> Iterator[re.Match[str]]:
+    """The attributes that hold addresses, of the tags that have an end. Each character is looked at once: a tag or a
+    comment without an end reaches to the end of the text."""
+    end = 0
+    while opening := _OPENING.search(text, end):
+        end = opening.end()
+        if opening[0] == _COMMENT:
+            # "<!-->" is a whole comment.
+            end = text.find("-->", end - 2)
+            if end < 0:
+                return
+            continue
+        attributes = []
+        while attribute := _ATTRIBUTE.match(text, end):
+            end = attribute.end()
+            if attribute["value"] and attribute["name"].lower() in _ADDRESS_ATTRIBUTES:
+                attributes.append(attribute)
+        if _TAG_END.match(text, end) is None:
+            return
+        yield from attributes
+
+
+def _value_of(attribute: re.Match[str]) -> str:
+    for group in ("double", "single", "value"):
+        if (value := attribute[group]) is not None:
+            return html.unescape(value)
+    return ""
 
 
 class _Resolver:
@@ -51,16 +86,11 @@ class _Resolver:
         self._base = base
         self._left_characters = left_characters
 
-    def tag(self, match: re.Match[str]) -> str:
-        return _VALUE.sub(self._attribute, match[0]) if "=" in match[0] else match[0]
-
-    def _attribute(self, match: re.Match[str]) -> str:
-        value = html.unescape(_value_of(match))
-        if match[1].split("=")[0].strip().lower() == "srcset":
-            address = _CANDIDATE.sub(lambda one: f"{one[1]}{self._address(one[2])}{one[3] or ''}", value)
-        else:
-            address = self._address(value)
-        return match[0] if address == value else f'{match[1]}"{html.escape(address)}"'
+    def value(self, name: str, value: str) -> str:
+        """The value of an attribute with its references resolved."""
+        if name.lower() == "srcset":
+            return _CANDIDATE.sub(lambda one: f"{one[1]}{self._address(one[2])}{one[3] or ''}", value)
+        return self._address(value)
 
     def _address(self, reference: str) -> str:
         if _RELATIVE.match(reference) is None:

@@ -6,9 +6,10 @@ import pytest
 from lxml import etree
 
 from smartfeeds.errors import Condition, FeedError
-from smartfeeds.formats import atom, documents, loader, plain, rss, xml
+from smartfeeds.formats import atom, documents, html_links, loader, plain, rss, xml
 from smartfeeds.formats.documents import read_document
 from smartfeeds.formats.growth import ITEM_BYTES, MAX_FACTOR
+from smartfeeds.formats.html_links import absolute_html
 from smartfeeds.formats.links import MAX_BASE_CHARACTERS
 from smartfeeds.sync.documents import FeedReader
 
@@ -182,3 +183,37 @@ def test_tag_with_many_attributes_is_not_parsed():
         parsed.append(len(plain.LONG_TAG.sub(" ", source)))
         assert plain.html_text(source) == "one two"
     assert parsed == [8, 8]
+
+
+@pytest.mark.parametrize(
+    "part", ["<a ", '<a x="', "<!--", "<a x= ", "<a" + " " * 50, "<a \"'", "<a href=x ", "<!-- <a>"]
+)
+def test_references_of_html_are_looked_for_once(monkeypatch, part):
+    """A tag, a quote or a comment without an end reaches to the end of the text: no part is looked at twice."""
+    for n in (1_000, 2_000):
+        text = part * n
+        places = []
+        for name in ("_OPENING", "_ATTRIBUTE"):
+            monkeypatch.setattr(html_links, name, Recorder(ORIGINALS[name], places))
+        absolute_html(text, "http://e.example/")
+        assert sum(end - start for start, end in places) <= len(text)
+
+
+class Recorder:
+    """A pattern that records which parts of a text its matches cover."""
+
+    def __init__(self, pattern, places):
+        self.pattern = pattern
+        self.places = places
+
+    def __getattr__(self, method):
+        def call(text, at):
+            match = getattr(self.pattern, method)(text, at)
+            # A search that finds nothing has looked at the rest.
+            self.places.append(match.span() if match else (at, len(text) if method == "search" else at))
+            return match
+
+        return call
+
+
+ORIGINALS = {name: getattr(html_links, name) for name in ("_OPENING", "_ATTRIBUTE")}

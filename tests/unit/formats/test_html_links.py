@@ -1,5 +1,7 @@
 """Relative references in HTML."""
 
+from html.parser import HTMLParser
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -29,7 +31,14 @@ BASE = "http://e.example/a/b?c#d"
             '<video poster="p"><blockquote cite="q">',
             '<video poster="http://e.example/a/p"><blockquote cite="http://e.example/a/q">',
         ),
+        # A value without quotes may hold quotes, a quoted one may stand right before the next name.
+        ("<a title=it's href=x>", '<a title=it\'s href="http://e.example/a/x">'),
+        ("<a title='t'href=x>", "<a title='t'href=\"http://e.example/a/x\">"),
+        ('<!-- <a title=" --><a href="x">', '<!-- <a title=" --><a href="http://e.example/a/x">'),
         # These stay.
+        ('<a title="x href=y z">', '<a title="x href=y z">'),
+        ('<!-- <a href="x"> -->', '<!-- <a href="x"> -->'),
+        ("<a title=href=x>", "<a title=href=x>"),
         ('<a href="#n">', '<a href="#n">'),
         ('<a href="http://x.example/?a=1&b">', '<a href="http://x.example/?a=1&b">'),
         ('<a href="mailto:a@b"> <a href=javascript:x>', '<a href="mailto:a@b"> <a href=javascript:x>'),
@@ -74,6 +83,56 @@ def test_relative_references_are_noticed(text):
 @pytest.mark.parametrize("text", ['<a href="#x">', '<a href="http://x/">', "a", '<a href="mailto:a">', '<a class="b">'])
 def test_other_references_are_not_taken_for_relative_ones(text):
     assert not has_relative(text)
+
+
+def test_only_the_attribute_itself_is_resolved():
+    text = '<img alt="see src=pic.png" src="a.png">'
+    assert absolute_html(text, BASE) == '<img alt="see src=pic.png" src="http://e.example/a/a.png">'
+    assert not has_relative('<img alt="see src=pic.png" src="http://e.example/a.png">')
+
+
+class Reader(HTMLParser):
+    """Records the start tags and the text of a document; the values of address attributes are left out."""
+
+    def __init__(self):
+        super().__init__()
+        self.events = []
+
+    def handle_starttag(self, tag, attrs):
+        self.events.append(
+            (tag, [(name, None if name in ("href", "src", "srcset") else value) for name, value in attrs])
+        )
+
+    def handle_data(self, data):
+        self.events.append(data)
+
+
+def events_of(text):
+    reader = Reader()
+    reader.feed(text)
+    reader.close()
+    return reader.events
+
+
+WORDS = st.lists(st.sampled_from(["x", " ", "href=y", " src='p'", "<b>", " > ", "&amp;", "=", "/", ","]), max_size=6)
+TEXTS = WORDS.map("".join)
+QUOTED = TEXTS.flatmap(
+    lambda text: st.just(f'"{text}"') if "'" in text else st.sampled_from([f'"{text}"', f"'{text}'"])
+)
+VALUES = st.one_of(QUOTED, st.sampled_from(["x", "a/b", "x=y", "it's", "#x", "http://k/"]))
+ATTRIBUTES = st.one_of(
+    st.tuples(st.sampled_from(["href", "SRC", "srcset", "title", "alt"]), st.sampled_from(["=", " = "]), VALUES),
+    st.tuples(st.sampled_from(["checked", "href"])),
+).map("".join)
+TAGS = st.lists(ATTRIBUTES, max_size=4).map(lambda attributes: f"<a {' '.join(attributes)} >")
+DOCUMENTS = st.lists(
+    st.one_of(TAGS, st.sampled_from(["text href=x ", "</a>", "<!-- <a href=x> -->", "a < b"])), max_size=6
+)
+
+
+@given(DOCUMENTS.map("".join))
+def test_a_parser_reads_the_same_but_for_the_addresses(text):
+    assert events_of(absolute_html(text, BASE)) == events_of(text)
 
 
 PIECES = ["<a ", "<", ">", '"', "'", " href=", "x", "/", "&amp;", " ", "srcset=", ",", "=", "http://k/", "#"]

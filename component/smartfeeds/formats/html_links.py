@@ -8,18 +8,10 @@ import html
 import re
 from collections.abc import Iterator
 
+from smartfeeds.formats.html_tags import tags_of
 from smartfeeds.formats.links import resolve
 
 _ADDRESS_ATTRIBUTES = frozenset({"href", "src", "srcset", "cite", "action", "poster", "data", "longdesc", "background"})
-_COMMENT = "<!--"
-_OPENING = re.compile(r"<!--|<[A-Za-z][^ \t\n\f\r/>]*")
-# HTML 13.2.5.32 to 13.2.5.39. A name and a quoted value may hold "<", a value without quotes may hold quotes. A quote
-# without its end reaches to the end of the text, so no part of the text is looked at twice.
-_ATTRIBUTE = re.compile(
-    r"""[ \t\n\f\r/]*(?P<name>=?[^ \t\n\f\r/>=]+|=)"""
-    r"""(?:[ \t\n\f\r]*=[ \t\n\f\r]*(?P<value>"(?P<double>[^"]*)(?:"|\Z)|'(?P<single>[^']*)(?:'|\Z)|[^ \t\n\f\r>]*))?"""
-)
-_TAG_END = re.compile(r"[ \t\n\f\r/]*>")
 _RELATIVE = re.compile(r"\s*(?![A-Za-z][A-Za-z0-9+.\-]*:|#)\S")
 _CANDIDATE = re.compile(r"(\s*,?\s*)([^\s,]\S*)(\s+[^,]*)?")
 # What addresses may add to a text; references beyond it stay relative.
@@ -51,25 +43,12 @@ def has_relative(text: str) -> bool:
 
 
 def _address_attributes(text: str) -> Iterator[re.Match[str]]:
-    """The attributes that hold addresses, of the tags that have an end. Each character is looked at once: a tag or a
-    comment without an end reaches to the end of the text."""
-    end = 0
-    while opening := _OPENING.search(text, end):
-        end = opening.end()
-        if opening[0] == _COMMENT:
-            # "<!-->" is a whole comment.
-            end = text.find("-->", end - 2)
-            if end < 0:
-                return
-            continue
-        attributes = []
-        while attribute := _ATTRIBUTE.match(text, end):
-            end = attribute.end()
-            if attribute["value"] and attribute["name"].lower() in _ADDRESS_ATTRIBUTES:
-                attributes.append(attribute)
-        if _TAG_END.match(text, end) is None:
-            return
-        yield from attributes
+    """The attributes that hold addresses, of the start tags that have an end."""
+    for tag in tags_of(text):
+        if tag.closed and tag.is_start:
+            for attribute in tag.attributes:
+                if attribute["value"] and attribute["name"].lower() in _ADDRESS_ATTRIBUTES:
+                    yield attribute
 
 
 def _value_of(attribute: re.Match[str]) -> str:

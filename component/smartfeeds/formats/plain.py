@@ -5,6 +5,7 @@ import re
 
 from lxml import etree
 
+from smartfeeds.formats.html_tags import tags_of
 from smartfeeds.formats.xml import Element
 
 
@@ -23,8 +24,8 @@ _INLINE = frozenset(
 )
 _MARKUP = re.compile(r"[<&]")
 _TAG = re.compile(r"<[^<>]*>")
-# libxml2 compares each attribute of a tag in HTML with all others. A tag has no text, whatever is in it.
-LONG_TAG = re.compile(r"<[^<>]{4096,}>?")
+# libxml2 compares each attribute of a tag in HTML with all others.
+_MAX_TAG_CHARACTERS = 4_096
 
 
 def squeeze(text: str) -> str:
@@ -36,7 +37,8 @@ def html_text(source: str) -> str:
     """The text of an HTML fragment, whatever state it is in."""
     if _MARKUP.search(source) is None:
         return squeeze(source)
-    source = LONG_TAG.sub(" ", source)
+    if len(source) > _MAX_TAG_CHARACTERS:
+        source = without_long_tags(source)
     parser = _parser() if source.count("<") >= _PARSER_DEPTH else _PARSER
     try:
         root = etree.fromstring(f"<div>{source}</div>", parser)
@@ -45,6 +47,19 @@ def html_text(source: str) -> str:
     if root is None or (parser is not _PARSER and "xcessive depth" in str(parser.error_log)):
         return squeeze(html.unescape(_TAG.sub(" ", source)))
     return markup_text(root)
+
+
+def without_long_tags(source: str) -> str:
+    """The HTML with a blank in place of each tag that is too long to be parsed. A tag has no text, whatever is in it;
+    one without an end is more likely text, and stays as text."""
+    parts = []
+    end = 0
+    for tag in tags_of(source):
+        if tag.end - tag.start > _MAX_TAG_CHARACTERS:
+            parts.append(source[end : tag.start])
+            parts.append(" " if tag.closed else source[tag.start :].replace("<", "&lt;"))
+            end = tag.end
+    return "".join([*parts, source[end:]])
 
 
 def markup_text(root: Element) -> str:

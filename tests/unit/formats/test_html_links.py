@@ -38,6 +38,8 @@ BASE = "http://e.example/a/b?c#d"
         # These stay.
         ('<a title="x href=y z">', '<a title="x href=y z">'),
         ('<!-- <a href="x"> -->', '<!-- <a href="x"> -->'),
+        ("</a href=x>", "</a href=x>"),
+        ("<script>'<a href=x>'</script>", "<script>'<a href=x>'</script>"),
         ("<a title=href=x>", "<a title=href=x>"),
         ('<a href="#n">', '<a href="#n">'),
         ('<a href="http://x.example/?a=1&b">', '<a href="http://x.example/?a=1&b">'),

@@ -2,7 +2,7 @@
 
 import pytest
 
-from smartfeeds.formats.plain import html_text
+from smartfeeds.formats.plain import html_text, squeeze
 
 
 @pytest.mark.parametrize(
@@ -30,3 +30,23 @@ def test_html_text_is_what_a_reader_reads(source, text):
 
 def test_html_text_of_deep_markup_ends():
     assert "x" in html_text("<b>" * 20_000 + "x")
+
+
+WORDS = "word " * 2_000
+
+
+@pytest.mark.parametrize(
+    ("source", "text"),
+    [
+        (f"<p>a < b {WORDS}", f"a < b {WORDS}"),
+        (f"<p>a < b {WORDS}</p>", f"a < b {WORDS}"),
+        (f"<p>a <3 {WORDS} > b", f"a <3 {WORDS} > b"),
+        (f"a <b {WORDS}", f"a <b {WORDS}"),
+        (f"a <b {WORDS}>c</b>", "a c"),
+        (f"a<script>if (b<c) {{ {WORDS} }}</script>d", "a d"),
+        (f"a<!-- <b {WORDS} -->d", "ad"),
+    ],
+    ids=range(7),
+)
+def test_html_text_of_long_texts_is_complete(source, text):
+    assert html_text(source) == squeeze(text)

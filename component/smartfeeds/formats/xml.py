@@ -46,6 +46,7 @@ XML_BASE = f"{{{XML_NS}}}base"
 
 _PROCESSING_INSTRUCTION = re.compile(rb"<\?.*?\?>", re.DOTALL)
 _DECLARED_PREFIX = re.compile(rb" xmlns:([^=\s]+)=")
+# A first filter only, because it also matches in text; `canonical` then reads the declarations.
 _LONG_NAMESPACE = re.compile(rb' xmlns(?::[^=\s]+)?="[^"]{%d}' % (MAX_NAME_BYTES + 1))
 _NAMESPACE = re.compile(rb'( xmlns(?::[^=\s]+)?=")([^"]+)"')
 _PLAIN_URI = re.compile(rb"[A-Za-z][A-Za-z0-9+.\-]*:(?!x-smartfeeds-veiled:)[A-Za-z0-9._~:/?#@!$'()*+,;=\-]*")
@@ -141,12 +142,19 @@ def canonical(element: Element) -> bytes:
     """
     text = etree.tostring(element, encoding="utf-8", with_tail=False)
     # Exclusive C14N declares a namespace anew in each element that uses it, so a long name would multiply.
-    if _LONG_NAMESPACE.search(text):
+    if _LONG_NAMESPACE.search(text) and any(len(uri.encode()) > MAX_NAME_BYTES for uri in _namespaces(element)):
         raise FeedError(Condition.INVALID_PAYLOAD, f"a namespace name is longer than {MAX_NAME_BYTES} bytes")
     try:
         return _canonical(element, text)
     except etree.C14NError:
         return _canonical_veiled(text)
+
+
+def _namespaces(element: Element) -> Iterator[str]:
+    """The namespace names that are in force at an element or declared in it."""
+    yield from element.nsmap.values()
+    for _, (_, uri) in etree.iterwalk(element, events=("start-ns",)):
+        yield uri
 
 
 def carried(payload: bytes) -> bytes:

@@ -202,6 +202,27 @@ def test_long_text_is_no_long_name():
     checked(f"<a k='{'x' * 5000}'>{'y' * 5000} =\"z</a>")
 
 
+@pytest.mark.parametrize(
+    "form",
+    ['<a> xmlns="{}</a>', "<a k=' xmlns=\"{}'/>", '<a><!-- xmlns="{}--></a>', "<a xmlns:p='urn:x'> xmlns:p=\"{}</a>"],
+)
+def test_long_text_is_no_long_namespace_name(form):
+    checked(form.format("x" * 300))
+
+
+@pytest.mark.parametrize(
+    "form", ["<a xmlns='{0}'/>", "<a><b><p:c xmlns:p='{0}'/></b></a>", "<a> xmlns=\"<b xmlns='{0}'/></a>"]
+)
+def test_length_of_namespace_names_is_bounded(form):
+    checked(form.format("urn:" + "n" * (xml.MAX_NAME_BYTES - 4)))
+    assert "longer" in refused(lambda: checked(form.format("urn:" + "n" * (xml.MAX_NAME_BYTES - 3))))
+
+
+def test_length_of_inherited_namespace_names_is_bounded():
+    stanza = xml.parse_payload(f"<a xmlns:p='urn:{'n' * 300}'><b><p:c/></b></a>".encode())
+    assert "longer" in refused(lambda: xml.canonical(stanza[0]))
+
+
 def test_prefixes_are_bounded():
     def element(count):
         return "<a " + " ".join(f"xmlns:p{n}='u'" for n in range(count)) + "/>"

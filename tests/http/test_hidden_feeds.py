@@ -47,7 +47,7 @@ REQUESTS: dict[str, tuple[str, str, dict[str, str], bytes | None]] = {
 }
 
 
-def told(got: Got, name: str) -> tuple[int, dict[str, str], str]:
+def response_of(got: Got, name: str) -> tuple[int, dict[str, str], str]:
     headers = {key: value for key, value in got.headers.items() if key != "Date"}
     return got.status, headers, f"{headers}{got.text}".replace(name, ABSENT)
 
@@ -61,7 +61,7 @@ async def test_closed_feed_answers_as_one_that_does_not_exist(web: Web, caller: 
     own = {} if caller == "anonymous" else {"Authorization": await bearer(web, EVE, Scope.ADMIN)}
     for name, (method, path, headers, body) in REQUESTS.items():
         closed, absent = [
-            told(await web.ask(method, path.format(feed), body, **{**headers, **own}), feed)
+            response_of(await web.ask(method, path.format(feed), body, **{**headers, **own}), feed)
             for feed in (CLOSED, ABSENT)
         ]
         assert closed[2] == absent[2] and closed[0] == absent[0], name

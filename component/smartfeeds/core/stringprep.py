@@ -45,17 +45,17 @@ def nameprep(text: str) -> str | None:
 
 def resourceprep(text: str) -> str | None:
     """The resource of an address in its compared form, or None where it is malformed."""
-    prepared = _prepared("".join(map(_kept, text)))
+    prepared = _prepared("".join(map(_without_ignored, text)))
     return None if prepared is None or not _CONTROLS.isdisjoint(prepared) else prepared
 
 
 def _prepared(mapped: str) -> str | None:
     """Normalisation, prohibited characters, bidirectional texts (RFC 3454 4 to 6)."""
     text = unicode_3_2.normalize("NFKC", mapped)
-    found = reduce(or_, map(_flags, set(text)), 0)
-    if found & _IS_PROHIBITED:
+    flags = reduce(or_, map(_flags, set(text)), 0)
+    if flags & _IS_PROHIBITED:
         return None
-    if found & _RIGHT_TO_LEFT and (found & _LEFT_TO_RIGHT or not _flags(text[0]) & _flags(text[-1]) & _RIGHT_TO_LEFT):
+    if flags & _RIGHT_TO_LEFT and (flags & _LEFT_TO_RIGHT or not _flags(text[0]) & _flags(text[-1]) & _RIGHT_TO_LEFT):
         return None
     return text
 
@@ -63,7 +63,7 @@ def _prepared(mapped: str) -> str | None:
 # The tables of the standard library are functions that take microseconds. Addresses use few scripts, so nearly every
 # character is in these caches.
 @lru_cache(4_096)
-def _kept(character: str) -> str:
+def _without_ignored(character: str) -> str:
     """A character as table B.1 maps it."""
     assigned = not tables.in_table_a1(character)
     return "" if assigned and tables.in_table_b1(character) else character
@@ -72,10 +72,10 @@ def _kept(character: str) -> str:
 @lru_cache(4_096)
 def _folded(character: str) -> str:
     """A character as tables B.1 and B.2 map it."""
-    kept = _kept(character)
-    folded = tables.map_table_b2(kept) if kept and not tables.in_table_a1(kept) else kept
+    mapped = _without_ignored(character)
+    folded = tables.map_table_b2(mapped) if mapped and not tables.in_table_a1(mapped) else mapped
     # The library also folds to letters that are newer than table B.2.
-    return kept if any(map(tables.in_table_a1, folded)) else folded
+    return mapped if any(map(tables.in_table_a1, folded)) else folded
 
 
 @lru_cache(4_096)

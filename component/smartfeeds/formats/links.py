@@ -37,17 +37,9 @@ def rebase(base: str, step: str | None) -> str:
     return address if usable and len(address) <= MAX_BASE_CHARACTERS else base
 
 
-def base_of(element: Element, outer: str, *, own: bool = True) -> str:
-    """The base address in force at an element, with or without its own xml:base; `outer` is the document's."""
-    bases = [ancestor.get(XML_BASE, "") for ancestor in element.iterancestors()]
-    bases.reverse()
-    if own:
-        bases.append(element.get(XML_BASE, ""))
-    for step in bases:
+def base_of(element: Element, outer: str) -> str:
+    """The base address in force at an element; `outer` is the document's."""
+    steps = [element.get(XML_BASE), *(ancestor.get(XML_BASE) for ancestor in element.iterancestors())]
+    for step in reversed(steps):
         outer = rebase(outer, step)
     return outer
-
-
-def has_base(element: Element) -> bool:
-    """Whether an ancestor sets xml:base."""
-    return any(ancestor.get(XML_BASE) for ancestor in element.iterancestors())

@@ -306,7 +306,20 @@ def test_import_keeps_what_the_feed_says_of_itself(ready: Run) -> None:
     assert (document.title, document.description, document.link) == ("T", "D", "http://e.example/")
     assert replace(after, changed_us=None, generator="") == before
     losses = ready("export", "--node", "pod", "--to", "jsonfeed", "--strict", code=Exit.FAILED).stderr
-    assert "of the feed itself: managingEditor, ttl, categories, cloud, elements of other namespaces" in losses
+    assert "of the feed itself: cloud, categories, managingEditor, ttl, elements of other namespaces" in losses
+
+
+def test_import_names_the_feed_data_that_did_not_fit(ready: Run) -> None:
+    """And what an existing node keeps instead."""
+    Path("news.rss").write_text(CHANNEL.replace("<ttl>", f"<copyright>{'x' * 20_000}</copyright><ttl>"))
+    left_out = "of the feed itself these were left out: rights"
+    assert f"note: {left_out}" in ready("import", "news.rss", "--node", "pod").stderr
+    assert left_out in json.loads(ready("import", "news.rss", "--node", "pod", "--json").stdout)["warnings"]
+    assert b"<ttl>60</ttl>" in ready("export", "--node", "pod", "--to", "rss").stdout_bytes
+
+    Path("news.rss").write_text(CHANNEL.replace("<title>T<", "<title>Other<"))
+    note = "note: the node has its own title: that of the document was left out"
+    assert note in ready("import", "news.rss", "--node", "pod").stderr
 
 
 def test_import_leaves_out_drafts_and_says_so(ready: Run) -> None:

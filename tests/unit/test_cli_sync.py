@@ -110,6 +110,27 @@ def test_export_imported_elsewhere_is_the_same_and_twice_changes_nothing(run: Pl
     assert run.give() == given
 
 
+TALKATIVE = """<feed xmlns="http://www.w3.org/2005/Atom" xml:lang="de" xmlns:sx="http://feedsync.org/2007/feedsync"><id>urn:x:f</id><title>T</title>
+<link rel="alternate" href="/p"/><icon>http://e.example/i.png</icon><author><name>Ann</name></author>
+<category term="C"/>"""
+
+
+def test_import_keeps_what_the_feed_says_of_itself(run: Places) -> None:
+    """Its page by the base address, and all but its authors: entries would inherit them and change by that."""
+    run.take(TALKATIVE + entry() + "</feed>", "--base", "http://e.example/feeds/")
+
+    given = run("export", "--node", "plans", "--to", "atom", "--sync")
+    root = etree.fromstring(given.stdout.encode())
+    atom = "{http://www.w3.org/2005/Atom}"
+    assert [link.get("href") for link in root.iterfind(f"{atom}link[@rel='alternate']")] == ["http://e.example/p"]
+    assert root.findtext(f"{atom}icon") == "http://e.example/i.png"
+    assert [one.get("term") for one in root.iterfind(f"{atom}category")] == ["C"]
+    assert root.find(f"{atom}author") is None
+    assert "not in Atom 1.0: of the feed itself: authors" in given.stderr
+    again = run.take(TALKATIVE.replace(">T<", ">U<") + entry() + "</feed>", "--base", "http://e.example/feeds/")
+    assert again["notes"] == ["the node has its own title: that of the document was left out"]
+
+
 def test_edits_made_apart_meet_in_files(run: Places) -> None:
     """[FS-062] [FS-068] Both services have both versions in the end, and the same one wins."""
     run.take(document(entry()))

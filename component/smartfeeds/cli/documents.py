@@ -171,10 +171,10 @@ def _skipped(document: Document, done: Imported) -> list[tuple[str, str]]:
     return [(f"item {skipped.index + 1}", skipped.reason) for skipped in document.skipped] + list(done.skipped)
 
 
-def _warnings(document: Document) -> list[str]:
+def _warnings(document: Document, done: Imported) -> list[str]:
     shared = sum(without_sync(item.payload) != item.payload for item in document.items)
     note = f"the sync data of {counted(shared, 'item')} was left out: --sync merges it"
-    return [*document.warnings, *([note] if shared else [])]
+    return [*document.warnings, *done.notes, *([note] if shared else [])]
 
 
 def _as_json(document: Document, done: Imported) -> dict[str, object]:
@@ -187,7 +187,7 @@ def _as_json(document: Document, done: Imported) -> dict[str, object]:
         "unchanged": done.unchanged,
         "skipped": [{"item": item, "reason": reason} for item, reason in _skipped(document, done)],
         "warnings": [
-            *_warnings(document),
+            *_warnings(document, done),
             *(f"{item.id}: {warning}" for item in document.items for warning in item.warnings),
         ],
     }
@@ -204,7 +204,7 @@ def _tell(name: str, node: str, document: Document, done: Imported) -> None:
         err.print(one_line(f"skipped {item}: {reason}"), markup=False)
     if len(skipped) > _SHOWN:
         err.print(f"skipped {len(skipped) - _SHOWN} more; --json lists all of them")
-    for warning in _warnings(document):
+    for warning in _warnings(document, done):
         err.print(one_line(f"note: {warning}"), markup=False)
 
 

@@ -2,7 +2,7 @@
 
 from array import array
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 
@@ -17,8 +17,8 @@ from smartfeeds.formats import atom
 from smartfeeds.formats.additions import id_mark
 from smartfeeds.formats.atom_feed import write_feed
 from smartfeeds.formats.documents import read_document
-from smartfeeds.formats.items import Loss
-from smartfeeds.formats.writers import Job
+from smartfeeds.formats.items import NO_DOCUMENT, Document, Loss
+from smartfeeds.formats.writers import IN_ATOM, Job, tell_channel
 from smartfeeds.formats.xml import MAX_PAYLOAD_BYTES, parse_payload, parse_stored
 from smartfeeds.service.sync_import import Arrived, Merge, Target, lacks, merge_document
 from smartfeeds.sources.fetch import shown
@@ -44,8 +44,7 @@ class Shared:
 
     name: str
     form: Form = Form.ATOM
-    title: str = ""
-    description: str = ""
+    feed: Document = NO_DOCUMENT
     next_page: str = ""
     sharing: Sharing = NOT_SAID
     fault: str = ""
@@ -92,8 +91,10 @@ async def import_synced(asked: SyncImport) -> Shared:
     """Merges a document into a node. Raises DocumentError where nothing of it can be read, FeedError, FetchError."""
     with file_spool() as spool:
         if isinstance(asked.source, str):
-            fetched = await fetch(asked.source, allow_private=asked.web)
-            with open_bytes(fetched.document, shown(asked.source)) as source:
+            address = asked.source
+            fetched = await fetch(address, allow_private=asked.web)
+            asked = replace(asked, base=asked.base or fetched.url)
+            with open_bytes(fetched.document, shown(address)) as source:
                 found = _scan(source, spool, asked)
         else:
             with open_source(asked.source) as source:
@@ -103,7 +104,7 @@ async def import_synced(asked: SyncImport) -> Shared:
             if found.sharing.since is not None:
                 behind = await service.read(partial(lacks, name=asked.node, sharing=found.sharing))
                 found.merge.note([_partial(found.sharing, behind=behind)])
-            target = Target(asked.node, actor, found.title, found.description, asked.own, asked.lenient, asked.base)
+            target = Target(asked.node, actor, found.feed, asked.own, asked.lenient, asked.base)
             with progress_bar() as progress:
                 task = progress.add_task(f"{found.form.value} into {asked.node}", total=found.count)
                 await merge_document(
@@ -128,7 +129,7 @@ def _scan(source: OpenSource, spool: FileSpool, asked: SyncImport) -> Shared:
                 raise
             found.fault = error.text or error.condition.value
             return found
-        _read_head(found, reader)
+        _read_head(found, reader, asked.base)
     return found
 
 
@@ -148,12 +149,12 @@ def _keep(found: Shared, spool: FileSpool, piece: Piece, asked: SyncImport) -> N
         found.merge.refuse(piece.index, error.text or error.condition.value)
 
 
-def _read_head(found: Shared, reader: FeedReader) -> None:
+def _read_head(found: Shared, reader: FeedReader, base: str) -> None:
     """What the head says, which is known at the end."""
     head = reader.head() + reader.tail()
-    document = read_document(head)
+    found.feed = read_document(head, base)
+    found.merge.note(found.feed.warnings)
     found.form, found.sharing = reader.form, reader.sharing
-    found.title, found.description = document.title, document.description
     links = parse_payload(head).iter(atom.LINK)
     found.next_page = next((one.get("href", "") for one in links if one.get("rel") == "next"), "")
     found.merge.note(reader.notes)
@@ -177,7 +178,7 @@ def as_json(found: Shared) -> dict[str, object]:
     merge, plain = found.merge, found.merge.plain
     return {
         "format": found.form.value,
-        "title": found.title,
+        "title": found.feed.title,
         **{outcome.value: merge.outcomes[outcome] for outcome in Outcome},
         "without_sync": {
             "added": plain.added,
@@ -227,7 +228,8 @@ def write_shared(job: Job, sharing: Sharing) -> Iterator[bytes]:
 
     sx:sharing is written where there is something to say: a complete feed says nothing (A-47).
     """
-    start, end = write_feed(job.head, ())
+    tell_channel(job, IN_ATOM - {"authors"})
+    start, end = write_feed(job.head, (), whole=False)
     yield start
     if sharing != NOT_SAID:
         yield write_sharing(sharing) + b"\n"

@@ -7,7 +7,7 @@ of an entry.
 """
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from urllib.parse import quote
 
 from smartfeeds.core.model import Item
@@ -65,9 +65,10 @@ def write_feed(head: FeedHead, items: Iterable[Item], *, keys: bool = True, whol
 
     Without `keys` entries do not say their ordering keys, as in a page of a feed (SF-066 to SF-071). With `whole` an
     entry gets the author, content or link that RFC 4287 requires and it lacks; entries with sync data do without,
-    because FeedSync merges them as they are.
+    because FeedSync merges them as they are. For the same reason the feed has no authors then: its entries would
+    inherit them (4.2.1).
     """
-    yield _head(head)
+    yield _head(head if whole else replace(head, authors=()))
     for item in items:
         yield _entry(head, item, keys=keys, whole=whole) + b"\n"
     yield b"</feed>\n"

@@ -5,14 +5,15 @@ RSS has a place for everything that `Channel` holds, so the writer and the reade
 
 from dataclasses import replace
 from functools import lru_cache
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from smartfeeds.formats import atom
 from smartfeeds.formats.atom_feed import FeedHead
 from smartfeeds.formats.documents import read_document
 from smartfeeds.formats.items import Document
 from smartfeeds.formats.links import is_uri
-from smartfeeds.formats.rss_channel import Channel
+from smartfeeds.formats.rss import PAGES
+from smartfeeds.formats.rss_channel import CHANNEL_PARTS, Channel
 from smartfeeds.formats.rss_writer import GENERATOR, write_rss
 
 # A node's options are read with each request. The elements of other namespaces of a podcast take 2,000 bytes.
@@ -48,12 +49,56 @@ def head_of(document: Document, updated_us: int) -> FeedHead:
     )
 
 
-def dump_details(document: Document) -> str:
-    """The text to store, "" where there is nothing to store or too much."""
-    if document.channel is None and not document.link:
-        return ""
-    data = write_rss(head_of(document, 0), ()).data
-    return data.decode() if len(data) <= MAX_DETAILS_BYTES else ""
+class StoredDetails(NamedTuple):
+    """The text to store, "" if there is nothing to store, and the names of the parts that are not in it."""
+
+    text: str
+    left_out: tuple[str, ...] = ()
+
+
+def dump_details(document: Document) -> StoredDetails:
+    """The text for `load_details`, at most MAX_DETAILS_BYTES long: the parts in the order of CHANNEL_PARTS, as far as
+    they fit. The dates of the last change are left out, because the node has its own."""
+    channel = replace(document.channel or Channel(), changed_us=None)
+    is_page = document.link.lower().startswith(PAGES)
+    link = document.link if is_page and len(_dump(document.link, Channel())) <= MAX_DETAILS_BYTES else ""
+    left_out = ["link"] if document.link and not link else []
+    if len(_dump(link, channel)) > MAX_DETAILS_BYTES:
+        channel, names = _shortened(link, channel)
+        left_out += names
+    text = "" if channel == Channel() and not link else _dump(link, channel).decode()
+    return StoredDetails(text, tuple(left_out))
+
+
+def _dump(link: str, channel: Channel) -> bytes:
+    head = FeedHead("", "", 0, link=link, hub=channel.hub, authors=channel.authors, channel=channel)
+    return write_rss(head, ()).data
+
+
+def _shortened(link: str, channel: Channel) -> tuple[Channel, list[str]]:
+    """The parts that fit, and the names of the others. Each part is an element of its own, so lengths add up."""
+    empty_bytes = len(_dump(link, Channel()))
+    free_bytes = MAX_DETAILS_BYTES - empty_bytes
+    kept: dict[str, Any] = {}
+    left_out = []
+    for attribute, name in CHANNEL_PARTS.items():
+        value = getattr(channel, attribute)
+        # No element takes less than 16 bytes, so those behind this number cannot fit.
+        values = value[: MAX_DETAILS_BYTES // 16] if isinstance(value, tuple) else (value,)
+        fitting = []
+        for part in values:
+            alone: dict[str, Any] = {attribute: (part,) if isinstance(value, tuple) else part}
+            part_bytes = len(_dump(link, replace(Channel(), **alone))) - empty_bytes
+            if part_bytes <= free_bytes:
+                free_bytes -= part_bytes
+                fitting.append(part)
+        if not isinstance(value, tuple):
+            kept[attribute] = value if fitting else getattr(Channel(), attribute)
+        else:
+            kept[attribute] = tuple(fitting)
+        if kept[attribute] != value:
+            left_out.append(name if not fitting else f"{len(value) - len(fitting)} of {len(value)} {name}")
+    return replace(Channel(), **kept), left_out
 
 
 @lru_cache(256)

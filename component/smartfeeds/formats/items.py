@@ -87,6 +87,10 @@ class Document:
         return [item for _, item in dated]
 
 
+# A document that says nothing.
+NO_DOCUMENT = Document("")
+
+
 def dates_of(items: Sequence[ImportedItem]) -> list[int | None]:
     """A date for each of some items, oldest first, in microseconds.
 

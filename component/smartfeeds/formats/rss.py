@@ -41,7 +41,7 @@ DCTERMS_MODIFIED = "{http://purl.org/dc/terms/}modified"
 _ATOM_SINGLES = frozenset({atom.ID, atom.TITLE, atom.UPDATED, atom.PUBLISHED, atom.SUMMARY, atom.CONTENT, atom.SOURCE})
 
 # Where the page of a channel may be; an export of a node without HTTP names the node.
-_PAGES = ("http://", "https://", "xmpp:")
+PAGES = ("http://", "https://", "xmpp:")
 LOOKS_LIKE_HTML = re.compile(r"</?[A-Za-z][^<>]*>|&(?:#[0-9]+|#x[0-9A-Fa-f]+|[A-Za-z][A-Za-z0-9]*);")
 _MAIL = re.compile(r"[^\s@<>()]+@[^\s@<>()]+")
 _TWO_PARTS = re.compile(r"([^()]*)\(([^()]*)\)|([^<>]*)<([^<>]*)>")
@@ -102,7 +102,7 @@ def _read_channel(channel: Element, head: Head, base: str) -> None:
             head.title = html_text(text) if LOOKS_LIKE_HTML.search(text) else squeeze(text)
         elif name == "link":
             head.link = resolve(base, text)
-            if not head.link.lower().startswith(_PAGES):
+            if not head.link.lower().startswith(PAGES):
                 head.link = ""
                 head.warnings.append(
                     f"the link of the channel is no web address and was left out: {squeeze(text)[:40]}"

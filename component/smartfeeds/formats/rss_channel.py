@@ -85,6 +85,28 @@ class Channel:
     extensions: tuple[bytes, ...] = ()
 
 
+# The name of each part for people. Where space is short the first parts are kept first.
+CHANNEL_PARTS = {
+    "language": "language",
+    "icon": "icon",
+    "logo": "logo",
+    "hub": "hub",
+    "cloud": "cloud",
+    "categories": "categories",
+    "authors": "authors",
+    "copyright": "rights",
+    "generator": "generator",
+    "managing_editor": "managingEditor",
+    "web_master": "webMaster",
+    "rating": "rating",
+    "published_us": "pubDate",
+    "ttl_min": "ttl",
+    "skip_hours": "skipHours",
+    "skip_days": "skipDays",
+    "extensions": "elements of other namespaces",
+}
+
+
 def read_channel(channel: Element, warnings: list[str]) -> Channel:
     """The rest of a channel; `warnings` gets what was left out."""
     parts: dict[str, list[Element]] = {}

@@ -12,7 +12,7 @@ from smartfeeds.formats.ess import write_ess
 from smartfeeds.formats.items import Loss
 from smartfeeds.formats.json_feed import write_json_feed
 from smartfeeds.formats.opml_items import write_items
-from smartfeeds.formats.rss_channel import Channel
+from smartfeeds.formats.rss_channel import CHANNEL_PARTS, Channel
 from smartfeeds.formats.rss_writer import write_rss
 
 
@@ -46,7 +46,7 @@ class Format:
 
 
 def _atom(job: Job) -> Iterator[bytes]:
-    _tell_channel(job, _IN_ATOM)
+    tell_channel(job, IN_ATOM)
     yield from write_feed(job.head, job.items, keys=job.keys)
 
 
@@ -57,14 +57,14 @@ def _rss(job: Job) -> Iterator[bytes]:
 
 
 def _opml(job: Job) -> Iterator[bytes]:
-    _tell_channel(job)
+    tell_channel(job)
     if job.head.subtitle:
         job.losses.append(Loss("", "the description of the feed"))
     yield from write_items(job.head, job.items, job.losses)
 
 
 def _json(job: Job) -> Iterator[bytes]:
-    _tell_channel(job)
+    tell_channel(job)
     if job.head.title or job.head.subtitle:
         job.losses.append(Loss("", "the title and the description of the feed"))
     written = write_activities(job.head, map(read_entry, job.items))
@@ -73,7 +73,7 @@ def _json(job: Job) -> Iterator[bytes]:
 
 
 def _json_feed(job: Job) -> Iterator[bytes]:
-    _tell_channel(job, _IN_JSON_FEED)
+    tell_channel(job, _IN_JSON_FEED)
     written = write_json_feed(job.head, map(read_entry, job.items))
     job.losses += written.losses
     yield written.data
@@ -83,7 +83,7 @@ def _ess(job: Job) -> Iterator[bytes]:
     """Times and checksums are all that ESS is; deleted items are not listed, and the oldest where it is full."""
     head = job.head
     job.losses.append(Loss("", "everything but the address of the feed, and time and checksum of each title"))
-    _tell_channel(job)
+    tell_channel(job)
     live: list[Entry] = []
     for item in job.items:
         entry = read_entry(item)
@@ -104,36 +104,16 @@ def raw_title(entry: Entry) -> str:
     return entry.title.plain if entry.title.kind is TextKind.XHTML else entry.title.value
 
 
-# What a feed says of itself beside title, description and addresses: the name for people of each part.
-_CHANNEL = {
-    "language": "language",
-    "copyright": "rights",
-    "managing_editor": "managingEditor",
-    "web_master": "webMaster",
-    "generator": "generator",
-    "rating": "rating",
-    "published_us": "pubDate",
-    "ttl_min": "ttl",
-    "skip_hours": "skipHours",
-    "skip_days": "skipDays",
-    "categories": "categories",
-    "cloud": "cloud",
-    "icon": "icon",
-    "logo": "logo",
-    "hub": "hub",
-    "authors": "authors",
-    "extensions": "elements of other namespaces",
-}
 _IN_JSON_FEED = frozenset({"language", "icon", "hub", "authors"})
-_IN_ATOM = _IN_JSON_FEED | {"copyright", "generator", "categories", "logo", "extensions"}
+IN_ATOM = _IN_JSON_FEED | {"copyright", "generator", "categories", "logo", "extensions"}
 
 
-def _tell_channel(job: Job, kept: frozenset[str] = frozenset()) -> None:
+def tell_channel(job: Job, kept: frozenset[str] = frozenset()) -> None:
     """Reports what the feed says of itself and the format has no place for."""
     channel = job.head.channel or Channel()
     lost = [
         name
-        for attribute, name in _CHANNEL.items()
+        for attribute, name in CHANNEL_PARTS.items()
         if attribute not in kept and getattr(channel, attribute) not in ("", None, ())
     ]
     if lost:

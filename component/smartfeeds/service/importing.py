@@ -11,32 +11,33 @@ from functools import partial
 
 from smartfeeds.core.jid import Jid
 from smartfeeds.core.model import MAX_ID_BYTES, Item, Node, NodeKind
-from smartfeeds.core.options import DETAILS, KIND, MAX_TEXT, text_of
+from smartfeeds.core.options import DETAILS, KIND, MAX_TEXT, PUBSUB, Options, Values, apply, text_of
 from smartfeeds.formats.atom import complete_entry
-from smartfeeds.formats.feed_details import dump_details
+from smartfeeds.formats.feed_details import dump_details, load_details
 from smartfeeds.formats.items import Document, ImportedItem, dates_of
 from smartfeeds.formats.xml import is_language
 from smartfeeds.service.context import Context, feed_locked
 from smartfeeds.service.feeds import FeedService
 from smartfeeds.service.items import next_key
-from smartfeeds.service.nodes import add_node
+from smartfeeds.service.nodes import add_node, change_options
 from smartfeeds.service.publishing import bury, store_item
-from smartfeeds.service.requests import Form
 from smartfeeds.store.base import WriteTx
 from smartfeeds.sync.markup import without_sync
 
 CHUNK = 64
+_NAMES = {DETAILS: "page, pictures and other feed data"}
 
 
 @dataclass(frozen=True, slots=True)
 class Imported:
-    """What an import did; `skipped` holds (item id, reason) pairs."""
+    """What an import did; `skipped` holds (item id, reason) pairs, `notes` are for people."""
 
     added: int = 0
     changed: int = 0
     deleted: int = 0
     unchanged: int = 0
     skipped: tuple[tuple[str, str], ...] = ()
+    notes: tuple[str, ...] = ()
 
     def __add__(self, other: "Imported") -> "Imported":
         return Imported(
@@ -45,6 +46,7 @@ class Imported:
             self.deleted + other.deleted,
             self.unchanged + other.unchanged,
             self.skipped + other.skipped,
+            self.notes + other.notes,
         )
 
 
@@ -61,8 +63,7 @@ async def import_document(
     `actor` becomes the publisher and, of a new node, the owner; whoever may call this is trusted. `on_progress` hears
     how many more items are done. Raises FeedError where the node cannot be made or is no feed.
     """
-    await ensure_feed(service, node, actor, document)
-    total = Imported()
+    total = Imported(notes=await ensure_feed(service, node, actor, document))
     items = _dated(document.oldest_first())
     for start in range(0, len(items), CHUNK):
         chunk = items[start : start + CHUNK]
@@ -71,18 +72,51 @@ async def import_document(
     return total
 
 
-async def ensure_feed(service: FeedService, node: str, actor: Jid, document: Document) -> None:
-    """Makes a feed of what a document says of itself where there is no such node. Raises FeedError where it cannot be
-    made."""
-    language = document.channel.language if document.channel is not None else ""
-    texts = {
-        "pubsub#title": document.title[:MAX_TEXT],
-        "pubsub#description": document.description[:MAX_TEXT],
-        "pubsub#language": language if is_language(language) else "",
-    }
-    form = {name: (text,) for name, text in texts.items() if text} | {KIND: (NodeKind.FEED.value,)}
+async def ensure_feed(service: FeedService, node: str, actor: Jid, document: Document) -> tuple[str, ...]:
+    """Makes a feed where there is no such node, and stores with the node what the document says of its feed.
+
+    What the node has already stays: its owner may have chosen it. Returns notes for people on what was not stored.
+    Raises FeedError where the feed cannot be made.
+    """
     details = dump_details(document)
-    await service.write(lambda tx, context: _ensure_node(tx, context, node, actor, form, details))
+    language = document.channel.language if document.channel is not None else ""
+    texts = {"title": document.title, "description": document.description}
+    values = {name: text[:MAX_TEXT] for name, text in texts.items()}
+    values |= {"language": language if is_language(language) else "", DETAILS: details.text}
+    notes = [
+        f"the {name} of the feed has {len(text)} characters, and the first {MAX_TEXT} were kept"
+        for name, text in texts.items()
+        if len(text) > MAX_TEXT
+    ]
+    if details.left_out:
+        notes.append(f"of the feed itself these were left out: {', '.join(details.left_out)}")
+    said = {name: (text,) for name, text in values.items() if text}
+    different = await service.write(lambda tx, context: _ensure_node(tx, context, node, actor, said))
+    if different:
+        notes.append(f"the node has its own {', '.join(different)}: that of the document was left out")
+    return tuple(notes)
+
+
+def _ensure_node(tx: WriteTx, context: Context, name: str, actor: Jid, said: Options) -> list[str]:
+    """Returns the names of what the node has already and the document says differently."""
+    if tx.node(name) is None:
+        add_node(tx, context, actor, name, {KIND: (NodeKind.FEED.value,)}, trusted=True)
+    node = feed_locked(tx, name)
+    lacking = {var: values for var, values in said.items() if not any(node.options.get(var, ()))}
+    if lacking:
+        form = {f"{PUBSUB}{var}": values for var, values in lacking.items()}
+        options = apply(node.kind, node.options, form, context.policy.options)
+        details = {DETAILS: lacking[DETAILS]} if DETAILS in lacking else {}
+        change_options(tx, context, node, options | details)
+    return [_NAMES.get(var, var) for var in said if var not in lacking and _differs(var, node.options[var], said[var])]
+
+
+def _differs(var: str, own: Values, said: Values) -> bool:
+    if var != DETAILS:
+        return own != said
+    # Many feeds are dated anew with each change of an item.
+    ours, theirs = (load_details("".join(values)) for values in (own, said))
+    return ours != theirs._replace(channel=replace(theirs.channel, published_us=ours.channel.published_us))
 
 
 def _dated(items: list[ImportedItem]) -> list[ImportedItem]:
@@ -99,13 +133,6 @@ def import_items(tx: WriteTx, context: Context, name: str, actor: Jid, items: Se
     for item in items:
         total += _import_item(tx, context, feed_locked(tx, name), actor, item)
     return total
-
-
-def _ensure_node(tx: WriteTx, context: Context, name: str, actor: Jid, form: Form, details: str) -> None:
-    if tx.node(name) is None:
-        node = add_node(tx, context, actor, name, form, trusted=True)
-        if details:
-            tx.set_options(node.node_no, {**node.options, DETAILS: (details,)})
 
 
 def _import_item(tx: WriteTx, context: Context, node: Node, actor: Jid, item: ImportedItem) -> Imported:

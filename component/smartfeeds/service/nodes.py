@@ -3,7 +3,7 @@
 from smartfeeds.core.access import may_manage
 from smartfeeds.core.jid import Jid
 from smartfeeds.core.model import Affiliation, Node, NodeEvent, NodeKind
-from smartfeeds.core.options import KIND, apply, flag, initial
+from smartfeeds.core.options import KIND, Options, apply, flag, initial
 from smartfeeds.core.view import names_view
 from smartfeeds.errors import Condition, FeedError, unsupported
 from smartfeeds.service.context import Context, affiliation_of, existing_for, find, locate, no_such_node
@@ -76,11 +76,16 @@ def configure(tx: WriteTx, context: Context, request: Configure) -> Done:
     options = apply(locked.kind, locked.options, request.form, context.policy.options)
     if options == dict(locked.options):
         return Done()
-    tx.set_options(locked.node_no, options)
-    if flag(locked.kind, options, "notify_config"):
-        tx.add_event(NodeEvent(0, locked.node_no, locked.last_modified_us, "configuration"))
-        context.changed.add(locked.node_no)
+    change_options(tx, context, locked, options)
     return Done()
+
+
+def change_options(tx: WriteTx, context: Context, node: Node, options: Options) -> None:
+    """Gives a locked node other options; subscribers are notified if the options say so."""
+    tx.set_options(node.node_no, dict(options))
+    if flag(node.kind, options, "notify_config"):
+        tx.add_event(NodeEvent(0, node.node_no, node.last_modified_us, "configuration"))
+        context.changed.add(node.node_no)
 
 
 def get_default(_tx: ReadTx, context: Context, request: GetDefaultConfiguration) -> Configuration:

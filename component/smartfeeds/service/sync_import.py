@@ -10,7 +10,7 @@ from functools import partial
 
 from smartfeeds.core.jid import Jid
 from smartfeeds.errors import FeedError
-from smartfeeds.formats.items import Document, ImportedItem
+from smartfeeds.formats.items import NO_DOCUMENT, Document, ImportedItem
 from smartfeeds.service.context import Context, feed_locked
 from smartfeeds.service.feeds import FeedService
 from smartfeeds.service.importing import Imported, ensure_feed, import_items
@@ -55,7 +55,7 @@ class Merge(Told):
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """Where items go: a node, made with title and description where it is missing, and who publishes.
+    """Where items go: a node, made where it is missing, who publishes, and what the document says of its feed.
 
     With `own` histories may tell of changes made here that are not known here (a restored backup); without, such an
     item is refused. `lenient` reads dates of SSE in other zones. `base` is for relative links in items without sync
@@ -64,8 +64,7 @@ class Target:
 
     node: str
     actor: Jid
-    title: str = ""
-    description: str = ""
+    feed: Document = NO_DOCUMENT
     own: bool = False
     lenient: bool = False
     base: str = ""
@@ -87,9 +86,7 @@ async def merge_document(
     Whoever may call this is trusted. `on_progress` hears how many more items are done. Raises FeedError where the node
     cannot be made or is no feed.
     """
-    await ensure_feed(
-        service, target.node, target.actor, Document("", title=target.title, description=target.description)
-    )
+    merge.note(await ensure_feed(service, target.node, target.actor, target.feed))
     for chunk in _chunks(items):
         read: list[tuple[int, Read]] = []
         for one in chunk:

@@ -1,11 +1,16 @@
 """Documents into nodes: ids and dates kept, the unchanged left alone (design section 1, `T`)."""
 
+from dataclasses import replace
 from functools import partial
+from typing import Any
 
 from smartfeeds.core.model import NodeKind
-from smartfeeds.core.options import MAX_TEXT
+from smartfeeds.core.options import MAX_TEXT, details_text
 from smartfeeds.errors import Condition
+from smartfeeds.formats.feed_details import FeedDetails, load_details
 from smartfeeds.formats.items import Document, ImportedItem
+from smartfeeds.formats.rss_channel import Channel
+from smartfeeds.service.documents import version_of
 from smartfeeds.service.importing import Imported, import_document, import_items
 from support.world import ALICE, CREATED, FEED, MODIFIED, OWNER, T0_US, S, World, draft, entry, jid, refusal
 
@@ -100,10 +105,55 @@ async def test_import_makes_a_feed_with_as_much_of_long_texts_as_a_node_keeps(wo
     world.set_policy(default_kind=NodeKind.GENERIC)
     document = Document("RSS", title="t" * 3_000, description="d" * 3_000, items=(item("a", 1),))
 
-    assert await import_document(world.service, FEED, document, jid(OWNER)) == Imported(added=1)
+    done = await import_document(world.service, FEED, document, jid(OWNER))
+    assert (done.added, done.notes) == (
+        1,
+        tuple(
+            f"the {name} of the feed has 3000 characters, and the first 2000 were kept"
+            for name in ("title", "description")
+        ),
+    )
     made = await world.node()
     assert made.kind is NodeKind.FEED
     assert [len(made.options[name][0]) for name in ("title", "description")] == [MAX_TEXT, MAX_TEXT]
+
+
+def of_feed(title: str, link: str, **parts: Any) -> Document:
+    return Document("RSS", title=title, link=link, channel=Channel(**parts))
+
+
+async def details(world: World) -> FeedDetails:
+    return load_details(details_text((await world.node()).options))
+
+
+async def test_import_gives_an_existing_node_the_feed_data_that_it_lacks(feed: World) -> None:
+    """The node was made without any; what its owner wrote stays, and the import reports it."""
+    await feed.configure(title="Mine")
+    version = version_of(await feed.node())
+    document = of_feed("Theirs", "http://e.example/", language="de", icon="http://e.example/i.png")
+
+    done = await import_document(feed.service, FEED, document, jid(OWNER))
+
+    node = await feed.node()
+    assert (node.options["title"], node.options["language"]) == (("Mine",), ("de",))
+    assert await details(feed) == FeedDetails("http://e.example/", document.channel or Channel())
+    assert done.notes == ("the node has its own title: that of the document was left out",)
+    assert version_of(node) != version  # pages of the node are made anew
+
+
+async def test_import_leaves_the_feed_data_that_a_node_has(world: World) -> None:
+    first = of_feed("News", "http://e.example/", language="de", published_us=S, changed_us=S)
+    await import_document(world.service, FEED, first, jid(OWNER))
+    node = await world.node()
+
+    dated = replace(first, channel=Channel(language="de", published_us=2 * S, changed_us=2 * S))
+    assert await import_document(world.service, FEED, dated, jid(OWNER)) == Imported()
+    moved = of_feed("News", "http://new.example/", language="en")
+    (note,) = (await import_document(world.service, FEED, moved, jid(OWNER))).notes
+    assert note == (
+        "the node has its own language, page, pictures and other feed data: that of the document was left out"
+    )
+    assert await world.node() == node
 
 
 async def test_import_into_a_generic_node_is_refused(world: World) -> None:

@@ -7,6 +7,7 @@ import pytest
 
 from smartfeeds.errors import Condition
 from smartfeeds.formats.atom import FEEDSYNC_NS
+from smartfeeds.formats.items import Document
 from smartfeeds.service import sync_import
 from smartfeeds.service.sync_import import Arrived, Merge, Target, lacks, merge_document
 from smartfeeds.service.syncing import endpoint
@@ -16,7 +17,7 @@ from smartfeeds.sync.sharing import NOT_SAID, format_bound
 from support.world import ALICE, ATOM_NS, CREATED, FEED, MODIFIED, OWNER, SERVICE, T0_US, S, World, jid, refusal
 
 SYNC = f"{FEED}?sync=true"
-TARGET = Target(FEED, jid(OWNER), "Plans", "what we do")
+TARGET = Target(FEED, jid(OWNER), Document("", title="Plans", description="what we do"))
 
 
 def raw(sync_id: str, *, by: str = "A", title: str = "", updates: int = 1, more: str = "") -> bytes:

@@ -1,0 +1,102 @@
+"""What a feed says of itself, as the text that is stored with its node."""
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from smartfeeds.formats.feed_details import MAX_DETAILS_BYTES, FeedDetails, dump_details, load_details
+from smartfeeds.formats.items import Document
+from smartfeeds.formats.rss_channel import CHANNEL_PARTS, Channel, Cloud
+
+PAGE = "http://e.example/"
+FULL = Channel(
+    language="de",
+    copyright="R",
+    managing_editor="a@e.example",
+    web_master="b@e.example",
+    generator="G",
+    rating="P",
+    published_us=86_400_000_000,
+    ttl_min=60,
+    skip_hours=(1, 2),
+    skip_days=("Monday",),
+    categories=(("A", ""), ("B", "d")),
+    cloud=Cloud("e.example", 80, "/c", "r", "xml-rpc"),
+    icon="http://e.example/i.png",
+    logo="http://e.example/l.png",
+    hub="http://e.example/hub",
+    authors=("Ann", "Bob"),
+    extensions=(b'<x:a xmlns:x="urn:x">1</x:a>',),
+)
+
+
+def of_feed(link: str = PAGE, **parts: Any) -> Document:
+    return Document("RSS", link=link, channel=Channel(**parts))
+
+
+@pytest.mark.parametrize("part", CHANNEL_PARTS)
+def test_every_part_comes_back(part: str) -> None:
+    document = of_feed(**{part: getattr(FULL, part)})
+    stored = dump_details(document)
+    assert load_details(stored.text) == FeedDetails(PAGE, document.channel or Channel())
+    assert (stored.left_out, document.channel == Channel()) == ((), False)
+
+
+def test_no_part_has_been_forgotten() -> None:
+    """The time of the last change is the node's own."""
+    assert set(Channel.__dataclass_fields__) - set(CHANNEL_PARTS) == {"changed_us"}
+    stored = dump_details(Document("RSS", link=PAGE, channel=replace(FULL, changed_us=1)))
+    assert load_details(stored.text) == FeedDetails(PAGE, FULL)
+
+
+def test_feed_that_says_nothing_takes_no_room() -> None:
+    assert dump_details(Document("RSS", id="http://e.example/feed", title="T", description="D")) == ("", ())
+    assert load_details("") == FeedDetails("", Channel())
+
+
+def test_id_of_a_feed_is_not_its_page() -> None:
+    stored = dump_details(Document("Atom", id="http://e.example/feed", channel=Channel(icon=PAGE)))
+    assert load_details(stored.text).link == ""
+
+
+def test_parts_that_do_not_fit_are_left_out_by_name() -> None:
+    """The parts that a page shows come first, whatever stands first in the document."""
+    long = "x" * MAX_DETAILS_BYTES
+    categories = tuple((f"category {number}", "") for number in range(1_000))
+    document = Document(
+        "RSS",
+        link=PAGE,
+        channel=replace(
+            FULL,
+            copyright=long,
+            categories=categories,
+            authors=(long, "Bob"),
+            extensions=(b"<a>%b</a>" % long.encode(),),
+        ),
+    )
+
+    stored = dump_details(document)
+
+    assert len(stored.text) <= MAX_DETAILS_BYTES
+    found = load_details(stored.text)
+    shown = ("language", "icon", "logo", "hub", "cloud")
+    assert found.link == PAGE
+    assert [getattr(found.channel, name) for name in shown] == [getattr(FULL, name) for name in shown]
+    assert found.channel.categories == categories[: len(found.channel.categories)] != ()
+    lost = 1_000 - len(found.channel.categories)
+    assert stored.left_out[:2] == (f"{lost} of 1000 categories", "authors")
+    assert {"rights", "elements of other namespaces"} <= set(stored.left_out)
+
+
+def test_one_long_part_leaves_room_for_the_others() -> None:
+    long = b'<x:a xmlns:x="urn:x">%b</x:a>' % (b"x" * MAX_DETAILS_BYTES)
+    stored = dump_details(of_feed(authors=("Ann", "A" * MAX_DETAILS_BYTES, "Bob"), extensions=(long, *FULL.extensions)))
+    found = load_details(stored.text).channel
+    assert (found.authors, found.extensions) == (("Ann", "Bob"), FULL.extensions)
+    assert stored.left_out == ("1 of 3 authors", "1 of 2 elements of other namespaces")
+
+
+@pytest.mark.parametrize("link", ["tag:e.example,2026:page", PAGE + "a" * MAX_DETAILS_BYTES])
+def test_link_that_cannot_be_kept_is_named(link: str) -> None:
+    assert dump_details(of_feed(link)) == ("", ("link",))

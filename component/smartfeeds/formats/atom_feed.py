@@ -30,7 +30,8 @@ class FeedHead:
     WebSub hub, `language` a tag of BCP 47. `authors` are names: those of the items that name no author. `total` is
     the number of items of the feed (SF-061), cursors are bare (SF-063);
     `channel` is what only RSS says (cloud, ttl and the like). `entry_prefix` and the quoted item id make the address
-    of an item, which is not known where the prefix is empty.
+    of an item, which is not known where the prefix is empty. `via` is the page of the
+    feed that this one was imported from.
     """
 
     id: str
@@ -49,6 +50,7 @@ class FeedHead:
     last_cursor: str = ""
     channel: Channel | None = None
     entry_prefix: str = ""
+    via: str = ""
 
     @property
     def byline(self) -> str:
@@ -96,7 +98,8 @@ def _head(head: FeedHead) -> bytes:
         f"<updated>{format_datetime(head.updated_us)}</updated>",
         *(f"<author><name>{escape(name)}</name></author>" for name in head.authors),
     ]
-    for rel, href in (("self", head.self_link), ("next", head.next_link), ("alternate", head.link), ("hub", head.hub)):
+    links = {"self": head.self_link, "next": head.next_link, "alternate": head.link, "via": head.via, "hub": head.hub}
+    for rel, href in links.items():
         if href:
             kind = ' type="application/atom+xml"' if rel in ("self", "next") else ""
             lines.append(f'<link rel="{rel}"{kind} href="{attribute(href)}"/>')

@@ -6,7 +6,7 @@ An entry that is cut out of its feed keeps what it had from the feed: the base a
 
 import copy
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
 
@@ -75,7 +75,7 @@ def _alternate(root: Element, base: str) -> str:
 
 def _channel(root: Element, base: str, warnings: list[str]) -> Channel:
     """What an atom:feed says of itself beside id, title, link and subtitle (RFC 4287 4.1.1)."""
-    links = {link.get("rel", ""): link for link in root.iterchildren(atom.LINK, reversed=True)}
+    links = {link.get("rel", "alternate"): link for link in root.iterchildren(atom.LINK, reversed=True)}
     pictures = {
         name: resolve(base_of(node, base), node.text or "")
         for name in ("icon", "logo")
@@ -86,6 +86,10 @@ def _channel(root: Element, base: str, warnings: list[str]) -> Channel:
     ]
     namespaces = (f"{{{ATOM_NS}}}*", f"{{{TOMBSTONES_NS}}}*", f"{{{FANOUT_NS}}}*", f"{{{FEEDSYNC_NS}}}*")
     ours = set(root.iterchildren(*namespaces))
+    foreign = [node for node in root.iterchildren("*") if node not in ours]
+    left_out = [name for name, has in _LEFT_OUT.items() if any(map(has, root.iterchildren(f"{{{ATOM_NS}}}*")))]
+    if left_out:
+        warnings.append(f"of the feed itself these have no place and were left out: {', '.join(left_out)}")
     return Channel(
         language=language_of(root),
         copyright=atom.text_of(root, f"{{{ATOM_NS}}}rights"),
@@ -99,8 +103,38 @@ def _channel(root: Element, base: str, warnings: list[str]) -> Channel:
             for node in root.iterchildren(atom.AUTHOR)
             if (name := squeeze(node.findtext(f"{{{ATOM_NS}}}name") or ""))
         ),
-        extensions=foreign_elements([node for node in root.iterchildren("*") if node not in ours], warnings),
+        extensions=foreign_elements([*_other_links(root, base), *foreign], warnings),
     )
+
+
+# Links that each document writes anew. Those to archives (RFC 5005 4) lead to the pages of the original.
+_OWN_RELS = frozenset({"self", "alternate", "hub", "next", "previous", "prev", "first", "last", "current"})
+_DETAILS = frozenset({f"{{{ATOM_NS}}}email", f"{{{ATOM_NS}}}uri"})
+# What `Channel` has no place for. The entries without an author of their own have it all the same.
+_LEFT_OUT: Mapping[str, Callable[[Element], bool]] = {
+    "addresses of authors": lambda node: node.tag == atom.AUTHOR and any(part.tag in _DETAILS for part in node),
+    "contributors": lambda node: node.tag == f"{{{ATOM_NS}}}contributor",
+    "labels of categories": lambda node: (
+        node.tag == atom.CATEGORY and node.get("label") not in (None, node.get("term"))
+    ),
+    "address and version of the generator": lambda node: node.tag == f"{{{ATOM_NS}}}generator" and len(node.attrib) > 0,
+}
+
+
+def _other_links(root: Element, base: str) -> list[Element]:
+    """Links that only Atom has words for, such as the license, as RSS can have them too: with a prefix."""
+    links = []
+    alternates = 0
+    for link in root.iterchildren(atom.LINK):
+        rel = link.get("rel", "alternate").strip()
+        alternates += rel == "alternate"
+        if (rel in _OWN_RELS or rel.endswith("-archive")) and (rel != "alternate" or alternates == 1):
+            continue
+        kept = xml.new_element(atom.LINK, {"atom": ATOM_NS})
+        kept.attrib.update({str(name): str(value) for name, value in link.attrib.items() if name != XML_BASE})
+        kept.set("href", resolve(base_of(link, base), link.get("href", "")))
+        links.append(kept)
+    return links
 
 
 def _read(node: Element, index: int, scope: FeedScope) -> Found | Skipped:

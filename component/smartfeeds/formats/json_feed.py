@@ -82,7 +82,7 @@ def write_json_feed(head: FeedHead, entries: Iterable[Entry]) -> Written:
             "id": head.id,
             "updated": format_datetime(head.updated_us),
             **total,
-            **filled(prev_cursor=head.prev_cursor, last_cursor=head.last_cursor),
+            **filled(via=head.via, prev_cursor=head.prev_cursor, last_cursor=head.last_cursor),
         },
         "items": items,
     }
@@ -209,6 +209,8 @@ def read_json_feed(value: JsonObject, base: str) -> tuple[Head, Iterator[Found |
     left_out = sorted(name for name in value if name not in _FEED_MEMBERS)
     if left_out:
         head.warnings.append(f"members of the feed that have no place were left out: {', '.join(left_out)[:80]}")
+    if any(not {"name"}.issuperset(author) for author in _authors(value)):
+        head.warnings.append("addresses and pictures of the feed's authors have no place and were left out")
     if number not in ("1", "1.0", "1.1"):
         head.warnings.append(f"version {number} of JSON Feed is not known; it was read as 1.1")
     if not head.title:

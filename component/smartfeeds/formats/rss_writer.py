@@ -65,9 +65,9 @@ def _channel(head: FeedHead) -> bytes:
         if icon
         else "",
     ]
-    for rel, href in (("self", head.self_link), ("next", head.next_link), ("hub", head.hub)):
+    for rel, href in {"self": head.self_link, "next": head.next_link, "via": head.via, "hub": head.hub}.items():
         if href:
-            kind = "" if rel == "hub" else ' type="application/rss+xml"'
+            kind = ' type="application/rss+xml"' if rel in ("self", "next") else ""
             lines.append(f'<atom:link rel="{rel}"{kind} href="{attribute(href)}"/>')
     text = "".join(f"{line}\n" for line in lines if line).encode()
     return text + b"".join(extension + b"\n" for extension in channel.extensions)

@@ -106,8 +106,10 @@ def head_of(answer: FeedPage, place: Place) -> FeedHead:
     node = answer.node
     items = items_of(answer)
     # The hub and the cloud of an imported feed notify of that feed, not of this one.
-    channel = replace(load_details(details_text(node.options)).channel, hub="", cloud=None)
+    details = load_details(details_text(node.options))
+    channel = replace(details.channel, hub="", cloud=None)
     return FeedHead(
+        via=details.link,
         icon=channel.icon,
         language=text_of(node.kind, node.options, "language"),
         authors=channel.authors,

@@ -17,11 +17,12 @@ from markupsafe import Markup
 from smartfeeds import __version__
 from smartfeeds.core.access import AccessModel
 from smartfeeds.core.model import Item, Node
-from smartfeeds.core.options import text_of
+from smartfeeds.core.options import details_text, text_of
 from smartfeeds.core.times import format_datetime, format_t
 from smartfeeds.core.urls import CONFLICTS, entry_path, feed_path, list_path, subscribe_uri
 from smartfeeds.core.view import Order
 from smartfeeds.formats.entry import Entry, Text, read_entry
+from smartfeeds.formats.feed_details import load_details
 from smartfeeds.http import negotiation as n
 from smartfeeds.http.encode import Place, is_feed, items_of, last_cursor, title_of, total_of
 from smartfeeds.http.http_errors import PROBLEM
@@ -83,10 +84,16 @@ class Pages:
         smart = is_feed(node)
         sync = answer.view.sync
         articles = [self._article(node, item, sync=sync) for item in reversed(items_of(answer))]
+        details = load_details(details_text(node.options))
+        # Links, as the pictures of entries are: a page loads nothing from elsewhere.
+        pictures = dict.fromkeys((details.channel.icon, details.channel.logo))
         html = template("feed.html").render(
             title=title_of(node),
             node=node,
             description=text_of(node.kind, node.options, "description"),
+            language=text_of(node.kind, node.options, "language"),
+            details=details,
+            pictures=[address for address in pictures if link_of(address)],
             path=path,
             here=f"{path}{view}",
             search=_search(query.view),

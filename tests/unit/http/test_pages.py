@@ -1,16 +1,22 @@
 """Pages as documents: what stands in them, whatever the feed holds."""
 
 import re
+from dataclasses import replace
 from http import HTTPStatus
 from importlib.resources import files
+from typing import Any
 
 import pytest
 from lxml import etree
 
 from smartfeeds.core.model import Item, Node, NodeKind
+from smartfeeds.core.options import DETAILS
 from smartfeeds.core.urls import subscribe_uri
 from smartfeeds.core.view import BARE, SMART, View, parse_view
 from smartfeeds.formats.autodiscovery import LinkType, links_of
+from smartfeeds.formats.feed_details import dump_details
+from smartfeeds.formats.items import Document
+from smartfeeds.formats.rss_channel import Channel
 from smartfeeds.http.encode import Place
 from smartfeeds.http.http_errors import PROBLEM, HttpError, error_reply
 from smartfeeds.http.pages import KEPT_BYTES, PAGE_POLICY, Pages, article, feed_list, for_reader
@@ -20,6 +26,7 @@ from smartfeeds.service.requests import FeedPage, Page, ResultSet
 from support.prose import ATOM, PROSE, html_entry, note
 
 ORIGIN = "https://feeds.example.org"
+HOST = "http://host.example"
 BROWSER = "text/html,application/xhtml+xml,application/xml;q=0.9,image/avif,image/webp,*/*;q=0.8"
 KEY_US = 1_767_225_600_000_000
 
@@ -61,6 +68,47 @@ def test_browser_and_aggregator_find_every_form() -> None:
     links = tree(page(query="q=a")).xpath("//link[@rel='alternate']/@href")
     assert "/feeds/notes.jsonfeed?q=a" in links
     assert "/feeds/notes.json?q=a" in links
+
+
+def imported(**parts: Any) -> Node:
+    """A node with what its feed said of itself."""
+    link = parts.pop("link", "")
+    stored = dump_details(Document("RSS", link=link, channel=Channel(**parts)))
+    return node(title="Notes", description="About", **{DETAILS: stored.text})
+
+
+def test_page_shows_what_the_feed_says_of_itself() -> None:
+    """Title, description, original page, pictures and categories, in the language of the feed."""
+    of = imported(link=f"{HOST}/", icon=f"{HOST}/i.png", logo=f"{HOST}/l.png", categories=(("News", ""), ("a<b", "d")))
+    of = replace(of, options={**of.options, "language": ("de",)})
+    shown = tree(page(item(note("a")), of=of))
+    assert shown.xpath("//h1[@lang='de']/a/text()") == ["Notes"]
+    assert shown.xpath("//p[@class='about'][@lang='de']/text()") == ["About"]
+    assert shown.xpath("//div[@id='entries']/@lang") == ["de"]
+    links = [(link.get("href"), link.text) for link in shown.xpath("//div[@class='head']/ul[@class='files']//a")]
+    assert links == [
+        (f"{HOST}/", "Original page"),
+        (f"{HOST}/i.png", "Picture of the feed"),
+        (f"{HOST}/l.png", "Picture of the feed"),
+    ]
+    assert shown.xpath("//p[@class='tags'][@lang='de']/span/text()") == ["News", "a<b"]
+
+
+def test_page_of_an_imported_feed_loads_nothing_from_elsewhere() -> None:
+    """Pictures are links, as those of entries are, and no address of a script is one."""
+    of = imported(link=f"{HOST}/", icon=f"{HOST}/i.png", logo="javascript:alert(1)")
+    shown = tree(page(of=of))
+    assert [path for path in shown.xpath("//@src") if not path.startswith("/static/")] == []
+    assert shown.xpath("//link[@rel='icon' or @rel='stylesheet']/@href")
+    assert not any(path.startswith("http") for path in shown.xpath("//link[@rel='icon' or @rel='stylesheet']/@href"))
+    assert "javascript:" not in page(of=of)
+
+
+def test_page_of_a_feed_without_feed_data_has_no_room_for_it() -> None:
+    shown = tree(page(of=node(title="Notes")))
+    assert (
+        shown.xpath("//div[@class='head']/ul | //div[@class='head']/p[@class='tags'] | //*[@id='entries']/@lang") == []
+    )
 
 
 def test_list_links_to_what_lists_all_feeds() -> None:

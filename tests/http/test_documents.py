@@ -7,11 +7,15 @@ from typing import Any
 import pytest
 from lxml import etree
 
+from smartfeeds.core.jid import Jid
 from smartfeeds.core.times import format_datetime
 from smartfeeds.core.tokens import Scope
 from smartfeeds.formats.documents import read_document
 from smartfeeds.formats.ess import dumb_checksum, read_ess
+from smartfeeds.formats.items import Document
 from smartfeeds.formats.opml import read_outline
+from smartfeeds.formats.rss_channel import Channel
+from smartfeeds.service.importing import import_document
 from support.bearer import bearer
 from support.component import ALICE, BOB
 from support.web import Web
@@ -135,6 +139,33 @@ async def test_what_an_atom_document_says(web: Web) -> None:
         assert ids_of("atom", pull.body) == ["a", "b"]
         (link,) = etree.fromstring(pull.body).iterfind(f"{ATOM}link")
         assert (link.get("rel"), link.get("href")) == ("self", f"{web.origin}/feeds/notes/")
+
+
+async def test_documents_of_an_imported_feed_name_its_page_and_picture(web: Web) -> None:
+    """The page of a document is that of this service, so the original page is where it comes from (`via`). Hub and
+    cloud notify of the original alone."""
+    channel = Channel(language="de", icon="http://e.example/i.png", hub="http://e.example/hub", categories=(("C", ""),))
+    document = Document("RSS", title="Notes", link="http://e.example/", channel=channel)
+    await import_document(web.component.app.service, "notes", document, Jid("alice", "a.example"))
+
+    here = f"{web.origin}/feeds/notes/"
+    atom = etree.fromstring((await web.get("/feeds/notes.atom")).body)
+    links = {str(link.get("rel")): link.get("href") for link in atom.iterfind(f"{ATOM}link")}
+    assert links == {"self": f"{web.origin}/feeds/notes.atom", "alternate": here, "via": "http://e.example/"}
+    assert atom.findtext(f"{ATOM}icon") == "http://e.example/i.png"
+    assert [one.get("term") for one in atom.iterfind(f"{ATOM}category")] == ["C"]
+
+    rss = etree.fromstring((await web.get("/feeds/notes.rss")).body).find("channel")
+    assert rss is not None
+    links = {str(link.get("rel")): link.get("href") for link in rss.iterfind(f"{ATOM}link")}
+    assert links == {"self": f"{web.origin}/feeds/notes.rss", "via": "http://e.example/"}
+    texts = [rss.findtext(name) for name in ("link", "language", "image/url", "category")]
+    assert texts == [here, "de", "http://e.example/i.png", "C"]
+
+    json_feed = (await web.get("/feeds/notes.jsonfeed")).json
+    assert [json_feed[name] for name in ("home_page_url", "icon", "language")] == [here, "http://e.example/i.png", "de"]
+    assert json_feed["_smartfeeds"]["via"] == "http://e.example/"
+    assert "hubs" not in json_feed
 
 
 async def test_atom_elements_come_before_what_the_service_adds(web: Web) -> None:

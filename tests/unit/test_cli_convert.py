@@ -139,6 +139,17 @@ def test_convert_tells_what_only_an_rss_channel_says(run: Run) -> None:
     assert b"<ttl>60</ttl>" in run("convert", "news.rss", "--to", "rss").stdout_bytes
 
 
+@pytest.mark.parametrize("form", ["atom", "rss", "jsonfeed"])
+def test_convert_is_strict_about_what_no_format_has(run: Run, form: str) -> None:
+    """The addresses of a feed's author: each writer has the name alone."""
+    person = "<author><name>A</name>{}</author>"
+    for address, code in (("", 0), ("<email>a@e.example</email>", Exit.FAILED)):
+        head = f"<id>urn:x:f</id><title>T</title><updated>2020-01-01T00:00:00Z</updated>{person.format(address)}"
+        Path("head.atom").write_text(f'<feed xmlns="http://www.w3.org/2005/Atom">{head}</feed>')
+        result = run("convert", "head.atom", "--to", form, "--strict", code=code)
+        assert ("of the feed itself: addresses of authors" in result.stderr) == bool(address)
+
+
 def test_convert_to_opml_tells_what_no_outline_has(run: Run) -> None:
     """[SF-008] [A-153] the order of the feed is kept, the oldest first."""
     result = run("convert", "news.rss", "--to", "opml")

@@ -87,9 +87,7 @@ def _channel(root: Element, base: str, warnings: list[str]) -> Channel:
     namespaces = (f"{{{ATOM_NS}}}*", f"{{{TOMBSTONES_NS}}}*", f"{{{FANOUT_NS}}}*", f"{{{FEEDSYNC_NS}}}*")
     ours = set(root.iterchildren(*namespaces))
     foreign = [node for node in root.iterchildren("*") if node not in ours]
-    left_out = [name for name, has in _LEFT_OUT.items() if any(map(has, root.iterchildren(f"{{{ATOM_NS}}}*")))]
-    if left_out:
-        warnings.append(f"of the feed itself these have no place and were left out: {', '.join(left_out)}")
+    own = list(root.iterchildren(f"{{{ATOM_NS}}}*"))
     return Channel(
         language=language_of(root),
         copyright=atom.text_of(root, f"{{{ATOM_NS}}}rights"),
@@ -104,6 +102,10 @@ def _channel(root: Element, base: str, warnings: list[str]) -> Channel:
             if (name := squeeze(node.findtext(f"{{{ATOM_NS}}}name") or ""))
         ),
         extensions=foreign_elements([*_other_links(root, base), *foreign], warnings),
+        left_out=(
+            *(name for name, has in _LEFT_OUT.items() if any(map(has, own))),
+            *(["hubs after the first"] if sum(node.get("rel") == "hub" for node in own) > 1 else ()),
+        ),
     )
 
 

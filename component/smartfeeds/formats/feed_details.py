@@ -59,13 +59,14 @@ class StoredDetails(NamedTuple):
 def dump_details(document: Document) -> StoredDetails:
     """The text for `load_details`, at most MAX_DETAILS_BYTES long: the parts in the order of CHANNEL_PARTS, as far as
     they fit. The dates of the last change are left out, because the node has its own."""
-    channel = replace(document.channel or Channel(), changed_us=None)
+    channel = replace(document.channel or Channel(), changed_us=None, left_out=())
     is_page = document.link.lower().startswith(PAGES)
     link = document.link if is_page and len(_dump(document.link, Channel())) <= MAX_DETAILS_BYTES else ""
     left_out = ["link"] if document.link and not link else []
     if len(_dump(link, channel)) > MAX_DETAILS_BYTES:
         channel, names = _shortened(link, channel)
         left_out += names
+    left_out += document.channel.left_out if document.channel is not None else ()
     text = "" if channel == Channel() and not link else _dump(link, channel).decode()
     return StoredDetails(text, tuple(left_out))
 

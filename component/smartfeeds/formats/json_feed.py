@@ -44,6 +44,8 @@ _FEED_MEMBERS = frozenset(
     {"version", "title", "home_page_url", "feed_url", "description", "next_url", "icon", "author", "authors"}
     | {"language", "hubs", "items", _EXTENSION}
 )
+# Members of a feed that are named where they were left out.
+_MAX_NAMED = 20
 _UNKNOWN_TYPE = "application/octet-stream"
 _KEPT = frozenset(
     {
@@ -206,11 +208,6 @@ def read_json_feed(value: JsonObject, base: str) -> tuple[Head, Iterator[Found |
         description=" ".join(text_of(value.get("description")).split()),
     )
     head.channel = _channel(value, base)
-    left_out = sorted(name for name in value if name not in _FEED_MEMBERS)
-    if left_out:
-        head.warnings.append(f"members of the feed that have no place were left out: {', '.join(left_out)[:80]}")
-    if any(not {"name"}.issuperset(author) for author in _authors(value)):
-        head.warnings.append("addresses and pictures of the feed's authors have no place and were left out")
     if number not in ("1", "1.0", "1.1"):
         head.warnings.append(f"version {number} of JSON Feed is not known; it was read as 1.1")
     if not head.title:
@@ -227,11 +224,17 @@ def _channel(feed: JsonObject, base: str) -> Channel:
     icon = text_of(feed.get("icon")).strip()
     hubs = feed.get("hubs")
     urls = [text_of(hub.get("url")).strip() for hub in hubs if isinstance(hub, dict)] if isinstance(hubs, list) else []
+    unknown = sorted(name for name in feed if name not in _FEED_MEMBERS)
+    if any(not {"name"}.issuperset(author) for author in _authors(feed)):
+        unknown.append("addresses and pictures of authors")
+    if len(urls) > 1:
+        unknown.append("hubs after the first")
     return Channel(
         language=text_of(feed.get("language")).strip(),
         icon=resolve(base, icon) if icon else "",
         hub=next((resolve(base, url) for url in urls if url), ""),
         authors=tuple(name for author in _authors(feed) if (name := " ".join(text_of(author.get("name")).split()))),
+        left_out=tuple(name[:40] for name in unknown[:_MAX_NAMED]),
     )
 
 

@@ -63,6 +63,7 @@ class Channel:
     `copyright` are the rights, `hub` is the address of a WebSub hub, `icon` that of a square picture and `logo` that of
     a wide one, `authors` are names. `ttl_min` is in minutes, `skip_hours` are hours of GMT from 0 to 23 in ascending
     order, `categories` are pairs of text and domain, `extensions` canonical bytes of elements of other namespaces.
+    `left_out` names for people what no writer has a place for.
     """
 
     language: str = ""
@@ -83,6 +84,7 @@ class Channel:
     hub: str = ""
     authors: tuple[str, ...] = ()
     extensions: tuple[bytes, ...] = ()
+    left_out: tuple[str, ...] = ()
 
 
 # The name of each part for people. Where space is short the first parts are kept first.
@@ -141,7 +143,18 @@ def read_channel(channel: Element, warnings: list[str]) -> Channel:
             name for node in parts.get("", ()) if node.tag == _CREATOR and (name := squeeze(string_of(node)))
         ),
         extensions=_extensions(parts.get("", []), warnings),
+        left_out=_left_out(parts),
     )
+
+
+def _left_out(parts: dict[str, list[Element]]) -> tuple[str, ...]:
+    images = [rss_name(child) for node in parts.get("image", ()) for child in node.iterchildren(etree.Element)]
+    has = {
+        "textInput": "textinput" in parts,
+        "size and description of the image": not {"width", "height", "description"}.isdisjoint(images),
+        "hubs after the first": sum(map(_is_hub, parts.get("", ()))) > 1,
+    }
+    return tuple(name for name, found in has.items() if found)
 
 
 def _is_hub(node: Element) -> bool:

@@ -51,6 +51,7 @@ def _atom(job: Job) -> Iterator[bytes]:
 
 
 def _rss(job: Job) -> Iterator[bytes]:
+    tell_channel(job, frozenset(CHANNEL_PARTS))
     written = write_rss(job.head, job.items)
     job.losses += written.losses
     yield written.data
@@ -111,7 +112,8 @@ IN_ATOM = _IN_JSON_FEED | {"copyright", "generator", "categories", "logo", "exte
 def tell_channel(job: Job, kept: frozenset[str] = frozenset()) -> None:
     """Reports what the feed says of itself and the format has no place for."""
     channel = job.head.channel or Channel()
-    lost = [
+    lost = list(channel.left_out)
+    lost += [
         name
         for attribute, name in CHANNEL_PARTS.items()
         if attribute not in kept and getattr(channel, attribute) not in ("", None, ())

@@ -1,10 +1,12 @@
 """What a feed says of itself, as the text that is stored with its node."""
 
+import json
 from dataclasses import replace
 from typing import Any
 
 import pytest
 
+from smartfeeds.formats.documents import read_document
 from smartfeeds.formats.feed_details import MAX_DETAILS_BYTES, FeedDetails, dump_details, load_details
 from smartfeeds.formats.items import Document
 from smartfeeds.formats.rss_channel import CHANNEL_PARTS, Channel, Cloud
@@ -45,7 +47,7 @@ def test_every_part_comes_back(part: str) -> None:
 
 def test_no_part_has_been_forgotten() -> None:
     """The time of the last change is the node's own."""
-    assert set(Channel.__dataclass_fields__) - set(CHANNEL_PARTS) == {"changed_us"}
+    assert set(Channel.__dataclass_fields__) - set(CHANNEL_PARTS) == {"changed_us", "left_out"}
     stored = dump_details(Document("RSS", link=PAGE, channel=replace(FULL, changed_us=1)))
     assert load_details(stored.text) == FeedDetails(PAGE, FULL)
 
@@ -100,3 +102,70 @@ def test_one_long_part_leaves_room_for_the_others() -> None:
 @pytest.mark.parametrize("link", ["tag:e.example,2026:page", PAGE + "a" * MAX_DETAILS_BYTES])
 def test_link_that_cannot_be_kept_is_named(link: str) -> None:
     assert dump_details(of_feed(link)) == ("", ("link",))
+
+
+ATOM_FEED = b"""<feed xmlns="http://www.w3.org/2005/Atom" xml:lang="de"><id>urn:x:f</id><title>T</title>
+<link href="/p"/><link rel="hub" href="/hub"/><link rel="license" href="/l" title="L"/><link rel="self" href="/s"/>
+<link rel="prev-archive" href="/old"/><icon>/i.png</icon><logo>l.png</logo>%b</feed>"""
+LICENSE = (
+    b'<atom:link xmlns:atom="http://www.w3.org/2005/Atom" '
+    b'href="http://e.example/l" rel="license" title="L"></atom:link>'
+)
+
+
+def test_atom_feed_with_pictures_and_links_comes_back() -> None:
+    """Addresses are resolved, and a link that RSS has no word for is Atom's."""
+    document = read_document(ATOM_FEED % b"", "http://e.example/feeds/f")
+    channel = Channel(
+        language="de",
+        icon="http://e.example/i.png",
+        logo="http://e.example/feeds/l.png",
+        hub="http://e.example/hub",
+        extensions=(LICENSE,),
+    )
+    assert (document.link, document.channel) == ("http://e.example/p", channel)
+    assert load_details(dump_details(document).text) == FeedDetails("http://e.example/p", channel)
+
+
+@pytest.mark.parametrize(
+    ("inside", "name"),
+    [
+        (b"<author><name>A</name><email>a@e.example</email></author>", "addresses of authors"),
+        (b"<author><name>A</name><uri>http://e.example/</uri></author>", "addresses of authors"),
+        (b"<contributor><name>A</name></contributor>", "contributors"),
+        (b"<category term='a' label='A'/>", "labels of categories"),
+        (b"<link rel='hub' href='/hub2'/>", "hubs after the first"),
+        (b"<generator uri='http://g.example/'>G</generator>", "address and version of the generator"),
+    ],
+)
+def test_what_an_atom_feed_loses_is_named(inside: bytes, name: str) -> None:
+    assert dump_details(read_document(ATOM_FEED % inside)).left_out[-1:] == (name,)
+
+
+@pytest.mark.parametrize(
+    ("inside", "name"),
+    [
+        ("<textInput><title>Search</title></textInput>", "textInput"),
+        ("<image><url>http://e.example/i</url><width>8</width></image>", "size and description of the image"),
+        ("<a:link rel='hub' href='http://a.example/'/><a:link rel='hub' href='/b'/>", "hubs after the first"),
+    ],
+)
+def test_what_an_rss_channel_loses_is_named(inside: str, name: str) -> None:
+    text = f"<rss xmlns:a='http://www.w3.org/2005/Atom'><channel><title>T</title>{inside}</channel></rss>"
+    assert dump_details(read_document(text.encode())).left_out == (name,)
+
+
+def test_atom_feed_that_loses_nothing_names_nothing() -> None:
+    inside = b"<author><name>A</name></author><category term='a' label='a'/><generator>G</generator>"
+    document = read_document(ATOM_FEED % inside, "http://e.example/")
+    assert dump_details(document).left_out == ()
+    assert document.channel is not None and document.channel.categories == (("a", ""),)
+
+
+def test_json_feed_with_an_icon_comes_back_and_the_rest_is_named() -> None:
+    feed = {"version": "https://jsonfeed.org/version/1.1", "title": "T", "home_page_url": PAGE, "icon": "i.png",
+            "favicon": "f.png", "authors": [{"name": "A", "avatar": "a.png"}], "items": []}  # fmt: skip
+    stored = dump_details(read_document(json.dumps(feed).encode(), "http://e.example/feed"))
+    channel = Channel(icon="http://e.example/i.png", authors=("A",))
+    assert load_details(stored.text) == FeedDetails(PAGE, channel)
+    assert stored.left_out == ("favicon", "addresses and pictures of authors")

@@ -18,7 +18,7 @@ from smartfeeds.formats.ess import (
     write_ess,
     write_nno,
 )
-from smartfeeds.formats.nno import Aggregator, Candidate, match, title_checksums, wanted_of
+from smartfeeds.formats.nno import Aggregator, Candidate, Match, match, title_checksums, wanted_of
 
 TIMES_US = st.integers(-62_135_596_800_000_000, 253_402_300_799_999_999)
 NOW_US = st.integers(0, 99_999_999_999_000_000)
@@ -148,3 +148,48 @@ def test_links_of_anything_are_links_of_the_web(html):
     """[ESS-024] Whatever the page is."""
     for link in links_of(html, "https://example.org/"):
         assert link.href.startswith(("http://", "https://"))
+
+
+TIMES_S = st.lists(st.integers(0, 4).map(lambda minute: minute * 60), max_size=2)
+CANDIDATES = st.lists(
+    st.builds(Candidate, TIMES_S.map(tuple), st.lists(st.integers(0, 3), min_size=1, max_size=3).map(tuple)), max_size=7
+)
+WANTED = st.lists(
+    st.builds(NnoEntry, st.just("http://a/"), st.integers(0, 5).map(lambda minute: minute * 60), st.integers(0, 4)),
+    max_size=7,
+).map(wanted_of)
+
+
+def plain_match(wanted, candidates):
+    """The rules of `match` as they are written down, in as many steps as that takes."""
+    free = set(range(len(candidates)))
+    found = [None] * len(wanted)
+
+    def fits(rule, one, place):
+        times_s, checksums = candidates[place]
+        at_time = one.entry.time_s in times_s
+        return {
+            "time and title": at_time and checksums[0] == one.entry.checksum,
+            "time and trimmed": at_time and one.entry.checksum in checksums,
+            "time alone": at_time and sum(one.entry.time_s in candidates[other].times_s for other in free) == 1,
+            "title": not one.turn and checksums[0] == one.entry.checksum,
+            "trimmed": not one.turn and one.entry.checksum in checksums,
+        }[rule]
+
+    def distance(one, place):
+        return min((abs(time_s - one.entry.time_s) for time_s in candidates[place].times_s), default=float("inf"))
+
+    for rule in ("time and title", "time and trimmed", "time alone", "title", "trimmed"):
+        for index, one in enumerate(wanted):
+            places = [place for place in sorted(free) if fits(rule, one, place)] if found[index] is None else []
+            if places:
+                place = min(places, key=lambda place: distance(one, place))
+                free.discard(place)
+                found[index] = Match(place, rule in ("title", "trimmed"))
+    return found
+
+
+@given(WANTED, CANDIDATES)
+def test_match_is_that_of_its_rules(wanted, candidates):
+    """[ESS-020] [ESS-021] [ESS-022] [A-106]"""
+    assert match(wanted, candidates) == plain_match(wanted, candidates)

@@ -7,7 +7,7 @@ of its own as far as the feed has them (ESS-022).
 """
 
 import heapq
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Final, NamedTuple
@@ -182,19 +182,76 @@ def match(wanted: Sequence[Wanted], candidates: Sequence[Candidate]) -> list[Mat
     return _Matching(candidates).run(wanted)
 
 
+class _Line:
+    """Items in the order of a key. Each search passes over the items that were given away, and no later search passes
+    over them again, so that all searches together take about as many steps as there are items and searches."""
+
+    def __init__(self, keys: Iterable[tuple[int, int]], free: Collection[int]) -> None:
+        """`keys` are pairs of a number to search by and the place of an item; `free` are the items not given away."""
+        self._keys = sorted(keys)
+        self._next = list(range(len(self._keys) + 1))
+        self._free = free
+
+    def first(self, number: int) -> tuple[int, int] | None:
+        """The first free item whose number is not below this one."""
+        start = at = bisect_left(self._keys, (number, -1))
+        while at < len(self._keys):
+            if self._next[at] == at:
+                if self._keys[at][1] in self._free:
+                    break
+                self._next[at] = at + 1
+            at = self._next[at]
+        while start < at:
+            start, self._next[start] = self._next[start], at
+        return self._keys[at] if at < len(self._keys) else None
+
+
+class _Nearest:
+    """The items of one checksum, to be searched by time."""
+
+    def __init__(self, places: list[int], candidates: Sequence[Candidate], free: Collection[int]) -> None:
+        times = [(time_s, place) for place in places for time_s in candidates[place].times_s]
+        self._later = _Line(times, free)
+        self._earlier = _Line(((-time_s, place) for time_s, place in times), free)
+        self._undated = _Line(((0, place) for place in places if not candidates[place].times_s), free)
+
+    def place(self, time_s: int) -> int | None:
+        """The nearest free item, of several the first one; an item without a time where there is no other."""
+        later, earlier = self._later.first(time_s), self._earlier.first(-time_s)
+        distances = [(key[0] + sign * time_s, key[1]) for key, sign in ((later, -1), (earlier, 1)) if key]
+        if distances:
+            return min(distances)[1]
+        undated = self._undated.first(0)
+        return None if undated is None else undated[1]
+
+
 class _Matching:
     """One run of `match`: rules from the surest to the weakest, each over all entries that are still open."""
 
     def __init__(self, candidates: Sequence[Candidate]) -> None:
         self.candidates = candidates
         self.free = set(range(len(candidates)))
-        self.by_time: dict[int, list[int]] = {}
-        self.by_checksum: dict[int, list[int]] = {}
+        self.free_at = Counter(time_s for candidate in candidates for time_s in set(candidate.times_s))
+        by_time: dict[int, list[int]] = {}
+        by_both: dict[tuple[int, int], list[int]] = {}
+        by_both_as_it_stands: dict[tuple[int, int], list[int]] = {}
+        by_checksum: dict[int, list[int]] = {}
+        by_title: dict[int, list[int]] = {}
         for place, candidate in enumerate(candidates):
-            for time_s in set(candidate.times_s):
-                self.by_time.setdefault(time_s, []).append(place)
+            title = candidate.checksums[0]
+            by_title.setdefault(title, []).append(place)
             for checksum in set(candidate.checksums):
-                self.by_checksum.setdefault(checksum, []).append(place)
+                by_checksum.setdefault(checksum, []).append(place)
+            for time_s in set(candidate.times_s):
+                by_time.setdefault(time_s, []).append(place)
+                by_both_as_it_stands.setdefault((time_s, title), []).append(place)
+                for checksum in set(candidate.checksums):
+                    by_both.setdefault((time_s, checksum), []).append(place)
+        self.at_time = {key: self._line(places) for key, places in by_time.items()}
+        self.at_both = {key: self._line(places) for key, places in by_both.items()}
+        self.at_title = {key: self._line(places) for key, places in by_both_as_it_stands.items()}
+        self.near = {key: _Nearest(places, candidates, self.free) for key, places in by_checksum.items()}
+        self.near_title = {key: _Nearest(places, candidates, self.free) for key, places in by_title.items()}
 
     def run(self, wanted: Sequence[Wanted]) -> list[Match | None]:
         found: list[Match | None] = [None] * len(wanted)
@@ -210,43 +267,37 @@ class _Matching:
                 place = rule(one) if found[index] is None else None
                 if place is not None:
                     self.free.discard(place)
+                    self.free_at.subtract(set(self.candidates[place].times_s))
                     found[index] = Match(place, updated)
         return found
 
-    def _at_time(self, one: Wanted) -> list[int]:
-        return [place for place in self.by_time.get(one.entry.time_s, ()) if place in self.free]
+    def _line(self, places: list[int]) -> _Line:
+        return _Line(((0, place) for place in places), self.free)
 
     def _time_and_title(self, one: Wanted) -> int | None:
-        return next((p for p in self._at_time(one) if self._is_title(p, one)), None)
+        return _first(self.at_title.get((one.entry.time_s, one.entry.checksum)))
 
     def _time_and_trimmed(self, one: Wanted) -> int | None:
-        return next((p for p in self._at_time(one) if one.entry.checksum in self.candidates[p].checksums), None)
+        return _first(self.at_both.get((one.entry.time_s, one.entry.checksum)))
 
     def _time_alone(self, one: Wanted) -> int | None:
-        places = self._at_time(one)
-        return places[0] if len(places) == 1 else None
+        return _first(self.at_time.get(one.entry.time_s)) if self.free_at[one.entry.time_s] == 1 else None
 
     def _title(self, one: Wanted) -> int | None:
-        return self._nearest(one, [p for p in self._with_checksum(one) if self._is_title(p, one)])
+        return self._nearest(one, self.near_title)
 
     def _trimmed(self, one: Wanted) -> int | None:
-        return self._nearest(one, self._with_checksum(one))
+        return self._nearest(one, self.near)
 
-    def _with_checksum(self, one: Wanted) -> list[int]:
+    def _nearest(self, one: Wanted, index: Mapping[int, _Nearest]) -> int | None:
+        nearest = index.get(one.entry.checksum)
         # A second entry of one time and title has its item at this time or nowhere.
-        if one.turn:
-            return []
-        return [place for place in self.by_checksum.get(one.entry.checksum, ()) if place in self.free]
+        return None if nearest is None or one.turn else nearest.place(one.entry.time_s)
 
-    def _is_title(self, place: int, one: Wanted) -> bool:
-        return self.candidates[place].checksums[0] == one.entry.checksum
 
-    def _nearest(self, one: Wanted, places: list[int]) -> int | None:
-        def distance(place: int) -> float:
-            times_s = self.candidates[place].times_s
-            return min((abs(time_s - one.entry.time_s) for time_s in times_s), default=float("inf"))
-
-        return min(places, key=distance, default=None)
+def _first(line: _Line | None) -> int | None:
+    key = None if line is None else line.first(0)
+    return None if key is None else key[1]
 
 
 def title_checksums(title: str) -> tuple[int, ...]:

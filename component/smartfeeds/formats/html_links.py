@@ -9,14 +9,11 @@ import re
 from collections.abc import Iterator
 
 from smartfeeds.formats.html_tags import tags_of
-from smartfeeds.formats.links import resolve
+from smartfeeds.formats.links import BoundedResolver
 
 _ADDRESS_ATTRIBUTES = frozenset({"href", "src", "srcset", "cite", "action", "poster", "data", "longdesc", "background"})
 _RELATIVE = re.compile(r"\s*(?![A-Za-z][A-Za-z0-9+.\-]*:|#)\S")
 _CANDIDATE = re.compile(r"(\s*,?\s*)([^\s,]\S*)(\s+[^,]*)?")
-# What addresses may add to a text; references beyond it stay relative.
-_MAX_FACTOR = 16
-_FREE_CHARACTERS = 65_536
 
 
 def absolute_html(text: str, base: str) -> str:
@@ -24,7 +21,7 @@ def absolute_html(text: str, base: str) -> str:
     in the text itself (`#note`) stays."""
     if not base or "=" not in text:
         return text
-    resolver = _Resolver(base, _FREE_CHARACTERS + _MAX_FACTOR * len(text))
+    resolver = _Resolver(base, BoundedResolver(len(text)))
     parts = []
     end = 0
     for attribute in _address_attributes(text):
@@ -59,11 +56,11 @@ def _value_of(attribute: re.Match[str]) -> str:
 
 
 class _Resolver:
-    """Resolves the references of one text until they have become too long."""
+    """Resolves the references of one text."""
 
-    def __init__(self, base: str, left_characters: int) -> None:
+    def __init__(self, base: str, resolver: BoundedResolver) -> None:
         self._base = base
-        self._left_characters = left_characters
+        self._resolver = resolver
 
     def value(self, name: str, value: str) -> str:
         """The value of an attribute with its references resolved."""
@@ -72,8 +69,4 @@ class _Resolver:
         return self._address(value)
 
     def _address(self, reference: str) -> str:
-        if _RELATIVE.match(reference) is None:
-            return reference
-        address = resolve(self._base, reference)
-        self._left_characters -= len(address)
-        return address if self._left_characters >= 0 else reference
+        return reference if _RELATIVE.match(reference) is None else self._resolver.resolve(self._base, reference)

@@ -7,6 +7,8 @@ from smartfeeds.formats.xml import XML_BASE, Element
 
 # No server is known to accept longer ones, and each relative reference grows by its base.
 MAX_BASE_CHARACTERS = 2_048
+_MAX_FACTOR = 16
+_FREE_CHARACTERS = 65_536
 # Nothing in a feed is relative to any other base (file:, javascript:, data:).
 _ABSOLUTE_BASE = re.compile(r"(?:https?|ftp)://[^/?#\s]", re.IGNORECASE)
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.\-]*:")
@@ -25,6 +27,21 @@ def resolve(base: str, reference: str) -> str:
         return urljoin(base, reference) if base else reference
     except ValueError:
         return reference
+
+
+class BoundedResolver:
+    """Resolves the references of one text. The addresses add at most 16 times its size and 65,536 characters; the
+    references behind that stay as they are."""
+
+    def __init__(self, text_characters: int) -> None:
+        self._left_characters = _FREE_CHARACTERS + _MAX_FACTOR * text_characters
+
+    def resolve(self, base: str, reference: str) -> str:
+        """The reference seen from `base`, or the reference itself."""
+        address = resolve(base, reference)
+        if address != reference:
+            self._left_characters -= len(address)
+        return address if self._left_characters >= 0 else reference
 
 
 def rebase(base: str, step: str | None) -> str:

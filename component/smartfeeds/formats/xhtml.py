@@ -7,8 +7,8 @@ as its author made it.
 from collections.abc import Iterable
 
 from smartfeeds.core.text import attribute, escape
-from smartfeeds.formats.links import rebase, resolve
-from smartfeeds.formats.xml import XML_BASE, XML_LANG, Element
+from smartfeeds.formats.links import BoundedResolver, rebase
+from smartfeeds.formats.xml import XML_BASE, XML_LANG, Element, size_bytes
 
 XHTML_NS = "http://www.w3.org/1999/xhtml"
 
@@ -32,47 +32,58 @@ def inner_html(node: Element, base: str) -> str:
     plain = inner is not None and inner.tag in (_DIV, "div") and set(inner.attrib) <= {XML_BASE}
     if inner is not None and plain and len(node) == 1 and not beside.strip():
         node, base = inner, rebase(base, inner.get(XML_BASE))
-    parts = [escape(node.text or "")]
-    _write_children(node, base, parts)
-    return "".join(parts)
+    writer = _Writer(BoundedResolver(size_bytes(node)))
+    writer.add_inside(node, base)
+    return "".join(writer.parts)
 
 
-def _write_children(node: Element, base: str, parts: list[str]) -> None:
-    for child in node:
-        _write_markup(child, base, parts)
-        if child.tail:
-            parts.append(escape(child.tail))
+class _Writer:
+    """Makes HTML of one text construct, in `parts`."""
 
+    def __init__(self, resolver: BoundedResolver) -> None:
+        self.parts: list[str] = []
+        self._resolver = resolver
 
-def _write_markup(node: Element, base: str, parts: list[str]) -> None:
-    """An element as HTML. An element of a foreign namespace keeps its prefix; without one only its content is left."""
-    base = rebase(base, node.get(XML_BASE))
-    namespace, _, name = node.tag.removeprefix("{").rpartition("}")
-    known = namespace in _HTML_NAMESPACES
-    if not known:
-        name = f"{node.prefix}:{name}" if node.prefix else ""
-    if name:
-        parts.append(f"<{name}{''.join(_attributes(node, base))}>")
-    text = node.text or ""
-    # Inside of such an element "</" could end it; then the text stays escaped, which is harmless.
-    raw = known and name in _RAW and "</" not in text and "<!--" not in text
-    parts.append(text if raw else escape(text))
-    _write_children(node, base, parts)
-    if name and not (known and name in _VOID):
-        parts.append(f"</{name}>")
+    def add_inside(self, node: Element, base: str) -> None:
+        """What is in an element, its text escaped."""
+        self.parts.append(escape(node.text or ""))
+        self._add_children(node, base)
 
+    def _add_children(self, node: Element, base: str) -> None:
+        for child in node:
+            self._add_markup(child, base)
+            if child.tail:
+                self.parts.append(escape(child.tail))
 
-def _attributes(node: Element, base: str) -> Iterable[str]:
-    for key, value in node.attrib.items():
-        namespace, _, name = str(key).removeprefix("{").rpartition("}")
-        if base and namespace in ("", XLINK_NS) and name in _ADDRESSES:
-            value = resolve(base, str(value))
-        if key == XML_LANG:
-            name = "lang"
-        elif key == XML_BASE:
-            continue
-        elif namespace:
-            # HTML parsers know xlink:href in SVG, and keep any other name with a colon as it is.
-            prefix = next((prefix for prefix, uri in node.nsmap.items() if prefix and uri == namespace), "xml")
-            name = f"xlink:{name}" if namespace == XLINK_NS else f"{prefix}:{name}"
-        yield f' {name}="{attribute(str(value))}"'
+    def _add_markup(self, node: Element, base: str) -> None:
+        """An element as HTML. An element of a foreign namespace keeps its prefix; without one only its content is
+        left."""
+        base = rebase(base, node.get(XML_BASE))
+        namespace, _, name = node.tag.removeprefix("{").rpartition("}")
+        known = namespace in _HTML_NAMESPACES
+        if not known:
+            name = f"{node.prefix}:{name}" if node.prefix else ""
+        if name:
+            self.parts.append(f"<{name}{''.join(self._attributes(node, base))}>")
+        text = node.text or ""
+        # Inside of such an element "</" could end it; then the text stays escaped, which is harmless.
+        raw = known and name in _RAW and "</" not in text and "<!--" not in text
+        self.parts.append(text if raw else escape(text))
+        self._add_children(node, base)
+        if name and not (known and name in _VOID):
+            self.parts.append(f"</{name}>")
+
+    def _attributes(self, node: Element, base: str) -> Iterable[str]:
+        for key, value in node.attrib.items():
+            namespace, _, name = str(key).removeprefix("{").rpartition("}")
+            if base and namespace in ("", XLINK_NS) and name in _ADDRESSES:
+                value = self._resolver.resolve(base, str(value))
+            if key == XML_LANG:
+                name = "lang"
+            elif key == XML_BASE:
+                continue
+            elif namespace:
+                # HTML parsers know xlink:href in SVG, and keep any other name with a colon as it is.
+                prefix = next((prefix for prefix, uri in node.nsmap.items() if prefix and uri == namespace), "xml")
+                name = f"xlink:{name}" if namespace == XLINK_NS else f"{prefix}:{name}"
+            yield f' {name}="{attribute(str(value))}"'

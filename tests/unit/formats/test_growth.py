@@ -5,13 +5,17 @@ import json
 import pytest
 from lxml import etree
 
+from smartfeeds.core.model import Item
 from smartfeeds.errors import Condition, FeedError
 from smartfeeds.formats import atom, documents, html_tags, loader, nno, plain, rss, xml
 from smartfeeds.formats.documents import read_document
+from smartfeeds.formats.entry import read_entry
 from smartfeeds.formats.ess import NnoEntry
 from smartfeeds.formats.growth import ITEM_BYTES, MAX_FACTOR
 from smartfeeds.formats.html_links import absolute_html
 from smartfeeds.formats.links import MAX_BASE_CHARACTERS
+from smartfeeds.formats.losses import Part, losses_of
+from smartfeeds.formats.xhtml import XHTML_NS
 from smartfeeds.sync.documents import FeedReader
 
 ATOM = f'xmlns="{atom.ATOM_NS}"'
@@ -260,3 +264,25 @@ def test_items_are_matched_in_steps_that_grow_with_them(monkeypatch, entry_time,
         assert matching.free.steps == 0
         matching.run(wanted)
         assert matching.free.steps <= 20 * n
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        ("<content type='html'>", "&lt;a href=&quot;b&quot;>&lt;/a>", "</content>"),
+        (f"<content type='xhtml'><div xmlns='{XHTML_NS}'>", '<a href="b"></a>', "</div></content>"),
+    ],
+    ids=["html", "xhtml"],
+)
+def test_addresses_in_content_are_bounded_by_its_size(content):
+    """The first references are resolved; those that would make it too long stay as they are, which is a loss."""
+    start, link, end = content
+    for n in (20, 8_000):
+        payload = f"<entry {ATOM}{LONG_BASE}><id>urn:x:1</id><title/>{start}{link * n}{end}</entry>".encode()
+        entry = read_entry(Item(1, "a", 0, 0, xml.canonical(etree.fromstring(payload)), ""))
+        assert entry.content is not None
+        assert len(entry.content.value) <= 17 * len(payload) + 65_536
+        assert entry.content.value.count('href="http://e/') >= 20
+        is_cut = n > 20
+        assert ('href="b"' in entry.content.value) == is_cut
+        assert any(loss.what == Part.BASE.value for loss in losses_of(entry, frozenset())) == is_cut

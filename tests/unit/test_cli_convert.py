@@ -199,9 +199,28 @@ def test_convert_resolves_links_against_the_base(run: Run) -> None:
     assert 'href="http://x.example/1"' in data
 
 
+@pytest.mark.parametrize(
+    "base",
+    [
+        "file:///home/a/news.rss",
+        "javascript:alert(1)",
+        "news",
+        "http://",
+        "http://[x",
+        f"http://x.example/{'a' * 2_048}",
+    ],
+)
+@pytest.mark.parametrize("command", [("convert", "--to", "atom"), ("import", "--node", "news")], ids=lambda one: one[0])
+def test_base_that_no_link_is_relative_to_is_refused(run: Run, command: tuple[str, ...], base: str) -> None:
+    """It was ignored, and links stayed relative."""
+    name, *options = command
+    stderr = run(name, "news.rss", *options, "--base", base, code=Exit.USAGE).stderr
+    assert "is no web address of at most 2048 characters" in " ".join(stderr.split())
+
+
 def test_convert_to_ess_without_an_address_of_the_feed_is_refused_and_leaves_no_file(run: Run) -> None:
-    Path("a.rss").write_text("<rss><channel><title>T</title></channel></rss>")
-    run("convert", "a.rss", "--to", "ess", "--base", "not an address", "--output", "out", code=Exit.REFUSED)
+    Path("a.atom").write_text('<feed xmlns="http://www.w3.org/2005/Atom"><link href="not an address"/></feed>')
+    run("convert", "a.atom", "--to", "ess", "--output", "out", code=Exit.REFUSED)
     assert not Path("out").exists()
 
 

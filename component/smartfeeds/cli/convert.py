@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from smartfeeds.cli.reading import DOCUMENT, read_file
+from smartfeeds.cli.reading import DOCUMENT, base_option, read_file
 from smartfeeds.cli.writing import check_report, end, report, tell, write_out, writing_options
 from smartfeeds.core.model import Item
 from smartfeeds.formats import atom, xml
@@ -17,7 +17,7 @@ from smartfeeds.formats.writers import Job
 
 @click.command("convert")
 @click.argument("file", type=DOCUMENT)
-@click.option("--base", default="", help="The address the document came from, for relative links in it.")
+@base_option
 @writing_options
 def convert_command(file: Path, base: str, form: str, output: Path | None, *, strict: bool, as_json: bool) -> None:
     """Write the feed in FILE (Atom, RSS, ActivityStreams, JSON Feed or OPML; - for standard input) in another format.

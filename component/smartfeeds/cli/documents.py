@@ -22,7 +22,7 @@ from smartfeeds.cli.common import (
 )
 from smartfeeds.cli.fetching import FileOrAddress, fetch
 from smartfeeds.cli.offline import actor_of, named_or_admin, open_offline
-from smartfeeds.cli.reading import name_of, named, read_file
+from smartfeeds.cli.reading import base_option, name_of, named, read_file
 from smartfeeds.cli.sync_documents import SyncImport, failed, import_synced, write_shared
 from smartfeeds.cli.sync_documents import as_json as merge_report
 from smartfeeds.cli.sync_documents import tell as tell_merge
@@ -77,7 +77,7 @@ _SHOWN = 20
     "--owner",
     help="The bare JID that publishes, and owns a new node. Default: the first of pubsub.admins, else the component.",
 )
-@click.option("--base", default="", help="The address the document came from, for relative links in it.")
+@base_option
 @click.option("--sync", is_flag=True, help="Merge items that have sync data (FeedSync or SSE, in Atom or RSS 2.0).")
 @click.option(
     "--own-edits",

@@ -6,19 +6,42 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import BinaryIO, cast
+from typing import Any, BinaryIO, cast
 
 import click
 
 from smartfeeds.errors import ConfigError, DocumentError, FeedError
 from smartfeeds.formats.documents import read_document
 from smartfeeds.formats.items import Document
+from smartfeeds.formats.links import MAX_BASE_CHARACTERS, is_base
 from smartfeeds.formats.loader import MAX_DOCUMENT_BYTES
 from smartfeeds.sync.documents import Form, form_of
 
 # A path of a document; "-" is standard input.
 DOCUMENT = click.Path(exists=True, dir_okay=False, allow_dash=True, path_type=Path)
 _CHUNK_BYTES = 256 * 1024
+
+
+class BaseAddress(click.ParamType[str]):
+    """The address that a document came from."""
+
+    name = "address"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        """The address; ends the command where relative links cannot be resolved by it."""
+        if value and not is_base(str(value)):
+            self.fail(
+                f"{str(value)[:100]!r} is no web address of at most {MAX_BASE_CHARACTERS} characters; "
+                "give the http or https address that the document came from",
+                param,
+                ctx,
+            )
+        return str(value)
+
+
+base_option = click.option(
+    "--base", type=BaseAddress(), default="", help="The address the document came from, for relative links in it."
+)
 
 
 def name_of(file: Path) -> str:

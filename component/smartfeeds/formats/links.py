@@ -1,7 +1,7 @@
 """Relative references: xml:base and the address a document came from."""
 
 import re
-from urllib.parse import urljoin
+from urllib.parse import urljoin, urlsplit
 
 from smartfeeds.formats.xml import XML_BASE, Element
 
@@ -27,6 +27,15 @@ def resolve(base: str, reference: str) -> str:
         return urljoin(base, reference) if base else reference
     except ValueError:
         return reference
+
+
+def is_base(address: str) -> bool:
+    """Whether relative references can be resolved by this address."""
+    try:
+        host = urlsplit(address).hostname
+    except ValueError:
+        return False
+    return bool(host) and _ABSOLUTE_BASE.match(address) is not None and len(address) <= MAX_BASE_CHARACTERS
 
 
 class BoundedResolver:

@@ -66,6 +66,8 @@ def test_empty_item_is_left_out_and_reported():
     [
         ("<author>lawyer@boyer.net (Lawyer Boyer)</author>", "Lawyer Boyer", "lawyer@boyer.net"),
         ("<author>Lawyer Boyer &lt;lawyer@boyer.net></author>", "Lawyer Boyer", "lawyer@boyer.net"),
+        ("<author>Lawyer Boyer (lawyer@boyer.net)</author>", "Lawyer Boyer", "lawyer@boyer.net"),
+        ("<author>Lawyer Boyer (of Boyer)</author>", "Lawyer Boyer (of Boyer)", None),
         ("<author>lawyer@boyer.net</author>", "lawyer@boyer.net", "lawyer@boyer.net"),
         ("<author>Lawyer  Boyer</author>", "Lawyer Boyer", None),
         ("<author>lawyer@boyer.net ()</author>", "lawyer@boyer.net", "lawyer@boyer.net"),
@@ -78,6 +80,35 @@ def test_author_in_its_customary_forms(author, name, email):
     node = entry(author, "xmlns:dc='http://purl.org/dc/elements/1.1/'")
     people = [(who.findtext(f"{ATOM}name"), who.findtext(f"{ATOM}email")) for who in node.iterchildren(atom.AUTHOR)]
     assert people == [(name, email)]
+
+
+def test_each_author_of_an_item_is_kept_once():
+    """RSS 2.0 has one author an item, and feeds have several. A name that comes again is the same person."""
+    authors = ("a@e.example (Ann)", "Bob (b@e.example)", "Cid", "ann")
+    node = entry("".join(f"<author>{author}</author>" for author in authors))
+    people = [(who.findtext(f"{ATOM}name"), who.findtext(f"{ATOM}email")) for who in node.iterchildren(atom.AUTHOR)]
+    assert people == [("Ann", "a@e.example"), ("Bob", "b@e.example"), ("Cid", None)]
+
+
+@pytest.mark.parametrize(
+    ("link", "base", "address"),
+    [
+        ("http://e.example/", "", "http://e.example/"),
+        ("/news", "https://e.example/feed", "https://e.example/news"),
+        ("xmpp:feeds.example?;node=news", "", "xmpp:feeds.example?;node=news"),
+        ("javascript:alert(1)", "https://e.example/feed", ""),
+        ("file:///etc/passwd", "https://e.example/feed", ""),
+        ("/news", "", ""),
+        ("News of the day", "", ""),
+    ],
+)
+def test_link_of_the_channel_is_a_web_address_or_left_out(link, base, address):
+    """[RSS-003] The page of the feed: browsers open it."""
+    text = f"<rss><channel><title>T</title><description>D</description><link>{link}</link></channel></rss>"
+    read = read_document(text.encode(), base)
+    assert read.link == address
+    warning = f"the link of the channel is no web address and was left out: {link}"
+    assert read.warnings == (() if address else (warning,))
 
 
 def test_content_encoded_is_content_and_description_the_summary():

@@ -253,7 +253,7 @@ def test_import_of_rss_becomes_the_same_feed_as_atom(ready: Run) -> None:
     atom_ids = re.findall(r"<id>(.*?)</id>", text)[1:]
     assert ids == ["one 1", "http://x.example/2"]
     assert atom_ids[1] == "http://x.example/2"
-    assert atom_ids[0].startswith("urn:")
+    assert atom_ids[0] == "xmpp:feeds.example.org?;node=news;item=one%201"
     assert "2011-05-08T12:00:00Z" in text
 
 

@@ -153,8 +153,9 @@ def _rewritten(text: str) -> str:
 
 
 def with_id_and_title(payload: bytes, atom_id: str) -> bytes:
-    """A canonical entry with atom:id and title where they lack; the time is left to who knows it."""
-    missing = _missing(xml.parse_stored(payload)) - {UPDATED}
+    """A canonical entry with atom:id, unless `atom_id` is empty, and title where they lack. The time is left to who
+    knows it, and so is an id that differs from node to node."""
+    missing = _missing(xml.parse_stored(payload)) - ({UPDATED} if atom_id else {UPDATED, ID})
     return _with(payload, {tag: text for tag, text in ((ID, atom_id), (TITLE, "")) if tag in missing})
 
 

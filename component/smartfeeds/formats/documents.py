@@ -124,7 +124,7 @@ def _item(found: Found, scope: str) -> ImportedItem:
         id=item_id,
         published_us=found.published_us,
         updated_us=found.updated_us,
-        payload=atom.with_id_and_title(payload, item_id if is_uri(item_id) else atom.derived_id(item_id)),
+        payload=atom.with_id_and_title(payload, item_id if is_uri(item_id) else ""),
         deleted=found.deleted,
         warnings=tuple(found.warnings),
     )

@@ -16,11 +16,11 @@ T = TypeVar("T")
 class ImportedItem:
     """One item of a document.
 
-    `id` becomes the item id: it is the same each time the document is read. `payload` is a canonical Atom entry that
-    has atom:id and title; atom:updated is missing where the document gives no time, and `atom.complete_entry` adds
-    the time of first sight. `deleted` marks a deletion (FeedSync, SSE or RFC 6721), whose payload may still have
-    content: who stores it makes a tombstone. Times are microseconds since the
-    epoch. `warnings` say what was dropped or remedied.
+    `id` becomes the item id: it is the same each time the document is read. `payload` is a canonical Atom entry with a
+    title. It has no atom:id if the document has no URI for it, and no atom:updated if the document gives no time;
+    `atom.complete_entry` and `atom.repaired_entry` add them. `deleted` marks a deletion (FeedSync, SSE or RFC 6721),
+    whose payload may still have content: who stores it makes a tombstone. Times are microseconds since the epoch.
+    `warnings` say what was dropped or remedied.
     """
 
     id: str

@@ -159,6 +159,7 @@ def _item(scoped: tuple[Element, Scope], index: int) -> Found | Skipped:
 
 def _identity(item: _Item) -> None:
     """fo:id, guid, else an Atom id, a sync id, the link; the payload's atom:id must be a URI, the item id need not.
+    If no candidate is a URI the entry has no atom:id: a node derives one that includes service and node.
 
     Beside a guid an atom:id is the payload's: others refer to the entry by it. A sync id is the same in all documents
     that share an item (FS-025), a link need not be.
@@ -175,8 +176,8 @@ def _identity(item: _Item) -> None:
     about = item.node.get(f"{{{RDF_NS}}}about", "").strip()
     item.found.item_id = (given[-1] if given else "") or guid or atom_id or sync_id or about or link
     own_id = next((one for one in (atom_id, guid, item.found.item_id) if is_uri(one)), "")
-    if item.found.item_id:
-        item.add(atom.ID, own_id or atom.derived_id(item.found.item_id))
+    if own_id:
+        item.add(atom.ID, own_id)
     if link and not item.has_link("alternate", link):
         item.add_link("alternate", link)
 

@@ -12,7 +12,8 @@ from functools import partial
 from smartfeeds.core.jid import Jid
 from smartfeeds.core.model import MAX_ID_BYTES, Item, Node, NodeKind
 from smartfeeds.core.options import DETAILS, KIND, MAX_TEXT, PUBSUB, Options, Values, apply, text_of
-from smartfeeds.formats.atom import complete_entry
+from smartfeeds.core.urls import xmpp_uri
+from smartfeeds.formats.atom import id_and_updated, repaired_entry
 from smartfeeds.formats.feed_details import dump_details, load_details
 from smartfeeds.formats.items import Document, ImportedItem, dates_of
 from smartfeeds.formats.xml import is_language
@@ -140,7 +141,10 @@ def _import_item(tx: WriteTx, context: Context, node: Node, actor: Jid, item: Im
     if item.deleted:
         return _import_deletion(tx, context, node, actor, existing)
     created_us = existing.created_us if existing else _first_key(context, node, item)
-    payload = complete_entry(without_sync(item.payload), item.id, created_us)
+    # An entry of another format may have no atom:id. RFC 4287 4.2.6: once it has one, that never changes.
+    atom_id = id_and_updated(existing.payload)[0] if existing else ""
+    own_id = atom_id or xmpp_uri(context.policy.domain, node.name, item.id)
+    payload = repaired_entry(without_sync(item.payload), own_id, created_us, created_us)
     if existing is not None and not existing.deleted and existing.payload == payload:
         return Imported(unchanged=1)
     if not 0 < len(item.id.encode()) <= MAX_ID_BYTES:

@@ -11,7 +11,7 @@ from lxml import etree
 from smartfeeds.core.model import MAX_ID_BYTES
 from smartfeeds.errors import Condition, FeedError
 from smartfeeds.formats.additions import take_additions
-from smartfeeds.formats.atom import ATOM_NS, ENTRY, string_of
+from smartfeeds.formats.atom import ATOM_NS, ENTRY, derived_id, string_of, with_id_and_title
 from smartfeeds.formats.documents import read_document
 from smartfeeds.formats.items import ImportedItem
 from smartfeeds.formats.rss_channel import rss_name
@@ -81,7 +81,9 @@ def _of_rss(item: Element, sync_id: str) -> bytes:
         guid = etree.SubElement(item, item.tag[: item.tag.rfind("}") + 1] + "guid", isPermaLink="false")
         guid.text = sync_id
     start, end = _CHANNEL
-    return _read_one(start + canonical(item) + end).payload
+    read = _read_one(start + canonical(item) + end)
+    # Replicas compare payloads, so no service or node may be in an id that is made here.
+    return with_id_and_title(read.payload, derived_id(read.id))
 
 
 def _anything_as_entry(version: Version) -> bytes:

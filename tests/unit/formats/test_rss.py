@@ -28,18 +28,18 @@ def links(node):
     [
         ("<guid>http://example.org/1</guid>", "http://example.org/1", "http://example.org/1", "http://example.org/1"),
         ("<guid isPermaLink='false'>http://example.org/1</guid>", "http://example.org/1", "http://example.org/1", None),
-        ("<guid> 42 </guid>", "42", "urn:x-smartfeeds:42", None),
+        ("<guid> 42 </guid>", "42", None, None),
         (
             "<guid/><link>http://example.org/1</link>",
             "http://example.org/1",
             "http://example.org/1",
             "http://example.org/1",
         ),
-        ("<guid>a b</guid><link>/1</link>", "a b", "urn:x-smartfeeds:a%20b", "http://example.org/1"),
+        ("<guid>a b</guid><link>/1</link>", "a b", None, "http://example.org/1"),
     ],
 )
 def test_item_id_is_guid_else_link(guid, item_id, atom_id, link):
-    """[A-154] [A-122] [SF-092]"""
+    """[A-154] [A-122] [SF-092] The atom:id of a guid that is no URI is left to the node or the conversion."""
     (item,) = document(f"<item>{guid}</item>", base="http://example.org/feed").items
     node = xml.parse_payload(item.payload)
     assert (item.id, node.findtext(atom.ID), links(node).get("alternate")) == (item_id, atom_id, link)
@@ -184,7 +184,7 @@ def test_atom_elements_fit_in_where_rss_has_none():
 
 def test_entry_has_no_prefix_although_the_document_has_one_for_atom():
     (item,) = document("<item><guid>1</guid><a:link href='x'/></item>", f"xmlns:a='{atom.ATOM_NS}'").items
-    assert item.payload.startswith(f'<entry xmlns="{atom.ATOM_NS}"><id>'.encode())
+    assert item.payload.startswith(f'<entry xmlns="{atom.ATOM_NS}"><title>'.encode())
     assert xml.parse_payload(item.payload).find(atom.LINK).get("href") == "x"
 
 

@@ -7,12 +7,14 @@ from typing import Any
 from smartfeeds.core.model import NodeKind
 from smartfeeds.core.options import MAX_TEXT, details_text
 from smartfeeds.errors import Condition
+from smartfeeds.formats.atom import id_and_updated
+from smartfeeds.formats.documents import read_document
 from smartfeeds.formats.feed_details import FeedDetails, load_details
 from smartfeeds.formats.items import Document, ImportedItem
 from smartfeeds.formats.rss_channel import Channel
 from smartfeeds.service.documents import version_of
 from smartfeeds.service.importing import Imported, import_document, import_items
-from support.world import ALICE, CREATED, FEED, MODIFIED, OWNER, T0_US, S, World, draft, entry, jid, refusal
+from support.world import ALICE, CREATED, FEED, MODIFIED, OWNER, SERVICE, T0_US, S, World, draft, entry, jid, refusal
 
 DAY_US = 86_400 * S
 
@@ -161,6 +163,22 @@ async def test_import_into_a_generic_node_is_refused(world: World) -> None:
 
     assert await refusal(bring(world, item("a", 1))) is Condition.NOT_ALLOWED
     assert (await world.node()).total == 0
+
+
+async def test_import_derives_an_atom_id_of_service_and_node(world: World) -> None:
+    """[SF-092] [SF-071] A guid that is no URI is unique in its feed alone; the id of an item never changes."""
+    document = read_document(b"<rss><channel><item><guid>1</guid><title>A</title></item></channel></rss>")
+    for name in ("a", "b"):
+        await import_document(world.service, name, document, jid(OWNER))
+        (stored,) = (await world.pull(name)).items
+        assert id_and_updated(stored.payload)[0] == f"xmpp:{SERVICE}?;node={name};item=1"
+    assert await import_document(world.service, "b", document, jid(OWNER)) == Imported(unchanged=1)
+
+    older = replace(document.items[0], payload=draft(entry("A", inner="<id>urn:x:older</id>")).payload)
+    await import_document(world.service, "c", replace(document, items=(older,)), jid(OWNER))
+    await import_document(world.service, "c", document, jid(OWNER))
+    (stored,) = (await world.pull("c")).items
+    assert id_and_updated(stored.payload)[0] == "urn:x:older"
 
 
 async def test_import_leaves_sync_data_out(world: World) -> None:

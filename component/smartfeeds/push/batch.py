@@ -11,12 +11,12 @@ from smartfeeds.core.cursor import MAX_GROUP
 from smartfeeds.core.model import MAX_ITEM_NO, Edge, Item, Mark, Node, NodeEvent, NodeKind, NodeState, Slice
 from smartfeeds.core.view import Order, Standing, View, from_canonical
 from smartfeeds.service.context import Context, IndexBehindError
-from smartfeeds.service.pulls import WHOLE, cursor_of, key_of, newest_mark
+from smartfeeds.service.pulls import WHOLE, check_index, cursor_of, key_of, newest_mark
 from smartfeeds.service.syncing import shown
 from smartfeeds.store.base import ReadTx
 
 ITEMS = 64  # a batch: enough to fill a write, little enough to stay fair
-VIEWS = 8  # of how many views one transaction counts the items: a count costs up to `sql_counts.COUNT_STEPS`
+VIEWS = 8  # views whose items one transaction counts; each count costs up to `sql_counts.COUNT_STEPS`
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,8 +100,14 @@ def read_batch(
 
 
 def read_views(tx: ReadTx, _context: Context, batch: Batch, known: frozenset[str]) -> Batch:
-    """The batch with what is due of some views more: others may read in between, however many views there are."""
+    """The batch with the totals and previous cursors of the next `VIEWS` views that are due.
+
+    Each call reads its own snapshot, so that other reads run between the calls. Raises IndexBehindError if the filter
+    index does not contain what was published since the last call.
+    """
     node, now = batch.node, {text: batch.views[text] for text in batch.due[:VIEWS]}
+    for view in now.values():
+        check_index(tx, node, view)
     # Items tell the totals of a feed's unfiltered views.
     counted = {text: view for text, view in now.items() if view.filtered or node.kind is NodeKind.GENERIC}
     new = {text: view for text, view in now.items() if text not in known and view.order in batch.starts}

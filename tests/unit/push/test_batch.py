@@ -1,10 +1,12 @@
 """What one batch reads from the store."""
 
+from functools import partial
+
 import pytest
 
 from smartfeeds.core.model import Mark
 from smartfeeds.core.view import Order
-from smartfeeds.push.batch import Batch, read_batch
+from smartfeeds.push.batch import Batch, read_batch, read_views
 from support.world import ALICE, BOB, CREATED, MODIFIED, World, bare
 
 
@@ -61,3 +63,21 @@ async def test_many_filtered_views_are_counted_a_few_at_a_time(feed: World, monk
 
     a, b, _c, d = [bare((await feed.pull(MODIFIED, index=number, max=1)).last) for number in range(4)]
     assert told == [[("+b", 2, a, b)] * 5, [], [("+d", 3, b, d)] * 5]
+
+
+async def test_views_counted_after_a_publish_include_the_new_item(
+    feed: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """[xep-map 172]: the filter index is brought up to date before the views of a later snapshot are counted."""
+    monkeypatch.setattr("smartfeeds.push.batch.VIEWS", 1)
+    await feed.publish("a", category="news")
+    for category in ("c1", "c2"):
+        await feed.subscribe(ALICE, f"comments?category=news&category={category}")
+    batch = await read(feed)
+    (second,) = batch.due
+
+    await feed.publish("b", category="news")
+    batch = await feed.service.read(partial(read_views, batch=batch, known=frozenset()))
+
+    assert batch.totals[second] == 2
+    assert not batch.due

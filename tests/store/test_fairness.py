@@ -15,6 +15,8 @@ from smartfeeds.core.view import SMART
 from smartfeeds.errors import Condition, FeedError
 from smartfeeds.store.base import ReadTx, WriteTx
 from smartfeeds.store.lanes import Job, Turns
+from smartfeeds.store.sql import SqlReadTx
+from smartfeeds.store.sql_counts import Counts
 from smartfeeds.store.sqlite import READERS, SqliteStore
 from smartfeeds.store.sqlite_engine import OverBudgetError, SqliteEngine
 from store.values import add_feed, item, read_payload, view
@@ -278,6 +280,33 @@ async def test_count_costs_what_has_come_since_the_last_one(
     assert await sqlite.read(lambda tx: tx.bounded_count(node_no, CATEGORY)) is None
     monkeypatch.setattr("smartfeeds.store.sql_counts.COUNT_STEPS", 10**9)
     assert await sqlite.read(lambda tx: tx.bounded_count(node_no, CATEGORY)) == ITEMS + 2
+
+
+async def test_older_snapshot_counts_its_own_items_and_replaces_no_newer_count(tmp_path: Path) -> None:
+    """Another connection may have counted the view after a later edit: that count is not the one of this snapshot."""
+    store = SqliteStore(tmp_path / "s.db", read_payload)
+    await store.open()
+    connections = [sqlite3.connect(tmp_path / "s.db", isolation_level=None) for _ in range(2)]
+    try:
+        made = await store.write(add_feed(item("a", 1, "in=x"), item("b", 2)))
+        await store.write(lambda tx: tx.index_node(made.node_no))
+        counts = Counts()
+        older, newer = (SqlReadTx(SqliteEngine(raw, "s.db"), counts) for raw in connections)
+        connections[0].execute("BEGIN")
+        assert older.node_count() == 1  # takes the snapshot
+
+        edited = item("b", 3, "in=x", created_us=2)._replace(item_no=2)
+        await store.write(lambda tx: tx.put_item(made.node_no, edited))
+        await store.write(lambda tx: tx.index_node(made.node_no))
+        assert newer.bounded_count(made.node_no, CATEGORY) == 2
+        remembered = counts.get(made.node_no, CATEGORY)
+
+        assert older.bounded_count(made.node_no, CATEGORY) == 1
+        assert counts.get(made.node_no, CATEGORY) == remembered
+    finally:
+        for raw in connections:
+            raw.close()
+        await store.close()
 
 
 VIEWS = [view(query) for query in ("q=one", "category=x", "kind=edited", "author=a&q=two", "kind=new&category=x")]

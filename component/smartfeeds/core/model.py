@@ -177,7 +177,7 @@ class EntryMeta:
     body: str = ""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, order=True)
 class Edge:
     """A place in an order, between items: right behind the item (`key_us`, `item_no`).
 

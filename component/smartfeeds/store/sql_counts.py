@@ -61,9 +61,14 @@ class Counts:
             return known
 
     def put(self, node_no: int, view: View, moment: Moment, count: int) -> None:
-        """Remembers a count; the one that was not used for longest is forgotten where there are too many."""
+        """Remembers a count and forgets the least recently used one if there are too many.
+
+        The count of a newer moment stays: the snapshots of two connections end in any order.
+        """
         with self._lock:
-            self._known[node_no, view] = moment, count
+            known = self._known.get((node_no, view))
+            if known is None or known[0].newest <= moment.newest:
+                self._known[node_no, view] = moment, count
             self._known.move_to_end((node_no, view))
             if len(self._known) > self._remembered:
                 self._known.popitem(last=False)
@@ -100,7 +105,7 @@ class CountReads(ItemReads):
         nothing says whether it was there before.
         """
         node_no = row.node.node_no
-        if known is None or known[0].configuration != moment.configuration:
+        if known is None or known[0].configuration != moment.configuration or known[0].newest > moment.newest:
             return self.count(node_no, view)
         then, count = known
         added = moment.total - then.total

@@ -6,6 +6,7 @@ import threading
 from collections import Counter
 from pathlib import Path
 
+import aiosqlite
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -14,7 +15,7 @@ from smartfeeds.core.model import Item, Slice
 from smartfeeds.core.view import SMART
 from smartfeeds.errors import Condition, FeedError
 from smartfeeds.store.base import ReadTx, WriteTx
-from smartfeeds.store.lanes import Job, Turns
+from smartfeeds.store.lanes import Job, Lane, Lanes, Turns
 from smartfeeds.store.sql import SqlReadTx
 from smartfeeds.store.sql_counts import Counts
 from smartfeeds.store.sqlite import READERS, SqliteStore
@@ -96,25 +97,31 @@ def test_turns_of_idle_senders_are_forgotten(monkeypatch: pytest.MonkeyPatch) ->
     assert turns
 
 
-async def test_slow_writes_do_not_share_a_commit_with_those_behind_them(
-    sqlite: SqliteStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """A sender whose last write was slow has a commit for each: whoever waits is answered in between."""
-    monkeypatch.setattr("smartfeeds.store.lanes.SLOW_S", -1.0)
-    made = await sqlite.write(add_feed())
-    seen: list[int] = []
-    other = sqlite3.connect(tmp_path / "s.db")
+async def test_slow_job_runs_in_a_batch_of_its_own() -> None:
+    """A turn whose last job was slow holds up neither the jobs before its next one nor those behind it."""
+    cost_s = {"slow": 0.010, "q0": 0.004, "q1": 0.004, "q2": 0.004}
+    batches: list[list[str]] = []
 
-    async def put(number: int) -> None:
-        await sqlite.write(lambda tx: tx.put_item(made.node_no, item(str(number), number)))
-        seen.append(other.execute("SELECT count(*) FROM item").fetchone()[0])
+    def run(jobs: list[Job]) -> int:
+        batches.append([job.turn for job in jobs])
+        for job in jobs:
+            job.run(None)
+            job.spent_s = cost_s[job.turn]
+        return len(jobs)
 
-    try:
-        await asyncio.gather(*map(put, range(10)))
-    finally:
-        other.close()
+    async def call(*turns: str) -> list[list[str]]:
+        """Calls for these turns at one moment; their batches."""
+        batches.clear()
+        await asyncio.gather(*(lanes.call(lambda _tx: None, turn) for turn in turns))
+        return list(batches)
 
-    assert seen == list(range(1, 11))
+    async with aiosqlite.connect(":memory:") as connection:
+        lanes = Lanes([Lane(connection, run)], 64)
+        quick = ["q0", "q1", "q2"]
+        await call("slow", *quick * 3)
+        assert await call("slow", *quick) == [["slow"], quick], "10 ms used so far, the others 12 ms"
+        assert await call("slow", *quick) == [quick, ["slow"]], "20 ms used so far, the others 16 ms"
+        await lanes.close()
 
 
 # Steps

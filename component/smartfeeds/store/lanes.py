@@ -222,10 +222,14 @@ class Lanes:
             job = self._waiting.take()
             if job.future.done():
                 continue
-            if jobs and self._waiting.is_slow(job):
+            # A slow job runs alone: the other jobs of its batch would be answered only after it.
+            slow = self._waiting.is_slow(job)
+            if slow and jobs:
                 self._waiting.put_back([job])
                 break
             jobs.append(job)
+            if slow:
+                break
         return jobs
 
     async def _run(self, lane: Lane, jobs: list[Job]) -> None:

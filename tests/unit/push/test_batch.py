@@ -65,9 +65,7 @@ async def test_many_filtered_views_are_counted_a_few_at_a_time(feed: World, monk
     assert told == [[("+b", 2, a, b)] * 5, [], [("+d", 3, b, d)] * 5]
 
 
-async def test_views_counted_after_a_publish_include_the_new_item(
-    feed: World, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_views_counted_after_a_publish_include_the_new_item(feed: World, monkeypatch: pytest.MonkeyPatch) -> None:
     """[xep-map 172]: the filter index is brought up to date before the views of a later snapshot are counted."""
     monkeypatch.setattr("smartfeeds.push.batch.VIEWS", 1)
     await feed.publish("a", category="news")

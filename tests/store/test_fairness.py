@@ -234,6 +234,31 @@ async def test_reads_behind_a_long_one_of_the_same_turn_keep_their_order(
     assert runs == [0, 1, 2, 3]
 
 
+async def test_short_read_without_a_turn_does_not_wait_for_a_long_one(
+    sqlite: SqliteStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The health probe and the dispatcher read without a turn, as other parts do: they are answered meanwhile."""
+    monkeypatch.setattr("smartfeeds.store.sqlite.LIGHT_STEPS", 2_000)
+    await sqlite.close()
+    await sqlite.open()
+    node_no = await filled(sqlite)
+    entered, leave = threading.Event(), threading.Event()
+
+    def long(tx: ReadTx) -> int:
+        count = tx.count(node_no, WORD)
+        entered.set()
+        leave.wait()
+        return count
+
+    blocked = asyncio.create_task(sqlite.read(long))
+    await asyncio.to_thread(entered.wait)
+    try:
+        assert await asyncio.wait_for(sqlite.read(lambda tx: tx.node_count()), 10) == 1
+    finally:
+        leave.set()
+    assert await blocked == ITEMS
+
+
 # Counts
 
 

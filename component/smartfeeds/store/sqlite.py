@@ -108,8 +108,9 @@ class SqliteStore:
         reads, long_reads = self._reads, self._long_reads
         if reads is None or long_reads is None:
             raise StoreError("the store is closed")
-        # Works of one turn keep their order, and a sender of long reads does not have each of them begun twice.
-        if not long_reads.works_for(turn):
+        # A sender whose read is in the long lane does not begin another one in the short lanes. Reads without a turn
+        # come from many parts of the service, and its health probe must not wait behind the search of another part.
+        if not turn or not long_reads.works_for(turn):
             with contextlib.suppress(OverBudgetError):
                 return cast(T, await reads.call(work, turn))
         return cast(T, await long_reads.call(work, turn))

@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from smartfeeds.core.model import Item, Slice
-from smartfeeds.core.view import SMART
+from smartfeeds.core.model import MAX_ITEM_NO, Edge, Item, Slice
+from smartfeeds.core.view import BARE, SMART
 from smartfeeds.errors import Condition, FeedError
 from smartfeeds.store.base import ReadTx, WriteTx
 from smartfeeds.store.lanes import Job, Lane, Lanes, Turns
@@ -272,6 +272,20 @@ async def test_count_beyond_its_bound_is_not_known(sqlite: SqliteStore, monkeypa
     assert await sqlite.read(lambda tx: tx.bounded_count(node_no, WORD)) is None
     assert await sqlite.read(lambda tx: tx.bounded_count(node_no, SMART)) == ITEMS
     assert await sqlite.read(lambda tx: tx.count(node_no, WORD)) == ITEMS
+
+
+async def test_count_up_to_an_edge_has_the_same_bound(sqlite: SqliteStore, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With and without filters: the index of a page in a large feed must not occupy the connection of long reads."""
+    monkeypatch.setattr("smartfeeds.store.sqlite.LIGHT_STEPS", 500)
+    await sqlite.close()
+    await sqlite.open()
+    node_no = await filled(sqlite)
+    half = Edge(ITEMS // 2, MAX_ITEM_NO)
+    for counted in (WORD, CATEGORY, BARE):
+        assert await sqlite.read(lambda tx, counted=counted: tx.bounded_count(node_no, counted, before=half)) == 300
+    monkeypatch.setattr("smartfeeds.store.sql_counts.COUNT_STEPS", 1_000)
+    for counted in (WORD, CATEGORY, BARE):
+        assert await sqlite.read(lambda tx, counted=counted: tx.bounded_count(node_no, counted, before=half)) is None
 
 
 async def test_count_costs_what_has_come_since_the_last_one(

@@ -300,7 +300,7 @@ def _index(tx: ReadTx, node: Node, window: _Window, wanted: Plan, items: list[It
         return None
     first = items[0]
     before = Edge(key_of(window.view.order, first), first.item_no - 1)
-    return tx.count(node.node_no, window.view, before=before)
+    return tx.bounded_count(node.node_no, window.view, before=before)
 
 
 def _uids(tx: ReadTx, node: Node, view: View, wanted: Plan, items: list[Item], *, spans: bool) -> tuple[str, str]:

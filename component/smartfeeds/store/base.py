@@ -137,8 +137,8 @@ class ReadTx(Protocol):
     def count(self, node_no: int, view: View, *, before: Edge | None = None) -> int:
         """How many items the view has, or how many lie up to an edge. O(1) for an unfiltered view without edge."""
 
-    def bounded_count(self, node_no: int, view: View) -> int | None:
-        """As `count` of the whole view, or None where that takes more than a bounded amount of work. Counts are
+    def bounded_count(self, node_no: int, view: View, *, before: Edge | None = None) -> int | None:
+        """As `count`, or None if that takes more than a bounded amount of work. Counts of the whole view are
         remembered: the next one costs what has come since."""
 
     def standings(self, node_no: int, item: Item, views: Sequence[View]) -> list[Standing]:

@@ -201,8 +201,8 @@ class MemoryReadTx(FewReads):
         places = self._range(node_no, view.order, None, before)
         return sum(self._standing(node_no, items[item_no], view) is not Standing.ABSENT for _, item_no in places)
 
-    def bounded_count(self, node_no: int, view: View) -> int | None:
-        return self.count(node_no, view)
+    def bounded_count(self, node_no: int, view: View, *, before: Edge | None = None) -> int | None:
+        return self.count(node_no, view, before=before)
 
     def standings(self, node_no: int, item: Item, views: Sequence[View]) -> list[Standing]:
         return [self._standing(node_no, item, view) for view in views]

@@ -81,7 +81,10 @@ class CountReads(ItemReads):
         super().__init__(db)
         self._counts = counts
 
-    def bounded_count(self, node_no: int, view: View) -> int | None:
+    def bounded_count(self, node_no: int, view: View, *, before: Edge | None = None) -> int | None:
+        if before is not None:
+            # Also without filters: the items of a view that hides tombstones are counted among all of the feed.
+            return self._db.within(COUNT_STEPS, lambda: self.count(node_no, view, before=before))
         row = self._row(node_no)
         if row is None or not view.filtered:
             return self.count(node_no, view)

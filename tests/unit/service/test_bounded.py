@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from smartfeeds.core.model import Affiliation, Item, Slice
+from smartfeeds.core.model import Affiliation, Edge, Item, Slice
 from smartfeeds.core.view import View
 from smartfeeds.service.context import Context, IndexBehindError
 from smartfeeds.service.requests import (
@@ -28,8 +28,8 @@ NEWS = f"{FEED}?category=news"
 async def uncounted(feed: World, monkeypatch: pytest.MonkeyPatch) -> World:
     """A feed of which no filtered view can be counted within the bound."""
 
-    def bounded_count(self: Any, node_no: int, view: View) -> int | None:
-        return None if view.filtered else self.count(node_no, view)
+    def bounded_count(self: Any, node_no: int, view: View, *, before: Edge | None = None) -> int | None:
+        return None if view.filtered else self.count(node_no, view, before=before)
 
     kind = await feed.service.read(lambda tx, _context: type(tx))
     monkeypatch.setattr(kind, "bounded_count", bounded_count)
@@ -54,6 +54,22 @@ async def test_page_without_a_count_has_its_items_and_positions(uncounted: World
     assert (newest.ids, newest.index, newest.count) == ("c d", None, None)
     assert (await uncounted.pull(NEWS, max=0)).count is None
     assert (await uncounted.pull(MODIFIED, max=0)).count == 4
+
+
+async def test_page_whose_index_costs_too_much_has_none(feed: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    """[SF-096] Also in a small view: few items of a large feed may match, and the count of the view is remembered."""
+    await publish_news(feed)
+    first = await feed.pull(NEWS, max=2)
+    assert (await feed.pull(NEWS, after=first.last, max=1)).index == 2
+
+    def bounded_count(self: Any, node_no: int, view: View, *, before: Edge | None = None) -> int | None:
+        return self.count(node_no, view) if before is None else None
+
+    kind = await feed.service.read(lambda tx, _context: type(tx))
+    monkeypatch.setattr(kind, "bounded_count", bounded_count)
+    page = await feed.pull(NEWS, after=first.last, max=1)
+
+    assert (page.ids, page.count, page.index) == ("c", 4, None)
 
 
 async def test_page_that_is_the_whole_view_is_its_count(uncounted: World) -> None:

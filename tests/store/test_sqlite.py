@@ -686,6 +686,22 @@ async def _edited(sqlite: SqliteStore, payloads: list[str]) -> list[Item]:
     return await sqlite.read(lambda tx: tx.slice(made.node_no, Slice(view("category=first"), 9)))
 
 
+async def test_edits_between_two_contents_are_remembered_as_two_versions(sqlite: SqliteStore) -> None:
+    """[A-20] A view that matches neither content shows no tombstone, however often the item is edited."""
+    await _edited(sqlite, ["in=x | one", "in=y | two"] * 20)
+
+    def lefts(tx: ReadTx, query: str) -> list[bool]:
+        return [found.left for found in tx.slice(1, Slice(view(query), 9))]
+
+    queries = ("category=x&q=one", "category=y&q=two", "category=x&q=two", "category=first")
+    assert [await sqlite.read(lambda tx, query=query: lefts(tx, query)) for query in queries] == [
+        [True],
+        [False],
+        [],
+        [True],
+    ]
+
+
 @pytest.mark.parametrize("bound", ["PAST_TEXT", "PAST_FACETS"])
 async def test_item_whose_past_versions_hold_too_much_is_in_every_view(
     sqlite: SqliteStore, monkeypatch: pytest.MonkeyPatch, bound: str

@@ -233,8 +233,23 @@ class ItemReads(NodeReads):
         return query
 
 
+def _is_known(documents: dict[int, str], tokens: frozenset[str]) -> bool:
+    """Whether the document of some past version holds all tokens of the present one.
+
+    Without this check, edits that alternate between two contents would use up all documents, and the one that joins
+    them would match views that no version was in. A shorter text cannot hold all of them, which spares most reads.
+    """
+    present = max(documents)
+    size = len(documents[present])
+    return any(
+        len(text) >= size and tokens <= frozenset(text.split())
+        for number, text in documents.items()
+        if number != present
+    )
+
+
 def _standing(view: View, item: Item, states: int) -> Standing:
-    """What the states of an item that match a view make of it there."""
+    """The standing of an item in a view, from the states that match."""
     if view.hides_tombstones and (item.deleted or not states & 1):
         return Standing.ABSENT
     if states & 1 or (states and item.deleted):
@@ -410,12 +425,12 @@ class ItemWrites(NodeWrites, ItemReads):
         """The facets of an item whose present version is to have these tokens, with the states of past versions only,
         and the documents that change.
 
-        A version that the new one holds whole is not remembered. Where there are too many, all past versions become
+        A version that the new one or a past one holds whole is not remembered. Where there are too many, all past versions become
         one; where what they hold grows beyond bounds, that one is ANYTHING.
         """
         present = max(documents)
         before = frozenset(documents[present].split())
-        if before <= tokens or _WILDCARD in states:
+        if before <= tokens or _WILDCARD in states or _is_known(documents, before):
             past = {found: bits & ~1 for found, bits in states.items() if bits > 1}
             return past, {present: tokens} if before != tokens else {}
         if sum(map(len, documents.values())) > PAST_TEXT or len(states) > PAST_FACETS:

@@ -10,6 +10,7 @@ from smartfeeds.errors import StoreError
 from smartfeeds.store import migrate
 from smartfeeds.store.base import OpenMode
 from smartfeeds.store.sqlite import SqliteStore
+from smartfeeds.store.sqlite_engine import CREATE_IT
 from store.values import read_payload
 
 EXISTING = (OpenMode.READ, OpenMode.WRITE)
@@ -28,7 +29,7 @@ def files(folder: Path) -> dict[str, bytes]:
 
 @pytest.mark.parametrize("mode", EXISTING)
 async def test_store_that_does_not_exist_is_not_created(tmp_path: Path, mode: OpenMode) -> None:
-    with pytest.raises(StoreError, match=r"feeds\.db does not exist: smartfeeds run, import or node create makes it"):
+    with pytest.raises(StoreError, match=rf"feeds\.db does not exist; {CREATE_IT}$"):
         await opened(tmp_path / "feeds.db", mode)
 
     assert files(tmp_path) == {}
@@ -38,7 +39,7 @@ async def test_store_that_does_not_exist_is_not_created(tmp_path: Path, mode: Op
 async def test_empty_file_gets_no_schema(tmp_path: Path, mode: OpenMode) -> None:
     (tmp_path / "feeds.db").touch()
 
-    with pytest.raises(StoreError, match="it is empty; check the path"):
+    with pytest.raises(StoreError, match=f"it is empty; check the path, or {CREATE_IT}"):
         await opened(tmp_path / "feeds.db", mode)
 
     assert files(tmp_path) == {"feeds.db": b""}

@@ -65,9 +65,7 @@ def test_command_on_a_database_that_does_not_exist_makes_none(ready: Run, comman
 
     result = ready(*command, code=Exit.STORE)
 
-    assert result.stderr.startswith(
-        f"smartfeeds: the database {Path.cwd()}/smartfeeds.db does not exist: smartfeeds run, "
-    )
+    assert result.stderr.startswith(f"smartfeeds: the database {Path.cwd()}/smartfeeds.db does not exist; create it ")
     assert (result.stdout, names()) == ("", before)
 
 

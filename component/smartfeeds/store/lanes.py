@@ -60,7 +60,7 @@ class Job:
         self.spent_s += clock() - began_s
 
     def settle(self) -> None:
-        """Tells the caller, unless he has gone."""
+        """Passes the result to the caller unless the call was cancelled."""
         if self.future.done():
             return
         if self.error is None:

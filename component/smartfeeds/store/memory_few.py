@@ -1,4 +1,4 @@
-"""What there is little of, in the memory store: tokens, mirrors, marks and events."""
+"""Small tables of the memory store: tokens, mirrors, marks and events."""
 
 from smartfeeds.core.mirror import MirrorRow
 from smartfeeds.core.model import Mark, NodeEvent

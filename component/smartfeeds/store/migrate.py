@@ -11,7 +11,7 @@ from pathlib import Path
 
 from smartfeeds.errors import StoreError
 from smartfeeds.store.base import OpenMode
-from smartfeeds.store.sqlite_engine import store_error
+from smartfeeds.store.sqlite_engine import CREATE_IT, store_error
 
 # Every version of the schema, oldest first; the last one is what this code works with.
 REVISIONS = ("0001", "0002", "0003", "0004", "0005", "0006", "0007", "0008")
@@ -51,7 +51,7 @@ def prepare(connection: sqlite3.Connection, path: Path, mode: OpenMode = OpenMod
         if revision == HEAD:
             return
         if revision is None:
-            raise StoreError("it is empty; check the path, smartfeeds run, import or node create fills it")
+            raise StoreError(f"it is empty; check the path, or {CREATE_IT}")
         if revision not in REVISIONS:
             raise StoreError(
                 f"its schema {revision} is newer than this program, which knows up to {HEAD}; "

@@ -20,6 +20,7 @@ _TOKEN_LIMIT = 32  # longer words, and those with other characters, are a digest
 STATEMENT_STEPS = 50  # what the call of a statement costs in Python, as instructions of SQLite take it
 TICK_STEPS = 1_000  # few enough to stop soon, many enough for the call to cost nothing
 
+CREATE_IT = "create it with `smartfeeds run` or `smartfeeds node create`"
 READ_ONLY = "it is read-only; give this user the right to write to the file and its directory"
 
 # Primary result code -> what the operator has to do.
@@ -44,8 +45,8 @@ _ERRORS = (sqlite3.Error, OverflowError, UnicodeEncodeError)
 
 
 def missing(path: Path) -> StoreError:
-    """The error for a database file that does not exist, in a command that makes none."""
-    return StoreError(f"the database {path.absolute()} does not exist: smartfeeds run, import or node create makes it")
+    """The error for a database file that does not exist, in a command that does not create one."""
+    return StoreError(f"the database {path.absolute()} does not exist; {CREATE_IT}")
 
 
 def make_private(path: Path) -> None:

@@ -33,8 +33,10 @@ from smartfeeds.store.rows import (
 from smartfeeds.store.sql_filters import Query, all_items, filtered_items
 from smartfeeds.store.sql_nodes import NodeReads, NodeWrites, with_counts
 
-# What the versions of an item may hold before the past ones count as ANYTHING: a bound on the work and the disk space
-# that an item takes which is edited again and again, with new words each time.
+# Text and facets of all versions of an item before its past versions count as ANYTHING. Each edit writes the facets of the
+# item again, and joining versions reads and writes all their words, while all other writes wait. With 60,000 words, which
+# is about 600,000 characters, such an edit took up to 45 ms; with 240,000 words 650 ms, with 32,768 facets 460 ms. Eight
+# versions of 7,000 words fit, about what the default payload limit allows.
 PAST_TEXT = 600_000  # characters
 PAST_FACETS = 4_096
 
@@ -425,8 +427,8 @@ class ItemWrites(NodeWrites, ItemReads):
         """The facets of an item whose present version is to have these tokens, with the states of past versions only,
         and the documents that change.
 
-        A version that the new one or a past one holds whole is not remembered. Where there are too many, all past versions become
-        one; where what they hold grows beyond bounds, that one is ANYTHING.
+        A version that the new one or a past one holds whole is not remembered. If there are too many versions, all past
+        ones become one; if they hold too much, that one is ANYTHING.
         """
         present = max(documents)
         before = frozenset(documents[present].split())

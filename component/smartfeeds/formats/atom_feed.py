@@ -13,7 +13,7 @@ from urllib.parse import quote
 from smartfeeds.core.model import Item
 from smartfeeds.core.text import attribute, escape
 from smartfeeds.core.times import format_datetime
-from smartfeeds.formats.additions import FANOUT_NS, completion, id_mark, is_complete, keys_mark
+from smartfeeds.formats.additions import FANOUT_NS, completion, id_mark, keys_mark
 from smartfeeds.formats.atom import ATOM_NS, START_TAG, derived_id, with_child
 from smartfeeds.formats.rss_channel import Channel
 
@@ -125,7 +125,7 @@ def _head(head: FeedHead) -> bytes:
 
 def _entry(head: FeedHead, item: Item, *, keys: bool, whole: bool) -> bytes:
     payload = _as_entry(item)
-    added = b"" if not whole or is_complete(payload) else completion(payload, head.byline, head.entry_address(item.id))
+    added = completion(payload, head.byline, head.entry_address(item.id)) if whole else b""
     return with_child(payload, added + id_mark(item.id) + (keys_mark(item) if keys else b""))
 
 

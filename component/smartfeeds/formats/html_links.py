@@ -12,6 +12,11 @@ from smartfeeds.formats.html_tags import tags_of
 from smartfeeds.formats.links import BoundedResolver
 
 _ADDRESS_ATTRIBUTES = frozenset({"href", "src", "srcset", "cite", "action", "poster", "data", "longdesc", "background"})
+# A first filter: HTML without relative references is not read tag by tag. It may match too much, but not too little.
+_SUSPECT = re.compile(
+    rf"""srcset\s*=|(?:{"|".join(sorted(_ADDRESS_ATTRIBUTES))})\s*=(?!\s*(?:["']\s*)?(?:[a-z][a-z0-9+.\-]*:|\#))""",
+    re.IGNORECASE,
+)
 _RELATIVE = re.compile(r"\s*(?![A-Za-z][A-Za-z0-9+.\-]*:|#)\S")
 _CANDIDATE = re.compile(r"(\s*,?\s*)([^\s,]\S*)(\s+[^,]*)?")
 
@@ -19,7 +24,7 @@ _CANDIDATE = re.compile(r"(\s*,?\s*)([^\s,]\S*)(\s+[^,]*)?")
 def absolute_html(text: str, base: str) -> str:
     """The HTML with its relative references resolved by `base`; as it is where no base is known. A reference to a place
     in the text itself (`#note`) stays."""
-    if not base or "=" not in text:
+    if not base or _SUSPECT.search(text) is None:
         return text
     resolver = _Resolver(base, BoundedResolver(len(text)))
     parts = []
@@ -36,7 +41,9 @@ def absolute_html(text: str, base: str) -> str:
 
 def has_relative(text: str) -> bool:
     """Whether HTML has references that nobody can follow without knowing its base address."""
-    return "=" in text and any(_RELATIVE.match(_value_of(attribute)) for attribute in _address_attributes(text))
+    return _SUSPECT.search(text) is not None and any(
+        _RELATIVE.match(_value_of(attribute)) for attribute in _address_attributes(text)
+    )
 
 
 def _address_attributes(text: str) -> Iterator[re.Match[str]]:

@@ -164,6 +164,14 @@ def test_an_entry_is_completed_where_it_lacks_what_atom_requires(inside, added):
     assert read.payload == stored
 
 
+@pytest.mark.parametrize("author", ["", "<author><name>Ann</name></author>"])
+def test_an_entry_with_a_text_is_completed_without_being_parsed(monkeypatch, author):
+    stored = entry(f"{author}<content>text</content>")
+    added = "" if author else f"<author {SF}><name>By</name></author>"
+    monkeypatch.delattr(xml, "parse_stored")
+    assert completion(stored, "By", "http://x.example/1").decode() == added
+
+
 def test_an_entry_under_a_prefix_is_completed_in_the_namespace_of_atom():
     payload = f'<x:entry xmlns:x="{atom.ATOM_NS}"><x:id>urn:x-test:1</x:id><x:title></x:title></x:entry>'.encode()
     assert atom_faults(b"".join(write_feed(HEAD, [item(atom.complete_entry(payload, "a", 0))]))) == []

@@ -1,11 +1,13 @@
 """Relative references in HTML."""
 
+import re
 from html.parser import HTMLParser
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from smartfeeds.formats import html_links
 from smartfeeds.formats.html_links import absolute_html, has_relative
 from smartfeeds.formats.links import MAX_BASE_CHARACTERS, rebase
 
@@ -130,6 +132,15 @@ TAGS = st.lists(ATTRIBUTES, max_size=4).map(lambda attributes: f"<a {' '.join(at
 DOCUMENTS = st.lists(
     st.one_of(TAGS, st.sampled_from(["text href=x ", "</a>", "<!-- <a href=x> -->", "a < b"])), max_size=6
 )
+
+
+@given(DOCUMENTS.map("".join))
+def test_filter_lets_every_relative_reference_pass(text):
+    """`absolute_html` and `has_relative` do the same without it."""
+    results = absolute_html(text, BASE), has_relative(text)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(html_links, "_SUSPECT", re.compile(""))
+        assert (absolute_html(text, BASE), has_relative(text)) == results
 
 
 @given(DOCUMENTS.map("".join))

@@ -1,37 +1,34 @@
 """What `smartfeeds follow` prints beside the changes."""
 
 import logging
-from collections.abc import Iterator
 
 import pytest
 
-from smartfeeds.cli.follow import _log_to_stderr
-
-NAMES = ("smartfeeds.client", "slixmpp")
+from smartfeeds.cli.follow import _warnings_on_stderr
 
 
-@pytest.fixture(autouse=True)
-def _loggers_as_before() -> Iterator[None]:
-    loggers = [logging.getLogger(name) for name in NAMES]
-    before = [(logger.handlers[:], logger.propagate) for logger in loggers]
-    yield
-    for logger, (handlers, propagate) in zip(loggers, before, strict=True):
-        logger.handlers[:], logger.propagate = handlers, propagate
-
-
-def test_follow_prints_each_warning_once_and_leaves_other_handlers(capsys: pytest.CaptureFixture[str]) -> None:
-    """However often the command runs in one process."""
+def test_follow_prints_each_warning_once_and_restores_the_loggers(capsys: pytest.CaptureFixture[str]) -> None:
+    """Handlers of other code stay and get their records, during the command and after it."""
     records: list[logging.LogRecord] = []
     handler = logging.NullHandler()
     handler.handle = records.append  # type: ignore[method-assign, assignment]
-    for name in NAMES:
-        logging.getLogger(name).addHandler(handler)
+    loggers = [logging.getLogger(name) for name in ("smartfeeds.client", "slixmpp")]
+    for logger in loggers:
+        logger.addHandler(handler)
+    before = [(logger.handlers[:], logger.propagate) for logger in loggers]
 
-    _log_to_stderr()
-    _log_to_stderr()
-    logging.getLogger("smartfeeds.client").warning("%s does not answer", "feeds.example.org")
-    logging.getLogger("smartfeeds.client").info("nothing to know")
-    logging.getLogger("slixmpp").warning("an internal matter")
+    for _ in range(2):
+        with _warnings_on_stderr():
+            loggers[0].warning("%s does not answer", "feeds.example.org")
+            loggers[0].info("nothing to know")
+            loggers[1].warning("an internal matter")
+    after = [(logger.handlers[:], logger.propagate) for logger in loggers]
+    for logger in loggers:
+        logger.removeHandler(handler)
 
-    assert capsys.readouterr().err == "smartfeeds: feeds.example.org does not answer\n"
-    assert [record.getMessage() for record in records] == ["feeds.example.org does not answer", "an internal matter"]
+    assert capsys.readouterr().err == "smartfeeds: feeds.example.org does not answer\n" * 2
+    assert [record.getMessage() for record in records] == [
+        "feeds.example.org does not answer",
+        "an internal matter",
+    ] * 2
+    assert after == before

@@ -2,6 +2,8 @@
 
 import logging
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 
@@ -51,7 +53,7 @@ def follow_command(
     What was missed, while away or because a notification was lost, is found by its cursors and pulled. Ends with
     Ctrl-C. What it can prove is printed when everything is there for the first time, and at the end.
     """
-    _log_to_stderr()
+    click.get_current_context().with_resource(_warnings_on_stderr())
     try:
         feed = parse_address(address)
     except AddressError as error:
@@ -106,12 +108,21 @@ _HANDLERS = (
 )
 
 
-def _log_to_stderr() -> None:
-    """Adds the handlers; adding them again has no effect. Handlers that somebody else has added stay."""
+@contextmanager
+def _warnings_on_stderr() -> Iterator[None]:
+    """Adds the handlers as long as the command runs. Handlers that somebody else has added stay."""
     for name, handler in _HANDLERS:
         logger = logging.getLogger(name)
         logger.addHandler(handler)
         logger.propagate = False
+    try:
+        yield
+    finally:
+        # Other code of the process logs as before: commands also run inside of tests and other programs.
+        for name, handler in _HANDLERS:
+            logger = logging.getLogger(name)
+            logger.removeHandler(handler)
+            logger.propagate = True
 
 
 def _tell_connection(up: bool) -> None:

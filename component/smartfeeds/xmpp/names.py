@@ -4,15 +4,22 @@ libxml2 keeps every element and attribute name that it ever saw for the life of 
 for all peers, for each domain and for each bare JID: one peer uses up its own share, and nobody else notices. Many
 peers of one domain use up that of their domain: its users then bring no new names any more, and go on with those of
 `vocabulary`, which cost nothing.
+
+Counting costs as much as parsing, so of short stanzas only a random part is counted, the more the longer they are, and
+each of these pays for those that were not. Nobody can tell which one will be counted. Who has spent half of a share is
+watched from then on: all stanzas of that sender, or of that domain, are counted, at what they cost.
 """
 
+import random
 import re
 from collections import OrderedDict
+from collections.abc import Callable
 
 import structlog
 
 from smartfeeds.core.text import attribute
-from smartfeeds.xmpp.framer import TAG_REST, start_of
+from smartfeeds.xmpp.framer import TAG_REST
+from smartfeeds.xmpp.screening import sender_of
 from smartfeeds.xmpp.vocabulary import WRITTEN
 
 log = structlog.get_logger()
@@ -22,13 +29,8 @@ DOMAIN_SHARE = 2  # a domain may use half of the budget,
 SENDER_SHARE = 64  # a bare JID this part of it
 OVERHEAD_BYTES = 16
 REMEMBERED = 16_384
-# Counting costs more than a short stanza does, so of those only a sample is counted, for more than it cost; after one
-# with many new names, or with more than its sender may add, all are.
-SAMPLE_EVERY = 64
-SAMPLE_WEIGHT = 8
-SAMPLE_ALL_ABOVE_BYTES = 8_192
-MANY_BYTES = 512
-ALERT = 512
+COUNTED_BYTES = 8_192  # a stanza of this length is always counted, of shorter ones a part in proportion,
+COUNTED_RATE = 1 / 8  # but at least this part
 
 _TAG = re.compile(rb"<[^/!?]" + TAG_REST)
 _NAMES = re.compile(rb"<[^\s/>]+|\sxmlns[^\s=]*\s*=\s*(?:\"[^\"]*|'[^']*)|\s[^\s=\"'<>/]+(?=\s*=\s*[\"'])")
@@ -43,19 +45,31 @@ _ORDINARY = frozenset(names_in(WRITTEN))
 
 
 class NameGuard:
-    """Says of each stanza whether its names may be learnt. `exhausted`: nobody may bring new names any more."""
+    """Says of each stanza whether its names may be learnt. `exhausted`: nobody may bring new names any more.
 
-    __slots__ = ("_alert", "_budget_bytes", "_domain_bytes", "_known", "_sender_bytes", "_spent", "_told", "_turn")
+    `chance` gives numbers from 0 to below 1. What it gives is never sent to anybody, so it need not be a secret.
+    """
 
-    def __init__(self, budget_bytes: int = BUDGET_BYTES) -> None:
+    __slots__ = (
+        "_budget_bytes",
+        "_chance",
+        "_domain_bytes",
+        "_known",
+        "_sender_bytes",
+        "_spent",
+        "_told",
+        "_watches",
+    )
+
+    def __init__(self, budget_bytes: int = BUDGET_BYTES, chance: Callable[[], float] = random.random) -> None:
+        self._chance = chance
         self._budget_bytes = budget_bytes
         self._domain_bytes = budget_bytes // DOMAIN_SHARE
         self._sender_bytes = budget_bytes // SENDER_SHARE
         self._known: set[bytes] = set(_ORDINARY)
-        self._spent: OrderedDict[str, int] = OrderedDict()  # by bare JID and by domain; the longest unused goes first
-        self._told: OrderedDict[str, None] = OrderedDict()  # domains whose end was logged
-        self._turn = 0
-        self._alert = 0  # so many stanzas are still counted in full
+        self._spent: OrderedDict[bytes, int] = OrderedDict()  # by bare JID and by domain; the longest unused goes first
+        self._told: OrderedDict[bytes, None] = OrderedDict()  # domains whose end was logged
+        self._watches = False  # whether anybody is watched; until then no sender is looked up
 
     @property
     def exhausted(self) -> bool:
@@ -64,52 +78,72 @@ class NameGuard:
 
     def admits(self, frame: bytes) -> bool:
         """Whether the stanza may be parsed."""
-        self._turn = (self._turn + 1) % SAMPLE_EVERY
-        whole = self._alert > 0 or len(frame) > SAMPLE_ALL_ABOVE_BYTES or self.exhausted
-        if self._turn and not whole:
+        rate = max(len(frame) / COUNTED_BYTES, COUNTED_RATE)
+        if rate >= 1 or self.exhausted or (self._watches and self._is_watched(frame)):
+            rate = 1.0
+        elif self._chance() >= rate:
             return True
-        self._alert = max(self._alert - 1, 0)
         fresh = names_in(frame) - self._known
         if not fresh:
             return True
-        cost_bytes = sum(map(len, fresh)) + OVERHEAD_BYTES * len(fresh)
-        if cost_bytes > MANY_BYTES:
-            self._alert = ALERT
-        if not self._pay(frame, cost_bytes if whole else cost_bytes * SAMPLE_WEIGHT):
-            self._alert = ALERT
+        if not self._pay(frame, sum(map(len, fresh)) + OVERHEAD_BYTES * len(fresh), rate):
             return False
         self._known |= fresh
         return True
 
     def admits_of(self, sender: str, data: bytes) -> bool:
         """The same for XML in UTF-8 that came another way from a bare JID; names of instructions count too."""
-        return self.admits(b"<x from='%b'/>%b" % (attribute(sender).encode(), data.replace(b"<?", b"<")))
+        return self.admits(b"<message from='%b'/>%b" % (attribute(sender).encode(), data.replace(b"<?", b"<")))
 
-    def _pay(self, frame: bytes, cost_bytes: int) -> bool:
-        """Takes the price from the sender's share, its domain's and the whole; False where one of them is used up."""
-        sender = start_of(frame)[1].get("from", "").partition("/")[0]
-        domain = sender.rpartition("@")[2]
-        shares = {domain: self._domain_bytes, sender: self._sender_bytes if "@" in sender else self._domain_bytes}
-        spent = {name: self._spent.get(name, 0) + cost_bytes for name in shares}
-        if self.exhausted or any(spent[name] > share for name, share in shares.items()):
-            log.debug("new_names_refused", sender=sender, exhausted=self.exhausted)
-            if spent[domain] > self._domain_bytes:
-                self._tell(domain)
+    def _share(self, party: bytes) -> int:
+        return self._sender_bytes if b"@" in party else self._domain_bytes
+
+    def _watched_from(self, party: bytes) -> int:
+        return self._share(party) // 2
+
+    def _is_watched(self, frame: bytes) -> bool:
+        return any(self._spent.get(party, 0) >= self._watched_from(party) for party in _parties_of(frame))
+
+    def _pay(self, frame: bytes, cost_bytes: int, rate: float) -> bool:
+        """Takes the price from the sender's share, its domain's and the whole; False where one of them is used up.
+
+        The price of a sample may be far above the cost. It brings its payer to be watched and no further.
+        """
+        parties, price_bytes = _parties_of(frame), round(cost_bytes / rate)
+        spent = {party: self._spent.get(party, 0) + price_bytes for party in parties}
+        if rate < 1:
+            spent = {party: min(used, self._watched_from(party)) for party, used in spent.items()}
+        used_up = [party for party, used in spent.items() if used > self._share(party)]
+        if self.exhausted or used_up:
+            log.debug("new_names_refused", sender=parties[0].decode("utf-8", "replace"), exhausted=self.exhausted)
+            for party in used_up:
+                self._tell(party)
             return False
-        self._budget_bytes -= cost_bytes
+        self._budget_bytes -= price_bytes
         if self._budget_bytes <= 0:
             log.error("new_names_exhausted", advice="restart the service where new kinds of payloads are needed")
-        for name, used in spent.items():
-            self._spent[name] = used
-            self._spent.move_to_end(name)
+        for party, used in spent.items():
+            self._watches = self._watches or used >= self._watched_from(party)
+            self._spent[party] = used
+            self._spent.move_to_end(party)
         while len(self._spent) > REMEMBERED:
             self._spent.popitem(last=False)
         return True
 
-    def _tell(self, domain: str) -> None:
-        """Once for each domain, as far as memory goes."""
-        if domain not in self._told:
+    def _tell(self, party: bytes) -> None:
+        """Once for each domain, as far as memory goes; senders are many."""
+        if b"@" in party:
+            return
+        if party not in self._told:
+            domain = party.decode("utf-8", "replace")
             log.warning("new_names_of_domain_used_up", domain=domain, advice="restart the service once it is quiet")
-        self._told[domain] = None
+        self._told[party] = None
         while len(self._told) > REMEMBERED:
             self._told.popitem(last=False)
+
+
+def _parties_of(frame: bytes) -> tuple[bytes, ...]:
+    """The bare JID that a stanza is from, and its domain."""
+    sender = sender_of(frame) or b""
+    domain = sender.rpartition(b"@")[2]
+    return (sender,) if sender == domain else (sender, domain)

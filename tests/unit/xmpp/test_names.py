@@ -1,11 +1,12 @@
 """The bound on the names that the process learns (xep-map 246; design section 3)."""
 
+import random
 from functools import cache
 
 import pytest
 
 from smartfeeds.xmpp import namespaces, vocabulary
-from smartfeeds.xmpp.names import ALERT, DOMAIN_SHARE, SAMPLE_EVERY, SENDER_SHARE, NameGuard
+from smartfeeds.xmpp.names import BUDGET_BYTES, DOMAIN_SHARE, SENDER_SHARE, NameGuard, names_in
 from smartfeeds.xmpp.parsing import NEW_NAMES, StanzaParser
 from smartfeeds.xmpp.router import ACTIONS
 
@@ -19,6 +20,20 @@ def stanza(sender: str, first: int, names: int) -> bytes:
     return f"<iq id='f' from='{sender}'>{inner}</iq>".encode()
 
 
+def always() -> float:
+    """The chance with which each stanza is counted."""
+    return 0.0
+
+
+def seeded() -> NameGuard:
+    return NameGuard(chance=random.Random(7).random)  # noqa: S311
+
+
+def learnt_bytes(names: NameGuard, frames: list[bytes]) -> int:
+    """What the parser would keep of these stanzas."""
+    return len(b"".join(set().union(*(names_in(frame) for frame in frames if names.admits(frame)))))
+
+
 def sent(names: NameGuard, sender: str, count: int, each: int, first: int = 0) -> list[bool]:
     """Whether each of `count` stanzas with `each` new names was admitted."""
     return [names.admits(stanza(sender, first + number * each, each)) for number in range(count)]
@@ -28,7 +43,6 @@ def test_names_flood_of_one_sender_costs_nobody_else() -> None:
     """[xep-map 246]"""
     names = NameGuard(budget_bytes=SENDER_SHARE * 60_000)
     parser = StanzaParser(HEADER, names)
-    list(parser.parse([KNOWN] * SAMPLE_EVERY))
 
     flood = [stanza("eve@elsewhere/1", number * 2_000, 2_000) for number in range(5)]
     cut = [[child.text for child in element if child.tag.endswith("}cut")] for element in parser.parse(flood)]
@@ -41,7 +55,7 @@ def test_names_flood_of_one_sender_costs_nobody_else() -> None:
 
 
 def test_names_domain_has_a_share_too() -> None:
-    names = NameGuard(budget_bytes=4_000_000)
+    names = NameGuard(budget_bytes=4_000_000, chance=always)
     admitted = [all(sent(names, f"u{user}@flood", 2, 1_000, 100_000 + user * 2_000)) for user in range(SENDER_SHARE)]
 
     assert admitted == sorted(admitted, reverse=True)
@@ -59,19 +73,61 @@ def test_names_all_used_up_refuses_new_ones_and_admits_known_ones() -> None:
     assert not names.admits(stanza("alice@home", 9_000_000, 1))
 
 
-def test_names_small_flood_is_sampled_then_counted_in_full() -> None:
-    """Until it is seen at most a sample's distance goes by."""
-    names = NameGuard()
-    admitted = sent(names, "eve@elsewhere", SAMPLE_EVERY + ALERT, 200)
+@pytest.mark.parametrize("each", [1, 10, 200, 600])
+def test_names_flood_of_short_stanzas_is_bounded_however_it_is_timed(each: int) -> None:
+    """Harmless stanzas between the others do not hide them [xep-map 246]."""
+    names = seeded()
+    harmless = b"<message from='eve@elsewhere/1'/>"
+    frames = [
+        frame
+        for turn in range(30_000 // (63 * each) + 2)
+        for frame in (*(stanza("eve@elsewhere", (turn * 63 + number) * each, each) for number in range(63)), harmless)
+    ]
 
-    assert admitted[: SAMPLE_EVERY - 1] == [True] * (SAMPLE_EVERY - 1)
-    assert sum(admitted[SAMPLE_EVERY:]) < 20
-    assert names.admits(stanza("alice@home", 9_000_000, 5))
+    assert learnt_bytes(names, frames) < 2 * BUDGET_BYTES // SENDER_SHARE
+    assert names.admits(stanza("alice@elsewhere", 99_000_000, 5))
+
+
+def test_names_pauses_after_a_refusal_open_nothing() -> None:
+    """Who has used up a share brings no name past it, however many known ones come between [xep-map 246]."""
+    names = seeded()
+    learnt_bytes(names, [stanza("eve@elsewhere", number * 500, 500) for number in range(200)])
+
+    for round_ in range(50):
+        assert all(names.admits(b"<message from='eve@elsewhere/1'/>") for _ in range(600))
+        assert not names.admits(stanza("eve@elsewhere", 9_000_000 + round_ * 600, 600))
+
+
+def test_names_of_ever_new_senders_are_bounded_by_their_domain() -> None:
+    """Many users with one short stanza each [xep-map 246]."""
+    names = seeded()
+    frames = [stanza(f"u{number}@flood", number * 200, 200) for number in range(4_000)]
+
+    assert learnt_bytes(names, frames) < BUDGET_BYTES // DOMAIN_SHARE
+    assert names.admits(stanza("alice@home", 99_000_000, 5))
+
+
+def test_names_over_http_are_bounded_too() -> None:
+    """The same share, whatever the way [xep-map 246]."""
+    names = seeded()
+    bodies = [f"<entry>{''.join(f'<n{n}/>' for n in range(i, i + 300))}</entry>" for i in range(0, 300_000, 300)]
+
+    admitted = [body for body in bodies if names.admits_of("eve@elsewhere", body.encode())]
+
+    assert sum(map(len, admitted)) < 2 * BUDGET_BYTES // SENDER_SHARE
+    assert not names.admits(stanza("eve@elsewhere", 9_000_000, 600))
+
+
+def test_names_of_one_short_stanza_do_not_use_up_a_share() -> None:
+    """A sample may cost far more than its names, but its sender can still bring some."""
+    names = NameGuard(chance=always)
+    assert all(sent(names, "alice@home", 8, 40))
+    assert all(sent(names, "alice@home", 8, 40, 1_000))
 
 
 def test_names_ordinary_text_and_values_cost_nothing() -> None:
-    names = NameGuard(budget_bytes=SENDER_SHARE * 2_000)
-    for number in range(SAMPLE_EVERY * 200):
+    names = NameGuard(budget_bytes=SENDER_SHARE * 2_000, chance=always)
+    for number in range(1_000):
         assert names.admits(
             b"<iq from='a@b' id='%d'><x a='v%d'>text a%d=b c%d=\"d\" &lt;y%d</x></iq>" % ((number,) * 5)
         )
@@ -81,9 +137,9 @@ def test_names_ordinary_text_and_values_cost_nothing() -> None:
     "content", ["<x xmlns:p{} = 'urn:n'/>", "<x xmlns='urn:n:{}'/>", "<x p{}='1'/>", "<p:x{} xmlns:p='u'/>"]
 )
 def test_names_of_every_kind_count(content: str) -> None:
-    names = NameGuard(budget_bytes=100_000)
+    names = NameGuard(budget_bytes=100_000, chance=always)
     last = True
-    for number in range(SAMPLE_EVERY * 400):
+    for number in range(400):
         last = names.admits(f"<iq from='a@b'>{content.format(number)}</iq>".encode()) and last
 
     assert not last

@@ -41,7 +41,7 @@ def parse_jid(text: str) -> Jid | None:
             return None
         local, domain, resource = (part or "" for part in prepared)
     domain = domain.removesuffix(".")
-    empty = (at and not local) or not domain or (slash and not resource)
+    empty = (at and not local) or "" in domain.split(".") or (slash and not resource)
     forbidden = (
         _LOCAL_FORBIDDEN.search(local) or _DOMAIN_FORBIDDEN.search(domain) or _RESOURCE_FORBIDDEN.search(resource)
     )

@@ -27,6 +27,7 @@ _PROHIBITED: tuple[Callable[[str], bool], ...] = (
 _CONTROLS = frozenset(map(chr, (*range(0x20), 0x7F)))
 _NOT_IN_NODE = _CONTROLS | frozenset(" \"&'/:<>@")
 
+_DOTS = dict.fromkeys(map(ord, "\u3002\uff0e\uff61"), ".")  # RFC 3490 3.1
 
 # What a character does to the text that it is in.
 _IS_PROHIBITED, _RIGHT_TO_LEFT, _LEFT_TO_RIGHT = 1, 2, 4
@@ -39,8 +40,9 @@ def nodeprep(text: str) -> str | None:
 
 
 def nameprep(text: str) -> str | None:
-    """The domain of an address in its compared form, or None where it is malformed."""
-    return _prepared("".join(map(_folded, text)))
+    """The domain of an address in its compared form, or None where it is malformed; with dots of one kind."""
+    prepared = _prepared("".join(map(_folded, text)))
+    return None if prepared is None else prepared.translate(_DOTS)
 
 
 def resourceprep(text: str) -> str | None:

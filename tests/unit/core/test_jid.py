@@ -25,6 +25,8 @@ from smartfeeds.core.jid import Jid, parse_jid
         ("İstanbul@x", Jid("i\u0307stanbul", "x")),
         ("ﬁn@x", Jid("fin", "x")),
         ("Ａｌｉｃｅ@ｅｘａｍｐｌｅ.org", Jid("alice", "example.org")),
+        *((f"ban@evil{dot}example", Jid("ban", "evil.example")) for dot in "\u3002\uff0e\uff61"),
+        *((f"ban@evil.example{dot}", Jid("ban", "evil.example")) for dot in "\u3002\uff0e\uff61"),
         ("so\u00adft@x", Jid("soft", "x")),
         ("אב@x", Jid("אב", "x")),
         ("x@x/Büro\u00a0２", Jid("x", "x", "Büro 2")),
@@ -46,6 +48,8 @@ def test_parse_jid_gives_the_compared_form(text: str, expected: Jid) -> None:
     "text",
     [
         *("", "@", "@x", "a@", "a@/r", "x/", "/r", ".", "a@b@c"),
+        # Empty labels.
+        *("a@x..", "a@.x", "a@x..y", "a@x\u3002.", "a@x.\uff0e", "a@x.\u00ad."),
         *("a b@x", "a@x y", "a<b@x", "a'@x", "a@x\0", "a@x/\x07"),
         *("a" * 1024 + "@x", "é" * 512 + "@x", "x" * 1024, "x/" + "r" * 1024),
         # Prohibited and bidirectional texts, and what becomes an "@" or a "/" or nothing.

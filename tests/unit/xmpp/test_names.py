@@ -26,7 +26,7 @@ def always() -> float:
 
 
 def seeded() -> NameGuard:
-    return NameGuard(chance=random.Random(7).random)  # noqa: S311
+    return NameGuard(chance=random.Random(7).random)
 
 
 def learnt_bytes(names: NameGuard, frames: list[bytes]) -> int:

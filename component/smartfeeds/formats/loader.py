@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 from lxml import etree
 
 from smartfeeds.errors import Condition, FeedError
+from smartfeeds.formats.crowds import CrowdCheck
 from smartfeeds.formats.xml import Element, fault, replace_by_text, strict_parser
 
 # A tree takes several times its document in memory, and an import reads a document as a whole.
@@ -140,6 +141,7 @@ def _parsed(data: bytes, encoding: str | None, warnings: list[str]) -> Element:
 
 
 def _parse(data: bytes, encoding: str | None) -> Element:
+    CrowdCheck(encoding).feed(data)
     parser = strict_parser(encoding)
     return etree.fromstring(data, parser)
 

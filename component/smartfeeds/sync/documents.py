@@ -18,6 +18,7 @@ from smartfeeds.core.times import format_datetime, parse_datetime
 from smartfeeds.errors import Condition, FeedError
 from smartfeeds.formats import atom
 from smartfeeds.formats.atom_reader import FeedScope, adopt
+from smartfeeds.formats.crowds import CrowdCheck
 from smartfeeds.formats.dates import format_rfc822, parse_date
 from smartfeeds.formats.growth import MAX_INHERITED_BYTES, Growth, check_scope
 from smartfeeds.formats.links import rebase
@@ -85,6 +86,7 @@ def form_of(data: bytes) -> Form:
 
     Raises FeedError(INVALID_PAYLOAD) for what is none.
     """
+    CrowdCheck().feed(data)
     parser = etree.XMLPullParser(events=("start",), **_OPTIONS)
     try:
         parser.feed(data)
@@ -149,6 +151,7 @@ class FeedReader:
         self._lenient = lenient
         self._declared: tuple[tuple[bytes, ...], bool] | None = None
         self._parser = etree.XMLPullParser(events=("end",), tag=_ITEM_TAGS, **_OPTIONS)
+        self._crowds = CrowdCheck()
         self._since_item_bytes = 0
         self._root: Element | None = None
         self._parent: Element | None = None
@@ -168,6 +171,7 @@ class FeedReader:
         """The items that these bytes complete."""
         self._since_item_bytes += len(data)
         self._growth.source_bytes += len(data)
+        self._crowds.feed(data)
         try:
             self._parser.feed(data)
         except etree.XMLSyntaxError as error:

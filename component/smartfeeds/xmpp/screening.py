@@ -5,6 +5,7 @@ A stanza beyond these limits is refused without a tree. Each check is a search o
 
 import re
 
+from smartfeeds.formats.crowds import crowd_fault
 from smartfeeds.xmpp.framer import StanzaFrame, start_of
 
 # The largest stanza that Prosody accepts from a client. A service with larger items has a larger limit.
@@ -14,14 +15,10 @@ REQUEST_BYTES = 262_144
 REQUEST_TAGS = 8_192
 # Results and messages carry pages of services that we mirror, so they may have as many elements as bytes allow.
 STANZA_TAGS = 65_536
-# libxml2 compares the attributes and the namespaces of an element with each other, a quadratic cost. `formats.xml`
-# accepts fewer in a payload.
-TAG_ATTRIBUTES = 256
 
 LARGE = "the request is too large"
 LARGE_ITEM = "the item is too large"  # payload-too-big, as XEP-0060 7.1.3.5 has it
 ELABORATE = "there are more than {} tags"
-CROWDED = f"an element has more than {TAG_ATTRIBUTES} attributes"
 
 _VALUE = rb"(?:\"[^\"<]*\"|'[^'<]*')"
 _HEAD = re.compile(
@@ -29,7 +26,6 @@ _HEAD = re.compile(
     rb"(?:\s+from\s*=\s*(?:'([^'<]*)'|\"([^\"<]*)\"))?"
 )
 _PUBLISH = re.compile(rb"<iq\s[^>]*>\s*<pubsub\s[^>]*>\s*<publish[\s/>]")
-_CROWD = re.compile(rb"<[^<>\"']*(?:%b[^<>\"']*){%d}" % (_VALUE, TAG_ATTRIBUTES + 1))
 
 
 def sender_of(frame: bytes) -> bytes | None:
@@ -49,9 +45,7 @@ def is_request(frame: bytes) -> bool:
 def shape_fault(data: bytes, most_tags: int = REQUEST_TAGS) -> str:
     """Why XML is too elaborate to be parsed: more than `most_tags` tags, or an element with too many attributes. Empty
     if it is not."""
-    if data.count(b"<") > most_tags:
-        return ELABORATE.format(most_tags)
-    return CROWDED if data.count(b"=") > TAG_ATTRIBUTES and _CROWD.search(data) else ""
+    return ELABORATE.format(most_tags) if data.count(b"<") > most_tags else crowd_fault(data)
 
 
 def fault_of(frame: StanzaFrame, request_bytes: int = REQUEST_BYTES) -> str:

@@ -2,15 +2,14 @@
 
 import pytest
 
+from smartfeeds.formats.crowds import CROWDED, TAG_ATTRIBUTES
 from smartfeeds.xmpp.framer import StanzaFrame
 from smartfeeds.xmpp.screening import (
-    CROWDED,
     LARGE,
     LARGE_ITEM,
     REQUEST_BYTES,
     REQUEST_TAGS,
     STANZA_TAGS,
-    TAG_ATTRIBUTES,
     fault_of,
     sender_of,
 )

@@ -18,7 +18,7 @@ Facets = frozenset[str]
 
 
 @dataclass(slots=True)
-class Condition:
+class SqlCondition:
     """A part of a statement and its parameters."""
 
     text: str
@@ -38,7 +38,7 @@ class Query:
     number: str
     where: list[str] = field(default_factory=list)
     params: list[object] = field(default_factory=list)
-    present: Condition = field(default_factory=lambda: Condition("1"))
+    present: SqlCondition = field(default_factory=lambda: SqlCondition("1"))
     join: str = ""
 
     def add(self, condition: str, *params: object) -> None:
@@ -122,7 +122,7 @@ def _searched_items(
     documents, params = db.documents_with([term | anything for term in terms])
     query = all_items(node_no, view.order, after, before)
     query.add(f"i.item_no IN (SELECT document / {STATES} FROM ({documents}))", *params)
-    query.present = Condition(*db.present_has("i.item_no", terms))
+    query.present = SqlCondition(*db.present_has("i.item_no", terms))
     return query
 
 
@@ -157,7 +157,9 @@ def _facet_items(node_no: int, facets: Facets, order: Order, after: Edge | None,
     return query
 
 
-def _one_state(row: str, node_no: int, filters: Sequence[Facets], states: Sequence[str], *, present: bool) -> Condition:
+def _one_state(
+    row: str, node_no: int, filters: Sequence[Facets], states: Sequence[str], *, present: bool
+) -> SqlCondition:
     """Whether one version of the item of a row has a facet of every filter; with `present` the present version.
     `states` are the states of filters that are looked up already."""
     tables: list[str] = []
@@ -172,7 +174,7 @@ def _one_state(row: str, node_no: int, filters: Sequence[Facets], states: Sequen
     query.add(f"({shared}) & 1 <> 0" if present else f"({shared}) <> 0")
     where = " AND ".join(query.where)
     text = f"EXISTS (SELECT 1 FROM {', '.join(tables)} WHERE {where})" if tables else f"({where})"
-    return Condition(text, query.params)
+    return SqlCondition(text, query.params)
 
 
 def _one_of(column: str, facets: Facets) -> tuple[str, *tuple[bytes, ...]]:

@@ -92,11 +92,21 @@ def _needs_summary(content: Element) -> bool:
     )
 
 
+def _is_completion(node: Element) -> bool:
+    """Whether it is what `completion` makes: anything else was written by somebody, and is kept."""
+    is_empty = not len(node) and not (node.text or "").strip()
+    return node.tag in (atom.AUTHOR, atom.LINK) or (node.tag in (atom.SUMMARY, atom.CONTENT) and is_empty)
+
+
 def take_additions(entry: Element) -> Additions:
     """Removes from an entry what a document added to it. Of several fo:id the last one is the document's."""
     item_id = next(entry.iterchildren(FANOUT_ID, reversed=True), None)
     keys = next(entry.iterchildren(KEYS, reversed=True), None)
     for node in (item_id, keys, *[child for child in entry if child.get(ADDED) is not None]):
-        if node is not None:
+        if node is None:
+            continue
+        if node.get(ADDED) is None or _is_completion(node):
             xml.replace_by_text(node, "")
+        else:
+            del node.attrib[ADDED]
     return Additions(None if item_id is None else item_id.text or "", keys)

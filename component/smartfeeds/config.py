@@ -37,6 +37,11 @@ ENV_DELIMITER = "__"
 STORE_URL = f"{ENV_PREFIX}STORE{ENV_DELIMITER}URL"
 ENVELOPE_BYTES = 8_192  # what surrounds a page or an item in its stanza
 
+# Options of commands, and what Kubernetes sets in every container beside a Service that is named smartfeeds.
+_OTHER_VARIABLE = re.compile(
+    r"CONFIG|JID|PASSWORD|SERVICE_HOST|SERVICE_PORT(?:_\w+)?|PORT(?:_[0-9]+_(?:TCP|UDP|SCTP)(?:_(?:PROTO|PORT|ADDR))?)?"
+)
+
 _REASONS = {
     "missing": "is missing",
     "greater_than": "must be greater than {gt}",
@@ -433,13 +438,25 @@ def is_configured_by_environment() -> bool:
 
 
 def _check_environment() -> None:
-    """Variables of ours must name a section: the library looks at no others."""
+    """Variables of ours must name a section, or be those of a command: the library looks at no others."""
     for variable in os.environ:
         name = variable.upper()
-        if name.startswith(ENV_PREFIX) and ENV_DELIMITER in name:
-            section = name.removeprefix(ENV_PREFIX).partition(ENV_DELIMITER)[0].lower()
-            if section not in SECTIONS:
-                raise ConfigError(f"{variable}: there is no section {section}{_nearest(section, SECTIONS)}")
+        if not name.startswith(ENV_PREFIX):
+            continue
+        section, delimiter, _ = name.removeprefix(ENV_PREFIX).partition(ENV_DELIMITER)
+        if delimiter and section.lower() not in SECTIONS:
+            raise ConfigError(f"{variable}: there is no section {section.lower()}{_nearest(section.lower(), SECTIONS)}")
+        if not (delimiter or section.lower() in Settings.model_fields or _OTHER_VARIABLE.fullmatch(section)):
+            raise ConfigError(
+                f"{variable}: no setting has this name{_nearest_variable(name)}; a setting is "
+                f"{ENV_PREFIX}SECTION{ENV_DELIMITER}KEY, with two underscores between section and key"
+            )
+
+
+def _nearest_variable(name: str) -> str:
+    known = [f"{ENV_PREFIX}{one}{ENV_DELIMITER}{key}".upper() for one in SECTIONS for key in SECTIONS[one].model_fields]
+    found = difflib.get_close_matches(name, known, 1, 0.8)
+    return f"; did you mean {found[0]}?" if found else ""
 
 
 def _explain(error: dict[str, Any]) -> str:

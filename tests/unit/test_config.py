@@ -121,6 +121,8 @@ def test_load_mistake_says_what_to_change(write: Any, text: str, message: str) -
         ("SMARTFEEDS_COMPONENT__PROT", "1", "component.prot: there is no such key; did you mean port?"),
         ("SMARTFEEDS_COMPONET__PORT", "1", "there is no section componet; did you mean component?"),
         ("SMARTFEEDS_PUBSUB__ADMINS", "alice@example.org", "must be JSON"),
+        ("SMARTFEEDS_PUBSUB_ADMINS", "[]", "no setting has this name; did you mean SMARTFEEDS_PUBSUB__ADMINS?"),
+        ("SMARTFEEDS_FOO", "1", "SMARTFEEDS_FOO: no setting has this name; a setting is SMARTFEEDS_SECTION__KEY"),
     ],
 )
 def test_environment_mistake_says_what_to_change(
@@ -130,6 +132,18 @@ def test_environment_mistake_says_what_to_change(
 
     with pytest.raises(ConfigError, match=re.escape(message)):
         load(write(MINIMAL))
+
+
+@pytest.mark.parametrize(
+    "name", ["CONFIG", "JID", "PASSWORD", "SERVICE_HOST", "SERVICE_PORT_HTTP", "PORT", "PORT_8280_TCP_ADDR"]
+)
+def test_variables_of_commands_and_of_kubernetes_are_no_mistake(
+    write: Any, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    """A Service named smartfeeds puts variables of that name into every container."""
+    monkeypatch.setenv(f"SMARTFEEDS_{name}", "x")
+
+    load(write(MINIMAL))
 
 
 def test_load_absent_file_says_how_to_make_one(tmp_path: Path) -> None:

@@ -403,7 +403,17 @@ def test_list_and_show_keep_a_hostile_text_on_its_line(ready: Run) -> None:
 def test_show_node_that_is_not_there_is_refused(ready: Run) -> None:
     ready("node", "create", "talk")
 
-    assert "no such node" in ready("node", "show", "none", code=Exit.REFUSED).stderr
+    for command in (("node", "show", "none"), ("export", "--node", "none", "--to", "atom"), ("sub", "list", "--node", "none")):
+        assert ready(*command, code=Exit.REFUSED).stderr.rstrip().endswith("smartfeeds: no such node: none")
+
+
+def test_import_into_a_view_says_what_to_name(ready: Run) -> None:
+    ready("node", "create", "imp")
+    Path("news.xml").write_text('<rss version="2.0"><channel><title>t</title></channel></rss>')
+
+    refused = ready("import", "news.xml", "--node", "imp?order=created", code=Exit.REFUSED).stderr
+
+    assert "imp?order=created is a view of the feed imp" in refused and "name imp" in refused
 
 
 def test_command_without_configuration_says_how_to_make_one(run: Run) -> None:

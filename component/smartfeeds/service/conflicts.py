@@ -46,7 +46,7 @@ def resolve_conflicts(tx: WriteTx, context: Context, request: ResolveConflicts) 
     check_readable(tx, context, node, request.actor)
     check_publisher(tx, context, node, request.actor)
     if not request.item_id:
-        raise FeedError(Condition.ITEM_REQUIRED)
+        raise FeedError(Condition.ITEM_REQUIRED, "the id of the item is missing")
     item = tx.item(node.node_no, request.item_id)
     if item is None:
         raise FeedError(Condition.ITEM_NOT_FOUND, "no such item")

@@ -104,6 +104,8 @@ def locate(tx: ReadTx, name: str | None, exists: Exists = everywhere) -> Located
     Raises FeedError: NODEID_REQUIRED, ITEM_NOT_FOUND (no such node, or parameters that this feed does not know).
     """
     found = find(tx, name, exists)
+    if found is None and exists is everywhere:
+        raise FeedError(Condition.ITEM_NOT_FOUND, f"no such node: {name}")
     if found is None:
         raise no_such_node()
     return found
@@ -112,7 +114,7 @@ def locate(tx: ReadTx, name: str | None, exists: Exists = everywhere) -> Located
 def find(tx: ReadTx, name: str | None, exists: Exists = everywhere) -> Located | None:
     """As `locate`, but None where no node has this name and it is no view of one."""
     if not name:
-        raise FeedError(Condition.NODEID_REQUIRED)
+        raise FeedError(Condition.NODEID_REQUIRED, "the name of the node is missing")
     node = tx.node(name)
     if node is not None and exists(node):
         return Located(node, BARE)
@@ -146,7 +148,7 @@ def feed_locked(tx: WriteTx, name: str) -> Node:
     """
     node = tx.lock(name)
     if node is None:
-        raise FeedError(Condition.ITEM_NOT_FOUND, "no such node")
+        raise FeedError(Condition.ITEM_NOT_FOUND, f"no such node: {name}")
     if node.kind is not NodeKind.FEED:
         raise FeedError(Condition.NOT_ALLOWED, "items are brought into feeds, and this node is a generic one")
     return node

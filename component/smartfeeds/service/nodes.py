@@ -135,7 +135,13 @@ def _taken(tx: ReadTx, name: str) -> FeedError | None:
         return FeedError(Condition.NOT_ALLOWED, "the part before the question mark is a feed")
     if located is None:
         return None
-    return FeedError(Condition.NOT_ALLOWED if located.view.smart else Condition.CONFLICT)
+    if located.view.smart:
+        feed = located.node.name
+        return FeedError(
+            Condition.NOT_ALLOWED,
+            f"{name} is a view of the feed {feed}, and nothing can be brought into a view: name {feed}",
+        )
+    return FeedError(Condition.CONFLICT, f"there is a node {name} already")
 
 
 def _shadowed(tx: ReadTx, name: str, creator: str) -> bool:

@@ -268,6 +268,15 @@ def test_import_tells_what_it_skipped_and_why(ready: Run) -> None:
     assert "limit" in result.stderr
 
 
+def test_import_of_nothing_usable_fails_and_an_empty_feed_does_not(ready: Run) -> None:
+    Path("news.xml").write_text('<rss version="2.0"></rss>')
+    assert "there is no channel" in ready("import", "news.xml", "--node", "a", code=Exit.FAILED).stderr
+    Path("news.xml").write_text('<rss version="2.0"><channel><title>t</title><item></item></channel></rss>')
+    assert "skipped item 1" in ready("import", "news.xml", "--node", "a", code=Exit.FAILED).stderr
+    Path("news.xml").write_text('<rss version="2.0"><channel><title>t</title></channel></rss>')
+    assert "0 added" in ready("import", "news.xml", "--node", "a").output
+
+
 @pytest.mark.parametrize(("text", "message"), [("<html/>", "is a web page"), ("{}", "news.xml: "), ("", "news.xml: ")])
 def test_import_what_is_no_feed_says_so_and_makes_nothing(ready: Run, text: str, message: str) -> None:
     Path("news.xml").write_text(text)
@@ -403,7 +412,11 @@ def test_list_and_show_keep_a_hostile_text_on_its_line(ready: Run) -> None:
 def test_show_node_that_is_not_there_is_refused(ready: Run) -> None:
     ready("node", "create", "talk")
 
-    for command in (("node", "show", "none"), ("export", "--node", "none", "--to", "atom"), ("sub", "list", "--node", "none")):
+    for command in (
+        ("node", "show", "none"),
+        ("export", "--node", "none", "--to", "atom"),
+        ("sub", "list", "--node", "none"),
+    ):
         assert ready(*command, code=Exit.REFUSED).stderr.rstrip().endswith("smartfeeds: no such node: none")
 
 

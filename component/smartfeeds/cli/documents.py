@@ -132,7 +132,14 @@ def import_command(
     else:
         _tell(name, node, document, done)
         _tell_owner(owner, new=bool(done.added + done.changed))
-    _fail(failed=bool(document.items) and len(done.skipped) == len(document.items))
+    _fail(failed=_is_useless(document, done))
+
+
+def _is_useless(document: Document, done: Imported) -> bool:
+    """Whether nothing of it could be used; a feed that has no items yet says something of itself."""
+    if document.items:
+        return len(done.skipped) == len(document.items)
+    return bool(document.skipped) or not (document.channel or document.id or document.title or document.link)
 
 
 def _read(source: Path | str, base: str, *, allow_private: bool) -> tuple[str, Document]:

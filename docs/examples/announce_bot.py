@@ -13,6 +13,10 @@ from slixmpp.exceptions import IqTimeout, PresenceError
 
 from smartfeeds.client import ChangeKind, ClientLink, Follower, FollowError
 
+NEEDED = ("BOT_JID", "BOT_PASSWORD", "BOT_FEED", "BOT_TARGET", "BOT_POSITION")
+if missing := [name for name in NEEDED if name not in os.environ]:
+    print(f"announce_bot: set {', '.join(missing)} in the environment", file=sys.stderr)
+    sys.exit(2)
 TARGET, NICK = os.environ["BOT_TARGET"], os.environ.get("BOT_NICK")
 
 

@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 import os
 import re
+import subprocess
 import sys
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
@@ -44,6 +45,20 @@ def prosody_with_rooms(tmp_path: Path) -> Iterator[TestServer]:
     server.start()
     yield TestServer(server)
     server.stop()
+
+
+@pytest.mark.parametrize("arguments", [(), ("--help",)])
+def test_bot_without_settings_names_them(arguments: tuple[str, ...]) -> None:
+    """One line instead of a traceback, and the exit code of a usage error."""
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("BOT_")}
+    environment |= {"PYTHONPATH": str(ROOT / "component"), "BOT_JID": "a@example.org", "BOT_FEED": "xmpp:f?;node=n"}
+
+    done = subprocess.run(
+        [sys.executable, BOT, *arguments], env=environment, capture_output=True, text=True, check=False
+    )
+
+    assert done.stderr == "announce_bot: set BOT_PASSWORD, BOT_TARGET, BOT_POSITION in the environment\n"
+    assert done.returncode == 2
 
 
 @contextlib.asynccontextmanager

@@ -15,8 +15,8 @@ CROWDED = f"an element has more than {TAG_ATTRIBUTES} attributes"
 # How much of a start tag may come without its end: an item has no more bytes either.
 MAX_TAG_BYTES = 4 * 1024 * 1024
 
-# Repeats of characters are possessive, so that an attempt never goes back. Repeats of groups are not: Python before 3.11.5
-# matches such groups wrongly.
+# Repeats of characters are possessive, so that an attempt never goes back. Repeats of groups are not, because Python
+# before 3.11.5 matches such groups wrongly.
 _ATTRIBUTE = rb"\s++[^\s=<>\"'/]++\s*+=\s*+(?:\"[^\"<]*+\"|'[^'<]*+')"
 _CROWD = re.compile(rb"<[^\s<>\"'/!?=]++(?:%b){%d}" % (_ATTRIBUTE, TAG_ATTRIBUTES + 1))
 _UNFINISHED = re.compile(rb"<(?:[^\s<>\"'/!?=]++(?:%b)*[^<>\"']*+(?:\"[^\"<]*+|'[^'<]*+)?)?\Z" % _ATTRIBUTE)

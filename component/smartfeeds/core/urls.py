@@ -6,6 +6,7 @@ the same path is a document (`/feeds/NAME.rss`). An item is at `/entries/NAME/ID
 `/conflicts/NAME/ID`; the id is always one segment.
 """
 
+import re
 from dataclasses import dataclass
 from urllib.parse import quote, unquote
 
@@ -35,6 +36,18 @@ class EntryPath:
 
     name: str
     item_id: str = ""
+
+
+# A reader that opens such an address may run what is in it, as if the site that shows the feed had written it.
+_SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.\-]*(?=:)")
+_ACTIVE = frozenset({"javascript", "vbscript", "livescript", "data"})
+_IGNORED = re.compile(r"[\x00-\x20]+")  # browsers read past these, wherever they stand
+
+
+def harmless(address: str) -> str:
+    """The address; an empty text in the place of one that holds what might be run."""
+    scheme = _SCHEME.match(_IGNORED.sub("", address))
+    return address if scheme is None or scheme[0].lower() not in _ACTIVE else ""
 
 
 def feed_path(name: str, suffix: str = "") -> str:

@@ -6,12 +6,13 @@ those inside of HTML too.
 """
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 
 from smartfeeds.core.model import Item
 from smartfeeds.core.text import escape
 from smartfeeds.core.times import parse_datetime
+from smartfeeds.core.urls import harmless
 from smartfeeds.errors import FeedError
 from smartfeeds.formats import atom, xml
 from smartfeeds.formats.atom import ATOM_NS, string_of
@@ -144,7 +145,8 @@ class Entry:
     is neither text, HTML nor XHTML: XML of it is given as text, anything else is left out. `extensions` are the
     elements that are not Atom's and not read into other fields, as canonical bytes; of a payload that is no Atom at
     all, the payload. `left` says of a deleted item that it has only left the view (`core.model.Item`). `unread` are
-    the names of attributes and of Atom's elements that no field has.
+    the names of attributes and of Atom's elements that no field has. `unsafe`: addresses of links or authors
+    were left out, because a reader might run them.
     """
 
     item_id: str
@@ -173,6 +175,7 @@ class Entry:
     typed: bool = False
     left: bool = False
     unread: tuple[str, ...] = ()
+    unsafe: bool = False
 
     @property
     def issued_us(self) -> int:
@@ -247,6 +250,7 @@ class _Reader:
         self.verb = ""
         self.extensions: list[bytes] = []
         self.unread = _others(root, _COMMON)
+        self.unsafe = False
 
     def entry(self, item: Item) -> Entry:
         for child in self.root:
@@ -287,6 +291,7 @@ class _Reader:
             typed=bool(self.object_type),
             left=item.left,
             unread=tuple(self.unread),
+            unsafe=self.unsafe,
         )
 
     def base_of(self, node: Element) -> str:
@@ -327,6 +332,10 @@ class _Reader:
 
     def author(self, node: Element) -> None:
         _add_person(node, self.base_of(node), self.authors)
+        person = self.authors[-1] if self.authors else None
+        if person is not None and person.uri and not harmless(person.uri):
+            self.unsafe = True
+            self.authors[-1] = replace(person, uri="")
 
     def contributor(self, node: Element) -> None:
         _add_person(node, self.base_of(node), self.contributors)
@@ -339,8 +348,10 @@ class _Reader:
 
     def link(self, node: Element) -> None:
         link = _link(node, self.base_of(node))
-        if link is not None:
+        if link is not None and harmless(link.href):
             self.links.append(link)
+        else:
+            self.unsafe = self.unsafe or link is not None
 
     def of_source(self, node: Element) -> None:
         if self.source is not None:

@@ -12,6 +12,7 @@ from collections.abc import Iterable, Iterator
 from functools import partial
 
 from smartfeeds.core.times import format_datetime
+from smartfeeds.core.urls import harmless
 from smartfeeds.errors import FeedError
 from smartfeeds.formats import atom, xml
 from smartfeeds.formats.atom_feed import FeedHead
@@ -20,7 +21,7 @@ from smartfeeds.formats.items import LEFT_REASON, Found, Head, Loss, Skipped, Wr
 from smartfeeds.formats.json_items import FORBIDDEN, JsonItem, id_of, text_of
 from smartfeeds.formats.json_text import MAX_JSON_DEPTH, Json, JsonObject, dump_json, filled, load_json
 from smartfeeds.formats.links import is_uri, resolve
-from smartfeeds.formats.losses import Part, losses_of
+from smartfeeds.formats.losses import Part, icon_losses, losses_of
 from smartfeeds.formats.rss_channel import Channel
 from smartfeeds.formats.xml import new_element
 
@@ -63,7 +64,7 @@ _KEPT = frozenset(
 
 def write_json_feed(head: FeedHead, entries: Iterable[Entry]) -> Written:
     """The document, its newest item on top; `entries` come oldest first."""
-    losses: list[Loss] = []
+    losses = icon_losses(head)
     items = [_item(entry, losses) for entry in entries]
     items.reverse()
     total = {} if head.total is None else {"total": head.total}
@@ -75,7 +76,7 @@ def write_json_feed(head: FeedHead, entries: Iterable[Entry]) -> Written:
             feed_url=head.self_link,
             description=head.subtitle,
             next_url=head.next_link,
-            icon=head.icon,
+            icon=harmless(head.icon),
             authors=[{"name": name} for name in head.authors],
             language=head.language,
             hubs=[{"type": "WebSub", "url": head.hub}] if head.hub else [],

@@ -4,6 +4,8 @@ from collections.abc import Callable
 from enum import Enum
 
 from smartfeeds.core.text import escape
+from smartfeeds.core.urls import harmless
+from smartfeeds.formats.atom_feed import FeedHead
 from smartfeeds.formats.entry import Entry, Text
 from smartfeeds.formats.html_links import has_relative
 from smartfeeds.formats.items import Loss
@@ -32,6 +34,7 @@ class Part(Enum):
     TEXT_LANGUAGE = "the languages of single texts"
     PEOPLE = "what is said of authors beside name and addresses"
     CATEGORY_DETAILS = "what is said of categories beside term, scheme and label"
+    ADDRESSES = "addresses that a reader might run (javascript, vbscript, data)"
     UNREAD = "attributes of other namespaces, and elements that an Atom entry does not have"
     ACTIVITY = "the kind of activity or object"
     CONTENT_LINK = "the address of content that is elsewhere"
@@ -47,6 +50,12 @@ def losses_of(entry: Entry, kept: frozenset[Part]) -> list[Loss]:
     if entry.deleted:
         return []
     return [Loss(entry.item_id, part.value) for part, has in _PARTS if part not in kept and has(entry)]
+
+
+def icon_losses(head: FeedHead) -> list[Loss]:
+    """The icon of the feed, where its address is one that no document names."""
+    icon = head.icon or (head.channel.icon if head.channel else "")
+    return [Loss("", f"of the feed itself: {Part.ADDRESSES.value}")] if icon and not harmless(icon) else []
 
 
 def has_styled(text: Text | None) -> bool:
@@ -96,6 +105,7 @@ _PARTS: tuple[tuple[Part, Callable[[Entry], object]], ...] = (
     (Part.TEXT_LANGUAGE, _has_text_language),
     (Part.PEOPLE, lambda entry: any(person.more for person in (*entry.authors, *entry.contributors))),
     (Part.CATEGORY_DETAILS, lambda entry: any(category.more for category in entry.categories)),
+    (Part.ADDRESSES, lambda entry: entry.unsafe),
     (Part.UNREAD, lambda entry: entry.unread),
     (Part.ACTIVITY, lambda entry: entry.typed or entry.verb != "post"),
     (Part.CONTENT_LINK, lambda entry: entry.content_link is not None),

@@ -6,6 +6,7 @@
 import re
 
 from smartfeeds.core.model import Item
+from smartfeeds.core.urls import harmless
 from smartfeeds.formats import atom, xml
 from smartfeeds.formats.atom import ATOM_NS
 from smartfeeds.formats.entry import ACTIVITY_NS, Entry, Link, has_more
@@ -70,7 +71,8 @@ def in_words_of_atom(item: Item, entry: Entry, links_said: list[Link]) -> list[b
     for child in root:
         if child.tag == atom.LINK:
             # `read_entry` leaves out what has no address.
-            wanted = bool(child.get("href", "").strip()) and id(next(links)) not in said
+            href = child.get("href", "").strip()
+            wanted = bool(href and harmless(href)) and id(next(links)) not in said
         else:
             wanted = _is_wanted(child, entry)
         if wanted:

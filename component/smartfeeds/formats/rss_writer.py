@@ -12,13 +12,14 @@ from collections.abc import Iterable
 from smartfeeds.core.model import Item
 from smartfeeds.core.text import attribute, escape
 from smartfeeds.core.times import US_PER_S, format_datetime
+from smartfeeds.core.urls import harmless
 from smartfeeds.formats.additions import id_mark
 from smartfeeds.formats.atom import ATOM_NS, derived_id
 from smartfeeds.formats.atom_feed import FeedHead
 from smartfeeds.formats.dates import format_rfc822
 from smartfeeds.formats.entry import Category, Entry, Link, Person, Text, read_entry
 from smartfeeds.formats.items import Loss, Written
-from smartfeeds.formats.losses import Part, losses_of
+from smartfeeds.formats.losses import Part, icon_losses, losses_of
 from smartfeeds.formats.rss import CONTENT_NS, LOOKS_LIKE_HTML
 from smartfeeds.formats.rss_beside import UNKNOWN_TYPE, WEB, extensions, has_body, in_words_of_atom, said_links
 from smartfeeds.formats.rss_channel import Channel, channel_elements
@@ -31,7 +32,7 @@ _START = (
     f'<?xml version="1.0" encoding="UTF-8"?>\n<rss version="2.0" xmlns:atom="{ATOM_NS}" '
     f'xmlns:content="{CONTENT_NS}" xmlns:dc="{DC_NS}">\n<channel>\n'
 )
-_KEPT = frozenset(Part) - {Part.BASE, Part.UNREAD}
+_KEPT = frozenset(Part) - {Part.BASE, Part.UNREAD, Part.ADDRESSES}
 _EMAIL = re.compile(r"[^\s()<>]+@[^\s()<>]+")
 
 
@@ -40,7 +41,7 @@ def write_rss(head: FeedHead, items: Iterable[Item]) -> Written:
 
     The cloud, ttl and the like are those of `head.channel`. Raises ForbiddenCharacterError for texts XML cannot carry.
     """
-    losses: list[Loss] = []
+    losses = icon_losses(head)
     pieces = [_item(item, losses) for item in items]
     pieces.reverse()
     return Written(b"".join((_START.encode(), _channel(head), *pieces, b"</channel>\n</rss>\n")), tuple(losses))
@@ -50,7 +51,7 @@ def _channel(head: FeedHead) -> bytes:
     channel = head.channel or Channel()
     link = head.link or head.self_link or head.id
     language = head.language or channel.language
-    icon = head.icon or channel.icon
+    icon = harmless(head.icon or channel.icon)
     lines = [
         f"<title>{escape(head.title)}</title>",  # RSS-003: these three always
         f"<link>{escape(link)}</link>",

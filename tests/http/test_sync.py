@@ -267,6 +267,7 @@ REFUSED = {
     "by": (version("a&lt;b"), 400, "endpoint"),
     "dialect": (sse_version(B1), 400, "FeedSync"),
     "lie": (version("feeds.example.org%2Fmallory@example.org"), 403, "did not make it"),
+    "disguised lie": (version("%EF%BD%86eeds.example.org%252Fmallory@example.org"), 403, "did not make it"),
     "another item": (version(B1, sync_id="other"), 409, "shared under another"),
 }
 

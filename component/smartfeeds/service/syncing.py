@@ -8,10 +8,13 @@ publisher's conflict has that name (`sync.feedsync`).
 """
 
 import hashlib
+import re
+import unicodedata
 from dataclasses import replace
 from functools import lru_cache
 from urllib.parse import unquote
 
+from smartfeeds.core.jid import parse_jid
 from smartfeeds.core.model import MAX_ID_BYTES, MAX_SYNC_BYTES, Item, Node, NodeKind
 from smartfeeds.core.options import shows_publisher
 from smartfeeds.core.text import is_nss, to_nss, wire_bytes
@@ -32,6 +35,11 @@ from smartfeeds.sync.writing import write_first, write_sync
 # deleting go on up to MAX_SYNC_BYTES.
 EDITED_SYNC_BYTES = 114_688
 
+_MOST_ENCODINGS = 4
+# Fraction slash, division slash, big solidus, mathematical rising diagonal, the backslash; letters that are blank.
+_SEEN_AS = dict.fromkeys(map(ord, "\u2044\u2215\u29f8\u27cb\\"), "/") | dict.fromkeys((0x115F, 0x1160, 0x2800))
+_SCHEME = re.compile(r"(?:xmpp:|/)+", re.IGNORECASE)
+
 _MARKUP = b"<"  # which no endpoint begins with
 _HOLDER = f'<entry xmlns="{ATOM_NS}">'.encode(), b"</entry>"
 
@@ -46,9 +54,20 @@ def endpoint(domain: str, publisher: str) -> str:
     return name if len(name) <= MAX_ID_BYTES else to_nss(f"{domain}/{hashlib.sha256(publisher.encode()).hexdigest()}")
 
 
+@lru_cache(1_024)
 def is_own_endpoint(domain: str, by: str) -> bool:
-    """Whether an endpoint is one of this service, however it is spelt."""
-    return unquote(by).partition("/")[0].casefold() == domain.casefold()
+    """Whether an endpoint is one of this service, or reads as one, however it is spelt.
+
+    What could be read as ours is ours, so a service that is percent-encoded too often to be read is too.
+    """
+    text = by
+    for _ in range(_MOST_ENCODINGS):
+        text = unquote(text)
+    shown = unicodedata.normalize("NFKC", text.translate(_SEEN_AS)).translate(_SEEN_AS)
+    shown = "".join(char for char in shown if unicodedata.category(char)[0] not in "CZ")  # neither blank nor control
+    scheme = _SCHEME.match(shown)
+    host = re.split(r"[/?#]", shown[scheme.end() if scheme is not None else 0 :], maxsplit=1)[0]
+    return unquote(host) != host or parse_jid(host) == parse_jid(domain)
 
 
 def editor(context: Context, node: Node, publisher: str) -> Edit:

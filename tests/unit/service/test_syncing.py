@@ -1,5 +1,6 @@
 """The sync data that every item of a feed has (FeedSync 2.4, 3.1, 3.2), and the views that show it."""
 
+import pytest
 from lxml import etree
 
 from smartfeeds.core.model import Item
@@ -59,6 +60,64 @@ def test_endpoint_is_the_publisher_at_this_service_percent_encoded() -> None:
     assert is_own_endpoint("feeds.example", "feeds.example%2Falice@example.net")
     assert is_own_endpoint("feeds.example", "feeds.example")
     assert not is_own_endpoint("feeds.example", "feeds.example.net%2Falice@example.net")
+
+
+@pytest.mark.parametrize(
+    "by",
+    [
+        *(
+            "%20feeds.example%2Fa@b",
+            "feeds.example%20%2Fa@b",
+            "feeds.example%2Fa@b%20",
+            "%0Afeeds.example",
+            "%E3%80%80feeds.example",
+        ),
+        *("feeds.example.%2Fa@b", "feeds.example.", "FEEDS.example%2Fa@b", "feeds.example%2F@2", "feeds.example/a@b"),
+        *("%EF%BD%86eeds.example%2Fa@b", "feeds%EF%BC%8Eexample%2Fa@b", "feeds%E3%80%82example%2Fa@b"),
+        *("fe%C2%ADeds.example%2Fa@b", "fe%E2%80%8Beds.example%2Fa@b", "%E2%80%AEfeeds.example%2Fa@b"),
+        *("feeds%E3%85%A4.example%2Fa@b", "feeds%EF%B8%8F.example%2Fa@b", "/feeds.example/a@b"),
+        *(
+            "feeds.example%252Fa@b",
+            "feeds.example%25252Fa@b",
+            "feeds.example%2525252525252Fa@b",
+            "%2525252566eeds.example/a@b",
+        ),
+        *("feeds.example%EF%BC%8Fa@b", "feeds.example%E2%88%95a@b", "feeds.example%E2%81%84a@b", "feeds.example%5Ca@b"),
+        *("xmpp:feeds.example%2Fa@b", "XMPP:feeds.example", "xmpp%3Afeeds.example/a@b", "xmpp://feeds.example/a@b"),
+        *("feeds.example?a@b", "feeds.example#a@b", "feeds.example%3F;node=x"),
+    ],
+)
+def test_endpoint_that_reads_as_ours_is_ours(by: str) -> None:
+    """[A-61] A page shows it as somebody at this service."""
+    assert is_own_endpoint("feeds.example", by)
+
+
+@pytest.mark.parametrize(
+    "by",
+    [
+        *(
+            "",
+            "b",
+            "example",
+            "feeds.example.net",
+            "feeds.example@net",
+            "alice@feeds.example",
+            "xmpp:alice@feeds.example",
+        ),
+        *(
+            "other%2Ffeeds.example%2Fa@b",
+            "feeds.examples%2Fa@b",
+            "ffeeds.example",
+            "feeds..example",
+            "%FF",
+            "%",
+            "100%25",
+        ),
+    ],
+)
+def test_endpoint_of_another_service_is_not_ours(by: str) -> None:
+    """[A-61] What FeedSync services elsewhere call themselves goes on to merge."""
+    assert not is_own_endpoint("feeds.example", by)
 
 
 async def test_item_has_sync_data_from_its_first_publish(feed: World) -> None:

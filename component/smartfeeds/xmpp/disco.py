@@ -31,7 +31,7 @@ INFO_QUERY = ns.tag(ns.DISCO_INFO, "query")
 ITEMS_QUERY = ns.tag(ns.DISCO_ITEMS, "query")
 _FILTER = ns.tag(ns.FILTER, "filter")
 # IQs that slixmpp answers, and that the service announces therefore.
-PASSED_ON = frozenset({ns.PING, ns.VERSION})
+PASSED_ON: Mapping[str, str] = {ns.PING: "ping", ns.VERSION: "query"}
 _HEADERS = ("TotalItems", "PreviousCursor", "LastCursor", "SubID")
 _ADDRESSES = ("abuse", "admin", "feedback", "sales", "security", "status", "support")
 _UNTOLD = frozenset({Affiliation.OWNER, Affiliation.NONE})

@@ -55,6 +55,8 @@ ACTIONS: Mapping[tuple[str, str], Actions] = {
 COMMANDS: Mapping[str, Command] = table_of(CONFLICTS)
 _ERROR_BYTES = 4_096  # no error is longer
 _EVENT = ns.tag(ns.EVENT, "event")
+# To anything else slixmpp would answer with an error in the namespace of clients.
+_PASSED_ON = frozenset(("get", ns.tag(*query)) for query in PASSED_ON.items())
 _LONG_ID = 1_024  # slixmpp would answer with it whatever its length
 _CUT = ns.tag(CUT_NS, "cut")  # what the stream puts in the place of content that it did not read
 CUT_REASON_CHARACTERS = 200
@@ -165,13 +167,13 @@ class Router:
         payload = next(element.iterchildren("*"), None)
         tag: str = payload.tag if payload is not None else ""
         reader = self._readers.get((kind, tag))
-        if reader is None and tag[1:].partition("}")[0] in PASSED_ON and len(element.get("id") or "") < _LONG_ID:
-            return False
         call = self._calls.read(element)
         if call is None or not self._answerable(call):
             log.debug("stanza_dropped", stanza_id=(element.get("id") or "")[:64], sender=element.get("from"))
             self._observe(UNREAD, "dropped", 0.0)
             return True
+        if (kind, tag) in _PASSED_ON and len(element.get("id") or "") < _LONG_ID:
+            return False
         if payload is not None and tag == COMMAND:
             call = replace(call, about=encode_about(payload))
         if payload is None or len(element) != 1:

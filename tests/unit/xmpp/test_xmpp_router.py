@@ -193,6 +193,9 @@ async def test_router_leaves_to_slixmpp_what_is_not_ours(stanza: str) -> None:
     [
         ("<query xmlns='jabber:iq:register'/>", "get"),
         ("<query xmlns='jabber:iq:register'/>", "set"),
+        ("<ping xmlns='urn:xmpp:ping'/>", "set"),
+        ("<pong xmlns='urn:xmpp:ping'/>", "get"),
+        ("<query xmlns='jabber:iq:version'/>", "set"),
         ("<x/>", "get"),
         ("<x/>", "set"),
     ],
@@ -203,6 +206,18 @@ async def test_router_unknown_payload_is_unavailable(content: str, kind: str) ->
 
     assert await asked.offer(iq(content, kind)) == [True]
     assert [canonical(data) for data in asked.sent] == [canonical(error("cancel", "service-unavailable"))]
+
+
+@pytest.mark.parametrize("content", ["<ping xmlns='urn:xmpp:ping'/>", "<query xmlns='jabber:iq:version'/>"])
+async def test_router_hands_on_nothing_that_cannot_be_answered(content: str) -> None:
+    """slixmpp would fail on these addresses, and its error has no address to go to [xep-map 246]."""
+    asked = Asked(answering(EMPTY_PAGE))
+
+    addresses = [f"from='{sender}' to='{SERVICE}'" for sender in ("e@@evil", "e@evil..", "")]
+    assert await asked.offer(*(iq(content, addresses=one) for one in addresses)) == [True] * 3
+
+    assert [outcome for _, outcome, _ in asked.observed] == ["dropped"] * 3
+    assert asked.sent == []
 
 
 @pytest.mark.parametrize(

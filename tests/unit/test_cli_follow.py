@@ -10,7 +10,7 @@ from smartfeeds.cli.follow import _warnings_on_stderr
 def test_follow_prints_each_warning_once_and_restores_the_loggers(capsys: pytest.CaptureFixture[str]) -> None:
     """Handlers of other code stay and get their records, during the command and after it."""
     records: list[logging.LogRecord] = []
-    handler = logging.NullHandler()
+    handler = logging.NullHandler(logging.WARNING)  # other tests may have set the root logger to info
     handler.handle = records.append  # type: ignore[method-assign, assignment]
     loggers = [logging.getLogger(name) for name in ("smartfeeds.client", "slixmpp")]
     for logger in loggers:

@@ -13,6 +13,7 @@ from typing import Any
 
 import slixmpp
 from lxml import etree
+from slixmpp.xmlstream.xmlstream import NotConnectedError
 
 from smartfeeds.demo.process import HOST
 
@@ -97,9 +98,12 @@ class Client(slixmpp.ClientXMPP):
         """Sends any text, and returns the answer to the IQ of this id in it."""
         reply: asyncio.Future[etree._Element] = asyncio.get_running_loop().create_future()
         self._replies[stanza_id] = reply
-        self.send_raw(xml)
         try:
+            self.send_raw(xml)
             return await asyncio.wait_for(reply, timeout_s)
+        except NotConnectedError as error:
+            # The server has ended the connection, and the event that says so has not come yet.
+            raise ConnectionError("the session has ended") from error
         finally:
             self._replies.pop(stanza_id, None)
 

@@ -135,6 +135,14 @@ async def filled(sqlite: SqliteStore) -> int:
     return made.node_no
 
 
+async def filled_beyond_short_reads(sqlite: SqliteStore, monkeypatch: pytest.MonkeyPatch) -> int:
+    """As `filled`, in a store whose short reads are too short to count the items of the feed."""
+    monkeypatch.setattr("smartfeeds.store.sqlite.LIGHT_STEPS", 2_000)
+    await sqlite.close()
+    await sqlite.open()
+    return await filled(sqlite)
+
+
 def test_engine_ends_a_work_at_its_bound_always_at_the_same_place() -> None:
     raw = sqlite3.connect(":memory:", isolation_level=None)
     engine = SqliteEngine(raw, "x.db")
@@ -162,10 +170,7 @@ async def test_long_reads_leave_the_connections_for_short_ones_free(
     sqlite: SqliteStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """More long reads than there are connections wait in a lane of their own; short reads are answered meanwhile."""
-    monkeypatch.setattr("smartfeeds.store.sqlite.LIGHT_STEPS", 2_000)
-    await sqlite.close()
-    await sqlite.open()
-    node_no = await filled(sqlite)
+    node_no = await filled_beyond_short_reads(sqlite, monkeypatch)
     entered, leave = threading.Event(), threading.Event()
 
     def long(tx: ReadTx) -> int:
@@ -186,10 +191,7 @@ async def test_long_reads_leave_the_connections_for_short_ones_free(
 async def test_long_read_is_run_again_as_a_whole_and_its_error_is_passed_on(
     sqlite: SqliteStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("smartfeeds.store.sqlite.LIGHT_STEPS", 2_000)
-    await sqlite.close()
-    await sqlite.open()
-    node_no = await filled(sqlite)
+    node_no = await filled_beyond_short_reads(sqlite, monkeypatch)
     runs: list[str] = []
 
     def page(tx: ReadTx) -> list[Item]:
@@ -211,10 +213,7 @@ async def test_reads_behind_a_long_one_of_the_same_turn_keep_their_order(
     sqlite: SqliteStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """They are not begun in vain on the connections for short reads."""
-    monkeypatch.setattr("smartfeeds.store.sqlite.LIGHT_STEPS", 2_000)
-    await sqlite.close()
-    await sqlite.open()
-    node_no = await filled(sqlite)
+    node_no = await filled_beyond_short_reads(sqlite, monkeypatch)
     entered, leave = threading.Event(), threading.Event()
     runs: list[int] = []
 
@@ -238,10 +237,7 @@ async def test_short_read_without_a_turn_does_not_wait_for_a_long_one(
     sqlite: SqliteStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The health probe and the dispatcher read without a turn, as other parts do: they are answered meanwhile."""
-    monkeypatch.setattr("smartfeeds.store.sqlite.LIGHT_STEPS", 2_000)
-    await sqlite.close()
-    await sqlite.open()
-    node_no = await filled(sqlite)
+    node_no = await filled_beyond_short_reads(sqlite, monkeypatch)
     entered, leave = threading.Event(), threading.Event()
 
     def long(tx: ReadTx) -> int:

@@ -366,7 +366,7 @@ class App:
             await asyncio.sleep(INDEX_REST_S)
             with _failures_logged():
                 began_s = time.monotonic()
-                while await self.service.write(lambda tx, _context: tx.index_some(INDEX_STEP)):
+                while await self.service.store.index_some(INDEX_STEP):
                     if self._written.is_set():
                         break
                     await asyncio.sleep((time.monotonic() - began_s) * INDEX_PAUSE)

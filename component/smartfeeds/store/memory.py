@@ -231,6 +231,11 @@ class MemoryReadTx(FewReads):
     def index_current(self, node_no: int) -> bool:
         return not self._unindexed(node_no)
 
+    def unindexed(self, limit: int) -> list[bytes]:
+        nodes = sorted(self._data.names.values())
+        items = [self._data.feeds[node_no].items[no] for node_no in nodes for _key, no in self._unindexed(node_no)]
+        return [item.payload for item in items[:limit] if not item.deleted]
+
     def unpushed(self) -> list[int]:
         return [node_no for node_no, node in sorted(self._data.nodes.items()) if self._has_unpushed(node)]
 
@@ -493,6 +498,9 @@ class MemoryStore:
         except BaseException:
             tx.undo()
             raise
+
+    async def index_some(self, limit: int) -> int:
+        return await self.write(lambda tx: tx.index_some(limit))
 
     def _check_open(self) -> None:
         if not self._open:

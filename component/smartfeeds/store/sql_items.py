@@ -16,7 +16,7 @@ from smartfeeds.core.model import ALL_NUMBERS, Edge, Item, NodeKind, Part, Slice
 from smartfeeds.core.options import shows_publisher
 from smartfeeds.core.view import ANYTHING, NO_TRAITS, SMART, Order, Standing, Traits, View, version_traits
 from smartfeeds.errors import StoreError
-from smartfeeds.store.base import NO_LIMIT, Indexer
+from smartfeeds.store.base import NO_LIMIT, ReadAhead
 from smartfeeds.store.engine import Engine
 from smartfeeds.store.rows import (
     DELETED,
@@ -40,8 +40,13 @@ from smartfeeds.store.sql_nodes import NodeReads, NodeWrites, with_counts
 PAST_TEXT = 600_000  # characters
 PAST_FACETS = 4_096
 
-# Reading words takes as long as the payload is large. A step of the index is bounded by bytes as well as by items.
-INDEX_ITEM_BYTES = 2_048
+# Reading words takes as long as the payload is large. A step of the index is bounded by bytes as well as by items: a
+# step of 50 takes one item of the greatest size, whose 7,000 words take 5 ms, and all other writes wait for it.
+INDEX_ITEM_BYTES = 1_024
+# A version that is replaced before the index has read it is read by the write that replaces it. A longer one counts as
+# ANYTHING instead: reading 60 KB of HTML takes 20 ms, and somebody who edits such an item again and again would take
+# most of the time of the writing connection.
+REPLACED_BYTES = 8_192
 _LIVE = f"change < {DELETED}"
 _INDEX_CHUNK = 500
 _NO_TOKENS = frozenset[str]()
@@ -234,6 +239,30 @@ class ItemReads(NodeReads):
             query.add(f"i.{_LIVE} AND {query.present.text}", *query.present.params)
         return query
 
+    def unindexed(self, limit: int) -> list[bytes]:
+        node_no = self._stalest()
+        row = None if node_no is None else self._row(node_no)
+        if row is None:
+            return []
+        return [item.payload for item in self._next_unindexed(row, limit)[0] if not item.deleted]
+
+    def _stalest(self, lock: str = "") -> int | None:
+        """The node whose filter index is furthest behind, or None if no index is behind."""
+        stalest = "SELECT node_no FROM node WHERE stale = 1 AND state = 'live' ORDER BY indexed_us, node_no LIMIT 1"
+        found = self._db.row(stalest + lock)
+        return None if found is None else int(found[0])
+
+    def _next_unindexed(self, row: NodeRow, limit: int) -> tuple[list[Item], bool]:
+        """The items that the filter index takes next, and whether it takes more after them. A large item counts as
+        several (`INDEX_ITEM_BYTES`)."""
+        edge = Edge(row.indexed_us, row.indexed_no)
+        items = self.slice(row.node.node_no, Slice(SMART, limit, after=edge))
+        done = size_bytes = 0
+        while done < len(items) and size_bytes < limit * INDEX_ITEM_BYTES:
+            size_bytes += len(items[done].payload)
+            done += 1
+        return items[:done], len(items) == limit or done < len(items)
+
 
 def _is_known(documents: dict[int, str], tokens: frozenset[str]) -> bool:
     """Whether the document of some past version holds all tokens of the present one.
@@ -267,7 +296,7 @@ def _tail(key: str, number: str, wanted: Slice) -> str:
 class ItemWrites(NodeWrites, ItemReads):
     """The part of WriteTx that is about items and the filter index."""
 
-    def __init__(self, db: Engine, indexer: Indexer) -> None:
+    def __init__(self, db: Engine, indexer: ReadAhead) -> None:
         super().__init__(db)
         self._indexer = indexer
 
@@ -320,7 +349,9 @@ class ItemWrites(NodeWrites, ItemReads):
         # The index must not lose a version only because it had not come to it yet.
         if row.node.kind is NodeKind.FEED and (found[1], item.item_no) > (row.indexed_us, row.indexed_no):
             rows = self._db.rows(f"SELECT {ITEM} FROM item WHERE item_no = ? AND node_no = ?", old)
-            self._index_items(node_no, to_items(rows))
+            (replaced,) = to_items(rows)
+            known = len(replaced.payload) <= REPLACED_BYTES or self._indexer.is_ready(replaced.payload)
+            self._db.put_documents(self._index_item(node_no, replaced, self._version(replaced) if known else ANYTHING))
         self._db.run(
             "UPDATE item SET id = ?, created_us = ?, modified_us = ?, change = ?, revision = ?, notify = ?,"
             " total = ?, live = ?, publisher = ?, payload = ?, sync_id = ?, conflicts = ?, sync = ? WHERE item_no = ?",
@@ -363,13 +394,10 @@ class ItemWrites(NodeWrites, ItemReads):
         done = 0
         while done < limit:
             self.settle()
-            found = self._db.row(
-                "SELECT node_no FROM node WHERE stale = 1 AND state = 'live' ORDER BY indexed_us, node_no LIMIT 1"
-                + self._db.for_update
-            )
-            if found is None:
+            node_no = self._stalest(self._db.for_update)
+            if node_no is None:
                 break
-            done += self._index(found[0], limit - done)
+            done += self._index(node_no, limit - done)
         return done
 
     def index_node(self, node_no: int, limit: int = NO_LIMIT) -> int:
@@ -382,28 +410,23 @@ class ItemWrites(NodeWrites, ItemReads):
         """Takes the next items of a node into the filter index; how many, a large one counting as several
         (`INDEX_ITEM_BYTES`). Fewer than `limit`: it is up to date."""
         row = self._edit(node_no)
-        found = self.slice(node_no, Slice(SMART, limit, after=Edge(row.indexed_us, row.indexed_no)))
-        done = size_bytes = 0
-        while done < len(found) and size_bytes < limit * INDEX_ITEM_BYTES:
-            size_bytes += len(found[done].payload)
-            done += 1
-        self._index_items(node_no, found[:done])
-        if done:
-            row.indexed_us, row.indexed_no = found[done - 1].modified_us, found[done - 1].item_no
-        row.stale = len(found) == limit or done < len(found)
-        return max(done, size_bytes // INDEX_ITEM_BYTES)
-
-    def _index_items(self, node_no: int, items: Sequence[Item]) -> None:
+        items, more = self._next_unindexed(row, limit)
         changes: Documents = {}
         for item in items:
-            changes |= self._index_item(node_no, item)
+            changes |= self._index_item(node_no, item, self._version(item))
         self._db.put_documents(changes)
+        if items:
+            row.indexed_us, row.indexed_no = items[-1].modified_us, items[-1].item_no
+        row.stale = more
+        return max(len(items), sum(len(item.payload) for item in items) // INDEX_ITEM_BYTES)
 
-    def _index_item(self, node_no: int, item: Item) -> Documents:
-        """Makes this version the present one of the index; the one that was so far is remembered as a past one. Returns
-        the documents that change with it."""
+    def _version(self, item: Item) -> Traits:
         content = NO_TRAITS if item.deleted else self._indexer(item.payload)
-        version = version_traits(content, item.publisher, deleted=item.deleted, revision=item.revision)
+        return version_traits(content, item.publisher, deleted=item.deleted, revision=item.revision)
+
+    def _index_item(self, node_no: int, item: Item, version: Traits) -> Documents:
+        """Makes a version the present one of an item in the index; the one that was so far is remembered as a past one.
+        Returns the documents that change with it."""
         tokens = self._db.tokens(node_no, version)
         states = self._facet_states(node_no, item.item_no)
         documents = self._db.documents(item.item_no) if states else {}
@@ -432,7 +455,7 @@ class ItemWrites(NodeWrites, ItemReads):
         """
         present = max(documents)
         before = frozenset(documents[present].split())
-        if before <= tokens or _WILDCARD in states or _is_known(documents, before):
+        if before <= tokens or states.get(_WILDCARD, 0) > 1 or _is_known(documents, before):
             past = {found: bits & ~1 for found, bits in states.items() if bits > 1}
             return past, {present: tokens} if before != tokens else {}
         if sum(map(len, documents.values())) > PAST_TEXT or len(states) > PAST_FACETS:

@@ -25,7 +25,7 @@ import aiosqlite
 from smartfeeds.errors import StoreError
 from smartfeeds.store import migrate
 from smartfeeds.store.backup import copy_database
-from smartfeeds.store.base import Indexer, OpenMode, ReadTx, WriteTx
+from smartfeeds.store.base import Indexer, OpenMode, ReadAhead, ReadTx, WriteTx
 from smartfeeds.store.lanes import Job, Lane, Lanes, ended, hop
 from smartfeeds.store.sql import SqlReadTx, SqlWriteTx
 from smartfeeds.store.sql_counts import Counts
@@ -61,7 +61,15 @@ WRITER_CACHE_KIB = 16384
 READER_CACHE_KIB = 4096
 # Readers search the log by segments of some 4,000 pages: one segment is enough for them, and syncs are fewer.
 CHECKPOINT_PAGES = 4000
+# A checkpoint copies the log into the database and syncs it. The writing connection would take 45 ms for 4,000 pages,
+# and every write would wait. So another connection copies the log beside the writes, after this many writes and not
+# more often than this. The pages of the last moment are left for the writing connection.
+CHECKPOINT_WRITES = 128
+CHECKPOINT_INTERVAL_S = 0.25
 JOURNAL_LIMIT_BYTES = 64 * 1024 * 1024
+
+
+INDEX_TURN = "index"
 
 
 class SqliteStore:
@@ -76,13 +84,17 @@ class SqliteStore:
     ) -> None:
         self.path = path
         self._mode = mode
-        self._indexer = indexer
+        self._indexer = ReadAhead(indexer)
         self._busy_s = busy_s
         self._counts = Counts()
         self._connections: list[aiosqlite.Connection] = []
         self._reads: Lanes | None = None
         self._long_reads: Lanes | None = None
         self._writes: Lanes | None = None
+        self._log_copier: aiosqlite.Connection | None = None
+        self._log_writes = 0  # since the log was copied
+        self._log_copied_s = 0.0  # on the clock of the event loop
+        self._log_copy: asyncio.Task[None] | None = None
 
     async def open(self) -> None:
         if self._connections:
@@ -96,6 +108,7 @@ class SqliteStore:
             writers = [] if self._mode is OpenMode.READ else [await self._lane(self._writer)]
             readers = [await self._lane(partial(self._reader, steps=LIGHT_STEPS)) for _ in range(READERS)]
             long_reader = await self._lane(self._reader)
+            self._log_copier = (await self._lane(self._reader)).connection
         except BaseException:
             await self._disconnect()
             raise
@@ -109,6 +122,8 @@ class SqliteStore:
         for lanes in every:
             if lanes is not None:
                 await lanes.close()
+        if self._log_copy is not None:
+            await self._log_copy
         await self._disconnect()
 
     async def read(self, work: Callable[[ReadTx], T], *, turn: str = "") -> T:
@@ -125,7 +140,26 @@ class SqliteStore:
     async def write(self, work: Callable[[WriteTx], T], *, turn: str = "") -> T:
         if self._writes is None:
             raise StoreError("the store is open for reading only" if self._reads else "the store is closed")
-        return cast(T, await self._writes.call(work, turn))
+        result = cast(T, await self._writes.call(work, turn))
+        self._log_writes += 1
+        if self._log_writes >= CHECKPOINT_WRITES and self._log_copy is None:
+            loop = asyncio.get_running_loop()
+            if loop.time() >= self._log_copied_s + CHECKPOINT_INTERVAL_S:
+                self._log_copy = loop.create_task(self._copy_log(), name="copy the log")
+        return result
+
+    async def _copy_log(self) -> None:
+        assert self._log_copier is not None
+        self._log_writes = 0
+        await hop(self._log_copier, _checkpoint, self._log_copier._conn)
+        self._log_copied_s = asyncio.get_running_loop().time()
+        self._log_copy = None
+
+    async def index_some(self, limit: int) -> int:
+        payloads = await self.read(lambda tx: tx.unindexed(limit), turn=INDEX_TURN)
+        # In a thread of its own: the readers answer requests meanwhile.
+        await asyncio.to_thread(self._indexer.prepare, payloads)
+        return await self.write(lambda tx: tx.index_some(limit), turn=INDEX_TURN)
 
     async def backup(self, target: Path) -> None:
         """Copies everything, as of one moment, to a new file. Raises StoreError, also where the file exists."""
@@ -197,6 +231,13 @@ class SqliteStore:
             time.sleep(0.01)
 
 
+def _checkpoint(raw: sqlite3.Connection) -> None:
+    # PASSIVE waits for nobody, and nobody waits for it. A disk that fails here fails the next commit too, and that one
+    # is reported.
+    with contextlib.suppress(sqlite3.Error):
+        raw.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchall()
+
+
 def _check_writable(path: Path) -> None:
     # SQLite would open it for reading, and leave read-only log files behind that outlast the mistake.
     if path.exists() and not os.access(path, os.W_OK, effective_ids=os.access in os.supports_effective_ids):
@@ -237,7 +278,7 @@ class _Snapshot:
 class _Group:
     """Runs groups of writes, each in one transaction. Lives in the writing connection's thread."""
 
-    def __init__(self, engine: SqliteEngine, indexer: Indexer) -> None:
+    def __init__(self, engine: SqliteEngine, indexer: ReadAhead) -> None:
         self._engine = engine
         self._tx = SqlWriteTx(engine, indexer)
 

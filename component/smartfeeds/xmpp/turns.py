@@ -25,9 +25,9 @@ COSTLY_S = 0.003  # more than any item costs that feeds accept, apart from one o
 REST_FACTOR = 20.0
 # The rest after a stanza that costs 100 ms. The bound keeps one slow moment of the machine from silencing a sender.
 REST_MOST_S = 2.0
-# What one sender may have in work: what has been parsed waits for the store, and a publish of somebody else waits for
-# the transaction that it shares with it. 64 ordinary publishes have less.
-WORK_BYTES = 262_144
+# What one sender may have in work. A publish waits for the transaction before it and for the one that it shares with
+# others, and each item of 60 KB in them takes 2 ms. So a sender has one such item in work, or 64 ordinary publishes.
+WORK_BYTES = 98_304
 REMEMBERED = 1_024
 
 
@@ -212,7 +212,7 @@ class StanzaTurns:
             domain = self._ranks.pop()
             sender = domain.senders.pop()
             turn = None
-            if sender.work_bytes >= WORK_BYTES:
+            if sender.work_bytes and sender.work_bytes + sender.waiting[0].size_bytes > WORK_BYTES:
                 pass  # `done` ranks it again
             elif sender.rests_until_s > self._clock():
                 sender.ranked = True  # until it has rested

@@ -202,6 +202,19 @@ def test_turns_sender_with_much_in_work_waits_until_some_is_done() -> None:
     assert len(served(turns)) == 2
 
 
+def test_turns_sender_of_large_stanzas_has_one_in_work() -> None:
+    """Its next one waits where both together are too much; one that is too much alone is taken all the same."""
+    turns = turns_of()
+    for size_bytes in (WORK_BYTES // 2 + 1, WORK_BYTES // 2, WORK_BYTES * 2):
+        turns.add(EVE, b"e" * size_bytes, 100)
+
+    for size_bytes in (WORK_BYTES // 2 + 1, WORK_BYTES // 2, WORK_BYTES * 2):
+        turn = turns.take()
+        assert turn is not None and len(turn.frame) == size_bytes
+        assert turns.take() is None
+        turns.done(turn)
+
+
 def test_turns_sender_at_its_bound_is_refused() -> None:
     """[xep-map 249]"""
     turns = turns_of(sender_stanzas=2, sender_bytes=3_000)

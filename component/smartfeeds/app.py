@@ -43,7 +43,7 @@ from smartfeeds.sources.planet import Plan, Planet
 from smartfeeds.store.base import OpenMode
 from smartfeeds.store.lock import lock_database
 from smartfeeds.store.migrate import HEAD
-from smartfeeds.store.url import open_store
+from smartfeeds.store.sqlite import SqliteStore
 from smartfeeds.telemetry import GATHERED, REQUEST_SECONDS, REQUESTS, SCHEMA_VERSION, Readings, metrics_text, watch_loop
 from smartfeeds.xmpp.disco import ServiceInfo
 from smartfeeds.xmpp.forms import config_fields, encode_form
@@ -114,7 +114,7 @@ def open_service(
     mode: OpenMode = OpenMode.SERVE,
 ) -> FeedService:
     """The service over the store of the settings, which is still to be opened. `clock` gives microseconds (now_us)."""
-    store = open_store(settings.store.url, read_traits, folder=settings.store.folder, mode=mode)
+    store = SqliteStore(settings.store.path, read_traits, mode=mode)
     return FeedService(store, policy_of(settings), clock=clock or now_us, new_id=new_id, on_change=on_change)
 
 
@@ -237,9 +237,8 @@ class App:
         When a step fails, those before it are undone.
         """
         async with contextlib.AsyncExitStack() as parts:
-            path = self.settings.store.path
-            if path is not None:
-                parts.callback(lock_database(path, f"smartfeeds, {self.settings.component.jid}"))
+            owner = f"smartfeeds, {self.settings.component.jid}"
+            parts.callback(lock_database(self.settings.store.path, owner))
             await self.service.store.open()
             parts.push_async_callback(self.service.store.close)
             SCHEMA_VERSION.set(int(HEAD))

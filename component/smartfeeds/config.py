@@ -159,21 +159,15 @@ class Component(Section):
 
 
 class Store(Section):
-    """Where the feeds are stored. A relative path is relative to `folder`."""
+    """Where the feeds are stored. A relative path is relative to the folder of the configuration file."""
 
     url: Annotated[str, AfterValidator(_store_url)] = "sqlite:///./smartfeeds.db"
     _folder: Path = PrivateAttr(default=Path())
 
     @property
-    def folder(self) -> Path:
-        """The folder of the configuration file; the working directory when there is no file."""
-        return self._folder
-
-    @property
-    def path(self) -> Path | None:
-        """The database file; None for a store in memory."""
-        path = database_path(self.url)
-        return None if path is None else self._folder / path
+    def path(self) -> Path:
+        """The database file."""
+        return self._folder / database_path(self.url)
 
     def at(self, folder: Path) -> "Store":
         """The same settings, read from a file in `folder`."""
@@ -187,7 +181,7 @@ class Store(Section):
         # In 0.1.0 a relative path was relative to the working directory. This check can go in the second release
         # after it, when databases have been moved.
         name, path = database_path(self.url), self.path
-        if name is None or path is None or path.exists() or not Path(name).exists():
+        if path.exists() or not Path(name).exists():
             return ""
         return (
             f"store.url: the database {path} does not exist, but {Path(name).absolute()} does; a relative path is "

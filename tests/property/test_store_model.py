@@ -18,9 +18,9 @@ from smartfeeds.core.model import Affiliation, Edge, Item, Mark, NodeEvent, Part
 from smartfeeds.core.view import BARE, CREATED, SMART, Order, View
 from smartfeeds.errors import StoreError
 from smartfeeds.store.base import ReadTx, Store, WriteTx
-from smartfeeds.store.memory import MemoryStore
 from smartfeeds.store.sqlite import SqliteStore
 from store.values import node, read_payload, view
+from support.memory_store import MemoryStore
 
 NODES = st.sampled_from([1, 1, 1, 1, 2, 2, 3, 4])
 KEYS = st.integers(0, 5)

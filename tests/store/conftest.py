@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 
 from smartfeeds.store.base import Store
-from smartfeeds.store.memory import MemoryStore
 from smartfeeds.store.sqlite import SqliteStore
 from store.values import read_payload
+from support.memory_store import MemoryStore
 
 
 @pytest.fixture(params=["memory", "sqlite"])

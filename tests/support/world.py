@@ -31,8 +31,8 @@ from smartfeeds.service.drafts import Draft, draft_of
 from smartfeeds.service.feeds import Answer, FeedService
 from smartfeeds.store import migrate
 from smartfeeds.store.base import Store, WriteTx
-from smartfeeds.store.memory import MemoryStore
 from smartfeeds.store.sqlite import SqliteStore
+from support.memory_store import MemoryStore
 
 T0_US = 1_304_942_400_000_000
 S = 1_000_000

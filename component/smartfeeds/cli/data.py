@@ -5,7 +5,7 @@ from pathlib import Path
 import click
 
 from smartfeeds.cli.common import Commands, config_option, out, progress_bar, read_settings, run_async
-from smartfeeds.cli.offline import open_offline, store_path
+from smartfeeds.cli.offline import open_offline
 from smartfeeds.store import maintenance
 from smartfeeds.store.backup import copy_database
 from smartfeeds.store.base import OpenMode
@@ -25,7 +25,7 @@ def upgrade(config: Path | None) -> None:
 
     Take a backup and stop the service before. A database that is newer than this program is refused and left alone.
     """
-    path = store_path(read_settings(config))
+    path = read_settings(config).store.path
     before = maintenance.schema_version(path)
     if before == HEAD:
         out.print(f"{path} has schema {before}: nothing to do.", markup=False)
@@ -54,7 +54,7 @@ def backup_command(file: Path, config: Path | None) -> None:
     The copy is one consistent state and opens like any database: to restore it, stop the service and put it in
     the place of the old file, after removing the old -wal and -shm files.
     """
-    path = store_path(read_settings(config))
+    path = read_settings(config).store.path
     maintenance.schema_version(path)  # says so where there is no database of ours to copy
     with progress_bar() as progress:
         task = progress.add_task("pages copied", total=None)

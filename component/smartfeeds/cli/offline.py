@@ -8,7 +8,7 @@ from pathlib import Path
 
 from smartfeeds.app import open_service
 from smartfeeds.cli.common import config_file, err, read_settings
-from smartfeeds.config import STORE_URL, Settings
+from smartfeeds.config import STORE_URL
 from smartfeeds.core.jid import Jid, parse_jid
 from smartfeeds.errors import ConfigError
 from smartfeeds.service.feeds import FeedService
@@ -22,7 +22,7 @@ async def open_offline(config: Path | None, mode: OpenMode = OpenMode.READ) -> A
     `mode` is what the command may do to the database. Raises ConfigError, StoreError.
     """
     settings = read_settings(config)
-    path = store_path(settings)
+    path = settings.store.path
     if config_file(config) is None or STORE_URL in os.environ:
         err.print(f"smartfeeds: using the database {path.absolute()}", markup=False)
     service = open_service(settings, on_change=lambda _nodes: None, mode=mode)
@@ -33,13 +33,6 @@ async def open_offline(config: Path | None, mode: OpenMode = OpenMode.READ) -> A
         yield service
     finally:
         await service.store.close()
-
-
-def store_path(settings: Settings) -> Path:
-    """The database file. Raises ConfigError for a store that is none."""
-    if settings.store.path is None:
-        raise ConfigError("store.url is memory: such a store is gone when its process ends, and no command can see it")
-    return settings.store.path
 
 
 def operator(service: FeedService) -> Jid:

@@ -134,8 +134,6 @@ def check_secret_file(settings: Settings, config: Path | None) -> Finding:
 
 def check_store(settings: Settings) -> list[Finding]:
     """The database, or the place where it will be made."""
-    if settings.store.path is None:
-        return [Finding("store", State.NOTE, "in memory", "everything is gone when the service ends: set store.url")]
     path = settings.store.path.absolute()
     return [_check_database(path) if path.exists() else _check_place(path), _check_disk(path)]
 

@@ -72,8 +72,7 @@ async def _serve(settings: Settings, status: Path | None) -> None:
     await app.start()
     _spare_the_collector()
     _keep_freed_memory()
-    store = settings.store.path or settings.store.url
-    log.info("started", version=__version__, component=settings.component.jid, store=str(store))
+    log.info("started", version=__version__, component=settings.component.jid, store=str(settings.store.path))
     try:
         async with _kept(status, app.online):
             _notify("READY=1")

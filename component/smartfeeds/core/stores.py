@@ -1,13 +1,10 @@
-"""Addresses of stores: `sqlite:///relative.db`, `sqlite:////absolute.db`, `memory:`."""
+"""Addresses of stores: `sqlite:///relative.db`, `sqlite:////absolute.db`."""
 
-MEMORY = "memory:"
 _SQLITE = "sqlite:///"
 
 
-def database_path(url: str) -> str | None:
-    """The path of the database that an address names, None for the store in memory. Raises ValueError for another."""
-    if url == MEMORY:
-        return None
+def database_path(url: str) -> str:
+    """The path of the database file that an address names. Raises ValueError for any other address."""
     if url.startswith(("postgresql:", "postgres:")):
         raise ValueError("PostgreSQL is not served by this version: use sqlite:///FILE")
     path = url.removeprefix(_SQLITE)

@@ -73,12 +73,12 @@ def test_sample_and_manual_have_every_key_with_its_default():
             assert rows[key] == str(field.default).lower(), key
 
 
-async def test_service_fills_the_node(site):
+async def test_service_fills_the_node(site, tmp_path):
     """[ESS-018] From the settings to the store, over real sockets."""
     settings = Settings.model_validate(
         {
             "component": {"jid": "feeds.example.org", "secret": "s", "port": 1},
-            "store": {"url": "memory:"},
+            "store": {"url": f"sqlite:///{tmp_path}/feeds.db"},
             "http": {"listen": ""},
             "nno": [{"node": "planet", "urls": [site.blog("a", ("urn:1", "one", 1))], "allow_private": True}],
         }

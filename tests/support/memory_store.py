@@ -1,12 +1,13 @@
-"""A store in memory, for tests: the same protocol in plain Python, written apart from the SQL store.
+"""A store in memory: the protocol of `store.base` in plain Python, written independently of the SQL store.
 
-Everything lives in dictionaries of values; every change is noted in an undo list, so that a work that raises leaves
-nothing behind. Works run one after the other on the event loop, so each sees one snapshot.
+Property tests run the same operations on both stores and compare the results. All data is in dictionaries of values.
+Every change is recorded in an undo list, so that a transaction that raises leaves nothing behind. Transactions run one
+after the other on the event loop, so each sees one snapshot.
 """
 
 from bisect import bisect_left, bisect_right, insort
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TypeVar
 
@@ -31,18 +32,84 @@ from smartfeeds.core.model import (
 )
 from smartfeeds.core.options import is_known_to, shows_publisher
 from smartfeeds.core.tokens import Token
-from smartfeeds.core.view import NO_TRAITS, Order, Standing, View, version_traits
+from smartfeeds.core.view import NO_TRAITS, Order, Standing, Traits, View, matches, version_traits
 from smartfeeds.errors import StoreError
 from smartfeeds.store.base import NO_LIMIT, Indexer, ReadTx, WriteTx
-from smartfeeds.store.memory_data import NOWHERE, Data, Feed, Indexed, Place, domain_of, part_of, place
-from smartfeeds.store.memory_few import FewReads
 
 K = TypeVar("K")
 T = TypeVar("T")
+N = TypeVar("N", int, str)
 V = TypeVar("V")
 
+Place = tuple[int, int]
+NOWHERE: Place = (-(2**63), 0)
 
-class MemoryReadTx(FewReads):
+
+@dataclass(frozen=True, slots=True)
+class Indexed:
+    """What the filter index knows of an item: the version that it had when its modified key was `modified_us`, and all
+    versions before."""
+
+    modified_us: int
+    version: Traits
+    past: tuple[Traits, ...] = ()
+
+    def standing(self, view: View, item: Item, *, publishers: bool) -> Standing:
+        """How the item stands to a filtered view."""
+        if matches(view, self.version, publishers=publishers):
+            return Standing.PRESENT
+        if view.hides_tombstones or not any(matches(view, one, publishers=publishers) for one in self.past):
+            return Standing.ABSENT
+        return Standing.PRESENT if item.deleted else Standing.LEFT
+
+
+@dataclass(slots=True)
+class Feed:
+    """The items of a node, and their places in either order."""
+
+    items: dict[int, Item] = field(default_factory=dict)
+    numbers: dict[str, int] = field(default_factory=dict)
+    places: dict[Order, list[Place]] = field(default_factory=lambda: {order: [] for order in Order})
+
+
+@dataclass(slots=True)
+class Data:
+    """Everything that the store holds, and the greatest numbers given out."""
+
+    nodes: dict[int, Node] = field(default_factory=dict)
+    names: dict[str, int] = field(default_factory=dict)
+    feeds: dict[int, Feed] = field(default_factory=dict)
+    affiliations: dict[tuple[int, str], Affiliation] = field(default_factory=dict)
+    subscriptions: dict[int, Subscription] = field(default_factory=dict)
+    events: dict[int, NodeEvent] = field(default_factory=dict)
+    marks: dict[tuple[int, Order], Mark] = field(default_factory=dict)
+    tokens: dict[str, Token] = field(default_factory=dict)
+    mirrors: dict[str, MirrorRow] = field(default_factory=dict)
+    index: dict[int, Indexed] = field(default_factory=dict)
+    indexed_to: dict[int, Place] = field(default_factory=dict)
+    last: dict[str, int] = field(default_factory=dict)
+
+
+def part_of(found: list[V], part: Part[N], key: Callable[[V], N]) -> list[V]:
+    """These entries of a list, which is in the order of its key."""
+    after, before = part.after, part.before
+    found = [one for one in found if (after is None or key(one) > after) and (before is None or key(one) < before)]
+    if part.newest:
+        return found[max(len(found) - part.offset - part.limit, 0) : max(len(found) - part.offset, 0)]
+    return found[part.offset : part.offset + part.limit]
+
+
+def place(item: Item, order: Order) -> Place:
+    """Where an item stands in an order."""
+    return (item.modified_us if order is Order.MODIFIED else item.created_us, item.item_no)
+
+
+def domain_of(bare: str) -> str:
+    """The domain of a bare JID."""
+    return bare.partition("@")[2] if "@" in bare else bare
+
+
+class MemoryReadTx:
     """`base.ReadTx` over `Data`."""
 
     def __init__(self, data: Data) -> None:
@@ -247,6 +314,25 @@ class MemoryReadTx(FewReads):
             if mark and places and places[-1][0] > mark.key_us:
                 return True
         return False
+
+    def token(self, token_id: str) -> Token | None:
+        return self._data.tokens.get(token_id)
+
+    def tokens(self, after: str, limit: int) -> list[Token]:
+        return [self._data.tokens[token_id] for token_id in sorted(self._data.tokens) if token_id > after][:limit]
+
+    def mirror(self, name: str) -> MirrorRow | None:
+        return self._data.mirrors.get(name)
+
+    def mirrors(self) -> list[MirrorRow]:
+        return [row for _, row in sorted(self._data.mirrors.items())]
+
+    def mark(self, node_no: int, order: Order) -> Mark | None:
+        return self._data.marks.get((node_no, order))
+
+    def events(self, node_no: int, limit: int) -> list[NodeEvent]:
+        found = [event for event in self._data.events.values() if event.node_no == node_no]
+        return sorted(found, key=lambda event: (event.at_us, event.event_no))[:limit]
 
 
 class MemoryWriteTx(MemoryReadTx):
@@ -486,11 +572,11 @@ class MemoryStore:
     async def close(self) -> None:
         self._open = False
 
-    async def read(self, work: Callable[[ReadTx], T], *, turn: str = "") -> T:  # noqa: ARG002 - nothing waits
+    async def read(self, work: Callable[[ReadTx], T], *, turn: str = "") -> T:
         self._check_open()
         return work(MemoryReadTx(self._data))
 
-    async def write(self, work: Callable[[WriteTx], T], *, turn: str = "") -> T:  # noqa: ARG002 - nothing waits
+    async def write(self, work: Callable[[WriteTx], T], *, turn: str = "") -> T:
         self._check_open()
         tx = MemoryWriteTx(self._data, self._indexer)
         try:

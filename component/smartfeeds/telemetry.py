@@ -13,7 +13,6 @@ from typing import Final, Literal, TextIO
 
 import structlog
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
-from prometheus_client.metrics import MetricWrapperBase
 from prometheus_client.metrics_core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 from structlog.types import Processor
@@ -257,23 +256,6 @@ class Gathered(Collector):
 
 GATHERED: Final = Gathered()
 REGISTRY.register(GATHERED)
-
-
-def metric_names() -> dict[str, str]:
-    """Every metric's name as it is read, and its text."""
-    families = [*GATHERED.describe(), *(family for metric in _MEASURED for family in metric.describe())]
-    return {f"{one.name}_total" if one.type == "counter" else one.name: one.documentation for one in families}
-
-
-_MEASURED: Final[tuple[MetricWrapperBase, ...]] = (
-    REQUESTS,
-    REQUEST_SECONDS,
-    STREAM_ERRORS,
-    CURSOR_DEGRADATIONS,
-    STORE_SECONDS,
-    LOOP_LAG_SECONDS,
-    SCHEMA_VERSION,
-)
 
 
 def metrics_text() -> bytes:

@@ -14,10 +14,10 @@ from pathlib import Path
 
 from bench import stanzas
 from bench.wire import Listener, Wire, connect
-from smartfeeds.demo.ejabberd import Ejabberd
 from smartfeeds.demo.process import LocalServer
 from smartfeeds.demo.prosody import Prosody
 from smartfeeds.errors import ConfigError
+from support.ejabberd import Ejabberd
 
 SECRET = "secret"
 FEEDS = "feeds.localhost"

@@ -13,12 +13,12 @@ import yaml
 from click.testing import CliRunner
 
 from smartfeeds.cli import main
-from smartfeeds.cli.common import Exit
 from smartfeeds.cli.probe import State, check_link
 from smartfeeds.config import Settings, load
-from smartfeeds.demo.ejabberd import Ejabberd
+from smartfeeds.console import Exit
 from smartfeeds.demo.process import LocalServer
 from smartfeeds.demo.prosody import Prosody
+from support.ejabberd import Ejabberd
 
 NAME = "feeds.example.org"
 

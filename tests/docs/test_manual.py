@@ -10,14 +10,14 @@ import click
 import pytest
 
 from smartfeeds.cli import main
-from smartfeeds.cli.common import EXIT_TEXTS
 from smartfeeds.config import SECTIONS, load
+from smartfeeds.console import EXIT_TEXTS
 from smartfeeds.core.model import MAX_SYNC_BYTES
 from smartfeeds.formats.xml import MAX_PAYLOAD_BYTES
 from smartfeeds.service.merging import MAX_ENDPOINTS
 from smartfeeds.service.syncing import EDITED_SYNC_BYTES
 from smartfeeds.sync.record import MAX_CONFLICTS, MAX_HISTORY
-from smartfeeds.telemetry import metric_names
+from support.metrics import metric_names
 
 ROOT = Path(__file__).parents[2]
 PAGES = sorted([ROOT / "README.md", ROOT / "CHANGELOG.md", *(ROOT / "docs").rglob("*.md")])

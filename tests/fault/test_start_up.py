@@ -20,7 +20,7 @@ from structlog.testing import capture_logs
 
 from smartfeeds.app import App
 from smartfeeds.cli import main
-from smartfeeds.cli.common import Exit
+from smartfeeds.console import Exit
 from smartfeeds.demo.process import free_port
 from smartfeeds.store import migrate
 from support.component import settings

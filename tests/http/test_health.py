@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 
 from smartfeeds.errors import StoreError
-from smartfeeds.telemetry import metric_names
 from support.component import ALICE
+from support.metrics import metric_names
 from support.web import Got, Web
 
 PROBLEM = "application/problem+json"

@@ -10,12 +10,13 @@ import pytest
 from smartfeeds.core.times import format_datetime
 from smartfeeds.core.tokens import Scope
 from smartfeeds.formats.ess import dumb_checksum, read_nno
-from smartfeeds.formats.opml import listed_feeds, read_outline
+from smartfeeds.formats.opml import read_outline
 from smartfeeds.http import lists
 from smartfeeds.http.kept import Kept
 from smartfeeds.service.requests import PullFeed
 from support.bearer import bearer
 from support.component import ALICE, BOB, DOMAIN
+from support.outlines import listed_feeds
 from support.web import Got, Web
 
 ATOM_NS = "http://www.w3.org/2005/Atom"

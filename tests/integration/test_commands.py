@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from smartfeeds.cli.common import Exit
+from smartfeeds.console import Exit
 from smartfeeds.demo.process import HOST, free_port
 from support.client import ClientFactory
 from support.servers import SECRET, TestServer

@@ -49,7 +49,8 @@ def test_prosody_restarted_keeps_ports_and_accounts(tmp_path: Path) -> None:
     try:
         server.account("alice", "one")
         ports = (server.client_port, server.component_port)
-        server.restart()
+        server.stop()
+        server.start()
 
         assert all(is_listening(port) for port in ports)
         assert (server.folder / "data/localhost/accounts/alice.dat").exists()

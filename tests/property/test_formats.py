@@ -213,7 +213,7 @@ def test_an_export_read_back_gives_the_same_ids_times_and_payloads(rows, title):
     items = []
     for number, (item_id, created_us, modified_us, inside, deleted) in enumerate(rows):
         entry = parsed(f"<atom:entry{declared}>{inside}</atom:entry>")
-        payload = atom.accept_entry(entry, item_id, created_us, allow_feed=False)
+        payload = atom.complete_entry(atom.accept_payload(entry), item_id, created_us)
         if deleted:
             payload = atom.tombstone(item_id, modified_us, payload)
         items.append(Item(number, item_id, created_us, modified_us, payload, "a@example.org", deleted))

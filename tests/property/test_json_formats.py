@@ -152,7 +152,7 @@ def entries(draw):
     )
     root = xml.parse_payload(f"<entry {declared}>{''.join(draw(st.permutations(parts)))}</entry>".encode())
     item_id = draw(ITEM_IDS)
-    payload = atom.accept_entry(root, item_id, draw(st.integers(0, 2 * 10**15)), allow_feed=False)
+    payload = atom.complete_entry(atom.accept_payload(root), item_id, draw(st.integers(0, 2 * 10**15)))
     return Item(1, item_id, draw(st.integers(0, 2 * 10**15)), draw(st.integers(0, 2 * 10**15)), payload, "a@b")
 
 

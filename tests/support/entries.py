@@ -108,5 +108,5 @@ def items(draw, number):
     ]
     item_id = f"{number}{draw(st.text(CHARACTERS, max_size=12))}".strip()
     root = xml.parse_payload(f'<entry xmlns="{atom.ATOM_NS}">{"".join(inside)}</entry>'.encode())
-    payload = atom.accept_entry(root, item_id, 0, allow_feed=False)
+    payload = atom.complete_entry(atom.accept_payload(root), item_id, 0)
     return Item(number, item_id, published_us, updated_us, payload, "")

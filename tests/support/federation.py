@@ -18,10 +18,10 @@ from typing import Final
 
 import slixmpp
 
-from smartfeeds.demo.ejabberd import Ejabberd
 from smartfeeds.demo.process import HOST, LocalServer, free_port
 from smartfeeds.demo.prosody import Prosody
 from support.client import Client
+from support.ejabberd import Ejabberd
 from support.nameserver import ZONE, Nameserver
 from support.servers import SECRET, TestServer
 from support.wire import Wire

@@ -7,9 +7,9 @@ that no test sees what another one left.
 from collections.abc import Iterator
 from pathlib import Path
 
-from smartfeeds.demo.ejabberd import Ejabberd
 from smartfeeds.demo.process import LocalServer
 from smartfeeds.demo.prosody import Prosody
+from support.ejabberd import Ejabberd
 
 SECRET = "secret"
 NAMES = ("feeds.localhost", *(f"feeds-{number}.localhost" for number in range(120)))

@@ -1,6 +1,7 @@
 """Versions for tests, short: the golden records, and histories as texts."""
 
 import json
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,20 @@ from smartfeeds.sync.record import Flag, Stamp, Version
 
 GOLDEN: dict[str, Any] = json.loads((Path(__file__).parents[1] / "data" / "sync" / "golden.json").read_text("utf-8"))
 CORPUS = Path(__file__).parents[1] / "corpus" / "data"
+
+
+@dataclass(slots=True)
+class MemorySpool:
+    """A `smartfeeds.sync.joining.Spool` in memory."""
+
+    data: bytearray = field(default_factory=bytearray)
+
+    def append(self, data: bytes) -> int:
+        self.data += data
+        return len(self.data) - len(data)
+
+    def read(self, offset: int, size: int) -> bytes:
+        return bytes(self.data[offset : offset + size])
 
 
 def at(text: str | None) -> int | None:

@@ -14,10 +14,10 @@ from typing import Any
 import pytest
 
 from smartfeeds.cli import documents, main, reading
-from smartfeeds.cli.common import EXIT_TEXTS, Exit, exit_code
 from smartfeeds.cli.run import _kept
 from smartfeeds.client.errors import LoginError, NodeMissingError
 from smartfeeds.config import load
+from smartfeeds.console import EXIT_TEXTS, Exit, exit_code
 from smartfeeds.core.model import Item
 from smartfeeds.errors import Condition, ConfigError, FeedError, LinkError, SmartfeedsError, StoreError
 from smartfeeds.formats.documents import read_document

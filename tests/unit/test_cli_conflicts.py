@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from smartfeeds.cli.common import Exit
+from smartfeeds.console import Exit
 from support.shell import Run, shell_in
 
 CORPUS = Path(__file__).parents[1] / "corpus" / "data"

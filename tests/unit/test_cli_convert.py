@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 from lxml import etree
 
-from smartfeeds.cli.common import Exit
 from smartfeeds.cli.convert import items_of
+from smartfeeds.console import Exit
 from smartfeeds.core.times import parse_datetime
 from smartfeeds.errors import FeedError
 from smartfeeds.formats import ess

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from smartfeeds.cli.common import Exit
+from smartfeeds.console import Exit
 from smartfeeds.store import migrate
 from smartfeeds.store.lock import lock_database
 from support.shell import Run, shell_in

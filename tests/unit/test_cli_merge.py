@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from lxml import etree
 
-from smartfeeds.cli.common import Exit
+from smartfeeds.console import Exit
 from smartfeeds.formats.documents import read_document
 from smartfeeds.formats.opml import read_outline
 from support.shell import Run, shell_in

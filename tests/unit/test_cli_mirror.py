@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from smartfeeds.app import open_service
-from smartfeeds.cli.common import Exit
 from smartfeeds.config import load
+from smartfeeds.console import Exit
 from smartfeeds.core.mirror import Direction, Half, MirrorRow, refusal
 from smartfeeds.store.base import WriteTx
 from support.shell import Run, shell_in

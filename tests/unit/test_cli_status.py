@@ -13,7 +13,7 @@ import pytest
 from click.testing import CliRunner
 
 from smartfeeds.cli import main, run
-from smartfeeds.cli.common import Exit
+from smartfeeds.console import Exit
 from smartfeeds.errors import ConfigError
 
 NOW = 1_000_000.0

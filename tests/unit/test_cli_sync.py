@@ -13,8 +13,8 @@ from click.testing import Result
 from lxml import etree
 
 from smartfeeds.app import open_service
-from smartfeeds.cli.common import Exit
 from smartfeeds.config import load
+from smartfeeds.console import Exit
 from smartfeeds.core.jid import Jid
 from smartfeeds.formats.atom import FEEDSYNC_NS
 from smartfeeds.formats.xml import parse_payload

@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 from smartfeeds.app import open_service
-from smartfeeds.cli.common import Exit
 from smartfeeds.cli.tokens import Duration
 from smartfeeds.config import load
+from smartfeeds.console import Exit
 from smartfeeds.core.tokens import Token
 from smartfeeds.errors import FeedError
 from smartfeeds.service.tokens import authenticate

@@ -25,10 +25,14 @@ LAYERS: dict[str, set[str]] = {
     "client": {"errors", "core"},
     "app": {"errors", "core", "formats", "store", "service", "push", "xmpp", "sources", "http", "telemetry", "config",
             "client"},
-    "demo": {"errors", "core", "formats", "service", "store", "client", "app", "config", "telemetry", "xmpp", "cli"},
+    "console": {"errors", "core"},
+    # A demonstration is a command like those of `cli`; neither imports the other. What both need is in `console`.
+    "demo": {
+        "errors", "core", "formats", "service", "store", "client", "app", "config", "telemetry", "console",
+    },
     "cli": {
-        "errors", "core", "formats", "store", "service", "push", "xmpp", "app", "client", "config", "telemetry", "demo",
-        "sources", "sync",
+        "errors", "core", "formats", "store", "service", "push", "xmpp", "app", "client", "config", "telemetry",
+        "sources", "sync", "console",
     },
 }  # fmt: skip
 
@@ -55,7 +59,8 @@ OWNERS = {
     "nh3": ("http/",),
     "pydantic": ("config.py",),
     "pydantic_settings": ("config.py",),
-    "click": ("cli/",),
+    "click": ("cli/", "console.py", "demo/commands.py"),
+    "rich": ("cli/", "console.py", "demo/"),
     "prometheus_client": ("telemetry.py", "app.py"),
 }
 
@@ -144,6 +149,13 @@ def test_one_module_can_fetch_a_url() -> None:
     assert {name_of(path): found for path in modules() if (found := imports(path) & fetchers)} == {}
     assert [name_of(path) for path in modules() if session.search(path.read_text("utf-8"))] == ["sources/fetch.py"]
     assert all("sources" not in LAYERS[layer] for layer in ("core", "formats", "service", "push", "xmpp"))
+
+
+def test_commands_and_demonstrations_do_not_import_each_other() -> None:
+    packages = {"cli": "demo", "demo": "cli"}
+
+    for package, other in packages.items():
+        assert violations(package, {f"smartfeeds.{other}.common"}) == {f"{other}.common"}
 
 
 def test_test_finds_what_it_looks_for(tmp_path: Path) -> None:

@@ -11,6 +11,7 @@ import structlog
 from prometheus_client import generate_latest
 
 from smartfeeds import telemetry
+from support.metrics import metric_names
 
 
 @pytest.fixture
@@ -85,7 +86,7 @@ def test_set_up_again_writes_each_event_once(stream: io.StringIO) -> None:
 def test_metrics_have_our_prefix_a_text_and_known_labels() -> None:
     known = {"operation", "outcome", "condition", "kind", "le"}
 
-    assert all(name.startswith("smartfeeds_") and text for name, text in telemetry.metric_names().items())
+    assert all(name.startswith("smartfeeds_") and text for name, text in metric_names().items())
     for family in telemetry.REGISTRY.collect():
         for sample in family.samples:
             assert set(sample.labels) <= known, family.name
@@ -100,7 +101,7 @@ def test_gathered_metrics_are_read_from_the_source_when_asked(monkeypatch: pytes
 
     text = generate_latest(telemetry.REGISTRY).decode()
 
-    for name in telemetry.metric_names():
+    for name in metric_names():
         assert f"# HELP {name} " in text
     for line in (
         "smartfeeds_notifications_sent_total 3.0",

@@ -1,7 +1,7 @@
-"""The command `smartfeeds` (design section 5).
+"""The command `smartfeeds`: a table of subcommands.
 
-Every command is a module of this package; what they need is imported when they run, so that `--help` is quick.
-Expected errors end with one line that says what to do, and with the exit code of their kind.
+The module of a subcommand is imported only when the subcommand runs, so that `--help` is quick. An expected error ends
+a command with one line that says what to do, and with the exit code of its kind (`smartfeeds.console`).
 """
 
 import importlib
@@ -10,34 +10,34 @@ from typing import Final
 import click
 
 from smartfeeds import __version__
-from smartfeeds.cli.common import EXIT_HELP, Commands
+from smartfeeds.console import EXIT_HELP, Commands
 
-# command -> module that holds it
+# command -> the module that defines it
 _MODULES: Final = {
-    "run": "run",
-    "status": "run",
-    "init": "init",
-    "doctor": "doctor",
-    "import": "documents",
-    "export": "documents",
-    "convert": "convert",
-    "merge": "merge",
-    "conflicts": "conflicts",
-    "follow": "follow",
-    "nno": "nno",
-    "mirror": "mirrors",
-    "node": "nodes",
-    "sub": "nodes",
-    "token": "tokens",
-    "db": "data",
-    "backup": "data",
-    "bench": "bench",
-    "demo": "demo",
+    "run": "cli.run",
+    "status": "cli.run",
+    "init": "cli.init",
+    "doctor": "cli.doctor",
+    "import": "cli.documents",
+    "export": "cli.documents",
+    "convert": "cli.convert",
+    "merge": "cli.merge",
+    "conflicts": "cli.conflicts",
+    "follow": "cli.follow",
+    "nno": "cli.nno",
+    "mirror": "cli.mirrors",
+    "node": "cli.nodes",
+    "sub": "cli.nodes",
+    "token": "cli.tokens",
+    "db": "cli.data",
+    "backup": "cli.data",
+    "bench": "cli.bench",
+    "demo": "demo.commands",
 }
 
 
 class LazyCommands(Commands):
-    """Finds a command by importing its module: the function is called like the command, with `_command` behind it."""
+    """Imports a command from its module. The function has the name of the command with `_command` appended."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002
         """All commands, in the order of the table."""
@@ -47,7 +47,7 @@ class LazyCommands(Commands):
         """The command of this name."""
         if cmd_name not in _MODULES:
             return None
-        module = importlib.import_module(f"smartfeeds.cli.{_MODULES[cmd_name]}")
+        module = importlib.import_module(f"smartfeeds.{_MODULES[cmd_name]}")
         found = getattr(module, f"{cmd_name}_command")
         assert isinstance(found, click.Command)
         return found

@@ -8,9 +8,10 @@ from urllib.parse import unquote
 
 import click
 
-from smartfeeds.cli.common import Commands, config_option, err, json_option, out, print_json, run_async
+from smartfeeds.cli.common import config_option, json_option
 from smartfeeds.cli.nodes import all_nodes
 from smartfeeds.cli.offline import actor_of, named_or_admin, open_offline, operator
+from smartfeeds.console import Commands, err, out, print_json, run_async
 from smartfeeds.core.model import NodeKind
 from smartfeeds.core.page import ResultSetRequest
 from smartfeeds.core.text import counted, one_line

@@ -4,8 +4,9 @@ from pathlib import Path
 
 import click
 
-from smartfeeds.cli.common import Commands, config_option, out, progress_bar, read_settings, run_async
+from smartfeeds.cli.common import config_option, read_settings
 from smartfeeds.cli.offline import open_offline
+from smartfeeds.console import Commands, out, progress_bar, run_async
 from smartfeeds.store import maintenance
 from smartfeeds.store.backup import copy_database
 from smartfeeds.store.base import OpenMode

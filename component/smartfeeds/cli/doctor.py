@@ -8,19 +8,10 @@ import click
 from rich.markup import escape
 from rich.table import Table
 
-from smartfeeds.cli.common import (
-    Exit,
-    config_file,
-    config_option,
-    err,
-    json_option,
-    print_json,
-    print_table,
-    read_settings,
-    run_async,
-)
+from smartfeeds.cli.common import config_file, config_option, json_option, read_settings
 from smartfeeds.cli.probe import Finding, State, check_all
 from smartfeeds.config import Settings
+from smartfeeds.console import Exit, err, print_json, print_table, run_async
 
 _STYLES = {State.OK: "green", State.NOTE: "yellow", State.FIX: "bold red"}
 
@@ -35,8 +26,13 @@ def doctor_command(config: Path | None, *, as_json: bool) -> None:
     the largest stanza that the server takes, a second connection. Best done while the service is stopped: Prosody
     lets only one in, ejabberd would share the stanzas out between both for the time of the check.
     """
-    logging.getLogger().setLevel(logging.CRITICAL)
-    findings = run_async(_collect(read_settings(config), config_file(config)))
+    root = logging.getLogger()
+    level = root.level
+    root.setLevel(logging.CRITICAL)  # the table shows what failed
+    try:
+        findings = run_async(_collect(read_settings(config), config_file(config)))
+    finally:
+        root.setLevel(level)
     if as_json:
         print_json([_row(finding) for finding in findings])
     else:

@@ -10,16 +10,7 @@ from typing import Any, TypeVar
 
 import click
 
-from smartfeeds.cli.common import (
-    Exit,
-    config_option,
-    err,
-    json_option,
-    out,
-    print_json,
-    progress_bar,
-    run_async,
-)
+from smartfeeds.cli.common import config_option, json_option
 from smartfeeds.cli.fetching import FileOrAddress, fetch
 from smartfeeds.cli.offline import actor_of, named_or_admin, open_offline
 from smartfeeds.cli.reading import base_option, name_of, named, read_file
@@ -27,6 +18,7 @@ from smartfeeds.cli.sync_documents import SyncImport, failed, import_synced, wri
 from smartfeeds.cli.sync_documents import as_json as merge_report
 from smartfeeds.cli.sync_documents import tell as tell_merge
 from smartfeeds.cli.writing import check_report, end, report, tell, write_out, write_pieces, writing_options
+from smartfeeds.console import Exit, err, out, print_json, progress_bar, run_async
 from smartfeeds.core.model import Edge, Item, Slice
 from smartfeeds.core.options import details_text, text_of
 from smartfeeds.core.text import counted, one_line

@@ -7,7 +7,8 @@ from typing import Final
 
 import click
 
-from smartfeeds.cli.common import DEFAULT_CONFIG, err, out, refuse_devices
+from smartfeeds.cli.common import DEFAULT_CONFIG, refuse_devices
+from smartfeeds.console import err, out
 from smartfeeds.core.jid import parse_jid
 from smartfeeds.errors import ConfigError
 

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import click
 
-from smartfeeds.cli.common import Exit, err, print_json
 from smartfeeds.cli.reading import DOCUMENT, FileSpool, OpenSource, file_spool, named, open_source
 from smartfeeds.cli.writing import check_report, opened
+from smartfeeds.console import Exit, err, print_json
 from smartfeeds.core.text import counted, is_nss, one_line, to_nss
 from smartfeeds.errors import ConfigError
 from smartfeeds.formats.loader import MAX_DOCUMENT_BYTES

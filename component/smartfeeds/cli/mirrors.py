@@ -6,20 +6,10 @@ from typing import Any, Final
 
 import click
 
-from smartfeeds.cli.common import (
-    Commands,
-    Exit,
-    config_option,
-    err,
-    json_option,
-    out,
-    print_json,
-    print_rows,
-    read_settings,
-    run_async,
-)
+from smartfeeds.cli.common import config_option, json_option, read_settings
 from smartfeeds.cli.offline import open_offline
 from smartfeeds.cli.tokens import BareJid
+from smartfeeds.console import Commands, Exit, err, out, print_json, print_rows, run_async
 from smartfeeds.core.mirror import EVERY_S, LEAST_EVERY_S, Direction, Half, Mirror, is_web, make_mirror
 from smartfeeds.core.text import counted, one_line
 from smartfeeds.core.times import US_PER_S, format_datetime

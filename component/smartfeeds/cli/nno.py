@@ -12,8 +12,9 @@ from typing import Final
 
 import click
 
-from smartfeeds.cli.common import Exit, err, json_option, progress_bar, refuse_devices, run_async
+from smartfeeds.cli.common import json_option, refuse_devices
 from smartfeeds.cli.files import whole_file
+from smartfeeds.console import Exit, err, progress_bar, run_async
 from smartfeeds.core.mirror import is_web
 from smartfeeds.core.model import Item
 from smartfeeds.core.text import one_line

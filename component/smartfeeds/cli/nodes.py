@@ -5,8 +5,9 @@ from typing import Any
 
 import click
 
-from smartfeeds.cli.common import Commands, config_option, json_option, out, print_json, print_rows, run_async
+from smartfeeds.cli.common import config_option, json_option
 from smartfeeds.cli.offline import actor_of, open_offline
+from smartfeeds.console import Commands, out, print_json, print_rows, run_async
 from smartfeeds.core.model import Node, NodeKind
 from smartfeeds.core.options import KIND, OPTIONS, PUBSUB, value_of
 from smartfeeds.core.text import one_line

@@ -7,8 +7,9 @@ from dataclasses import replace
 from pathlib import Path
 
 from smartfeeds.app import open_service
-from smartfeeds.cli.common import config_file, err, read_settings
+from smartfeeds.cli.common import config_file, read_settings
 from smartfeeds.config import STORE_URL
+from smartfeeds.console import err
 from smartfeeds.core.jid import Jid, parse_jid
 from smartfeeds.errors import ConfigError
 from smartfeeds.service.feeds import FeedService

@@ -17,18 +17,10 @@ import click
 import structlog
 
 from smartfeeds import __version__
-from smartfeeds.cli.common import (
-    Exit,
-    config_option,
-    json_option,
-    out,
-    print_json,
-    read_settings,
-    refuse_devices,
-    run_async,
-)
+from smartfeeds.cli.common import config_option, json_option, read_settings, refuse_devices
 from smartfeeds.cli.files import whole_file
 from smartfeeds.config import Settings
+from smartfeeds.console import Exit, out, print_json, run_async
 from smartfeeds.errors import ConfigError, SmartfeedsError
 from smartfeeds.telemetry import set_up_logging
 

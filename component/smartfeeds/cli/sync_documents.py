@@ -6,10 +6,10 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 
-from smartfeeds.cli.common import err, out, progress_bar
 from smartfeeds.cli.fetching import fetch
 from smartfeeds.cli.offline import actor_of, open_offline
 from smartfeeds.cli.reading import FileSpool, OpenSource, file_spool, named, open_bytes, open_source
+from smartfeeds.console import err, out, progress_bar
 from smartfeeds.core.model import Item
 from smartfeeds.core.text import one_line
 from smartfeeds.errors import DocumentError, FeedError

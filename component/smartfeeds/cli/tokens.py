@@ -7,8 +7,9 @@ from typing import Any
 
 import click
 
-from smartfeeds.cli.common import Commands, config_option, err, json_option, out, print_rows, run_async
+from smartfeeds.cli.common import config_option, json_option
 from smartfeeds.cli.offline import open_offline
+from smartfeeds.console import Commands, err, out, print_rows, run_async
 from smartfeeds.core.jid import parse_jid
 from smartfeeds.core.model import MAX_ID_BYTES
 from smartfeeds.core.times import US_PER_S, format_datetime

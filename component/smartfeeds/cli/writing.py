@@ -9,8 +9,8 @@ from typing import BinaryIO, TypeVar
 
 import click
 
-from smartfeeds.cli.common import Exit, err, print_json
 from smartfeeds.cli.files import whole_file
+from smartfeeds.console import Exit, err, print_json
 from smartfeeds.core.text import one_line
 from smartfeeds.errors import ConfigError
 from smartfeeds.formats.items import Document, Loss

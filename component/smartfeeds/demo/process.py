@@ -1,7 +1,7 @@
-"""A server process of one's own on the loopback interface, in a folder of its own.
+"""An XMPP server process on the loopback interface, with all its files in one folder.
 
-Shared by `prosody` and `ejabberd`: ports, start, wait until it listens, stop by process id. Nothing here touches a
-server that the system runs.
+Chooses ports, starts the server, waits until it listens and stops it by its process id. The servers of the system are
+left alone. The tests run ejabberd in the same way.
 """
 
 import os
@@ -138,11 +138,6 @@ class LocalServer(ABC):
     def kill(self) -> None:
         """Ends the server as a crash would."""
         self._end(signal.SIGKILL)
-
-    def restart(self) -> None:
-        """Stops the server and starts it again on the same ports with the same data."""
-        self.stop()
-        self.start()
 
     def log_text(self) -> str:
         """What the server has written, the last lines of each file."""

@@ -97,19 +97,6 @@ def shape_of(root: Element) -> Shape:
     )
 
 
-def accept_entry(entry: Element, item_id: str, now_us: int, *, allow_feed: bool) -> bytes:
-    """The canonical payload of a feed node: `entry` as it came, with atom:id, title and updated where they lack.
-
-    `allow_feed` lets atom:feed pass (item "0", XEP-0277). `entry` stays as it is.
-    Raises FeedError(INVALID_PAYLOAD) for another root (SF-091) and what `xml.check_limits` raises.
-    """
-    if entry.tag != ENTRY and not (allow_feed and entry.tag == FEED):
-        raise FeedError(Condition.INVALID_PAYLOAD, "an item of this node is an Atom entry")
-    payload = accept_payload(entry)
-    missing = _missing(entry)
-    return _with_lacking(payload, missing, derived_id(item_id), now_us) if missing else payload
-
-
 def complete_entry(payload: bytes, item_id: str, now_us: int) -> bytes:
     """A canonical entry or feed with atom:id, title and updated where they lack (D20)."""
     missing = _missing(xml.parse_stored(payload))

@@ -14,7 +14,6 @@ from smartfeeds.core.text import attribute, escape
 from smartfeeds.errors import Condition, FeedError
 from smartfeeds.formats.atom import string_of
 from smartfeeds.formats.dates import format_rfc822
-from smartfeeds.formats.links import is_uri, resolve
 from smartfeeds.formats.loader import load
 from smartfeeds.formats.plain import squeeze
 from smartfeeds.formats.xml import Element, canonical
@@ -186,24 +185,6 @@ def flattened(outlines: Iterable[Outline]) -> Iterator[tuple[int, Outline]]:
         level, outline = waiting.pop()
         yield level, outline
         waiting += [(level + 1, child) for child in reversed(outline.children)]
-
-
-def listed_feeds(document: OutlineDocument, base: str = "") -> Iterator[ListedFeed]:
-    """The feeds that a subscription list names, wherever they are in the tree; `base` is the list's own address."""
-    for _, outline in flattened(document.outlines):
-        # Real lists spell the attributes in every case.
-        named = {name.lower(): value.strip() for name, value in outline.attributes.items()}
-        if "xmlurl" not in named:
-            continue
-        xmpp = outline.attributes.get(ADDRESS, "").strip()
-        yield ListedFeed(
-            title=squeeze(outline.text or named.get("title", "")),
-            xml_url=resolve(base, named["xmlurl"]),
-            html_url=resolve(base, named["htmlurl"]) if named.get("htmlurl") else "",
-            xmpp=xmpp if xmpp.startswith("xmpp:") and is_uri(xmpp) else "",
-            description=squeeze(named.get("description", "")),
-            language=named.get("language", ""),
-        )
 
 
 def write_list(title: str, feeds: Iterable[ListedFeed], now_us: int | None = None) -> Iterator[bytes]:

@@ -97,11 +97,6 @@ class Callers:
             credential_of(request.headers.get("Authorization", "")),
         )
 
-    def client_of(self, request: web.BaseRequest) -> str:
-        """The client's address alone."""
-        peer = peer_of(request.transport.get_extra_info("peername") if request.transport else None)
-        return self._forwarded(request, peer)[0] if self.proxies and self._trusted(peer) else peer
-
     def _origin(self, request: web.BaseRequest, proto: str, host: str) -> str:
         host = host or request.headers.get("Host", "")
         if not host and request.version < HttpVersion11 and request.transport is not None:

@@ -7,7 +7,7 @@ came in. Only versions that conflict are read whole; memory holds two items and 
 import hashlib
 from array import array
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 from smartfeeds.core.model import MAX_ID_BYTES, Item
@@ -42,22 +42,6 @@ class Spool(Protocol):
 
     def read(self, offset: int, size: int) -> bytes:
         """The bytes at a place."""
-
-
-@dataclass(slots=True)
-class MemorySpool:
-    """A spool for documents that fit into memory anyway."""
-
-    kept: bytearray = field(default_factory=bytearray)
-
-    def append(self, data: bytes) -> int:
-        """See Spool."""
-        self.kept += data
-        return len(self.kept) - len(data)
-
-    def read(self, offset: int, size: int) -> bytes:
-        """See Spool."""
-        return bytes(self.kept[offset : offset + size])
 
 
 @dataclass(slots=True)

@@ -5,8 +5,7 @@ depends on the side whose version of the item won; its siblings' order on both s
 """
 
 from bisect import bisect_left
-from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from enum import Enum
 from heapq import merge
 
@@ -150,8 +149,3 @@ def walk(tree: Tree) -> Iterator[tuple[int, str]]:
         level, one = waiting.pop()
         yield level, one
         waiting += [(level + 1, child) for child in reversed(tree.get(one, ()))]
-
-
-def twice(ids: Iterable[str]) -> list[str]:
-    """The ids that are there more than once."""
-    return [one for one, count in Counter(ids).items() if count > 1]

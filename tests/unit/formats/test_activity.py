@@ -30,7 +30,7 @@ def entry_of(inside, item_id="a", attributes=""):
         f'xmlns="{atom.ATOM_NS}" xmlns:thr="{atom.THREAD_NS}" xmlns:activity="http://activitystrea.ms/spec/1.0/"'
     )
     root = xml.parse_payload(f"<entry {namespaces}{attributes}>{inside}</entry>".encode())
-    return read_entry(item(atom.accept_entry(root, item_id, US, allow_feed=False), item_id))
+    return read_entry(item(atom.complete_entry(atom.accept_payload(root), item_id, US), item_id))
 
 
 def activity(inside, **options):

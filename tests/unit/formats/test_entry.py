@@ -30,9 +30,8 @@ def stored(inside, attributes=""):
         f'xmlns="{atom.ATOM_NS}" xmlns:thr="{atom.THREAD_NS}" xmlns:x="urn:x-test:x"'
         ' xmlns:activity="http://activitystrea.ms/spec/1.0/"'
     )
-    return atom.accept_entry(
-        xml.parse_payload(f"<entry {namespaces}{attributes}>{inside}</entry>".encode()), "a", US, allow_feed=False
-    )
+    root = xml.parse_payload(f"<entry {namespaces}{attributes}>{inside}</entry>".encode())
+    return atom.complete_entry(atom.accept_payload(root), "a", US)
 
 
 def read(inside, attributes="") -> Entry:

@@ -28,7 +28,7 @@ def entry_of(inside, item_id="a", attributes=""):
     root = xml.parse_payload(
         f'<entry xmlns="{atom.ATOM_NS}" xmlns:thr="{atom.THREAD_NS}"{attributes}>{inside}</entry>'.encode()
     )
-    return read_entry(item(atom.accept_entry(root, item_id, US, allow_feed=False), item_id))
+    return read_entry(item(atom.complete_entry(atom.accept_payload(root), item_id, US), item_id))
 
 
 def written(*entries, head=HEAD):

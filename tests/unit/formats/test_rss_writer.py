@@ -30,7 +30,7 @@ ENCODED = "{http://purl.org/rss/1.0/modules/content/}encoded"
 def item(inside="", item_id="a", root="", number=1, deleted=False):
     """An item whose entry has this inside."""
     text = f'<entry xmlns="{atom.ATOM_NS}"{root}>{inside}</entry>'
-    payload = atom.accept_entry(xml.parse_payload(text.encode()), item_id, NOON_US, allow_feed=False)
+    payload = atom.complete_entry(atom.accept_payload(xml.parse_payload(text.encode())), item_id, NOON_US)
     return Item(number, item_id, NOON_US, NOON_US, payload, "", deleted)
 
 
@@ -551,7 +551,7 @@ def test_payload_that_is_no_entry_is_an_item_with_an_extension(payload):
 def test_feed_of_the_node_is_an_item_too():
     """Item "0" of a microblog is an atom:feed (XEP-0277)."""
     text = f'<feed xmlns="{atom.ATOM_NS}"><title>T</title><subtitle>S</subtitle></feed>'
-    payload = atom.accept_entry(xml.parse_payload(text.encode()), "0", NOON_US, allow_feed=True)
+    payload = atom.complete_entry(atom.accept_payload(xml.parse_payload(text.encode())), "0", NOON_US)
     node = channel_of(Item(1, "0", NOON_US, NOON_US, payload, "")).find("item")
     assert (node.findtext("title"), node.findtext("description")) == ("T", "S")
 

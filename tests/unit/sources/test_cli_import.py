@@ -10,7 +10,7 @@ from aiohttp import web
 from click.testing import CliRunner
 
 from smartfeeds.cli import main
-from smartfeeds.cli.common import Exit
+from smartfeeds.console import Exit
 
 ENTRY = '<entry><id>urn:x:1</id><title>One</title><updated>2026-01-02T10:00:00Z</updated><link href="/page"/>{}</entry>'
 SYNC = (

@@ -10,7 +10,7 @@ from aiohttp import web
 from click.testing import CliRunner
 
 from smartfeeds.cli import main
-from smartfeeds.cli.common import Exit
+from smartfeeds.console import Exit
 from smartfeeds.formats.ess import NnoEntry, dumb_checksum, read_nno, write_ess, write_nno
 
 BUILD_S = 1_304_942_400

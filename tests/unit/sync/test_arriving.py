@@ -9,10 +9,10 @@ from smartfeeds.formats.additions import EXPORT_NS, FANOUT_NS
 from smartfeeds.formats.atom import FEEDSYNC_NS
 from smartfeeds.sync.arriving import in_atom, is_deletion_alone, read_arrived, read_plain
 from smartfeeds.sync.documents import FeedReader
-from smartfeeds.sync.joining import Joiner, MemorySpool, read_feed, write_feed
+from smartfeeds.sync.joining import Joiner, read_feed, write_feed
 from smartfeeds.sync.lexis import SSE_NS
 from smartfeeds.sync.writing import write_item
-from support.sync import CORPUS
+from support.sync import CORPUS, MemorySpool
 
 ATOM = "http://www.w3.org/2005/Atom"
 SYNC = (

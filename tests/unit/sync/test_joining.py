@@ -9,13 +9,13 @@ from smartfeeds.errors import Condition, FeedError
 from smartfeeds.formats.atom import FEEDSYNC_NS
 from smartfeeds.sync import documents
 from smartfeeds.sync.documents import FeedReader, Form, Kind, form_of
-from smartfeeds.sync.joining import Joiner, MemorySpool, read_feed, write_feed
+from smartfeeds.sync.joining import Joiner, read_feed, write_feed
 from smartfeeds.sync.lexis import SSE_NS
 from smartfeeds.sync.markup import parse_item
 from smartfeeds.sync.merging import Outcome
 from smartfeeds.sync.record import Edit
 from smartfeeds.sync.sse import SSE
-from support.sync import CORPUS, at
+from support.sync import CORPUS, MemorySpool, at
 
 ATOM = "http://www.w3.org/2005/Atom"
 

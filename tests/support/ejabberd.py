@@ -1,4 +1,4 @@
-"""An ejabberd of one's own: loopback only, no TLS, anonymous login, no epmd left behind."""
+"""An ejabberd for tests and benchmarks: loopback only, no TLS, anonymous login, no epmd left behind."""
 
 import json
 from pathlib import Path
@@ -89,6 +89,6 @@ class Ejabberd(LocalServer):
             "HOME": str(self.folder),
         }
 
-    def account(self, name: str, password: str = "secret") -> Account:  # noqa: S107 - a throw-away account
+    def account(self, name: str, password: str = "secret") -> Account:
         """Anybody may log in: nothing has to be made."""
         return Account(f"{name}@{self.domain}", password)

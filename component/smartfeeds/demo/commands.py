@@ -1,11 +1,11 @@
-"""`smartfeeds demo`: everything on one's own machine, nothing to set up."""
+"""`smartfeeds demo`: the service and the two demonstrations on this machine, with nothing to set up."""
 
 import asyncio
 from pathlib import Path
 
 import click
 
-from smartfeeds.cli.common import Commands, Exit, out, progress_bar, run_async
+from smartfeeds.console import Commands, Exit, out, progress_bar, run_async
 from smartfeeds.demo.person import Person
 from smartfeeds.demo.serve import NODE, SERVICE, read_scene, serve
 

@@ -11,12 +11,12 @@ import asyncio
 import time
 from collections import Counter, deque
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
-from heapq import heappop, heappush
+from dataclasses import dataclass
 from typing import Any
 
 import aiosqlite
 
+from smartfeeds.core.fairness import FairOrder, Share, Shares
 from smartfeeds.errors import StoreError
 
 # What a job is charged before its time is known: less than any takes, enough for turns of equal cost to alternate.
@@ -79,94 +79,70 @@ class Lane:
     run: Callable[[list[Job]], int]
 
 
-@dataclass(slots=True, eq=False)
-class _Account:
-    """The jobs of one turn that wait, and the time that its jobs took, in seconds on the scale of `Turns`."""
+class _Account(Share):
+    """The jobs of one turn that wait, and the time that its last job took."""
 
-    jobs: deque[Job] = field(default_factory=deque)
-    used_s: float = 0.0
-    last_s: float = 0.0
-    entry: int = 0
+    __slots__ = ("jobs", "last_s")
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.jobs: deque[Job] = deque()
+        self.last_s = 0.0
 
 
 class Turns:
     """Jobs that wait. Those of one turn keep their order; the turn that has used the least time comes first.
 
-    This is start-time fair queueing. A turn that was idle starts at the time of the turn that was served last, so that
-    nobody saves up time. A job is charged `ADVANCE_S` when it is taken, and the time that it took when it is done.
+    A job is charged `ADVANCE_S` when it is taken, and the time that it took when it is done.
     """
 
-    __slots__ = ("_accounts", "_entries", "_heap", "_now_s", "_waiting")
+    __slots__ = ("_accounts", "_order")
 
     def __init__(self) -> None:
-        self._accounts: dict[str, _Account] = {}
-        self._heap: list[tuple[float, int, str]] = []  # one valid entry for each turn that waits, and outdated ones
-        self._entries = 0
-        self._now_s = 0.0
-        self._waiting = 0
+        self._accounts: Shares[str, _Account] = Shares(self._new_account, lambda account: not account.jobs, REMEMBERED)
+        self._order: FairOrder[_Account] = FairOrder()
 
     def __bool__(self) -> bool:
-        return self._waiting > 0
+        return bool(self._order)
 
     def add(self, job: Job) -> None:
         """Puts a job behind the others of its turn."""
-        account = self._accounts.get(job.turn)
-        if account is None:
-            self._forget_some()
-            account = self._accounts[job.turn] = _Account()
+        account = self._accounts[job.turn]
         account.jobs.append(job)
-        self._waiting += 1
-        if len(account.jobs) == 1:
-            account.used_s = max(account.used_s, self._now_s)
-            self._enter(job.turn, account)
+        self._order.enter(account)
 
     def take(self) -> Job:
         """The next job. Raises IndexError where none waits."""
-        while True:
-            self._now_s, entry, turn = heappop(self._heap)
-            account = self._accounts.get(turn)
-            if account is not None and account.entry == entry:
-                break
+        account = self._order.pop()
         job = account.jobs.popleft()
-        self._waiting -= 1
-        account.used_s += ADVANCE_S
-        account.entry = 0
+        account.cost += ADVANCE_S
         if account.jobs:
-            self._enter(turn, account)
+            self._order.enter(account)
         return job
 
     def put_back(self, jobs: Sequence[Job]) -> None:
         """Jobs that were taken last, and in this order, are the next ones again."""
         for job in reversed(jobs):
-            account = self._accounts.setdefault(job.turn, _Account(used_s=self._now_s))
+            account = self._accounts[job.turn]
             account.jobs.appendleft(job)
-            account.used_s -= ADVANCE_S
-            self._waiting += 1
-            self._enter(job.turn, account, first=True)
+            self._order.put_back(account, ADVANCE_S)
+
+    def _new_account(self, _turn: str) -> _Account:
+        account = _Account()
+        account.cost = self._order.reached  # a job may be put back after its account was forgotten
+        return account
 
     def charge(self, job: Job) -> None:
         """A job that was taken is done: its turn pays the time that it took."""
         account = self._accounts.get(job.turn)
-        if account is None:
-            return
-        account.last_s = job.spent_s
-        account.used_s += max(0.0, job.spent_s - ADVANCE_S)
-        if account.jobs:
-            self._enter(job.turn, account)
+        if account is not None:
+            account.last_s = job.spent_s
+            account.cost += max(0.0, job.spent_s - ADVANCE_S)
 
     def is_slow(self, job: Job) -> bool:
         """Whether the last job of the same turn took long, so that the next one probably does too."""
         account = self._accounts.get(job.turn)
         return account is not None and account.last_s > SLOW_S
-
-    def _enter(self, turn: str, account: _Account, *, first: bool = False) -> None:
-        self._entries += 1
-        account.entry = -self._entries if first else self._entries
-        heappush(self._heap, (account.used_s, account.entry, turn))
-
-    def _forget_some(self) -> None:
-        if len(self._accounts) >= REMEMBERED:
-            self._accounts = {turn: account for turn, account in self._accounts.items() if account.jobs}
 
 
 class Lanes:

@@ -1,8 +1,8 @@
-"""Stanzas that wait to be parsed, served in fair turns (start-time fair queueing; Goyal, Vin and Cheng 1996).
+"""Stanzas that wait to be parsed, served in fair turns (`core.fairness`).
 
 There are two levels: domains, and the bare JIDs in each domain. A stanza costs its bytes, known when it arrives, and
 the processor time it took, known when it is done. The domain with the least cost is served next, and in it the sender
-with the least cost. A sender that was silent begins where the others stand. Stanzas of one sender keep their order.
+with the least cost. Stanzas of one sender keep their order.
 
 A stanza that arrives while a long one is being parsed cannot overtake it. A sender of costly stanzas therefore rests
 after each, for a multiple of its cost, so that they take up a small part of the time.
@@ -12,7 +12,9 @@ import heapq
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Generic, TypeVar
+from weakref import WeakValueDictionary
+
+from smartfeeds.core.fairness import FairOrder, Share, Shares
 
 SENDER_STANZAS = 1_024
 FRAME_COST_S = 0.000_02
@@ -45,15 +47,13 @@ class QueueBounds:
     bytes: int = 67_108_864
 
 
-class _Party:
-    """A domain or a sender. `cost_s`: the cost charged so far. `stanzas`, `bytes`: its stanzas that wait or are being
-    processed."""
+class _Party(Share):
+    """A domain, a sender, or all of them. `stanzas`, `bytes`: its stanzas that wait or are being processed."""
 
-    __slots__ = ("bytes", "cost_s", "ranked", "stanzas")
+    __slots__ = ("bytes", "stanzas")
 
     def __init__(self) -> None:
-        self.cost_s = 0.0
-        self.ranked = False
+        super().__init__()
         self.stanzas = 0
         self.bytes = 0
 
@@ -67,56 +67,22 @@ class _Party:
         self.bytes += size_bytes
 
 
-_P = TypeVar("_P", bound=_Party)
-
-
-class _Ranks(Generic[_P]):
-    """The parties that have something waiting, by what they have had."""
-
-    __slots__ = ("_count", "_heap", "_reached_s")
-
-    def __init__(self) -> None:
-        self._heap: list[tuple[float, int, _P]] = []
-        self._count = 0  # breaks ties: the party that came first is served first
-        self._reached_s = 0.0  # the cost of the party served last
-
-    def __bool__(self) -> bool:
-        return bool(self._heap)
-
-    def push(self, party: _P) -> None:
-        """Ranks a party, unless it is ranked. A party that was silent gains nothing by it."""
-        if not party.ranked:
-            party.ranked = True
-            party.cost_s = max(party.cost_s, self._reached_s)
-            self._count += 1
-            heapq.heappush(self._heap, (party.cost_s, self._count, party))
-
-    def pop(self) -> _P:
-        """The party that has had least, no longer ranked. Raises IndexError."""
-        while True:
-            cost_s, count, party = heapq.heappop(self._heap)
-            if cost_s >= party.cost_s:
-                party.ranked = False
-                self._reached_s = cost_s
-                return party
-            heapq.heappush(self._heap, (party.cost_s, count, party))  # it was charged since
-
-
 class _Domain(_Party):
-    __slots__ = ("senders",)
+    __slots__ = ("__weakref__", "senders")
 
     def __init__(self) -> None:
         super().__init__()
-        self.senders: _Ranks[_Sender] = _Ranks()
+        self.senders: FairOrder[_Sender] = FairOrder()
 
 
 class _Sender(_Party):
-    __slots__ = ("domain", "rests_until_s", "waiting", "work_bytes")
+    __slots__ = ("domain", "resting", "rests_until_s", "waiting", "work_bytes")
 
     def __init__(self, domain: _Domain) -> None:
         super().__init__()
         self.domain = domain
         self.waiting: deque[Turn] = deque()
+        self.resting = False  # has something waiting, and is out of the order until it has rested
         self.rests_until_s = 0.0
         self.work_bytes = 0
 
@@ -144,17 +110,17 @@ class StanzaTurns:
     `stanzas`: how many wait or are in work. `refused`: how many were not admitted since the start.
     """
 
-    __slots__ = ("_all", "_bounds", "_clock", "_domains", "_ranks", "_resting", "_senders", "_sweep_at", "refused")
+    __slots__ = ("_all", "_bounds", "_clock", "_domains", "_order", "_resting", "_senders", "refused")
 
     def __init__(self, bounds: QueueBounds, *, clock: Callable[[], float]) -> None:
         self._bounds = bounds
         self._clock = clock
         self._all = _Party()
-        self._domains: dict[bytes, _Domain] = {}
-        self._senders: dict[bytes, _Sender] = {}
-        self._ranks: _Ranks[_Domain] = _Ranks()
+        # A domain is remembered as long as one of its senders is.
+        self._domains: WeakValueDictionary[bytes, _Domain] = WeakValueDictionary()
+        self._senders: Shares[bytes, _Sender] = Shares(self._new_sender, self._is_idle, REMEMBERED)
+        self._order: FairOrder[_Domain] = FairOrder()
         self._resting: list[tuple[float, int, _Sender]] = []
-        self._sweep_at = REMEMBERED
         self.refused = 0
 
     @property
@@ -187,7 +153,7 @@ class StanzaTurns:
         `cpu_s` is the processor time that it has taken to find its end. `cut`: it is refused unread, and its sender
         rests, or the refusals would leave no room on the link for others. `requested`: it answers a request of ours.
         """
-        sender = self._sender(jid)
+        sender = self._senders[jid]
         size_bytes, bounds = len(frame), self._bounds
         free = (bounds.stanzas - self._all.stanzas, bounds.bytes - self._all.bytes)
         if not (
@@ -208,23 +174,23 @@ class StanzaTurns:
     def take(self) -> Turn | None:
         """The stanza whose turn it is; None when all senders that have one rest, or none has."""
         self._wake()
-        while self._ranks:
-            domain = self._ranks.pop()
+        while self._order:
+            domain = self._order.pop()
             sender = domain.senders.pop()
             turn = None
             if sender.work_bytes and sender.work_bytes + sender.waiting[0].size_bytes > WORK_BYTES:
                 pass  # `done` ranks it again
             elif sender.rests_until_s > self._clock():
-                sender.ranked = True  # until it has rested
+                sender.resting = True
                 heapq.heappush(self._resting, (sender.rests_until_s, id(sender), sender))
             else:
                 turn = sender.waiting.popleft()
                 sender.work_bytes += turn.size_bytes
                 self._charge(turn, turn.price_s)
                 if sender.waiting:
-                    domain.senders.push(sender)
+                    domain.senders.enter(sender)
             if domain.senders:
-                self._ranks.push(domain)
+                self._order.enter(domain)
             if turn is not None:
                 return turn
         return None
@@ -252,54 +218,40 @@ class StanzaTurns:
             for turn in sender.waiting:
                 self._forget(turn)
             sender.waiting.clear()
-            sender.ranked = False
-        for domain in self._domains.values():
-            domain.senders = _Ranks()
-            domain.ranked = False
-        self._ranks = _Ranks()
+            sender.resting = False
+            sender.domain.senders.clear()
+        self._order.clear()
         self._resting.clear()
 
     def _forget(self, turn: Turn) -> None:
         for party in (turn.sender, turn.sender.domain, self._all):
             party.add(-1, -turn.size_bytes)
 
-    def _sender(self, jid: bytes) -> _Sender:
-        sender = self._senders.get(jid)
-        if sender is None:
-            if len(self._senders) >= self._sweep_at:
-                self._sweep()
-            name = jid.rpartition(b"@")[2]
-            domain = self._domains.get(name)
-            if domain is None:
-                domain = self._domains[name] = _Domain()
-            sender = self._senders[jid] = _Sender(domain)
-        return sender
+    def _new_sender(self, jid: bytes) -> _Sender:
+        name = jid.rpartition(b"@")[2]
+        domain = self._domains.get(name)
+        if domain is None:
+            domain = self._domains[name] = _Domain()
+        return _Sender(domain)
+
+    def _is_idle(self, sender: _Sender) -> bool:
+        return not sender.stanzas and sender.rests_until_s <= self._clock()
 
     def _rank(self, sender: _Sender) -> None:
-        if not sender.ranked:
-            sender.domain.senders.push(sender)
-            self._ranks.push(sender.domain)
+        if not sender.resting:
+            sender.domain.senders.enter(sender)
+            self._order.enter(sender.domain)
 
     def _wake(self) -> None:
         while self._resting and self._resting[0][0] <= self._clock():
             sender = heapq.heappop(self._resting)[2]
-            sender.ranked = False
+            sender.resting = False
             self._rank(sender)
 
     def _charge(self, turn: Turn, cost_s: float) -> None:
         sender = turn.sender
-        sender.cost_s += cost_s
-        sender.domain.cost_s += cost_s
+        sender.cost += cost_s
+        sender.domain.cost += cost_s
         turn.cost_s += cost_s
         if turn.cost_s > COSTLY_S and not turn.requested:
             sender.rests_until_s = self._clock() + min(turn.cost_s * REST_FACTOR, REST_MOST_S)
-
-    def _sweep(self) -> None:
-        """Forgets senders that have nothing here: memory is bounded by what waits. Their cost is forgotten too."""
-        now_s = self._clock()
-        self._senders = {
-            jid: sender for jid, sender in self._senders.items() if sender.stanzas or sender.rests_until_s > now_s
-        }
-        kept = {id(sender.domain) for sender in self._senders.values()}
-        self._domains = {name: domain for name, domain in self._domains.items() if id(domain) in kept}
-        self._sweep_at = max(REMEMBERED, 2 * len(self._senders))

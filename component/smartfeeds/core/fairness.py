@@ -1,0 +1,107 @@
+"""Fair turns by measured cost: start-time fair queueing (Goyal, Vin and Cheng 1996).
+
+The sender that has been charged least is served next. A sender that was idle starts at the cost of the sender that was
+served last: idle senders save nothing up, and nobody waits for more than what is being served. The unit of cost is the
+caller's; the callers here charge seconds. The jobs themselves stay with the caller.
+"""
+
+import heapq
+from collections.abc import Callable, Hashable
+from typing import Generic, TypeVar
+
+
+class Share:
+    """What one sender has been charged so far: `cost`. `entry` belongs to `FairOrder`; it is 0 for an idle sender."""
+
+    __slots__ = ("cost", "entry")
+
+    def __init__(self) -> None:
+        self.cost = 0.0
+        self.entry = 0
+
+
+K = TypeVar("K", bound=Hashable)
+S = TypeVar("S", bound=Share)
+
+
+class FairOrder(Generic[S]):
+    """The senders that have something to be served, least cost first; of equal ones the one that came first.
+
+    The caller adds to `Share.cost` at any time, before or after the work. `reached`: the cost at which the last sender
+    was served.
+    """
+
+    __slots__ = ("_entries", "_heap", "_waiting", "reached")
+
+    def __init__(self) -> None:
+        self._heap: list[tuple[float, int, S]] = []  # one valid entry for each sender that waits, and outdated ones
+        self._entries = 0
+        self._waiting = 0
+        self.reached = 0.0
+
+    def __bool__(self) -> bool:
+        return self._waiting > 0
+
+    def enter(self, share: S) -> None:
+        """Puts a sender in its place, unless it is in the order already."""
+        if not share.entry:
+            share.cost = max(share.cost, self.reached)
+            self._waiting += 1
+            self._push(share, 1)
+
+    def put_back(self, share: S, refund: float) -> None:
+        """Puts a sender in front of those of equal cost: it was served last, and what it was charged for is undone."""
+        share.cost -= refund
+        self._waiting += not share.entry
+        self._push(share, -1)
+
+    def pop(self) -> S:
+        """Removes and returns the sender whose turn it is. Raises IndexError if no sender waits."""
+        while True:
+            cost, entry, share = heapq.heappop(self._heap)
+            if entry != share.entry:
+                continue
+            # Moving an entry when its sender is charged would cost more than moving it when it comes up.
+            if cost < share.cost:
+                heapq.heappush(self._heap, (share.cost, entry, share))
+                continue
+            share.entry = 0
+            self._waiting -= 1
+            self.reached = cost
+            return share
+
+    def clear(self) -> None:
+        """Makes every sender idle. What they were charged stays."""
+        for _, _, share in self._heap:
+            share.entry = 0
+        self._heap.clear()
+        self._waiting = 0
+
+    def _push(self, share: S, sign: int) -> None:
+        self._entries += 1
+        share.entry = sign * self._entries
+        heapq.heappush(self._heap, (share.cost, share.entry, share))
+
+
+class Shares(dict[K, S]):
+    """The shares of senders by their names. Idle ones are forgotten, with their cost, when there are too many.
+
+    `remembered`: how many shares there are at least before any is forgotten. `is_idle`: whether one may be forgotten.
+    The number of shares stays below `remembered` or twice the number of busy ones, whichever is more, so that looking
+    for idle ones takes constant time for each new sender.
+    """
+
+    def __init__(self, make: Callable[[K], S], is_idle: Callable[[S], bool], remembered: int) -> None:
+        super().__init__()
+        self._make = make
+        self._is_idle = is_idle
+        self._remembered = remembered
+        self._limit = remembered
+
+    def __missing__(self, key: K) -> S:
+        if len(self) >= self._limit:
+            for name in [name for name, share in self.items() if self._is_idle(share)]:
+                del self[name]
+            self._limit = max(self._remembered, 2 * len(self))
+        share = self[key] = self._make(key)
+        return share

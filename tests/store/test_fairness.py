@@ -21,7 +21,7 @@ from smartfeeds.store.lanes import Job, Lane, Lanes, Turns
 from smartfeeds.store.sql import SqlReadTx
 from smartfeeds.store.sql_counts import Counts
 from smartfeeds.store.sql_items import REPLACED_BYTES
-from smartfeeds.store.sqlite import READERS, SqliteStore
+from smartfeeds.store.sqlite import READERS, SLOW_WRITE_S, SqliteStore
 from smartfeeds.store.sqlite_engine import OverBudgetError, SqliteEngine
 from store.values import add_feed, item, read_payload, view
 
@@ -52,7 +52,7 @@ def serve(turns: Turns, cost_s: dict[str, float], seconds: float) -> Counter[str
 def test_turns_share_time_and_not_works(slow_s: float, quick_s: float) -> None:
     """Two senders that always have works waiting get the same time, whatever one work of each takes."""
     loop = asyncio.new_event_loop()
-    turns = Turns()
+    turns = Turns(SLOW_WRITE_S)
     try:
         for job in (*jobs_of(loop, "slow", 1_000), *jobs_of(loop, "quick", 4_000)):
             turns.add(job)
@@ -65,7 +65,7 @@ def test_turns_share_time_and_not_works(slow_s: float, quick_s: float) -> None:
 
 def test_turn_that_was_idle_is_next_and_has_saved_up_no_time() -> None:
     loop = asyncio.new_event_loop()
-    turns = Turns()
+    turns = Turns(SLOW_WRITE_S)
     try:
         for job in jobs_of(loop, "busy", 1_000):
             turns.add(job)
@@ -85,7 +85,7 @@ def test_turns_of_idle_senders_are_forgotten(monkeypatch: pytest.MonkeyPatch) ->
     """However many senders come and go, few are remembered, and none that waits is lost."""
     monkeypatch.setattr("smartfeeds.store.lanes.REMEMBERED", 8)
     loop = asyncio.new_event_loop()
-    turns = Turns()
+    turns = Turns(SLOW_WRITE_S)
     try:
         for job in jobs_of(loop, "waits", 3):
             turns.add(job)
@@ -119,12 +119,34 @@ async def test_slow_job_runs_in_a_batch_of_its_own() -> None:
         return list(batches)
 
     async with aiosqlite.connect(":memory:") as connection:
-        lanes = Lanes([Lane(connection, run)], 64)
+        lanes = Lanes([Lane(connection, run)], 64, SLOW_WRITE_S)
         quick = ["q0", "q1", "q2"]
         await call("slow", *quick * 3)
         assert await call("slow", *quick) == [["slow"], quick], "10 ms used so far, the others 12 ms"
         assert await call("slow", *quick) == [quick, ["slow"]], "20 ms used so far, the others 16 ms"
         await lanes.close()
+
+
+def test_slow_turn_has_one_job_in_work_at_a_time() -> None:
+    """Else it would occupy every connection, and the others would wait for one of its jobs."""
+    loop = asyncio.new_event_loop()
+    turns = Turns(SLOW_WRITE_S)
+    try:
+        for job in (*jobs_of(loop, "slow", 4), *jobs_of(loop, "quick", 2)):
+            turns.add(job)
+        first = turns.take()
+        first.spent_s = 2 * SLOW_WRITE_S
+        turns.charge(first)
+        assert first.turn == "slow"
+
+        assert [turns.take().turn for _ in range(3)] == ["quick", "quick", "slow"]
+        assert not turns, "the slow turn has a job in work"
+        turns.add(*jobs_of(loop, "slow", 1))
+        assert not turns
+        turns.charge(first)
+        assert turns.take().turn == "slow"
+    finally:
+        loop.close()
 
 
 # Steps

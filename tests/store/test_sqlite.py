@@ -20,7 +20,7 @@ from smartfeeds.store.base import ReadTx, WriteTx
 from smartfeeds.store.lanes import Job, Turns
 from smartfeeds.store.rows import STATES
 from smartfeeds.store.sql import SqlWriteTx
-from smartfeeds.store.sqlite import SqliteStore
+from smartfeeds.store.sqlite import SLOW_WRITE_S, SqliteStore
 from store.values import add_feed, ids, item, node, read_payload, subscription, view
 
 BIG = "x" * 4000
@@ -150,7 +150,7 @@ async def test_slow_writes_end_their_group(
 def test_turns_what_is_put_back_comes_next_in_its_order(done: int) -> None:
     loop = asyncio.new_event_loop()
     try:
-        turns = Turns()
+        turns = Turns(SLOW_WRITE_S)
         for name in ("a1", "a2", "b1", "a3", "c1"):
             turns.add(Job(lambda tx, name=name: name, loop.create_future(), name[0]))
         taken = [turns.take() for _ in range(4)]

@@ -21,7 +21,6 @@ from smartfeeds.errors import StoreError
 
 # What a job is charged before its time is known: less than any takes, enough for turns of equal cost to alternate.
 ADVANCE_S = 1e-5
-SLOW_S = 0.005  # as long as a commit; what takes longer does not share a commit with works that wait behind it
 REMEMBERED = 4_096  # turns whose time is remembered while they are idle
 
 
@@ -80,25 +79,29 @@ class Lane:
 
 
 class _Account(Share):
-    """The jobs of one turn that wait, and the time that its last job took."""
+    """The jobs of one turn that wait, and the time that its last job took. `held`: a job of a slow turn is in work."""
 
-    __slots__ = ("jobs", "last_s")
+    __slots__ = ("held", "jobs", "last_s")
 
     def __init__(self) -> None:
         super().__init__()
         self.jobs: deque[Job] = deque()
         self.last_s = 0.0
+        self.held = False
 
 
 class Turns:
     """Jobs that wait. Those of one turn keep their order; the turn that has used the least time comes first.
 
-    A job is charged `ADVANCE_S` when it is taken, and the time that it took when it is done.
+    A job is charged `ADVANCE_S` when it is taken, and the time that it took when it is done. A slow turn has one job in
+    work at a time: otherwise it would occupy all connections at once, and everybody would wait for one of its jobs. A
+    turn is slow if its last job took more than `slow_s`. Jobs without a turn have no common sender, so they never are.
     """
 
-    __slots__ = ("_accounts", "_order")
+    __slots__ = ("_accounts", "_order", "_slow_s")
 
-    def __init__(self) -> None:
+    def __init__(self, slow_s: float) -> None:
+        self._slow_s = slow_s
         self._accounts: Shares[str, _Account] = Shares(self._new_account, lambda account: not account.jobs, REMEMBERED)
         self._order: FairOrder[_Account] = FairOrder()
 
@@ -109,14 +112,16 @@ class Turns:
         """Puts a job behind the others of its turn."""
         account = self._accounts[job.turn]
         account.jobs.append(job)
-        self._order.enter(account)
+        if not account.held:
+            self._order.enter(account)
 
     def take(self) -> Job:
         """The next job. Raises IndexError where none waits."""
         account = self._order.pop()
         job = account.jobs.popleft()
         account.cost += ADVANCE_S
-        if account.jobs:
+        account.held = bool(job.turn) and account.last_s > self._slow_s
+        if account.jobs and not account.held:
             self._order.enter(account)
         return job
 
@@ -125,6 +130,7 @@ class Turns:
         for job in reversed(jobs):
             account = self._accounts[job.turn]
             account.jobs.appendleft(job)
+            account.held = False
             self._order.put_back(account, ADVANCE_S)
 
     def _new_account(self, _turn: str) -> _Account:
@@ -133,25 +139,29 @@ class Turns:
         return account
 
     def charge(self, job: Job) -> None:
-        """A job that was taken is done: its turn pays the time that it took."""
+        """A job that was taken is done, or nobody waits for it any more: its turn pays the time that it took."""
         account = self._accounts.get(job.turn)
         if account is not None:
-            account.last_s = job.spent_s
+            account.last_s = job.spent_s or account.last_s
             account.cost += max(0.0, job.spent_s - ADVANCE_S)
+            account.held = False
+            if account.jobs:
+                self._order.enter(account)
 
     def is_slow(self, job: Job) -> bool:
-        """Whether the last job of the same turn took long, so that the next one probably does too."""
+        """Whether a job probably takes long."""
         account = self._accounts.get(job.turn)
-        return account is not None and account.last_s > SLOW_S
+        return account is not None and account.last_s > self._slow_s
 
 
 class Lanes:
-    """A queue of works that is served by one or more connections."""
+    """A queue of works that is served by one or more connections. A work that probably takes more than `slow_s` runs
+    alone."""
 
-    def __init__(self, lanes: list[Lane], batch: int) -> None:
+    def __init__(self, lanes: list[Lane], batch: int, slow_s: float) -> None:
         self._idle = lanes
         self._batch = batch
-        self._waiting = Turns()
+        self._waiting = Turns(slow_s)
         self._serving: set[asyncio.Task[None]] = set()
         self._calls: Counter[str] = Counter()
         self._closed = False
@@ -197,6 +207,7 @@ class Lanes:
         while self._waiting and len(jobs) < self._batch:
             job = self._waiting.take()
             if job.future.done():
+                self._waiting.charge(job)
                 continue
             # A slow job runs alone: the other jobs of its batch would be answered only after it.
             slow = self._waiting.is_slow(job)
@@ -218,6 +229,7 @@ class Lanes:
             raise
         except Exception as error:  # noqa: BLE001 - nobody may be left waiting
             for job in jobs:
+                self._waiting.charge(job)
                 job.error = StoreError(f"the database connection failed: {error}")
                 job.settle()
             return

@@ -154,7 +154,7 @@ async def test_app_whose_filter_index_fails_goes_on(tmp_path: Path, monkeypatch:
     monkeypatch.setattr("smartfeeds.app.INDEX_REST_S", 0)
     calls: list[int] = []
 
-    async def write(_work: object) -> int:
+    async def index_some(_limit: int) -> int:
         calls.append(len(calls))
         app._written.set()
         if len(calls) == 1:
@@ -163,7 +163,7 @@ async def test_app_whose_filter_index_fails_goes_on(tmp_path: Path, monkeypatch:
             raise asyncio.CancelledError
         return 1
 
-    monkeypatch.setattr(app.service, "write", write)
+    monkeypatch.setattr(app.service.store, "index_some", index_some)
     app._written.set()
     with pytest.raises(asyncio.CancelledError):
         await app._index()

@@ -342,7 +342,13 @@ class App:
         plan = Plan(section.node, section.urls, section.entries, section.every_s, owner)
         async with Fetcher(FetchLimits(allowed=EVERYWHERE if section.allow_private else ())) as fetcher:
             await Planet(
-                plan, self.service, fetcher, now_us=self._clock, clock=time.monotonic, sleep=asyncio.sleep
+                plan,
+                self.service,
+                fetcher,
+                now_us=self._clock,
+                clock=time.monotonic,
+                sleep=asyncio.sleep,
+                spread=random.random,
             ).run()
 
     async def _look_for_changes(self) -> None:

@@ -1,9 +1,11 @@
 """Servers in a federation, and a log of theirs when a test fails."""
 
 from collections.abc import AsyncIterator, Iterator
+from importlib import import_module
 
 import pytest
 
+from smartfeeds.core.backoff import Backoff
 from support.federation import Country, Federation, run_country
 
 
@@ -44,8 +46,8 @@ async def two(country: Country, request: pytest.FixtureRequest) -> AsyncIterator
 @pytest.fixture
 def short_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
     """Mirrors of services in this process try again soon, and may look often."""
-    monkeypatch.setattr("smartfeeds.sources.mirror_state.FIRST_PAUSE_S", 0.1)
-    monkeypatch.setattr("smartfeeds.client.transport.FIRST_DELAY_S", 0.1)
+    monkeypatch.setattr("smartfeeds.sources.mirror_state.BACKOFF", Backoff(first_s=0.1, longest_s=300.0))
+    monkeypatch.setattr(import_module("smartfeeds.client.follow"), "BACKOFF", Backoff(first_s=0.1, longest_s=60.0))
     monkeypatch.setattr("smartfeeds.core.mirror.LEAST_EVERY_S", 0.1)
 
 

@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 from collections.abc import AsyncIterator, Callable
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ from lxml import etree
 
 from smartfeeds.app import App
 from smartfeeds.config import Settings
+from smartfeeds.core.backoff import Backoff
 from smartfeeds.core.model import Slice
 from smartfeeds.core.view import SMART
 from smartfeeds.service import requests as r
@@ -159,8 +161,8 @@ async def test_service_that_never_answers_is_asked_again(
 
     [xep-map 245] The service subscribes upstream from its own address, and as itself.
     """
-    monkeypatch.setattr("smartfeeds.client.transport.FIRST_DELAY_S", 0.01)
-    monkeypatch.setattr("smartfeeds.sources.mirror_state.FIRST_PAUSE_S", 0.01)
+    monkeypatch.setattr(import_module("smartfeeds.client.follow"), "BACKOFF", Backoff(first_s=0.01, longest_s=60.0))
+    monkeypatch.setattr("smartfeeds.sources.mirror_state.BACKOFF", Backoff(first_s=0.01, longest_s=300.0))
     mirror = {"node": NODE, "address": f"xmpp:{A}?;node={NODE}", "direction": direction}
     async with FakeServer(B, "secret") as server:
         made = settings(tmp_path, B, server.port, [mirror])

@@ -116,8 +116,8 @@ async def test_supervisor_delay_is_jittered_within_its_bounds(random: float) -> 
         for _ in range(20):
             await run.time.advance(30.0)
 
-        assert all(0.5 <= delay <= 30.0 for delay in run.back_offs)
-        assert run.back_offs[-1] == pytest.approx(0.5 + random * 29.5)
+        assert all(0.25 <= delay <= 30.0 for delay in run.back_offs)
+        assert run.back_offs[-1] == pytest.approx(15.0 + random * 15.0)
 
 
 async def test_supervisor_link_that_dies_young_does_not_reset_the_delay() -> None:

@@ -53,7 +53,7 @@ from smartfeeds.client.events import (
 )
 from smartfeeds.client.position import FileStore, PositionStore, parse_position
 from smartfeeds.client.state import REMEMBER, FollowState
-from smartfeeds.client.transport import ClientLink, Link, Slixmpp, back_off_s, link_over
+from smartfeeds.client.transport import BACKOFF, ClientLink, Link, Slixmpp, link_over
 from smartfeeds.client.trouble import NOT_YET, TOO_MUCH, TRY_AGAIN, told_of
 from smartfeeds.core.jid import parse_jid
 from smartfeeds.core.text import counted
@@ -173,7 +173,7 @@ class Follower:
         self._silence: Timer | None = None
         self._retry: Timer | None = None
         self._to_retry: Subscribe | Pull | None = None
-        self._attempt = 0
+        self._failures = 0
         self._pending = False
         self._up = False
         self._lost = False
@@ -275,7 +275,7 @@ class Follower:
     def on_up(self) -> None:
         """A session has begun."""
         self._up = True
-        self._attempt = 0
+        self._failures = 0
         self._tell_connection(lost=False)
         self._put(Connected())
 
@@ -336,7 +336,7 @@ class Follower:
             self._await_silence()
         outputs = self._state.receive(event)
         if isinstance(event, Subscribed | PageReceived) and not any(isinstance(output, Later) for output in outputs):
-            self._attempt = 0
+            self._failures = 0
         for output in outputs:
             self._do(output)
 
@@ -422,8 +422,8 @@ class Follower:
             self._put(NodeMissingError(f"{self.address}: there is no such node ({error})"))
 
     def _try_again(self, request: Subscribe | Pull, error: Exception) -> None:
-        delay_s = back_off_s(self._attempt, self._spread())
-        self._attempt += 1
+        self._failures += 1
+        delay_s = BACKOFF.pause_s(self._failures, self._spread())
         log.warning("%s: %s; next try in %.1f s", self.address, error, delay_s)
         if self._on_trouble is not None:
             self._on_trouble(error)

@@ -23,12 +23,12 @@ from slixmpp.xmlstream.stanzabase import StanzaBase
 from smartfeeds.client.causes import cause_of, worst
 from smartfeeds.client.errors import CertificateError, FollowError, LoginError, RequestTimeoutError
 from smartfeeds.client.stanzas import EVENT, read_error
+from smartfeeds.core.backoff import Backoff
 
 log = logging.getLogger("smartfeeds.client")
 
 HEALTHY_S = 30.0
-FIRST_DELAY_S = 1.0
-LONGEST_DELAY_S = 60.0
+BACKOFF = Backoff(first_s=1.0, longest_s=60.0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,11 +84,6 @@ Slixmpp = BaseXMPP  # what a bot has: a client or a component
 def link_over(xmpp: Slixmpp | Link, *, subscribe_as: str | None = None) -> Link:
     """A link over what the caller has, or the link itself."""
     return SlixLink(xmpp, subscribe_as=subscribe_as) if isinstance(xmpp, BaseXMPP) else xmpp
-
-
-def back_off_s(attempt: int, spread: float) -> float:
-    """How long to wait before try number `attempt` (from 0), with `spread` in 0..1 chosen at random."""
-    return min(LONGEST_DELAY_S, FIRST_DELAY_S * 2.0 ** min(attempt, 16)) * (0.5 + spread / 2)
 
 
 async def _send(iq: Iq, timeout_s: float) -> Iq:
@@ -256,7 +251,7 @@ class ClientLink(SlixLink):
             await self._client.disconnect(wait=2.0)
 
     async def _stay_connected(self) -> None:
-        attempt = 0
+        failures = 0
         while True:
             loop = asyncio.get_running_loop()
             began_s = loop.time()
@@ -265,8 +260,8 @@ class ClientLink(SlixLink):
             if end is not None:
                 self._fail(end)
                 return
-            attempt = 0 if self._had_session and loop.time() - began_s > HEALTHY_S else attempt + 1
-            delay_s = back_off_s(attempt, self._spread())
+            failures = 1 if self._had_session and loop.time() - began_s > HEALTHY_S else failures + 1
+            delay_s = BACKOFF.pause_s(failures, self._spread())
             self._log_failure(delay_s)
             await self._sleep(delay_s)
 

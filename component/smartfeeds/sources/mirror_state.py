@@ -8,6 +8,7 @@ from typing import Any, Final, Protocol, TypeVar
 import structlog
 
 from smartfeeds.client.follow import Timers
+from smartfeeds.core.backoff import Backoff
 from smartfeeds.core.mirror import REASON_CHARACTERS, Direction, Half
 from smartfeeds.errors import SmartfeedsError, StoreError
 from smartfeeds.service.context import Context
@@ -20,17 +21,9 @@ Change = Callable[[Half], Half]
 Work = Callable[[WriteTx, Context], tuple[T, Change]]
 
 BROKEN: Final = "a fault of this program, which the log tells more about"
-FIRST_PAUSE_S: Final = 2.0
-LONGEST_PAUSE_S: Final = 300.0
-_MOST_DOUBLINGS: Final = 16
+BACKOFF: Final = Backoff(first_s=2.0, longest_s=300.0)
 
 _log = structlog.get_logger()
-
-
-def pause_of(failures: int, spread: float) -> float:
-    """Seconds to wait after this many failures in a row, at least one; `spread` in 0..1 is chosen at random."""
-    doubled = FIRST_PAUSE_S * (1 << min(failures - 1, _MOST_DOUBLINGS))
-    return min(doubled, LONGEST_PAUSE_S) * (0.5 + spread / 2)
 
 
 class Aside(Protocol):
@@ -158,4 +151,4 @@ async def run_for_ever(
             continue
         keeper.failures += 1
         keeper.fail(reason)
-        await pause(pause_of(keeper.failures, spread()))
+        await pause(BACKOFF.pause_s(keeper.failures, spread()))

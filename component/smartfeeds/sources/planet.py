@@ -13,6 +13,7 @@ from typing import Final
 
 import structlog
 
+from smartfeeds.core.backoff import Backoff
 from smartfeeds.core.jid import Jid
 from smartfeeds.core.times import US_PER_S
 from smartfeeds.errors import FeedError, SmartfeedsError
@@ -28,7 +29,6 @@ from smartfeeds.store.base import ReadTx
 
 LONGEST_PAUSE_S: Final = 86_400.0
 AHEAD_S: Final = 86_400  # a feed whose clock is further ahead would have the newest entries for ever
-_MOST_DOUBLINGS: Final = 20
 
 _log = structlog.get_logger()
 
@@ -53,36 +53,36 @@ class Round:
     failed: dict[str, str] = field(default_factory=dict)
 
 
-class _Patience:
-    """Which addresses are left alone for a while: twice as long after each failure."""
+class _Pauses:
+    """The addresses that failed and are not asked again before their pause ends. Each failure doubles the pause."""
 
-    def __init__(self, clock: Callable[[], float], pause_s: float) -> None:
+    def __init__(self, clock: Callable[[], float], back_off: Backoff, spread: Callable[[], float]) -> None:
         self._clock = clock
-        self._pause_s = pause_s
-        self._failures: dict[str, tuple[int, float]] = {}
+        self._back_off = back_off
+        self._spread = spread
+        self._failures: dict[str, tuple[int, float]] = {}  # address -> failures in a row, end of its pause
 
-    def tired(self) -> set[str]:
+    def current(self) -> set[str]:
+        """The addresses whose pause has not ended."""
         now_s = self._clock()
-        return {url for url, (_count, until_s) in self._failures.items() if until_s > now_s}
+        return {url for url, (_failures, until_s) in self._failures.items() if until_s > now_s}
 
-    def note(self, url: str, *, failed: bool) -> None:
-        count = self._failures.pop(url, (0, 0.0))[0]
+    def record(self, url: str, *, failed: bool) -> None:
+        """Starts a longer pause after a failure; a success ends all pauses of the address."""
+        failures = self._failures.pop(url, (0, 0.0))[0] + 1
         if failed:
-            self._failures[url] = (count + 1, self._clock() + pause_of(self._pause_s, count))
+            self._failures[url] = failures, self._clock() + self._back_off.pause_s(failures, self._spread())
 
-    def forget_all_but(self, urls: set[str]) -> None:
+    def retain(self, urls: set[str]) -> None:
+        """Forgets all other addresses."""
         self._failures = {url: state for url, state in self._failures.items() if url in urls}
-
-
-def pause_of(every_s: float, failures: int) -> float:
-    """Seconds to wait after this many earlier failures: `every_s`, doubled with each, never above a day."""
-    return max(every_s, min(every_s * (1 << min(failures, _MOST_DOUBLINGS)), LONGEST_PAUSE_S))
 
 
 class Planet:
     """One node and what fills it.
 
     `now_us` gives microseconds since the Unix epoch, `clock` seconds that never go back; `sleep` waits for seconds.
+    `spread` gives random numbers in 0..1.
     """
 
     def __init__(
@@ -94,6 +94,7 @@ class Planet:
         now_us: Callable[[], int],
         clock: Callable[[], float],
         sleep: Callable[[float], Awaitable[None]],
+        spread: Callable[[], float],
     ) -> None:
         self.plan = plan
         self._service = service
@@ -102,8 +103,10 @@ class Planet:
         self._sleep = sleep
         self._sources = {url: EssSource(url) for url in plan.urls}
         self._puller = Puller(fetch)
-        # A little less than a round, so that the round at the end of a pause finds it over.
-        self._patience = _Patience(clock, plan.every_s * 0.9)
+        self._spread = spread
+        self._back_off = Backoff(plan.every_s, max(plan.every_s, LONGEST_PAUSE_S))
+        # A little less than a round, so that the first pause has ended when the next round begins.
+        self._pauses = _Pauses(clock, replace(self._back_off, first_s=plan.every_s * 0.9), spread)
         self._pending: dict[str, Found] = {}
         self._begun = False
 
@@ -122,7 +125,9 @@ class Planet:
             else:
                 failures = 0
                 self._tell(done)
-            await self._sleep(pause_of(self.plan.every_s, failures))
+            # The first pause is a normal round; only repeated failures make it longer.
+            pause_s = self._back_off.pause_s(failures + 1, self._spread()) if failures else 0.0
+            await self._sleep(max(self.plan.every_s, pause_s))
 
     def _tell(self, done: Round) -> None:
         for url, reason in done.failed.items():
@@ -140,18 +145,18 @@ class Planet:
     async def round(self) -> Round:
         """One round. Raises FeedError where the node cannot be filled, StoreError where the store fails."""
         failed: dict[str, str] = {}
-        tired = self._patience.tired()
-        await asyncio.gather(*(self._refresh(url, failed) for url in self._sources if url not in tired))
+        paused = self._pauses.current()
+        await asyncio.gather(*(self._refresh(url, failed) for url in self._sources if url not in paused))
         aggregator = Aggregator(self.plan.entries)
         for source in self._sources.values():
             for file in source.files:
                 aggregator.add(file)
         entries = aggregator.result()
-        pulled = await self._puller.pull(entries, skip=tired)
+        pulled = await self._puller.pull(entries, skip=paused)
         feeds = {entry.feed_url for entry in entries}
-        for url in feeds - tired:
-            self._patience.note(url, failed=url in pulled.failed)
-        self._patience.forget_all_but(feeds | self._sources.keys())
+        for url in feeds - paused:
+            self._pauses.record(url, failed=url in pulled.failed)
+        self._pauses.retain(feeds | self._sources.keys())
         current = {item_id(found) for _entry, found in pulled.results if found is not None}
         self._pending |= {item_id(found): found for found in pulled.fresh}
         # What has left the outline before it could be stored is not missed; and so this never grows beyond it.
@@ -166,7 +171,7 @@ class Planet:
             failed[url] = error.reason
         except FeedError as error:
             failed[url] = error.text or error.condition.value
-        self._patience.note(url, failed=url in failed)
+        self._pauses.record(url, failed=url in failed)
 
     async def _publish(self) -> Imported:
         """Brings what is new into the node; what could not be stored is tried again in the next round."""

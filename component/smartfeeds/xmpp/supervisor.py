@@ -10,6 +10,7 @@ from typing import Any, Final
 
 import structlog
 
+from smartfeeds.core.backoff import Backoff
 from smartfeeds.telemetry import STREAM_ERRORS
 from smartfeeds.xmpp.link import Link, LinkDownError
 
@@ -140,14 +141,11 @@ class Supervisor:
                 return
 
     def _delay_s(self, down: LinkDownError) -> float:
-        """Growing with jitter between the first and the most; near the most for what only an operator can change."""
+        """The pause before the next attempt. A refusal gets the longest: only an operator can remove its cause."""
         pace = self._pace
-        ceiling_s = min(pace.retry_most_s, pace.retry_first_s * 2.0 ** min(self._failures, 16))
         self._failures += 1
-        floor_s = pace.retry_first_s
-        if down.condition in REFUSED:
-            floor_s, ceiling_s = pace.retry_most_s / 2, pace.retry_most_s
-        return floor_s + self._random() * (ceiling_s - floor_s)
+        first_s = pace.retry_most_s if down.condition in REFUSED else pace.retry_first_s
+        return Backoff(first_s, pace.retry_most_s).pause_s(self._failures, self._random())
 
     def _say(self, down: LinkDownError, delay_s: float) -> None:
         """One line per change of state, however often the same thing happens again."""

@@ -185,7 +185,7 @@ async def test_client_link_server_that_is_away_is_tried_with_back_off(
         await time.advance(60)
     await time.until_sleeping(60)
 
-    assert time.slept[:4] == [1.0, 2.0, 4.0, 8.0]
+    assert time.slept[:4] == [0.5, 1.0, 2.0, 4.0]
     assert heard.calls.empty()
     await link.close()
 
@@ -210,7 +210,7 @@ async def test_client_link_refused_connection_is_logged_with_server_and_cause(
     link = ClientLink("bot@localhost", "x", server=server, plaintext=True, spread=lambda: 0.0, sleep=time.sleep)
 
     assert await outage(link, time, caplog) == (
-        f"cannot connect to 127.0.0.1:{unused_tcp_port} as bot@localhost: connection refused; next try in 1.0 s"
+        f"cannot connect to 127.0.0.1:{unused_tcp_port} as bot@localhost: connection refused; next try in 0.5 s"
     )
 
 
@@ -222,7 +222,7 @@ async def test_client_link_unknown_host_is_logged_by_its_name(
     link = ClientLink("bot@nohost.invalid", "x", server=server, spread=lambda: 0.0, sleep=time.sleep)
 
     assert await outage(link, time, caplog) == (
-        f"cannot connect to {where} as bot@nohost.invalid: the host name has no address; next try in 1.0 s"
+        f"cannot connect to {where} as bot@nohost.invalid: the host name has no address; next try in 0.5 s"
     )
 
 
@@ -308,7 +308,7 @@ async def test_client_link_server_that_lets_no_session_begin_is_left(prosody: Te
 
     await time.until_sleeping(60)
 
-    assert await heard.next() == "down" and time.slept == [1.0]
+    assert await heard.next() == "down" and time.slept == [0.5]
     await link.close()
     await wire.close()
 

@@ -12,7 +12,7 @@ from slixmpp import ComponentXMPP
 
 from smartfeeds.client import ClientLink, Follower, LoginError, SlixLink
 from smartfeeds.client.errors import RequestError, RequestTimeoutError
-from smartfeeds.client.transport import FIRST_DELAY_S, LONGEST_DELAY_S, Timeouts, back_off_s
+from smartfeeds.client.transport import BACKOFF, Timeouts
 from smartfeeds.errors import LinkError
 from support.fakeserver import FakeServer, Session
 from support.link import linked
@@ -223,12 +223,12 @@ async def test_client_link_subscribes_the_address_it_was_given(jid: str, subscri
 
 
 @pytest.mark.parametrize(
-    ("attempt", "spread", "delay_s"),
-    [(0, 0.0, 0.5), (0, 1.0, FIRST_DELAY_S), (3, 0.0, 4.0), (3, 1.0, 8.0), (99, 1.0, LONGEST_DELAY_S)],
+    ("failures", "spread", "delay_s"),
+    [(1, 0.0, 0.5), (1, 1.0, 1.0), (4, 0.0, 4.0), (4, 1.0, 8.0), (99, 1.0, 60.0)],
 )
-def test_back_off_grows_to_a_bound(attempt: int, spread: float, delay_s: float) -> None:
+def test_back_off_grows_to_a_bound(failures: int, spread: float, delay_s: float) -> None:
     """[SF-051]"""
-    assert back_off_s(attempt, spread) == delay_s
+    assert BACKOFF.pause_s(failures, spread) == delay_s
 
 
 def test_login_error_is_one_of_the_link() -> None:

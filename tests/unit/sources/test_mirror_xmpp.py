@@ -321,7 +321,7 @@ async def test_other_side_away_is_asked_less_and_less_and_told(net: Net) -> None
         await net.settle()
         pauses += b.timers.fire(longest=200)
     assert pauses[:4] == sorted(pauses[:4]) and pauses[0] == 1.0
-    assert max(pauses) <= mirror_state.pause_of(99, 0.0) == 150.0
+    assert max(pauses) <= mirror_state.BACKOFF.pause_s(99, 0.0) == 150.0
 
     (standing,) = [one for one in (await b.status()).standings if one.direction is OUT]
     assert (standing.in_step, standing.waiting, standing.behind_us) == (False, 1, 7 * S)

@@ -11,7 +11,7 @@ from smartfeeds.errors import Condition, FeedError, StoreError
 from smartfeeds.formats.atom import read_meta
 from smartfeeds.service.importing import Imported
 from smartfeeds.sources.fetch import Fetcher, FetchLimits
-from smartfeeds.sources.planet import LONGEST_PAUSE_S, Plan, Planet, pause_of
+from smartfeeds.sources.planet import LONGEST_PAUSE_S, Plan, Planet
 from support.faketime import FakeTime
 from support.world import OWNER, jid
 
@@ -24,9 +24,17 @@ def time():
     return FakeTime()
 
 
-def planet_of(world, fetcher, time, urls, *, entries=3, owner=OWNER):
-    plan = Plan(NODE, tuple(urls), entries, EVERY_S, jid(owner))
-    return Planet(plan, world.service, fetcher, now_us=world.clock, clock=time.clock, sleep=time.sleep)
+def planet_of(world, fetcher, time, urls, *, entries=3, owner=OWNER, every_s=EVERY_S, spread=1.0):
+    plan = Plan(NODE, tuple(urls), entries, every_s, jid(owner))
+    return Planet(
+        plan,
+        world.service,
+        fetcher,
+        now_us=world.clock,
+        clock=time.clock,
+        sleep=time.sleep,
+        spread=lambda: spread,
+    )
 
 
 async def titles(world):
@@ -242,12 +250,24 @@ async def test_private_addresses_are_not_asked_unless_allowed(site, world, time)
 
 
 @pytest.mark.parametrize(
-    ("every_s", "failures", "pause_s"),
-    [(900, 0, 900), (900, 1, 1_800), (900, 6, 57_600), (900, 7, LONGEST_PAUSE_S), (900, 5_000, LONGEST_PAUSE_S)],
+    ("every_s", "spread", "pauses_s"),
+    [
+        (900, 1.0, [1_800, 3_600, 7_200, 14_400, 28_800, 57_600, LONGEST_PAUSE_S, LONGEST_PAUSE_S]),
+        (900, 0.0, [900, 1_800, 3_600, 7_200, 14_400, 28_800, LONGEST_PAUSE_S / 2]),
+        (3 * LONGEST_PAUSE_S, 0.0, [3 * LONGEST_PAUSE_S] * 3),
+    ],
 )
-def test_pauses_double_up_to_a_day(every_s, failures, pause_s):
-    assert pause_of(every_s, failures) == pause_s
+async def test_rounds_that_fail_are_repeated_after_a_round_to_a_day(world, fetcher, time, every_s, spread, pauses_s):
+    """The pause grows up to a day, and is never shorter than the time between two rounds."""
 
+    async def failing(_work, **_options):
+        raise StoreError("the disk is full")
 
-def test_pause_is_never_shorter_than_what_was_asked_for():
-    assert pause_of(3 * LONGEST_PAUSE_S, 3) == 3 * LONGEST_PAUSE_S
+    world.service.read = failing
+    planet = planet_of(world, fetcher, time, [], every_s=every_s, spread=spread)
+    running = asyncio.ensure_future(planet.run())
+    for pause_s in pauses_s:
+        assert await time.until_sleeping(pause_s) == pause_s
+        await time.advance(pause_s)
+    running.cancel()
+    await asyncio.gather(running, return_exceptions=True)

@@ -1,0 +1,25 @@
+"""The pause before a failed action is tried again: exponential back-off with jitter."""
+
+from dataclasses import dataclass
+
+# 2.0 ** 1024 overflows a float. With 60 doublings, one second has become longer than the age of the universe.
+_MOST_DOUBLINGS = 60
+
+
+@dataclass(frozen=True, slots=True)
+class Backoff:
+    """Pauses that double with each failure, from `first_s` up to `longest_s` seconds.
+
+    Half of each pause is jitter, so that clients that failed together do not come back together.
+    """
+
+    first_s: float
+    longest_s: float
+
+    def pause_s(self, failures: int, jitter: float) -> float:
+        """The seconds to wait after `failures` failures in a row, at least 1. `jitter` is a random number in 0..1.
+
+        The pause is between half of the doubled value (`jitter` 0) and all of it (`jitter` 1).
+        """
+        doubled_s = self.first_s * 2.0 ** min(failures - 1, _MOST_DOUBLINGS)
+        return min(doubled_s, self.longest_s) * (1 + jitter) / 2

@@ -25,6 +25,8 @@ from smartfeeds.formats.atom import read_traits
 from smartfeeds.http.health import Watch
 from smartfeeds.http.server import Bounds
 from smartfeeds.http.site import HttpOptions, Site
+from smartfeeds.net.addresses import EVERYWHERE
+from smartfeeds.net.fetch import Fetcher, FetchLimits
 from smartfeeds.push.bounces import Bounces
 from smartfeeds.push.dispatcher import Dispatcher
 from smartfeeds.push.sender import Sender
@@ -33,8 +35,6 @@ from smartfeeds.service.feeds import Answer, FeedService
 from smartfeeds.service.requests import Publish, Request, Retract
 from smartfeeds.service.sync_requests import ResolveConflicts
 from smartfeeds.service.tokens import authenticate
-from smartfeeds.sources.addresses import EVERYWHERE
-from smartfeeds.sources.fetch import Fetcher, FetchLimits
 from smartfeeds.sources.mirror_http import MAX_BYTES
 from smartfeeds.sources.mirror_link import publisher_over
 from smartfeeds.sources.mirror_state import Tools

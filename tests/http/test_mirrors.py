@@ -8,11 +8,11 @@ import pytest
 from smartfeeds.core.mirror import Direction, Half, MirrorRow, make_mirror
 from smartfeeds.core.model import Item, Slice
 from smartfeeds.core.view import SHARED
+from smartfeeds.net.addresses import EVERYWHERE
+from smartfeeds.net.fetch import Fetcher, FetchLimits
 from smartfeeds.service.context import Policy
 from smartfeeds.service.feeds import FeedService
 from smartfeeds.service.syncing import sync_of
-from smartfeeds.sources.addresses import EVERYWHERE
-from smartfeeds.sources.fetch import Fetcher, FetchLimits
 from smartfeeds.sources.mirror_http import Reader
 from smartfeeds.sources.mirror_state import Keeper, Tools
 from support.component import ALICE

@@ -21,10 +21,13 @@ LAYERS: dict[str, set[str]] = {
     "push": {"errors", "core", "formats", "store.base", "service", "telemetry"},
     "xmpp": {"errors", "core", "formats", "sync", "service", "push", "telemetry", "store.base"},
     "http": {"errors", "core", "formats", "sync", "service", "telemetry", "store.base"},
-    "sources": {"errors", "core", "formats", "service", "store.base", "telemetry", "sync", "client"},
+    "net": {"errors", "core"},
+    "sources": {
+        "errors", "core", "formats", "service", "store.base", "telemetry", "sync", "client", "net",
+    },
     "client": {"errors", "core"},
     "app": {"errors", "core", "formats", "store", "service", "push", "xmpp", "sources", "http", "telemetry", "config",
-            "client"},
+            "client", "net"},
     "console": {"errors", "core"},
     # A demonstration is a command like those of `cli`; neither imports the other. What both need is in `console`.
     "demo": {
@@ -32,7 +35,7 @@ LAYERS: dict[str, set[str]] = {
     },
     "cli": {
         "errors", "core", "formats", "store", "service", "push", "xmpp", "app", "client", "config", "telemetry",
-        "sources", "sync", "console",
+        "sources", "sync", "net", "console",
     },
 }  # fmt: skip
 
@@ -54,7 +57,7 @@ OWNERS = {
     "sqlite3": ("store/",),
     "alembic": ("store/",),
     "sqlalchemy": ("store/",),
-    "aiohttp": ("http/", "sources/"),
+    "aiohttp": ("http/", "net/"),
     "jinja2": ("http/",),
     "nh3": ("http/",),
     "pydantic": ("config.py",),
@@ -147,8 +150,9 @@ def test_one_module_can_fetch_a_url() -> None:
     session = re.compile(r"\b(?:ClientSession|aiohttp\.request)\b")
 
     assert {name_of(path): found for path in modules() if (found := imports(path) & fetchers)} == {}
-    assert [name_of(path) for path in modules() if session.search(path.read_text("utf-8"))] == ["sources/fetch.py"]
-    assert all("sources" not in LAYERS[layer] for layer in ("core", "formats", "service", "push", "xmpp"))
+    assert [name_of(path) for path in modules() if session.search(path.read_text("utf-8"))] == ["net/fetch.py"]
+    serving = ("core", "formats", "service", "push", "xmpp", "http")
+    assert all(LAYERS[layer].isdisjoint({"net", "sources"}) for layer in serving)
 
 
 def test_commands_and_demonstrations_do_not_import_each_other() -> None:

@@ -26,17 +26,17 @@ from smartfeeds.core.times import parse_time
 from smartfeeds.core.urls import xmpp_uri
 from smartfeeds.core.view import CREATED, Order, View
 from smartfeeds.formats.atom_feed import FeedHead
-from smartfeeds.formats.documents import read_document
+from smartfeeds.formats.documents import document_bytes, read_document
 from smartfeeds.formats.feed_details import load_details
 from smartfeeds.formats.items import Document
 from smartfeeds.formats.links import is_uri
 from smartfeeds.formats.writers import WRITERS, Job
+from smartfeeds.net.fetch import shown
 from smartfeeds.service.context import Context, Located, locate
 from smartfeeds.service.feeds import FeedService
 from smartfeeds.service.importing import Imported, import_document
 from smartfeeds.service.pulls import check_index
 from smartfeeds.service.syncing import shown as show
-from smartfeeds.sources.fetch import shown
 from smartfeeds.store.base import OpenMode, ReadTx
 from smartfeeds.sync.markup import without_sync
 from smartfeeds.sync.sharing import NOT_SAID, Window
@@ -140,7 +140,7 @@ def _read(source: Path | str, base: str, *, allow_private: bool) -> tuple[str, D
         return name_of(Path(source.name)), read_file(source, base)
     fetched = run_async(fetch(source, allow_private=allow_private))
     with named(shown(source)):
-        return shown(source), read_document(fetched.document, base or fetched.url)
+        return shown(source), read_document(document_bytes(fetched.body, fetched.charset), base or fetched.url)
 
 
 def _tell_owner(owner: str | None, *, new: bool) -> None:

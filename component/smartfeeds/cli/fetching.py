@@ -8,8 +8,8 @@ import click
 from smartfeeds.cli.reading import DOCUMENT
 from smartfeeds.core.mirror import is_web
 from smartfeeds.formats.loader import MAX_DOCUMENT_BYTES
-from smartfeeds.sources.addresses import EVERYWHERE
-from smartfeeds.sources.fetch import Fetched, Fetcher, FetchLimits
+from smartfeeds.net.addresses import EVERYWHERE
+from smartfeeds.net.fetch import Fetcher, FetchLimits, Response
 
 
 class FileOrAddress(click.ParamType[Path | str]):
@@ -24,7 +24,7 @@ class FileOrAddress(click.ParamType[Path | str]):
         return Path(DOCUMENT.convert(value, param, ctx))
 
 
-async def fetch(url: str, *, allow_private: bool) -> Fetched:
+async def fetch(url: str, *, allow_private: bool) -> Response:
     """What is at an address, no larger than a document may be. Raises FetchError."""
     limits = FetchLimits(max_bytes=MAX_DOCUMENT_BYTES, allowed=EVERYWHERE if allow_private else ())
     async with Fetcher(limits) as fetcher:

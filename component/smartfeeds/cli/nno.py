@@ -23,8 +23,8 @@ from smartfeeds.errors import ConfigError, FeedError
 from smartfeeds.formats.entry import read_entry
 from smartfeeds.formats.ess import MAX_BYTES, NnoEntry, build_time, read_either, write_nno
 from smartfeeds.formats.nno import Aggregator, Wanted
-from smartfeeds.sources.addresses import EVERYWHERE
-from smartfeeds.sources.fetch import Fetcher, FetchError, FetchLimits, shown
+from smartfeeds.net.addresses import EVERYWHERE
+from smartfeeds.net.fetch import Fetcher, FetchError, FetchLimits, shown
 from smartfeeds.sources.nno import EssSource, Found, Pulled, Puller
 from smartfeeds.sources.results import dump_results, load_results
 

@@ -16,12 +16,12 @@ from smartfeeds.errors import DocumentError, FeedError
 from smartfeeds.formats import atom
 from smartfeeds.formats.additions import id_mark
 from smartfeeds.formats.atom_feed import write_feed
-from smartfeeds.formats.documents import read_document
+from smartfeeds.formats.documents import document_bytes, read_document
 from smartfeeds.formats.items import NO_DOCUMENT, Document, Loss
 from smartfeeds.formats.writers import IN_ATOM, Job, tell_channel
 from smartfeeds.formats.xml import MAX_PAYLOAD_BYTES, parse_payload, parse_stored
+from smartfeeds.net.fetch import shown
 from smartfeeds.service.sync_import import Arrived, Merge, Target, lacks, merge_document
-from smartfeeds.sources.fetch import shown
 from smartfeeds.store.base import OpenMode
 from smartfeeds.sync.arriving import is_deletion_alone, read_plain
 from smartfeeds.sync.documents import FeedReader, Form, Kind, Piece
@@ -94,7 +94,7 @@ async def import_synced(asked: SyncImport) -> Shared:
             address = asked.source
             fetched = await fetch(address, allow_private=asked.web)
             asked = replace(asked, base=asked.base or fetched.url)
-            with open_bytes(fetched.document, shown(address)) as source:
+            with open_bytes(document_bytes(fetched.body, fetched.charset), shown(address)) as source:
                 found = _scan(source, spool, asked)
         else:
             with open_source(asked.source) as source:

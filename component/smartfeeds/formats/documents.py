@@ -18,7 +18,7 @@ from smartfeeds.formats.items import Document, Found, Head, ImportedItem, Skippe
 from smartfeeds.formats.json_feed import is_json_feed, read_json_feed
 from smartfeeds.formats.json_text import load_json, looks_like_json
 from smartfeeds.formats.links import is_uri, rebase
-from smartfeeds.formats.loader import load
+from smartfeeds.formats.loader import in_charset, load
 from smartfeeds.formats.opml import is_outline, outline_of
 from smartfeeds.formats.opml_reader import read_lines
 from smartfeeds.formats.rss import RDF_NS, read_rss
@@ -75,6 +75,14 @@ def read_document(data: bytes, base: str = "") -> Document:
         warnings=(*warnings, *head.warnings),
         oldest_on_top=head.oldest_on_top,
     )
+
+
+def document_bytes(body: bytes, charset: str) -> bytes:
+    """The body of an HTTP response as a document that declares its own encoding.
+
+    `charset` is the parameter of the Content-Type (RFC 7303 3). JSON has one encoding only (RFC 8259 8.1).
+    """
+    return body if looks_like_json(body) else in_charset(body, charset)
 
 
 def _read_json(data: bytes, base: str) -> tuple[Head, Iterator[Found | Skipped], list[str]]:

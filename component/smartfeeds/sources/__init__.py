@@ -1,1 +1,1 @@
-"""What comes in from elsewhere: fetching addresses that others named, and feeds that fill themselves."""
+"""What comes in from elsewhere: mirrors, and nodes that are filled from feeds of others."""

@@ -24,15 +24,15 @@ from smartfeeds.core.view import SHARED
 from smartfeeds.errors import Condition, FeedError
 from smartfeeds.formats.additions import FANOUT_NS
 from smartfeeds.formats.atom import LINK
+from smartfeeds.formats.documents import document_bytes
 from smartfeeds.formats.xml import strict_parser
+from smartfeeds.net.fetch import FetchError, HttpClient, Response
 from smartfeeds.service.context import Context
 from smartfeeds.service.feeds import FeedService
 from smartfeeds.service.merging import Incoming, Result, merge_items
 from smartfeeds.service.syncing import is_own_endpoint, read_shared
-from smartfeeds.sources.fetch import Fetched, FetchError
 from smartfeeds.sources.mirror_state import Keeper, Tools, run_for_ever
 from smartfeeds.sources.mirror_taking import BATCH, believes, counted_results, ensure_node
-from smartfeeds.sources.nno import Fetching
 from smartfeeds.store.base import ReadTx, WriteTx
 from smartfeeds.sync.arriving import read_arrived
 from smartfeeds.sync.documents import FeedReader, Kind, Piece
@@ -113,7 +113,7 @@ class Merging:
 class Reader:
     """Reads the feed of a mirror for ever."""
 
-    def __init__(self, mirror: Mirror, service: FeedService, fetch: Fetching, keeper: Keeper, tools: Tools) -> None:
+    def __init__(self, mirror: Mirror, service: FeedService, fetch: HttpClient, keeper: Keeper, tools: Tools) -> None:
         self.keeper = keeper
         self.in_step = False
         self._mirror = mirror
@@ -252,12 +252,12 @@ class Reader:
 
     async def _get(self, url: str, place: Place) -> Page | None:
         """A page, or None where it is what was read before. Raises FetchError, FeedError."""
-        fetched = await self._fetch.get(
+        response = await self._fetch.get(
             url, etag=place.etag, last_modified=place.last_modified, accept=ACCEPT, max_bytes=MAX_BYTES
         )
-        if fetched.not_modified:
+        if response.not_modified:
             return None
-        return await self._tools.aside(read_page, fetched)
+        return await self._tools.aside(read_page, response)
 
     async def _merge(self, page: Page, merging: Merging, position: str) -> None:
         """Merges the items of a page; with the last of them `position` is kept."""
@@ -306,18 +306,18 @@ class Reader:
         self.keeper.in_step()
 
 
-def read_page(fetched: Fetched) -> Page:
+def read_page(response: Response) -> Page:
     """A document, read whole. Raises FeedError where that cannot be."""
     reader = FeedReader(lenient=True)
-    body = fetched.document
+    body = document_bytes(response.body, response.charset)
     pieces = list(reader.read(body[start : start + _CHUNK] for start in range(0, len(body), _CHUNK)))
     head = etree.fromstring(reader.head() + reader.tail(), strict_parser())
     cursor = (head.findtext(_LAST_CURSOR) or "").strip()
     cursor = cursor if len(cursor) <= MAX_CURSOR_CHARACTERS else ""
     links = [link.get("href", "") for link in head.iterchildren(LINK) if link.get("rel") == "next"]
-    next_url = urljoin(fetched.url, links[0]) if links and cursor else ""
-    page = Page(fetched.url, tuple(pieces), reader.sharing, next_url, cursor, tuple(reader.notes[:3]))
-    return replace(page, etag=fetched.etag, last_modified=fetched.last_modified)
+    next_url = urljoin(response.url, links[0]) if links and cursor else ""
+    page = Page(response.url, tuple(pieces), reader.sharing, next_url, cursor, tuple(reader.notes[:3]))
+    return replace(page, etag=response.etag, last_modified=response.last_modified)
 
 
 def read_pieces(pieces: Sequence[Piece], now_us: int) -> tuple[tuple[Incoming, ...], tuple[Refusal, ...]]:

@@ -15,6 +15,7 @@ from smartfeeds.client.transport import Link
 from smartfeeds.core.feed_address import FeedAddress
 from smartfeeds.core.mirror import Direction, Mirror, MirrorRow, is_web
 from smartfeeds.core.times import US_PER_S
+from smartfeeds.net.fetch import HttpClient
 from smartfeeds.service.feeds import FeedService
 from smartfeeds.service.mirrors import set_configured
 from smartfeeds.sources.mirror_http import Reader
@@ -22,7 +23,6 @@ from smartfeeds.sources.mirror_in import Intake
 from smartfeeds.sources.mirror_out import Outlet, Publish
 from smartfeeds.sources.mirror_peer import Peers
 from smartfeeds.sources.mirror_state import Keeper, Tools
-from smartfeeds.sources.nno import Fetching
 from smartfeeds.telemetry import MirrorReading
 
 Part = Intake | Outlet | Reader
@@ -37,8 +37,8 @@ class Wires:
 
     make_link: Callable[[], Link]
     publish: Publish
-    fetch: Fetching
-    fetch_private: Fetching
+    fetch: HttpClient
+    fetch_private: HttpClient
     limit_bytes: int
 
 

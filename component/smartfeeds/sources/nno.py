@@ -7,28 +7,19 @@ vain are looked for again only when the feed has changed.
 import asyncio
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Final, Protocol
+from typing import Final
 
 from smartfeeds.errors import Condition, FeedError
 from smartfeeds.formats.autodiscovery import LinkType, links_of
-from smartfeeds.formats.documents import read_document
+from smartfeeds.formats.documents import document_bytes, read_document
 from smartfeeds.formats.ess import ESS_TYPE, MAX_BYTES, NNO_TYPE, TIME_RANGE_S, Ess, NnoEntry, read_either
 from smartfeeds.formats.items import Document, ImportedItem
 from smartfeeds.formats.nno import Candidate, Wanted, candidate_of, match, raw_titles, to_download, wanted_of
-from smartfeeds.sources.fetch import Fetched, FetchError
+from smartfeeds.net.fetch import FetchError, HttpClient, Response
 
 ACCEPT_ESS: Final = f"{ESS_TYPE}, {NNO_TYPE}, text/html;q=0.5, */*;q=0.1"
 ACCEPT_FEED: Final = "application/atom+xml, application/rss+xml, application/xml;q=0.8, text/xml;q=0.8, */*;q=0.1"
 _PAGES: Final = frozenset({"text/html", "application/xhtml+xml"})
-
-
-class Fetching(Protocol):
-    """What fetches: `fetch.Fetcher`, or what a test has instead."""
-
-    async def get(
-        self, url: str, *, etag: str = "", last_modified: str = "", accept: str = "*/*", max_bytes: int | None = None
-    ) -> Fetched:
-        """As `Fetcher.get`."""
 
 
 class EssSource:
@@ -38,27 +29,27 @@ class EssSource:
         self.url = url
         self.files: tuple[Ess, ...] = ()
         self._target = url
-        self._last = Fetched(url, 0)
+        self._last = Response(url, 0)
 
-    async def refresh(self, fetch: Fetching, keep: int, latest_s: int = TIME_RANGE_S[1]) -> None:
+    async def refresh(self, fetch: HttpClient, keep: int, latest_s: int = TIME_RANGE_S[1]) -> None:
         """Fetches the file if it has changed; of each feed the `keep` newest entries up to a time are kept.
 
         Raises FetchError or FeedError, and `files` stay as they are.
         """
         try:
-            fetched = await self._get(fetch)
-            if not fetched.not_modified and _is_page(fetched):
-                self._target, self._last = _linked(fetched), Fetched(self.url, 0)
-                fetched = await self._get(fetch)
-            if fetched.not_modified:
+            response = await self._get(fetch)
+            if not response.not_modified and _is_page(response):
+                self._target, self._last = _linked(response), Response(self.url, 0)
+                response = await self._get(fetch)
+            if response.not_modified:
                 return
-            self.files = tuple(_cut(file, keep, latest_s) for file in read_either(fetched.body))
-            self._last = replace(fetched, body=b"")
+            self.files = tuple(_cut(file, keep, latest_s) for file in read_either(response.body))
+            self._last = replace(response, body=b"")
         except (FetchError, FeedError):
-            self._target, self._last = self.url, Fetched(self.url, 0)  # the page may know another address by now
+            self._target, self._last = self.url, Response(self.url, 0)  # the page may know another address by now
             raise
 
-    async def _get(self, fetch: Fetching) -> Fetched:
+    async def _get(self, fetch: HttpClient) -> Response:
         last = self._last
         return await fetch.get(
             self._target,
@@ -73,11 +64,11 @@ def _cut(file: Ess, keep: int, latest_s: int) -> Ess:
     return replace(file, entries=tuple(stamp for stamp in file.entries if stamp.time_s <= latest_s)[:keep])
 
 
-def _is_page(fetched: Fetched) -> bool:
-    return fetched.content_type in _PAGES or fetched.body.lstrip()[:1] == b"<"
+def _is_page(response: Response) -> bool:
+    return response.content_type in _PAGES or response.body.lstrip()[:1] == b"<"
 
 
-def _linked(page: Fetched) -> str:
+def _linked(page: Response) -> str:
     """The ESS file that a page links to, else the NNO file. Raises FeedError."""
     links = links_of(page.body, page.url)
     for kind in (LinkType.ESS, LinkType.NNO):
@@ -125,7 +116,7 @@ class _Asked:
 class Puller:
     """Finds the full entries of one outline after the other; `known` are the results of the last (ESS-019)."""
 
-    def __init__(self, fetch: Fetching, known: Mapping[Wanted, Found] | None = None) -> None:
+    def __init__(self, fetch: HttpClient, known: Mapping[Wanted, Found] | None = None) -> None:
         self.known: dict[Wanted, Found] = dict(known or {})
         self._fetch = fetch
         self._asked: dict[str, _Asked] = {}
@@ -170,11 +161,11 @@ class Puller:
         last = self._asked.get(url)
         seen = last if last is not None and last.missing.issuperset(lacking) else _Asked("", "", frozenset())
         try:
-            fetched = await self._fetch.get(url, etag=seen.etag, last_modified=seen.last_modified, accept=ACCEPT_FEED)
-            if fetched.not_modified:
+            response = await self._fetch.get(url, etag=seen.etag, last_modified=seen.last_modified, accept=ACCEPT_FEED)
+            if response.not_modified:
                 return {}
             # Reading a large feed takes long enough to hold up everything else.
-            found = await asyncio.to_thread(_found, url, fetched, wanted)
+            found = await asyncio.to_thread(_found, url, response, wanted)
         except FetchError as error:
             failed[url] = error.reason
             return {}
@@ -182,14 +173,14 @@ class Puller:
             failed[url] = error.text or error.condition.value
             return {}
         missing = frozenset(one for one in lacking if one not in found)
-        self._asked[url] = _Asked(fetched.etag, fetched.last_modified, missing)
+        self._asked[url] = _Asked(response.etag, response.last_modified, missing)
         return found
 
 
-def _found(url: str, fetched: Fetched, wanted: Sequence[Wanted]) -> dict[Wanted, Found]:
+def _found(url: str, response: Response, wanted: Sequence[Wanted]) -> dict[Wanted, Found]:
     """The items of a feed that the entries mean. Raises FeedError."""
-    body = fetched.document
-    document = read_document(body, fetched.url)
+    body = document_bytes(response.body, response.charset)
+    document = read_document(body, response.url)
     items = [item for item in document.items if not item.deleted]
     matches = match(wanted, _candidates(body, items))
     return {

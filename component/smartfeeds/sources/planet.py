@@ -20,11 +20,11 @@ from smartfeeds.errors import FeedError, SmartfeedsError
 from smartfeeds.formats.atom import digest_id
 from smartfeeds.formats.items import Document, ImportedItem
 from smartfeeds.formats.nno import Aggregator, with_source
+from smartfeeds.net.fetch import FetchError, HttpClient, shown
 from smartfeeds.service.context import Context
 from smartfeeds.service.feeds import FeedService
 from smartfeeds.service.importing import Imported, import_document
-from smartfeeds.sources.fetch import FetchError, shown
-from smartfeeds.sources.nno import EssSource, Fetching, Found, Puller
+from smartfeeds.sources.nno import EssSource, Found, Puller
 from smartfeeds.store.base import ReadTx
 
 LONGEST_PAUSE_S: Final = 86_400.0
@@ -89,7 +89,7 @@ class Planet:
         self,
         plan: Plan,
         service: FeedService,
-        fetch: Fetching,
+        fetch: HttpClient,
         *,
         now_us: Callable[[], int],
         clock: Callable[[], float],

@@ -1,82 +1,19 @@
-"""A web server on this machine whose pages a test lays out, and a fetcher that may ask it."""
+"""A web server on this machine, a fetcher that may ask it, and a service."""
 
-import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable
-from dataclasses import dataclass, field
+from collections.abc import AsyncIterator
 
 import pytest
-from aiohttp import web
 
-from smartfeeds.core.times import format_datetime
-from smartfeeds.formats.ess import write_ess
-from smartfeeds.sources.addresses import EVERYWHERE
-from smartfeeds.sources.fetch import Fetcher, FetchLimits
+from smartfeeds.net.addresses import EVERYWHERE
+from smartfeeds.net.fetch import Fetcher, FetchLimits
+from support.website import Site, running_site
 from support.world import World, memory_store, running_world
-
-US = 1_000_000
-BUILD_S = 1_304_942_400  # the clock of `World` begins here
-Page = Callable[[web.Request], Awaitable[web.StreamResponse]]
-
-
-@dataclass
-class Site:
-    """`pages` by path; `asked` are the requests in the order they came."""
-
-    port: int = 0
-    pages: dict[str, bytes | web.Response | Page] = field(default_factory=dict)
-    asked: list[web.Request] = field(default_factory=list)
-
-    def url(self, path: str = "/", host: str = "127.0.0.1") -> str:
-        return f"http://{host}:{self.port}{path}"
-
-    @property
-    def paths(self) -> list[str]:
-        return [request.path_qs for request in self.asked]
-
-    def asked_for(self, suffix: str) -> list[str]:
-        """The paths with this ending that were asked for since the last time."""
-        paths = sorted(request.path for request in self.asked if request.path.endswith(suffix))
-        self.asked = [request for request in self.asked if not request.path.endswith(suffix)]
-        return paths
-
-    def blog(self, name: str, *entries: tuple[str, str, int]) -> str:
-        """Lays out an Atom feed of (id, title, minutes ago) and its ESS file; the address of the latter."""
-        times = [BUILD_S - 60 * minutes for _id, _title, minutes in entries]
-        written = "".join(
-            f"<entry><id>{entry_id}</id><title>{title}</title><updated>{format_datetime(time_s * US)}</updated></entry>"
-            for (entry_id, title, _minutes), time_s in zip(entries, times, strict=True)
-        )
-        feed = f'<feed xmlns="http://www.w3.org/2005/Atom"><id>urn:x:{name}</id><title>{name}</title>{written}</feed>'
-        self.pages[f"/{name}.xml"] = feed.encode()
-        titles = [(title, time_s * US) for (_id, title, _minutes), time_s in zip(entries, times, strict=True)]
-        self.pages[f"/{name}.ess"] = write_ess(self.url(f"/{name}.xml"), titles, BUILD_S * US).data
-        return self.url(f"/{name}.ess")
-
-    async def answer(self, request: web.Request) -> web.StreamResponse:
-        self.asked.append(request)
-        page = self.pages.get(request.path)
-        if page is None:
-            raise web.HTTPNotFound
-        if isinstance(page, bytes):
-            return web.Response(body=page)
-        if isinstance(page, web.Response):
-            return web.Response(body=page.body, status=page.status, headers=page.headers.copy())
-        return await page(request)
 
 
 @pytest.fixture
 async def site() -> AsyncIterator[Site]:
-    made = Site()
-    app = web.Application()
-    app.router.add_route("*", "/{path:.*}", made.answer)
-    runner = web.AppRunner(app, access_log=None, shutdown_timeout=0)
-    await runner.setup()
-    listening = web.TCPSite(runner, "127.0.0.1", 0)
-    await listening.start()
-    made.port = runner.addresses[0][1]
-    yield made
-    await runner.cleanup()
-    await asyncio.sleep(0)
+    async with running_site() as made:
+        yield made
 
 
 @pytest.fixture

@@ -14,9 +14,9 @@ from smartfeeds.formats.atom import FEEDSYNC_NS
 from smartfeeds.http.calls import ANONYMOUS
 from smartfeeds.http.encode import Encoder, Place
 from smartfeeds.http.queries import read_query
+from smartfeeds.net.fetch import FetchError, Response
 from smartfeeds.service.requests import FeedPage, PullFeed
 from smartfeeds.sources import mirror_http
-from smartfeeds.sources.fetch import Fetched, FetchError
 from smartfeeds.store.base import ReadTx
 from support.mesh import Net, Site
 from support.world import ATOM_NS, S
@@ -24,7 +24,7 @@ from support.world import ATOM_NS, S
 FILE = "https://files.example/plans.xml"
 COMPLETE = "https://files.example/all.xml"
 SMART = "https://feeds.a.example/feeds/plans/"
-Page = bytes | Callable[[str, str], Fetched]
+Page = bytes | Callable[[str, str], Response]
 
 
 @dataclass
@@ -37,7 +37,7 @@ class Web:
 
     async def get(
         self, url: str, *, etag: str = "", last_modified: str = "", accept: str = "*/*", max_bytes: int | None = None
-    ) -> Fetched:
+    ) -> Response:
         self.asked.append(url)
         site = self.net.sites.get(urlsplit(url).hostname or "")
         if site is not None:
@@ -48,9 +48,9 @@ class Web:
         if callable(page):
             return page(url, etag)
         tag = f'"{hash(page)}"'
-        return Fetched(url, 304) if etag == tag else Fetched(url, 200, page, "application/atom+xml", tag)
+        return Response(url, 304) if etag == tag else Response(url, 200, page, "application/atom+xml", tag)
 
-    async def feed(self, site: Site, url: str) -> Fetched:
+    async def feed(self, site: Site, url: str) -> Response:
         """A page of a Smart Feed, as the HTTP side makes it."""
         parts = urlsplit(url)
         path, query = read_feed_path(parts.path, frozenset()), read_query(parts.query)
@@ -61,7 +61,7 @@ class Web:
         except FeedError as error:
             raise FetchError(url, f"answered 404: {error}", status=404) from None
         assert isinstance(answer, FeedPage)
-        return Fetched(url, 200, Encoder().atom(answer, place), "application/atom+xml")
+        return Response(url, 200, Encoder().atom(answer, place), "application/atom+xml")
 
 
 def entry(
@@ -433,7 +433,7 @@ async def smart(net: Net, count: int) -> Site:
 def test_page_is_read_in_the_charset_of_the_answer() -> None:
     """RFC 7303 3"""
     body = feed(entry("a", "\u043c\u0438\u0440")).decode().encode("cp1251")
-    page = mirror_http.read_page(Fetched(FILE, 200, body, "application/atom+xml", charset="windows-1251"))
+    page = mirror_http.read_page(Response(FILE, 200, body, "application/atom+xml", charset="windows-1251"))
     assert ["\u043c\u0438\u0440" in piece.raw.decode() for piece in page.pieces] == [True]
 
 
@@ -462,7 +462,7 @@ async def test_smart_feed_goes_on_where_a_restart_or_a_failure_left_it(net: Net,
     a = await smart(net, 25)
     get, calls = web.get, []
 
-    async def failing(url: str, **named: object) -> Fetched:
+    async def failing(url: str, **named: object) -> Response:
         calls.append(url)
         if len(calls) == 2:
             raise FetchError(url, "does not answer")
@@ -485,7 +485,7 @@ async def test_smart_feed_that_lost_the_cursor_is_read_from_its_beginning(net: N
     b = await mirror_of(net, SMART + "?order=modified&sync=true")
     feed_of, failures = web.feed, []
 
-    async def forgetful(site: Site, url: str) -> Fetched:
+    async def forgetful(site: Site, url: str) -> Response:
         if "since=" in url:
             failures.append(url)
             raise FetchError(url, "answered 404", status=404)

@@ -6,7 +6,7 @@ from aiohttp import web
 from smartfeeds.errors import FeedError
 from smartfeeds.formats.ess import NnoEntry, dumb_checksum, write_nno
 from smartfeeds.formats.nno import Aggregator, Wanted
-from smartfeeds.sources.fetch import FetchError
+from smartfeeds.net.fetch import FetchError
 from smartfeeds.sources.nno import EssSource, Puller
 
 BUILD_S = 1_304_942_400

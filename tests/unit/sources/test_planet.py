@@ -9,8 +9,8 @@ from smartfeeds.core.access import Affiliation
 from smartfeeds.core.model import NodeKind
 from smartfeeds.errors import Condition, FeedError, StoreError
 from smartfeeds.formats.atom import read_meta
+from smartfeeds.net.fetch import Fetcher, FetchLimits
 from smartfeeds.service.importing import Imported
-from smartfeeds.sources.fetch import Fetcher, FetchLimits
 from smartfeeds.sources.planet import LONGEST_PAUSE_S, Plan, Planet
 from support.faketime import FakeTime
 from support.world import OWNER, jid

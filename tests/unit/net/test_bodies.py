@@ -7,7 +7,7 @@ from functools import partial
 
 import pytest
 
-from smartfeeds.sources.bodies import BodyError, body_of
+from smartfeeds.net.bodies import BodyError, body_of
 
 # Without the time of day in it.
 packed = partial(gzip.compress, mtime=0)

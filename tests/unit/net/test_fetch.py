@@ -9,8 +9,8 @@ import pytest
 from aiohttp import web
 from aiohttp.abc import AbstractResolver
 
-from smartfeeds.sources.addresses import EVERYWHERE
-from smartfeeds.sources.fetch import Fetched, Fetcher, FetchError, FetchLimits, shown
+from smartfeeds.net.addresses import EVERYWHERE
+from smartfeeds.net.fetch import Fetcher, FetchError, FetchLimits, Response, shown
 
 
 def open_fetcher(**limits):
@@ -53,7 +53,7 @@ async def test_get_gives_the_answer_and_what_the_next_request_needs(site, fetche
     headers = {"Content-Type": "Application/ESS; charset=us-ascii", "ETag": 'W/"1"', "Last-Modified": "yesterday"}
     site.pages["/a"] = web.Response(body=b"hello", headers=headers)
 
-    assert await fetcher.get(site.url("/a?b=c"), accept="application/ess") == Fetched(
+    assert await fetcher.get(site.url("/a?b=c"), accept="application/ess") == Response(
         site.url("/a?b=c"), 200, b"hello", "application/ess", 'W/"1"', "yesterday", "us-ascii"
     )
     (asked,) = site.asked

@@ -4,7 +4,7 @@ from ipaddress import ip_network
 
 import pytest
 
-from smartfeeds.sources.addresses import EVERYWHERE, RefusedAddressError, guarded_socket, is_public, may_connect
+from smartfeeds.net.addresses import EVERYWHERE, RefusedAddressError, guarded_socket, is_public, may_connect
 
 PRIVATE = {
     "127.0.0.1": "loopback",

@@ -1,4 +1,5 @@
-"""Fetching addresses that others named: bounded in time, size, redirects and number, and kept out of private networks.
+"""The HTTP client for addresses that others named: bounded in time, size, redirects and number, and kept out of
+private networks.
 
 Only http and https. Every hop of a redirect is checked like the first address; the check of the IP address is made
 where the socket is made (`addresses`). A body is bounded as it is after decompression (`bodies`). Nothing of a cookie,
@@ -12,7 +13,7 @@ from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from functools import partial
 from types import TracebackType
-from typing import Final
+from typing import Final, Protocol
 from urllib.parse import urlsplit
 from weakref import WeakValueDictionary
 
@@ -23,10 +24,8 @@ from yarl import URL
 from smartfeeds import __version__
 from smartfeeds.core.text import one_line
 from smartfeeds.errors import SmartfeedsError
-from smartfeeds.formats.json_text import looks_like_json
-from smartfeeds.formats.loader import in_charset
-from smartfeeds.sources.addresses import Network, RefusedAddressError, guarded_socket
-from smartfeeds.sources.bodies import ENCODINGS, BodyError, body_of
+from smartfeeds.net.addresses import Network, RefusedAddressError, guarded_socket
+from smartfeeds.net.bodies import ENCODINGS, BodyError, body_of
 
 _REDIRECTS: Final = frozenset({301, 302, 303, 307, 308})
 _NOT_MODIFIED: Final = 304
@@ -58,7 +57,7 @@ class FetchLimits:
 
 
 @dataclass(frozen=True, slots=True)
-class Fetched:
+class Response:
     """An answer: `url` is where it came from after redirects, `content_type` is lower case without parameters, and
     `charset` is the parameter of that name.
 
@@ -74,14 +73,18 @@ class Fetched:
     charset: str = ""
 
     @property
-    def document(self) -> bytes:
-        """The body as a feed document that says its own encoding. JSON has one encoding only (RFC 8259 8.1)."""
-        return self.body if looks_like_json(self.body) else in_charset(self.body, self.charset)
-
-    @property
     def not_modified(self) -> bool:
         """Whether what was asked for is still what the asker has."""
         return self.status == _NOT_MODIFIED
+
+
+class HttpClient(Protocol):
+    """The part of `Fetcher` that readers of documents use; tests have another one."""
+
+    async def get(
+        self, url: str, *, etag: str = "", last_modified: str = "", accept: str = "*/*", max_bytes: int | None = None
+    ) -> Response:
+        """As `Fetcher.get`."""
 
 
 class Fetcher:
@@ -127,7 +130,7 @@ class Fetcher:
 
     async def get(
         self, url: str, *, etag: str = "", last_modified: str = "", accept: str = "*/*", max_bytes: int | None = None
-    ) -> Fetched:
+    ) -> Response:
         """What is at an address, or that it has not changed since `etag` or `last_modified`. Follows redirects.
 
         `max_bytes` is for this answer, that of the limits where it is None. Raises FetchError.
@@ -141,13 +144,13 @@ class Fetcher:
 
     async def post(
         self, url: str, body: bytes, *, headers: Mapping[str, str] | None = None, max_bytes: int | None = None
-    ) -> Fetched:
+    ) -> Response:
         """Sends something to an address; the answer. A redirect is an error. Raises FetchError."""
         return await self._within_limits("POST", url, dict(headers or {}), body, max_bytes)
 
     async def _within_limits(
         self, method: str, url: str, headers: dict[str, str], body: bytes, max_bytes: int | None
-    ) -> Fetched:
+    ) -> Response:
         """Waits for its turn, which the time limit does not count: first at the host, then among all."""
         host = (_address(url).host or "").lower()
         async with AsyncExitStack() as turns:
@@ -162,18 +165,20 @@ class Fetcher:
             except TimeoutError:
                 raise FetchError(url, f"did not answer within {self.limits.total_s:g} seconds") from None
 
-    async def _follow(self, method: str, url: str, headers: dict[str, str], body: bytes, max_bytes: int) -> Fetched:
+    async def _follow(self, method: str, url: str, headers: dict[str, str], body: bytes, max_bytes: int) -> Response:
         target = _address(url)
         for _hop in range(self.limits.redirects + 1):
             answer = await self._once(method, target, headers, body, max_bytes)
-            if isinstance(answer, Fetched):
+            if isinstance(answer, Response):
                 return answer
             if method != "GET":
                 raise FetchError(url, "answered with a redirect, which is not followed")
             target = answer
         raise FetchError(url, f"redirects more than {self.limits.redirects} times")
 
-    async def _once(self, method: str, url: URL, headers: dict[str, str], body: bytes, max_bytes: int) -> Fetched | URL:
+    async def _once(
+        self, method: str, url: URL, headers: dict[str, str], body: bytes, max_bytes: int
+    ) -> Response | URL:
         """One request: its answer, or where it is sent on to."""
         if self._session is None:
             raise RuntimeError("the fetcher is not open: use it in async with")
@@ -199,7 +204,7 @@ class Fetcher:
             raise FetchError(text, f"gave no usable answer: {_named(error)}") from None
 
 
-async def _read(response: aiohttp.ClientResponse, max_bytes: int) -> Fetched:
+async def _read(response: aiohttp.ClientResponse, max_bytes: int) -> Response:
     try:
         body = body_of(response.headers.get("Content-Encoding", ""), max_bytes)
         if response.status != _NOT_MODIFIED:
@@ -211,7 +216,7 @@ async def _read(response: aiohttp.ClientResponse, max_bytes: int) -> Fetched:
     except BodyError as error:
         response.close()
         raise FetchError(str(response.url), str(error)) from None
-    return Fetched(
+    return Response(
         charset=response.charset or "",
         url=str(response.url),
         status=response.status,

@@ -1,0 +1,1 @@
+"""Outgoing HTTP: the guarded client, address checks and body limits."""

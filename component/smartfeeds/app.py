@@ -27,6 +27,7 @@ from smartfeeds.http.server import Bounds
 from smartfeeds.http.site import HttpOptions, Site
 from smartfeeds.net.addresses import EVERYWHERE
 from smartfeeds.net.fetch import Fetcher, FetchLimits
+from smartfeeds.net.limiter import HostLimiter
 from smartfeeds.push.bounces import Bounces
 from smartfeeds.push.dispatcher import Dispatcher
 from smartfeeds.push.sender import Sender
@@ -180,7 +181,11 @@ class App:
             now_us=clock,
         )
         answer_s = settings.link.answer_s
-        self._fetchers = (Fetcher(MIRROR_LIMITS), Fetcher(replace(MIRROR_LIMITS, allowed=EVERYWHERE)))
+        self._limiter = HostLimiter()
+        self._fetchers = (
+            Fetcher(MIRROR_LIMITS, limiter=self._limiter),
+            Fetcher(replace(MIRROR_LIMITS, allowed=EVERYWHERE), limiter=self._limiter),
+        )
         self.mirrors = Mirrors(
             self.service,
             [section.made() for section in settings.mirror],
@@ -340,7 +345,8 @@ class App:
         owner = parse_jid(section.owner or self.settings.component.jid)
         assert owner is not None
         plan = Plan(section.node, section.urls, section.entries, section.every_s, owner)
-        async with Fetcher(FetchLimits(allowed=EVERYWHERE if section.allow_private else ())) as fetcher:
+        limits = FetchLimits(allowed=EVERYWHERE if section.allow_private else ())
+        async with Fetcher(limits, limiter=self._limiter) as fetcher:
             await Planet(
                 plan,
                 self.service,

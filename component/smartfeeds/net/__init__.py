@@ -1,1 +1,1 @@
-"""Outgoing HTTP: the guarded client, address checks and body limits."""
+"""Outgoing HTTP: the guarded client, address checks, body limits and limits per host."""

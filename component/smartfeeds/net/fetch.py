@@ -1,21 +1,20 @@
-"""The HTTP client for addresses that others named: bounded in time, size, redirects and number, and kept out of
-private networks.
+"""The HTTP client for addresses that strangers named: bounded in time, size and redirects, and kept out of private
+networks.
 
-Only http and https. Every hop of a redirect is checked like the first address; the check of the IP address is made
-where the socket is made (`addresses`). A body is bounded as it is after decompression (`bodies`). Nothing of a cookie,
-a proxy or a .netrc is used.
+It requests http and https only. The IP address of every connection is checked where the socket is made (`addresses`),
+so each hop of a redirect is checked. A body is bounded by its size after decompression (`bodies`). `limiter` bounds how
+many requests go out, and how often. The client uses no cookies, no proxy and no .netrc.
 """
 
 import asyncio
 import re
-from collections.abc import Mapping
-from contextlib import AsyncExitStack
+import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from types import TracebackType
 from typing import Final, Protocol
 from urllib.parse import urlsplit
-from weakref import WeakValueDictionary
 
 import aiohttp
 from aiohttp.abc import AbstractResolver
@@ -23,58 +22,64 @@ from yarl import URL
 
 from smartfeeds import __version__
 from smartfeeds.core.text import one_line
+from smartfeeds.core.validators import NO_VALIDATORS, Validators
 from smartfeeds.errors import SmartfeedsError
 from smartfeeds.net.addresses import Network, RefusedAddressError, guarded_socket
 from smartfeeds.net.bodies import ENCODINGS, BodyError, body_of
+from smartfeeds.net.limiter import HostLimiter, HostPausedError, retry_after_s
 
 _REDIRECTS: Final = frozenset({301, 302, 303, 307, 308})
 _NOT_MODIFIED: Final = 304
+# Too Many Requests (RFC 6585 section 4) and Service Unavailable (RFC 9110 section 15.6.4).
+_OVERLOADED: Final = frozenset({429, 503})
 _PRINTABLE: Final = re.compile(r"[\x21-\x7e]+")
-_SHOWN: Final = 200
+_SHOWN_CHARACTERS: Final = 200
 
 
 class FetchError(SmartfeedsError):
-    """An address could not be fetched. `status` is the HTTP status where one came that is no success, else 0."""
+    """An address could not be fetched. `status` is the HTTP status if a response came that is no success, else 0.
 
-    def __init__(self, url: str, reason: str, *, status: int = 0) -> None:
+    `retry_after_s` is the pause in seconds that the server asked for, 0 where it asked for none. The client sends no
+    request to that host before the pause ends.
+    """
+
+    def __init__(self, url: str, reason: str, *, status: int = 0, retry_after_s: float = 0.0) -> None:
         super().__init__(f"{shown(url)} {reason}")
         self.reason = reason
         self.status = status
+        self.retry_after_s = retry_after_s
 
 
 @dataclass(frozen=True, slots=True)
 class FetchLimits:
-    """What one fetch, and all of them together, may use. `allowed` are networks open to it though they are private."""
+    """What one fetch may use. `allowed` are the networks that may be reached although they are not public."""
 
     connect_s: float = 10.0
     idle_s: float = 20.0
     total_s: float = 60.0
     max_bytes: int = 10_000_000
     redirects: int = 5
-    at_once: int = 20
-    at_once_per_host: int = 2
     allowed: tuple[Network, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Response:
-    """An answer: `url` is where it came from after redirects, `content_type` is lower case without parameters, and
-    `charset` is the parameter of that name.
+    """The response to a fetch.
 
-    `etag` and `last_modified` are for the next conditional request; with `not_modified` there is no body.
+    `url` is its address after redirects. `content_type` is lower case without parameters, `charset` is the parameter of
+    that name. `validators` are for the next request. A response that is `not_modified` has no body.
     """
 
     url: str
     status: int
     body: bytes = b""
     content_type: str = ""
-    etag: str = ""
-    last_modified: str = ""
+    validators: Validators = NO_VALIDATORS
     charset: str = ""
 
     @property
     def not_modified(self) -> bool:
-        """Whether what was asked for is still what the asker has."""
+        """Whether the document is still the one that the validators of the request belong to."""
         return self.status == _NOT_MODIFIED
 
 
@@ -82,29 +87,35 @@ class HttpClient(Protocol):
     """The part of `Fetcher` that readers of documents use; tests have another one."""
 
     async def get(
-        self, url: str, *, etag: str = "", last_modified: str = "", accept: str = "*/*", max_bytes: int | None = None
+        self, url: str, *, known: Validators = NO_VALIDATORS, accept: str = "*/*", max_bytes: int | None = None
     ) -> Response:
         """As `Fetcher.get`."""
 
 
 class Fetcher:
-    """The HTTP client for addresses of strangers: an async context manager. `resolver` looks names up."""
+    """The HTTP client; an async context manager.
 
-    def __init__(self, limits: FetchLimits | None = None, *, resolver: AbstractResolver | None = None) -> None:
+    Fetchers share a `limiter`, so that a host sees one client, whoever fetches. `resolver` looks names up. `clock`
+    gives the Unix time in seconds.
+    """
+
+    def __init__(
+        self,
+        limits: FetchLimits | None = None,
+        *,
+        limiter: HostLimiter | None = None,
+        resolver: AbstractResolver | None = None,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
         self.limits = limits or FetchLimits()
+        self._limiter = HostLimiter() if limiter is None else limiter
         self._resolver = resolver
+        self._clock = clock
         self._session: aiohttp.ClientSession | None = None
-        self._all = asyncio.Semaphore(self.limits.at_once)
-        self._hosts: WeakValueDictionary[str, asyncio.Semaphore] = WeakValueDictionary()
 
     async def __aenter__(self) -> "Fetcher":
-        await self.open()
-        return self
-
-    async def open(self) -> None:
-        """Begins; `close` ends."""
         connector = aiohttp.TCPConnector(
-            limit=0,
+            limit=0,  # the limiter has the bounds
             resolver=self._resolver,
             socket_factory=partial(guarded_socket, allowed=self.limits.allowed),
         )
@@ -116,86 +127,57 @@ class Fetcher:
             auto_decompress=False,
             trust_env=False,
         )
+        return self
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        await self.close()
-
-    async def close(self) -> None:
-        """Closes all connections."""
         session, self._session = self._session, None
         if session is not None:
             await session.close()
 
     async def get(
-        self, url: str, *, etag: str = "", last_modified: str = "", accept: str = "*/*", max_bytes: int | None = None
+        self, url: str, *, known: Validators = NO_VALIDATORS, accept: str = "*/*", max_bytes: int | None = None
     ) -> Response:
-        """What is at an address, or that it has not changed since `etag` or `last_modified`. Follows redirects.
+        """The document at an address, after redirects; `not_modified` if it is still the one that `known` belongs to.
 
-        `max_bytes` is for this answer, that of the limits where it is None. Raises FetchError.
+        `max_bytes` bounds this body, in place of the limit for all. The time limit does not count waiting for a turn.
+        Raises FetchError.
         """
-        headers = {"Accept": accept}
-        if etag:
-            headers["If-None-Match"] = etag
-        if last_modified:
-            headers["If-Modified-Since"] = last_modified
-        return await self._within_limits("GET", url, headers, b"", max_bytes)
-
-    async def post(
-        self, url: str, body: bytes, *, headers: Mapping[str, str] | None = None, max_bytes: int | None = None
-    ) -> Response:
-        """Sends something to an address; the answer. A redirect is an error. Raises FetchError."""
-        return await self._within_limits("POST", url, dict(headers or {}), body, max_bytes)
-
-    async def _within_limits(
-        self, method: str, url: str, headers: dict[str, str], body: bytes, max_bytes: int | None
-    ) -> Response:
-        """Waits for its turn, which the time limit does not count: first at the host, then among all."""
-        host = (_address(url).host or "").lower()
-        async with AsyncExitStack() as turns:
-            if (turn := self._hosts.get(host)) is None:
-                turn = self._hosts[host] = asyncio.Semaphore(self.limits.at_once_per_host)
-            await turns.enter_async_context(turn)
-            await turns.enter_async_context(self._all)
-            limit = self.limits.max_bytes if max_bytes is None else max_bytes
+        max_bytes = self.limits.max_bytes if max_bytes is None else max_bytes
+        loop, left_s, target = asyncio.get_running_loop(), self.limits.total_s, _address(url)
+        for _hop in range(self.limits.redirects + 1):
+            headers = {"Accept": accept} | (_condition(known) if str(target) == known.url else {})
             try:
-                async with asyncio.timeout(self.limits.total_s):
-                    return await self._follow(method, url, headers, body, limit)
+                async with self._limiter.turn(target.host or ""):
+                    began_s = loop.time()
+                    async with asyncio.timeout(left_s):
+                        response = await self._request(target, headers, known, max_bytes)
+                    left_s -= loop.time() - began_s
+            except HostPausedError as error:
+                raise FetchError(url, str(error), retry_after_s=error.left_s) from None
             except TimeoutError:
                 raise FetchError(url, f"did not answer within {self.limits.total_s:g} seconds") from None
-
-    async def _follow(self, method: str, url: str, headers: dict[str, str], body: bytes, max_bytes: int) -> Response:
-        target = _address(url)
-        for _hop in range(self.limits.redirects + 1):
-            answer = await self._once(method, target, headers, body, max_bytes)
-            if isinstance(answer, Response):
-                return answer
-            if method != "GET":
-                raise FetchError(url, "answered with a redirect, which is not followed")
-            target = answer
+            if isinstance(response, Response):
+                return response
+            target = response
         raise FetchError(url, f"redirects more than {self.limits.redirects} times")
 
-    async def _once(
-        self, method: str, url: URL, headers: dict[str, str], body: bytes, max_bytes: int
-    ) -> Response | URL:
-        """One request: its answer, or where it is sent on to."""
+    async def _request(self, url: URL, headers: dict[str, str], known: Validators, max_bytes: int) -> Response | URL:
+        """The response to one request, or the address that it redirects to."""
         if self._session is None:
             raise RuntimeError("the fetcher is not open: use it in async with")
         text = str(url)
         try:
-            async with self._session.request(
-                method, url, headers=headers, data=body or None, allow_redirects=False
-            ) as response:
+            async with self._session.get(url, headers=headers, allow_redirects=False) as response:
                 if response.status in _REDIRECTS:
                     return _joined(text, url, response.headers.get("Location", ""))
                 conditional = "If-None-Match" in headers or "If-Modified-Since" in headers
-                if not (response.ok and response.status < 300) and not (
-                    response.status == _NOT_MODIFIED and conditional
-                ):
-                    response.close()
-                    raise FetchError(text, f"answered {response.status}", status=response.status)
-                return await _read(response, max_bytes)
+                if 200 <= response.status < 300 or (response.status == _NOT_MODIFIED and conditional):
+                    return await _read(response, known, max_bytes)
+                response.close()
+                pause_s = self._pause(response) if response.status in _OVERLOADED else 0.0
+                raise FetchError(text, f"answered {response.status}", status=response.status, retry_after_s=pause_s)
         except TimeoutError:
             raise FetchError(text, "does not answer") from None
         except aiohttp.ClientConnectorError as error:
@@ -203,11 +185,25 @@ class Fetcher:
         except (aiohttp.ClientError, OSError, ValueError) as error:
             raise FetchError(text, f"gave no usable answer: {_named(error)}") from None
 
+    def _pause(self, response: aiohttp.ClientResponse) -> float:
+        """Lets the host rest for as long as it asks; the seconds, 0 if it does not say."""
+        pause_s = retry_after_s(response.headers.get("Retry-After", ""), self._clock())
+        if pause_s is None:
+            return 0.0
+        self._limiter.pause(response.url.host or "", pause_s)
+        return pause_s
 
-async def _read(response: aiohttp.ClientResponse, max_bytes: int) -> Response:
+
+def _condition(known: Validators) -> dict[str, str]:
+    fields = {"If-None-Match": known.etag, "If-Modified-Since": known.last_modified}
+    return {name: value for name, value in fields.items() if value}
+
+
+async def _read(response: aiohttp.ClientResponse, known: Validators, max_bytes: int) -> Response:
+    not_modified = response.status == _NOT_MODIFIED
     try:
         body = body_of(response.headers.get("Content-Encoding", ""), max_bytes)
-        if response.status != _NOT_MODIFIED:
+        if not not_modified:
             if (response.content_length or 0) > max_bytes:
                 raise BodyError(f"is larger than {max_bytes} bytes")
             async for chunk in response.content.iter_any():
@@ -216,19 +212,24 @@ async def _read(response: aiohttp.ClientResponse, max_bytes: int) -> Response:
     except BodyError as error:
         response.close()
         raise FetchError(str(response.url), str(error)) from None
+    # The fields of a 304 replace those of the stored response (RFC 9111 section 4.3.4); a 200 replaces both.
+    former = known if not_modified else NO_VALIDATORS
     return Response(
-        charset=response.charset or "",
         url=str(response.url),
         status=response.status,
         body=whole,
         content_type=response.headers.get("Content-Type", "").partition(";")[0].strip().lower(),
-        etag=response.headers.get("ETag", ""),
-        last_modified=response.headers.get("Last-Modified", ""),
+        validators=Validators(
+            str(response.url),
+            response.headers.get("ETag", former.etag),
+            response.headers.get("Last-Modified", former.last_modified),
+        ),
+        charset=response.charset or "",
     )
 
 
 def _address(text: str) -> URL:
-    """The address to ask, its escapes as they were written. Raises FetchError for what is none of http or https."""
+    """The address to request, its escapes as they were written. Raises FetchError if it is not http or https."""
     try:
         url = URL(text, encoded=True) if _PRINTABLE.fullmatch(text) else URL(text)
         port = url.port
@@ -256,17 +257,17 @@ def _why(error: OSError) -> str:
 
 
 def _named(error: BaseException) -> str:
-    """What a person can make of an error; never a page of it."""
+    """The text of an error for people, on one line and bounded: it may quote what the server sent."""
     text = getattr(error, "strerror", None) or str(error) or type(error).__name__
-    return one_line(str(text))[:_SHOWN]
+    return one_line(str(text))[:_SHOWN_CHARACTERS]
 
 
 def shown(url: str) -> str:
-    """An address for people: without the name and password that may stand in it, on one line, not too long."""
+    """An address for people: without the name and password that it may contain, on one line, and bounded."""
     try:
         parts = urlsplit(url)
         if "@" in parts.netloc:
             url = parts._replace(netloc=parts.netloc.rpartition("@")[2]).geturl()
     except ValueError:
         pass
-    return one_line(url)[:_SHOWN]
+    return one_line(url)[:_SHOWN_CHARACTERS]

@@ -20,6 +20,7 @@ from smartfeeds.core.mirror import Half, Mirror, Refusal, refusal
 from smartfeeds.core.model import Edge, Slice
 from smartfeeds.core.text import counted
 from smartfeeds.core.times import US_PER_S
+from smartfeeds.core.validators import Validators
 from smartfeeds.core.view import SHARED
 from smartfeeds.errors import Condition, FeedError
 from smartfeeds.formats.additions import FANOUT_NS
@@ -253,7 +254,7 @@ class Reader:
     async def _get(self, url: str, place: Place) -> Page | None:
         """A page, or None where it is what was read before. Raises FetchError, FeedError."""
         response = await self._fetch.get(
-            url, etag=place.etag, last_modified=place.last_modified, accept=ACCEPT, max_bytes=MAX_BYTES
+            url, known=Validators(url, place.etag, place.last_modified), accept=ACCEPT, max_bytes=MAX_BYTES
         )
         if response.not_modified:
             return None
@@ -317,7 +318,7 @@ def read_page(response: Response) -> Page:
     links = [link.get("href", "") for link in head.iterchildren(LINK) if link.get("rel") == "next"]
     next_url = urljoin(response.url, links[0]) if links and cursor else ""
     page = Page(response.url, tuple(pieces), reader.sharing, next_url, cursor, tuple(reader.notes[:3]))
-    return replace(page, etag=response.etag, last_modified=response.last_modified)
+    return replace(page, etag=response.validators.etag, last_modified=response.validators.last_modified)
 
 
 def read_pieces(pieces: Sequence[Piece], now_us: int) -> tuple[tuple[Incoming, ...], tuple[Refusal, ...]]:

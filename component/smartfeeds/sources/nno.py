@@ -9,6 +9,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final
 
+from smartfeeds.core.validators import NO_VALIDATORS, Validators
 from smartfeeds.errors import Condition, FeedError
 from smartfeeds.formats.autodiscovery import LinkType, links_of
 from smartfeeds.formats.documents import document_bytes, read_document
@@ -29,7 +30,7 @@ class EssSource:
         self.url = url
         self.files: tuple[Ess, ...] = ()
         self._target = url
-        self._last = Response(url, 0)
+        self._validators = NO_VALIDATORS
 
     async def refresh(self, fetch: HttpClient, keep: int, latest_s: int = TIME_RANGE_S[1]) -> None:
         """Fetches the file if it has changed; of each feed the `keep` newest entries up to a time are kept.
@@ -39,25 +40,18 @@ class EssSource:
         try:
             response = await self._get(fetch)
             if not response.not_modified and _is_page(response):
-                self._target, self._last = _linked(response), Response(self.url, 0)
+                self._target, self._validators = _linked(response), NO_VALIDATORS
                 response = await self._get(fetch)
             if response.not_modified:
                 return
             self.files = tuple(_cut(file, keep, latest_s) for file in read_either(response.body))
-            self._last = replace(response, body=b"")
+            self._validators = response.validators
         except (FetchError, FeedError):
-            self._target, self._last = self.url, Response(self.url, 0)  # the page may know another address by now
+            self._target, self._validators = self.url, NO_VALIDATORS  # the page may link to another address by now
             raise
 
     async def _get(self, fetch: HttpClient) -> Response:
-        last = self._last
-        return await fetch.get(
-            self._target,
-            etag=last.etag,
-            last_modified=last.last_modified,
-            accept=ACCEPT_ESS,
-            max_bytes=MAX_BYTES,
-        )
+        return await fetch.get(self._target, known=self._validators, accept=ACCEPT_ESS, max_bytes=MAX_BYTES)
 
 
 def _cut(file: Ess, keep: int, latest_s: int) -> Ess:
@@ -108,8 +102,7 @@ class Pulled:
 class _Asked:
     """A feed as it was last: what a conditional request needs, and what was not in it."""
 
-    etag: str
-    last_modified: str
+    validators: Validators
     missing: frozenset[Wanted]
 
 
@@ -159,9 +152,9 @@ class Puller:
     ) -> dict[Wanted, Found]:
         """What a feed has of these entries; the ones already known are looked for too, so that nothing takes theirs."""
         last = self._asked.get(url)
-        seen = last if last is not None and last.missing.issuperset(lacking) else _Asked("", "", frozenset())
+        seen = last if last is not None and last.missing.issuperset(lacking) else _Asked(NO_VALIDATORS, frozenset())
         try:
-            response = await self._fetch.get(url, etag=seen.etag, last_modified=seen.last_modified, accept=ACCEPT_FEED)
+            response = await self._fetch.get(url, known=seen.validators, accept=ACCEPT_FEED)
             if response.not_modified:
                 return {}
             # Reading a large feed takes long enough to hold up everything else.
@@ -173,7 +166,7 @@ class Puller:
             failed[url] = error.text or error.condition.value
             return {}
         missing = frozenset(one for one in lacking if one not in found)
-        self._asked[url] = _Asked(response.etag, response.last_modified, missing)
+        self._asked[url] = _Asked(response.validators, missing)
         return found
 
 

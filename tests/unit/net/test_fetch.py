@@ -9,12 +9,16 @@ import pytest
 from aiohttp import web
 from aiohttp.abc import AbstractResolver
 
+from smartfeeds.core.validators import Validators
 from smartfeeds.net.addresses import EVERYWHERE
 from smartfeeds.net.fetch import Fetcher, FetchError, FetchLimits, Response, shown
+from smartfeeds.net.limiter import HostLimiter, HostLimits
+from support.faketime import FakeTime
 
 
-def open_fetcher(**limits):
-    return Fetcher(FetchLimits(**{"allowed": EVERYWHERE, **limits}))
+def open_fetcher(*, at_once=20, at_once_per_host=2, resolver=None, **limits):
+    limiter = HostLimiter(HostLimits(at_once, at_once_per_host))
+    return Fetcher(FetchLimits(**{"allowed": EVERYWHERE, **limits}), limiter=limiter, resolver=resolver)
 
 
 class Names(AbstractResolver):
@@ -54,7 +58,12 @@ async def test_get_gives_the_answer_and_what_the_next_request_needs(site, fetche
     site.pages["/a"] = web.Response(body=b"hello", headers=headers)
 
     assert await fetcher.get(site.url("/a?b=c"), accept="application/ess") == Response(
-        site.url("/a?b=c"), 200, b"hello", "application/ess", 'W/"1"', "yesterday", "us-ascii"
+        site.url("/a?b=c"),
+        200,
+        b"hello",
+        "application/ess",
+        Validators(site.url("/a?b=c"), 'W/"1"', "yesterday"),
+        "us-ascii",
     )
     (asked,) = site.asked
     assert (asked.path_qs, asked.headers["Accept"]) == ("/a?b=c", "application/ess")
@@ -63,14 +72,79 @@ async def test_get_gives_the_answer_and_what_the_next_request_needs(site, fetche
 
 
 async def test_get_of_what_has_not_changed_has_no_body(site, fetcher):
+    """Validators go back byte for byte. Those of the 304 replace the former (RFC 9111 4.3.4)."""
+
     async def page(request):
         known = request.headers["If-None-Match"], request.headers["If-Modified-Since"]
-        return web.Response(status=304 if known == ('"1"', "yesterday") else 500, headers={"ETag": '"1"'})
+        return web.Response(status=304 if known == ("no quotes", "yesterday") else 500, headers={"ETag": '"2"'})
 
     site.pages["/"] = page
-    found = await fetcher.get(site.url(), etag='"1"', last_modified="yesterday")
+    response = await fetcher.get(site.url(), known=Validators(site.url(), "no quotes", "yesterday"))
 
-    assert found.not_modified and found.body == b"" and found.etag == '"1"'
+    assert response.not_modified and response.body == b""
+    assert response.validators == Validators(site.url(), '"2"', "yesterday")
+
+
+async def test_response_without_validators_clears_both(site, fetcher):
+    """Validators are a pair of one response."""
+    site.pages["/"] = web.Response(body=b"hello", headers={"Last-Modified": "today"})
+
+    response = await fetcher.get(site.url(), known=Validators(site.url(), '"1"', "yesterday"))
+
+    assert response.validators == Validators(site.url(), "", "today")
+
+
+@pytest.mark.parametrize(("known", "conditional"), [("/a", ["/a"]), ("/b", ["/b"]), ("/c", [])])
+async def test_validators_go_only_to_the_address_that_gave_them(site, fetcher, known, conditional):
+    """RFC 9110 8.8: after a redirect, the other address never gets them."""
+    site.pages["/a"] = web.Response(status=302, headers={"Location": "/b"})
+    site.pages["/b"] = web.Response(body=b"hello", headers={"ETag": '"b"'})
+
+    response = await fetcher.get(site.url("/a"), known=Validators(site.url(known), '"1"'))
+
+    assert response.validators == Validators(site.url("/b"), '"b"')
+    asked = [request.path for request in site.asked if "If-None-Match" in request.headers]
+    assert asked == conditional
+
+
+@pytest.mark.parametrize("status", [429, 503])
+async def test_host_that_asks_for_a_pause_gets_no_request_before_it_ends(site, status):
+    """RFC 9110 10.2.3, RFC 6585 4: every address of the host waits, whoever fetches it; other hosts do not."""
+    site.pages["/"] = web.Response(status=status, headers={"Retry-After": "120"})
+    site.pages["/b"] = b"hello"
+    time, limits, names = FakeTime(), FetchLimits(allowed=EVERYWHERE), Names("127.0.0.1")
+    limiter = HostLimiter(clock=time.clock, sleep=time.sleep)
+    async with (
+        Fetcher(limits, limiter=limiter, resolver=names) as fetcher,
+        Fetcher(limits, limiter=limiter, resolver=names) as neighbour,
+    ):
+        error = await refused(fetcher, site.url(host="a.example.org"))
+        assert (error.status, error.retry_after_s) == (status, 120.0)
+
+        await time.advance(119)
+        error = await refused(neighbour, site.url("/b", host="a.example.org"))
+        assert (error.status, error.retry_after_s) == (0, 1.0)
+        assert "wants no requests for another 1 seconds" in str(error)
+        assert site.paths == ["/"]
+        assert (await fetcher.get(site.url("/b", host="b.example.org"))).body == b"hello"
+
+        await time.advance(1)
+        assert (await neighbour.get(site.url("/b", host="a.example.org"))).body == b"hello"
+
+
+async def test_pause_until_a_date_is_counted_from_now(site):
+    site.pages["/"] = web.Response(status=503, headers={"Retry-After": "Tue, 14 Nov 2023 22:15:20 GMT"})
+    async with Fetcher(FetchLimits(allowed=EVERYWHERE), clock=lambda: 1_700_000_000.0) as fetcher:
+        assert (await refused(fetcher, site.url())).retry_after_s == 120.0
+
+
+@pytest.mark.parametrize(("status", "header"), [(429, None), (503, "soon"), (500, "120"), (404, "120")])
+async def test_only_an_overloaded_server_can_ask_for_a_pause(site, fetcher, status, header):
+    site.pages["/"] = web.Response(status=status, headers={"Retry-After": header} if header else {})
+    site.pages["/b"] = b"hello"
+
+    assert (await refused(fetcher, site.url())).retry_after_s == 0.0
+    assert (await fetcher.get(site.url("/b"))).body == b"hello"
 
 
 async def test_answer_304_to_a_request_without_condition_is_an_error(site, fetcher):
@@ -326,7 +400,7 @@ async def test_no_more_are_fetched_at_once_than_allowed(site, limits, most):
     """Two hosts: two each, or three of all."""
     gate = Gate()
     site.pages["/"] = gate.page
-    async with Fetcher(FetchLimits(allowed=EVERYWHERE, **limits), resolver=Names("127.0.0.1")) as fetcher:
+    async with open_fetcher(resolver=Names("127.0.0.1"), **limits) as fetcher:
         work = [
             asyncio.ensure_future(fetcher.get(site.url(host=host)))
             for host in ("a.example.org", "B.example.org", "b.example.org") * 4
@@ -337,7 +411,6 @@ async def test_no_more_are_fetched_at_once_than_allowed(site, limits, most):
 
         assert gate.most == most
         assert len(site.asked) == 12
-        assert dict(fetcher._hosts) == {}
 
 
 async def test_waiting_for_a_turn_does_not_count_as_time(site):
@@ -353,23 +426,6 @@ async def test_waiting_for_a_turn_does_not_count_as_time(site):
         assert "0.2 seconds" in str(await first)
         assert (await second).body == b"hello"
         gate.open.set()
-
-
-async def test_post_sends_and_does_not_follow(site, fetcher):
-    bodies = []
-
-    async def page(request):
-        bodies.append((request.method, await request.read(), request.headers["Content-Type"]))
-        return web.Response(status=202)
-
-    site.pages["/hub"] = page
-    site.pages["/moved"] = web.Response(status=307, headers={"Location": "/hub"})
-    headers = {"Content-Type": "text/plain"}
-
-    assert (await fetcher.post(site.url("/hub"), b"hello", headers=headers)).status == 202
-    with pytest.raises(FetchError, match="not followed"):
-        await fetcher.post(site.url("/moved"), b"hello", headers=headers)
-    assert bodies == [("POST", b"hello", "text/plain")]
 
 
 async def test_fetcher_that_is_not_open_says_so():

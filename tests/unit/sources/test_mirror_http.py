@@ -8,6 +8,7 @@ from urllib.parse import urlsplit
 import pytest
 
 from smartfeeds.core.urls import read_feed_path
+from smartfeeds.core.validators import NO_VALIDATORS, Validators
 from smartfeeds.errors import FeedError
 from smartfeeds.formats.additions import FANOUT_NS
 from smartfeeds.formats.atom import FEEDSYNC_NS
@@ -36,7 +37,7 @@ class Web:
     asked: list[str] = field(default_factory=list)
 
     async def get(
-        self, url: str, *, etag: str = "", last_modified: str = "", accept: str = "*/*", max_bytes: int | None = None
+        self, url: str, *, known: Validators = NO_VALIDATORS, accept: str = "*/*", max_bytes: int | None = None
     ) -> Response:
         self.asked.append(url)
         site = self.net.sites.get(urlsplit(url).hostname or "")
@@ -46,9 +47,12 @@ class Web:
         if page is None:
             raise FetchError(url, "answered 404", status=404)
         if callable(page):
-            return page(url, etag)
+            return page(url, known.etag)
         tag = f'"{hash(page)}"'
-        return Response(url, 304) if etag == tag else Response(url, 200, page, "application/atom+xml", tag)
+        validators = Validators(url, tag)
+        if known == validators:
+            return Response(url, 304, validators=validators)
+        return Response(url, 200, page, "application/atom+xml", validators)
 
     async def feed(self, site: Site, url: str) -> Response:
         """A page of a Smart Feed, as the HTTP side makes it."""

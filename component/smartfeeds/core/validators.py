@@ -1,0 +1,22 @@
+"""What makes the next request for a document conditional (RFC 9110 sections 8.8 and 13.1)."""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Validators:
+    """The validators of one response, byte for byte as the server sent them; empty where it sent none.
+
+    `url` is the address that sent them. They mean nothing to any other address, such as the new target of a redirect.
+    """
+
+    url: str = ""
+    etag: str = ""
+    last_modified: str = ""
+
+    def __bool__(self) -> bool:
+        """Whether there is anything that a request could send."""
+        return bool(self.etag or self.last_modified)
+
+
+NO_VALIDATORS = Validators()

@@ -1,0 +1,146 @@
+"""Limits on outgoing requests: concurrency in all and per host, rate per host, and the pauses that hosts ask for.
+
+Implements `Retry-After` (RFC 9110 section 10.2.3) for 429 (RFC 6585 section 4) and 503 (RFC 9110 section 15.6.4).
+"""
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from datetime import UTC
+from email.utils import parsedate_to_datetime
+from typing import Final
+
+from smartfeeds.errors import SmartfeedsError
+
+# A server that asks for more has a fault. It must not silence a feed for years.
+LONGEST_PAUSE_S: Final = 7 * 86_400.0
+_SWEEP_HOSTS: Final = 1_024
+
+
+class HostPausedError(SmartfeedsError):
+    """The host asked for a pause that has not ended. `left_s` is what is left of it, in seconds."""
+
+    def __init__(self, left_s: float) -> None:
+        super().__init__(f"was not asked: its server wants no requests for another {left_s:.0f} seconds")
+        self.left_s = left_s
+
+
+@dataclass(frozen=True, slots=True)
+class HostLimits:
+    """`at_once` and `at_once_per_host` bound requests in flight; `per_s` requests a second start at one host on
+    average, and up to `burst` without waiting."""
+
+    at_once: int = 20
+    at_once_per_host: int = 2
+    per_s: float = 10.0
+    burst: int = 20
+
+
+class _Host:
+    """What is known of one host. Times are those of the limiter's clock."""
+
+    __slots__ = ("paused_until_s", "slots", "spent_until_s", "users")
+
+    def __init__(self, at_once: int) -> None:
+        self.slots = asyncio.Semaphore(at_once)
+        self.users = 0
+        self.spent_until_s = 0.0  # when the rate is unspent again
+        self.paused_until_s = 0.0
+
+
+class HostLimiter:
+    """Hands out turns for requests. One limiter serves all clients of a process, so that a host sees one of them.
+
+    `clock` gives seconds that never go back; `sleep` waits for seconds.
+    """
+
+    def __init__(
+        self,
+        limits: HostLimits | None = None,
+        *,
+        clock: Callable[[], float] = time.monotonic,
+        sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
+    ) -> None:
+        self._limits = limits or HostLimits()
+        self._clock = clock
+        self._sleep = sleep
+        self._all = asyncio.Semaphore(self._limits.at_once)
+        self._hosts: dict[str, _Host] = {}
+        self._sweep_at = _SWEEP_HOSTS
+
+    def __len__(self) -> int:
+        """How many hosts it remembers."""
+        return len(self._hosts)
+
+    @asynccontextmanager
+    async def turn(self, host: str) -> AsyncIterator[None]:
+        """Waits until a request to `host` may start, and counts it until the block ends.
+
+        Raises HostPausedError at once, instead of waiting for the end of a pause that the host asked for.
+        """
+        state = self._state(host)
+        state.users += 1
+        try:
+            # The host comes first: requests that wait for a slow host must not take the turns of other hosts.
+            async with state.slots:
+                await self._wait_for_rate(state)
+                async with self._all:
+                    left_s = state.paused_until_s - self._clock()
+                    if left_s > 0:
+                        raise HostPausedError(left_s)
+                    yield
+        finally:
+            state.users -= 1
+
+    def pause(self, host: str, pause_s: float) -> None:
+        """Lets no request to `host` start for `pause_s` seconds. A longer pause that was asked for before stays."""
+        state = self._state(host)
+        state.paused_until_s = max(state.paused_until_s, self._clock() + pause_s)
+
+    def _state(self, host: str) -> _Host:
+        name = host.lower()
+        state = self._hosts.get(name)
+        if state is None:
+            if len(self._hosts) >= self._sweep_at:
+                self._sweep()
+            state = self._hosts[name] = _Host(self._limits.at_once_per_host)
+        return state
+
+    async def _wait_for_rate(self, state: _Host) -> None:
+        """The generic cell rate algorithm: each request spends 1/`per_s` seconds, `burst` of them in advance."""
+        now_s, limits = self._clock(), self._limits
+        state.spent_until_s = max(state.spent_until_s, now_s) + 1 / limits.per_s
+        wait_s = state.spent_until_s - now_s - limits.burst / limits.per_s
+        if wait_s > 0:
+            await self._sleep(wait_s)
+
+    def _sweep(self) -> None:
+        """Forgets hosts that no limit applies to any more. The threshold follows the hosts that are left, so that a
+        sweep costs little per host."""
+        now_s = self._clock()
+        self._hosts = {
+            name: state
+            for name, state in self._hosts.items()
+            if state.users or max(state.spent_until_s, state.paused_until_s) > now_s
+        }
+        self._sweep_at = max(_SWEEP_HOSTS, 2 * len(self._hosts))
+
+
+def retry_after_s(text: str, now_s: float) -> float | None:
+    """The pause that a `Retry-After` header asks for: seconds or an HTTP date, at most `LONGEST_PAUSE_S`.
+
+    `now_s` is the Unix time. None where the header is missing, cannot be read, or names a time that has passed.
+    """
+    text = text.strip()
+    if text.isascii() and text.isdigit():
+        pause_s = float(text[:12])  # more digits would only reach further beyond the bound
+    else:
+        try:
+            date = parsedate_to_datetime(text)
+            # HTTP dates are GMT (RFC 9110 section 5.6.7), also where a server leaves that out.
+            pause_s = date.replace(tzinfo=date.tzinfo or UTC).timestamp() - now_s
+        except (ValueError, OverflowError):
+            return None
+    return min(pause_s, LONGEST_PAUSE_S) if pause_s > 0 else None

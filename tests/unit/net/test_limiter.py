@@ -1,0 +1,164 @@
+"""How many requests go out at once and how often, and the pauses that servers ask for."""
+
+import asyncio
+
+import pytest
+
+from smartfeeds.net.limiter import LONGEST_PAUSE_S, HostLimiter, HostLimits, HostPausedError, retry_after_s
+from support.faketime import FakeTime, settle
+
+NOW_S = 1_700_000_000.0  # Tue, 14 Nov 2023 22:13:20 GMT
+
+
+@pytest.fixture
+def time() -> FakeTime:
+    return FakeTime()
+
+
+def limiter_of(time: FakeTime, **limits: float) -> HostLimiter:
+    return HostLimiter(HostLimits(**limits), clock=time.clock, sleep=time.sleep)  # type: ignore[arg-type]
+
+
+async def visit(limiter: HostLimiter, host: str, starts: list[tuple[str, float]], time: FakeTime) -> None:
+    async with limiter.turn(host):
+        starts.append((host, time.clock()))
+
+
+async def test_requests_beyond_the_burst_start_at_the_rate(time: FakeTime) -> None:
+    limiter, starts = limiter_of(time, per_s=2.0, burst=3), []
+    began_s = time.clock()
+    visits = [asyncio.create_task(visit(limiter, "a.example", starts, time)) for _ in range(6)]
+    await time.advance(10)
+    await asyncio.gather(*visits)
+
+    assert [start_s - began_s for _, start_s in starts] == [0.0, 0.0, 0.0, 0.5, 1.0, 1.5]
+
+
+async def test_rate_of_one_host_is_not_the_rate_of_another(time: FakeTime) -> None:
+    limiter, starts = limiter_of(time, per_s=0.1, burst=1), []
+    visits = [
+        asyncio.create_task(visit(limiter, host, starts, time)) for host in ("a.example", "a.example", "b.example")
+    ]
+    await settle()
+
+    assert starts == [("a.example", time.clock()), ("b.example", time.clock())]
+    await time.advance(10)
+    await asyncio.gather(*visits)
+
+
+async def test_burst_is_available_again_after_a_quiet_time(time: FakeTime) -> None:
+    limiter, starts = limiter_of(time, per_s=1.0, burst=2), []
+    for _ in range(2):
+        await asyncio.gather(*(visit(limiter, "a.example", starts, time) for _ in range(2)))
+        await time.advance(2)
+
+    assert [start_s - starts[0][1] for _, start_s in starts] == [0.0, 0.0, 2.0, 2.0]
+
+
+@pytest.mark.parametrize(
+    ("limits", "expected"),
+    [
+        ({"at_once": 9, "at_once_per_host": 2}, ["a", "a", "b", "b"]),
+        ({"at_once": 3, "at_once_per_host": 2}, ["a", "a", "b"]),
+    ],
+)
+async def test_requests_in_flight_are_bounded_per_host_and_in_all(
+    time: FakeTime, limits: dict[str, int], expected: list[str]
+) -> None:
+    """The names of hosts do not depend on case."""
+    limiter, inside, leave = limiter_of(time, **limits), [], asyncio.Event()
+
+    async def hold(host: str) -> None:
+        async with limiter.turn(host):
+            inside.append(host.lower())
+            await leave.wait()
+
+    holders = [asyncio.create_task(hold(host)) for host in ("a", "A", "a", "b", "B", "b")]
+    await settle()
+    assert inside == expected
+
+    leave.set()
+    await asyncio.gather(*holders)
+    assert sorted(inside) == ["a"] * 3 + ["b"] * 3
+
+
+async def test_requests_that_wait_for_a_slow_host_leave_room_for_others(time: FakeTime) -> None:
+    limiter, starts, leave = limiter_of(time, at_once=2, at_once_per_host=1), [], asyncio.Event()
+
+    async def hold() -> None:
+        async with limiter.turn("slow.example"):
+            await leave.wait()
+
+    holders = [asyncio.create_task(hold()) for _ in range(5)]
+    await settle()
+    await visit(limiter, "quick.example", starts, time)
+
+    assert len(starts) == 1
+    leave.set()
+    await asyncio.gather(*holders)
+
+
+async def test_pause_refuses_requests_to_its_host_until_it_ends(time: FakeTime) -> None:
+    limiter, starts = limiter_of(time), []
+    limiter.pause("A.example", 60)
+    limiter.pause("a.example", 20)
+    await visit(limiter, "b.example", starts, time)
+    await time.advance(59)
+
+    with pytest.raises(HostPausedError, match="another 1 seconds") as caught:
+        await visit(limiter, "a.example", starts, time)
+    assert caught.value.left_s == 1.0
+
+    await time.advance(1)
+    await visit(limiter, "a.example", starts, time)
+    assert [host for host, _ in starts] == ["b.example", "a.example"]
+
+
+async def test_pause_refuses_requests_that_were_waiting_for_their_turn(time: FakeTime) -> None:
+    limiter = limiter_of(time, at_once_per_host=1)
+    async with limiter.turn("a.example"):
+        waiting = asyncio.create_task(visit(limiter, "a.example", [], time))
+        await settle()
+        limiter.pause("a.example", 60)
+
+    with pytest.raises(HostPausedError):
+        await waiting
+
+
+async def test_hosts_are_forgotten_when_no_limit_applies_to_them(time: FakeTime) -> None:
+    """Addresses of strangers must not fill the memory; a pause must not be forgotten."""
+    limiter = limiter_of(time)
+    limiter.pause("paused.example", LONGEST_PAUSE_S)
+    for number in range(5_000):
+        await visit(limiter, f"host-{number}.example", [], time)
+        await time.advance(1) if number % 500 == 0 else None
+
+    assert len(limiter) < 2_100
+    with pytest.raises(HostPausedError):
+        await visit(limiter, "paused.example", [], time)
+
+
+@pytest.mark.parametrize(
+    ("text", "pause_s"),
+    [
+        ("120", 120.0),
+        (" 7 ", 7.0),
+        ("Tue, 14 Nov 2023 22:15:20 GMT", 120.0),
+        ("Tuesday, 14-Nov-23 22:15:20 GMT", 120.0),
+        ("604801", LONGEST_PAUSE_S),
+        ("9" * 400, LONGEST_PAUSE_S),
+        ("Fri, 14 Nov 2098 22:13:20 GMT", LONGEST_PAUSE_S),
+        ("0", None),
+        ("Tue, 14 Nov 2023 22:13:20 GMT", None),
+        ("Tue, 14 Nov 2000 22:13:20 GMT", None),
+        ("", None),
+        ("-5", None),
+        ("1.5", None),
+        ("soon", None),
+        ("Tue, 99 Nov 2023 22:13:20 GMT", None),
+        ("\u0661\u0662", None),
+    ],
+)
+def test_retry_after_is_seconds_or_a_date_and_bounded(text: str, pause_s: float | None) -> None:
+    """RFC 9110 10.2.3. What has passed or cannot be read counts as missing."""
+    assert retry_after_s(text, NOW_S) == pause_s

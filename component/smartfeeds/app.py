@@ -182,8 +182,9 @@ class App:
         )
         answer_s = settings.link.answer_s
         self._limiter = HostLimiter()
+        self._fetch_allowed = tuple(ip_network(text) for text in settings.net.fetch_allow)
         self._fetchers = (
-            Fetcher(MIRROR_LIMITS, limiter=self._limiter),
+            Fetcher(replace(MIRROR_LIMITS, allowed=self._fetch_allowed), limiter=self._limiter),
             Fetcher(replace(MIRROR_LIMITS, allowed=EVERYWHERE), limiter=self._limiter),
         )
         self.mirrors = Mirrors(
@@ -345,7 +346,7 @@ class App:
         owner = parse_jid(section.owner or self.settings.component.jid)
         assert owner is not None
         plan = Plan(section.node, section.urls, section.entries, section.every_s, owner)
-        limits = FetchLimits(allowed=EVERYWHERE if section.allow_private else ())
+        limits = FetchLimits(allowed=EVERYWHERE if section.allow_private else self._fetch_allowed)
         async with Fetcher(limits, limiter=self._limiter) as fetcher:
             await Planet(
                 plan,

@@ -317,6 +317,13 @@ class Mirror(Section):
         return self
 
 
+class Net(Section):
+    """Outgoing HTTP: the networks that may be reached although they are not public."""
+
+    fetch_allow: tuple[NetworkText, ...] = ()
+    callback_allow: tuple[NetworkText, ...] = ()
+
+
 class Compat(Section):
     """Help for clients that read standards their own way."""
 
@@ -343,6 +350,7 @@ class Settings(BaseSettings):
     push: Push = Push()
     link: Link = Link()
     log: Log = Log()
+    net: Net = Net()
     compat: Compat = Compat()
     nno: tuple[Nno, ...] = ()
     mirror: tuple[Mirror, ...] = ()

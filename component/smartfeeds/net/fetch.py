@@ -114,6 +114,11 @@ class Fetcher:
         self._session: aiohttp.ClientSession | None = None
 
     async def __aenter__(self) -> "Fetcher":
+        await self.open()
+        return self
+
+    async def open(self) -> None:
+        """Makes the client ready; `close` ends it."""
         connector = aiohttp.TCPConnector(
             limit=0,  # the limiter has the bounds
             resolver=self._resolver,
@@ -127,11 +132,14 @@ class Fetcher:
             auto_decompress=False,
             trust_env=False,
         )
-        return self
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        await self.close()
+
+    async def close(self) -> None:
+        """Closes all connections."""
         session, self._session = self._session, None
         if session is not None:
             await session.close()

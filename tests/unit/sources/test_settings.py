@@ -6,6 +6,7 @@ import tomllib
 from pathlib import Path
 
 import pytest
+from structlog.testing import capture_logs
 
 from smartfeeds.app import App
 from smartfeeds.config import Nno, Settings, load
@@ -50,6 +51,8 @@ def test_sections_come_from_the_environment_as_a_list(tmp_path, monkeypatch):
         (SECTION + "every_s = 5", "nno.0.every_s: must be at least 60"),
         (SECTION + 'owner = "x/y"', "nno.0.owner: must be a bare JID"),
         ('[[nno]]\nnode = "x"\nurls = ["file:///etc/passwd"]', "nno.0.urls.0: must be an address such as"),
+        ('[net]\nfetch_allow = ["10.0.0.1/8"]', "net.fetch_allow.0: must be an address or a network"),
+        ('[net]\ncallback_allow = ["localhost"]', "net.callback_allow.0: must be an address or a network"),
         ("[[nnos]]\nx = 1", "nnos: there is no such section; did you mean nno?"),
     ],
 )
@@ -73,17 +76,41 @@ def test_sample_and_manual_have_every_key_with_its_default():
             assert rows[key] == str(field.default).lower(), key
 
 
-async def test_service_fills_the_node(site, tmp_path):
-    """[ESS-018] From the settings to the store, over real sockets."""
-    settings = Settings.model_validate(
+def settings(site, folder, section, net):
+    return Settings.model_validate(
         {
             "component": {"jid": "feeds.example.org", "secret": "s", "port": 1},
-            "store": {"url": f"sqlite:///{tmp_path}/feeds.db"},
+            "store": {"url": f"sqlite:///{folder}/feeds.db"},
             "http": {"listen": ""},
-            "nno": [{"node": "planet", "urls": [site.blog("a", ("urn:1", "one", 1))], "allow_private": True}],
+            "nno": [{"node": "planet", "urls": [site.blog("a", ("urn:1", "one", 1))], **section}],
+            "net": net,
         }
     )
-    app = App(settings)
+
+
+async def test_network_for_callbacks_is_closed_to_fetching(site, tmp_path):
+    """Strangers name the callbacks, so the two lists are separate."""
+    app = App(settings(site, tmp_path, {}, {"callback_allow": ["127.0.0.0/8"]}))
+    with capture_logs() as logs:
+        await app.start()
+        try:
+            async with asyncio.timeout(10):
+                while not any(log["event"] == "nno_round_done" for log in logs):  # noqa: ASYNC110
+                    await asyncio.sleep(0)
+        finally:
+            await app.stop()
+
+    assert site.asked == []
+    (reason,) = [log["reason"] for log in logs if log["event"] == "nno_source_failed"]
+    assert reason == "was not asked: its address is not public"
+
+
+@pytest.mark.parametrize(
+    ("section", "net"), [({"allow_private": True}, {}), ({}, {"fetch_allow": ["127.0.0.1", "10.0.0.0/8"]})]
+)
+async def test_service_fills_the_node(site, tmp_path, section, net):
+    """[ESS-018] From the settings to the store, over real sockets."""
+    app = App(settings(site, tmp_path, section, net))
     stored = asyncio.Event()
     changed = app._changed
     app.service._on_change = lambda node_nos: (changed(node_nos), stored.set())

@@ -32,6 +32,7 @@ from smartfeeds.core.model import (
 )
 from smartfeeds.core.options import is_known_to, shows_publisher
 from smartfeeds.core.tokens import Token
+from smartfeeds.core.validators import KnownDocument
 from smartfeeds.core.view import NO_TRAITS, Order, Standing, Traits, View, matches, version_traits
 from smartfeeds.errors import StoreError
 from smartfeeds.store.base import NO_LIMIT, Indexer, ReadTx, WriteTx
@@ -85,6 +86,7 @@ class Data:
     marks: dict[tuple[int, Order], Mark] = field(default_factory=dict)
     tokens: dict[str, Token] = field(default_factory=dict)
     mirrors: dict[str, MirrorRow] = field(default_factory=dict)
+    documents: dict[tuple[str, str], KnownDocument] = field(default_factory=dict)
     index: dict[int, Indexed] = field(default_factory=dict)
     indexed_to: dict[int, Place] = field(default_factory=dict)
     last: dict[str, int] = field(default_factory=dict)
@@ -327,6 +329,9 @@ class MemoryReadTx:
     def mirrors(self) -> list[MirrorRow]:
         return [row for _, row in sorted(self._data.mirrors.items())]
 
+    def documents(self, reader: str) -> dict[str, KnownDocument]:
+        return {url: row for (name, url), row in self._data.documents.items() if name == reader}
+
     def mark(self, node_no: int, order: Order) -> Mark | None:
         return self._data.marks.get((node_no, order))
 
@@ -531,6 +536,12 @@ class MemoryWriteTx(MemoryReadTx):
 
     def remove_mirror(self, name: str) -> None:
         self._drop(self._data.mirrors, name)
+
+    def put_document(self, reader: str, url: str, document: KnownDocument) -> None:
+        self._set(self._data.documents, (reader, url), document)
+
+    def remove_document(self, reader: str, url: str) -> None:
+        self._drop(self._data.documents, (reader, url))
 
     def index_some(self, limit: int) -> int:
         done = 0

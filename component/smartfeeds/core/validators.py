@@ -1,4 +1,4 @@
-"""What makes the next request for a document conditional (RFC 9110 sections 8.8 and 13.1)."""
+"""Validators of documents on the web: they make the next request conditional (RFC 9110 sections 8.8 and 13.1)."""
 
 from dataclasses import dataclass
 
@@ -20,3 +20,11 @@ class Validators:
 
 
 NO_VALIDATORS = Validators()
+
+
+@dataclass(frozen=True, slots=True)
+class KnownDocument:
+    """A document that was processed. `content` is what "304 Not Modified" stands for, empty if it is needed no more."""
+
+    validators: Validators
+    content: bytes = b""

@@ -28,6 +28,7 @@ from smartfeeds.core.model import (
     Subscription,
 )
 from smartfeeds.core.tokens import Token
+from smartfeeds.core.validators import KnownDocument
 from smartfeeds.core.view import Order, Standing, Traits, View
 
 T = TypeVar("T")
@@ -176,6 +177,9 @@ class ReadTx(Protocol):
     def mirrors(self) -> list[MirrorRow]:
         """All mirrors, by name: there are few of them."""
 
+    def documents(self, reader: str) -> dict[str, KnownDocument]:
+        """The documents that a reader has processed, by the address that it requests."""
+
 
 class WriteTx(ReadTx, Protocol):
     """The writing half. Each method keeps the derived counts (total, live, subscriptions) right by itself."""
@@ -239,6 +243,12 @@ class WriteTx(ReadTx, Protocol):
 
     def remove_mirror(self, name: str) -> None:
         """Forgets a mirror; what it brought stays."""
+
+    def put_document(self, reader: str, url: str, document: KnownDocument) -> None:
+        """Stores a document that a reader has processed, in place of the former one of this address."""
+
+    def remove_document(self, reader: str, url: str) -> None:
+        """Removes a document that a reader requests no more."""
 
     def index_some(self, limit: int) -> int:
         """Brings up to `limit` items into the filter index, oldest change first; how many it did (0: up to date).

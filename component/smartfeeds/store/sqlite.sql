@@ -160,6 +160,18 @@ CREATE TABLE mirror (
     state TEXT NOT NULL
 ) STRICT, WITHOUT ROWID;
 
+-- Documents from the web that `reader` has processed. source_url, after redirects, gave etag and last_modified, which are
+-- empty where it gave none; content is what "304 Not Modified" stands for.
+CREATE TABLE document (
+    reader TEXT NOT NULL,
+    url TEXT NOT NULL,
+    source_url TEXT NOT NULL,
+    etag TEXT NOT NULL,
+    last_modified TEXT NOT NULL,
+    content BLOB NOT NULL,
+    PRIMARY KEY (reader, url)
+) STRICT;
+
 -- One row for every property that a version of an item has had and a view can ask for, facet being the digest of its text
 -- (core.view.facet). Bit n of states: the n-th version before the present one has it; bit 0 is the present version.
 CREATE TABLE facet (

@@ -25,8 +25,8 @@ from smartfeeds.formats.ess import MAX_BYTES, NnoEntry, build_time, read_either,
 from smartfeeds.formats.nno import Aggregator, Wanted
 from smartfeeds.net.addresses import EVERYWHERE
 from smartfeeds.net.fetch import Fetcher, FetchError, FetchLimits, shown
-from smartfeeds.sources.nno import EssSource, Found, Pulled, Puller
-from smartfeeds.sources.results import dump_results, load_results
+from smartfeeds.sources.nno import EssSource, Pulled, Puller
+from smartfeeds.sources.results import FullEntry, dump_results, load_results
 
 _SHOWN: Final = 20
 _STEP: Final = 500  # files between two moves of the bar
@@ -188,7 +188,7 @@ def _entry_json(entry: NnoEntry) -> dict[str, object]:
     return {"feed": entry.feed_url, "time": format_datetime(entry.time_s * US_PER_S), "checksum": entry.checksum}
 
 
-def _found_json(found: Found) -> dict[str, object]:
+def _found_json(found: FullEntry) -> dict[str, object]:
     title, link = _title_and_link(found)
     return {
         "id": found.item.id,
@@ -200,7 +200,7 @@ def _found_json(found: Found) -> dict[str, object]:
     }
 
 
-def _line(entry: NnoEntry, found: Found | None) -> str:
+def _line(entry: NnoEntry, found: FullEntry | None) -> str:
     when = format_datetime(entry.time_s * US_PER_S)
     if found is None:
         return one_line(f"{when}  (not found)  {entry.feed_url}")
@@ -209,16 +209,16 @@ def _line(entry: NnoEntry, found: Found | None) -> str:
     return one_line(f"{when}  {title or '(no title)'}{mark}  {link or found.item.id}")
 
 
-def _title_and_link(found: Found) -> tuple[str, str]:
+def _title_and_link(found: FullEntry) -> tuple[str, str]:
     entry = read_entry(Item(0, found.item.id, 0, 0, found.item.payload, ""))
     return entry.title.plain, next((link.href for link in entry.links if link.rel == "alternate"), "")
 
 
-def _cached(cache: Path | None) -> dict[Wanted, Found]:
+def _cached(cache: Path | None) -> dict[Wanted, FullEntry]:
     if cache is None or not cache.exists():
         return {}
     try:
-        return load_results(cache.read_bytes())
+        return load_results(cache.read_bytes())[0]
     except OSError as error:
         raise ConfigError(f"cannot read {cache}: {error.strerror}") from None
     except ValueError as error:

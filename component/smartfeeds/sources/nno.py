@@ -1,15 +1,15 @@
-"""ESS files from the web, and the full entries behind the outline that is made of them (ESS-013, ESS-018 to ESS-024).
+"""ESS files from the web, and the full entries of the outline that is made of them (ESS-013, ESS-018 to ESS-024).
 
-A feed is downloaded only where an entry of the outline is not among earlier results; entries that were looked for in
-vain are looked for again only when the feed has changed.
+A feed is downloaded only if an entry of the outline is not among earlier results. Entries that are not in their feed
+are looked for again only after the feed has changed.
 """
 
 import asyncio
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, MutableMapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final
 
-from smartfeeds.core.validators import NO_VALIDATORS, Validators
+from smartfeeds.core.validators import NO_VALIDATORS, KnownDocument, Validators
 from smartfeeds.errors import Condition, FeedError
 from smartfeeds.formats.autodiscovery import LinkType, links_of
 from smartfeeds.formats.documents import document_bytes, read_document
@@ -17,41 +17,53 @@ from smartfeeds.formats.ess import ESS_TYPE, MAX_BYTES, NNO_TYPE, TIME_RANGE_S, 
 from smartfeeds.formats.items import Document, ImportedItem
 from smartfeeds.formats.nno import Candidate, Wanted, candidate_of, match, raw_titles, to_download, wanted_of
 from smartfeeds.net.fetch import FetchError, HttpClient, Response
+from smartfeeds.sources.results import FullEntry, dump_results, load_results
 
 ACCEPT_ESS: Final = f"{ESS_TYPE}, {NNO_TYPE}, text/html;q=0.5, */*;q=0.1"
 ACCEPT_FEED: Final = "application/atom+xml, application/rss+xml, application/xml;q=0.8, text/xml;q=0.8, */*;q=0.1"
 _PAGES: Final = frozenset({"text/html", "application/xhtml+xml"})
 
+# By the address that is requested.
+Documents = MutableMapping[str, KnownDocument]
+
 
 class EssSource:
-    """An address that gives an ESS or NNO file, or a web page that links to one (ESS-024); `files` are the last."""
+    """An address of an ESS or NNO file, or of a web page that links to one (ESS-024).
 
-    def __init__(self, url: str) -> None:
+    `files` are those of the last refresh. `target` is the address of the file itself. `documents` has the files that
+    were read before, and gets this one.
+    """
+
+    def __init__(self, url: str, documents: Documents | None = None) -> None:
         self.url = url
+        self.target = url
         self.files: tuple[Ess, ...] = ()
-        self._target = url
-        self._validators = NO_VALIDATORS
+        self._documents: Documents = {} if documents is None else documents
+        self._body: bytes | None = None  # of `files`
 
     async def refresh(self, fetch: HttpClient, keep: int, latest_s: int = TIME_RANGE_S[1]) -> None:
-        """Fetches the file if it has changed; of each feed the `keep` newest entries up to a time are kept.
+        """Fetches the file if it has changed. Of each feed, `files` has the `keep` newest entries up to `latest_s`.
 
-        Raises FetchError or FeedError, and `files` stay as they are.
+        Raises FetchError or FeedError; `files` does not change then.
         """
         try:
             response = await self._get(fetch)
             if not response.not_modified and _is_page(response):
-                self._target, self._validators = _linked(response), NO_VALIDATORS
+                self.target = _linked(response)
                 response = await self._get(fetch)
-            if response.not_modified:
-                return
-            self.files = tuple(_cut(file, keep, latest_s) for file in read_either(response.body))
-            self._validators = response.validators
+            body = self._documents[self.target].content if response.not_modified else response.body
+            if body is not self._body:
+                self.files = tuple(_cut(file, keep, latest_s) for file in read_either(body))
+                self._body = body
+            self._documents[self.target] = KnownDocument(response.validators, body)
         except (FetchError, FeedError):
-            self._target, self._validators = self.url, NO_VALIDATORS  # the page may link to another address by now
+            self.target = self.url  # the page may link to another address by now
             raise
 
     async def _get(self, fetch: HttpClient) -> Response:
-        return await fetch.get(self._target, known=self._validators, accept=ACCEPT_ESS, max_bytes=MAX_BYTES)
+        known = self._documents.get(self.target)
+        validators = NO_VALIDATORS if known is None else known.validators
+        return await fetch.get(self.target, known=validators, accept=ACCEPT_ESS, max_bytes=MAX_BYTES)
 
 
 def _cut(file: Ess, keep: int, latest_s: int) -> Ess:
@@ -73,113 +85,127 @@ def _linked(page: Response) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
-    """A full entry: the feed it is from, and the item. `updated` marks one that has another time now (ESS-021)."""
-
-    feed_url: str
-    item: ImportedItem
-    feed_id: str = ""
-    feed_title: str = ""
-    updated: bool = False
-
-
-@dataclass(frozen=True, slots=True)
 class Pulled:
-    """What a pull gave.
+    """The result of a pull.
 
-    `results` are the entries of the outline in its order, each with what it means, None where that was not found;
-    `fresh` are those that are new or have changed, `downloads` how many feeds were asked, `failed` the feeds that gave
-    nothing, with the reason.
+    `results` are the entries of the outline in its order, each with its full entry, or None if its feed does not have
+    it. `fresh` are those that are new or have changed. `downloads` counts the feeds that were requested, `failed` has
+    the feeds that could not be read, with the reason.
     """
 
-    results: tuple[tuple[NnoEntry, Found | None], ...]
-    fresh: tuple[Found, ...] = ()
+    results: tuple[tuple[NnoEntry, FullEntry | None], ...]
+    fresh: tuple[FullEntry, ...] = ()
     downloads: int = 0
     failed: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
-class _Asked:
-    """A feed as it was last: what a conditional request needs, and what was not in it."""
+class _Download:
+    """The entries of the outline that a feed has, and those that it does not have."""
 
+    url: str
     validators: Validators
+    wanted: Sequence[Wanted]
+    entries: Mapping[Wanted, FullEntry]
     missing: frozenset[Wanted]
 
 
 class Puller:
-    """Finds the full entries of one outline after the other; `known` are the results of the last (ESS-019)."""
+    """Finds the full entries of one outline after the other; `known` are the results of the last (ESS-019).
 
-    def __init__(self, fetch: HttpClient, known: Mapping[Wanted, Found] | None = None) -> None:
-        self.known: dict[Wanted, Found] = dict(known or {})
+    `documents` has the feeds that were read before, with their results, and gets those that are read now.
+    """
+
+    def __init__(
+        self,
+        fetch: HttpClient,
+        known: Mapping[Wanted, FullEntry] | None = None,
+        documents: Documents | None = None,
+    ) -> None:
+        self.known: dict[Wanted, FullEntry] = dict(known or {})
         self._fetch = fetch
-        self._asked: dict[str, _Asked] = {}
+        self._documents: Documents = {} if documents is None else documents
+        self._missing: dict[str, frozenset[Wanted]] = {}  # address of a feed -> entries that its version does not have
+        for url, document in self._documents.items():
+            entries, self._missing[url] = load_results(document.content)
+            self.known |= entries
 
     async def pull(self, entries: Iterable[NnoEntry], skip: Collection[str] = ()) -> Pulled:
-        """The full entries of an outline. Feeds in `skip` are not asked this time."""
+        """The full entries of an outline. Feeds in `skip` are not requested this time."""
         wanted = wanted_of(entries)
         of_feed: dict[str, list[Wanted]] = {}
-        for one in wanted:
-            of_feed.setdefault(one.entry.feed_url, []).append(one)
+        for entry in wanted:
+            of_feed.setdefault(entry.entry.feed_url, []).append(entry)
         lacking = {url: these for url, these in to_download(wanted, self.known).items() if url not in skip}
         failed: dict[str, str] = {}
-        fresh: list[Found] = []
-        asked = (self._feed(url, of_feed[url], these, failed) for url, these in lacking.items())
-        for found in await asyncio.gather(*asked):
-            fresh += self._note(found)
-        self.known = {one: self.known[one] for one in wanted if one in self.known}
-        self._asked = {url: asked for url, asked in self._asked.items() if url in of_feed}
-        return Pulled(tuple((one.entry, self.known.get(one)) for one in wanted), tuple(fresh), len(lacking), failed)
+        fresh: list[FullEntry] = []
+        requests = (self._feed(url, of_feed[url], these, failed) for url, these in lacking.items())
+        for download in await asyncio.gather(*requests):
+            if download is not None:
+                fresh += self._note(download)
+        for url in self._documents.keys() - of_feed.keys():
+            del self._documents[url]
+        self._missing = {url: self._missing[url] for url in self._documents}
+        self.known = {entry: self.known[entry] for entry in wanted if entry in self.known}
+        results = tuple((entry.entry, self.known.get(entry)) for entry in wanted)
+        return Pulled(results, tuple(fresh), len(lacking), failed)
 
-    def _note(self, found: Mapping[Wanted, Found]) -> list[Found]:
-        """Remembers what a feed gave; that of it which is new or has changed. What was shown before under another
-        time is marked as updated."""
-        times_s = {one.item.id: wanted.entry.time_s for wanted, one in self._known_of(found)}
+    def _note(self, download: _Download) -> list[FullEntry]:
+        """Adds a download to the results; its entries that are new or have changed. An item that had another time
+        before is marked as updated."""
+        known = {wanted: full for wanted, full in self.known.items() if full.feed_url == download.url}
+        times_s = {full.item.id: wanted.entry.time_s for wanted, full in known.items()}
         fresh = []
-        for wanted, one in found.items():
-            former = self.known.get(wanted)
-            moved = times_s.get(one.item.id, wanted.entry.time_s) != wanted.entry.time_s
-            self.known[wanted] = replace(one, updated=one.updated or moved or (former is not None and former.updated))
-            if former is None or former.item != one.item:
-                fresh.append(self.known[wanted])
+        for wanted, full in download.entries.items():
+            former = known.get(wanted)
+            moved = times_s.get(full.item.id, wanted.entry.time_s) != wanted.entry.time_s
+            updated = full.updated or moved or (former is not None and former.updated)
+            known[wanted] = replace(full, updated=updated)
+            if former is None or former.item != full.item:
+                fresh.append(known[wanted])
+        self.known |= known
+        self._missing[download.url] = download.missing
+        content = dump_results({one: known[one] for one in download.wanted if one in known}, download.missing)
+        self._documents[download.url] = KnownDocument(download.validators, content)
         return fresh
-
-    def _known_of(self, found: Mapping[Wanted, Found]) -> list[tuple[Wanted, Found]]:
-        urls = {one.feed_url for one in found.values()}
-        return [(wanted, one) for wanted, one in self.known.items() if one.feed_url in urls]
 
     async def _feed(
         self, url: str, wanted: Sequence[Wanted], lacking: Sequence[Wanted], failed: dict[str, str]
-    ) -> dict[Wanted, Found]:
-        """What a feed has of these entries; the ones already known are looked for too, so that nothing takes theirs."""
-        last = self._asked.get(url)
-        seen = last if last is not None and last.missing.issuperset(lacking) else _Asked(NO_VALIDATORS, frozenset())
+    ) -> _Download | None:
+        """Downloads a feed and matches all its entries of the outline, so that no entry gets the item of another one.
+
+        The request is conditional only if the version that was read does not have the `lacking` entries either.
+        """
+        document = self._documents.get(url)
+        conditional = document is not None and self._missing[url].issuperset(lacking)
+        known = document.validators if document is not None and conditional else NO_VALIDATORS
         try:
-            response = await self._fetch.get(url, known=seen.validators, accept=ACCEPT_FEED)
+            response = await self._fetch.get(url, known=known, accept=ACCEPT_FEED)
             if response.not_modified:
-                return {}
+                if document is not None:
+                    self._documents[url] = replace(document, validators=response.validators)
+                return None
             # Reading a large feed takes long enough to hold up everything else.
-            found = await asyncio.to_thread(_found, url, response, wanted)
+            entries = await asyncio.to_thread(_full_entries, url, response, wanted)
         except FetchError as error:
             failed[url] = error.reason
-            return {}
+            return None
         except FeedError as error:
             failed[url] = error.text or error.condition.value
-            return {}
-        missing = frozenset(one for one in lacking if one not in found)
-        self._asked[url] = _Asked(response.validators, missing)
-        return found
+            return None
+        return _Download(url, response.validators, wanted, entries, frozenset(lacking).difference(entries))
 
 
-def _found(url: str, response: Response, wanted: Sequence[Wanted]) -> dict[Wanted, Found]:
-    """The items of a feed that the entries mean. Raises FeedError."""
+def _full_entries(url: str, response: Response, wanted: Sequence[Wanted]) -> dict[Wanted, FullEntry]:
+    """The items of a feed that match the entries of the outline. Raises FeedError."""
     body = document_bytes(response.body, response.charset)
     document = read_document(body, response.url)
     items = [item for item in document.items if not item.deleted]
     matches = match(wanted, _candidates(body, items))
     return {
-        one: _result(url, document, items[found.place], updated=found.updated)
-        for one, found in zip(wanted, matches, strict=True)
-        if found is not None
+        entry: _result(url, document, items[place.place], updated=place.updated)
+        for entry, place in zip(wanted, matches, strict=True)
+        if place is not None
     }
 
 
@@ -188,5 +214,5 @@ def _candidates(body: bytes, items: Sequence[ImportedItem]) -> list[Candidate]:
     return [candidate_of(item, titles) for item in items]
 
 
-def _result(url: str, document: Document, item: ImportedItem, *, updated: bool) -> Found:
-    return Found(url, replace(item, warnings=()), document.id, document.title, updated)
+def _result(url: str, document: Document, item: ImportedItem, *, updated: bool) -> FullEntry:
+    return FullEntry(url, replace(item, warnings=()), document.id, document.title, updated)

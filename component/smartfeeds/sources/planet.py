@@ -2,8 +2,9 @@
 
 Each round asks for the ESS files that have changed, keeps the N newest entries of all of them, downloads only the
 feeds of entries that were not there before, and publishes those. An entry is stored under an id made of its feed's
-address and its own id, so that no feed can replace the entry of another; it names its feed in atom:source. What the
-owner has retracted stays so. A source or feed that fails is asked again after growing pauses.
+address and its own id, so that no feed can replace the entry of another; it names its feed in atom:source. Items that
+the owner has retracted stay retracted. A source or feed that fails is requested again after growing pauses. Documents
+that were processed are remembered in the store, so that a new start requests them with their validators.
 """
 
 import asyncio
@@ -16,6 +17,7 @@ import structlog
 from smartfeeds.core.backoff import Backoff
 from smartfeeds.core.jid import Jid
 from smartfeeds.core.times import US_PER_S
+from smartfeeds.core.validators import KnownDocument
 from smartfeeds.errors import FeedError, SmartfeedsError
 from smartfeeds.formats.atom import digest_id
 from smartfeeds.formats.items import Document, ImportedItem
@@ -24,8 +26,9 @@ from smartfeeds.net.fetch import FetchError, HttpClient, shown
 from smartfeeds.service.context import Context
 from smartfeeds.service.feeds import FeedService
 from smartfeeds.service.importing import Imported, import_document
-from smartfeeds.sources.nno import EssSource, Found, Puller
-from smartfeeds.store.base import ReadTx
+from smartfeeds.sources.nno import Documents, EssSource, Puller
+from smartfeeds.sources.results import FullEntry
+from smartfeeds.store.base import ReadTx, WriteTx
 
 LONGEST_PAUSE_S: Final = 86_400.0
 AHEAD_S: Final = 86_400  # a feed whose clock is further ahead would have the newest entries for ever
@@ -101,14 +104,17 @@ class Planet:
         self._fetch = fetch
         self._now_us = now_us
         self._sleep = sleep
-        self._sources = {url: EssSource(url) for url in plan.urls}
-        self._puller = Puller(fetch)
         self._spread = spread
         self._back_off = Backoff(plan.every_s, max(plan.every_s, LONGEST_PAUSE_S))
         # A little less than a round, so that the first pause has ended when the next round begins.
         self._pauses = _Pauses(clock, replace(self._back_off, first_s=plan.every_s * 0.9), spread)
-        self._pending: dict[str, Found] = {}
+        self._pending: dict[str, FullEntry] = {}
         self._begun = False
+        self._stored: dict[tuple[str, str], KnownDocument] = {}  # (reader, address) -> what the store has
+        self._files: Documents = {}
+        self._feeds: Documents = {}
+        self._sources: dict[str, EssSource] = {}
+        self._puller: Puller | None = None
 
     async def run(self) -> None:
         """Fills the node for ever; a failure is logged, and makes the pause longer."""
@@ -144,6 +150,7 @@ class Planet:
 
     async def round(self) -> Round:
         """One round. Raises FeedError where the node cannot be filled, StoreError where the store fails."""
+        puller = self._puller or await self._restore()
         failed: dict[str, str] = {}
         paused = self._pauses.current()
         await asyncio.gather(*(self._refresh(url, failed) for url in self._sources if url not in paused))
@@ -152,16 +159,60 @@ class Planet:
             for file in source.files:
                 aggregator.add(file)
         entries = aggregator.result()
-        pulled = await self._puller.pull(entries, skip=paused)
+        pulled = await puller.pull(entries, skip=paused)
         feeds = {entry.feed_url for entry in entries}
         for url in feeds - paused:
             self._pauses.record(url, failed=url in pulled.failed)
         self._pauses.retain(feeds | self._sources.keys())
-        current = {item_id(found) for _entry, found in pulled.results if found is not None}
-        self._pending |= {item_id(found): found for found in pulled.fresh}
-        # What has left the outline before it could be stored is not missed; and so this never grows beyond it.
-        self._pending = {name: found for name, found in self._pending.items() if name in current}
-        return Round(await self._publish(), pulled.downloads, failed | dict(pulled.failed))
+        current = {item_id(full) for _entry, full in pulled.results if full is not None}
+        self._pending |= {item_id(full): full for full in pulled.fresh}
+        # Entries that leave the outline before they are stored are dropped, so this never grows beyond the outline. A
+        # feed that has such an entry was not processed.
+        for name in self._pending.keys() - current:
+            self._feeds.pop(self._pending.pop(name).feed_url, None)
+        published = await self._publish()
+        # Only now: what a 304 stands for after a restart has to be in the node.
+        await self._remember()
+        return Round(published, pulled.downloads, failed | dict(pulled.failed))
+
+    async def _restore(self) -> Puller:
+        """Begins with the documents that the last process has read. If the node is gone, it begins from nothing."""
+        node = self.plan.node
+
+        def read(tx: ReadTx, _context: Context) -> tuple[bool, Documents, Documents]:
+            return tx.node(node) is not None, tx.documents(f"ess of {node}"), tx.documents(f"feeds of {node}")
+
+        there, files, feeds = await self._service.read(read)
+        self._stored = self._documents(files, feeds)
+        if there:
+            self._files, self._feeds = files, feeds
+        self._sources = {url: EssSource(url, self._files) for url in self.plan.urls}
+        self._puller = Puller(self._fetch, documents=self._feeds)
+        return self._puller
+
+    async def _remember(self) -> None:
+        """Stores the documents that were read, for the next process."""
+        targets = {source.target for source in self._sources.values()}
+        for url in self._files.keys() - targets:
+            del self._files[url]
+        stored, current = self._stored, self._documents(self._files, self._feeds)
+        if stored == current:
+            return
+
+        def write(tx: WriteTx, _context: Context) -> None:
+            for reader, url in stored.keys() - current.keys():
+                tx.remove_document(reader, url)
+            for (reader, url), document in current.items():
+                if stored.get((reader, url)) != document:
+                    tx.put_document(reader, url, document)
+
+        await self._service.write(write)
+        self._stored = current
+
+    def _documents(self, files: Documents, feeds: Documents) -> dict[tuple[str, str], KnownDocument]:
+        """All documents by reader and address."""
+        readers = {f"ess of {self.plan.node}": files, f"feeds of {self.plan.node}": feeds}
+        return {(name, url): document for name, documents in readers.items() for url, document in documents.items()}
 
     async def _refresh(self, url: str, failed: dict[str, str]) -> None:
         try:
@@ -174,11 +225,11 @@ class Planet:
         self._pauses.record(url, failed=url in failed)
 
     async def _publish(self) -> Imported:
-        """Brings what is new into the node; what could not be stored is tried again in the next round."""
+        """Publishes the new entries; those that cannot be stored are tried again in the next round."""
         if not self._pending and self._begun:
             return Imported()
         buried = await self._service.read(self._buried)
-        items = tuple(_item(name, found) for name, found in self._pending.items() if name not in buried)
+        items = tuple(_item(name, full) for name, full in self._pending.items() if name not in buried)
         done = await import_document(self._service, self.plan.node, Document("NNO", items=items), self.plan.owner)
         self._begun = True
         self._pending.clear()
@@ -193,11 +244,11 @@ class Planet:
         return {name for name, item in stored if item is not None and item.deleted}
 
 
-def item_id(found: Found) -> str:
-    """The id of an entry in the node: the same whenever it is found in this feed, and in no other feed."""
-    return digest_id(found.feed_url, found.item.id)
+def item_id(full: FullEntry) -> str:
+    """The id of an entry in the node: always the same for this entry of this feed, and another one for other feeds."""
+    return digest_id(full.feed_url, full.item.id)
 
 
-def _item(name: str, found: Found) -> ImportedItem:
-    payload = with_source(found.item.payload, found.feed_id, found.feed_title, found.feed_url)
-    return replace(found.item, id=name, payload=payload)
+def _item(name: str, full: FullEntry) -> ImportedItem:
+    payload = with_source(full.item.payload, full.feed_id, full.feed_title, full.feed_url)
+    return replace(full.item, id=name, payload=payload)

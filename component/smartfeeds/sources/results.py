@@ -1,7 +1,8 @@
-"""Results of an outline in a file, so that the next run of a command can recycle them (ESS-019)."""
+"""Full entries of an outline as JSON, so that a later run recycles them (ESS-019)."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from typing import Any, Final
 
 from smartfeeds.errors import FeedError
@@ -9,51 +10,71 @@ from smartfeeds.formats.ess import NnoEntry
 from smartfeeds.formats.items import ImportedItem
 from smartfeeds.formats.nno import Wanted
 from smartfeeds.formats.xml import parse_stored
-from smartfeeds.sources.nno import Found
 
 VERSION: Final = 1
 
 
-def dump_results(known: Mapping[Wanted, Found]) -> bytes:
-    """The results as JSON."""
+@dataclass(frozen=True, slots=True)
+class FullEntry:
+    """An entry of an outline with its content: the feed it is from, and the item.
+
+    `updated` marks an entry that has another time than before (ESS-021).
+    """
+
+    feed_url: str
+    item: ImportedItem
+    feed_id: str = ""
+    feed_title: str = ""
+    updated: bool = False
+
+
+def dump_results(known: Mapping[Wanted, FullEntry], missing: Iterable[Wanted] = ()) -> bytes:
+    """The full entries as JSON, and the entries that are not in their feeds."""
     rows = [
-        {
-            "feed": wanted.entry.feed_url,
-            "time_s": wanted.entry.time_s,
-            "checksum": wanted.entry.checksum,
-            "turn": wanted.turn,
-            "feed_id": found.feed_id,
-            "feed_title": found.feed_title,
-            "updated": found.updated,
-            "id": found.item.id,
-            "published_us": found.item.published_us,
-            "updated_us": found.item.updated_us,
-            "payload": found.item.payload.decode(),
+        _key(wanted)
+        | {
+            "feed_id": full.feed_id,
+            "feed_title": full.feed_title,
+            "updated": full.updated,
+            "id": full.item.id,
+            "published_us": full.item.published_us,
+            "updated_us": full.item.updated_us,
+            "payload": full.item.payload.decode(),
         }
-        for wanted, found in known.items()
+        for wanted, full in known.items()
     ]
-    return json.dumps({"version": VERSION, "results": rows}, indent=1).encode() + b"\n"
+    content = {"version": VERSION, "results": rows, "missing": [_key(wanted) for wanted in missing]}
+    return json.dumps(content, indent=1).encode() + b"\n"
 
 
-def load_results(data: bytes) -> dict[Wanted, Found]:
-    """What `dump_results` wrote. Raises ValueError for anything else."""
+def load_results(data: bytes) -> tuple[dict[Wanted, FullEntry], frozenset[Wanted]]:
+    """The arguments of `dump_results`. Raises ValueError for anything that it did not write."""
     try:
         content = json.loads(data)
         if content["version"] != VERSION:
             raise ValueError("it is of another version")
-        return dict(map(_result, content["results"]))
+        return dict(map(_result, content["results"])), frozenset(map(_wanted, content.get("missing", ())))
     except (KeyError, TypeError, AttributeError, RecursionError, FeedError) as error:
         raise ValueError(f"it holds something else: {type(error).__name__}") from None
 
 
-def _result(row: dict[str, Any]) -> tuple[Wanted, Found]:
-    feed = _text(row["feed"])
+def _key(wanted: Wanted) -> dict[str, object]:
+    entry = wanted.entry
+    return {"feed": entry.feed_url, "time_s": entry.time_s, "checksum": entry.checksum, "turn": wanted.turn}
+
+
+def _wanted(row: dict[str, Any]) -> Wanted:
+    entry = NnoEntry(_text(row["feed"]), _number(row["time_s"]), _number(row["checksum"]))
+    return Wanted(entry, _number(row["turn"]))
+
+
+def _result(row: dict[str, Any]) -> tuple[Wanted, FullEntry]:
+    wanted = _wanted(row)
     payload = _text(row["payload"]).encode()
     parse_stored(payload)
     item = ImportedItem(_text(row["id"]), _time(row["published_us"]), _time(row["updated_us"]), payload)
-    entry = NnoEntry(feed, _number(row["time_s"]), _number(row["checksum"]))
-    found = Found(feed, item, _text(row["feed_id"]), _text(row["feed_title"]), updated=row["updated"] is True)
-    return Wanted(entry, _number(row["turn"])), found
+    feed_id, feed_title = _text(row["feed_id"]), _text(row["feed_title"])
+    return wanted, FullEntry(wanted.entry.feed_url, item, feed_id, feed_title, updated=row["updated"] is True)
 
 
 def _text(value: object) -> str:

@@ -3,6 +3,7 @@
 import asyncio
 
 import pytest
+from aiohttp import web
 from structlog.testing import capture_logs
 
 from smartfeeds.core.access import Affiliation
@@ -73,8 +74,105 @@ async def test_round_with_nothing_new_touches_nothing(site, world, fetcher, time
     assert site.asked_for(".xml") == []
 
     restarted = await planet_of(world, fetcher, time, urls).round()
-    assert (restarted.published, restarted.downloads) == (Imported(unchanged=2), 1)
+    assert (restarted.published, restarted.downloads) == (Imported(), 0)
+    assert site.asked_for(".xml") == []
     assert (await world.pull(NODE, actor=OWNER)).items == before
+
+
+async def forget_documents(world):
+    """As a database of an older version, which has none."""
+
+    def work(tx, _context):
+        for reader in (f"ess of {NODE}", f"feeds of {NODE}"):
+            for url in tx.documents(reader):
+                tx.remove_document(reader, url)
+
+    await world.service.write(work)
+
+
+def tagged(site, *paths):
+    """Lets pages have ETags, and answer 304."""
+
+    def page(body, tag):
+        async def answer(request):
+            if request.headers.get("If-None-Match") == tag:
+                return web.Response(status=304)
+            return web.Response(body=body, headers={"ETag": tag})
+
+        return answer
+
+    for number, path in enumerate(paths):
+        site.pages[path] = page(site.pages[path], f'"{number}"')
+
+
+def conditional(site):
+    """The paths that were asked for, and whether with validators; from now on."""
+    asked, site.asked = site.asked, []
+    return sorted((request.path, "If-None-Match" in request.headers) for request in asked)
+
+
+async def test_new_start_asks_for_what_has_changed_only(site, world, fetcher, time):
+    """[ESS-013] [ESS-019] The ESS file, its page, and a feed that lacks an entry: validators outlive the process."""
+    entries = [("urn:a1", "A1", 5), ("urn:a2", "A2", 6)]
+    site.blog("a", *entries, ("urn:a3", "A3", 7))
+    outline = site.pages["/a.ess"]
+    site.blog("a", *entries)
+    site.pages["/a.ess"] = outline
+    site.pages["/"] = b'<html><head><link rel="alternate" type="application/ess" href="/a.ess"/></head></html>'
+    tagged(site, "/a.ess", "/a.xml")
+    urls = [site.url()]
+    assert (await planet_of(world, fetcher, time, urls).round()).published == Imported(added=2)
+    assert conditional(site) == [("/", False), ("/a.ess", False), ("/a.xml", False)]
+
+    for _ in range(2):
+        again = await planet_of(world, fetcher, time, urls).round()
+        assert (again.published, again.failed) == (Imported(), {})
+        assert conditional(site) == [("/", False), ("/a.ess", True), ("/a.xml", True)]
+
+    site.blog("a", ("urn:a4", "A4", 1), *entries)
+    assert (await planet_of(world, fetcher, time, urls).round()).published == Imported(added=1)
+    assert await titles(world) == ["A2", "A1", "A4"]
+
+
+async def test_new_start_asks_again_for_what_was_never_stored(site, world, fetcher, time):
+    """A crash between fetching and storing must not hide the entries behind a 304."""
+    urls = [site.blog("a", ("urn:a1", "A1", 1))]
+    tagged(site, "/a.ess", "/a.xml")
+    write = world.service.write
+
+    async def failing(_work, **_options):
+        raise StoreError("the disk is full")
+
+    world.service.write = failing
+    with pytest.raises(StoreError):
+        await planet_of(world, fetcher, time, urls).round()
+    world.service.write = write
+    conditional(site)
+
+    assert (await planet_of(world, fetcher, time, urls).round()).published == Imported(added=1)
+    assert conditional(site) == [("/a.ess", False), ("/a.xml", False)]
+    assert await titles(world) == ["A1"]
+
+
+async def test_new_start_fills_a_node_that_is_gone(site, world, fetcher, time):
+    urls = [site.blog("a", ("urn:a1", "A1", 1))]
+    tagged(site, "/a.ess", "/a.xml")
+    await planet_of(world, fetcher, time, urls).round()
+    await world.delete(node=NODE)
+
+    assert (await planet_of(world, fetcher, time, urls).round()).published == Imported(added=1)
+    assert await titles(world) == ["A1"]
+
+
+async def test_documents_are_remembered_only_while_they_are_needed(site, world, fetcher, time):
+    urls = [site.blog("a", ("urn:a1", "A1", 1)), site.blog("b", ("urn:b1", "B1", 2))]
+    await planet_of(world, fetcher, time, urls).round()
+    await planet_of(world, fetcher, time, urls[1:]).round()
+
+    def documents(tx, _context):
+        return [*tx.documents(f"ess of {NODE}"), *tx.documents(f"feeds of {NODE}")]
+
+    assert await world.service.read(documents) == [site.url("/b.ess"), site.url("/b.xml")]
 
 
 async def test_round_publishes_what_is_younger_and_downloads_that_feed_alone(site, world, fetcher, time):
@@ -130,8 +228,9 @@ async def test_entry_that_the_owner_retracted_stays_so(site, world, fetcher, tim
     spam = (await world.pull(NODE, actor=OWNER)).items[0]
     await world.retract(spam.id, node=NODE)
 
-    done = await planet_of(world, fetcher, time, urls).round()
-    assert done.published == Imported(unchanged=1)
+    assert (await planet_of(world, fetcher, time, urls).round()).published == Imported()
+    await forget_documents(world)
+    assert (await planet_of(world, fetcher, time, urls).round()).published == Imported(unchanged=1)
     assert await titles(world) == ["A1"]
 
 
@@ -211,7 +310,9 @@ async def test_run_goes_round_and_round_and_waits_longer_after_failures(site, wo
 
 async def test_what_waits_to_be_stored_never_outgrows_the_outline(site, world, fetcher, time):
     """[ESS-017] While the store fails only the entries of the newest outline wait; they come when it works again."""
+    site.blog("a")
     planet = planet_of(world, fetcher, time, [site.url("/a.ess")], entries=2)
+    await planet.round()
     read = world.service.read
 
     async def failing(_work, **_options):

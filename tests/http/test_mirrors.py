@@ -13,7 +13,7 @@ from smartfeeds.net.fetch import Fetcher, FetchLimits
 from smartfeeds.service.context import Policy
 from smartfeeds.service.feeds import FeedService
 from smartfeeds.service.syncing import sync_of
-from smartfeeds.sources.mirror_http import Reader
+from smartfeeds.sources.mirror_http import WebMirrorReader
 from smartfeeds.sources.mirror_state import Keeper, Tools
 from support.component import ALICE
 from support.web import Web, WebStarter
@@ -39,11 +39,11 @@ async def items(service: FeedService) -> dict[str, tuple[bytes, bytes, bool]]:
     return {item.id: (item.payload, item.sync, item.deleted) for item in await service.read(read)}
 
 
-async def reader_of(world: World, web: Web, path: str, fetcher: Fetcher) -> Reader:
+async def reader_of(world: World, web: Web, path: str, fetcher: Fetcher) -> WebMirrorReader:
     mirror = make_mirror(node=NODE, address=f"{web.origin}{path}", allow_private=True)
     await world.store.write(lambda tx: tx.put_mirror(MirrorRow(mirror)))
     keeper = Keeper(world.service, mirror.name, Direction.IN, Half(), world.clock)
-    return Reader(mirror, world.service, fetcher, keeper, Tools(world.clock, asyncio.sleep, lambda: 0.0))
+    return WebMirrorReader(mirror, world.service, fetcher, keeper, Tools(world.clock, asyncio.sleep, lambda: 0.0))
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ and the next time from its last cursor.
 
 import json
 from collections.abc import Callable, Iterable, Sequence, Set
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, field, fields, replace
 from functools import partial
 from itertools import islice
 from typing import Final
@@ -20,7 +20,7 @@ from smartfeeds.core.mirror import Half, Mirror, Refusal, refusal
 from smartfeeds.core.model import Edge, Slice
 from smartfeeds.core.text import counted
 from smartfeeds.core.times import US_PER_S
-from smartfeeds.core.validators import Validators
+from smartfeeds.core.validators import NO_VALIDATORS, KnownDocument, Validators
 from smartfeeds.core.view import SHARED
 from smartfeeds.errors import Condition, FeedError
 from smartfeeds.formats.additions import FANOUT_NS
@@ -52,27 +52,27 @@ MAX_CURSOR_CHARACTERS: Final = 1_024
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
-    """How far a feed has been read: the cursor of a Smart Feed, or the bound of a partial feed (`until`), and what a
-    conditional request needs. `view` tells that sync data have to be asked for with a parameter."""
+class WebPosition:
+    """How far a feed has been read: the cursor of a Smart Feed, or the bound of a partial feed (`until`). `view` says
+    that the service sends sync data only if a parameter asks for them."""
 
     cursor: str = ""
     until: str | None = None
-    etag: str = ""
-    last_modified: str = ""
     view: bool = False
 
     def __str__(self) -> str:
         return json.dumps(asdict(self), ensure_ascii=False)
 
 
-def parse_place(text: str) -> Place:
-    """What `str(place)` wrote; the beginning for an empty text."""
-    return Place(**json.loads(text)) if text else Place()
+def parse_position(text: str) -> WebPosition:
+    """The position that `str` wrote; the beginning for an empty text."""
+    known = {field.name for field in fields(WebPosition)}
+    # Positions of older versions have validators beside it.
+    return WebPosition(**{key: value for key, value in json.loads(text or "{}").items() if key in known})
 
 
 @dataclass(frozen=True, slots=True)
-class Page:
+class WebDocument:
     """A document that was read whole. `next_url` and `cursor` are those of a page of a Smart Feed."""
 
     url: str
@@ -81,8 +81,7 @@ class Page:
     next_url: str = ""
     cursor: str = ""
     notes: tuple[str, ...] = ()
-    etag: str = ""
-    last_modified: str = ""
+    validators: Validators = NO_VALIDATORS
 
     @property
     def synced(self) -> bool:
@@ -91,17 +90,17 @@ class Page:
 
 
 @dataclass(slots=True)
-class Merging:
-    """What a reading has come to so far. `ids` are those of the items, for a complete feed; `plain` counts items that
-    take no part, `anew` says that what was refused before is decided again."""
+class MergeProgress:
+    """The results of one reading so far. `ids` are those of the items of a complete feed, `plain` counts the items
+    without sync data. `anew` says that items that were refused before are decided again."""
 
     ids: set[str] | None = None
     plain: int = 0
     anew: bool = False
     notes: dict[str, None] = field(default_factory=dict)
 
-    def tell(self, notes: Iterable[str]) -> None:
-        """Notes for people, each of them once; there is an end to what they are told."""
+    def add_notes(self, notes: Iterable[str]) -> None:
+        """Adds notes for people, each of them once, up to `MAX_NOTES`."""
         for note in notes:
             if note and len(self.notes) < MAX_NOTES:
                 self.notes[note] = None
@@ -111,8 +110,8 @@ class Merging:
         return "; ".join([*plain, *self.notes])[:NOTE_CHARACTERS]
 
 
-class Reader:
-    """Reads the feed of a mirror for ever."""
+class WebMirrorReader:
+    """Reads the web feed of a mirror for ever."""
 
     def __init__(self, mirror: Mirror, service: FeedService, fetch: HttpClient, keeper: Keeper, tools: Tools) -> None:
         self.keeper = keeper
@@ -122,6 +121,7 @@ class Reader:
         self._fetch = fetch
         self._tools = tools
         self._sharing = Sharing()
+        self._reader = f"mirror of {mirror.node}"
         # Who publishes what comes from there, as far as this service can say.
         self._host = urlsplit(mirror.address).hostname or ""
 
@@ -150,18 +150,20 @@ class Reader:
     async def read(self) -> None:
         """Brings in what is new. Raises FetchError, FeedError, StoreError; what was merged before stays."""
         await ensure_node(self._service, self._mirror, self.keeper)
-        await self._read_from(parse_place(self.keeper.half.position))
+        await self._read_from(parse_position(self.keeper.half.position))
 
-    async def _read_from(self, place: Place) -> None:
+    async def _read_from(self, place: WebPosition) -> None:
         """A page with a cursor is the first of a Smart Feed, unless it says that it is a part of another document."""
         if place.cursor:
             await self._read_pages(place, await self._page_after(place))
             return
-        first = await self._get(self._address(place), place)
+        url = self._address(place)
+        known = await self._validators(url)
+        first = await self._get(url, known)
         if first is None:
             self._done(self.keeper.half.position, self.keeper.half.note)
         elif first.cursor and not first.synced and first.pieces and not place.view:
-            await self._read_from(Place(view=True))
+            await self._read_from(WebPosition(view=True))
         elif first.cursor and not first.sharing.complete_link:
             await self._read_pages(place, first)
         else:
@@ -169,7 +171,7 @@ class Reader:
 
     # A Smart Feed.
 
-    def _address(self, place: Place, cursor: str = "") -> str:
+    def _address(self, place: WebPosition, cursor: str = "") -> str:
         """The address to fetch: the operator's, with what a Smart Feed needs."""
         url, _, query = self._mirror.address.partition("?")
         fields = [query] if query else []
@@ -182,26 +184,26 @@ class Reader:
             fields += ["timeout=0"] if "timeout" not in names else []
         return f"{url}?{'&'.join(fields)}" if fields else url
 
-    async def _page_after(self, place: Place) -> Page:
+    async def _page_after(self, place: WebPosition) -> WebDocument:
         """The page behind the cursor; all of the feed from its beginning where the cursor is not known any more."""
         try:
-            page = await self._get(self._address(place, place.cursor), Place())
+            page = await self._get(self._address(place, place.cursor))
         except FetchError as error:
             if error.status not in _GONE:
                 raise
-            page = await self._get(self._address(place), Place())
+            page = await self._get(self._address(place))
         assert page is not None
         return page
 
-    async def _read_pages(self, place: Place, page: Page) -> None:
+    async def _read_pages(self, place: WebPosition, page: WebDocument) -> None:
         """Merges pages, each with the place behind it in one transaction, until there is no next one."""
-        merging = Merging()
+        merging = MergeProgress()
         for _ in range(MAX_PAGES):
             place = replace(place, cursor=page.cursor or place.cursor)
             await self._merge(page, merging, str(place))
             if not page.next_url:
                 break
-            following = await self._get(page.next_url, Place())
+            following = await self._get(page.next_url)
             assert following is not None
             # A feed that leads on for ever without an item would never let this one rest.
             if following.cursor == page.cursor or not following.pieces:
@@ -211,28 +213,29 @@ class Reader:
 
     # Any other feed.
 
-    async def _read_document(self, place: Place, first: Page) -> None:
+    async def _read_document(self, place: WebPosition, first: WebDocument) -> None:
         """4.1: the feed itself, and the complete one where something left the feed that was never seen here."""
         if not first.synced and first.pieces:
             raise FeedError(Condition.INVALID_PAYLOAD, f"{self._mirror.address} has no item with sync data")
-        merging = Merging(anew=not first.sharing.complete_link)
+        merging = MergeProgress(anew=not first.sharing.complete_link)
         decision = Follower(place.until).read(first.url, first.sharing)
-        merging.tell([decision.note])
+        merging.add_notes([decision.note])
         if decision.step is Step.FETCH:
-            complete = await self._get(urljoin(first.url, decision.link), Place())
+            complete = await self._get(urljoin(first.url, decision.link))
             assert complete is not None
             decision = decision.state.read(complete.url, complete.sharing)
             merging = replace(merging, ids=set(), anew=True)
-            merging.tell([decision.note])
+            merging.add_notes([decision.note])
             await self._merge(complete, merging, self.keeper.half.position)
-            merging.tell([await self._absent(decision, merging.ids or set())])
+            merging.add_notes([await self._absent(decision, merging.ids or set())])
             merging.ids = None
         await self._merge(first, merging, self.keeper.half.position)
         self._sharing = first.sharing
         # A complete feed may have no bound; whoever has read it has all that the partial one spoke of before.
         until = decision.state.until or first.sharing.until
-        place = Place(until=until, etag=first.etag, last_modified=first.last_modified, view=place.view)
-        self._done(str(place), str(merging))
+        position = str(WebPosition(until=until, view=place.view))
+        await self._store(self._address(place), first.validators, position)
+        self._done(position, str(merging))
 
     async def _absent(self, decision: Decision, held: Set[str]) -> str:
         """FS-080, A-46, A-150: what is not in the complete feed would be dropped elsewhere; here it is told."""
@@ -251,18 +254,32 @@ class Reader:
 
     # Both.
 
-    async def _get(self, url: str, place: Place) -> Page | None:
-        """A page, or None where it is what was read before. Raises FetchError, FeedError."""
-        response = await self._fetch.get(
-            url, known=Validators(url, place.etag, place.last_modified), accept=ACCEPT, max_bytes=MAX_BYTES
-        )
+    async def _validators(self, url: str) -> Validators:
+        """The validators of the document at an address, none if the mirror begins anew."""
+        if not self.keeper.half.position:
+            return NO_VALIDATORS
+        documents = await self._service.read(lambda tx, _context: tx.documents(self._reader))
+        return documents[url].validators if url in documents else NO_VALIDATORS
+
+    async def _store(self, url: str, validators: Validators, position: str) -> None:
+        """Stores the validators of a document whose items are merged, in one transaction with the position."""
+
+        def work(tx: WriteTx, _context: Context) -> tuple[None, Callable[[Half], Half]]:
+            tx.put_document(self._reader, url, KnownDocument(validators))
+            return None, lambda half: replace(half, position=position)
+
+        await self.keeper.write(work)
+
+    async def _get(self, url: str, known: Validators = NO_VALIDATORS) -> WebDocument | None:
+        """A document, or None if it is the one that `known` belongs to. Raises FetchError, FeedError."""
+        response = await self._fetch.get(url, known=known, accept=ACCEPT, max_bytes=MAX_BYTES)
         if response.not_modified:
             return None
         return await self._tools.aside(read_page, response)
 
-    async def _merge(self, page: Page, merging: Merging, position: str) -> None:
+    async def _merge(self, page: WebDocument, merging: MergeProgress, position: str) -> None:
         """Merges the items of a page; with the last of them `position` is kept."""
-        merging.tell(page.notes)
+        merging.add_notes(page.notes)
         merging.plain += sum(piece.kind is Kind.PLAIN for piece in page.pieces)
         pieces = iter(page.pieces)
         for start in range(0, max(1, len(page.pieces)), BATCH):
@@ -307,7 +324,7 @@ class Reader:
         self.keeper.in_step()
 
 
-def read_page(response: Response) -> Page:
+def read_page(response: Response) -> WebDocument:
     """A document, read whole. Raises FeedError where that cannot be."""
     reader = FeedReader(lenient=True)
     body = document_bytes(response.body, response.charset)
@@ -317,8 +334,8 @@ def read_page(response: Response) -> Page:
     cursor = cursor if len(cursor) <= MAX_CURSOR_CHARACTERS else ""
     links = [link.get("href", "") for link in head.iterchildren(LINK) if link.get("rel") == "next"]
     next_url = urljoin(response.url, links[0]) if links and cursor else ""
-    page = Page(response.url, tuple(pieces), reader.sharing, next_url, cursor, tuple(reader.notes[:3]))
-    return replace(page, etag=response.validators.etag, last_modified=response.validators.last_modified)
+    notes = tuple(reader.notes[:3])
+    return WebDocument(response.url, tuple(pieces), reader.sharing, next_url, cursor, notes, response.validators)
 
 
 def read_pieces(pieces: Sequence[Piece], now_us: int) -> tuple[tuple[Incoming, ...], tuple[Refusal, ...]]:

@@ -18,14 +18,14 @@ from smartfeeds.core.times import US_PER_S
 from smartfeeds.net.fetch import HttpClient
 from smartfeeds.service.feeds import FeedService
 from smartfeeds.service.mirrors import set_configured
-from smartfeeds.sources.mirror_http import Reader
+from smartfeeds.sources.mirror_http import WebMirrorReader
 from smartfeeds.sources.mirror_in import Intake
 from smartfeeds.sources.mirror_out import Outlet, Publish
 from smartfeeds.sources.mirror_peer import Peers
 from smartfeeds.sources.mirror_state import Keeper, Tools
 from smartfeeds.telemetry import MirrorReading
 
-Part = Intake | Outlet | Reader
+Part = Intake | Outlet | WebMirrorReader
 
 _log = structlog.get_logger()
 
@@ -62,7 +62,7 @@ class Run:
         for way in mirror.direction.halves:
             if is_web(mirror.address):
                 fetch = wires.fetch_private if mirror.allow_private else wires.fetch
-                self.parts[way] = Reader(mirror, service, fetch, keeper(way), tools)
+                self.parts[way] = WebMirrorReader(mirror, service, fetch, keeper(way), tools)
             elif way is Direction.IN:
                 self.parts[way] = Intake(
                     mirror, service, wires.make_link, keeper(way), seen, tools, lambda: self._check(Direction.OUT)

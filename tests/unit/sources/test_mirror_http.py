@@ -7,20 +7,21 @@ from urllib.parse import urlsplit
 
 import pytest
 
+from smartfeeds.core.mirror import Direction
 from smartfeeds.core.urls import read_feed_path
 from smartfeeds.core.validators import NO_VALIDATORS, Validators
-from smartfeeds.errors import FeedError
+from smartfeeds.errors import FeedError, StoreError
 from smartfeeds.formats.additions import FANOUT_NS
 from smartfeeds.formats.atom import FEEDSYNC_NS
 from smartfeeds.http.calls import ANONYMOUS
 from smartfeeds.http.encode import Encoder, Place
 from smartfeeds.http.queries import read_query
 from smartfeeds.net.fetch import FetchError, Response
-from smartfeeds.service.requests import FeedPage, PullFeed
+from smartfeeds.service.requests import DeleteNode, FeedPage, PullFeed
 from smartfeeds.sources import mirror_http
 from smartfeeds.store.base import ReadTx
-from support.mesh import Net, Site
-from support.world import ATOM_NS, S
+from support.mesh import NODE, OWNER, Net, Site
+from support.world import ATOM_NS, S, jid
 
 FILE = "https://files.example/plans.xml"
 COMPLETE = "https://files.example/all.xml"
@@ -35,11 +36,14 @@ class Web:
     net: Net
     pages: dict[str, Page] = field(default_factory=dict)
     asked: list[str] = field(default_factory=list)
+    conditional: list[bool] = field(default_factory=list)
+    statuses: list[int] = field(default_factory=list)
 
     async def get(
         self, url: str, *, known: Validators = NO_VALIDATORS, accept: str = "*/*", max_bytes: int | None = None
     ) -> Response:
         self.asked.append(url)
+        self.conditional.append(bool(known))
         site = self.net.sites.get(urlsplit(url).hostname or "")
         if site is not None:
             return await self.feed(site, url)
@@ -50,6 +54,7 @@ class Web:
             return page(url, known.etag)
         tag = f'"{hash(page)}"'
         validators = Validators(url, tag)
+        self.statuses.append(304 if known == validators else 200)
         if known == validators:
             return Response(url, 304, validators=validators)
         return Response(url, 200, page, "application/atom+xml", validators)
@@ -150,7 +155,57 @@ async def test_what_has_not_changed_is_not_sent_again(net: Net, web: Web) -> Non
     assert web.asked == [FILE, FILE]
     half = await b.half()
     assert (half.items, half.failure) == (1, "")
-    assert json.loads(half.position)["etag"]
+    assert web.conditional == [False, True]
+
+
+async def test_what_has_not_changed_is_not_sent_again_after_a_restart(net: Net, web: Web) -> None:
+    """The validators are in the store, beside a position that may be of an older version, which had them inside."""
+    web.pages[FILE] = feed(entry("a"))
+    b = await mirror_of(net)
+    assert b.mirrors is not None
+    (run,) = b.mirrors.runs.values()
+    run.parts[Direction.IN].keeper.note(lambda half: replace(half, position='{"view": false, "etag": "x"}'))
+    await net.settle()
+    await b.stop()
+    await b.start()
+    await net.settle()
+
+    assert web.conditional == [False, True]
+    assert ((await b.status()).standings[0].in_step, await b.titles()) == (True, {"a": "a"})
+
+
+async def test_document_that_was_not_merged_is_sent_again(net: Net, web: Web, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A failure between fetching and merging must not hide the items behind a 304."""
+    web.pages[FILE] = feed(entry("a"))
+    b = await mirror_of(net)
+    web.pages[FILE] = feed(entry("a"), entry("b"))
+    merge, failures = mirror_http.merge_items, [StoreError("the disk is full")]
+
+    def failing(*arguments: object, **named: object) -> object:
+        if failures:
+            raise failures.pop()
+        return merge(*arguments, **named)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(mirror_http, "merge_items", failing)
+    await again(net, b)
+    assert (await b.half()).failure == "the disk is full"
+    for _ in range(2):
+        await again(net, b)
+
+    assert web.conditional == [False, True, True, True]
+    assert web.statuses == [200, 200, 200, 304]
+    assert await b.titles() == {"a": "a", "b": "b"}
+
+
+async def test_mirror_that_begins_anew_reads_everything(net: Net, web: Web) -> None:
+    """Its node is gone: what was merged once is not here any more."""
+    web.pages[FILE] = feed(entry("a"))
+    b = await mirror_of(net)
+    await b.service.handle(DeleteNode(jid(OWNER), b.domain, NODE))
+    await again(net, b)
+
+    assert web.conditional == [False, False]
+    assert await b.titles() == {"a": "a"}
 
 
 async def test_conflicts_with_edits_made_here_are_kept(net: Net, web: Web) -> None:
@@ -352,14 +407,14 @@ async def test_reading_page_by_page_remembers_neither_ids_nor_all_notes(
     net: Net, web: Web, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Only a complete feed is compared with what is here; memory holds a page of any other."""
-    readings: list[mirror_http.Merging] = []
-    made = mirror_http.Merging.__init__
+    readings: list[mirror_http.MergeProgress] = []
+    made = mirror_http.MergeProgress.__init__
 
-    def init(self: mirror_http.Merging, *arguments: object, **named: object) -> None:
+    def init(self: mirror_http.MergeProgress, *arguments: object, **named: object) -> None:
         made(self, *arguments, **named)  # type: ignore[arg-type]
         readings.append(self)
 
-    monkeypatch.setattr(mirror_http.Merging, "__init__", init)
+    monkeypatch.setattr(mirror_http.MergeProgress, "__init__", init)
     read = mirror_http.read_page
     monkeypatch.setattr(
         mirror_http,

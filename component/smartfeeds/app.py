@@ -14,7 +14,6 @@ from ipaddress import ip_network
 import structlog
 
 from smartfeeds import __version__
-from smartfeeds.client.transport import SlixLink, Timeouts
 from smartfeeds.config import Nno, Settings
 from smartfeeds.core.jid import Jid, parse_jid
 from smartfeeds.core.model import MAX_SYNC_BYTES, Node
@@ -37,10 +36,10 @@ from smartfeeds.service.requests import Publish, Request, Retract
 from smartfeeds.service.sync_requests import ResolveConflicts
 from smartfeeds.service.tokens import authenticate
 from smartfeeds.sources.mirror_http import MAX_BYTES
-from smartfeeds.sources.mirror_link import publisher_over
 from smartfeeds.sources.mirror_state import Tools
 from smartfeeds.sources.mirrors import Mirrors, Wires
 from smartfeeds.sources.planet import Plan, Planet
+from smartfeeds.sources.stream_link import StreamLink
 from smartfeeds.store.base import OpenMode
 from smartfeeds.store.lock import lock_database
 from smartfeeds.store.migrate import HEAD
@@ -191,8 +190,8 @@ class App:
             self.service,
             [section.made() for section in settings.mirror],
             Wires(
-                lambda: SlixLink(self.stream, subscribe_as=domain, timeouts=Timeouts(request_s=answer_s)),
-                publisher_over(lambda kind, to, payload: self.stream.call(kind, to, payload, answer_s)),
+                lambda: StreamLink(self.stream, answer_s),
+                StreamLink(self.stream, answer_s).publish,
                 *self._fetchers,
                 limit_bytes=settings.pubsub.stanza_bytes,
             ),

@@ -10,9 +10,8 @@ import pytest
 from lxml import etree
 from structlog.testing import capture_logs
 
-from smartfeeds.client import SlixLink
-from smartfeeds.client.transport import Timeouts
 from smartfeeds.core.text import ForbiddenCharacterError, attribute, escape
+from smartfeeds.sources.stream_link import StreamLink
 from smartfeeds.xmpp.link import LinkDownError
 from smartfeeds.xmpp.stream import ComponentStream
 from smartfeeds.xmpp.turns import BYTE_COST_S, COSTLY_S, REST_MOST_S, WORK_BYTES, QueueBounds, StanzaTurns
@@ -532,9 +531,9 @@ async def test_stream_own_request_goes_out_as_it_is_and_gets_its_answer() -> Non
             f"<iq type='result' id='{stanza_id}' from='feeds.b.example' to='{DOMAIN}'><r xmlns='urn:r'/></iq>"
         )
 
-        answer = etree.fromstring(await asyncio.wait_for(asking, 10))
+        answer = await asyncio.wait_for(asking, 10)
         assert (answer.get("type"), answer[0].tag) == ("result", "{urn:r}r")
-        assert stream._called == {}
+        assert len(stream._requests) == 0
 
 
 async def test_stream_own_request_without_an_answer_ends() -> None:
@@ -550,7 +549,7 @@ async def test_stream_own_request_without_an_answer_ends() -> None:
             await asyncio.wait_for(asking, 10)
         with pytest.raises(LinkDownError):
             await stream.call("get", "feeds.b.example", PAYLOAD, 60)
-        assert stream._called == {}
+        assert len(stream._requests) == 0
 
 
 FEEDS = "feeds.b.example"
@@ -564,8 +563,7 @@ async def call(stream: ComponentStream, timeout_s: float = 10.0) -> object:
 
 async def ask(stream: ComponentStream, timeout_s: float = 10.0) -> object:
     """Asks as a mirror does."""
-    link = SlixLink(stream, subscribe_as=DOMAIN, timeouts=Timeouts(request_s=timeout_s))
-    return await link.ask("get", FEEDS, Element("{urn:q}q"))
+    return await StreamLink(stream, timeout_s).ask("get", FEEDS, Element("{urn:q}q"))
 
 
 @pytest.mark.parametrize("request_of", [call, ask])
@@ -613,14 +611,14 @@ async def test_stream_request_is_closed_by_its_timeout_or_with_the_link(
     """A late answer is charged as others are, and ids do not pile up."""
     async with linked() as (server, stream):
         await asyncio.gather(request_of(stream, 0.01), return_exceptions=True)
-        assert len(stream._open) == 0
+        assert len(stream._requests) == 0
 
         asking = asyncio.ensure_future(request_of(stream, 10))
         await server.sessions[0].expect()
         await server.sessions[0].expect()
-        assert len(stream._open) == 1
+        assert len(stream._requests) == 1
         server.sessions[0].cut()
         await stream.wait_closed()
-        assert len(stream._open) == 0
+        assert len(stream._requests) == 0
         asking.cancel()
         await asyncio.gather(asking, return_exceptions=True)

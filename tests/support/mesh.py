@@ -10,16 +10,15 @@ import itertools
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any
-from xml.etree.ElementTree import Element, fromstring, tostring
+from typing import Any, NamedTuple
 
 from lxml import etree
 
 from smartfeeds.client.errors import RequestError, RequestTimeoutError
-from smartfeeds.client.stanzas import read_error
-from smartfeeds.client.transport import Listener
+from smartfeeds.client.stanzas import STANZAS
 from smartfeeds.core.mirror import Direction, Half, Mirror, make_mirror
 from smartfeeds.core.model import Item, Slice
+from smartfeeds.core.text import escape
 from smartfeeds.core.view import SHARED
 from smartfeeds.push.dispatcher import Dispatcher
 from smartfeeds.push.sender import Sender
@@ -29,9 +28,9 @@ from smartfeeds.service.feeds import USE_CASES, FeedService
 from smartfeeds.service.mirrors import MirrorStatus, add_mirror, mirror_statuses
 from smartfeeds.service.sync_requests import ResolveConflicts
 from smartfeeds.service.syncing import read_shared, sync_of
-from smartfeeds.sources.mirror_link import publisher_over
 from smartfeeds.sources.mirror_state import Tools
 from smartfeeds.sources.mirrors import Mirrors, Wires
+from smartfeeds.sources.stream_link import StreamLink
 from smartfeeds.store.base import Store
 from smartfeeds.sync.record import Version
 from smartfeeds.xmpp.disco import ServiceInfo
@@ -100,33 +99,14 @@ async def at_once(work: Callable[..., Any], /, *arguments: Any) -> Any:
     return work(*arguments)
 
 
-class NetLink:
-    """A follower's link: requests of its site to others, and the events that come to its site."""
-
-    def __init__(self, site: "Site") -> None:
-        self.site = site
-
-    @property
-    def subscriber(self) -> str:
-        return self.site.domain
-
-    def open(self, listener: Listener) -> None:
-        self.site.listeners.append((self, listener))
-        if self.site.up:
-            listener.on_up()
-
-    async def close(self) -> None:
-        self.site.listeners = [one for one in self.site.listeners if one[0] is not self]
-
-    async def ask(self, kind: str, to: str, payload: Element) -> Element:
-        reply = fromstring(await self.site.ask(kind, to, tostring(payload)))
-        if reply.get("type") == "error":
-            raise read_error(reply)
-        return reply
+class Listener(NamedTuple):
+    on_up: Callable[[], None]
+    on_down: Callable[[], None]
+    on_message: Callable[[etree._Element], None]
 
 
 class Site:
-    """One service with its mirrors."""
+    """One service with its mirrors, and the stream of its component."""
 
     def __init__(self, net: "Net", domain: str, store: Store) -> None:
         self.net = net
@@ -135,7 +115,7 @@ class Site:
         self.clock = net.clock
         self.timers = Timers()
         self.up = True
-        self.listeners: list[tuple[NetLink, Listener]] = []
+        self.listeners: list[Listener] = []
         self.mirrors: Mirrors | None = None
         self.numbers = itertools.count(1)
         self.waiting: dict[str, asyncio.Future[bytes]] = {}
@@ -180,8 +160,26 @@ class Site:
         reply = _in_stream(data)
         self.net.answer(self.domain, reply.get("to", ""), reply.get("id", ""), etree.tostring(reply))
 
-    async def ask(self, kind: str, to: str, payload: bytes) -> bytes:
+    def listen(
+        self, on_up: Callable[[], None], on_down: Callable[[], None], on_message: Callable[[etree._Element], None]
+    ) -> Callable[[], None]:
+        self.listeners.append(listener := Listener(on_up, on_down, on_message))
+        if self.up:
+            on_up()
+        return lambda: self.listeners.remove(listener)
+
+    async def call(self, kind: str, to: str, payload: bytes, _timeout_s: float) -> etree._Element:
         """A request to another site. Raises RequestTimeoutError where it gets no answer."""
+        try:
+            return etree.fromstring(await self._ask(kind, to, payload))
+        except RequestError as error:
+            text = f"<text xmlns='{STANZAS}'>{escape(error.text)}</text>"
+            return etree.fromstring(
+                f"<iq xmlns='{COMPONENT}' type='error'><error type='{error.kind}'>"
+                f"<{error.condition} xmlns='{STANZAS}'/>{text}</error></iq>"
+            )
+
+    async def _ask(self, kind: str, to: str, payload: bytes) -> bytes:
         await asyncio.sleep(0)
         self.net.asked.append((self.domain, to, payload))
         if self.net.fault is not None and (error := self.net.fault(self.domain, to, payload)) is not None:
@@ -206,7 +204,11 @@ class Site:
         await self.dispatcher.online()
         tools = Tools(self.clock, self.timers.sleep, lambda: 0.0, self.timers, at_once)
         wires = Wires(
-            lambda: NetLink(self), publisher_over(self.ask), self.net.fetch, self.net.fetch, limit_bytes=200_000
+            lambda: StreamLink(self, 30.0),
+            StreamLink(self, 30.0).publish,
+            self.net.fetch,
+            self.net.fetch,
+            limit_bytes=200_000,
         )
         self.mirrors = Mirrors(self.service, self.net.configured.get(self.domain, ()), wires, tools)
         await self.mirrors.start()
@@ -383,8 +385,8 @@ class Net:
         if site.router.on_stanza(message):
             return
         self.events += 1
-        for _, listener in list(site.listeners):
-            listener.on_message(fromstring(etree.tostring(message)))
+        for listener in list(site.listeners):
+            listener.on_message(message)
 
     def answer(self, sender: str, to: str, stanza_id: str, data: bytes) -> None:
         site = self.sites.get(to)

@@ -4,6 +4,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum
 
+from lxml import etree
+
 from smartfeeds.core.text import attribute, escape, is_xml_text
 from smartfeeds.errors import Condition, FeedError
 from smartfeeds.service.requests import GetSubscribeOptions, Request, SetSubscribeOptions
@@ -98,3 +100,15 @@ def encode_error(error: FeedError, request: type[Request] | None = None) -> byte
         parts.append(f"<{row.detail} xmlns='{ERRORS}' feature='{attribute(feature)}'/>")
     parts.append("</error>")
     return "".join(parts).encode()
+
+
+def internal_error(request: "Mapping[str, str] | etree._Attrib") -> bytes:
+    """The answer to an IQ that met a fault of this program, from the attributes of its start tag."""
+    swapped = "".join(
+        f" {ours}='{attribute(value)}'"
+        for ours, theirs in (("id", "id"), ("to", "from"), ("from", "to"))
+        if (value := request.get(theirs)) is not None
+    )
+    return (
+        f"<iq type='error'{swapped}><error type='cancel'><internal-server-error xmlns='{STANZAS}'/></error></iq>"
+    ).encode()

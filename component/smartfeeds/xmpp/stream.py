@@ -13,12 +13,12 @@ import time
 import xml.etree.ElementTree as ET
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import structlog
 from lxml import etree
 from slixmpp import ComponentXMPP
-from slixmpp.stanza import Handshake, Iq
+from slixmpp.stanza import Handshake
 
 from smartfeeds.core.text import attribute
 from smartfeeds.xmpp.framer import CUT_NS, Framer, StanzaFrame, cut_down, start_of
@@ -33,8 +33,9 @@ from smartfeeds.xmpp.parsing import (
     StreamSyntaxError,
     as_component_stanza,
 )
-from smartfeeds.xmpp.requests import OpenRequests
+from smartfeeds.xmpp.requests import Requests
 from smartfeeds.xmpp.screening import REQUEST_BYTES, fault_of, sender_of
+from smartfeeds.xmpp.stanza_errors import internal_error
 from smartfeeds.xmpp.turns import QueueBounds, StanzaTurns, Turn
 
 STANZA_LIMIT_BYTES = 1_048_576
@@ -46,13 +47,13 @@ SLICE_S = 0.005
 BATCH_BYTES = 16_384
 _IQ = f"{{{COMPONENT_NS}}}iq"
 _PRESENCE = f"{{{COMPONENT_NS}}}presence"
-_STANZAS = frozenset({_IQ, f"{{{COMPONENT_NS}}}message", _PRESENCE})
+_MESSAGE = f"{{{COMPONENT_NS}}}message"
+_STANZAS = frozenset({_IQ, _MESSAGE, _PRESENCE})
 _CLIENT_STANZAS = frozenset(f"{{{CLIENT_NS}}}{kind}" for kind in ("iq", "message", "presence"))
 _CUT = f"{{{CUT_NS}}}cut"
 _STREAM_ERROR = f"{{{STREAM_NS}}}error"
 _STREAM_CONDITIONS = "{urn:ietf:params:xml:ns:xmpp-streams}"
 _FOOTER = b"</stream:stream>"
-_ANSWER_HANDLER = "IqCallback_"  # slixmpp's name for what waits for an answer, before the id of the request
 
 log = structlog.get_logger()
 
@@ -60,6 +61,12 @@ log = structlog.get_logger()
 # on the event loop, apart from what the store did.
 Taken = bool | asyncio.Task[float]
 OnStanza = Callable[[etree._Element], Taken]
+
+
+class _Listener(NamedTuple):
+    on_up: Callable[[], None]
+    on_down: Callable[[], None]
+    on_message: Callable[[etree._Element], None]
 
 
 class ComponentStream(ComponentXMPP):
@@ -99,9 +106,8 @@ class ComponentStream(ComponentXMPP):
         self._stanzas: StanzaParser | None = None
         self._received_bytes = 0
         self._pings = 0
-        self._called: dict[str, tuple[str, asyncio.Future[bytes]]] = {}
-        self._calls = 0
-        self._open = OpenRequests()
+        self._requests = Requests()
+        self._listeners: list[_Listener] = []
         self._down: LinkDownError | None = None
         self._online = asyncio.Event()
         self._closed: asyncio.Future[LinkDownError] | None = None
@@ -192,23 +198,35 @@ class ComponentStream(ComponentXMPP):
                 self.transport.abort()
             await asyncio.wait((self._closed,))
 
-    async def call(self, kind: str, to: str, payload: bytes, timeout_s: float) -> bytes:
-        """The reply to an IQ of ours, as bytes. The payload goes out as it is, which slixmpp's own stanzas cannot do:
-        they lose attributes that have a namespace. Raises LinkDownError, TimeoutError."""
-        self._calls += 1
-        stanza_id = f"call-{self._calls}"
+    async def call(self, kind: str, to: str, payload: bytes, timeout_s: float) -> etree._Element:
+        """The answer to an IQ of ours. It keeps its document alive, so it must not be kept for long.
+
+        The payload goes out as it is, which slixmpp's own stanzas cannot do: they lose attributes that have a
+        namespace. Raises LinkDownError, TimeoutError.
+        """
+        stanza_id, answer = self._requests.add(to)
         head = f"<iq type='{kind}' id='{stanza_id}' from='{attribute(self.domain)}' to='{attribute(to)}'>"
-        answer: asyncio.Future[bytes] = asyncio.get_running_loop().create_future()
-        self._called[stanza_id] = (to, answer)
-        self._open.add(stanza_id, to)
         try:
             if not self.outbox.reply(b"".join((head.encode(), payload, b"</iq>"))):
                 raise LinkDownError("lost", "there is no link, or the server does not read")
             async with asyncio.timeout(timeout_s):
                 return await answer
         finally:
-            del self._called[stanza_id]
-            self._open.discard(stanza_id)
+            self._requests.remove(stanza_id)
+
+    def listen(
+        self,
+        on_up: Callable[[], None],
+        on_down: Callable[[], None],
+        on_message: Callable[[etree._Element], None],
+    ) -> Callable[[], None]:
+        """Calls back when the stream is online, at once if it is, when it is gone, and for each message that
+        `on_stanza` does not take. The element must not be kept. The result stops all that."""
+        listener = _Listener(on_up, on_down, on_message)
+        self._listeners.append(listener)
+        if self._online.is_set():
+            on_up()
+        return lambda: self._listeners.remove(listener)
 
     # What asyncio and slixmpp call
 
@@ -267,11 +285,12 @@ class ComponentStream(ComponentXMPP):
             condition = "lost" if self._online.is_set() else "handshake-refused"
             self._down = LinkDownError(condition, "" if exception is None else str(exception))
         self.sessionstarted = False
+        was_online = self._online.is_set()
         self._online.clear()
-        self._open.clear()
-        for _to, answer in self._called.values():
-            if not answer.done():
-                answer.set_exception(self._down)
+        self._requests.fail(self._down)
+        if was_online:
+            for listener in tuple(self._listeners):
+                listener.on_down()
         super().connection_lost(exception)
         if self._closed is not None and not self._closed.done():
             self._closed.set_result(self._down)
@@ -287,20 +306,15 @@ class ComponentStream(ComponentXMPP):
     def send(self, data: Any, use_filters: bool = True) -> None:
         """slixmpp's own stanzas: dropped while offline, where slixmpp would queue them without a bound [xep-map 3]."""
         if self._online.is_set() or isinstance(data, Handshake):
-            if isinstance(data, Iq) and data["type"] in ("get", "set"):
-                self._open.add(data["id"], str(data["to"]))
             super().send(data, use_filters)
-
-    def remove_handler(self, name: str) -> bool:
-        """Also forgets the request whose answer the handler waited for: slixmpp removes the handler at the timeout."""
-        self._open.discard(name.removeprefix(_ANSWER_HANDLER))
-        return bool(super().remove_handler(name))
 
     def _handle_handshake(self, xml: Any) -> None:
         super()._handle_handshake(xml)  # type: ignore[no-untyped-call]
         assert self.transport is not None
         self._online.set()
         self.outbox.attach(self.transport)
+        for listener in tuple(self._listeners):
+            listener.on_up()
 
     def _start_keepalive(self, event: Any) -> None:
         """The supervisor's ping replaces slixmpp's whitespace, which nobody answers."""
@@ -326,7 +340,7 @@ class ComponentStream(ComponentXMPP):
             data = cut_down(frame.data, fault) if fault else frame.data
             size_bytes = frame.size_bytes
             cut = len(data) < size_bytes
-            requested = not cut and self._open.claim(data)
+            requested = not cut and self._requests.claim(data)
             if not self.turns.add(sender, data, size_bytes, byte_s * size_bytes, cut=cut, requested=requested):
                 self._on_full(*start_of(data))
 
@@ -408,8 +422,11 @@ class ComponentStream(ComponentXMPP):
             if not self._online.is_set() or self._is_own_ping(element):
                 return True
             taken = self._offer(element)
-            if taken or tag == _PRESENCE or (self._called and tag == _IQ and self._is_answer(element)):
+            if taken or tag == _PRESENCE or (tag == _IQ and self._requests.resolve(element)):
                 return taken
+            if tag == _MESSAGE:
+                self._tell_listeners(element)
+                return True
         elif tag == _STREAM_ERROR:
             self._down = _stream_error(element)
         self._hand_on(element)
@@ -422,6 +439,13 @@ class ComponentStream(ComponentXMPP):
         except Exception:  # noqa: BLE001
             return self._failed(element)
 
+    def _tell_listeners(self, message: etree._Element) -> None:
+        for listener in tuple(self._listeners):
+            try:
+                listener.on_message(message)
+            except Exception:  # noqa: BLE001 - one follower must not end the link for everybody
+                self._failed(message)
+
     def _hand_on(self, element: etree._Element) -> None:
         """Gives slixmpp what is not ours, as its own tree; it does not expect every address that servers let in."""
         try:
@@ -432,16 +456,7 @@ class ComponentStream(ComponentXMPP):
     def _failed(self, element: etree._Element) -> bool:
         log.exception("stanza_failed", tag=element.tag, sender=element.get("from"), stanza_id=element.get("id"))
         if element.tag == _IQ and element.get("type") in ("get", "set"):
-            self.outbox.reply(_internal_error(element))
-        return True
-
-    def _is_answer(self, element: etree._Element) -> bool:
-        """Whether this is what one of our own requests waits for; from nobody else than who was asked."""
-        to, answer = self._called.get(element.get("id") or "", ("", None))
-        if answer is None or element.get("from") != to or element.get("type") not in ("result", "error"):
-            return False
-        if not answer.done():
-            answer.set_result(etree.tostring(element, with_tail=False))
+            self.outbox.reply(internal_error(element.attrib))
         return True
 
     def _is_own_ping(self, element: etree._Element) -> bool:
@@ -483,15 +498,3 @@ def _stream_error(element: etree._Element) -> LinkDownError:
             else:
                 condition = name
     return LinkDownError(condition, text)
-
-
-def _internal_error(element: etree._Element) -> bytes:
-    swapped = "".join(
-        f" {ours}='{attribute(value)}'"
-        for ours, theirs in (("id", "id"), ("to", "from"), ("from", "to"))
-        if (value := element.get(theirs)) is not None
-    )
-    return (
-        f"<iq type='error'{swapped}><error type='cancel'>"
-        "<internal-server-error xmlns='urn:ietf:params:xml:ns:xmpp-stanzas'/></error></iq>"
-    ).encode()

@@ -13,7 +13,7 @@ from smartfeeds.core.jid import Jid, parse_jid
 from smartfeeds.core.tokens import ALL_FEEDS, Scope, Token, digest_of, write_token
 from smartfeeds.service.sync_requests import ConflictList, ListConflicts, ResolveConflicts
 from smartfeeds.service.tokens import add_token
-from smartfeeds.sources.mirror_in import Intake
+from smartfeeds.sources.mirror_in import XmppMirrorReader
 from smartfeeds.sources.mirror_out import Outlet
 from smartfeeds.sources.mirror_state import Keeper
 from support.client import Client
@@ -142,7 +142,7 @@ class Steps:
                     before[part.keeper] = self.of[part.keeper]
                     if isinstance(part, Outlet):
                         part.wake()
-                    assert isinstance(part, Intake | Outlet)
+                    assert isinstance(part, XmppMirrorReader | Outlet)
                     part.check()
         assert before
         async with asyncio.timeout(LAP_S), self._stepped:

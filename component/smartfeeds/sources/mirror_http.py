@@ -32,8 +32,8 @@ from smartfeeds.service.context import Context
 from smartfeeds.service.feeds import FeedService
 from smartfeeds.service.merging import Incoming, Result, merge_items
 from smartfeeds.service.syncing import is_own_endpoint, read_shared
+from smartfeeds.sources.mirror_in import BATCH, count_results, ensure_node, trusts_own_edits
 from smartfeeds.sources.mirror_state import Keeper, Tools, run_for_ever
-from smartfeeds.sources.mirror_taking import BATCH, believes, counted_results, ensure_node
 from smartfeeds.store.base import ReadTx, WriteTx
 from smartfeeds.sync.arriving import read_arrived
 from smartfeeds.sync.documents import FeedReader, Kind, Piece
@@ -290,7 +290,7 @@ class WebMirrorReader:
                 items=items,
                 refused=refused,
                 position=position if last else "",
-                own=believes(self._mirror, self.keeper.half),
+                own=trusts_own_edits(self._mirror, self.keeper.half),
                 anew=merging.anew,
             )
             await self.keeper.write(work)
@@ -313,7 +313,7 @@ class WebMirrorReader:
 
         def change(half: Half) -> Half:
             half = replace(half, refused=0, reasons=()) if anew else half
-            half = counted_results(half, results, refused, context.now_us, once=True)
+            half = count_results(half, results, refused, context.now_us, once=True)
             return replace(half, position=position) if position else half
 
         return None, change

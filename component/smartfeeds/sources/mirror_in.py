@@ -1,8 +1,8 @@
-"""The incoming direction of a mirror over XMPP: the public follower, whose changes are merged into the node.
+"""The incoming direction of a mirror: what all kinds share, and the one over XMPP, which is the public follower.
 
-The follower proves that nothing is missing: what was not pushed is pulled. Its position is kept in the transaction
-that takes its changes over, so after a crash it goes on where the node is. An item that is refused is told in the
-state and holds up nothing.
+The follower proves that no change is missing, because it pulls those that were not pushed. Its position is stored in
+the transaction that merges its changes, so after a crash it continues where the node is. An item that is refused is
+shown in the state of the mirror and delays no other item.
 """
 
 from collections.abc import Callable, Sequence
@@ -14,41 +14,85 @@ from smartfeeds.client.change import Change
 from smartfeeds.client.errors import AnswerError, NodeMissingError, RefusedError
 from smartfeeds.client.follow import Follower, Proof
 from smartfeeds.client.transport import Link
+from smartfeeds.core.jid import Jid, parse_jid
 from smartfeeds.core.mirror import Half, Mirror, Refusal, refusal
+from smartfeeds.core.model import NodeKind
+from smartfeeds.core.options import KIND
 from smartfeeds.core.times import US_PER_S
 from smartfeeds.errors import FeedError, SmartfeedsError
 from smartfeeds.formats.xml import parse_payload
 from smartfeeds.service.context import Context
 from smartfeeds.service.feeds import FeedService
 from smartfeeds.service.merging import Incoming, Result, merge_items
+from smartfeeds.service.nodes import add_node
 from smartfeeds.sources.mirror_peer import Peer, digest, tells_of_feed
 from smartfeeds.sources.mirror_state import Keeper, Tools, run_for_ever
-from smartfeeds.sources.mirror_taking import BATCH, believes, counted_results, ensure_node
 from smartfeeds.store.base import WriteTx
 from smartfeeds.sync.markup import read_item
+from smartfeeds.sync.merging import Outcome
 
+BATCH: Final = 100  # changes that one transaction merges
 PAGE_ITEMS: Final = 100
 REMEMBER: Final = 2_000  # versions; one that comes again and is forgotten merges to what is there
-_AT_ONCE_BYTES: Final = 16_384  # that are read on the event loop; more take long enough to hold up others
+_AT_ONCE_BYTES: Final = 16_384  # read on the event loop; more would delay everything else, so a thread reads them
 # What a member may do, and others may not (XEP-0060 6.1.3 and 6.5.9).
 _NO_RIGHT: Final = frozenset({"forbidden", "not-allowed", "not-authorized", "registration-required"})
 NO_SYNC: Final = "it came without sync data: the other side is no smartfeeds that keeps them"
 
 
+async def ensure_node(service: FeedService, mirror: Mirror, keeper: Keeper) -> None:
+    """Makes the node of a mirror if it is missing; the mirror is then read from the beginning.
+
+    Raises FeedError, StoreError.
+    """
+    if await service.read(lambda tx, _context: tx.node(mirror.node) is not None):
+        return
+    owner = parse_jid(mirror.owner) if mirror.owner else None
+
+    def work(tx: WriteTx, context: Context) -> tuple[None, Callable[[Half], Half]]:
+        if tx.node(mirror.node) is not None:
+            return None, lambda half: half
+        actor = owner or Jid("", context.policy.domain)
+        add_node(tx, context, actor, mirror.node, {KIND: (NodeKind.FEED.value,)}, trusted=True)
+        return None, lambda half: replace(half, position="", filling=True)
+
+    await keeper.write(work)
+
+
+def trusts_own_edits(mirror: Mirror, half: Half) -> bool:
+    """Whether histories may name edits of this service that its database does not have (A-61).
+
+    A node that was deleted here has lost all of them when it is filled again.
+    """
+    return mirror.own_edits or half.filling
+
+
+def count_results(
+    half: Half, results: Sequence[Result], refused: Sequence[Refusal], now_us: int, *, once: bool = False
+) -> Half:
+    """The state with the results of a merge added; `once` is that of `Half.refuse`."""
+    outcomes = [result.outcome for result in results]
+    late = [refusal(one.item_id or one.sync_id, one.reason, now_us) for one in results if one.outcome is None]
+    changed = sum(outcome not in (None, Outcome.UNCHANGED) for outcome in outcomes)
+    conflicts = outcomes.count(Outcome.CONFLICT)
+    half = replace(half, items=half.items + changed, conflicts=half.conflicts + conflicts)
+    return half.refuse((*refused, *late), once=once)
+
+
 @dataclass(frozen=True, slots=True)
-class Taken:
-    """Changes as they were read: what can be merged, and what is refused before that. `digests` are those of the
-    items, where they are wanted."""
+class IncomingBatch:
+    """Changes that were read: the items to merge, and those that are refused before. `digests` are those of the items,
+    empty unless they were asked for."""
 
     items: tuple[Incoming, ...]
     refused: tuple[Refusal, ...]
     digests: tuple[bytes, ...] = ()
 
 
-class Intake:
-    """Follows the feed of a mirror for ever. `on_recovery` is called when it works again after a failure.
+class XmppMirrorReader:
+    """Follows the XMPP feed of a mirror for ever. `on_recovery` is called when it works again after a failure.
 
-    `peer` remembers what comes, for a mirror that sends, too.
+    `peer` remembers the versions that come, if the mirror sends, too.
     """
 
     def __init__(
@@ -75,7 +119,7 @@ class Intake:
 
     @property
     def in_step(self) -> bool:
-        """Whether everything that the other side is known to have is here."""
+        """Whether every change is here that the other side is known to have."""
         follower = self._follower
         return follower is not None and follower.waiting == 0 and follower.proof().in_step
 
@@ -85,11 +129,11 @@ class Intake:
             self._follower.check()
 
     async def run(self) -> None:
-        """Follows; after a failure again, after a growing pause."""
-        await run_for_ever(self.keeper, self._follow, self._tools.sleep, self._tools.spread, self._told)
+        """Follows; begins again after each failure, with growing pauses."""
+        await run_for_ever(self.keeper, self._follow, self._tools.sleep, self._tools.spread, self._advice)
 
-    def _told(self, error: SmartfeedsError) -> str:
-        """What the operator has to do."""
+    def _advice(self, error: SmartfeedsError) -> str:
+        """The failure for the operator, with what to do about it."""
         if isinstance(error, NodeMissingError):
             return (
                 f"there is no node {self._mirror.remote_node} at {self._feed.service}, or it is closed: its owner "
@@ -107,7 +151,7 @@ class Intake:
         self._follower = Follower(
             self._make_link(),
             self._feed,
-            store=_Position(self.keeper),
+            store=_MirrorPosition(self.keeper),
             mirror=True,
             integrity_s=self._mirror.every_s,
             page_items=PAGE_ITEMS,
@@ -122,7 +166,7 @@ class Intake:
         try:
             async with self._follower as follower:
                 while True:
-                    await self._take(await follower.several(BATCH))
+                    await self._merge(await follower.several(BATCH))
         finally:
             self._follower = None
 
@@ -145,20 +189,20 @@ class Intake:
             f"{there} sends what cannot be used: {error}" if useless else f"{there} cannot be asked now: {error}"
         )
 
-    async def _take(self, changes: Sequence[Change]) -> None:
-        """Merges changes in one transaction, with the position behind them. Raises FeedError, StoreError."""
+    async def _merge(self, changes: Sequence[Change]) -> None:
+        """Merges changes and stores the position behind them in one transaction. Raises FeedError, StoreError."""
         now_us = self._tools.now_us()
         read = partial(read_changes, changes, now_us, digests=self._peer is not None)
         little = sum(len(change.payload or b"") for change in changes) <= _AT_ONCE_BYTES
-        taken = read() if little else await self._tools.aside(read)
-        own = believes(self._mirror, self.keeper.half)
+        batch = read() if little else await self._tools.aside(read)
+        own = trusts_own_edits(self._mirror, self.keeper.half)
         caught_up = self.keeper.stepping() if self.in_step else None
 
         def work(tx: WriteTx, context: Context) -> tuple[tuple[Result, ...], Callable[[Half], Half]]:
-            results = merge_items(tx, context, self._mirror.node, self._feed.service, taken.items, own=own)
+            results = merge_items(tx, context, self._mirror.node, self._feed.service, batch.items, own=own)
 
             def change(half: Half) -> Half:
-                half = counted_results(half, results, taken.refused, now_us)
+                half = count_results(half, results, batch.refused, now_us)
                 half = replace(half, position=changes[-1].position)
                 return caught_up(half) if caught_up is not None else half
 
@@ -166,13 +210,13 @@ class Intake:
 
         results = await self.keeper.write(work)
         if self._peer is not None:
-            for result, version in zip(results, taken.digests, strict=True):
+            for result, version in zip(results, batch.digests, strict=True):
                 if result.outcome is not None:
                     self._peer.note(result.sync_id, version)
 
 
-class _Position:
-    """The follower's position, kept with the state of the mirror. What was taken over is kept with it already."""
+class _MirrorPosition:
+    """The follower's position, which is a part of the mirror's state. A merge has stored it with its items already."""
 
     def __init__(self, keeper: Keeper) -> None:
         self._keeper = keeper
@@ -187,8 +231,8 @@ class _Position:
             self._keeper.note(lambda half: replace(half, position=position))
 
 
-def read_changes(changes: Sequence[Change], now_us: int, *, digests: bool = False) -> Taken:
-    """The sync data and content of changes."""
+def read_changes(changes: Sequence[Change], now_us: int, *, digests: bool = False) -> IncomingBatch:
+    """Reads the content and the sync data of changes."""
     items: list[Incoming] = []
     refused: list[Refusal] = []
     made: list[bytes] = []
@@ -197,7 +241,7 @@ def read_changes(changes: Sequence[Change], now_us: int, *, digests: bool = Fals
             if change.payload and tells_of_feed(change.item_id, change.payload):
                 continue
             root = parse_payload(change.payload) if change.payload else None
-            # Reading takes the sync data out.
+            # Before reading, which removes the sync data from the tree.
             version = digest(root) if digests and root is not None else b""
             found = None if root is None else read_item(root)
         except FeedError as error:
@@ -208,4 +252,4 @@ def read_changes(changes: Sequence[Change], now_us: int, *, digests: bool = Fals
             continue
         items.append(Incoming(change.item_id, found))
         made.append(version)
-    return Taken(tuple(items), tuple(refused), tuple(made) if digests else ())
+    return IncomingBatch(tuple(items), tuple(refused), tuple(made) if digests else ())

@@ -19,13 +19,13 @@ from smartfeeds.net.fetch import HttpClient
 from smartfeeds.service.feeds import FeedService
 from smartfeeds.service.mirrors import set_configured
 from smartfeeds.sources.mirror_http import WebMirrorReader
-from smartfeeds.sources.mirror_in import Intake
+from smartfeeds.sources.mirror_in import XmppMirrorReader
 from smartfeeds.sources.mirror_out import Outlet, Publish
 from smartfeeds.sources.mirror_peer import Peers
 from smartfeeds.sources.mirror_state import Keeper, Tools
 from smartfeeds.telemetry import MirrorReading
 
-Part = Intake | Outlet | WebMirrorReader
+Part = XmppMirrorReader | Outlet | WebMirrorReader
 
 _log = structlog.get_logger()
 
@@ -64,7 +64,7 @@ class Run:
                 fetch = wires.fetch_private if mirror.allow_private else wires.fetch
                 self.parts[way] = WebMirrorReader(mirror, service, fetch, keeper(way), tools)
             elif way is Direction.IN:
-                self.parts[way] = Intake(
+                self.parts[way] = XmppMirrorReader(
                     mirror, service, wires.make_link, keeper(way), seen, tools, lambda: self._check(Direction.OUT)
                 )
             else:

@@ -15,7 +15,7 @@ from smartfeeds.core.model import Affiliation
 from smartfeeds.errors import ConfigError, StoreError
 from smartfeeds.service import requests as r
 from smartfeeds.service.mirrors import add_mirror, remove_mirror, restart_mirror, set_configured
-from smartfeeds.sources import mirror_in, mirror_state, mirror_taking
+from smartfeeds.sources import mirror_in, mirror_state
 from smartfeeds.xmpp.framer import CUT_NS
 from support.mesh import NODE, OWNER, Net, Site, twin
 from support.world import S, entry, jid
@@ -97,7 +97,7 @@ async def test_long_bootstrap_takes_one_transaction_a_page(net: Net, monkeypatch
     await net.settle()
 
     assert sum(sizes) == 250 == len(await b.items())
-    assert max(sizes) <= mirror_taking.BATCH and len(sizes) <= 4
+    assert max(sizes) <= mirror_in.BATCH and len(sizes) <= 4
 
 
 async def test_pages_above_the_limit_of_the_stream_are_taken_over_in_parts(net: Net) -> None:

@@ -552,6 +552,61 @@ async def test_stream_own_request_without_an_answer_ends() -> None:
         assert len(stream._requests) == 0
 
 
+async def test_stream_tells_its_listeners_what_happens_and_gives_them_messages() -> None:
+    """Answers and messages reach them as the stream has parsed them, and slixmpp's tree never."""
+    taken = Taken(lambda element: element.get("id") == "taken")
+    async with linked(taken) as (server, stream):
+        heard: list[object] = []
+        handed_on: list[str] = []
+        spawn_event = stream._spawn_event
+
+        def note(xml: Element) -> None:
+            handed_on.append(xml.tag.partition("}")[2])
+            spawn_event(xml)  # type: ignore[no-untyped-call]
+
+        stream._spawn_event = note  # type: ignore[method-assign]
+        ends = [
+            stream.listen(
+                lambda name=name: heard.append((name, "up")),  # type: ignore[misc]
+                lambda name=name: heard.append((name, "down")),  # type: ignore[misc]
+                lambda element, name=name: heard.append((name, element.get("id"))),  # type: ignore[misc]
+            )
+            for name in ("a", "b")
+        ]
+        session = server.sessions[0]
+        asking = asyncio.ensure_future(stream.call("get", "feeds.b.example", PAYLOAD, 10))
+        stanza_id = (await session.expect()).get("id")
+        await session.send(
+            "<message id='taken' from='x@y'/><message id='left' from='x@y'/>"
+            f"<iq type='error' id='{stanza_id}' from='feeds.b.example'/>"
+        )
+        assert isinstance(await asyncio.wait_for(asking, 10), etree._Element)
+        ends[1]()
+        session.cut()
+        await stream.wait_closed()
+        await stream.open()
+
+        assert heard == [("a", "up"), ("b", "up"), ("a", "left"), ("b", "left"), ("a", "down"), ("a", "up")]
+        assert handed_on == ["handshake"]
+
+
+async def test_stream_listener_that_fails_does_not_end_the_link() -> None:
+    async with linked(Taken(lambda _: False)) as (server, stream):
+        heard: list[str | None] = []
+
+        def fail(_element: etree._Element) -> None:
+            raise ValueError("unforeseen")
+
+        stream.listen(lambda: None, lambda: None, fail)
+        stream.listen(lambda: None, lambda: None, lambda element: heard.append(element.get("id")))
+        with capture_logs() as logs:
+            await server.sessions[0].send("<message id='1' from='x@y'/><message id='2' from='x@y'/>")
+            await synchronise(server.sessions[0])
+
+        assert heard == ["1", "2"]
+        assert [line["event"] for line in logs] == ["stanza_failed"] * 2
+
+
 FEEDS = "feeds.b.example"
 LARGE_BYTES = int(COSTLY_S / BYTE_COST_S)  # costly by its size alone, however fast the machine is
 

@@ -1,7 +1,7 @@
-"""Which addresses may be connected to: what strangers name must not lead into the operator's own network.
+"""The IP addresses that a request may connect to: strangers must not reach the operator's own network through us.
 
-The check is made on the socket address itself, when the socket is made, so a name that resolves to something else the
-second time (DNS rebinding) gains nothing.
+The check reads the address of the socket when the socket is made. A name that resolves to another address the second
+time (DNS rebinding) therefore gains nothing.
 """
 
 import socket
@@ -12,7 +12,7 @@ from typing import Any, Final
 Network = IPv4Network | IPv6Network
 
 EVERYWHERE: Final[tuple[Network, ...]] = (ip_network("0.0.0.0/0"), ip_network("::/0"))
-# What the library of some Python versions takes for public.
+# Networks that `ipaddress` of some Python versions calls global.
 _NOT_PUBLIC: Final = tuple(map(ip_network, ("fec0::/10", "64:ff9b:1::/48", "100::/64", "5f00::/16", "192.88.99.0/24")))
 _COMPATIBLE: Final = IPv6Network("::/96")
 _NAT64: Final = IPv6Network("64:ff9b::/96")
@@ -26,9 +26,9 @@ class RefusedAddressError(PermissionError):
 
 
 def is_public(text: str) -> bool:
-    """Whether this IP address belongs to the open Internet, and so does the IPv4 address it may carry.
+    """Whether this IP address, and the IPv4 address that it may contain, belong to the open Internet.
 
-    IPv4-mapped addresses do not: nobody has a reason to publish one.
+    IPv4-mapped addresses do not, because nobody has a reason to publish one.
     """
     address = _parsed(text)
     if address is None:
@@ -36,12 +36,12 @@ def is_public(text: str) -> bool:
     if isinstance(address, IPv6Address) and address.ipv4_mapped is not None:
         return False
     carried = list(_carried(address))
-    # Networks without IPv4 reach all of it by NAT64, so there it is the inner address that counts.
+    # Networks without IPv4 reach all of IPv4 by NAT64, so the inner address decides.
     return all(map(_is_global, carried if address.version == 6 and address in _NAT64 else [address, *carried]))
 
 
 def may_connect(text: str, allowed: Sequence[Network] = ()) -> bool:
-    """Whether this IP address may be connected to: it is public, or in one of the networks that are allowed."""
+    """Whether this IP address may be connected to: it is public, or in one of the `allowed` networks."""
     address = _parsed(text)
     if address is None:
         return False
@@ -51,7 +51,7 @@ def may_connect(text: str, allowed: Sequence[Network] = ()) -> bool:
 
 
 def guarded_socket(info: tuple[Any, ...], allowed: Sequence[Network]) -> socket.socket:
-    """A socket for one answer of getaddrinfo. Raises RefusedAddressError before there is any."""
+    """A socket for one result of getaddrinfo. Raises RefusedAddressError before it makes one."""
     family, kind, protocol, _name, address = info
     if not may_connect(str(address[0]), allowed):
         raise RefusedAddressError

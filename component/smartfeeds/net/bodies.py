@@ -1,6 +1,6 @@
-"""Bodies of answers, no larger than somebody decided: what is compressed counts as large as it becomes (RFC 9110 8.4).
+"""Bodies of responses up to a limit, which counts the bytes after decompression (RFC 9110 section 8.4).
 
-Compressed data is taken apart in steps that cannot grow beyond the limit, so a small answer cannot fill the memory.
+Decompression goes in steps that cannot grow beyond the limit, so a small response cannot fill the memory.
 """
 
 import zlib
@@ -12,21 +12,21 @@ _NO_HEADER: Final = -zlib.MAX_WBITS
 
 
 class BodyError(Exception):
-    """The body is larger than allowed, or cannot be read; the text says which."""
+    """The body is larger than the limit, or cannot be read; the text says which."""
 
 
 class Body(Protocol):
     """A body that is being received."""
 
     def feed(self, data: bytes) -> None:
-        """Takes what has come. Raises BodyError."""
+        """Adds bytes as they arrive. Raises BodyError."""
 
     def whole(self) -> bytes:
-        """The body, once everything has come. Raises BodyError where something is missing."""
+        """The body, after the last byte. Raises BodyError if its end is missing."""
 
 
 def body_of(encoding: str, max_bytes: int) -> Body:
-    """The reader for a Content-Encoding. Raises BodyError for one that was not asked for."""
+    """The reader for a Content-Encoding. Raises BodyError for an encoding that the request did not accept."""
     name = encoding.strip().lower()
     if name in ("", "identity"):
         return _Plain(max_bytes)
@@ -54,34 +54,34 @@ class _Compressed(_Plain):
 
     def __init__(self, max_bytes: int) -> None:
         super().__init__(max_bytes)
-        self._taken_bytes = 0
+        self._packed_bytes = 0
         self._members = 0
         self._unpack = zlib.decompressobj(_ANY_HEADER)
 
     def feed(self, data: bytes) -> None:
-        first = self._taken_bytes == 0
-        self._taken_bytes += len(data)
-        if self._taken_bytes > self._max_bytes:
+        first = self._packed_bytes == 0
+        self._packed_bytes += len(data)
+        if self._packed_bytes > self._max_bytes:
             raise BodyError(f"is larger than {self._max_bytes} bytes")
         try:
-            self._take(data)
+            self._unpack_all(data)
         except zlib.error:
-            if self._members:  # what stands behind a whole member belongs to nobody
+            if self._members:  # bytes behind a complete member are padding or junk: ignore them
                 self._unpack = zlib.decompressobj(_ANY_HEADER)
                 return
             if not first:
                 raise BodyError("is not the compressed data it says it is") from None
-            self._take_bare(data)
+            self._unpack_bare(data)
 
-    def _take_bare(self, data: bytes) -> None:
+    def _unpack_bare(self, data: bytes) -> None:
         self._unpack = zlib.decompressobj(_NO_HEADER)
         self._body.clear()
         try:
-            self._take(data)
+            self._unpack_all(data)
         except zlib.error:
             raise BodyError("is not the compressed data it says it is") from None
 
-    def _take(self, data: bytes) -> None:
+    def _unpack_all(self, data: bytes) -> None:
         while data:
             if self._unpack.eof:
                 self._unpack = zlib.decompressobj(_ANY_HEADER)
@@ -93,6 +93,6 @@ class _Compressed(_Plain):
                 data = self._unpack.unused_data
 
     def whole(self) -> bytes:
-        if self._taken_bytes and not self._members:
+        if self._packed_bytes and not self._members:
             raise BodyError("is cut off")
         return super().whole()

@@ -18,6 +18,7 @@ from smartfeeds.core.times import parse_datetime
 from smartfeeds.errors import Condition, FeedError
 from smartfeeds.formats import atom, xml
 from smartfeeds.formats.documents import read_document
+from smartfeeds.formats.payload import shape_of
 
 HERE = Path(__file__).parent
 DATA = HERE / "data"
@@ -75,7 +76,7 @@ def test_document_has_its_outcome(name):
     }
     assert found == {key: expected[key] for key in found}
     for item in document.items:
-        assert atom.shape_of(xml.parse_payload(item.payload)).entry
+        assert shape_of(xml.parse_payload(item.payload)).entry
         assert xml.canonical(xml.parse_payload(item.payload)) == item.payload
 
 

@@ -10,6 +10,7 @@ from smartfeeds.core.times import parse_datetime
 from smartfeeds.formats import atom, xml
 from smartfeeds.formats.atom_feed import FeedHead, write_feed
 from smartfeeds.formats.documents import read_document
+from smartfeeds.formats.payload import complete_entry, shape_of
 
 DATA = Path(__file__).parent / "data-own"
 NAMES = sorted(path.name for path in DATA.iterdir())
@@ -51,7 +52,7 @@ def test_feed_survives_an_export(name):
     """[SF-009] out as Atom and back: the same ids and payloads."""
     document = read(name)
     items = [
-        Item(n, one.id, n, n, atom.complete_entry(one.payload, one.id, n), "", one.deleted)
+        Item(n, one.id, n, n, complete_entry(one.payload, one.id, n), "", one.deleted)
         for n, one in enumerate(document.items)
     ]
     again = read_document(b"".join(write_feed(FeedHead("urn:x-test:f", document.title, 0), items)))
@@ -138,7 +139,7 @@ def test_demo_feed_is_fit_to_be_shown():
     assert len({min(meta.authors) for meta in found}) == 7
     assert len({one for meta in found for one in meta.categories}) > 10
     assert all(meta.body and meta.text and meta.categories for meta in found)
-    assert all(atom.shape_of(xml.parse_payload(item.payload)).complete for item in document.items)
+    assert all(shape_of(xml.parse_payload(item.payload)).complete for item in document.items)
     answered = {one for meta in found for one in meta.replies_to if one.startswith("tag:")}
     assert answered
     assert answered <= {item.id for item in document.items}

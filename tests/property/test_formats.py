@@ -12,7 +12,9 @@ from smartfeeds.formats.atom_feed import FeedHead, write_feed
 from smartfeeds.formats.dates import parse_date
 from smartfeeds.formats.documents import read_document
 from smartfeeds.formats.items import Document
+from smartfeeds.formats.payload import accept_payload, complete_entry, repaired_entry, shape_of
 from smartfeeds.formats.plain import html_text
+from support.entries import accept_entry
 
 NAMESPACES = {"p": "urn:x-test:p", "q": "urn:x-test:q", "atom": atom.ATOM_NS}
 TEXTS = st.text(st.characters(exclude_categories=("Cs", "Cc")) | st.sampled_from("\t\n &<>\"'"), max_size=20).map(
@@ -106,14 +108,14 @@ def test_repaired_entry_of_anything_is_complete(text, item_id, now_us):
     """[SF-091] [xep-map 139] a repaired entry has id, title, updated and valid dates, and loses nothing."""
     root = parsed(f"<o{''.join(f' xmlns:{p}={quoteattr(u)}' for p, u in NAMESPACES.items())}>{text}</o>")[0]
     assume(root.tag == atom.ENTRY)
-    payload = atom.repaired_entry(atom.accept_payload(root), atom.derived_id(item_id), now_us, now_us)
+    payload = repaired_entry(accept_payload(root), atom.derived_id(item_id), now_us, now_us)
     entry = xml.parse_payload(payload)
     assert all(entry.find(tag) is not None for tag in (atom.ID, atom.TITLE, atom.UPDATED))
     kept = [child.tag for child in root.iterchildren("*")]
     assert [child.tag for child in entry][len(entry) - len(kept) :] == kept
     assert xml.canonical(entry) == payload
-    assert atom.shape_of(entry).complete
-    assert atom.repaired_entry(payload, "urn:x", 0, 0) == payload
+    assert shape_of(entry).complete
+    assert repaired_entry(payload, "urn:x", 0, 0) == payload
     tombstone = atom.tombstone(item_id, now_us, payload)
     assert xml.canonical(xml.parse_payload(tombstone)) == tombstone
 
@@ -185,7 +187,7 @@ def test_broken_feeds_give_a_value_or_a_feed_error(data):
     assert all(ids)
     assert sorted(item.id for item in document.oldest_first()) == sorted(ids)
     for item in document.items:
-        assert atom.shape_of(xml.parse_payload(atom.complete_entry(item.payload, item.id, 0))).complete
+        assert shape_of(xml.parse_payload(complete_entry(item.payload, item.id, 0))).complete
 
 
 @given(st.lists(elements(), max_size=4))
@@ -213,7 +215,7 @@ def test_an_export_read_back_gives_the_same_ids_times_and_payloads(rows, title):
     items = []
     for number, (item_id, created_us, modified_us, inside, deleted) in enumerate(rows):
         entry = parsed(f"<atom:entry{declared}>{inside}</atom:entry>")
-        payload = atom.complete_entry(atom.accept_payload(entry), item_id, created_us)
+        payload = accept_entry(entry, item_id, created_us)
         if deleted:
             payload = atom.tombstone(item_id, modified_us, payload)
         items.append(Item(number, item_id, created_us, modified_us, payload, "a@example.org", deleted))

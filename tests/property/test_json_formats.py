@@ -16,7 +16,9 @@ from smartfeeds.formats.documents import read_document
 from smartfeeds.formats.entry import read_entry
 from smartfeeds.formats.json_feed import write_json_feed
 from smartfeeds.formats.json_text import dump_json, load_json, looks_like_json
+from smartfeeds.formats.payload import accept_payload, complete_entry
 from smartfeeds.formats.plain import markup_text, squeeze
+from support.entries import accept_entry
 
 HEAD = FeedHead("urn:x-test:f", "T", 0)
 VERSION = "https://jsonfeed.org/version/1.1"
@@ -152,7 +154,7 @@ def entries(draw):
     )
     root = xml.parse_payload(f"<entry {declared}>{''.join(draw(st.permutations(parts)))}</entry>".encode())
     item_id = draw(ITEM_IDS)
-    payload = atom.complete_entry(atom.accept_payload(root), item_id, draw(st.integers(0, 2 * 10**15)))
+    payload = accept_entry(root, item_id, draw(st.integers(0, 2 * 10**15)))
     return Item(1, item_id, draw(st.integers(0, 2 * 10**15)), draw(st.integers(0, 2 * 10**15)), payload, "a@b")
 
 
@@ -221,7 +223,7 @@ def test_an_entry_survives_activitystreams(item):
 @given(ITEM_IDS, st.integers(0, 2 * 10**15), TEXTS)
 def test_a_deletion_survives(item_id, deleted_us, text):
     """[A-18] [SF-013] in both formats, with its id and time and nothing else"""
-    old = atom.complete_entry(f'<entry xmlns="{atom.ATOM_NS}">{element("content", text)}</entry>'.encode(), item_id, 0)
+    old = complete_entry(f'<entry xmlns="{atom.ATOM_NS}">{element("content", text)}</entry>'.encode(), item_id, 0)
     item = Item(1, item_id, 0, deleted_us, atom.tombstone(item_id, deleted_us, old), "a@b", deleted=True)
     entry = read_entry(item)
     for written in (write_json_feed(HEAD, [entry]), write_activities(HEAD, [entry])):
@@ -288,5 +290,5 @@ def test_xhtml_as_html_says_the_same(inside):
     div = f'<div xmlns="http://www.w3.org/1999/xhtml" xmlns:x="urn:x-test:x">{inside}</div>'
     node = f'<content type="xhtml">{div}</content>'
     root = xml.parse_payload(f'<entry xmlns="{atom.ATOM_NS}">{node}</entry>'.encode())
-    entry = read_entry(Item(1, "a", 0, 0, atom.accept_payload(root), "a@b"))
+    entry = read_entry(Item(1, "a", 0, 0, accept_payload(root), "a@b"))
     assert "".join(entry.content.plain.split()) == "".join(markup_text(root[0]).split())

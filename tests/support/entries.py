@@ -7,6 +7,13 @@ from hypothesis import strategies as st
 from smartfeeds.core.model import Item
 from smartfeeds.core.times import format_datetime
 from smartfeeds.formats import atom, xml
+from smartfeeds.formats.payload import accept_payload, complete_entry
+
+
+def accept_entry(root, item_id, now_us):
+    """The payload of an entry as a feed stores it."""
+    return complete_entry(accept_payload(root), item_id, now_us)
+
 
 # Written by hand rather than by a parser of ours: control characters and surrogates are none of XML's.
 CHARACTERS = st.characters(exclude_categories=("Cs", "Cc"), exclude_characters="\ufffe\uffff")
@@ -108,5 +115,5 @@ def items(draw, number):
     ]
     item_id = f"{number}{draw(st.text(CHARACTERS, max_size=12))}".strip()
     root = xml.parse_payload(f'<entry xmlns="{atom.ATOM_NS}">{"".join(inside)}</entry>'.encode())
-    payload = atom.complete_entry(atom.accept_payload(root), item_id, 0)
+    payload = accept_entry(root, item_id, 0)
     return Item(number, item_id, published_us, updated_us, payload, "")

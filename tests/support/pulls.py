@@ -7,7 +7,7 @@ from xml.sax.saxutils import escape, quoteattr
 from lxml import etree
 
 from smartfeeds.core.model import Item
-from smartfeeds.formats.atom import complete_entry
+from smartfeeds.formats.payload import complete_entry
 from smartfeeds.store.base import WriteTx
 from support.component import ALICE, BOB, DOMAIN, NS, PS, RSM, Component, Element, bare, entry, ok, text_of
 

@@ -21,7 +21,8 @@ from smartfeeds.core.model import Item, Node
 from smartfeeds.core.options import KIND
 from smartfeeds.core.page import ResultSetRequest
 from smartfeeds.errors import Condition, FeedError, LinkError
-from smartfeeds.formats.atom import FEEDSYNC_NS, OWN_NS, THREAD_NS, accept_payload, read_traits
+from smartfeeds.formats.atom import FEEDSYNC_NS, OWN_NS, THREAD_NS, read_traits
+from smartfeeds.formats.payload import accept_payload
 from smartfeeds.formats.xml import parse_payload
 from smartfeeds.push.dispatcher import Dispatcher
 from smartfeeds.push.sender import Sender

@@ -9,9 +9,10 @@ import click
 from smartfeeds.cli.reading import DOCUMENT, base_option, read_file
 from smartfeeds.cli.writing import check_report, end, report, tell, write_out, writing_options
 from smartfeeds.core.model import Item
-from smartfeeds.formats import atom, xml
+from smartfeeds.formats import atom
 from smartfeeds.formats.feed_details import head_of
 from smartfeeds.formats.items import Document, ImportedItem, dates_of
+from smartfeeds.formats.payload import Payload, complete_entry
 from smartfeeds.formats.writers import Job
 
 
@@ -55,7 +56,7 @@ def _item(number: int, one: ImportedItem, made_us: int) -> Item:
     changed_us = made_us if one.time_us is None else one.time_us
     created_us = changed_us if one.published_us is None else one.published_us
     payload = one.payload
-    if one.deleted and not atom.is_deletion(xml.parse_stored(payload)):
-        payload = atom.tombstone(one.id, changed_us, payload)
-    payload = atom.complete_entry(payload, one.id, changed_us)
+    if one.deleted and not payload.shape.deletion:
+        payload = Payload(atom.tombstone(one.id, changed_us, payload))
+    payload = complete_entry(payload, one.id, changed_us)
     return Item(number, one.id, created_us, changed_us, payload, "", one.deleted)

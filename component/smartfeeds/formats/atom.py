@@ -1,24 +1,22 @@
-"""Atom entries as payloads: accepting, completing, stripping to a tombstone, reading (RFC 4287).
+"""Atom entries: their names, tombstones, and what views filter by (RFC 4287).
 
-Implements "items are always Atom entries" (SF-091, SF-092, D20, D22), the deleted mark (SF-013, A-18, xep-map 2.3)
-and the reading of what filters, searches and bodies use (xep-map 180).
+Implements the deleted mark (SF-013, A-18, xep-map 2.3) and reads what filters, searches and bodies use (xep-map 180).
+`payload` completes entries.
 """
 
 import hashlib
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 from urllib.parse import quote
 
 from smartfeeds.core.model import EntryMeta
-from smartfeeds.core.text import escape, is_nss, is_xml_text, words
+from smartfeeds.core.text import is_nss, is_xml_text, words
 from smartfeeds.core.times import format_datetime, parse_datetime
 from smartfeeds.core.view import Traits, entry_facets
-from smartfeeds.errors import Condition, FeedError
+from smartfeeds.errors import FeedError
 from smartfeeds.formats import xml
-from smartfeeds.formats.dates import parse_date
 from smartfeeds.formats.plain import html_text, markup_text, squeeze
-from smartfeeds.formats.xml import Element
+from smartfeeds.formats.xml import Element, canonical_text
 
 MAX_CATEGORY_PARTS = 8  # each part adds two facets to an item
 BODY_CHARACTERS = 1_000  # a body is for reading in a chat, and goes out beside the whole payload
@@ -44,7 +42,6 @@ SYNC = f"{{{FEEDSYNC_NS}}}sync"
 LEFT = f"{{{OWN_NS}}}left"
 IN_REPLY_TO = f"{{{THREAD_NS}}}in-reply-to"
 
-_REQUIRED = frozenset({ID, TITLE, UPDATED})
 _PERSON = frozenset({f"{{{ATOM_NS}}}name", f"{{{ATOM_NS}}}uri", f"{{{ATOM_NS}}}email"})
 _MARK = "<sx:sync xmlns:sx="
 # The start tag of a canonical root: its name, then attributes whose values may hold ">".
@@ -64,126 +61,12 @@ def derived_id(item_id: str) -> str:
     return "urn:x-smartfeeds:" + quote(item_id, safe="", errors="surrogatepass")
 
 
-@dataclass(frozen=True, slots=True)
-class Shape:
-    """What a payload's root is, as far as nodes care.
-
-    `entry` is true for an atom:entry, `feed` for an atom:feed, `complete` for one of these that has id, title and
-    updated and only valid dates, `deletion` for an entry that is marked as deleted, `enclosure` for one with an
-    enclosure link.
-    """
-
-    entry: bool = False
-    feed: bool = False
-    complete: bool = False
-    deletion: bool = False
-    enclosure: bool = False
-
-
-_FOREIGN = Shape()
-
-
-def shape_of(root: Element) -> Shape:
-    """The shape of a payload."""
-    entry = root.tag == ENTRY
-    if not entry and root.tag != FEED:
-        return _FOREIGN
-    return Shape(
-        entry=entry,
-        feed=not entry,
-        complete=not _missing(root) and not any(map(_is_invalid, root.iterchildren(UPDATED, PUBLISHED))),
-        deletion=entry and is_deletion(root),
-        enclosure=entry and has_enclosure(root),
-    )
-
-
-def complete_entry(payload: bytes, item_id: str, now_us: int) -> bytes:
-    """A canonical entry or feed with atom:id, title and updated where they lack (D20)."""
-    missing = _missing(xml.parse_stored(payload))
-    return _with_lacking(payload, missing, derived_id(item_id), now_us) if missing else payload
-
-
-def repaired_entry(payload: bytes, atom_id: str, published_us: int, updated_us: int) -> bytes:
-    """A canonical entry that a node can serve: atom:id, title and updated are there and dates are valid (RFC 4287 3.3).
-
-    A date that `parse_date` can read is rewritten as RFC 3339. An unreadable atom:published becomes `published_us`, an
-    unreadable or missing atom:updated `updated_us`. Nothing else changes.
-    """
-    root = xml.parse_stored(payload)
-    invalid = [node for node in root.iterchildren(UPDATED, PUBLISHED) if _is_invalid(node)]
-    for node in invalid:
-        text = _rewritten(string_of(node)) or format_datetime(published_us if node.tag == PUBLISHED else updated_us)
-        del node[:]
-        node.text = text
-    if invalid:
-        payload = xml.canonical(root)
-    missing = _missing(root)
-    return _with_lacking(payload, missing, atom_id, updated_us) if missing else payload
-
-
 def id_and_updated(payload: bytes) -> tuple[str, int | None]:
     """The atom:id and atom:updated of stored bytes; empty and None where they are missing or unreadable."""
     root = _stored(payload)
     if root is None:
         return "", None
     return (root.findtext(ID) or "").strip(), parse_datetime((root.findtext(UPDATED) or "").strip())
-
-
-def _is_invalid(date: Element) -> bool:
-    return len(date) > 0 or parse_datetime((date.text or "").strip()) is None
-
-
-def _rewritten(text: str) -> str:
-    """A readable date as RFC 3339, else empty."""
-    time_us = parse_date(text)
-    return "" if time_us is None else format_datetime(time_us)
-
-
-def with_id_and_title(payload: bytes, atom_id: str) -> bytes:
-    """A canonical entry with atom:id, unless `atom_id` is empty, and title where they lack. The time is left to who
-    knows it, and so is an id that differs from node to node."""
-    missing = _missing(xml.parse_stored(payload)) - ({UPDATED} if atom_id else {UPDATED, ID})
-    return _with(payload, {tag: text for tag, text in ((ID, atom_id), (TITLE, "")) if tag in missing})
-
-
-def _missing(root: Element) -> set[str]:
-    missing = set(_REQUIRED)
-    for child in root:
-        missing.discard(child.tag)
-        if not missing:
-            break
-    return missing
-
-
-def _with_lacking(payload: bytes, missing: set[str], atom_id: str, updated_us: int) -> bytes:
-    values = {ID: atom_id, TITLE: "", UPDATED: format_datetime(updated_us)}
-    return _with(payload, {tag: text for tag, text in values.items() if tag in missing})
-
-
-def _with(payload: bytes, values: dict[str, str]) -> bytes:
-    """Canonical bytes with Atom elements (tag -> text) in front of the others, under the root's own prefix."""
-    start = START_TAG.match(payload)
-    if start is None:
-        raise FeedError(Condition.INTERNAL, "a payload is not in canonical form")
-    prefix = start[1].decode().rpartition(":")[0]
-    names = {tag: f"{prefix}:{tag.rpartition('}')[2]}" if prefix else tag.rpartition("}")[2] for tag in values}
-    added = "".join(f"<{names[tag]}>{_text(text)}</{names[tag]}>" for tag, text in values.items())
-    return payload[: start.end()] + added.encode() + payload[start.end() :]
-
-
-def _text(text: str) -> str:
-    """Character data as C14N writes it."""
-    return escape(text).replace("&#13;", "&#xD;")
-
-
-def accept_payload(element: Element) -> bytes:
-    """The canonical payload of a generic node: any root, nothing added (xep-map 144).
-
-    Raises FeedError(INVALID_PAYLOAD) or FeedError(PAYLOAD_TOO_BIG) beyond the limits of `xml`.
-    """
-    payload = xml.canonical(element)
-    xml.check_limits(element, payload)
-    return payload
 
 
 def is_deletion(entry: Element) -> bool:
@@ -241,7 +124,7 @@ def marked(atom_id: str, updated: str, sync_id: str) -> bytes:
 def stripped(atom_id: str, updated: str) -> bytes:
     """What a deleted entry keeps beside its mark."""
     time = f"<updated>{updated}</updated>" if updated else ""
-    return f'<entry xmlns="{ATOM_NS}"><id>{_text(atom_id)}</id><title></title>{time}</entry>'.encode()
+    return f'<entry xmlns="{ATOM_NS}"><id>{canonical_text(atom_id)}</id><title></title>{time}</entry>'.encode()
 
 
 def with_mark(payload: bytes, sync_id: str) -> bytes:

@@ -21,6 +21,7 @@ from smartfeeds.formats.links import is_uri, rebase
 from smartfeeds.formats.loader import in_charset, load
 from smartfeeds.formats.opml import is_outline, outline_of
 from smartfeeds.formats.opml_reader import read_lines
+from smartfeeds.formats.payload import accept_payload, with_id_and_title
 from smartfeeds.formats.rss import RDF_NS, read_rss
 from smartfeeds.formats.rss_channel import rss_name
 from smartfeeds.formats.xml import Element
@@ -120,7 +121,7 @@ def _read_root(root: Element, base: str) -> tuple[Head, Iterator[Found | Skipped
 
 def _item(found: Found, scope: str) -> ImportedItem:
     """Canonical payload and final id. Raises FeedError for an entry beyond the limits of payloads."""
-    payload = atom.accept_payload(found.entry)
+    payload = accept_payload(found.entry)
     item_id = found.item_id
     if not item_id:
         item_id = _derived(found.entry, scope, payload)
@@ -128,11 +129,13 @@ def _item(found: Found, scope: str) -> ImportedItem:
     elif len(item_id.encode()) > MAX_ID_BYTES:
         item_id = atom.digest_id(item_id)
         found.warnings.append(f"the id is longer than {MAX_ID_BYTES} bytes; a digest takes its place")
+    payload = with_id_and_title(payload, item_id if is_uri(item_id) else "")
+    payload.drop_tree()
     return ImportedItem(
         id=item_id,
         published_us=found.published_us,
         updated_us=found.updated_us,
-        payload=atom.with_id_and_title(payload, item_id if is_uri(item_id) else ""),
+        payload=payload,
         deleted=found.deleted,
         warnings=tuple(found.warnings),
     )

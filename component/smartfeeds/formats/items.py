@@ -6,6 +6,7 @@ from typing import TypeVar
 
 from smartfeeds.core.times import TIME_RANGE_US
 from smartfeeds.errors import FeedError
+from smartfeeds.formats.payload import Payload
 from smartfeeds.formats.rss_channel import Channel
 from smartfeeds.formats.xml import Element
 
@@ -16,17 +17,17 @@ T = TypeVar("T")
 class ImportedItem:
     """One item of a document.
 
-    `id` becomes the item id: it is the same each time the document is read. `payload` is a canonical Atom entry with a
-    title. It has no atom:id if the document has no URI for it, and no atom:updated if the document gives no time;
-    `atom.complete_entry` and `atom.repaired_entry` add them. `deleted` marks a deletion (FeedSync, SSE or RFC 6721),
-    whose payload may still have content: who stores it makes a tombstone. Times are microseconds since the epoch.
-    `warnings` say what was dropped or remedied.
+    `id` becomes the item id: it is the same each time the document is read. `payload` is an Atom entry with a title,
+    without its tree. It has no atom:id if the document has no URI for it, and no atom:updated if the document gives no
+    time; `complete_entry` and `repaired_entry` add them. `deleted` marks a deletion (FeedSync, SSE or RFC 6721), whose
+    payload may still have content: who stores it makes a tombstone. Times are microseconds since the epoch. `warnings`
+    say what was dropped or remedied.
     """
 
     id: str
     published_us: int | None
     updated_us: int | None
-    payload: bytes
+    payload: Payload
     deleted: bool = False
     warnings: tuple[str, ...] = ()
 

@@ -10,17 +10,20 @@ import heapq
 from bisect import bisect_left, bisect_right
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from copy import deepcopy
 from typing import Final, NamedTuple
 
 from lxml import etree
 
 from smartfeeds.core.times import US_PER_S
-from smartfeeds.formats import atom, xml
+from smartfeeds.formats import atom
 from smartfeeds.formats.atom import ATOM_NS, string_of
 from smartfeeds.formats.ess import MINUTE_S, Ess, NnoEntry, Stamp, dumb_checksum
 from smartfeeds.formats.items import ImportedItem
 from smartfeeds.formats.links import is_uri
 from smartfeeds.formats.loader import load
+from smartfeeds.formats.payload import Payload, payload_of
+from smartfeeds.formats.xml import parse_stored
 
 _ITEMS: Final = frozenset({"item", "entry"})
 
@@ -327,7 +330,7 @@ def raw_titles(data: bytes) -> dict[str, tuple[str, ...]]:
 
 def candidate_of(item: ImportedItem, titles: Mapping[str, tuple[str, ...]]) -> Candidate:
     """An item of a document as a candidate; `titles` are the document's `raw_titles`."""
-    node = next(xml.parse_stored(item.payload).iterchildren(atom.TITLE), None)
+    node = next(parse_stored(item.payload).iterchildren(atom.TITLE), None)
     own = "" if node is None else string_of(node)
     raw = titles.get(own.strip(), ())
     ordered = (own, *raw) if own in raw else (*raw, own)
@@ -337,12 +340,13 @@ def candidate_of(item: ImportedItem, titles: Mapping[str, tuple[str, ...]]) -> C
     return Candidate(tuple(dict.fromkeys(times_s)), tuple(dict.fromkeys(checksums)))
 
 
-def with_source(payload: bytes, feed_id: str, title: str, url: str) -> bytes:
-    """A canonical entry that says which feed it comes from, as entries in the feed of another do (RFC 4287 4.2.11).
+def with_source(data: bytes, feed_id: str, title: str, url: str) -> Payload:
+    """An entry that says which feed it comes from, as entries in the feed of another do (RFC 4287 4.2.11).
 
     What it says already stays. The id is left out where it is no URI.
     """
-    entry = xml.parse_stored(payload)
+    payload = payload_of(data)
+    entry = deepcopy(payload.root)
     if next(entry.iterchildren(atom.SOURCE), None) is not None:
         return payload
     source = etree.SubElement(entry, atom.SOURCE)
@@ -350,4 +354,4 @@ def with_source(payload: bytes, feed_id: str, title: str, url: str) -> bytes:
         etree.SubElement(source, atom.ID).text = feed_id
     etree.SubElement(source, atom.TITLE).text = title
     etree.SubElement(source, atom.LINK, {"rel": "self", "href": url})
-    return xml.canonical(entry)
+    return Payload.of(entry)

@@ -9,12 +9,12 @@ A payload with a DTD, entity definitions or too deep nesting is refused, never e
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator
-from itertools import zip_longest
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any, cast
 
 from lxml import etree
 
+from smartfeeds.core.text import escape
 from smartfeeds.errors import Condition, FeedError
 
 Element = etree._Element
@@ -31,11 +31,6 @@ MAX_PREFIXES = 64
 # What nodes allow is a matter of pubsub#max_payload_size; this bounds the work of checking.
 MAX_PAYLOAD_BYTES = 4 * 1024 * 1024
 
-# How C14N writes what some servers do not pass on as it is (`carried`).
-_UNCARRIED = b"&#x"
-_LINE_END = re.compile(r"\r\n?")
-_ATTRIBUTE_SPACE = re.compile(r"\r\n|[\t\n\r]")
-
 MAX_LANGUAGE_CHARACTERS = 35
 _LANGUAGE = re.compile(r"[A-Za-z]{2,8}(?:-[A-Za-z0-9]{1,8})*")
 
@@ -45,9 +40,7 @@ XML_SPACE = f"{{{XML_NS}}}space"
 XML_BASE = f"{{{XML_NS}}}base"
 
 _PROCESSING_INSTRUCTION = re.compile(rb"<\?.*?\?>", re.DOTALL)
-_DECLARED_PREFIX = re.compile(rb" xmlns:([^=\s]+)=")
-# A first filter only, because it also matches in text; `canonical` then reads the declarations.
-_LONG_NAMESPACE = re.compile(rb' xmlns(?::[^=\s]+)?="[^"]{%d}' % (MAX_NAME_BYTES + 1))
+_NAMESPACE = re.compile(rb' xmlns(?::[^=\s]+)?="[^"]{%d}' % (MAX_NAME_BYTES + 1))
 _NAMESPACE = re.compile(rb'( xmlns(?::[^=\s]+)?=")([^"]+)"')
 _PLAIN_URI = re.compile(rb"[A-Za-z][A-Za-z0-9+.\-]*:(?!x-smartfeeds-veiled:)[A-Za-z0-9._~:/?#@!$'()*+,;=\-]*")
 _VEIL = b"urn:x-smartfeeds-veiled:"
@@ -140,37 +133,17 @@ def canonical(element: Element) -> bytes:
     Raises FeedError(INVALID_PAYLOAD) for unexpanded entities, more than MAX_PREFIXES namespace prefixes and namespace
     names longer than MAX_NAME_BYTES.
     """
-    text = etree.tostring(element, encoding="utf-8", with_tail=False)
-    # Exclusive C14N declares a namespace anew in each element that uses it, so a long name would multiply.
-    if _LONG_NAMESPACE.search(text) and any(len(uri.encode()) > MAX_NAME_BYTES for uri in _namespaces(element)):
+    declared = set(element.nsmap.items())
+    declared.update(event[1] for event in etree.iterwalk(element, events=("start-ns",)))
+    # Exclusive form declares a namespace anew in each element that uses it, so a long name would multiply. Inclusive
+    # form, which would not, takes a time that grows with elements times declarations.
+    if any(len(uri.encode()) > MAX_NAME_BYTES for _, uri in declared):
         raise FeedError(Condition.INVALID_PAYLOAD, f"a namespace name is longer than {MAX_NAME_BYTES} bytes")
+    prefixes = {prefix for prefix, _ in declared if prefix}
     try:
-        return _canonical(element, text)
+        return _canonical(element, prefixes)
     except etree.C14NError:
-        return _canonical_veiled(text)
-
-
-def _namespaces(element: Element) -> Iterator[str]:
-    """The namespace names that are in force at an element or declared in it."""
-    yield from element.nsmap.values()
-    for _, (_, uri) in etree.iterwalk(element, events=("start-ns",)):
-        yield uri
-
-
-def carried(payload: bytes) -> bytes:
-    """A canonical payload as it is once every server on the way has written it anew: line ends are line feeds then, and
-    white space in attributes is blanks (XML 1.0 2.11, 3.3.3)."""
-    if _UNCARRIED not in payload:
-        return payload
-    root = parse_stored(payload)
-    for node in root.iter(etree.Element):
-        for name, value in node.attrib.items():
-            node.set(name, _ATTRIBUTE_SPACE.sub(" ", str(value)))
-        if node.text and "\r" in node.text:
-            node.text = _LINE_END.sub("\n", node.text)
-        if node.tail and "\r" in node.tail:
-            node.tail = _LINE_END.sub("\n", node.tail)
-    return canonical(root)
+        return _canonical_veiled(element, prefixes)
 
 
 def language_of(element: Element) -> str:
@@ -189,16 +162,12 @@ def size_bytes(element: Element) -> int:
     return len(etree.tostring(element, encoding="utf-8", with_tail=False))
 
 
-def _canonical(element: Element, text: bytes) -> bytes:
-    """The same of an element that is `text` as it stands."""
+def _canonical(element: Element, prefixes: set[str]) -> bytes:
+    """The same of an element in which these prefixes are declared."""
     data = etree.tostring(element, method="c14n", exclusive=True, with_comments=False)
-    prefixes = set(_DECLARED_PREFIX.findall(text))
-    if prefixes:
-        kept = _content_prefixes(element, data, prefixes)
-        if kept:
-            data = etree.tostring(
-                element, method="c14n", exclusive=True, with_comments=False, inclusive_ns_prefixes=kept
-            )
+    used = _content_prefixes(element, data, prefixes)
+    if used:
+        data = etree.tostring(element, method="c14n", exclusive=True, with_comments=False, inclusive_ns_prefixes=used)
     if b"<?" in data:
         data = _PROCESSING_INSTRUCTION.sub(b"", data)
     if (element.prefix or not element.tag.startswith("{")) and next(element.iter("{}*"), None) is not None:
@@ -206,11 +175,11 @@ def _canonical(element: Element, text: bytes) -> bytes:
     return data
 
 
-def _canonical_veiled(text: bytes) -> bytes:
+def _canonical_veiled(element: Element, prefixes: set[str]) -> bytes:
     """The same for namespace names that are no absolute URIs ("vcard-temp"), which libxml2's C14N refuses."""
-    veiled = _NAMESPACE.sub(_veil, text)
+    veiled = _NAMESPACE.sub(_veil, etree.tostring(element, encoding="utf-8", with_tail=False))
     try:
-        data = _canonical(etree.fromstring(veiled, _PARSER), veiled)
+        data = _canonical(etree.fromstring(veiled, _PARSER), prefixes)
     except (etree.XMLSyntaxError, etree.C14NError):
         raise FeedError(Condition.INVALID_PAYLOAD, "the payload has entities, which are not allowed here") from None
     return _VEILED.sub(lambda match: bytes.fromhex(match[1].decode()), data)
@@ -220,29 +189,29 @@ def _veil(match: re.Match[bytes]) -> bytes:
     return match[0] if _PLAIN_URI.fullmatch(match[2]) else match[1] + _VEIL + match[2].hex().encode() + b'"'
 
 
-def _content_prefixes(element: Element, data: bytes, declared: set[bytes]) -> list[str]:
+def _content_prefixes(element: Element, data: bytes, declared: set[str]) -> list[str]:
     """Which of the declared prefixes occur in text or attribute values."""
     if len(declared) > MAX_PREFIXES:
         raise FeedError(Condition.INVALID_PAYLOAD, f"the payload declares more than {MAX_PREFIXES} prefixes")
     attributes: Counter[bytes] = Counter()
     suspects = []
     for prefix in declared:
-        use = prefix + b":"
+        use = f"{prefix}:".encode()
         if use in data:
             others = data.count(use) - data.count(b"<" + use) - data.count(b"</" + use)
-            if others and others != _few_attribute_names(data, prefix):
+            if others and others != _few_attribute_names(data, use):
                 attributes = attributes or Counter(_ATTRIBUTE_PREFIX.findall(b"".join(_ATTRIBUTES.findall(data))))
-                if others != attributes[prefix]:
-                    suspects.append(prefix.decode())
+                if others != attributes[use[:-1]]:
+                    suspects.append(prefix)
     if not suspects:
         return []
     pattern = re.compile(rf"(?<![\w.\-])({'|'.join(map(re.escape, suspects))}):(?=\S)")
     return sorted({prefix for text in _texts(element) for prefix in pattern.findall(text)})
 
 
-def _few_attribute_names(data: bytes, prefix: bytes) -> int:
-    """How many attributes in canonical bytes have this prefix; -1 where that takes a longer look."""
-    starts = [match.start() for match in re.finditer(rb" %s:[^\s=<>\"]+=\"" % re.escape(prefix), data)]
+def _few_attribute_names(data: bytes, use: bytes) -> int:
+    """How many attributes in canonical bytes begin with a prefix and a colon; -1 where that takes a longer look."""
+    starts = [match.start() for match in re.finditer(rb" %s[^\s=<>\"]+=\"" % re.escape(use), data)]
     # Behind a "<" that no ">" follows lies a tag, and no attribute value in it holds a plain quote.
     if len(starts) <= _FEW and all(data.rfind(b"<", 0, at) > data.rfind(b">", 0, at) for at in starts):
         return len(starts)
@@ -258,23 +227,18 @@ def _texts(element: Element) -> Iterable[str]:
             yield node.tail or ""
 
 
-def means_the_same(one: bytes, other: bytes) -> bool:
-    """Whether canonical bytes differ in nothing but namespace prefixes and where those are declared."""
-    if one == other:
-        return True
-    parts = zip_longest(names_and_texts(parse_stored(one)), names_and_texts(parse_stored(other)))
-    return all(ours == theirs for ours, theirs in parts)
-
-
 def names_and_texts(root: Element) -> Iterator[tuple[object, ...]]:
-    """All of a tree but its prefixes, in the order of the document: how many children each element has tells where it
-    ends."""
+    """All of a tree but its prefixes, in the order of the document. The number of children says where an element ends.
+
+    What follows the root is not part of it.
+    """
     for node in root.iter():
-        yield node.tag, sorted(node.attrib.items()), node.text or "", node.tail or "", len(node)
+        tail = "" if node is root else node.tail or ""
+        yield node.tag, sorted(node.attrib.items()), node.text or "", tail, len(node)
 
 
-def check_limits(element: Element, data: bytes) -> None:
-    """Refuses a payload beyond the limits above; `data` are the canonical bytes of `element`.
+def check_limits(data: bytes, root: Callable[[], Element]) -> None:
+    """Refuses a payload beyond the limits above. `root` gives its tree, which few payloads need for this.
 
     Raises FeedError(PAYLOAD_TOO_BIG) or FeedError(INVALID_PAYLOAD).
     """
@@ -284,7 +248,7 @@ def check_limits(element: Element, data: bytes) -> None:
         raise FeedError(Condition.INVALID_PAYLOAD, f"a name is longer than {MAX_NAME_BYTES} bytes")
     # With so few elements and attributes none of the other limits can be passed.
     if data.count(b"</") > MAX_DEPTH or data.count(b'="') > MAX_ATTRIBUTES:
-        _check_closely(element)
+        _check_closely(root())
 
 
 def _check_closely(element: Element) -> None:
@@ -303,6 +267,11 @@ def _check_closely(element: Element) -> None:
             raise FeedError(Condition.INVALID_PAYLOAD, f"the payload is nested deeper than {MAX_DEPTH} levels")
         if len(names) > MAX_NAMES:
             raise FeedError(Condition.INVALID_PAYLOAD, f"the payload uses more than {MAX_NAMES} distinct names")
+
+
+def canonical_text(text: str) -> str:
+    """Character data as canonical form writes it. Raises ForbiddenCharacterError."""
+    return escape(text).replace("&#13;", "&#xD;")
 
 
 def replace_by_text(node: Element, text: str) -> None:

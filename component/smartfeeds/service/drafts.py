@@ -1,12 +1,13 @@
 """Payloads as they come in, from either wire: checked for form, and what of them is sync data (FeedSync 2.4; A-18)."""
 
+from copy import deepcopy
 from dataclasses import dataclass
 
 from smartfeeds.core.model import MAX_SYNC_BYTES
 from smartfeeds.errors import FeedError
-from smartfeeds.formats.atom import Shape, accept_payload, is_left, shape_of
-from smartfeeds.formats.xml import Element, canonical, replace_by_text, size_bytes
-from smartfeeds.sync.markup import SyncItem, is_whole, read_item, syncs_of
+from smartfeeds.formats.payload import Payload, accept_payload
+from smartfeeds.formats.xml import Element, size_bytes
+from smartfeeds.sync.markup import SyncItem, is_whole, read_item, syncs_of, without_sync
 
 # Followers of a view would remove the item; and who copies what a view shows would delete it.
 LEFT_FAULT = "the entry has the mark of an item that has left a view (urn:smartfeeds:0 left): leave it out"
@@ -14,39 +15,34 @@ LEFT_FAULT = "the entry has the mark of an item that has left a view (urn:smartf
 
 @dataclass(frozen=True, slots=True)
 class Draft:
-    """A payload that was checked for form: canonical bytes as it came, and what its root is (`formats.atom.Shape`).
+    """A payload to be published, checked for form.
 
-    Of an entry with sync data that is whole, `sync` is what it says; `content` is its payload without any, empty where
-    it has none. `fault` is why a feed cannot take the entry.
+    `payload` is what came, and `content` the same without sync data. `sync` is what whole sync data says, None where
+    there is none. `fault` is the reason for which a feed cannot take the entry.
     """
 
-    payload: bytes
-    shape: Shape
-    content: bytes = b""
+    payload: Payload
+    content: Payload
     sync: SyncItem | None = None
     fault: str = ""
 
 
 def draft_of(root: Element) -> Draft:
-    """A payload that is to be published; `root` may lose its sync data over it.
+    """The draft of an element, which must not change from now on.
 
     Raises FeedError(INVALID_PAYLOAD) or FeedError(PAYLOAD_TOO_BIG) beyond the limits of `formats.xml`.
     """
-    payload, shape = accept_payload(root), shape_of(root)
-    if shape.entry and is_left(root):
-        return Draft(payload, shape, fault=LEFT_FAULT)
-    syncs = syncs_of(root) if shape.entry else []
-    if not syncs:
-        return Draft(payload, shape)
-    if any(map(is_whole, syncs)):
-        # What is longer would be refused in the end, and to read it takes the time of others.
-        if any(size_bytes(sync) > MAX_SYNC_BYTES for sync in syncs):
-            return Draft(payload, shape, fault=f"its sync data is longer than {MAX_SYNC_BYTES} bytes")
-        try:
-            found = read_item(root)
-        except FeedError as error:
-            return Draft(payload, shape, fault=error.text)
-        return Draft(payload, shape, sync=found)
-    for sync in syncs:
-        replace_by_text(sync, "")
-    return Draft(payload, shape, canonical(root))
+    payload = accept_payload(root)
+    if payload.shape.left:
+        return Draft(payload, payload, fault=LEFT_FAULT)
+    syncs = syncs_of(root) if payload.shape.entry else []
+    if not any(map(is_whole, syncs)):
+        return Draft(payload, without_sync(payload) if syncs else payload)
+    # What is longer would be refused in the end, and to read it takes the time of others.
+    if any(size_bytes(sync) > MAX_SYNC_BYTES for sync in syncs):
+        return Draft(payload, payload, fault=f"its sync data is longer than {MAX_SYNC_BYTES} bytes")
+    try:
+        # Reading takes the sync data out of the tree.
+        return Draft(payload, payload, sync=read_item(deepcopy(root)))
+    except FeedError as error:
+        return Draft(payload, payload, fault=error.text)

@@ -13,9 +13,10 @@ from smartfeeds.core.jid import Jid
 from smartfeeds.core.model import MAX_ID_BYTES, Item, Node, NodeKind
 from smartfeeds.core.options import DETAILS, KIND, MAX_TEXT, PUBSUB, Options, Values, apply, text_of
 from smartfeeds.core.urls import xmpp_uri
-from smartfeeds.formats.atom import id_and_updated, repaired_entry
+from smartfeeds.formats.atom import id_and_updated
 from smartfeeds.formats.feed_details import dump_details, load_details
 from smartfeeds.formats.items import Document, ImportedItem, dates_of
+from smartfeeds.formats.payload import repaired_entry
 from smartfeeds.formats.xml import is_language
 from smartfeeds.service.context import Context, feed_locked
 from smartfeeds.service.feeds import FeedService

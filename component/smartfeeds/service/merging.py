@@ -12,8 +12,8 @@ from smartfeeds.core.options import flag, text_of
 from smartfeeds.core.text import wire_bytes
 from smartfeeds.core.times import format_datetime, parse_datetime
 from smartfeeds.errors import Condition, FeedError
-from smartfeeds.formats.atom import ENTRY, ID, UPDATED, complete_entry, derived_id, is_left, stripped, with_child
-from smartfeeds.formats.xml import carried, check_limits, means_the_same, parse_stored
+from smartfeeds.formats.atom import ID, UPDATED, derived_id, stripped, with_child
+from smartfeeds.formats.payload import Payload, carried, complete_entry, means_the_same, payload_of
 from smartfeeds.service.context import Context, feed_locked
 from smartfeeds.service.drafts import LEFT_FAULT
 from smartfeeds.service.items import State, write_state
@@ -149,21 +149,22 @@ def _normal(found: SyncItem) -> SyncItem:
 
 
 def _normal_version(version: Version) -> Version:
+    payload = payload_of(version.payload)
     try:
-        root = parse_stored(version.payload)
+        shape = payload.shape
     except FeedError:
         raise FeedError(Condition.INVALID_PAYLOAD, "a version of the item is no XML element of its own") from None
-    if root.tag != ENTRY:
+    if not shape.entry:
         raise FeedError(Condition.INVALID_PAYLOAD, "items of a feed are Atom entries")
-    if is_left(root):
+    if shape.left:
         raise FeedError(Condition.INVALID_PAYLOAD, LEFT_FAULT)
-    payload = carried(without_sync(version.payload))
-    check_limits(root, payload)
+    payload = carried(without_sync(payload))
+    payload.check_limits()
     when_us = version.top.when_us or 0
     if not version.deleted.on:
         return replace(version, payload=complete_entry(payload, version.sync_id, when_us))
-    atom_id = (root.findtext(ID) or "").strip() or derived_id(version.sync_id)
-    updated = (root.findtext(UPDATED) or "").strip()
+    atom_id = (payload.root.findtext(ID) or "").strip() or derived_id(version.sync_id)
+    updated = (payload.root.findtext(UPDATED) or "").strip()
     if parse_datetime(updated) is None:
         updated = format_datetime(when_us)
     return replace(version, payload=stripped(atom_id, updated))
@@ -207,8 +208,7 @@ def _check_merged(version: Version, state: State) -> None:
     nameless = sum(not stamp.by for one in (version, *version.conflicts) for stamp in one.history)
     if len(endpoints) + nameless > MAX_ENDPOINTS:
         raise FeedError(Condition.POLICY_VIOLATION, f"the item would have more than {MAX_ENDPOINTS} endpoints")
-    whole = with_child(state.payload, state.sync)
-    check_limits(parse_stored(whole), whole)
+    Payload(with_child(state.payload, state.sync)).check_limits()
 
 
 def _check_content(context: Context, here: Version, incoming: Version) -> None:

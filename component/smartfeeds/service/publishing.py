@@ -25,7 +25,8 @@ from smartfeeds.core.text import wire_bytes
 from smartfeeds.core.urls import xmpp_uri
 from smartfeeds.core.view import BARE, View
 from smartfeeds.errors import Condition, FeedError, unsupported
-from smartfeeds.formats.atom import id_and_updated, remains, repaired_entry
+from smartfeeds.formats.atom import id_and_updated, remains
+from smartfeeds.formats.payload import Payload, repaired_entry
 from smartfeeds.service.context import (
     Context,
     Located,
@@ -67,14 +68,15 @@ def publish(tx: WriteTx, context: Context, request: Publish) -> Published:
         return _publish_version(tx, context, node, request, draft.sync)
     item_id = request.item_id or context.new_id()
     existing = tx.item(node.node_no, item_id)
-    deletion = draft.shape.deletion and node.kind is NodeKind.FEED
+    shape = draft.payload.shape
+    deletion = shape.deletion and node.kind is NodeKind.FEED
     _check_right_to_item(tx, context, node, request, existing, deletion=deletion)
     check_expected(existing, request.expected)
     if deletion:
         _retract_item(tx, context, node, existing, str(request.actor.bare), notify=True)
         return Published(request.node or "", item_id)
-    payload = draft.content if draft.content and node.kind is NodeKind.FEED else draft.payload
-    if node.kind is NodeKind.FEED and draft.shape.entry and not draft.shape.complete:
+    payload = draft.content if node.kind is NodeKind.FEED else draft.payload
+    if node.kind is NodeKind.FEED and shape.entry and not shape.complete:
         payload = _repaired(context, node, existing, item_id, payload)
     stored = store_item(tx, context, node, existing, item_id, payload, str(request.actor.bare))
     _trim(tx, node)
@@ -125,7 +127,7 @@ def store_item(
     return write_state(tx, context, node, existing, item_id, state, publisher, created_us=created_us)
 
 
-def _repaired(context: Context, node: Node, existing: Item | None, item_id: str, payload: bytes) -> bytes:
+def _repaired(context: Context, node: Node, existing: Item | None, item_id: str, payload: Payload) -> Payload:
     """An entry with what it lacks and with valid dates: the atom:id that the item has already, atom:published as its
     created time, atom:updated as the time of this change. A repeated publish gets the stored atom:updated instead, so
     that it is no change."""
@@ -273,17 +275,18 @@ def _checked(node: Node, request: Publish, limits: Limits) -> Draft:
         raise FeedError(Condition.INVALID_PAYLOAD, draft.fault)
     # The ceiling may have been lowered since the node was configured.
     size_bytes = min(int(text_of(node.kind, node.options, "max_payload_size")), limits.max_payload_size_bytes)
-    if wire_bytes(draft.content or draft.payload) > MAX_WRITTEN_BYTES and draft.sync is None:
+    if wire_bytes(draft.content) > MAX_WRITTEN_BYTES and draft.sync is None:
         raise FeedError(Condition.PAYLOAD_TOO_BIG, "with its quotation marks written out it is too long for a stanza")
     # What an entry holds beside its content has bounds of its own (`service.merging`).
     if len(draft.payload) > size_bytes and (node.kind is NodeKind.GENERIC or draft.sync is None):
         raise FeedError(Condition.PAYLOAD_TOO_BIG)
     if node.kind is NodeKind.FEED:
-        metadata = draft.shape.feed and request.item_id == FEED_METADATA_ID
-        if not draft.shape.entry and not metadata:
+        metadata = draft.payload.shape.feed and request.item_id == FEED_METADATA_ID
+        if not draft.payload.shape.entry and not metadata:
             raise FeedError(Condition.INVALID_PAYLOAD, "items of a feed are Atom entries")
     gallery = text_of(node.kind, node.options, "type") == GALLERY
-    if gallery and draft.shape.entry and not draft.shape.enclosure and not draft.shape.deletion:
+    shape = draft.payload.shape
+    if gallery and shape.entry and not shape.enclosure and not shape.deletion:
         raise FeedError(Condition.INVALID_PAYLOAD, "an entry of a gallery has an enclosure link")
     return draft
 

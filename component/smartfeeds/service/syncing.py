@@ -22,7 +22,8 @@ from smartfeeds.core.times import US_PER_S
 from smartfeeds.core.view import View
 from smartfeeds.errors import Condition, FeedError
 from smartfeeds.formats.atom import ATOM_NS, departed, digest_id, with_child, with_mark, without_mark
-from smartfeeds.formats.xml import carried, parse_stored
+from smartfeeds.formats.payload import Payload, carried
+from smartfeeds.formats.xml import parse_stored
 from smartfeeds.service.context import Context
 from smartfeeds.service.items import State
 from smartfeeds.store.base import ReadTx
@@ -118,7 +119,7 @@ def read_shared(context: Context, node: Node, item: Item) -> SyncItem:
     return SyncItem(replace(first, counter=item.revision, history=(stamp,)), FEEDSYNC, "")
 
 
-def shared_payload(item: Item) -> bytes:
+def shared_payload(item: Item) -> Payload:
     """The payload of an item as other services keep it, so that all end with the same bytes."""
     payload = without_mark(item.payload) if item.deleted else item.payload
     return without_blanks(carried(without_sync(payload)))

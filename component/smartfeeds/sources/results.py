@@ -9,7 +9,7 @@ from smartfeeds.errors import FeedError
 from smartfeeds.formats.ess import NnoEntry
 from smartfeeds.formats.items import ImportedItem
 from smartfeeds.formats.nno import Wanted
-from smartfeeds.formats.xml import parse_stored
+from smartfeeds.formats.payload import Payload
 
 VERSION: Final = 1
 
@@ -70,8 +70,8 @@ def _wanted(row: dict[str, Any]) -> Wanted:
 
 def _result(row: dict[str, Any]) -> tuple[Wanted, FullEntry]:
     wanted = _wanted(row)
-    payload = _text(row["payload"]).encode()
-    parse_stored(payload)
+    payload = Payload(_text(row["payload"]).encode())
+    payload.drop_tree()  # raises FeedError for what is no element
     item = ImportedItem(_text(row["id"]), _time(row["published_us"]), _time(row["updated_us"]), payload)
     feed_id, feed_title = _text(row["feed_id"]), _text(row["feed_title"])
     return wanted, FullEntry(wanted.entry.feed_url, item, feed_id, feed_title, updated=row["updated"] is True)

@@ -6,6 +6,7 @@ defines is kept where it is (FS-012).
 
 import re
 from collections.abc import Iterator
+from copy import deepcopy
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -14,6 +15,7 @@ from lxml import etree
 from smartfeeds.core.text import escape
 from smartfeeds.errors import FeedError
 from smartfeeds.formats.atom import ENTRY, FEEDSYNC_NS, SYNC
+from smartfeeds.formats.payload import Payload, payload_of
 from smartfeeds.formats.rss_channel import rss_name
 from smartfeeds.formats.xml import Element, canonical, parse_stored, replace_by_text
 from smartfeeds.sync.feedsync import FEEDSYNC
@@ -302,24 +304,25 @@ def _bare(version: Version) -> Version:
     )  # fmt: skip
 
 
-def without_blanks(payload: bytes) -> bytes:
-    """A canonical payload as a version has it: without white space between the children of the item."""
+def without_blanks(data: bytes) -> Payload:
+    """A payload as a version has it: without white space between the children of the item."""
+    payload = payload_of(data)
     if _BLANKS.search(payload) is None:
         return payload
-    item = parse_stored(payload)
+    item = deepcopy(payload.root)
     _drop_blanks(item)
-    return canonical(item)
+    return Payload.of(item)
 
 
-def without_sync(payload: bytes) -> bytes:
-    """A canonical payload without sync data: what is stored beside it would be contradicted by what is in it."""
-    if not any(namespace in payload for namespace in _NAMESPACES):
+def without_sync(data: bytes) -> Payload:
+    """A payload without sync data: what is stored beside it would be contradicted by what is in it."""
+    payload = payload_of(data)
+    if not any(namespace in data for namespace in _NAMESPACES) or not syncs_of(payload.root):
         return payload
-    item = parse_stored(payload)
-    found = syncs_of(item)
-    for sync in found:
+    item = deepcopy(payload.root)
+    for sync in syncs_of(item):
         replace_by_text(sync, "")
-    return canonical(item) if found else payload
+    return Payload.of(item)
 
 
 def _drop_blanks(item: Element) -> None:
@@ -338,7 +341,7 @@ def _with_payload(version: Version, item: Element) -> Version:
     conflicts alike; beyond that nothing around it counts, neither the stanza nor the winner that it stood in.
     """
     _drop_blanks(item)
-    payload = canonical(item)
+    payload = Payload.of(item)
     return Version(
         version.sync_id, version.counter, version.history, payload, version.deleted, version.noconflicts,
         version.conflict, version.conflicts, version.extra,

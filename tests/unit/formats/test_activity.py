@@ -14,6 +14,7 @@ from smartfeeds.formats.atom_feed import FeedHead
 from smartfeeds.formats.documents import read_document
 from smartfeeds.formats.entry import read_entry
 from smartfeeds.formats.items import Loss
+from support.entries import accept_entry
 from support.golden import GOLDEN
 
 US = 1304942400_000_000
@@ -30,7 +31,7 @@ def entry_of(inside, item_id="a", attributes=""):
         f'xmlns="{atom.ATOM_NS}" xmlns:thr="{atom.THREAD_NS}" xmlns:activity="http://activitystrea.ms/spec/1.0/"'
     )
     root = xml.parse_payload(f"<entry {namespaces}{attributes}>{inside}</entry>".encode())
-    return read_entry(item(atom.complete_entry(atom.accept_payload(root), item_id, US), item_id))
+    return read_entry(item(accept_entry(root, item_id, US), item_id))
 
 
 def activity(inside, **options):

@@ -1,12 +1,10 @@
 """Atom entries as payloads."""
 
-import re
-
 import pytest
 
 from smartfeeds.core.model import EntryMeta
-from smartfeeds.errors import Condition, FeedError
 from smartfeeds.formats import atom, xml
+from smartfeeds.formats.payload import accept_payload, complete_entry, shape_of
 
 NOON_US = 1304942400_000_000
 HEAD = f'<entry xmlns="{atom.ATOM_NS}">'
@@ -18,88 +16,7 @@ def element(inside="", root="entry", namespace=atom.ATOM_NS):
 
 
 def accept(node, item_id="a"):
-    return atom.complete_entry(atom.accept_payload(node), item_id, NOON_US).decode()
-
-
-def test_complete_entry_of_a_whole_entry_changes_nothing():
-    """[SF-091] [SF-009] the whole entry, foreign markup and all"""
-    inside = '<title>T</title><x:y xmlns:x="urn:x-test:x">1</x:y><id>urn:x-test:1</id>'
-    inside += "<updated>2011-05-09T12:00:00Z</updated>"
-    assert accept(element(inside)) == f"{HEAD}{inside}</entry>"
-
-
-def test_complete_entry_empty_entry_is_completed():
-    """[xep-map 139] [SF-092] Movim's probe, with the id that golden.json derives"""
-    assert accept(element()) == (
-        f"{HEAD}<id>urn:x-smartfeeds:a</id><title></title><updated>2011-05-09T12:00:00Z</updated></entry>"
-    )
-
-
-@pytest.mark.parametrize(
-    ("has", "added"),
-    [
-        ("<id>urn:x-test:1</id>", ["title", "updated"]),
-        ("<title>T</title>", ["id", "updated"]),
-        ("<updated>2011-05-09T12:00:00Z</updated><id>urn:x-test:1</id>", ["title"]),
-        ("<source><id>x</id><title>x</title><updated>x</updated></source>", ["id", "title", "updated"]),
-        ('<id xmlns="urn:x-test:x"></id>', ["id", "title", "updated"]),
-    ],
-)
-def test_complete_entry_adds_only_what_lacks(has, added):
-    """[xep-map 139]"""
-    payload = accept(element(has))
-    assert payload.endswith(f"{has}</entry>")
-    in_front = payload[len(HEAD) : -len(f"{has}</entry>")]
-    assert re.findall(r"</(\w+)>", in_front) == added
-
-
-def test_complete_entry_completes_under_the_root_s_prefix():
-    node = xml.parse_payload(f'<x:entry k=">" xmlns:x="{atom.ATOM_NS}"><x:id>urn:x-test:1</x:id></x:entry>'.encode())
-    payload = accept(node).encode()
-    assert [child.tag for child in xml.parse_payload(payload)] == [atom.TITLE, atom.UPDATED, atom.ID]
-    assert xml.canonical(xml.parse_payload(payload)) == payload
-
-
-def test_complete_entry_derives_a_uri_from_any_item_id():
-    """[SF-092]"""
-    assert "<id>urn:x-smartfeeds:a%2Fb%20%C3%BC%26</id>" in accept(element(), "a/b \u00fc&")
-
-
-@pytest.mark.parametrize("node", [element(namespace="urn:x-test:x"), element(root="x")])
-def test_shape_of_other_roots(node):
-    """[SF-091] [xep-map 138]"""
-    shape = atom.shape_of(node)
-    assert (shape.entry, shape.feed) == (False, False)
-
-
-def test_shape_of_a_feed():
-    """[xep-map 138] atom:feed for item "0" """
-    node = element("<title>Blog</title>", "feed")
-    shape = atom.shape_of(node)
-    assert (shape.entry, shape.feed) == (False, True)
-    assert accept(node, "0").endswith("<title>Blog</title></feed>")
-
-
-def test_accept_payload_takes_any_root():
-    """[xep-map 144] generic nodes"""
-    text = b'<geoloc xmlns="http://jabber.org/protocol/geoloc" xml:lang="en"><country>Italy</country></geoloc>'
-    assert atom.accept_payload(xml.parse_payload(text)) == text
-
-
-def test_complete_entry_keeps_links_and_threading():
-    """[xep-map 235]"""
-    inside = "".join(
-        f'<link href="xmpp:feeds.example.org?;node=a%2Fb&amp;x" rel="{rel}" title="comments"></link>'
-        for rel in ("replies", "via", "enclosure", "alternate", "related")
-    )
-    inside += f'<thr:in-reply-to xmlns:thr="{atom.THREAD_NS}" href="xmpp:a" ref="urn:x-test:0"></thr:in-reply-to>'
-    assert accept(element(inside)).endswith(f"{inside}</entry>")
-
-
-def test_complete_entry_refuses_bytes_that_are_not_canonical():
-    with pytest.raises(FeedError) as caught:
-        atom.complete_entry(b"<?xml version='1.0'?><entry xmlns='u'/>", "a", NOON_US)
-    assert caught.value.condition is Condition.INTERNAL
+    return complete_entry(accept_payload(node), item_id, NOON_US).decode()
 
 
 @pytest.mark.parametrize(
@@ -117,7 +34,7 @@ def test_complete_entry_refuses_bytes_that_are_not_canonical():
 def test_is_deletion_is_the_mark_and_nothing_else(inside, deleted):
     """[SF-013] [FS-030]"""
     assert atom.is_deletion(element(inside)) is deleted
-    assert atom.shape_of(element(inside)).deletion is deleted
+    assert shape_of(element(inside)).deletion is deleted
 
 
 @pytest.mark.parametrize(
@@ -132,16 +49,7 @@ def test_is_deletion_is_the_mark_and_nothing_else(inside, deleted):
 def test_has_enclosure_needs_an_address(inside, has):
     """[xep-map 237]"""
     assert atom.has_enclosure(element(inside)) is has
-    assert atom.shape_of(element(inside)).enclosure is has
-
-
-def test_shape_of_tells_roots_apart():
-    """[xep-map 138]"""
-    complete = "<id>urn:x-test:1</id><title/><updated>2011-05-09T12:00:00Z</updated>"
-    assert atom.shape_of(element(complete)) == atom.Shape(entry=True, complete=True)
-    assert atom.shape_of(element()) == atom.Shape(entry=True)
-    assert atom.shape_of(element(complete, "feed")) == atom.Shape(feed=True, complete=True)
-    assert atom.shape_of(element(complete, namespace="urn:x-test:x")) == atom.Shape()
+    assert shape_of(element(inside)).enclosure is has
 
 
 def test_tombstone_keeps_the_id_and_nothing_else():

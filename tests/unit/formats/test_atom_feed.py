@@ -10,6 +10,7 @@ from smartfeeds.formats import atom, xml
 from smartfeeds.formats.additions import completion
 from smartfeeds.formats.atom_feed import FeedHead, write_feed
 from smartfeeds.formats.documents import read_document
+from smartfeeds.formats.payload import complete_entry
 from support.golden import GOLDEN
 from support.validity import atom_faults
 
@@ -21,7 +22,7 @@ def item(payload, item_id="a", deleted=False):
 
 
 def entry(text=""):
-    return atom.complete_entry(f'<entry xmlns="{atom.ATOM_NS}">{text}</entry>'.encode(), "a", 0)
+    return complete_entry(f'<entry xmlns="{atom.ATOM_NS}">{text}</entry>'.encode(), "a", 0)
 
 
 def test_document_says_what_the_feed_is():
@@ -158,7 +159,7 @@ def test_an_entry_is_completed_where_it_lacks_what_atom_requires(inside, added):
     """RFC 4287 4.1.2: an author, content or an alternate link, a summary of content that is not text. Reading the
     document again gives the entry as it was stored."""
     root = xml.parse_payload(f'<entry xmlns="{atom.ATOM_NS}">{inside}</entry>'.encode())
-    stored = atom.complete_entry(xml.canonical(root), "a", 0)
+    stored = complete_entry(xml.canonical(root), "a", 0)
     assert completion(stored, "By", "http://x.example/1?a&b").decode() == added
     (read,) = read_document(b"".join(write_feed(HEAD, [item(stored)]))).items
     assert read.payload == stored
@@ -174,7 +175,7 @@ def test_an_entry_with_a_text_is_completed_without_being_parsed(monkeypatch, aut
 
 def test_an_entry_under_a_prefix_is_completed_in_the_namespace_of_atom():
     payload = f'<x:entry xmlns:x="{atom.ATOM_NS}"><x:id>urn:x-test:1</x:id><x:title></x:title></x:entry>'.encode()
-    assert atom_faults(b"".join(write_feed(HEAD, [item(atom.complete_entry(payload, "a", 0))]))) == []
+    assert atom_faults(b"".join(write_feed(HEAD, [item(complete_entry(payload, "a", 0))]))) == []
 
 
 def test_without_an_address_an_empty_content_stands_for_the_link():

@@ -9,6 +9,7 @@ from smartfeeds.formats import atom, loader, xml
 from smartfeeds.formats.atom_feed import FeedHead, write_feed
 from smartfeeds.formats.documents import MAX_ID_BYTES, read_document
 from smartfeeds.formats.items import Document, ImportedItem
+from smartfeeds.formats.payload import complete_entry
 
 RSS = "<rss version='2.0'><channel><title>{}</title><link>http://example.org/</link><description>D</description>{}</channel></rss>"
 
@@ -240,7 +241,7 @@ def test_entry_without_a_time_gets_that_of_first_sight():
     """[A-122]"""
     (item,) = read_document(feed("<entry><id>urn:x-test:1</id></entry>")).items
     assert b"updated" not in item.payload
-    assert b"<updated>1970-01-01T00:00:01Z</updated>" in atom.complete_entry(item.payload, item.id, 1_000_000)
+    assert b"<updated>1970-01-01T00:00:01Z</updated>" in complete_entry(item.payload, item.id, 1_000_000)
 
 
 def test_atom_feed_s_own_data_is_read():

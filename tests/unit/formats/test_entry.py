@@ -16,6 +16,7 @@ from smartfeeds.formats.entry import (
     TextKind,
     read_entry,
 )
+from support.entries import accept_entry
 
 US = 1304942400_000_000
 
@@ -30,8 +31,7 @@ def stored(inside, attributes=""):
         f'xmlns="{atom.ATOM_NS}" xmlns:thr="{atom.THREAD_NS}" xmlns:x="urn:x-test:x"'
         ' xmlns:activity="http://activitystrea.ms/spec/1.0/"'
     )
-    root = xml.parse_payload(f"<entry {namespaces}{attributes}>{inside}</entry>".encode())
-    return atom.complete_entry(atom.accept_payload(root), "a", US)
+    return accept_entry(xml.parse_payload(f"<entry {namespaces}{attributes}>{inside}</entry>".encode()), "a", US)
 
 
 def read(inside, attributes="") -> Entry:

@@ -14,6 +14,8 @@ from smartfeeds.formats.entry import Link, Person, Reference, Source, Text, Text
 from smartfeeds.formats.items import Loss
 from smartfeeds.formats.json_feed import JSON_NS, write_json_feed
 from smartfeeds.formats.json_text import MAX_JSON_DEPTH, load_json
+from smartfeeds.formats.payload import complete_entry
+from support.entries import accept_entry
 
 US = 1304942400_000_000
 HEAD = FeedHead("urn:x-test:f", "T", US)
@@ -28,7 +30,7 @@ def entry_of(inside, item_id="a", attributes=""):
     root = xml.parse_payload(
         f'<entry xmlns="{atom.ATOM_NS}" xmlns:thr="{atom.THREAD_NS}"{attributes}>{inside}</entry>'.encode()
     )
-    return read_entry(item(atom.complete_entry(atom.accept_payload(root), item_id, US), item_id))
+    return read_entry(item(accept_entry(root, item_id, US), item_id))
 
 
 def written(*entries, head=HEAD):
@@ -527,5 +529,5 @@ def test_a_json_feed_written_again_keeps_its_ids(given, own, deleted):
 
 
 def stored(read_item):
-    payload = atom.complete_entry(read_item.payload, read_item.id, 0)
+    payload = complete_entry(read_item.payload, read_item.id, 0)
     return Item(1, read_item.id, 0, 0, payload, "", read_item.deleted)

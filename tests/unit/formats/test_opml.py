@@ -20,6 +20,7 @@ from smartfeeds.formats.opml import (
     write_outline,
 )
 from smartfeeds.formats.opml_items import write_items
+from support.entries import accept_entry
 from support.outlines import listed_feeds
 
 NOON_US = 1304942400_000_000
@@ -233,8 +234,7 @@ def test_text_that_xml_cannot_carry_is_refused():
 
 def item(inside, item_id="a", deleted=False):
     root = xml.parse_payload(f'<entry xmlns="{atom.ATOM_NS}">{inside}</entry>'.encode())
-    payload = atom.complete_entry(atom.accept_payload(root), item_id, NOON_US)
-    return Item(1, item_id, NOON_US, NOON_US, payload, "", deleted)
+    return Item(1, item_id, NOON_US, NOON_US, accept_entry(root, item_id, NOON_US), "", deleted)
 
 
 def outlines_of(*items):

@@ -11,8 +11,10 @@ from smartfeeds.formats.atom_feed import FeedHead
 from smartfeeds.formats.dates import format_rfc822, parse_date
 from smartfeeds.formats.documents import read_document
 from smartfeeds.formats.items import Loss
+from smartfeeds.formats.payload import means_the_same
 from smartfeeds.formats.rss_channel import Channel, Cloud, cloud_element
 from smartfeeds.formats.rss_writer import write_rss
+from support.entries import accept_entry
 
 NOON_US = parse_datetime("2011-05-09T12:00:00Z")
 HEAD = FeedHead("urn:x-test:f", 'A "feed" & more', NOON_US, "http://feeds.example/f.rss")
@@ -30,7 +32,7 @@ ENCODED = "{http://purl.org/rss/1.0/modules/content/}encoded"
 def item(inside="", item_id="a", root="", number=1, deleted=False):
     """An item whose entry has this inside."""
     text = f'<entry xmlns="{atom.ATOM_NS}"{root}>{inside}</entry>'
-    payload = atom.complete_entry(atom.accept_payload(xml.parse_payload(text.encode())), item_id, NOON_US)
+    payload = accept_entry(xml.parse_payload(text.encode()), item_id, NOON_US)
     return Item(number, item_id, NOON_US, NOON_US, payload, "", deleted)
 
 
@@ -551,7 +553,7 @@ def test_payload_that_is_no_entry_is_an_item_with_an_extension(payload):
 def test_feed_of_the_node_is_an_item_too():
     """Item "0" of a microblog is an atom:feed (XEP-0277)."""
     text = f'<feed xmlns="{atom.ATOM_NS}"><title>T</title><subtitle>S</subtitle></feed>'
-    payload = atom.complete_entry(atom.accept_payload(xml.parse_payload(text.encode())), "0", NOON_US)
+    payload = accept_entry(xml.parse_payload(text.encode()), "0", NOON_US)
     node = channel_of(Item(1, "0", NOON_US, NOON_US, payload, "")).find("item")
     assert (node.findtext("title"), node.findtext("description")) == ("T", "S")
 
@@ -585,7 +587,7 @@ def test_elements_of_atom_keep_what_they_hold(inside, name):
     (kept,) = channel.find("item").iterfind(f"{ATOM}{name}")
     assert kept.prefix == "atom"
     (expected,) = xml.parse_payload(f"<entry xmlns='{atom.ATOM_NS}'>{inside}</entry>".encode())
-    assert xml.means_the_same(xml.canonical(kept), xml.canonical(expected))
+    assert means_the_same(xml.canonical(kept), xml.canonical(expected))
     (read,) = read_back(inside).iterchildren(f"{ATOM}{name}")
     assert xml.canonical(read) == xml.canonical(expected)
 

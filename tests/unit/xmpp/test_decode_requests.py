@@ -4,7 +4,8 @@ import pytest
 
 from smartfeeds.core.page import ResultSetRequest
 from smartfeeds.errors import Condition, FeedError
-from smartfeeds.formats.atom import Shape
+from smartfeeds.formats.atom import ID, TITLE, UPDATED
+from smartfeeds.formats.payload import Shape
 from smartfeeds.service import requests as r
 from smartfeeds.service.drafts import Draft
 from smartfeeds.xmpp.decode import decode
@@ -19,6 +20,7 @@ ENTRY_BYTES = (
     b'<entry xmlns="http://www.w3.org/2005/Atom"><id>tag:x,1</id><title>T</title>'
     b'<updated>2011-05-09T12:00:00Z</updated><link href="http://x/y" rel="enclosure"></link></entry>'
 )
+GEOLOC_BYTES = b'<geoloc xmlns="urn:geo"></geoloc>'
 ORDER = "<order xmlns='urn:xmpp:order-by:1' "
 NODE_CONFIG = f"{PS}#node_config"
 PUBLISH_OPTIONS = f"{PS}#publish-options"
@@ -45,13 +47,13 @@ READ = {
         "set",
         PS,
         f"<publish node='n'><item id='i' publisher='forged@x'>{ENTRY}</item></publish>",
-        r.Publish(*WHO, "n", "i", Draft(ENTRY_BYTES, Shape(entry=True, complete=True, enclosure=True))),
+        r.Publish(*WHO, "n", "i", Draft(ENTRY_BYTES, ENTRY_BYTES)),
     ),
     "publish without an id": (
         "set",
         PS,
         "<publish node='n'><item><geoloc xmlns='urn:geo'/></item></publish>",
-        r.Publish(*WHO, "n", None, Draft(b'<geoloc xmlns="urn:geo"></geoloc>', Shape())),
+        r.Publish(*WHO, "n", None, Draft(GEOLOC_BYTES, GEOLOC_BYTES)),
     ),
     "publish a deletion": (
         "set",
@@ -65,7 +67,6 @@ READ = {
             Draft(
                 b'<entry xmlns="http://www.w3.org/2005/Atom">'
                 b'<sync xmlns="http://feedsync.org/2007/feedsync" deleted="true"></sync></entry>',
-                Shape(entry=True, deletion=True),
                 b'<entry xmlns="http://www.w3.org/2005/Atom"></entry>',
             ),
         ),
@@ -228,6 +229,22 @@ READ = {
         r.SetSubscriptions(*WHO, "n", (("a@b", "none"),)),
     ),
 }
+
+
+@pytest.mark.parametrize(
+    ("name", "shape"),
+    [
+        ("publish", Shape(entry=True, enclosure=True)),
+        ("publish without an id", Shape()),
+        ("publish a deletion", Shape(entry=True, deletion=True, missing=frozenset({ID, TITLE, UPDATED}))),
+    ],
+)
+def test_payload_knows_what_its_root_is(name: str, shape: Shape) -> None:
+    """[xep-map 138]"""
+    kind, namespace, content, _ = READ[name]
+    request = request_of(kind, content, namespace)
+    assert isinstance(request, r.Publish) and request.draft is not None
+    assert request.draft.payload.shape == shape
 
 
 @pytest.mark.parametrize(("kind", "namespace", "content", "expected"), READ.values(), ids=READ.keys())

@@ -1,0 +1,222 @@
+"""A payload as a value: canonical bytes, what their root is, and, on demand, their tree.
+
+A payload is parsed once, when it enters the service, and made canonical once. Whoever needs its tree or its shape later
+asks the value, which reads its own bytes at most once. Implements "items are always Atom entries" (SF-091, SF-092, D20,
+D22): what an entry lacks is added to the bytes.
+"""
+
+import re
+from copy import deepcopy
+from dataclasses import dataclass, replace
+from functools import cached_property
+from itertools import zip_longest
+
+from lxml import etree
+
+from smartfeeds.core.times import format_datetime, parse_datetime
+from smartfeeds.errors import Condition, FeedError
+from smartfeeds.formats.atom import (
+    ENTRY,
+    FEED,
+    ID,
+    LEFT,
+    LINK,
+    PUBLISHED,
+    START_TAG,
+    SYNC,
+    TITLE,
+    UPDATED,
+    derived_id,
+    has_enclosure,
+    is_deletion,
+    string_of,
+)
+from smartfeeds.formats.dates import parse_date
+from smartfeeds.formats.xml import Element, canonical, canonical_text, check_limits, names_and_texts, parse_stored
+
+_REQUIRED = frozenset({ID, TITLE, UPDATED})
+# C14N writes the white space that some servers do not pass on unchanged as character references.
+_REFERENCE = b"&#x"
+_LINE_END = re.compile(r"\r\n?")
+_ATTRIBUTE_SPACE = re.compile(r"\r\n|[\t\n\r]")
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """What a payload's root is, as far as nodes care.
+
+    `entry` is true for an atom:entry, `feed` for an atom:feed. `missing` are the tags of id, title and updated that one
+    of these lacks; `valid_dates` is false if one of its dates is no RFC 3339 date. `deletion` is true for an entry that
+    is marked as deleted, `enclosure` for one with an enclosure link, `left` for one that stands for an item that has
+    left a view.
+    """
+
+    entry: bool = False
+    feed: bool = False
+    missing: frozenset[str] = frozenset()
+    valid_dates: bool = True
+    deletion: bool = False
+    enclosure: bool = False
+    left: bool = False
+
+    @property
+    def complete(self) -> bool:
+        """Whether nothing has to be added to an entry or feed, or be corrected in it."""
+        return self.valid_dates and not self.missing
+
+
+_FOREIGN = Shape()
+
+
+def shape_of(root: Element) -> Shape:
+    """The shape of a payload."""
+    entry = root.tag == ENTRY
+    if not entry and root.tag != FEED:
+        return _FOREIGN
+    # One pass over the children. Only the tags that are there get a closer look.
+    tags = {child.tag for child in root}
+    return Shape(
+        entry=entry,
+        feed=not entry,
+        missing=_REQUIRED - tags,
+        valid_dates=not any(map(_is_invalid, root.iterchildren(UPDATED, PUBLISHED))),
+        deletion=entry and SYNC in tags and is_deletion(root),
+        enclosure=entry and LINK in tags and has_enclosure(root),
+        left=entry and LEFT in tags,
+    )
+
+
+class Payload(bytes):
+    """The canonical bytes of one element, as `xml.canonical` writes them.
+
+    `root` and `shape` are read when they are first used. Others share the tree, so it is only read: a function that
+    changes elements works on a copy. Raises FeedError(INTERNAL) for bytes that are no element.
+    """
+
+    @classmethod
+    def of(cls, root: Element) -> "Payload":
+        """The payload of an element, which must not change from now on. Raises what `xml.canonical` raises."""
+        payload = cls(canonical(root))
+        payload.root = root
+        return payload
+
+    @cached_property
+    def root(self) -> Element:
+        """The tree."""
+        return parse_stored(self)
+
+    @cached_property
+    def shape(self) -> Shape:
+        """What the root is."""
+        return shape_of(self.root)
+
+    def check_limits(self) -> None:
+        """Raises FeedError(PAYLOAD_TOO_BIG) or FeedError(INVALID_PAYLOAD) beyond the limits of `xml`."""
+        check_limits(self, lambda: self.root)
+
+    def drop_tree(self) -> None:
+        """Reads the shape and forgets the tree.
+
+        A tree keeps its whole document in memory, so a payload that is stored in a list must not keep it.
+        """
+        self.shape  # noqa: B018  reads the tree while it is there
+        self.__dict__.pop("root", None)
+
+
+def payload_of(data: bytes) -> Payload:
+    """The payload in stored bytes; a payload itself is returned as it is."""
+    return data if isinstance(data, Payload) else Payload(data)
+
+
+def accept_payload(element: Element) -> Payload:
+    """The payload of an element that came from outside: any root, nothing added (xep-map 144).
+
+    Raises FeedError(INVALID_PAYLOAD) or FeedError(PAYLOAD_TOO_BIG) beyond the limits of `xml`.
+    """
+    payload = Payload.of(element)
+    payload.check_limits()
+    return payload
+
+
+def complete_entry(data: bytes, item_id: str, now_us: int) -> Payload:
+    """An entry or feed with atom:id, title and updated (D20)."""
+    return _completed(payload_of(data), derived_id(item_id), now_us)
+
+
+def repaired_entry(data: bytes, atom_id: str, published_us: int, updated_us: int) -> Payload:
+    """An entry that a node can serve: atom:id, title and updated are there and dates are valid (RFC 4287 3.3).
+
+    A date that `parse_date` can read is rewritten as RFC 3339. An unreadable atom:published becomes `published_us`, an
+    unreadable or missing atom:updated `updated_us`. Nothing else changes.
+    """
+    payload = payload_of(data)
+    if not payload.shape.valid_dates:
+        root = deepcopy(payload.root)
+        for node in filter(_is_invalid, root.iterchildren(UPDATED, PUBLISHED)):
+            text = _rewritten(string_of(node)) or format_datetime(published_us if node.tag == PUBLISHED else updated_us)
+            del node[:]
+            node.text = text
+        payload = Payload.of(root)
+    return _completed(payload, atom_id, updated_us)
+
+
+def with_id_and_title(payload: Payload, atom_id: str) -> Payload:
+    """An entry with atom:id, unless `atom_id` is empty, and title. The caller does not know the time, nor an id that
+    differs from node to node."""
+    return _with(payload, {**({ID: atom_id} if atom_id else {}), TITLE: ""})
+
+
+def _completed(payload: Payload, atom_id: str, updated_us: int) -> Payload:
+    if not payload.shape.missing:
+        return payload
+    return _with(payload, {ID: atom_id, TITLE: "", UPDATED: format_datetime(updated_us)})
+
+
+def _with(payload: Payload, values: dict[str, str]) -> Payload:
+    """A payload with the Atom elements (tag -> text) that it lacks, in front of the others, under the root's prefix."""
+    added = {tag: text for tag, text in values.items() if tag in payload.shape.missing}
+    if not added:
+        return payload
+    start = START_TAG.match(payload)
+    if start is None:
+        raise FeedError(Condition.INTERNAL, "a payload is not in canonical form")
+    prefix = start[1].rpartition(b":")[0].decode()
+    names = {tag: f"{prefix}:{tag.rpartition('}')[2]}" if prefix else tag.rpartition("}")[2] for tag in added}
+    elements = "".join(f"<{names[tag]}>{canonical_text(text)}</{names[tag]}>" for tag, text in added.items())
+    longer = Payload(payload[: start.end()] + elements.encode() + payload[start.end() :])
+    longer.shape = replace(payload.shape, missing=payload.shape.missing - added.keys())
+    return longer
+
+
+def _is_invalid(date: Element) -> bool:
+    return len(date) > 0 or parse_datetime((date.text or "").strip()) is None
+
+
+def _rewritten(text: str) -> str:
+    """A readable date as RFC 3339, else empty."""
+    time_us = parse_date(text)
+    return "" if time_us is None else format_datetime(time_us)
+
+
+def carried(data: bytes) -> Payload:
+    """A payload as it is once every server on the way has written it anew: line ends are line feeds then, and white
+    space in attributes is blanks (XML 1.0 2.11, 3.3.3)."""
+    if _REFERENCE not in data:
+        return payload_of(data)
+    root = deepcopy(payload_of(data).root)
+    for node in root.iter(etree.Element):
+        for name, value in node.attrib.items():
+            node.set(name, _ATTRIBUTE_SPACE.sub(" ", str(value)))
+        if node.text and "\r" in node.text:
+            node.text = _LINE_END.sub("\n", node.text)
+        if node.tail and "\r" in node.tail:
+            node.tail = _LINE_END.sub("\n", node.tail)
+    return Payload.of(root)
+
+
+def means_the_same(one: bytes, other: bytes) -> bool:
+    """Whether payloads differ in nothing but namespace prefixes and where those are declared."""
+    if one == other:
+        return True
+    parts = zip_longest(names_and_texts(payload_of(one).root), names_and_texts(payload_of(other).root))
+    return all(ours == theirs for ours, theirs in parts)

@@ -37,7 +37,8 @@ def draft_of(root: Element) -> Draft:
         return Draft(payload, payload, fault=LEFT_FAULT)
     syncs = syncs_of(root) if payload.shape.entry else []
     if not any(map(is_whole, syncs)):
-        return Draft(payload, without_sync(payload) if syncs else payload)
+        # A feed makes a tombstone of a deletion, and keeps nothing of what came.
+        return Draft(payload, without_sync(payload) if syncs and not payload.shape.deletion else payload)
     # What is longer would be refused in the end, and to read it takes the time of others.
     if any(size_bytes(sync) > MAX_SYNC_BYTES for sync in syncs):
         return Draft(payload, payload, fault=f"its sync data is longer than {MAX_SYNC_BYTES} bytes")

@@ -21,14 +21,13 @@ from smartfeeds.core.text import is_nss, to_nss, wire_bytes
 from smartfeeds.core.times import US_PER_S
 from smartfeeds.core.view import View
 from smartfeeds.errors import Condition, FeedError
-from smartfeeds.formats.atom import ATOM_NS, departed, digest_id, with_child, with_mark, without_mark
+from smartfeeds.formats.atom import departed, digest_id, with_child, with_mark, without_mark
 from smartfeeds.formats.payload import Payload, carried
-from smartfeeds.formats.xml import parse_stored
 from smartfeeds.service.context import Context
 from smartfeeds.service.items import State
 from smartfeeds.store.base import ReadTx
 from smartfeeds.sync.feedsync import FEEDSYNC
-from smartfeeds.sync.markup import SyncItem, read_item, without_blanks, without_sync
+from smartfeeds.sync.markup import SyncItem, read_stored, without_blanks, without_sync
 from smartfeeds.sync.record import Edit, Stamp, Version
 from smartfeeds.sync.writing import write_first, write_sync
 
@@ -42,7 +41,6 @@ _SEEN_AS = dict.fromkeys(map(ord, "\u2044\u2215\u29f8\u27cb\\"), "/") | dict.fro
 _SCHEME = re.compile(r"(?:xmpp:|/)+", re.IGNORECASE)
 
 _MARKUP = b"<"  # which no endpoint begins with
-_HOLDER = f'<entry xmlns="{ATOM_NS}">'.encode(), b"</entry>"
 
 
 @lru_cache(1_024)
@@ -106,11 +104,7 @@ def read_shared(context: Context, node: Node, item: Item) -> SyncItem:
     payload = shared_payload(item)
     stored = _stored(item)
     if stored.startswith(_MARKUP):
-        start, end = _HOLDER
-        found = read_item(parse_stored(start + stored + end))
-        if found is None:
-            raise FeedError(Condition.INTERNAL, "the stored sync data of an item cannot be read")
-        return replace(found, version=replace(found.version, payload=payload))
+        return read_stored(stored, payload)
     # What was stored before there was sync data counts as changed by its publisher alone.
     by = stored.decode() or _endpoint_of(context, node, item.publisher)
     edit = Edit(item.modified_us, by)

@@ -7,7 +7,7 @@ defines is kept where it is (FS-012).
 import re
 from collections.abc import Iterator
 from copy import deepcopy
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 
 from lxml import etree
@@ -71,6 +71,12 @@ def read_item(item: Element, *, lenient: bool = False, payload: bool = True) -> 
     return _Reading(lenient, payload).item(item, 0)
 
 
+def read_stored(stored: bytes, payload: Payload) -> SyncItem:
+    """The item with this payload whose sync data is stored beside it. Raises FeedError."""
+    found = _Reading(lenient=False, payload=True).sync(parse_stored(stored), 0)
+    return replace(found, version=replace(found.version, payload=payload))
+
+
 def read_rest(found: SyncItem, item: Element, *, lenient: bool = False) -> Version:
     """The whole version of an item that was read without its payload before; `item` loses its sx:sync over it.
 
@@ -118,7 +124,17 @@ class _Reading:
         syncs = syncs_of(item)
         if not syncs:
             return None
-        sync = syncs[0]
+        found = self.sync(syncs[0], depth)
+        if len(syncs) > 1:
+            note = f"{found.version.sync_id}: the item has sync data twice; {found.dialect.name}'s counts"
+            found = replace(found, notes=(*found.notes, note))
+        if self.payload:
+            replace_by_text(syncs[0], "")
+            found = replace(found, version=_with_payload(found.version, item))
+        return found
+
+    def sync(self, sync: Element, depth: int) -> SyncItem:
+        """What sync data says; its version has no content."""
         namespace = sync.tag[1:].partition("}")[0]
         lexis = self.lexis(sync, namespace)
         sync_id = read_id(sync)
@@ -126,11 +142,6 @@ class _Reading:
             version, notes = self._feedsync(sync, sync_id, lexis, namespace, depth)
         else:
             version, notes = self._sse(sync, sync_id, lexis, namespace)
-        if len(syncs) > 1:
-            notes += (f"{sync_id}: the item has sync data twice; {lexis.dialect.name}'s counts",)
-        if self.payload:
-            replace_by_text(sync, "")
-            version = _with_payload(version, item)
         return SyncItem(version, lexis.dialect, namespace, notes, self.nested)
 
     def lexis(self, sync: Element, namespace: str) -> Lexis:

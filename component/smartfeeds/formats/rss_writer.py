@@ -20,18 +20,18 @@ from smartfeeds.formats.dates import format_rfc822
 from smartfeeds.formats.entry import Category, Entry, Link, Person, Text, read_entry
 from smartfeeds.formats.items import Loss, Written
 from smartfeeds.formats.losses import Part, icon_losses, losses_of
+from smartfeeds.formats.payload import Payload
 from smartfeeds.formats.rss import CONTENT_NS, LOOKS_LIKE_HTML
 from smartfeeds.formats.rss_beside import UNKNOWN_TYPE, WEB, extensions, has_body, in_words_of_atom, said_links
 from smartfeeds.formats.rss_channel import Channel, channel_elements
+from smartfeeds.formats.xml import parse_stored
 
 GENERATOR = "smartfeeds"
 RSS_SPECIFICATION = "https://www.rssboard.org/rss-specification"
 DC_NS = "http://purl.org/dc/elements/1.1/"
 
-_START = (
-    f'<?xml version="1.0" encoding="UTF-8"?>\n<rss version="2.0" xmlns:atom="{ATOM_NS}" '
-    f'xmlns:content="{CONTENT_NS}" xmlns:dc="{DC_NS}">\n<channel>\n'
-)
+_NAMESPACES = f' xmlns:atom="{ATOM_NS}" xmlns:content="{CONTENT_NS}" xmlns:dc="{DC_NS}"'
+_START = f'<?xml version="1.0" encoding="UTF-8"?>\n<rss version="2.0"{_NAMESPACES}>\n<channel>\n'
 _KEPT = frozenset(Part) - {Part.BASE, Part.UNREAD, Part.ADDRESSES}
 _EMAIL = re.compile(r"[^\s()<>]+@[^\s()<>]+")
 
@@ -45,6 +45,11 @@ def write_rss(head: FeedHead, items: Iterable[Item]) -> Written:
     pieces = [_item(item, losses) for item in items]
     pieces.reverse()
     return Written(b"".join((_START.encode(), _channel(head), *pieces, b"</channel>\n</rss>\n")), tuple(losses))
+
+
+def write_rss_item(item: Item) -> Payload:
+    """A live item as an RSS item that stands alone. What RSS cannot carry is left out."""
+    return Payload.of(parse_stored(_item(item, []).replace(b"<item", f"<item{_NAMESPACES}".encode(), 1)))
 
 
 def _channel(head: FeedHead) -> bytes:

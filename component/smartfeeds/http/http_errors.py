@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Mapping
+from dataclasses import dataclass
 from http import HTTPStatus
 
 from smartfeeds.errors import Condition, FeedError
@@ -61,8 +62,16 @@ class HttpError(FeedError):
         self.headers = {name.replace("_", "-"): value for name, value in headers.items()}
 
 
-def error_reply(error: FeedError, *, anonymous: bool = False, **members: object) -> Reply:
-    """The problem that an error is told as. `anonymous`: the asker did not say who it is; `members` are told too."""
+@dataclass(frozen=True, slots=True)
+class Problem(Reply):
+    """An error as JSON, with the texts that a page for people shows."""
+
+    title: str = ""
+    detail: str = ""
+
+
+def error_reply(error: FeedError, *, anonymous: bool = False, **members: object) -> Problem:
+    """The answer to a request that failed. `anonymous`: the caller named nobody. `members` are added to the JSON."""
     own = isinstance(error, HttpError)
     status = error.status if isinstance(error, HttpError) else STATUSES[error.condition]
     headers = dict(error.headers) if isinstance(error, HttpError) else {}
@@ -73,11 +82,11 @@ def error_reply(error: FeedError, *, anonymous: bool = False, **members: object)
     if status in _LATER:
         headers.setdefault("Retry-After", str(RETRY_AFTER_S))
     problem: dict[str, object] = {"title": status.phrase, "status": status.value}
-    text = error.text or (WHO if status is HTTPStatus.UNAUTHORIZED else "")
-    if text:
-        problem["detail"] = text
+    detail = error.text or (WHO if status is HTTPStatus.UNAUTHORIZED else "")
+    if detail:
+        problem["detail"] = detail
     if not own:
         problem["condition"] = error.condition.value
     problem.update(members)
     body = json.dumps(problem, ensure_ascii=False).encode("utf-8", "replace") + b"\n"
-    return Reply(body, PROBLEM, status, {"Cache-Control": "no-store", **headers})
+    return Problem(body, PROBLEM, status, {"Cache-Control": "no-store", **headers}, status.phrase, detail)

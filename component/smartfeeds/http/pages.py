@@ -4,9 +4,8 @@ Every page works without script. With it, a feed's page listens to the event str
 change as a page of this same form: what a script puts into a page was cleaned here.
 """
 
-import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from http import HTTPStatus
 from urllib.parse import parse_qsl, quote, unquote, urlencode
@@ -25,7 +24,7 @@ from smartfeeds.formats.entry import Entry, Text, read_entry
 from smartfeeds.formats.feed_details import load_details
 from smartfeeds.http import negotiation as n
 from smartfeeds.http.encode import Place, is_feed, items_of, last_cursor, title_of, total_of
-from smartfeeds.http.http_errors import PROBLEM
+from smartfeeds.http.http_errors import Problem
 from smartfeeds.http.kept import Kept
 from smartfeeds.http.replies import Reply
 from smartfeeds.http.sanitise import LINK_REL, Cleaned, clean, link_of
@@ -190,13 +189,12 @@ def problem(status: HTTPStatus, title: str, detail: str) -> bytes:
 
 
 def for_reader(accept: str, reply: Reply) -> Reply:
-    """A problem as a page, where the asker likes pages better than JSON; everything else as it is."""
-    if reply.media_type != PROBLEM or n.choose(accept, _CHOICE) is not n.HTML or not accept:
+    """A problem as a page if the client prefers HTML to JSON, and every other reply unchanged."""
+    if not isinstance(reply, Problem) or not accept or n.choose(accept, _CHOICE) is not n.HTML:
         return reply
-    told = json.loads(reply.body)
-    body = problem(reply.status, told["title"], told.get("detail", ""))
+    body = problem(reply.status, reply.title, reply.detail)
     headers = {**reply.headers, "Content-Security-Policy": PAGE_POLICY, "Vary": "Accept"}
-    return replace(reply, body=body, media_type=n.HTML.media_type, headers=headers)
+    return Reply(body, n.HTML.media_type, reply.status, headers)
 
 
 def _offers(name: str, view: str) -> list[Offer]:

@@ -16,9 +16,9 @@ from smartfeeds.core.times import parse_datetime
 from smartfeeds.errors import Condition, FeedError
 from smartfeeds.formats import atom
 from smartfeeds.formats.atom import string_of
-from smartfeeds.formats.atom_feed import FeedHead
+from smartfeeds.formats.payload import payload_of
 from smartfeeds.formats.rss_channel import rss_name
-from smartfeeds.formats.rss_writer import write_rss
+from smartfeeds.formats.rss_writer import write_rss_item
 from smartfeeds.formats.xml import Element, canonical, parse_stored
 from smartfeeds.sync.arriving import as_entry
 from smartfeeds.sync.documents import FeedReader, Form, Kind, Piece
@@ -211,14 +211,11 @@ def _with_payloads(version: Version, convert: Callable[[Version], bytes]) -> Ver
 def _to_rss(version: Version) -> bytes:
     """RSS wants a date: that of the entry, else that of its last change."""
     payload, when_us = version.payload, version.top.when_us or 0
-    root = parse_stored(payload)
+    root = payload_of(payload).root
     item_id = (root.findtext(atom.ID) or "").strip()
     dates = [parse_datetime((root.findtext(tag) or "").strip()) for tag in (atom.PUBLISHED, atom.UPDATED)]
     time_us = next((found for found in dates if found is not None), when_us)
-    head = FeedHead(id="urn:x-smartfeeds:merge", title="", updated_us=time_us)
-    item = Item(1, item_id, time_us, time_us, payload, "", deleted=False)
-    written = parse_stored(write_rss(head, [item]).data)
-    return canonical(next(node for node in written.iter() if rss_name(node) == "item"))
+    return write_rss_item(Item(1, item_id, time_us, time_us, payload, "", deleted=False))
 
 
 def _made_id(item: Element, payload: bytes) -> str:

@@ -17,7 +17,6 @@ from collections.abc import Callable
 
 import structlog
 
-from smartfeeds.core.text import attribute
 from smartfeeds.xmpp.framer import TAG_REST
 from smartfeeds.xmpp.screening import sender_of
 from smartfeeds.xmpp.vocabulary import WRITTEN
@@ -76,24 +75,24 @@ class NameGuard:
         """Whether new names are refused from everybody."""
         return self._budget_bytes <= 0
 
-    def admits(self, frame: bytes) -> bool:
-        """Whether the stanza may be parsed."""
+    def admits(self, frame: bytes, sender: bytes | None = None) -> bool:
+        """Whether a stanza, or XML from a bare JID that names no sender itself, may be parsed."""
         rate = max(len(frame) / COUNTED_BYTES, COUNTED_RATE)
-        if rate >= 1 or self.exhausted or (self._watches and self._is_watched(frame)):
+        if rate >= 1 or self.exhausted or (self._watches and self._is_watched(_parties_of(frame, sender))):
             rate = 1.0
         elif self._chance() >= rate:
             return True
         fresh = names_in(frame) - self._known
         if not fresh:
             return True
-        if not self._pay(frame, sum(map(len, fresh)) + OVERHEAD_BYTES * len(fresh), rate):
+        if not self._pay(_parties_of(frame, sender), sum(map(len, fresh)) + OVERHEAD_BYTES * len(fresh), rate):
             return False
         self._known |= fresh
         return True
 
     def admits_of(self, sender: str, data: bytes) -> bool:
-        """The same for XML in UTF-8 that came another way from a bare JID; names of instructions count too."""
-        return self.admits(b"<message from='%b'/>%b" % (attribute(sender).encode(), data.replace(b"<?", b"<")))
+        """Whether XML in UTF-8 that came another way from a bare JID may be parsed; names of instructions count too."""
+        return self.admits(data.replace(b"<?", b"<"), sender.encode())
 
     def _share(self, party: bytes) -> int:
         return self._sender_bytes if b"@" in party else self._domain_bytes
@@ -101,15 +100,15 @@ class NameGuard:
     def _watched_from(self, party: bytes) -> int:
         return self._share(party) // 2
 
-    def _is_watched(self, frame: bytes) -> bool:
-        return any(self._spent.get(party, 0) >= self._watched_from(party) for party in _parties_of(frame))
+    def _is_watched(self, parties: tuple[bytes, ...]) -> bool:
+        return any(self._spent.get(party, 0) >= self._watched_from(party) for party in parties)
 
-    def _pay(self, frame: bytes, cost_bytes: int, rate: float) -> bool:
+    def _pay(self, parties: tuple[bytes, ...], cost_bytes: int, rate: float) -> bool:
         """Takes the price from the sender's share, its domain's and the whole; False where one of them is used up.
 
         The price of a sample may be far above the cost. It brings its payer to be watched and no further.
         """
-        parties, price_bytes = _parties_of(frame), round(cost_bytes / rate)
+        price_bytes = round(cost_bytes / rate)
         spent = {party: self._spent.get(party, 0) + price_bytes for party in parties}
         if rate < 1:
             spent = {party: min(used, self._watched_from(party)) for party, used in spent.items()}
@@ -142,8 +141,9 @@ class NameGuard:
             self._told.popitem(last=False)
 
 
-def _parties_of(frame: bytes) -> tuple[bytes, ...]:
-    """The bare JID that a stanza is from, and its domain."""
-    sender = sender_of(frame) or b""
+def _parties_of(frame: bytes, sender: bytes | None) -> tuple[bytes, ...]:
+    """The bare JID that a stanza is from, which the stanza says unless it is given, and its domain."""
+    if sender is None:
+        sender = sender_of(frame) or b""
     domain = sender.rpartition(b"@")[2]
     return (sender,) if sender == domain else (sender, domain)

@@ -13,7 +13,7 @@ from smartfeeds.formats.documents import read_document
 from smartfeeds.formats.items import Loss
 from smartfeeds.formats.payload import means_the_same
 from smartfeeds.formats.rss_channel import Channel, Cloud, cloud_element
-from smartfeeds.formats.rss_writer import write_rss
+from smartfeeds.formats.rss_writer import write_rss, write_rss_item
 from support.entries import accept_entry
 
 NOON_US = parse_datetime("2011-05-09T12:00:00Z")
@@ -644,3 +644,19 @@ def test_an_item_has_one_author_at_most():
     assert [one.text for one in node.iterfind("author")] == ["a@x.example (Ann)"]
     read = read_back(inside).iterchildren(atom.AUTHOR)
     assert [tuple(part.text for part in one) for one in read] == people
+
+
+@pytest.mark.parametrize(
+    "inside",
+    [
+        "<title>T</title><content>c</content>",
+        '<title xml:lang="de">T</title><summary>s</summary><content type="html">&lt;p&gt;c</content>',
+        "<title>T</title><author><name>A</name></author><link rel='via' href='http://e.example/'/>",
+        "<title>T</title><x:more xmlns:x='urn:x-test:more'>m</x:more>",
+    ],
+)
+def test_item_alone_is_what_it_is_in_a_document(inside: str) -> None:
+    """[FS-002] A merge that writes one item writes no channel around it."""
+    one = item(inside)
+    written = xml.parse_stored(write_rss(HEAD, [one]).data)
+    assert write_rss_item(one) == xml.canonical(next(written.iter("item")))

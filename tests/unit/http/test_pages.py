@@ -288,6 +288,12 @@ def test_problem_is_told_as_the_asker_likes(accept: str, html: bool) -> None:
     assert "there is no &lt;such&gt; feed" in told.body.decode()
 
 
+def test_page_of_a_problem_is_made_of_its_values() -> None:
+    """Not of its JSON, which is never read again."""
+    reply = replace(error_reply(HttpError(HTTPStatus.NOT_FOUND, "no such feed")), body=b"no JSON")
+    assert "no such feed" in for_reader(BROWSER, reply).body.decode()
+
+
 def test_answers_that_are_no_problems_are_left() -> None:
     """Only problems are told in another way."""
     reply = Reply(b"{}", "application/json")

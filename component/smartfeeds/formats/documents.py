@@ -22,7 +22,7 @@ from smartfeeds.formats.loader import in_charset, load
 from smartfeeds.formats.opml import is_outline, outline_of
 from smartfeeds.formats.opml_reader import read_lines
 from smartfeeds.formats.payload import accept_payload, with_id_and_title
-from smartfeeds.formats.rss import RDF_NS, read_rss
+from smartfeeds.formats.rss import RDF_NS, read_rss, read_rss_item
 from smartfeeds.formats.rss_channel import rss_name
 from smartfeeds.formats.xml import Element
 
@@ -84,6 +84,22 @@ def document_bytes(body: bytes, charset: str) -> bytes:
     `charset` is the parameter of the Content-Type (RFC 7303 3). JSON has one encoding only (RFC 8259 8.1).
     """
     return body if looks_like_json(body) else in_charset(body, charset)
+
+
+def read_one(root: Element, size_bytes: int, base: str = "") -> ImportedItem:
+    """The item in an entry or RSS item without a feed around it, which was read from so many bytes.
+
+    Raises FeedError(INVALID_PAYLOAD) or FeedError(PAYLOAD_TOO_BIG) if it cannot be kept.
+    """
+    check_scope(root)
+    base = rebase("", base)
+    head, entries = read_rss_item(root, base) if rss_name(root) == "item" else _read_root(root, base)
+    entry = next(entries, Skipped(0, "there is nothing in it"))
+    if isinstance(entry, Skipped):
+        raise FeedError(Condition.INVALID_PAYLOAD, f"the item cannot be read: {entry.reason}")
+    item = _item(entry, head.id or head.link)
+    Growth(size_bytes).add(len(item.payload))
+    return item
 
 
 def _read_json(data: bytes, base: str) -> tuple[Head, Iterator[Found | Skipped], list[str]]:

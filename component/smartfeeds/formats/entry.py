@@ -18,6 +18,7 @@ from smartfeeds.formats import atom, xml
 from smartfeeds.formats.atom import ATOM_NS, string_of
 from smartfeeds.formats.html_links import absolute_html
 from smartfeeds.formats.links import rebase, resolve
+from smartfeeds.formats.payload import payload_of
 from smartfeeds.formats.plain import html_text, markup_text, squeeze
 from smartfeeds.formats.xhtml import inner_html
 from smartfeeds.formats.xml import XML_BASE, XML_LANG, XML_SPACE, Element
@@ -208,7 +209,7 @@ def read_entry(item: Item) -> Entry:
     payload = item.payload
     if payload:
         try:
-            root = xml.parse_stored(payload)
+            root = payload_of(payload).root
         except FeedError:
             return _bare(item, ())
         if root.tag in (atom.ENTRY, atom.FEED):

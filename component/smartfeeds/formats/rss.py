@@ -76,6 +76,11 @@ def read_rss(root: Element, base: str) -> tuple[Head, Iterator[Found | Skipped]]
     return head, each(_item, scoped)
 
 
+def read_rss_item(item: Element, base: str) -> tuple[Head, Iterator[Found | Skipped]]:
+    """The same of an item that stands alone."""
+    return Head("RSS"), each(_item, [(item, Scope(base, ""))])
+
+
 def _format(root: Element) -> str:
     version = squeeze(root.get("version", ""))[:10]
     if root.tag.startswith(f"{{{RDF_NS}}}"):

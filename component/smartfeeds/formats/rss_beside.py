@@ -12,6 +12,7 @@ from smartfeeds.formats.atom import ATOM_NS
 from smartfeeds.formats.entry import ACTIVITY_NS, Entry, Link, has_more
 from smartfeeds.formats.items import Loss
 from smartfeeds.formats.links import resolve
+from smartfeeds.formats.payload import payload_of
 from smartfeeds.formats.rss import CONTENT_ENCODED
 from smartfeeds.formats.rss_channel import RSS_NAMESPACES
 from smartfeeds.formats.xml import XML_BASE, Element
@@ -64,7 +65,7 @@ def in_words_of_atom(item: Item, entry: Entry, links_said: list[Link]) -> list[b
     said = [id(link) for link in links_said if _says_all(link)]
     if len(said) == len(entry.links) and not _has_more(entry):
         return []
-    root = xml.parse_stored(item.payload)
+    root = payload_of(item.payload).root
     base = root.get(XML_BASE, "")
     links = iter(entry.links)
     kept = []

@@ -20,7 +20,7 @@ from smartfeeds.formats.dates import format_rfc822
 from smartfeeds.formats.entry import Category, Entry, Link, Person, Text, read_entry
 from smartfeeds.formats.items import Loss, Written
 from smartfeeds.formats.losses import Part, icon_losses, losses_of
-from smartfeeds.formats.payload import Payload
+from smartfeeds.formats.payload import Payload, payload_of
 from smartfeeds.formats.rss import CONTENT_NS, LOOKS_LIKE_HTML
 from smartfeeds.formats.rss_beside import UNKNOWN_TYPE, WEB, extensions, has_body, in_words_of_atom, said_links
 from smartfeeds.formats.rss_channel import Channel, channel_elements
@@ -81,6 +81,7 @@ def _channel(head: FeedHead) -> bytes:
 
 def _item(item: Item, losses: list[Loss]) -> bytes:
     """An item, or nothing and a loss for a deleted one."""
+    item = item._replace(payload=payload_of(item.payload))
     entry = read_entry(item)
     if entry.deleted:
         losses.append(Loss(item.id, "a deleted item: RSS has no form for it"))

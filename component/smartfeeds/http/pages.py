@@ -22,6 +22,7 @@ from smartfeeds.core.urls import CONFLICTS, entry_path, feed_path, list_path, su
 from smartfeeds.core.view import Order
 from smartfeeds.formats.entry import Entry, Text, read_entry
 from smartfeeds.formats.feed_details import load_details
+from smartfeeds.formats.payload import Payload
 from smartfeeds.http import negotiation as n
 from smartfeeds.http.encode import Place, is_feed, items_of, last_cursor, title_of, total_of
 from smartfeeds.http.http_errors import Problem
@@ -30,7 +31,7 @@ from smartfeeds.http.replies import Reply
 from smartfeeds.http.sanitise import LINK_REL, Cleaned, clean, link_of
 from smartfeeds.http.static import LOGIN, static_path
 from smartfeeds.service.requests import FeedPage
-from smartfeeds.sync.markup import parse_item
+from smartfeeds.sync.markup import read_item
 
 # A page runs our own script and shows pictures that it has in itself, nothing else; no script makes markup of text.
 PAGE_POLICY = (
@@ -131,8 +132,9 @@ def article(node: Node, item: Item, *, sync: bool = False) -> str:
 
     With `sync` its payload has sync data, of which it says how often the item was changed, and who did so last.
     """
-    found = parse_item(item.payload) if sync else None
-    entry = read_entry(item)
+    payload = Payload(item.payload)
+    shared = read_item(payload.root, payload=False) if sync else None
+    entry = read_entry(item._replace(payload=payload))
     body = body_of(entry)
     return template("entry.html").render(
         entry=entry,
@@ -144,7 +146,7 @@ def article(node: Node, item: Item, *, sync: bool = False) -> str:
         cut=body.cut,
         edited=item.revision > 1 and not item.deleted,
         modified_us=item.modified_us,
-        history=None if found is None else found.version,
+        history=None if shared is None else shared.version,
         conflicts=item.conflicts,
         conflicts_path=entry_path(node.name, item.id, CONFLICTS),
         links=[link for link in entry.links if link.rel in ("via", "related") and link_of(link.href)],

@@ -4,6 +4,7 @@ What comes out depends on the item alone, so that all who read it end with the s
 where an RSS item names none: with one made of its content or its link, each version would have another.
 """
 
+from copy import deepcopy
 from dataclasses import replace
 
 from lxml import etree
@@ -12,17 +13,16 @@ from smartfeeds.core.model import MAX_ID_BYTES
 from smartfeeds.errors import Condition, FeedError
 from smartfeeds.formats.additions import take_additions
 from smartfeeds.formats.atom import ATOM_NS, ENTRY, derived_id, string_of
-from smartfeeds.formats.documents import read_document
+from smartfeeds.formats.documents import read_one
 from smartfeeds.formats.items import ImportedItem
-from smartfeeds.formats.payload import with_id_and_title
+from smartfeeds.formats.payload import Payload, payload_of, with_id_and_title
 from smartfeeds.formats.rss_channel import rss_name
-from smartfeeds.formats.xml import Element, canonical, new_element, parse_stored
+from smartfeeds.formats.xml import canonical, new_element, parse_stored
 from smartfeeds.sync.feedsync import FEEDSYNC
 from smartfeeds.sync.markup import SyncItem, is_whole, read_item, syncs_of
 from smartfeeds.sync.merging import in_order
 from smartfeeds.sync.record import Version
 
-_CHANNEL = b'<rss version="2.0"><channel>', b"</channel></rss>"
 _ENTRY = f'<entry xmlns="{ATOM_NS}"'.encode()
 _SEVERAL = b'<data xmlns="urn:x-smartfeeds:conflict">', b"</data>"
 
@@ -50,9 +50,7 @@ def in_atom(found: SyncItem) -> SyncItem:
 
 def read_plain(raw: bytes, base: str = "") -> ImportedItem:
     """An entry or RSS item without sync data, as an import from `base` reads it. Raises FeedError."""
-    is_rss = rss_name(parse_stored(raw)) == "item"
-    start, end = _CHANNEL if is_rss else (b"", b"")
-    return _read_one(start + raw + end, base)
+    return read_one(parse_stored(raw), len(raw), base)
 
 
 def is_deletion_alone(raw: bytes) -> bool:
@@ -61,28 +59,20 @@ def is_deletion_alone(raw: bytes) -> bool:
     return bool(syncs) and syncs[0].get("deleted") == "true" and not is_whole(syncs[0])
 
 
-def _read_one(data: bytes, base: str = "") -> ImportedItem:
-    document = read_document(data, base)
-    if not document.items:
-        reason = document.skipped[0].reason if document.skipped else "there is nothing in it"
-        raise FeedError(Condition.INVALID_PAYLOAD, f"the item cannot be read: {reason}")
-    return document.items[0]
-
-
 def as_entry(version: Version) -> bytes:
     """The payload of a version in Atom; what is neither an entry nor an RSS item stays, for who stores it to refuse."""
     if version.payload.startswith(_ENTRY):
         return version.payload
-    item = parse_stored(version.payload)
-    return _of_rss(item, version.sync_id) if rss_name(item) == "item" else version.payload
+    item = payload_of(version.payload).root
+    return _of_rss(version) if rss_name(item) == "item" else version.payload
 
 
-def _of_rss(item: Element, sync_id: str) -> bytes:
+def _of_rss(version: Version) -> Payload:
+    item, sync_id = deepcopy(payload_of(version.payload).root), version.sync_id
     if not any(rss_name(node) == "guid" and string_of(node).strip() for node in item.iterchildren(etree.Element)):
         guid = etree.SubElement(item, item.tag[: item.tag.rfind("}") + 1] + "guid", isPermaLink="false")
         guid.text = sync_id
-    start, end = _CHANNEL
-    read = _read_one(start + canonical(item) + end)
+    read = read_one(item, len(version.payload))
     # Replicas compare payloads, so no service or node may be in an id that is made here.
     return with_id_and_title(read.payload, derived_id(read.id))
 
@@ -93,11 +83,11 @@ def _anything_as_entry(version: Version) -> bytes:
     holder = parse_stored(start + version.payload + end)
     several = len(holder) != 1 or bool((holder.text or "").strip() or (holder[0].tail or "").strip())
     if not several:
-        item = parse_stored(version.payload)
+        item = payload_of(version.payload).root
         if item.tag == ENTRY:
             return version.payload
         if rss_name(item) == "item":
-            return _of_rss(item, version.sync_id)
+            return _of_rss(version)
     entry = new_element(ENTRY, {None: ATOM_NS})
     content = etree.SubElement(entry, f"{{{ATOM_NS}}}content")
     if len(holder):

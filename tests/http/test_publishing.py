@@ -14,6 +14,7 @@ from smartfeeds.http import bodies
 from support.bearer import bearer
 from support.component import ALICE, BOB, CAROL, NS, bare, entry, ok, refusal
 from support.web import Got, Web
+from support.xml_work import xml_work
 
 ATOM = "application/atom+xml"
 JSON = "application/json"
@@ -54,6 +55,18 @@ async def test_an_item_is_an_entry_of_its_own(notes: Web) -> None:
     assert got.header("ETag").startswith('"')
     assert got.header("Vary") == "Accept, Authorization"
     assert got.header("Access-Control-Allow-Origin") == "*"
+
+
+@pytest.mark.parametrize("inside", ["", "<updated>2011-05-09T12:00:00Z</updated><id>urn:x:1</id>"])
+async def test_put_parses_and_writes_an_entry_once(
+    notes: Web, token: str, monkeypatch: pytest.MonkeyPatch, inside: str
+) -> None:
+    """Also where the service has to complete it; the answer repeats stored bytes."""
+    body = f"<entry xmlns='{ATOM_NS}'><title>T</title><content>c</content>{inside}</entry>".encode()
+    with xml_work(monkeypatch) as work:
+        got = await notes.ask("PUT", entry_path("notes", "a"), body, Authorization=token, Content_Type=ATOM)
+    assert (got.status, title_of(got.body)) == (201, "T")
+    assert work.counts == (1, 1, 0)
 
 
 async def test_an_item_is_an_activity_where_that_is_wanted(notes: Web) -> None:

@@ -145,13 +145,11 @@ def _item(found: Found, scope: str) -> ImportedItem:
     elif len(item_id.encode()) > MAX_ID_BYTES:
         item_id = atom.digest_id(item_id)
         found.warnings.append(f"the id is longer than {MAX_ID_BYTES} bytes; a digest takes its place")
-    payload = with_id_and_title(payload, item_id if is_uri(item_id) else "")
-    payload.drop_tree()
     return ImportedItem(
         id=item_id,
         published_us=found.published_us,
         updated_us=found.updated_us,
-        payload=payload,
+        payload=with_id_and_title(payload, item_id if is_uri(item_id) else ""),
         deleted=found.deleted,
         warnings=tuple(found.warnings),
     )

@@ -7,9 +7,9 @@ D22): what an entry lacks is added to the bytes.
 
 import re
 from copy import deepcopy
-from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import zip_longest
+from typing import NamedTuple
 
 from lxml import etree
 
@@ -35,14 +35,14 @@ from smartfeeds.formats.dates import parse_date
 from smartfeeds.formats.xml import Element, canonical, canonical_text, check_limits, names_and_texts, parse_stored
 
 _REQUIRED = frozenset({ID, TITLE, UPDATED})
+_DATES = (UPDATED, PUBLISHED)
 # C14N writes the white space that some servers do not pass on unchanged as character references.
 _REFERENCE = b"&#x"
 _LINE_END = re.compile(r"\r\n?")
 _ATTRIBUTE_SPACE = re.compile(r"\r\n|[\t\n\r]")
 
 
-@dataclass(frozen=True, slots=True)
-class Shape:
+class Shape(NamedTuple):
     """What a payload's root is, as far as nodes care.
 
     `entry` is true for an atom:entry, `feed` for an atom:feed. `missing` are the tags of id, title and updated that one
@@ -76,13 +76,13 @@ def shape_of(root: Element) -> Shape:
     # One pass over the children. Only the tags that are there get a closer look.
     tags = {child.tag for child in root}
     return Shape(
-        entry=entry,
-        feed=not entry,
-        missing=_REQUIRED - tags,
-        valid_dates=not any(map(_is_invalid, root.iterchildren(UPDATED, PUBLISHED))),
-        deletion=entry and SYNC in tags and is_deletion(root),
-        enclosure=entry and LINK in tags and has_enclosure(root),
-        left=entry and LEFT in tags,
+        entry,
+        not entry,
+        _REQUIRED - tags,
+        not any(map(_is_invalid, root.iterchildren(*_DATES))),
+        entry and SYNC in tags and is_deletion(root),
+        entry and LINK in tags and has_enclosure(root),
+        entry and LEFT in tags,
     )
 
 
@@ -114,14 +114,6 @@ class Payload(bytes):
         """Raises FeedError(PAYLOAD_TOO_BIG) or FeedError(INVALID_PAYLOAD) beyond the limits of `xml`."""
         check_limits(self, lambda: self.root)
 
-    def drop_tree(self) -> None:
-        """Reads the shape and forgets the tree.
-
-        A tree keeps its whole document in memory, so a payload that is stored in a list must not keep it.
-        """
-        self.shape  # noqa: B018  reads the tree while it is there
-        self.__dict__.pop("root", None)
-
 
 def payload_of(data: bytes) -> Payload:
     """The payload in stored bytes; a payload itself is returned as it is."""
@@ -133,8 +125,11 @@ def accept_payload(element: Element) -> Payload:
 
     Raises FeedError(INVALID_PAYLOAD) or FeedError(PAYLOAD_TOO_BIG) beyond the limits of `xml`.
     """
-    payload = Payload.of(element)
-    payload.check_limits()
+    payload = Payload(canonical(element))
+    check_limits(payload, lambda: element)
+    # The shape is all that most payloads are asked for. The element would keep its whole stanza or document in memory,
+    # and a publish would take 10 us more where another thread frees that.
+    payload.shape = shape_of(element)
     return payload
 
 
@@ -152,7 +147,7 @@ def repaired_entry(data: bytes, atom_id: str, published_us: int, updated_us: int
     payload = payload_of(data)
     if not payload.shape.valid_dates:
         root = deepcopy(payload.root)
-        for node in filter(_is_invalid, root.iterchildren(UPDATED, PUBLISHED)):
+        for node in filter(_is_invalid, root.iterchildren(*_DATES)):
             text = _rewritten(string_of(node)) or format_datetime(published_us if node.tag == PUBLISHED else updated_us)
             del node[:]
             node.text = text
@@ -184,7 +179,7 @@ def _with(payload: Payload, values: dict[str, str]) -> Payload:
     names = {tag: f"{prefix}:{tag.rpartition('}')[2]}" if prefix else tag.rpartition("}")[2] for tag in added}
     elements = "".join(f"<{names[tag]}>{canonical_text(text)}</{names[tag]}>" for tag, text in added.items())
     longer = Payload(payload[: start.end()] + elements.encode() + payload[start.end() :])
-    longer.shape = replace(payload.shape, missing=payload.shape.missing - added.keys())
+    longer.shape = payload.shape._replace(missing=payload.shape.missing - added.keys())
     return longer
 
 

@@ -133,8 +133,8 @@ def canonical(element: Element) -> bytes:
     Raises FeedError(INVALID_PAYLOAD) for unexpanded entities, more than MAX_PREFIXES namespace prefixes and namespace
     names longer than MAX_NAME_BYTES.
     """
-    declared = set(element.nsmap.items())
-    declared.update(event[1] for event in etree.iterwalk(element, events=("start-ns",)))
+    declared = {pair for _, pair in etree.iterwalk(element, events=("start-ns",))}
+    declared.update(element.nsmap.items())
     # Exclusive form declares a namespace anew in each element that uses it, so a long name would multiply. Inclusive
     # form, which would not, takes a time that grows with elements times declarations.
     if any(len(uri.encode()) > MAX_NAME_BYTES for _, uri in declared):
@@ -168,7 +168,7 @@ def _canonical(element: Element, prefixes: set[str]) -> bytes:
     used = _content_prefixes(element, data, prefixes)
     if used:
         data = etree.tostring(element, method="c14n", exclusive=True, with_comments=False, inclusive_ns_prefixes=used)
-    if b"<?" in data:
+    if b"?" in data and b"<?" in data:  # most have neither, and one character is found more quickly than two
         data = _PROCESSING_INSTRUCTION.sub(b"", data)
     if (element.prefix or not element.tag.startswith("{")) and next(element.iter("{}*"), None) is not None:
         data = _ROOT_NAME.sub(rb'\g<0> xmlns=""', data, count=1)
@@ -193,7 +193,7 @@ def _content_prefixes(element: Element, data: bytes, declared: set[str]) -> list
     """Which of the declared prefixes occur in text or attribute values."""
     if len(declared) > MAX_PREFIXES:
         raise FeedError(Condition.INVALID_PAYLOAD, f"the payload declares more than {MAX_PREFIXES} prefixes")
-    attributes: Counter[bytes] = Counter()
+    attributes: Counter[bytes] | None = None
     suspects = []
     for prefix in declared:
         use = f"{prefix}:".encode()
@@ -246,8 +246,9 @@ def check_limits(data: bytes, root: Callable[[], Element]) -> None:
         raise FeedError(Condition.PAYLOAD_TOO_BIG, f"the payload is larger than {MAX_PAYLOAD_BYTES} bytes")
     if _LONG_TAG.search(data) or _LONG_ATTRIBUTE.search(data):
         raise FeedError(Condition.INVALID_PAYLOAD, f"a name is longer than {MAX_NAME_BYTES} bytes")
-    # With so few elements and attributes none of the other limits can be passed.
-    if data.count(b"</") > MAX_DEPTH or data.count(b'="') > MAX_ATTRIBUTES:
+    # With so few elements and attributes none of the other limits can be passed. Each element has two tags. "=" alone
+    # is counted in half the time, and is rarely too frequent.
+    if data.count(b"<") > 2 * MAX_DEPTH or (data.count(b"=") > MAX_ATTRIBUTES and data.count(b'="') > MAX_ATTRIBUTES):
         _check_closely(root())
 
 

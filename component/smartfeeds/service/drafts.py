@@ -1,13 +1,12 @@
 """Payloads as they come in, from either wire: checked for form, and what of them is sync data (FeedSync 2.4; A-18)."""
 
-from copy import deepcopy
 from dataclasses import dataclass
 
 from smartfeeds.core.model import MAX_SYNC_BYTES
 from smartfeeds.errors import FeedError
 from smartfeeds.formats.payload import Payload, accept_payload
-from smartfeeds.formats.xml import Element, size_bytes
-from smartfeeds.sync.markup import SyncItem, is_whole, read_item, syncs_of, without_sync
+from smartfeeds.formats.xml import Element, replace_by_text, size_bytes
+from smartfeeds.sync.markup import SyncItem, is_whole, read_item, syncs_of
 
 # Followers of a view would remove the item; and who copies what a view shows would delete it.
 LEFT_FAULT = "the entry has the mark of an item that has left a view (urn:smartfeeds:0 left): leave it out"
@@ -28,7 +27,7 @@ class Draft:
 
 
 def draft_of(root: Element) -> Draft:
-    """The draft of an element, which must not change from now on.
+    """The draft of an element, which may lose its sync data here.
 
     Raises FeedError(INVALID_PAYLOAD) or FeedError(PAYLOAD_TOO_BIG) beyond the limits of `formats.xml`.
     """
@@ -36,14 +35,17 @@ def draft_of(root: Element) -> Draft:
     if payload.shape.left:
         return Draft(payload, payload, fault=LEFT_FAULT)
     syncs = syncs_of(root) if payload.shape.entry else []
-    if not any(map(is_whole, syncs)):
-        # A feed makes a tombstone of a deletion, and keeps nothing of what came.
-        return Draft(payload, without_sync(payload) if syncs and not payload.shape.deletion else payload)
-    # What is longer would be refused in the end, and to read it takes the time of others.
-    if any(size_bytes(sync) > MAX_SYNC_BYTES for sync in syncs):
-        return Draft(payload, payload, fault=f"its sync data is longer than {MAX_SYNC_BYTES} bytes")
-    try:
-        # Reading takes the sync data out of the tree.
-        return Draft(payload, payload, sync=read_item(deepcopy(root)))
-    except FeedError as error:
-        return Draft(payload, payload, fault=error.text)
+    if any(map(is_whole, syncs)):
+        # What is longer would be refused in the end, and to read it takes the time of others.
+        if any(size_bytes(sync) > MAX_SYNC_BYTES for sync in syncs):
+            return Draft(payload, payload, fault=f"its sync data is longer than {MAX_SYNC_BYTES} bytes")
+        try:
+            return Draft(payload, payload, sync=read_item(root))
+        except FeedError as error:
+            return Draft(payload, payload, fault=error.text)
+    # A feed makes a tombstone of a deletion, and keeps nothing of what came.
+    if not syncs or payload.shape.deletion:
+        return Draft(payload, payload)
+    for sync in syncs:
+        replace_by_text(sync, "")
+    return Draft(payload, Payload.of(root))

@@ -9,7 +9,8 @@ from smartfeeds.errors import FeedError
 from smartfeeds.formats.ess import NnoEntry
 from smartfeeds.formats.items import ImportedItem
 from smartfeeds.formats.nno import Wanted
-from smartfeeds.formats.payload import Payload
+from smartfeeds.formats.payload import Payload, shape_of
+from smartfeeds.formats.xml import parse_stored
 
 VERSION: Final = 1
 
@@ -71,7 +72,7 @@ def _wanted(row: dict[str, Any]) -> Wanted:
 def _result(row: dict[str, Any]) -> tuple[Wanted, FullEntry]:
     wanted = _wanted(row)
     payload = Payload(_text(row["payload"]).encode())
-    payload.drop_tree()  # raises FeedError for what is no element
+    payload.shape = shape_of(parse_stored(payload))
     item = ImportedItem(_text(row["id"]), _time(row["published_us"]), _time(row["updated_us"]), payload)
     feed_id, feed_title = _text(row["feed_id"]), _text(row["feed_title"])
     return wanted, FullEntry(wanted.entry.feed_url, item, feed_id, feed_title, updated=row["updated"] is True)

@@ -21,6 +21,10 @@ ENTRY_BYTES = (
     b'<updated>2011-05-09T12:00:00Z</updated><link href="http://x/y" rel="enclosure"></link></entry>'
 )
 GEOLOC_BYTES = b'<geoloc xmlns="urn:geo"></geoloc>'
+DELETION_BYTES = (
+    b'<entry xmlns="http://www.w3.org/2005/Atom">'
+    b'<sync xmlns="http://feedsync.org/2007/feedsync" deleted="true"></sync></entry>'
+)
 ORDER = "<order xmlns='urn:xmpp:order-by:1' "
 NODE_CONFIG = f"{PS}#node_config"
 PUBLISH_OPTIONS = f"{PS}#publish-options"
@@ -60,15 +64,18 @@ READ = {
         PS,
         "<publish node='n'><item id='i'><entry xmlns='http://www.w3.org/2005/Atom'>"
         "<sync xmlns='http://feedsync.org/2007/feedsync' deleted='true'/></entry></item></publish>",
+        r.Publish(*WHO, "n", "i", Draft(DELETION_BYTES, DELETION_BYTES)),
+    ),
+    "publish an entry with the mark of one that is not deleted": (
+        "set",
+        PS,
+        "<publish node='n'><item id='i'><entry xmlns='http://www.w3.org/2005/Atom'>"
+        "<sync xmlns='http://feedsync.org/2007/feedsync' deleted='false'/></entry></item></publish>",
         r.Publish(
             *WHO,
             "n",
             "i",
-            Draft(
-                b'<entry xmlns="http://www.w3.org/2005/Atom">'
-                b'<sync xmlns="http://feedsync.org/2007/feedsync" deleted="true"></sync></entry>',
-                b'<entry xmlns="http://www.w3.org/2005/Atom"></entry>',
-            ),
+            Draft(DELETION_BYTES.replace(b"true", b"false"), b'<entry xmlns="http://www.w3.org/2005/Atom"></entry>'),
         ),
     ),
     "publish an empty item": ("set", PS, "<publish node='n'><item/></publish>", r.Publish(*WHO, "n", None, None)),

@@ -83,7 +83,7 @@ def test_podcast_episodes_have_their_enclosure_and_extensions():
     """[RSS-010] [xep-map 237]"""
     for item in read("podcast-rss20.xml").items:
         entry = xml.parse_payload(item.payload)
-        assert atom.has_enclosure(entry)
+        assert shape_of(entry).enclosure
         number = item.id.removeprefix("walkingpace:").lstrip("0")
         assert entry.findtext("{http://www.itunes.com/dtds/podcast-1.0.dtd}episode") == number
         assert atom.read_meta(item.payload).authors == {"Noor & Willem", "studio@walkingpace.example"}

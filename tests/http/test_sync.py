@@ -12,10 +12,10 @@ from smartfeeds.core.tokens import Scope
 from smartfeeds.http.complete import Complete
 from smartfeeds.service.requests import FeedPage, PullFeed
 from smartfeeds.sync.documents import FeedReader, Kind
-from smartfeeds.sync.markup import parse_item
 from smartfeeds.sync.sharing import Follower, Sharing, Step, format_bound, is_out_of_sync
 from support.bearer import bearer
 from support.component import ALICE, BOB, entry
+from support.sync import parse_item
 from support.versions import B1, C1, sse_version, version
 from support.web import Got, Web, WebStarter
 

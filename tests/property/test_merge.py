@@ -17,12 +17,12 @@ from smartfeeds.formats.atom import FEEDSYNC_NS
 from smartfeeds.sync.documents import FeedReader
 from smartfeeds.sync.feedsync import FEEDSYNC, is_subsumed
 from smartfeeds.sync.lexis import SSE_NS
-from smartfeeds.sync.markup import parse_item
 from smartfeeds.sync.merging import Dialect, Outcome, difference, merge, newer_of
 from smartfeeds.sync.outline import Side, merge_trees, parents_of, walk
 from smartfeeds.sync.record import Edit, Version
 from smartfeeds.sync.sse import SSE
 from smartfeeds.sync.writing import write_item
+from support.sync import parse_item
 
 NIGHTLY = os.environ.get("HYPOTHESIS_PROFILE") == "nightly"
 RUNS = 10_000 if NIGHTLY else 150

@@ -7,6 +7,8 @@ from typing import Any
 
 from smartfeeds.core.times import parse_datetime
 from smartfeeds.formats.dates import parse_date
+from smartfeeds.formats.xml import parse_stored
+from smartfeeds.sync.markup import SyncItem, read_item
 from smartfeeds.sync.record import Flag, Stamp, Version
 
 GOLDEN: dict[str, Any] = json.loads((Path(__file__).parents[1] / "data" / "sync" / "golden.json").read_text("utf-8"))
@@ -25,6 +27,11 @@ class MemorySpool:
 
     def read(self, offset: int, size: int) -> bytes:
         return bytes(self.data[offset : offset + size])
+
+
+def parse_item(raw: bytes, *, lenient: bool = False) -> SyncItem | None:
+    """The sync data of bytes that hold one item."""
+    return read_item(parse_stored(raw), lenient=lenient)
 
 
 def at(text: str | None) -> int | None:

@@ -6,7 +6,7 @@ Implements the deleted mark (SF-013, A-18, xep-map 2.3) and reads what filters, 
 
 import hashlib
 import re
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from urllib.parse import quote
 
 from smartfeeds.core.model import EntryMeta
@@ -39,6 +39,12 @@ AUTHOR = f"{{{ATOM_NS}}}author"
 CATEGORY = f"{{{ATOM_NS}}}category"
 LINK = f"{{{ATOM_NS}}}link"
 SYNC = f"{{{FEEDSYNC_NS}}}sync"
+# A-70: documents of SSE's time have http; drafts after it left "rss" out.
+SSE_NAMESPACES = frozenset(
+    f"{scheme}://www.microsoft.com/schemas/{path}" for scheme in ("http", "https") for path in ("rss/sse", "sse")
+)
+SYNC_NAMESPACES = frozenset({FEEDSYNC_NS, *SSE_NAMESPACES})
+SYNCS = frozenset(f"{{{namespace}}}sync" for namespace in SYNC_NAMESPACES)
 LEFT = f"{{{OWN_NS}}}left"
 IN_REPLY_TO = f"{{{THREAD_NS}}}in-reply-to"
 
@@ -69,14 +75,9 @@ def id_and_updated(payload: bytes) -> tuple[str, int | None]:
     return (root.findtext(ID) or "").strip(), parse_datetime((root.findtext(UPDATED) or "").strip())
 
 
-def is_deletion(entry: Element) -> bool:
-    """Whether a published entry carries the deleted mark (A-18; FeedSync 2.4: exactly "true")."""
-    return any(sync.get("deleted") == "true" for sync in entry.iterchildren(SYNC))
-
-
-def has_enclosure(entry: Element) -> bool:
-    """Whether an entry links to an enclosure (xep-map 237)."""
-    return any(link.get("rel") == "enclosure" and link.get("href") for link in entry.iterchildren(LINK))
+def is_deletion(entry: Element, syncs: Collection[str] = (SYNC,)) -> bool:
+    """Whether an entry carries the deleted mark (A-18; FeedSync 2.4: exactly "true") in one of these elements."""
+    return any(sync.get("deleted") == "true" for sync in entry.iterchildren(*syncs))
 
 
 def tombstone(item_id: str, deleted_us: int, old_payload: bytes, *, atom_id: str = "") -> bytes:

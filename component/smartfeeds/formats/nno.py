@@ -10,7 +10,6 @@ import heapq
 from bisect import bisect_left, bisect_right
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from copy import deepcopy
 from typing import Final, NamedTuple
 
 from lxml import etree
@@ -340,15 +339,14 @@ def candidate_of(item: ImportedItem, titles: Mapping[str, tuple[str, ...]]) -> C
     return Candidate(tuple(dict.fromkeys(times_s)), tuple(dict.fromkeys(checksums)))
 
 
-def with_source(data: bytes, feed_id: str, title: str, url: str) -> Payload:
+def with_source(payload: bytes, feed_id: str, title: str, url: str) -> Payload:
     """An entry that says which feed it comes from, as entries in the feed of another do (RFC 4287 4.2.11).
 
     What it says already stays. The id is left out where it is no URI.
     """
-    payload = payload_of(data)
-    entry = deepcopy(payload.root)
+    entry = parse_stored(payload)
     if next(entry.iterchildren(atom.SOURCE), None) is not None:
-        return payload
+        return payload_of(payload)
     source = etree.SubElement(entry, atom.SOURCE)
     if is_uri(feed_id):
         etree.SubElement(source, atom.ID).text = feed_id

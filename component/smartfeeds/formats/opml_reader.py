@@ -13,7 +13,7 @@ from smartfeeds.formats.draft import Draft
 from smartfeeds.formats.items import Found, Head, Skipped
 from smartfeeds.formats.links import is_uri, resolve
 from smartfeeds.formats.opml import ADDRESS, CHANGED, ITEM_ID, NOTE, PLACEHOLDER, Outline, OutlineDocument, flattened
-from smartfeeds.formats.rss import LOOKS_LIKE_HTML, SSE_SYNC, SYNCS
+from smartfeeds.formats.rss import LOOKS_LIKE_HTML
 from smartfeeds.formats.xml import Element, canonical, parse_stored
 
 # `type` says nothing that the other attributes do not say.
@@ -66,7 +66,7 @@ class _Line(Draft):
             name if name.startswith("{") else name.lower(): value for name, value in outline.attributes.items()
         }
         self.extensions = [parse_stored(extension) for extension in outline.extensions]
-        self.sync = next((node for node in self.extensions if node.tag in SYNCS), None)
+        self.sync = next((node for node in self.extensions if node.tag in atom.SYNCS), None)
         self.own_id = self.text(ITEM_ID) or _sync_id(self.sync)
         self.addresses = [
             resolve(base, address) for name in ("xmlurl", "url", "htmlurl") if (address := self.text(name).strip())
@@ -111,11 +111,9 @@ class _Line(Draft):
         if left_out:
             self.warn(f"attributes that an item has no place for were left out: {', '.join(left_out)[:80]}")
         if self.outline.extensions:
-            start = canonical(self.entry).removesuffix(b"</entry>")
-            self.found.entry = parse_stored(start + b"".join(self.outline.extensions) + b"</entry>")
-        self.found.deleted = atom.is_deletion(self.found.entry) or any(
-            node.tag in SSE_SYNC and node.get("deleted") == "true" for node in self.extensions
-        )
+            children = b"".join(self.outline.extensions)
+            self.found.entry = parse_stored(atom.with_child(canonical(self.entry), children))
+        self.found.deleted = atom.is_deletion(self.found.entry, atom.SYNCS)
 
 
 def _sync_id(sync: Element | None) -> str:

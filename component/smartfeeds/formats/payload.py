@@ -6,7 +6,6 @@ D22): what an entry lacks is added to the bytes.
 """
 
 import re
-from copy import deepcopy
 from functools import cached_property
 from itertools import zip_longest
 from typing import NamedTuple
@@ -27,7 +26,6 @@ from smartfeeds.formats.atom import (
     TITLE,
     UPDATED,
     derived_id,
-    has_enclosure,
     is_deletion,
     string_of,
 )
@@ -81,7 +79,7 @@ def shape_of(root: Element) -> Shape:
         _REQUIRED - tags,
         not any(map(_is_invalid, root.iterchildren(*_DATES))),
         entry and SYNC in tags and is_deletion(root),
-        entry and LINK in tags and has_enclosure(root),
+        entry and LINK in tags and any(map(_is_enclosure, root.iterchildren(LINK))),
         entry and LEFT in tags,
     )
 
@@ -89,8 +87,8 @@ def shape_of(root: Element) -> Shape:
 class Payload(bytes):
     """The canonical bytes of one element, as `xml.canonical` writes them.
 
-    `root` and `shape` are read when they are first used. Others share the tree, so it is only read: a function that
-    changes elements works on a copy. Raises FeedError(INTERNAL) for bytes that are no element.
+    `root` and `shape` are read when they are first used. Others share the tree, so a function that changes elements
+    parses a tree of its own. Raises FeedError(INTERNAL) for bytes that are no element.
     """
 
     @classmethod
@@ -134,8 +132,8 @@ def accept_payload(element: Element) -> Payload:
 
 
 def complete_entry(data: bytes, item_id: str, now_us: int) -> Payload:
-    """An entry or feed with atom:id, title and updated (D20)."""
-    return _completed(payload_of(data), derived_id(item_id), now_us)
+    """An entry or feed with atom:id, title and updated, whose atom:id is derived from its item id (D20)."""
+    return _with(payload_of(data), {ID: derived_id(item_id), TITLE: "", UPDATED: format_datetime(now_us)})
 
 
 def repaired_entry(data: bytes, atom_id: str, published_us: int, updated_us: int) -> Payload:
@@ -146,25 +144,19 @@ def repaired_entry(data: bytes, atom_id: str, published_us: int, updated_us: int
     """
     payload = payload_of(data)
     if not payload.shape.valid_dates:
-        root = deepcopy(payload.root)
+        root = parse_stored(payload)
         for node in filter(_is_invalid, root.iterchildren(*_DATES)):
             text = _rewritten(string_of(node)) or format_datetime(published_us if node.tag == PUBLISHED else updated_us)
             del node[:]
             node.text = text
         payload = Payload.of(root)
-    return _completed(payload, atom_id, updated_us)
+    return _with(payload, {ID: atom_id, TITLE: "", UPDATED: format_datetime(updated_us)})
 
 
 def with_id_and_title(payload: Payload, atom_id: str) -> Payload:
     """An entry with atom:id, unless `atom_id` is empty, and title. The caller does not know the time, nor an id that
     differs from node to node."""
     return _with(payload, {**({ID: atom_id} if atom_id else {}), TITLE: ""})
-
-
-def _completed(payload: Payload, atom_id: str, updated_us: int) -> Payload:
-    if not payload.shape.missing:
-        return payload
-    return _with(payload, {ID: atom_id, TITLE: "", UPDATED: format_datetime(updated_us)})
 
 
 def _with(payload: Payload, values: dict[str, str]) -> Payload:
@@ -183,6 +175,10 @@ def _with(payload: Payload, values: dict[str, str]) -> Payload:
     return longer
 
 
+def _is_enclosure(link: Element) -> bool:
+    return link.get("rel") == "enclosure" and bool(link.get("href"))
+
+
 def _is_invalid(date: Element) -> bool:
     return len(date) > 0 or parse_datetime((date.text or "").strip()) is None
 
@@ -198,7 +194,7 @@ def carried(data: bytes) -> Payload:
     space in attributes is blanks (XML 1.0 2.11, 3.3.3)."""
     if _REFERENCE not in data:
         return payload_of(data)
-    root = deepcopy(payload_of(data).root)
+    root = parse_stored(data)
     for node in root.iter(etree.Element):
         for name, value in node.attrib.items():
             node.set(name, _ATTRIBUTE_SPACE.sub(" ", str(value)))

@@ -25,12 +25,6 @@ from smartfeeds.formats.rss_channel import read_channel, rss_name
 from smartfeeds.formats.xml import XML_BASE, XML_LANG, Element, canonical, is_language, language_of, parse_stored
 
 RDF_NS = "http://www.w3.org/1999/02/22-rdf-syntax-ns#"
-SSE_SYNC = frozenset(
-    f"{{{scheme}://www.microsoft.com/schemas/{path}}}sync"
-    for scheme in ("http", "https")
-    for path in ("rss/sse", "sse")
-)
-SYNCS = frozenset({atom.SYNC, *SSE_SYNC})
 CONTENT_NS = "http://purl.org/rss/1.0/modules/content/"
 CONTENT_ENCODED = f"{{{CONTENT_NS}}}encoded"
 DC = "{http://purl.org/dc/elements/1.1/}"
@@ -156,9 +150,7 @@ def _item(scoped: tuple[Element, Scope], index: int) -> Found | Skipped:
     kept = [child for children in item.parts.values() for child in children if child.tag not in placed]
     if kept:
         found.entry = _with(item, kept)
-    found.deleted = atom.is_deletion(found.entry) or any(
-        child.get("deleted") == "true" for child in found.entry.iterchildren(*SSE_SYNC)
-    )
+    found.deleted = atom.is_deletion(found.entry, atom.SYNCS)
     return found
 
 
@@ -176,7 +168,7 @@ def _identity(item: _Item) -> None:
     permanent = any(node.get("isPermaLink", "true").strip().lower() != "false" for node in guids)
     if not link and permanent and guid.lower().startswith(("http://", "https://")):
         link = guid
-    sync_id = next((text for node in item.node.iterchildren(*SYNCS) if (text := node.get("id", "").strip())), "")
+    sync_id = next((text for node in item.node.iterchildren(*atom.SYNCS) if (text := node.get("id", "").strip())), "")
     given = [node.text or "" for node in item.take(FANOUT_ID)]
     about = item.node.get(f"{{{RDF_NS}}}about", "").strip()
     item.found.item_id = (given[-1] if given else "") or guid or atom_id or sync_id or about or link
@@ -325,8 +317,7 @@ def _with(item: _Item, children: list[Element]) -> Element:
     for child in children:
         if child.tag == atom.LINK and child.get("href"):
             child.set("href", item.resolve(child.get("href", "")))
-    payload = canonical(item.entry).removesuffix(b"</entry>")
-    return parse_stored(payload + b"".join(map(_unprefixed, children)) + b"</entry>")
+    return parse_stored(atom.with_child(canonical(item.entry), b"".join(map(_unprefixed, children))))
 
 
 def _unprefixed(child: Element) -> bytes:

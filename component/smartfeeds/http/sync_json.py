@@ -10,8 +10,9 @@ from smartfeeds.core.times import format_datetime
 from smartfeeds.formats.activity import write_activity
 from smartfeeds.formats.entry import read_entry
 from smartfeeds.formats.json_text import JsonObject, dump_json
+from smartfeeds.formats.xml import parse_stored
 from smartfeeds.sync.feedsync import FEEDSYNC
-from smartfeeds.sync.markup import parse_item
+from smartfeeds.sync.markup import read_item
 from smartfeeds.sync.merging import Dialect
 from smartfeeds.sync.record import Flag, Stamp, Version
 
@@ -20,7 +21,7 @@ MEMBER = "sync"
 
 def write_shared(item: Item, *, comments: bool = False) -> bytes:
     """An item as a view with `sync` shows it, as an activity; its payload holds its sx:sync."""
-    found = parse_item(item.payload)
+    found = read_item(parse_stored(item.payload))
     if found is None:
         return write_activity(read_entry(item), comments=comments)
     return write_version(item, found.dialect, found.version, comments=comments)

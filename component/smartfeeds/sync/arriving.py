@@ -4,7 +4,6 @@ What comes out depends on the item alone, so that all who read it end with the s
 where an RSS item names none: with one made of its content or its link, each version would have another.
 """
 
-from copy import deepcopy
 from dataclasses import replace
 
 from lxml import etree
@@ -15,9 +14,9 @@ from smartfeeds.formats.additions import take_additions
 from smartfeeds.formats.atom import ATOM_NS, ENTRY, derived_id, string_of
 from smartfeeds.formats.documents import read_one
 from smartfeeds.formats.items import ImportedItem
-from smartfeeds.formats.payload import Payload, payload_of, with_id_and_title
+from smartfeeds.formats.payload import with_id_and_title
 from smartfeeds.formats.rss_channel import rss_name
-from smartfeeds.formats.xml import canonical, new_element, parse_stored
+from smartfeeds.formats.xml import Element, canonical, new_element, parse_stored
 from smartfeeds.sync.feedsync import FEEDSYNC
 from smartfeeds.sync.markup import SyncItem, is_whole, read_item, syncs_of
 from smartfeeds.sync.merging import in_order
@@ -63,15 +62,14 @@ def as_entry(version: Version) -> bytes:
     """The payload of a version in Atom; what is neither an entry nor an RSS item stays, for who stores it to refuse."""
     if version.payload.startswith(_ENTRY):
         return version.payload
-    item = payload_of(version.payload).root
-    return _of_rss(version) if rss_name(item) == "item" else version.payload
+    item = parse_stored(version.payload)
+    return _of_rss(item, version) if rss_name(item) == "item" else version.payload
 
 
-def _of_rss(version: Version) -> Payload:
-    item, sync_id = deepcopy(payload_of(version.payload).root), version.sync_id
+def _of_rss(item: Element, version: Version) -> bytes:
     if not any(rss_name(node) == "guid" and string_of(node).strip() for node in item.iterchildren(etree.Element)):
         guid = etree.SubElement(item, item.tag[: item.tag.rfind("}") + 1] + "guid", isPermaLink="false")
-        guid.text = sync_id
+        guid.text = version.sync_id
     read = read_one(item, len(version.payload))
     # Replicas compare payloads, so no service or node may be in an id that is made here.
     return with_id_and_title(read.payload, derived_id(read.id))
@@ -83,11 +81,11 @@ def _anything_as_entry(version: Version) -> bytes:
     holder = parse_stored(start + version.payload + end)
     several = len(holder) != 1 or bool((holder.text or "").strip() or (holder[0].tail or "").strip())
     if not several:
-        item = payload_of(version.payload).root
+        item = parse_stored(version.payload)
         if item.tag == ENTRY:
             return version.payload
         if rss_name(item) == "item":
-            return _of_rss(version)
+            return _of_rss(item, version)
     entry = new_element(ENTRY, {None: ATOM_NS})
     content = etree.SubElement(entry, f"{{{ATOM_NS}}}content")
     if len(holder):

@@ -16,10 +16,6 @@ from smartfeeds.sync.record import MAX_NUMBER, Flag, check_name
 from smartfeeds.sync.sse import SSE
 
 SSE_NS = "https://www.microsoft.com/schemas/rss/sse"  # as the document prints it
-# documents of its time have http; drafts after it left "rss" out.
-SSE_NAMESPACES = frozenset(
-    f"{scheme}://www.microsoft.com/schemas/{path}" for scheme in ("http", "https") for path in ("rss/sse", "sse")
-)
 SSE_VERSION = "0.91"
 
 _NUMBER = re.compile(r"[1-9][0-9]{0,9}")

@@ -6,7 +6,6 @@ defines is kept where it is (FS-012).
 
 import re
 from collections.abc import Iterator
-from copy import deepcopy
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
@@ -14,7 +13,7 @@ from lxml import etree
 
 from smartfeeds.core.text import escape
 from smartfeeds.errors import FeedError
-from smartfeeds.formats.atom import ENTRY, FEEDSYNC_NS, SYNC
+from smartfeeds.formats.atom import ENTRY, FEEDSYNC_NS, SYNC, SYNC_NAMESPACES, SYNCS
 from smartfeeds.formats.payload import Payload, payload_of
 from smartfeeds.formats.rss_channel import rss_name
 from smartfeeds.formats.xml import Element, canonical, parse_stored, replace_by_text
@@ -23,7 +22,6 @@ from smartfeeds.sync.lexis import (
     FEEDSYNC_LEXIS,
     LENIENT_SSE_LEXIS,
     SSE_LEXIS,
-    SSE_NAMESPACES,
     Lexis,
     invalid,
     read_name,
@@ -35,8 +33,7 @@ from smartfeeds.sync.record import MAX_CONFLICTS, MAX_HISTORY, NO_EXTRA, Extra, 
 # Conflicts in conflicts are flattened, those in them are not (A-54).
 MAX_NESTING = 1
 
-_SYNCS = frozenset(f"{{{namespace}}}sync" for namespace in (FEEDSYNC_NS, *SSE_NAMESPACES))
-_NAMESPACES = tuple(namespace.encode() for namespace in (FEEDSYNC_NS, *SSE_NAMESPACES))
+_NAMESPACES = tuple(namespace.encode() for namespace in SYNC_NAMESPACES)
 _SYNC_NAMES = {
     FEEDSYNC.name: frozenset({"id", "updates", "deleted", "noconflicts"}),
     SSE_LEXIS.dialect.name: frozenset({"id", "version", "deleted", "conflict"}),
@@ -93,7 +90,7 @@ def read_rest(found: SyncItem, item: Element, *, lenient: bool = False) -> Versi
 def syncs_of(item: Element) -> list[Element]:
     """The sync data of an item. A-87: of both vocabularies FeedSync counts, and the other stays as it is."""
     # One match of any namespace costs less than one of each.
-    found = [node for node in item.iterchildren("{*}sync") if node.tag in _SYNCS]
+    found = [node for node in item.iterchildren("{*}sync") if node.tag in SYNCS]
     return sorted(found, key=lambda node: node.tag != SYNC) if len(found) > 1 else found
 
 
@@ -315,25 +312,24 @@ def _bare(version: Version) -> Version:
     )  # fmt: skip
 
 
-def without_blanks(data: bytes) -> Payload:
+def without_blanks(payload: bytes) -> Payload:
     """A payload as a version has it: without white space between the children of the item."""
-    payload = payload_of(data)
     if _BLANKS.search(payload) is None:
-        return payload
-    item = deepcopy(payload.root)
+        return payload_of(payload)
+    item = parse_stored(payload)
     _drop_blanks(item)
     return Payload.of(item)
 
 
-def without_sync(data: bytes) -> Payload:
+def without_sync(payload: bytes) -> Payload:
     """A payload without sync data: what is stored beside it would be contradicted by what is in it."""
-    payload = payload_of(data)
-    if not any(namespace in data for namespace in _NAMESPACES) or not syncs_of(payload.root):
-        return payload
-    item = deepcopy(payload.root)
-    for sync in syncs_of(item):
+    if not any(namespace in payload for namespace in _NAMESPACES):
+        return payload_of(payload)
+    item = parse_stored(payload)
+    syncs = syncs_of(item)
+    for sync in syncs:
         replace_by_text(sync, "")
-    return Payload.of(item)
+    return Payload.of(item) if syncs else payload_of(payload)
 
 
 def _drop_blanks(item: Element) -> None:
@@ -384,8 +380,3 @@ def read_id(sync: Element) -> str:
     if sync_id is None:
         raise invalid("the id of sx:sync is missing")
     return read_name(sync_id, "an item")
-
-
-def parse_item(raw: bytes, *, lenient: bool = False) -> SyncItem | None:
-    """The same as `read_item`, of bytes that hold one item."""
-    return read_item(parse_stored(raw), lenient=lenient)

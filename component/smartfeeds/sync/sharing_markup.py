@@ -9,13 +9,13 @@ from collections.abc import Iterator
 from smartfeeds.core.text import attribute, one_line
 from smartfeeds.core.times import format_datetime
 from smartfeeds.errors import FeedError
-from smartfeeds.formats.atom import FEEDSYNC_NS
+from smartfeeds.formats.atom import FEEDSYNC_NS, SYNC_NAMESPACES
 from smartfeeds.formats.links import is_uri
 from smartfeeds.formats.xml import Element
-from smartfeeds.sync.lexis import FEEDSYNC_LEXIS, LENIENT_SSE_LEXIS, SSE_LEXIS, SSE_NAMESPACES, SSE_VERSION, Lexis
+from smartfeeds.sync.lexis import FEEDSYNC_LEXIS, LENIENT_SSE_LEXIS, SSE_LEXIS, SSE_VERSION, Lexis
 from smartfeeds.sync.sharing import NOT_SAID, Related, RelatedKind, Sharing, format_bound
 
-SHARINGS = frozenset(f"{{{namespace}}}sharing" for namespace in (FEEDSYNC_NS, *SSE_NAMESPACES))
+SHARINGS = frozenset(f"{{{namespace}}}sharing" for namespace in SYNC_NAMESPACES)
 _KINDS = {kind.value: kind for kind in RelatedKind}
 _DAYS = re.compile(r"[0-9]{1,4}")
 _SHOWN = 200

@@ -46,9 +46,8 @@ def test_is_deletion_is_the_mark_and_nothing_else(inside, deleted):
         ("", False),
     ],
 )
-def test_has_enclosure_needs_an_address(inside, has):
+def test_enclosure_needs_an_address(inside, has):
     """[xep-map 237]"""
-    assert atom.has_enclosure(element(inside)) is has
     assert shape_of(element(inside)).enclosure is has
 
 

@@ -9,9 +9,9 @@ from smartfeeds.formats.atom import FEEDSYNC_NS, TITLE
 from smartfeeds.service.sync_requests import ResolveConflicts
 from smartfeeds.service.syncing import endpoint, is_own_endpoint
 from smartfeeds.sync.feedsync import FEEDSYNC
-from smartfeeds.sync.markup import parse_item
 from smartfeeds.sync.merging import merge
 from smartfeeds.sync.record import Version
+from support.sync import parse_item
 from support.world import ALICE, BOB, FEED, OWNER, SERVICE, S, World, entry, jid
 
 SYNC = f"{FEED}?sync=true"

@@ -11,11 +11,10 @@ from smartfeeds.sync import documents
 from smartfeeds.sync.documents import FeedReader, Form, Kind, form_of
 from smartfeeds.sync.joining import Joiner, read_feed, write_feed
 from smartfeeds.sync.lexis import SSE_NS
-from smartfeeds.sync.markup import parse_item
 from smartfeeds.sync.merging import Outcome
 from smartfeeds.sync.record import Edit
 from smartfeeds.sync.sse import SSE
-from support.sync import CORPUS, MemorySpool, at
+from support.sync import CORPUS, MemorySpool, at, parse_item
 
 ATOM = "http://www.w3.org/2005/Atom"
 

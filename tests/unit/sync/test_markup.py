@@ -5,16 +5,16 @@ from lxml import etree
 
 from smartfeeds.core.text import is_nss, to_nss
 from smartfeeds.errors import FeedError
-from smartfeeds.formats.atom import FEEDSYNC_NS
+from smartfeeds.formats.atom import FEEDSYNC_NS, SSE_NAMESPACES
 from smartfeeds.sync.feedsync import FEEDSYNC
-from smartfeeds.sync.lexis import LENIENT_SSE_LEXIS, SSE_LEXIS, SSE_NAMESPACES, SSE_NS
-from smartfeeds.sync.markup import parse_item, read_item
+from smartfeeds.sync.lexis import LENIENT_SSE_LEXIS, SSE_LEXIS, SSE_NS
+from smartfeeds.sync.markup import read_item
 from smartfeeds.sync.record import MAX_CONFLICTS, MAX_HISTORY, Edit, Flag
 from smartfeeds.sync.sharing import NOT_SAID, Related, RelatedKind, Sharing, Window
 from smartfeeds.sync.sharing_markup import read_sharing, write_sharing
 from smartfeeds.sync.sse import SSE
 from smartfeeds.sync.writing import write_first, write_item, write_sync
-from support.sync import GOLDEN, at, version
+from support.sync import GOLDEN, at, parse_item, version
 
 HISTORY = '<sx:history sequence="1" when="2005-05-21T09:43:33Z" by="A"/>'
 ATOM = 'xmlns="http://www.w3.org/2005/Atom"'

@@ -7,7 +7,7 @@ from smartfeeds.core.position import AtTime, parse_position
 from smartfeeds.core.times import parse_datetime
 from smartfeeds.core.view import SMART
 from smartfeeds.errors import FeedError
-from smartfeeds.sync.lexis import FEEDSYNC_NS, SSE_NAMESPACES
+from smartfeeds.formats.atom import FEEDSYNC_NS, SSE_NAMESPACES
 from smartfeeds.sync.sharing import (
     DAY_US,
     Follower,

@@ -9,14 +9,13 @@ from lxml import etree
 from smartfeeds.formats.atom import FEEDSYNC_NS
 from smartfeeds.sync.feedsync import FEEDSYNC
 from smartfeeds.sync.lexis import SSE_NS
-from smartfeeds.sync.markup import parse_item
 from smartfeeds.sync.merging import Outcome, merge
 from smartfeeds.sync.record import Edit
 from smartfeeds.sync.sharing import Related, RelatedKind
 from smartfeeds.sync.sharing_markup import read_sharing
 from smartfeeds.sync.sse import SSE
 from smartfeeds.sync.writing import write_item
-from support.sync import at, stamp
+from support.sync import at, parse_item, stamp
 
 FORMS = ("atom", "rss")
 CHAIN = ("4 12:43 GPM7383", "3 11:43 JEO2000", "2 10:43 REO1750", "1 09:43 REO1750")

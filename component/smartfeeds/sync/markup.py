@@ -192,7 +192,7 @@ class _Reading:
                 raise invalid("an item in sx:conflicts has no sync data of FeedSync")
             if item.version.sync_id != sync_id:
                 raise invalid("an item in sx:conflicts has another id than the item")
-            found += [_bare(item.version), *item.version.conflicts]
+            found += [replace(item.version, conflicts=()), *item.version.conflicts]
             self.nested = self.nested or bool(item.version.conflicts)
             notes += item.notes
             if len(found) > MAX_CONFLICTS:
@@ -303,15 +303,6 @@ def _extra(node: Element, names: frozenset[str], children: set[str] | None) -> E
     return Extra(attributes, foreign) if attributes or foreign else NO_EXTRA
 
 
-def _bare(version: Version) -> Version:
-    if not version.conflicts:
-        return version
-    return Version(
-        version.sync_id, version.counter, version.history, version.payload, version.deleted, version.noconflicts,
-        extra=version.extra,
-    )  # fmt: skip
-
-
 def without_blanks(payload: bytes) -> Payload:
     """A payload as a version has it: without white space between the children of the item."""
     if _BLANKS.search(payload) is None:
@@ -348,11 +339,7 @@ def _with_payload(version: Version, item: Element) -> Version:
     conflicts alike; beyond that nothing around it counts, neither the stanza nor the winner that it stood in.
     """
     _drop_blanks(item)
-    payload = Payload.of(item)
-    return Version(
-        version.sync_id, version.counter, version.history, payload, version.deleted, version.noconflicts,
-        version.conflict, version.conflicts, version.extra,
-    )  # fmt: skip
+    return replace(version, payload=Payload.of(item))
 
 
 def _content(node: Element) -> bytes:

@@ -23,6 +23,7 @@ from smartfeeds.formats.atom import (
     PUBLISHED,
     START_TAG,
     SYNC,
+    SYNCS,
     TITLE,
     UPDATED,
     derived_id,
@@ -44,15 +45,16 @@ class Shape(NamedTuple):
     """What a payload's root is, as far as nodes care.
 
     `entry` is true for an atom:entry, `feed` for an atom:feed. `missing` are the tags of id, title and updated that one
-    of these lacks; `valid_dates` is false if one of its dates is no RFC 3339 date. `deletion` is true for an entry that
-    is marked as deleted, `enclosure` for one with an enclosure link, `left` for one that stands for an item that has
-    left a view.
+    of these lacks; `valid_dates` is false if one of its dates is no RFC 3339 date. `synced` is true for an entry with
+    sync data, `deletion` for one that is marked as deleted, `enclosure` for one with an enclosure link, `left` for one
+    that stands for an item that has left a view.
     """
 
     entry: bool = False
     feed: bool = False
     missing: frozenset[str] = frozenset()
     valid_dates: bool = True
+    synced: bool = False
     deletion: bool = False
     enclosure: bool = False
     left: bool = False
@@ -71,13 +73,20 @@ def shape_of(root: Element) -> Shape:
     entry = root.tag == ENTRY
     if not entry and root.tag != FEED:
         return _FOREIGN
-    # One pass over the children. Only the tags that are there get a closer look.
-    tags = {child.tag for child in root}
+    # One pass over the children; each further one takes a microsecond. Only tags that are there get a closer look.
+    tags: set[str] = set()
+    valid_dates = True
+    for child in root:
+        tag = child.tag
+        tags.add(tag)
+        if tag in _DATES and _is_invalid(child):
+            valid_dates = False
     return Shape(
         entry,
         not entry,
         _REQUIRED - tags,
-        not any(map(_is_invalid, root.iterchildren(*_DATES))),
+        valid_dates,
+        entry and not tags.isdisjoint(SYNCS),
         entry and SYNC in tags and is_deletion(root),
         entry and LINK in tags and any(map(_is_enclosure, root.iterchildren(LINK))),
         entry and LEFT in tags,

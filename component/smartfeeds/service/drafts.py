@@ -34,7 +34,7 @@ def draft_of(root: Element) -> Draft:
     payload = accept_payload(root)
     if payload.shape.left:
         return Draft(payload, payload, fault=LEFT_FAULT)
-    syncs = syncs_of(root) if payload.shape.entry else []
+    syncs = syncs_of(root) if payload.shape.synced else []
     if any(map(is_whole, syncs)):
         # What is longer would be refused in the end, and to read it takes the time of others.
         if any(size_bytes(sync) > MAX_SYNC_BYTES for sync in syncs):

@@ -243,7 +243,7 @@ READ = {
     [
         ("publish", Shape(entry=True, enclosure=True)),
         ("publish without an id", Shape()),
-        ("publish a deletion", Shape(entry=True, deletion=True, missing=frozenset({ID, TITLE, UPDATED}))),
+        ("publish a deletion", Shape(entry=True, synced=True, deletion=True, missing=frozenset({ID, TITLE, UPDATED}))),
     ],
 )
 def test_payload_knows_what_its_root_is(name: str, shape: Shape) -> None:

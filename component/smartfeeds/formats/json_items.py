@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 from smartfeeds.core.text import is_xml_text
 from smartfeeds.formats import atom
-from smartfeeds.formats.draft import Draft
+from smartfeeds.formats.entry_builder import EntryBuilder
 from smartfeeds.formats.json_text import Json, JsonObject
 
 FORBIDDEN = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
@@ -32,7 +32,7 @@ def id_of(value: Json) -> str:
     return str(value) if isinstance(value, int | float) and not isinstance(value, bool) else ""
 
 
-class JsonItem(Draft):
+class JsonItem(EntryBuilder):
     """One object of a document on its way to an atom:entry."""
 
     def __init__(self, members: JsonObject, index: int, base: str) -> None:

@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Iterator
 
 from smartfeeds.formats import atom
-from smartfeeds.formats.draft import Draft
+from smartfeeds.formats.entry_builder import EntryBuilder
 from smartfeeds.formats.items import Found, Head, Skipped
 from smartfeeds.formats.links import is_uri, resolve
 from smartfeeds.formats.opml import ADDRESS, CHANGED, ITEM_ID, NOTE, PLACEHOLDER, Outline, OutlineDocument, flattened
@@ -55,7 +55,7 @@ def _unused(item_id: str, used: Counter[str], *, own: bool) -> str:
     return item_id if own or turn == 1 else atom.digest_id(item_id, str(turn))
 
 
-class _Line(Draft):
+class _Line(EntryBuilder):
     """One outline on its way to an atom:entry. `own_id` is the id it came with, `addresses` those it links to."""
 
     def __init__(self, outline: Outline, index: int, base: str) -> None:

@@ -16,7 +16,7 @@ from smartfeeds.formats import atom
 from smartfeeds.formats.additions import FANOUT_ID
 from smartfeeds.formats.atom import ATOM_NS, string_of
 from smartfeeds.formats.dates import parse_date
-from smartfeeds.formats.draft import Draft
+from smartfeeds.formats.entry_builder import EntryBuilder
 from smartfeeds.formats.growth import check_scope
 from smartfeeds.formats.items import Found, Head, Skipped, each
 from smartfeeds.formats.links import is_uri, rebase, resolve
@@ -110,7 +110,7 @@ def _read_channel(channel: Element, head: Head, base: str) -> None:
             head.description = html_text(text)
 
 
-class _Item(Draft):
+class _Item(EntryBuilder):
     """One RSS item on its way to an atom:entry."""
 
     def __init__(self, node: Element, index: int, scope: Scope) -> None:

@@ -44,9 +44,9 @@ _ORDINARY = frozenset(names_in(WRITTEN))
 
 
 class NameGuard:
-    """Says of each stanza whether its names may be learnt. `exhausted`: nobody may bring new names any more.
+    """Decides of each stanza whether the XML library may learn its names.
 
-    `chance` gives numbers from 0 to below 1. What it gives is never sent to anybody, so it need not be a secret.
+    `chance` returns numbers from 0 to below 1. They are never sent to anybody, so they need not be secret.
     """
 
     __slots__ = (
@@ -54,9 +54,9 @@ class NameGuard:
         "_chance",
         "_domain_bytes",
         "_known",
+        "_logged_domains",
         "_sender_bytes",
         "_spent",
-        "_told",
         "_watches",
     )
 
@@ -67,7 +67,7 @@ class NameGuard:
         self._sender_bytes = budget_bytes // SENDER_SHARE
         self._known: set[bytes] = set(_ORDINARY)
         self._spent: OrderedDict[bytes, int] = OrderedDict()  # by bare JID and by domain; the longest unused goes first
-        self._told: OrderedDict[bytes, None] = OrderedDict()  # domains whose end was logged
+        self._logged_domains: OrderedDict[bytes, None] = OrderedDict()  # domains whose end was logged
         self._watches = False  # whether anybody is watched; until then no sender is looked up
 
     @property
@@ -76,7 +76,7 @@ class NameGuard:
         return self._budget_bytes <= 0
 
     def admits(self, frame: bytes, sender: bytes | None = None) -> bool:
-        """Whether a stanza, or XML from a bare JID that names no sender itself, may be parsed."""
+        """Whether a stanza may be parsed. `sender` is a bare JID; None stands for the one in the stanza."""
         rate = max(len(frame) / COUNTED_BYTES, COUNTED_RATE)
         if rate >= 1 or self.exhausted or (self._watches and self._is_watched(_parties_of(frame, sender))):
             rate = 1.0
@@ -91,7 +91,7 @@ class NameGuard:
         return True
 
     def admits_of(self, sender: str, data: bytes) -> bool:
-        """Whether XML in UTF-8 that came another way from a bare JID may be parsed; names of instructions count too."""
+        """Whether XML in UTF-8 that is no stanza may be parsed. The names of processing instructions count too."""
         return self.admits(data.replace(b"<?", b"<"), sender.encode())
 
     def _share(self, party: bytes) -> int:
@@ -116,7 +116,7 @@ class NameGuard:
         if self.exhausted or used_up:
             log.debug("new_names_refused", sender=parties[0].decode("utf-8", "replace"), exhausted=self.exhausted)
             for party in used_up:
-                self._tell(party)
+                self._log_domain(party)
             return False
         self._budget_bytes -= price_bytes
         if self._budget_bytes <= 0:
@@ -129,20 +129,20 @@ class NameGuard:
             self._spent.popitem(last=False)
         return True
 
-    def _tell(self, party: bytes) -> None:
-        """Once for each domain, as far as memory goes; senders are many."""
+    def _log_domain(self, party: bytes) -> None:
+        """Logs a domain whose share is used up: once, until it is forgotten. Senders are too many to be logged."""
         if b"@" in party:
             return
-        if party not in self._told:
+        if party not in self._logged_domains:
             domain = party.decode("utf-8", "replace")
             log.warning("new_names_of_domain_used_up", domain=domain, advice="restart the service once it is quiet")
-        self._told[party] = None
-        while len(self._told) > REMEMBERED:
-            self._told.popitem(last=False)
+        self._logged_domains[party] = None
+        while len(self._logged_domains) > REMEMBERED:
+            self._logged_domains.popitem(last=False)
 
 
 def _parties_of(frame: bytes, sender: bytes | None) -> tuple[bytes, ...]:
-    """The bare JID that a stanza is from, which the stanza says unless it is given, and its domain."""
+    """The parties that pay for a stanza: the bare JID that it is from, and the domain of that."""
     if sender is None:
         sender = sender_of(frame) or b""
     domain = sender.rpartition(b"@")[2]

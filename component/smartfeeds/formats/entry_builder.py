@@ -1,4 +1,4 @@
-"""An Atom entry while it is made of an item of another format: the common part of the readers of RSS, JSON and OPML."""
+"""Builds an Atom entry from an item of another format: the common part of the readers of RSS, JSON and OPML."""
 
 from lxml import etree
 
@@ -14,8 +14,8 @@ from smartfeeds.formats.xml import XML_BASE, XML_LANG, Element, is_language, new
 _MAILTO = "mailto:"
 
 
-class Draft:
-    """One item on its way to an atom:entry; `base` is what relative addresses in it are relative to."""
+class EntryBuilder:
+    """Builds the atom:entry of one item; relative addresses in the item are relative to `base`."""
 
     def __init__(self, index: int, base: str) -> None:
         self.base = base

@@ -17,7 +17,7 @@ from smartfeeds import __version__
 from smartfeeds.config import Nno, Settings
 from smartfeeds.core.jid import Jid, parse_jid
 from smartfeeds.core.model import MAX_SYNC_BYTES, Node
-from smartfeeds.core.options import Limits
+from smartfeeds.core.options import OptionLimits
 from smartfeeds.core.tokens import Token
 from smartfeeds.errors import Condition, FeedError, StoreError
 from smartfeeds.formats.atom import read_traits
@@ -103,7 +103,7 @@ def policy_of(settings: Settings) -> Policy:
         nodes_per_jid=limits.nodes_per_jid,
         subscriptions_per_domain=limits.subscriptions_per_domain,
         nodes_per_domain=limits.nodes_per_domain,
-        options=Limits(max_payload_size_bytes=pubsub.max_payload_size_bytes),
+        options=OptionLimits(max_payload_size_bytes=pubsub.max_payload_size_bytes),
     )
 
 
@@ -450,7 +450,7 @@ _request_seconds = lru_cache(None)(REQUEST_SECONDS.labels)
 
 
 def _configuration_form(node: Node) -> bytes:
-    fields = config_fields(node.kind, node.options, creating=False)
+    fields = config_fields(node.options, creating=False)
     return encode_form("result", NODE_CONFIG, fields).encode()
 
 

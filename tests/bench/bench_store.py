@@ -9,6 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from smartfeeds.core.model import Edge, Item, Node, NodeKind, Slice
+from smartfeeds.core.options import NodeOptions
 from smartfeeds.core.view import BARE, CREATED, SMART
 from smartfeeds.store.base import ReadTx, WriteTx
 from smartfeeds.store.sqlite import SqliteStore
@@ -85,7 +86,9 @@ async def main(items: int) -> None:
     with tempfile.TemporaryDirectory() as folder:
         store = SqliteStore(Path(folder) / "bench.db", index_nothing)
         await store.open()
-        await store.write(lambda tx: tx.add_node(Node(0, "feed", NodeKind.FEED, "alice@example.org", 1)))
+        await store.write(
+            lambda tx: tx.add_node(Node(0, "feed", NodeKind.FEED, "alice@example.org", 1, NodeOptions(NodeKind.FEED)))
+        )
         print(f"one at a time: {await put(store, 0, 2000, 1):,.0f} put_item/s")
         done, step = 2000, min(100_000, items)
         while done < items:

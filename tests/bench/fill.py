@@ -13,6 +13,7 @@ from pathlib import Path
 from bench import stanzas
 from smartfeeds.core.cursor import format_cursor
 from smartfeeds.core.model import Affiliation, Item, Mark, Node, NodeKind, Subscription, SubscriptionState
+from smartfeeds.core.options import NodeOptions
 from smartfeeds.core.view import Order
 from smartfeeds.formats.atom import read_traits
 from smartfeeds.store.base import WriteTx
@@ -68,7 +69,7 @@ async def fill(path: Path, items: int, subscriptions: int, feeds: int = 0) -> No
 
 def _add_node(tx: WriteTx, name: str) -> int:
     options: dict[str, tuple[str, ...]] = {"publish_model": ("open",)}
-    node = tx.add_node(Node(0, name, NodeKind.FEED, OWNER, BASE_US, options))
+    node = tx.add_node(Node(0, name, NodeKind.FEED, OWNER, BASE_US, NodeOptions(NodeKind.FEED, options)))
     tx.set_affiliation(node.node_no, OWNER, Affiliation.OWNER)
     return node.node_no
 

@@ -11,6 +11,7 @@ import pytest
 from lxml import etree
 
 from smartfeeds.core.model import Node, NodeKind
+from smartfeeds.core.options import NodeOptions
 from smartfeeds.core.times import US_PER_S, parse_t
 from smartfeeds.http import negotiation
 from smartfeeds.http.feeds import Asked, Feeds
@@ -497,7 +498,7 @@ async def test_node_that_is_named_like_a_view_is_not_that_view(start_web: Any) -
 
     def older(tx: WriteTx) -> None:
         """A node of such a name, as former versions allowed it."""
-        tx.add_node(Node(0, "a?order=created", NodeKind.FEED, bare(ALICE), 0, options))
+        tx.add_node(Node(0, "a?order=created", NodeKind.FEED, bare(ALICE), 0, NodeOptions(NodeKind.FEED, options)))
 
     await web.component.app.service.store.write(older)
     assert ids((await web.get("/feeds/a/?order=created")).json) == ["mine"]

@@ -13,7 +13,7 @@ from lxml import etree
 from smartfeeds.core.cursor import format_cursor, is_canonical, matches, parse_cursor
 from smartfeeds.core.jid import parse_jid
 from smartfeeds.core.model import NodeKind
-from smartfeeds.core.options import OPTIONS, Limits, apply, unmet
+from smartfeeds.core.options import OPTIONS, NodeOptions, OptionLimits
 from smartfeeds.core.page import ResultSetRequest, plan
 from smartfeeds.core.position import parse_position
 from smartfeeds.core.suboptions import SUBSCRIBE_OPTIONS
@@ -179,14 +179,14 @@ def test_jid_in_its_compared_form_is_itself(text: str) -> None:
 @given(st.sampled_from(NodeKind), FORMS)
 def test_options_of_any_form_are_applied_or_refused_and_stay_so(kind: NodeKind, submitted: dict[str, Any]) -> None:
     """[xep-map 67]"""
-    limits = Limits()
+    limits = OptionLimits()
     try:
-        options = apply(kind, {}, submitted, limits)
+        options = NodeOptions(kind).apply(submitted, limits)
     except FeedError:
         return
-    again = {f"pubsub#{var}": values for var, values in options.items()}
-    assert apply(kind, options, again, limits) == options
-    assert unmet(kind, options, again, limits) is None
+    again = {f"pubsub#{var}": values for var, values in options.stored.items()}
+    assert options.apply(again, limits) == options
+    assert options.unmet(again, limits) is None
 
 
 @given(st.sampled_from(NodeKind), FORMS)

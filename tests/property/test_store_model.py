@@ -61,7 +61,7 @@ class Subscribe:
     def __call__(self, tx: WriteTx) -> object:
         wanted = self.subscription
         old = tx.subscription(wanted.node_no, wanted.jid, wanted.view)
-        return tx.put_subscription(replace(wanted, sub_no=old.sub_no if old else 0))
+        return tx.put_subscription(wanted._replace(sub_no=old.sub_no if old else 0))
 
 
 class RefusedError(Exception):
@@ -101,6 +101,7 @@ SUBSCRIPTIONS = st.builds(
     since_us=KEYS,
     since_created_us=KEYS,
     created_us=KEYS,
+    options=st.sampled_from([{}, {"deliver": ("false",)}]),
 )
 ORDERS = st.sampled_from(Order)
 OPTIONS = st.sampled_from(

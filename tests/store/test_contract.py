@@ -19,6 +19,7 @@ from smartfeeds.core.model import (
     Slice,
     SubscriptionState,
 )
+from smartfeeds.core.options import NodeOptions
 from smartfeeds.core.view import BARE, CREATED, SMART, Order, Standing, View
 from smartfeeds.errors import Condition, FeedError, StoreError
 from smartfeeds.store.base import ReadTx, Store, WriteTx
@@ -29,9 +30,9 @@ from store.values import add_feed, ids, item, node, subscription, view
 
 async def test_add_node_new_is_found_by_name_and_number(store: Store) -> None:
     options = {"pubsub#title": ("A title",), "pubsub#contact": ("a@x", "b@x")}
-    wanted = replace(node("ünï/c\u0001de?", NodeKind.GENERIC), options=options)
+    wanted = node("ünï/c\u0001de?", NodeKind.GENERIC)._replace(options=NodeOptions(NodeKind.GENERIC, options))
     made = await store.write(lambda tx: tx.add_node(wanted))
-    assert made == replace(wanted, node_no=made.node_no)
+    assert made == wanted._replace(node_no=made.node_no)
     assert made.node_no > 0
     assert await store.read(lambda tx: tx.node(wanted.name)) == made
     assert await store.read(lambda tx: tx.node_by_no(made.node_no)) == made
@@ -72,7 +73,7 @@ async def test_set_options_replaces_and_audience_grows(store: Store) -> None:
 
     await store.write(work)
     found = await store.read(lambda tx: tx.node("feed"))
-    assert found == replace(made, options={"b": ("2", "3")}, audience=2 * AUDIENCE_CHANGE)
+    assert found == made._replace(options=NodeOptions(made.kind, {"b": ("2", "3")}), audience=2 * AUDIENCE_CHANGE)
 
 
 async def test_set_keys_are_remembered(store: Store) -> None:
@@ -80,7 +81,7 @@ async def test_set_keys_are_remembered(store: Store) -> None:
     assert (made.last_modified_us, made.last_created_us) == (-1, -1)
     await store.write(lambda tx: tx.set_keys(made.node_no, 20, 10))
     found = await store.read(lambda tx: tx.node("feed"))
-    assert found == replace(made, last_modified_us=20, last_created_us=10)
+    assert found == made._replace(last_modified_us=20, last_created_us=10)
 
 
 async def test_lock_sees_what_the_same_work_wrote(store: Store) -> None:
@@ -112,7 +113,7 @@ async def test_retire_node_frees_the_name_for_a_new_number(store: Store) -> None
     assert await store.read(lambda tx: tx.node_count()) == 1
     assert await store.read(lambda tx: [one.node_no for one in tx.nodes("", 9)]) == [new_no]
     retired = await store.read(lambda tx: tx.node_by_no(old.node_no))
-    assert retired == replace(old, state=NodeState.DELETED, total=1, live=1)
+    assert retired == old._replace(state=NodeState.DELETED, total=1, live=1)
     assert await store.read(lambda tx: tx.item(old.node_no, "a")) is not None
     assert await store.read(lambda tx: tx.item(new_no, "a")) is None
     assert await store.read(lambda tx: tx.created_by("alice@example.org")) == 1
@@ -210,7 +211,10 @@ async def letters(store: Store, names: str, hidden: str) -> dict[str, int]:
     """Nodes of these names, some of them hidden; their numbers."""
 
     def work(tx: WriteTx) -> dict[str, int]:
-        made = [tx.add_node(replace(node(name), options=HIDDEN if name in hidden else {})) for name in names]
+        made = [
+            tx.add_node(node(name)._replace(options=NodeOptions(NodeKind.FEED, HIDDEN if name in hidden else {})))
+            for name in names
+        ]
         return {one.name: one.node_no for one in made}
 
     return await store.write(work)
@@ -318,7 +322,7 @@ async def test_subscriptions_are_paged_counted_and_changed(store: Store) -> None
             tx.put_subscription(subscription(made.node_no, "bob@x/1")),
             tx.put_subscription(subscription(made.node_no, "bob@x/1", "order=created")),
             tx.put_subscription(subscription(made.node_no, "bob@x", "order=modified", "pending")),
-            tx.put_subscription(replace(subscription(made.node_no, "carol@x"), options={"a": ("1", "2")})),
+            tx.put_subscription(subscription(made.node_no, "carol@x")._replace(options={"a": ("1", "2")})),
         ]
         return [one.sub_no for one in put]
 
@@ -338,7 +342,7 @@ async def test_subscriptions_are_paged_counted_and_changed(store: Store) -> None
     assert await store.read(lambda tx: tx.subscriptions_on(made.node_no, "bob@x")) == [one for _, one in mine]
     assert await store.read(lambda tx: (tx.subscriptions_on(99, "bob@x"), tx.subscriptions_on(1, "bob@"))) == ([], [])
     assert await store.read(lambda tx: (tx.subscribed_by("bob@x"), tx.subscribed_by("bob@"))) == (3, 0)
-    approved = replace(first[2], state=SubscriptionState.SUBSCRIBED)
+    approved = first[2]._replace(state=SubscriptionState.SUBSCRIBED)
     assert await store.write(lambda tx: tx.put_subscription(approved)) == approved
     assert await store.read(lambda tx: tx.subscription_count(made.node_no)) == 4
     await store.write(lambda tx: (tx.remove_subscription(numbers[0]), tx.remove_subscription(99)))
@@ -348,7 +352,7 @@ async def test_subscriptions_are_paged_counted_and_changed(store: Store) -> None
     assert loaded is not None
     assert loaded.audience == 4 + 2 * AUDIENCE_CHANGE
     assert await store.read(lambda tx: tx.subscriptions_of("bob@x")) == [
-        (loaded, replace(one, state=SubscriptionState.SUBSCRIBED)) for one in first[1:]
+        (loaded, one._replace(state=SubscriptionState.SUBSCRIBED)) for one in first[1:]
     ]
 
 
@@ -358,7 +362,7 @@ async def test_put_subscription_twice_is_refused(store: Store) -> None:
     with pytest.raises(StoreError):
         await store.write(lambda tx: tx.put_subscription(subscription(made.node_no, "bob@x")))
     with pytest.raises(StoreError):
-        await store.write(lambda tx: tx.put_subscription(replace(subscription(made.node_no, "a@x"), sub_no=99)))
+        await store.write(lambda tx: tx.put_subscription(subscription(made.node_no, "a@x")._replace(sub_no=99)))
     assert await store.read(lambda tx: tx.subscription_count(made.node_no)) == 1
     loaded = await store.read(lambda tx: tx.node("feed"))
     assert loaded is not None
@@ -832,7 +836,7 @@ async def test_write_that_raises_leaves_nothing(store: Store) -> None:
     with pytest.raises(FeedError):
         await store.write(fail)
     found = await store.read(lambda tx: tx.node("feed"))
-    assert found == replace(made, total=1, live=1)
+    assert found == made._replace(total=1, live=1)
     assert await store.read(lambda tx: (tx.node_count(), tx.affiliations(made.node_no))) == (1, [])
     assert ids(await store.read(lambda tx: tx.slice(made.node_no, Slice(SMART, 9)))) == "a"
 
@@ -862,7 +866,7 @@ async def test_works_of_one_group_are_atomic_each(store: Store) -> None:
     found = await store.read(lambda tx: tx.slice(made.node_no, Slice(SMART, 99)))
     assert ids(found) == " ".join(map(str, good))
     loaded = await store.read(lambda tx: tx.node("feed"))
-    assert loaded == replace(made, total=24, live=24, last_modified_us=39, last_created_us=39)
+    assert loaded == made._replace(total=24, live=24, last_modified_us=39, last_created_us=39)
 
 
 async def test_writes_are_answered_in_order_and_then_seen(store: Store) -> None:

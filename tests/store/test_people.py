@@ -1,7 +1,5 @@
 """Subscriptions and affiliations by address, and their lists in parts, the same in every store."""
 
-from dataclasses import replace
-
 import pytest
 
 from smartfeeds.core.model import Affiliation, Part
@@ -119,8 +117,8 @@ async def test_domains_are_tallied(store: Store) -> None:
     def change(tx: WriteTx) -> None:
         gone, moved, *_ = tx.subscriptions(first, 0, 9)
         tx.remove_subscription(gone.sub_no)
-        tx.put_subscription(replace(moved, jid="9@y"))
-        tx.put_subscription(replace(tx.subscriptions(second, 0, 1)[0], options={"a": ("b",)}))
+        tx.put_subscription(moved._replace(jid="9@y"))
+        tx.put_subscription(tx.subscriptions(second, 0, 1)[0]._replace(options={"a": ("b",)}))
         tx.retire_node(second)
         tx.retire_node(second)
 

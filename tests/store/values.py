@@ -3,6 +3,7 @@
 from collections.abc import Callable
 
 from smartfeeds.core.model import Item, Node, NodeKind, Subscription, SubscriptionState
+from smartfeeds.core.options import NodeOptions
 from smartfeeds.core.text import words
 from smartfeeds.core.view import Traits, View, entry_facets, parse_view
 from smartfeeds.store.base import WriteTx
@@ -18,7 +19,7 @@ def read_payload(payload: bytes) -> Traits:
 
 def node(name: str = "feed", kind: NodeKind = NodeKind.FEED, creator: str = "alice@example.org") -> Node:
     """A node that is not stored yet."""
-    return Node(0, name, kind, creator, 1_000)
+    return Node(0, name, kind, creator, 1_000, NodeOptions(kind))
 
 
 def item(item_id: str, key_us: int, payload: str = "", *, created_us: int | None = None, **fields: object) -> Item:

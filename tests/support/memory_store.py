@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TypeVar
 
+from smartfeeds.core.access import is_known_to
 from smartfeeds.core.mirror import MirrorRow
 from smartfeeds.core.model import (
     ALL_NUMBERS,
@@ -30,7 +31,7 @@ from smartfeeds.core.model import (
     Subscription,
     SubscriptionState,
 )
-from smartfeeds.core.options import is_known_to, shows_publisher
+from smartfeeds.core.options import FormFields, NodeOptions
 from smartfeeds.core.tokens import Token
 from smartfeeds.core.validators import KnownDocument
 from smartfeeds.core.view import NO_TRAITS, Order, Standing, Traits, View, matches, version_traits
@@ -284,7 +285,7 @@ class MemoryReadTx:
         node, known = self._known(node_no), self._data.index.get(item.item_no)
         if known is None or place(item, Order.MODIFIED) > self._data.indexed_to.get(node_no, NOWHERE):
             return Standing.ABSENT
-        return known.standing(view, item, publishers=shows_publisher(node.kind, node.options))
+        return known.standing(view, item, publishers=node.options.shows_publisher)
 
     def group(self, node_no: int, order: Order, key_us: int, limit: int) -> list[tuple[int, str]]:
         feed = self._feed(node_no)
@@ -376,7 +377,7 @@ class MemoryWriteTx(MemoryReadTx):
 
     def _more_audience(self, node_no: int, by: int = AUDIENCE_CHANGE) -> None:
         node = self._known(node_no)
-        self._put_node(replace(node, audience=node.audience + by))
+        self._put_node(node._replace(audience=node.audience + by))
 
     def lock(self, name: str) -> Node | None:
         return self.node(name)
@@ -387,25 +388,25 @@ class MemoryWriteTx(MemoryReadTx):
     def add_node(self, node: Node) -> Node:
         if node.name in self._data.names:
             raise StoreError(f"the name {node.name!r} is taken")
-        stored = replace(node, node_no=self._number("node"), state=NodeState.LIVE, total=0, live=0)
+        stored = node._replace(node_no=self._number("node"), state=NodeState.LIVE, total=0, live=0)
         self._put_node(stored)
         self._set(self._data.names, stored.name, stored.node_no)
         self._set(self._data.feeds, stored.node_no, Feed())
         return stored
 
-    def set_options(self, node_no: int, options: dict[str, tuple[str, ...]]) -> None:
+    def set_options(self, node_no: int, options: FormFields) -> None:
         self._more_audience(node_no)
-        self._put_node(replace(self._known(node_no), options=dict(options)))
+        self._put_node(self._known(node_no)._replace(options=NodeOptions(self._known(node_no).kind, options)))
 
     def set_keys(self, node_no: int, last_modified_us: int, last_created_us: int) -> None:
         node = self._known(node_no)
-        self._put_node(replace(node, last_modified_us=last_modified_us, last_created_us=last_created_us))
+        self._put_node(node._replace(last_modified_us=last_modified_us, last_created_us=last_created_us))
 
     def retire_node(self, node_no: int) -> None:
         node = self._known(node_no)
         if node.state is NodeState.LIVE:
             self._drop(self._data.names, node.name)
-            self._put_node(replace(node, state=NodeState.DELETED))
+            self._put_node(node._replace(state=NodeState.DELETED))
 
     def reap(self, node_no: int, limit: int) -> bool:
         node = self._data.nodes.get(node_no)
@@ -451,7 +452,7 @@ class MemoryWriteTx(MemoryReadTx):
             self._take_out(node_no, old, indexed_too=False)
         self._bring_in(node_no, stored)
         live = int(not stored.deleted) - int(old is not None and not old.deleted)
-        self._put_node(replace(node, total=node.total + (old is None), live=node.live + live))
+        self._put_node(node._replace(total=node.total + (old is None), live=node.live + live))
         if place(stored, Order.MODIFIED) <= self._data.indexed_to.get(node_no, NOWHERE):
             self._set(self._data.indexed_to, node_no, (stored.modified_us, stored.item_no - 1))
         return stored
@@ -482,7 +483,7 @@ class MemoryWriteTx(MemoryReadTx):
         if item is None:
             return
         self._take_out(node_no, item)
-        self._put_node(replace(node, total=node.total - 1, live=node.live - int(not item.deleted)))
+        self._put_node(node._replace(total=node.total - 1, live=node.live - int(not item.deleted)))
 
     def set_affiliation(self, node_no: int, jid: str, affiliation: Affiliation) -> None:
         self._more_audience(node_no)
@@ -499,7 +500,7 @@ class MemoryWriteTx(MemoryReadTx):
         same = self.subscription(subscription.node_no, subscription.jid, subscription.view)
         if same and same.sub_no != subscription.sub_no:
             raise StoreError(f"{subscription.jid} is subscribed to {subscription.view!r}")
-        stored = subscription if old else replace(subscription, sub_no=self._number("subscription"))
+        stored = subscription if old else subscription._replace(sub_no=self._number("subscription"))
         self._set(self._data.subscriptions, stored.sub_no, stored)
         return stored
 

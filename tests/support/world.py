@@ -18,7 +18,7 @@ from lxml import etree
 from smartfeeds.core.cursor import SPAN
 from smartfeeds.core.jid import Jid, parse_jid
 from smartfeeds.core.model import Item, Node
-from smartfeeds.core.options import KIND
+from smartfeeds.core.options import KIND, FormFields
 from smartfeeds.core.page import ResultSetRequest
 from smartfeeds.errors import Condition, FeedError, LinkError
 from smartfeeds.formats.atom import FEEDSYNC_NS, OWN_NS, THREAD_NS, read_traits
@@ -205,7 +205,7 @@ def jid(text: str) -> Jid:
     return found
 
 
-def form(**options: str | tuple[str, ...]) -> r.Form:
+def form(**options: str | tuple[str, ...]) -> FormFields:
     """A form; underscores stay, `kind` is our own field."""
     return {
         KIND if name == "kind" else f"pubsub#{name}": (value,) if isinstance(value, str) else value
@@ -305,7 +305,7 @@ class World:
         *,
         node: str = FEED,
         actor: str = OWNER,
-        options: r.Form | None = None,
+        options: FormFields | None = None,
         **parts: str,
     ) -> str:
         """Publishes an entry made of `parts` (its title is the id where none is given); returns the id.

@@ -20,7 +20,6 @@ from smartfeeds.cli.sync_documents import tell as tell_merge
 from smartfeeds.cli.writing import check_report, end, report, tell, write_out, write_pieces, writing_options
 from smartfeeds.console import Exit, err, out, print_json, progress_bar, run_async
 from smartfeeds.core.model import Edge, Item, Slice
-from smartfeeds.core.options import details_text, text_of
 from smartfeeds.core.text import counted, one_line
 from smartfeeds.core.times import parse_time
 from smartfeeds.core.urls import xmpp_uri
@@ -296,20 +295,20 @@ def _window(located: Located, since_us: int) -> Window:
 def _head(service: FeedService, located: Located) -> FeedHead:
     node = located.node
     address = xmpp_uri(service.policy.domain, node.name)
-    details = load_details(details_text(node.options))
+    details = load_details(node.options.details)
     return FeedHead(
         link=details.link,
         icon=details.channel.icon,
         hub=details.channel.hub,
         authors=details.channel.authors,
-        language=text_of(node.kind, node.options, "language"),
+        language=node.options.language,
         channel=details.channel,
         id=address,
-        title=text_of(node.kind, node.options, "title") or node.name,
+        title=node.options.title or node.name,
         updated_us=max(node.last_modified_us, 0),
         self_link=address,
         entry_prefix=f"{address};item=",
-        subtitle=text_of(node.kind, node.options, "description"),
+        subtitle=node.options.description,
     )
 
 

@@ -9,13 +9,12 @@ from smartfeeds.cli.common import config_option, json_option
 from smartfeeds.cli.offline import actor_of, open_offline
 from smartfeeds.console import Commands, out, print_json, print_rows, run_async
 from smartfeeds.core.model import Node, NodeKind
-from smartfeeds.core.options import KIND, OPTIONS, PUBSUB, value_of
+from smartfeeds.core.options import KIND, OPTIONS, PUBSUB, FormFields
 from smartfeeds.core.text import one_line
 from smartfeeds.core.times import US_PER_S, format_datetime
 from smartfeeds.errors import Condition, FeedError
 from smartfeeds.service.context import Context, locate
 from smartfeeds.service.nodes import add_node
-from smartfeeds.service.requests import Form
 from smartfeeds.store.base import OpenMode, ReadTx
 
 CHUNK = 500
@@ -113,16 +112,12 @@ async def _node(config: Path | None, name: str) -> dict[str, Any]:
 
 
 def _described(tx: ReadTx, node: Node) -> dict[str, Any]:
-    options = {
-        var: " ".join(value_of(node.kind, node.options, var))
-        for var, one in OPTIONS.items()
-        if node.kind in one.defaults
-    }
+    options = {var: " ".join(node.options.values_of(option)) for var, option in OPTIONS.items()}
     affiliations = {jid: affiliation.value for jid, affiliation in tx.affiliations(node.node_no)}
     return {**_node_row(tx, node), "affiliations": affiliations, "options": options}
 
 
-def _form(kind: str | None, options: tuple[str, ...]) -> Form:
+def _form(kind: str | None, options: tuple[str, ...]) -> FormFields:
     form: dict[str, tuple[str, ...]] = {KIND: (kind,)} if kind else {}
     for text in options:
         name, equals, value = text.partition("=")
@@ -134,7 +129,7 @@ def _form(kind: str | None, options: tuple[str, ...]) -> Form:
     return form
 
 
-async def _create(config: Path | None, name: str, owner: str | None, form: Form) -> str:
+async def _create(config: Path | None, name: str, owner: str | None, form: FormFields) -> str:
     async with open_offline(config, OpenMode.CREATE) as service:
         actor = actor_of(service, owner)
         try:

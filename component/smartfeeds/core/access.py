@@ -2,7 +2,8 @@
 
 from enum import Enum
 
-from smartfeeds.core.model import Affiliation, SubscriptionState
+from smartfeeds.core.model import Affiliation, Node, SubscriptionState
+from smartfeeds.core.options import AccessModel, PublishModel
 from smartfeeds.errors import Condition, FeedError
 
 
@@ -14,22 +15,6 @@ class Action(Enum):
     RETRACT_ANY = "retract any item"
     RETRACT_OWN = "retract own items"
     MANAGE = "configure, delete, purge, manage"
-
-
-class AccessModel(Enum):
-    """Who may subscribe and retrieve (`pubsub#access_model`), as far as it needs no presence."""
-
-    OPEN = "open"
-    AUTHORIZE = "authorize"
-    WHITELIST = "whitelist"
-
-
-class PublishModel(Enum):
-    """Who may publish without being a publisher (`pubsub#publish_model`)."""
-
-    PUBLISHERS = "publishers"
-    SUBSCRIBERS = "subscribers"
-    OPEN = "open"
 
 
 # True: always. None: the model of the node decides. False: never.
@@ -124,3 +109,8 @@ def may_retract(affiliation: Affiliation, *, own: bool) -> bool:
 def may_manage(affiliation: Affiliation) -> bool:
     """Whether this entity may configure, purge, delete and manage the node (xep-map 66, 83, 97)."""
     return CAPABILITIES[affiliation][Action.MANAGE] is True
+
+
+def is_known_to(affiliation: Affiliation, node: Node) -> bool:
+    """Whether a user with this affiliation may know that the node exists."""
+    return affiliation in READERS or (affiliation not in KEPT_OUT and node.options.listed)

@@ -1,36 +1,64 @@
-"""Node options: every field of `pubsub#node_config` that is offered, its default, and what may be set.
+"""Node options: every field of `pubsub#node_config` that the service offers (XEP-0060 16.4.4).
 
-One table for forms, configuration, publish-options and defaults (XEP-0060 16.4.4; xep-map 2.1; R10). A node stores
-only what differs from the defaults of its kind. Values are tuples of texts in one normal form: booleans `true` and
-`false`, JIDs normalised, numbers without leading zeros.
+`NodeOptions` is the one table. Configuration forms, the checks of submitted forms, publish-options (XEP-0060 7.1.5),
+the OpenAPI schema and the values that the code reads (`node.options.max_items`) all come from it.
+
+A node stores only what differs from the defaults of its kind. Stored values are tuples of texts in one normal form:
+booleans `true` and `false`, JIDs normalised, numbers without leading zeros.
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import Enum
+from typing import Generic, TypeVar, overload
 
-from smartfeeds.core.access import KEPT_OUT, READERS, AccessModel, PublishModel
 from smartfeeds.core.jid import parse_jid
-from smartfeeds.core.model import Affiliation, Node, NodeKind
 from smartfeeds.core.text import is_xml_text
 from smartfeeds.errors import Condition, FeedError, unsupported
 
 PUBSUB = "pubsub#"
 KIND = "{urn:smartfeeds:0}kind"
-# What an imported feed says of itself (`formats.feed_details`): kept with the options, and no field of any form.
+# Data about an imported feed (`formats.feed_details`). It is stored with the options, but it is not a form field.
 DETAILS = "feed-details"
 SOCIAL_FEED = "urn:xmpp:pubsub-social-feed:1"
 GALLERY = "urn:xmpp:pubsub-social-feed:gallery:1"
-MAX_TEXT = 2_000  # characters of one field, all values together: forms have to fit in stanzas
+MAX_TEXT = 2_000  # characters of one field, all its values together: a form must fit into one stanza
 MAX_VALUES = 100
 DEFAULT_PAYLOAD_SIZE_BYTES = 65_536
 
+T = TypeVar("T")
 Values = tuple[str, ...]
-Options = Mapping[str, Values]
+FormFields = Mapping[str, Values]
+
+
+class NodeKind(Enum):
+    """A feed node obeys the Smart Feeds rules; a generic node is plain XEP-0060."""
+
+    FEED = "feed"
+    GENERIC = "generic"
+
+    # Options are looked up by kind everywhere, and Enum.__hash__ is a slow Python function.
+    __hash__ = object.__hash__
+
+
+class AccessModel(Enum):
+    """Who may subscribe and retrieve (`pubsub#access_model`). The models that need presence are not supported."""
+
+    OPEN = "open"
+    AUTHORIZE = "authorize"
+    WHITELIST = "whitelist"
+
+
+class PublishModel(Enum):
+    """Who may publish without being a publisher (`pubsub#publish_model`)."""
+
+    PUBLISHERS = "publishers"
+    SUBSCRIBERS = "subscribers"
+    OPEN = "open"
 
 
 class FieldType(Enum):
-    """XEP-0004 3.3, the types in use."""
+    """The field types of XEP-0004 3.3 that node options use."""
 
     BOOLEAN = "boolean"
     LIST_SINGLE = "list-single"
@@ -39,326 +67,329 @@ class FieldType(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
-    """The service's ceilings. `max_items` is the most a generic node keeps; on a feed anything from there is max."""
+class OptionLimits:
+    """The service's ceilings. `max_items` is the most that a generic node keeps. A feed accepts any number from there
+    on and stores it as `max`, because it keeps every item."""
 
     max_payload_size_bytes: int = DEFAULT_PAYLOAD_SIZE_BYTES
     max_items: int = 10_000
 
 
-# What a value of the field becomes. Raises FeedError.
-Check = Callable[[Values, Limits], Values]
+# Returns the stored form of a field's values on a node of this kind. Raises ValueError with the reason (the condition
+# is then NOT_ACCEPTABLE), or FeedError for another condition.
+Check = Callable[[Values, NodeKind, OptionLimits], Values]
 
-
-@dataclass(frozen=True, slots=True)
-class Option:
-    """One field of the configuration form.
-
-    `defaults` by node kind (a kind that is missing does not offer the field); `choices` of a list-single, which are
-    also all values it takes; `check` what else is demanded, by kind; `datatype` the XEP-0122 hint.
-    """
-
-    var: str
-    label: str
-    type: FieldType
-    defaults: Mapping[NodeKind, Values]
-    choices: tuple[str, ...] = ()
-    check: Mapping[NodeKind, Check] | None = None
-    datatype: str = ""
-    metadata: bool = False
+# The four spellings of XEP-0004 3.3, and the normal form of each.
+BOOLEANS = {"1": "true", "true": "true", "0": "false", "false": "false"}
 
 
 def _refuse(name: str, why: str) -> FeedError:
     return FeedError(Condition.NOT_ACCEPTABLE, f"{PUBSUB}{name}: {why}")
 
 
-def _must_be(name: str, wanted: str, why: str) -> Check:
-    def check(values: Values, _limits: Limits) -> Values:
-        if values != (wanted,):
-            raise _refuse(name, why)
+@dataclass(eq=False)
+class Option(Generic[T]):
+    """One field of the configuration form. As an attribute of `NodeOptions` it is the typed value in force.
+
+    `defaults` are stored values by node kind. `read` makes the typed value of stored values. A list-single accepts its
+    `choices` and nothing else; `check` tests the values further. `datatype` is the XEP-0122 hint. `metadata` fields are
+    part of the node's meta-data (XEP-0060 5.4). `var` is the field name without `pubsub#`.
+    """
+
+    label: str
+    type: FieldType
+    defaults: Mapping[NodeKind, Values]
+    read: Callable[[Values], T]
+    choices: Values = ()
+    check: Check | None = None
+    datatype: str = ""
+    metadata: bool = False
+    var: str = field(default="", init=False)
+
+    def __set_name__(self, _owner: object, name: str) -> None:
+        self.var = name
+
+    @overload
+    def __get__(self, options: None, owner: object) -> "Option[T]": ...
+
+    @overload
+    def __get__(self, options: "NodeOptions", owner: object) -> T: ...
+
+    def __get__(self, options: "NodeOptions | None", owner: object) -> "Option[T] | T":
+        if options is None:
+            return self
+        value = self.read(options.values_of(self))
+        # The instance's dictionary comes before this descriptor, so each value is read from its texts only once.
+        options.__dict__[self.var] = value
+        return value
+
+    def normalise(self, kind: NodeKind, values: Values, limits: OptionLimits) -> Values:
+        """Returns the stored form of submitted values. Raises FeedError, NOT_ACCEPTABLE where they may not be set."""
+        if len(values) > MAX_VALUES or sum(map(len, values)) > MAX_TEXT or not is_xml_text("".join(values)):
+            raise _refuse(self.var, "too long, or with characters that XML cannot carry")
+        values = self._typed(values)
+        try:
+            if self.check is not None:
+                return self.check(values, kind, limits)
+        except ValueError as error:
+            raise _refuse(self.var, str(error)) from None
+        if self.choices and values[:1] not in {(choice,) for choice in self.choices}:
+            raise _refuse(self.var, "one of " + ", ".join(self.choices))
         return values
 
-    return check
+    def _typed(self, values: Values) -> Values:
+        if self.type is FieldType.JID_MULTI:
+            jids = [parse_jid(value) for value in values if value]
+            if None in jids:
+                raise FeedError(Condition.JID_MALFORMED, f"{PUBSUB}{self.var}: not an address")
+            return tuple(str(jid) for jid in jids)
+        if len(values) > 1:
+            raise _refuse(self.var, "one value")
+        if self.type is FieldType.BOOLEAN:
+            value = BOOLEANS.get(values[0].strip() if values else "")
+            if value is None:
+                raise _refuse(self.var, "true or false")
+            return (value,)
+        return values or ("",)
 
 
-def _number(name: str, values: Values, ceiling: int, *, lowest: int = 1) -> int:
+# Checks.
+
+
+def _number(values: Values, ceiling: int, *, lowest: int = 1) -> int:
     text = values[0].strip() if values else ""
     if not (text.isascii() and text.isdigit() and len(text) < 19 and lowest <= int(text) <= ceiling):
-        raise _refuse(name, f"a whole number from {lowest} to {ceiling}")
+        raise ValueError(f"a whole number from {lowest} to {ceiling}")
     return int(text)
 
 
-def _unlimited_items(values: Values, limits: Limits) -> Values:
-    """Feeds do not expire items: max, or so many that it means max (xep-map 71; SF-012)."""
-    if values in ((), ("",), ("max",)):
-        return ("max",)
-    if _number("max_items", values, 10**18, lowest=0) < limits.max_items:
-        raise _refuse("max_items", "a feed never expires items; leave it at max, or make a generic node")
+def _check_max_items(values: Values, kind: NodeKind, limits: OptionLimits) -> Values:
+    if kind is NodeKind.GENERIC:
+        return values if values == ("max",) else (str(_number(values, limits.max_items)),)
+    # Feeds do not expire items: max, or so many that it means max (SF-012).
+    if values not in ((), ("",), ("max",)) and _number(values, 10**18, lowest=0) < limits.max_items:
+        raise ValueError("a feed never expires items; leave it at max, or make a generic node")
     return ("max",)
 
 
-def _limited_items(values: Values, limits: Limits) -> Values:
-    return ("max",) if values == ("max",) else (str(_number("max_items", values, limits.max_items)),)
-
-
-def _no_expiry(values: Values, _limits: Limits) -> Values:
+def _check_no_expiry(values: Values, _kind: NodeKind, _limits: OptionLimits) -> Values:
     if values not in ((), ("",), ("max",)):
-        raise _refuse("item_expire", "items of this service do not expire")
+        raise ValueError("items of this service do not expire")
     return ("max",)
 
 
-def _payload_size(values: Values, limits: Limits) -> Values:
-    return (str(_number("max_payload_size", values, limits.max_payload_size_bytes)),)
+def _check_payload_size(values: Values, _kind: NodeKind, limits: OptionLimits) -> Values:
+    return (str(_number(values, limits.max_payload_size_bytes)),)
 
 
-def _access_model(values: Values, _limits: Limits) -> Values:
+def _check_access_model(values: Values, _kind: NodeKind, _limits: OptionLimits) -> Values:
     if values[:1] not in {(model.value,) for model in AccessModel}:
         raise FeedError(Condition.UNSUPPORTED_ACCESS_MODEL, "open, authorize and whitelist are supported")
     return values
 
 
-def _leaf(values: Values, _limits: Limits) -> Values:
+def _check_leaf(values: Values, _kind: NodeKind, _limits: OptionLimits) -> Values:
     if values != ("leaf",):
         raise unsupported("collections")
     return values
 
 
-def _both(*values: str) -> Mapping[NodeKind, Values]:
+# Kinds of fields. Each returns an option whose typed value has its type.
+
+
+def _same(*values: str) -> Mapping[NodeKind, Values]:
+    """The same default on nodes of every kind."""
     return dict.fromkeys(NodeKind, values)
 
 
-def _all(check: Check) -> Mapping[NodeKind, Check]:
-    return dict.fromkeys(NodeKind, check)
-
-
-_BOOL, _LIST, _TEXT, _JIDS = (
-    FieldType.BOOLEAN,
-    FieldType.LIST_SINGLE,
-    FieldType.TEXT_SINGLE,
-    FieldType.JID_MULTI,
-)
-_FEED, _GENERIC = NodeKind.FEED, NodeKind.GENERIC
-
-_TABLE = (
-    Option("title", "A short name", _TEXT, _both(""), metadata=True),
-    Option("description", "What is published here", _TEXT, _both(""), metadata=True),
-    Option("type", "The type of its payloads", _TEXT, {_FEED: (SOCIAL_FEED,), _GENERIC: ("",)}, metadata=True),
-    Option("language", "The language of its texts", _TEXT, _both(""), metadata=True),
-    Option("contact", "Whom to ask about it", _JIDS, _both(), metadata=True),
-    Option(
-        "access_model",
-        "Who may subscribe and retrieve",
-        _LIST,
-        _both("open"),
-        choices=tuple(model.value for model in AccessModel),
-        check=_all(_access_model),
-        metadata=True,
-    ),
-    Option(
-        "publish_model",
-        "Who may publish",
-        _LIST,
-        _both("publishers"),
-        choices=tuple(model.value for model in PublishModel),
-        metadata=True,
-    ),
-    Option(
-        "max_items",
-        "How many items are kept",
-        _TEXT,
-        _both("max"),
-        check={_FEED: _unlimited_items, _GENERIC: _limited_items},
-        datatype="pubsub:integer-or-max",
-        metadata=True,
-    ),
-    Option(
-        "item_expire",
-        "Seconds after which items expire",
-        _TEXT,
-        _both("max"),
-        check=_all(_no_expiry),
-        datatype="pubsub:integer-or-max",
-        metadata=True,
-    ),
-    Option(
-        "max_payload_size",
-        "The largest payload in bytes",
-        _TEXT,
-        _both(str(DEFAULT_PAYLOAD_SIZE_BYTES)),
-        check=_all(_payload_size),
-    ),
-    Option(
-        "persist_items",
-        "Whether items are kept",
-        _BOOL,
-        _both("true"),
-        check=_all(_must_be("persist_items", "true", "items of this service are kept")),
-    ),
-    Option(
-        "purge_offline",
-        "Whether items go when the publisher goes offline",
-        _BOOL,
-        _both("false"),
-        check=_all(_must_be("purge_offline", "false", "items of this service stay")),
-    ),
-    Option("deliver_notifications", "Whether events are sent", _BOOL, _both("true")),
-    Option("deliver_payloads", "Whether events carry payloads", _BOOL, _both("true")),
-    Option("notification_type", "The type of event messages", _LIST, _both("headline"), choices=("headline", "normal")),
-    Option("notify_config", "Whether changes of configuration are told", _BOOL, _both("false")),
-    Option("notify_delete", "Whether the deletion of the node is told", _BOOL, _both("true")),
-    Option("notify_retract", "Whether retractions are told", _BOOL, _both("true")),
-    Option("notify_sub", "Whether new subscriptions are told", _BOOL, _both("false")),
-    Option(
-        "itemreply",
-        "Whom a reply to an item should go to",
-        _LIST,
-        _both("publisher"),
-        choices=("publisher", "none"),
-    ),
-    Option(
-        "send_last_published_item",
-        "When the newest item is sent unasked",
-        _LIST,
-        _both("never"),
-        choices=("never", "on_sub"),
-    ),
-    Option("subscribe", "Whether one can subscribe", _BOOL, _both("true")),
-    Option(
-        "presence_based_delivery",
-        "Whether events go only to who is online",
-        _BOOL,
-        _both("false"),
-        check=_all(_must_be("presence_based_delivery", "false", "this service knows no presence")),
-    ),
-    Option(
-        "tempsub",
-        "Whether subscriptions end with the presence",
-        _BOOL,
-        _both("false"),
-        check=_all(_must_be("tempsub", "false", "this service knows no presence")),
-    ),
-    Option("node_type", "Leaf or collection", _LIST, _both("leaf"), choices=("leaf",), check=_all(_leaf)),
-)
-
-OPTIONS: Mapping[str, Option] = {option.var: option for option in _TABLE}
-
-# Fields that are known, but only ever refused: no URL of a configuration is fetched, no roster is known.
-REFUSED = frozenset({"body_xslt", "dataform_xslt", "roster_groups_allowed"})
-
-# The four spellings of XEP-0004 3.3, and the normal form of each.
-BOOLEANS = {"1": "true", "true": "true", "0": "false", "false": "false"}
-
-
-def normalise(option: Option, kind: NodeKind, values: Values, limits: Limits) -> Values:
-    """The stored form of submitted values. Raises FeedError: NOT_ACCEPTABLE for what may not be set."""
-    if len(values) > MAX_VALUES or sum(map(len, values)) > MAX_TEXT or not is_xml_text("".join(values)):
-        raise _refuse(option.var, "too long, or with characters that XML cannot carry")
-    values = _typed(option, values)
-    check = option.check.get(kind) if option.check else None
-    if check:
-        return check(values, limits)
-    if option.choices and values[:1] not in {(choice,) for choice in option.choices}:
-        raise _refuse(option.var, "one of " + ", ".join(option.choices))
-    return values
-
-
-def _typed(option: Option, values: Values) -> Values:
-    if option.type is FieldType.JID_MULTI:
-        jids = [parse_jid(value) for value in values if value]
-        if None in jids:
-            raise FeedError(Condition.JID_MALFORMED, f"{PUBSUB}{option.var}: not an address")
-        return tuple(str(jid) for jid in jids)
-    if len(values) > 1:
-        raise _refuse(option.var, "one value")
-    if option.type is FieldType.BOOLEAN:
-        value = BOOLEANS.get(values[0].strip() if values else "")
-        if value is None:
-            raise _refuse(option.var, "true or false")
-        return (value,)
-    return values or ("",)
-
-
-def apply(kind: NodeKind, current: Options, submitted: Options, limits: Limits) -> dict[str, Values]:
-    """The options after a submit: only the fields in it change, unknown ones are ignored (xep-map 64, 67).
-
-    `submitted` has full field names. Raises FeedError, and then nothing has changed.
-    """
-    options = dict(current)
-    for name, values in submitted.items():
-        var = name.removeprefix(PUBSUB)
-        if var in REFUSED and values not in ((), ("",)):
-            raise _refuse(var, "not supported")
-        option = OPTIONS.get(var) if name.startswith(PUBSUB) else None
-        if option is None:
-            continue
-        value = normalise(option, kind, values, limits)
-        if value == option.defaults[kind]:
-            options.pop(var, None)
-        else:
-            options[var] = value
-    return options
-
-
-def initial(limits: Limits) -> dict[str, Values]:
-    """What a new node has instead of a default that is above the service's ceiling."""
-    ceiling_bytes = limits.max_payload_size_bytes
-    if ceiling_bytes < DEFAULT_PAYLOAD_SIZE_BYTES:
-        return {"max_payload_size": (str(ceiling_bytes),)}
-    return {}
-
-
-def value_of(kind: NodeKind, options: Options, var: str) -> Values:
-    """The value in force."""
-    return options[var] if var in options else OPTIONS[var].defaults[kind]
-
-
-def text_of(kind: NodeKind, options: Options, var: str) -> str:
-    """The single value in force."""
-    values = value_of(kind, options, var)
+def _first(values: Values) -> str:
     return values[0] if values else ""
 
 
-def details_text(options: Options) -> str:
-    """What an imported feed says of itself, "" for any other node."""
-    return "".join(options.get(DETAILS, ()))
+def _text(label: str, *, default: str = "", feeds: str = "", metadata: bool = False) -> Option[str]:
+    """A text; `feeds` is the default on feeds where it differs."""
+    defaults = {NodeKind.FEED: (feeds or default,), NodeKind.GENERIC: (default,)}
+    return Option(label, FieldType.TEXT_SINGLE, defaults, _first, metadata=metadata)
 
 
-def is_listed(kind: NodeKind, options: Options) -> bool:
-    """Whether a stranger may know of the node (xep-map 38): one that is open on request is there to be asked for."""
-    return text_of(kind, options, "access_model") != AccessModel.WHITELIST.value
+def _flag(label: str, *, default: bool) -> Option[bool]:
+    return Option(label, FieldType.BOOLEAN, _same("true" if default else "false"), lambda values: values == ("true",))
 
 
-def is_open_to_publish(node: Node) -> bool:
-    """Whether everybody except outcasts may publish. Such publishers may know that the node exists, even if they may
-    not read it."""
-    return text_of(node.kind, node.options, "publish_model") == PublishModel.OPEN.value
+def _fixed(label: str, why: str, *, value: bool) -> Option[bool]:
+    """A flag that can only have this value; `why` is the reason given to those who try to set the other one."""
+    option = _flag(label, default=value)
+
+    def check(values: Values, _kind: NodeKind, _limits: OptionLimits) -> Values:
+        if values != option.defaults[NodeKind.FEED]:
+            raise ValueError(why)
+        return values
+
+    option.check = check
+    return option
 
 
-def is_known_to(affiliation: Affiliation, node: Node) -> bool:
-    """Whether somebody of this affiliation may know of the node."""
-    return affiliation in READERS or (affiliation not in KEPT_OUT and is_listed(node.kind, node.options))
+def _choice(label: str, *choices: str, check: Check | None = None) -> Option[str]:
+    """One of these texts; the first is the default."""
+    return Option(label, FieldType.LIST_SINGLE, _same(choices[0]), _first, choices, check)
 
 
-def shows_publisher(kind: NodeKind, options: Options) -> bool:
-    """Whether items are shown with who published them, and can be found by that (`pubsub#itemreply`)."""
-    return text_of(kind, options, "itemreply") == "publisher"
+E = TypeVar("E", AccessModel, PublishModel)
 
 
-def flag(kind: NodeKind, options: Options, var: str) -> bool:
-    """The boolean in force."""
-    return value_of(kind, options, var) == ("true",)
+def _model(label: str, default: E, *, check: Check | None = None) -> Option[E]:
+    """A member of the enumeration of `default`."""
+    model = type(default)
+    choices = tuple(member.value for member in model)
+    return Option(
+        label,
+        FieldType.LIST_SINGLE,
+        _same(default.value),
+        lambda values: model(_first(values)),
+        choices,
+        check,
+        metadata=True,
+    )
 
 
-def unmet(kind: NodeKind, options: Options, wanted: Options, limits: Limits) -> str | None:
-    """The first publish-option that the configuration does not meet, by its full name, or None (xep-map 145 to 149)."""
-    for name, values in wanted.items():
-        option = OPTIONS.get(name.removeprefix(PUBSUB)) if name.startswith(PUBSUB) else None
-        if option is None:
-            return name
-        try:
-            value = normalise(option, kind, values, limits)
-        except FeedError:
-            return name
-        if value != value_of(kind, options, option.var):
-            return name
-    return None
+def _count(label: str, check: Check) -> Option[int | None]:
+    """A number, or None for `max`."""
+    return Option(
+        label,
+        FieldType.TEXT_SINGLE,
+        _same("max"),
+        lambda values: None if values == ("max",) else int(_first(values)),
+        check=check,
+        datatype="pubsub:integer-or-max",
+        metadata=True,
+    )
+
+
+class NodeOptions:
+    """The options of a node. `stored` is what differs from the defaults of its kind; the attributes below are the
+    values in force. An instance never changes. Each attribute is read from its texts once, so instances are shared.
+    """
+
+    title = _text("A short name", metadata=True)
+    description = _text("What is published here", metadata=True)
+    type = _text("The type of the payloads", feeds=SOCIAL_FEED, metadata=True)
+    language = _text("The language of the texts", metadata=True)
+    contact = Option("Whom to contact", FieldType.JID_MULTI, _same(), lambda values: values, metadata=True)
+    access_model = _model("Who may subscribe and retrieve", AccessModel.OPEN, check=_check_access_model)
+    publish_model = _model("Who may publish", PublishModel.PUBLISHERS)
+    max_items = _count("How many items are kept", _check_max_items)
+    item_expire = _count("Seconds after which items expire", _check_no_expiry)
+    max_payload_size = Option(
+        "The largest payload in bytes",
+        FieldType.TEXT_SINGLE,
+        _same(str(DEFAULT_PAYLOAD_SIZE_BYTES)),
+        lambda values: int(_first(values)),
+        check=_check_payload_size,
+    )
+    persist_items = _fixed("Whether items are kept", "items of this service are kept", value=True)
+    purge_offline = _fixed(
+        "Whether items go when the publisher goes offline", "items of this service stay", value=False
+    )
+    deliver_notifications = _flag("Whether events are sent", default=True)
+    deliver_payloads = _flag("Whether events carry payloads", default=True)
+    notification_type = _choice("The type of event messages", "headline", "normal")
+    notify_config = _flag("Whether subscribers are notified of configuration changes", default=False)
+    notify_delete = _flag("Whether subscribers are notified of the deletion of the node", default=True)
+    notify_retract = _flag("Whether subscribers are notified of retractions", default=True)
+    notify_sub = _flag("Whether owners are notified of new subscriptions", default=False)
+    itemreply = _choice("Whom a reply to an item should go to", "publisher", "none")
+    send_last_published_item = _choice("When the newest item is sent without a request", "never", "on_sub")
+    subscribe = _flag("Whether users can subscribe", default=True)
+    presence_based_delivery = _fixed(
+        "Whether events go only to subscribers who are online", "this service knows no presence", value=False
+    )
+    tempsub = _fixed("Whether subscriptions end with the presence", "this service knows no presence", value=False)
+    node_type = _choice("Leaf or collection", "leaf", check=_check_leaf)
+
+    def __init__(self, kind: NodeKind, stored: FormFields | None = None) -> None:
+        self.kind = kind
+        self.stored: FormFields = stored or {}
+
+    @classmethod
+    def initial(cls, kind: NodeKind, limits: OptionLimits) -> "NodeOptions":
+        """The options of a new node. The service's ceilings replace higher defaults."""
+        ceiling_bytes = limits.max_payload_size_bytes
+        lower = ceiling_bytes < DEFAULT_PAYLOAD_SIZE_BYTES
+        return cls(kind, {"max_payload_size": (str(ceiling_bytes),)} if lower else {})
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, NodeOptions) and (self.kind, self.stored) == (other.kind, other.stored)
+
+    __hash__ = None  # type: ignore[assignment]  # `stored` is a dictionary
+
+    def __repr__(self) -> str:
+        return f"NodeOptions({self.kind}, {self.stored})"
+
+    def values_of(self, option: Option[T]) -> Values:
+        """The texts of an option in force."""
+        return self.stored[option.var] if option.var in self.stored else option.defaults[self.kind]
+
+    @property
+    def listed(self) -> bool:
+        """Whether strangers may know that the node exists. A node with authorisation must be found to be asked for."""
+        return self.access_model is not AccessModel.WHITELIST
+
+    @property
+    def shows_publisher(self) -> bool:
+        """Whether items are shown with their publisher, and can be found by publisher (`pubsub#itemreply`)."""
+        return self.itemreply == "publisher"
+
+    @property
+    def details(self) -> str:
+        """Data about the imported feed that this node holds; empty for every other node."""
+        return "".join(self.stored.get(DETAILS, ()))
+
+    def with_details(self, text: str) -> "NodeOptions":
+        """These options with other data about the imported feed."""
+        return NodeOptions(self.kind, {**self.stored, DETAILS: (text,)})
+
+    def apply(self, form: FormFields, limits: OptionLimits) -> "NodeOptions":
+        """Returns the options after a submit: the fields of the form change, unknown ones are ignored (xep-map 64, 67).
+
+        `form` has full field names. Raises FeedError for a value that may not be set.
+        """
+        stored = dict(self.stored)
+        for name, values in form.items():
+            var = name.removeprefix(PUBSUB)
+            if var in REFUSED and values not in ((), ("",)):
+                raise _refuse(var, "not supported")
+            option = _by_name(name)
+            if option is None:
+                continue
+            value = option.normalise(self.kind, values, limits)
+            if value == option.defaults[self.kind]:
+                stored.pop(var, None)
+            else:
+                stored[var] = value
+        return NodeOptions(self.kind, stored)
+
+    def unmet(self, form: FormFields, limits: OptionLimits) -> str | None:
+        """The full name of the first publish-option that differs from these options, or None (xep-map 145 to 149)."""
+        for name, values in form.items():
+            option = _by_name(name)
+            if option is None:
+                return name
+            try:
+                value = option.normalise(self.kind, values, limits)
+            except FeedError:
+                return name
+            if value != self.values_of(option):
+                return name
+        return None
+
+
+OPTIONS: Mapping[str, Option[object]] = {
+    name: option for name, option in vars(NodeOptions).items() if isinstance(option, Option)
+}
+
+# Known fields that the service refuses: it fetches no URL of a configuration, and it knows no roster.
+REFUSED = frozenset({"body_xslt", "dataform_xslt", "roster_groups_allowed"})
+
+
+def _by_name(name: str) -> Option[object] | None:
+    return OPTIONS.get(name.removeprefix(PUBSUB)) if name.startswith(PUBSUB) else None

@@ -16,7 +16,7 @@ from aiohttp import HttpVersion11
 
 from smartfeeds.core.jid import Jid
 from smartfeeds.core.model import NodeKind
-from smartfeeds.core.options import KIND, OPTIONS, PUBSUB
+from smartfeeds.core.options import KIND, OPTIONS, PUBSUB, FormFields
 from smartfeeds.errors import Condition, FeedError
 from smartfeeds.formats.activity import read_activities
 from smartfeeds.formats.additions import take_additions
@@ -30,7 +30,6 @@ from smartfeeds.http.http_errors import HttpError
 from smartfeeds.http.negotiation import Form
 from smartfeeds.http.sync_json import MEMBER
 from smartfeeds.http.wire import invite_body
-from smartfeeds.service import requests as r
 from smartfeeds.service.drafts import Draft, draft_of
 
 # So much more than allowed is read and thrown away, because who is still writing does not read the answer.
@@ -93,7 +92,7 @@ class Bodies:
             root = _entry(text)
         return draft_of(root), form
 
-    async def options(self, call: Call) -> r.Form:
+    async def options(self, call: Call) -> FormFields:
         """The options of a new feed: none, or a JSON object of their names without prefix, and its kind.
 
         Raises FeedError(BAD_REQUEST) for a name that is no option's: a feed that was meant to be closed is not made

@@ -8,7 +8,6 @@ from urllib.parse import quote
 
 from smartfeeds.core.cursor import SPAN, canonical_cursor
 from smartfeeds.core.model import Item, Node, NodeKind
-from smartfeeds.core.options import details_text, text_of
 from smartfeeds.core.urls import entry_path, feed_path
 from smartfeeds.core.view import Order
 from smartfeeds.formats.activity import write_activity
@@ -106,12 +105,12 @@ def head_of(answer: FeedPage, place: Place) -> FeedHead:
     node = answer.node
     items = items_of(answer)
     # The hub and the cloud of an imported feed notify of that feed, not of this one.
-    details = load_details(details_text(node.options))
+    details = load_details(node.options.details)
     channel = replace(details.channel, hub="", cloud=None)
     return FeedHead(
         via=details.link,
         icon=channel.icon,
-        language=text_of(node.kind, node.options, "language"),
+        language=node.options.language,
         authors=channel.authors,
         channel=channel,
         id=place.base_url,
@@ -119,7 +118,7 @@ def head_of(answer: FeedPage, place: Place) -> FeedHead:
         updated_us=max((item.modified_us for item in items), default=max(node.last_modified_us, node.created_us)),
         self_link=place.base_url,
         next_link=place.next_url(answer),
-        subtitle=text_of(node.kind, node.options, "description"),
+        subtitle=node.options.description,
         total=total_of(answer),
         last_cursor=last_cursor(answer, place.query),
         entry_prefix=f"{place.origin}{entry_path(place.name)}",
@@ -128,7 +127,7 @@ def head_of(answer: FeedPage, place: Place) -> FeedHead:
 
 def title_of(node: Node) -> str:
     """The title of a feed, else its name."""
-    return text_of(node.kind, node.options, "title") or node.name
+    return node.options.title or node.name
 
 
 def is_comments(node: Node) -> bool:

@@ -6,7 +6,7 @@ An item has one tag for each of its forms, which changes with every change of it
 from collections.abc import Awaitable, Callable
 from http import HTTPStatus
 
-from smartfeeds.core.access import AccessModel
+from smartfeeds.core.options import AccessModel
 from smartfeeds.core.tokens import Scope
 from smartfeeds.core.urls import EntryPath, entry_path, read_entry_path
 from smartfeeds.errors import Condition, FeedError
@@ -19,7 +19,6 @@ from smartfeeds.http.http_errors import HttpError
 from smartfeeds.http.negotiation import Form
 from smartfeeds.http.queries import read_flag
 from smartfeeds.http.replies import Reply
-from smartfeeds.service.context import access_model
 from smartfeeds.service.feeds import Answer
 from smartfeeds.service.preconditions import item_tag
 from smartfeeds.service.requests import Expected, GetItem, ItemShown, Request
@@ -67,7 +66,7 @@ class Entries:
 
     def reply(self, call: Call, shown: ItemShown, form: Form, *, sync: bool = False) -> Reply:
         """An item in a form, with its tag; `sync` as it was shown."""
-        public = access_model(shown.node) is AccessModel.OPEN and call.anonymous
+        public = shown.node.options.access_model is AccessModel.OPEN and call.anonymous
         as_json = form is n.JSON
         headers = {
             "ETag": f'"{item_tag(shown.item)}{_SYNC_MARK if sync else ""}{_JSON_MARK if as_json else ""}"',

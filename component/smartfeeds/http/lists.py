@@ -15,7 +15,6 @@ from urllib.parse import parse_qsl, quote, urlencode
 
 from smartfeeds.core.jid import Jid
 from smartfeeds.core.model import Item, Node
-from smartfeeds.core.options import text_of
 from smartfeeds.core.page import ResultSetRequest, parse_number
 from smartfeeds.core.times import US_PER_S, format_datetime
 from smartfeeds.core.tokens import ALL_FEEDS
@@ -290,7 +289,7 @@ def _listed(service: str, origin: str, node: Node) -> JsonObject:
         for form in n.LINKED
     ]
     links.append({"rel": "alternate", "href": xmpp_uri(service, node.name)})
-    summary = text_of(node.kind, node.options, "description")
+    summary = node.options.description
     return {
         "id": node.name,
         "objectType": "collection",
@@ -313,7 +312,7 @@ def _opml(service: str, origin: str, nodes: Sequence[Node], total: int) -> bytes
             f"{origin}{feed_path(node.name, n.RSS.suffix)}",
             f"{origin}{feed_path(node.name)}",
             xmpp_uri(service, node.name),
-            text_of(node.kind, node.options, "description"),
+            node.options.description,
             created_us=node.created_us,
         )
         for node in nodes

@@ -14,9 +14,8 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from smartfeeds import __version__
-from smartfeeds.core.access import AccessModel
 from smartfeeds.core.model import Item, Node
-from smartfeeds.core.options import details_text, text_of
+from smartfeeds.core.options import AccessModel
 from smartfeeds.core.times import format_datetime, format_t
 from smartfeeds.core.urls import CONFLICTS, entry_path, feed_path, list_path, subscribe_uri
 from smartfeeds.core.view import Order
@@ -84,14 +83,14 @@ class Pages:
         smart = is_feed(node)
         sync = answer.view.sync
         articles = [self._article(node, item, sync=sync) for item in reversed(items_of(answer))]
-        details = load_details(details_text(node.options))
+        details = load_details(node.options.details)
         # Links, as the pictures of entries are: a page loads nothing from elsewhere.
         pictures = dict.fromkeys((details.channel.icon, details.channel.logo))
         html = template("feed.html").render(
             title=title_of(node),
             node=node,
-            description=text_of(node.kind, node.options, "description"),
-            language=text_of(node.kind, node.options, "language"),
+            description=node.options.description,
+            language=node.options.language,
             details=details,
             pictures=[address for address in pictures if link_of(address)],
             path=path,
@@ -169,8 +168,8 @@ def feed_list(nodes: Sequence[Node], origin: str, next_url: str, previous_url: s
                 "node": node,
                 "path": feed_path(node.name),
                 "title": title_of(node),
-                "description": text_of(node.kind, node.options, "description"),
-                "open": text_of(node.kind, node.options, "access_model") == AccessModel.OPEN.value,
+                "description": node.options.description,
+                "open": node.options.access_model is AccessModel.OPEN,
                 "offers": _offers(node.name, "")[:3] if is_feed(node) else (),
             }
             for node in nodes

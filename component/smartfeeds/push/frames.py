@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from urllib.parse import unquote
 
 from smartfeeds.core.model import Item, Node, NodeEvent
-from smartfeeds.core.options import flag, shows_publisher, text_of
 from smartfeeds.core.text import attribute, escape
 from smartfeeds.formats.atom import read_meta
 
@@ -51,9 +50,9 @@ def recipient(jid: str, sub_no: int) -> bytes:
 def item_frame(node: Node, group: Group, item: Item, chain: Chain) -> Frame:
     """A new or changed item, or the tombstone of one for a Smart view."""
     publisher = ""
-    if item.publisher and shows_publisher(node.kind, node.options):
+    if item.publisher and node.options.shows_publisher:
         publisher = f" publisher='{attribute(item.publisher)}'"
-    payload = item.payload if flag(node.kind, node.options, "deliver_payloads") else b""
+    payload = item.payload if node.options.deliver_payloads else b""
     inner = b"<item id='%b'%b>%b</item>" % (attribute(item.id).encode(), publisher.encode(), payload)
     body = read_meta(item.payload).body if group.body else ""
     return _items_frame(node, group, inner, chain, str(item.modified_us), body)
@@ -79,7 +78,7 @@ def node_frame(node: Node, group: Group, event: NodeEvent, form: bytes) -> Frame
 def subscription_message(node: Node, event: NodeEvent) -> bytes:
     """What somebody else did to an entity's subscription (XEP-0060 12.14), or who came or went, for an owner."""
     service, state, jid, node_text = event.data.split(" ", 3)
-    kind = text_of(node.kind, node.options, "notification_type")
+    kind = node.options.notification_type
     return (
         f"<message from='{attribute(service)}' to='{attribute(event.to)}' id='0.{event.event_no}' type='{kind}'>"
         f"{_EVENT}<subscription node='{attribute(node_text)}' jid='{attribute(unquote(jid))}' "
@@ -100,7 +99,7 @@ def _items_frame(node: Node, group: Group, inner: bytes, chain: Chain, key: str,
 
 
 def _frame(node: Node, group: Group, event: bytes, key: str, body: str, headers: bytes = b"") -> Frame:
-    kind = text_of(node.kind, node.options, "notification_type")
+    kind = node.options.notification_type
     text = f"<body>{escape(body)}</body>".encode() if body else b""
     hint = _NO_STORE if kind == "normal" and not body else b""
     head = f"<message from='{attribute(group.service)}' to='".encode()

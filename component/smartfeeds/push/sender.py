@@ -11,7 +11,6 @@ from typing import Protocol
 
 from smartfeeds.core.cursor import format_cursor
 from smartfeeds.core.model import Item, Mark, Node, NodeEvent, NodeKind, NodeState
-from smartfeeds.core.options import flag
 from smartfeeds.core.times import US_PER_S
 from smartfeeds.core.view import Order
 from smartfeeds.push.audience import AudienceCache, AudiencePage, read_audience
@@ -149,7 +148,7 @@ class Sender:
         self.counters.lag_us = max(lag_us, 0)
         if lag_us > self._max_age_us:
             run.dropped += 1
-        elif change.key_us > run.purged_us and flag(node.kind, node.options, "deliver_notifications"):
+        elif change.key_us > run.purged_us and node.options.deliver_notifications:
             chains = {
                 view: Chain(_total(run.batch, view, item), run.told.get(view, ""), change.cursor) for view in views
             }
@@ -185,17 +184,17 @@ class Sender:
         def frame(group: Group) -> Frame:
             return retract_frame(node, group, event.data, chains[group.view], event.at_us)
 
-        if flag(node.kind, node.options, "deliver_notifications"):
+        if node.options.deliver_notifications:
             await self._send_frames(run, chains, frame, event.at_us)
         run.told.update(dict.fromkeys(chains, cursor))
 
     async def _send_node_event(self, run: _Run, event: NodeEvent) -> None:
         node = run.node
-        payloads = flag(node.kind, node.options, "deliver_payloads")
+        payloads = node.options.deliver_payloads
         form = self._encode_form(node) if event.kind == "configuration" and payloads else b""
         if event.kind == "purge":
             run.purged_us = int(event.data)
-        if not flag(node.kind, node.options, "deliver_notifications"):
+        if not node.options.deliver_notifications:
             return
         deleted = event.kind == "delete"
         async for page in self._pages(node, everybody=deleted):

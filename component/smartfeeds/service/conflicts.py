@@ -4,7 +4,6 @@ import hashlib
 
 from smartfeeds.core.access import may_overwrite
 from smartfeeds.core.model import Item, Node, NodeKind, Part
-from smartfeeds.core.options import flag
 from smartfeeds.errors import Condition, FeedError
 from smartfeeds.service.context import Context, affiliation_of, existing_for, locate, no_such_node
 from smartfeeds.service.items import write_state
@@ -86,7 +85,7 @@ def _resolve(tx: WriteTx, context: Context, node: Node, item: Item, request: Res
         None if kept is version else kept.payload,
         deleted=kept.deleted.on if found.dialect is not FEEDSYNC or kept.deleted.on is not version.deleted.on else None,
     )
-    state = state_of(found, changed, told=flag(node.kind, node.options, "notify_retract"))
+    state = state_of(found, changed, told=node.options.notify_retract)
     stored = write_state(tx, context, node, item, item.id, state, item.publisher if kept is version else publisher)
     return Resolved(stored, len(changed.conflicts))
 

@@ -6,11 +6,11 @@ A use case is a function `(tx, context, request) -> answer`. It runs in the stor
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from smartfeeds.core.access import AccessModel, reading_refused
+from smartfeeds.core.access import reading_refused
 from smartfeeds.core.cursor import Cursor
 from smartfeeds.core.jid import Jid
-from smartfeeds.core.model import Affiliation, Node, NodeKind, SubscriptionState
-from smartfeeds.core.options import Limits, is_listed, is_open_to_publish, text_of
+from smartfeeds.core.model import Affiliation, Node, SubscriptionState
+from smartfeeds.core.options import AccessModel, NodeKind, OptionLimits, PublishModel
 from smartfeeds.core.view import BARE, View, canonical, parse_view, shared_splits, split_name
 from smartfeeds.errors import Condition, FeedError
 from smartfeeds.store.base import ReadTx, WriteTx
@@ -35,7 +35,7 @@ class Policy:
     nodes_per_jid: int = 1_000
     subscriptions_per_domain: int = 1_000_000
     nodes_per_domain: int = 1_000_000
-    options: Limits = field(default_factory=Limits)
+    options: OptionLimits = field(default_factory=OptionLimits)
 
 
 @dataclass(slots=True)
@@ -82,12 +82,13 @@ def existing_for(tx: ReadTx, context: Context, actor: Jid) -> Exists:
     node, on every wire."""
 
     def exists(node: Node) -> bool:
-        if is_listed(node.kind, node.options):
+        if node.options.listed:
             return True
         affiliation = affiliation_of(tx, context, node, actor)
         if affiliation is Affiliation.NONE:
             # Access may have been closed after the entity subscribed.
-            return is_open_to_publish(node) or standing_of(tx, node, actor) is not SubscriptionState.NONE
+            open_to_publish = node.options.publish_model is PublishModel.OPEN
+            return open_to_publish or standing_of(tx, node, actor) is not SubscriptionState.NONE
         return affiliation is not Affiliation.OUTCAST
 
     return exists
@@ -182,7 +183,7 @@ def reading_refusal(tx: ReadTx, context: Context, node: Node, actor: Jid) -> Fee
 
 def access_model(node: Node) -> AccessModel:
     """The access model in force."""
-    return AccessModel(text_of(node.kind, node.options, "access_model"))
+    return node.options.access_model
 
 
 def view_key(located: Located) -> str:

@@ -5,9 +5,10 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Protocol
 
+from smartfeeds.core.access import is_known_to
 from smartfeeds.core.jid import Jid
 from smartfeeds.core.model import Affiliation, Node, Part
-from smartfeeds.core.options import is_known_to, text_of
+from smartfeeds.core.options import NodeOptions
 from smartfeeds.core.page import Plan, plan
 from smartfeeds.core.view import BARE
 from smartfeeds.errors import Condition, FeedError
@@ -38,8 +39,8 @@ def node_info(tx: ReadTx, context: Context, request: GetNodeInfo) -> NodeInfo:
     node = located.node
     if reading_refusal(tx, context, node, request.actor) is not None:
         if not is_known_to(affiliation_of(tx, context, node, request.actor), node):
-            told = {name: values for name, values in node.options.items() if name in TOLD_TO_ALL}
-            closed = Node(node.node_no, node.name, node.kind, "", 0, told)
+            public = {name: values for name, values in node.options.stored.items() if name in TOLD_TO_ALL}
+            closed = Node(node.node_no, node.name, node.kind, "", 0, NodeOptions(node.kind, public))
             return NodeInfo(request.node, closed, located.view, readable=False, described=False)
         return NodeInfo(request.node, node, located.view, readable=False)
     owners, publishers = (
@@ -151,7 +152,7 @@ def _search(nodes: _Nodes, request: GetNodes, wanted: Plan) -> _Found:
 
 
 def _has_type(node: Node, request: GetNodes) -> bool:
-    kind = text_of(node.kind, node.options, "type")
+    kind = node.options.type
     if request.included_types is not None:
         return kind in request.included_types
     return request.excluded_types is None or kind not in request.excluded_types
@@ -160,7 +161,7 @@ def _has_type(node: Node, request: GetNodes) -> bool:
 def _within(nodes: list[Node], wanted: Plan, page_bytes: int) -> list[Node]:
     """As many nodes as were asked for and one stanza carries, cut at the far end."""
     nodes = nodes[-wanted.limit :] if wanted.newest else nodes[: wanted.limit]
-    sizes = [written_bytes(node.name) + written_bytes(text_of(node.kind, node.options, "title")) + 60 for node in nodes]
+    sizes = [written_bytes(node.name) + written_bytes(node.options.title) + 60 for node in nodes]
     kept = fitting(reversed(sizes) if wanted.newest else sizes, page_bytes)
     return nodes[-kept:] if wanted.newest else nodes[:kept]
 

@@ -1,8 +1,7 @@
 """Pages with what the feed says of itself, for wires whose answers are documents (Smart Feeds, HTTP Pull)."""
 
-from smartfeeds.core.access import AccessModel
 from smartfeeds.core.model import AUDIENCE_CHANGE, Edge, Item, Node, NodeKind, Slice
-from smartfeeds.core.options import shows_publisher
+from smartfeeds.core.options import AccessModel
 from smartfeeds.core.page import Plan, plan
 from smartfeeds.core.view import BARE, SMART, View, parse_view
 from smartfeeds.errors import Condition, FeedError
@@ -24,7 +23,7 @@ def pull_feed(tx: ReadTx, context: Context, request: PullFeed) -> FeedPage:
     policy = context.policy
     wanted = plan(request.page, None, page_default=policy.page_default, page_max=policy.page_max)
     items, result_set = read_page(tx, context, node, view, wanted)
-    page = Page(request.node, items, result_set, shows_publisher(node.kind, node.options))
+    page = Page(request.node, items, result_set, node.options.shows_publisher)
     if not items:
         return FeedPage(node, view, version, public, page)
     before = _before(tx, node, view, items[0]) if request.both_sides and result_set.index != 0 else None

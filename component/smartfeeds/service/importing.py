@@ -11,7 +11,7 @@ from functools import partial
 
 from smartfeeds.core.jid import Jid
 from smartfeeds.core.model import MAX_ID_BYTES, Item, Node, NodeKind
-from smartfeeds.core.options import DETAILS, KIND, MAX_TEXT, PUBSUB, Options, Values, apply, text_of
+from smartfeeds.core.options import DETAILS, KIND, MAX_TEXT, PUBSUB, FormFields, Values
 from smartfeeds.core.urls import xmpp_uri
 from smartfeeds.formats.atom import id_and_updated
 from smartfeeds.formats.feed_details import dump_details, load_details
@@ -99,18 +99,20 @@ async def ensure_feed(service: FeedService, node: str, actor: Jid, document: Doc
     return tuple(notes)
 
 
-def _ensure_node(tx: WriteTx, context: Context, name: str, actor: Jid, said: Options) -> list[str]:
+def _ensure_node(tx: WriteTx, context: Context, name: str, actor: Jid, said: FormFields) -> list[str]:
     """Returns the names of what the node has already and the document says differently."""
     if tx.node(name) is None:
         add_node(tx, context, actor, name, {KIND: (NodeKind.FEED.value,)}, trusted=True)
     node = feed_locked(tx, name)
-    lacking = {var: values for var, values in said.items() if not any(node.options.get(var, ()))}
+    lacking = {var: values for var, values in said.items() if not any(node.options.stored.get(var, ()))}
     if lacking:
         form = {f"{PUBSUB}{var}": values for var, values in lacking.items()}
-        options = apply(node.kind, node.options, form, context.policy.options)
-        details = {DETAILS: lacking[DETAILS]} if DETAILS in lacking else {}
-        change_options(tx, context, node, options | details)
-    return [_NAMES.get(var, var) for var in said if var not in lacking and _differs(var, node.options[var], said[var])]
+        options = node.options.apply(form, context.policy.options)
+        if DETAILS in lacking:
+            options = options.with_details("".join(lacking[DETAILS]))
+        change_options(tx, context, node, options)
+    own = node.options.stored
+    return [_NAMES.get(var, var) for var in said if var not in lacking and _differs(var, own[var], said[var])]
 
 
 def _differs(var: str, own: Values, said: Values) -> bool:
@@ -150,7 +152,7 @@ def _import_item(tx: WriteTx, context: Context, node: Node, actor: Jid, item: Im
         return Imported(unchanged=1)
     if not 0 < len(item.id.encode()) <= MAX_ID_BYTES:
         return Imported(skipped=((item.id[:80], "the id is longer than 1023 bytes"),))
-    if len(payload) > int(text_of(node.kind, node.options, "max_payload_size")):
+    if len(payload) > node.options.max_payload_size:
         return Imported(skipped=((item.id, f"{len(payload)} bytes are over the limit of this node"),))
     store_item(tx, context, node, existing, item.id, payload, str(actor.bare), created_us=created_us)
     return Imported(changed=1) if existing else Imported(added=1)

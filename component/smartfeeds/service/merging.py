@@ -8,7 +8,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from smartfeeds.core.model import MAX_ID_BYTES, MAX_WRITTEN_BYTES, Item, Node
-from smartfeeds.core.options import flag, text_of
 from smartfeeds.core.text import wire_bytes
 from smartfeeds.core.times import format_datetime, parse_datetime
 from smartfeeds.errors import Condition, FeedError
@@ -123,7 +122,7 @@ def _store(
     publisher: str,
 ) -> Item:
     version = merged.version
-    told = flag(node.kind, node.options, "notify_retract")
+    told = node.options.notify_retract
     state = state_of(as_found, version, told=told)
     _check_merged(version, state)
     if existing is not None:
@@ -189,7 +188,7 @@ def _as_one_of(known: Sequence[Version], version: Version) -> Version:
 
 def _check_bounds(node: Node, version: Version) -> None:
     """Raises FeedError for what would leave no room for changes made here, or is larger than the feed allows (A-55)."""
-    limit_bytes = int(text_of(node.kind, node.options, "max_payload_size"))
+    limit_bytes = node.options.max_payload_size
     versions = (version, *version.conflicts)
     if any(len(one.payload) > limit_bytes or wire_bytes(one.payload) > MAX_WRITTEN_BYTES for one in versions):
         raise FeedError(

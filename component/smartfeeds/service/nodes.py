@@ -3,7 +3,7 @@
 from smartfeeds.core.access import may_manage
 from smartfeeds.core.jid import Jid
 from smartfeeds.core.model import Affiliation, Node, NodeEvent, NodeKind
-from smartfeeds.core.options import KIND, Options, apply, flag, initial
+from smartfeeds.core.options import KIND, FormFields, NodeOptions
 from smartfeeds.core.view import names_view
 from smartfeeds.errors import Condition, FeedError, unsupported
 from smartfeeds.service.context import Context, affiliation_of, existing_for, find, locate, no_such_node
@@ -13,7 +13,6 @@ from smartfeeds.service.requests import (
     CreateNode,
     DeleteNode,
     Done,
-    Form,
     GetConfiguration,
     GetDefaultConfiguration,
     NodeCreated,
@@ -31,13 +30,15 @@ def create(tx: WriteTx, context: Context, request: CreateNode) -> NodeCreated:
 SHADOWS = 200  # nodes that are looked at in one go
 
 
-def add_node(tx: WriteTx, context: Context, actor: Jid, name: str, form: Form | None, *, trusted: bool = False) -> Node:
+def add_node(
+    tx: WriteTx, context: Context, actor: Jid, name: str, form: FormFields | None, *, trusted: bool = False
+) -> Node:
     """Stores a new node whose owner is the actor. Raises FeedError and stores nothing. `trusted`: the operator asks."""
     if not trusted and not may_create(context, actor):
         raise FeedError(Condition.FORBIDDEN, "this service does not let you create nodes")
     kind = _kind(context, form)
     limits = context.policy.options
-    options = apply(kind, initial(limits), form or {}, limits)
+    options = NodeOptions.initial(kind, limits).apply(form or {}, limits)
     taken = _taken(tx, name)
     if taken is not None:
         raise taken
@@ -62,7 +63,7 @@ def may_create(context: Context, actor: Jid) -> bool:
 def get_configuration(tx: ReadTx, context: Context, request: GetConfiguration) -> Configuration:
     """The options in force, for an owner."""
     node = _owned(tx, context, request.node, request.actor)
-    return Configuration(request.node, node.kind, node.options)
+    return Configuration(request.node, node.options)
 
 
 def configure(tx: WriteTx, context: Context, request: Configure) -> Done:
@@ -73,17 +74,17 @@ def configure(tx: WriteTx, context: Context, request: Configure) -> Done:
         raise no_such_node()
     if request.form is None:
         return Done()
-    options = apply(locked.kind, locked.options, request.form, context.policy.options)
-    if options == dict(locked.options):
+    options = locked.options.apply(request.form, context.policy.options)
+    if options == locked.options:
         return Done()
     change_options(tx, context, locked, options)
     return Done()
 
 
-def change_options(tx: WriteTx, context: Context, node: Node, options: Options) -> None:
+def change_options(tx: WriteTx, context: Context, node: Node, options: NodeOptions) -> None:
     """Gives a locked node other options; subscribers are notified if the options say so."""
-    tx.set_options(node.node_no, dict(options))
-    if flag(node.kind, options, "notify_config"):
+    tx.set_options(node.node_no, options.stored)
+    if options.notify_config:
         tx.add_event(NodeEvent(0, node.node_no, node.last_modified_us, "configuration"))
         context.changed.add(node.node_no)
 
@@ -92,7 +93,7 @@ def get_default(_tx: ReadTx, context: Context, request: GetDefaultConfiguration)
     """The options a new node has."""
     if request.type != "leaf":
         raise unsupported("collections")
-    return Configuration(None, context.policy.default_kind, initial(context.policy.options))
+    return Configuration(None, NodeOptions.initial(context.policy.default_kind, context.policy.options))
 
 
 def delete(tx: WriteTx, context: Context, request: DeleteNode) -> Done:
@@ -101,7 +102,7 @@ def delete(tx: WriteTx, context: Context, request: DeleteNode) -> Done:
     locked = tx.lock(node.name)
     if locked is None:
         raise no_such_node()
-    if flag(locked.kind, locked.options, "notify_delete"):
+    if locked.options.notify_delete:
         tx.add_event(NodeEvent(0, locked.node_no, locked.last_modified_us, "delete", locked.name))
     tx.retire_node(locked.node_no)
     context.changed.add(locked.node_no)
@@ -117,7 +118,7 @@ def _owned(tx: ReadTx, context: Context, name: str | None, actor: Jid) -> Node:
     return located.node
 
 
-def _kind(context: Context, form: Form | None) -> NodeKind:
+def _kind(context: Context, form: FormFields | None) -> NodeKind:
     values = (form or {}).get(KIND, ())
     if not values or not values[0]:
         return context.policy.default_kind

@@ -4,9 +4,7 @@ XEP-0060 7.1, 7.2, 8.5 (xep-map 130 to 163); Smart Feeds, As Abstract. A retract
 (SF-013); publishing its id again brings it back with its created date (D19). On a generic node it goes.
 """
 
-from dataclasses import replace
-
-from smartfeeds.core.access import PublishModel, may_manage, may_overwrite, may_publish, may_retract
+from smartfeeds.core.access import may_manage, may_overwrite, may_publish, may_retract
 from smartfeeds.core.jid import Jid
 from smartfeeds.core.model import (
     MAX_ITEM_NO,
@@ -20,7 +18,7 @@ from smartfeeds.core.model import (
     Slice,
     SubscriptionState,
 )
-from smartfeeds.core.options import GALLERY, Limits, flag, text_of, unmet
+from smartfeeds.core.options import GALLERY, FormFields, OptionLimits, PublishModel
 from smartfeeds.core.text import wire_bytes
 from smartfeeds.core.urls import xmpp_uri
 from smartfeeds.core.view import BARE, View
@@ -43,7 +41,7 @@ from smartfeeds.service.items import next_key, write_state
 from smartfeeds.service.merging import Incoming, merge_item
 from smartfeeds.service.nodes import add_node
 from smartfeeds.service.preconditions import check_expected, item_tag
-from smartfeeds.service.requests import Done, Form, Publish, Published, Purge, Retract
+from smartfeeds.service.requests import Done, Publish, Published, Purge, Retract
 from smartfeeds.service.syncing import buried, created, edited
 from smartfeeds.store.base import ReadTx, WriteTx
 from smartfeeds.sync.feedsync import FEEDSYNC
@@ -233,7 +231,7 @@ def check_publisher(tx: ReadTx, context: Context, node: Node, actor: Jid) -> Non
 
 
 def _is_publisher(tx: ReadTx, context: Context, node: Node, actor: Jid) -> bool:
-    model = PublishModel(text_of(node.kind, node.options, "publish_model"))
+    model = node.options.publish_model
     subscribed = model is PublishModel.SUBSCRIBERS and standing_of(tx, node, actor) is SubscriptionState.SUBSCRIBED
     return may_publish(affiliation_of(tx, context, node, actor), model, subscribed=subscribed)
 
@@ -258,13 +256,13 @@ def _check_right_to_item(
         raise FeedError(Condition.FORBIDDEN, "this item is somebody else's")
 
 
-def _check_preconditions(node: Node, options: Form | None, limits: Limits) -> None:
-    name = unmet(node.kind, node.options, options or {}, limits)
+def _check_preconditions(node: Node, options: FormFields | None, limits: OptionLimits) -> None:
+    name = node.options.unmet(options or {}, limits)
     if name is not None:
         raise FeedError(Condition.PRECONDITION_NOT_MET, f"{name} is not so")
 
 
-def _checked(node: Node, request: Publish, limits: Limits) -> Draft:
+def _checked(node: Node, request: Publish, limits: OptionLimits) -> Draft:
     """The payload, as far as the node's kind and options accept it (xep-map 135 to 138, 237)."""
     if not request.item_present:
         raise FeedError(Condition.ITEM_REQUIRED)
@@ -274,7 +272,7 @@ def _checked(node: Node, request: Publish, limits: Limits) -> Draft:
     if node.kind is NodeKind.FEED and draft.fault:
         raise FeedError(Condition.INVALID_PAYLOAD, draft.fault)
     # The ceiling may have been lowered since the node was configured.
-    size_bytes = min(int(text_of(node.kind, node.options, "max_payload_size")), limits.max_payload_size_bytes)
+    size_bytes = min(node.options.max_payload_size, limits.max_payload_size_bytes)
     if wire_bytes(draft.content) > MAX_WRITTEN_BYTES and draft.sync is None:
         raise FeedError(Condition.PAYLOAD_TOO_BIG, "with its quotation marks written out it is too long for a stanza")
     # What an entry holds beside its content has bounds of its own (`service.merging`).
@@ -284,7 +282,7 @@ def _checked(node: Node, request: Publish, limits: Limits) -> Draft:
         metadata = draft.payload.shape.feed and request.item_id == FEED_METADATA_ID
         if not draft.payload.shape.entry and not metadata:
             raise FeedError(Condition.INVALID_PAYLOAD, "items of a feed are Atom entries")
-    gallery = text_of(node.kind, node.options, "type") == GALLERY
+    gallery = node.options.type == GALLERY
     shape = draft.payload.shape
     if gallery and shape.entry and not shape.enclosure and not shape.deletion:
         raise FeedError(Condition.INVALID_PAYLOAD, "an entry of a gallery has an enclosure link")
@@ -296,7 +294,7 @@ def _retract_item(
 ) -> None:
     if item is None or item.deleted:
         raise FeedError(Condition.ITEM_NOT_FOUND, "no such item")
-    told = notify or flag(node.kind, node.options, "notify_retract")
+    told = notify or node.options.notify_retract
     bury(tx, context, node, item, by, told=told, settles=settles)
 
 
@@ -316,15 +314,15 @@ def bury(tx: WriteTx, context: Context, node: Node, item: Item, by: str, *, told
         tx.remove_item(node.node_no, item.item_no)
         if told:
             tx.add_event(NodeEvent(0, node.node_no, modified_us, "retract", item.id))
-    return replace(node, last_modified_us=modified_us, live=node.live - 1)
+    return node._replace(last_modified_us=modified_us, live=node.live - 1)
 
 
 def _trim(tx: WriteTx, node: Node) -> None:
     """A generic node keeps its newest max_items (xep-map 73)."""
-    limit = text_of(node.kind, node.options, "max_items")
-    if node.kind is NodeKind.FEED or limit == "max":
+    limit = node.options.max_items
+    if node.kind is NodeKind.FEED or limit is None:
         return
-    surplus = tx.count(node.node_no, BARE) - int(limit)
+    surplus = tx.count(node.node_no, BARE) - limit
     if surplus > 0:
         for item in tx.slice(node.node_no, Slice(BARE, surplus)):
             tx.remove_item(node.node_no, item.item_no)

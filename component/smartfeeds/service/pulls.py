@@ -10,7 +10,6 @@ from dataclasses import dataclass, replace
 from smartfeeds.core.cursor import MAX_GROUP, SPAN, Cursor, format_cursor, matches
 from smartfeeds.core.jid import Jid
 from smartfeeds.core.model import MAX_ITEM_NO, Edge, Item, Mark, Node, NodeKind, Slice
-from smartfeeds.core.options import shows_publisher
 from smartfeeds.core.page import Plan, plan
 from smartfeeds.core.position import AtCursor, AtItem, parse_position
 from smartfeeds.core.text import attribute, wire_bytes
@@ -44,7 +43,7 @@ def pull(tx: ReadTx, context: Context, request: Pull) -> Page:
     """One page of a node or view, or the items asked for by id."""
     located = locate(tx, request.node, existing_for(tx, context, request.actor))
     check_readable(tx, context, located.node, request.actor)
-    publishers = shows_publisher(located.node.kind, located.node.options)
+    publishers = located.node.options.shows_publisher
     name = request.node or ""
     if request.item_ids:
         return Page(name, _by_ids(tx, context, located, request.item_ids), None, publishers)
@@ -77,7 +76,7 @@ def get_item(tx: ReadTx, context: Context, request: GetItem) -> ItemShown:
     return ItemShown(
         shown(context, located.node, view, item),
         located.node,
-        shows_publisher(located.node.kind, located.node.options),
+        located.node.options.shows_publisher,
     )
 
 

@@ -4,16 +4,14 @@ Every request carries `actor`, the full address it came from, and `service`, our
 Node names and ids are texts as written, None where they were missing. Forms are mappings of field names to values.
 """
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from smartfeeds.core.jid import Jid
 from smartfeeds.core.model import Affiliation, Item, Node, NodeKind, SubscriptionState
+from smartfeeds.core.options import FormFields, NodeOptions
 from smartfeeds.core.page import ResultSetRequest
 from smartfeeds.core.view import View
 from smartfeeds.service.drafts import Draft
-
-Form = Mapping[str, tuple[str, ...]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +60,7 @@ class Publish(Request):
     node: str | None
     item_id: str | None
     draft: Draft | None
-    options: Form | None = None
+    options: FormFields | None = None
     item_present: bool = True
     expected: Expected | None = None
     may_create: bool = True
@@ -205,7 +203,7 @@ class CreateNode(Request):
     """XEP-0060 8.1; node None asks for an instant node; `form` None: no configuration given."""
 
     node: str | None
-    form: Form | None = None
+    form: FormFields | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -228,7 +226,7 @@ class Configure(Request):
     """XEP-0060 8.2.4. `form` None is a form of type cancel."""
 
     node: str | None
-    form: Form | None
+    form: FormFields | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -240,11 +238,10 @@ class GetDefaultConfiguration(Request):
 
 @dataclass(frozen=True, slots=True)
 class Configuration:
-    """A node's options, or the defaults when `node` is None: encoded by way of `core.options`."""
+    """A node's options, or the defaults when `node` is None."""
 
     node: str | None
-    kind: NodeKind
-    options: Form
+    options: NodeOptions
 
 
 @dataclass(frozen=True, slots=True)
@@ -268,7 +265,7 @@ class Subscribe(Request):
 
     node: str | None
     jid: str | None
-    options: Form | None = None
+    options: FormFields | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -297,7 +294,7 @@ class Subscribed:
 
     subscription: SubscriptionShown
     kind: NodeKind
-    options: Form | None = None
+    options: FormFields | None = None
     last: Item | None = None
     show_publisher: bool = True
     message_type: str = "headline"
@@ -336,7 +333,7 @@ class SetSubscribeOptions(Request):
 
     node: str | None
     jid: str | None
-    form: Form | None
+    form: FormFields | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -353,7 +350,7 @@ class SubscribeOptions:
     node: str | None
     jid: str | None
     kind: NodeKind
-    options: Form
+    options: FormFields
 
 
 # Affiliations and the owner's view.

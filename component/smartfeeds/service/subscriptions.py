@@ -6,7 +6,6 @@ from urllib.parse import quote
 from smartfeeds.core.access import may_manage, subscription_on_request
 from smartfeeds.core.jid import Jid, parse_jid
 from smartfeeds.core.model import Affiliation, Item, Node, NodeEvent, Part, Slice, Subscription, SubscriptionState
-from smartfeeds.core.options import flag, shows_publisher, text_of
 from smartfeeds.core.suboptions import apply
 from smartfeeds.core.suboptions import flag as subscriber_wants
 from smartfeeds.core.view import Order, from_canonical
@@ -53,7 +52,7 @@ def subscribe(tx: WriteTx, context: Context, request: Subscribe) -> Subscribed:
     located = locate(tx, request.node, existing_for(tx, context, request.actor))
     jid = _own_jid(request.jid, request.actor, Condition.INVALID_JID)
     node = located.node
-    if not flag(node.kind, node.options, "subscribe"):
+    if not node.options.subscribe:
         raise unsupported("subscribe", "one cannot subscribe to this node")
     state = subscription_on_request(affiliation_of(tx, context, node, request.actor), access_model(node))
     existing = tx.subscription(node.node_no, jid, view_key(located))
@@ -76,9 +75,7 @@ def subscribe(tx: WriteTx, context: Context, request: Subscribe) -> Subscribed:
             raise FeedError(Condition.PENDING_SUBSCRIPTION)
         state = existing.state  # approved before
     current = existing.options if request.options is None else apply(node.kind, existing.options, request.options)
-    wanted = replace(
-        existing, state=state, node_text=request.node or "", service=request.service, options=dict(current)
-    )
+    wanted = existing._replace(state=state, node_text=request.node or "", service=request.service, options=current)
     if wanted != existing or not existing.sub_no:
         if state is SubscriptionState.SUBSCRIBED and (existing.state is not state or not existing.sub_no):
             _tell_owners(tx, context, node, wanted)
@@ -89,9 +86,9 @@ def subscribe(tx: WriteTx, context: Context, request: Subscribe) -> Subscribed:
         _shown(wanted),
         node.kind,
         wanted.options if request.options is not None else None,
-        last if last is None or flag(node.kind, node.options, "deliver_payloads") else last._replace(payload=b""),
-        shows_publisher(node.kind, node.options),
-        text_of(node.kind, node.options, "notification_type"),
+        last if last is None or node.options.deliver_payloads else last._replace(payload=b""),
+        node.options.shows_publisher,
+        node.options.notification_type,
         read_meta(last.payload).body if last and subscriber_wants(wanted.options, "include_body") else "",
     )
 
@@ -111,7 +108,7 @@ def unsubscribe(tx: WriteTx, context: Context, request: Unsubscribe) -> Done:
         raise FeedError(Condition.NOT_SUBSCRIBED)
     tx.remove_subscription(subscription.sub_no)
     if subscription.state is SubscriptionState.SUBSCRIBED:
-        _tell_owners(tx, context, located.node, replace(subscription, state=SubscriptionState.NONE))
+        _tell_owners(tx, context, located.node, subscription._replace(state=SubscriptionState.NONE))
     return Done()
 
 
@@ -146,7 +143,7 @@ def set_options(tx: WriteTx, context: Context, request: SetSubscribeOptions) -> 
     node, subscription = _own_subscription(tx, context, request)
     if request.form is not None:
         options = apply(node.kind, subscription.options, request.form)
-        tx.put_subscription(replace(subscription, options=options))
+        tx.put_subscription(subscription._replace(options=options))
     return Done()
 
 
@@ -207,14 +204,14 @@ def change_state(tx: WriteTx, context: Context, subscription: Subscription, stat
         tx.remove_subscription(subscription.sub_no)
     else:
         since_us, created_us = node.last_modified_us, node.last_created_us
-        tx.put_subscription(replace(subscription, state=state, since_us=since_us, since_created_us=created_us))
+        tx.put_subscription(subscription._replace(state=state, since_us=since_us, since_created_us=created_us))
     if node is not None:
-        _tell(tx, context, node, replace(subscription, state=state), subscription.jid)
+        _tell(tx, context, node, subscription._replace(state=state), subscription.jid)
 
 
 def _tell_owners(tx: WriteTx, context: Context, node: Node, subscription: Subscription) -> None:
     """Tells the owners who came or went, where the node says so (xep-map 2.1, notify_sub)."""
-    if flag(node.kind, node.options, "notify_sub"):
+    if node.options.notify_sub:
         for jid, _ in tx.affiliations(node.node_no, held=Affiliation.OWNER):
             _tell(tx, context, node, subscription, jid)
 
@@ -291,7 +288,7 @@ def _check_quota(tx: ReadTx, context: Context, actor: Jid, located: Located) -> 
 def _last_item(tx: WriteTx, context: Context, located: Located, state: SubscriptionState) -> Item | None:
     """The newest live item of the view, where the node sends it unasked."""
     node, live = located.node, replace(located.view, smart=False)
-    on_sub = text_of(node.kind, node.options, "send_last_published_item") == "on_sub"
+    on_sub = node.options.send_last_published_item == "on_sub"
     if not on_sub or state is not SubscriptionState.SUBSCRIBED:
         return None
     check_index(tx, node, live)

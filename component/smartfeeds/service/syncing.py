@@ -16,7 +16,6 @@ from urllib.parse import unquote
 
 from smartfeeds.core.jid import parse_jid
 from smartfeeds.core.model import MAX_ID_BYTES, MAX_SYNC_BYTES, Item, Node, NodeKind
-from smartfeeds.core.options import shows_publisher
 from smartfeeds.core.text import is_nss, to_nss, wire_bytes
 from smartfeeds.core.times import US_PER_S
 from smartfeeds.core.view import View
@@ -80,7 +79,7 @@ def _endpoint_of(context: Context, node: Node, publisher: str) -> str:
 
 
 def _shown_name(node: Node, publisher: str) -> str:
-    return publisher if shows_publisher(node.kind, node.options) else ""
+    return publisher if node.options.shows_publisher else ""
 
 
 def state_of(found: SyncItem, version: Version, limit_bytes: int = MAX_SYNC_BYTES, *, told: bool = False) -> State:

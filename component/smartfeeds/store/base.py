@@ -27,6 +27,7 @@ from smartfeeds.core.model import (
     Slice,
     Subscription,
 )
+from smartfeeds.core.options import FormFields
 from smartfeeds.core.tokens import Token
 from smartfeeds.core.validators import KnownDocument
 from smartfeeds.core.view import Order, Standing, Traits, View
@@ -53,7 +54,7 @@ class ReadTx(Protocol):
     def listed_nodes(
         self, jid: str, after: str, limit: int, *, before: str | None = None, newest: bool = False
     ) -> list[Node]:
-        """As `nodes`, those that a bare JID may know of (`core.options.is_known_to`). Cost: what is returned, and what
+        """As `nodes`, those that a bare JID may know of (`core.access.is_known_to`). Cost: what is returned, and what
         lies between that it is kept out of, however many are hidden."""
 
     def listed_count(self, jid: str) -> int:
@@ -193,7 +194,7 @@ class WriteTx(ReadTx, Protocol):
     def add_node(self, node: Node) -> Node:
         """Stores a new node and returns it with its number. The caller has checked that the name is free."""
 
-    def set_options(self, node_no: int, options: dict[str, tuple[str, ...]]) -> None:
+    def set_options(self, node_no: int, options: FormFields) -> None:
         """Replaces the options of a node; its audience grows, and lists of nodes follow."""
 
     def set_keys(self, node_no: int, last_modified_us: int, last_created_us: int) -> None:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from smartfeeds.core.model import (
+    NO_OPTIONS,
     Item,
     Node,
     NodeEvent,
@@ -15,6 +16,7 @@ from smartfeeds.core.model import (
     Subscription,
     SubscriptionState,
 )
+from smartfeeds.core.options import FormFields, NodeOptions
 from smartfeeds.core.view import Change, Order, change_of
 from smartfeeds.store.engine import Row
 
@@ -44,11 +46,9 @@ STATES = 32
 # Before every item: the position of a filter index that knows nothing yet.
 NOWHERE = (-(2**63), 0)
 
-_KINDS = {kind.value: kind for kind in NodeKind}
 _STATES = {state.value: state for state in NodeState}
 _SUBSCRIPTION_STATES = {state.value: state for state in SubscriptionState}
 _KNOWN_OPTIONS = 512  # few nodes have options of their own kind
-Options = dict[str, tuple[str, ...]]
 
 
 @dataclass(slots=True)
@@ -67,21 +67,27 @@ def prefixed(columns: str, alias: str) -> str:
     return ", ".join(name if name == "NULL" else f"{alias}.{name}" for name in columns.split(", "))
 
 
-def write_options(options: Options) -> str:
+def write_options(options: FormFields) -> str:
     """Options as the text that is stored."""
-    return json.dumps(options, ensure_ascii=False, sort_keys=True, separators=(",", ":")) if options else "{}"
+    return json.dumps(dict(options), ensure_ascii=False, sort_keys=True, separators=(",", ":")) if options else "{}"
 
 
 @lru_cache(_KNOWN_OPTIONS)
-def read_options(text: str) -> Options:
-    """Options from the text that is stored; equal texts may share one dict, which nobody changes."""
-    return {} if text == "{}" else {name: tuple(values) for name, values in json.loads(text).items()}
+def read_options(text: str) -> FormFields:
+    """Options from the text that is stored; equal texts may share one value."""
+    return NO_OPTIONS if text == "{}" else {name: tuple(values) for name, values in json.loads(text).items()}
+
+
+@lru_cache(_KNOWN_OPTIONS)
+def read_node_options(kind: str, text: str) -> NodeOptions:
+    """The options of a node from the texts that are stored; equal texts may share one value."""
+    return NodeOptions(NodeKind(kind), dict(read_options(text)))
 
 
 def to_node(row: Row) -> Node:
     """A node from the columns NODE; further columns are left alone."""
-    node_no, name, kind, creator, created_us, options, state, *counts = row[:12]
-    return Node(node_no, name, _KINDS[kind], creator, created_us, read_options(options), _STATES[state], *counts)
+    options = read_node_options(row[2], row[5])
+    return Node(row[0], row[1], options.kind, row[3], row[4], options, _STATES[row[6]], *row[7:12])
 
 
 def to_node_row(row: Row) -> NodeRow:

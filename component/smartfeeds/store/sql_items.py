@@ -13,7 +13,6 @@ from functools import reduce
 from operator import or_
 
 from smartfeeds.core.model import ALL_NUMBERS, Edge, Item, NodeKind, Part, Slice
-from smartfeeds.core.options import shows_publisher
 from smartfeeds.core.view import ANYTHING, NO_TRAITS, SMART, Order, Standing, Traits, View, version_traits
 from smartfeeds.errors import StoreError
 from smartfeeds.store.base import NO_LIMIT, ReadAhead
@@ -31,7 +30,7 @@ from smartfeeds.store.rows import (
     to_items,
 )
 from smartfeeds.store.sql_filters import Query, all_items, filtered_items
-from smartfeeds.store.sql_nodes import NodeReads, NodeWrites, with_counts
+from smartfeeds.store.sql_nodes import NodeReads, NodeWrites
 
 # Text and facets of all versions of an item before its past versions count as ANYTHING. Each edit writes the facets of
 # the item again, and joining versions reads and writes all their text, while all other writes wait. With these bounds
@@ -184,7 +183,7 @@ class ItemReads(NodeReads):
         if known and any(view.filtered for view in views):
             states = self._facet_states(node_no, item.item_no)
         documents = self._db.documents(item.item_no) if known and any(view.query for view in views) else {}
-        publishers = shows_publisher(row.node.kind, row.node.options)
+        publishers = row.node.options.shows_publisher
         every = states.get(_WILDCARD, 0)
 
         def matching(view: View) -> int:
@@ -221,7 +220,7 @@ class ItemReads(NodeReads):
         known = Edge(row.indexed_us, row.indexed_no)
         if row.stale and view.order is Order.MODIFIED:
             before = _earlier(before, known)
-        publishers = shows_publisher(row.node.kind, row.node.options)
+        publishers = row.node.options.shows_publisher
         wildcard = self._db.row("SELECT 1 FROM facet WHERE node_no = ? AND facet = ? LIMIT 1", (node_no, _WILDCARD))
         query = filtered_items(
             self._db,
@@ -308,10 +307,10 @@ class ItemWrites(NodeWrites, ItemReads):
         if item.item_no:
             added -= self._replace(row, item, change)
             stored = item
-            row.node = with_counts(row.node, row.node.total, row.node.live + added)
+            row.node = row.node._replace(live=row.node.live + added)
         else:
             stored = self._insert(node_no, item, change)
-            row.node = with_counts(row.node, row.node.total + 1, row.node.live + added)
+            row.node = row.node._replace(total=row.node.total + 1, live=row.node.live + added)
         self._unindex_from(row, stored)
         return stored
 
@@ -388,7 +387,7 @@ class ItemWrites(NodeWrites, ItemReads):
         self._db.run("DELETE FROM facet WHERE node_no = ? AND item_no = ?", (node_no, item_no))
         self._db.drop_documents([item_no])
         self._db.run("DELETE FROM item WHERE item_no = ?", (item_no,))
-        row.node = with_counts(row.node, row.node.total - 1, row.node.live - int(found[0] != DELETED))
+        row.node = row.node._replace(total=row.node.total - 1, live=row.node.live - int(found[0] != DELETED))
 
     def index_some(self, limit: int) -> int:
         done = 0

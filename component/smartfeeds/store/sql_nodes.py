@@ -4,11 +4,9 @@ Within a group of works a node's row is read once, changed in memory and written
 one feed cost one update of its row. `WriteTx.settle` writes back; `forget` drops everything after a rollback.
 """
 
-from dataclasses import replace
-
 from smartfeeds.core.access import KEPT_OUT, READERS
 from smartfeeds.core.model import AUDIENCE_CHANGE, K, Node, NodeState, Part
-from smartfeeds.core.options import is_listed
+from smartfeeds.core.options import FormFields, NodeOptions
 from smartfeeds.errors import StoreError
 from smartfeeds.store.engine import Engine, Row
 from smartfeeds.store.rows import (
@@ -16,7 +14,6 @@ from smartfeeds.store.rows import (
     NODE_STATE,
     NOWHERE,
     NodeRow,
-    Options,
     prefixed,
     to_node,
     to_node_row,
@@ -192,7 +189,7 @@ class NodeWrites(NodeReads):
 
     def _more_audience(self, node_no: int, by: int = AUDIENCE_CHANGE) -> NodeRow:
         row = self._edit(node_no)
-        row.node = replace(row.node, audience=row.node.audience + by)
+        row.node = row.node._replace(audience=row.node.audience + by)
         return row
 
     def lock(self, name: str) -> Node | None:
@@ -203,7 +200,7 @@ class NodeWrites(NodeReads):
 
     def add_node(self, node: Node) -> Node:
         self.changes += 1
-        listed = is_listed(node.kind, node.options)
+        listed = node.options.listed
         node_no = self._db.insert(
             "INSERT INTO node (name, kind, creator, created_us, options, state, total, live, last_modified_us,"
             " last_created_us, audience, subscribed, indexed_us, indexed_no, stale, listed)"
@@ -213,7 +210,7 @@ class NodeWrites(NodeReads):
                 node.kind.value,
                 node.creator,
                 node.created_us,
-                write_options(node.options),
+                write_options(node.options.stored),
                 node.last_modified_us,
                 node.last_created_us,
                 node.audience,
@@ -224,17 +221,17 @@ class NodeWrites(NodeReads):
         )
         self._count(nodes=1, listed=int(listed))
         self._tally(NODES_IN, node.creator, 1)
-        return replace(node, node_no=node_no, state=NodeState.LIVE, total=0, live=0)
+        return node._replace(node_no=node_no, state=NodeState.LIVE, total=0, live=0)
 
-    def set_options(self, node_no: int, options: Options) -> None:
+    def set_options(self, node_no: int, options: FormFields) -> None:
         row = self._more_audience(node_no)
-        before, node = row.node, replace(row.node, options=dict(options))
+        before, node = row.node, row.node._replace(options=NodeOptions(row.node.kind, options))
         row.node = node
-        listed = is_listed(node.kind, options)
+        listed = node.options.listed
         self._db.run(
             "UPDATE node SET options = ?, listed = ? WHERE node_no = ?", (write_options(options), int(listed), node_no)
         )
-        was_listed = is_listed(before.kind, before.options)
+        was_listed = before.options.listed
         if listed != was_listed and node.state is NodeState.LIVE:
             self._count(listed=listed - was_listed)
             self._db.run(
@@ -264,51 +261,15 @@ class NodeWrites(NodeReads):
 
     def set_keys(self, node_no: int, last_modified_us: int, last_created_us: int) -> None:
         row = self._edit(node_no)
-        row.node = _with_keys(row.node, last_modified_us, last_created_us)
+        row.node = row.node._replace(last_modified_us=last_modified_us, last_created_us=last_created_us)
 
     def retire_node(self, node_no: int) -> None:
         row = self._edit(node_no)
         if row.node.state is NodeState.DELETED:
             return
         self._names.pop(row.node.name, None)
-        row.node = replace(row.node, state=NodeState.DELETED)
+        row.node = row.node._replace(state=NodeState.DELETED)
         self._db.run("UPDATE node SET state = 'deleted' WHERE node_no = ?", (node_no,))
         self._db.run("UPDATE affiliation SET hidden = NULL WHERE node_no = ? AND hidden IS NOT NULL", (node_no,))
-        self._count(nodes=-1, listed=-int(is_listed(row.node.kind, row.node.options)))
+        self._count(nodes=-1, listed=-int(row.node.options.listed))
         self._tally(NODES_IN, row.node.creator, -1)
-
-
-# dataclasses.replace takes 3 microseconds for a node, too much for what every publish does twice.
-def _with_keys(node: Node, last_modified_us: int, last_created_us: int) -> Node:
-    return Node(
-        node.node_no,
-        node.name,
-        node.kind,
-        node.creator,
-        node.created_us,
-        node.options,
-        node.state,
-        node.total,
-        node.live,
-        last_modified_us,
-        last_created_us,
-        node.audience,
-    )
-
-
-def with_counts(node: Node, total: int, live: int) -> Node:
-    """The node with these counts of items."""
-    return Node(
-        node.node_no,
-        node.name,
-        node.kind,
-        node.creator,
-        node.created_us,
-        node.options,
-        node.state,
-        total,
-        live,
-        node.last_modified_us,
-        node.last_created_us,
-        node.audience,
-    )

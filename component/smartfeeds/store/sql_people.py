@@ -1,7 +1,5 @@
 """Subscriptions and affiliations in SQL. The number of subscriptions in force is kept in the node's row."""
 
-from dataclasses import replace
-
 from smartfeeds.core.access import READERS
 from smartfeeds.core.model import (
     ALL_NUMBERS,
@@ -14,7 +12,6 @@ from smartfeeds.core.model import (
     Subscription,
     SubscriptionState,
 )
-from smartfeeds.core.options import is_listed
 from smartfeeds.errors import StoreError
 from smartfeeds.store.engine import Row
 from smartfeeds.store.rows import NODE, SUBSCRIPTION, prefixed, to_node, to_subscription, write_options
@@ -121,7 +118,7 @@ class PeopleWrites(NodeWrites, PeopleReads):
         if affiliation is Affiliation.NONE:
             self._db.run("DELETE FROM affiliation WHERE node_no = ? AND jid = ?", (node_no, jid))
             return
-        shown = is_listed(node.kind, node.options) or node.state is not NodeState.LIVE or affiliation not in READERS
+        shown = node.options.listed or node.state is not NodeState.LIVE or affiliation not in READERS
         self._db.run(
             "INSERT INTO affiliation (node_no, jid, affiliation, hidden) VALUES (?, ?, ?, ?)"
             " ON CONFLICT (node_no, jid) DO UPDATE SET affiliation = excluded.affiliation, hidden = excluded.hidden",
@@ -167,7 +164,7 @@ class PeopleWrites(NodeWrites, PeopleReads):
         )
         row.subscribed += added
         self._tally(SUBSCRIPTIONS_IN, bare, 1)
-        return replace(subscription, sub_no=sub_no)
+        return subscription._replace(sub_no=sub_no)
 
     def remove_subscription(self, sub_no: int) -> None:
         old = self.subscription_by_no(sub_no)

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from hashlib import blake2s
 
-from smartfeeds.service.requests import Form
+from smartfeeds.core.options import FormFields
 from smartfeeds.xmpp.stanza_errors import CommandError, CommandFault
 
 SESSION_S = 86_400  # how long a dialog may lie open; what it would change is checked anyway
@@ -24,7 +24,7 @@ class Shown:
     """The form that a session showed last: of which step, and what it carried hidden."""
 
     step: int
-    hidden: Form
+    hidden: FormFields
 
 
 class Sessions:

@@ -14,6 +14,7 @@ from typing import TypeVar
 
 from smartfeeds.core.jid import Jid
 from smartfeeds.core.model import MAX_ID_BYTES
+from smartfeeds.core.options import FormFields
 from smartfeeds.core.text import attribute, escape
 from smartfeeds.errors import Condition, FeedError
 from smartfeeds.service import requests as r
@@ -94,7 +95,7 @@ class Ask:
 
     actor: Jid
     service: str
-    values: r.Form
+    values: FormFields
     handle: Handle
 
     def one(self, var: str, max_bytes: int = MAX_ID_BYTES) -> str:
@@ -145,7 +146,7 @@ class RunCommand(r.Request):
     command: Command
     session: str
     step: int | None
-    values: r.Form
+    values: FormFields
 
 
 @dataclass(frozen=True, slots=True)
@@ -216,7 +217,7 @@ def find(table: Mapping[str, Command], node: str | None) -> Command:
     return command
 
 
-def _submitted(element: Element, command: Command) -> r.Form | None:
+def _submitted(element: Element, command: Command) -> FormFields | None:
     """The fields of the form in a command, None where there is no form. Raises CommandError(BAD_PAYLOAD)."""
     try:
         form = only(element.iterchildren(X), X)
@@ -229,7 +230,7 @@ def _submitted(element: Element, command: Command) -> r.Form | None:
         raise CommandError(CommandFault.BAD_PAYLOAD, error.text) from None
 
 
-def _answered(values: r.Form | None, command: Command, shown: Shown | None) -> Shown:
+def _answered(values: FormFields | None, command: Command, shown: Shown | None) -> Shown:
     """The step whose form this answers, with its values. Raises CommandError(BAD_PAYLOAD)."""
     if values is None:
         if shown is None:

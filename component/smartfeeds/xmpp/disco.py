@@ -10,7 +10,7 @@ from typing import Any
 
 from smartfeeds.core.jid import Jid
 from smartfeeds.core.model import Affiliation, NodeKind
-from smartfeeds.core.options import OPTIONS, PUBSUB, SOCIAL_FEED, text_of
+from smartfeeds.core.options import OPTIONS, PUBSUB, SOCIAL_FEED
 from smartfeeds.core.position import kinds_of_positions
 from smartfeeds.core.text import attribute
 from smartfeeds.core.times import format_datetime
@@ -135,7 +135,7 @@ class Disco:
         return _items_query(ns.COMMANDS, *items)
 
     def _node_info(self, answer: r.NodeInfo, service: str) -> bytes:
-        title = text_of(answer.node.kind, answer.node.options, "title")
+        title = answer.node.options.title
         shown = f" name='{attribute(title)}'" if title else ""
         identity = f"<identity category='pubsub' type='leaf'{shown}/>"
         forms = encode_form("result", ns.META_DATA, _meta_data(answer))
@@ -173,7 +173,7 @@ class Disco:
         jid = attribute_bytes(self._info.domain)
         items = []
         for node in answer.nodes:
-            title = text_of(node.kind, node.options, "title")
+            title = node.options.title
             shown = b" name='%b'" % attribute_bytes(title) if title else b""
             items.append(b"<item jid='%b' node='%b'%b/>" % (jid, attribute_bytes(node.name), shown))
         return _items_query(None, *items, encode_result_set(answer.result_set))
@@ -194,7 +194,7 @@ def _meta_data(answer: r.NodeInfo) -> list[Field]:
     """The meta-data form (XEP-0060 5.4; xep-map 31 to 34)."""
     node = answer.node
     told = [one for one in OPTIONS.values() if one.metadata and (answer.described or one.var in TOLD_TO_ALL)]
-    fields = [option_field(option, node.kind, node.options) for option in told]
+    fields = [option_field(option, node.options) for option in told]
     fields = [Field(each.var, each.type, each.values, each.label) for each in fields]
     if not answer.described:
         return fields

@@ -26,7 +26,7 @@ def _owner(*parts: bytes) -> bytes:
 def _configuration(answer: r.Configuration) -> bytes:
     creating = answer.node is None
     name = "default" if creating else "configure"
-    form = encode_form("form", NODE_CONFIG, config_fields(answer.kind, answer.options, creating=creating))
+    form = encode_form("form", NODE_CONFIG, config_fields(answer.options, creating=creating))
     return _owner(f"<{name}{node_attribute(answer.node)}>{form}</{name}>".encode())
 
 

@@ -6,11 +6,10 @@ from dataclasses import dataclass
 from lxml import etree
 
 from smartfeeds.core.model import NodeKind
-from smartfeeds.core.options import KIND, OPTIONS, PUBSUB, FieldType, Option, value_of
+from smartfeeds.core.options import KIND, OPTIONS, PUBSUB, FieldType, FormFields, NodeOptions, Option
 from smartfeeds.core.suboptions import SUBSCRIBE_OPTIONS, SubscribeOption
 from smartfeeds.core.text import attribute, escape
 from smartfeeds.errors import Condition, FeedError
-from smartfeeds.service.requests import Form
 from smartfeeds.xmpp.namespaces import DATA, VALIDATE, tag
 
 X = tag(DATA, "x")
@@ -26,7 +25,7 @@ def find_form(parent: etree._Element) -> etree._Element | None:
     return next(parent.iterchildren(X), None)
 
 
-def parse_submit(form: etree._Element | None, form_type: str) -> Form | None:
+def parse_submit(form: etree._Element | None, form_type: str) -> FormFields | None:
     """The fields of a submitted form, or None where it was cancelled.
 
     Fields without a name are ignored; values of a field that occurs twice are put together, so that a field of one
@@ -43,7 +42,7 @@ def parse_submit(form: etree._Element | None, form_type: str) -> Form | None:
     return read_fields(form, form_type)
 
 
-def read_fields(form: etree._Element, form_type: str) -> Form:
+def read_fields(form: etree._Element, form_type: str) -> FormFields:
     """The fields of a form of any type, as `parse_submit` has them. Raises FeedError(BAD_REQUEST)."""
     fields: dict[str, Values] = {}
     for field in form.iterchildren(_FIELD):
@@ -93,21 +92,22 @@ def _encode_choice(value: str, text: str) -> str:
     return f"<option{label}><value>{escape(value)}</value></option>"
 
 
-def option_field(option: Option, kind: NodeKind, options: Mapping[str, Values]) -> Field:
+def option_field(option: Option[object], options: NodeOptions) -> Field:
     """A node option with the value in force."""
-    values = value_of(kind, options, option.var)
+    values = options.values_of(option)
     if option.type is FieldType.JID_MULTI:
         values = tuple(value for value in values if value)
     choices = tuple((choice, "") for choice in option.choices)
     return Field(PUBSUB + option.var, option.type.value, values, option.label, choices, option.datatype)
 
 
-def config_fields(kind: NodeKind, options: Mapping[str, Values], *, creating: bool) -> list[Field]:
-    """The configuration of a node of this kind; with `creating` also the kind, which is chosen once and for all."""
-    fields = [option_field(option, kind, options) for option in OPTIONS.values() if kind in option.defaults]
+def config_fields(options: NodeOptions, *, creating: bool) -> list[Field]:
+    """The configuration of a node; with `creating` also its kind, which never changes afterwards."""
+    fields = [option_field(option, options) for option in OPTIONS.values()]
     if creating:
         kinds = tuple((each.value, "") for each in NodeKind)
-        fields.append(Field(KIND, FieldType.LIST_SINGLE.value, (kind.value,), "What rules the node obeys", kinds))
+        kind = (options.kind.value,)
+        fields.append(Field(KIND, FieldType.LIST_SINGLE.value, kind, "What rules the node obeys", kinds))
     return fields
 
 

@@ -1,14 +1,15 @@
 """Stored values: what their defaults say."""
 
 from smartfeeds.core.model import EntryMeta, Item, Node, NodeKind, NodeState, Slice
+from smartfeeds.core.options import NodeOptions
 from smartfeeds.core.view import BARE
 
 
 def test_node_new_has_given_out_no_keys_and_holds_nothing() -> None:
-    node = Node(1, "n", NodeKind.FEED, "a@x", 5)
+    node = Node(1, "n", NodeKind.FEED, "a@x", 5, NodeOptions(NodeKind.FEED))
 
     assert (node.state, node.total, node.live) == (NodeState.LIVE, 0, 0)
-    assert (node.last_modified_us, node.last_created_us, node.options) == (-1, -1, {})
+    assert (node.last_modified_us, node.last_created_us, node.audience) == (-1, -1, 0)
 
 
 def test_item_new_is_live_and_in_its_first_revision() -> None:

@@ -4,29 +4,28 @@ import pytest
 
 from smartfeeds.core.model import NodeKind
 from smartfeeds.core.options import (
+    DETAILS,
     MAX_TEXT,
     MAX_VALUES,
     OPTIONS,
     REFUSED,
+    SOCIAL_FEED,
+    AccessModel,
     FieldType,
-    Limits,
+    FormFields,
+    NodeOptions,
     Option,
-    apply,
-    flag,
-    initial,
-    normalise,
-    text_of,
-    unmet,
-    value_of,
+    OptionLimits,
+    PublishModel,
 )
 from smartfeeds.errors import Condition, FeedError
 
 FEED, GENERIC = NodeKind.FEED, NodeKind.GENERIC
-LIMITS = Limits(max_payload_size_bytes=65_536, max_items=10_000)
+LIMITS = OptionLimits(max_payload_size_bytes=65_536, max_items=10_000)
 
 
-def set_option(kind: NodeKind, var: str, *values: str) -> dict[str, tuple[str, ...]]:
-    return apply(kind, {}, {f"pubsub#{var}": values}, LIMITS)
+def set_option(kind: NodeKind, var: str, *values: str) -> FormFields:
+    return NodeOptions(kind).apply({f"pubsub#{var}": values}, LIMITS).stored
 
 
 def refusal(kind: NodeKind, var: str, *values: str) -> Condition:
@@ -65,11 +64,11 @@ def test_every_default_is_accepted_and_stored_as_nothing(var: str, kind: NodeKin
 )
 def test_default_of_a_feed_is_that_of_the_map(var: str, default: str) -> None:
     """[xep-map 233] [xep-map 165]"""
-    assert text_of(FEED, {}, var) == default
+    assert NodeOptions(FEED).values_of(OPTIONS[var]) == (default,)
 
 
 @pytest.mark.parametrize("option", OPTIONS.values(), ids=lambda option: option.var)
-def test_list_single_options_carry_their_choices(option: Option) -> None:
+def test_list_single_options_carry_their_choices(option: Option[object]) -> None:
     """[xep-map 231] [xep-map 232]"""
     assert bool(option.choices) is (option.type is FieldType.LIST_SINGLE)
     assert set(option.defaults) == set(NodeKind)
@@ -174,8 +173,9 @@ def test_apply_ignores_unknown_fields_and_changes_only_those_in_the_form() -> No
         "pubsub#body_xslt": ("",),
     }
 
-    assert apply(FEED, current, submitted, LIMITS) == {"title": ("New",), "language": ("en",)}
-    assert apply(FEED, current, {"pubsub#title": ("",)}, LIMITS) == {"language": ("en",)}
+    options = NodeOptions(FEED, current)
+    assert options.apply(submitted, LIMITS).stored == {"title": ("New",), "language": ("en",)}
+    assert options.apply({"pubsub#title": ("",)}, LIMITS).stored == {"language": ("en",)}
     assert current == {"title": ("Old",), "language": ("en",)}
 
 
@@ -183,17 +183,64 @@ def test_apply_refused_leaves_the_current_options_alone() -> None:
     """[xep-map 62]"""
     current = {"title": ("Old",)}
     with pytest.raises(FeedError):
-        apply(FEED, current, {"pubsub#title": ("New",), "pubsub#persist_items": ("0",)}, LIMITS)
+        NodeOptions(FEED, current).apply({"pubsub#title": ("New",), "pubsub#persist_items": ("0",)}, LIMITS)
 
     assert current == {"title": ("Old",)}
 
 
-def test_value_text_and_flag_are_what_is_in_force() -> None:
-    options = {"title": ("News",), "notify_delete": ("false",)}
+def test_defaults_of_a_feed_as_typed_values() -> None:
+    options = NodeOptions(FEED)
 
-    assert value_of(FEED, options, "title") == ("News",)
-    assert (text_of(FEED, options, "title"), text_of(FEED, {}, "contact")) == ("News", "")
-    assert flag(FEED, {}, "notify_delete") and not flag(FEED, options, "notify_delete")
+    assert (options.title, options.contact, options.type) == ("", (), SOCIAL_FEED)
+    assert (options.access_model, options.publish_model) == (AccessModel.OPEN, PublishModel.PUBLISHERS)
+    assert (options.max_items, options.item_expire, options.max_payload_size) == (None, None, 65_536)
+    assert options.notify_delete is True and options.notify_sub is False
+    assert (options.listed, options.shows_publisher, options.details) == (True, True, "")
+    assert NodeOptions(GENERIC).type == ""
+
+
+def test_stored_options_as_typed_values() -> None:
+    stored = {
+        "title": ("News",),
+        "contact": ("a@b", "c@d"),
+        "access_model": ("whitelist",),
+        "publish_model": ("open",),
+        "max_items": ("7",),
+        "max_payload_size": ("1000",),
+        "notify_delete": ("false",),
+        "itemreply": ("none",),
+        DETAILS: ("{}",),
+    }
+    options = NodeOptions(GENERIC, stored)
+
+    assert (options.title, options.contact) == ("News", ("a@b", "c@d"))
+    assert (options.access_model, options.publish_model) == (AccessModel.WHITELIST, PublishModel.OPEN)
+    assert (options.max_items, options.max_payload_size, options.notify_delete) == (7, 1_000, False)
+    assert (options.listed, options.shows_publisher, options.details) == (False, False, "{}")
+
+
+def test_typed_value_is_read_from_its_texts_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    options = NodeOptions(FEED, {"title": ("News",)})
+    assert options.title == "News"
+
+    monkeypatch.setattr(NodeOptions, "values_of", None)
+
+    assert options.title == "News"
+    with pytest.raises(TypeError):
+        _ = options.description
+
+
+def test_options_are_equal_by_kind_and_stored_values() -> None:
+    assert NodeOptions(FEED, {"title": ("A",)}) == NodeOptions(FEED).apply({"pubsub#title": ("A",)}, LIMITS)
+    assert NodeOptions(FEED) != NodeOptions(GENERIC)
+    assert NodeOptions(FEED) != NodeOptions(FEED, {"title": ("A",)})
+    assert repr(NodeOptions(FEED, {"title": ("A",)})) == "NodeOptions(NodeKind.FEED, {'title': ('A',)})"
+
+
+def test_with_details_keeps_the_other_options() -> None:
+    options = NodeOptions(FEED, {"title": ("A",)}).with_details("{}")
+
+    assert (options.title, options.details) == ("A", "{}")
 
 
 @pytest.mark.parametrize(
@@ -208,7 +255,7 @@ def test_value_text_and_flag_are_what_is_in_force() -> None:
 )
 def test_unmet_of_options_that_match_is_none(wanted: dict[str, tuple[str, ...]]) -> None:
     """[xep-map 145] [xep-map 149]"""
-    assert unmet(FEED, {}, wanted, LIMITS) is None
+    assert NodeOptions(FEED).unmet(wanted, LIMITS) is None
 
 
 @pytest.mark.parametrize(
@@ -224,17 +271,19 @@ def test_unmet_of_options_that_match_is_none(wanted: dict[str, tuple[str, ...]])
 )
 def test_unmet_of_an_option_that_differs_or_is_unknown_names_it(name: str, value: str) -> None:
     """[xep-map 146] [xep-map 147]"""
-    assert unmet(FEED, {}, {"pubsub#title": ("",), name: (value,)}, LIMITS) == name
+    assert NodeOptions(FEED).unmet({"pubsub#title": ("",), name: (value,)}, LIMITS) == name
 
 
 def test_normalise_of_a_choice_gives_it_back() -> None:
-    assert normalise(OPTIONS["publish_model"], FEED, ("open",), LIMITS) == ("open",)
+    assert NodeOptions.publish_model.normalise(FEED, ("open",), LIMITS) == ("open",)
 
 
 def test_initial_options_lower_the_payload_size_where_the_service_has_less() -> None:
     """[xep-map 74]"""
-    assert initial(Limits(max_payload_size_bytes=1_000)) == {"max_payload_size": ("1000",)}
-    assert initial(Limits(max_payload_size_bytes=10_000_000)) == {}
+    lower, higher = (OptionLimits(max_payload_size_bytes=size_bytes) for size_bytes in (1_000, 10_000_000))
+
+    assert NodeOptions.initial(FEED, lower).max_payload_size == 1_000
+    assert NodeOptions.initial(FEED, higher) == NodeOptions(FEED)
 
 
 @pytest.mark.parametrize(
@@ -263,7 +312,7 @@ def test_initial_options_lower_the_payload_size_where_the_service_has_less() -> 
 def test_apply_names_the_field_that_it_refuses_and_why(kind: NodeKind, var: str, value: str, text: str) -> None:
     """[xep-map 64]"""
     with pytest.raises(FeedError) as caught:
-        apply(kind, {}, {f"pubsub#{var}": (value,)}, LIMITS)
+        set_option(kind, var, value)
 
     assert caught.value.text == text
 
@@ -272,7 +321,7 @@ def test_apply_names_the_field_that_it_refuses_and_why(kind: NodeKind, var: str,
 def test_apply_max_items_of_a_generic_node_starts_at_one(value: str, accepted: bool) -> None:
     """[xep-map 73]"""
     if accepted:
-        assert apply(GENERIC, {}, {"pubsub#max_items": (value,)}, LIMITS) == {"max_items": (value,)}
+        assert set_option(GENERIC, "max_items", value) == {"max_items": (value,)}
     else:
         with pytest.raises(FeedError):
-            apply(GENERIC, {}, {"pubsub#max_items": (value,)}, LIMITS)
+            set_option(GENERIC, "max_items", value)

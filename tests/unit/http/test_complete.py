@@ -9,6 +9,7 @@ from aiohttp import web
 from aiohttp.test_utils import make_mocked_request
 
 from smartfeeds.core.model import Item, Node, NodeKind
+from smartfeeds.core.options import NodeOptions
 from smartfeeds.core.urls import FeedPath
 from smartfeeds.core.view import CREATED
 from smartfeeds.errors import Condition, FeedError
@@ -19,7 +20,9 @@ from smartfeeds.service.requests import FeedPage, Page, PullFeed, ResultSet
 
 KEY_US = 1_767_225_600_000_000
 PAGES = 40
-NODE = Node(1, "notes", NodeKind.FEED, "a@b.example", KEY_US, {}, last_created_us=KEY_US + PAGES)
+NODE = Node(
+    1, "notes", NodeKind.FEED, "a@b.example", KEY_US, NodeOptions(NodeKind.FEED), last_created_us=KEY_US + PAGES
+)
 
 
 class Reader:

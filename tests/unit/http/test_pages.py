@@ -1,7 +1,6 @@
 """Pages as documents: what stands in them, whatever the feed holds."""
 
 import re
-from dataclasses import replace
 from http import HTTPStatus
 from importlib.resources import files
 from typing import Any
@@ -10,7 +9,7 @@ import pytest
 from lxml import etree
 
 from smartfeeds.core.model import Item, Node, NodeKind
-from smartfeeds.core.options import DETAILS
+from smartfeeds.core.options import DETAILS, NodeOptions
 from smartfeeds.core.urls import subscribe_uri
 from smartfeeds.core.view import BARE, SMART, View, parse_view
 from smartfeeds.formats.autodiscovery import LinkType, links_of
@@ -33,7 +32,9 @@ KEY_US = 1_767_225_600_000_000
 
 def node(name: str = "notes", kind: NodeKind = NodeKind.FEED, **options: str) -> Node:
     found = {name: (value,) for name, value in options.items()}
-    return Node(1, name, kind, "a@b.example", KEY_US, found, total=7, live=5, last_modified_us=KEY_US + 9)
+    return Node(
+        1, name, kind, "a@b.example", KEY_US, NodeOptions(kind, found), total=7, live=5, last_modified_us=KEY_US + 9
+    )
 
 
 def item(payload: str = "", number: int = 1, **more: object) -> Item:
@@ -80,7 +81,7 @@ def imported(**parts: Any) -> Node:
 def test_page_shows_what_the_feed_says_of_itself() -> None:
     """Title, description, original page, pictures and categories, in the language of the feed."""
     of = imported(link=f"{HOST}/", icon=f"{HOST}/i.png", logo=f"{HOST}/l.png", categories=(("News", ""), ("a<b", "d")))
-    of = replace(of, options={**of.options, "language": ("de",)})
+    of = of._replace(options=NodeOptions(of.kind, {**of.options.stored, "language": ("de",)}))
     shown = tree(page(item(note("a")), of=of))
     assert shown.xpath("//h1[@lang='de']/a/text()") == ["Notes"]
     assert shown.xpath("//p[@class='about'][@lang='de']/text()") == ["About"]

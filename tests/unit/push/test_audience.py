@@ -3,6 +3,7 @@
 import pytest
 
 from smartfeeds.core.model import AUDIENCE_CHANGE, Node, NodeKind
+from smartfeeds.core.options import NodeOptions
 from smartfeeds.push import sender
 from smartfeeds.push.audience import AudienceCache, AudiencePage, Crowd
 from smartfeeds.service.context import Context
@@ -113,7 +114,7 @@ def test_crowd_after_gives_those_who_listened_before() -> None:
 
 def test_cache_gives_a_page_of_the_same_audience_and_forgets_the_least_used() -> None:
     cache = AudienceCache(kept_pages=2)
-    nodes = [Node(number, "n", NodeKind.FEED, "a@x", 1, audience=7) for number in range(3)]
+    nodes = [Node(number, "n", NodeKind.FEED, "a@x", 1, NodeOptions(NodeKind.FEED), audience=7) for number in range(3)]
     pages = [AudiencePage({}, number) for number in range(3)]
     cache.put(nodes[0], 0, pages[0])
     cache.put(nodes[1], 0, pages[1])
@@ -122,7 +123,10 @@ def test_cache_gives_a_page_of_the_same_audience_and_forgets_the_least_used() ->
 
     assert cache.get(nodes[1], 0) is None
     assert cache.get(nodes[0], 0) is pages[0] and cache.get(nodes[0], 1) is None
-    newer, changed = (Node(0, "n", NodeKind.FEED, "a@x", 1, audience=7 + by) for by in (1, AUDIENCE_CHANGE))
+    newer, changed = (
+        Node(0, "n", NodeKind.FEED, "a@x", 1, NodeOptions(NodeKind.FEED), audience=7 + by)
+        for by in (1, AUDIENCE_CHANGE)
+    )
     assert cache.get(newer, 0) is pages[0] and cache.get(changed, 0) is None
     cache.put(nodes[0], 5, AudiencePage({}, None))
     assert cache.get(nodes[0], 5) is not None and cache.get(newer, 5) is None

@@ -3,6 +3,7 @@
 import pytest
 
 from smartfeeds.core.model import Node, NodeKind
+from smartfeeds.core.options import NodeOptions
 from smartfeeds.core.page import ResultSetRequest
 from smartfeeds.core.view import CREATED as CREATED_VIEW
 from smartfeeds.errors import Condition
@@ -114,7 +115,7 @@ async def test_list_is_not_kept_from_anybody_by_nodes_that_are_hidden(world: Wor
 
     def hide(tx: WriteTx) -> None:
         for number in range(11_000):
-            tx.add_node(Node(0, f"a{number:05}", NodeKind.FEED, BOB, T0_US, options))
+            tx.add_node(Node(0, f"a{number:05}", NodeKind.FEED, BOB, T0_US, NodeOptions(NodeKind.FEED, options)))
 
     await world.store.write(hide)
     await world.create("b")
@@ -253,7 +254,7 @@ async def test_info_of_a_node_that_is_not_listed_to_one_is_its_type_and_access_m
         assert found.described is described
         assert found.node.name == FEED
         assert (found.node.creator == OWNER) is described
-        assert (found.node.options == told) is not described
+        assert (found.node.options.stored == told) is not described
         assert described or found.node.created_us == found.node.total == 0
 
 

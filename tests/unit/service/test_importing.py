@@ -5,7 +5,7 @@ from functools import partial
 from typing import Any
 
 from smartfeeds.core.model import NodeKind
-from smartfeeds.core.options import MAX_TEXT, details_text
+from smartfeeds.core.options import MAX_TEXT
 from smartfeeds.errors import Condition
 from smartfeeds.formats.atom import id_and_updated
 from smartfeeds.formats.documents import read_document
@@ -40,7 +40,7 @@ async def test_import_into_a_new_node_keeps_titles_ids_and_dates_oldest_first(wo
     assert done == Imported(added=3)
     assert await created(world) == {"a": 9, "b": 5, "c": 1}
     assert await world.ids_of(CREATED) == await world.ids_of(MODIFIED) == "a b c"
-    assert (await world.node()).options["title"] == ("News",)
+    assert (await world.node()).options.stored["title"] == ("News",)
 
 
 async def test_import_of_items_without_a_date_leaves_the_dates_of_the_others(world: World) -> None:
@@ -117,7 +117,7 @@ async def test_import_makes_a_feed_with_as_much_of_long_texts_as_a_node_keeps(wo
     )
     made = await world.node()
     assert made.kind is NodeKind.FEED
-    assert [len(made.options[name][0]) for name in ("title", "description")] == [MAX_TEXT, MAX_TEXT]
+    assert [len(made.options.stored[name][0]) for name in ("title", "description")] == [MAX_TEXT, MAX_TEXT]
 
 
 def of_feed(title: str, link: str, **parts: Any) -> Document:
@@ -125,7 +125,7 @@ def of_feed(title: str, link: str, **parts: Any) -> Document:
 
 
 async def details(world: World) -> FeedDetails:
-    return load_details(details_text((await world.node()).options))
+    return load_details((await world.node()).options.details)
 
 
 async def test_import_gives_an_existing_node_the_feed_data_that_it_lacks(feed: World) -> None:
@@ -137,7 +137,7 @@ async def test_import_gives_an_existing_node_the_feed_data_that_it_lacks(feed: W
     done = await import_document(feed.service, FEED, document, jid(OWNER))
 
     node = await feed.node()
-    assert (node.options["title"], node.options["language"]) == (("Mine",), ("de",))
+    assert (node.options.title, node.options.language) == ("Mine", "de")
     assert await details(feed) == FeedDetails("http://e.example/", document.channel or Channel())
     assert done.notes == ("the node has its own title: that of the document was left out",)
     assert version_of(node) != version  # pages of the node are made anew

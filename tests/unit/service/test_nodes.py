@@ -3,7 +3,7 @@
 import pytest
 
 from smartfeeds.core.model import NodeKind
-from smartfeeds.core.options import SOCIAL_FEED
+from smartfeeds.core.options import SOCIAL_FEED, NodeOptions
 from smartfeeds.errors import Condition, FeedError
 from smartfeeds.service.context import Policy
 from smartfeeds.service.requests import (
@@ -46,7 +46,7 @@ async def test_create_of_a_taken_name_is_a_conflict_and_changes_nothing(world: W
     await world.create(title="Old")
 
     assert await refusal(world.create(title="New", actor=BOB)) is Condition.CONFLICT
-    assert (await configuration(world)).options == {"title": ("Old",)}
+    assert (await configuration(world)).options.stored == {"title": ("Old",)}
 
 
 @pytest.mark.parametrize(
@@ -92,8 +92,8 @@ async def test_create_with_configuration_applies_it_with_defaults_for_the_rest(w
     await world.create(title="News", access_model="whitelist", send_item_subscribe="1")
     found = await configuration(world)
 
-    assert found.options == {"title": ("News",), "access_model": ("whitelist",)}
-    assert found.kind is NodeKind.FEED
+    assert found.options.stored == {"title": ("News",), "access_model": ("whitelist",)}
+    assert found.options.kind is NodeKind.FEED
 
 
 @pytest.mark.parametrize(
@@ -194,7 +194,7 @@ async def test_configure_changes_only_what_the_form_holds(feed: World) -> None:
     await feed.configure(title="Old news")
     await feed.configure(language="")
 
-    assert (await configuration(feed)).options == {"title": ("Old news",)}
+    assert (await configuration(feed)).options.stored == {"title": ("Old news",)}
 
 
 async def test_configure_refused_changes_nothing(feed: World) -> None:
@@ -202,7 +202,7 @@ async def test_configure_refused_changes_nothing(feed: World) -> None:
     refused = await refusal(feed.configure(title="New", max_items="5"))
 
     assert refused is Condition.NOT_ACCEPTABLE
-    assert (await configuration(feed)).options == {}
+    assert (await configuration(feed)).options.stored == {}
 
 
 async def test_configure_cancelled_changes_nothing(feed: World) -> None:
@@ -233,7 +233,7 @@ async def test_owner_requests_by_others_or_without_node_are_refused(feed: World)
 async def test_default_configuration_is_that_of_a_leaf(world: World) -> None:
     """[xep-map 76] [xep-map 77]"""
     answer = await world.service.handle(GetDefaultConfiguration(jid(ALICE), SERVICE))
-    assert answer == Configuration(None, NodeKind.FEED, {})
+    assert answer == Configuration(None, NodeOptions(NodeKind.FEED))
     with pytest.raises(FeedError) as caught:
         await world.service.handle(GetDefaultConfiguration(jid(ALICE), SERVICE, "collection"))
     assert (caught.value.condition, caught.value.feature) == (Condition.UNSUPPORTED, "collections")

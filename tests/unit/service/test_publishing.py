@@ -4,12 +4,12 @@ from functools import partial
 
 import pytest
 
-from smartfeeds.core.options import GALLERY
+from smartfeeds.core.options import GALLERY, FormFields
 from smartfeeds.errors import Condition, FeedError
 from smartfeeds.formats.atom import read_meta
 from smartfeeds.service.continuations import PurgeOn
 from smartfeeds.service.publishing import purge
-from smartfeeds.service.requests import Form, Publish, Purge, Retract
+from smartfeeds.service.requests import Publish, Purge, Retract
 from support.world import (
     ALICE,
     BOB,
@@ -147,7 +147,7 @@ async def test_publish_to_a_missing_node_follows_auto_create(world: World) -> No
     await world.publish("a", actor=ALICE, options=form(access_model="whitelist", title="Mine"))
 
     node = await world.node()
-    assert node.options == {"access_model": ("whitelist",), "title": ("Mine",)}
+    assert node.options.stored == {"access_model": ("whitelist",), "title": ("Mine",)}
     assert await world.ids_of(FEED) == "a"
     assert await refusal(world.pull(FEED, actor=BOB)) is Condition.ITEM_NOT_FOUND
 
@@ -257,7 +257,7 @@ async def test_publish_to_a_gallery_needs_an_enclosure(feed: World) -> None:
         (form(max_items="1"), False),
     ],
 )
-async def test_publish_options_are_preconditions(feed: World, options: Form, met: bool) -> None:
+async def test_publish_options_are_preconditions(feed: World, options: FormFields, met: bool) -> None:
     """[xep-map 145] [xep-map 146] [xep-map 147] [xep-map 149]"""
     if met:
         await feed.publish("a", options=options)

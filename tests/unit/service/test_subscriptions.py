@@ -3,11 +3,11 @@
 import pytest
 
 from smartfeeds.core.model import NodeKind, SubscriptionState
+from smartfeeds.core.options import FormFields
 from smartfeeds.errors import Condition, FeedError
 from smartfeeds.service.requests import (
     Bounce,
     Done,
-    Form,
     GetDefaultSubscribeOptions,
     GetNodeSubscriptions,
     GetSubscribeOptions,
@@ -328,7 +328,7 @@ async def options(world: World, node: str = FEED, who: str | None = ALICE, actor
     return answer
 
 
-async def set_options(world: World, submitted: Form | None, who: str | None = ALICE, actor: str = ALICE) -> None:
+async def set_options(world: World, submitted: FormFields | None, who: str | None = ALICE, actor: str = ALICE) -> None:
     await world.service.handle(SetSubscribeOptions(jid(actor), SERVICE, FEED, who, submitted))
 
 

@@ -54,7 +54,7 @@ async def test_versions_are_merged_into_a_node_that_is_made(world: World) -> Non
     assert second.outcomes == {Outcome.CONFLICT: 1, Outcome.UNCHANGED: 1}
     assert third.outcomes == {Outcome.UNCHANGED: 2} and not third.changed
     assert (await world.node()).last_modified_us == after
-    assert (await world.node()).options["title"] == ("Plans",)
+    assert (await world.node()).options.stored["title"] == ("Plans",)
 
 
 async def test_items_without_sync_data_are_imported_beside_the_others(world: World) -> None:

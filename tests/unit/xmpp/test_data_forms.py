@@ -3,7 +3,7 @@
 import pytest
 
 from smartfeeds.core.model import NodeKind
-from smartfeeds.core.options import KIND, OPTIONS, PUBSUB, FieldType, Limits, apply
+from smartfeeds.core.options import KIND, OPTIONS, PUBSUB, FieldType, FormFields, NodeOptions, OptionLimits
 from smartfeeds.errors import Condition, FeedError
 from smartfeeds.service import requests as r
 from smartfeeds.xmpp.encode_owner import OWNER_ENCODERS
@@ -20,7 +20,7 @@ BAD_FORMS = {
 }
 
 
-def parsed(form: str) -> r.Form | None:
+def parsed(form: str) -> FormFields | None:
     return parse_submit(parse(form), TYPE)
 
 
@@ -79,7 +79,8 @@ def test_form_missing_is_refused() -> None:
 @pytest.mark.parametrize("kind", NodeKind)
 def test_configuration_form_has_all_offered_options(kind: NodeKind) -> None:
     """A hidden FORM_TYPE, current values, option lists [xep-map 65] [xep-map 230] [xep-map 231]."""
-    answer = r.Configuration("n", kind, {"title": ("A & <B>",), "contact": ("a@b", "c@d"), "publish_model": ("open",)})
+    stored = {"title": ("A & <B>",), "contact": ("a@b", "c@d"), "publish_model": ("open",)}
+    answer = r.Configuration("n", NodeOptions(kind, stored))
     configure = parse(OWNER_ENCODERS[r.Configuration](answer))[0]
     form = configure[0]
     fields = {each.get("var"): each for each in form}
@@ -87,9 +88,7 @@ def test_configuration_form_has_all_offered_options(kind: NodeKind) -> None:
     assert configure.tag == f"{{{OW}}}configure" and configure.get("node") == "n"
     assert form.tag == f"{{{DATA}}}x" and form.get("type") == "form"
     assert fields["FORM_TYPE"].get("type") == "hidden" and values_of(fields["FORM_TYPE"]) == [TYPE]
-    assert set(fields) - {"FORM_TYPE"} == {
-        f"{PUBSUB}{var}" for var, option in OPTIONS.items() if kind in option.defaults
-    }
+    assert set(fields) - {"FORM_TYPE"} == {f"{PUBSUB}{var}" for var in OPTIONS}
     assert values_of(fields["pubsub#title"]) == ["A & <B>"]
     assert values_of(fields["pubsub#contact"]) == ["a@b", "c@d"]
     assert values_of(fields["pubsub#publish_model"]) == ["open"]
@@ -102,7 +101,7 @@ def test_configuration_form_has_all_offered_options(kind: NodeKind) -> None:
 @pytest.mark.parametrize("kind", NodeKind)
 def test_configuration_form_hints_integer_or_max(kind: NodeKind) -> None:
     """[xep-map 232]"""
-    form = parse(encode_form("form", TYPE, config_fields(kind, {}, creating=False)))
+    form = parse(encode_form("form", TYPE, config_fields(NodeOptions(kind), creating=False)))
     hinted = {
         each.get("var"): hint.get("datatype")
         for each in form
@@ -115,17 +114,18 @@ def test_configuration_form_hints_integer_or_max(kind: NodeKind) -> None:
 @pytest.mark.parametrize("kind", NodeKind)
 def test_default_form_submitted_unchanged_gives_default_options(kind: NodeKind) -> None:
     """[xep-map 77]"""
-    answer = OWNER_ENCODERS[r.Configuration](r.Configuration(None, kind, {})).replace(b"type='form'", b"type='submit'")
+    answer = OWNER_ENCODERS[r.Configuration](r.Configuration(None, NodeOptions(kind)))
+    answer = answer.replace(b"type='form'", b"type='submit'")
     default = parse(answer)[0]
     form = parse_submit(find_form(default), TYPE)
 
     assert default.tag == f"{{{OW}}}default" and default.get("node") is None
     assert form is not None and form[KIND] == (kind.value,)
-    assert apply(kind, {}, form, Limits()) == {}
+    assert NodeOptions(kind).apply(form, OptionLimits()) == NodeOptions(kind)
 
 
 def test_field_types_are_those_of_xep_0004() -> None:
-    written = {each.type for each in config_fields(NodeKind.FEED, {}, creating=True)}
+    written = {each.type for each in config_fields(NodeOptions(NodeKind.FEED), creating=True)}
 
     assert written <= {kind.value for kind in FieldType}
 

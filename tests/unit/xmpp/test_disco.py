@@ -4,6 +4,7 @@ import pytest
 from lxml import etree
 
 from smartfeeds.core.model import Node, NodeKind
+from smartfeeds.core.options import NodeOptions
 from smartfeeds.core.page import ResultSetRequest
 from smartfeeds.core.view import BARE, CREATED, PARAMETERS, SMART, View
 from smartfeeds.errors import Condition, FeedError
@@ -18,7 +19,8 @@ COMMANDS = "http://jabber.org/protocol/commands"
 FILTER = "urn:xmpp:pubsub-filter:0"
 REQUIREMENTS = "urn:smartfeeds:0#requirements"
 HOUR_US = 1_304_942_400_000_000
-NODE = Node(7, "com ments", NodeKind.FEED, "romeo@montague.lit", HOUR_US, {"title": ("A & B",), "contact": ("a@b",)})
+OPTIONS = NodeOptions(NodeKind.FEED, {"title": ("A & B",), "contact": ("a@b",)})
+NODE = Node(7, "com ments", NodeKind.FEED, "romeo@montague.lit", HOUR_US, OPTIONS)
 
 # xep-map 1.5, without the commands and the approval forms that are not there.
 FEATURES = f"""
@@ -258,7 +260,7 @@ def test_node_info_without_http_names_no_url() -> None:
 
 
 def test_node_info_of_generic_node_has_meta_data_alone() -> None:
-    node = Node(7, "n", NodeKind.GENERIC, "a@b", HOUR_US)
+    node = Node(7, "n", NodeKind.GENERIC, "a@b", HOUR_US, NodeOptions(NodeKind.GENERIC))
     query = parse(encoded(r.NodeInfo("n", node, BARE, readable=True)))
 
     assert set(forms_of(query)) == {f"{PS}#meta-data"}
@@ -267,7 +269,7 @@ def test_node_info_of_generic_node_has_meta_data_alone() -> None:
 
 def test_nodes_are_listed_at_the_domain() -> None:
     """[xep-map 36]"""
-    plain = Node(8, "<plain>", NodeKind.GENERIC, "a@b", HOUR_US)
+    plain = Node(8, "<plain>", NodeKind.GENERIC, "a@b", HOUR_US, NodeOptions(NodeKind.GENERIC))
     answer = r.NodeList((NODE, plain), r.ResultSet(9, "com ments", "<plain>", 0))
 
     assert canonical(Disco(ServiceInfo(SERVICE)).encoders[r.NodeList](answer, f"feed@{SERVICE}")) == canonical(

@@ -13,7 +13,7 @@ from smartfeeds.core.page import Plan, plan
 from smartfeeds.core.view import BARE
 from smartfeeds.errors import Condition, FeedError
 from smartfeeds.service.context import Context, affiliation_of, existing_for, locate, reading_refusal
-from smartfeeds.service.pulls import check_readable, fitting, read_page, written_bytes
+from smartfeeds.service.pulls import ENTRY_BYTES, check_readable, fitting, read_page, surely_fits, written_bytes
 from smartfeeds.service.requests import (
     GetItemIds,
     GetNodeInfo,
@@ -161,7 +161,10 @@ def _has_type(node: Node, request: GetNodes) -> bool:
 def _within(nodes: list[Node], wanted: Plan, page_bytes: int) -> list[Node]:
     """As many nodes as were asked for and one stanza carries, cut at the far end."""
     nodes = nodes[-wanted.limit :] if wanted.newest else nodes[: wanted.limit]
-    sizes = [written_bytes(node.name) + written_bytes(node.options.title) + 60 for node in nodes]
+    characters = sum([len(node.name) + len(node.options.title) for node in nodes])
+    if surely_fits(characters, len(nodes), page_bytes):
+        return nodes
+    sizes = [written_bytes(node.name) + written_bytes(node.options.title) + ENTRY_BYTES for node in nodes]
     kept = fitting(reversed(sizes) if wanted.newest else sizes, page_bytes)
     return nodes[-kept:] if wanted.newest else nodes[:kept]
 

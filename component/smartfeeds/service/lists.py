@@ -13,14 +13,13 @@ from smartfeeds.core.model import Part
 from smartfeeds.core.page import Plan, ResultSetRequest, plan
 from smartfeeds.errors import Condition, FeedError
 from smartfeeds.service.context import Policy
-from smartfeeds.service.pulls import fitting, written_bytes
+from smartfeeds.service.pulls import ENTRY_BYTES, fitting, written_bytes
 from smartfeeds.service.requests import ResultSet
 
 K = TypeVar("K", int, str)
 T = TypeVar("T")
 
 FARTHEST = 10_000  # the entries that an index may pass over: they are read
-ENTRY_BYTES = 60  # about what surrounds the texts of an entry
 _NUMBER_DIGITS = 18
 
 

@@ -25,6 +25,7 @@ COUNTED_INDEX = 1_000
 STEP_ITEMS = 100  # that one statement reads
 PLAIN_CHARACTERS = 64
 LONGEST_WRITTEN = 6  # bytes of one character in an attribute: &quot;
+ENTRY_BYTES = 60  # about what surrounds the texts of an entry
 # The unfiltered Smart view of each order: what cursors and marks are computed over.
 WHOLE = {Order.MODIFIED: SMART, Order.CREATED: CREATED}
 _BY = {"creation": Order.CREATED, "modification": Order.MODIFIED}
@@ -262,12 +263,16 @@ def _within_bytes(items: list[Item], limit_bytes: int, *, newest: bool) -> list[
 def _surely_within(items: list[Item], limit_bytes: int) -> bool:
     """Whether even the longest writing of all texts stays within the limit: so with nearly every page."""
     characters = sum([len(item.id) + len(item.publisher) for item in items])
-    longest_bytes = sum([wire_bytes(item.payload) for item in items]) + LONGEST_WRITTEN * characters + 60 * len(items)
-    return longest_bytes <= limit_bytes
+    return surely_fits(characters, len(items), limit_bytes - sum([wire_bytes(item.payload) for item in items]))
+
+
+def surely_fits(characters: int, entries: int, limit_bytes: int) -> bool:
+    """Whether entries with texts of this length together stay within a limit, however their texts are escaped."""
+    return LONGEST_WRITTEN * characters + ENTRY_BYTES * entries <= limit_bytes
 
 
 def _written_size_bytes(item: Item) -> int:
-    return wire_bytes(item.payload) + written_bytes(item.id) + written_bytes(item.publisher) + 60
+    return wire_bytes(item.payload) + written_bytes(item.id) + written_bytes(item.publisher) + ENTRY_BYTES
 
 
 def fitting(sizes_bytes: Iterable[int], limit_bytes: int) -> int:

@@ -4,6 +4,9 @@ Within a group of works a node's row is read once, changed in memory and written
 one feed cost one update of its row. `WriteTx.settle` writes back; `forget` drops everything after a rollback.
 """
 
+from functools import cache
+from operator import attrgetter
+
 from smartfeeds.core.access import KEPT_OUT, READERS
 from smartfeeds.core.model import AUDIENCE_CHANGE, K, Node, NodeState, Part
 from smartfeeds.core.options import FormFields, NodeOptions
@@ -26,7 +29,22 @@ _READERS = ", ".join(sorted(f"'{held.value}'" for held in READERS))
 # What is tallied by domain: the name of a tally is one of these and the domain.
 NODES_IN = "nodes@"
 SUBSCRIPTIONS_IN = "subscriptions@"
+_NAME = attrgetter("name")
 _BY_NO = f"SELECT {NODE_STATE} FROM node WHERE node_no = ?"
+
+
+@cache
+def _listed_statements(*, bounded: bool, newest: bool) -> tuple[str, str]:
+    """Selects the nodes that strangers may know of, and the nodes that only its affiliation makes known to a JID."""
+    direction = "DESC" if newest else "ASC"
+    by_name, by_hidden = ("AND name < ?", "AND a.hidden < ?") if bounded else ("", "")
+    return (
+        f"SELECT {NODE} FROM node WHERE state = 'live' AND listed = 1 AND name > ? {by_name} AND NOT EXISTS"
+        " (SELECT 1 FROM affiliation a WHERE a.node_no = node.node_no AND a.jid = ?"
+        f" AND a.affiliation IN ({_KEPT_OUT})) ORDER BY name {direction} LIMIT ?",
+        f"SELECT {prefixed(NODE, 'n')} FROM affiliation a JOIN node n ON n.node_no = a.node_no"
+        f" WHERE a.jid = ? AND a.hidden > ? {by_hidden} ORDER BY a.hidden {direction} LIMIT ?",
+    )
 
 
 class NodeReads:
@@ -72,21 +90,11 @@ class NodeReads:
         self, jid: str, after: str, limit: int, *, before: str | None = None, newest: bool = False
     ) -> list[Node]:
         self.settle()
-        tail = f"ORDER BY {{0}} {'DESC' if newest else 'ASC'} LIMIT ?"
-        bound, params = ("AND {0} < ?", [before]) if before is not None else ("", [])
-        open_to_all = self._db.rows(
-            f"SELECT {NODE} FROM node WHERE state = 'live' AND listed = 1 AND name > ? {bound} AND NOT EXISTS"
-            " (SELECT 1 FROM affiliation a WHERE a.node_no = node.node_no AND a.jid = ?"
-            f" AND a.affiliation IN ({_KEPT_OUT})) {tail}".format("name"),
-            (after, *params, jid, limit),
-        )
-        hidden = self._db.rows(
-            f"SELECT {prefixed(NODE, 'n')} FROM affiliation a JOIN node n ON n.node_no = a.node_no"
-            f" WHERE a.jid = ? AND a.hidden > ? {bound} {tail}".format("a.hidden"),
-            (jid, after, *params, limit),
-        )
-        found = sorted(map(to_node, (*open_to_all, *hidden)), key=lambda node: node.name)
-        return found[-limit:] if newest else found[:limit]
+        open_to_all, hidden = _listed_statements(bounded=before is not None, newest=newest)
+        bounds = (after,) if before is None else (after, before)
+        rows = self._db.rows(open_to_all, (*bounds, jid, limit)) + self._db.rows(hidden, (jid, *bounds, limit))
+        nodes = sorted(map(to_node, rows), key=_NAME)
+        return nodes[-limit:] if newest else nodes[:limit]
 
     def listed_count(self, jid: str) -> int:
         found = self._db.row(

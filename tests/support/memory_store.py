@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TypeVar
 
-from smartfeeds.core.access import is_known_to
+from smartfeeds.core.access import Access
 from smartfeeds.core.mirror import MirrorRow
 from smartfeeds.core.model import (
     ALL_NUMBERS,
@@ -133,7 +133,7 @@ class MemoryReadTx:
         self, jid: str, after: str, limit: int, *, before: str | None = None, newest: bool = False
     ) -> list[Node]:
         known = self.nodes(after, NO_LIMIT, before=before)
-        found = [node for node in known if is_known_to(self.affiliation(node.node_no, jid), node)]
+        found = [node for node in known if Access(self.affiliation(node.node_no, jid), node.options).sees_description]
         return found[max(len(found) - limit, 0) :] if newest else found[:limit]
 
     def listed_count(self, jid: str) -> int:

@@ -1,116 +1,146 @@
-"""Who may do what: affiliation x action, the access models and the publish models (XEP-0060 4.1, 4.5; xep-map 85)."""
+"""Who may do what: the rights of each affiliation, the access models and the publish models (XEP-0060 4.1, 4.5).
 
-from enum import Enum
+`RIGHTS` is the table from affiliations to rights. `Access` joins it with the models of a node and answers every
+question about the rights of one actor on one node, including whether the actor may know that the node exists.
+"""
 
-from smartfeeds.core.model import Affiliation, Node, SubscriptionState
-from smartfeeds.core.options import AccessModel, PublishModel
+from typing import NamedTuple
+
+from smartfeeds.core.model import Affiliation, SubscriptionState
+from smartfeeds.core.options import AccessModel, NodeOptions, PublishModel
 from smartfeeds.errors import Condition, FeedError
 
 
-class Action(Enum):
-    """What an affiliation decides about, apart from the models."""
+class Rights(NamedTuple):
+    """The rights of an affiliation. True: always; False: never; None: the access model or publish model decides."""
 
-    READ = "read"
-    PUBLISH = "publish"
-    RETRACT_ANY = "retract any item"
-    RETRACT_OWN = "retract own items"
-    MANAGE = "configure, delete, purge, manage"
+    read: bool | None
+    publish: bool | None
+    retract_own: bool
+    retract_any: bool = False
+    manage: bool = False  # configure, delete, purge, manage affiliations and subscriptions
 
 
-# True: always. None: the model of the node decides. False: never.
-CAPABILITIES: dict[Affiliation, dict[Action, bool | None]] = {
-    Affiliation.OWNER: dict.fromkeys(Action, True),
-    Affiliation.PUBLISHER: {
-        Action.READ: True,
-        Action.PUBLISH: True,
-        Action.RETRACT_ANY: False,
-        Action.RETRACT_OWN: True,
-        Action.MANAGE: False,
-    },
-    Affiliation.PUBLISH_ONLY: {
-        Action.READ: False,
-        Action.PUBLISH: True,
-        Action.RETRACT_ANY: False,
-        Action.RETRACT_OWN: True,
-        Action.MANAGE: False,
-    },
-    Affiliation.MEMBER: {
-        Action.READ: True,
-        Action.PUBLISH: None,
-        Action.RETRACT_ANY: False,
-        Action.RETRACT_OWN: True,
-        Action.MANAGE: False,
-    },
-    Affiliation.NONE: {
-        Action.READ: None,
-        Action.PUBLISH: None,
-        Action.RETRACT_ANY: False,
-        Action.RETRACT_OWN: True,
-        Action.MANAGE: False,
-    },
-    Affiliation.OUTCAST: dict.fromkeys(Action, False),
+RIGHTS = {
+    Affiliation.OWNER: Rights(read=True, publish=True, retract_own=True, retract_any=True, manage=True),
+    Affiliation.PUBLISHER: Rights(read=True, publish=True, retract_own=True),
+    Affiliation.PUBLISH_ONLY: Rights(read=False, publish=True, retract_own=True),
+    Affiliation.MEMBER: Rights(read=True, publish=None, retract_own=True),
+    Affiliation.NONE: Rights(read=None, publish=None, retract_own=True),
+    Affiliation.OUTCAST: Rights(read=False, publish=False, retract_own=False),
 }
 
-# Whom their affiliation lets read whatever the model, and whom it keeps out.
-READERS = frozenset(held for held, may in CAPABILITIES.items() if may[Action.READ] is True)
-KEPT_OUT = frozenset(held for held, may in CAPABILITIES.items() if may[Action.READ] is False)
+# The affiliations that may read under every access model, and those that may read under none.
+READERS = frozenset(affiliation for affiliation, rights in RIGHTS.items() if rights.read is True)
+KEPT_OUT = frozenset(affiliation for affiliation, rights in RIGHTS.items() if rights.read is False)
 
-# What an entity without an affiliation hears where it may not read, by model and by its subscription.
+# The error for an actor without an affiliation who may not read, by access model (XEP-0060 6.5.9.2 to 6.5.9.7).
 _CLOSED = {
-    (AccessModel.AUTHORIZE, SubscriptionState.NONE): Condition.NOT_SUBSCRIBED_READER,
-    (AccessModel.AUTHORIZE, SubscriptionState.PENDING): Condition.NOT_SUBSCRIBED_READER,
-    (AccessModel.WHITELIST, SubscriptionState.NONE): Condition.CLOSED_NODE,
-    (AccessModel.WHITELIST, SubscriptionState.PENDING): Condition.CLOSED_NODE,
-    (AccessModel.WHITELIST, SubscriptionState.SUBSCRIBED): Condition.CLOSED_NODE,
+    AccessModel.AUTHORIZE: Condition.NOT_SUBSCRIBED_READER,
+    AccessModel.WHITELIST: Condition.CLOSED_NODE,
 }
 
 
-def reading_refused(affiliation: Affiliation, model: AccessModel, state: SubscriptionState) -> FeedError | None:
-    """Why this entity may not retrieve items or get events, or None when it may (xep-map 184, 185, 181)."""
-    verdict = CAPABILITIES[affiliation][Action.READ]
-    refused = _CLOSED.get((model, state)) if verdict is None else None
-    if verdict is False:
-        refused = Condition.FORBIDDEN
-    return FeedError(refused) if refused else None
+class Access(NamedTuple):
+    """What one actor may do on one node. It is resolved once per request (`service.context.access_of`).
 
+    `subscription` is the best state among the actor's subscriptions. It is NONE where `depends_on_subscription` is
+    false, because it would not change any answer.
+    """
 
-def subscription_on_request(affiliation: Affiliation, model: AccessModel) -> SubscriptionState:
-    """The state a request to subscribe leads to. Raises FeedError where it may not (xep-map 102, 103, 104, 109)."""
-    verdict = CAPABILITIES[affiliation][Action.READ]
-    if verdict is False:
-        raise FeedError(Condition.FORBIDDEN)
-    if verdict or model is AccessModel.OPEN:
-        return SubscriptionState.SUBSCRIBED
-    if model is AccessModel.WHITELIST:
-        raise FeedError(Condition.CLOSED_NODE)
-    return SubscriptionState.PENDING
+    affiliation: Affiliation
+    options: NodeOptions
+    subscription: SubscriptionState = SubscriptionState.NONE
 
+    @property
+    def rights(self) -> Rights:
+        """The rights of the affiliation."""
+        return RIGHTS[self.affiliation]
 
-def may_publish(affiliation: Affiliation, model: PublishModel, *, subscribed: bool) -> bool:
-    """Whether this entity may publish (xep-map 132)."""
-    verdict = CAPABILITIES[affiliation][Action.PUBLISH]
-    if verdict is not None:
-        return verdict
-    return model is PublishModel.OPEN or (model is PublishModel.SUBSCRIBERS and subscribed)
+    @property
+    def depends_on_subscription(self) -> bool:
+        """Whether a subscription changes what the actor may do or know."""
+        rights, options = self.rights, self.options
+        read = rights.read is None and options.access_model is not AccessModel.OPEN
+        return read or (rights.publish is None and options.publish_model is PublishModel.SUBSCRIBERS)
 
+    @property
+    def knows_node(self) -> bool:
+        """Whether the actor may know that the node exists. If not, every answer is that of a missing node."""
+        if self.options.listed:
+            return True
+        if self.affiliation is Affiliation.NONE:
+            # The owner may have closed access after the actor subscribed. In an open publish model everybody publishes.
+            subscribed = self.subscription is not SubscriptionState.NONE
+            return subscribed or self.options.publish_model is PublishModel.OPEN
+        return self.affiliation is not Affiliation.OUTCAST
 
-def may_overwrite(affiliation: Affiliation, *, own: bool) -> bool:
-    """Whether this entity may publish under the id of an item that is there: whom only the publish model lets in may
-    not put its words in the place of somebody else's."""
-    return own or CAPABILITIES[affiliation][Action.PUBLISH] is True
+    @property
+    def sees_description(self) -> bool:
+        """Whether lists show the node to the actor, and service discovery its title, creator and dates."""
+        return self.affiliation in READERS or (self.affiliation not in KEPT_OUT and self.options.listed)
 
+    @property
+    def reading_error(self) -> FeedError | None:
+        """Why the actor may not retrieve items or receive events, or None if it may (xep-map 181, 184, 185)."""
+        read, model = self.rights.read, self.options.access_model
+        if read is False:
+            return FeedError(Condition.FORBIDDEN)
+        if read or model is AccessModel.OPEN:
+            return None
+        if model is AccessModel.AUTHORIZE and self.subscription is SubscriptionState.SUBSCRIBED:
+            return None
+        return FeedError(_CLOSED[model])
 
-def may_retract(affiliation: Affiliation, *, own: bool) -> bool:
-    """Whether this entity may retract an item, its own or somebody else's (xep-map 154, 155)."""
-    action = Action.RETRACT_OWN if own else Action.RETRACT_ANY
-    return CAPABILITIES[affiliation][action] is True or CAPABILITIES[affiliation][Action.RETRACT_ANY] is True
+    def check_read(self) -> None:
+        """Raises FeedError if the actor may not retrieve items (xep-map 184, 185)."""
+        error = self.reading_error
+        if error is not None:
+            raise error
 
+    @property
+    def may_publish(self) -> bool:
+        """Whether the affiliation or the publish model lets the actor publish (xep-map 132)."""
+        publish, model = self.rights.publish, self.options.publish_model
+        if publish is not None:
+            return publish
+        subscribed = self.subscription is SubscriptionState.SUBSCRIBED
+        return model is PublishModel.OPEN or (model is PublishModel.SUBSCRIBERS and subscribed)
 
-def may_manage(affiliation: Affiliation) -> bool:
-    """Whether this entity may configure, purge, delete and manage the node (xep-map 66, 83, 97)."""
-    return CAPABILITIES[affiliation][Action.MANAGE] is True
+    def check_publish(self) -> None:
+        """Raises FeedError(FORBIDDEN) if the actor may not publish."""
+        if not self.may_publish:
+            raise FeedError(Condition.FORBIDDEN)
 
+    @property
+    def may_manage(self) -> bool:
+        """Whether the actor may configure, purge, delete and manage the node (xep-map 66, 83, 97)."""
+        return self.rights.manage
 
-def is_known_to(affiliation: Affiliation, node: Node) -> bool:
-    """Whether a user with this affiliation may know that the node exists."""
-    return affiliation in READERS or (affiliation not in KEPT_OUT and node.options.listed)
+    def check_manage(self) -> None:
+        """Raises FeedError(FORBIDDEN) if the actor may not manage the node."""
+        if not self.may_manage:
+            raise FeedError(Condition.FORBIDDEN)
+
+    def may_overwrite(self, *, own: bool) -> bool:
+        """Whether the actor may publish under the id of an existing item, its own or somebody else's.
+
+        Actors whom only the publish model lets publish may not replace the content of other publishers.
+        """
+        return own or self.rights.publish is True
+
+    def may_retract(self, *, own: bool) -> bool:
+        """Whether the actor may retract an item, its own or somebody else's (xep-map 154, 155)."""
+        return self.rights.retract_any or (own and self.rights.retract_own)
+
+    def subscription_on_request(self) -> SubscriptionState:
+        """The state that a request to subscribe leads to. Raises FeedError if the actor may not subscribe (xep-map 102,
+        103, 104, 109)."""
+        read, model = self.rights.read, self.options.access_model
+        if read is False:
+            raise FeedError(Condition.FORBIDDEN)
+        if read or model is AccessModel.OPEN:
+            return SubscriptionState.SUBSCRIBED
+        if model is AccessModel.WHITELIST:
+            raise FeedError(Condition.CLOSED_NODE)
+        return SubscriptionState.PENDING

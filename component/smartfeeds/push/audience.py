@@ -8,12 +8,12 @@ no state in memory that correctness needs).
 from collections import OrderedDict
 from dataclasses import dataclass
 
-from smartfeeds.core.access import reading_refused
+from smartfeeds.core.access import Access
 from smartfeeds.core.jid import parse_jid
 from smartfeeds.core.model import AUDIENCE_CHANGE, Node, Subscription, SubscriptionState
 from smartfeeds.core.suboptions import flag
 from smartfeeds.push.frames import Group, recipient
-from smartfeeds.service.context import Context, access_model, affiliation_of
+from smartfeeds.service.context import Context, affiliation_of
 from smartfeeds.store.base import ReadTx
 
 PAGE = 1_000
@@ -58,8 +58,7 @@ def _served(tx: ReadTx, context: Context, node: Node, sub: Subscription) -> bool
     jid = parse_jid(sub.jid)
     if sub.state is not SubscriptionState.SUBSCRIBED or not flag(sub.options, "deliver") or jid is None:
         return False
-    affiliation = affiliation_of(tx, context, node, jid)
-    return reading_refused(affiliation, access_model(node), sub.state) is None
+    return Access(affiliation_of(tx, context, node, jid), node.options, sub.state).reading_error is None
 
 
 def _crowds(subs: list[Subscription]) -> dict[Group, Crowd]:

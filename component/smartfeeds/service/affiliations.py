@@ -3,11 +3,11 @@
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
-from smartfeeds.core.access import reading_refused
+from smartfeeds.core.access import Access
 from smartfeeds.core.jid import parse_jid
 from smartfeeds.core.model import Affiliation, Node, Part, SubscriptionState
 from smartfeeds.errors import Condition, FeedError, unsupported
-from smartfeeds.service.context import Context, access_model, existing_for, locate
+from smartfeeds.service.context import Context, locate_for
 from smartfeeds.service.continuations import ApplyAffiliations
 from smartfeeds.service.lists import Listing, listed_bytes, listing_of, number, page_of
 from smartfeeds.service.requests import (
@@ -36,7 +36,7 @@ def get_affiliations(tx: ReadTx, context: Context, request: GetAffiliations) -> 
         return AffiliationList(request.node, entries, True, result_set)
     bare = str(request.actor.bare)
     if request.node:
-        node = locate(tx, request.node, existing_for(tx, context, request.actor)).node
+        node = locate_for(tx, context, request.node, request.actor).node
         held = tx.affiliation(node.node_no, bare)
         listing = listing_of([] if held is Affiliation.NONE else [AffiliationShown(held, node=node.name)], _size_bytes)
     else:
@@ -140,5 +140,5 @@ def _owners(affiliations: Mapping[str, Affiliation]) -> int:
 
 def _set(tx: WriteTx, context: Context, node: Node, bare: str, wanted: Affiliation) -> None:
     tx.set_affiliation(node.node_no, bare, wanted)
-    if reading_refused(wanted, access_model(node), SubscriptionState.SUBSCRIBED) is not None:
+    if Access(wanted, node.options, SubscriptionState.SUBSCRIBED).reading_error is not None:
         end_all(tx, context, node, bare)

@@ -2,14 +2,11 @@
 
 import hashlib
 
-from smartfeeds.core.access import may_overwrite
 from smartfeeds.core.model import Item, Node, NodeKind, Part
 from smartfeeds.errors import Condition, FeedError
-from smartfeeds.service.context import Context, affiliation_of, existing_for, locate, no_such_node
+from smartfeeds.service.context import Context, Located, locate_for, no_such_node
 from smartfeeds.service.items import write_state
 from smartfeeds.service.lists import Listing, listed_bytes, number, page_of
-from smartfeeds.service.publishing import check_publisher
-from smartfeeds.service.pulls import check_readable
 from smartfeeds.service.sync_requests import ConflictedItem, ConflictList, ListConflicts, ResolveConflicts, Resolved
 from smartfeeds.service.syncing import editor, read_shared, state_of
 from smartfeeds.store.base import ReadTx, WriteTx
@@ -22,8 +19,9 @@ TAG_DIGITS = 16
 
 def list_conflicts(tx: ReadTx, context: Context, request: ListConflicts) -> ConflictList:
     """The items of a feed that have conflicts, for whoever may read it."""
-    node = _feed(tx, context, request)
-    check_readable(tx, context, node, request.actor)
+    located = _feed(tx, context, request)
+    located.access.check_read()
+    node = located.node
     if request.item_id:
         item = tx.item(node.node_no, request.item_id)
         found = (_conflicted(context, node, item),) if item is not None and item.conflicts else ()
@@ -39,30 +37,31 @@ def list_conflicts(tx: ReadTx, context: Context, request: ListConflicts) -> Conf
 
 def resolve_conflicts(tx: WriteTx, context: Context, request: ResolveConflicts) -> Resolved:
     """Settles conflicts of an item, by whoever may replace it."""
-    node = tx.lock(_feed(tx, context, request).name)
+    located = _feed(tx, context, request)
+    node = tx.lock(located.node.name)
     if node is None:
         raise no_such_node()
-    check_readable(tx, context, node, request.actor)
-    check_publisher(tx, context, node, request.actor)
+    located.access.check_read()
+    located.access.check_publish()
     if not request.item_id:
         raise FeedError(Condition.ITEM_REQUIRED, "the id of the item is missing")
     item = tx.item(node.node_no, request.item_id)
     if item is None:
         raise FeedError(Condition.ITEM_NOT_FOUND, "no such item")
     own = item.publisher == str(request.actor.bare)
-    if not may_overwrite(affiliation_of(tx, context, node, request.actor), own=own):
+    if not located.access.may_overwrite(own=own):
         raise FeedError(Condition.FORBIDDEN, "this item is somebody else's")
     return _resolve(tx, context, node, item, request)
 
 
-def _feed(tx: ReadTx, context: Context, request: ListConflicts | ResolveConflicts) -> Node:
+def _feed(tx: ReadTx, context: Context, request: ListConflicts | ResolveConflicts) -> Located:
     """The feed of this name, which is no view: what somebody decides on is an item whole."""
-    located = locate(tx, request.node, existing_for(tx, context, request.actor))
+    located = locate_for(tx, context, request.node, request.actor)
     if located.view.smart:
         raise FeedError(Condition.NOT_ALLOWED, "conflicts are those of a feed, not of a view: leave the parameters out")
     if located.node.kind is not NodeKind.FEED:
         raise FeedError(Condition.NOT_ALLOWED, "only items of feeds have conflicts, and this node is a generic one")
-    return located.node
+    return located
 
 
 def _resolve(tx: WriteTx, context: Context, node: Node, item: Item, request: ResolveConflicts) -> Resolved:

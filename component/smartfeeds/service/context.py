@@ -6,11 +6,11 @@ A use case is a function `(tx, context, request) -> answer`. It runs in the stor
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from smartfeeds.core.access import reading_refused
+from smartfeeds.core.access import Access
 from smartfeeds.core.cursor import Cursor
 from smartfeeds.core.jid import Jid
 from smartfeeds.core.model import Affiliation, Node, SubscriptionState
-from smartfeeds.core.options import AccessModel, NodeKind, OptionLimits, PublishModel
+from smartfeeds.core.options import NodeKind, OptionLimits
 from smartfeeds.core.view import BARE, View, canonical, parse_view, shared_splits, split_name
 from smartfeeds.errors import Condition, FeedError
 from smartfeeds.store.base import ReadTx, WriteTx
@@ -62,88 +62,109 @@ class IndexBehindError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Located:
-    """A node name resolved: the node, and the view of it that the name asks for."""
+    """A node name resolved: the node, the view of it that the name asks for, and what the actor may do there."""
 
     node: Node
     view: View
+    access: Access
+
+    @property
+    def view_text(self) -> str:
+        """The canonical text of the view, under which subscriptions to it are stored."""
+        return canonical(self.view)
 
 
-# Whether a node exists for somebody.
-Exists = Callable[[Node], bool]
+# What somebody may do on a node.
+AccessTo = Callable[[Node], Access]
 
 
-def everywhere(_node: Node) -> bool:
-    """For the operator every node exists."""
-    return True
+def operator_access(node: Node) -> Access:
+    """The operator owns every node."""
+    return Access(Affiliation.OWNER, node.options)
 
 
-def existing_for(tx: ReadTx, context: Context, actor: Jid) -> Exists:
-    """Returns a test for the nodes that an entity may know of. For all other nodes it gets the answers of a missing
-    node, on every wire."""
+def affiliation_of(tx: ReadTx, context: Context, node: Node, actor: Jid) -> Affiliation:
+    """The affiliation in force. Admins of the service own every node."""
+    bare = str(actor.bare)
+    return Affiliation.OWNER if bare in context.policy.admins else tx.affiliation(node.node_no, bare)
 
-    def exists(node: Node) -> bool:
-        if node.options.listed:
-            return True
-        affiliation = affiliation_of(tx, context, node, actor)
-        if affiliation is Affiliation.NONE:
-            # Access may have been closed after the entity subscribed.
-            open_to_publish = node.options.publish_model is PublishModel.OPEN
-            return open_to_publish or standing_of(tx, node, actor) is not SubscriptionState.NONE
-        return affiliation is not Affiliation.OUTCAST
 
-    return exists
+def access_of(tx: ReadTx, context: Context, node: Node, actor: Jid) -> Access:
+    """Reads what an actor may do on a node."""
+    access = Access(affiliation_of(tx, context, node, actor), node.options)
+    if not access.depends_on_subscription:
+        return access
+    bare = str(actor.bare)
+    # A subscription of another resource of the actor does not count.
+    states = {sub.state for sub in tx.subscriptions_on(node.node_no, bare) if sub.jid in (bare, str(actor))}
+    best = (state for state in (SubscriptionState.SUBSCRIBED, SubscriptionState.PENDING) if state in states)
+    return access._replace(subscription=next(best, SubscriptionState.NONE))
 
 
 def no_such_node() -> FeedError:
-    """The same error for a node that does not exist and for one that the asker may not know of."""
+    """The same error for a node that does not exist and for one that the actor may not know of."""
     return FeedError(Condition.ITEM_NOT_FOUND, "no such node, or it is closed to you")
 
 
-def locate(tx: ReadTx, name: str | None, exists: Exists = everywhere) -> Located:
-    """The node and view of a NodeID: an exact match first, then a feed with parameters behind its name (D17; 47 to 53).
+def locate_for(tx: ReadTx, context: Context, name: str | None, actor: Jid) -> Located:
+    """Resolves a node name for an actor. Nodes that the actor may not know of do not exist for it, on every wire.
+
+    Raises FeedError as `locate` does.
+    """
+    located = find_for(tx, context, name, actor)
+    if located is None:
+        raise no_such_node()
+    return located
+
+
+def find_for(tx: ReadTx, context: Context, name: str | None, actor: Jid) -> Located | None:
+    """Resolves a node name as `locate_for` does, but returns None where no node has this name."""
+    return find(tx, name, lambda node: access_of(tx, context, node, actor))
+
+
+def locate(tx: ReadTx, name: str | None) -> Located:
+    """Resolves a node name for the operator: an exact match first, then a feed with parameters behind its name.
 
     Raises FeedError: NODEID_REQUIRED, ITEM_NOT_FOUND (no such node, or parameters that this feed does not know).
     """
-    found = find(tx, name, exists)
-    if found is None and exists is everywhere:
+    located = find(tx, name)
+    if located is None:
         raise FeedError(Condition.ITEM_NOT_FOUND, f"no such node: {name}")
-    if found is None:
-        raise no_such_node()
-    return found
+    return located
 
 
-def find(tx: ReadTx, name: str | None, exists: Exists = everywhere) -> Located | None:
-    """As `locate`, but None where no node has this name and it is no view of one."""
+def find(tx: ReadTx, name: str | None, access_to: AccessTo = operator_access) -> Located | None:
+    """Resolves a node name as `locate` does, but returns None where no node has this name and it is no view of one."""
     if not name:
         raise FeedError(Condition.NODEID_REQUIRED, "the name of the node is missing")
     node = tx.node(name)
-    if node is not None and exists(node):
-        return Located(node, BARE)
+    if node is not None:
+        access = access_to(node)
+        if access.knows_node:
+            return Located(node, BARE, access)
     split = split_name(name)
     if split is None:
         return None
-    base = _feed(tx, split[0], exists)
-    view = parse_view(split[1]) if base is not None else None
-    if base is not None and view is not None:
-        return Located(base, view)
-    # The name of a feed may hold a query string of its own, which the parameters are then appended to (SF-087).
-    for text, query in shared_splits(name):
-        longer = _feed(tx, text, exists)
-        view = parse_view(query) if longer is not None else None
-        if longer is not None and view is not None:
-            return Located(longer, view)
-    if base is not None:
+    # The name of a feed may contain a query string, to which the parameters of a view are appended (SF-087).
+    feed_found = False
+    for text, query in (split, *shared_splits(name)):
+        node = tx.node(text)
+        if node is None or node.kind is not NodeKind.FEED:
+            continue
+        access = access_to(node)
+        if not access.knows_node:
+            continue
+        view = parse_view(query)
+        if view is not None:
+            return Located(node, view, access)
+        feed_found = feed_found or text == split[0]
+    if feed_found:
         raise FeedError(Condition.ITEM_NOT_FOUND, "this feed has no such parameter or value")
     return None
 
 
-def _feed(tx: ReadTx, name: str, exists: Exists) -> Node | None:
-    node = tx.node(name)
-    return node if node is not None and node.kind is NodeKind.FEED and exists(node) else None
-
-
 def feed_locked(tx: WriteTx, name: str) -> Node:
-    """The feed of this name, for items that are brought into it, and nobody else changes it before this is done.
+    """Returns the feed of this name, locked until the transaction ends, for items that are brought into it.
 
     Raises FeedError: ITEM_NOT_FOUND, NOT_ALLOWED for a node of another kind.
     """
@@ -153,39 +174,3 @@ def feed_locked(tx: WriteTx, name: str) -> Node:
     if node.kind is not NodeKind.FEED:
         raise FeedError(Condition.NOT_ALLOWED, "items are brought into feeds, and this node is a generic one")
     return node
-
-
-def affiliation_of(tx: ReadTx, context: Context, node: Node, actor: Jid) -> Affiliation:
-    """The affiliation in force; admins of the service own every node."""
-    bare = str(actor.bare)
-    if bare in context.policy.admins:
-        return Affiliation.OWNER
-    return tx.affiliation(node.node_no, bare)
-
-
-def standing_of(tx: ReadTx, node: Node, actor: Jid) -> SubscriptionState:
-    """The best state among the actor's subscriptions to the node: its bare address and its resource count."""
-    bare = str(actor.bare)
-    mine = {bare, str(actor)}
-    states = [found.state for found in tx.subscriptions_on(node.node_no, bare) if found.jid in mine]
-    for state in (SubscriptionState.SUBSCRIBED, SubscriptionState.PENDING):
-        if state in states:
-            return state
-    return SubscriptionState.NONE
-
-
-def reading_refusal(tx: ReadTx, context: Context, node: Node, actor: Jid) -> FeedError | None:
-    """Why the actor may not retrieve from the node, or None where it may (xep-map 184, 185)."""
-    model = access_model(node)
-    state = standing_of(tx, node, actor) if model is AccessModel.AUTHORIZE else SubscriptionState.NONE
-    return reading_refused(affiliation_of(tx, context, node, actor), model, state)
-
-
-def access_model(node: Node) -> AccessModel:
-    """The access model in force."""
-    return node.options.access_model
-
-
-def view_key(located: Located) -> str:
-    """The canonical text under which subscriptions to this view are kept."""
-    return canonical(located.view)

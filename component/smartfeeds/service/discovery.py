@@ -5,15 +5,14 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Protocol
 
-from smartfeeds.core.access import is_known_to
 from smartfeeds.core.jid import Jid
 from smartfeeds.core.model import Affiliation, Node, Part
 from smartfeeds.core.options import NodeOptions
 from smartfeeds.core.page import Plan, plan
 from smartfeeds.core.view import BARE
 from smartfeeds.errors import Condition, FeedError
-from smartfeeds.service.context import Context, affiliation_of, existing_for, locate, reading_refusal
-from smartfeeds.service.pulls import ENTRY_BYTES, check_readable, fitting, read_page, surely_fits, written_bytes
+from smartfeeds.service.context import Context, locate_for
+from smartfeeds.service.pulls import ENTRY_BYTES, fitting, read_page, surely_fits, written_bytes
 from smartfeeds.service.requests import (
     GetItemIds,
     GetNodeInfo,
@@ -35,10 +34,10 @@ SHOWN = 50  # owners, and publishers, that the metadata names: more would not fi
 
 def node_info(tx: ReadTx, context: Context, request: GetNodeInfo) -> NodeInfo:
     """A node or Smart view as it is announced to this entity."""
-    located = locate(tx, request.node, existing_for(tx, context, request.actor))
+    located = locate_for(tx, context, request.node, request.actor)
     node = located.node
-    if reading_refusal(tx, context, node, request.actor) is not None:
-        if not is_known_to(affiliation_of(tx, context, node, request.actor), node):
+    if located.access.reading_error is not None:
+        if not located.access.sees_description:
             public = {name: values for name, values in node.options.stored.items() if name in TOLD_TO_ALL}
             closed = Node(node.node_no, node.name, node.kind, "", 0, NodeOptions(node.kind, public))
             return NodeInfo(request.node, closed, located.view, readable=False, described=False)
@@ -89,8 +88,8 @@ def list_nodes(tx: ReadTx, context: Context, request: GetNodes) -> NodeList:
 
 def item_ids(tx: ReadTx, context: Context, request: GetItemIds) -> ItemIds:
     """The ids of live items, the newest page when nothing else was asked (X10)."""
-    located = locate(tx, request.node, existing_for(tx, context, request.actor))
-    check_readable(tx, context, located.node, request.actor)
+    located = locate_for(tx, context, request.node, request.actor)
+    located.access.check_read()
     policy = context.policy
     wanted = plan(request.page, None, page_default=policy.page_default, page_max=policy.page_max)
     items, result_set = read_page(tx, context, located.node, BARE, wanted)

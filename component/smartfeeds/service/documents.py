@@ -5,8 +5,8 @@ from smartfeeds.core.options import AccessModel
 from smartfeeds.core.page import Plan, plan
 from smartfeeds.core.view import BARE, SMART, View, parse_view
 from smartfeeds.errors import Condition, FeedError
-from smartfeeds.service.context import Context, Located, access_model, existing_for, no_such_node
-from smartfeeds.service.pulls import check_readable, edge_of, key_of, read_page
+from smartfeeds.service.context import Context, Located, access_of, no_such_node
+from smartfeeds.service.pulls import edge_of, key_of, read_page
 from smartfeeds.service.requests import FeedPage, Page, PullFeed, ResultSet
 from smartfeeds.store.base import ReadTx
 
@@ -15,9 +15,9 @@ def pull_feed(tx: ReadTx, context: Context, request: PullFeed) -> FeedPage:
     """One page of a view, and whether there is more on either side of it (A-10)."""
     located = locate_feed(tx, context, request)
     node, view = located.node, located.view
-    check_readable(tx, context, node, request.actor)
+    located.access.check_read()
     version = version_of(node)
-    public = access_model(node) is AccessModel.OPEN
+    public = node.options.access_model is AccessModel.OPEN
     if version in request.known:
         return FeedPage(node, view, version, public)
     policy = context.policy
@@ -42,14 +42,15 @@ def pull_feed(tx: ReadTx, context: Context, request: PullFeed) -> FeedPage:
 def locate_feed(tx: ReadTx, context: Context, request: PullFeed) -> Located:
     """The node of exactly this name, and the view. Raises FeedError(ITEM_NOT_FOUND)."""
     node = tx.node(request.node)
-    if node is None or not existing_for(tx, context, request.actor)(node):
+    access = access_of(tx, context, node, request.actor) if node is not None else None
+    if node is None or access is None or not access.knows_node:
         raise no_such_node()
     if not request.view:
-        return Located(node, BARE if request.stock or node.kind is NodeKind.GENERIC else SMART)
+        return Located(node, BARE if request.stock or node.kind is NodeKind.GENERIC else SMART, access)
     view = parse_view(request.view) if node.kind is NodeKind.FEED else None
     if view is None:
         raise FeedError(Condition.ITEM_NOT_FOUND, "this feed has no such parameter or value")
-    return Located(node, view)
+    return Located(node, view, access)
 
 
 def version_of(node: Node) -> str:

@@ -1,12 +1,11 @@
 """Creating, configuring and deleting nodes (XEP-0060 8.1 to 8.4; xep-map 56 to 83)."""
 
-from smartfeeds.core.access import may_manage
 from smartfeeds.core.jid import Jid
 from smartfeeds.core.model import Affiliation, Node, NodeEvent, NodeKind
 from smartfeeds.core.options import KIND, FormFields, NodeOptions
 from smartfeeds.core.view import names_view
 from smartfeeds.errors import Condition, FeedError, unsupported
-from smartfeeds.service.context import Context, affiliation_of, existing_for, find, locate, no_such_node
+from smartfeeds.service.context import Context, find, locate_for, no_such_node
 from smartfeeds.service.requests import (
     Configuration,
     Configure,
@@ -110,11 +109,10 @@ def delete(tx: WriteTx, context: Context, request: DeleteNode) -> Done:
 
 
 def _owned(tx: ReadTx, context: Context, name: str | None, actor: Jid) -> Node:
-    located = locate(tx, name, existing_for(tx, context, actor))
+    located = locate_for(tx, context, name, actor)
     if located.view.smart:
         raise FeedError(Condition.NOT_ALLOWED, "a view has no configuration of its own")
-    if not may_manage(affiliation_of(tx, context, located.node, actor)):
-        raise FeedError(Condition.FORBIDDEN)
+    located.access.check_manage()
     return located.node
 
 

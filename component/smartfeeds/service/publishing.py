@@ -4,8 +4,7 @@ XEP-0060 7.1, 7.2, 8.5 (xep-map 130 to 163); Smart Feeds, As Abstract. A retract
 (SF-013); publishing its id again brings it back with its created date (D19). On a generic node it goes.
 """
 
-from smartfeeds.core.access import may_manage, may_overwrite, may_publish, may_retract
-from smartfeeds.core.jid import Jid
+from smartfeeds.core.access import Access
 from smartfeeds.core.model import (
     MAX_ITEM_NO,
     MAX_WRITTEN_BYTES,
@@ -16,9 +15,8 @@ from smartfeeds.core.model import (
     NodeKind,
     NodeState,
     Slice,
-    SubscriptionState,
 )
-from smartfeeds.core.options import GALLERY, FormFields, OptionLimits, PublishModel
+from smartfeeds.core.options import GALLERY, FormFields, OptionLimits
 from smartfeeds.core.text import wire_bytes
 from smartfeeds.core.urls import xmpp_uri
 from smartfeeds.core.view import BARE, View
@@ -28,12 +26,9 @@ from smartfeeds.formats.payload import Payload, repaired_entry
 from smartfeeds.service.context import (
     Context,
     Located,
-    affiliation_of,
-    existing_for,
-    find,
+    access_of,
+    find_for,
     no_such_node,
-    reading_refusal,
-    standing_of,
 )
 from smartfeeds.service.continuations import PurgeOn
 from smartfeeds.service.drafts import Draft
@@ -43,7 +38,7 @@ from smartfeeds.service.nodes import add_node
 from smartfeeds.service.preconditions import check_expected, item_tag
 from smartfeeds.service.requests import Done, Publish, Published, Purge, Retract
 from smartfeeds.service.syncing import buried, created, edited
-from smartfeeds.store.base import ReadTx, WriteTx
+from smartfeeds.store.base import WriteTx
 from smartfeeds.sync.feedsync import FEEDSYNC
 from smartfeeds.sync.markup import SyncItem
 
@@ -57,18 +52,18 @@ _LIVE = View(sync=True)
 
 def publish(tx: WriteTx, context: Context, request: Publish) -> Published:
     """Stores an item; an entry marked as deleted is a retraction (xep-map 2.3)."""
-    node = _publishable(tx, context, request)
+    node, access = _publishable(tx, context, request)
     limits = context.policy.options
-    check_publisher(tx, context, node, request.actor)
+    access.check_publish()
     _check_preconditions(node, request.options, limits)
     draft = _checked(node, request, limits)
     if draft.sync is not None and node.kind is NodeKind.FEED:
-        return _publish_version(tx, context, node, request, draft.sync)
+        return _publish_version(tx, context, node, access, request, draft.sync)
     item_id = request.item_id or context.new_id()
     existing = tx.item(node.node_no, item_id)
     shape = draft.payload.shape
     deletion = shape.deletion and node.kind is NodeKind.FEED
-    _check_right_to_item(tx, context, node, request, existing, deletion=deletion)
+    _check_right_to_item(access, request, existing, deletion=deletion)
     check_expected(existing, request.expected)
     if deletion:
         _retract_item(tx, context, node, existing, str(request.actor.bare), notify=True)
@@ -82,17 +77,18 @@ def publish(tx: WriteTx, context: Context, request: Publish) -> Published:
     return Published(request.node or "", item_id, item_tag(stored), created=created)
 
 
-def _publish_version(tx: WriteTx, context: Context, node: Node, request: Publish, found: SyncItem) -> Published:
-    """An entry with sync data is merged with what is here, under the rights of any other publish (A-59, A-61): so it is
-    with a deletion, which merges like any version and may lose."""
+def _publish_version(
+    tx: WriteTx, context: Context, node: Node, access: Access, request: Publish, found: SyncItem
+) -> Published:
+    """Merges an entry with sync data into the feed (A-59, A-61). It needs the rights of any other publish. A deletion
+    merges like every version, so it may lose."""
     existing = tx.item_of_sync(node.node_no, found.version.sync_id)
     if existing is None and request.item_id and tx.item(node.node_no, request.item_id) is not None:
         raise FeedError(Condition.CONFLICT, "the item of this id is shared under another one: leave the id out")
-    if reading_refusal(tx, context, node, request.actor) is not None:
+    if access.reading_error is not None:
         raise FeedError(Condition.FORBIDDEN, "you may not read this node: publish without sync data")
-    _check_right_to_item(tx, context, node, request, existing, deletion=False)
-    trusted = may_overwrite(affiliation_of(tx, context, node, request.actor), own=False)
-    if found.dialect is not FEEDSYNC and not trusted:
+    _check_right_to_item(access, request, existing, deletion=False)
+    if found.dialect is not FEEDSYNC and not access.may_overwrite(own=False):
         raise FeedError(Condition.FORBIDDEN, f"{found.dialect.name} is taken from publishers of the node alone")
     check_expected(existing, request.expected)
     incoming = Incoming(request.item_id or "", found)
@@ -144,21 +140,20 @@ def _repaired(context: Context, node: Node, existing: Item | None, item_id: str,
 
 def retract(tx: WriteTx, context: Context, request: Retract) -> Done:
     """Retracts a live item."""
-    located = find(tx, request.node, existing_for(tx, context, request.actor))
+    located = find_for(tx, context, request.node, request.actor)
     if not request.item_id:
         raise FeedError(Condition.ITEM_REQUIRED)
-    node = _locked(tx, located, "delete-items")
+    node, access = _locked(tx, located, "delete-items")
     item = tx.item(node.node_no, request.item_id)
-    affiliation = affiliation_of(tx, context, node, request.actor)
-    # Whom the owner let publish hears what is not there; what others may retract is theirs.
-    own = may_overwrite(affiliation, own=False) if item is None else item.publisher == str(request.actor.bare)
-    if not may_retract(affiliation, own=own):
+    # Only appointed publishers learn that an item is missing. Others may retract their own items and nothing else.
+    own = access.may_overwrite(own=False) if item is None else item.publisher == str(request.actor.bare)
+    if not access.may_retract(own=own):
         raise FeedError(Condition.FORBIDDEN)
     if item is not None and not item.deleted:
         check_expected(item, request.expected)
-    # A former publisher may still retract their own item, but decides no more on what others wrote.
-    settles = _is_publisher(tx, context, node, request.actor)
-    _retract_item(tx, context, node, item, str(request.actor.bare), notify=request.notify, settles=settles)
+    # A former publisher may still retract its own item, but it may not settle conflicts with versions of others.
+    by = str(request.actor.bare)
+    _retract_item(tx, context, node, item, by, notify=request.notify, settles=access.may_publish)
     return Done()
 
 
@@ -168,9 +163,8 @@ def purge(tx: WriteTx, context: Context, request: Purge) -> Done | PurgeOn:
     A large feed goes in chunks, so that nobody else's writes wait. The event stands before the first of them: what is
     published meanwhile comes behind it. Subscribers of Smart views are sent the tombstones of later chunks.
     """
-    node = _locked(tx, find(tx, request.node, existing_for(tx, context, request.actor)), "purge-nodes")
-    if not may_manage(affiliation_of(tx, context, node, request.actor)):
-        raise FeedError(Condition.FORBIDDEN)
+    node, access = _locked(tx, find_for(tx, context, request.node, request.actor), "purge-nodes")
+    access.check_manage()
     first_us = next_key(node.last_modified_us, context.now_us)
     rest = _bury_chunk(tx, context, node, node.last_modified_us, str(request.actor.bare))
     last_us = max(rest.last_modified_us, first_us)
@@ -207,52 +201,37 @@ def _bury_chunk(tx: WriteTx, context: Context, node: Node, up_to_us: int, by: st
     return node
 
 
-def _publishable(tx: WriteTx, context: Context, request: Publish) -> Node:
-    located = find(tx, request.node, existing_for(tx, context, request.actor))
+def _publishable(tx: WriteTx, context: Context, request: Publish) -> tuple[Node, Access]:
+    located = find_for(tx, context, request.node, request.actor)
     if located is None and context.policy.auto_create and request.may_create:
-        return add_node(tx, context, request.actor, request.node or "", request.options)
+        node = add_node(tx, context, request.actor, request.node or "", request.options)
+        return node, access_of(tx, context, node, request.actor)
     return _locked(tx, located, "publish")
 
 
-def _locked(tx: WriteTx, located: Located | None, feature: str) -> Node:
-    """The node itself, held until the transaction ends; a view cannot be written to (xep-map 52)."""
+def _locked(tx: WriteTx, located: Located | None, feature: str) -> tuple[Node, Access]:
+    """Returns the node, locked until the transaction ends, and the actor's access. Views are read-only (xep-map 52)."""
     if located is not None and located.view.smart:
         raise unsupported(feature, "a view is read only")
     node = tx.lock(located.node.name) if located is not None else None
-    if node is None:
+    if located is None or node is None:
         raise no_such_node()
-    return node
+    return node, located.access
 
 
-def check_publisher(tx: ReadTx, context: Context, node: Node, actor: Jid) -> None:
-    """Raises FeedError(FORBIDDEN) for whom neither affiliation nor publish model lets publish to the node."""
-    if not _is_publisher(tx, context, node, actor):
-        raise FeedError(Condition.FORBIDDEN)
+def _check_right_to_item(access: Access, request: Publish, existing: Item | None, *, deletion: bool) -> None:
+    """Raises FeedError unless the actor may write the item that the request names (xep-map 155).
 
-
-def _is_publisher(tx: ReadTx, context: Context, node: Node, actor: Jid) -> bool:
-    model = node.options.publish_model
-    subscribed = model is PublishModel.SUBSCRIBERS and standing_of(tx, node, actor) is SubscriptionState.SUBSCRIBED
-    return may_publish(affiliation_of(tx, context, node, actor), model, subscribed=subscribed)
-
-
-def _check_right_to_item(
-    tx: WriteTx, context: Context, node: Node, request: Publish, existing: Item | None, *, deletion: bool
-) -> None:
-    """What is there may be replaced, or deleted by its mark, only by whom it belongs to or the owner trusts (155).
-
-    Whom the publish model alone lets in, and who may not read, chooses no ids but those of its own items: else the
-    answer would tell which ids are there.
+    Appointed publishers may replace every item, others only their own. Actors who may publish but not read cannot
+    choose new item ids either: otherwise the answer would reveal which ids exist.
     """
-    affiliation = affiliation_of(tx, context, node, request.actor)
     own = existing is not None and existing.publisher == str(request.actor.bare)
     if own or (existing is None and not request.item_id):
         return
-    trusted = may_overwrite(affiliation, own=False)
-    if not trusted and reading_refusal(tx, context, node, request.actor) is not None:
+    if not access.may_overwrite(own=False) and access.reading_error is not None:
         raise FeedError(Condition.FORBIDDEN, "you may not read this node: publish without an id, it is given one")
-    allowed = may_retract if deletion else may_overwrite
-    if existing is not None and not allowed(affiliation, own=False):
+    allowed = access.may_retract if deletion else access.may_overwrite
+    if existing is not None and not allowed(own=False):
         raise FeedError(Condition.FORBIDDEN, "this item is somebody else's")
 
 

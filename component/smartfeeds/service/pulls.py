@@ -8,14 +8,13 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from smartfeeds.core.cursor import MAX_GROUP, SPAN, Cursor, format_cursor, matches
-from smartfeeds.core.jid import Jid
 from smartfeeds.core.model import MAX_ITEM_NO, Edge, Item, Mark, Node, NodeKind, Slice
 from smartfeeds.core.page import Plan, plan
 from smartfeeds.core.position import AtCursor, AtItem, parse_position
 from smartfeeds.core.text import attribute, wire_bytes
 from smartfeeds.core.view import CREATED, SMART, Order, Standing, View
 from smartfeeds.errors import Condition, FeedError
-from smartfeeds.service.context import Context, IndexBehindError, Located, existing_for, locate, reading_refusal
+from smartfeeds.service.context import Context, IndexBehindError, Located, locate_for
 from smartfeeds.service.requests import GetItem, ItemShown, OrderBy, Page, Pull, ResultSet
 from smartfeeds.service.syncing import shown
 from smartfeeds.store.base import ReadTx
@@ -42,8 +41,8 @@ class _Window:
 
 def pull(tx: ReadTx, context: Context, request: Pull) -> Page:
     """One page of a node or view, or the items asked for by id."""
-    located = locate(tx, request.node, existing_for(tx, context, request.actor))
-    check_readable(tx, context, located.node, request.actor)
+    located = locate_for(tx, context, request.node, request.actor)
+    located.access.check_read()
     publishers = located.node.options.shows_publisher
     name = request.node or ""
     if request.item_ids:
@@ -64,8 +63,8 @@ def pull(tx: ReadTx, context: Context, request: Pull) -> Page:
 
 def get_item(tx: ReadTx, context: Context, request: GetItem) -> ItemShown:
     """One item, also where it is deleted. Raises FeedError(ITEM_NOT_FOUND) where none of this id was ever here."""
-    located = locate(tx, request.node, existing_for(tx, context, request.actor))
-    check_readable(tx, context, located.node, request.actor)
+    located = locate_for(tx, context, request.node, request.actor)
+    located.access.check_read()
     view = located.view
     if request.sync:
         if located.node.kind is not NodeKind.FEED:
@@ -79,13 +78,6 @@ def get_item(tx: ReadTx, context: Context, request: GetItem) -> ItemShown:
         located.node,
         located.node.options.shows_publisher,
     )
-
-
-def check_readable(tx: ReadTx, context: Context, node: Node, actor: Jid) -> None:
-    """Raises FeedError where the actor may not retrieve from the node (xep-map 184, 185)."""
-    refused = reading_refusal(tx, context, node, actor)
-    if refused is not None:
-        raise refused
 
 
 def read_page(tx: ReadTx, context: Context, node: Node, view: View, wanted: Plan) -> tuple[tuple[Item, ...], ResultSet]:

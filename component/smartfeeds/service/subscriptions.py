@@ -3,7 +3,6 @@
 from dataclasses import replace
 from urllib.parse import quote
 
-from smartfeeds.core.access import may_manage, subscription_on_request
 from smartfeeds.core.jid import Jid, parse_jid
 from smartfeeds.core.model import Affiliation, Item, Node, NodeEvent, Part, Slice, Subscription, SubscriptionState
 from smartfeeds.core.suboptions import apply
@@ -14,11 +13,7 @@ from smartfeeds.formats.atom import read_meta
 from smartfeeds.service.context import (
     Context,
     Located,
-    access_model,
-    affiliation_of,
-    existing_for,
-    locate,
-    view_key,
+    locate_for,
 )
 from smartfeeds.service.lists import Listing, listed_bytes, listing_of, number, page_of
 from smartfeeds.service.pulls import check_index, newest_mark
@@ -49,20 +44,20 @@ _STATES = {"subscribed": SubscriptionState.SUBSCRIBED, "none": SubscriptionState
 
 def subscribe(tx: WriteTx, context: Context, request: Subscribe) -> Subscribed:
     """Subscribes the actor's bare or full address; a second time changes nothing but the spelling of the node."""
-    located = locate(tx, request.node, existing_for(tx, context, request.actor))
+    located = locate_for(tx, context, request.node, request.actor)
     jid = _own_jid(request.jid, request.actor, Condition.INVALID_JID)
     node = located.node
     if not node.options.subscribe:
         raise unsupported("subscribe", "one cannot subscribe to this node")
-    state = subscription_on_request(affiliation_of(tx, context, node, request.actor), access_model(node))
-    existing = tx.subscription(node.node_no, jid, view_key(located))
+    state = located.access.subscription_on_request()
+    existing = tx.subscription(node.node_no, jid, located.view_text)
     if existing is None:
         _check_quota(tx, context, request.actor, located)
         existing = Subscription(
             0,
             node.node_no,
             jid,
-            view_key(located),
+            located.view_text,
             request.node or "",
             request.service,
             state,
@@ -101,9 +96,9 @@ def start_pushing(tx: WriteTx, node: Node, order: Order) -> None:
 
 def unsubscribe(tx: WriteTx, context: Context, request: Unsubscribe) -> Done:
     """Ends a subscription of the actor."""
-    located = locate(tx, request.node, existing_for(tx, context, request.actor))
+    located = locate_for(tx, context, request.node, request.actor)
     jid = _own_jid(request.jid, request.actor, Condition.FORBIDDEN)
-    subscription = tx.subscription(located.node.node_no, jid, view_key(located))
+    subscription = tx.subscription(located.node.node_no, jid, located.view_text)
     if subscription is None:
         raise FeedError(Condition.NOT_SUBSCRIBED)
     tx.remove_subscription(subscription.sub_no)
@@ -116,9 +111,9 @@ def get_subscriptions(tx: ReadTx, context: Context, request: GetSubscriptions) -
     """The subscriptions of the actor's bare address and its resources, or those of one NodeID (xep-map 114, 124)."""
     bare = str(request.actor.bare)
     if request.node:
-        located = locate(tx, request.node, existing_for(tx, context, request.actor))
+        located = locate_for(tx, context, request.node, request.actor)
         mine = tx.subscriptions_on(located.node.node_no, bare)
-        listing = listing_of([_shown(sub) for sub in mine if sub.view == view_key(located)], _size_bytes)
+        listing = listing_of([_shown(sub) for sub in mine if sub.view == located.view_text], _size_bytes)
     else:
         listing = _of_entity(tx, bare)
     entries, result_set = page_of(listing, request.page, context.policy)
@@ -150,9 +145,7 @@ def set_options(tx: WriteTx, context: Context, request: SetSubscribeOptions) -> 
 def get_default_options(tx: ReadTx, context: Context, request: GetDefaultSubscribeOptions) -> SubscribeOptions:
     """The options a new subscription has."""
     kind = (
-        locate(tx, request.node, existing_for(tx, context, request.actor)).node.kind
-        if request.node
-        else context.policy.default_kind
+        locate_for(tx, context, request.node, request.actor).node.kind if request.node else context.policy.default_kind
     )
     return SubscribeOptions(request.node, None, kind, {})
 
@@ -224,9 +217,8 @@ def _tell(tx: WriteTx, context: Context, node: Node, subscription: Subscription,
 
 def owned_node(tx: ReadTx, context: Context, name: str | None, actor: Jid) -> Node:
     """The node, for its owners alone (xep-map 97)."""
-    located = locate(tx, name, existing_for(tx, context, actor))
-    if not may_manage(affiliation_of(tx, context, located.node, actor)):
-        raise FeedError(Condition.FORBIDDEN)
+    located = locate_for(tx, context, name, actor)
+    located.access.check_manage()
     return located.node
 
 
@@ -251,9 +243,9 @@ def _own_jid(text: str | None, actor: Jid, foreign: Condition) -> str:
 def _own_subscription(
     tx: ReadTx, context: Context, request: GetSubscribeOptions | SetSubscribeOptions
 ) -> tuple[Node, Subscription]:
-    located = locate(tx, request.node, existing_for(tx, context, request.actor))
+    located = locate_for(tx, context, request.node, request.actor)
     jid = _own_jid(request.jid, request.actor, Condition.FORBIDDEN)
-    subscription = tx.subscription(located.node.node_no, jid, view_key(located))
+    subscription = tx.subscription(located.node.node_no, jid, located.view_text)
     if subscription is None:
         raise FeedError(Condition.NOT_SUBSCRIBED)
     return located.node, subscription
@@ -280,7 +272,7 @@ def _check_quota(tx: ReadTx, context: Context, actor: Jid, located: Located) -> 
         raise FeedError(Condition.TOO_MANY_SUBSCRIPTIONS, "end some of your subscriptions to this node first")
     if located.view.filtered:
         # Every change of a node is compared with each filtered view of it that somebody follows, and counted there.
-        held = {one.view for one in mine} - {view_key(located)}
+        held = {one.view for one in mine} - {located.view_text}
         if sum(from_canonical(view).filtered for view in held) >= context.policy.filters_per_jid:
             raise FeedError(Condition.TOO_MANY_SUBSCRIPTIONS, "end some of your filtered subscriptions here first")
 

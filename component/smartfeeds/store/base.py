@@ -54,8 +54,8 @@ class ReadTx(Protocol):
     def listed_nodes(
         self, jid: str, after: str, limit: int, *, before: str | None = None, newest: bool = False
     ) -> list[Node]:
-        """As `nodes`, those that a bare JID may know of (`core.access.is_known_to`). Cost: what is returned, and what
-        lies between that it is kept out of, however many are hidden."""
+        """As `nodes`, those that lists show to a bare JID (`core.access.Access.sees_description`). The cost grows with
+        the nodes returned and those between them from which the JID is kept out, but not with hidden nodes."""
 
     def listed_count(self, jid: str) -> int:
         """How many `listed_nodes` there are. Cost: the hidden ones among them, and those it is kept out of."""

@@ -3,27 +3,27 @@
 import pytest
 
 from smartfeeds.core.access import (
-    CAPABILITIES,
-    AccessModel,
-    Action,
-    PublishModel,
-    may_manage,
-    may_overwrite,
-    may_publish,
-    may_retract,
-    reading_refused,
-    subscription_on_request,
+    RIGHTS,
+    Access,
 )
 from smartfeeds.core.model import Affiliation, SubscriptionState
+from smartfeeds.core.options import AccessModel, NodeKind, NodeOptions, PublishModel
 from smartfeeds.errors import Condition, FeedError
 
 A, M, P, S = Affiliation, AccessModel, PublishModel, SubscriptionState
 STATES = (S.NONE, S.PENDING, S.SUBSCRIBED)
 
 
-def test_capabilities_cover_every_affiliation_and_action() -> None:
+def access(
+    affiliation: Affiliation, model: AccessModel = M.OPEN, state: S = S.NONE, *, publish: PublishModel = P.PUBLISHERS
+) -> Access:
+    options = NodeOptions(NodeKind.FEED, {"access_model": (model.value,), "publish_model": (publish.value,)})
+    return Access(affiliation, options, state)
+
+
+def test_rights_cover_every_affiliation() -> None:
     """[xep-map 85]"""
-    assert {a: set(row) for a, row in CAPABILITIES.items()} == {a: set(Action) for a in Affiliation}
+    assert set(RIGHTS) == set(Affiliation)
 
 
 # XEP-0060 4.1, table 1: retrieve; publish by right; delete own; delete any; manage. None: the model decides.
@@ -43,11 +43,11 @@ def test_privileges_of_an_affiliation_are_those_of_the_table(
     affiliation: Affiliation, read: bool | None, publish: bool | None, own: bool, foreign: bool, manage: bool
 ) -> None:
     """[xep-map 85] [xep-map 154] [xep-map 155]"""
-    assert CAPABILITIES[affiliation][Action.READ] is read
-    assert CAPABILITIES[affiliation][Action.PUBLISH] is publish
-    assert may_retract(affiliation, own=True) is own
-    assert may_retract(affiliation, own=False) is foreign
-    assert may_manage(affiliation) is manage
+    assert RIGHTS[affiliation].read is read
+    assert RIGHTS[affiliation].publish is publish
+    assert access(affiliation).may_retract(own=True) is own
+    assert access(affiliation).may_retract(own=False) is foreign
+    assert access(affiliation).may_manage is manage
 
 
 @pytest.mark.parametrize("model", M)
@@ -57,14 +57,14 @@ def test_reading_by_the_affiliated_is_never_refused(
     affiliation: Affiliation, model: AccessModel, state: SubscriptionState
 ) -> None:
     """[xep-map 184]"""
-    assert reading_refused(affiliation, model, state) is None
+    assert access(affiliation, model, state).reading_error is None
 
 
 @pytest.mark.parametrize("model", M)
 @pytest.mark.parametrize("affiliation", [A.OUTCAST, A.PUBLISH_ONLY])
 def test_reading_by_outcasts_and_publish_only_is_forbidden(affiliation: Affiliation, model: AccessModel) -> None:
     """[xep-map 185]"""
-    refused = reading_refused(affiliation, model, S.SUBSCRIBED)
+    refused = access(affiliation, model, S.SUBSCRIBED).reading_error
 
     assert refused is not None and refused.condition is Condition.FORBIDDEN
 
@@ -87,7 +87,7 @@ def test_reading_by_an_outsider_follows_the_access_model(
     model: AccessModel, state: SubscriptionState, condition: Condition | None
 ) -> None:
     """[xep-map 108] [xep-map 181] [xep-map 184] [xep-map 185]"""
-    refused = reading_refused(A.NONE, model, state)
+    refused = access(A.NONE, model, state).reading_error
 
     assert (refused.condition if refused else None) is condition
 
@@ -101,11 +101,11 @@ def test_subscription_on_request_follows_affiliation_and_model(affiliation: Affi
         refused[A.NONE] = Condition.CLOSED_NODE
     if affiliation in refused:
         with pytest.raises(FeedError) as caught:
-            subscription_on_request(affiliation, model)
+            access(affiliation, model).subscription_on_request()
         assert caught.value.condition is refused[affiliation]
     else:
         pending = affiliation is A.NONE and model is M.AUTHORIZE
-        assert subscription_on_request(affiliation, model) is (S.PENDING if pending else S.SUBSCRIBED)
+        assert access(affiliation, model).subscription_on_request() is (S.PENDING if pending else S.SUBSCRIBED)
 
 
 @pytest.mark.parametrize("subscribed", [True, False])
@@ -120,11 +120,55 @@ def test_may_publish_lets_in_exactly_whom_the_model_names(
 
     allowed = by_right or (by_model and affiliation is not A.OUTCAST)
 
-    assert may_publish(affiliation, model, subscribed=subscribed) is allowed
+    state = S.SUBSCRIBED if subscribed else S.NONE
+    assert access(affiliation, state=state, publish=model).may_publish is allowed
 
 
 @pytest.mark.parametrize("affiliation", A)
 def test_may_overwrite_only_ones_own_items_or_as_an_appointed_publisher(affiliation: Affiliation) -> None:
     """[xep-map 155] [xep-map 234]"""
-    assert may_overwrite(affiliation, own=True)
-    assert may_overwrite(affiliation, own=False) is (affiliation in {A.OWNER, A.PUBLISHER, A.PUBLISH_ONLY})
+    assert access(affiliation).may_overwrite(own=True)
+    assert access(affiliation).may_overwrite(own=False) is (affiliation in {A.OWNER, A.PUBLISHER, A.PUBLISH_ONLY})
+
+
+@pytest.mark.parametrize("publish", P)
+@pytest.mark.parametrize("state", STATES)
+@pytest.mark.parametrize("model", M)
+@pytest.mark.parametrize("affiliation", A)
+def test_node_is_unknown_only_to_strangers_and_outcasts_of_a_closed_one(
+    affiliation: Affiliation, model: AccessModel, state: S, publish: PublishModel
+) -> None:
+    """[xep-map 38]"""
+    closed = model is M.WHITELIST
+    stranger = affiliation is A.NONE and state is S.NONE and publish is not P.OPEN
+
+    known = access(affiliation, model, state, publish=publish).knows_node
+
+    assert known is not (closed and (stranger or affiliation is A.OUTCAST))
+
+
+@pytest.mark.parametrize("model", M)
+@pytest.mark.parametrize("affiliation", A)
+def test_description_is_shown_to_readers_and_to_strangers_of_a_listed_node(
+    affiliation: Affiliation, model: AccessModel
+) -> None:
+    """[xep-map 34] [xep-map 38]"""
+    described = affiliation in {A.OWNER, A.PUBLISHER, A.MEMBER} or (affiliation is A.NONE and model is not M.WHITELIST)
+
+    assert access(affiliation, model).sees_description is described
+
+
+@pytest.mark.parametrize("publish", P)
+@pytest.mark.parametrize("model", M)
+@pytest.mark.parametrize("affiliation", A)
+def test_subscription_changes_no_answer_where_access_does_not_depend_on_it(
+    affiliation: Affiliation, model: AccessModel, publish: PublishModel
+) -> None:
+    answers = set()
+    for state in STATES:
+        one = access(affiliation, model, state, publish=publish)
+        error = one.reading_error
+        answers.add((error and error.condition, one.may_publish, one.knows_node, one.sees_description))
+
+    assert one.depends_on_subscription or len(answers) == 1
+    assert not one.depends_on_subscription or affiliation in {A.NONE, A.MEMBER}

@@ -34,7 +34,7 @@ from smartfeeds.net.fetch import shown
 from smartfeeds.service.context import Context, Located, locate
 from smartfeeds.service.feeds import FeedService
 from smartfeeds.service.importing import Imported, import_document
-from smartfeeds.service.pulls import check_index
+from smartfeeds.service.steps import IndexFirst, index_first
 from smartfeeds.service.syncing import shown as show
 from smartfeeds.store.base import OpenMode, ReadTx
 from smartfeeds.sync.markup import without_sync
@@ -335,11 +335,14 @@ class _Exported:
             self.count += len(chunk)
             on_progress(self.count, max(total, self.count))
 
-    def _read(self, work: Callable[[ReadTx, Context], T]) -> T:
+    def _read(self, work: Callable[[ReadTx, Context], T | IndexFirst]) -> T:
         return asyncio.run_coroutine_threadsafe(self.service.read(work), self.loop).result()
 
 
-def _slice(tx: ReadTx, context: Context, *, located: Located, view: View, after: Edge | None) -> list[Item]:
+def _slice(
+    tx: ReadTx, context: Context, *, located: Located, view: View, after: Edge | None
+) -> list[Item] | IndexFirst:
     node = located.node
-    check_index(tx, node, view)
+    if (behind := index_first(tx, node, view)) is not None:
+        return behind
     return [show(context, node, view, item) for item in tx.slice(node.node_no, Slice(view, CHUNK, after))]

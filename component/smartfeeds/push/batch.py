@@ -10,8 +10,9 @@ from dataclasses import dataclass, field, replace
 from smartfeeds.core.cursor import MAX_GROUP
 from smartfeeds.core.model import MAX_ITEM_NO, Edge, Item, Mark, Node, NodeEvent, NodeKind, NodeState, Slice
 from smartfeeds.core.view import Order, Standing, View, from_canonical
-from smartfeeds.service.context import Context, IndexBehindError
-from smartfeeds.service.pulls import WHOLE, check_index, cursor_of, key_of, newest_mark
+from smartfeeds.service.context import Context
+from smartfeeds.service.pulls import WHOLE, cursor_of, key_of, newest_mark
+from smartfeeds.service.steps import IndexFirst, index_first
 from smartfeeds.service.syncing import shown
 from smartfeeds.store.base import ReadTx
 
@@ -72,18 +73,18 @@ class Batch:
 
 def read_batch(
     tx: ReadTx, context: Context, node_no: int, marks: Mapping[Order, Mark], known: frozenset[str]
-) -> Batch | None:
+) -> Batch | IndexFirst | None:
     """The next batch of a node, or None where there is no such node any more; `due` are most of a great many views.
 
-    `marks` are the caller's own marks where it has some, `known` the views whose last cursor it remembers. Raises
-    IndexBehindError where a filtered view needs the index first.
+    `marks` are the caller's own marks where it has some, `known` the views whose last cursor it remembers. Returns
+    IndexFirst where a filtered view needs the index.
     """
     node = tx.node_by_no(node_no)
     if node is None:
         return None
     views = {text: from_canonical(text) for text in tx.subscribed_views(node_no)}
     if any(view.filtered for view in views.values()) and not tx.index_current(node_no):
-        raise IndexBehindError(node_no)
+        return IndexFirst(node_no)
     events = tuple(tx.events(node_no, ITEMS))
     # Behind the last event read there may be more, which come before the items behind them.
     until_us = events[-1].at_us if len(events) == ITEMS else None
@@ -99,15 +100,16 @@ def read_batch(
     return read_views(tx, context, Batch(node, tuple(orders), events, views, starts, due), known)
 
 
-def read_views(tx: ReadTx, _context: Context, batch: Batch, known: frozenset[str]) -> Batch:
+def read_views(tx: ReadTx, _context: Context, batch: Batch, known: frozenset[str]) -> Batch | IndexFirst:
     """The batch with the totals and previous cursors of the next `VIEWS` views that are due.
 
-    Each call reads its own snapshot, so that other reads run between the calls. Raises IndexBehindError if the filter
+    Each call reads its own snapshot, so that other reads run between the calls. Returns IndexFirst if the filter
     index does not contain what was published since the last call.
     """
     node, now = batch.node, {text: batch.views[text] for text in batch.due[:VIEWS]}
     for view in now.values():
-        check_index(tx, node, view)
+        if (behind := index_first(tx, node, view)) is not None:
+            return behind
     # Items tell the totals of a feed's unfiltered views.
     counted = {text: view for text, view in now.items() if view.filtered or node.kind is NodeKind.GENERIC}
     new = {text: view for text, view in now.items() if text not in known and view.order in batch.starts}

@@ -1,14 +1,13 @@
 """Affiliations: an entity's own, and the owner's list (XEP-0060 5.7, 8.9; xep-map 84 to 92)."""
 
 from collections.abc import Iterable, Mapping
-from dataclasses import replace
+from functools import partial
 
 from smartfeeds.core.access import Access
 from smartfeeds.core.jid import parse_jid
 from smartfeeds.core.model import Affiliation, Node, Part, SubscriptionState
 from smartfeeds.errors import Condition, FeedError, unsupported
 from smartfeeds.service.context import Context, locate_for
-from smartfeeds.service.continuations import ApplyAffiliations
 from smartfeeds.service.lists import Listing, listed_bytes, listing_of, number, page_of
 from smartfeeds.service.requests import (
     AffiliationList,
@@ -18,6 +17,7 @@ from smartfeeds.service.requests import (
     PartlyRefused,
     SetAffiliations,
 )
+from smartfeeds.service.steps import More
 from smartfeeds.service.subscriptions import end_all, owned_node
 from smartfeeds.store.base import ReadTx, WriteTx
 
@@ -65,11 +65,11 @@ def _size_bytes(shown: AffiliationShown) -> int:
 
 def set_affiliations(
     tx: WriteTx, context: Context, request: SetAffiliations
-) -> Done | PartlyRefused | ApplyAffiliations:
-    """Changes the entries given; the last owner stays, and what was refused comes back as it is (xep-map 88, 89).
+) -> Done | PartlyRefused | More[Done | PartlyRefused]:
+    """Changes affiliations. The last owner stays; refused entries are returned as they are (xep-map 88, 89).
 
-    Nothing is changed where an entry is wrong. Long lists are applied in transactions of `STEP` entries, so that nobody
-    else's writes wait for all of them.
+    Nothing is changed if an entry is malformed. A step applies `STEP` entries, so that the writes of others do not wait
+    for the whole list.
     """
     node = owned_node(tx, context, request.node, request.actor)
     entries = _checked(request.entries)
@@ -78,33 +78,37 @@ def set_affiliations(
     # New owners come first, so that a node can be handed over in one request; the actor's own entry comes last, because
     # the transactions that follow need its right.
     ordered = sorted(entries, key=lambda entry: (entry[0] == actor, entry[1] is not Affiliation.OWNER))
-    rest = tuple((bare, wanted) for bare, wanted in ordered if wanted is not None)
-    return apply_affiliations(tx, context, ApplyAffiliations(request.actor, request.service, request.node, rest))
+    changes = tuple((bare, wanted) for bare, wanted in ordered if wanted is not None)
+    return _apply(tx, context, request, changes, ())
 
 
-def apply_affiliations(
-    tx: WriteTx, context: Context, request: ApplyAffiliations
-) -> Done | PartlyRefused | ApplyAffiliations:
-    """The next entries of a list, and what is left to do."""
+def _apply(
+    tx: WriteTx,
+    context: Context,
+    request: SetAffiliations,
+    changes: tuple[tuple[str, Affiliation], ...],
+    refused: tuple[AffiliationShown, ...],
+) -> Done | PartlyRefused | More[Done | PartlyRefused]:
+    """Applies the next changes; `refused` are the entries that earlier steps refused."""
     node = owned_node(tx, context, request.node, request.actor)
     owners = len(tx.affiliations(node.node_no, held=Affiliation.OWNER))
     count = tx.affiliation_count(node.node_no)
-    refused = list(request.refused)
-    for bare, wanted in request.entries[:STEP]:
+    rejected = list(refused)
+    for bare, wanted in changes[:STEP]:
         current = tx.affiliation(node.node_no, bare)
         left = owners + (wanted is Affiliation.OWNER) - (current is Affiliation.OWNER)
         if owners and not left:
-            refused.append(AffiliationShown(current, jid=bare))
+            rejected.append(AffiliationShown(current, jid=bare))
         else:
             owners = left
             _set(tx, context, node, bare, wanted)
     # Requests that run beside each other pass the check of the whole list together.
     if tx.affiliation_count(node.node_no) > max(AFFILIATIONS, count):
         raise FeedError(Condition.POLICY_VIOLATION, f"a node has up to {AFFILIATIONS} affiliations")
-    if len(request.entries) > STEP:
-        return replace(request, entries=request.entries[STEP:], refused=tuple(refused))
-    if refused:
-        return PartlyRefused(affiliations=AffiliationList(request.node, tuple(refused), owner=True))
+    if len(changes) > STEP:
+        return More(partial(_apply, request=request, changes=changes[STEP:], refused=tuple(rejected)))
+    if rejected:
+        return PartlyRefused(affiliations=AffiliationList(request.node, tuple(rejected), owner=True))
     return Done()
 
 

@@ -52,14 +52,6 @@ class Context:
     degraded: set[Cursor] = field(default_factory=set)
 
 
-class IndexBehindError(Exception):
-    """A work needs the filter index of a node brought up to date first; `FeedService` does that and runs it again."""
-
-    def __init__(self, node_no: int) -> None:
-        super().__init__(node_no)
-        self.node_no = node_no
-
-
 @dataclass(frozen=True, slots=True)
 class Located:
     """A node name resolved: the node, the view of it that the name asks for, and what the actor may do there."""

@@ -8,10 +8,11 @@ from smartfeeds.errors import Condition, FeedError
 from smartfeeds.service.context import Context, Located, access_of, no_such_node
 from smartfeeds.service.pulls import edge_of, key_of, read_page
 from smartfeeds.service.requests import FeedPage, Page, PullFeed, ResultSet
+from smartfeeds.service.steps import IndexFirst, index_first
 from smartfeeds.store.base import ReadTx
 
 
-def pull_feed(tx: ReadTx, context: Context, request: PullFeed) -> FeedPage:
+def pull_feed(tx: ReadTx, context: Context, request: PullFeed) -> FeedPage | IndexFirst:
     """One page of a view, and whether there is more on either side of it (A-10)."""
     located = locate_feed(tx, context, request)
     node, view = located.node, located.view
@@ -20,6 +21,8 @@ def pull_feed(tx: ReadTx, context: Context, request: PullFeed) -> FeedPage:
     public = node.options.access_model is AccessModel.OPEN
     if version in request.known:
         return FeedPage(node, view, version, public)
+    if (behind := index_first(tx, node, view)) is not None:
+        return behind
     policy = context.policy
     wanted = plan(request.page, None, page_default=policy.page_default, page_max=policy.page_max)
     items, result_set = read_page(tx, context, node, view, wanted)

@@ -6,14 +6,15 @@ the table does not exist.
 
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
+from functools import partial
 from time import perf_counter
 from typing import Protocol, TypeVar
 
 from smartfeeds.service import affiliations, conflicts, discovery, documents, nodes, publishing, pulls, subscriptions
 from smartfeeds.service import requests as r
 from smartfeeds.service import sync_requests as s
-from smartfeeds.service.context import Context, IndexBehindError, Policy
-from smartfeeds.service.continuations import ApplyAffiliations, PurgeOn
+from smartfeeds.service.context import Context, Policy
+from smartfeeds.service.steps import IndexFirst, More, Step
 from smartfeeds.store.base import ReadTx, Store, WriteTx
 from smartfeeds.telemetry import CURSOR_DEGRADATIONS, STORE_SECONDS
 
@@ -56,13 +57,13 @@ class Clock(Protocol):
 @dataclass(frozen=True, slots=True)
 class _Reading:
     name: str
-    work: Callable[..., Answer | r.Request]
+    work: Callable[..., Answer | IndexFirst]
 
 
 @dataclass(frozen=True, slots=True)
 class _Writing:
     name: str
-    work: Callable[..., Answer | r.Request]
+    work: Callable[..., Answer | More[Answer] | IndexFirst]
 
 
 # A use case with its name in metrics and logs, by its request.
@@ -70,7 +71,6 @@ USE_CASES: dict[type[r.Request], _Reading | _Writing] = {
     r.Publish: _Writing("publish", publishing.publish),
     r.Retract: _Writing("retract", publishing.retract),
     r.Purge: _Writing("purge", publishing.purge),
-    PurgeOn: _Writing("purge_on", publishing.purge_on),
     r.Pull: _Reading("pull", pulls.pull),
     r.PullFeed: _Reading("pull_feed", documents.pull_feed),
     r.GetItem: _Reading("get_item", pulls.get_item),
@@ -89,7 +89,6 @@ USE_CASES: dict[type[r.Request], _Reading | _Writing] = {
     r.SetSubscriptions: _Writing("set_subscriptions", subscriptions.set_for_owner),
     r.GetAffiliations: _Reading("get_affiliations", affiliations.get_affiliations),
     r.SetAffiliations: _Writing("set_affiliations", affiliations.set_affiliations),
-    ApplyAffiliations: _Writing("apply_affiliations", affiliations.apply_affiliations),
     r.GetNodeInfo: _Reading("get_node_info", discovery.node_info),
     r.GetNodes: _Reading("get_nodes", discovery.list_nodes),
     r.GetItemIds: _Reading("get_item_ids", discovery.item_ids),
@@ -123,74 +122,79 @@ class FeedService:
         self._on_change = on_change
 
     async def handle(self, request: r.Request) -> Answer:
-        """The answer to a request. Raises FeedError, or StoreError where the store fails.
-
-        A use case that answers with a request has more to do, in a transaction of its own.
-        """
-        answer = await self._step(request)
-        while isinstance(answer, r.Request):
-            answer = await self._step(answer)
-        return answer
-
-    async def _step(self, request: r.Request) -> Answer | r.Request:
+        """Returns the answer to a request. Raises FeedError, or StoreError if the store fails."""
         use_case = USE_CASES[type(request)]
-        work, turn = use_case.work, request.turn
         if isinstance(use_case, _Writing):
-            return await self.write(lambda tx, context: work(tx, context, request), turn=turn)
-        return await self.read(lambda tx, context: work(tx, context, request), turn=turn)
+            return await self.write(partial(use_case.work, request=request), turn=request.turn)
+        return await self.read(partial(use_case.work, request=request), turn=request.turn)
 
-    async def read(self, work: Callable[[ReadTx, Context], T], *, turn: str = "") -> T:
+    async def read(self, work: Callable[[ReadTx, Context], T | IndexFirst], *, turn: str = "") -> T:
         """Runs a use case that only reads, on one snapshot. `turn` says for whom (see `Store.read`)."""
         context = self._context()
-        answer = await self._read(context, work, turn)
-        _count(context)
-        return answer
-
-    async def _read(self, context: Context, work: Callable[[ReadTx, Context], T], turn: str) -> T:
         began_s = perf_counter()
         try:
-            for _ in range(INDEX_TRIES):
-                try:
-                    return await self.store.read(lambda tx: work(tx, context), turn=turn)
-                except IndexBehindError as behind:
-                    node_no = behind.node_no
-                await self._index(node_no, turn)
+            return await self._read(work, context, turn)
         finally:
             _READ_SECONDS.observe(perf_counter() - began_s)
-        # Each time something was published between the index and the read, so both happen in one transaction.
-        return await self.store.write(lambda tx: _indexed(tx, node_no, context, work), turn=turn)
+            CURSOR_DEGRADATIONS.inc(len(context.degraded))
 
-    async def write(self, work: Callable[[WriteTx, Context], T], *, turn: str = "") -> T:
-        """Runs a use case that writes; returns when it is durable, and wakes the pushes."""
+    async def _read(self, work: Callable[[ReadTx, Context], T | IndexFirst], context: Context, turn: str) -> T:
+        node_no = 0
+        for _ in range(INDEX_TRIES):
+            result = await self.store.read(lambda tx: work(tx, context), turn=turn)
+            if not isinstance(result, IndexFirst):
+                return result
+            node_no = result.node_no
+            await self._index(node_no, turn)
+        # Each time an item was published between the index and the read, so both run in one transaction.
+        return await self._indexed(node_no, work, context, turn)
+
+    async def write(self, work: Step[T], *, turn: str = "") -> T:
+        """Runs a use case that writes, each of its steps in a transaction of its own, and returns the answer of the
+        last one when it is durable."""
+        result = await self.step(work, turn=turn)
+        while isinstance(result, More):
+            result = await self.step(result.step, turn=turn)
+        return result
+
+    async def step(self, work: Step[T], *, turn: str = "") -> T | More[T]:
+        """Runs one step; returns when it is durable, and wakes the deliveries."""
         context = self._context()
         began_s = perf_counter()
         try:
-            answer = await self.store.write(lambda tx: work(tx, context), turn=turn)
-        except IndexBehindError as behind:
-            node_no = behind.node_no
-            await self._index(node_no, turn)
-            answer = await self.store.write(lambda tx: _indexed(tx, node_no, context, work), turn=turn)
+            result = await self._write(work, context, turn)
         finally:
             _WRITE_SECONDS.observe(perf_counter() - began_s)
-        _count(context)
+        CURSOR_DEGRADATIONS.inc(len(context.degraded))
         if context.changed:
             self._on_change(context.changed)
-        return answer
+        return result
+
+    async def _write(self, work: Step[T], context: Context, turn: str) -> T | More[T]:
+        result = await self.store.write(lambda tx: work(tx, context), turn=turn)
+        if not isinstance(result, IndexFirst):
+            return result
+        await self._index(result.node_no, turn)
+        return await self._indexed(result.node_no, work, context, turn)
 
     async def _index(self, node_no: int, turn: str) -> None:
         """Brings a node's filter index up to date in small transactions, so that others may write in between."""
         while await self.store.write(lambda tx: tx.index_node(node_no, INDEXED), turn=turn) >= INDEXED:
             pass
 
+    async def _indexed(
+        self, node_no: int, work: Callable[[WriteTx, Context], T | IndexFirst], context: Context, turn: str
+    ) -> T:
+        """Brings a node's filter index up to date and runs the work, both in one transaction."""
+
+        def both(tx: WriteTx) -> T | IndexFirst:
+            tx.index_node(node_no)
+            return work(tx, context)
+
+        result = await self.store.write(both, turn=turn)
+        if isinstance(result, IndexFirst):
+            raise AssertionError(f"the filter index of node {result.node_no} is behind right after indexing {node_no}")
+        return result
+
     def _context(self) -> Context:
         return Context(self.policy, self._clock(), self._new_id)
-
-
-def _count(context: Context) -> None:
-    """Tells the metrics what a use case that is over has collected for them."""
-    CURSOR_DEGRADATIONS.inc(len(context.degraded))
-
-
-def _indexed(tx: WriteTx, node_no: int, context: Context, work: Callable[[WriteTx, Context], T]) -> T:
-    tx.index_node(node_no)
-    return work(tx, context)

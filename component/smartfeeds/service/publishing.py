@@ -4,6 +4,8 @@ XEP-0060 7.1, 7.2, 8.5 (xep-map 130 to 163); Smart Feeds, As Abstract. A retract
 (SF-013); publishing its id again brings it back with its created date (D19). On a generic node it goes.
 """
 
+from functools import partial
+
 from smartfeeds.core.access import Access
 from smartfeeds.core.model import (
     MAX_ITEM_NO,
@@ -30,13 +32,13 @@ from smartfeeds.service.context import (
     find_for,
     no_such_node,
 )
-from smartfeeds.service.continuations import PurgeOn
 from smartfeeds.service.drafts import Draft
 from smartfeeds.service.items import next_key, write_state
 from smartfeeds.service.merging import Incoming, merge_item
 from smartfeeds.service.nodes import add_node
 from smartfeeds.service.preconditions import check_expected, item_tag
 from smartfeeds.service.requests import Done, Publish, Published, Purge, Retract
+from smartfeeds.service.steps import More
 from smartfeeds.service.syncing import buried, created, edited
 from smartfeeds.store.base import WriteTx
 from smartfeeds.sync.feedsync import FEEDSYNC
@@ -157,11 +159,12 @@ def retract(tx: WriteTx, context: Context, request: Retract) -> Done:
     return Done()
 
 
-def purge(tx: WriteTx, context: Context, request: Purge) -> Done | PurgeOn:
-    """Retracts every item that is live now, told by one event (xep-map 81, 82).
+def purge(tx: WriteTx, context: Context, request: Purge) -> Done | More[Done]:
+    """Retracts every item that is live now; one event notifies the subscribers (xep-map 81, 82).
 
-    A large feed goes in chunks, so that nobody else's writes wait. The event stands before the first of them: what is
-    published meanwhile comes behind it. Subscribers of Smart views are sent the tombstones of later chunks.
+    Each step retracts a chunk, so that the writes of others do not wait for a large feed. The event gets a key before
+    the first retraction, so items that are published between two steps come behind it. Subscribers of Smart views
+    receive the tombstones of later chunks.
     """
     node, access = _locked(tx, find_for(tx, context, request.node, request.actor), "purge-nodes")
     access.check_manage()
@@ -173,16 +176,16 @@ def purge(tx: WriteTx, context: Context, request: Purge) -> Done | PurgeOn:
     context.changed.add(node.node_no)
     if rest.live == 0:
         return Done()
-    return PurgeOn(request.actor, request.service, node.node_no, node.last_modified_us)
+    return More(partial(_purge_rest, node_no=node.node_no, up_to_us=node.last_modified_us, by=str(request.actor.bare)))
 
 
-def purge_on(tx: WriteTx, context: Context, request: PurgeOn) -> Done | PurgeOn:
-    """The next chunk of a purge."""
-    node = tx.lock_no(request.node_no)
+def _purge_rest(tx: WriteTx, context: Context, node_no: int, up_to_us: int, by: str) -> Done | More[Done]:
+    """Retracts the next chunk of the items up to a key of the modified order."""
+    node = tx.lock_no(node_no)
     if node is None or node.state is NodeState.DELETED:
         return Done()
-    rest = _bury_chunk(tx, context, node, request.up_to_us, str(request.actor.bare))
-    return request if rest.live < node.live else Done()
+    rest = _bury_chunk(tx, context, node, up_to_us, by)
+    return More(partial(_purge_rest, node_no=node_no, up_to_us=up_to_us, by=by)) if rest.live < node.live else Done()
 
 
 def _bury_chunk(tx: WriteTx, context: Context, node: Node, up_to_us: int, by: str) -> Node:

@@ -14,8 +14,9 @@ from smartfeeds.core.position import AtCursor, AtItem, parse_position
 from smartfeeds.core.text import attribute, wire_bytes
 from smartfeeds.core.view import CREATED, SMART, Order, Standing, View
 from smartfeeds.errors import Condition, FeedError
-from smartfeeds.service.context import Context, IndexBehindError, Located, locate_for
+from smartfeeds.service.context import Context, Located, locate_for
 from smartfeeds.service.requests import GetItem, ItemShown, OrderBy, Page, Pull, ResultSet
+from smartfeeds.service.steps import IndexFirst, index_first
 from smartfeeds.service.syncing import shown
 from smartfeeds.store.base import ReadTx
 
@@ -39,10 +40,12 @@ class _Window:
     before: Edge | None
 
 
-def pull(tx: ReadTx, context: Context, request: Pull) -> Page:
-    """One page of a node or view, or the items asked for by id."""
+def pull(tx: ReadTx, context: Context, request: Pull) -> Page | IndexFirst:
+    """Returns one page of a node or view, or the items that were requested by id."""
     located = locate_for(tx, context, request.node, request.actor)
     located.access.check_read()
+    if (behind := index_first(tx, located.node, located.view)) is not None:
+        return behind
     publishers = located.node.options.shows_publisher
     name = request.node or ""
     if request.item_ids:
@@ -61,10 +64,12 @@ def pull(tx: ReadTx, context: Context, request: Pull) -> Page:
     return Page(name, items, result_set if wanted.set_wanted or truncated else None, publishers)
 
 
-def get_item(tx: ReadTx, context: Context, request: GetItem) -> ItemShown:
-    """One item, also where it is deleted. Raises FeedError(ITEM_NOT_FOUND) where none of this id was ever here."""
+def get_item(tx: ReadTx, context: Context, request: GetItem) -> ItemShown | IndexFirst:
+    """Returns one item, also if it is deleted. Raises FeedError(ITEM_NOT_FOUND) if no item ever had this id."""
     located = locate_for(tx, context, request.node, request.actor)
     located.access.check_read()
+    if (behind := index_first(tx, located.node, located.view)) is not None:
+        return behind
     view = located.view
     if request.sync:
         if located.node.kind is not NodeKind.FEED:
@@ -83,9 +88,8 @@ def get_item(tx: ReadTx, context: Context, request: GetItem) -> ItemShown:
 def read_page(tx: ReadTx, context: Context, node: Node, view: View, wanted: Plan) -> tuple[tuple[Item, ...], ResultSet]:
     """The items of a plan in the order they are shown, and the result set that describes them.
 
-    Raises IndexBehindError where the view has filters and the store has not read the newest items for them yet.
+    The caller has checked `index_first`.
     """
-    check_index(tx, node, view)
     window = _Window(
         view,
         edge_of(tx, context, node, view, wanted.after, newer_side=True),
@@ -184,15 +188,8 @@ def _in_view(tx: ReadTx, node: Node, view: View, item: Item | None) -> Item | No
     """An item as it stands to a view, None where the view does not contain it; deleted ones are in every other view."""
     if item is None or not view.filtered:
         return item
-    check_index(tx, node, view)
     (standing,) = tx.standings(node.node_no, item, (view,))
     return None if standing is Standing.ABSENT else item._replace(left=standing is Standing.LEFT)
-
-
-def check_index(tx: ReadTx, node: Node, view: View) -> None:
-    """Raises IndexBehindError where the view has filters and the store has not read the newest items for them yet."""
-    if view.filtered and not tx.index_current(node.node_no):
-        raise IndexBehindError(node.node_no)
 
 
 def _ordered(view: View, order_by: tuple[OrderBy, ...]) -> tuple[View, bool]:

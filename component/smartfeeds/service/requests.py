@@ -402,11 +402,10 @@ class GetNodeSubscriptions(Request):
 
 @dataclass(frozen=True, slots=True)
 class SetSubscriptions(Request):
-    """XEP-0060 8.8.2: (jid, state as written) pairs. `refused` are those of entries that are done already."""
+    """XEP-0060 8.8.2: (jid, state as written) pairs."""
 
     node: str | None
     entries: tuple[tuple[str, str], ...]
-    refused: tuple[SubscriptionShown, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,6 +1,7 @@
 """Subscribing, options of subscriptions, and the owner's list of them (XEP-0060 6.1 to 6.4, 5.6, 8.8; xep-map F, G)."""
 
 from dataclasses import replace
+from functools import partial
 from urllib.parse import quote
 
 from smartfeeds.core.jid import Jid, parse_jid
@@ -16,7 +17,7 @@ from smartfeeds.service.context import (
     locate_for,
 )
 from smartfeeds.service.lists import Listing, listed_bytes, listing_of, number, page_of
-from smartfeeds.service.pulls import check_index, newest_mark
+from smartfeeds.service.pulls import newest_mark
 from smartfeeds.service.requests import (
     Bounce,
     Done,
@@ -34,6 +35,7 @@ from smartfeeds.service.requests import (
     SubscriptionShown,
     Unsubscribe,
 )
+from smartfeeds.service.steps import IndexFirst, More, index_first
 from smartfeeds.service.syncing import shown
 from smartfeeds.store.base import ReadTx, WriteTx
 
@@ -42,7 +44,7 @@ STEP = 100  # entries of an owner's list that one transaction applies
 _STATES = {"subscribed": SubscriptionState.SUBSCRIBED, "none": SubscriptionState.NONE}
 
 
-def subscribe(tx: WriteTx, context: Context, request: Subscribe) -> Subscribed:
+def subscribe(tx: WriteTx, context: Context, request: Subscribe) -> Subscribed | IndexFirst:
     """Subscribes the actor's bare or full address; a second time changes nothing but the spelling of the node."""
     located = locate_for(tx, context, request.node, request.actor)
     jid = _own_jid(request.jid, request.actor, Condition.INVALID_JID)
@@ -69,6 +71,8 @@ def subscribe(tx: WriteTx, context: Context, request: Subscribe) -> Subscribed:
         if existing.state is SubscriptionState.PENDING:
             raise FeedError(Condition.PENDING_SUBSCRIPTION)
         state = existing.state  # approved before
+    if _sends_last(node, state) and (behind := index_first(tx, node, located.view)) is not None:
+        return behind
     current = existing.options if request.options is None else apply(node.kind, existing.options, request.options)
     wanted = existing._replace(state=state, node_text=request.node or "", service=request.service, options=current)
     if wanted != existing or not existing.sub_no:
@@ -164,27 +168,31 @@ def list_for_owner(tx: ReadTx, context: Context, request: GetNodeSubscriptions) 
     return SubscriptionList(request.node, entries, True, result_set)
 
 
-def set_for_owner(tx: WriteTx, context: Context, request: SetSubscriptions) -> Done | PartlyRefused | SetSubscriptions:
-    """Removes or approves subscribers, who are told; what cannot be applied comes back (xep-map 94 to 96).
+def set_for_owner(
+    tx: WriteTx, context: Context, request: SetSubscriptions, refused: tuple[SubscriptionShown, ...] = ()
+) -> Done | PartlyRefused | More[Done | PartlyRefused]:
+    """Removes or approves subscribers and notifies them. Returns the entries that cannot be applied (xep-map 94 to 96).
 
-    Long lists are applied in transactions of `STEP` entries, so that nobody else's writes wait for all of them.
+    A step applies `STEP` entries, so that the writes of others do not wait for the whole list. `refused` are the
+    entries that earlier steps could not apply.
     """
     node = owned_node(tx, context, request.node, request.actor)
-    refused = list(request.refused)
+    rejected = list(refused)
     for text, wanted in request.entries[:STEP]:
         jid = parse_jid(text)
         state = _STATES.get(wanted)
         found = _of_jid(tx, node, jid) if jid is not None else []
         if state is None or not found:
             current = found[0].state if found else SubscriptionState.NONE
-            refused.append(SubscriptionShown(node.name, text, current))
+            rejected.append(SubscriptionShown(node.name, text, current))
             continue
         for subscription in found:
             change_state(tx, context, subscription, state)
     if len(request.entries) > STEP:
-        return replace(request, entries=request.entries[STEP:], refused=tuple(refused))
-    if refused:
-        return PartlyRefused(subscriptions=SubscriptionList(request.node, tuple(refused), owner=True))
+        rest = replace(request, entries=request.entries[STEP:])
+        return More(partial(set_for_owner, request=rest, refused=tuple(rejected)))
+    if rejected:
+        return PartlyRefused(subscriptions=SubscriptionList(request.node, tuple(rejected), owner=True))
     return Done()
 
 
@@ -277,13 +285,16 @@ def _check_quota(tx: ReadTx, context: Context, actor: Jid, located: Located) -> 
             raise FeedError(Condition.TOO_MANY_SUBSCRIPTIONS, "end some of your filtered subscriptions here first")
 
 
+def _sends_last(node: Node, state: SubscriptionState) -> bool:
+    """Whether the node sends its newest item to a new subscriber (XEP-0060 6.1.7)."""
+    return node.options.send_last_published_item == "on_sub" and state is SubscriptionState.SUBSCRIBED
+
+
 def _last_item(tx: WriteTx, context: Context, located: Located, state: SubscriptionState) -> Item | None:
-    """The newest live item of the view, where the node sends it unasked."""
+    """The newest live item of the view, if the node sends it to new subscribers."""
     node, live = located.node, replace(located.view, smart=False)
-    on_sub = node.options.send_last_published_item == "on_sub"
-    if not on_sub or state is not SubscriptionState.SUBSCRIBED:
+    if not _sends_last(node, state):
         return None
-    check_index(tx, node, live)
     newest = tx.slice(node.node_no, Slice(live, 1, newest=True))
     return shown(context, node, located.view, newest[0]) if newest else None
 

@@ -7,7 +7,7 @@ import pytest
 
 from smartfeeds.core.model import Affiliation, Edge, Item, Slice
 from smartfeeds.core.view import View
-from smartfeeds.service.context import Context, IndexBehindError
+from smartfeeds.service.context import Context
 from smartfeeds.service.requests import (
     Done,
     GetNodeSubscriptions,
@@ -18,6 +18,7 @@ from smartfeeds.service.requests import (
     SetSubscriptions,
     SubscriptionList,
 )
+from smartfeeds.service.steps import IndexFirst
 from smartfeeds.store.base import ReadTx, WriteTx
 from support.world import ALICE, BOB, FEED, MODIFIED, OWNER, SERVICE, World, jid
 
@@ -149,12 +150,12 @@ async def test_filtered_read_waits_for_the_index_and_never_runs_where_others_wri
     """Unless the index is behind again each time."""
     runs: list[bool] = []
 
-    def work(tx: ReadTx, _context: Context) -> int:
+    def work(tx: ReadTx, _context: Context) -> int | IndexFirst:
         node = tx.node(FEED)
         assert node is not None
         runs.append(hasattr(tx, "put_item"))
         if not tx.index_current(node.node_no):
-            raise IndexBehindError(node.node_no)
+            return IndexFirst(node.node_no)
         return node.total
 
     await feed.publish("a")

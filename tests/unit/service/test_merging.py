@@ -13,9 +13,9 @@ from smartfeeds.formats.atom import FEEDSYNC_NS
 from smartfeeds.formats.xml import parse_payload
 from smartfeeds.service import merging, publishing
 from smartfeeds.service import requests as r
-from smartfeeds.service.continuations import PurgeOn
 from smartfeeds.service.drafts import draft_of
 from smartfeeds.service.merging import MAX_COUNTER, Incoming, Result, merge_items
+from smartfeeds.service.steps import More
 from smartfeeds.service.syncing import EDITED_SYNC_BYTES, endpoint
 from smartfeeds.sync.markup import read_item
 from smartfeeds.sync.merging import Outcome
@@ -539,10 +539,9 @@ async def test_purge_of_items_with_long_histories_goes_in_small_chunks(
     monkeypatch.setattr(publishing, "PURGE_BYTES", 500)
     for number in range(5):
         await bring(feed, shared((2, B1), (1, B1), sync_id=f"i{number}"))
-    request: r.Purge | PurgeOn = r.Purge(jid(OWNER), SERVICE, FEED)
-    lives = []
-    while not isinstance(request, r.Done):
-        work = publishing.purge if isinstance(request, r.Purge) else publishing.purge_on
-        request = await feed.service.write(partial(work, request=request))
+    result = await feed.service.step(partial(publishing.purge, request=r.Purge(jid(OWNER), SERVICE, FEED)))
+    lives = [(await feed.node()).live]
+    while isinstance(result, More):
+        result = await feed.service.step(result.step)
         lives.append((await feed.node()).live)
     assert lives == [3, 1, 0, 0]

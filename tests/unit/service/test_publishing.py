@@ -7,9 +7,9 @@ import pytest
 from smartfeeds.core.options import GALLERY, FormFields
 from smartfeeds.errors import Condition, FeedError
 from smartfeeds.formats.atom import read_meta
-from smartfeeds.service.continuations import PurgeOn
 from smartfeeds.service.publishing import purge
 from smartfeeds.service.requests import Publish, Purge, Retract
+from smartfeeds.service.steps import More
 from support.world import (
     ALICE,
     BOB,
@@ -414,11 +414,11 @@ async def test_purge_in_chunks_leaves_what_is_published_meanwhile_and_its_event_
     await feed.publish_all("a b c d e f g")
     await feed.subscribe(ALICE, FEED)
     await feed.subscribe(BOB, MODIFIED)
-    rest = await feed.service.write(partial(purge, request=Purge(jid(OWNER), SERVICE, FEED)))
+    rest = await feed.service.step(partial(purge, request=Purge(jid(OWNER), SERVICE, FEED)))
     await feed.settle()
-    assert isinstance(rest, PurgeOn)
+    assert isinstance(rest, More)
     await feed.publish("h")
-    await feed.service.handle(rest)
+    await feed.service.write(rest.step)
 
     events = await feed.events()
     assert [event.short for event in events if event.to == ALICE] == ["purge", "+h"]

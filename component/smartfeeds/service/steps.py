@@ -1,0 +1,40 @@
+"""Steps: what a use case returns if it cannot finish in the transaction that it runs in.
+
+A use case is a function of a transaction. It returns its answer; or `More`, if the rest is to run in a transaction of
+its own so that the writes of others run in between; or `IndexFirst`, if it needs the filter index of a node.
+`FeedService.write` and `FeedService.read` contain the loops that run the steps until there is an answer.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Generic, TypeVar
+
+from smartfeeds.core.model import Node
+from smartfeeds.core.view import View
+from smartfeeds.service.context import Context
+from smartfeeds.store.base import ReadTx, WriteTx
+
+T = TypeVar("T")
+T_co = TypeVar("T_co", covariant=True)
+
+
+@dataclass(frozen=True, slots=True)
+class IndexFirst:
+    """The step has changed nothing and must run again when the filter index of this node is up to date."""
+
+    node_no: int
+
+
+@dataclass(frozen=True, slots=True)
+class More(Generic[T_co]):
+    """A part of the work is done. `step` does the next part in a transaction of its own."""
+
+    step: "Step[T_co]"
+
+
+Step = Callable[[WriteTx, Context], T | More[T] | IndexFirst]
+
+
+def index_first(tx: ReadTx, node: Node, view: View) -> IndexFirst | None:
+    """Returns IndexFirst if the view has filters and the store has not indexed the newest items of the node yet."""
+    return IndexFirst(node.node_no) if view.filtered and not tx.index_current(node.node_no) else None

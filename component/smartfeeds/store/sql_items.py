@@ -20,12 +20,13 @@ from smartfeeds.store.engine import Engine
 from smartfeeds.store.rows import (
     DELETED,
     ITEM,
+    ITEM_COLUMNS,
     ITEM_WITHOUT_SYNC,
     KEYS,
     STATES,
     NodeRow,
-    change_no,
     digest,
+    item_values,
     prefixed,
     to_items,
 )
@@ -47,6 +48,10 @@ INDEX_ITEM_BYTES = 1_024
 # most of the time of the writing connection.
 REPLACED_BYTES = 8_192
 _LIVE = f"change < {DELETED}"
+# `item_no` is assigned by the database.
+_STORED = ITEM_COLUMNS[1:]
+_INSERT = f"INSERT INTO item (node_no, {', '.join(_STORED)}) VALUES (?{', ?' * len(_STORED)})"
+_UPDATE = f"UPDATE item SET {' = ?, '.join(_STORED)} = ? WHERE item_no = ?"
 _INDEX_CHUNK = 500
 _NO_TOKENS = frozenset[str]()
 (_WILDCARD,) = map(digest, ANYTHING.facets)
@@ -301,44 +306,19 @@ class ItemWrites(NodeWrites, ItemReads):
 
     def put_item(self, node_no: int, item: Item) -> Item:
         row = self._edit(node_no)
-        change = change_no(item)
-        added = int(change != DELETED)
+        added = int(not item.deleted)
         item = item._replace(left=False) if item.left else item
         if item.item_no:
-            added -= self._replace(row, item, change)
+            added -= self._replace(row, item)
             stored = item
             row.node = row.node._replace(live=row.node.live + added)
         else:
-            stored = self._insert(node_no, item, change)
+            stored = item._replace(item_no=self._db.insert(_INSERT, (node_no, *item_values(item)), "item_no"))
             row.node = row.node._replace(total=row.node.total + 1, live=row.node.live + added)
         self._unindex_from(row, stored)
         return stored
 
-    def _insert(self, node_no: int, item: Item, change: int) -> Item:
-        item_no = self._db.insert(
-            "INSERT INTO item (node_no, id, created_us, modified_us, change, revision, notify, total, live, publisher,"
-            " payload, sync_id, conflicts, sync) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-            (
-                node_no,
-                item.id,
-                item.created_us,
-                item.modified_us,
-                change,
-                item.revision,
-                int(item.notify),
-                item.total,
-                item.live,
-                item.publisher,
-                item.payload,
-                item.sync_id,
-                item.conflicts,
-                item.sync,
-            ),
-            "item_no",
-        )
-        return item._replace(item_no=item_no)
-
-    def _replace(self, row: NodeRow, item: Item, change: int) -> int:
+    def _replace(self, row: NodeRow, item: Item) -> int:
         """Stores the new version of an item; 1 where it was live before."""
         node_no = row.node.node_no
         old = (item.item_no, node_no)
@@ -351,26 +331,7 @@ class ItemWrites(NodeWrites, ItemReads):
             (replaced,) = to_items(rows)
             known = len(replaced.payload) <= REPLACED_BYTES or self._indexer.is_ready(replaced.payload)
             self._db.put_documents(self._index_item(node_no, replaced, self._version(replaced) if known else ANYTHING))
-        self._db.run(
-            "UPDATE item SET id = ?, created_us = ?, modified_us = ?, change = ?, revision = ?, notify = ?,"
-            " total = ?, live = ?, publisher = ?, payload = ?, sync_id = ?, conflicts = ?, sync = ? WHERE item_no = ?",
-            (
-                item.id,
-                item.created_us,
-                item.modified_us,
-                change,
-                item.revision,
-                int(item.notify),
-                item.total,
-                item.live,
-                item.publisher,
-                item.payload,
-                item.sync_id,
-                item.conflicts,
-                item.sync,
-                item.item_no,
-            ),
-        )
+        self._db.run(_UPDATE, (*item_values(item), item.item_no))
         return int(found[0] != DELETED)
 
     @staticmethod

@@ -1,6 +1,7 @@
 """Pages as documents: what stands in them, whatever the feed holds."""
 
 import re
+from dataclasses import replace
 from http import HTTPStatus
 from importlib.resources import files
 from typing import Any

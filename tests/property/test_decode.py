@@ -6,6 +6,7 @@ from lxml import etree
 
 from smartfeeds.core.model import Item, Node, NodeKind
 from smartfeeds.core.text import ForbiddenCharacterError
+from smartfeeds.core.options import NodeOptions
 from smartfeeds.core.view import BARE
 from smartfeeds.errors import Condition, FeedError
 from smartfeeds.service import requests as r
@@ -142,15 +143,12 @@ def test_names_and_ids_of_any_characters_survive_the_wire(node: str, item_id: st
 
 ANY = st.text(max_size=10)
 ITEMS = st.builds(Item, st.just(1), ANY, st.just(0), st.just(0), st.sampled_from([b"", b"<a></a>"]), ANY)
-NODES = st.builds(
-    Node,
-    st.just(1),
-    ANY,
+OPTIONS = st.builds(
+    NodeOptions,
     st.sampled_from(NodeKind),
-    ANY,
-    st.just(0),
     st.dictionaries(st.sampled_from(["title", "description", "type"]), st.tuples(ANY), max_size=3),
 )
+NODES = st.builds(lambda name, creator, options: Node(1, name, options.kind, creator, 0, options), ANY, ANY, OPTIONS)
 SETS = st.none() | st.builds(r.ResultSet, st.integers(0, 9), ANY, ANY, st.none() | st.integers(0, 9))
 ANSWERS = (
     st.builds(r.Page, ANY, st.lists(ITEMS, max_size=3).map(tuple), SETS, st.booleans())

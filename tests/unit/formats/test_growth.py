@@ -162,9 +162,9 @@ def test_warnings_of_an_id_do_not_grow_with_its_items(monkeypatch):
 
 def test_links_of_an_item_are_resolved_once(monkeypatch):
     """Each enclosure was compared with each atom:link, and both were resolved for it."""
-    resolve = rss.Draft.resolve
+    resolve = rss.EntryBuilder.resolve
     addresses = []
-    monkeypatch.setattr(rss.Draft, "resolve", lambda self, text: addresses.append(text) or resolve(self, text))
+    monkeypatch.setattr(rss.EntryBuilder, "resolve", lambda self, text: addresses.append(text) or resolve(self, text))
     counts = []
     for n in (100, 200):
         addresses.clear()

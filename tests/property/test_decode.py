@@ -5,8 +5,8 @@ from hypothesis import strategies as st
 from lxml import etree
 
 from smartfeeds.core.model import Item, Node, NodeKind
-from smartfeeds.core.text import ForbiddenCharacterError
 from smartfeeds.core.options import NodeOptions
+from smartfeeds.core.text import ForbiddenCharacterError
 from smartfeeds.core.view import BARE
 from smartfeeds.errors import Condition, FeedError
 from smartfeeds.service import requests as r

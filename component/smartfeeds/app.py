@@ -38,7 +38,7 @@ from smartfeeds.service.tokens import authenticate
 from smartfeeds.sources.mirror_http import MAX_BYTES
 from smartfeeds.sources.mirror_state import Tools
 from smartfeeds.sources.mirrors import Mirrors, Wires
-from smartfeeds.sources.planet import Plan, Planet
+from smartfeeds.sources.planet import Planet, PlanetSettings
 from smartfeeds.sources.stream_link import StreamLink
 from smartfeeds.store.base import OpenMode
 from smartfeeds.store.lock import lock_database
@@ -344,7 +344,7 @@ class App:
         """Fills a node with the newest entries of other feeds, for ever."""
         owner = parse_jid(section.owner or self.settings.component.jid)
         assert owner is not None
-        plan = Plan(section.node, section.urls, section.entries, section.every_s, owner)
+        plan = PlanetSettings(section.node, section.urls, section.entries, section.every_s, owner)
         limits = FetchLimits(allowed=EVERYWHERE if section.allow_private else self._fetch_allowed)
         async with Fetcher(limits, limiter=self._limiter) as fetcher:
             await Planet(

@@ -25,7 +25,7 @@ from smartfeeds.formats.ess import MAX_BYTES, NnoEntry, build_time, read_either,
 from smartfeeds.formats.nno import Aggregator, Wanted
 from smartfeeds.net.addresses import EVERYWHERE
 from smartfeeds.net.fetch import Fetcher, FetchError, FetchLimits, shown
-from smartfeeds.sources.nno import EssSource, Pulled, Puller
+from smartfeeds.sources.nno import EssSource, Puller, PullResult
 from smartfeeds.sources.results import FullEntry, dump_results, load_results
 
 _SHOWN: Final = 20
@@ -173,7 +173,7 @@ def _outline_json(run: _Run, entries: Sequence[NnoEntry], now_us: int) -> str:
     return _json(run, [_entry_json(entry) for entry in entries], now_us)
 
 
-def _full_json(run: _Run, pulled: Pulled, now_us: int) -> str:
+def _full_json(run: _Run, pulled: PullResult, now_us: int) -> str:
     rows = [_entry_json(entry) | (_found_json(found) if found else {}) for entry, found in pulled.results]
     return _json(run, rows, now_us)
 

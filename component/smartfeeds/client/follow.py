@@ -53,7 +53,7 @@ from smartfeeds.client.events import (
 )
 from smartfeeds.client.position import FileStore, PositionStore, parse_position
 from smartfeeds.client.state import REMEMBER, FollowState
-from smartfeeds.client.transport import BACKOFF, ClientLink, Link, Slixmpp, link_over
+from smartfeeds.client.transport import BACKOFF, ClientLink, FollowerLink, Slixmpp, link_over
 from smartfeeds.client.trouble import NOT_YET, TOO_MUCH, TRY_AGAIN, told_of
 from smartfeeds.core.jid import parse_jid
 from smartfeeds.core.text import counted
@@ -109,8 +109,9 @@ class _TryAgain:
 class Follower:
     """An asynchronous iterator over the changes of a feed, for one `async for` at a time.
 
-    `xmpp` is a slixmpp client or component that the caller connects, or a `Link`. `address` is an `xmpp:` address with
-    a node; `smart=False` keeps a node without parameters as it is (deletions are then only seen when pushed).
+    `xmpp` is a slixmpp client or component that the caller connects, or a `FollowerLink`. `address` is an `xmpp:`
+    address with a node. `smart=False` keeps a node without parameters as it is: the follower then sees a deletion only
+    when it is pushed.
 
     Where it begins: at the position in `store` (a path or an object with `load` and `save`), else at `since` (a
     `Change.position` or a cursor), else with `mirror` at the beginning, else from now on. The position is saved when
@@ -126,7 +127,7 @@ class Follower:
 
     def __init__(
         self,
-        xmpp: Slixmpp | Link,
+        xmpp: Slixmpp | FollowerLink,
         address: str | FeedAddress,
         *,
         store: PositionStore | str | os.PathLike[str] | None = None,

@@ -45,7 +45,7 @@ class Timeouts:
 DEFAULT_TIMEOUTS = Timeouts()
 
 
-class Listener(Protocol):
+class LinkListener(Protocol):
     """Who is told what happens on a link. All calls come from the event loop and return at once."""
 
     def on_up(self) -> None:
@@ -61,14 +61,14 @@ class Listener(Protocol):
         """There will be no session."""
 
 
-class Link(Protocol):
+class FollowerLink(Protocol):
     """A way to an XMPP server."""
 
     @property
     def subscriber(self) -> str:
         """The address to subscribe. Valid while a session is up."""
 
-    def open(self, listener: Listener) -> None:
+    def open(self, listener: LinkListener) -> None:
         """Starts to tell the listener; `on_up` follows when there is a session."""
 
     async def ask(self, kind: str, to: str, payload: Element) -> Element:
@@ -81,7 +81,7 @@ class Link(Protocol):
 Slixmpp = BaseXMPP  # what a bot has: a client or a component
 
 
-def link_over(xmpp: Slixmpp | Link, *, subscribe_as: str | None = None) -> Link:
+def link_over(xmpp: Slixmpp | FollowerLink, *, subscribe_as: str | None = None) -> FollowerLink:
     """A link over what the caller has, or the link itself."""
     return SlixLink(xmpp, subscribe_as=subscribe_as) if isinstance(xmpp, BaseXMPP) else xmpp
 
@@ -111,7 +111,7 @@ class SlixLink:
         self._xmpp = xmpp
         self._subscribe_as = subscribe_as
         self._timeouts = timeouts
-        self._listener: Listener | None = None
+        self._listener: LinkListener | None = None
         self._handler = f"smartfeeds follower {id(self)}"
 
     @property
@@ -119,7 +119,7 @@ class SlixLink:
         """The address to subscribe."""
         return self._subscribe_as or str(self._xmpp.boundjid.bare)
 
-    def open(self, listener: Listener) -> None:
+    def open(self, listener: LinkListener) -> None:
         """Starts to tell the listener; `on_up` comes at once where a session is up already."""
         self._listener = listener
         self._xmpp.register_handler(Callback(self._handler, _PubsubEvent(None), self._on_message))
@@ -224,7 +224,7 @@ class ClientLink(SlixLink):
         """The client itself, for a bot that wants more of the connection than to follow."""
         return self._client
 
-    def open(self, listener: Listener) -> None:
+    def open(self, listener: LinkListener) -> None:
         """Begins to connect."""
         super().open(listener)
         for event, handler in self._handlers().items():

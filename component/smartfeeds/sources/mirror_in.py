@@ -13,7 +13,7 @@ from typing import Final
 from smartfeeds.client.change import Change
 from smartfeeds.client.errors import AnswerError, NodeMissingError, RefusedError
 from smartfeeds.client.follow import Follower, Proof
-from smartfeeds.client.transport import Link
+from smartfeeds.client.transport import FollowerLink
 from smartfeeds.core.jid import Jid, parse_jid
 from smartfeeds.core.mirror import Half, Mirror, Refusal, refusal
 from smartfeeds.core.model import NodeKind
@@ -99,7 +99,7 @@ class XmppMirrorReader:
         self,
         mirror: Mirror,
         service: FeedService,
-        make_link: Callable[[], Link],
+        make_link: Callable[[], FollowerLink],
         keeper: Keeper,
         peer: Peer | None,
         tools: Tools,

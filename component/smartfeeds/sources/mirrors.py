@@ -11,7 +11,7 @@ import structlog
 
 from smartfeeds.client import stanzas
 from smartfeeds.client.errors import RequestError, RequestTimeoutError
-from smartfeeds.client.transport import Link
+from smartfeeds.client.transport import FollowerLink
 from smartfeeds.core.feed_address import FeedAddress
 from smartfeeds.core.mirror import Direction, Mirror, MirrorRow, is_web
 from smartfeeds.core.times import US_PER_S
@@ -35,7 +35,7 @@ class Wires:
     """How mirrors reach others: a link to follow over, what publishes, and what fetches from anywhere or, for those
     that may, from private networks too. `limit_bytes` is the longest payload that may be published."""
 
-    make_link: Callable[[], Link]
+    make_link: Callable[[], FollowerLink]
     publish: Publish
     fetch: HttpClient
     fetch_private: HttpClient

@@ -85,7 +85,7 @@ def _linked(page: Response) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Pulled:
+class PullResult:
     """The result of a pull.
 
     `results` are the entries of the outline in its order, each with its full entry, or None if its feed does not have
@@ -130,7 +130,7 @@ class Puller:
             entries, self._missing[url] = load_results(document.content)
             self.known |= entries
 
-    async def pull(self, entries: Iterable[NnoEntry], skip: Collection[str] = ()) -> Pulled:
+    async def pull(self, entries: Iterable[NnoEntry], skip: Collection[str] = ()) -> PullResult:
         """The full entries of an outline. Feeds in `skip` are not requested this time."""
         wanted = wanted_of(entries)
         of_feed: dict[str, list[Wanted]] = {}
@@ -148,7 +148,7 @@ class Puller:
         self._missing = {url: self._missing[url] for url in self._documents}
         self.known = {entry: self.known[entry] for entry in wanted if entry in self.known}
         results = tuple((entry.entry, self.known.get(entry)) for entry in wanted)
-        return Pulled(results, tuple(fresh), len(lacking), failed)
+        return PullResult(results, tuple(fresh), len(lacking), failed)
 
     def _note(self, download: _Download) -> list[FullEntry]:
         """Adds a download to the results; its entries that are new or have changed. An item that had another time

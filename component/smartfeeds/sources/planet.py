@@ -37,7 +37,7 @@ _log = structlog.get_logger()
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class PlanetSettings:
     """What fills a node: `urls` of ESS files, of NNO files, or of web pages that link to one."""
 
     node: str
@@ -90,7 +90,7 @@ class Planet:
 
     def __init__(
         self,
-        plan: Plan,
+        plan: PlanetSettings,
         service: FeedService,
         fetch: HttpClient,
         *,

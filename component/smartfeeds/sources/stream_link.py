@@ -10,7 +10,7 @@ from xml.etree import ElementTree
 
 from smartfeeds.client.errors import RequestTimeoutError
 from smartfeeds.client.stanzas import PUBSUB, read_error
-from smartfeeds.client.transport import Listener
+from smartfeeds.client.transport import LinkListener
 from smartfeeds.core.text import attribute
 from smartfeeds.errors import LinkError
 from smartfeeds.formats.xml import Element
@@ -33,7 +33,7 @@ class Stream(Protocol):
 
 
 class StreamLink:
-    """A link of the client (`client.transport.Link`), which can publish, too. `answer_s` bounds each request."""
+    """A `client.transport.FollowerLink` that can publish, too. `answer_s` bounds each request."""
 
     def __init__(self, stream: Stream, answer_s: float) -> None:
         self._stream = stream
@@ -45,7 +45,7 @@ class StreamLink:
         """The address to subscribe."""
         return self._stream.domain
 
-    def open(self, listener: Listener) -> None:
+    def open(self, listener: LinkListener) -> None:
         """Starts to tell the listener."""
         # The client's types name the standard library's elements; it reads both kinds in the same way.
         on_message = cast(Callable[[Element], None], listener.on_message)

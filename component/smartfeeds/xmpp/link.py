@@ -19,7 +19,7 @@ class LinkDownError(LinkError):
         self.detail = detail
 
 
-class Link(Protocol):
+class ComponentLink(Protocol):
     """One component connection at a time, opened and closed by the supervisor."""
 
     @property

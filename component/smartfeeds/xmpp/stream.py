@@ -70,7 +70,7 @@ class _Listener(NamedTuple):
 
 
 class ComponentStream(ComponentXMPP):
-    """One component connection at a time; implements `link.Link` for the supervisor.
+    """One component connection at a time; implements `link.ComponentLink` for the supervisor.
 
     `on_stanza` gets each iq, message and presence as an lxml element in the component namespace and says whether
     it took it. It must not block; the element keeps its document alive, so it must not be kept for long. `on_full` gets

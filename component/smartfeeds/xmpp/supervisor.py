@@ -1,6 +1,6 @@
 """Owns connecting (design section 3; xep-map 3-5, 9, 11): back-off, standing by, the idle ping, and the end.
 
-slixmpp's own retries are never started: `Link.open` makes exactly one attempt. Time and chance are injected.
+slixmpp's own retries are never started: `ComponentLink.open` makes exactly one attempt. Time and chance are injected.
 """
 
 import asyncio
@@ -12,7 +12,7 @@ import structlog
 
 from smartfeeds.core.backoff import Backoff
 from smartfeeds.telemetry import STREAM_ERRORS
-from smartfeeds.xmpp.link import Link, LinkDownError
+from smartfeeds.xmpp.link import ComponentLink, LinkDownError
 
 log = structlog.get_logger()
 
@@ -55,7 +55,7 @@ class Supervisor:
 
     def __init__(
         self,
-        link: Link,
+        link: ComponentLink,
         *,
         clock: Callable[[], float],
         sleep: Callable[[float], Coroutine[Any, Any, None]],

@@ -8,7 +8,7 @@ from smartfeeds.client.change import Entry
 from smartfeeds.client.errors import RequestError, RequestTimeoutError
 from smartfeeds.client.events import Pull, PushReceived
 from smartfeeds.client.stanzas import EVENT, PUBSUB, RSM, SHIM
-from smartfeeds.client.transport import Listener
+from smartfeeds.client.transport import LinkListener
 from smartfeeds.xmpp.framer import TOO_LONG, cut_down
 from unit.client.model_feed import ModelFeed, UnknownCursorError
 
@@ -41,7 +41,7 @@ class ModelLink:
         self.pending = False
         self.hold: asyncio.Event | None = None
         self.closed = False
-        self.listener: Listener | None = None
+        self.listener: LinkListener | None = None
         self.up_at_once = True
         self.limit_bytes = 1_048_576
         self.limit_drops = False
@@ -52,12 +52,12 @@ class ModelLink:
         return ME
 
     @property
-    def told(self) -> Listener:
+    def told(self) -> LinkListener:
         """Who listens."""
         assert self.listener is not None
         return self.listener
 
-    def open(self, listener: Listener) -> None:
+    def open(self, listener: LinkListener) -> None:
         """Is up at once, unless told otherwise."""
         self.listener = listener
         if self.up_at_once:

@@ -12,7 +12,7 @@ from smartfeeds.errors import Condition, FeedError, StoreError
 from smartfeeds.formats.atom import read_meta
 from smartfeeds.net.fetch import Fetcher, FetchLimits
 from smartfeeds.service.importing import Imported
-from smartfeeds.sources.planet import LONGEST_PAUSE_S, Plan, Planet
+from smartfeeds.sources.planet import LONGEST_PAUSE_S, Planet, PlanetSettings
 from support.faketime import FakeTime
 from support.world import OWNER, jid
 
@@ -26,7 +26,7 @@ def time():
 
 
 def planet_of(world, fetcher, time, urls, *, entries=3, owner=OWNER, every_s=EVERY_S, spread=1.0):
-    plan = Plan(NODE, tuple(urls), entries, every_s, jid(owner))
+    plan = PlanetSettings(NODE, tuple(urls), entries, every_s, jid(owner))
     return Planet(
         plan,
         world.service,

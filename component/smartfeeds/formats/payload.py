@@ -14,27 +14,12 @@ from lxml import etree
 
 from smartfeeds.core.times import format_datetime, parse_datetime
 from smartfeeds.errors import Condition, FeedError
-from smartfeeds.formats.atom import (
-    ENTRY,
-    FEED,
-    ID,
-    LEFT,
-    LINK,
-    PUBLISHED,
-    START_TAG,
-    SYNC,
-    SYNCS,
-    TITLE,
-    UPDATED,
-    derived_id,
-    is_deletion,
-    string_of,
-)
+from smartfeeds.formats import atom
 from smartfeeds.formats.dates import parse_date
 from smartfeeds.formats.xml import Element, canonical, canonical_text, check_limits, names_and_texts, parse_stored
 
-_REQUIRED = frozenset({ID, TITLE, UPDATED})
-_DATES = (UPDATED, PUBLISHED)
+_REQUIRED = frozenset({atom.ID, atom.TITLE, atom.UPDATED})
+_DATES = (atom.UPDATED, atom.PUBLISHED)
 # C14N writes the white space that some servers do not pass on unchanged as character references.
 _REFERENCE = b"&#x"
 _LINE_END = re.compile(r"\r\n?")
@@ -70,8 +55,8 @@ _FOREIGN = Shape()
 
 def shape_of(root: Element) -> Shape:
     """The shape of a payload."""
-    entry = root.tag == ENTRY
-    if not entry and root.tag != FEED:
+    entry = root.tag == atom.ENTRY
+    if not entry and root.tag != atom.FEED:
         return _FOREIGN
     # One pass over the children; each further one takes a microsecond. Only tags that are there get a closer look.
     tags: set[str] = set()
@@ -86,10 +71,10 @@ def shape_of(root: Element) -> Shape:
         not entry,
         _REQUIRED - tags,
         valid_dates,
-        entry and not tags.isdisjoint(SYNCS),
-        entry and SYNC in tags and is_deletion(root),
-        entry and LINK in tags and any(map(_is_enclosure, root.iterchildren(LINK))),
-        entry and LEFT in tags,
+        entry and not tags.isdisjoint(atom.SYNCS),
+        entry and atom.SYNC in tags and atom.is_deletion(root),
+        entry and atom.LINK in tags and any(map(_is_enclosure, root.iterchildren(atom.LINK))),
+        entry and atom.LEFT in tags,
     )
 
 
@@ -142,7 +127,9 @@ def accept_payload(element: Element) -> Payload:
 
 def complete_entry(data: bytes, item_id: str, now_us: int) -> Payload:
     """An entry or feed with atom:id, title and updated, whose atom:id is derived from its item id (D20)."""
-    return _with(payload_of(data), {ID: derived_id(item_id), TITLE: "", UPDATED: format_datetime(now_us)})
+    return _with(
+        payload_of(data), {atom.ID: atom.derived_id(item_id), atom.TITLE: "", atom.UPDATED: format_datetime(now_us)}
+    )
 
 
 def repaired_entry(data: bytes, atom_id: str, published_us: int, updated_us: int) -> Payload:
@@ -155,17 +142,19 @@ def repaired_entry(data: bytes, atom_id: str, published_us: int, updated_us: int
     if not payload.shape.valid_dates:
         root = parse_stored(payload)
         for node in filter(_is_invalid, root.iterchildren(*_DATES)):
-            text = _rewritten(string_of(node)) or format_datetime(published_us if node.tag == PUBLISHED else updated_us)
+            time_us = parse_date(atom.string_of(node))
+            if time_us is None:
+                time_us = published_us if node.tag == atom.PUBLISHED else updated_us
             del node[:]
-            node.text = text
+            node.text = format_datetime(time_us)
         payload = Payload.of(root)
-    return _with(payload, {ID: atom_id, TITLE: "", UPDATED: format_datetime(updated_us)})
+    return _with(payload, {atom.ID: atom_id, atom.TITLE: "", atom.UPDATED: format_datetime(updated_us)})
 
 
 def with_id_and_title(payload: Payload, atom_id: str) -> Payload:
     """An entry with atom:id, unless `atom_id` is empty, and title. The caller does not know the time, nor an id that
     differs from node to node."""
-    return _with(payload, {**({ID: atom_id} if atom_id else {}), TITLE: ""})
+    return _with(payload, {**({atom.ID: atom_id} if atom_id else {}), atom.TITLE: ""})
 
 
 def _with(payload: Payload, values: dict[str, str]) -> Payload:
@@ -173,7 +162,7 @@ def _with(payload: Payload, values: dict[str, str]) -> Payload:
     added = {tag: text for tag, text in values.items() if tag in payload.shape.missing}
     if not added:
         return payload
-    start = START_TAG.match(payload)
+    start = atom.START_TAG.match(payload)
     if start is None:
         raise FeedError(Condition.INTERNAL, "a payload is not in canonical form")
     prefix = start[1].rpartition(b":")[0].decode()
@@ -190,12 +179,6 @@ def _is_enclosure(link: Element) -> bool:
 
 def _is_invalid(date: Element) -> bool:
     return len(date) > 0 or parse_datetime((date.text or "").strip()) is None
-
-
-def _rewritten(text: str) -> str:
-    """A readable date as RFC 3339, else empty."""
-    time_us = parse_date(text)
-    return "" if time_us is None else format_datetime(time_us)
 
 
 def carried(data: bytes) -> Payload:

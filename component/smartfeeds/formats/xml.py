@@ -8,7 +8,6 @@ A payload with a DTD, entity definitions or too deep nesting is refused, never e
 """
 
 import re
-from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, cast
 
@@ -46,10 +45,6 @@ _PLAIN_URI = re.compile(rb"[A-Za-z][A-Za-z0-9+.\-]*:(?!x-smartfeeds-veiled:)[A-Z
 _VEIL = b"urn:x-smartfeeds-veiled:"
 _VEILED = re.compile(_VEIL + rb"((?:[0-9a-f]{2})+)(?=\")")
 _ROOT_NAME = re.compile(rb"^<[^\s>]+")
-# In canonical bytes "<" begins a tag and nothing else, and no attribute value holds a plain quote.
-_ATTRIBUTES = re.compile(rb'<[^\s>]+((?: [^\s=>]+="[^"]*")+)>')
-_FEW = 8
-_ATTRIBUTE_PREFIX = re.compile(rb' (?:([^\s=:]+):)?[^\s=:]+="[^"]*"')
 # "</" begins an end tag and nothing else; `="` also ends the name of every attribute.
 _LONG_TAG = re.compile(rb"</[^>]{%d}" % (MAX_NAME_BYTES + 1))
 _LONG_ATTRIBUTE = re.compile(rb'="(?<=[^\s"<>=]{%d}=")' % (MAX_NAME_BYTES + 1))
@@ -193,29 +188,17 @@ def _content_prefixes(element: Element, data: bytes, declared: set[str]) -> list
     """Which of the declared prefixes occur in text or attribute values."""
     if len(declared) > MAX_PREFIXES:
         raise FeedError(Condition.INVALID_PAYLOAD, f"the payload declares more than {MAX_PREFIXES} prefixes")
-    attributes: Counter[bytes] | None = None
-    suspects = []
-    for prefix in declared:
-        use = f"{prefix}:".encode()
-        if use in data:
-            others = data.count(use) - data.count(b"<" + use) - data.count(b"</" + use)
-            if others and others != _few_attribute_names(data, use):
-                attributes = attributes or Counter(_ATTRIBUTE_PREFIX.findall(b"".join(_ATTRIBUTES.findall(data))))
-                if others != attributes[use[:-1]]:
-                    suspects.append(prefix)
+    uses = {prefix: f"{prefix}:".encode() for prefix in declared}
+    # Few prefixes occur anywhere but at the beginning of tags. What is left is an attribute's name, a text or a value.
+    suspects = [
+        prefix
+        for prefix, use in uses.items()
+        if use in data and data.count(use) > data.count(b"<" + use) + data.count(b"</" + use)
+    ]
     if not suspects:
         return []
     pattern = re.compile(rf"(?<![\w.\-])({'|'.join(map(re.escape, suspects))}):(?=\S)")
     return sorted({prefix for text in _texts(element) for prefix in pattern.findall(text)})
-
-
-def _few_attribute_names(data: bytes, use: bytes) -> int:
-    """How many attributes in canonical bytes begin with a prefix and a colon; -1 where that takes a longer look."""
-    starts = [match.start() for match in re.finditer(rb" %s[^\s=<>\"]+=\"" % re.escape(use), data)]
-    # Behind a "<" that no ">" follows lies a tag, and no attribute value in it holds a plain quote.
-    if len(starts) <= _FEW and all(data.rfind(b"<", 0, at) > data.rfind(b">", 0, at) for at in starts):
-        return len(starts)
-    return -1
 
 
 def _texts(element: Element) -> Iterable[str]:

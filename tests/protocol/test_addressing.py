@@ -1,9 +1,14 @@
 """Node names, views and ids through the whole component (xep-map D; Smart Feeds, XMPP)."""
 
+import os
+import subprocess
+import sys
 from xml.sax.saxutils import quoteattr
 
 import pytest
+from structlog.testing import capture_logs
 
+from smartfeeds.xmpp.framer import CUT_NS
 from support.component import (
     ALICE,
     BOB,
@@ -284,3 +289,37 @@ async def test_resource_of_our_address_is_no_node(component: Component) -> None:
     assert refusal(answer) == Refusal("modify", "bad-request", "nodeid-required")
     assert info.find("info:query/info:identity[@type='service']", NS) is not None
     assert body(ok(await component.get(BOB, "<subscriptions/>", to="feeds.example.org/x"))) != []
+
+
+@pytest.mark.parametrize("address", ["a\u0221@b.example", "a@b.example/\u0221", "a@-b.example"])
+async def test_address_that_only_slixmpp_refuses_gets_an_error_where_slixmpp_answers(
+    component: Component, address: str
+) -> None:
+    """[xep-map 246] It is served like any other; only what is left to slixmpp is refused, in one line of the log."""
+    await component.create(ALICE, "comments", access_model="open")
+
+    with capture_logs() as logs:
+        ok(await component.get(address, "<items node='comments'/>"))
+        answer = await component.ask(address, "get", "<query xmlns='jabber:iq:version'/>")
+
+    assert refusal(answer) == Refusal("modify", "jid-malformed")
+    assert [entry["event"] for entry in logs if entry["log_level"] != "debug"] == ["address_refused"]
+    assert not any("exc_info" in entry for entry in logs)
+
+
+async def test_mark_of_unread_content_cannot_be_sent_by_a_client(component: Component) -> None:
+    """[xep-map 246] The sender of a request that was cut down is told why and rests; others cannot get there."""
+    for namespace, expected in (
+        ("urn:smartfeeds:0#cut", Refusal("cancel", "service-unavailable")),
+        (CUT_NS, Refusal("modify", "not-acceptable")),
+    ):
+        answer = await component.ask(ALICE, "set", f"<cut xmlns='{namespace}'>forged</cut>")
+        assert refusal(answer) == expected
+
+
+def test_mark_of_unread_content_differs_from_process_to_process() -> None:
+    program = [sys.executable, "-c", "from smartfeeds.xmpp.framer import CUT_NS; print(CUT_NS)"]
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    printed = [subprocess.check_output(program, env=environment, text=True).strip() for _ in range(2)]
+
+    assert len({*printed, CUT_NS}) == 3

@@ -102,13 +102,8 @@ def encode_error(error: FeedError, request: type[Request] | None = None) -> byte
     return "".join(parts).encode()
 
 
-def internal_error(request: "Mapping[str, str] | etree._Attrib") -> bytes:
-    """The answer to an IQ that met a fault of this program, from the attributes of its start tag."""
-    swapped = "".join(
-        f" {ours}='{attribute(value)}'"
-        for ours, theirs in (("id", "id"), ("to", "from"), ("from", "to"))
-        if (value := request.get(theirs)) is not None
-    )
-    return (
-        f"<iq type='error'{swapped}><error type='cancel'><internal-server-error xmlns='{STANZAS}'/></error></iq>"
-    ).encode()
+def error_answer(request: "Mapping[str, str] | etree._Attrib", condition: Condition) -> bytes:
+    """The answer to an IQ that reached no handler or failed in one, from the attributes of its start tag."""
+    swapped = (("id", request.get("id")), ("to", request.get("from")), ("from", request.get("to")))
+    head = "".join(f" {name}='{attribute(value)}'" for name, value in swapped if value is not None)
+    return b"<iq type='error'%b>%b</iq>" % (head.encode(), encode_error(FeedError(condition)))

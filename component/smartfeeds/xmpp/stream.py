@@ -17,10 +17,11 @@ from typing import Any, NamedTuple
 
 import structlog
 from lxml import etree
-from slixmpp import ComponentXMPP
+from slixmpp import ComponentXMPP, InvalidJID
 from slixmpp.stanza import Handshake
 
 from smartfeeds.core.text import attribute
+from smartfeeds.errors import Condition
 from smartfeeds.xmpp.framer import CUT_NS, Framer, StanzaFrame, cut_down, start_of
 from smartfeeds.xmpp.link import LinkDownError
 from smartfeeds.xmpp.names import NameGuard
@@ -35,7 +36,7 @@ from smartfeeds.xmpp.parsing import (
 )
 from smartfeeds.xmpp.requests import Requests
 from smartfeeds.xmpp.screening import REQUEST_BYTES, fault_of, sender_of
-from smartfeeds.xmpp.stanza_errors import internal_error
+from smartfeeds.xmpp.stanza_errors import error_answer
 from smartfeeds.xmpp.turns import QueueBounds, StanzaTurns, Turn
 
 STANZA_LIMIT_BYTES = 1_048_576
@@ -447,17 +448,25 @@ class ComponentStream(ComponentXMPP):
                 self._failed(message)
 
     def _hand_on(self, element: etree._Element) -> None:
-        """Gives slixmpp what is not ours, as its own tree; it does not expect every address that servers let in."""
+        """Gives slixmpp what is not ours, as its own tree."""
         try:
             self._spawn_event(ET.fromstring(etree.tostring(element, with_tail=False)))
+        except InvalidJID as error:
+            # slixmpp has older tables of Unicode, and stricter rules for host names, than servers and this service.
+            log.warning("address_refused", sender=element.get("from"), recipient=element.get("to"), reason=str(error))
+            self._refuse(element, Condition.JID_MALFORMED)
         except Exception:  # noqa: BLE001
             self._failed(element)
 
     def _failed(self, element: etree._Element) -> bool:
         log.exception("stanza_failed", tag=element.tag, sender=element.get("from"), stanza_id=element.get("id"))
-        if element.tag == _IQ and element.get("type") in ("get", "set"):
-            self.outbox.reply(internal_error(element.attrib))
+        self._refuse(element, Condition.INTERNAL)
         return True
+
+    def _refuse(self, element: etree._Element, condition: Condition) -> None:
+        """Answers a request with an error; messages, presence and answers get none."""
+        if element.tag == _IQ and element.get("type") in ("get", "set"):
+            self.outbox.reply(error_answer(element.attrib, condition))
 
     def _is_own_ping(self, element: etree._Element) -> bool:
         return (

@@ -9,6 +9,7 @@ import os
 import re
 import tomllib
 from collections.abc import Mapping
+from contextvars import ContextVar
 from ipaddress import ip_network
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -111,6 +112,15 @@ def _contact(text: str) -> str:
     return text
 
 
+# What relative paths are relative to while settings are read: the folder of the configuration file. The validators need
+# it, and pydantic-settings hands them no context.
+_FOLDER: ContextVar[Path] = ContextVar("folder", default=Path())
+
+
+def _in_folder(path: Path) -> Path:
+    return _FOLDER.get() / path
+
+
 Domain = Annotated[str, AfterValidator(_domain)]
 BareJid = Annotated[str, AfterValidator(_bare)]
 Creator = Annotated[str, AfterValidator(_creator)]
@@ -119,6 +129,7 @@ Origin = Annotated[str, AfterValidator(_origin)]
 NetworkText = Annotated[str, AfterValidator(_network)]
 WebAddress = Annotated[str, AfterValidator(_web_address)]
 ContactAddress = Annotated[str, AfterValidator(_contact)]
+FilePath = Annotated[Path, AfterValidator(_in_folder)]
 Seconds = Annotated[float, Field(gt=0)]
 Count = Annotated[int, Field(ge=1)]
 
@@ -134,7 +145,7 @@ class Component(Section):
 
     jid: Domain
     secret: SecretStr | None = None
-    secret_file: Path | None = None
+    secret_file: FilePath | None = None
     host: str = "127.0.0.1"
     port: Port = 5347
 
@@ -162,18 +173,12 @@ class Store(Section):
     """Where the feeds are stored. A relative path is relative to the folder of the configuration file."""
 
     url: Annotated[str, AfterValidator(_store_url)] = "sqlite:///./smartfeeds.db"
-    _folder: Path = PrivateAttr(default=Path())
+    _folder: Path = PrivateAttr(default_factory=lambda: _FOLDER.get())
 
     @property
     def path(self) -> Path:
         """The database file."""
         return self._folder / database_path(self.url)
-
-    def at(self, folder: Path) -> "Store":
-        """The same settings, read from a file in `folder`."""
-        store = self.model_copy()
-        store._folder = folder.absolute()
-        return store
 
     @property
     def warning(self) -> str:
@@ -342,7 +347,7 @@ class Settings(BaseSettings):
     )
 
     component: Component
-    store: Store = Store()
+    store: Store = Field(default_factory=Store)
     http: Http = Http()
     pubsub: Pubsub = Pubsub()
     contact: Contact = Contact()
@@ -407,19 +412,21 @@ LISTS: Mapping[str, type[Section]] = {"nno": Nno, "mirror": Mirror}
 def load(path: Path | None) -> Settings:
     """The settings of this file (None: of the environment alone). Raises ConfigError with what to change.
 
-    A relative path in `store.url` is relative to the folder of the file; without a file, to the working directory.
+    A relative path is relative to the folder of the file; without a file, to the working directory.
     """
     data = _read(path) if path else {}
     where = str(path) if path else "the environment"
     _check_environment()
+    folder = _FOLDER.set(path.parent.absolute() if path else Path())
     try:
-        settings = Settings(**data)
-        return settings if path is None else settings.model_copy(update={"store": settings.store.at(path.parent)})
+        return Settings(**data)
     except ValidationError as error:
         lines = "\n".join(f"  {_explain(dict(found))}" for found in error.errors())
         raise ConfigError(f"{where}:\n{lines}") from None
     except SettingsError as error:
         raise ConfigError(f"a list in the environment must be JSON, such as '[\"a.example\"]': {error}") from None
+    finally:
+        _FOLDER.reset(folder)
 
 
 def _read(path: Path) -> dict[str, Any]:

@@ -99,7 +99,7 @@ def test_environment_alone_is_enough(monkeypatch: pytest.MonkeyPatch) -> None:
         ('[component]\njid = "feeds.example.org"\nsecret = ""\n', "the secret is empty"),
         (
             '[component]\njid = "feeds.example.org"\nsecret_file = "none"\n',
-            "cannot read secret_file none: No such file",
+            "/none: No such file",
         ),
         ('[component]\njid = "a@b"\nsecret = "x"\n', 'must be a domain such as "feeds.example.org"'),
         ('[component]\nsecret = "x"\n', "component.jid: is missing"),
@@ -157,6 +157,36 @@ def test_secret_file_is_read_without_its_newline(write: Any, tmp_path: Path) -> 
     settings = load(write('[component]\njid = "feeds.example.org"\nsecret_file = "secret"\n'))
 
     assert settings.component.reveal_secret() == "hush"
+
+
+@pytest.mark.parametrize("from_environment", [False, True])
+def test_relative_secret_file_is_relative_to_the_configuration_file(
+    write: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, from_environment: bool
+) -> None:
+    """As in `store.url`; it depended on the working directory of the service."""
+    (tmp_path / "etc").mkdir()
+    (tmp_path / "etc" / "secret").write_text("hush\n")
+    (tmp_path / "secret").write_text("of the working directory\n")
+    line = "" if from_environment else 'secret_file = "secret"\n'
+    if from_environment:
+        monkeypatch.setenv("SMARTFEEDS_COMPONENT__SECRET_FILE", "secret")
+    config = write(f'[component]\njid = "feeds.example.org"\n{line}').rename(tmp_path / "etc" / "smartfeeds.toml")
+
+    settings = load(config)
+
+    assert settings.component.reveal_secret() == "hush"
+    assert settings.component.secret_file == tmp_path / "etc" / "secret"
+
+
+def test_relative_secret_file_without_a_configuration_file_is_in_the_working_directory(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("SMARTFEEDS_COMPONENT__JID", "feeds.example.org")
+    monkeypatch.setenv("SMARTFEEDS_COMPONENT__SECRET_FILE", "secret")
+    (tmp_path / "secret").write_text("hush\n")
+
+    assert load(None).component.reveal_secret() == "hush"
 
 
 def test_secret_never_shows(write: Any) -> None:

@@ -237,13 +237,18 @@ class App:
         return fault
 
     async def start(self) -> None:
-        """Locks and opens the store, listens, begins to connect. Raises StoreError, or ConfigError for the address.
+        """Locks the store, binds, opens the store, listens, begins to connect.
 
+        Raises StoreError, or ConfigError for the address.
         When a step fails, those before it are undone.
         """
         async with contextlib.AsyncExitStack() as parts:
             owner = f"smartfeeds, {self.settings.component.jid}"
             parts.callback(lock_database(self.settings.store.path, owner))
+            if self.site is not None:
+                # Before the store is opened: a start that fails for its address leaves no empty database behind.
+                parts.callback(self.site.unbind)
+                await self.site.bind()
             await self.service.store.open()
             parts.push_async_callback(self.service.store.close)
             SCHEMA_VERSION.set(int(HEAD))

@@ -20,6 +20,7 @@ HELLO = Reply(b"hello", "text/plain")
 async def listening(handler: Handler) -> AsyncIterator[Listener]:
     bounds = Bounds(connections=9, per_address=9, first_request_s=60.0, idle_s=60.0, unread_s=60.0)
     listener = Listener(handler, "127.0.0.1:0", bounds, ())
+    await listener.bind()
     await listener.start()
     try:
         yield listener

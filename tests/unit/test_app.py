@@ -47,8 +47,12 @@ async def test_app_whose_marks_cannot_be_saved_ends_everything_else(
         await app.service.read(lambda tx, _context: tx.node_count())
 
 
+def files(folder: Path) -> list[Path]:
+    return list(folder.iterdir())
+
+
 # The steps of a start that can fail, in their order.
-STEPS = ("service.store.open", "_fetchers.1.open", "site.start", "mirrors.start")
+STEPS = ("site.bind", "service.store.open", "_fetchers.1.open", "site.start", "mirrors.start")
 
 
 @pytest.mark.parametrize("step", STEPS)
@@ -88,6 +92,22 @@ async def test_address_in_use_says_so_and_what_to_do(tmp_path: Path) -> None:
     assert str(failure.value) == (
         f"http.listen: cannot bind {listen}, the address is in use; stop the other process or choose another port"
     )
+    assert not files(tmp_path), "a start that fails leaves no empty database behind"
+
+
+async def test_address_that_was_taken_since_it_was_bound_says_so(tmp_path: Path) -> None:
+    """Two processes can bind an address; the first one to listen has it."""
+    app = app_on(tmp_path / "feeds.db")
+    assert app.site is not None
+    await app.site.bind()
+    with socket.socket() as other:
+        other.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        other.bind(("127.0.0.1", app.site.listener.port))
+        other.listen()
+
+        with pytest.raises(ConfigError, match=r"http\.listen: cannot bind .* the address is in use"):
+            await app.site.start()
+    await app.site.stop()
 
 
 @pytest.mark.parametrize(

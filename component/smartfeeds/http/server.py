@@ -139,7 +139,7 @@ class Connection(RequestHandler):
 
 
 class Listener:
-    """Serves `handler` at HOST:PORT. `start` and `stop` once; `watch` is to run in between.
+    """Serves `handler` at HOST:PORT. `bind`, `start` and `stop` once; `watch` is to run in between.
 
     Connections of `proxies` count in the total alone: everybody shares them.
     """
@@ -168,8 +168,8 @@ class Listener:
         assert self._socket is not None
         return int(self._socket.sockets[0].getsockname()[1])
 
-    async def start(self) -> None:
-        """Begins to listen. Raises ConfigError where the address cannot be had."""
+    async def bind(self) -> None:
+        """Reserves the address. Raises ConfigError if that is impossible."""
         self._most = min(self.bounds.connections, _files(self.bounds.connections + SPARE_FILES) - SPARE_FILES)
         if self._most < self.bounds.connections:
             _log.warning("connections_bounded", by="the limit of open files (ulimit -n)", connections=self._most)
@@ -188,9 +188,26 @@ class Listener:
                 host.strip("[]"),
                 int(port),
                 backlog=BACKLOG,
+                start_serving=False,
             )
         except OSError as error:
-            raise ConfigError(f"http.listen: {bind_failure(self._listen, error)}") from None
+            raise self._failure(error) from None
+
+    def unbind(self) -> None:
+        """Releases the address. Does nothing after `stop`."""
+        if self._socket is not None:
+            self._socket.close()
+
+    async def start(self) -> None:
+        """Begins to listen. Raises ConfigError if another process has begun to since `bind`."""
+        assert self._socket is not None
+        try:
+            await self._socket.start_serving()
+        except OSError as error:
+            raise self._failure(error) from None
+
+    def _failure(self, error: OSError) -> ConfigError:
+        return ConfigError(f"http.listen: {bind_failure(self._listen, error)}")
 
     async def stop(self) -> None:
         """Closes the socket and all connections."""

@@ -90,6 +90,14 @@ class Site:
         self.listener = Listener(router, options.listen, options.bounds, options.proxies)
         self.behind_proxies = PerAddress(options.bounds.per_address)
 
+    async def bind(self) -> None:
+        """Reserves the address. Raises ConfigError."""
+        await self.listener.bind()
+
+    def unbind(self) -> None:
+        """Releases the address of a site that was not started."""
+        self.listener.unbind()
+
     async def start(self) -> None:
         """Begins to listen. Raises ConfigError."""
         await self.listener.start()

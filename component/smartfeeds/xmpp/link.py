@@ -2,7 +2,11 @@
 
 from typing import Protocol
 
+from lxml import etree
+
 from smartfeeds.errors import LinkError
+
+_STREAM_CONDITIONS = "{urn:ietf:params:xml:ns:xmpp-streams}"
 
 
 class LinkDownError(LinkError):
@@ -48,3 +52,16 @@ class ComponentLink(Protocol):
 
     async def close(self) -> None:
         """Ends the stream with its footer."""
+
+
+def stream_error(element: etree._Element) -> LinkDownError:
+    """What a stream error says (RFC 6120 4.9): its condition and its text."""
+    condition, text = "undefined-condition", ""
+    for child in element:
+        if isinstance(child.tag, str) and child.tag.startswith(_STREAM_CONDITIONS):
+            name = child.tag.removeprefix(_STREAM_CONDITIONS)
+            if name == "text":
+                text = child.text or ""
+            else:
+                condition = name
+    return LinkDownError(condition, text)

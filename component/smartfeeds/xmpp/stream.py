@@ -23,7 +23,7 @@ from slixmpp.stanza import Handshake
 from smartfeeds.core.text import attribute
 from smartfeeds.errors import Condition
 from smartfeeds.xmpp.framer import CUT_NS, Framer, StanzaFrame, cut_down, start_of
-from smartfeeds.xmpp.link import LinkDownError
+from smartfeeds.xmpp.link import LinkDownError, stream_error
 from smartfeeds.xmpp.names import NameGuard
 from smartfeeds.xmpp.outbox import HIGH_WATER_BYTES, LOW_WATER_BYTES, Outbox
 from smartfeeds.xmpp.parsing import (
@@ -53,7 +53,6 @@ _STANZAS = frozenset({_IQ, _MESSAGE, _PRESENCE})
 _CLIENT_STANZAS = frozenset(f"{{{CLIENT_NS}}}{kind}" for kind in ("iq", "message", "presence"))
 _CUT = f"{{{CUT_NS}}}cut"
 _STREAM_ERROR = f"{{{STREAM_NS}}}error"
-_STREAM_CONDITIONS = "{urn:ietf:params:xml:ns:xmpp-streams}"
 _FOOTER = b"</stream:stream>"
 
 log = structlog.get_logger()
@@ -429,7 +428,7 @@ class ComponentStream(ComponentXMPP):
                 self._tell_listeners(element)
                 return True
         elif tag == _STREAM_ERROR:
-            self._down = _stream_error(element)
+            self._down = stream_error(element)
         self._hand_on(element)
         return True
 
@@ -495,15 +494,3 @@ class ComponentStream(ComponentXMPP):
         self.transport.write(last_words)
         self._abort_handle = asyncio.get_running_loop().call_later(CLOSE_TIMEOUT_S, self.transport.abort)
         self.transport.close()
-
-
-def _stream_error(element: etree._Element) -> LinkDownError:
-    condition, text = "undefined-condition", ""
-    for child in element:
-        if isinstance(child.tag, str) and child.tag.startswith(_STREAM_CONDITIONS):
-            name = child.tag.removeprefix(_STREAM_CONDITIONS)
-            if name == "text":
-                text = child.text or ""
-            else:
-                condition = name
-    return LinkDownError(condition, text)

@@ -27,14 +27,23 @@ TESTS = ROOT / "tests"
 _HEAD = """\
 # Rules
 
-Which module implements which rule, and which test shows it. Written by `make docs` from `docs/rules.toml`, the sources
-and the tests; a test checks that this page is current.
+This page is for readers of the code and the tests. It lists each requirement, the modules that implement it and the
+tests that prove it. `make docs` writes it from `docs/rules.toml`, the sources and the tests. A test checks that it is
+current.
 
-`SF` rules are the requirements of Smart Feeds, `ESS` those of ESS and NNO, `RSS` those of RSS 0.92, rssCloud and
-payloads, `FS` those of FeedSync 1.0.2, `SSE` those of SSE 0.91; `A` rules say how what these documents leave open is
-resolved. `xep-map` rules are the conformance checklist of this project against the XEPs, with the names of the map it
-comes from (sections such as 3.1, decisions such as R7 and D10).
-{implemented} rules are implemented, {later} come later, with the reason where the modules would stand.
+| rules | requirements of |
+|---|---|
+| `SF` | Smart Feeds |
+| `ESS` | ESS and NNO |
+| `RSS` | RSS 0.92, rssCloud and payloads |
+| `FS` | FeedSync 1.0.2 |
+| `SSE` | SSE 0.91 |
+| `A` | this project, where the documents above leave a point open |
+| `xep-map` | the XEPs, as a checklist of this project |
+
+[XMPP map](xmpp.md) has the sections such as 3.1. [Decisions](decisions.md) has the decisions such as R7 and D10.
+
+{implemented} rules are implemented. {later} rules are planned; the column of the modules has the reason.
 """
 
 _BRACKETED = re.compile(r"\[((?:(?:SF|ESS|RSS|FS|SSE|A)-\d|xep-map \d)[^\]]*)\]")

@@ -1,4 +1,4 @@
-"""Logs and metrics: one set-up, and every metric of the project named once (style section 10).
+"""Logs and metrics: one set-up, and every metric of the project named once.
 
 Log lines are events: a constant name and fields. slixmpp and other libraries log through the standard library; their
 records come out in the same form. Labels of metrics have few values, never an address or a node name.

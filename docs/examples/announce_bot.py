@@ -1,7 +1,7 @@
-"""Posts each new entry of a feed to a room or a person, exactly once across restarts (docs/bots.md says how far).
+"""Posts each new entry of a feed to a room or a person, exactly once across restarts (docs/bots.md has the limits).
 
-Settings: BOT_JID, BOT_PASSWORD, BOT_FEED (xmpp:feeds.example?;node=comments%3Forder=created), BOT_TARGET (who, or which
-room), BOT_NICK (only for a room), BOT_POSITION (a file), BOT_SERVER (host:port to use without TLS, for tests).
+Settings: BOT_JID, BOT_PASSWORD, BOT_FEED (xmpp:feeds.example?;node=comments%3Forder=created), BOT_TARGET (the address
+of a person or a room), BOT_NICK (only for a room), BOT_POSITION (a file), BOT_SERVER (host:port, no TLS; for tests).
 """
 
 import asyncio
@@ -31,7 +31,7 @@ class Announcer:
         bot.add_event_handler("presence_error", self.on_presence_error)
 
     async def join(self, _event):
-        if NICK:  # what the room's history shows was posted before we were cut off
+        if NICK:  # entries in the history of the room were posted before the restart
             try:
                 *_, history = await self.bot.plugin["xep_0045"].join_muc_wait(TARGET, NICK, maxstanzas=100, timeout=60)
             except (PresenceError, TimeoutError):
@@ -53,7 +53,7 @@ class Announcer:
         await self.joined.wait()
         while key not in self.posted:
             message = self.bot.make_message(TARGET, text, mtype="groupchat" if NICK else "chat")
-            message["id"] = key  # the same at each try, so that it can be recognised
+            message["id"] = key  # the same at each attempt, so that readers recognise a repetition
             message.send()
             ping = self.bot.plugin["xep_0199"].send_ping(TARGET if NICK else self.bot.boundjid.host, timeout=30)
             (answer,) = await asyncio.gather(ping, return_exceptions=True)

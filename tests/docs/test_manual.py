@@ -85,6 +85,18 @@ def test_manual_has_every_exit_code_with_its_meaning(manual: str) -> None:
         assert table[str(int(code))].startswith(text)
 
 
+def test_manual_quotes_messages_of_the_program(manual: str) -> None:
+    """Word for word; `...` stands for the parts that differ."""
+    table = manual.partition("| message | what to do |")[2].partition("\n\n")[0]
+    quotations = re.findall(r"(?m)^\| `([^`]+)` \|", table)
+    source = "\n".join(path.read_text() for path in (ROOT / "component").rglob("*.py"))
+    source = re.sub(r"\"\s+f?\"", "", source)  # a text may be written in several pieces
+
+    assert len(quotations) > 8
+    for quotation in quotations:
+        assert re.search(r"[^\n]*".join(map(re.escape, quotation.split("..."))), source), quotation
+
+
 def test_manual_has_every_metric_and_no_other(manual: str) -> None:
     assert set(re.findall(r"(?m)^\| `(smartfeeds_\w+)` \|", manual)) == set(metric_names())
 
@@ -105,6 +117,20 @@ def test_links_lead_to_files_that_are_there(path: Path) -> None:
     targets = [target for target in LINK.findall(path.read_text()) if "://" not in target]
 
     assert [target for target in targets if not (path.parent / target).exists()] == []
+
+
+def anchors(path: Path) -> set[str]:
+    """The fragments of a page: its headings as GitHub writes them."""
+    headings = re.findall(r"(?m)^#+ (.*)$", re.sub(r"(?s)```.*?```", "", path.read_text()))
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
+@pytest.mark.parametrize("path", PAGES, ids=page_id)
+def test_links_lead_to_sections_that_are_there(path: Path) -> None:
+    targets = re.findall(r"\[[^\]]+\]\(([^)#:]*)#([^)]+)\)", path.read_text())
+
+    missing = [(page, name) for page, name in targets if name not in anchors(path.parent / page if page else path)]
+    assert missing == []
 
 
 @pytest.mark.parametrize("path", PAGES, ids=page_id)
@@ -143,8 +169,8 @@ def test_marked_commands_run(path: Path, tmp_path: Path) -> None:
         assert done.returncode == 0, f"{block}\n{done.stdout}\n{done.stderr}"
 
 
-def test_readme_transcript_is_that_of_the_demonstration() -> None:
-    """The scenes and the end; cursors and times differ from run to run."""
+def test_readme_excerpt_is_from_the_demonstration() -> None:
+    """Scene 2 shows the gap and scene 5 the proof. Cursors and times differ from run to run."""
     text = (ROOT / "README.md").read_text()
     transcript = text.partition("<!-- transcript: smartfeeds demo gap -->")[2].partition("<!-- end of transcript -->")[
         0
@@ -152,11 +178,19 @@ def test_readme_transcript_is_that_of_the_demonstration() -> None:
     source = (ROOT / "component/smartfeeds/demo/gap.py").read_text()
 
     scenes = re.findall(r"(?m)^\d\. .*$", transcript)
-    assert [scene[0] for scene in scenes] == ["1", "2", "3", "4", "5"]
-    for scene in scenes[1:]:
+    assert [scene[0] for scene in scenes] == ["2", "5"]
+    for scene in scenes:
         assert scene in source
     assert "They are the same. Bob, in all his runs: in step" in transcript and "Bob, in all his runs: " in source
     assert re.search(r"mirror (\d+ items, sha256 \w+)\s+feed   \1", transcript)
+
+
+def test_readme_numbers_are_those_of_the_benchmarks() -> None:
+    readme, benchmarks = (ROOT / "README.md").read_text(), (ROOT / "docs/benchmarks.md").read_text()
+    numbers = re.findall(r"(?<=\| )[\d.,]+ ?(?:ms|/s)(?= \|)", readme)
+
+    assert len(numbers) >= 6
+    assert [number for number in numbers if not re.search(rf"\| {re.escape(number)} [(|]", benchmarks)] == []
 
 
 def test_readme_program_can_be_pasted_into_a_file() -> None:
@@ -183,8 +217,8 @@ def test_bound_of_endpoints_is_that_of_the_code(manual: str) -> None:
 
 
 def test_pages_say_what_else_a_decision_settles(manual: str) -> None:
-    """[FS-051] Versions of the one who decides, in words that are the same everywhere."""
-    settled = "whoever changes an item has seen what they did before (FeedSync 3.2)"
+    """[FS-051] Versions of the person who decides, in the same words on both pages."""
+    settled = "The author of a change has seen their own earlier versions (FeedSync 3.2)"
 
     for text in (manual, (ROOT / "docs/http.md").read_text()):
         assert settled in " ".join(text.split())

@@ -1,4 +1,4 @@
-"""Faults of the component link: what breaks, and that nothing is left behind (design section 3; style section 8)."""
+"""Faults of the component link: what breaks, and that nothing is left behind (design section 3)."""
 
 import asyncio
 import gc

@@ -88,10 +88,10 @@ async def test_gap_is_found_and_closed_and_the_mirror_is_the_feed(start: Start) 
 
 
 async def test_feed_edited_at_two_services_while_apart_is_the_same_at_both(start: Start, root: Path) -> None:
-    """[FS-062] [FS-068] [FS-070] Same winner, conflicts kept, settled at one side; as the README tells it."""
+    """[FS-062] [FS-068] [FS-070] Same winner, conflicts kept, settled at one side; as docs/mirrors.md shows it."""
     code, text = await output(start, "demo", "share")
 
-    told = (root / "README.md").read_text().split("<!-- transcript: smartfeeds demo share -->\n```text\n")[1]
+    told = (root / "docs/mirrors.md").read_text().split("<!-- transcript: smartfeeds demo share -->\n```text\n")[1]
     assert masked(text) == masked(told.split("```")[0])
     assert code == 0
     for digests in (re.findall(r"feeds-a .* sha256 (\w+)", text), re.findall(r"feeds-b .* sha256 (\w+)", text)):

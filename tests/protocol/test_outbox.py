@@ -1,4 +1,4 @@
-"""Two lanes of bytes, fair, within water marks (design section 3, Fan-out; section 6, the loop never stalls)."""
+"""Two lanes of bytes, fair, within water marks (design section 3, fan-out)."""
 
 import asyncio
 from collections.abc import Iterator

@@ -243,7 +243,7 @@ class Router:
         self._observe(UNREAD, error.condition.value, 0.0)
 
     def _incident(self, operation: str, error: Exception) -> FeedError:
-        """Logs what went wrong; the peer gets only the id under which it stands in the log (style 7)."""
+        """Logs what went wrong; the peer gets only the id under which it stands in the log."""
         incident = self._new_id()
         if isinstance(error, StoreError):
             log.error("store_failed", operation=operation, incident=incident, reason=str(error))

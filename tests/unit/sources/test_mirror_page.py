@@ -34,7 +34,7 @@ def _text(node: ast.expr) -> str:
 
 def quoted() -> list[str]:
     """What the first column of the table quotes."""
-    table = (ROOT / "docs/mirrors.md").read_text().partition("| it says | what to do |")[2].partition("\n\n")[0]
+    table = (ROOT / "docs/mirrors.md").read_text().partition("| message | what to do |")[2].partition("\n\n")[0]
     cells = [row.split(" | ")[0] for row in table.splitlines()[2:]]
     return list(chain.from_iterable(re.findall(r"`([^`]+)`", cell) for cell in cells))
 

@@ -30,10 +30,10 @@ from smartfeeds.net.limiter import HostLimiter
 from smartfeeds.push.bounces import Bounces
 from smartfeeds.push.dispatcher import Dispatcher
 from smartfeeds.push.sender import Sender
+from smartfeeds.service.conflicts import ResolveConflicts
 from smartfeeds.service.context import Policy
 from smartfeeds.service.feeds import Answer, FeedService
 from smartfeeds.service.requests import Publish, Request, Retract
-from smartfeeds.service.sync_requests import ResolveConflicts
 from smartfeeds.service.tokens import authenticate
 from smartfeeds.sources.mirror_http import MAX_BYTES
 from smartfeeds.sources.mirror_state import Tools

@@ -12,7 +12,7 @@ from lxml import etree
 from smartfeeds.core.page import ResultSetRequest
 from smartfeeds.core.tokens import Scope
 from smartfeeds.http.conflicts import Conflicts
-from smartfeeds.service.sync_requests import ConflictList, ListConflicts
+from smartfeeds.service.conflicts import ConflictList, ListConflicts
 from support.bearer import bearer
 from support.component import ALICE, BOB, EVE, entry
 from support.versions import B1, C1, sse_version, version

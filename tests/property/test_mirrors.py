@@ -15,9 +15,8 @@ from hypothesis import strategies as st
 from structlog.testing import capture_logs
 
 from smartfeeds.errors import ConfigError, FeedError
-from smartfeeds.service.conflicts import version_tag
+from smartfeeds.service.conflicts import ResolveConflicts, version_tag
 from smartfeeds.service.requests import Publish, Retract
-from smartfeeds.service.sync_requests import ResolveConflicts
 from smartfeeds.sync.record import Stamp, Version
 from support.mesh import NODE, Net, Site, twin
 from support.world import entry, jid

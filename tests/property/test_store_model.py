@@ -14,7 +14,17 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
-from smartfeeds.core.model import Affiliation, Edge, Item, Mark, NodeEvent, Part, Slice, Subscription, SubscriptionState
+from smartfeeds.core.model import (
+    Affiliation,
+    Edge,
+    Item,
+    KeyRange,
+    Mark,
+    NodeEvent,
+    Slice,
+    Subscription,
+    SubscriptionState,
+)
 from smartfeeds.core.view import BARE, CREATED, SMART, Order, View
 from smartfeeds.errors import StoreError
 from smartfeeds.store.base import ReadTx, Store, WriteTx
@@ -188,14 +198,14 @@ class Look:
 
     def node(self, tx: ReadTx, node_no: int) -> list[object]:
         people = [tx.affiliations(node_no), tx.subscriptions(node_no, 0, 9), tx.subscriptions(node_no, 2, 1)]
-        people += [tx.affiliations(node_no, Part(2, "a", newest=True), held=held) for held in Affiliation]
-        people += [tx.subscribers(node_no), tx.subscribers(node_no, Part(1, before="b@x", newest=True))]
-        people += [tx.affiliation_count(node_no), tx.subscribers(node_no, Part(2, offset=1))]
+        people += [tx.affiliations(node_no, KeyRange(2, "a", newest=True), held=held) for held in Affiliation]
+        people += [tx.subscribers(node_no), tx.subscribers(node_no, KeyRange(1, before="b@x", newest=True))]
+        people += [tx.affiliation_count(node_no), tx.subscribers(node_no, KeyRange(2, offset=1))]
         push = [*(tx.mark(node_no, order) for order in Order), tx.events(node_no, 9)]
         groups = [tx.group(node_no, order, self.step % 6, 2) for order in Order]
         counts = [tx.subscription_count(node_no), tx.subscribed_views(node_no), tx.item(node_no, "i1")]
         shared = [tx.item_of_sync(node_no, name) for name in ("i7", "i1", "s")]
-        shared += [tx.conflict_count(node_no), tx.conflicted(node_no), tx.conflicted(node_no, Part(1, newest=True))]
+        shared += [tx.conflict_count(node_no), tx.conflicted(node_no), tx.conflicted(node_no, KeyRange(1, newest=True))]
         return [tx.node_by_no(node_no), *people, *push, *groups, *counts, *shared]
 
     def __call__(self, tx: ReadTx) -> list[object]:
@@ -203,8 +213,8 @@ class Look:
         found += [tx.created_by("alice@example.org"), tx.affiliations_of("a@x"), tx.subscriptions_of("a@x")]
         found += [
             tx.affiliated("a@x"),
-            tx.affiliations_of("a@x", Part(2, after=1)),
-            tx.subscriptions_of("a@x", Part(1)),
+            tx.affiliations_of("a@x", KeyRange(2, after=1)),
+            tx.subscriptions_of("a@x", KeyRange(1)),
         ]
         found += [tx.created_in("example.org"), tx.subscribed_in("x"), tx.subscribed_in("")]
         found += [tx.listed_count("a@x"), tx.listed_nodes("a@x", "", 9), tx.listed_nodes("b@x", "a", 2, newest=True)]

@@ -17,9 +17,9 @@ from smartfeeds.core.view import CREATED
 from smartfeeds.formats.atom_feed import FeedHead
 from smartfeeds.formats.writers import Job
 from smartfeeds.service import requests as r
+from smartfeeds.service.conflicts import ListConflicts, ResolveConflicts
 from smartfeeds.service.context import Policy
 from smartfeeds.service.sync_import import Arrived, Merge, Target, merge_document
-from smartfeeds.service.sync_requests import ListConflicts, ResolveConflicts
 from smartfeeds.service.syncing import shown
 from smartfeeds.sync.documents import FeedReader, Kind
 from smartfeeds.sync.merging import Outcome

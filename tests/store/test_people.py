@@ -2,27 +2,27 @@
 
 import pytest
 
-from smartfeeds.core.model import Affiliation, Part
+from smartfeeds.core.model import Affiliation, KeyRange
 from smartfeeds.errors import StoreError
 from smartfeeds.store.base import Store, WriteTx
 from store.values import add_feed, node, subscription
 
 PUBLISHER, MEMBER = Affiliation.PUBLISHER, Affiliation.MEMBER
 # Which part of seven entries, by their places from 1 on, and which places that is.
-PARTS: list[tuple[Part[int], str]] = [
-    (Part(), "1234567"),
-    (Part(2), "12"),
-    (Part(2, after=3), "45"),
-    (Part(9, after=3, before=6), "45"),
-    (Part(2, before=6, newest=True), "45"),
-    (Part(2, newest=True), "67"),
-    (Part(2, offset=3), "45"),
-    (Part(2, offset=6), "7"),
-    (Part(2, offset=3, newest=True), "34"),
-    (Part(9, offset=3, newest=True), "1234"),
-    (Part(2, after=7), ""),
-    (Part(2, offset=7), ""),
-    (Part(0), ""),
+PARTS: list[tuple[KeyRange[int], str]] = [
+    (KeyRange(), "1234567"),
+    (KeyRange(2), "12"),
+    (KeyRange(2, after=3), "45"),
+    (KeyRange(9, after=3, before=6), "45"),
+    (KeyRange(2, before=6, newest=True), "45"),
+    (KeyRange(2, newest=True), "67"),
+    (KeyRange(2, offset=3), "45"),
+    (KeyRange(2, offset=6), "7"),
+    (KeyRange(2, offset=3, newest=True), "34"),
+    (KeyRange(9, offset=3, newest=True), "1234"),
+    (KeyRange(2, after=7), ""),
+    (KeyRange(2, offset=7), ""),
+    (KeyRange(0), ""),
 ]
 
 
@@ -53,7 +53,7 @@ async def test_subscriptions_on_a_node_are_those_of_one_address(store: Store) ->
 
 
 @pytest.mark.parametrize(("part", "places"), PARTS)
-async def test_lists_are_read_in_parts(store: Store, part: Part[int], places: str) -> None:
+async def test_lists_are_read_in_parts(store: Store, part: KeyRange[int], places: str) -> None:
     """[xep-map 193] Each list by its key, whatever lies between that is of no concern to it."""
 
     def fill(tx: WriteTx) -> tuple[int, int]:
@@ -78,11 +78,11 @@ async def test_lists_are_read_in_parts(store: Store, part: Part[int], places: st
     def key(place: int | None) -> str | None:
         return None if place is None else f"{place}@x"
 
-    def by(first: int, step: int) -> Part[int]:
+    def by(first: int, step: int) -> KeyRange[int]:
         after, before = (None if place is None else first + step * (place - 1) for place in (part.after, part.before))
-        return Part(part.limit, after, before, part.newest, part.offset)
+        return KeyRange(part.limit, after, before, part.newest, part.offset)
 
-    texts = Part(part.limit, key(part.after), key(part.before), part.newest, part.offset)
+    texts = KeyRange(part.limit, key(part.after), key(part.before), part.newest, part.offset)
     jids = [f"{place}@x" for place in places]
     held = await store.read(lambda tx: tx.affiliations(first_node, texts, held=PUBLISHER))
     assert held == [(jid, PUBLISHER) for jid in jids]

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from smartfeeds.core.model import MAX_ITEM_NO, Affiliation, Edge, Item, Node, NodeEvent, Part, Slice
+from smartfeeds.core.model import MAX_ITEM_NO, Affiliation, Edge, Item, KeyRange, Node, NodeEvent, Slice
 from smartfeeds.core.view import BARE, CREATED, SMART, Standing, View
 from smartfeeds.errors import Condition, FeedError, StoreError
 from smartfeeds.store.base import ReadTx, WriteTx
@@ -623,14 +623,14 @@ async def test_look_ups_use_their_indexes(sqlite: SqliteStore) -> None:
         lambda tx: tx.affiliations(made.node_no),
         lambda tx: tx.subscription(made.node_no, "bob@x", ""),
         lambda tx: tx.subscriptions(made.node_no, 0, 5),
-        lambda tx: tx.affiliations(made.node_no, Part(5, "a", "z", newest=True)),
-        lambda tx: tx.affiliations(made.node_no, Part(5, "a"), held=Affiliation.OWNER),
+        lambda tx: tx.affiliations(made.node_no, KeyRange(5, "a", "z", newest=True)),
+        lambda tx: tx.affiliations(made.node_no, KeyRange(5, "a"), held=Affiliation.OWNER),
         lambda tx: tx.affiliation_count(made.node_no),
-        lambda tx: tx.affiliations_of("bob@x", Part(5, 1, 9, newest=True)),
+        lambda tx: tx.affiliations_of("bob@x", KeyRange(5, 1, 9, newest=True)),
         lambda tx: tx.affiliated("bob@x"),
-        lambda tx: tx.subscribers(made.node_no, Part(5, "a", "z", newest=True)),
+        lambda tx: tx.subscribers(made.node_no, KeyRange(5, "a", "z", newest=True)),
         lambda tx: tx.subscriptions_of("bob@x"),
-        lambda tx: tx.subscriptions_of("bob@x", Part(5, 1, 9, newest=True)),
+        lambda tx: tx.subscriptions_of("bob@x", KeyRange(5, 1, 9, newest=True)),
         lambda tx: tx.subscribed_views(made.node_no),
         lambda tx: tx.subscription_count(made.node_no),
         lambda tx: tx.item(made.node_no, "a"),

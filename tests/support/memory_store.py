@@ -21,12 +21,12 @@ from smartfeeds.core.model import (
     Affiliation,
     Edge,
     Item,
+    KeyRange,
     Mark,
     Node,
     NodeEvent,
     NodeKind,
     NodeState,
-    Part,
     Slice,
     Subscription,
     SubscriptionState,
@@ -93,7 +93,7 @@ class Data:
     last: dict[str, int] = field(default_factory=dict)
 
 
-def part_of(found: list[V], part: Part[N], key: Callable[[V], N]) -> list[V]:
+def part_of(found: list[V], part: KeyRange[N], key: Callable[[V], N]) -> list[V]:
     """These entries of a list, which is in the order of its key."""
     after, before = part.after, part.before
     found = [one for one in found if (after is None or key(one) > after) and (before is None or key(one) < before)]
@@ -152,7 +152,7 @@ class MemoryReadTx:
         return self._data.affiliations.get((node_no, jid), Affiliation.NONE)
 
     def affiliations(
-        self, node_no: int, part: Part[str] = ALL_TEXTS, *, held: Affiliation | None = None
+        self, node_no: int, part: KeyRange[str] = ALL_TEXTS, *, held: Affiliation | None = None
     ) -> list[tuple[str, Affiliation]]:
         stored = ((jid, found) for (number, jid), found in self._data.affiliations.items() if number == node_no)
         found = sorted((pair for pair in stored if held in (None, pair[1])), key=lambda pair: pair[0])
@@ -161,7 +161,7 @@ class MemoryReadTx:
     def affiliation_count(self, node_no: int) -> int:
         return sum(number == node_no for number, _ in self._data.affiliations)
 
-    def affiliations_of(self, jid: str, part: Part[int] = ALL_NUMBERS) -> list[tuple[Node, Affiliation]]:
+    def affiliations_of(self, jid: str, part: KeyRange[int] = ALL_NUMBERS) -> list[tuple[Node, Affiliation]]:
         held = [(self._data.nodes[no], kind) for (no, of), kind in self._data.affiliations.items() if of == jid]
         live = (pair for pair in held if pair[0].state is NodeState.LIVE)
         return part_of(sorted(live, key=lambda pair: pair[0].node_no), part, lambda pair: pair[0].node_no)
@@ -183,10 +183,10 @@ class MemoryReadTx:
     def subscriptions(self, node_no: int, after_no: int, limit: int) -> list[Subscription]:
         return [one for one in self._subscriptions(node_no) if one.sub_no > after_no][:limit]
 
-    def subscribers(self, node_no: int, part: Part[str] = ALL_TEXTS) -> list[str]:
+    def subscribers(self, node_no: int, part: KeyRange[str] = ALL_TEXTS) -> list[str]:
         return part_of(sorted({one.jid for one in self._in_force(node_no)}), part, lambda jid: jid)
 
-    def subscriptions_of(self, bare: str, part: Part[int] = ALL_NUMBERS) -> list[tuple[Node, Subscription]]:
+    def subscriptions_of(self, bare: str, part: KeyRange[int] = ALL_NUMBERS) -> list[tuple[Node, Subscription]]:
         mine = [one for _, one in sorted(self._data.subscriptions.items()) if one.jid.partition("/")[0] == bare]
         pairs = [(self._data.nodes[one.node_no], one) for one in mine]
         live = [pair for pair in pairs if pair[0].state is NodeState.LIVE]
@@ -238,7 +238,7 @@ class MemoryReadTx:
         own = named if named and not named.sync_id else None
         return next((one for one in items if sync_id and one.sync_id == sync_id), own)
 
-    def conflicted(self, node_no: int, part: Part[int] = ALL_NUMBERS) -> list[Item]:
+    def conflicted(self, node_no: int, part: KeyRange[int] = ALL_NUMBERS) -> list[Item]:
         found = [one for _, one in sorted(self._feed(node_no).items.items()) if one.conflicts]
         return part_of(found, part, lambda one: one.item_no)
 

@@ -23,10 +23,10 @@ from smartfeeds.core.view import SHARED
 from smartfeeds.push.dispatcher import Dispatcher
 from smartfeeds.push.sender import Sender
 from smartfeeds.service import requests as r
+from smartfeeds.service.conflicts import ResolveConflicts
 from smartfeeds.service.context import Policy
 from smartfeeds.service.feeds import USE_CASES, FeedService
 from smartfeeds.service.mirrors import MirrorStatus, add_mirror, mirror_statuses
-from smartfeeds.service.sync_requests import ResolveConflicts
 from smartfeeds.service.syncing import read_shared, sync_of
 from smartfeeds.sources.mirror_state import Tools
 from smartfeeds.sources.mirrors import Mirrors, Wires

@@ -17,9 +17,9 @@ from smartfeeds.core.page import ResultSetRequest
 from smartfeeds.core.text import counted, one_line
 from smartfeeds.core.times import format_datetime
 from smartfeeds.formats.atom import read_meta
+from smartfeeds.service.conflicts import ConflictedItem, ConflictList, ListConflicts, ResolveConflicts, Resolved
 from smartfeeds.service.context import Context, locate
 from smartfeeds.service.feeds import FeedService
-from smartfeeds.service.sync_requests import ConflictedItem, ConflictList, ListConflicts, ResolveConflicts, Resolved
 from smartfeeds.store.base import OpenMode, ReadTx
 from smartfeeds.sync.record import Version
 

@@ -205,7 +205,7 @@ class Slice:
 
 
 @dataclass(frozen=True, slots=True)
-class Part(Generic[K]):
+class KeyRange(Generic[K]):
     """Which entries of a list to read, by its key: those after `after` and before `before`, `limit` of them.
 
     None is open; `newest` and `offset` as in a `Slice`, and the answer is ascending all the same.
@@ -218,5 +218,5 @@ class Part(Generic[K]):
     offset: int = 0
 
 
-ALL_TEXTS: Part[str] = Part()
-ALL_NUMBERS: Part[int] = Part()
+ALL_TEXTS: KeyRange[str] = KeyRange()
+ALL_NUMBERS: KeyRange[int] = KeyRange()

@@ -1,6 +1,6 @@
 """Result sets: which items a request asks for (XEP-0059; xep-map 3.1, rows 1 to 28).
 
-`plan` turns a request into a `Plan` in ascending terms; the positions in it are still texts. What the store has to
+`plan` turns a request into a `PagePlan` in ascending terms; the positions in it are still texts. What the store has to
 say about them, and the page itself, is `service.pulls`.
 """
 
@@ -23,7 +23,7 @@ class ResultSetRequest:
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class PagePlan:
     """What to read: `limit` items of the view between two positions (texts, None is open).
 
     `newest` takes them from the newer end, `offset` items away from that end. `descending` reverses the answer
@@ -55,11 +55,11 @@ def plan(
     page_default: int,
     page_max: int,
     descending: bool = False,
-) -> Plan:
+) -> PagePlan:
     """The plan for a request with or without a result set. Raises FeedError(BAD_REQUEST)."""
     wanted = _max_items(max_items)
     if request is None:
-        ascending = Plan(
+        ascending = PagePlan(
             limit=page_max if wanted is None else min(wanted, page_max),
             newest=True,
             set_wanted=wanted is not None,
@@ -72,8 +72,8 @@ def plan(
     after, before = request.after or None, request.before or None
     backwards = request.before is not None and (before is None or after is None)
     if descending:
-        return Plan(limit, before, after, newest=not backwards, descending=True)
-    return Plan(limit, after, before, newest=backwards, spans=backwards and after is None)
+        return PagePlan(limit, before, after, newest=not backwards, descending=True)
+    return PagePlan(limit, after, before, newest=backwards, spans=backwards and after is None)
 
 
 def _max_items(text: str | None) -> int | None:
@@ -91,8 +91,8 @@ def _limit(request: ResultSetRequest, wanted: int | None, page_default: int) -> 
     return page_default if wanted is None else wanted
 
 
-def _indexed(request: ResultSetRequest, limit: int, *, descending: bool) -> Plan:
+def _indexed(request: ResultSetRequest, limit: int, *, descending: bool) -> PagePlan:
     if request.after or request.before:
         raise FeedError(Condition.BAD_REQUEST, "index goes with neither after nor before")
     offset = parse_number(request.index or "", "index")
-    return Plan(limit, newest=descending, offset=offset, descending=descending)
+    return PagePlan(limit, newest=descending, offset=offset, descending=descending)

@@ -11,7 +11,7 @@ from markupsafe import Markup
 from smartfeeds.core.urls import CONFLICTS, EntryPath, entry_path, feed_path
 from smartfeeds.formats.entry import Entry, read_entry
 from smartfeeds.http.pages import body_of, template
-from smartfeeds.service.sync_requests import ConflictedItem, ConflictList
+from smartfeeds.service.conflicts import ConflictedItem, ConflictList
 from smartfeeds.sync.record import Stamp
 
 

@@ -29,9 +29,9 @@ from smartfeeds.http.pages import PAGE_POLICY
 from smartfeeds.http.publishing import check_scope
 from smartfeeds.http.replies import Reply
 from smartfeeds.http.sync_json import write_version
+from smartfeeds.service.conflicts import ConflictedItem, ConflictList, ListConflicts, ResolveConflicts, Resolved
 from smartfeeds.service.feeds import Answer
 from smartfeeds.service.requests import Request
-from smartfeeds.service.sync_requests import ConflictedItem, ConflictList, ListConflicts, ResolveConflicts, Resolved
 from smartfeeds.sync.record import MAX_CONFLICTS
 
 USUAL, MOST = 20, 100  # items in a page

@@ -5,14 +5,14 @@ from functools import partial
 
 from smartfeeds.core.access import Access
 from smartfeeds.core.jid import parse_jid
-from smartfeeds.core.model import Affiliation, Node, Part, SubscriptionState
+from smartfeeds.core.model import Affiliation, KeyRange, Node, SubscriptionState
 from smartfeeds.errors import Condition, FeedError, unsupported
 from smartfeeds.service.context import Context, locate_for
-from smartfeeds.service.lists import Listing, listed_bytes, listing_of, number, page_of
+from smartfeeds.service.lists import PagedList, listed_bytes, listing_of, number, page_of
 from smartfeeds.service.requests import (
     AffiliationList,
     AffiliationShown,
-    Done,
+    EmptyResult,
     GetAffiliations,
     PartlyRefused,
     SetAffiliations,
@@ -45,18 +45,18 @@ def get_affiliations(tx: ReadTx, context: Context, request: GetAffiliations) -> 
     return AffiliationList(request.node, entries, result_set=result_set)
 
 
-def _of_node(tx: ReadTx, node: Node) -> Listing[str, AffiliationShown]:
-    def read(part: Part[str]) -> list[tuple[str, AffiliationShown]]:
+def _of_node(tx: ReadTx, node: Node) -> PagedList[str, AffiliationShown]:
+    def read(part: KeyRange[str]) -> list[tuple[str, AffiliationShown]]:
         return [(jid, AffiliationShown(held, jid=jid)) for jid, held in tx.affiliations(node.node_no, part)]
 
-    return Listing(str, read, _size_bytes, lambda: tx.affiliation_count(node.node_no))
+    return PagedList(str, read, _size_bytes, lambda: tx.affiliation_count(node.node_no))
 
 
-def _of_entity(tx: ReadTx, bare: str) -> Listing[int, AffiliationShown]:
-    def read(part: Part[int]) -> list[tuple[int, AffiliationShown]]:
+def _of_entity(tx: ReadTx, bare: str) -> PagedList[int, AffiliationShown]:
+    def read(part: KeyRange[int]) -> list[tuple[int, AffiliationShown]]:
         return [(node.node_no, AffiliationShown(held, node=node.name)) for node, held in tx.affiliations_of(bare, part)]
 
-    return Listing(number, read, _size_bytes, lambda: tx.affiliated(bare))
+    return PagedList(number, read, _size_bytes, lambda: tx.affiliated(bare))
 
 
 def _size_bytes(shown: AffiliationShown) -> int:
@@ -65,7 +65,7 @@ def _size_bytes(shown: AffiliationShown) -> int:
 
 def set_affiliations(
     tx: WriteTx, context: Context, request: SetAffiliations
-) -> Done | PartlyRefused | More[Done | PartlyRefused]:
+) -> EmptyResult | PartlyRefused | More[EmptyResult | PartlyRefused]:
     """Changes affiliations. The last owner stays; refused entries are returned as they are (xep-map 88, 89).
 
     Nothing is changed if an entry is malformed. A step applies `STEP` entries, so that the writes of others do not wait
@@ -88,7 +88,7 @@ def _apply(
     request: SetAffiliations,
     changes: tuple[tuple[str, Affiliation], ...],
     refused: tuple[AffiliationShown, ...],
-) -> Done | PartlyRefused | More[Done | PartlyRefused]:
+) -> EmptyResult | PartlyRefused | More[EmptyResult | PartlyRefused]:
     """Applies the next changes; `refused` are the entries that earlier steps refused."""
     node = owned_node(tx, context, request.node, request.actor)
     owners = len(tx.affiliations(node.node_no, held=Affiliation.OWNER))
@@ -109,7 +109,7 @@ def _apply(
         return More(partial(_apply, request=request, changes=changes[STEP:], refused=tuple(rejected)))
     if rejected:
         return PartlyRefused(affiliations=AffiliationList(request.node, tuple(rejected), owner=True))
-    return Done()
+    return EmptyResult()
 
 
 def _checked(entries: tuple[tuple[str, str | None], ...]) -> list[tuple[str, Affiliation | None]]:

@@ -1,20 +1,81 @@
 """Conflicts: what they are, and deciding on them (FeedSync 3.4, SSE 5; A-62). Nothing is ever decided by itself."""
 
 import hashlib
+from dataclasses import dataclass, replace
 
-from smartfeeds.core.model import Item, Node, NodeKind, Part
+from smartfeeds.core.model import Item, KeyRange, Node, NodeKind
+from smartfeeds.core.page import ResultSetRequest
 from smartfeeds.errors import Condition, FeedError
 from smartfeeds.service.context import Context, Located, locate_for, no_such_node
 from smartfeeds.service.items import write_state
-from smartfeeds.service.lists import Listing, listed_bytes, number, page_of
-from smartfeeds.service.sync_requests import ConflictedItem, ConflictList, ListConflicts, ResolveConflicts, Resolved
+from smartfeeds.service.lists import PagedList, listed_bytes, number, page_of
+from smartfeeds.service.requests import Request, ResultSet
 from smartfeeds.service.syncing import editor, read_shared, state_of
 from smartfeeds.store.base import ReadTx, WriteTx
 from smartfeeds.sync.feedsync import FEEDSYNC
+from smartfeeds.sync.merging import Dialect
 from smartfeeds.sync.record import Version
 from smartfeeds.sync.writing import write_item
 
 TAG_DIGITS = 16
+
+
+@dataclass(frozen=True, slots=True)
+class ListConflicts(Request):
+    """The items of a feed that have conflicts, or `item_id` alone, if it has any."""
+
+    node: str | None
+    page: ResultSetRequest | None = None
+    item_id: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class ConflictedItem:
+    """An item with conflicts. `tags` name its versions: first the winner, then `version.conflicts` in their order."""
+
+    item: Item
+    version: Version
+    tags: tuple[str, ...]
+    dialect: Dialect = FEEDSYNC
+
+    @property
+    def versions(self) -> tuple[tuple[str, Version], ...]:
+        """Every version with its tag, the winner first; none of them has conflicts."""
+        versions = (replace(self.version, conflicts=()), *self.version.conflicts)
+        return tuple(zip(self.tags, versions, strict=True))
+
+
+@dataclass(frozen=True, slots=True)
+class ConflictList:
+    """Items with conflicts, in the order in which they came here first."""
+
+    node: str
+    entries: tuple[ConflictedItem, ...]
+    result_set: ResultSet | None
+
+
+@dataclass(frozen=True, slots=True)
+class ResolveConflicts(Request):
+    """A decision on the conflicts of an item (FeedSync 3.4).
+
+    `keep` is the tag of the version whose content stays, empty for the winner's. `decided` are the tags of the
+    conflicts that are settled by it, None for all. `seen` are the tags of all versions as they were looked at; where
+    the item has others by now nothing is done. None: whatever there is.
+    """
+
+    node: str | None
+    item_id: str | None
+    keep: str = ""
+    decided: tuple[str, ...] | None = None
+    seen: tuple[str, ...] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Resolved:
+    """The item after a decision, and how many conflicts it has left."""
+
+    item: Item
+    left: int
 
 
 def list_conflicts(tx: ReadTx, context: Context, request: ListConflicts) -> ConflictList:
@@ -27,10 +88,10 @@ def list_conflicts(tx: ReadTx, context: Context, request: ListConflicts) -> Conf
         found = (_conflicted(context, node, item),) if item is not None and item.conflicts else ()
         return ConflictList(request.node or "", found, None)
 
-    def read(part: Part[int]) -> list[tuple[int, ConflictedItem]]:
+    def read(part: KeyRange[int]) -> list[tuple[int, ConflictedItem]]:
         return [(item.item_no, _conflicted(context, node, item)) for item in tx.conflicted(node.node_no, part)]
 
-    listing = Listing(number, read, _size_bytes, lambda: tx.conflict_count(node.node_no))
+    listing = PagedList(number, read, _size_bytes, lambda: tx.conflict_count(node.node_no))
     entries, result_set = page_of(listing, request.page, context.policy)
     return ConflictList(request.node or "", entries, result_set)
 

@@ -6,9 +6,9 @@ from functools import partial
 from typing import Protocol
 
 from smartfeeds.core.jid import Jid
-from smartfeeds.core.model import Affiliation, Node, Part
+from smartfeeds.core.model import Affiliation, KeyRange, Node
 from smartfeeds.core.options import NodeOptions
-from smartfeeds.core.page import Plan, plan
+from smartfeeds.core.page import PagePlan, plan
 from smartfeeds.core.view import BARE
 from smartfeeds.errors import Condition, FeedError
 from smartfeeds.service.context import Context, locate_for
@@ -43,7 +43,7 @@ def node_info(tx: ReadTx, context: Context, request: GetNodeInfo) -> NodeInfo:
             return NodeInfo(request.node, closed, located.view, readable=False, described=False)
         return NodeInfo(request.node, node, located.view, readable=False)
     owners, publishers = (
-        tuple(jid for jid, _ in tx.affiliations(node.node_no, Part(SHOWN), held=held))
+        tuple(jid for jid, _ in tx.affiliations(node.node_no, KeyRange(SHOWN), held=held))
         for held in (Affiliation.OWNER, Affiliation.PUBLISHER)
     )
     return NodeInfo(
@@ -64,7 +64,7 @@ def list_nodes(tx: ReadTx, context: Context, request: GetNodes) -> NodeList:
     policy = context.policy
     wanted = plan(request.page, None, page_default=policy.page_default, page_max=policy.page_max)
     if request.page is None:
-        wanted = Plan(policy.page_max)
+        wanted = PagePlan(policy.page_max)
     if wanted.offset > SCANNED:
         raise FeedError(Condition.FEATURE_NOT_IMPLEMENTED, f"an index goes up to {SCANNED}: page on after a node name")
     reader = _reader(tx, context, request.actor)
@@ -125,7 +125,7 @@ def _reader(tx: ReadTx, context: Context, actor: Jid) -> _Reader:
     return _Reader(partial(tx.listed_nodes, bare), partial(tx.listed_count, bare))
 
 
-def _search(nodes: _Nodes, request: GetNodes, wanted: Plan) -> _Found:
+def _search(nodes: _Nodes, request: GetNodes, wanted: PagePlan) -> _Found:
     """The nodes of a plan that have a wanted type; it looks at SCANNED of them, or few more."""
     found: list[Node] = []
     after, before = wanted.after or "", wanted.before
@@ -157,7 +157,7 @@ def _has_type(node: Node, request: GetNodes) -> bool:
     return request.excluded_types is None or kind not in request.excluded_types
 
 
-def _within(nodes: list[Node], wanted: Plan, page_bytes: int) -> list[Node]:
+def _within(nodes: list[Node], wanted: PagePlan, page_bytes: int) -> list[Node]:
     """As many nodes as were asked for and one stanza carries, cut at the far end."""
     nodes = nodes[-wanted.limit :] if wanted.newest else nodes[: wanted.limit]
     characters = sum([len(node.name) + len(node.options.title) for node in nodes])
@@ -168,7 +168,7 @@ def _within(nodes: list[Node], wanted: Plan, page_bytes: int) -> list[Node]:
     return nodes[-kept:] if wanted.newest else nodes[:kept]
 
 
-def _ends(nodes: list[Node], found: _Found, wanted: Plan) -> tuple[str, str]:
+def _ends(nodes: list[Node], found: _Found, wanted: PagePlan) -> tuple[str, str]:
     """The UIDs to page on from: where a search was given up, from where it came to, also with nothing found."""
     reached = found.reached if len(nodes) == len(found.nodes) else None
     names = [node.name for node in nodes] or [found.reached or ""]

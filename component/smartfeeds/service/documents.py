@@ -2,7 +2,7 @@
 
 from smartfeeds.core.model import AUDIENCE_CHANGE, Edge, Item, Node, NodeKind, Slice
 from smartfeeds.core.options import AccessModel
-from smartfeeds.core.page import Plan, plan
+from smartfeeds.core.page import PagePlan, plan
 from smartfeeds.core.view import BARE, SMART, View, parse_view
 from smartfeeds.errors import Condition, FeedError
 from smartfeeds.service.context import Context, Located, access_of, no_such_node
@@ -63,7 +63,7 @@ def version_of(node: Node) -> str:
 
 
 def _newer(
-    tx: ReadTx, context: Context, located: Located, wanted: Plan, told: ResultSet, items: tuple[Item, ...]
+    tx: ReadTx, context: Context, located: Located, wanted: PagePlan, told: ResultSet, items: tuple[Item, ...]
 ) -> bool:
     """Whether there are items behind the last one; of a range that is read forwards, within it."""
     if told.index is not None and told.count is not None and wanted.before is None:

@@ -12,16 +12,15 @@ from typing import Protocol, TypeVar
 
 from smartfeeds.service import affiliations, conflicts, discovery, documents, nodes, publishing, pulls, subscriptions
 from smartfeeds.service import requests as r
-from smartfeeds.service import sync_requests as s
 from smartfeeds.service.context import Context, Policy
-from smartfeeds.service.steps import IndexFirst, More, Step
+from smartfeeds.service.steps import IndexFirst, More, WriteStep
 from smartfeeds.store.base import ReadTx, Store, WriteTx
 from smartfeeds.telemetry import CURSOR_DEGRADATIONS, STORE_SECONDS
 
 T = TypeVar("T")
 Answer = (
     r.Published
-    | r.Done
+    | r.EmptyResult
     | r.Page
     | r.FeedPage
     | r.ItemShown
@@ -35,8 +34,8 @@ Answer = (
     | r.NodeInfo
     | r.NodeList
     | r.ItemIds
-    | s.ConflictList
-    | s.Resolved
+    | conflicts.ConflictList
+    | conflicts.Resolved
 )
 
 INDEXED = 100  # items that one transaction reads for the filter index: some 10 ms
@@ -92,8 +91,8 @@ USE_CASES: dict[type[r.Request], _Reading | _Writing] = {
     r.GetNodeInfo: _Reading("get_node_info", discovery.node_info),
     r.GetNodes: _Reading("get_nodes", discovery.list_nodes),
     r.GetItemIds: _Reading("get_item_ids", discovery.item_ids),
-    s.ListConflicts: _Reading("list_conflicts", conflicts.list_conflicts),
-    s.ResolveConflicts: _Writing("resolve_conflicts", conflicts.resolve_conflicts),
+    conflicts.ListConflicts: _Reading("list_conflicts", conflicts.list_conflicts),
+    conflicts.ResolveConflicts: _Writing("resolve_conflicts", conflicts.resolve_conflicts),
     r.Bounce: _Writing("bounce", subscriptions.bounced),
 }
 
@@ -149,7 +148,7 @@ class FeedService:
         # Each time an item was published between the index and the read, so both run in one transaction.
         return await self._indexed(node_no, work, context, turn)
 
-    async def write(self, work: Step[T], *, turn: str = "") -> T:
+    async def write(self, work: WriteStep[T], *, turn: str = "") -> T:
         """Runs a use case that writes, each of its steps in a transaction of its own, and returns the answer of the
         last one when it is durable."""
         result = await self.step(work, turn=turn)
@@ -157,7 +156,7 @@ class FeedService:
             result = await self.step(result.step, turn=turn)
         return result
 
-    async def step(self, work: Step[T], *, turn: str = "") -> T | More[T]:
+    async def step(self, work: WriteStep[T], *, turn: str = "") -> T | More[T]:
         """Runs one step; returns when it is durable, and wakes the deliveries."""
         context = self._context()
         began_s = perf_counter()
@@ -170,7 +169,7 @@ class FeedService:
             self._on_change(context.changed)
         return result
 
-    async def _write(self, work: Step[T], context: Context, turn: str) -> T | More[T]:
+    async def _write(self, work: WriteStep[T], context: Context, turn: str) -> T | More[T]:
         result = await self.store.write(lambda tx: work(tx, context), turn=turn)
         if not isinstance(result, IndexFirst):
             return result

@@ -8,7 +8,7 @@ from smartfeeds.store.base import WriteTx
 
 
 @dataclass(frozen=True, slots=True)
-class State:
+class ItemState:
     """What an item of a node is to be. A deleted one has the payload of a tombstone, mark included.
 
     `told` says of a deleted one that subscribers of the bare node hear of it.
@@ -33,7 +33,7 @@ def write_state(
     node: Node,
     existing: Item | None,
     item_id: str,
-    state: State,
+    state: ItemState,
     publisher: str,
     *,
     created_us: int | None = None,

@@ -9,8 +9,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
-from smartfeeds.core.model import Part
-from smartfeeds.core.page import Plan, ResultSetRequest, plan
+from smartfeeds.core.model import KeyRange
+from smartfeeds.core.page import PagePlan, ResultSetRequest, plan
 from smartfeeds.errors import Condition, FeedError
 from smartfeeds.service.context import Policy
 from smartfeeds.service.pulls import ENTRY_BYTES, fitting, written_bytes
@@ -24,14 +24,14 @@ _NUMBER_DIGITS = 18
 
 
 @dataclass(frozen=True, slots=True)
-class Listing(Generic[K, T]):
+class PagedList(Generic[K, T]):
     """A list: how a part of it is read, as keys and entries, about how long an entry is, how many there are.
 
     The count may be somewhat too great; where all entries were seen it is not asked for.
     """
 
     key: Callable[[str], K]
-    read: Callable[[Part[K]], list[tuple[K, T]]]
+    read: Callable[[KeyRange[K]], list[tuple[K, T]]]
     size_bytes: Callable[[T], int]
     count: Callable[[], int]
 
@@ -41,30 +41,30 @@ def listed_bytes(*texts: str) -> int:
     return sum(map(written_bytes, texts)) + ENTRY_BYTES
 
 
-def listing_of(entries: Sequence[T], size_bytes: Callable[[T], int]) -> Listing[int, T]:
+def listing_of(entries: Sequence[T], size_bytes: Callable[[T], int]) -> PagedList[int, T]:
     """A list of the few entries that are there, by their places."""
 
-    def read(part: Part[int]) -> list[tuple[int, T]]:
+    def read(part: KeyRange[int]) -> list[tuple[int, T]]:
         start = 0 if part.after is None else part.after + 1
         found = list(enumerate(entries))[start : part.before]
         return found[-part.limit :] if part.newest else found[part.offset :][: part.limit]
 
-    return Listing(number, read, size_bytes, lambda: len(entries))
+    return PagedList(number, read, size_bytes, lambda: len(entries))
 
 
 def page_of(
-    listing: Listing[K, T], page: ResultSetRequest | None, policy: Policy
+    listing: PagedList[K, T], page: ResultSetRequest | None, policy: Policy
 ) -> tuple[tuple[T, ...], ResultSet | None]:
     """The entries that were asked for, and their result set. Raises FeedError for a request that makes no sense."""
     wanted = plan(page, None, page_default=policy.page_default, page_max=policy.page_max)
     if page is None:
-        wanted = Plan(policy.page_bytes // ENTRY_BYTES + 1)
+        wanted = PagePlan(policy.page_bytes // ENTRY_BYTES + 1)
     if wanted.offset > FARTHEST:
         raise FeedError(Condition.FEATURE_NOT_IMPLEMENTED, f"an index goes up to {FARTHEST}: page on after a UID")
     if not wanted.limit:
         return (), ResultSet(listing.count())
     after, before = (None if uid is None else listing.key(uid) for uid in (wanted.after, wanted.before))
-    found = listing.read(Part(wanted.limit + 1, after, before, wanted.newest, wanted.offset))
+    found = listing.read(KeyRange(wanted.limit + 1, after, before, wanted.newest, wanted.offset))
     shown = _within(listing, found, wanted, policy.page_bytes)
     more = len(shown) < len(found)
     entries = tuple(entry for _, entry in shown)
@@ -78,7 +78,7 @@ def page_of(
     return entries, ResultSet(count, str(shown[0][0]), str(shown[-1][0]), index)
 
 
-def _within(listing: Listing[K, T], found: list[tuple[K, T]], wanted: Plan, page_bytes: int) -> list[tuple[K, T]]:
+def _within(listing: PagedList[K, T], found: list[tuple[K, T]], wanted: PagePlan, page_bytes: int) -> list[tuple[K, T]]:
     """As many entries as were asked for and one stanza carries, cut at the far end."""
     found = found[-wanted.limit :] if wanted.newest else found[: wanted.limit]
     sizes = [listing.size_bytes(entry) for _, entry in found]

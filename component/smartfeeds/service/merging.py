@@ -15,7 +15,7 @@ from smartfeeds.formats.atom import ID, UPDATED, derived_id, stripped, with_chil
 from smartfeeds.formats.payload import Payload, carried, complete_entry, means_the_same, payload_of
 from smartfeeds.service.context import Context, feed_locked
 from smartfeeds.service.drafts import LEFT_FAULT
-from smartfeeds.service.items import State, write_state
+from smartfeeds.service.items import ItemState, write_state
 from smartfeeds.service.syncing import is_own_endpoint, read_shared, state_of
 from smartfeeds.store.base import WriteTx
 from smartfeeds.sync.feedsync import FEEDSYNC
@@ -46,7 +46,7 @@ class MergedItem:
 
 
 @dataclass(frozen=True, slots=True)
-class Result:
+class MergeResult:
     """What became of one of many; `outcome` is None where it was refused, for the `reason`."""
 
     sync_id: str
@@ -58,7 +58,7 @@ class Result:
 
 def merge_items(
     tx: WriteTx, context: Context, name: str, publisher: str, items: Sequence[Incoming], *, own: bool = False
-) -> tuple[Result, ...]:
+) -> tuple[MergeResult, ...]:
     """Merges versions into a feed, one after the other; one that is refused changes nothing, the rest goes on (A-52).
 
     Whoever may call this is trusted with the feed. `publisher` becomes that of the items whose content is replaced.
@@ -71,9 +71,9 @@ def merge_items(
         try:
             merged = merge_item(tx, context, node, incoming, publisher, own=own)
         except FeedError as error:
-            done.append(Result(sync_id, reason=error.text or error.condition.value))
+            done.append(MergeResult(sync_id, reason=error.text or error.condition.value))
         else:
-            done.append(Result(sync_id, merged.item.id, merged.outcome, notes=merged.notes))
+            done.append(MergeResult(sync_id, merged.item.id, merged.outcome, notes=merged.notes))
     return tuple(done)
 
 
@@ -201,7 +201,7 @@ def _check_bounds(node: Node, version: Version) -> None:
         )
 
 
-def _check_merged(version: Version, state: State) -> None:
+def _check_merged(version: Version, state: ItemState) -> None:
     """Raises FeedError where the merged item could be neither settled nor shown any more."""
     endpoints = {stamp.by for one in (version, *version.conflicts) for stamp in one.history}
     nameless = sum(not stamp.by for one in (version, *version.conflicts) for stamp in one.history)

@@ -11,7 +11,7 @@ from smartfeeds.service.requests import (
     Configure,
     CreateNode,
     DeleteNode,
-    Done,
+    EmptyResult,
     GetConfiguration,
     GetDefaultConfiguration,
     NodeCreated,
@@ -65,19 +65,19 @@ def get_configuration(tx: ReadTx, context: Context, request: GetConfiguration) -
     return Configuration(request.node, node.options)
 
 
-def configure(tx: WriteTx, context: Context, request: Configure) -> Done:
+def configure(tx: WriteTx, context: Context, request: Configure) -> EmptyResult:
     """Changes the options that the form holds; a cancelled form changes nothing (xep-map 67, 69)."""
     node = _owned(tx, context, request.node, request.actor)
     locked = tx.lock(node.name)
     if locked is None:
         raise no_such_node()
     if request.form is None:
-        return Done()
+        return EmptyResult()
     options = locked.options.apply(request.form, context.policy.options)
     if options == locked.options:
-        return Done()
+        return EmptyResult()
     change_options(tx, context, locked, options)
-    return Done()
+    return EmptyResult()
 
 
 def change_options(tx: WriteTx, context: Context, node: Node, options: NodeOptions) -> None:
@@ -95,7 +95,7 @@ def get_default(_tx: ReadTx, context: Context, request: GetDefaultConfiguration)
     return Configuration(None, NodeOptions.initial(context.policy.default_kind, context.policy.options))
 
 
-def delete(tx: WriteTx, context: Context, request: DeleteNode) -> Done:
+def delete(tx: WriteTx, context: Context, request: DeleteNode) -> EmptyResult:
     """Frees the name; the rows go once the delete event is sent (xep-map 78 to 80)."""
     node = _owned(tx, context, request.node, request.actor)
     locked = tx.lock(node.name)
@@ -105,7 +105,7 @@ def delete(tx: WriteTx, context: Context, request: DeleteNode) -> Done:
         tx.add_event(NodeEvent(0, locked.node_no, locked.last_modified_us, "delete", locked.name))
     tx.retire_node(locked.node_no)
     context.changed.add(locked.node_no)
-    return Done()
+    return EmptyResult()
 
 
 def _owned(tx: ReadTx, context: Context, name: str | None, actor: Jid) -> Node:

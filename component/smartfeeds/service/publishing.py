@@ -37,7 +37,7 @@ from smartfeeds.service.items import next_key, write_state
 from smartfeeds.service.merging import Incoming, merge_item
 from smartfeeds.service.nodes import add_node
 from smartfeeds.service.preconditions import check_expected, item_tag
-from smartfeeds.service.requests import Done, Publish, Published, Purge, Retract
+from smartfeeds.service.requests import EmptyResult, Publish, Published, Purge, Retract
 from smartfeeds.service.steps import More
 from smartfeeds.service.syncing import buried, created, edited
 from smartfeeds.store.base import WriteTx
@@ -140,7 +140,7 @@ def _repaired(context: Context, node: Node, existing: Item | None, item_id: str,
     return repaired_entry(payload, atom_id or own_id, existing.created_us, now_us)
 
 
-def retract(tx: WriteTx, context: Context, request: Retract) -> Done:
+def retract(tx: WriteTx, context: Context, request: Retract) -> EmptyResult:
     """Retracts a live item."""
     located = find_for(tx, context, request.node, request.actor)
     if not request.item_id:
@@ -156,10 +156,10 @@ def retract(tx: WriteTx, context: Context, request: Retract) -> Done:
     # A former publisher may still retract its own item, but it may not settle conflicts with versions of others.
     by = str(request.actor.bare)
     _retract_item(tx, context, node, item, by, notify=request.notify, settles=access.may_publish)
-    return Done()
+    return EmptyResult()
 
 
-def purge(tx: WriteTx, context: Context, request: Purge) -> Done | More[Done]:
+def purge(tx: WriteTx, context: Context, request: Purge) -> EmptyResult | More[EmptyResult]:
     """Retracts every item that is live now; one event notifies the subscribers (xep-map 81, 82).
 
     Each step retracts a chunk, so that the writes of others do not wait for a large feed. The event gets a key before
@@ -175,17 +175,21 @@ def purge(tx: WriteTx, context: Context, request: Purge) -> Done | More[Done]:
     tx.add_event(NodeEvent(0, node.node_no, first_us - 1, "purge", str(last_us)))
     context.changed.add(node.node_no)
     if rest.live == 0:
-        return Done()
+        return EmptyResult()
     return More(partial(_purge_rest, node_no=node.node_no, up_to_us=node.last_modified_us, by=str(request.actor.bare)))
 
 
-def _purge_rest(tx: WriteTx, context: Context, node_no: int, up_to_us: int, by: str) -> Done | More[Done]:
+def _purge_rest(tx: WriteTx, context: Context, node_no: int, up_to_us: int, by: str) -> EmptyResult | More[EmptyResult]:
     """Retracts the next chunk of the items up to a key of the modified order."""
     node = tx.lock_no(node_no)
     if node is None or node.state is NodeState.DELETED:
-        return Done()
+        return EmptyResult()
     rest = _bury_chunk(tx, context, node, up_to_us, by)
-    return More(partial(_purge_rest, node_no=node_no, up_to_us=up_to_us, by=by)) if rest.live < node.live else Done()
+    return (
+        More(partial(_purge_rest, node_no=node_no, up_to_us=up_to_us, by=by))
+        if rest.live < node.live
+        else EmptyResult()
+    )
 
 
 def _bury_chunk(tx: WriteTx, context: Context, node: Node, up_to_us: int, by: str) -> Node:

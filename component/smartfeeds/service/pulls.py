@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 
 from smartfeeds.core.cursor import MAX_GROUP, SPAN, Cursor, format_cursor, matches
 from smartfeeds.core.model import MAX_ITEM_NO, Edge, Item, Mark, Node, NodeKind, Slice
-from smartfeeds.core.page import Plan, plan
+from smartfeeds.core.page import PagePlan, plan
 from smartfeeds.core.position import AtCursor, AtItem, parse_position
 from smartfeeds.core.text import attribute, wire_bytes
 from smartfeeds.core.view import CREATED, SMART, Order, Standing, View
@@ -85,7 +85,9 @@ def get_item(tx: ReadTx, context: Context, request: GetItem) -> ItemShown | Inde
     )
 
 
-def read_page(tx: ReadTx, context: Context, node: Node, view: View, wanted: Plan) -> tuple[tuple[Item, ...], ResultSet]:
+def read_page(
+    tx: ReadTx, context: Context, node: Node, view: View, wanted: PagePlan
+) -> tuple[tuple[Item, ...], ResultSet]:
     """The items of a plan in the order they are shown, and the result set that describes them.
 
     The caller has checked `index_first`.
@@ -111,7 +113,7 @@ def read_page(tx: ReadTx, context: Context, node: Node, view: View, wanted: Plan
     return tuple(items), ResultSet(count, first, last, index)
 
 
-def _read_items(tx: ReadTx, context: Context, node: Node, window: _Window, wanted: Plan) -> tuple[list[Item], bool]:
+def _read_items(tx: ReadTx, context: Context, node: Node, window: _Window, wanted: PagePlan) -> tuple[list[Item], bool]:
     """The items of a page, as many as one stanza may carry, and whether the store has no more of them.
 
     They are read in steps, so that few of those beyond the size of a stanza are read in vain.
@@ -281,7 +283,9 @@ def written_bytes(text: str) -> int:
     return len(text) if len(text) <= PLAIN_CHARACTERS else len(attribute(text).encode())
 
 
-def _index(tx: ReadTx, node: Node, window: _Window, wanted: Plan, items: list[Item], count: int | None) -> int | None:
+def _index(
+    tx: ReadTx, node: Node, window: _Window, wanted: PagePlan, items: list[Item], count: int | None
+) -> int | None:
     """The position of the page's oldest item in the view, where it costs no more than the page (SF-096)."""
     if not wanted.newest and window.after is None:
         return wanted.offset
@@ -296,7 +300,7 @@ def _index(tx: ReadTx, node: Node, window: _Window, wanted: Plan, items: list[It
     return tx.bounded_count(node.node_no, window.view, before=before)
 
 
-def _uids(tx: ReadTx, node: Node, view: View, wanted: Plan, items: list[Item], *, spans: bool) -> tuple[str, str]:
+def _uids(tx: ReadTx, node: Node, view: View, wanted: PagePlan, items: list[Item], *, spans: bool) -> tuple[str, str]:
     first = cursor_of(tx, node.node_no, view.order, items[0])
     if len(items) == 1:
         return f"cursor:{first}", f"cursor:{first}"

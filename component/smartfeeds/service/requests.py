@@ -252,7 +252,7 @@ class DeleteNode(Request):
 
 
 @dataclass(frozen=True, slots=True)
-class Done:
+class EmptyResult:
     """An empty result."""
 
 

@@ -29,10 +29,10 @@ class IndexFirst:
 class More(Generic[T_co]):
     """A part of the work is done. `step` does the next part in a transaction of its own."""
 
-    step: "Step[T_co]"
+    step: "WriteStep[T_co]"
 
 
-Step = Callable[[WriteTx, Context], T | More[T] | IndexFirst]
+WriteStep = Callable[[WriteTx, Context], T | More[T] | IndexFirst]
 
 
 def index_first(tx: ReadTx, node: Node, view: View) -> IndexFirst | None:

@@ -5,7 +5,7 @@ from functools import partial
 from urllib.parse import quote
 
 from smartfeeds.core.jid import Jid, parse_jid
-from smartfeeds.core.model import Affiliation, Item, Node, NodeEvent, Part, Slice, Subscription, SubscriptionState
+from smartfeeds.core.model import Affiliation, Item, KeyRange, Node, NodeEvent, Slice, Subscription, SubscriptionState
 from smartfeeds.core.suboptions import apply
 from smartfeeds.core.suboptions import flag as subscriber_wants
 from smartfeeds.core.view import Order, from_canonical
@@ -16,11 +16,11 @@ from smartfeeds.service.context import (
     Located,
     locate_for,
 )
-from smartfeeds.service.lists import Listing, listed_bytes, listing_of, number, page_of
+from smartfeeds.service.lists import PagedList, listed_bytes, listing_of, number, page_of
 from smartfeeds.service.pulls import newest_mark
 from smartfeeds.service.requests import (
     Bounce,
-    Done,
+    EmptyResult,
     GetDefaultSubscribeOptions,
     GetNodeSubscriptions,
     GetSubscribeOptions,
@@ -98,7 +98,7 @@ def start_pushing(tx: WriteTx, node: Node, order: Order) -> None:
         tx.set_mark(node.node_no, order, newest_mark(tx, node, order))
 
 
-def unsubscribe(tx: WriteTx, context: Context, request: Unsubscribe) -> Done:
+def unsubscribe(tx: WriteTx, context: Context, request: Unsubscribe) -> EmptyResult:
     """Ends a subscription of the actor."""
     located = locate_for(tx, context, request.node, request.actor)
     jid = _own_jid(request.jid, request.actor, Condition.FORBIDDEN)
@@ -108,7 +108,7 @@ def unsubscribe(tx: WriteTx, context: Context, request: Unsubscribe) -> Done:
     tx.remove_subscription(subscription.sub_no)
     if subscription.state is SubscriptionState.SUBSCRIBED:
         _tell_owners(tx, context, located.node, subscription._replace(state=SubscriptionState.NONE))
-    return Done()
+    return EmptyResult()
 
 
 def get_subscriptions(tx: ReadTx, context: Context, request: GetSubscriptions) -> SubscriptionList:
@@ -124,11 +124,11 @@ def get_subscriptions(tx: ReadTx, context: Context, request: GetSubscriptions) -
     return SubscriptionList(request.node, entries, result_set=result_set)
 
 
-def _of_entity(tx: ReadTx, bare: str) -> Listing[int, SubscriptionShown]:
-    def read(part: Part[int]) -> list[tuple[int, SubscriptionShown]]:
+def _of_entity(tx: ReadTx, bare: str) -> PagedList[int, SubscriptionShown]:
+    def read(part: KeyRange[int]) -> list[tuple[int, SubscriptionShown]]:
         return [(sub.sub_no, _shown(sub)) for _, sub in tx.subscriptions_of(bare, part)]
 
-    return Listing(number, read, _size_bytes, lambda: tx.subscribed_by(bare))
+    return PagedList(number, read, _size_bytes, lambda: tx.subscribed_by(bare))
 
 
 def get_options(tx: ReadTx, context: Context, request: GetSubscribeOptions) -> SubscribeOptions:
@@ -137,13 +137,13 @@ def get_options(tx: ReadTx, context: Context, request: GetSubscribeOptions) -> S
     return SubscribeOptions(request.node, subscription.jid, node.kind, subscription.options)
 
 
-def set_options(tx: WriteTx, context: Context, request: SetSubscribeOptions) -> Done:
+def set_options(tx: WriteTx, context: Context, request: SetSubscribeOptions) -> EmptyResult:
     """Changes the options in the form; a cancelled form changes nothing."""
     node, subscription = _own_subscription(tx, context, request)
     if request.form is not None:
         options = apply(node.kind, subscription.options, request.form)
         tx.put_subscription(subscription._replace(options=options))
-    return Done()
+    return EmptyResult()
 
 
 def get_default_options(tx: ReadTx, context: Context, request: GetDefaultSubscribeOptions) -> SubscribeOptions:
@@ -160,17 +160,17 @@ def list_for_owner(tx: ReadTx, context: Context, request: GetNodeSubscriptions) 
     state = SubscriptionState.SUBSCRIBED
 
     # Who follows several views of the node is one subscriber: the list has no place to tell them apart.
-    def read(part: Part[str]) -> list[tuple[str, SubscriptionShown]]:
+    def read(part: KeyRange[str]) -> list[tuple[str, SubscriptionShown]]:
         return [(jid, SubscriptionShown(node.name, jid, state)) for jid in tx.subscribers(node.node_no, part)]
 
-    listing = Listing(str, read, lambda shown: listed_bytes(shown.jid), lambda: tx.subscription_count(node.node_no))
+    listing = PagedList(str, read, lambda shown: listed_bytes(shown.jid), lambda: tx.subscription_count(node.node_no))
     entries, result_set = page_of(listing, request.page, context.policy)
     return SubscriptionList(request.node, entries, True, result_set)
 
 
 def set_for_owner(
     tx: WriteTx, context: Context, request: SetSubscriptions, refused: tuple[SubscriptionShown, ...] = ()
-) -> Done | PartlyRefused | More[Done | PartlyRefused]:
+) -> EmptyResult | PartlyRefused | More[EmptyResult | PartlyRefused]:
     """Removes or approves subscribers and notifies them. Returns the entries that cannot be applied (xep-map 94 to 96).
 
     A step applies `STEP` entries, so that the writes of others do not wait for the whole list. `refused` are the
@@ -193,7 +193,7 @@ def set_for_owner(
         return More(partial(set_for_owner, request=rest, refused=tuple(rejected)))
     if rejected:
         return PartlyRefused(subscriptions=SubscriptionList(request.node, tuple(rejected), owner=True))
-    return Done()
+    return EmptyResult()
 
 
 def change_state(tx: WriteTx, context: Context, subscription: Subscription, state: SubscriptionState) -> None:
@@ -307,12 +307,12 @@ def _size_bytes(shown: SubscriptionShown) -> int:
     return listed_bytes(shown.node, shown.jid)
 
 
-def bounced(tx: WriteTx, context: Context, request: Bounce) -> Done:
+def bounced(tx: WriteTx, context: Context, request: Bounce) -> EmptyResult:
     """Ends a subscription whose address is gone for good (xep-map 241, 242); only its own address can say so."""
     subscription = tx.subscription_by_no(request.sub_no)
     if subscription is None:
-        return Done()
+        return EmptyResult()
     jid = parse_jid(subscription.jid)
     if jid is not None and jid.bare == request.actor.bare and request.condition in _ENDING:
         change_state(tx, context, subscription, SubscriptionState.NONE)
-    return Done()
+    return EmptyResult()

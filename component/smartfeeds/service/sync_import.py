@@ -70,8 +70,8 @@ class Target:
     base: str = ""
 
 
-Read = Incoming | ImportedItem
-Done = Outcome | Imported | str
+_Content = Incoming | ImportedItem
+_Result = Outcome | Imported | str
 
 
 async def merge_document(
@@ -88,7 +88,7 @@ async def merge_document(
     """
     merge.note(await ensure_feed(service, target.node, target.actor, target.feed))
     for chunk in _chunks(items):
-        read: list[tuple[int, Read]] = []
+        read: list[tuple[int, _Content]] = []
         for one in chunk:
             try:
                 read.append((one.index, _read(one, target)))
@@ -115,19 +115,21 @@ def _chunks(items: Iterable[Arrived]) -> Iterator[list[Arrived]]:
         yield chunk
 
 
-def _read(one: Arrived, target: Target) -> Read:
+def _read(one: Arrived, target: Target) -> _Content:
     if not one.synced:
         return read_plain(one.raw, target.base)
     return Incoming(*read_arrived(one.raw, lenient=target.lenient))
 
 
-def _bring(tx: WriteTx, context: Context, target: Target, items: Sequence[Read]) -> list[tuple[Done, tuple[str, ...]]]:
+def _bring(
+    tx: WriteTx, context: Context, target: Target, items: Sequence[_Content]
+) -> list[tuple[_Result, tuple[str, ...]]]:
     """What became of each item, a text where it was refused, with notes."""
     feed_locked(tx, target.node)
     return [_bring_one(tx, context, target, one) for one in items]
 
 
-def _bring_one(tx: WriteTx, context: Context, target: Target, one: Read) -> tuple[Done, tuple[str, ...]]:
+def _bring_one(tx: WriteTx, context: Context, target: Target, one: _Content) -> tuple[_Result, tuple[str, ...]]:
     if isinstance(one, Incoming):
         (result,) = merge_items(tx, context, target.node, str(target.actor.bare), [one], own=target.own)
         reason = f"{result.sync_id}: {result.reason}"
@@ -138,7 +140,7 @@ def _bring_one(tx: WriteTx, context: Context, target: Target, one: Read) -> tupl
         return f"{one.id}: {error.text or error.condition.value}", ()
 
 
-def _count(merge: Merge, index: int, done: Done) -> None:
+def _count(merge: Merge, index: int, done: _Result) -> None:
     if isinstance(done, Outcome):
         merge.outcomes[done] += 1
     elif isinstance(done, str):

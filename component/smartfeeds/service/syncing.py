@@ -23,7 +23,7 @@ from smartfeeds.errors import Condition, FeedError
 from smartfeeds.formats.atom import departed, digest_id, with_child, with_mark, without_mark
 from smartfeeds.formats.payload import Payload, carried
 from smartfeeds.service.context import Context
-from smartfeeds.service.items import State
+from smartfeeds.service.items import ItemState
 from smartfeeds.store.base import ReadTx
 from smartfeeds.sync.feedsync import FEEDSYNC
 from smartfeeds.sync.markup import SyncItem, read_stored, without_blanks, without_sync
@@ -82,7 +82,7 @@ def _shown_name(node: Node, publisher: str) -> str:
     return publisher if node.options.shows_publisher else ""
 
 
-def state_of(found: SyncItem, version: Version, limit_bytes: int = MAX_SYNC_BYTES, *, told: bool = False) -> State:
+def state_of(found: SyncItem, version: Version, limit_bytes: int = MAX_SYNC_BYTES, *, told: bool = False) -> ItemState:
     """What is stored for a version of an item whose sync data is written as that which was `found`.
 
     Raises FeedError(POLICY_VIOLATION) where its sync data is longer than `limit_bytes`.
@@ -95,7 +95,7 @@ def state_of(found: SyncItem, version: Version, limit_bytes: int = MAX_SYNC_BYTE
         )
     deleted = version.deleted.on
     payload = with_mark(version.payload, version.sync_id) if deleted else version.payload
-    return State(payload, deleted, told and deleted, version.sync_id, len(version.conflicts), sync)
+    return ItemState(payload, deleted, told and deleted, version.sync_id, len(version.conflicts), sync)
 
 
 def read_shared(context: Context, node: Node, item: Item) -> SyncItem:
@@ -118,23 +118,23 @@ def shared_payload(item: Item) -> Payload:
     return without_blanks(carried(without_sync(payload)))
 
 
-def created(tx: ReadTx, context: Context, node: Node, item_id: str, payload: bytes, publisher: str) -> State:
+def created(tx: ReadTx, context: Context, node: Node, item_id: str, payload: bytes, publisher: str) -> ItemState:
     """The state of an item that is published here first (FeedSync 3.1)."""
     if node.kind is not NodeKind.FEED:
-        return State(payload)
+        return ItemState(payload)
     sync_id = _sync_id(item_id)
     while tx.item_of_sync(node.node_no, sync_id) is not None:
         sync_id = _sync_id(context.new_id())
-    return State(payload, sync_id=sync_id, sync=_endpoint_of(context, node, publisher).encode())
+    return ItemState(payload, sync_id=sync_id, sync=_endpoint_of(context, node, publisher).encode())
 
 
-def edited(context: Context, node: Node, item: Item, payload: bytes, publisher: str) -> State:
+def edited(context: Context, node: Node, item: Item, payload: bytes, publisher: str) -> ItemState:
     """The state of an item that is published again, which brings back a deleted one (FeedSync 3.2, A-49).
 
     Raises FeedError(NOT_ALLOWED) where it was changed too often.
     """
     if node.kind is not NodeKind.FEED:
-        return State(payload)
+        return ItemState(payload)
     found = read_shared(context, node, item)
     deleted = False if item.deleted else None
     edit = editor(context, node, publisher)
@@ -144,7 +144,7 @@ def edited(context: Context, node: Node, item: Item, payload: bytes, publisher: 
 
 def buried(
     context: Context, node: Node, item: Item, payload: bytes, publisher: str, *, told: bool, settles: bool
-) -> State:
+) -> ItemState:
     """The state of an item that is retracted; `payload` is what is left of its content.
 
     With `settles` the retraction settles the item's conflicts too, whose content would stay readable.

@@ -30,7 +30,7 @@ from smartfeeds.formats.xml import strict_parser
 from smartfeeds.net.fetch import FetchError, HttpClient, Response
 from smartfeeds.service.context import Context
 from smartfeeds.service.feeds import FeedService
-from smartfeeds.service.merging import Incoming, Result, merge_items
+from smartfeeds.service.merging import Incoming, MergeResult, merge_items
 from smartfeeds.service.syncing import is_own_endpoint, read_shared
 from smartfeeds.sources.mirror_in import BATCH, count_results, ensure_node, trusts_own_edits
 from smartfeeds.sources.mirror_state import Keeper, Tools, run_for_ever
@@ -309,7 +309,7 @@ class WebMirrorReader:
         own: bool,
         anew: bool,
     ) -> tuple[None, Callable[[Half], Half]]:
-        results: Sequence[Result] = merge_items(tx, context, self._mirror.node, self._host, items, own=own)
+        results: Sequence[MergeResult] = merge_items(tx, context, self._mirror.node, self._host, items, own=own)
 
         def change(half: Half) -> Half:
             half = replace(half, refused=0, reasons=()) if anew else half

@@ -23,7 +23,7 @@ from smartfeeds.errors import FeedError, SmartfeedsError
 from smartfeeds.formats.xml import parse_payload
 from smartfeeds.service.context import Context
 from smartfeeds.service.feeds import FeedService
-from smartfeeds.service.merging import Incoming, Result, merge_items
+from smartfeeds.service.merging import Incoming, MergeResult, merge_items
 from smartfeeds.service.nodes import add_node
 from smartfeeds.sources.mirror_peer import Peer, digest, tells_of_feed
 from smartfeeds.sources.mirror_state import Keeper, Tools, run_for_ever
@@ -68,7 +68,7 @@ def trusts_own_edits(mirror: Mirror, half: Half) -> bool:
 
 
 def count_results(
-    half: Half, results: Sequence[Result], refused: Sequence[Refusal], now_us: int, *, once: bool = False
+    half: Half, results: Sequence[MergeResult], refused: Sequence[Refusal], now_us: int, *, once: bool = False
 ) -> Half:
     """The state with the results of a merge added; `once` is that of `Half.refuse`."""
     outcomes = [result.outcome for result in results]
@@ -198,7 +198,7 @@ class XmppMirrorReader:
         own = trusts_own_edits(self._mirror, self.keeper.half)
         caught_up = self.keeper.stepping() if self.in_step else None
 
-        def work(tx: WriteTx, context: Context) -> tuple[tuple[Result, ...], Callable[[Half], Half]]:
+        def work(tx: WriteTx, context: Context) -> tuple[tuple[MergeResult, ...], Callable[[Half], Half]]:
             results = merge_items(tx, context, self._mirror.node, self._feed.service, batch.items, own=own)
 
             def change(half: Half) -> Half:

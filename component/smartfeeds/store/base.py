@@ -20,10 +20,10 @@ from smartfeeds.core.model import (
     Affiliation,
     Edge,
     Item,
+    KeyRange,
     Mark,
     Node,
     NodeEvent,
-    Part,
     Slice,
     Subscription,
 )
@@ -70,14 +70,14 @@ class ReadTx(Protocol):
         """The affiliation of a bare JID; NONE where none is stored."""
 
     def affiliations(
-        self, node_no: int, part: Part[str] = ALL_TEXTS, *, held: Affiliation | None = None
+        self, node_no: int, part: KeyRange[str] = ALL_TEXTS, *, held: Affiliation | None = None
     ) -> list[tuple[str, Affiliation]]:
         """Stored affiliations of a node, by JID; with `held` those of this kind. Cost: what is returned."""
 
     def affiliation_count(self, node_no: int) -> int:
         """How many affiliations of a node are stored."""
 
-    def affiliations_of(self, jid: str, part: Part[int] = ALL_NUMBERS) -> list[tuple[Node, Affiliation]]:
+    def affiliations_of(self, jid: str, part: KeyRange[int] = ALL_NUMBERS) -> list[tuple[Node, Affiliation]]:
         """The affiliations of a bare JID with live nodes, by node_no. Cost: what is returned."""
 
     def affiliated(self, jid: str) -> int:
@@ -92,11 +92,11 @@ class ReadTx(Protocol):
     def subscriptions(self, node_no: int, after_no: int, limit: int) -> list[Subscription]:
         """Subscriptions of a node in every state, by sub_no."""
 
-    def subscribers(self, node_no: int, part: Part[str] = ALL_TEXTS) -> list[str]:
+    def subscribers(self, node_no: int, part: KeyRange[str] = ALL_TEXTS) -> list[str]:
         """The addresses in state subscribed on a node, each once however many views it follows. Cost: what is
         returned."""
 
-    def subscriptions_of(self, bare: str, part: Part[int] = ALL_NUMBERS) -> list[tuple[Node, Subscription]]:
+    def subscriptions_of(self, bare: str, part: KeyRange[int] = ALL_NUMBERS) -> list[tuple[Node, Subscription]]:
         """The subscriptions of a bare JID and its resources on live nodes, by sub_no. Cost: what is returned."""
 
     def subscriptions_on(self, node_no: int, bare: str) -> list[Subscription]:
@@ -123,7 +123,7 @@ class ReadTx(Protocol):
     def item_of_sync(self, node_no: int, sync_id: str) -> Item | None:
         """The item that is shared under this id: what its `sync_id` says, else its id."""
 
-    def conflicted(self, node_no: int, part: Part[int] = ALL_NUMBERS) -> list[Item]:
+    def conflicted(self, node_no: int, part: KeyRange[int] = ALL_NUMBERS) -> list[Item]:
         """The items with conflicts, by item_no. Cost: what is returned."""
 
     def conflict_count(self, node_no: int) -> int:

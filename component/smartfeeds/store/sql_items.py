@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from functools import reduce
 from operator import or_
 
-from smartfeeds.core.model import ALL_NUMBERS, Edge, Item, NodeKind, Part, Slice
+from smartfeeds.core.model import ALL_NUMBERS, Edge, Item, KeyRange, NodeKind, Slice
 from smartfeeds.core.view import ANYTHING, NO_TRAITS, SMART, Order, Standing, Traits, View, version_traits
 from smartfeeds.errors import StoreError
 from smartfeeds.store.base import NO_LIMIT, ReadAhead
@@ -116,7 +116,7 @@ class ItemReads(NodeReads):
         )
         return to_items((found,))[0] if found else None
 
-    def conflicted(self, node_no: int, part: Part[int] = ALL_NUMBERS) -> list[Item]:
+    def conflicted(self, node_no: int, part: KeyRange[int] = ALL_NUMBERS) -> list[Item]:
         statement = f"SELECT {ITEM} FROM item WHERE node_no = ? AND conflicts > 0"
         return to_items(self._part(statement, (node_no,), "item_no", part))
 

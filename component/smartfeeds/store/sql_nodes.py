@@ -8,7 +8,7 @@ from functools import cache
 from operator import attrgetter
 
 from smartfeeds.core.access import KEPT_OUT, READERS
-from smartfeeds.core.model import AUDIENCE_CHANGE, K, Node, NodeState, Part
+from smartfeeds.core.model import AUDIENCE_CHANGE, K, KeyRange, Node, NodeState
 from smartfeeds.core.options import FormFields, NodeOptions
 from smartfeeds.errors import StoreError
 from smartfeeds.store.engine import Engine, Row
@@ -125,7 +125,7 @@ class NodeReads:
         row = self._row(node_no)
         return row is None or not row.stale
 
-    def _part(self, statement: str, params: Row, key: str, part: Part[K]) -> list[Row]:
+    def _part(self, statement: str, params: Row, key: str, part: KeyRange[K]) -> list[Row]:
         """The rows of a list that a part of it names; the statement ends in its conditions."""
         for sign, bound in ((">", part.after), ("<", part.before)):
             if bound is not None:

@@ -6,9 +6,9 @@ from smartfeeds.core.model import (
     ALL_TEXTS,
     AUDIENCE_CHANGE,
     Affiliation,
+    KeyRange,
     Node,
     NodeState,
-    Part,
     Subscription,
     SubscriptionState,
 )
@@ -29,7 +29,7 @@ class PeopleReads(NodeReads):
         return _AFFILIATIONS[found[0]] if found else Affiliation.NONE
 
     def affiliations(
-        self, node_no: int, part: Part[str] = ALL_TEXTS, *, held: Affiliation | None = None
+        self, node_no: int, part: KeyRange[str] = ALL_TEXTS, *, held: Affiliation | None = None
     ) -> list[tuple[str, Affiliation]]:
         of_kind = " AND affiliation = ?" if held is not None else ""
         params: Row = (node_no, held.value) if held is not None else (node_no,)
@@ -40,7 +40,7 @@ class PeopleReads(NodeReads):
         found = self._db.row("SELECT count(*) FROM affiliation WHERE node_no = ?", (node_no,))
         return int(found[0]) if found else 0
 
-    def affiliations_of(self, jid: str, part: Part[int] = ALL_NUMBERS) -> list[tuple[Node, Affiliation]]:
+    def affiliations_of(self, jid: str, part: KeyRange[int] = ALL_NUMBERS) -> list[tuple[Node, Affiliation]]:
         self.settle()
         statement = (
             f"SELECT {prefixed(NODE, 'n')}, a.affiliation FROM affiliation a JOIN node n ON n.node_no = a.node_no"
@@ -69,11 +69,11 @@ class PeopleReads(NodeReads):
         )
         return [to_subscription(row) for row in rows]
 
-    def subscribers(self, node_no: int, part: Part[str] = ALL_TEXTS) -> list[str]:
+    def subscribers(self, node_no: int, part: KeyRange[str] = ALL_TEXTS) -> list[str]:
         statement = "SELECT DISTINCT jid FROM subscription WHERE node_no = ? AND state = 'subscribed'"
         return [str(row[0]) for row in self._part(statement, (node_no,), "jid", part)]
 
-    def subscriptions_of(self, bare: str, part: Part[int] = ALL_NUMBERS) -> list[tuple[Node, Subscription]]:
+    def subscriptions_of(self, bare: str, part: KeyRange[int] = ALL_NUMBERS) -> list[tuple[Node, Subscription]]:
         self.settle()
         statement = (
             f"SELECT {prefixed(NODE, 'n')}, {prefixed(SUBSCRIPTION, 's')}"

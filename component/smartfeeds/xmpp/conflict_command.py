@@ -14,7 +14,7 @@ from smartfeeds.core.text import counted
 from smartfeeds.core.times import format_datetime
 from smartfeeds.errors import Condition, FeedError
 from smartfeeds.formats.atom import read_meta
-from smartfeeds.service.sync_requests import (
+from smartfeeds.service.conflicts import (
     ConflictedItem,
     ConflictList,
     ListConflicts,

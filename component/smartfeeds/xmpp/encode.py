@@ -80,7 +80,7 @@ def pubsub(*parts: bytes) -> bytes:
     return b"".join((_PUBSUB_START, *parts, b"</pubsub>"))
 
 
-def _done(_answer: r.Done) -> bytes:
+def _done(_answer: r.EmptyResult) -> bytes:
     return b""
 
 
@@ -170,7 +170,7 @@ def encode_last_item(answer: r.Subscribed, item: Item, service: str, message_id:
 
 
 ENCODERS: Mapping[type, Encoder] = {
-    r.Done: _done,
+    r.EmptyResult: _done,
     r.Page: _page,
     r.Published: _published,
     r.NodeCreated: _node_created,

@@ -2,14 +2,14 @@
 
 import pytest
 
-from smartfeeds.core.page import Plan, ResultSetRequest, parse_number, plan
+from smartfeeds.core.page import PagePlan, ResultSetRequest, parse_number, plan
 from smartfeeds.errors import Condition, FeedError
 
 D, CAP = 50, 500
 Set = ResultSetRequest
 
 
-def planned(request: Set | None, max_items: str | None = None, *, descending: bool = False) -> Plan:
+def planned(request: Set | None, max_items: str | None = None, *, descending: bool = False) -> PagePlan:
     return plan(request, max_items, page_default=D, page_max=CAP, descending=descending)
 
 
@@ -19,75 +19,89 @@ def planned(request: Set | None, max_items: str | None = None, *, descending: bo
         pytest.param(
             None,
             None,
-            Plan(CAP, newest=True, set_wanted=False, spans=True),
-            Plan(CAP, newest=True, set_wanted=False, spans=True, descending=True),
+            PagePlan(CAP, newest=True, set_wanted=False, spans=True),
+            PagePlan(CAP, newest=True, set_wanted=False, spans=True, descending=True),
             id="row 1",
         ),
         pytest.param(
             None,
             "7",
-            Plan(7, newest=True, spans=True),
-            Plan(7, newest=True, spans=True, descending=True),
+            PagePlan(7, newest=True, spans=True),
+            PagePlan(7, newest=True, spans=True, descending=True),
             id="row 2",
         ),
         pytest.param(
             None,
             "501",
-            Plan(CAP, newest=True, spans=True),
-            Plan(CAP, newest=True, spans=True, descending=True),
+            PagePlan(CAP, newest=True, spans=True),
+            PagePlan(CAP, newest=True, spans=True, descending=True),
             id="row 2, above the cap",
         ),
-        pytest.param(Set(max="5"), None, Plan(5), Plan(5, newest=True, descending=True), id="row 4"),
-        pytest.param(Set(), None, Plan(D), Plan(D, newest=True, descending=True), id="row 4, empty set"),
+        pytest.param(Set(max="5"), None, PagePlan(5), PagePlan(5, newest=True, descending=True), id="row 4"),
+        pytest.param(Set(), None, PagePlan(D), PagePlan(D, newest=True, descending=True), id="row 4, empty set"),
         pytest.param(
-            Set(max="0", after="U"), None, Plan(0, "U"), Plan(0, None, "U", newest=True, descending=True), id="row 5"
+            Set(max="0", after="U"),
+            None,
+            PagePlan(0, "U"),
+            PagePlan(0, None, "U", newest=True, descending=True),
+            id="row 5",
         ),
         pytest.param(
-            Set(max="5", after="U"), None, Plan(5, "U"), Plan(5, None, "U", newest=True, descending=True), id="row 6"
+            Set(max="5", after="U"),
+            None,
+            PagePlan(5, "U"),
+            PagePlan(5, None, "U", newest=True, descending=True),
+            id="row 6",
         ),
-        pytest.param(Set(after=""), None, Plan(D), Plan(D, newest=True, descending=True), id="row 8"),
-        pytest.param(Set(before=""), None, Plan(D, newest=True, spans=True), Plan(D, descending=True), id="row 9"),
+        pytest.param(Set(after=""), None, PagePlan(D), PagePlan(D, newest=True, descending=True), id="row 8"),
+        pytest.param(
+            Set(before=""), None, PagePlan(D, newest=True, spans=True), PagePlan(D, descending=True), id="row 9"
+        ),
         pytest.param(
             Set(before="U"),
             None,
-            Plan(D, None, "U", newest=True, spans=True),
-            Plan(D, "U", descending=True),
+            PagePlan(D, None, "U", newest=True, spans=True),
+            PagePlan(D, "U", descending=True),
             id="row 10",
         ),
         pytest.param(
             Set(after="A", before="B"),
             None,
-            Plan(D, "A", "B"),
-            Plan(D, "B", "A", newest=True, descending=True),
+            PagePlan(D, "A", "B"),
+            PagePlan(D, "B", "A", newest=True, descending=True),
             id="row 13",
         ),
         pytest.param(
-            Set(after="A", before=""), None, Plan(D, "A", newest=True), Plan(D, None, "A", descending=True), id="row 15"
+            Set(after="A", before=""),
+            None,
+            PagePlan(D, "A", newest=True),
+            PagePlan(D, None, "A", descending=True),
+            id="row 15",
         ),
         pytest.param(
             Set(max="5", index="3"),
             None,
-            Plan(5, offset=3),
-            Plan(5, newest=True, offset=3, descending=True),
+            PagePlan(5, offset=3),
+            PagePlan(5, newest=True, offset=3, descending=True),
             id="row 16",
         ),
         pytest.param(
             Set(index="3", after="", before=""),
             None,
-            Plan(D, offset=3),
-            Plan(D, newest=True, offset=3, descending=True),
+            PagePlan(D, offset=3),
+            PagePlan(D, newest=True, offset=3, descending=True),
             id="row 18, but empty",
         ),
-        pytest.param(Set(max="501"), None, Plan(CAP), Plan(CAP, newest=True, descending=True), id="row 20"),
-        pytest.param(Set(max="3"), "7", Plan(3), Plan(3, newest=True, descending=True), id="row 21"),
+        pytest.param(Set(max="501"), None, PagePlan(CAP), PagePlan(CAP, newest=True, descending=True), id="row 20"),
+        pytest.param(Set(max="3"), "7", PagePlan(3), PagePlan(3, newest=True, descending=True), id="row 21"),
         pytest.param(
-            Set(before=""), "7", Plan(7, newest=True, spans=True), Plan(7, descending=True), id="row 21, no max"
+            Set(before=""), "7", PagePlan(7, newest=True, spans=True), PagePlan(7, descending=True), id="row 21, no max"
         ),
-        pytest.param(Set(max=" 5 "), None, Plan(5), Plan(5, newest=True, descending=True), id="blanks"),
+        pytest.param(Set(max=" 5 "), None, PagePlan(5), PagePlan(5, newest=True, descending=True), id="blanks"),
     ],
 )
 def test_plan_of_a_request_is_its_row(
-    request_: Set | None, max_items: str | None, ascending: Plan, descending: Plan
+    request_: Set | None, max_items: str | None, ascending: PagePlan, descending: PagePlan
 ) -> None:
     """[SF-019] [SF-020] [SF-021] [SF-022] [SF-093] [xep-map 192] [xep-map 195] [xep-map 201] [xep-map 226]"""
     assert planned(request_, max_items) == ascending

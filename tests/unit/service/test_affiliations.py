@@ -9,7 +9,7 @@ from smartfeeds.service.feeds import Answer
 from smartfeeds.service.requests import (
     AffiliationList,
     AffiliationShown,
-    Done,
+    EmptyResult,
     GetAffiliations,
     PartlyRefused,
     SetAffiliations,
@@ -53,7 +53,7 @@ async def test_owner_list_has_all_but_none_and_is_for_owners(feed: World) -> Non
 async def test_set_changes_only_the_entries_given_and_keeps_bare_jids(feed: World) -> None:
     """[xep-map 84] [xep-map 88]"""
     await put(feed, (ALICE + "/phone", "member"), (BOB, "publisher"))
-    assert await put(feed, (ALICE, None), (BOB, "member")) == Done()
+    assert await put(feed, (ALICE, None), (BOB, "member")) == EmptyResult()
 
     assert await held(feed) == [f"{ALICE} member", f"{BOB} member", f"{OWNER} owner"]
 
@@ -66,9 +66,9 @@ async def test_set_never_removes_the_last_owner_and_applies_the_rest(feed: World
     assert await held(feed) == [f"{ALICE} member", f"{OWNER} owner"]
 
     await put(feed, (ALICE, "owner"))
-    assert await put(feed, (OWNER, "publisher")) == Done()
+    assert await put(feed, (OWNER, "publisher")) == EmptyResult()
     assert isinstance(await put(feed, (ALICE, "outcast"), actor=ALICE), PartlyRefused)
-    assert await put(feed, (ALICE, "owner"), actor=ALICE) == Done()
+    assert await put(feed, (ALICE, "owner"), actor=ALICE) == EmptyResult()
 
 
 @pytest.mark.parametrize(
@@ -131,8 +131,8 @@ async def test_set_more_owners_than_may_hear_of_subscribers_changes_nothing(feed
 
     assert await refusal(put(feed, (ALICE, "member"), (BOB, "owner"))) is Condition.POLICY_VIOLATION
     assert len(await held(feed)) == OWNERS
-    assert await put(feed, ("u0@example.org", "none"), (BOB, "owner")) == Done()
-    assert await put(feed, (ALICE, "member")) == Done()
+    assert await put(feed, ("u0@example.org", "none"), (BOB, "owner")) == EmptyResult()
+    assert await put(feed, (ALICE, "member")) == EmptyResult()
 
 
 async def test_set_more_affiliations_than_a_node_has_changes_nothing(feed: World) -> None:
@@ -140,7 +140,7 @@ async def test_set_more_affiliations_than_a_node_has_changes_nothing(feed: World
     await put(feed, *[(f"u{number}@example.org", "member") for number in range(AFFILIATIONS - 1)])
 
     assert await refusal(put(feed, (BOB, "member"))) is Condition.POLICY_VIOLATION
-    assert await put(feed, ("u0@example.org", "none"), (BOB, "member")) == Done()
+    assert await put(feed, ("u0@example.org", "none"), (BOB, "member")) == EmptyResult()
 
 
 async def test_set_reads_the_list_of_a_node_once_a_request(feed: World, monkeypatch: pytest.MonkeyPatch) -> None:

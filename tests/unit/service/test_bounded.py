@@ -9,7 +9,7 @@ from smartfeeds.core.model import Affiliation, Edge, Item, Slice
 from smartfeeds.core.view import View
 from smartfeeds.service.context import Context
 from smartfeeds.service.requests import (
-    Done,
+    EmptyResult,
     GetNodeSubscriptions,
     Page,
     PartlyRefused,
@@ -189,7 +189,7 @@ async def test_long_list_of_affiliations_is_applied_in_steps(feed: World, monkey
     answer = await feed.service.handle(SetAffiliations(jid(OWNER), SERVICE, FEED, handed_over))
 
     held = await feed.service.read(lambda tx, _context: tx.affiliations(1))
-    assert answer == Done()
+    assert answer == EmptyResult()
     assert held == [
         (BOB, Affiliation.OWNER),
         *((f"u{n}@example.org", Affiliation.MEMBER) for n in range(7)),

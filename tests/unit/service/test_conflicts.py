@@ -4,7 +4,7 @@ from lxml import etree
 
 from smartfeeds.core.page import ResultSetRequest
 from smartfeeds.errors import Condition
-from smartfeeds.service.sync_requests import ConflictedItem, ConflictList, ListConflicts, ResolveConflicts, Resolved
+from smartfeeds.service.conflicts import ConflictedItem, ConflictList, ListConflicts, ResolveConflicts, Resolved
 from smartfeeds.sync.merging import Outcome
 from support.world import ALICE, BOB, FEED, OWNER, SERVICE, World, jid, refusal
 from unit.service.test_merging import B1, ME, bring, lines, outcomes, shared, shown, title

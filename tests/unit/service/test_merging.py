@@ -14,7 +14,7 @@ from smartfeeds.formats.xml import parse_payload
 from smartfeeds.service import merging, publishing
 from smartfeeds.service import requests as r
 from smartfeeds.service.drafts import draft_of
-from smartfeeds.service.merging import MAX_COUNTER, Incoming, Result, merge_items
+from smartfeeds.service.merging import MAX_COUNTER, Incoming, MergeResult, merge_items
 from smartfeeds.service.steps import More
 from smartfeeds.service.syncing import EDITED_SYNC_BYTES, endpoint
 from smartfeeds.sync.markup import read_item
@@ -57,7 +57,7 @@ async def put(world: World, payload: str, item_id: str | None = None, actor: str
     return answer
 
 
-async def bring(world: World, *payloads: str, item_id: str = "", own: bool = False) -> tuple[Result, ...]:
+async def bring(world: World, *payloads: str, item_id: str = "", own: bool = False) -> tuple[MergeResult, ...]:
     """Merges entries as a mirror does."""
     items = []
     for payload in payloads:

@@ -7,7 +7,7 @@ from smartfeeds.core.options import FormFields
 from smartfeeds.errors import Condition, FeedError
 from smartfeeds.service.requests import (
     Bounce,
-    Done,
+    EmptyResult,
     GetDefaultSubscribeOptions,
     GetNodeSubscriptions,
     GetSubscribeOptions,
@@ -40,9 +40,9 @@ async def theirs(world: World, actor: str = OWNER) -> list[tuple[str, str]]:
     return [(shown.node, shown.jid) for shown in answer.entries]
 
 
-async def set_states(world: World, *entries: tuple[str, str], actor: str = OWNER) -> Done | PartlyRefused:
+async def set_states(world: World, *entries: tuple[str, str], actor: str = OWNER) -> EmptyResult | PartlyRefused:
     answer = await world.service.handle(SetSubscriptions(jid(actor), SERVICE, FEED, entries))
-    assert isinstance(answer, Done | PartlyRefused)
+    assert isinstance(answer, EmptyResult | PartlyRefused)
     return answer
 
 
@@ -398,10 +398,10 @@ async def test_owner_approves_and_removes_and_the_subscriber_is_told(feed: World
     await feed.subscribe(BOB, FEED)
     assert await refusal(feed.pull(FEED, actor=BOB)) is Condition.NOT_SUBSCRIBED_READER
 
-    assert await set_states(feed, (BOB, "subscribed")) == Done()
+    assert await set_states(feed, (BOB, "subscribed")) == EmptyResult()
     assert (await feed.pull(FEED, actor=BOB)).ids == ""
     assert await mine(feed, BOB) == [(FEED, BOB, SUBSCRIBED)]
-    assert await set_states(feed, (BOB, "none")) == Done()
+    assert await set_states(feed, (BOB, "none")) == EmptyResult()
     assert await mine(feed, BOB) == []
     events = await feed.events(BOB)
     assert [(one.kind, one.xml[0][0].get("subscription")) for one in events] == [

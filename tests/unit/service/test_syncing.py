@@ -6,7 +6,7 @@ from lxml import etree
 from smartfeeds.core.model import Item
 from smartfeeds.core.options import KIND
 from smartfeeds.formats.atom import FEEDSYNC_NS, TITLE
-from smartfeeds.service.sync_requests import ResolveConflicts
+from smartfeeds.service.conflicts import ResolveConflicts
 from smartfeeds.service.syncing import endpoint, is_own_endpoint
 from smartfeeds.sync.feedsync import FEEDSYNC
 from smartfeeds.sync.merging import merge

@@ -413,10 +413,10 @@ async def test_command_refused_by_its_step_keeps_the_condition() -> None:
 
 
 async def test_command_answer_of_another_kind_is_a_mistake_of_ours() -> None:
-    desk = Desk(r.Done())
+    desk = Desk(r.EmptyResult())
     session = await desk.begin()
 
-    with pytest.raises(TypeError, match="GetNodes was answered with Done"):
+    with pytest.raises(TypeError, match="GetNodes was answered with EmptyResult"):
         await desk.answer(session, filled(1, name="Nurse", how="coldly"))
 
 

@@ -10,7 +10,7 @@ from smartfeeds.core.page import ResultSetRequest
 from smartfeeds.errors import Condition, FeedError
 from smartfeeds.formats.atom import EntryMeta, read_meta
 from smartfeeds.service import requests as r
-from smartfeeds.service.sync_requests import ConflictedItem, ConflictList, ListConflicts, ResolveConflicts, Resolved
+from smartfeeds.service.conflicts import ConflictedItem, ConflictList, ListConflicts, ResolveConflicts, Resolved
 from smartfeeds.sync.record import Flag, Stamp, Version
 from smartfeeds.xmpp import conflict_command
 from smartfeeds.xmpp.command_sessions import Sessions

@@ -4,9 +4,9 @@ import pytest
 
 from smartfeeds.core.model import Affiliation, Item, NodeKind, SubscriptionState
 from smartfeeds.core.text import ForbiddenCharacterError
+from smartfeeds.service import conflicts as s
 from smartfeeds.service import feeds
 from smartfeeds.service import requests as r
-from smartfeeds.service import sync_requests as s
 from smartfeeds.xmpp.disco import Disco, ServiceInfo
 from smartfeeds.xmpp.encode import ENCODERS, encode_items, encode_last_item, envelope
 from smartfeeds.xmpp.encode_owner import OWNER_ENCODERS
@@ -43,7 +43,7 @@ def options_form(kind: str, deliver: str, *more: str) -> str:
 
 
 ANSWERS = {
-    "done": (r.Done(), ""),
+    "done": (r.EmptyResult(), ""),
     "published": (
         r.Published("a&b", "<i>"),
         f"<pubsub xmlns='{PS}'><publish node='a&amp;b'><item id='&lt;i&gt;'/></publish></pubsub>",

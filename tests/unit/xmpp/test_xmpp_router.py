@@ -428,7 +428,7 @@ async def test_router_error_repeats_which_command_it_is_about(
     content: str, kind: str, expected: tuple[str, str, str], about: str
 ) -> None:
     """Else clients that keep sessions by their ids hear nothing of it (XEP-0050 3.7)."""
-    asked = Asked(answering(r.Done()))
+    asked = Asked(answering(r.EmptyResult()))
 
     await asked.offer(iq(content, kind))
 
@@ -484,7 +484,7 @@ async def test_router_error_for_an_event_is_a_bounce_without_an_answer(stanza: s
         noted.append(request)
         return None
 
-    asked = Asked(answering(r.Done()), on_bounce=note)
+    asked = Asked(answering(r.EmptyResult()), on_bounce=note)
 
     assert await asked.offer(stanza) == [True]
     assert (noted, asked.requests, asked.sent) == ([expected], [], [])
@@ -492,7 +492,7 @@ async def test_router_error_for_an_event_is_a_bounce_without_an_answer(stanza: s
 
 
 async def test_router_bounces_go_to_the_service_unless_told_otherwise() -> None:
-    asked = Asked(answering(r.Done()))
+    asked = Asked(answering(r.EmptyResult()))
 
     await asked.offer(bounce())
 
@@ -526,7 +526,7 @@ async def test_router_bounce_that_fails_is_counted_and_silent(failure: Exception
 )
 async def test_router_other_messages_and_presence_are_swallowed(stanza: str) -> None:
     """[xep-map 14]"""
-    asked = Asked(answering(r.Done()))
+    asked = Asked(answering(r.EmptyResult()))
 
     assert await asked.offer(stanza) == [True]
     assert (asked.requests, asked.sent) == ([], [])
@@ -545,7 +545,7 @@ async def test_router_other_messages_and_presence_are_swallowed(stanza: str) -> 
 )
 async def test_router_leaves_events_of_feeds_that_are_followed(stanza: str, taken: bool) -> None:
     """Only events, and only of those; strangers reach nobody behind the router (xep-map 14)."""
-    asked = Asked(answering(r.Done()))
+    asked = Asked(answering(r.EmptyResult()))
     asked.router._follows = {"feeds.b.example"}.__contains__
 
     assert await asked.offer(stanza) == [taken]

@@ -1,8 +1,8 @@
-"""T+O+C cursors: text that points to an item, and proves that it still does (Smart Feeds, Cursors; SF-101 to SF-109).
+"""T+O+C cursors: texts that point to an item and detect when they no longer do (SF-101 to SF-109).
 
 T is the ordering key of the item in the order of the view, O its position among the items of the same key, C the
-CRC-32 of their ids up to and with this one. A cursor of the created order carries a `c` in front, so that it is
-never taken for one of the modified order (design section 1).
+CRC-32 of their ids up to and with this one. A cursor of the created order starts with `c`, so that it is never taken
+for one of the modified order.
 """
 
 import re
@@ -15,14 +15,14 @@ from smartfeeds.core.view import Order
 
 PREFIX = {Order.MODIFIED: "", Order.CREATED: "c"}
 SPAN = "~"
-MAX_GROUP = 100_000  # a longer run of one key is compared by time alone
+MAX_GROUP = 100_000  # items of one key; in a longer run of items only the time of a cursor is compared
 
 _CANONICAL = re.compile(r"c?-?(?:0|[1-9][0-9]{0,11})(?:\.[0-9]{0,5}[1-9])?_(?:0|[1-9][0-9]{0,8})_[0-9a-f]{8}", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True)
 class Cursor:
-    """A cursor as read. Without `checksum` only its time was readable, and it stands for `time:T` (SF-029)."""
+    """A cursor as read. If only its time was readable, `checksum` is empty and the cursor means `time:T` (SF-029)."""
 
     order: Order
     key_us: int
@@ -31,17 +31,17 @@ class Cursor:
 
 
 def checksum(ids: Sequence[str]) -> str:
-    """C over the ids of one key, from the first up to and with the item itself (SF-106)."""
+    """C: the checksum over the ids of one key, from the first up to and with the item itself (SF-106)."""
     return f"{crc32('_'.join(ids).encode()):08x}"
 
 
 def format_cursor(order: Order, key_us: int, ids: Sequence[str]) -> str:
-    """The cursor of the last of `ids`, which are all items of this key up to it (SF-103)."""
+    """The cursor of the last of `ids`, which are all items of this key up to that item (SF-103)."""
     return f"{PREFIX[order]}{format_t(key_us)}_{len(ids) - 1}_{checksum(ids)}"
 
 
 def parse_cursor(text: str) -> Cursor | None:
-    """A bare cursor (without `cursor:`), or None where not even a time can be read from it."""
+    """Reads a cursor without its prefix `cursor:`. Returns None if not even its time can be read."""
     order = Order.CREATED if text.startswith("c") else Order.MODIFIED
     parts = text.removeprefix(PREFIX[order]).split("_")
     key_us = parse_t(parts[0]) if len(parts) == 3 else None
@@ -53,7 +53,7 @@ def parse_cursor(text: str) -> Cursor | None:
 
 
 def canonical_cursor(text: str) -> str:
-    """A bare cursor as we write it: the same place, its time without needless zeros; what is none stays as it is."""
+    """A cursor in the service's own spelling, without trailing zeros in its time. Other texts stay as they are."""
     cursor = parse_cursor(text)
     if cursor is None:
         return text
@@ -63,12 +63,12 @@ def canonical_cursor(text: str) -> str:
 
 
 def is_canonical(text: str) -> bool:
-    """Whether this is a cursor exactly as we write them, so that it can stand without its prefix (D5)."""
+    """Whether a text is a cursor in the service's own spelling, which is recognised without its prefix."""
     return _CANONICAL.fullmatch(text) is not None
 
 
 def matches(cursor: Cursor, group_ids: Sequence[str]) -> bool:
-    """Whether the cursor still names a place: `group_ids` are the ids of its key now, in order (SF-108)."""
+    """Whether the cursor still points to its item. `group_ids` are the present ids of its key, in order (SF-108)."""
     return (
         bool(cursor.checksum)
         and cursor.offset < len(group_ids)

@@ -12,11 +12,11 @@ from smartfeeds.core.view import View
 K = TypeVar("K", int, str)
 
 AUDIENCE_CHANGE = 2**32
-# How long the sync data of an item may be: it goes into one stanza beside the largest payload.
+# The greatest size of an item's sync data. It is sent in one stanza with the payload, also with the largest one.
 MAX_SYNC_BYTES = 131_072
-# The most that a payload may take as servers write it, which let 512 KiB through as one stanza.
+# The greatest size of a payload with all quotation marks escaped. Servers accept stanzas of up to 512 KiB.
 MAX_WRITTEN_BYTES = 380_000
-MAX_ID_BYTES = 1023  # the most that a node name or an item id has, in UTF-8 (XEP-0060 4.6; xep-map 55)
+MAX_ID_BYTES = 1023  # of a node name or an item id, in UTF-8 (XEP-0060 4.6; xep-map 55)
 
 
 class Affiliation(Enum):
@@ -33,7 +33,7 @@ class Affiliation(Enum):
 
 
 class SubscriptionState(Enum):
-    """XEP-0060 section 4.2, as far as we keep it."""
+    """XEP-0060 section 4.2, the states that the service uses."""
 
     SUBSCRIBED = "subscribed"
     PENDING = "pending"
@@ -44,7 +44,7 @@ NO_OPTIONS: FormFields = MappingProxyType({})
 
 
 class NodeState(Enum):
-    """A deleted node has lost its name, but stays until its delete event is sent and its rows are reaped."""
+    """A deleted node has lost its name, but its rows stay until the delete event is sent."""
 
     LIVE = "live"
     DELETED = "deleted"
@@ -114,9 +114,8 @@ class Subscription(NamedTuple):
     """Who receives the events of which view.
 
     `jid` is the address exactly as subscribed, `view` the canonical text of the view, `node_text` the NodeID as last
-    written by the subscriber (xep-map 115), `service` the address at which the node was reached. `since_us` is the
-    feed's newest modified key, `since_created_us` its newest created key, when the subscription began: only what is
-    newer is pushed.
+    written by the subscriber (xep-map 115), `service` the address to which the subscriber sent the request. `since_us`
+    and `since_created_us` are the newest keys of the feed when the subscription began: only newer items are pushed.
     """
 
     sub_no: int
@@ -134,10 +133,11 @@ class Subscription(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class NodeEvent:
-    """A change that is no item: a purge, a deletion, a configuration, a retraction on a generic node, a state.
+    """A change that is not the change of an item: a purge, the deletion or configuration of the node, a retraction on a
+    generic node, the state of a subscription.
 
-    `at_us` is a key of the feed's modified order, so that events and items leave in one order (design section 4).
-    `to` limits it to one address; empty means all subscribers.
+    `at_us` is a key of the feed's modified order, so that events and items are sent in one order. `to` limits the event
+    to one address; empty means all subscribers.
     """
 
     event_no: int
@@ -150,9 +150,9 @@ class NodeEvent:
 
 @dataclass(frozen=True, slots=True)
 class Mark:
-    """How far the pushes of one order of a feed have gone: everything up to `key_us` has been sent or dropped.
+    """The progress of deliveries in one order of a feed: everything up to `key_us` has been sent or dropped.
 
-    `cursor` is the cursor of the last item passed, as it was then; empty while there was none.
+    `cursor` is the cursor of the last of these items at the time of sending; empty before the first item.
     """
 
     key_us: int
@@ -176,9 +176,9 @@ class EntryMeta:
 
 @dataclass(frozen=True, slots=True, order=True)
 class Edge:
-    """A place in an order, between items: right behind the item (`key_us`, `item_no`).
+    """A place between two items of an order: right behind the item (`key_us`, `item_no`).
 
-    With `item_no` -1 it is the place before all items of that key, with MAX_ITEM_NO the place after all of them.
+    With `item_no` -1 the place is before all items of that key, with MAX_ITEM_NO after all of them.
     """
 
     key_us: int
@@ -190,10 +190,10 @@ MAX_ITEM_NO = 2**62
 
 @dataclass(frozen=True, slots=True)
 class Slice:
-    """Which items of a view to read: those after `after` and up to `before`, `limit` of them.
+    """Which items of a view to read: up to `limit` items after `after` and up to `before`; None is open.
 
-    `after` and `before` are edges, None is open. With `newest` the items are taken from the far end; the answer is
-    ascending all the same. `offset` skips that many from the end the items are taken from.
+    With `newest` the last items of the range are read, else the first. The result is always ascending. `offset` skips
+    as many items at the end from which they are read.
     """
 
     view: View
@@ -206,9 +206,9 @@ class Slice:
 
 @dataclass(frozen=True, slots=True)
 class KeyRange(Generic[K]):
-    """Which entries of a list to read, by its key: those after `after` and before `before`, `limit` of them.
+    """Which entries of a list to read, by key: up to `limit` entries after `after` and before `before`; None is open.
 
-    None is open; `newest` and `offset` as in a `Slice`, and the answer is ascending all the same.
+    `newest` and `offset` are those of a `Slice`, and the result is ascending too.
     """
 
     limit: int = 2**62

@@ -1,7 +1,7 @@
-"""Result sets: which items a request asks for (XEP-0059; xep-map 3.1, rows 1 to 28).
+"""Result sets: the items that a request asks for (XEP-0059, XEP-0413).
 
-`plan` turns a request into a `PagePlan` in ascending terms; the positions in it are still texts. What the store has to
-say about them, and the page itself, is `service.pulls`.
+`plan` translates a request to a `PagePlan`, which is always ascending. Its positions are still texts; `service.pulls`
+resolves them and reads the page.
 """
 
 import re
@@ -14,7 +14,7 @@ _NUMBER = re.compile(r"[0-9]{1,18}", re.ASCII)
 
 @dataclass(frozen=True, slots=True)
 class ResultSetRequest:
-    """A `<set/>` as written: texts, None where the element is absent, empty where it is empty."""
+    """A `<set/>` as written: None if an element is absent, "" if it is empty."""
 
     max: str | None = None
     after: str | None = None
@@ -26,9 +26,9 @@ class ResultSetRequest:
 class PagePlan:
     """What to read: `limit` items of the view between two positions (texts, None is open).
 
-    `newest` takes them from the newer end, `offset` items away from that end. `descending` reverses the answer
-    (XEP-0413). `set_wanted` is false only where the answer has a result set just when it was cut short (row 1).
-    `spans` allows span cursors in the bare view (3.5).
+    `newest` reads them from the newer end; `offset` items at that end are skipped. `descending` reverses the page
+    (XEP-0413). `set_wanted` is false if the response has a result set only when the page is not the whole view. `spans`
+    allows span cursors in the bare view.
     """
 
     limit: int
@@ -42,7 +42,7 @@ class PagePlan:
 
 
 def parse_number(text: str, name: str) -> int:
-    """A whole number from 0. Raises FeedError(BAD_REQUEST) (rows 19, 28)."""
+    """Reads a whole number from 0. Raises FeedError(BAD_REQUEST)."""
     if not _NUMBER.fullmatch(text.strip()):
         raise FeedError(Condition.BAD_REQUEST, f"{name} is a whole number from 0")
     return int(text)

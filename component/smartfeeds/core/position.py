@@ -1,6 +1,5 @@
-"""Position specs: `cursor:`, `id:`, `time:`, and whatever else a UID may hold.
-
-Smart Feeds, Position Specs (SF-025 to SF-033); xep-map 3.2 (210, 216 to 223).
+"""Positions in a view: `cursor:`, `id:`, `time:`, and the UIDs of stock clients (SF-025 to SF-033; xep-map 210, 216 to
+223).
 """
 
 import re
@@ -17,7 +16,7 @@ _UNPRINTABLE = re.compile(r"[\x00-\x1f\x7f]")
 
 @dataclass(frozen=True, slots=True)
 class AtCursor:
-    """Exclusive. A span (xep-map 3.5) has two cursors, from its earlier to its later edge; else both are the same."""
+    """Exclusive. A span has two cursors, at its earlier and its later edge; otherwise both are the same."""
 
     earlier: Cursor
     later: Cursor
@@ -25,29 +24,31 @@ class AtCursor:
 
 @dataclass(frozen=True, slots=True)
 class AtItem:
-    """Exclusive: the item with this id."""
+    """The item with this id, exclusive."""
 
     item_id: str
 
 
 @dataclass(frozen=True, slots=True)
 class AtTime:
-    """Inclusive on both sides (SF-032)."""
+    """A time, inclusive on both sides (SF-032)."""
 
     key_us: int
 
 
-Position = AtCursor | AtItem | AtTime
+PagePosition = AtCursor | AtItem | AtTime
 
 
 def kinds_of_positions(view: View) -> tuple[str, ...]:
-    """An id is a place only where items do not move, and in the bare view for stock clients (xep-map 3.2)."""
+    """The kinds of positions in a view. An id is only a position where items do not move, and in the bare view, because
+    stock clients use ids there."""
     moving = view.smart and view.order is Order.MODIFIED
     return ("cursor", "time") if moving else ("cursor", "id", "time")
 
 
-def parse_position(text: str, view: View) -> Position:
-    """What a UID means in this view. Raises FeedError as the table in xep-map 3.2 says."""
+def parse_position(text: str, view: View) -> PagePosition:
+    """Reads a UID as a position in this view. Raises FeedError: BAD_REQUEST, ITEM_NOT_FOUND for a cursor of another
+    order, FEATURE_NOT_IMPLEMENTED for an id where items move."""
     if not text.strip() or len(text.encode("utf-8", "surrogatepass")) > MAX_UID_BYTES or _UNPRINTABLE.search(text):
         raise FeedError(Condition.BAD_REQUEST, "a position is 1 to 1024 bytes of printable text")
     kind, colon, value = text.partition(":")
@@ -60,7 +61,7 @@ def parse_position(text: str, view: View) -> Position:
     return AtItem(text)
 
 
-def _read_cursor(value: str, view: View) -> Position:
+def _read_cursor(value: str, view: View) -> PagePosition:
     parts = value.split(SPAN)
     cursors = [cursor for cursor in map(parse_cursor, parts) if cursor is not None and cursor.order is view.order]
     if len(cursors) != len(parts) or len(parts) > 2 or (len(parts) == 2 and view.smart):
@@ -69,7 +70,7 @@ def _read_cursor(value: str, view: View) -> Position:
     return AtCursor(cursors[0], cursors[-1])
 
 
-def _read_id(value: str, view: View) -> Position:
+def _read_id(value: str, view: View) -> PagePosition:
     if "id" not in kinds_of_positions(view):
         raise FeedError(Condition.FEATURE_NOT_IMPLEMENTED, "items move in this order: use a cursor")
     if not value:
@@ -77,7 +78,7 @@ def _read_id(value: str, view: View) -> Position:
     return AtItem(value)
 
 
-def _read_time(value: str, _view: View) -> Position:
+def _read_time(value: str, _view: View) -> PagePosition:
     key_us = parse_time(value)
     if key_us is None:
         raise FeedError(Condition.BAD_REQUEST, "time: takes a date-time with a zone, or Unix seconds")

@@ -21,7 +21,7 @@ from smartfeeds.service.steps import More
 from smartfeeds.service.subscriptions import end_all, owned_node
 from smartfeeds.store.base import ReadTx, WriteTx
 
-# The owners of a node hear of its subscribers, and every change looks at the list: nobody makes either long for others.
+# Owners are notified of subscribers, and every change of affiliations reads the list. These bounds keep both short.
 OWNERS = 100
 AFFILIATIONS = 10_000
 STEP = 100  # entries that one transaction applies: some 5 ms
@@ -102,7 +102,7 @@ def _apply(
         else:
             owners = left
             _set(tx, context, node, bare, wanted)
-    # Requests that run beside each other pass the check of the whole list together.
+    # Two concurrent requests can both pass the check of the whole list, so the count is checked after each step.
     if tx.affiliation_count(node.node_no) > max(AFFILIATIONS, count):
         raise FeedError(Condition.POLICY_VIOLATION, f"a node has up to {AFFILIATIONS} affiliations")
     if len(changes) > STEP:
@@ -129,7 +129,7 @@ def _checked(entries: tuple[tuple[str, str | None], ...]) -> list[tuple[str, Aff
 
 
 def _check_room(before: Mapping[str, Affiliation], entries: Iterable[tuple[str, Affiliation | None]]) -> None:
-    """Raises FeedError where the node would have more affiliations or owners than may be, and more than it has."""
+    """Raises FeedError if the request would raise the number of affiliations or owners above its bound."""
     after = {**before, **{bare: wanted for bare, wanted in entries if wanted is not None}}
     held = sum(affiliation is not Affiliation.NONE for affiliation in after.values())
     if held > max(AFFILIATIONS, len(before)):

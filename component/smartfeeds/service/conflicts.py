@@ -1,4 +1,7 @@
-"""Conflicts: what they are, and deciding on them (FeedSync 3.4, SSE 5; A-62). Nothing is ever decided by itself."""
+"""Conflicts: listing and resolving them (FeedSync 3.4, SSE 5; A-62).
+
+The service never resolves a conflict by itself. The requests about conflicts are here too, beside their use cases.
+"""
 
 import hashlib
 from dataclasses import dataclass, replace
@@ -47,7 +50,7 @@ class ConflictedItem:
 
 @dataclass(frozen=True, slots=True)
 class ConflictList:
-    """Items with conflicts, in the order in which they came here first."""
+    """Items with conflicts, in the order in which the service first stored them."""
 
     node: str
     entries: tuple[ConflictedItem, ...]
@@ -58,9 +61,9 @@ class ConflictList:
 class ResolveConflicts(Request):
     """A decision on the conflicts of an item (FeedSync 3.4).
 
-    `keep` is the tag of the version whose content stays, empty for the winner's. `decided` are the tags of the
-    conflicts that are settled by it, None for all. `seen` are the tags of all versions as they were looked at; where
-    the item has others by now nothing is done. None: whatever there is.
+    `keep` is the tag of the version whose content stays; empty for the winner. `decided` are the tags of the conflicts
+    that are settled, None for all. `seen` are the tags of all versions that the actor saw: if the item has others now,
+    the request fails. None skips this check.
     """
 
     node: str | None
@@ -72,14 +75,14 @@ class ResolveConflicts(Request):
 
 @dataclass(frozen=True, slots=True)
 class Resolved:
-    """The item after a decision, and how many conflicts it has left."""
+    """The item after a decision, and the number of its remaining conflicts."""
 
     item: Item
     left: int
 
 
 def list_conflicts(tx: ReadTx, context: Context, request: ListConflicts) -> ConflictList:
-    """The items of a feed that have conflicts, for whoever may read it."""
+    """The items of a feed that have conflicts. The actor needs the right to read."""
     located = _feed(tx, context, request)
     located.access.check_read()
     node = located.node
@@ -97,7 +100,7 @@ def list_conflicts(tx: ReadTx, context: Context, request: ListConflicts) -> Conf
 
 
 def resolve_conflicts(tx: WriteTx, context: Context, request: ResolveConflicts) -> Resolved:
-    """Settles conflicts of an item, by whoever may replace it."""
+    """Settles conflicts of an item. The actor needs the right to replace it."""
     located = _feed(tx, context, request)
     node = tx.lock(located.node.name)
     if node is None:
@@ -116,7 +119,7 @@ def resolve_conflicts(tx: WriteTx, context: Context, request: ResolveConflicts) 
 
 
 def _feed(tx: ReadTx, context: Context, request: ListConflicts | ResolveConflicts) -> Located:
-    """The feed of this name, which is no view: what somebody decides on is an item whole."""
+    """The feed of this name. A view is refused, because a decision concerns the whole item."""
     located = locate_for(tx, context, request.node, request.actor)
     if located.view.smart:
         raise FeedError(Condition.NOT_ALLOWED, "conflicts are those of a feed, not of a view: leave the parameters out")
@@ -151,7 +154,7 @@ def _resolve(tx: WriteTx, context: Context, node: Node, item: Item, request: Res
 
 
 def version_tag(version: Version) -> str:
-    """A name for a version of an item: what it is, in short."""
+    """A short name for a version of an item: a digest of its content and sync data."""
     return hashlib.sha256(write_item(version, FEEDSYNC)).hexdigest()[:TAG_DIGITS]
 
 
@@ -166,5 +169,5 @@ def _tags_of(version: Version) -> tuple[str, ...]:
 
 
 def _size_bytes(entry: ConflictedItem) -> int:
-    """What an entry of the list costs: all versions are read, whatever is shown of them."""
+    """The size of an entry for the page limit. It includes all versions, because all of them are read."""
     return listed_bytes(entry.item.id, *entry.tags) + len(entry.item.sync or b"")

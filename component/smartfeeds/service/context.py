@@ -1,6 +1,7 @@
-"""What a use case works with besides the transaction: the service's policy, the time, fresh ids, and who acts.
+"""What a use case has besides the transaction: the policy, the time, new ids, and the node that a name stands for.
 
-A use case is a function `(tx, context, request) -> answer`. It runs in the store's thread and touches nothing else.
+A use case is a function `(tx, context, request) -> answer`. It runs in the store's thread, so it must not await, log
+or use anything but its arguments. This module also resolves node names (XEP-0060, SF-086) for actors and operators.
 """
 
 from collections.abc import Callable
@@ -18,7 +19,7 @@ from smartfeeds.store.base import ReadTx, WriteTx
 
 @dataclass(frozen=True, slots=True)
 class Policy:
-    """What the operator decided. `creators` and `admins` hold addresses, domains (creators only) or `*`."""
+    """The operator's settings. `creators` and `admins` hold addresses, `creators` also domains or `*`."""
 
     domain: str
     default_kind: NodeKind = NodeKind.FEED
@@ -40,9 +41,9 @@ class Policy:
 
 @dataclass(slots=True)
 class Context:
-    """One run of a use case, and what is to happen once it is over: a work may be run twice, so it does nothing itself.
+    """One run of a use case. It collects what must happen after the commit, because the store may run a use case twice.
 
-    `changed` collects the nodes with something to push after the commit, `degraded` the cursors that did not check.
+    `changed` are the numbers of the nodes with changes to deliver, `degraded` the cursors whose checksum did not match.
     """
 
     policy: Policy

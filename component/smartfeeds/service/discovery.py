@@ -1,4 +1,4 @@
-"""What nodes there are, what they are like, which items they hold (XEP-0030, XEP-0462; xep-map 28 to 44)."""
+"""Service discovery: lists and descriptions of nodes, lists of item ids (XEP-0030, XEP-0462; xep-map 28 to 44)."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -24,16 +24,16 @@ from smartfeeds.service.requests import (
 )
 from smartfeeds.store.base import ReadTx
 
-# How many nodes are looked at to fill one page, when few have a wanted type, and how many of them at once.
+# How many nodes a request may examine to fill one page if few have the requested type, and how many at once.
 SCANNED = 10_000
 SCAN_CHUNK = 200
-# What outcasts and publish-only entities are told of a node that is left out of their list.
+# The options that outcasts and publish-only entities see of a node that their list does not contain.
 TOLD_TO_ALL = frozenset({"type", "access_model"})
 SHOWN = 50  # owners, and publishers, that the metadata names: more would not fit in a stanza
 
 
 def node_info(tx: ReadTx, context: Context, request: GetNodeInfo) -> NodeInfo:
-    """A node or Smart view as it is announced to this entity."""
+    """The description of a node or Smart view for this actor."""
     located = locate_for(tx, context, request.node, request.actor)
     node = located.node
     if located.access.reading_error is not None:
@@ -58,7 +58,7 @@ def node_info(tx: ReadTx, context: Context, request: GetNodeInfo) -> NodeInfo:
 
 
 def list_nodes(tx: ReadTx, context: Context, request: GetNodes) -> NodeList:
-    """The nodes this entity may see, by name; UIDs are node names (xep-map 36 to 44)."""
+    """The nodes that this actor may see, by name; UIDs are node names (xep-map 36 to 44)."""
     if request.included_types is not None and request.excluded_types is not None:
         raise FeedError(Condition.BAD_REQUEST, "types are either included or excluded")
     policy = context.policy
@@ -80,14 +80,14 @@ def list_nodes(tx: ReadTx, context: Context, request: GetNodes) -> NodeList:
     index = None
     if wanted.after is None and not wanted.newest and nodes:
         index = wanted.offset
-        # The end was seen, so what has other types need not be counted.
+        # The page reaches the end, so its items can be counted and nodes of other types need not be.
         total = total if more else index + len(nodes)
     first, last = _ends(nodes, found, wanted)
     return NodeList(tuple(nodes), ResultSet(total, first, last, index) if told else None)
 
 
 def item_ids(tx: ReadTx, context: Context, request: GetItemIds) -> ItemIds:
-    """The ids of live items, the newest page when nothing else was asked (X10)."""
+    """The ids of live items; the newest page if the request has no result set."""
     located = locate_for(tx, context, request.node, request.actor)
     located.access.check_read()
     policy = context.policy
@@ -104,7 +104,7 @@ class _Nodes(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class _Reader:
-    """The nodes that an entity may know of. What is hidden from it costs nothing and is not counted (xep-map 38)."""
+    """Reads and counts the nodes that an actor may know of. Hidden nodes cost nothing and do not count (xep-map 38)."""
 
     nodes: _Nodes
     count: Callable[[], int]
@@ -112,7 +112,7 @@ class _Reader:
 
 @dataclass(frozen=True, slots=True)
 class _Found:
-    """`reached` is the last node that was looked at, where the search was given up before its end."""
+    """`reached` is the last node that was examined, if the search stopped before its end."""
 
     nodes: list[Node]
     reached: str | None = None
@@ -126,7 +126,7 @@ def _reader(tx: ReadTx, context: Context, actor: Jid) -> _Reader:
 
 
 def _search(nodes: _Nodes, request: GetNodes, wanted: PagePlan) -> _Found:
-    """The nodes of a plan that have a wanted type; it looks at SCANNED of them, or few more."""
+    """The nodes of a plan that have a requested type, after an examination of about SCANNED nodes at most."""
     found: list[Node] = []
     after, before = wanted.after or "", wanted.before
     skip, scanned = wanted.offset, 0
@@ -158,7 +158,7 @@ def _has_type(node: Node, request: GetNodes) -> bool:
 
 
 def _within(nodes: list[Node], wanted: PagePlan, page_bytes: int) -> list[Node]:
-    """As many nodes as were asked for and one stanza carries, cut at the far end."""
+    """As many of the requested nodes as fit into one stanza, without those at the far end."""
     nodes = nodes[-wanted.limit :] if wanted.newest else nodes[: wanted.limit]
     characters = sum([len(node.name) + len(node.options.title) for node in nodes])
     if surely_fits(characters, len(nodes), page_bytes):
@@ -169,7 +169,7 @@ def _within(nodes: list[Node], wanted: PagePlan, page_bytes: int) -> list[Node]:
 
 
 def _ends(nodes: list[Node], found: _Found, wanted: PagePlan) -> tuple[str, str]:
-    """The UIDs to page on from: where a search was given up, from where it came to, also with nothing found."""
+    """The UIDs from which to continue. A search that stopped early continues where it stopped."""
     reached = found.reached if len(nodes) == len(found.nodes) else None
     names = [node.name for node in nodes] or [found.reached or ""]
     if reached is None:

@@ -1,7 +1,7 @@
-"""The service: one table of use cases, each run as one transaction of the store.
+"""The service: the table of use cases, and the loops that run them as transactions of the store.
 
-Every wire hands its typed request to `FeedService.handle` and encodes the typed answer; a request type that is not in
-the table does not exist.
+Every wire passes typed requests to `FeedService.handle` and encodes the typed answers. `USE_CASES` has one line for
+each type of request.
 """
 
 from collections.abc import Callable, Collection, Mapping
@@ -39,7 +39,8 @@ Answer = (
 )
 
 INDEXED = 100  # items that one transaction reads for the filter index: some 10 ms
-# Reads of filtered views are long, so they do not run in the writing connection unless the index is behind every time.
+# Reads of filtered views take long. They only run in the writing connection, where all writes wait for them, if items
+# were published after each of so many attempts to bring the index up to date first.
 INDEX_TRIES = 8
 
 _READ_SECONDS = STORE_SECONDS.labels("read")
@@ -47,7 +48,7 @@ _WRITE_SECONDS = STORE_SECONDS.labels("write")
 
 
 class Clock(Protocol):
-    """The time, as the border gives it."""
+    """The time. Tests pass a clock of their own."""
 
     def __call__(self) -> int:
         """Microseconds since the Unix epoch."""
@@ -65,7 +66,7 @@ class _Writing:
     work: Callable[..., Answer | More[Answer] | IndexFirst]
 
 
-# A use case with its name in metrics and logs, by its request.
+# Every use case with its name in metrics and logs, by the type of its request.
 USE_CASES: dict[type[r.Request], _Reading | _Writing] = {
     r.Publish: _Writing("publish", publishing.publish),
     r.Retract: _Writing("retract", publishing.retract),
@@ -102,7 +103,7 @@ OPERATIONS: Mapping[type[r.Request], str] = {request: use_case.name for request,
 class FeedService:
     """The use cases over one store.
 
-    `on_change` is called, after the commit, with the numbers of the nodes that have something to push.
+    `on_change` is called after each commit with the numbers of the nodes that have changes to deliver.
     """
 
     def __init__(
@@ -128,7 +129,7 @@ class FeedService:
         return await self.read(partial(use_case.work, request=request), turn=request.turn)
 
     async def read(self, work: Callable[[ReadTx, Context], T | IndexFirst], *, turn: str = "") -> T:
-        """Runs a use case that only reads, on one snapshot. `turn` says for whom (see `Store.read`)."""
+        """Runs a use case that only reads, on one snapshot. `turn` is the user it runs for (see `Store.read`)."""
         context = self._context()
         began_s = perf_counter()
         try:

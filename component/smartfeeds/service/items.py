@@ -1,4 +1,7 @@
-"""Writing items: a new state under fresh ordering keys, with the counts right behind it (design section 1, `T`)."""
+"""Writing items: a new state gets new ordering keys, and the item stores the counts of the feed after the change.
+
+Keys are unique and strictly growing per feed and order, so commit order equals cursor order (A-31, A-38).
+"""
 
 from dataclasses import dataclass
 
@@ -9,9 +12,9 @@ from smartfeeds.store.base import WriteTx
 
 @dataclass(frozen=True, slots=True)
 class ItemState:
-    """What an item of a node is to be. A deleted one has the payload of a tombstone, mark included.
+    """The new state of an item. The payload of a deleted item is its tombstone with the mark.
 
-    `told` says of a deleted one that subscribers of the bare node hear of it.
+    `told` says whether subscribers of the bare node are notified of a deletion.
     """
 
     payload: bytes
@@ -40,7 +43,7 @@ def write_state(
 ) -> Item:
     """Stores a state of an item, a new one where `existing` is None.
 
-    `created_us` is the created key that a new item would like, never in the future.
+    `created_us` is the created key to give to a new item, if it is free and not in the future.
     """
     modified_us = next_key(node.last_modified_us, context.now_us)
     context.changed.add(node.node_no)

@@ -1,8 +1,7 @@
 """Lists of subscriptions and affiliations in pages (XEP-0060 5.6, 5.7, 8.8.1, 8.9.1 with XEP-0059).
 
-A list has a key for every entry, which stays what it is as long as the entry: the UID of a page's ends, opaque to
-whoever asks. Without a result set the answer is as much of the list as one stanza carries, and where that is not all of
-it, the result set from which to go on.
+Every entry has a key that never changes. Keys are the UIDs of result sets. A request without a result set gets as many
+entries as fit into one stanza; if these are not all, the response has a result set from which the client can continue.
 """
 
 from collections.abc import Callable, Sequence
@@ -25,9 +24,10 @@ _NUMBER_DIGITS = 18
 
 @dataclass(frozen=True, slots=True)
 class PagedList(Generic[K, T]):
-    """A list: how a part of it is read, as keys and entries, about how long an entry is, how many there are.
+    """A list that is read in pages: functions for the key in a UID, the entries of a range with their keys, the
+    approximate size of an entry in bytes, and the number of entries.
 
-    The count may be somewhat too great; where all entries were seen it is not asked for.
+    The count may be slightly too great. It is not requested if a page shows all entries.
     """
 
     key: Callable[[str], K]
@@ -37,12 +37,12 @@ class PagedList(Generic[K, T]):
 
 
 def listed_bytes(*texts: str) -> int:
-    """About how long an entry with these texts is."""
+    """The approximate size of an entry with these texts, in bytes."""
     return sum(map(written_bytes, texts)) + ENTRY_BYTES
 
 
 def listing_of(entries: Sequence[T], size_bytes: Callable[[T], int]) -> PagedList[int, T]:
-    """A list of the few entries that are there, by their places."""
+    """A short list that is in memory. The keys are places in it."""
 
     def read(part: KeyRange[int]) -> list[tuple[int, T]]:
         start = 0 if part.after is None else part.after + 1
@@ -55,7 +55,7 @@ def listing_of(entries: Sequence[T], size_bytes: Callable[[T], int]) -> PagedLis
 def page_of(
     listing: PagedList[K, T], page: ResultSetRequest | None, policy: Policy
 ) -> tuple[tuple[T, ...], ResultSet | None]:
-    """The entries that were asked for, and their result set. Raises FeedError for a request that makes no sense."""
+    """The requested entries and their result set. Raises FeedError for an invalid request."""
     wanted = plan(page, None, page_default=policy.page_default, page_max=policy.page_max)
     if page is None:
         wanted = PagePlan(policy.page_bytes // ENTRY_BYTES + 1)
@@ -79,7 +79,7 @@ def page_of(
 
 
 def _within(listing: PagedList[K, T], found: list[tuple[K, T]], wanted: PagePlan, page_bytes: int) -> list[tuple[K, T]]:
-    """As many entries as were asked for and one stanza carries, cut at the far end."""
+    """As many of the requested entries as fit into one stanza, without those at the far end."""
     found = found[-wanted.limit :] if wanted.newest else found[: wanted.limit]
     sizes = [listing.size_bytes(entry) for _, entry in found]
     kept = fitting(reversed(sizes) if wanted.newest else sizes, page_bytes)
@@ -87,7 +87,7 @@ def _within(listing: PagedList[K, T], found: list[tuple[K, T]], wanted: PagePlan
 
 
 def number(uid: str) -> int:
-    """The key in a UID of a list whose keys are numbers. Raises FeedError(ITEM_NOT_FOUND) where it is none."""
+    """Reads the key in a UID of a list whose keys are numbers. Raises FeedError(ITEM_NOT_FOUND) if it is not one."""
     if not (uid.isascii() and uid.isdecimal() and len(uid) <= _NUMBER_DIGITS):
         raise FeedError(Condition.ITEM_NOT_FOUND, "no page of this list has such a UID")
     return int(uid)

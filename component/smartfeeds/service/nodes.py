@@ -20,19 +20,19 @@ from smartfeeds.store.base import ReadTx, WriteTx
 
 
 def create(tx: WriteTx, context: Context, request: CreateNode) -> NodeCreated:
-    """Makes a node; without a name, an instant one."""
+    """Creates a node; an instant node if the request has no name."""
     name = request.node or context.new_id()
     add_node(tx, context, request.actor, name, request.form)
     return NodeCreated(name, generated=not request.node)
 
 
-SHADOWS = 200  # nodes that are looked at in one go
+SHADOWS = 200  # nodes that `_shadowed` reads at once
 
 
 def add_node(
     tx: WriteTx, context: Context, actor: Jid, name: str, form: FormFields | None, *, trusted: bool = False
 ) -> Node:
-    """Stores a new node whose owner is the actor. Raises FeedError and stores nothing. `trusted`: the operator asks."""
+    """Stores a new node and makes the actor its owner. `trusted` skips the quotas, for operators. Raises FeedError."""
     if not trusted and not may_create(context, actor):
         raise FeedError(Condition.FORBIDDEN, "this service does not let you create nodes")
     kind = _kind(context, form)
@@ -54,19 +54,19 @@ def add_node(
 
 
 def may_create(context: Context, actor: Jid) -> bool:
-    """Whether the operator lets this entity create nodes (xep-map 59)."""
+    """Whether the operator lets this actor create nodes (xep-map 59)."""
     allowed = context.policy.creators | context.policy.admins
     return bool({"*", str(actor.bare), actor.domain} & allowed)
 
 
 def get_configuration(tx: ReadTx, context: Context, request: GetConfiguration) -> Configuration:
-    """The options in force, for an owner."""
+    """The options of a node, for its owners."""
     node = _owned(tx, context, request.node, request.actor)
     return Configuration(request.node, node.options)
 
 
 def configure(tx: WriteTx, context: Context, request: Configure) -> EmptyResult:
-    """Changes the options that the form holds; a cancelled form changes nothing (xep-map 67, 69)."""
+    """Changes the options in the form; a cancelled form changes nothing (xep-map 67, 69)."""
     node = _owned(tx, context, request.node, request.actor)
     locked = tx.lock(node.name)
     if locked is None:
@@ -81,7 +81,7 @@ def configure(tx: WriteTx, context: Context, request: Configure) -> EmptyResult:
 
 
 def change_options(tx: WriteTx, context: Context, node: Node, options: NodeOptions) -> None:
-    """Gives a locked node other options; subscribers are notified if the options say so."""
+    """Replaces the options of a locked node, and notifies subscribers if the options say so."""
     tx.set_options(node.node_no, options.stored)
     if options.notify_config:
         tx.add_event(NodeEvent(0, node.node_no, node.last_modified_us, "configuration"))
@@ -89,14 +89,14 @@ def change_options(tx: WriteTx, context: Context, node: Node, options: NodeOptio
 
 
 def get_default(_tx: ReadTx, context: Context, request: GetDefaultConfiguration) -> Configuration:
-    """The options a new node has."""
+    """The options of a new node."""
     if request.type != "leaf":
         raise unsupported("collections")
     return Configuration(None, NodeOptions.initial(context.policy.default_kind, context.policy.options))
 
 
 def delete(tx: WriteTx, context: Context, request: DeleteNode) -> EmptyResult:
-    """Frees the name; the rows go once the delete event is sent (xep-map 78 to 80)."""
+    """Frees the name of a node. Its rows are removed after the delete event is sent (xep-map 78 to 80)."""
     node = _owned(tx, context, request.node, request.actor)
     locked = tx.lock(node.name)
     if locked is None:
@@ -127,7 +127,7 @@ def _kind(context: Context, form: FormFields | None) -> NodeKind:
 
 
 def _taken(tx: ReadTx, name: str) -> FeedError | None:
-    """Why the name cannot be a new node: it exists, or it is a view of a feed (xep-map 51, 58)."""
+    """Why a new node cannot have this name: a node or a view of a feed has it (xep-map 51, 58); None if it can."""
     try:
         located = find(tx, name)
     except FeedError:
@@ -144,8 +144,8 @@ def _taken(tx: ReadTx, name: str) -> FeedError | None:
 
 
 def _shadowed(tx: ReadTx, name: str, creator: str) -> bool:
-    """Whether somebody else has a node that is named like a view of this feed: an exact name wins (D17), so whoever
-    asks for that view would get it."""
+    """Whether somebody else owns a node with the name of a view of this feed. An exact name wins over a view, so
+    requests for the view would reach that node."""
     first = tx.node(f"{name}?")
     nodes = [first] if first is not None else []
     nodes += tx.nodes(f"{name}?", SHADOWS, before=f"{name}@")

@@ -1,7 +1,7 @@
-"""Publishing, retracting, purging: every change of an item, and the ordering keys it gets.
+"""Publishing, retracting and purging items (XEP-0060 7.1, 7.2, 8.5; xep-map 130 to 163).
 
-XEP-0060 7.1, 7.2, 8.5 (xep-map 130 to 163); Smart Feeds, As Abstract. A retracted item of a feed stays as a tombstone
-(SF-013); publishing its id again brings it back with its created date (D19). On a generic node it goes.
+A retracted item of a feed stays as a tombstone (SF-013). Publishing its id again restores the item with its created
+date. On a generic node the item is removed.
 """
 
 from functools import partial
@@ -45,15 +45,15 @@ from smartfeeds.sync.feedsync import FEEDSYNC
 from smartfeeds.sync.markup import SyncItem
 
 FEED_METADATA_ID = "0"  # may hold an atom:feed (XEP-0277 5)
-# How much one transaction buries: so many items, with so much sync data, read in steps.
-PURGE_CHUNK = 250  # a third of a millisecond each, where the filter index has not read them yet
+# How many items one transaction of a purge retracts, and how much sync data they may have. They are read in steps.
+PURGE_CHUNK = 250  # each takes a third of a millisecond if the filter index has not read it yet
 PURGE_BYTES = 262_144
 PURGE_STEP = 50
 _LIVE = View(sync=True)
 
 
 def publish(tx: WriteTx, context: Context, request: Publish) -> Published:
-    """Stores an item; an entry marked as deleted is a retraction (xep-map 2.3)."""
+    """Stores an item. An entry with the mark of a deletion is a retraction."""
     node, access = _publishable(tx, context, request)
     limits = context.policy.options
     access.check_publish()
@@ -112,7 +112,7 @@ def store_item(
 ) -> Item:
     """Publishes an item; `created_us` as in `write_state`.
 
-    The same payload by the same publisher is no change: a client may repeat a publish whose answer it never saw.
+    The same payload by the same publisher changes nothing: a client may repeat a publish whose response it missed.
     """
     if existing is None:
         state = created(tx, context, node, item_id, payload, publisher)
@@ -124,9 +124,9 @@ def store_item(
 
 
 def _repaired(context: Context, node: Node, existing: Item | None, item_id: str, payload: Payload) -> Payload:
-    """An entry with what it lacks and with valid dates: the atom:id that the item has already, atom:published as its
-    created time, atom:updated as the time of this change. A repeated publish gets the stored atom:updated instead, so
-    that it is no change."""
+    """Adds the required elements that an entry lacks, and replaces invalid dates: the item's atom:id, its created time
+    as atom:published, the time of this change as atom:updated. A repeated publish gets the stored atom:updated, so it
+    changes nothing."""
     own_id = xmpp_uri(context.policy.domain, node.name, item_id)
     now_us = next_key(node.last_modified_us, context.now_us)
     if existing is None:
@@ -249,7 +249,7 @@ def _check_preconditions(node: Node, options: FormFields | None, limits: OptionL
 
 
 def _checked(node: Node, request: Publish, limits: OptionLimits) -> Draft:
-    """The payload, as far as the node's kind and options accept it (xep-map 135 to 138, 237)."""
+    """Returns the payload. Raises FeedError if the node does not accept it (xep-map 135 to 138, 237)."""
     if not request.item_present:
         raise FeedError(Condition.ITEM_REQUIRED)
     draft = request.draft
@@ -261,7 +261,7 @@ def _checked(node: Node, request: Publish, limits: OptionLimits) -> Draft:
     size_bytes = min(node.options.max_payload_size, limits.max_payload_size_bytes)
     if wire_bytes(draft.content) > MAX_WRITTEN_BYTES and draft.sync is None:
         raise FeedError(Condition.PAYLOAD_TOO_BIG, "with its quotation marks written out it is too long for a stanza")
-    # What an entry holds beside its content has bounds of its own (`service.merging`).
+    # The sync data of an entry has its own bounds (`service.merging`).
     if len(draft.payload) > size_bytes and (node.kind is NodeKind.GENERIC or draft.sync is None):
         raise FeedError(Condition.PAYLOAD_TOO_BIG)
     if node.kind is NodeKind.FEED:
@@ -285,9 +285,10 @@ def _retract_item(
 
 
 def bury(tx: WriteTx, context: Context, node: Node, item: Item, by: str, *, told: bool, settles: bool = True) -> Node:
-    """Makes a tombstone of a feed's item, takes a generic node's item out; `by` does it. The node with its new key.
+    """Replaces a feed's item by a tombstone, or removes a generic node's item. Returns the node after the change.
 
-    With `settles` the conflicts of the item are settled by it.
+    `by` is the address of the actor. `told` says whether subscribers of the bare node are notified. With `settles` the
+    deletion also settles the conflicts of the item.
     """
     modified_us = next_key(node.last_modified_us, context.now_us)
     if node.kind is NodeKind.FEED:

@@ -1,7 +1,7 @@
-"""Retrieving items: pages of a view, single items, and the positions that pages start from.
+"""Retrieving items: pages of a view, single items, and the positions at which pages start.
 
-XEP-0060 6.5 with XEP-0059 and XEP-0413 (xep-map 3, 184 to 229); Smart Feeds, Pull Interface. A page, its count and
-its index come from one snapshot (D24).
+Implements XEP-0060 6.5 with XEP-0059 and XEP-0413 (xep-map 184 to 229) and the Smart Feeds pull interface. A page, its
+count and its index come from one snapshot.
 """
 
 from collections.abc import Iterable, Sequence
@@ -20,13 +20,14 @@ from smartfeeds.service.steps import IndexFirst, index_first
 from smartfeeds.service.syncing import shown
 from smartfeeds.store.base import ReadTx
 
-# Up to this many items in the view, an index is counted; beyond, it is told only where it costs nothing (design 1).
+# The index of a page is counted in views of up to this many items. In larger views the response has it only if it
+# costs nothing.
 COUNTED_INDEX = 1_000
-STEP_ITEMS = 100  # that one statement reads
+STEP_ITEMS = 100  # items that one statement reads
 PLAIN_CHARACTERS = 64
 LONGEST_WRITTEN = 6  # bytes of one character in an attribute: &quot;
 ENTRY_BYTES = 60  # about what surrounds the texts of an entry
-# The unfiltered Smart view of each order: what cursors and marks are computed over.
+# The unfiltered Smart view of each order, over which cursors and marks are computed.
 WHOLE = {Order.MODIFIED: SMART, Order.CREATED: CREATED}
 _BY = {"creation": Order.CREATED, "modification": Order.MODIFIED}
 
@@ -116,7 +117,7 @@ def read_page(
 def _read_items(tx: ReadTx, context: Context, node: Node, window: _Window, wanted: PagePlan) -> tuple[list[Item], bool]:
     """The items of a page, as many as one stanza may carry, and whether the store has no more of them.
 
-    They are read in steps, so that few of those beyond the size of a stanza are read in vain.
+    Steps of STEP_ITEMS avoid reading many items that do not fit into the stanza.
     """
     view, limit_bytes = window.view, context.policy.page_bytes
     after, before, offset = window.after, window.before, wanted.offset
@@ -160,8 +161,8 @@ def key_of(order: Order, item: Item) -> int:
 
 
 def _by_ids(tx: ReadTx, context: Context, located: Located, item_ids: tuple[str, ...]) -> tuple[Item, ...]:
-    """The items of these ids that are there (row 3). Who hears nothing of an item takes it for deleted (6.1), so
-    what is more than one stanza carries is refused and never cut."""
+    """The existing items with these ids. A client takes a missing item for deleted, so a response that does not fit
+    into one stanza is refused and never cut."""
     too_many = FeedError(Condition.NOT_ACCEPTABLE, "too many items for one answer: ask for fewer")
     asked = dict.fromkeys(item_ids)
     if len(asked) > context.policy.page_max:
@@ -187,7 +188,8 @@ def _in_steps(item_ids: Sequence[str]) -> Iterable[Sequence[str]]:
 
 
 def _in_view(tx: ReadTx, node: Node, view: View, item: Item | None) -> Item | None:
-    """An item as it stands to a view, None where the view does not contain it; deleted ones are in every other view."""
+    """The item if the view contains it, marked `left` if it has left the view; None otherwise. Views without filters
+    contain every item."""
     if item is None or not view.filtered:
         return item
     (standing,) = tx.standings(node.node_no, item, (view,))
@@ -195,7 +197,7 @@ def _in_view(tx: ReadTx, node: Node, view: View, item: Item | None) -> Item | No
 
 
 def _ordered(view: View, order_by: tuple[OrderBy, ...]) -> tuple[View, bool]:
-    """XEP-0413: the sister view of that order, and whether it is shown newest first (D18)."""
+    """The view in the order that XEP-0413 requests, and whether the page is shown newest first."""
     if not order_by:
         return view, False
     orders = [_BY.get(entry.by) for entry in order_by]
@@ -208,7 +210,7 @@ def _ordered(view: View, order_by: tuple[OrderBy, ...]) -> tuple[View, bool]:
 
 
 def edge_of(tx: ReadTx, context: Context, node: Node, view: View, text: str | None, *, newer_side: bool) -> Edge | None:
-    """Where a position lies. `newer_side`: items behind it are wanted, else items before it."""
+    """The edge at a position: right behind it if `newer_side`, for items that follow it, else right before it."""
     if text is None:
         return None
     position = parse_position(text, view)
@@ -224,7 +226,7 @@ def edge_of(tx: ReadTx, context: Context, node: Node, view: View, text: str | No
 
 
 def _cursor_edge(tx: ReadTx, context: Context, node: Node, cursor: Cursor, *, newer_side: bool) -> Edge:
-    """Beside the item of a cursor that still checks, else at its time (SF-108)."""
+    """The edge at the item of a cursor if its checksum matches, else the edge at its time (SF-108)."""
     limit = min(cursor.offset + 1, MAX_GROUP)
     group = tx.group(node.node_no, cursor.order, cursor.key_us, limit)
     if matches(cursor, [item_id for _, item_id in group]):
@@ -238,12 +240,12 @@ def _beside(key_us: int, item_no: int, *, newer_side: bool) -> Edge:
 
 
 def _time_edge(key_us: int, *, newer_side: bool) -> Edge:
-    """Inclusive on both sides (SF-032)."""
+    """The edge at a time, which is inclusive on both sides (SF-032)."""
     return Edge(key_us, -1 if newer_side else MAX_ITEM_NO)
 
 
 def _within_bytes(items: list[Item], limit_bytes: int, *, newest: bool) -> list[Item]:
-    """As many items as one stanza may carry, at least one, cut at the far end (row 25)."""
+    """As many items as fit into one stanza, at least one, without those at the far end."""
     if _surely_within(items, limit_bytes):
         return items
     sizes = [_written_size_bytes(item) for item in items]
@@ -252,7 +254,7 @@ def _within_bytes(items: list[Item], limit_bytes: int, *, newest: bool) -> list[
 
 
 def _surely_within(items: list[Item], limit_bytes: int) -> bool:
-    """Whether even the longest writing of all texts stays within the limit: so with nearly every page."""
+    """Whether the items fit even if every character is escaped. True for nearly every page, and cheap."""
     characters = sum([len(item.id) + len(item.publisher) for item in items])
     return surely_fits(characters, len(items), limit_bytes - sum([wire_bytes(item.payload) for item in items]))
 
@@ -267,7 +269,7 @@ def _written_size_bytes(item: Item) -> int:
 
 
 def fitting(sizes_bytes: Iterable[int], limit_bytes: int) -> int:
-    """How many of these, from the first on, go together; one in any case."""
+    """How many of these sizes, from the first on, fit into the limit together; at least one."""
     total = 0
     kept = 0
     for size_bytes in sizes_bytes:
@@ -279,14 +281,14 @@ def fitting(sizes_bytes: Iterable[int], limit_bytes: int) -> int:
 
 
 def written_bytes(text: str) -> int:
-    """About how much a text takes in a stanza; what could be much longer than it looks is measured."""
+    """The approximate size of a text in a stanza. Only long texts are measured, because escapes can multiply them."""
     return len(text) if len(text) <= PLAIN_CHARACTERS else len(attribute(text).encode())
 
 
 def _index(
     tx: ReadTx, node: Node, window: _Window, wanted: PagePlan, items: list[Item], count: int | None
 ) -> int | None:
-    """The position of the page's oldest item in the view, where it costs no more than the page (SF-096)."""
+    """The position of the page's oldest item in the view, if it costs no more than the page (SF-096)."""
     if not wanted.newest and window.after is None:
         return wanted.offset
     if count is None:

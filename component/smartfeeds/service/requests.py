@@ -1,7 +1,8 @@
-"""What a peer can ask for, and what it gets: one frozen value a request, the same for every wire.
+"""Requests and responses: one frozen value for each, the same for every wire.
 
-Every request carries `actor`, the full address it came from, and `service`, our bare address it was sent to (SF-085).
-Node names and ids are texts as written, None where they were missing. Forms are mappings of field names to values.
+Every request carries `actor`, the full address of its sender, and `service`, the bare address that it was sent to
+(SF-085). Node names and ids are texts as written, None if they were missing. Requests about conflicts are in
+`service.conflicts`.
 """
 
 from dataclasses import dataclass, field
@@ -16,20 +17,20 @@ from smartfeeds.service.drafts import Draft
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """What all requests have."""
+    """The base of all requests."""
 
     actor: Jid
     service: str
 
     @property
     def turn(self) -> str:
-        """For whom it is: works of different turns are taken in turn (`Store.read`)."""
+        """The user on whose behalf the request runs; the store serves users in turn (`Store.read`)."""
         return str(self.actor.bare)
 
 
 @dataclass(frozen=True, slots=True)
 class OrderBy:
-    """XEP-0413: `by` is creation or modification, as written."""
+    """An order of XEP-0413; `by` is "creation" or "modification", as written."""
 
     by: str
     descending: bool = False
@@ -40,10 +41,10 @@ class OrderBy:
 
 @dataclass(frozen=True, slots=True)
 class Expected:
-    """What an item must be like for a change of it to happen (RFC 9110 13.1; `preconditions.item_tag`).
+    """A precondition for the change of an item (RFC 9110 13.1).
 
-    With `tags` it has one of these (If-Match). Without, it is there (If-Match: *) or, with `absent`, it is not
-    (If-None-Match: *); a deleted one is not there.
+    If `tags` are given, the tag of the item (`preconditions.item_tag`) must be one of them (If-Match). Otherwise the
+    item must exist (If-Match: *) or, with `absent`, must not exist (If-None-Match: *). A deleted item does not exist.
     """
 
     tags: frozenset[str] | None = None
@@ -52,9 +53,9 @@ class Expected:
 
 @dataclass(frozen=True, slots=True)
 class Publish(Request):
-    """XEP-0060 7.1. `draft` None means an empty item; `options` are publish-options, None when absent.
+    """XEP-0060 7.1. `draft` None means an empty item; `options` are publish-options, None if absent.
 
-    `may_create` is False for who may only publish: a node that is missing is then not made.
+    `may_create` is False if the sender's token does not allow it to create a missing node.
     """
 
     node: str | None
@@ -68,9 +69,10 @@ class Publish(Request):
 
 @dataclass(frozen=True, slots=True)
 class Published:
-    """The node name as written, and the id the item has now.
+    """The node name as written, and the id of the item.
 
-    `tag` is what its next change can expect, empty where it was deleted; `created` says that it was not there before.
+    `tag` is the item's new tag for `Expected.tags`, empty if the publish deleted the item. `created` is true if the
+    item did not exist before.
     """
 
     node: str
@@ -81,7 +83,7 @@ class Published:
 
 @dataclass(frozen=True, slots=True)
 class Retract(Request):
-    """XEP-0060 7.2. `notify` None means the attribute was absent."""
+    """XEP-0060 7.2."""
 
     node: str | None
     item_id: str | None
@@ -98,7 +100,7 @@ class Purge(Request):
 
 @dataclass(frozen=True, slots=True)
 class Pull(Request):
-    """XEP-0060 6.5 with XEP-0059 and XEP-0413. `item_ids` asks for these items alone."""
+    """XEP-0060 6.5 with XEP-0059 and XEP-0413. With `item_ids`, only these items."""
 
     node: str | None
     item_ids: tuple[str, ...] = ()
@@ -109,12 +111,12 @@ class Pull(Request):
 
 @dataclass(frozen=True, slots=True)
 class PullFeed(Request):
-    """A page as a document wants it: with what the feed says of itself and whether there is more.
+    """A page for a document: with data about the feed, and with the information whether there is more.
 
-    `node` is the name of the feed itself, `view` the query string of a view; without one it is the Smart view in
-    modified order, with `stock` (and on generic nodes) the bare node. `known` are versions (see `FeedPage`) that the
-    asker has: no items are read where one is still right. With `both_sides` older items are looked for too. `asker` is
-    the address of an anonymous reader.
+    `node` is the exact name of the feed and `view` the query string of a view. Without `view` it is the Smart view in
+    modified order; with `stock`, and on generic nodes, it is the bare node. `known` are versions (see `FeedPage`) that
+    the client has: if one of them is current, no items are read. With `both_sides` the response also says whether older
+    items exist. `asker` is the network address of an anonymous reader.
     """
 
     node: str
@@ -127,15 +129,15 @@ class PullFeed(Request):
 
     @property
     def turn(self) -> str:
-        """For the address that asks, where the actor is nobody in particular."""
+        """The network address of an anonymous reader, else the actor."""
         return self.asker or str(self.actor.bare)
 
 
 @dataclass(frozen=True, slots=True)
 class ResultSet:
-    """The answer to a result set: `first` and `last` are full UIDs (`cursor:...`), None on an empty page.
+    """A response's result set: `first` and `last` are full UIDs (`cursor:...`), None on an empty page.
 
-    `count` is None where counting would cost far more than the page (XEP-0059 2.7: it is optional).
+    `count` is None if counting would cost far more than the page. It is optional (XEP-0059 2.7).
     """
 
     count: int | None
@@ -150,7 +152,7 @@ class ResultSet:
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """Items in the order they are shown. `show_publisher` follows itemreply."""
+    """Items in the order of the response. `show_publisher` follows `pubsub#itemreply`."""
 
     node: str
     items: tuple[Item, ...]
@@ -160,7 +162,7 @@ class Page:
 
 @dataclass(frozen=True, slots=True)
 class GetItem(Request):
-    """One item of a node, or of the node of a view; with `sync` as a view with that parameter shows it."""
+    """One item of a node or view; with `sync`, as a view with that parameter shows it."""
 
     node: str | None
     item_id: str
@@ -169,7 +171,7 @@ class GetItem(Request):
 
 @dataclass(frozen=True, slots=True)
 class ItemShown:
-    """An item, or what is left of a deleted one, and the node it is in. `show_publisher` follows itemreply."""
+    """An item or its tombstone, and its node. `show_publisher` follows `pubsub#itemreply`."""
 
     item: Item
     node: Node
@@ -178,11 +180,11 @@ class ItemShown:
 
 @dataclass(frozen=True, slots=True)
 class FeedPage:
-    """A page of a feed, ascending, with the feed itself. `version` changes with everything a page of it depends on.
+    """A page of a feed, ascending, with its node. `version` changes with everything that a page depends on.
 
-    `page` is None where the asker knows it. `newer` and `older` tell whether the view has items behind and before the
-    page now, `older` only where that was asked; `before_us` is the ordering key of the item right before the page then.
-    `public` says that anybody may read the feed.
+    `page` is None if the client has it already. `newer` and `older` say whether the view has items behind and before
+    the page; `older` is only set on request (`PullFeed.both_sides`), and `before_us` is then the ordering key of the
+    item right before the page. `public` is true if everybody may read the feed.
     """
 
     node: Node
@@ -200,7 +202,7 @@ class FeedPage:
 
 @dataclass(frozen=True, slots=True)
 class CreateNode(Request):
-    """XEP-0060 8.1; node None asks for an instant node; `form` None: no configuration given."""
+    """XEP-0060 8.1. `node` None requests an instant node; `form` None means no configuration."""
 
     node: str | None
     form: FormFields | None = None
@@ -208,7 +210,7 @@ class CreateNode(Request):
 
 @dataclass(frozen=True, slots=True)
 class NodeCreated:
-    """`generated` tells that the name is ours and has to be told."""
+    """`generated` is true if the service chose the name, which the response must then contain."""
 
     node: str
     generated: bool
@@ -238,7 +240,7 @@ class GetDefaultConfiguration(Request):
 
 @dataclass(frozen=True, slots=True)
 class Configuration:
-    """A node's options, or the defaults when `node` is None."""
+    """A node's options, or the defaults of a new node if `node` is None."""
 
     node: str | None
     options: NodeOptions
@@ -261,7 +263,7 @@ class EmptyResult:
 
 @dataclass(frozen=True, slots=True)
 class Subscribe(Request):
-    """XEP-0060 6.1; `options` is a submitted subscribe_options form, None when absent."""
+    """XEP-0060 6.1. `options` is a submitted subscribe_options form, None if absent."""
 
     node: str | None
     jid: str | None
@@ -270,7 +272,7 @@ class Subscribe(Request):
 
 @dataclass(frozen=True, slots=True)
 class Unsubscribe(Request):
-    """XEP-0060 6.2. A subid is ignored: there are none (xep-map 123)."""
+    """XEP-0060 6.2. A subid is ignored, because the service assigns none (xep-map 123)."""
 
     node: str | None
     jid: str | None
@@ -278,7 +280,7 @@ class Unsubscribe(Request):
 
 @dataclass(frozen=True, slots=True)
 class SubscriptionShown:
-    """A subscription as it is told: node as written, the JID subscribed, its state."""
+    """A subscription in a response: the node as the subscriber wrote it, the subscribed JID, the state."""
 
     node: str
     jid: str
@@ -287,9 +289,10 @@ class SubscriptionShown:
 
 @dataclass(frozen=True, slots=True)
 class Subscribed:
-    """`options` are set when they were part of the request; `last` is an item to send along (xep-map 116).
+    """`options` are set if they were part of the request; `last` is an item to send with the response (xep-map 116).
 
-    It goes out as the node sends items: `last` has its payload, or none, `message_type` and `body` are its message's.
+    The item is sent as the node sends items: `last` is without payload if events are, and `message_type` and `body`
+    are those of its message.
     """
 
     subscription: SubscriptionShown
@@ -311,7 +314,7 @@ class GetSubscriptions(Request):
 
 @dataclass(frozen=True, slots=True)
 class SubscriptionList:
-    """Subscriptions of an entity (`node` as asked) or of a node (`owner` true)."""
+    """Subscriptions of an entity (`node` as in the request) or, with `owner`, of a node."""
 
     node: str | None
     entries: tuple[SubscriptionShown, ...]
@@ -345,7 +348,7 @@ class GetDefaultSubscribeOptions(Request):
 
 @dataclass(frozen=True, slots=True)
 class SubscribeOptions:
-    """The options of a subscription, or the defaults when `jid` is None: encoded by way of `core.suboptions`."""
+    """The options of a subscription (`core.suboptions`), or the defaults if `jid` is None."""
 
     node: str | None
     jid: str | None
@@ -410,7 +413,7 @@ class SetSubscriptions(Request):
 
 @dataclass(frozen=True, slots=True)
 class PartlyRefused:
-    """Some entries of a SetAffiliations or SetSubscriptions could not be applied; the others were (xep-map 89, 96)."""
+    """The entries of a SetAffiliations or SetSubscriptions that were not applied; all others were (xep-map 89, 96)."""
 
     affiliations: AffiliationList | None = None
     subscriptions: SubscriptionList | None = None
@@ -428,9 +431,9 @@ class GetNodeInfo(Request):
 
 @dataclass(frozen=True, slots=True)
 class NodeInfo:
-    """What is told about a node. `readable` decides whether owners, publishers and the audience are shown (34).
+    """The description of a node. Owners, publishers and subscribers are only filled if it is `readable` (xep-map 34).
 
-    Of a node that is not `described` its name, type and access model are told, and `node` holds no more than these.
+    If it is not `described`, the response has its name, type and access model, and `node` holds nothing else.
     """
 
     name: str
@@ -470,7 +473,7 @@ class GetItemIds(Request):
 
 @dataclass(frozen=True, slots=True)
 class ItemIds:
-    """Ids of live items (xep-map 40, 41)."""
+    """The ids of live items (xep-map 40, 41)."""
 
     node: str
     ids: tuple[str, ...]
@@ -479,7 +482,7 @@ class ItemIds:
 
 @dataclass(frozen=True, slots=True)
 class Bounce(Request):
-    """An error that came back for an event: `sub_no` from its message id, the condition (XEP-0060 12.4)."""
+    """An error response to an event (XEP-0060 12.4): the `sub_no` in its message id, and the condition."""
 
     sub_no: int
     condition: str = field(default="")

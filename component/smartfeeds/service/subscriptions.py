@@ -1,4 +1,4 @@
-"""Subscribing, options of subscriptions, and the owner's list of them (XEP-0060 6.1 to 6.4, 5.6, 8.8; xep-map F, G)."""
+"""Subscribing, subscription options, and the owner's list of subscriptions (XEP-0060 5.6, 6.1 to 6.4, 8.8)."""
 
 from dataclasses import replace
 from functools import partial
@@ -39,13 +39,13 @@ from smartfeeds.service.steps import IndexFirst, More, index_first
 from smartfeeds.service.syncing import shown
 from smartfeeds.store.base import ReadTx, WriteTx
 
-_ENDING = frozenset({"gone", "too-many-bounces"})  # all others are counted first (push.bounces)
-STEP = 100  # entries of an owner's list that one transaction applies
+_ENDING = frozenset({"gone", "too-many-bounces"})  # other errors are counted first (`push.bounces`)
+STEP = 100  # entries of an owner's list that one transaction applies: some 5 ms
 _STATES = {"subscribed": SubscriptionState.SUBSCRIBED, "none": SubscriptionState.NONE}
 
 
 def subscribe(tx: WriteTx, context: Context, request: Subscribe) -> Subscribed | IndexFirst:
-    """Subscribes the actor's bare or full address; a second time changes nothing but the spelling of the node."""
+    """Subscribes the actor's bare or full address. A repetition changes only the stored spelling of the node name."""
     located = locate_for(tx, context, request.node, request.actor)
     jid = _own_jid(request.jid, request.actor, Condition.INVALID_JID)
     node = located.node
@@ -93,7 +93,7 @@ def subscribe(tx: WriteTx, context: Context, request: Subscribe) -> Subscribed |
 
 
 def start_pushing(tx: WriteTx, node: Node, order: Order) -> None:
-    """Sets the mark that pushes of this order go on from, where there is none: the newest item, not pushed itself."""
+    """Sets the mark from which pushes of this order continue, if there is none: the newest item, not pushed itself."""
     if tx.mark(node.node_no, order) is None:
         tx.set_mark(node.node_no, order, newest_mark(tx, node, order))
 
@@ -147,7 +147,7 @@ def set_options(tx: WriteTx, context: Context, request: SetSubscribeOptions) -> 
 
 
 def get_default_options(tx: ReadTx, context: Context, request: GetDefaultSubscribeOptions) -> SubscribeOptions:
-    """The options a new subscription has."""
+    """The options of a new subscription."""
     kind = (
         locate_for(tx, context, request.node, request.actor).node.kind if request.node else context.policy.default_kind
     )
@@ -155,11 +155,11 @@ def get_default_options(tx: ReadTx, context: Context, request: GetDefaultSubscri
 
 
 def list_for_owner(tx: ReadTx, context: Context, request: GetNodeSubscriptions) -> SubscriptionList:
-    """Everybody in state subscribed, by address (xep-map 93)."""
+    """The addresses in state subscribed (xep-map 93)."""
     node = owned_node(tx, context, request.node, request.actor)
     state = SubscriptionState.SUBSCRIBED
 
-    # Who follows several views of the node is one subscriber: the list has no place to tell them apart.
+    # A subscriber of several views of the node is one entry, because the list cannot express the view.
     def read(part: KeyRange[str]) -> list[tuple[str, SubscriptionShown]]:
         return [(jid, SubscriptionShown(node.name, jid, state)) for jid in tx.subscribers(node.node_no, part)]
 
@@ -197,7 +197,7 @@ def set_for_owner(
 
 
 def change_state(tx: WriteTx, context: Context, subscription: Subscription, state: SubscriptionState) -> None:
-    """Sets the state of somebody's subscription, NONE ends it, and tells the subscriber (XEP-0060 12.14)."""
+    """Sets the state of a subscription and notifies the subscriber (XEP-0060 12.14). NONE ends the subscription."""
     if state is subscription.state:
         return
     node = tx.node_by_no(subscription.node_no)
@@ -211,7 +211,7 @@ def change_state(tx: WriteTx, context: Context, subscription: Subscription, stat
 
 
 def _tell_owners(tx: WriteTx, context: Context, node: Node, subscription: Subscription) -> None:
-    """Tells the owners who came or went, where the node says so (xep-map 2.1, notify_sub)."""
+    """Notifies the owners of a new or ended subscription, if the node is configured so (`pubsub#notify_sub`)."""
     if node.options.notify_sub:
         for jid, _ in tx.affiliations(node.node_no, held=Affiliation.OWNER):
             _tell(tx, context, node, subscription, jid)
@@ -224,7 +224,7 @@ def _tell(tx: WriteTx, context: Context, node: Node, subscription: Subscription,
 
 
 def owned_node(tx: ReadTx, context: Context, name: str | None, actor: Jid) -> Node:
-    """The node, for its owners alone (xep-map 97)."""
+    """The node. Raises FeedError unless the actor is an owner (xep-map 97)."""
     located = locate_for(tx, context, name, actor)
     located.access.check_manage()
     return located.node
@@ -271,15 +271,15 @@ def _check_quota(tx: ReadTx, context: Context, actor: Jid, located: Located) -> 
     bare = str(actor.bare)
     if tx.subscribed_by(bare) >= context.policy.subscriptions_per_jid:
         raise FeedError(Condition.TOO_MANY_SUBSCRIPTIONS, "end some of your subscriptions first")
-    # The owner of a domain makes as many JIDs as it likes.
+    # The owner of a domain can create any number of JIDs.
     if tx.subscribed_in(actor.domain) >= context.policy.subscriptions_per_domain:
         raise FeedError(Condition.TOO_MANY_SUBSCRIPTIONS, f"the users of {actor.domain} have too many subscriptions")
     mine = tx.subscriptions_on(located.node.node_no, bare)
-    # Every change is sent once for each of them.
+    # Every change of the node is sent once for each of these subscriptions.
     if len(mine) >= context.policy.subscriptions_per_jid_and_node:
         raise FeedError(Condition.TOO_MANY_SUBSCRIPTIONS, "end some of your subscriptions to this node first")
     if located.view.filtered:
-        # Every change of a node is compared with each filtered view of it that somebody follows, and counted there.
+        # Every change of a node is compared with each filtered view that has subscribers, and counted there.
         held = {one.view for one in mine} - {located.view_text}
         if sum(from_canonical(view).filtered for view in held) >= context.policy.filters_per_jid:
             raise FeedError(Condition.TOO_MANY_SUBSCRIPTIONS, "end some of your filtered subscriptions here first")
@@ -308,7 +308,7 @@ def _size_bytes(shown: SubscriptionShown) -> int:
 
 
 def bounced(tx: WriteTx, context: Context, request: Bounce) -> EmptyResult:
-    """Ends a subscription whose address is gone for good (xep-map 241, 242); only its own address can say so."""
+    """Ends a subscription after a permanent error (xep-map 241, 242) from the subscribed address itself."""
     subscription = tx.subscription_by_no(request.sub_no)
     if subscription is None:
         return EmptyResult()

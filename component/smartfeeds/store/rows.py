@@ -1,4 +1,4 @@
-"""Rows and values: the column lists of the SQL store and what turns a row into a value of `core.model`."""
+"""Rows and values: the columns of the SQL store, and the functions from rows to values of `core.model` and back."""
 
 import hashlib
 import json
@@ -43,18 +43,18 @@ DELETED = CHANGES[Change.DELETED]
 # Bits must fit a signed 64-bit integer.
 STATES = 32
 
-# Before every item: the position of a filter index that knows nothing yet.
+# The position of an empty filter index: before every item.
 NOWHERE = (-(2**63), 0)
 
 _CHANGE, _NOTIFY = ITEM_COLUMNS.index("change"), ITEM_COLUMNS.index("notify")
 _STATES = {state.value: state for state in NodeState}
 _SUBSCRIPTION_STATES = {state.value: state for state in SubscriptionState}
-_KNOWN_OPTIONS = 512  # few nodes have options of their own kind
+_KNOWN_OPTIONS = 512  # most nodes share a few combinations of options
 
 
 @dataclass(slots=True)
 class NodeRow:
-    """A node as a transaction works on it: the value given out and the columns that change with its items."""
+    """A node in a transaction: its value, and the other columns of its row that change with its items."""
 
     node: Node
     subscribed: int
@@ -86,7 +86,7 @@ def read_node_options(kind: str, text: str) -> NodeOptions:
 
 
 def to_node(row: Row) -> Node:
-    """A node from the columns NODE; further columns are left alone."""
+    """A node from the columns NODE; further columns are ignored."""
     options = read_node_options(row[2], row[5])
     return Node(row[0], row[1], options.kind, row[3], row[4], options, _STATES[row[6]], *row[7:12])
 

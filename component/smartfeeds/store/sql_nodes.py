@@ -1,7 +1,7 @@
 """Nodes in SQL: look-ups, lists, and the counts that each node row keeps.
 
-Within a group of works a node's row is read once, changed in memory and written back once, so that many publishes to
-one feed cost one update of its row. `WriteTx.settle` writes back; `forget` drops everything after a rollback.
+Within a group commit a node's row is read once, changed in memory and written back once, so that many publishes to one
+feed cost one update of its row. `settle` writes the rows back; `forget` drops them after the commit or a rollback.
 """
 
 from functools import cache
@@ -26,7 +26,7 @@ from smartfeeds.store.rows import (
 _BY_NAME = f"SELECT {NODE_STATE} FROM node WHERE state = 'live' AND name = ?"
 _KEPT_OUT = ", ".join(sorted(f"'{held.value}'" for held in KEPT_OUT))
 _READERS = ", ".join(sorted(f"'{held.value}'" for held in READERS))
-# What is tallied by domain: the name of a tally is one of these and the domain.
+# Counters for each domain: the name of a tally is one of these prefixes and the domain.
 NODES_IN = "nodes@"
 SUBSCRIPTIONS_IN = "subscriptions@"
 _NAME = attrgetter("name")
@@ -54,7 +54,7 @@ class NodeReads:
         self._db = db
 
     def settle(self) -> None:
-        """Makes the rows in the database say what this transaction knows. Reading transactions change nothing."""
+        """Writes the changes in memory to the database. Reading transactions have none."""
 
     def _row(self, node_no: int) -> NodeRow | None:
         found = self._db.row(_BY_NO, (node_no,))
@@ -126,7 +126,7 @@ class NodeReads:
         return row is None or not row.stale
 
     def _part(self, statement: str, params: Row, key: str, part: KeyRange[K]) -> list[Row]:
-        """The rows of a list that a part of it names; the statement ends in its conditions."""
+        """The rows of a list within a range of keys. The statement must end with its conditions."""
         for sign, bound in ((">", part.after), ("<", part.before)):
             if bound is not None:
                 statement, params = f"{statement} AND {key} {sign} ?", (*params, bound)
@@ -143,7 +143,7 @@ class NodeWrites(NodeReads):
         self._cache: dict[int, NodeRow] = {}
         self._names: dict[str, NodeRow] = {}
         self._dirty: set[int] = set()
-        # Grows before anything is changed, so that a failed work that only read can be told from one that wrote.
+        # Counts writes, and grows before each of them: a failed work that has written needs a rollback.
         self.changes = 0
 
     def settle(self) -> None:
@@ -164,7 +164,7 @@ class NodeWrites(NodeReads):
         return (node.total, node.live, *keys, *index, node.node_no)
 
     def forget(self) -> None:
-        """Drops what was read and changed: the transaction is over or was rolled back."""
+        """Drops all rows in memory, after the end of the transaction."""
         self._cache.clear()
         self._names.clear()
         self._dirty.clear()
@@ -187,7 +187,7 @@ class NodeWrites(NodeReads):
         return known
 
     def _edit(self, node_no: int) -> NodeRow:
-        """The row of a node that is about to change. Raises StoreError where there is none."""
+        """The row of a node that is about to change. Raises StoreError if there is no such node."""
         self.changes += 1
         row = self._row(node_no)
         if row is None:
@@ -255,7 +255,7 @@ class NodeWrites(NodeReads):
         )
 
     def _tally(self, of: str, bare: str, added: int) -> None:
-        """Keeps what the JIDs of a domain have; nothing is kept of a domain that has nothing any more."""
+        """Changes the counter of a bare JID's domain. Counters of 0 are removed."""
         name = of + bare[bare.find("@") + 1 :]
         if added > 0:
             self._db.run(

@@ -1,4 +1,4 @@
-"""Subscriptions and affiliations in SQL. The number of subscriptions in force is kept in the node's row."""
+"""Subscriptions and affiliations in SQL. The row of a node contains the number of its subscriptions in force."""
 
 from smartfeeds.core.access import READERS
 from smartfeeds.core.model import (
@@ -22,7 +22,7 @@ _NODE_COLUMNS = NODE.count(",") + 1
 
 
 class PeopleReads(NodeReads):
-    """The part of ReadTx that is about who may do what and who gets what."""
+    """The part of ReadTx that is about affiliations and subscriptions."""
 
     def affiliation(self, node_no: int, jid: str) -> Affiliation:
         found = self._db.row("SELECT affiliation FROM affiliation WHERE node_no = ? AND jid = ?", (node_no, jid))
@@ -111,7 +111,7 @@ class PeopleReads(NodeReads):
 
 
 class PeopleWrites(NodeWrites, PeopleReads):
-    """The part of WriteTx that is about who may do what and who gets what."""
+    """The part of WriteTx that is about affiliations and subscriptions."""
 
     def set_affiliation(self, node_no: int, jid: str, affiliation: Affiliation) -> None:
         node = self._more_audience(node_no).node

@@ -15,6 +15,7 @@ from smartfeeds.formats.payload import means_the_same
 from smartfeeds.formats.rss_channel import Channel, Cloud, cloud_element
 from smartfeeds.formats.rss_writer import write_rss, write_rss_item
 from support.entries import accept_entry
+from support.xml_work import xml_work
 
 NOON_US = parse_datetime("2011-05-09T12:00:00Z")
 HEAD = FeedHead("urn:x-test:f", 'A "feed" & more', NOON_US, "http://feeds.example/f.rss")
@@ -660,3 +661,12 @@ def test_item_alone_is_what_it_is_in_a_document(inside: str) -> None:
     one = item(inside)
     written = xml.parse_stored(write_rss(HEAD, [one]).data)
     assert write_rss_item(one) == xml.canonical(next(written.iter("item")))
+
+
+def test_item_is_parsed_once(monkeypatch):
+    """Also where Atom's words are copied from the entry beside those of RSS."""
+    one = item("<title>T</title><content>c</content><link rel='via' href='http://e.example/' title='more'/>")
+    one = one._replace(payload=bytes(one.payload))
+    with xml_work(monkeypatch) as work:
+        data = write_rss(HEAD, [one]).data
+    assert work.parses == 1 and b'rel="via"' in data

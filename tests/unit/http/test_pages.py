@@ -13,6 +13,7 @@ from smartfeeds.core.model import Item, Node, NodeKind
 from smartfeeds.core.options import DETAILS, NodeOptions
 from smartfeeds.core.urls import subscribe_uri
 from smartfeeds.core.view import BARE, SMART, View, parse_view
+from smartfeeds.formats.atom import ATOM_NS, FEEDSYNC_NS
 from smartfeeds.formats.autodiscovery import LinkType, links_of
 from smartfeeds.formats.feed_details import dump_details
 from smartfeeds.formats.items import Document
@@ -24,6 +25,7 @@ from smartfeeds.http.queries import read_query
 from smartfeeds.http.replies import Reply
 from smartfeeds.service.requests import FeedPage, Page, ResultSet
 from support.prose import ATOM, PROSE, html_entry, note
+from support.xml_work import xml_work
 
 ORIGIN = "https://feeds.example.org"
 HOST = "http://host.example"
@@ -226,6 +228,17 @@ def test_entry_shows_its_parts() -> None:
     assert found.xpath("//span[@class='source']/a/@href") == ["https://s.example/"]
     assert found.xpath("string(//span[@class='author'])") == "Ann"
     assert found.xpath("//span[@class='author']/a") == []
+
+
+@pytest.mark.parametrize("sync", [False, True])
+def test_article_parses_its_payload_once(monkeypatch: pytest.MonkeyPatch, sync: bool) -> None:
+    """Also where it reads the sync data beside the entry."""
+    history = f"<sx:sync xmlns:sx='{FEEDSYNC_NS}' id='a' updates='2'><sx:history sequence='2' by='bob'/></sx:sync>"
+    payload = f'<entry xmlns="{ATOM_NS}"><title>T</title><content>c</content>{history if sync else ""}</entry>'
+    one = item()._replace(payload=payload.encode())
+    with xml_work(monkeypatch) as work:
+        text = article(node(), one, sync=sync)
+    assert work.parses == 1 and ("bob" in text) is sync
 
 
 def test_kept_articles_are_bounded_and_fresh() -> None:

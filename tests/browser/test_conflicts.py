@@ -7,8 +7,7 @@ from playwright.async_api import Page, expect
 
 from browser.test_hostile_entries import EVIL, HOSTILE
 from smartfeeds.core.tokens import Scope
-from smartfeeds.http.calls import Call
-from smartfeeds.http.conflicts import is_from_here
+from smartfeeds.http.calls import Call, is_from_here
 from support.bearer import bearer
 from support.browser import Opener
 from support.component import ALICE

@@ -12,8 +12,8 @@ from smartfeeds.config import SECTIONS
 from smartfeeds.core.tokens import Scope
 from smartfeeds.http import negotiation as n
 from smartfeeds.http.http_errors import STATUSES
-from smartfeeds.http.openapi import document
 from smartfeeds.http.queries import MAX_QUERY_BYTES
+from smartfeeds.http.routes import document
 from support.bearer import bearer
 from support.component import ALICE
 from support.raw import connected, request

@@ -346,7 +346,7 @@ async def test_nno_is_made_once_and_cut(web: Web, monkeypatch: pytest.MonkeyPatc
 def kept_by(web: Web) -> Kept[Any, Any]:
     site = web.component.app.site
     assert site is not None
-    return site._lists._kept
+    return site.handlers.lists._kept
 
 
 async def test_whole_lists_take_only_so_much_room(web: Web) -> None:

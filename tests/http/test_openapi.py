@@ -6,6 +6,7 @@ import json
 import re
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import jsonschema
 import pytest
@@ -25,8 +26,9 @@ from schemathesis.specs.openapi.checks import (
 from smartfeeds.core.options import OPTIONS
 from smartfeeds.core.tokens import Scope
 from smartfeeds.errors import StoreError
-from smartfeeds.http.openapi import document
-from smartfeeds.http.router import Route
+from smartfeeds.http.openapi import document as document_of
+from smartfeeds.http.operations import Operation
+from smartfeeds.http.routes import TABLE, document
 from smartfeeds.http.static import static_path
 from support.bearer import bearer
 from support.component import ALICE, BOB, CAROL, EVE, entry
@@ -43,11 +45,11 @@ PROBLEM = "application/problem+json"
 ACTIVITY = json.dumps({"verb": "post", "object": {"objectType": "note", "content": "hello"}}).encode()
 BIG = b"x" * 400_000
 
-Operation = tuple[str, str]  # the path as it is documented, the method
+PathMethod = tuple[str, str]  # the path as it is documented, the method
 Seen = tuple[str, str, str, str]  # and the status and media type of an answer
 
 
-def operations() -> list[Operation]:
+def operations() -> list[PathMethod]:
     """Every path of the document with each of its methods."""
     return [(path, method) for path, item in document()["paths"].items() for method in METHODS if method in item]
 
@@ -111,16 +113,28 @@ async def test_document_is_served(web: Web) -> None:
 
 
 async def test_every_route_is_documented_and_every_path_is_routed(web: Web) -> None:
-    """[SF-112] Nothing is served in secret, nothing is promised that is not there."""
+    """[SF-112] The document has all routes and no other; the service takes each path for the route of its template."""
+    assert set(operations()) == {(route.path, route.method.lower()) for route in TABLE}
     site = web.component.app.site
     assert site is not None
-    routes = site._routes()
+    router = site.router
+    for route in TABLE:
+        path = concrete(route.path).partition("?")[0]
+        resource, _ = router._resource(Mock(path=path))
+        assert resource.template.text == route.path
+        assert resource.methods[route.method].operation is route.operation
 
-    def route_of(path: str) -> Route:
-        return next(route for route in routes if route.takes(path.partition("?")[0]))
 
-    told = {(route_of(concrete(path)).path, method.upper()) for path, method in operations()}
-    assert told == {(route.path, method) for route in routes for method in route.methods}
+def test_operation_documents_what_follows_from_its_fields() -> None:
+    """[SF-112] A new route needs no other line: statuses, security and the body come from the operation."""
+    body = {ATOM: {"type": "string"}}
+    operation = Operation("x", "An x", {200: {}}, errors=(409,), body=body, scope=Scope.ADMIN)
+    paths = document_of([("GET", "/x", Operation("y", "A y", {200: {}})), ("PUT", "/x/{name}/", operation)])["paths"]
+    assert list(paths["/x"]["get"]["responses"]) == ["200", "400", "401", "503"]
+    put = paths["/x/{name}/"]["put"]
+    assert list(put["responses"]) == ["200", *map(str, (400, 401, 403, 404, 408, 409, 413, 415, 503))]
+    assert (put["security"], put["requestBody"]["content"].keys()) == ([{"token": []}], body.keys())
+    assert [one["name"] for one in paths["/x/{name}/"]["parameters"]] == ["name"]
 
 
 async def tear(web: Web, token: str, by: str) -> None:
@@ -156,6 +170,7 @@ async def everything(  # noqa: C901 - one list
         await ask(suffixed, "GET", f"/feeds/notes.{suffix}", If_None_Match=page.header("ETag"))
     await ask(suffixed, "GET", "/feeds/notes.json?callback=f")
     await ask(suffixed, "GET", "/feeds/notes.unknown")
+    await ask("/feeds/{name}", "GET", "/feeds/notes")
 
     await ask("/feeds", "GET", "/feeds")
     for kind in [*document()["paths"]["/feeds/"]["get"]["responses"]["200"]["content"], "image/png"]:
@@ -257,8 +272,10 @@ async def refused(web: Web, token: str, monkeypatch: pytest.MonkeyPatch) -> list
         await ask(concrete(path), Host="no host")
         await ask(concrete(path), Authorization="Bearer unknown")
         if "{name}" in path:
-            await ask(concrete(path, "closed"), Authorization=eve)
-            missing = "a" * 2_000 if (path, method) == ("/feeds/{name}/", "put") else "missing"
+            if path != "/feeds/{name}":
+                await ask(concrete(path, "closed"), Authorization=eve)
+            nameless = (path, method) in (("/feeds/{name}/", "put"), ("/feeds/{name}", "get"))
+            missing = "a" * 2_000 if nameless else "missing"
             await ask(concrete(path, missing), Authorization=token)
         elif path == "/static/{file}":
             await ask("/static/missing")

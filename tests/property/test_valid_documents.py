@@ -15,7 +15,7 @@ from smartfeeds.formats.atom_feed import FeedHead
 from smartfeeds.formats.documents import read_document
 from smartfeeds.formats.ess import read_ess
 from smartfeeds.formats.writers import WRITERS, Job
-from smartfeeds.http.openapi import document
+from smartfeeds.http.routes import document
 from support.entries import items
 from support.validity import atom_faults, json_feed_faults, opml_faults, rss_faults
 

@@ -1,5 +1,4 @@
-"""Where feeds and their items are: over HTTP names and ids to paths, and back (Smart Feeds, Feed Requirements; SF-057),
-over XMPP their `xmpp:` addresses.
+"""Addresses of feeds and items: paths over HTTP (Smart Feeds, Feed Requirements; SF-057) and `xmpp:` URIs.
 
 A feed is at `/feeds/NAME/`; its base URL is that with the view's parameters. Without the last slash and with a suffix
 the same path is a document (`/feeds/NAME.rss`). An item is at `/entries/NAME/ID`, the conflicts that it has at
@@ -7,10 +6,7 @@ the same path is a document (`/feeds/NAME.rss`). An item is at `/entries/NAME/ID
 """
 
 import re
-from dataclasses import dataclass
-from urllib.parse import quote, unquote
-
-from smartfeeds.core.model import MAX_ID_BYTES
+from urllib.parse import quote
 
 FEEDS = "/feeds/"
 ENTRIES = "/entries/"
@@ -20,22 +16,6 @@ _SEGMENT = "!$'()*+,;=:@"
 # What stays of an XMPP address; an IPv6 one stands in brackets (RFC 5122 2.2).
 _JID = "@/:[]"
 _DOTS = frozenset({"", ".", ".."})
-
-
-@dataclass(frozen=True, slots=True)
-class FeedPath:
-    """A feed, or with a suffix (`rss`) a document of it."""
-
-    name: str
-    suffix: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class EntryPath:
-    """An item of a feed; without an id all of them."""
-
-    name: str
-    item_id: str = ""
 
 
 # A reader that opens such an address may run what is in it, as if the site that shows the feed had written it.
@@ -85,33 +65,3 @@ def _quoted(name: str) -> str:
     safe = _SEGMENT if any(segment in _DOTS for segment in name.split("/")) else _SEGMENT + "/"
     text = quote(name, safe=safe)
     return text.replace(".", "%2E") if text in _DOTS else text
-
-
-def read_feed_path(path: str, suffixes: frozenset[str]) -> FeedPath | None:
-    """The feed of a raw path under `/feeds/`; None where it can name none.
-
-    Without its last slash a path needs one of the suffixes; else it is `name` with the suffix "".
-    """
-    rest = path.removeprefix(FEEDS)
-    if rest.endswith("/"):
-        name = _unquoted(rest[:-1])
-        return FeedPath(name) if name else None
-    stem, dot, suffix = rest.rpartition(".")
-    name = _unquoted(stem) if dot and suffix in suffixes else None
-    return FeedPath(name, suffix) if name else None
-
-
-def read_entry_path(path: str, folder: str = ENTRIES) -> EntryPath | None:
-    """The item of a raw path under `/entries/`, or another folder; None where it can name none."""
-    feed, _, last = path.removeprefix(folder).rpartition("/")
-    name, item_id = _unquoted(feed), _unquoted(last)
-    return EntryPath(name, item_id) if name and item_id is not None else None
-
-
-def _unquoted(text: str) -> str | None:
-    """The text, or None where it is not UTF-8, or no name or id can be so."""
-    try:
-        found = unquote(text, errors="strict")
-    except UnicodeDecodeError:
-        return None
-    return found if len(found.encode()) <= MAX_ID_BYTES and "\0" not in found else None

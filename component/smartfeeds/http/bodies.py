@@ -100,7 +100,7 @@ class Bodies:
         """
         if not call.request.body_exists:
             return {KIND: (NodeKind.FEED.value,)}
-        if _media_type(call) not in _OPTIONS or _charset(call) not in _CHARSETS:
+        if call.media_type not in _OPTIONS or _charset(call) not in _CHARSETS:
             raise _unsupported("options are a JSON object in UTF-8: application/json", _OPTIONS)
         value = load_json(await self.read(call, _OPTIONS)).value
         if not isinstance(value, dict):
@@ -143,10 +143,6 @@ class Bodies:
         return HttpError(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, text, **_CLOSE)
 
 
-def _media_type(call: Call) -> str:
-    return call.header("Content-Type").partition(";")[0].strip().lower()
-
-
 def _charset(call: Call) -> str:
     found = _CHARSET.search(call.header("Content-Type"))
     return found[1].lower() if found else ""
@@ -154,7 +150,7 @@ def _charset(call: Call) -> str:
 
 def _form(call: Call) -> Form:
     """What the body is said to be. Raises HttpError(415)."""
-    form = _ENTRIES.get(_media_type(call))
+    form = _ENTRIES.get(call.media_type)
     if form is None:
         raise _unsupported(f"an item is one of {', '.join(_ENTRIES)}", _ENTRIES)
     if _charset(call) not in _CHARSETS:

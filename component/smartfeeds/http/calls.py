@@ -34,10 +34,13 @@ _PORT = re.compile(r"(?:\[([^\]]*)\]|([^:]*))(?::[0-9]+)?")
 
 @dataclass(slots=True)
 class Call:
-    """A request being answered. `origin` is scheme and host without a slash at the end; `proxied` tells that the
-    address is a proxy's word. `credential` is the token that came along, "" where there was none; `actor` is who is
-    asking once that is known, and `token` what it came with. `written` tells that the answer was sent already, by who
-    had it first."""
+    """A request while it is answered.
+
+    `origin` is scheme and host without a slash at the end. `proxied`: the address comes from a header of a proxy.
+    `credential` is the token as sent, "" for a request without one. After authentication `actor` is the JID that the
+    token acts as and `token` the token. `name`, `item_id` and `suffix` are what the path names, "" if its route has no
+    such variable. `written`: the response was sent already, by `Waiting`.
+    """
 
     request: web.BaseRequest
     address: str
@@ -48,6 +51,9 @@ class Call:
     credential: str = field(default="", repr=False)
     actor: Jid = ANONYMOUS
     token: Token | None = None
+    name: str = ""
+    item_id: str = ""
+    suffix: str = ""
     written: bool = False
 
     @property
@@ -59,6 +65,11 @@ class Call:
     def anonymous(self) -> bool:
         """Whether the asker did not say who it is."""
         return self.actor is ANONYMOUS
+
+    @property
+    def media_type(self) -> str:
+        """The media type of the body, without parameters and in lower case."""
+        return self.header("Content-Type").partition(";")[0].strip().lower()
 
     def require(self, scope: Scope, feed: str) -> None:
         """Raises FeedError where a token came along that does not have this scope on this feed."""
@@ -157,6 +168,12 @@ def _plain(hops: list[dict[str, str]]) -> list[dict[str, str]]:
         if "proto" in hop:
             hop["proto"] = hop["proto"].lower()
     return hops
+
+
+def is_from_here(call: Call) -> bool:
+    """Whether a browser states that a request comes from a page of this service (Fetch standard; Fetch Metadata)."""
+    site = call.header("Sec-Fetch-Site")
+    return site == "same-origin" if site else call.header("Origin").lower() == call.origin
 
 
 def parse_address(text: str) -> Address | None:

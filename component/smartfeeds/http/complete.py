@@ -13,14 +13,12 @@ from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from http import HTTPStatus
 
-import structlog
 from aiohttp import HttpVersion11, web
 
 from smartfeeds import __version__
 from smartfeeds.core.page import ResultSetRequest
-from smartfeeds.core.urls import FeedPath
 from smartfeeds.core.view import Order, canonical, parse_view
-from smartfeeds.errors import Condition, FeedError, StoreError
+from smartfeeds.errors import Condition, FeedError
 from smartfeeds.formats.atom_feed import FeedHead, write_feed
 from smartfeeds.http import negotiation as n
 from smartfeeds.http.calls import ANONYMOUS, Authenticate, Call
@@ -31,14 +29,13 @@ from smartfeeds.http.replies import Reply
 from smartfeeds.service.requests import FeedPage, PullFeed
 
 PAGE = 1_000  # items read at once, fewer where the service has a lower bound or they are large
-_log = structlog.get_logger()
 
 Pull = Callable[[PullFeed], Awaitable[FeedPage]]
 
 
-def is_complete(call: Call, path: FeedPath) -> bool:
+def is_complete(call: Call) -> bool:
     """Whether a call is for a whole document."""
-    return path.suffix == n.ATOM.suffix and f"max={ALL}" in call.query.split("&")
+    return call.suffix == n.ATOM.suffix and f"max={ALL}" in call.query.split("&")
 
 
 class Complete:
@@ -49,12 +46,12 @@ class Complete:
         self._authenticate = authenticate
         self._service = service
 
-    async def get(self, call: Call, path: FeedPath) -> Reply | web.StreamResponse:
-        """Writes the document. Raises FeedError before anything is sent, ConnectionError where it cannot go on."""
+    async def get(self, call: Call) -> Reply | web.StreamResponse:
+        """Writes the document. If it fails after the first byte, the router breaks the connection. Raises FeedError."""
         query = read_query(call.query)
         if not query.sync or query.positioned or query.timeout_s is not None or query.callback:
             raise FeedError(Condition.BAD_REQUEST, "max=all goes with sync=true and filters alone")
-        asked = self._request(call, path.name, query)
+        asked = self._request(call, query)
         first = await self._pull(asked)
         public = first.public and call.anonymous
         headers = {
@@ -71,16 +68,16 @@ class Complete:
             response.enable_chunked_encoding()
         await response.prepare(call.request)
         if call.method != "HEAD":
-            await self._write(call, response, asked, first, Place(call.origin, path.name, query))
+            await self._write(call, response, asked, first, Place(call.origin, call.name, query))
         return response
 
-    def _request(self, call: Call, name: str, query: FeedQuery) -> PullFeed:
+    def _request(self, call: Call, query: FeedQuery) -> PullFeed:
         view = parse_view(query.view)
         assert view is not None
         return PullFeed(
             call.actor,
             self._service,
-            name,
+            call.name,
             canonical(replace(view, order=Order.CREATED)),
             page=ResultSetRequest(str(PAGE)),
             asker=call.address if call.actor is ANONYMOUS else "",
@@ -110,17 +107,13 @@ class Complete:
         await response.write_eof()
 
     async def _next(self, call: Call, asked: PullFeed, page: FeedPage) -> FeedPage:
-        """The page behind this one, for who may read it still. Raises ConnectionError where there is none."""
+        """The page after this one. Raises FeedError if the caller may not read it any more."""
         assert page.page is not None
         assert page.page.result_set is not None
         position = ResultSetRequest(str(PAGE), page.page.result_set.last)
-        try:
-            if call.credential:
-                await self._authenticate(call.credential)
-            found = await self._pull(replace(asked, page=position))
-        except (FeedError, StoreError) as error:
-            _log.warning("complete_feed_broken_off", node=asked.node, reason=str(error))
-            raise ConnectionResetError("an answer had begun that cannot be finished") from None
+        if call.credential:
+            await self._authenticate(call.credential)
+        found = await self._pull(replace(asked, page=position))
         if found.node.node_no != page.node.node_no:
             raise ConnectionResetError("the feed was made anew while it was read")
         return found

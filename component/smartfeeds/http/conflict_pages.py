@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from markupsafe import Markup
 
-from smartfeeds.core.urls import CONFLICTS, EntryPath, entry_path, feed_path
+from smartfeeds.core.urls import CONFLICTS, entry_path, feed_path
 from smartfeeds.formats.entry import Entry, read_entry
 from smartfeeds.http.pages import body_of, template
 from smartfeeds.service.conflicts import ConflictedItem, ConflictList
@@ -26,21 +26,21 @@ class Side:
     cut: bool
 
 
-def conflicts_page(path: EntryPath, found: ConflictList, next_path: str, *, first: bool) -> bytes:
-    """The conflicts of a feed, or those of one item. `first` tells that it is the first page."""
+def conflicts_page(name: str, found: ConflictList, next_path: str, *, single: bool, first: bool) -> bytes:
+    """The conflicts of a feed, or with `single` those of one item. `first`: the page is the first of its list."""
     total = len(found.entries) if found.result_set is None else found.result_set.count
     html = template("conflicts.html").render(
-        name=path.name,
-        feed=feed_path(path.name),
-        all=entry_path(path.name, folder=CONFLICTS),
-        alone=bool(path.item_id),
+        name=name,
+        feed=feed_path(name),
+        all=entry_path(name, folder=CONFLICTS),
+        alone=single,
         first=first,
         total=total,
         next_path=next_path,
         items=[
             {
                 "anchor": f"e-{one.item.item_no}",
-                "path": entry_path(path.name, one.item.id, CONFLICTS),
+                "path": entry_path(name, one.item.id, CONFLICTS),
                 "id": one.item.id,
                 "tags": one.tags,
                 "sides": _sides(one),

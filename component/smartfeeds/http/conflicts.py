@@ -14,9 +14,8 @@ from http import HTTPStatus
 from urllib.parse import parse_qsl, quote
 
 from smartfeeds.core.page import ResultSetRequest, parse_number
-from smartfeeds.core.text import is_xml_text
 from smartfeeds.core.tokens import Scope
-from smartfeeds.core.urls import CONFLICTS, EntryPath, entry_path, read_entry_path
+from smartfeeds.core.urls import CONFLICTS, entry_path
 from smartfeeds.errors import Condition, FeedError
 from smartfeeds.formats.json_text import Json, JsonObject, dump_json, load_json
 from smartfeeds.http import negotiation as n
@@ -25,8 +24,9 @@ from smartfeeds.http.calls import Call
 from smartfeeds.http.conflict_pages import conflicts_page
 from smartfeeds.http.entries import Handle
 from smartfeeds.http.http_errors import HttpError
+from smartfeeds.http.openapi_schemas import Schema, ref
+from smartfeeds.http.operations import WHOLE_NUMBER, Content, Operation, Parameter
 from smartfeeds.http.pages import PAGE_POLICY
-from smartfeeds.http.publishing import check_scope
 from smartfeeds.http.replies import Reply
 from smartfeeds.http.sync_json import write_version
 from smartfeeds.service.conflicts import ConflictedItem, ConflictList, ListConflicts, ResolveConflicts, Resolved
@@ -35,12 +35,43 @@ from smartfeeds.service.requests import Request
 from smartfeeds.sync.record import MAX_CONFLICTS
 
 USUAL, MOST = 20, 100  # items in a page
-FORM = "application/x-www-form-urlencoded"
-OF_LIST, OF_ITEM = "GET, HEAD", "GET, HEAD, POST"
 _FORMS = (n.JSON, n.HTML)
-_JSON_TYPES = n.JSON.asked_as[:1]
+_BODIES = (n.JSON.bare_type, n.WEB_FORM)
 _MEMBERS = ("keep", "decided", "seen")
 _MAX_FIELDS = 2 * MAX_CONFLICTS + 8
+_PAGE_NUMBER: Schema = {"type": "string", "pattern": "^[0-9]{1,18}$"}
+
+
+def _content(schema: str) -> Content:
+    return {n.JSON.bare_type: ref(schema), n.HTML.bare_type: {"type": "string"}}
+
+
+LIST_CONFLICTS = Operation(
+    "listConflicts",
+    "The items of a feed that have conflicts",
+    {200: _content("Conflicts")},
+    errors=(406,),
+    parameters=(
+        Parameter("max", WHOLE_NUMBER, "largest number of items"),
+        Parameter("after", _PAGE_NUMBER, "items after this one, from the address in next"),
+    ),
+    scope=Scope.READ,
+)
+GET_CONFLICT = Operation(
+    "getConflict",
+    "The versions of an item that has conflicts",
+    {200: _content("Conflicted")},
+    errors=(406,),
+    scope=Scope.READ,
+)
+RESOLVE_CONFLICT = Operation(
+    "decide",
+    "Resolves the conflicts of an item; a form must come from the page of the conflicts and redirects to their list",
+    {200: {n.JSON.bare_type: ref("Decided")}, 303: {}},
+    errors=(409, 429),
+    body=dict.fromkeys(_BODIES, ref("Decision")),
+    scope=Scope.PUBLISH,
+)
 
 
 class Conflicts:
@@ -57,19 +88,24 @@ class Conflicts:
 
     async def get(self, call: Call) -> Reply:
         """The items of a feed that have conflicts, or one of them. Raises FeedError."""
-        path = _path_of(call)
-        call.require(Scope.READ, path.name)
         form = n.choose(call.header("Accept"), _FORMS)
         if form is None:
             raise HttpError(
                 HTTPStatus.NOT_ACCEPTABLE, f"conflicts are {' or '.join(one.asked_as[0] for one in _FORMS)}"
             )
-        query = _query(call.query, ("max", "after") if not path.item_id else ())
-        found, next_url = await (self._one(call, path) if path.item_id else self._page(call, path, query))
+        query = _query(call.query, ("max", "after") if not call.item_id else ())
+        found, next_url = await (self._one(call) if call.item_id else self._page(call, query))
         if form is n.HTML:
-            shown = partial(conflicts_page, path, found, next_url.removeprefix(call.origin), first="after" not in query)
+            shown = partial(
+                conflicts_page,
+                call.name,
+                found,
+                next_url.removeprefix(call.origin),
+                single=bool(call.item_id),
+                first="after" not in query,
+            )
         else:
-            shown = partial(_json, call, path, found, next_url)
+            shown = partial(_json, call, found, next_url)
         body = await asyncio.to_thread(shown)
         headers = {"Cache-Control": "no-store", "Vary": "Accept, Authorization"}
         if form is n.HTML:
@@ -80,51 +116,44 @@ class Conflicts:
 
     async def post(self, call: Call) -> Reply:
         """Decides on the conflicts of an item. Raises FeedError."""
-        path = _path_of(call)
-        if not path.item_id:
-            raise HttpError(HTTPStatus.METHOD_NOT_ALLOWED, f"this takes {OF_LIST}", Allow=OF_LIST)
-        media_type, _, _ = call.header("Content-Type").partition(";")
-        by_form = media_type.strip().lower() == FORM
-        if by_form and not is_from_here(call):
-            raise HttpError(HTTPStatus.FORBIDDEN, "a form is sent from the page of these conflicts; programs send JSON")
-        check_scope(call, Scope.PUBLISH, path.name)
-        if not by_form and media_type.strip().lower() not in _JSON_TYPES:
-            taken = ", ".join((*_JSON_TYPES, FORM))
+        if call.media_type not in _BODIES:
+            taken = ", ".join(_BODIES)
             raise HttpError(HTTPStatus.UNSUPPORTED_MEDIA_TYPE, f"a decision is one of {taken}", Accept=taken)
-        body = await self._bodies.read(call, (*_JSON_TYPES, FORM))
+        body = await self._bodies.read(call, _BODIES)
+        by_form = call.media_type == n.WEB_FORM
         decision = _of_form(body) if by_form else _of_json(body)
-        answer = await self._change(ResolveConflicts(call.actor, self._service, path.name, path.item_id, *decision))
+        answer = await self._change(ResolveConflicts(call.actor, self._service, call.name, call.item_id, *decision))
         assert isinstance(answer, Resolved)
         headers = {"Cache-Control": "no-store"}
         if by_form:
-            headers["Location"] = entry_path(path.name, folder=CONFLICTS)
+            headers["Location"] = entry_path(call.name, folder=CONFLICTS)
             return Reply(status=HTTPStatus.SEE_OTHER, headers=headers)
         return Reply(dump_json({"id": answer.item.id, "left": answer.left}), n.JSON.media_type, headers=headers)
 
-    async def _one(self, call: Call, path: EntryPath) -> tuple[ConflictList, str]:
-        found = await self._ask(ListConflicts(call.actor, self._service, path.name, item_id=path.item_id))
+    async def _one(self, call: Call) -> tuple[ConflictList, str]:
+        found = await self._ask(ListConflicts(call.actor, self._service, call.name, item_id=call.item_id))
         if not found.entries:
             raise FeedError(Condition.ITEM_NOT_FOUND, "there is no such item, or it has no conflicts")
         return found, ""
 
-    async def _page(self, call: Call, path: EntryPath, query: Mapping[str, str]) -> tuple[ConflictList, str]:
+    async def _page(self, call: Call, query: Mapping[str, str]) -> tuple[ConflictList, str]:
         """A page of items, and the address of the next one."""
         most = min(parse_number(query.get("max", str(USUAL)), "max"), MOST)
         # One more tells whether there is a next page; a page that was cut short asks for it.
         found = await self._ask(
-            ListConflicts(call.actor, self._service, path.name, ResultSetRequest(str(most + 1), query.get("after")))
+            ListConflicts(call.actor, self._service, call.name, ResultSetRequest(str(most + 1), query.get("after")))
         )
         entries = found.entries[:most]
         if not entries:
             return replace(found, entries=()), ""
         last = str(entries[-1].item.item_no)
-        if not (len(found.entries) > most or await self._any_behind(call, path, last)):
+        if not (len(found.entries) > most or await self._any_behind(call, last)):
             return found, ""
         fields = [f"{name}={quote(value, safe='')}" for name, value in {**query, "after": last}.items()]
-        return replace(found, entries=entries), f"{_url(call, path.name)}?{'&'.join(fields)}"
+        return replace(found, entries=entries), f"{_url(call)}?{'&'.join(fields)}"
 
-    async def _any_behind(self, call: Call, path: EntryPath, last: str) -> bool:
-        found = await self._ask(ListConflicts(call.actor, self._service, path.name, ResultSetRequest("1", last)))
+    async def _any_behind(self, call: Call, last: str) -> bool:
+        found = await self._ask(ListConflicts(call.actor, self._service, call.name, ResultSetRequest("1", last)))
         return bool(found.entries)
 
     async def _ask(self, request: ListConflicts) -> ConflictList:
@@ -133,23 +162,8 @@ class Conflicts:
         return answer
 
 
-def is_from_here(call: Call) -> bool:
-    """Whether a browser says that what it sends comes from a page of ours (the Fetch standard; W3C Fetch Metadata)."""
-    site = call.header("Sec-Fetch-Site")
-    return site == "same-origin" if site else call.header("Origin").lower() == call.origin
-
-
-def _path_of(call: Call) -> EntryPath:
-    path = read_entry_path(call.path, CONFLICTS)
-    if path is None:
-        raise FeedError(Condition.ITEM_NOT_FOUND, "no such feed or item")
-    if not is_xml_text(path.name) or not is_xml_text(path.item_id):
-        raise FeedError(Condition.BAD_REQUEST, "names and ids hold no characters that XML cannot carry")
-    return path
-
-
-def _url(call: Call, name: str, item_id: str = "") -> str:
-    return f"{call.origin}{entry_path(name, item_id, CONFLICTS)}"
+def _url(call: Call, item_id: str = "") -> str:
+    return f"{call.origin}{entry_path(call.name, item_id, CONFLICTS)}"
 
 
 def _query(raw: str, known: tuple[str, ...]) -> dict[str, str]:
@@ -205,20 +219,20 @@ def _of_form(body: bytes) -> _Decision:
     return "".join(found["keep"]), found["decided"] or None, found["seen"] or None
 
 
-def _json(call: Call, path: EntryPath, found: ConflictList, next_url: str) -> bytes:
+def _json(call: Call, found: ConflictList, next_url: str) -> bytes:
     """Items with their versions, the winner first: what each says as an activity with its sync data."""
-    items = [_conflicted(call, path.name, one) for one in found.entries]
-    if path.item_id:
+    items = [_conflicted(call, one) for one in found.entries]
+    if call.item_id:
         return items[0]
     total = len(items) if found.result_set is None else found.result_set.count
-    head: JsonObject = {"count": len(items), "totalItems": total, "url": _url(call, path.name)}
+    head: JsonObject = {"count": len(items), "totalItems": total, "url": _url(call)}
     if next_url:
         head["next"] = next_url
     return dump_json(head)[:-1] + b',"items":[' + b",".join(items) + b"]}"
 
 
-def _conflicted(call: Call, name: str, one: ConflictedItem) -> bytes:
-    head = dump_json({"id": one.item.id, "url": _url(call, name, one.item.id)})
+def _conflicted(call: Call, one: ConflictedItem) -> bytes:
+    head = dump_json({"id": one.item.id, "url": _url(call, one.item.id)})
     versions = [
         dump_json({"tag": tag})[:-1] + b',"item":' + write_version(one.item, one.dialect, version) + b"}"
         for tag, version in one.versions

@@ -8,8 +8,7 @@ from http import HTTPStatus
 
 from smartfeeds.core.options import AccessModel
 from smartfeeds.core.tokens import Scope
-from smartfeeds.core.urls import EntryPath, entry_path, read_entry_path
-from smartfeeds.errors import Condition, FeedError
+from smartfeeds.core.urls import entry_path
 from smartfeeds.formats.atom_feed import write_entry
 from smartfeeds.http import negotiation as n
 from smartfeeds.http.calls import Call
@@ -17,7 +16,9 @@ from smartfeeds.http.conditions import is_any, is_known, strong_tags_of
 from smartfeeds.http.encode import Encoder
 from smartfeeds.http.http_errors import HttpError
 from smartfeeds.http.negotiation import Form
-from smartfeeds.http.queries import read_flag
+from smartfeeds.http.openapi_schemas import ref
+from smartfeeds.http.operations import IF_NONE_MATCH, Content, Operation
+from smartfeeds.http.queries import SYNC, read_flag
 from smartfeeds.http.replies import Reply
 from smartfeeds.service.feeds import Answer
 from smartfeeds.service.preconditions import item_tag
@@ -25,8 +26,16 @@ from smartfeeds.service.requests import Expected, GetItem, ItemShown, Request
 
 Handle = Callable[[Request], Awaitable[Answer]]
 
-OF_ITEM = "GET, HEAD, PUT, DELETE"
-OF_ALL = "POST, DELETE"
+ITEM_CONTENT: Content = {n.ATOM.bare_type: {"type": "string"}, n.JSON.bare_type: ref("Item")}
+GET_ITEM = Operation(
+    "getItem",
+    "One item",
+    {200: ITEM_CONTENT, 410: ITEM_CONTENT},
+    errors=(406,),
+    parameters=(IF_NONE_MATCH, SYNC),
+    scope=Scope.READ,
+    cors=True,
+)
 _JSON_MARK, _SYNC_MARK = ".json", ".sync"
 _EXPOSED = {"Access-Control-Allow-Origin": "*", "Access-Control-Expose-Headers": "ETag, Location"}
 
@@ -41,16 +50,12 @@ class Entries:
 
     async def get(self, call: Call) -> Reply:
         """One item; what is left of a deleted one is told as gone. Raises FeedError."""
-        path = path_of(call)
-        if not path.item_id:
-            raise HttpError(HTTPStatus.METHOD_NOT_ALLOWED, f"this takes {OF_ALL}", Allow=OF_ALL)
-        call.require(Scope.READ, path.name)
         form = n.choose(call.header("Accept"), n.OF_ENTRY)
         if form is None:
             offered = ", ".join(form.asked_as[0] for form in n.OF_ENTRY)
             raise HttpError(HTTPStatus.NOT_ACCEPTABLE, f"an item is one of {offered}")
         sync = read_flag(call.query, "sync")
-        shown = await self.shown(call, path, sync=sync)
+        shown = await self.shown(call, call.item_id, sync=sync)
         reply = self.reply(call, shown, form, sync=sync)
         if shown.item.deleted:
             return Reply(reply.body, reply.media_type, HTTPStatus.GONE, reply.headers)
@@ -58,9 +63,9 @@ class Entries:
             return Reply(status=HTTPStatus.NOT_MODIFIED, headers=reply.headers)
         return reply
 
-    async def shown(self, call: Call, path: EntryPath, *, sync: bool = False) -> ItemShown:
+    async def shown(self, call: Call, item_id: str, *, sync: bool = False) -> ItemShown:
         """The item itself, with `sync` together with its sync data. Raises FeedError."""
-        answer = await self._handle(GetItem(call.actor, self._service, path.name, path.item_id, sync))
+        answer = await self._handle(GetItem(call.actor, self._service, call.name, item_id, sync))
         assert isinstance(answer, ItemShown)
         return answer
 
@@ -85,17 +90,9 @@ class Entries:
         return Reply(body, form.media_type, headers=headers)
 
 
-def path_of(call: Call) -> EntryPath:
-    """The item, or all items of a feed, that a call is about. Raises FeedError(ITEM_NOT_FOUND) where it can be none."""
-    path = read_entry_path(call.path)
-    if path is None:
-        raise FeedError(Condition.ITEM_NOT_FOUND, "no such item")
-    return path
-
-
-def entry_url(call: Call, path: EntryPath) -> str:
-    """The address of an item."""
-    return f"{call.origin}{entry_path(path.name, path.item_id)}"
+def entry_url(call: Call, item_id: str) -> str:
+    """The address of an item of the feed."""
+    return f"{call.origin}{entry_path(call.name, item_id)}"
 
 
 def expected_of(call: Call) -> Expected | None:

@@ -1,27 +1,37 @@
 """GET of a feed: pulls, long polls, JSON-P, conditional requests (Smart Feeds, HTTP Pull; A-09 to A-13)."""
 
 import asyncio
-import secrets
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field, replace
 from http import HTTPStatus
 
-import structlog
-
 from smartfeeds import __version__
 from smartfeeds.core.jid import Jid
 from smartfeeds.core.page import ResultSetRequest
-from smartfeeds.core.urls import FeedPath, feed_path, list_path
-from smartfeeds.errors import Condition, FeedError, StoreError
+from smartfeeds.core.tokens import Scope
+from smartfeeds.core.urls import feed_path, list_path
+from smartfeeds.errors import Condition, FeedError
 from smartfeeds.http import negotiation as n
 from smartfeeds.http.calls import ANONYMOUS, Authenticate, Call
 from smartfeeds.http.conditions import is_any, tags_of
 from smartfeeds.http.encode import Encoder, Place, in_callback, is_feed, items_of, last_cursor
-from smartfeeds.http.http_errors import STORE_AWAY, HttpError, error_reply
+from smartfeeds.http.http_errors import HttpError, failure_reply
 from smartfeeds.http.kept import Kept
 from smartfeeds.http.negotiation import Form
+from smartfeeds.http.openapi_schemas import ref
+from smartfeeds.http.operations import IF_NONE_MATCH, LAST_EVENT_ID, Content, Operation
 from smartfeeds.http.pages import PAGE_POLICY
-from smartfeeds.http.queries import FeedQuery, read_query
+from smartfeeds.http.queries import (
+    CALLBACK,
+    MAX,
+    MAX_OR_ALL,
+    SINCE,
+    TIMEOUT,
+    UNTIL,
+    VIEW_PARAMETERS,
+    FeedQuery,
+    read_query,
+)
 from smartfeeds.http.replies import Reply
 from smartfeeds.http.sharing import Shared
 from smartfeeds.http.waiting import Waiting
@@ -43,7 +53,32 @@ _PRIVATE = {"Cache-Control": "private, no-cache"}
 _OF_FORM = {n.HTML: {"Content-Security-Policy": PAGE_POLICY}}
 _VARY = "Accept, Accept-Encoding, Authorization"
 
-_log = structlog.get_logger()
+_CONTENT: Content = {form.bare_type: {"type": "string"} for form in n.OF_FEED} | {
+    n.JSON.bare_type: ref("Collection"),
+    n.JSON_FEED.bare_type: ref("JsonFeed"),
+}
+_SCRIPT: Content = {n.JAVASCRIPT.partition(";")[0]: {"type": "string"}}
+
+PULL = Operation(
+    "pull",
+    "A page of a feed in the accepted media type; text/event-stream continues with the changes",
+    {200: {**_CONTENT, **_SCRIPT}},
+    errors=(406,),
+    parameters=(SINCE, UNTIL, MAX, TIMEOUT, CALLBACK, *VIEW_PARAMETERS, IF_NONE_MATCH, LAST_EVENT_ID),
+    scope=Scope.READ,
+    cors=True,
+    hint="; items are published at /entries/NAME/",
+)
+DOCUMENT = Operation(
+    "document",
+    "The newest items of a feed as a document, for readers that know no positions",
+    # An unknown suffix belongs to the name of the feed, whose address redirects.
+    {200: {form.bare_type: _CONTENT[form.bare_type] for form in SUFFIXES.values()} | {**_SCRIPT}, 308: {}},
+    parameters=(SINCE, UNTIL, MAX_OR_ALL, TIMEOUT, CALLBACK, *VIEW_PARAMETERS, IF_NONE_MATCH),
+    scope=Scope.READ,
+    cors=True,
+)
+FEED_REDIRECT = Operation("feedRedirect", "Redirect to the address with a slash at its end", {308: {}}, cors=True)
 
 Pull = Callable[[PullFeed], Awaitable[FeedPage]]
 # A document of a page, for the forms that are not made here.
@@ -124,7 +159,7 @@ class Feeds:
         self.kept_hits = 0
         self.waiting: Waiting[Asked, News] = Waiting(self.news, lambda news: news.reply.raw())
 
-    async def get(self, call: Call, path: FeedPath) -> Reply:
+    async def get(self, call: Call) -> Reply:
         """A page now, or after the wait when there is nothing in range. Raises FeedError."""
         query = read_query(call.query)
         if query.whole:
@@ -132,7 +167,7 @@ class Feeds:
         if query.callback and call.credential:
             # A script of any page gets what a callback gets: it must not get what a browser's password lets it.
             raise FeedError(Condition.FORBIDDEN, "a callback is for what everybody may read")
-        asked = self.asked(call, path, query)
+        asked = self.asked(call, query)
         seen = self.waiting.changes
         none_match = call.header("If-None-Match")
         answer, reply = await self._shared.get((asked, _known(none_match, asked)), call.address)
@@ -149,13 +184,13 @@ class Feeds:
         call.written = write is not None
         return news.reply
 
-    def asked(self, call: Call, path: FeedPath, query: FeedQuery) -> Asked:
+    def asked(self, call: Call, query: FeedQuery) -> Asked:
         """What a call asks for. Raises HttpError where no offered form is wanted."""
-        form = _form(call.header("Accept"), path.suffix, query.callback)
-        reader = form in _DOCUMENTS or _is_atom_document(form, path.suffix, query)
+        form = _form(call.header("Accept"), call.suffix, query.callback)
+        reader = form in _DOCUMENTS or _is_atom_document(form, call.suffix, query)
         document = reader and query.since is None and query.until is None
-        document = document or bool(path.suffix and not query.positioned)
-        place = Place(call.origin, path.name, replace(query, timeout_s=None))
+        document = document or bool(call.suffix and not query.positioned)
+        place = Place(call.origin, call.name, replace(query, timeout_s=None))
         zipped = n.takes_gzip(call.header("Accept-Encoding"))
         return Asked(place, form, call.actor, document, reader, zipped, call.credential)
 
@@ -173,15 +208,8 @@ class Feeds:
             if not items_of(answer):
                 return None
             reply = await self._made(asked, answer)
-        except FeedError as error:
-            return News(error_reply(error, anonymous=asked.actor is ANONYMOUS), "", seen)
-        except StoreError as error:
-            _log.error("store_failed", reason=str(error))
-            return News(error_reply(FeedError(Condition.UNAVAILABLE, STORE_AWAY)), "", seen)
-        except Exception:  # noqa: BLE001 - who waits on other views of the feed must not suffer from this one
-            incident = secrets.token_hex(4)
-            _log.exception("request_failed", incident=incident, operation="held")
-            return News(error_reply(FeedError(Condition.INTERNAL, f"incident {incident}")), "", seen)
+        except Exception as error:  # noqa: BLE001 - a failure in one view must not end the waits in the other views
+            return News(failure_reply(error, "held", anonymous=asked.actor is ANONYMOUS)[0], "", seen)
         return News(reply, last_cursor(answer, asked.place.query), seen, answer.newer)
 
     async def _now(self, wanted: tuple[Asked, frozenset[str]], asker: str) -> tuple[FeedPage | None, Reply]:
@@ -227,6 +255,12 @@ class Feeds:
         if timeout_s is None:
             return 0 if asked.document else self._poll_default_s
         return min(timeout_s, self._poll_max_s)
+
+
+async def redirect(call: Call) -> Reply:
+    """The address of a feed without its slash redirects to the address with it."""
+    query = f"?{call.query}" if call.query else ""
+    return Reply(status=HTTPStatus.PERMANENT_REDIRECT, headers={"Location": f"{feed_path(call.name)}{query}"})
 
 
 def _is_atom_document(form: Form, suffix: str, query: FeedQuery) -> bool:

@@ -8,9 +8,21 @@ from http import HTTPStatus
 from smartfeeds.errors import Condition, FeedError
 from smartfeeds.http.calls import Call, Network, is_within
 from smartfeeds.http.http_errors import HttpError, error_reply
+from smartfeeds.http.openapi_schemas import Schema
+from smartfeeds.http.operations import Operation
 from smartfeeds.http.replies import Reply
 
 METRICS = "text/plain; version=0.0.4; charset=utf-8"
+_READY: Schema = {"type": "object", "required": ["ready"], "properties": {"ready": {"const": True}}}
+
+ALIVE = Operation("healthz", "Whether the process answers", {200: {"text/plain": {"const": "ok\n"}}})
+READY = Operation("readyz", "Whether the service can do its work, and if not, why", {200: {"application/json": _READY}})
+GET_METRICS = Operation(
+    "metrics",
+    "Metrics for Prometheus, for the addresses in http.metrics_from",
+    {200: {"text/plain": {"type": "string"}}},
+    errors=(403,),
+)
 _NOW = {"Cache-Control": "no-store"}
 # What proxies write; where it is not believed, the address is the proxy's own and says nothing of who is asking.
 _FORWARDED = (

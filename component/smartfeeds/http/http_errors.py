@@ -1,17 +1,22 @@
-"""Every condition as an HTTP status and a JSON problem (RFC 9457); the mirror of `xmpp/stanza_errors.py`."""
+"""Exceptions as HTTP responses: a status and a JSON problem (RFC 9457); the HTTP side of `xmpp/stanza_errors.py`."""
 
 import json
+import secrets
 from collections.abc import Mapping
 from dataclasses import dataclass
 from http import HTTPStatus
 
-from smartfeeds.errors import Condition, FeedError
+import structlog
+
+from smartfeeds.errors import Condition, FeedError, StoreError
 from smartfeeds.http.replies import Reply
+
+_log = structlog.get_logger()
 
 PROBLEM = "application/problem+json"
 # Browsers look at the first scheme of a line alone: it is the one that they can ask a person for.
 CHALLENGE = 'Basic realm="smartfeeds: a token as the password", charset="UTF-8", Bearer realm="smartfeeds"'
-WHO = "this is closed: say who you are with a token"
+WHO = "the feed is closed: send a token"
 RETRY_AFTER_S = 5
 STORE_AWAY = "the store cannot be used at the moment"
 
@@ -90,3 +95,21 @@ def error_reply(error: FeedError, *, anonymous: bool = False, **members: object)
     problem.update(members)
     body = json.dumps(problem, ensure_ascii=False).encode("utf-8", "replace") + b"\n"
     return Problem(body, PROBLEM, status, {"Cache-Control": "no-store", **headers}, status.phrase, detail)
+
+
+def failure_reply(error: BaseException | None, operation: str, *, anonymous: bool) -> tuple[Reply, str]:
+    """The response to an exception and its outcome for the metrics.
+
+    This is the one place that decides what an exception becomes: requests, held pulls and event streams call it. The
+    text of an error that is no FeedError does not leave the process: it is logged, and the response names the log entry
+    by an incident number. `operation` says in the log what failed.
+    """
+    if isinstance(error, FeedError):
+        outcome = f"http-{error.status.value}" if isinstance(error, HttpError) else error.condition.value
+        return error_reply(error, anonymous=anonymous), outcome
+    if isinstance(error, StoreError):
+        _log.error("store_failed", reason=str(error))
+        return error_reply(FeedError(Condition.UNAVAILABLE, STORE_AWAY)), Condition.UNAVAILABLE.value
+    incident = secrets.token_hex(4)
+    _log.error("request_failed", incident=incident, operation=operation, exc_info=error)
+    return error_reply(FeedError(Condition.INTERNAL, f"incident {incident}")), Condition.INTERNAL.value

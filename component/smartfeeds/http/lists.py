@@ -33,6 +33,8 @@ from smartfeeds.http.entries import Handle
 from smartfeeds.http.http_errors import HttpError
 from smartfeeds.http.kept import Kept
 from smartfeeds.http.negotiation import Form
+from smartfeeds.http.openapi_schemas import TEXT, ref
+from smartfeeds.http.operations import IF_NONE_MATCH, WHOLE_NUMBER, Content, Operation, Parameter
 from smartfeeds.http.pages import PAGE_POLICY, feed_list
 from smartfeeds.http.replies import Reply
 from smartfeeds.service.requests import FeedPage, GetNodes, NodeList, PullFeed
@@ -48,16 +50,37 @@ HEAD_BYTES = 2_048  # what an answer takes beside its body
 ENTRY_BYTES = 256  # what an entry of an NNO file takes beside its address
 KEPT_US = 10 * US_PER_S
 LEFT_OUT = "Smartfeeds-Left-Out"  # how many feeds are not in a whole list
-PATH = "/feeds"
 _SUFFIXES = {list_path(suffix): form for suffix, form in n.by_suffix(n.OF_LIST).items()}
-PATHS = (FEEDS, *_SUFFIXES)
-# What each form takes. Whole lists have no pages; of the youngest entries one wants some.
-PARAMETERS: Mapping[Form, tuple[str, ...]] = {
-    n.JSON: ("max", "after", "before"),
-    n.HTML: ("max", "after", "before"),
-    n.NNO: ("max",),
-    n.OPML: (),
-}
+_PAGE = (
+    Parameter("max", WHOLE_NUMBER, "largest number of feeds; for NNO, of entries"),
+    Parameter("after", TEXT, "feeds after the feed of this name"),
+    Parameter("before", TEXT, "feeds before the feed of this name; cannot be combined with after"),
+)
+# OPML lists all feeds and has no pages; NNO has the newest entries.
+PARAMETERS: Mapping[Form, tuple[Parameter, ...]] = {n.JSON: _PAGE, n.HTML: _PAGE, n.NNO: _PAGE[:1], n.OPML: ()}
+_CONTENT: Content = {form.bare_type: {"type": "string"} for form in n.OF_LIST} | {n.JSON.bare_type: ref("List")}
+
+LIST = Operation(
+    "list",
+    "The feeds that the caller may see, in the accepted media type; OPML takes no parameters, NNO takes max",
+    {200: _CONTENT},
+    errors=(406,),
+    parameters=(*_PAGE, IF_NONE_MATCH),
+    cors=True,
+)
+LIST_REDIRECT = Operation("list-redirect", "Redirect to the list of feeds", {308: {}})
+
+
+def list_document(form: Form) -> Operation:
+    """The list in one form, under an address of its own."""
+    media_type = form.bare_type
+    return Operation(
+        f"list-{form.suffix}",
+        f"The feeds that the caller may see, as {media_type}",
+        {200: {media_type: _CONTENT[media_type]}},
+        parameters=(*PARAMETERS[form], IF_NONE_MATCH),
+        cors=True,
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -232,7 +255,7 @@ def _query(raw: str, form: Form) -> dict[str, str]:
     except ValueError:
         raise FeedError(Condition.BAD_REQUEST, "the query string cannot be read") from None
     query = dict(pairs)
-    taken = PARAMETERS[form]
+    taken = [parameter.name for parameter in PARAMETERS[form]]
     if len(query) < len(pairs) or not query.keys() <= set(taken):
         what = f"only {', '.join(taken)}, each once" if taken else "no parameters: it is whole"
         raise FeedError(Condition.BAD_REQUEST, f"the list as {form.asked_as[0]} takes {what}")

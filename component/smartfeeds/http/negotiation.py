@@ -20,6 +20,11 @@ class Form:
     asked_as: tuple[str, ...]
     name: str = ""
 
+    @property
+    def bare_type(self) -> str:
+        """The media type without parameters."""
+        return self.media_type.partition(";")[0]
+
 
 JSON = Form("json", "application/json; charset=utf-8", ("application/json", "application/activity+json"), "JSON")
 ATOM = Form("atom", "application/atom+xml; charset=utf-8", ("application/atom+xml",), "Atom")
@@ -31,6 +36,7 @@ ESS = Form("ess", "application/ess", ("application/ess",), "ESS")
 NNO = Form("nno", "application/nno", ("application/nno",))
 OPML = Form("opml", "text/x-opml; charset=utf-8", ("text/x-opml", "application/opml+xml"))
 JAVASCRIPT = "application/javascript; charset=utf-8"
+WEB_FORM = "application/x-www-form-urlencoded"
 
 # Among equals the first wins, so */* is JSON (A-12).
 OF_FEED = (JSON, ATOM, HTML, EVENTS, RSS, JSON_FEED, ESS, OPML)

@@ -4,6 +4,7 @@ What is not one of the five belongs to the base URL and is kept as it was writte
 """
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from urllib.parse import unquote_plus
@@ -11,11 +12,39 @@ from urllib.parse import unquote_plus
 from smartfeeds.core.page import ResultSetRequest, parse_number
 from smartfeeds.core.view import PARAMETERS, RESERVED_PARAMETERS, SMART, View, canonical, parse_view
 from smartfeeds.errors import Condition, FeedError
+from smartfeeds.http.openapi_schemas import TEXT, Schema, ref
+from smartfeeds.http.operations import WHOLE_NUMBER, Parameter
 
 ALL = "all"  # the value of `max` that asks for a document of the whole feed
 MAX_QUERY_BYTES = 8_192
 MAX_CALLBACK = 128
-_CALLBACK = re.compile(r"[A-Za-z_$][A-Za-z0-9_$]*(?:\.[A-Za-z_$][A-Za-z0-9_$]*)*")
+_CALLBACK = r"[A-Za-z_$][A-Za-z0-9_$]*(\.[A-Za-z_$][A-Za-z0-9_$]*)*"
+
+SINCE = Parameter("since", ref("Position"), "items after this position, which need not be that of an item")
+UNTIL = Parameter("until", ref("Position"), "items before this position; empty for the newest page")
+MAX = Parameter("max", WHOLE_NUMBER, "largest number of items")
+MAX_OR_ALL = Parameter("max", {"anyOf": [WHOLE_NUMBER, {"const": ALL}]}, f"{MAX.text}; all with sync=true, for Atom")
+TIMEOUT = Parameter(
+    "timeout",
+    WHOLE_NUMBER,
+    "seconds to wait while no item is in range; the service has a default and an upper limit",
+)
+CALLBACK = Parameter(
+    "callback",
+    {"type": "string", "pattern": f"^{_CALLBACK}$", "maxLength": MAX_CALLBACK},
+    "JavaScript function that is called with the page (JSON-P)",
+)
+_OF_VIEW: Mapping[str, Schema] = {
+    "order": ref("Order"),
+    "author": ref("Words"),
+    "category": ref("Words"),
+    "in-reply-to": ref("Words"),
+    "kind": ref("Kinds"),
+    "q": TEXT,
+    "sync": ref("Yes"),
+}
+VIEW_PARAMETERS = tuple(Parameter(name, _OF_VIEW[name], text) for name, text in PARAMETERS.items())
+SYNC = Parameter("sync", ref("Yes"), PARAMETERS["sync"])
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,6 +150,6 @@ def _pair(field: str) -> tuple[str, str]:
 
 def _callback(text: str) -> str:
     """A name that can do nothing but be called (A-12)."""
-    if len(text) > MAX_CALLBACK or _CALLBACK.fullmatch(text) is None:
+    if len(text) > MAX_CALLBACK or re.fullmatch(_CALLBACK, text) is None:
         raise FeedError(Condition.BAD_REQUEST, "callback is the name of a JavaScript function")
     return text

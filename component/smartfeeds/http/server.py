@@ -8,7 +8,6 @@ import asyncio
 import errno
 import os
 import resource
-import secrets
 import socket
 from collections import Counter
 from collections.abc import Awaitable, Callable, Sequence
@@ -21,7 +20,7 @@ from aiohttp.web_protocol import RequestHandler
 
 from smartfeeds.errors import Condition, ConfigError, FeedError
 from smartfeeds.http.calls import Network, is_within, peer_of
-from smartfeeds.http.http_errors import error_reply
+from smartfeeds.http.http_errors import failure_reply
 from smartfeeds.http.wire import has_begun
 
 BACKLOG = 1_024
@@ -93,7 +92,8 @@ class Connection(RequestHandler):
         self.address = peer_of(transport.get_extra_info("peername"))
         if not self._listener.admit(self):
             assert isinstance(transport, asyncio.Transport)
-            refusal = error_reply(FeedError(Condition.BUSY, TOO_MANY)).with_headers(Connection="close")
+            busy, _ = failure_reply(FeedError(Condition.BUSY, TOO_MANY), "connect", anonymous=True)
+            refusal = busy.with_headers(Connection="close")
             transport.write(refusal.raw())
             transport.close()
             return
@@ -115,20 +115,19 @@ class Connection(RequestHandler):
         exc: BaseException | None = None,
         message: str | None = None,  # noqa: ARG002 - the signature is the library's
     ) -> web.StreamResponse:
-        """What is not HTTP, or has headers beyond all bounds; or a failure of our own where no other net held it.
-        Raises ConnectionError where nothing can be answered any more."""
+        """The response to a request that aiohttp cannot parse, or to an error outside the router.
+
+        Raises ConnectionError if a response has begun or the connection is closed.
+        """
         if isinstance(exc, ConnectionError):
             raise exc
         if status < HTTPStatus.INTERNAL_SERVER_ERROR:
             self._listener.unreadable += 1
-            error = FeedError(Condition.BAD_REQUEST, "the request cannot be read")
-        else:
-            incident = secrets.token_hex(4)
-            _log.error("request_failed", incident=incident, operation="unread", exc_info=exc)
-            error = FeedError(Condition.INTERNAL, f"incident {incident}")
+            exc = FeedError(Condition.BAD_REQUEST, "the request cannot be read")
+        reply, _ = failure_reply(exc, "unread", anonymous=True)
         if has_begun(request):
-            raise ConnectionResetError("an answer had begun that cannot be finished")
-        response = error_reply(error).response()
+            raise ConnectionResetError("a response that had begun cannot be finished")
+        response = reply.response()
         response.force_close()
         return response
 

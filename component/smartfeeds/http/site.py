@@ -1,14 +1,10 @@
-"""The HTTP side put together: every route, over one service."""
+"""The HTTP side put together: the objects that hold the handlers, over one service. The routes are in `routes.py`."""
 
 from collections.abc import Awaitable, Callable, Collection
 from dataclasses import dataclass
-from http import HTTPStatus
 
 from smartfeeds.core.model import Node
-from smartfeeds.core.tokens import Scope
-from smartfeeds.core.urls import CONFLICTS, ENTRIES, FEEDS, FeedPath, feed_path, read_feed_path
 from smartfeeds.errors import Condition, FeedError
-from smartfeeds.http import lists
 from smartfeeds.http import negotiation as n
 from smartfeeds.http.bodies import Admit, Bodies
 from smartfeeds.http.calls import Authenticate, Call, Callers, Network
@@ -17,16 +13,15 @@ from smartfeeds.http.conflicts import Conflicts
 from smartfeeds.http.documents import document_writers
 from smartfeeds.http.encode import Encoder
 from smartfeeds.http.entries import Entries
-from smartfeeds.http.feeds import SUFFIXES, Feeds
+from smartfeeds.http.feeds import Feeds
 from smartfeeds.http.health import Health, Watch
 from smartfeeds.http.lists import Lists
-from smartfeeds.http.openapi import OPENAPI, get_openapi
+from smartfeeds.http.openapi import OpenApiDocument
 from smartfeeds.http.pages import Pages
 from smartfeeds.http.publishing import Publishing
-from smartfeeds.http.replies import Reply
-from smartfeeds.http.router import Answered, Observe, Route, Router
+from smartfeeds.http.router import Answered, Observe, Router
+from smartfeeds.http.routes import Handlers, document, resources
 from smartfeeds.http.server import Bounds, Listener, PerAddress
-from smartfeeds.http.static import ICON, LOGIN, STATIC, get_icon, get_login, get_root, get_static
 from smartfeeds.http.streams import Streams
 from smartfeeds.service.documents import version_of
 from smartfeeds.service.feeds import Answer, FeedService
@@ -67,14 +62,11 @@ class Site:
         admit: Admit,
     ) -> None:
         self._handle = handle
-        self._health = Health(watch)
         self._versions: dict[int, str] = {}
         encoder = Encoder()
-        self._entries = Entries(handle, options.domain, encoder)
+        entries = Entries(handle, options.domain, encoder)
         bodies = Bodies(options.body_bytes, options.body_s, admit)
-        self._publishing = Publishing(handle, options.domain, bodies, self._entries)
-        self._conflicts = Conflicts(handle, self._publishing.change, options.domain, bodies)
-        self._lists = Lists(handle, options.domain, now_us)
+        publishing = Publishing(handle, options.domain, bodies, entries)
         self.feeds = Feeds(
             self._pull,
             authenticate,
@@ -86,8 +78,19 @@ class Site:
         )
         self._complete = Complete(self._pull, authenticate, options.domain)
         self._streams = Streams(self.feeds, authenticate, heartbeat_s=options.heartbeat_s)
-        router = Router(Callers(options.proxies, options.base_url), self._routes(), authenticate, observe)
-        self.listener = Listener(router, options.listen, options.bounds, options.proxies)
+        self.handlers = Handlers(
+            pull=self._get_feed,
+            lists=Lists(handle, options.domain, now_us),
+            entries=entries,
+            publishing=publishing,
+            conflicts=Conflicts(handle, publishing.change, options.domain, bodies),
+            health=Health(watch),
+            openapi=OpenApiDocument(document()),
+        )
+        self.router = Router(
+            Callers(options.proxies, options.base_url), resources(self.handlers), authenticate, observe
+        )
+        self.listener = Listener(self.router, options.listen, options.bounds, options.proxies)
         self.behind_proxies = PerAddress(options.bounds.per_address)
 
     async def bind(self) -> None:
@@ -110,7 +113,7 @@ class Site:
         """Ends every connection."""
         await self.feeds.waiting.stop()
         await self.listener.stop()
-        await self._publishing.stop()
+        await self.handlers.publishing.stop()
 
     def wake(self, node_nos: Collection[int]) -> None:
         """These nodes have changed."""
@@ -131,62 +134,25 @@ class Site:
         assert isinstance(answer, FeedPage)
         return answer
 
-    def _routes(self) -> tuple[Route, ...]:
-        write = self._publishing
-        of_feed = {"GET": self._feed, "PUT": write.create_feed, "DELETE": write.delete_feed}
-        of_item = {
-            "GET": self._entries.get,
-            "POST": write.post_item,
-            "PUT": write.put_item,
-            "DELETE": write.delete,
-        }
-        return (
-            Route(lists.PATH, "http_feeds", {"GET": self._lists.redirect}),
-            *(Route(path, "http_feeds", {"GET": self._lists.get}, exact=True, foreign=True) for path in lists.PATHS),
-            Route(FEEDS, "http_feed", of_feed, foreign=True, hint="; items go to /entries/NAME/"),
-            Route(ENTRIES, "http_entries", of_item, foreign=True),
-            Route(CONFLICTS, "http_conflicts", {"GET": self._conflicts.get, "POST": self._conflicts.post}),
-            Route("/", "http_root", {"GET": get_root}, exact=True),
-            Route(LOGIN, "http_login", {"GET": get_login}, exact=True),
-            Route(STATIC, "http_static", {"GET": get_static}),
-            Route(ICON, "http_static", {"GET": get_icon}),
-            Route("/healthz", "http_healthz", {"GET": self._health.alive}),
-            Route("/readyz", "http_readyz", {"GET": self._health.ready}),
-            Route("/metrics", "http_metrics", {"GET": self._health.metrics}),
-            Route(OPENAPI, "http_openapi", {"GET": get_openapi}),
-        )
-
-    async def _feed(self, call: Call) -> Answered:
-        path = read_feed_path(call.path, frozenset(SUFFIXES))
-        if path is None:
-            return _with_slash(call)
-        call.require(Scope.READ, path.name)
+    async def _get_feed(self, call: Call) -> Answered:
         if not call.proxied:
-            return await self._got(call, path)
-        # What bounds others are their connections; here they are the proxy's, and it says whose each request is.
+            return await self._read_feed(call)
+        # A client that connects directly is bounded by its connections. The connections of a proxy belong to many
+        # clients, so the requests of each client are counted instead.
         if not self.behind_proxies.take(call.address):
             raise FeedError(Condition.BUSY, TOO_MANY)
         try:
-            return await self._got(call, path)
+            return await self._read_feed(call)
         finally:
             self.behind_proxies.release(call.address)
 
-    async def _got(self, call: Call, path: FeedPath) -> Answered:
-        if is_complete(call, path):
-            return await self._complete.get(call, path)
-        if not path.suffix and n.choose(call.header("Accept"), n.OF_FEED) is n.EVENTS:
-            return await self._streams.get(call, path)
-        return await self.feeds.get(call, path)
+    async def _read_feed(self, call: Call) -> Answered:
+        if is_complete(call):
+            return await self._complete.get(call)
+        if not call.suffix and n.choose(call.header("Accept"), n.OF_FEED) is n.EVENTS:
+            return await self._streams.get(call)
+        return await self.feeds.get(call)
 
 
 def _version(node: Node | None) -> str:
     return "" if node is None else version_of(node)
-
-
-def _with_slash(call: Call) -> Reply:
-    """A feed's address without its slash leads to the one with it."""
-    path = read_feed_path(f"{call.path}/", frozenset())
-    if path is None:
-        raise FeedError(Condition.ITEM_NOT_FOUND, "no such feed")
-    query = f"?{call.query}" if call.query else ""
-    return Reply(status=HTTPStatus.PERMANENT_REDIRECT, headers={"Location": f"{feed_path(path.name)}{query}"})

@@ -16,10 +16,10 @@ from smartfeeds.http.calls import Call
 from smartfeeds.http.conditions import is_known
 from smartfeeds.http.http_errors import HttpError
 from smartfeeds.http.negotiation import takes_gzip
+from smartfeeds.http.operations import IF_NONE_MATCH, Operation
 from smartfeeds.http.replies import Reply
 
 STATIC = "/static/"
-ICON = "/favicon.ico"
 LOGIN = "/login"
 _FOR_EVER = "public, max-age=31536000, immutable"
 _FOR_A_DAY = "public, max-age=86400"
@@ -28,6 +28,16 @@ _TYPES = {
     "style.css": "text/css; charset=utf-8",
     "icon.svg": "image/svg+xml",
 }
+
+ROOT = Operation("root", "Redirect to the list of feeds", {307: {}})
+ASK_LOGIN = Operation("login", "Makes a browser ask for the password", {303: {}})
+GET_ICON = Operation("icon", "The icon", {200: {_TYPES["icon.svg"]: {"type": "string"}}}, parameters=(IF_NONE_MATCH,))
+GET_FILE = Operation(
+    "static",
+    "Style, script and icon of the pages",
+    {200: {media_type.partition(";")[0]: {"type": "string"} for media_type in _TYPES.values()}},
+    parameters=(IF_NONE_MATCH,),
+)
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,21 +7,18 @@ Each event is the JSON page that a pull would give, and its id is the cursor to 
 import contextlib
 from dataclasses import replace
 
-import structlog
 from aiohttp import HttpVersion11, web
 
-from smartfeeds.core.urls import FeedPath
 from smartfeeds.errors import Condition, FeedError, StoreError
 from smartfeeds.http import negotiation as n
 from smartfeeds.http.calls import Authenticate, Call
 from smartfeeds.http.encode import Place, last_cursor
 from smartfeeds.http.feeds import Asked, Feeds, News
-from smartfeeds.http.http_errors import STORE_AWAY, error_reply
+from smartfeeds.http.http_errors import failure_reply
 from smartfeeds.http.queries import FeedQuery, read_query
 from smartfeeds.http.replies import Reply
 
 RECONNECT_MS = 3_000
-_log = structlog.get_logger()
 _HEADERS = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
 
 
@@ -33,7 +30,7 @@ class Streams:
         self._authenticate = authenticate
         self._heartbeat_s = heartbeat_s
 
-    async def get(self, call: Call, path: FeedPath) -> web.StreamResponse:
+    async def get(self, call: Call) -> web.StreamResponse:
         """Streams until the client goes. Raises FeedError before anything is sent."""
         query = read_query(call.query)
         if query.until is not None or query.callback or query.max == "0" or query.whole:
@@ -42,7 +39,7 @@ class Streams:
             )
         last_seen = call.header("Last-Event-ID")
         since = f"cursor:{last_seen}" if last_seen else query.since
-        newest = Place(call.origin, path.name, FeedQuery(query.view, until="", max="1"))
+        newest = Place(call.origin, call.name, FeedQuery(query.view, until="", max="1"))
         asked = Asked(
             newest, n.JSON, call.actor, document=False, reader=False, zipped=False, credential=call.credential
         )
@@ -93,11 +90,8 @@ class Streams:
             return None
         try:
             await self._authenticate(call.credential)
-        except FeedError as error:
-            return News(error_reply(error), "", 0)
-        except StoreError as error:
-            _log.error("store_failed", reason=str(error))
-            return News(error_reply(FeedError(Condition.UNAVAILABLE, STORE_AWAY)), "", 0)
+        except (FeedError, StoreError) as error:
+            return News(failure_reply(error, "stream", anonymous=False)[0], "", 0)
         return None
 
 

@@ -8,13 +8,13 @@ from urllib.parse import urlsplit
 import pytest
 
 from smartfeeds.core.mirror import Direction
-from smartfeeds.core.urls import read_feed_path
 from smartfeeds.core.validators import NO_VALIDATORS, Validators
 from smartfeeds.errors import FeedError, StoreError
 from smartfeeds.formats.additions import FANOUT_NS
 from smartfeeds.formats.atom import FEEDSYNC_NS
 from smartfeeds.http.calls import ANONYMOUS
 from smartfeeds.http.encode import Encoder, Place
+from smartfeeds.http.paths import PathTemplate, decode_value
 from smartfeeds.http.queries import read_query
 from smartfeeds.net.fetch import FetchError, Response
 from smartfeeds.service.requests import DeleteNode, FeedPage, PullFeed
@@ -62,11 +62,12 @@ class Web:
     async def feed(self, site: Site, url: str) -> Response:
         """A page of a Smart Feed, as the HTTP side makes it."""
         parts = urlsplit(url)
-        path, query = read_feed_path(parts.path, frozenset()), read_query(parts.query)
-        assert path is not None
-        place = Place(f"https://{site.domain}", path.name, query)
+        values, query = PathTemplate("/feeds/{name}/").match(parts.path), read_query(parts.query)
+        assert values is not None
+        name = decode_value(values["name"])
+        place = Place(f"https://{site.domain}", name, query)
         try:
-            answer = await site.service.handle(PullFeed(ANONYMOUS, site.domain, path.name, query.view, page=query.page))
+            answer = await site.service.handle(PullFeed(ANONYMOUS, site.domain, name, query.view, page=query.page))
         except FeedError as error:
             raise FetchError(url, f"answered 404: {error}", status=404) from None
         assert isinstance(answer, FeedPage)

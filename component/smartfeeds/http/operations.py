@@ -1,0 +1,59 @@
+"""Operations as values: what a client may send to a route, who may send it, and which responses come back.
+
+Each module of handlers declares its operations. `routes.TABLE` joins them to paths and handlers. The router checks
+rights from these values, and `openapi.py` writes the OpenAPI document from the same values.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from smartfeeds.core.tokens import Scope
+from smartfeeds.http.openapi_schemas import TEXT, Schema
+
+# Media type without parameters -> schema of the body.
+Content = Mapping[str, Schema]
+
+
+@dataclass(frozen=True, slots=True)
+class Parameter:
+    """A parameter of the query string; `place` is "path" or "header" for the others (OpenAPI 3.1, 4.8.12)."""
+
+    name: str
+    schema: Schema
+    text: str
+    place: str = "query"
+
+
+@dataclass(frozen=True, slots=True)
+class Operation:
+    """One method of one path. `name` is the operationId.
+
+    `answers` maps a status below 300 or a redirect to its content. `errors` are the statuses that `openapi.py` cannot
+    derive from the other fields. `scope` is what a token needs on the feed of the path: None means that rights are not
+    checked here, READ that a request without a token is anonymous, any other scope that a token is required. `cors`
+    lets pages of other hosts use the operation. `body` is empty for an operation that ignores its body. `hint` is added
+    to the error for a method that the path does not have.
+    """
+
+    name: str
+    summary: str
+    answers: Mapping[int, Content]
+    errors: tuple[int, ...] = ()
+    parameters: tuple[Parameter, ...] = ()
+    body: Content = field(default_factory=dict)
+    body_required: bool = True
+    scope: Scope | None = None
+    cors: bool = False
+    hint: str = ""
+
+    @property
+    def needs_token(self) -> bool:
+        """Whether an anonymous request is rejected."""
+        return self.scope is not None and self.scope is not Scope.READ
+
+
+IF_NONE_MATCH = Parameter("If-None-Match", {"type": "string"}, "entity tags that the client has", "header")
+IF_MATCH = Parameter("If-Match", {"type": "string"}, "entity tag of the version to change", "header")
+LAST_EVENT_ID = Parameter("Last-Event-ID", {"type": "string"}, "event streams: cursor to resume after", "header")
+WHOLE_NUMBER: Schema = {"type": "integer", "minimum": 0, "maximum": 10**18 - 1}
+NAME_TEXT: Schema = TEXT | {"maxLength": 1023}

@@ -169,7 +169,7 @@ async def test_form_of_another_host_decides_nothing(
         came_with.append(bool(call.credential))
         return is_from_here(call)
 
-    monkeypatch.setattr("smartfeeds.http.conflicts.is_from_here", looked_at)
+    monkeypatch.setattr("smartfeeds.http.router.is_from_here", looked_at)
     password = await secret(web)
     await clash(web, password)
     credentials = {"username": "alice", "password": password}

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from lxml import etree
 
 from smartfeeds.core.cursor import format_cursor, is_canonical, matches, parse_cursor
+from smartfeeds.core.filters import FILTERS, Change, EntryMeta, entry_facets
 from smartfeeds.core.jid import parse_jid
 from smartfeeds.core.model import NodeKind
 from smartfeeds.core.options import OPTIONS, NodeOptions, OptionLimits
@@ -25,12 +26,10 @@ from smartfeeds.core.view import (
     CREATED,
     PARAMETERS,
     SMART,
-    Change,
     Order,
     Traits,
     View,
     canonical,
-    entry_facets,
     from_canonical,
     parse_view,
 )
@@ -48,15 +47,16 @@ NAMES = (
     st.sampled_from([f"pubsub#{var}" for var in (*OPTIONS, *SUBSCRIBE_OPTIONS, "digest", "body_xslt", "colour")]) | ANY
 )
 FORMS = st.dictionaries(NAMES, VALUES, max_size=4)
+CHANGES = [change.value for change in Change]
+FILTER_VALUES = {
+    name: st.frozensets(st.sampled_from(CHANGES) if name == "kind" else TEXT, min_size=1, max_size=3)
+    for name in FILTERS
+}
 VIEWS = st.builds(
     View,
     smart=st.just(True),
     order=st.sampled_from(Order),
-    authors=st.frozensets(TEXT, max_size=3),
-    categories=st.frozensets(TEXT, max_size=3),
-    replies_to=st.frozensets(TEXT, max_size=3),
-    kinds=st.frozensets(st.sampled_from(Change), max_size=3),
-    query=st.frozensets(TEXT, max_size=3),
+    filters=st.fixed_dictionaries({}, optional=FILTER_VALUES).map(lambda filters: tuple(filters.items())),
 )
 
 
@@ -106,7 +106,7 @@ PLAIN = st.text(st.characters(exclude_categories=["Cs"]), max_size=8)
 PLAIN |= st.tuples(st.sampled_from(["xmpp:", " ", "XMPP:", "xmpp:xmpp: "]), PLAIN).map("".join)
 PAIRS = st.lists(
     st.tuples(st.sampled_from(["author", "category", "in-reply-to", "q"]), PLAIN)
-    | st.tuples(st.just("kind"), st.sampled_from([change.value for change in Change])),
+    | st.tuples(st.just("kind"), st.sampled_from(CHANGES)),
     max_size=6,
 )
 
@@ -137,10 +137,11 @@ def test_filter_of_a_view_never_takes_in_more_than_the_view_without_one_of_its_f
     view: View, people: frozenset[str], found: frozenset[str], change: Change
 ) -> None:
     """[SF-015]"""
-    version = Traits(entry_facets(people, found, people) | {f"k:{change.value}"}, found)
+    version = Traits(entry_facets(EntryMeta(people, found, people)) | {f"k:{change.value}"}, found)
     if in_view(view, version, publishers=True):
-        for name in ("authors", "categories", "replies_to", "kinds", "query"):
-            assert in_view(replace(view, **{name: frozenset()}), version, publishers=True)
+        for left_out in view.filters:
+            fewer = tuple(one for one in view.filters if one != left_out)
+            assert in_view(replace(view, filters=fewer), version, publishers=True)
 
 
 @given(KEYS)

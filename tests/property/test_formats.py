@@ -5,7 +5,8 @@ from xml.sax.saxutils import escape, quoteattr
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from smartfeeds.core.model import EntryMeta, Item
+from smartfeeds.core.filters import EntryMeta
+from smartfeeds.core.model import Item
 from smartfeeds.errors import Condition, FeedError
 from smartfeeds.formats import atom, xml
 from smartfeeds.formats.atom_feed import FeedHead, write_feed

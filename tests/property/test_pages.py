@@ -83,15 +83,16 @@ def model(rows: list[Row], name: str) -> list[str]:
     split = split_name(name)
     view = parse_view(split[1]) if split else View()
     assert view is not None
+    filters = dict(view.filters)
 
     def inside(row: Row) -> bool:
         deleted = row.change == "deleted"
         change = change_of(deleted=deleted, revision=1 if row.change == "new" else 2)
-        if deleted and (not view.smart or view.categories or view.query):
+        if deleted and (not view.smart or filters.keys() & {"category", "q"}):
             return False
         return (
-            (not view.kinds or change in view.kinds)
-            and (not view.categories or row.category in view.categories)
+            ("kind" not in filters or change.value in filters["kind"])
+            and ("category" not in filters or row.category in filters["category"])
             and (not view.query or row.text in view.query)
         )
 

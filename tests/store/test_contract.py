@@ -514,7 +514,7 @@ async def test_values_come_back_as_they_were(store: Store) -> None:
     pairs = await store.write(work)
     assert all(put == found for put, found in pairs)
     for number, text in enumerate(nasty, 1):
-        filters = View(smart=True, authors=frozenset({text}), query=frozenset({text}))
+        filters = View(True, filters=(("author", frozenset({text})), ("q", frozenset({text}))))
 
         def check(tx: ReadTx, number: int = number, text: str = text, filters: View = filters) -> None:
             assert tx.node(text + "n") == tx.node_by_no(number)

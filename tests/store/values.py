@@ -2,10 +2,11 @@
 
 from collections.abc import Callable
 
+from smartfeeds.core.filters import EntryMeta, entry_facets
 from smartfeeds.core.model import Item, Node, NodeKind, Subscription, SubscriptionState
 from smartfeeds.core.options import NodeOptions
 from smartfeeds.core.text import words
-from smartfeeds.core.view import Traits, View, entry_facets, parse_view
+from smartfeeds.core.view import Traits, View, parse_view
 from smartfeeds.store.base import WriteTx
 
 
@@ -14,7 +15,7 @@ def read_payload(payload: bytes) -> Traits:
     head, _, text = payload.decode().partition("|")
     pairs = [pair.partition("=") for pair in head.split()]
     values = {kind: frozenset(value for name, _, value in pairs if name == kind) for kind in ("by", "in", "re")}
-    return Traits(entry_facets(values["by"], values["in"], values["re"]), words(text))
+    return Traits(entry_facets(EntryMeta(values["by"], values["in"], values["re"])), words(text))
 
 
 def node(name: str = "feed", kind: NodeKind = NodeKind.FEED, creator: str = "alice@example.org") -> Node:

@@ -159,21 +159,6 @@ class Mark:
     cursor: str
 
 
-@dataclass(frozen=True, slots=True)
-class EntryMeta:
-    """What views filter by and bodies are made of, read from a payload by `formats.atom.read_meta`.
-
-    `authors` are names, addresses and URIs; `replies_to` the references of thr:in-reply-to; `text` the plain text
-    that is searched; `body` the title, else the summary (xep-map 180).
-    """
-
-    authors: frozenset[str] = frozenset()
-    categories: frozenset[str] = frozenset()
-    replies_to: frozenset[str] = frozenset()
-    text: str = ""
-    body: str = ""
-
-
 @dataclass(frozen=True, slots=True, order=True)
 class Edge:
     """A place between two items of an order: right behind the item (`key_us`, `item_no`).

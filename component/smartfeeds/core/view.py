@@ -7,17 +7,16 @@ view: tombstones are visible, counted, and pushed as items.
 Whether a text is a view or a literal NodeID is decided by who knows the nodes that exist (`service.nodes`, D17).
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum
 from functools import lru_cache
 from typing import NamedTuple
 from urllib.parse import parse_qsl, quote
 
-from smartfeeds.core.text import words
+from smartfeeds.core.filters import FILTERS, MAX_FILTER_VALUES, Change, ParameterSchema, change_facets
 from smartfeeds.errors import Condition, FeedError
 
-MAX_FILTER_VALUES = 32
-MAX_QUERY_WORDS = 32  # each takes a look-up of its own
 MAX_FIELDS = 64
 
 
@@ -28,44 +27,35 @@ class Order(Enum):
     CREATED = "created"
 
 
-class Change(Enum):
-    """What last happened to an item, for the parameter `kind`."""
-
-    NEW = "new"
-    EDITED = "edited"
-    DELETED = "deleted"
-
-
+_ORDERS = [[order.value] for order in Order]
 # Positions travel in the result set, never in the node name (A-25).
 RESERVED_PARAMETERS = frozenset({"since", "until", "max", "callback", "timeout"})
 
-# name -> what it does, shown in the Feed Requirements form.
-PARAMETERS = {
-    "order": "modified (default) or created",
-    "author": "entries whose author or publisher has this name, address or URI; repeatable, any of them",
-    "category": "entries with this category term; repeatable, any of them",
-    "in-reply-to": "entries that answer the one with this id or address; repeatable, any of them",
-    "kind": "new, edited or deleted: what last happened to the entry; repeatable, any of them",
-    "q": "entries whose text holds all these words",
-    "sync": "true: entries say who changed them when, and which versions conflict (FeedSync)",
+_ORDER, _SYNC = "order", "sync"
+# Every parameter of a view: name -> description. The filters are described in `core.filters`.
+PARAMETERS: Mapping[str, str] = {
+    _ORDER: "modified (default) or created: the order of the items",
+    **{row.name: row.text for row in FILTERS.values()},
+    _SYNC: "true: items say who changed them when, and which versions conflict (FeedSync)",
+}
+PARAMETER_SCHEMAS: Mapping[str, ParameterSchema] = {
+    _ORDER: {"enum": [order.value for order in Order]},
+    **{row.name: row.schema for row in FILTERS.values()},
+    _SYNC: {"const": "true"},
 }
 
 
 @dataclass(frozen=True, slots=True)
 class View:
-    """One way to look at a feed. `smart` tells a node name with parameters from the bare node.
+    """One way to look at a feed. `smart` distinguishes a node name with parameters from the bare node.
 
-    Filters are ANDed with each other; the values of one filter are alternatives. `query` holds words that must all
-    occur. `sync` shows who changed the entries and when.
+    `filters` are the names of rows in `core.filters.FILTERS` with their values, in the order of that table. An item
+    must match all of them. `sync` shows who changed the items and when.
     """
 
     smart: bool = False
     order: Order = Order.MODIFIED
-    authors: frozenset[str] = frozenset()
-    categories: frozenset[str] = frozenset()
-    replies_to: frozenset[str] = frozenset()
-    kinds: frozenset[Change] = frozenset()
-    query: frozenset[str] = frozenset()
+    filters: tuple[tuple[str, frozenset[str]], ...] = ()
     sync: bool = False
 
     @property
@@ -76,19 +66,22 @@ class View:
     @property
     def filtered(self) -> bool:
         """Whether the view can lack items of the feed other than tombstones."""
-        return bool(self.authors or self.categories or self.replies_to or self.kinds or self.query)
+        return bool(self.filters)
 
-    def facets(self, *, publishers: bool) -> tuple[frozenset[str], ...]:
-        """One set of facets for each filter except `q`. A version matches a set if it has one of its facets. The set
-        of `kind` comes last.
+    @property
+    def query(self) -> frozenset[str]:
+        """The words that must all occur in the text of an item."""
+        return frozenset(word for name, values in self.filters if FILTERS[name].index is None for word in values)
 
-        `publishers`: the node shows its publishers, so `author` finds them too.
+    def facets(self, *, publishers: bool, broad: bool | None = None) -> tuple[frozenset[str], ...]:
+        """One set of facets for each filter by facets. A version matches a set if it has one of its facets.
+
+        `publishers`: the node shows its publishers, so `author` selects by them too. `broad`: only the filters that are
+        broad, or only those that are not.
         """
-        authors = {facet("p" if publishers else "a", value) for value in self.authors}
-        categories = {facet("c", value) for value in self.categories}
-        replies = {facet("r", value) for value in self.replies_to}
-        kinds = {facet("k", kind.value) for kind in self.kinds}
-        return tuple(frozenset(values) for values in (authors, categories, replies, kinds) if values)
+        rows = ((FILTERS[name], values) for name, values in self.filters)
+        sets = (row.facets(values, publishers=publishers) for row, values in rows if broad in (None, row.broad))
+        return tuple(facets for facets in sets if facets)
 
 
 BARE = View()
@@ -123,29 +116,6 @@ class Standing(Enum):
     __hash__ = object.__hash__
 
 
-def facet(kind: str, value: str) -> str:
-    """One comparable property of a version: its kind and the folded value.
-
-    Kinds: a author, p author or publisher, c category, r reply, k kind of change. A view of a node that shows its
-    publishers uses `p` only: a condition on two facets would sort all their items for every page.
-    """
-    return f"{kind}:{_fold(value)}"
-
-
-def _fold(value: str) -> str:
-    """A text as it is compared. Folding it again changes nothing, so a canonical view is read back as it is."""
-    folded = value.strip().casefold()
-    while folded.startswith("xmpp:"):
-        folded = folded.removeprefix("xmpp:").strip()
-    return folded
-
-
-def entry_facets(authors: frozenset[str], categories: frozenset[str], replies_to: frozenset[str]) -> frozenset[str]:
-    """The facets that an entry itself gives a version."""
-    values = (("a", authors), ("p", authors), ("c", categories), ("r", replies_to))
-    return frozenset(facet(kind, value) for kind, texts in values for value in texts if value)
-
-
 def change_of(*, deleted: bool, revision: int) -> Change:
     """What last happened to an item of this state."""
     if deleted:
@@ -155,10 +125,8 @@ def change_of(*, deleted: bool, revision: int) -> Change:
 
 def version_traits(content: Traits, publisher: str, *, deleted: bool, revision: int) -> Traits:
     """The traits of a version. A deleted item has lost its `content` (SF-013): its publisher and kind are left."""
-    own = {facet("k", change_of(deleted=deleted, revision=revision).value)}
-    if publisher:
-        own.add(facet("p", publisher))
-    return Traits(frozenset(own)) if deleted else Traits(content.facets | own, content.words)
+    own = change_facets(publisher, change_of(deleted=deleted, revision=revision))
+    return Traits(own) if deleted else Traits(content.facets | own, content.words)
 
 
 def matches(view: View, version: Traits, *, publishers: bool) -> bool:
@@ -195,29 +163,23 @@ def parse_view(text: str) -> View | None:
     for name, value in pairs:
         if name in RESERVED_PARAMETERS:
             raise FeedError(Condition.BAD_REQUEST, f"{name} is a position: use the result set")
-        if name not in PARAMETERS or (name != "q" and not _fold(value)) or "\0" in value:
+        if name not in PARAMETERS or "\0" in value:
             return None
         values.setdefault(name, []).append(value)
-    if any(len(found) > MAX_FILTER_VALUES for found in values.values()) or len(values.get("order", ())) > 1:
+    orders, sync = values.pop(_ORDER, ["modified"]), values.pop(_SYNC, None)
+    if orders not in _ORDERS or sync not in (None, ["true"]):
         return None
-    if values.get("sync", ["true"]) != ["true"]:
-        return None
-    query = words(" ".join(values.get("q", [])))
-    if len(query) > MAX_QUERY_WORDS:
-        return None
-    try:
-        return View(
-            smart=True,
-            order=Order(values.get("order", ["modified"])[0]),
-            authors=frozenset(map(_fold, values.get("author", []))),
-            categories=frozenset(map(_fold, values.get("category", []))),
-            replies_to=frozenset(map(_fold, values.get("in-reply-to", []))),
-            kinds=frozenset(Change(value) for value in values.get("kind", [])),
-            query=query,
-            sync="sync" in values,
-        )
-    except ValueError:
-        return None
+    filters: list[tuple[str, frozenset[str]]] = []
+    for row in FILTERS.values():
+        texts = values.get(row.name)
+        if texts is None:
+            continue
+        selected = row.parse(texts) if len(texts) <= MAX_FILTER_VALUES else None
+        if selected is None:
+            return None
+        if selected:
+            filters.append((row.name, selected))
+    return View(True, Order(orders[0]), tuple(filters), sync is not None)
 
 
 def names_view(text: str) -> bool:
@@ -237,15 +199,10 @@ def canonical(view: View) -> str:
     """The one text of a view: parameters sorted, values folded, defaults spelt out; empty for the bare node."""
     if not view.smart:
         return ""
-    pairs = [("order", view.order.value)]
-    pairs += [("author", value) for value in view.authors]
-    pairs += [("category", value) for value in view.categories]
-    pairs += [("in-reply-to", value) for value in view.replies_to]
-    pairs += [("kind", kind.value) for kind in view.kinds]
-    if view.query:
-        pairs.append(("q", " ".join(sorted(view.query))))
+    pairs = [(_ORDER, view.order.value)]
+    pairs += [(name, text) for name, values in view.filters for text in FILTERS[name].write(values)]
     if view.sync:
-        pairs.append(("sync", "true"))
+        pairs.append((_SYNC, "true"))
     return "&".join(f"{name}={quote(value, safe='')}" for name, value in sorted(pairs))
 
 

@@ -9,16 +9,15 @@ import re
 from collections.abc import Collection, Iterator
 from urllib.parse import quote
 
-from smartfeeds.core.model import EntryMeta
+from smartfeeds.core.filters import EntryMeta, entry_facets
 from smartfeeds.core.text import is_nss, is_xml_text, words
 from smartfeeds.core.times import format_datetime, parse_datetime
-from smartfeeds.core.view import Traits, entry_facets
+from smartfeeds.core.view import Traits
 from smartfeeds.errors import FeedError
 from smartfeeds.formats import xml
 from smartfeeds.formats.plain import html_text, markup_text, squeeze
 from smartfeeds.formats.xml import Element, canonical_text
 
-MAX_CATEGORY_PARTS = 8  # each part adds two facets to an item
 BODY_CHARACTERS = 1_000  # a body is for reading in a chat, and goes out beside the whole payload
 ATOM_NS = "http://www.w3.org/2005/Atom"
 FEEDSYNC_NS = "http://feedsync.org/2007/feedsync"
@@ -183,19 +182,7 @@ def read_meta(payload: bytes) -> EntryMeta:
 def read_traits(payload: bytes) -> Traits:
     """The store's Indexer: the facets that filters compare and the words that a search finds."""
     meta = read_meta(payload)
-    categories = frozenset(name for term in meta.categories for name in category_names(term))
-    return Traits(entry_facets(meta.authors, categories, meta.replies_to), words(meta.text))
-
-
-def category_names(term: str) -> set[str]:
-    """What a filter finds a category by: the term as it is, and of a path each part and each path above it (A-139).
-
-    Empty parts are left out. An address is no path, and of a long path only the term itself counts.
-    """
-    parts = [part for part in term.split("/") if part.strip()]
-    if "://" in term or len(parts) > MAX_CATEGORY_PARTS:
-        return {term}
-    return {term, *parts, *("/".join(parts[:count]) for count in range(1, len(parts) + 1))}
+    return Traits(entry_facets(meta), words(meta.text))
 
 
 def _people(root: Element) -> Iterator[str]:

@@ -5,7 +5,6 @@ from typing import Any
 
 from smartfeeds.core.model import NodeKind
 from smartfeeds.core.options import OPTIONS, FieldType
-from smartfeeds.core.view import Change, Order
 from smartfeeds.errors import Condition
 from smartfeeds.http.bodies import KIND_NAME
 from smartfeeds.sync.record import MAX_NUMBER
@@ -199,10 +198,6 @@ SCHEMAS: Mapping[str, Schema] = {
         "description": "cursor:..., time:... (a date-time with a zone, or Unix seconds), or id:... where items stay",
         "examples": ["cursor:1304942400_0_82079eb1", "time:2026-01-02T10:00:00Z"],
     },
-    "Order": {"enum": [one.value for one in Order]},
-    "Yes": {"const": "true"},
-    "Kinds": {"type": "array", "items": {"enum": [one.value for one in Change]}},
-    "Words": {"type": "array", "items": TEXT},
     "Options": {
         "type": "object",
         "description": "options of a node without the prefix pubsub#, and its kind",

@@ -4,15 +4,14 @@ What is not one of the five belongs to the base URL and is kept as it was writte
 """
 
 import re
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from urllib.parse import unquote_plus
 
 from smartfeeds.core.page import ResultSetRequest, parse_number
-from smartfeeds.core.view import PARAMETERS, RESERVED_PARAMETERS, SMART, View, canonical, parse_view
+from smartfeeds.core.view import PARAMETER_SCHEMAS, PARAMETERS, RESERVED_PARAMETERS, SMART, View, canonical, parse_view
 from smartfeeds.errors import Condition, FeedError
-from smartfeeds.http.openapi_schemas import TEXT, Schema, ref
+from smartfeeds.http.openapi_schemas import ref
 from smartfeeds.http.operations import WHOLE_NUMBER, Parameter
 
 ALL = "all"  # the value of `max` that asks for a document of the whole feed
@@ -34,17 +33,8 @@ CALLBACK = Parameter(
     {"type": "string", "pattern": f"^{_CALLBACK}$", "maxLength": MAX_CALLBACK},
     "JavaScript function that is called with the page (JSON-P)",
 )
-_OF_VIEW: Mapping[str, Schema] = {
-    "order": ref("Order"),
-    "author": ref("Words"),
-    "category": ref("Words"),
-    "in-reply-to": ref("Words"),
-    "kind": ref("Kinds"),
-    "q": TEXT,
-    "sync": ref("Yes"),
-}
-VIEW_PARAMETERS = tuple(Parameter(name, _OF_VIEW[name], text) for name, text in PARAMETERS.items())
-SYNC = Parameter("sync", ref("Yes"), PARAMETERS["sync"])
+VIEW_PARAMETERS = tuple(Parameter(name, dict(PARAMETER_SCHEMAS[name]), text) for name, text in PARAMETERS.items())
+SYNC = next(parameter for parameter in VIEW_PARAMETERS if parameter.name == "sync")
 
 
 @dataclass(frozen=True, slots=True)

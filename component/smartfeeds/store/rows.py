@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import lru_cache
 
+from smartfeeds.core.filters import Change
 from smartfeeds.core.model import (
     NO_OPTIONS,
     Item,
@@ -17,7 +18,7 @@ from smartfeeds.core.model import (
     SubscriptionState,
 )
 from smartfeeds.core.options import FormFields, NodeOptions
-from smartfeeds.core.view import Change, Order, change_of
+from smartfeeds.core.view import Order, change_of
 from smartfeeds.store.engine import Row
 
 NODE = (

@@ -83,7 +83,7 @@ def filtered_items(
     filters = list(view.facets(publishers=publishers))
     if view.query:
         return _searched_items(db, node_no, view, filters, after, before, wildcard=wildcard)
-    lead = _lead(view, filters, ordered=ordered)
+    lead = _lead(filters, view.facets(publishers=publishers, broad=False), ordered=ordered)
     if lead is not None:
         filters.remove(lead)
     if wildcard:
@@ -126,16 +126,16 @@ def _searched_items(
     return query
 
 
-def _lead(view: View, filters: Sequence[Facets], *, ordered: bool) -> Facets | None:
-    """The filter whose index rows are walked in the order of the view, or None where the items are.
+def _lead(filters: Sequence[Facets], narrow: Sequence[Facets], *, ordered: bool) -> Facets | None:
+    """The filter whose index rows are walked in the order of the view, or None if the items are walked.
 
-    Several kinds of change are most of a feed, and a page of the rows of several values must sort all of them. So
-    `kind` leads a page only with one value and alone.
+    A filter that is not `narrow` can select most of a feed, and a page of the rows of several values must sort all of
+    them. So such a filter leads a page only with one value and if no other filter does.
     """
-    narrow = filters[:-1] if view.kinds else filters
     if narrow:
         return min(narrow, key=len)
-    return filters[0] if len(view.kinds) == 1 or not ordered else None
+    fewest = min(filters, key=len)
+    return fewest if len(fewest) == 1 or not ordered else None
 
 
 def _facet_items(node_no: int, facets: Facets, order: Order, after: Edge | None, before: Edge | None) -> Query:

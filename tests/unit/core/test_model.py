@@ -1,6 +1,7 @@
 """Stored values: what their defaults say."""
 
-from smartfeeds.core.model import EntryMeta, Item, Node, NodeKind, NodeState, Slice
+from smartfeeds.core.filters import EntryMeta
+from smartfeeds.core.model import Item, Node, NodeKind, NodeState, Slice
 from smartfeeds.core.options import NodeOptions
 from smartfeeds.core.view import BARE
 

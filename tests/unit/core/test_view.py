@@ -2,23 +2,26 @@
 
 import pytest
 
+from smartfeeds.core.filters import (
+    FILTERS,
+    MAX_FILTER_VALUES,
+    MAX_QUERY_WORDS,
+    Change,
+    EntryMeta,
+    entry_facets,
+    facet,
+)
 from smartfeeds.core.view import (
     BARE,
     CREATED,
-    MAX_FILTER_VALUES,
-    MAX_QUERY_WORDS,
     NO_TRAITS,
-    PARAMETERS,
     RESERVED_PARAMETERS,
     SMART,
-    Change,
     Order,
     Traits,
     View,
     canonical,
     change_of,
-    entry_facets,
-    facet,
     from_canonical,
     matches,
     names_view,
@@ -28,6 +31,14 @@ from smartfeeds.core.view import (
     version_traits,
 )
 from smartfeeds.errors import Condition, FeedError
+
+CONTENT = EntryMeta(frozenset({"Alice"}), frozenset({"News"}), frozenset({"tag:1", ""}))
+
+
+def smart(order: Order = Order.MODIFIED, **filters: set[str]) -> View:
+    """A Smart view with these filters; an underscore stands for a hyphen."""
+    named = {name.replace("_", "-"): frozenset(values) for name, values in filters.items()}
+    return View(True, order, tuple((name, named[name]) for name in FILTERS if name in named))
 
 
 @pytest.mark.parametrize(
@@ -75,17 +86,17 @@ def test_shared_splits_are_bounded() -> None:
     [
         ("order=modified", SMART),
         ("order=created", CREATED),
-        ("author=alice", View(smart=True, authors=frozenset({"alice"}))),
-        ("author=Alice&author=xmpp:bob@x", View(smart=True, authors=frozenset({"alice", "bob@x"}))),
-        ("category=%C3%89t%C3%A9", View(smart=True, categories=frozenset({"été"}))),
-        ("category=a+b", View(smart=True, categories=frozenset({"a b"}))),
-        ("in-reply-to=tag%3Ax%2C1", View(smart=True, replies_to=frozenset({"tag:x,1"}))),
-        ("kind=new&kind=deleted", View(smart=True, kinds=frozenset({Change.NEW, Change.DELETED}))),
-        ("q=Hello+World", View(smart=True, query=frozenset({"hello", "world"}))),
-        ("q=a&q=b", View(smart=True, query=frozenset({"a", "b"}))),
+        ("author=alice", smart(author={"alice"})),
+        ("author=Alice&author=xmpp:bob@x", smart(author={"alice", "bob@x"})),
+        ("category=%C3%89t%C3%A9", smart(category={"été"})),
+        ("category=a+b", smart(category={"a b"})),
+        ("in-reply-to=tag%3Ax%2C1", smart(in_reply_to={"tag:x,1"})),
+        ("kind=new&kind=deleted", smart(kind={"new", "deleted"})),
+        ("q=Hello+World", smart(q={"hello", "world"})),
+        ("q=a&q=b", smart(q={"a", "b"})),
         ("q=", SMART),
         ("", SMART),
-        ("order=created&q=x&author=a", View(True, Order.CREATED, frozenset({"a"}), query=frozenset({"x"}))),
+        ("order=created&q=x&author=a", smart(Order.CREATED, author={"a"}, q={"x"})),
     ],
 )
 def test_parse_view_reads_parameters_as_a_query_string(query: str, view: View) -> None:
@@ -155,14 +166,13 @@ def test_canonical_of_two_spellings_of_a_view_is_one_text(one: str, other: str) 
         BARE,
         SMART,
         CREATED,
-        View(
-            True,
+        smart(
             Order.CREATED,
-            frozenset({"a&b=c", "é"}),
-            frozenset({"x y", "%"}),
-            frozenset({"tag:1"}),
-            frozenset(Change),
-            frozenset({"w", "v"}),
+            author={"a&b=c", "é"},
+            category={"x y", "%"},
+            in_reply_to={"tag:1"},
+            kind={change.value for change in Change},
+            q={"w", "v"},
         ),
     ],
 )
@@ -185,7 +195,7 @@ def test_from_canonical_of_something_else_raises() -> None:
         (BARE, False),
         (SMART, False),
         (CREATED, False),
-        *[(view, True) for name in PARAMETERS if name != "order" and (view := parse_view(f"{name}=new"))],
+        *[(view, True) for name in FILTERS if (view := parse_view(f"{name}=new"))],
     ],
 )
 def test_filtered_and_hidden_tombstones_of_a_view(view: View, filtered: bool) -> None:
@@ -199,9 +209,7 @@ def test_facet_folds_case_blanks_and_the_scheme_of_an_address() -> None:
 
 
 def test_entry_facets_hold_authors_categories_and_replies() -> None:
-    found = entry_facets(frozenset({"Alice"}), frozenset({"News"}), frozenset({"tag:1", ""}))
-
-    assert found == {"a:alice", "p:alice", "c:news", "r:tag:1"}
+    assert entry_facets(CONTENT) == {"a:alice", "p:alice", "c:news", "r:tag:1"}
 
 
 def test_version_traits_add_publisher_and_kind_and_a_deleted_item_has_nothing_else() -> None:
@@ -246,8 +254,7 @@ def test_matches_ands_filters_and_ors_the_values_of_one(query: str, change: Chan
     """[SF-015]"""
     view = parse_view(query)
     assert view is not None
-    facets = entry_facets(frozenset({"alice"}), frozenset({"news"}), frozenset({"tag:1"})) | {f"k:{change.value}"}
-    version = Traits(facets, frozenset({"hello", "world"}))
+    version = Traits(entry_facets(CONTENT) | {f"k:{change.value}"}, frozenset({"hello", "world"}))
 
     assert matches(view, version, publishers=True) is inside
 
@@ -259,7 +266,7 @@ def test_matches_a_publisher_as_author_only_where_the_node_shows_it(publishers: 
     assert view is not None
 
     published = version_traits(NO_TRAITS, "bob@x", deleted=False, revision=1)
-    written = Traits(entry_facets(frozenset({"bob@x"}), frozenset(), frozenset()))
+    written = Traits(entry_facets(EntryMeta(frozenset({"bob@x"}))))
 
     assert matches(view, published, publishers=publishers) is inside
     assert matches(view, written, publishers=publishers)
@@ -273,7 +280,7 @@ def test_parse_view_takes_a_bounded_number_of_words() -> None:
 
 def test_canonical_text_is_a_query_string_without_ambiguous_characters() -> None:
     """[xep-map 115] Everything but letters, digits and `_.-~` is percent-encoded, slashes too."""
-    view = View(True, authors=frozenset({"a/b"}), categories=frozenset({"c&d=e"}))
+    view = smart(author={"a/b"}, category={"c&d=e"})
 
     assert canonical(view) == "author=a%2Fb&category=c%26d%3De&order=modified"
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from smartfeeds.core.model import EntryMeta
+from smartfeeds.core.filters import EntryMeta, category_names
 from smartfeeds.formats import atom, xml
 from smartfeeds.formats.payload import accept_payload, complete_entry, shape_of
 
@@ -168,4 +168,4 @@ def test_read_traits_feeds_the_index():
 )
 def test_category_is_found_by_the_parts_of_its_path(term, names):
     """[A-139] [RSS-013] Split at each slash for matching, empty parts dropped; the verbatim term matches too."""
-    assert atom.category_names(term) == names
+    assert category_names(term) == names

@@ -5,10 +5,11 @@ from dataclasses import replace
 
 import pytest
 
+from smartfeeds.core.filters import EntryMeta
 from smartfeeds.core.model import Item
 from smartfeeds.core.page import ResultSetRequest
 from smartfeeds.errors import Condition, FeedError
-from smartfeeds.formats.atom import EntryMeta, read_meta
+from smartfeeds.formats.atom import read_meta
 from smartfeeds.service import requests as r
 from smartfeeds.service.conflicts import ConflictedItem, ConflictList, ListConflicts, ResolveConflicts, Resolved
 from smartfeeds.sync.record import Flag, Stamp, Version

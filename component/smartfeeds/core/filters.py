@@ -1,0 +1,203 @@
+"""The filters of views as one table: `FILTERS` (Smart Feeds, XMPP: parameters of a node name; SF-015, A-24).
+
+A row gives the parameter name, how its values are read, which facets of an item it is compared with, its JSON schema
+and its description. Parsing, the filter index, pulls, pushes, the OpenAPI document, service discovery and the table in
+`docs/http.md` follow from the rows. A new filter is a new row, and a migration that rebuilds the filter index if the
+row reads facets that the index does not have yet (see migration 0011).
+"""
+
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from enum import Enum
+
+from smartfeeds.core.text import words
+
+MAX_FILTER_VALUES = 32
+MAX_QUERY_WORDS = 32  # each takes a look-up of its own
+MAX_CATEGORY_PARTS = 8  # each part adds two facets to an item
+# RFC 4647 2.1, without "*": the index has no facet for "any language".
+_LANGUAGE = re.compile(r"[a-z]{1,8}(?:-[a-z0-9]{1,8})*")
+
+ParameterSchema = Mapping[str, object]
+
+
+class Change(Enum):
+    """What last happened to an item, for the parameter `kind`."""
+
+    NEW = "new"
+    EDITED = "edited"
+    DELETED = "deleted"
+
+
+@dataclass(frozen=True, slots=True)
+class EntryMeta:
+    """What filters compare and message bodies are made of, read from a payload by `formats.atom.read_meta`.
+
+    `authors` are names, addresses and URIs; `replies_to` the references of thr:in-reply-to; `text` the plain text
+    that is searched; `body` the title, else the summary (xep-map 180); `language` the tag that the entry declares, or
+    inherited from its feed when it was imported.
+    """
+
+    authors: frozenset[str] = frozenset()
+    categories: frozenset[str] = frozenset()
+    replies_to: frozenset[str] = frozenset()
+    text: str = ""
+    body: str = ""
+    language: str = ""
+
+
+def _nothing_of_entry(_entry: EntryMeta) -> Iterable[str]:
+    return ()
+
+
+def _nothing_of_change(_publisher: str, _change: Change) -> Iterable[str]:
+    return ()
+
+
+@dataclass(frozen=True, slots=True)
+class FacetIndex:
+    """A kind of facet: `kind` is its prefix in the filter index.
+
+    `entry` reads the values from the content of an item. `change` reads them from its publisher and its last change; a
+    deleted item has only these (SF-013).
+    """
+
+    kind: str
+    entry: Callable[[EntryMeta], Iterable[str]] = _nothing_of_entry
+    change: Callable[[str, Change], Iterable[str]] = _nothing_of_change
+
+
+@dataclass(frozen=True, slots=True)
+class Filter:
+    """A row of the table.
+
+    `parse` returns the values in their canonical spelling, or None if one is not valid. A version matches if it has one
+    of the values in `index`; in a node that shows its publishers, `publisher_index` replaces `index`. A filter without
+    an index compares the words of the text, which must all occur. `broad`: a single value can select most of a feed.
+    """
+
+    name: str
+    text: str
+    schema: ParameterSchema
+    parse: Callable[[Sequence[str]], frozenset[str] | None]
+    index: FacetIndex | None = None
+    publisher_index: FacetIndex | None = None
+    broad: bool = False
+
+    def facets(self, values: Iterable[str], *, publishers: bool) -> frozenset[str]:
+        """The facets of which a version must have one; none for a filter by words."""
+        index = self.publisher_index or self.index if publishers else self.index
+        return frozenset() if index is None else frozenset(facet(index.kind, value) for value in values)
+
+    def write(self, values: Iterable[str]) -> list[str]:
+        """The values as parameters of a canonical view."""
+        return [" ".join(sorted(values))] if self.index is None else sorted(values)
+
+
+def facet(kind: str, value: str) -> str:
+    """One comparable property of a version: its kind and the folded value."""
+    return f"{kind}:{fold(value)}"
+
+
+def fold(value: str) -> str:
+    """A text as it is compared. Folding it again changes nothing, so a canonical view is read back as it is."""
+    folded = value.strip().casefold()
+    while folded.startswith("xmpp:"):
+        folded = folded.removeprefix("xmpp:").strip()
+    return folded
+
+
+def category_names(term: str) -> set[str]:
+    """The values that select a category: the term, and for a path each part and each path above it (A-139).
+
+    Empty parts are left out. A URL is not a path, and a path with too many parts is selected by the whole term only.
+    """
+    parts = [part for part in term.split("/") if part.strip()]
+    if "://" in term or len(parts) > MAX_CATEGORY_PARTS:
+        return {term}
+    return {term, *parts, *("/".join(parts[:count]) for count in range(1, len(parts) + 1))}
+
+
+def _category_names(entry: EntryMeta) -> Iterable[str]:
+    return [name for term in entry.categories for name in category_names(term)]
+
+
+def language_ranges(tag: str) -> list[str]:
+    """The language ranges that match a tag by basic filtering: the tag and its prefixes (RFC 4647 3.3.1)."""
+    subtags = tag.split("-")
+    return ["-".join(subtags[:count]) for count in range(1, len(subtags) + 1)] if tag else []
+
+
+def _texts(values: Sequence[str]) -> frozenset[str] | None:
+    folded = frozenset(map(fold, values))
+    return None if "" in folded else folded
+
+
+def _languages(values: Sequence[str]) -> frozenset[str] | None:
+    folded = frozenset(map(fold, values))
+    return folded if all(map(_LANGUAGE.fullmatch, folded)) else None
+
+
+def _changes(values: Sequence[str]) -> frozenset[str] | None:
+    return frozenset(values) if set(values) <= {change.value for change in Change} else None
+
+
+def _words(values: Sequence[str]) -> frozenset[str] | None:
+    found = words(" ".join(values))
+    return found if len(found) <= MAX_QUERY_WORDS else None
+
+
+_TEXT: ParameterSchema = {"type": "string", "minLength": 1}
+_TEXTS: ParameterSchema = {"type": "array", "items": _TEXT}
+
+FILTERS: Mapping[str, Filter] = {
+    row.name: row
+    for row in (
+        Filter(
+            "author",
+            "items whose author or publisher has this name, address or URI; repeatable, any of them",
+            _TEXTS,
+            _texts,
+            FacetIndex("a", lambda entry: entry.authors),
+            # A facet of its own: a condition on two facets would sort all their items for every page.
+            FacetIndex("p", lambda entry: entry.authors, lambda publisher, _: [publisher]),
+        ),
+        Filter(
+            "category",
+            "items with this category, or with a category path that has this part; repeatable, any of them",
+            _TEXTS,
+            _texts,
+            FacetIndex("c", _category_names),
+        ),
+        Filter(
+            "in-reply-to",
+            "items that reply to the item with this id or address; repeatable, any of them",
+            _TEXTS,
+            _texts,
+            FacetIndex("r", lambda entry: entry.replies_to),
+        ),
+        Filter(
+            "kind",
+            "new, edited or deleted: the last change of the item; repeatable, any of them",
+            {"type": "array", "items": {"enum": [change.value for change in Change]}},
+            _changes,
+            FacetIndex("k", change=lambda _, change: [change.value]),
+            broad=True,
+        ),
+        Filter("q", "items whose text contains all these words", _TEXT, _words),
+    )
+}
+_INDEXES = [index for row in FILTERS.values() for index in (row.index, row.publisher_index) if index is not None]
+
+
+def entry_facets(entry: EntryMeta) -> frozenset[str]:
+    """The facets that the content of an item gives to a version."""
+    return frozenset(facet(index.kind, value) for index in _INDEXES for value in index.entry(entry) if value)
+
+
+def change_facets(publisher: str, change: Change) -> frozenset[str]:
+    """The facets that the publisher and the last change give to a version."""
+    return frozenset(
+        facet(index.kind, value) for index in _INDEXES for value in index.change(publisher, change) if value
+    )

@@ -10,6 +10,7 @@ import pytest
 
 from smartfeeds.config import SECTIONS
 from smartfeeds.core.tokens import Scope
+from smartfeeds.core.view import PARAMETERS
 from smartfeeds.http import negotiation as n
 from smartfeeds.http.http_errors import STATUSES
 from smartfeeds.http.queries import MAX_QUERY_BYTES
@@ -132,6 +133,8 @@ def test_tables_have_every_form_parameter_and_status(page: str) -> None:
         for status in one["responses"]
     }
     assert {status for status in told if status >= 400} | {status.value for status in STATUSES.values()} <= shown
+    views = page.partition("| view parameter |")[2].partition("\n\n")[0]
+    assert dict(re.findall(r"(?m)^\| `([\w-]+)` \| (.*) \|$", views)) == PARAMETERS
     for section, key in re.findall(r"`(\w+)\.(\w+)`", page):
         assert key in SECTIONS[section].model_fields, f"{section}.{key}"
     assert f"{MAX_QUERY_BYTES:,} bytes" in page

@@ -172,7 +172,8 @@ async def _publish_busy(web: Web, letters: str) -> None:
     for letter in letters:
         number = ord(letter) - ord("a")
         payload = (
-            f"<entry xmlns='http://www.w3.org/2005/Atom'><id>tag:example.org,2026:{letter}</id><title>{letter}</title>"
+            f"<entry xmlns='http://www.w3.org/2005/Atom' xml:lang='{('en', 'en-GB', 'fr', 'fr')[number % 4]}'>"
+            f"<id>tag:example.org,2026:{letter}</id><title>{letter}</title>"
             f"<author><name>{('Ann', 'Bo')[number % 2]}</name></author><rights>at {web.component.clock.now_us}</rights>"
             f"<category term='{('red', 'blue', 'green')[number % 3]}'/><content type='text'>entry {letter}</content>"
             f"<in-reply-to xmlns='http://purl.org/syndication/thread/1.0' ref='tag:example.org,2026:{number // 3}'/>"
@@ -192,6 +193,8 @@ QUERIES = [
     "category=red&category=blue",
     "order=created&in-reply-to=tag%3Aexample.org%2C2026%3A0",
     "author=bo&category=blue&q=entry",
+    "order=created&lang=en",
+    "lang=en-gb&lang=fr&author=bo&q=entry",
 ]
 
 

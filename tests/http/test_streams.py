@@ -101,19 +101,23 @@ async def test_stream_begins_now_and_says_what_comes(feed: Web) -> None:
 
 
 ENTRY = (
-    "<entry xmlns='http://www.w3.org/2005/Atom'><id>tag:example.org,2026:1</id><title>{0}</title>"
+    "<entry xmlns='http://www.w3.org/2005/Atom' xml:lang='{2}'><id>tag:example.org,2026:1</id><title>{0}</title>"
     "<updated>2026-01-01T00:00:00Z</updated><category term='{1}'/></entry>"
 )
 
 
-@pytest.mark.parametrize("sync", ["", "&sync=true"])
-async def test_item_that_leaves_a_view_is_the_same_in_json_atom_stream_and_page(feed: Web, sync: str) -> None:
+@pytest.mark.parametrize(
+    ("view", "sync"), [("category=red", ""), ("category=red", "&sync=true"), ("lang=en&kind=new&kind=edited", "")]
+)
+async def test_item_that_leaves_a_view_is_the_same_in_json_atom_stream_and_page(
+    feed: Web, view: str, sync: str
+) -> None:
     """[A-20] [SF-015] [SF-061]: an id, a time and two marks, nothing of the version that does not match."""
-    path = f"/feeds/news/?category=red{sync}"
-    await feed.component.publish(ALICE, "news", "x", ENTRY.format("first", "red"))
+    path = f"/feeds/news/?{view}{sync}"
+    await feed.component.publish(ALICE, "news", "x", ENTRY.format("first", "red", "en-US"))
     stream = await listen(feed, path)
     await stream.block()
-    await feed.component.publish(ALICE, "news", "x", ENTRY.format("secret", "blue"))
+    await feed.component.publish(ALICE, "news", "x", ENTRY.format("secret", "blue", "fr"))
 
     event = await stream.event()
     stream.answer.close()

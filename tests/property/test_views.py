@@ -62,6 +62,7 @@ class Version:
     text: str
     reply_to: str
     publisher: str
+    lang: str
 
 
 @dataclass(frozen=True)
@@ -73,12 +74,14 @@ class Filters:
     reply_to: tuple[str, ...] = ()
     kind: tuple[str, ...] = ()
     q: tuple[str, ...] = ()
+    lang: tuple[str, ...] = ()
     sync: bool = False
 
     def node(self) -> str:
         pairs = [("category", value) for value in self.category] + [("author", value) for value in self.author]
         pairs += [("in-reply-to", value) for value in self.reply_to] + [("kind", value) for value in self.kind]
-        pairs += [("q", value) for value in self.q] + [("sync", "true")] * self.sync
+        pairs += [("q", value) for value in self.q] + [("lang", value) for value in self.lang]
+        pairs += [("sync", "true")] * self.sync
         return f"{FEED}?{urlencode([*pairs, ('order', 'modified')])}"
 
     def match(self, version: Version, *, first: bool) -> bool:
@@ -89,6 +92,7 @@ class Filters:
             and (not self.reply_to or version.reply_to in self.reply_to)
             and (not self.kind or ("new" if first else "edited") in self.kind)
             and set(self.q) <= set(version.text.split())
+            and (not self.lang or any(f"{version.lang.lower()}-".startswith(f"{lang}-") for lang in self.lang))
         )
 
 
@@ -105,6 +109,7 @@ FILTERS = st.builds(
     reply_to=some("tag:1", "tag:2"),
     kind=some("new", "edited", "deleted"),
     q=some("sun", "rain"),
+    lang=some("en", "en-gb", "de"),
     sync=st.sampled_from([False, False, True]),
 )
 VERSIONS = st.builds(
@@ -114,6 +119,7 @@ VERSIONS = st.builds(
     text=st.sampled_from(["sun", "rain", "sun rain", "fog"]),
     reply_to=st.sampled_from(["", "tag:1", "tag:2"]),
     publisher=st.sampled_from([OWNER, OWNER, BOB]),
+    lang=st.sampled_from(["", "en", "en-GB", "de", "den"]),
 )
 IDS = st.sampled_from("abc")
 WRITES = st.one_of(
@@ -161,6 +167,7 @@ class Follow:
             author=version.author,
             content=version.text,
             reply_to=version.reply_to,
+            lang=version.lang,
         )
         self.items[item_id] = (version, revision, title)
         await self.sent()

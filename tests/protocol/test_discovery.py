@@ -277,7 +277,7 @@ async def test_view_of_a_feed_tells_the_feed_requirements(component: Component) 
         assert told["xmpp-node"] == [node if "?" in node else "comments?order=modified"]
         assert {"cursor", "time"} <= set(told["positions"])
         assert set(told["orders"]) == {"modified", "created"}
-        assert {"order", "author", "category", "q", "in-reply-to", "kind"} <= set(told["parameters"])
+        assert {"order", "author", "category", "q", "in-reply-to", "kind", "lang"} <= set(told["parameters"])
         assert told["item-format"] == ["http://www.w3.org/2005/Atom"]
 
 

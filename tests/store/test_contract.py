@@ -586,9 +586,9 @@ ENTRIES = [
     item("a", 10, "by=bob in=news | Straße to Ärger", created_us=1),
     item("b", 20, "by=carol in=News re=a | street food", created_us=2, publisher="xmpp:dave@x"),
     item("c", 30, "by=bob in=sport in=news | strasse ÄRGER 42", created_us=3),
-    item("d", 40, "re=a | 漢字 street", created_us=4, revision=2),
+    item("d", 40, "re=a la=zh-Hant-TW | 漢字 street", created_us=4, revision=2),
     item("e", 50, "", created_us=5, deleted=True, revision=2, publisher="bob"),
-    item("f", 50, "by=bob | " + "w" * 5000, created_us=6),
+    item("f", 50, "by=bob la=zh | " + "w" * 5000, created_us=6),
 ]
 
 
@@ -604,6 +604,11 @@ ENTRIES = [
         ("category=sport&category=none", "c"),
         ("in-reply-to=a", "b d"),
         ("in-reply-to=a&author=nobody", ""),
+        ("lang=zh", "d f"),
+        ("lang=zh-hant", "d"),
+        ("lang=zh-TW", ""),
+        ("lang=zh&kind=edited", "d"),
+        ("lang=zh&author=bob", "f"),
         ("q=strasse", "a c"),
         ("q=STREET", "b d"),
         ("q=street+food", "b"),

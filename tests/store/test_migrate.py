@@ -16,10 +16,12 @@ from pathlib import Path
 import pytest
 from alembic.script import ScriptDirectory
 
+from smartfeeds.core.model import Slice
 from smartfeeds.core.view import SMART
 from smartfeeds.errors import StoreError
 from smartfeeds.store import migrate, migrations
-from smartfeeds.store.rows import digest
+from smartfeeds.store.base import ReadTx
+from smartfeeds.store.rows import STATES, digest
 from smartfeeds.store.sqlite import SqliteStore
 from store.values import add_feed, item, read_payload, view
 
@@ -253,4 +255,71 @@ async def test_two_processes_may_create_it_at_once(path: Path) -> None:
     for store in stores:
         assert await store.read(lambda tx: tx.node_count()) == 4
     for store in stores:
+        await store.close()
+
+
+async def test_upgrade_indexes_languages_and_keeps_what_the_index_knows_of_past_versions(
+    path: Path, raw: sqlite3.Connection
+) -> None:
+    """[SF-015] [A-20] Items stored before the filter `lang` are found by it; an item that had left a view stays so."""
+    migrations.run(path, "0008")
+    values = (1, "feed", "feed", "live", "o@x", 1, "{}", 2, 2, 4, 2, 0, 0, 4, 1, 0, 1)
+    raw.execute(f"INSERT INTO node VALUES ({', '.join('?' * len(values))})", values)
+    for number, (modified_us, revision, payload) in enumerate(
+        ((4, 2, b"in=news la=en-GB | a"), (3, 1, b"in=news | b")), 1
+    ):
+        values = (
+            number,
+            1,
+            f"i{number}",
+            number,
+            modified_us,
+            revision - 1,
+            revision,
+            0,
+            1,
+            1,
+            "p@x",
+            payload,
+            "",
+            0,
+            b"",
+        )
+        raw.execute(f"INSERT INTO item VALUES ({', '.join('?' * len(values))})", values)
+    # The first item was in another category before it was edited.
+    versions = [(1, 0, ("c:sport", "k:new", "p:p@x"), "z"), (1, 1, ("c:news", "k:edited", "p:p@x"), "a")]
+    versions.append((2, 0, ("c:news", "k:new", "p:p@x"), "b"))
+    states: dict[tuple[int, str], int] = {}
+    for item_no, number, facets, word in versions:
+        tokens = " ".join(["1w" + word, *(f"1f{digest(facet).hex()}" for facet in facets)])
+        raw.execute("INSERT INTO word (rowid, tokens) VALUES (?, ?)", (item_no * STATES + number, tokens))
+        bit = 2 if (item_no, number) == (1, 0) else 1
+        for facet in facets:
+            states[item_no, facet] = states.get((item_no, facet), 0) | bit
+    for (item_no, facet), bits in states.items():
+        modified_us = 4 if item_no == 1 else 3
+        row = (1, digest(facet), modified_us, item_no, item_no, bits)
+        raw.execute("INSERT INTO facet VALUES (?, ?, ?, ?, ?, ?)", row)
+    store = SqliteStore(path, read_payload)
+    await store.open()
+    try:
+        assert not await store.read(lambda tx: tx.index_current(1))
+        await store.write(lambda tx: tx.index_node(1))
+
+        def standings(tx: ReadTx) -> dict[str, str]:
+            items = tx.slice(1, Slice(SMART, 9))
+            queries = ("lang=en", "lang=en-gb", "lang=de", "category=sport", "category=news", "q=z", "q=a&lang=en")
+            return {query: " ".join(tx.standings(1, one, [view(query)])[0].value for one in items) for query in queries}
+
+        assert await store.read(standings) == {
+            "lang=en": "absent present",
+            "lang=en-gb": "absent present",
+            "lang=de": "absent absent",
+            "category=sport": "absent left",
+            "category=news": "present present",
+            "q=z": "absent left",
+            "q=a&lang=en": "absent present",
+        }
+        assert await store.read(lambda tx: tx.count(1, view("lang=en"))) == 1
+    finally:
         await store.close()

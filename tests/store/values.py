@@ -11,11 +11,12 @@ from smartfeeds.store.base import WriteTx
 
 
 def read_payload(payload: bytes) -> Traits:
-    """An indexer for payloads like `by=alice in=news re=1 | some words`: the store does not care for the format."""
+    """An indexer for payloads like `by=alice in=news re=1 la=en | some words`: the store ignores the format."""
     head, _, text = payload.decode().partition("|")
     pairs = [pair.partition("=") for pair in head.split()]
-    values = {kind: frozenset(value for name, _, value in pairs if name == kind) for kind in ("by", "in", "re")}
-    return Traits(entry_facets(EntryMeta(values["by"], values["in"], values["re"])), words(text))
+    values = {kind: frozenset(value for name, _, value in pairs if name == kind) for kind in ("by", "in", "re", "la")}
+    meta = EntryMeta(values["by"], values["in"], values["re"], language="".join(values["la"]))
+    return Traits(entry_facets(meta), words(text))
 
 
 def node(name: str = "feed", kind: NodeKind = NodeKind.FEED, creator: str = "alice@example.org") -> Node:

@@ -177,6 +177,7 @@ def entry(
     content: str = "",
     deleted: bool = False,
     inner: str = "",
+    lang: str = "",
 ) -> str:
     """An Atom entry."""
     parts = [f"<title>{escape(title)}</title>"]
@@ -190,7 +191,8 @@ def entry(
         parts.append(f"<content>{escape(content)}</content>")
     if deleted:
         parts.append(f"<sync xmlns='{FEEDSYNC_NS}' deleted='true'/>")
-    return f"<entry xmlns='{ATOM_NS}'>{''.join(parts)}{inner}</entry>"
+    language = f" xml:lang='{lang}'" if lang else ""
+    return f"<entry xmlns='{ATOM_NS}'{language}>{''.join(parts)}{inner}</entry>"
 
 
 def draft(payload: str) -> Draft:

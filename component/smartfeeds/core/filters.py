@@ -17,7 +17,7 @@ MAX_FILTER_VALUES = 32
 MAX_QUERY_WORDS = 32  # each takes a look-up of its own
 MAX_CATEGORY_PARTS = 8  # each part adds two facets to an item
 # RFC 4647 2.1, without "*": the index has no facet for "any language".
-_LANGUAGE = re.compile(r"[a-z]{1,8}(?:-[a-z0-9]{1,8})*")
+_LANGUAGE = r"[A-Za-z]{1,8}(-[A-Za-z0-9]{1,8})*"
 
 ParameterSchema = Mapping[str, object]
 
@@ -135,8 +135,7 @@ def _texts(values: Sequence[str]) -> frozenset[str] | None:
 
 
 def _languages(values: Sequence[str]) -> frozenset[str] | None:
-    folded = frozenset(map(fold, values))
-    return folded if all(map(_LANGUAGE.fullmatch, folded)) else None
+    return frozenset(map(fold, values)) if all(re.fullmatch(_LANGUAGE, value) for value in values) else None
 
 
 def _changes(values: Sequence[str]) -> frozenset[str] | None:
@@ -183,6 +182,14 @@ FILTERS: Mapping[str, Filter] = {
             {"type": "array", "items": {"enum": [change.value for change in Change]}},
             _changes,
             FacetIndex("k", change=lambda _, change: [change.value]),
+            broad=True,
+        ),
+        Filter(
+            "lang",
+            "items in this language: en also selects en-GB (RFC 4647 basic filtering); repeatable, any of them",
+            {"type": "array", "items": {"type": "string", "pattern": f"^{_LANGUAGE}$"}},
+            _languages,
+            FacetIndex("l", lambda entry: language_ranges(entry.language)),
             broad=True,
         ),
         Filter("q", "items whose text contains all these words", _TEXT, _words),

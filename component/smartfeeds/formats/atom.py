@@ -176,6 +176,7 @@ def read_meta(payload: bytes) -> EntryMeta:
         replies_to=frozenset(_references(root)),
         text="\n".join(text for text in (title, summary, content) if text),
         body=(title or summary)[:BODY_CHARACTERS],
+        language=xml.language_of(root),
     )
 
 

@@ -32,7 +32,7 @@ from smartfeeds.core.view import (
 )
 from smartfeeds.errors import Condition, FeedError
 
-CONTENT = EntryMeta(frozenset({"Alice"}), frozenset({"News"}), frozenset({"tag:1", ""}))
+CONTENT = EntryMeta(frozenset({"Alice"}), frozenset({"News"}), frozenset({"tag:1", ""}), language="en-GB")
 
 
 def smart(order: Order = Order.MODIFIED, **filters: set[str]) -> View:
@@ -94,6 +94,7 @@ def test_shared_splits_are_bounded() -> None:
         ("kind=new&kind=deleted", smart(kind={"new", "deleted"})),
         ("q=Hello+World", smart(q={"hello", "world"})),
         ("q=a&q=b", smart(q={"a", "b"})),
+        ("lang=en-GB&lang=de", smart(lang={"en-gb", "de"})),
         ("q=", SMART),
         ("", SMART),
         ("order=created&q=x&author=a", smart(Order.CREATED, author={"a"}, q={"x"})),
@@ -123,6 +124,12 @@ def test_parse_view_reads_parameters_as_a_query_string(query: str, view: View) -
         "&".join(f"author={n}" for n in range(MAX_FILTER_VALUES + 1)),
         "&".join(["q=a"] * 65),
         "kind=moved",
+        "lang=",
+        "lang=*",
+        "lang=en_GB",
+        "lang=xmpp:en",
+        "lang=en-",
+        "lang=Ko",
         "id=7",
     ],
 )
@@ -209,7 +216,7 @@ def test_facet_folds_case_blanks_and_the_scheme_of_an_address() -> None:
 
 
 def test_entry_facets_hold_authors_categories_and_replies() -> None:
-    assert entry_facets(CONTENT) == {"a:alice", "p:alice", "c:news", "r:tag:1"}
+    assert entry_facets(CONTENT) == {"a:alice", "p:alice", "c:news", "r:tag:1", "l:en", "l:en-gb"}
 
 
 def test_version_traits_add_publisher_and_kind_and_a_deleted_item_has_nothing_else() -> None:
@@ -244,6 +251,11 @@ def test_change_of_an_item_is_new_edited_or_deleted() -> None:
         ("kind=new", Change.NEW, True),
         ("kind=new", Change.EDITED, False),
         ("kind=edited&kind=deleted", Change.DELETED, True),
+        ("lang=en", Change.NEW, True),
+        ("lang=EN-gb", Change.EDITED, True),
+        ("lang=en-us", Change.NEW, False),
+        ("lang=e", Change.NEW, False),
+        ("lang=de&lang=en&author=alice&q=hello", Change.NEW, True),
         ("q=Hello", Change.NEW, True),
         ("q=hello+world", Change.NEW, True),
         ("q=hello+moon", Change.NEW, False),

@@ -338,3 +338,19 @@ def test_entry_keeps_the_language_of_its_feed():
         feed = f"<feed xmlns='{atom.ATOM_NS}' xml:lang='{language}'>{entries}</feed>"
         payloads = [xml.parse_stored(item.payload) for item in read_document(feed.encode()).items]
         assert [entry.get(xml.XML_LANG) for entry in payloads] == expected
+
+
+@pytest.mark.parametrize(
+    "document",
+    [
+        f"<feed xmlns='{atom.ATOM_NS}' xml:lang='en-GB'><title>T</title><entry>{{}}</entry>"
+        "<entry xml:lang='fr'><id>urn:x:2</id></entry></feed>",
+        "<rss version='2.0'><channel><title>T</title><link>http://e.example/</link><language>en-GB</language>"
+        "<item><guid>urn:x:1</guid></item><item xml:lang='fr'><guid>urn:x:2</guid></item></channel></rss>",
+    ],
+)
+def test_language_of_a_feed_selects_its_imported_entries(document):
+    """[SF-015] The filter `lang` compares the language that an entry had in its document."""
+    items = read_document(document.format("<id>urn:x:1</id>").encode()).items
+    languages = [{one for one in atom.read_traits(item.payload).facets if one.startswith("l:")} for item in items]
+    assert sorted(languages, key=len) == [{"l:fr"}, {"l:en", "l:en-gb"}]

@@ -11,9 +11,9 @@ from smartfeeds.store.base import WriteTx
 from support.world import ALICE, BOB, FEED, MODIFIED, OWNER, World, bare, entry, refusal
 
 ROWS = (
-    ("a", {"author": "Ann", "category": "news", "content": "the quick fox"}),
-    ("b", {"author": "Bob", "category": "News", "content": "the slow fox", "reply_to": "tag:a"}),
-    ("c", {"author": "Ann", "category": "sport", "content": "quick legs"}),
+    ("a", {"author": "Ann", "category": "news", "content": "the quick fox", "lang": "en"}),
+    ("b", {"author": "Bob", "category": "News", "content": "the slow fox", "reply_to": "tag:a", "lang": "EN-gb"}),
+    ("c", {"author": "Ann", "category": "sport", "content": "quick legs", "lang": "de"}),
     ("d", {"author": "Cid", "content": "nothing"}),
 )
 CASES = [
@@ -32,6 +32,11 @@ CASES = [
     ("in-reply-to=tag:a", "b"),
     ("kind=new", "a b c d"),
     ("kind=edited", ""),
+    ("lang=en", "a b"),
+    ("lang=en-GB", "b"),
+    ("lang=e", ""),
+    ("lang=de&lang=en-gb", "b c"),
+    ("lang=en&category=news&kind=new&author=ann&q=fox", "a"),
     ("q=", "a b c d"),
 ]
 
@@ -70,7 +75,9 @@ async def test_filter_pushed_is_the_same_items_with_their_count(feed: World, que
             previous = events[0].last
 
 
-@pytest.mark.parametrize("query", ["author=ann", "category=news", "q=fox", "kind=edited&q=fox", "in-reply-to=tag:a"])
+@pytest.mark.parametrize(
+    "query", ["author=ann", "category=news", "q=fox", "kind=edited&q=fox", "in-reply-to=tag:a", "lang=en"]
+)
 async def test_filter_after_edits_and_deletions_is_a_part_of_the_whole_in_its_order(feed: World, query: str) -> None:
     """[SF-016]"""
     await publish_rows(feed)
@@ -84,6 +91,19 @@ async def test_filter_after_edits_and_deletions_is_a_part_of_the_whole_in_its_or
 
     assert part == [item_id for item_id in whole if item_id in part]
     assert 0 < len(part) < len(whole)
+
+
+async def test_item_whose_language_changes_leaves_the_view_of_the_former_one(feed: World) -> None:
+    """[SF-015] [A-20] Items without a language are in no view of a language."""
+    await feed.subscribe(ALICE, f"{FEED}?lang=en")
+    pushed = []
+    for item_id, lang in (("a", "en-US"), ("b", "fr"), ("c", ""), ("a", "fr"), ("b", "en")):
+        await feed.publish(item_id, lang=lang)
+        pushed += [event.short for event in await feed.events()]
+
+    assert (await feed.pull(f"{FEED}?lang=en")).short == "~a +b"
+    assert (await feed.pull(f"{FEED}?lang=fr")).short == "+a ~b"
+    assert pushed == ["+a", "~a", "+b"]
 
 
 async def test_filter_by_kind_of_change_follows_what_last_happened(feed: World) -> None:

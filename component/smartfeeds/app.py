@@ -21,8 +21,8 @@ from smartfeeds.core.options import OptionLimits
 from smartfeeds.core.tokens import Token
 from smartfeeds.errors import Condition, FeedError, StoreError
 from smartfeeds.formats.atom import read_traits
-from smartfeeds.http.health import Watch
-from smartfeeds.http.server import Bounds
+from smartfeeds.http.health import HealthSources
+from smartfeeds.http.server import ConnectionLimits
 from smartfeeds.http.site import HttpOptions, Site
 from smartfeeds.net.addresses import EVERYWHERE
 from smartfeeds.net.fetch import Fetcher, FetchLimits
@@ -198,7 +198,7 @@ class App:
             Tools(clock, asyncio.sleep, random.random),
         )
         networks = tuple(ip_network(text) for text in settings.http.metrics_from)
-        watch = Watch(self._unready, metrics_text, networks)
+        watch = HealthSources(self._unready, metrics_text, networks)
         self.site = (
             Site(_http_options(settings), self.handle, self._authenticate, _observe, watch, clock, self._admit)
             if settings.http.listen
@@ -422,7 +422,7 @@ def _http_options(settings: Settings) -> HttpOptions:
         heartbeat_s=http.heartbeat_s,
         body_bytes=_body_bytes(settings),
         body_s=http.first_request_s,
-        bounds=Bounds(
+        bounds=ConnectionLimits(
             connections=http.connections,
             per_address=http.connections_per_address,
             first_request_s=http.first_request_s,
@@ -440,7 +440,7 @@ def _http_readings(site: Site | None) -> dict[str, int]:
         "http_refused": site.listener.refused,
         "http_unreadable": site.listener.unreadable,
         "http_held": site.feeds.waiting.held,
-        "http_kept": site.feeds.kept_hits,
+        "http_kept": site.feeds.cache_hits,
     }
 
 

@@ -7,7 +7,7 @@ from playwright.async_api import Page, expect
 
 from browser.test_hostile_entries import EVIL, HOSTILE
 from smartfeeds.core.tokens import Scope
-from smartfeeds.http.calls import Call, is_from_here
+from smartfeeds.http.calls import HttpCall, is_from_here
 from support.bearer import bearer
 from support.browser import Opener
 from support.component import ALICE
@@ -165,7 +165,7 @@ async def test_form_of_another_host_decides_nothing(
     """[A-62] The browser knows the password and sends it along: where the form comes from tells."""
     came_with = []
 
-    def looked_at(call: Call) -> bool:
+    def looked_at(call: HttpCall) -> bool:
         came_with.append(bool(call.credential))
         return is_from_here(call)
 

@@ -12,7 +12,7 @@ from smartfeeds.core.tokens import Scope
 from smartfeeds.formats.ess import dumb_checksum, read_nno
 from smartfeeds.formats.opml import read_outline
 from smartfeeds.http import lists
-from smartfeeds.http.kept import Kept
+from smartfeeds.http.byte_cache import ByteCache
 from smartfeeds.service.requests import PullFeed
 from support.bearer import bearer
 from support.component import ALICE, BOB, DOMAIN
@@ -185,7 +185,7 @@ async def test_a_list_is_sent_again_only_when_it_has_changed(web: Web, path: str
     assert (again.status, again.body, again.header("ETag")) == (304, b"", first.header("ETag"))
     await make(web, "a")
     await web.component.publish(ALICE, "a", "x")
-    web.component.clock.advance(lists.KEPT_US / US)
+    web.component.clock.advance(lists.CACHE_US / US)
     changed = await web.get(path, If_None_Match=first.header("ETag"))
     assert (changed.status, changed.body != first.body) == (200, True)
 
@@ -251,7 +251,7 @@ async def test_a_whole_list_says_what_it_leaves_out(web: Web, monkeypatch: pytes
     whole = await web.get("/feeds.opml")
     assert (len(list(listed_feeds(read_outline(whole.body)))), whole.header(lists.LEFT_OUT)) == (5, "0")
     await web.component.many_nodes(["g0", "g1"])
-    web.component.clock.advance(lists.KEPT_US / US)
+    web.component.clock.advance(lists.CACHE_US / US)
     cut = await web.get("/feeds.opml")
     outline = read_outline(cut.body)
     assert [feed.title for feed in listed_feeds(outline)] == [f"f{number}" for number in range(5)]
@@ -343,10 +343,10 @@ async def test_nno_is_made_once_and_cut(web: Web, monkeypatch: pytest.MonkeyPatc
     assert len(asked) == once
 
 
-def kept_by(web: Web) -> Kept[Any, Any]:
+def kept_by(web: Web) -> ByteCache[Any, Any]:
     site = web.component.app.site
     assert site is not None
-    return site.handlers.lists._kept
+    return site.handlers.lists._cache
 
 
 async def test_whole_lists_take_only_so_much_room(web: Web) -> None:
@@ -354,9 +354,9 @@ async def test_whole_lists_take_only_so_much_room(web: Web) -> None:
     for number in range(100):
         await web.component.create(ALICE, f"f{number}", title="t" * 1_900)
     size_bytes = len((await web.get("/feeds.opml")).body)
-    for number in range(2 * lists.KEPT_BYTES // size_bytes):
+    for number in range(2 * lists.CACHE_BYTES // size_bytes):
         assert (await web.get("/feeds.opml", Host=f"h{number}.example")).status == 200
-    assert 5 * size_bytes < kept_by(web).size_bytes <= lists.KEPT_BYTES
+    assert 5 * size_bytes < kept_by(web).size_bytes <= lists.CACHE_BYTES
 
 
 async def test_whole_lists_that_are_old_are_forgotten(web: Web) -> None:
@@ -365,7 +365,7 @@ async def test_whole_lists_that_are_old_are_forgotten(web: Web) -> None:
     for number in range(5):
         await web.get("/feeds.opml", Host=f"h{number}.example")
     assert len(kept_by(web)) == 5
-    web.component.clock.advance(lists.KEPT_US / US)
+    web.component.clock.advance(lists.CACHE_US / US)
     await web.get("/feeds.nno")
     assert len(kept_by(web)) == 1
 

@@ -14,7 +14,7 @@ from smartfeeds.core.model import Node, NodeKind
 from smartfeeds.core.options import NodeOptions
 from smartfeeds.core.times import US_PER_S, parse_t
 from smartfeeds.http import negotiation
-from smartfeeds.http.feeds import Asked, Feeds
+from smartfeeds.http.feeds import FeedRequest, Feeds
 from smartfeeds.http.replies import Reply
 from smartfeeds.http.waiting import Waiting
 from smartfeeds.service.requests import FeedPage
@@ -566,7 +566,7 @@ async def test_cold_pages_are_made_one_at_a_time(golden: Web, monkeypatch: pytes
     turn = 0
     make = Feeds._reply
 
-    def counted(self: Feeds, asked: Asked, answer: FeedPage) -> Reply:
+    def counted(self: Feeds, asked: FeedRequest, answer: FeedPage) -> Reply:
         turns.append(turn)
         return make(self, asked, answer)
 

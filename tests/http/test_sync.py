@@ -9,7 +9,7 @@ import pytest
 from lxml import etree
 
 from smartfeeds.core.tokens import Scope
-from smartfeeds.http.complete import Complete
+from smartfeeds.http.complete import CompleteFeeds
 from smartfeeds.service.requests import FeedPage, PullFeed
 from smartfeeds.sync.documents import FeedReader, Kind
 from smartfeeds.sync.sharing import Follower, Sharing, Step, format_bound, is_out_of_sync
@@ -425,9 +425,9 @@ async def test_complete_feed_is_read_page_by_page(paged: Web, monkeypatch: pytes
     await fill(paged, 12)
     _, partial = read((await paged.get("/feeds/notes.atom?sync=true")).body)
     pages = []
-    pull = Complete.__dict__["_next"]
+    pull = CompleteFeeds.__dict__["_next"]
 
-    async def meanwhile(self: Complete, call: Any, asked: PullFeed, page: FeedPage) -> FeedPage:
+    async def meanwhile(self: CompleteFeeds, call: Any, asked: PullFeed, page: FeedPage) -> FeedPage:
         found: FeedPage = await pull(self, call, asked, page)
         pages.append(len(found.page.items) if found.page else 0)
         await paged.component.publish(ALICE, "notes", "i11", entry(f"changed {len(pages)}"))
@@ -435,7 +435,7 @@ async def test_complete_feed_is_read_page_by_page(paged: Web, monkeypatch: pytes
         await paged.component.retract(ALICE, "notes", f"i{len(pages)}")
         return found
 
-    monkeypatch.setattr(Complete, "_next", meanwhile)
+    monkeypatch.setattr(CompleteFeeds, "_next", meanwhile)
     got = await paged.get("/feeds/notes.atom?sync=true&max=all")
     ids, _ = read(got.body)
     assert (ids, pages) == ([f"i{n}" for n in range(12)], [5, 3])
@@ -470,9 +470,9 @@ async def test_document_that_cannot_be_finished_is_broken_off(
 ) -> None:
     """A follower must not take half of a feed for the whole feed: the connection ends without the document's end."""
     await fill(paged, 12)
-    pull = Complete.__dict__["_next"]
+    pull = CompleteFeeds.__dict__["_next"]
 
-    async def meanwhile(self: Complete, call: Any, asked: PullFeed, page: FeedPage) -> FeedPage:
+    async def meanwhile(self: CompleteFeeds, call: Any, asked: PullFeed, page: FeedPage) -> FeedPage:
         if end == "deleted":
             await paged.component.owner_set(ALICE, "<delete node='notes'/>")
         else:
@@ -480,7 +480,7 @@ async def test_document_that_cannot_be_finished_is_broken_off(
         found: FeedPage = await pull(self, call, asked, page)
         return found
 
-    monkeypatch.setattr(Complete, "_next", meanwhile)
+    monkeypatch.setattr(CompleteFeeds, "_next", meanwhile)
     with pytest.raises(aiohttp.ClientPayloadError):
         await paged.get("/feeds/notes.atom?sync=true&max=all")
 

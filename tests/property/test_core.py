@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from lxml import etree
 
 from smartfeeds.core.cursor import format_cursor, is_canonical, matches, parse_cursor
-from smartfeeds.core.filters import FILTERS, Change, EntryMeta, entry_facets
+from smartfeeds.core.filters import FILTERS, EntryMeta, LastChange, entry_facets
 from smartfeeds.core.jid import parse_jid
 from smartfeeds.core.model import NodeKind
 from smartfeeds.core.options import OPTIONS, NodeOptions, OptionLimits
@@ -47,7 +47,7 @@ NAMES = (
     st.sampled_from([f"pubsub#{var}" for var in (*OPTIONS, *SUBSCRIBE_OPTIONS, "digest", "body_xslt", "colour")]) | ANY
 )
 FORMS = st.dictionaries(NAMES, VALUES, max_size=4)
-CHANGES = [change.value for change in Change]
+CHANGES = [change.value for change in LastChange]
 FILTER_VALUES = {
     name: st.frozensets(st.sampled_from(CHANGES) if name == "kind" else TEXT, min_size=1, max_size=3)
     for name in FILTERS
@@ -132,9 +132,9 @@ def test_canonical_text_of_a_view_is_one_whatever_the_order_of_its_parameters(
     assert from_canonical(canonical(view)) == view
 
 
-@given(VIEWS, st.frozensets(TEXT, max_size=4), st.frozensets(TEXT, max_size=4), st.sampled_from(Change))
+@given(VIEWS, st.frozensets(TEXT, max_size=4), st.frozensets(TEXT, max_size=4), st.sampled_from(LastChange))
 def test_filter_of_a_view_never_takes_in_more_than_the_view_without_one_of_its_filters(
-    view: View, people: frozenset[str], found: frozenset[str], change: Change
+    view: View, people: frozenset[str], found: frozenset[str], change: LastChange
 ) -> None:
     """[SF-015]"""
     version = Traits(entry_facets(EntryMeta(people, found, people)) | {f"k:{change.value}"}, found)

@@ -164,7 +164,7 @@ WEIGHT = st.sampled_from(["", ";q=0", ";q=0.5", ";q=1", ";q=1.000", ";q=nan", ";
 
 @given(st.lists(st.tuples(RANGE, WEIGHT), max_size=8), st.sampled_from([n.OF_FEED, n.OF_LIST, n.OF_ENTRY]))
 def test_any_accept_header_gets_an_offered_form_or_none(
-    ranges: list[tuple[str, str]], offered: tuple[n.Form, ...]
+    ranges: list[tuple[str, str]], offered: tuple[n.Representation, ...]
 ) -> None:
     """[SF-058] A stream only for who names it; what is refused by its own name never comes."""
     accept = ",".join(kind + weight for kind, weight in ranges)

@@ -9,17 +9,17 @@ from aiohttp import web
 from aiohttp.web_protocol import RequestHandler
 
 from smartfeeds.http.replies import Reply
-from smartfeeds.http.server import Bounds, Handler, Listener
-from smartfeeds.http.wire import Written, early_writer, has_begun, invite_body
+from smartfeeds.http.server import ConnectionLimits, Handler, HttpListener
+from smartfeeds.http.wire import AlreadySent, early_writer, has_begun, invite_body
 from support.raw import connected, request
 
 HELLO = Reply(b"hello", "text/plain")
 
 
 @asynccontextmanager
-async def listening(handler: Handler) -> AsyncIterator[Listener]:
-    bounds = Bounds(connections=9, per_address=9, first_request_s=60.0, idle_s=60.0, unread_s=60.0)
-    listener = Listener(handler, "127.0.0.1:0", bounds, ())
+async def listening(handler: Handler) -> AsyncIterator[HttpListener]:
+    bounds = ConnectionLimits(connections=9, per_address=9, first_request_s=60.0, idle_s=60.0, unread_s=60.0)
+    listener = HttpListener(handler, "127.0.0.1:0", bounds, ())
     await listener.bind()
     await listener.start()
     try:
@@ -71,7 +71,7 @@ async def test_aiohttp_sends_nothing_more_for_an_answer_that_was_written() -> No
         assert write is not None
         write(HELLO.raw())
         assert has_begun(asked)
-        return Written()
+        return AlreadySent()
 
     async with listening(handler) as listener, connected(listener.port) as raw:
         raw.say(request("/") * 3)

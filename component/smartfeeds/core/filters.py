@@ -22,7 +22,7 @@ _LANGUAGE = r"[A-Za-z]{1,8}(-[A-Za-z0-9]{1,8})*"
 ParameterSchema = Mapping[str, object]
 
 
-class Change(Enum):
+class LastChange(Enum):
     """What last happened to an item, for the parameter `kind`."""
 
     NEW = "new"
@@ -51,7 +51,7 @@ def _nothing_of_entry(_entry: EntryMeta) -> Iterable[str]:
     return ()
 
 
-def _nothing_of_change(_publisher: str, _change: Change) -> Iterable[str]:
+def _nothing_of_change(_publisher: str, _change: LastChange) -> Iterable[str]:
     return ()
 
 
@@ -65,11 +65,11 @@ class FacetIndex:
 
     kind: str
     entry: Callable[[EntryMeta], Iterable[str]] = _nothing_of_entry
-    change: Callable[[str, Change], Iterable[str]] = _nothing_of_change
+    change: Callable[[str, LastChange], Iterable[str]] = _nothing_of_change
 
 
 @dataclass(frozen=True, slots=True)
-class Filter:
+class ViewFilter:
     """A row of the table.
 
     `parse` returns the values in their canonical spelling, or None if one is not valid. A version matches if it has one
@@ -139,7 +139,7 @@ def _languages(values: Sequence[str]) -> frozenset[str] | None:
 
 
 def _changes(values: Sequence[str]) -> frozenset[str] | None:
-    return frozenset(values) if set(values) <= {change.value for change in Change} else None
+    return frozenset(values) if set(values) <= {change.value for change in LastChange} else None
 
 
 def _words(values: Sequence[str]) -> frozenset[str] | None:
@@ -150,10 +150,10 @@ def _words(values: Sequence[str]) -> frozenset[str] | None:
 _TEXT: ParameterSchema = {"type": "string", "minLength": 1}
 _TEXTS: ParameterSchema = {"type": "array", "items": _TEXT}
 
-FILTERS: Mapping[str, Filter] = {
+FILTERS: Mapping[str, ViewFilter] = {
     row.name: row
     for row in (
-        Filter(
+        ViewFilter(
             "author",
             "items whose author or publisher has this name, address or URI; repeatable, any of them",
             _TEXTS,
@@ -162,29 +162,29 @@ FILTERS: Mapping[str, Filter] = {
             # A facet of its own: a condition on two facets would sort all their items for every page.
             FacetIndex("p", lambda entry: entry.authors, lambda publisher, _: [publisher]),
         ),
-        Filter(
+        ViewFilter(
             "category",
             "items with this category, or with a category path that has this part; repeatable, any of them",
             _TEXTS,
             _texts,
             FacetIndex("c", _category_names),
         ),
-        Filter(
+        ViewFilter(
             "in-reply-to",
             "items that reply to the item with this id or address; repeatable, any of them",
             _TEXTS,
             _texts,
             FacetIndex("r", lambda entry: entry.replies_to),
         ),
-        Filter(
+        ViewFilter(
             "kind",
             "new, edited or deleted: the last change of the item; repeatable, any of them",
-            {"type": "array", "items": {"enum": [change.value for change in Change]}},
+            {"type": "array", "items": {"enum": [change.value for change in LastChange]}},
             _changes,
             FacetIndex("k", change=lambda _, change: [change.value]),
             broad=True,
         ),
-        Filter(
+        ViewFilter(
             "lang",
             "items in this language: en also selects en-GB (RFC 4647 basic filtering); repeatable, any of them",
             {"type": "array", "items": {"type": "string", "pattern": f"^{_LANGUAGE}$"}},
@@ -192,7 +192,7 @@ FILTERS: Mapping[str, Filter] = {
             FacetIndex("l", lambda entry: language_ranges(entry.language)),
             broad=True,
         ),
-        Filter("q", "items whose text contains all these words", _TEXT, _words),
+        ViewFilter("q", "items whose text contains all these words", _TEXT, _words),
     )
 }
 _INDEXES = [index for row in FILTERS.values() for index in (row.index, row.publisher_index) if index is not None]
@@ -203,7 +203,7 @@ def entry_facets(entry: EntryMeta) -> frozenset[str]:
     return frozenset(facet(index.kind, value) for index in _INDEXES for value in index.entry(entry) if value)
 
 
-def change_facets(publisher: str, change: Change) -> frozenset[str]:
+def change_facets(publisher: str, change: LastChange) -> frozenset[str]:
     """The facets that the publisher and the last change give to a version."""
     return frozenset(
         facet(index.kind, value) for index in _INDEXES for value in index.change(publisher, change) if value

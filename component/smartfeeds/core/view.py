@@ -14,7 +14,7 @@ from functools import lru_cache
 from typing import NamedTuple
 from urllib.parse import parse_qsl, quote
 
-from smartfeeds.core.filters import FILTERS, MAX_FILTER_VALUES, Change, ParameterSchema, change_facets
+from smartfeeds.core.filters import FILTERS, MAX_FILTER_VALUES, LastChange, ParameterSchema, change_facets
 from smartfeeds.errors import Condition, FeedError
 
 MAX_FIELDS = 64
@@ -116,11 +116,11 @@ class Standing(Enum):
     __hash__ = object.__hash__
 
 
-def change_of(*, deleted: bool, revision: int) -> Change:
+def change_of(*, deleted: bool, revision: int) -> LastChange:
     """What last happened to an item of this state."""
     if deleted:
-        return Change.DELETED
-    return Change.NEW if revision == 1 else Change.EDITED
+        return LastChange.DELETED
+    return LastChange.NEW if revision == 1 else LastChange.EDITED
 
 
 def version_traits(content: Traits, publisher: str, *, deleted: bool, revision: int) -> Traits:

@@ -1,6 +1,6 @@
-"""Bodies of requests: read within bounds of size and time, and made into what the service takes (RFC 9110 8, RFC 7303).
+"""Request bodies: read within limits of size and time, and parsed for the service (RFC 9110 8, RFC 7303).
 
-What a body may be is decided where payloads from XMPP are decided: the parser, its limits and the checks are the same.
+The parser, its limits and its checks are those of payloads over XMPP.
 """
 
 import asyncio
@@ -25,18 +25,18 @@ from smartfeeds.formats.items import Skipped
 from smartfeeds.formats.json_text import Json, JsonObject, load_json
 from smartfeeds.formats.xml import Element, parse_payload
 from smartfeeds.http import negotiation as n
-from smartfeeds.http.calls import Call
+from smartfeeds.http.calls import HttpCall
 from smartfeeds.http.http_errors import HttpError
-from smartfeeds.http.negotiation import Form
+from smartfeeds.http.negotiation import Representation
 from smartfeeds.http.sync_json import MEMBER
 from smartfeeds.http.wire import invite_body
 from smartfeeds.service.drafts import Draft, draft_of
 
-# So much more than allowed is read and thrown away, because who is still writing does not read the answer.
+# A client that is still sending does not read the response, so this much beyond the limit is read and discarded.
 SPILLED_BYTES = 1_048_576
-_ENTRIES: Mapping[str, Form] = MappingProxyType({kind: form for form in n.OF_ENTRY for kind in form.asked_as})
+_ENTRIES: Mapping[str, Representation] = MappingProxyType({kind: form for form in n.OF_ENTRY for kind in form.asked_as})
 _OPTIONS = n.JSON.asked_as[:1]
-KIND_NAME = "kind"  # what the kind of a new node is called among its options
+KIND_NAME = "kind"  # the member for the kind of a new node, beside its options
 _KINDS = tuple(kind.value for kind in NodeKind)
 _CHARSETS = frozenset({"", "utf-8", "utf8", "us-ascii"})
 _CHARSET = re.compile(r';\s*charset\s*=\s*"?([^";\s]+)', re.IGNORECASE)
@@ -60,24 +60,24 @@ _DTD = re.compile(rb"\A(?:\s+|<!--.*?-->|<\?.*?\?>)*+<!DOCTYPE", re.DOTALL)
 _CLOSE = {"Connection": "close"}
 
 
-# Why XML of this sender is not parsed, empty where it is: as on the other wire, its shape is checked before, and the
-# XML library keeps every name that it ever saw.
+# The reason to reject XML of this sender before it is parsed, "" to accept it. The XML library keeps every name that it
+# has ever parsed, so the names are limited as over XMPP.
 Admit = Callable[[Jid, bytes], str]
 
 
 @dataclass(frozen=True, slots=True)
-class Bodies:
-    """Reads bodies of at most `limit_bytes`, which have to be there within `timeout_s`."""
+class BodyReader:
+    """Reads bodies of at most `limit_bytes`, which must arrive within `timeout_s`."""
 
     limit_bytes: int
     timeout_s: float
     admit: Admit
 
-    async def draft(self, call: Call, item_id: str = "") -> tuple[Draft | None, Form]:
-        """The entry or activity in a body, and which of both it is; None for an empty body, as an item without payload.
+    async def draft(self, call: HttpCall, item_id: str = "") -> tuple[Draft | None, Representation]:
+        """The entry or activity in a body and its representation; None for an empty body, an item without payload.
 
-        `item_id` is the id it is to have, "" where it is still to be made; what the body says of it does not count.
-        Raises FeedError for a payload that XMPP refuses too, HttpError for a body that cannot be read.
+        `item_id` is the id from the path, "" if the service is to choose one; an id in the body is ignored. Raises
+        FeedError for a payload that XMPP would reject too, HttpError for a body that cannot be read.
         """
         form = _form(call)
         data = await self.read(call, _ENTRIES)
@@ -92,11 +92,11 @@ class Bodies:
             root = _entry(text)
         return draft_of(root), form
 
-    async def options(self, call: Call) -> FormFields:
-        """The options of a new feed: none, or a JSON object of their names without prefix, and its kind.
+    async def options(self, call: HttpCall) -> FormFields:
+        """The options of a new feed: an empty body, or a JSON object of option names without prefix and the kind.
 
-        Raises FeedError(BAD_REQUEST) for a name that is no option's: a feed that was meant to be closed is not made
-        open because of a slip. HttpError for a body that cannot be read.
+        Raises FeedError(BAD_REQUEST) for an unknown name: a misspelt `access_model` must not create an open feed.
+        Raises HttpError for a body that cannot be read.
         """
         if not call.request.body_exists:
             return {KIND: (NodeKind.FEED.value,)}
@@ -111,10 +111,10 @@ class Bodies:
         _check_names(value)
         return {KIND: (str(kind),), **{f"{PUBSUB}{name}": _values(name, one) for name, one in value.items()}}
 
-    async def read(self, call: Call, taken: Iterable[str]) -> bytes:
-        """A whole body. Raises HttpError: 413, 408, or 415 for one that is packed, which names the types `taken`."""
+    async def read(self, call: HttpCall, taken: Iterable[str]) -> bytes:
+        """A whole body. Raises HttpError: 413, 408, or 415 for a compressed body; `taken` are the supported types."""
         if call.header("Content-Encoding").strip().lower() not in ("", "identity"):
-            raise _unsupported("a body comes as it is, without Content-Encoding", taken)
+            raise _unsupported("a body must have no Content-Encoding", taken)
         request = call.request
         length = request.content_length
         if length is not None and length > self.limit_bytes + SPILLED_BYTES:
@@ -133,7 +133,7 @@ class Bodies:
                     elif size_bytes > self.limit_bytes + SPILLED_BYTES:
                         break
         except TimeoutError:
-            raise HttpError(HTTPStatus.REQUEST_TIMEOUT, "the body did not come in time", **_CLOSE) from None
+            raise HttpError(HTTPStatus.REQUEST_TIMEOUT, "the body did not arrive in time", **_CLOSE) from None
         if size_bytes > self.limit_bytes:
             raise self._too_large()
         return bytes(kept)
@@ -143,23 +143,23 @@ class Bodies:
         return HttpError(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, text, **_CLOSE)
 
 
-def _charset(call: Call) -> str:
+def _charset(call: HttpCall) -> str:
     found = _CHARSET.search(call.header("Content-Type"))
     return found[1].lower() if found else ""
 
 
-def _form(call: Call) -> Form:
-    """What the body is said to be. Raises HttpError(415)."""
+def _form(call: HttpCall) -> Representation:
+    """The representation that Content-Type declares. Raises HttpError(415)."""
     form = _ENTRIES.get(call.media_type)
     if form is None:
         raise _unsupported(f"an item is one of {', '.join(_ENTRIES)}", _ENTRIES)
     if _charset(call) not in _CHARSETS:
-        raise _unsupported("a body with a charset is UTF-8", _ENTRIES)
+        raise _unsupported("the charset of a body must be UTF-8", _ENTRIES)
     return form
 
 
 def _unsupported(text: str, taken: Iterable[str]) -> HttpError:
-    """`taken`: the media types that would do (RFC 9110 15.5.16)."""
+    """`taken`: the media types that are supported (RFC 9110 15.5.16)."""
     return HttpError(HTTPStatus.UNSUPPORTED_MEDIA_TYPE, text, Accept=", ".join(taken), Accept_Encoding="identity")
 
 
@@ -183,7 +183,7 @@ def _as_utf8(data: bytes, *, declared: bool) -> bytes:
 
 
 def _checked(data: bytes) -> bytes:
-    """XML that is well-formed and has no DTD: seen before the parser that learns names. Raises FeedError."""
+    """XML that is well-formed and has no DTD. Runs before lxml, which keeps every name it parses. Raises FeedError."""
     if _DTD.match(data):
         raise FeedError(Condition.INVALID_PAYLOAD, "the payload has a DTD, which is not allowed here")
     try:
@@ -196,7 +196,7 @@ def _checked(data: bytes) -> bytes:
 
 
 def _entry(data: bytes) -> Element:
-    """The root of an Atom entry, without what our own documents add to it."""
+    """The root of an Atom entry, without the elements that our own documents add to it."""
     root = parse_payload(data)
     if root.tag == ENTRY:
         take_additions(root)
@@ -204,7 +204,7 @@ def _entry(data: bytes) -> Element:
 
 
 def _activity(data: bytes, item_id: str) -> Element:
-    """The entry that an activity says. What would be lost of it is refused."""
+    """The entry for an activity. An activity with members that an entry cannot hold is rejected."""
     value, warnings = load_json(data)
     if not isinstance(value, dict) or not (value.get("deleted") is True or isinstance(value.get("object"), dict)):
         raise FeedError(Condition.INVALID_PAYLOAD, "the body is one activity, a JSON object that has an object")
@@ -213,7 +213,7 @@ def _activity(data: bytes, item_id: str) -> Element:
             Condition.INVALID_PAYLOAD, "an activity is published without the member sync; what is to be merged is Atom"
         )
     members: JsonObject = {name: member for name, member in value.items() if name != "id"}
-    # A deletion says what it deletes. Any other entry without an atom:id gets that of its node, not one of this reader.
+    # A deletion needs the id of the item. Any other entry without atom:id gets one from its node, not from this reader.
     if item_id and value.get("deleted") is True:
         members["id"] = item_id
     found = next(read_activities({"count": 1, "items": [members]}, "")[1])
@@ -235,7 +235,7 @@ def _check_names(names: Iterable[str]) -> None:
 
 
 def _values(name: str, value: Json) -> tuple[str, ...]:
-    """An option's values as a form has them."""
+    """The values of an option as a data form has them."""
     values = value if isinstance(value, list) else [value]
     if not all(isinstance(one, str | int) for one in values):
         raise FeedError(

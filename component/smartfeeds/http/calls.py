@@ -1,6 +1,6 @@
-"""Who asks, and under which address: the client's own address behind proxies, our origin, the credentials.
+"""A request as handlers see it: the address of the client, also behind proxies, our origin, and the credentials.
 
-Forwarded (RFC 7239) and X-Forwarded-* are believed only where the connection comes from a configured proxy.
+Forwarded (RFC 7239) and X-Forwarded-* are used only on connections from a configured proxy.
 """
 
 import base64
@@ -20,10 +20,10 @@ from smartfeeds.http.http_errors import HttpError
 Network = IPv4Network | IPv6Network
 Address = IPv4Address | IPv6Address
 
-# The token that a text is; raises FeedError for one that is not good.
+# Returns the token for its text; raises FeedError for an invalid token.
 Authenticate = Callable[[str], Awaitable[Token]]
 
-# Who says nothing of who it is. The domain cannot be anybody's (RFC 2606).
+# The actor of a request without credentials. Nobody can own this domain (RFC 2606).
 ANONYMOUS = Jid("", "anonymous.invalid")
 MAX_TOKEN = 256
 MAX_HOPS = 16
@@ -33,7 +33,7 @@ _PORT = re.compile(r"(?:\[([^\]]*)\]|([^:]*))(?::[0-9]+)?")
 
 
 @dataclass(slots=True)
-class Call:
+class HttpCall:
     """A request while it is answered.
 
     `origin` is scheme and host without a slash at the end. `proxied`: the address comes from a header of a proxy.
@@ -63,7 +63,7 @@ class Call:
 
     @property
     def anonymous(self) -> bool:
-        """Whether the asker did not say who it is."""
+        """Whether the request has no credentials."""
         return self.actor is ANONYMOUS
 
     @property
@@ -72,33 +72,33 @@ class Call:
         return self.header("Content-Type").partition(";")[0].strip().lower()
 
     def require(self, scope: Scope, feed: str) -> None:
-        """Raises FeedError where a token came along that does not have this scope on this feed."""
+        """Raises FeedError if the request has a token without this scope on this feed."""
         token = self.token
         if token is not None and not covers(token, scope, feed):
             text = f"this takes a token with the scope {scope.text} on this feed"
             raise FeedError(Condition.FORBIDDEN, text)
 
     def header(self, name: str) -> str:
-        """A header's value, "" where it is missing; several lines are one list."""
+        """The value of a header, "" if it is missing. Several lines are joined to one list."""
         values = self.request.headers.getall(name, ())
         return values[0] if len(values) == 1 else ", ".join(values)
 
 
 @dataclass(frozen=True, slots=True)
-class Callers:
-    """Reads who is calling. `base_url` is the configured origin, "" to take the one that was asked for."""
+class CallReader:
+    """Makes an HttpCall of a request. `base_url` is the configured origin, "" to use that of the request."""
 
     proxies: Sequence[Network] = ()
     base_url: str = ""
 
-    def read(self, request: web.BaseRequest) -> Call:
-        """The call of a request. Raises HttpError where its host or credentials cannot be read."""
+    def read(self, request: web.BaseRequest) -> HttpCall:
+        """The call. Raises HttpError if the host or the credentials cannot be read."""
         peer = peer_of(request.transport.get_extra_info("peername") if request.transport else None)
         address, proto, host = peer, "http", ""
         proxied = bool(self.proxies) and self._trusted(peer)
         if proxied:
             address, proto, host = self._forwarded(request, peer)
-        return Call(
+        return HttpCall(
             request,
             address,
             self.base_url or self._origin(request, proto, host),
@@ -120,11 +120,11 @@ class Callers:
         return is_within(text, self.proxies)
 
     def _forwarded(self, request: web.BaseRequest, peer: str) -> tuple[str, str, str]:
-        """Address, scheme and host as the nearest proxies tell them; the first address that is no proxy is the
-        client's, what stands before it anybody may have written.
+        """Address, scheme and host from the headers of the nearest proxies. Read from our side, the first address that
+        is not a proxy is that of the client; the client may have forged those before it.
 
-        A proxy writes one kind of header and lets the other through as the client sent it: where both are there and do
-        not agree, nobody knows who is asking."""
+        A proxy writes one kind of header and passes the other kind on as the client sent it. If both kinds are present
+        and differ, the address is unknown."""
         told = [self._told(hops, peer) for hops in (_stated(request), _stated_by_custom(request)) if hops]
         address, proto, host = told[-1] if told else (peer, "http", "")
         return "unknown" if any(other[0] != address for other in told) else address, proto, host
@@ -141,7 +141,7 @@ class Callers:
 
 
 def _stated(request: web.BaseRequest) -> list[dict[str, str]]:
-    """What each proxy added to Forwarded (RFC 7239), the client's side first."""
+    """The elements that proxies added to Forwarded (RFC 7239), the one next to the client first."""
     elements = ",".join(request.headers.getall("Forwarded", ())).split(",")[-MAX_HOPS:]
     return _plain(
         [{m[1].lower(): m[3] for part in one.split(";") if (m := _PAIR.fullmatch(part))} for one in elements if one]
@@ -149,7 +149,7 @@ def _stated(request: web.BaseRequest) -> list[dict[str, str]]:
 
 
 def _stated_by_custom(request: web.BaseRequest) -> list[dict[str, str]]:
-    """What each proxy added to X-Forwarded-For; scheme and host are the nearest proxy's word."""
+    """The addresses that proxies added to X-Forwarded-For; scheme and host come from the nearest proxy."""
     addresses = ",".join(request.headers.getall("X-Forwarded-For", ())).split(",")[-MAX_HOPS:]
     hops = [{"for": address.strip()} for address in addresses if address.strip()]
     for name, header in (("proto", "X-Forwarded-Proto"), ("host", "X-Forwarded-Host")):
@@ -170,14 +170,14 @@ def _plain(hops: list[dict[str, str]]) -> list[dict[str, str]]:
     return hops
 
 
-def is_from_here(call: Call) -> bool:
+def is_from_here(call: HttpCall) -> bool:
     """Whether a browser states that a request comes from a page of this service (Fetch standard; Fetch Metadata)."""
     site = call.header("Sec-Fetch-Site")
     return site == "same-origin" if site else call.header("Origin").lower() == call.origin
 
 
 def parse_address(text: str) -> Address | None:
-    """An IP address, IPv4 in IPv6 as what it is; None where it is none."""
+    """An IP address, None for any other text. An IPv4-mapped IPv6 address becomes the IPv4 address."""
     try:
         address = ip_address(text.partition("%")[0])
     except ValueError:
@@ -192,14 +192,14 @@ def is_within(text: str, networks: Sequence[Network]) -> bool:
 
 
 def peer_of(peername: object) -> str:
-    """The address at the other end of a connection, "local" for a Unix socket."""
+    """The address of the peer of a connection, "local" for a Unix socket."""
     if isinstance(peername, tuple) and peername:
         return str(parse_address(str(peername[0])) or peername[0])
     return "local"
 
 
 def _host_of(sockname: object) -> str:
-    """Our own address, as a host: HTTP/1.0 knows no Host header."""
+    """Our own address as a host, for HTTP/1.0, which has no Host header."""
     if not isinstance(sockname, tuple) or len(sockname) < 2:
         return "localhost"
     address, port = str(sockname[0]), int(sockname[1])
@@ -207,8 +207,8 @@ def _host_of(sockname: object) -> str:
 
 
 def credential_of(header: str) -> str:
-    """The token in an Authorization header: a bearer token, or the password of Basic for feed readers that have only
-    that. Raises HttpError for any other scheme."""
+    """The token in an Authorization header: a bearer token, or the password of Basic, because many feed readers support
+    only Basic. Raises HttpError for any other scheme."""
     if not header:
         return ""
     scheme, _, value = header.partition(" ")

@@ -1,12 +1,12 @@
 """A whole view as one Atom document with sync data: the complete feed of FeedSync 4 (FS-077, FS-078, A-46, A-47).
 
-FeedSync's readers know no cursors: they read one document that has every item. It is written as it is read, page by
-page, and no faster than its reader takes it, so nothing of it but a page is ever held.
+FeedSync readers do not know cursors: they read one document with every item. The document is written page by page, no
+faster than the client reads it, so only one page is in memory.
 
-The pages are read one after the other while others go on publishing. They go by order of creation, in which no item
-moves: each item that was there at the beginning is in the document once, as it was then or later. What came meanwhile
-is behind the bound `until` that the reader has from the partial feed, and comes with that. An answer that cannot be
-finished is broken off: a document without its end is none.
+Others publish while the pages are read. The pages are in the order of creation, in which items do not move. So the
+document has each item that existed at its start exactly once, in the version of then or a later one. Items that are
+published meanwhile lie after the bound `until` of the partial feed, where the reader gets them. If the document
+cannot be finished, the router breaks the connection: XML without its end cannot be mistaken for the whole document.
 """
 
 from collections.abc import Awaitable, Callable
@@ -21,36 +21,36 @@ from smartfeeds.core.view import Order, canonical, parse_view
 from smartfeeds.errors import Condition, FeedError
 from smartfeeds.formats.atom_feed import FeedHead, write_feed
 from smartfeeds.http import negotiation as n
-from smartfeeds.http.calls import ANONYMOUS, Authenticate, Call
+from smartfeeds.http.calls import ANONYMOUS, Authenticate, HttpCall
 from smartfeeds.http.conditions import is_known
 from smartfeeds.http.encode import Place, items_of, title_of, total_of
 from smartfeeds.http.queries import ALL, FeedQuery, read_query
 from smartfeeds.http.replies import Reply
 from smartfeeds.service.requests import FeedPage, PullFeed
 
-PAGE = 1_000  # items read at once, fewer where the service has a lower bound or they are large
+PAGE = 1_000  # items to read at once; fewer if the service has a lower limit or the items are large
 
 Pull = Callable[[PullFeed], Awaitable[FeedPage]]
 
 
-def is_complete(call: Call) -> bool:
-    """Whether a call is for a whole document."""
+def is_complete(call: HttpCall) -> bool:
+    """Whether a request is for a complete document."""
     return call.suffix == n.ATOM.suffix and f"max={ALL}" in call.query.split("&")
 
 
-class Complete:
-    """Answers GET and HEAD of whole documents. `service` is the address of the service."""
+class CompleteFeeds:
+    """Handles GET and HEAD of complete documents. `service` is the address of the service."""
 
     def __init__(self, pull: Pull, authenticate: Authenticate, service: str) -> None:
         self._pull = pull
         self._authenticate = authenticate
         self._service = service
 
-    async def get(self, call: Call) -> Reply | web.StreamResponse:
+    async def get(self, call: HttpCall) -> Reply | web.StreamResponse:
         """Writes the document. If it fails after the first byte, the router breaks the connection. Raises FeedError."""
         query = read_query(call.query)
         if not query.sync or query.positioned or query.timeout_s is not None or query.callback:
-            raise FeedError(Condition.BAD_REQUEST, "max=all goes with sync=true and filters alone")
+            raise FeedError(Condition.BAD_REQUEST, "max=all can be combined with sync=true and filters only")
         asked = self._request(call, query)
         first = await self._pull(asked)
         public = first.public and call.anonymous
@@ -71,7 +71,7 @@ class Complete:
             await self._write(call, response, asked, first, Place(call.origin, call.name, query))
         return response
 
-    def _request(self, call: Call, query: FeedQuery) -> PullFeed:
+    def _request(self, call: HttpCall, query: FeedQuery) -> PullFeed:
         view = parse_view(query.view)
         assert view is not None
         return PullFeed(
@@ -84,7 +84,7 @@ class Complete:
         )
 
     async def _write(
-        self, call: Call, response: web.StreamResponse, asked: PullFeed, first: FeedPage, place: Place
+        self, call: HttpCall, response: web.StreamResponse, asked: PullFeed, first: FeedPage, place: Place
     ) -> None:
         node = first.node
         head = FeedHead(
@@ -106,7 +106,7 @@ class Complete:
         await response.write(end)
         await response.write_eof()
 
-    async def _next(self, call: Call, asked: PullFeed, page: FeedPage) -> FeedPage:
+    async def _next(self, call: HttpCall, asked: PullFeed, page: FeedPage) -> FeedPage:
         """The page after this one. Raises FeedError if the caller may not read it any more."""
         assert page.page is not None
         assert page.page.result_set is not None
@@ -115,5 +115,5 @@ class Complete:
             await self._authenticate(call.credential)
         found = await self._pull(replace(asked, page=position))
         if found.node.node_no != page.node.node_no:
-            raise ConnectionResetError("the feed was made anew while it was read")
+            raise ConnectionResetError("the feed was deleted and created again while it was read")
         return found

@@ -1,4 +1,8 @@
-"""What the asker has already: the entity tags of If-None-Match and If-Match (RFC 9110 8.8.3, 13.1)."""
+"""The entity tags of If-None-Match and If-Match (RFC 9110 8.8.3, 13.1).
+
+aiohttp's `request.if_none_match` and `if_match` are not used: they read the first line of the header only, drop every
+tag of a header with a syntax error, and return the same value for `*` and for the tag `"*"`.
+"""
 
 import re
 
@@ -8,20 +12,20 @@ _TAG = re.compile(r'(W/)?"([!#-~\x80-\U0010ffff]*)"')
 
 
 def tags_of(header: str) -> frozenset[str]:
-    """The tags that a header names, without quotes, weak ones too."""
+    """The tags in a header, without quotes, weak tags included."""
     return frozenset(tag for _, tag in _TAG.findall(header)[:MAX_TAGS])
 
 
 def strong_tags_of(header: str) -> frozenset[str]:
-    """The strong tags alone: weak ones never match where something is changed (RFC 9110 13.1.1)."""
+    """The strong tags only: a weak tag never allows a change (RFC 9110 13.1.1)."""
     return frozenset(tag for weak, tag in _TAG.findall(header)[:MAX_TAGS] if not weak)
 
 
 def is_any(header: str) -> bool:
-    """Whether a header means whatever there is."""
+    """Whether a header matches any representation."""
     return header.strip() == ANY
 
 
 def is_known(header: str, tag: str) -> bool:
-    """Whether If-None-Match names the representation of this tag (weak comparison, RFC 9110 13.1.2)."""
+    """Whether If-None-Match has this tag (weak comparison, RFC 9110 13.1.2)."""
     return is_any(header) or tag.removeprefix("W/").strip('"') in tags_of(header)

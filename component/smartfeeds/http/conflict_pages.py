@@ -1,6 +1,6 @@
-"""Conflicts as a page: the versions of an item side by side, and a button at each that keeps it (FeedSync 3.4).
+"""Conflicts as a page: the versions of an item side by side, each with a button that keeps it (FeedSync 3.4).
 
-It works without script, which it has none of. What a version says is cleaned as everywhere.
+The page has no script. The content of a version is sanitised as on every page.
 """
 
 from collections.abc import Sequence
@@ -16,8 +16,8 @@ from smartfeeds.sync.record import Stamp
 
 
 @dataclass(frozen=True, slots=True)
-class Side:
-    """One version of an item. `body` was cleaned, `top` says who changed it last and when."""
+class ConflictVersion:
+    """One version of an item. `body` is sanitised; `top` is its last change, with author and time."""
 
     tag: str
     top: Stamp
@@ -51,10 +51,10 @@ def conflicts_page(name: str, found: ConflictList, next_path: str, *, single: bo
     return html.encode("utf-8", "replace")
 
 
-def _sides(one: ConflictedItem) -> Sequence[Side]:
+def _sides(one: ConflictedItem) -> Sequence[ConflictVersion]:
     sides = []
     for tag, version in one.versions:
         entry = read_entry(one.item._replace(payload=version.payload, deleted=version.deleted.on))
         body = body_of(entry)
-        sides.append(Side(tag, version.top, entry, Markup(body.html), body.cut))  # noqa: S704 - it was cleaned
+        sides.append(ConflictVersion(tag, version.top, entry, Markup(body.html), body.cut))  # noqa: S704 - it was cleaned
     return sides

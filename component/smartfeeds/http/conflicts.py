@@ -1,9 +1,8 @@
-"""Conflicts over HTTP: which items have some, and deciding on them (FeedSync 3.4, SSE 5; A-62).
+"""Conflicts over HTTP: lists of items with conflicts, and decisions (FeedSync 3.4, SSE 5; A-62).
 
-`/conflicts/NAME/` lists the items of a feed that have conflicts, `/conflicts/NAME/ID` has one of them, as JSON or as a
-page. A decision is sent to the latter, as JSON or as the form of that page. A browser that knows the password sends it
-along with whatever form any page makes it send: so a form has to come from a page of ours. JSON cannot be sent by pages
-of other hosts without asking first (CORS), and nobody is told that they may.
+`/conflicts/NAME/` lists the items of a feed that have conflicts. `/conflicts/NAME/ID` shows one of them, as JSON or as
+a page, and takes the decision as JSON or as the form of that page. The router accepts the form only from a page of this
+service. Pages of other hosts cannot send JSON, because these routes do not allow CORS.
 """
 
 import asyncio
@@ -19,8 +18,8 @@ from smartfeeds.core.urls import CONFLICTS, entry_path
 from smartfeeds.errors import Condition, FeedError
 from smartfeeds.formats.json_text import Json, JsonObject, dump_json, load_json
 from smartfeeds.http import negotiation as n
-from smartfeeds.http.bodies import Bodies
-from smartfeeds.http.calls import Call
+from smartfeeds.http.bodies import BodyReader
+from smartfeeds.http.calls import HttpCall
 from smartfeeds.http.conflict_pages import conflicts_page
 from smartfeeds.http.entries import Handle
 from smartfeeds.http.http_errors import HttpError
@@ -75,19 +74,19 @@ RESOLVE_CONFLICT = Operation(
 
 
 class Conflicts:
-    """Answers GET, HEAD and POST of conflicts. `service` is the address of the service; `change` does what is to be
-    finished also when nobody waits for it."""
+    """Handles GET, HEAD and POST of conflicts. `service` is the address of the service; `change` performs a request
+    even if the client disconnects."""
 
     def __init__(
-        self, handle: Handle, change: Callable[[Request], Awaitable[Answer]], service: str, bodies: Bodies
+        self, handle: Handle, change: Callable[[Request], Awaitable[Answer]], service: str, bodies: BodyReader
     ) -> None:
         self._handle = handle
         self._change = change
         self._service = service
         self._bodies = bodies
 
-    async def get(self, call: Call) -> Reply:
-        """The items of a feed that have conflicts, or one of them. Raises FeedError."""
+    async def get(self, call: HttpCall) -> Reply:
+        """A page of the items that have conflicts, or one such item. Raises FeedError."""
         form = n.choose(call.header("Accept"), _FORMS)
         if form is None:
             raise HttpError(
@@ -109,13 +108,13 @@ class Conflicts:
         body = await asyncio.to_thread(shown)
         headers = {"Cache-Control": "no-store", "Vary": "Accept, Authorization"}
         if form is n.HTML:
-            # A form that comes from here says where it comes from.
+            # Browsers must send the header Origin with the form, for `is_from_here`.
             headers |= {"Content-Security-Policy": PAGE_POLICY, "Referrer-Policy": "same-origin"}
         reply = Reply(body, form.media_type, headers=headers)
         return reply.zipped() if n.takes_gzip(call.header("Accept-Encoding")) else reply
 
-    async def post(self, call: Call) -> Reply:
-        """Decides on the conflicts of an item. Raises FeedError."""
+    async def post(self, call: HttpCall) -> Reply:
+        """Resolves the conflicts of an item. Raises FeedError."""
         if call.media_type not in _BODIES:
             taken = ", ".join(_BODIES)
             raise HttpError(HTTPStatus.UNSUPPORTED_MEDIA_TYPE, f"a decision is one of {taken}", Accept=taken)
@@ -130,16 +129,16 @@ class Conflicts:
             return Reply(status=HTTPStatus.SEE_OTHER, headers=headers)
         return Reply(dump_json({"id": answer.item.id, "left": answer.left}), n.JSON.media_type, headers=headers)
 
-    async def _one(self, call: Call) -> tuple[ConflictList, str]:
+    async def _one(self, call: HttpCall) -> tuple[ConflictList, str]:
         found = await self._ask(ListConflicts(call.actor, self._service, call.name, item_id=call.item_id))
         if not found.entries:
-            raise FeedError(Condition.ITEM_NOT_FOUND, "there is no such item, or it has no conflicts")
+            raise FeedError(Condition.ITEM_NOT_FOUND, "no such item, or it has no conflicts")
         return found, ""
 
-    async def _page(self, call: Call, query: Mapping[str, str]) -> tuple[ConflictList, str]:
+    async def _page(self, call: HttpCall, query: Mapping[str, str]) -> tuple[ConflictList, str]:
         """A page of items, and the address of the next one."""
         most = min(parse_number(query.get("max", str(USUAL)), "max"), MOST)
-        # One more tells whether there is a next page; a page that was cut short asks for it.
+        # An item more than needed shows whether there is a next page. The service may cut a page short.
         found = await self._ask(
             ListConflicts(call.actor, self._service, call.name, ResultSetRequest(str(most + 1), query.get("after")))
         )
@@ -152,7 +151,7 @@ class Conflicts:
         fields = [f"{name}={quote(value, safe='')}" for name, value in {**query, "after": last}.items()]
         return replace(found, entries=entries), f"{_url(call)}?{'&'.join(fields)}"
 
-    async def _any_behind(self, call: Call, last: str) -> bool:
+    async def _any_behind(self, call: HttpCall, last: str) -> bool:
         found = await self._ask(ListConflicts(call.actor, self._service, call.name, ResultSetRequest("1", last)))
         return bool(found.entries)
 
@@ -162,7 +161,7 @@ class Conflicts:
         return answer
 
 
-def _url(call: Call, item_id: str = "") -> str:
+def _url(call: HttpCall, item_id: str = "") -> str:
     return f"{call.origin}{entry_path(call.name, item_id, CONFLICTS)}"
 
 
@@ -181,14 +180,14 @@ def _fields(raw: str, most: int) -> list[tuple[str, str]]:
     except ValueError:
         if not raw:
             return []
-        raise FeedError(Condition.BAD_REQUEST, "the parameters cannot be read, or there are too many") from None
+        raise FeedError(Condition.BAD_REQUEST, "the parameters are malformed, or too many") from None
 
 
 _Decision = tuple[str, tuple[str, ...] | None, tuple[str, ...] | None]
 
 
 def _of_json(body: bytes) -> _Decision:
-    """What to keep, what is settled by that, and what was seen. Raises FeedError."""
+    """The tags to keep, to settle, and that were seen, from JSON. Raises FeedError."""
     value = load_json(body).value
     if not isinstance(value, dict) or not value.keys() <= set(_MEMBERS):
         raise FeedError(Condition.BAD_REQUEST, f"a decision is a JSON object of {', '.join(_MEMBERS)}")
@@ -208,7 +207,7 @@ def _tags(value: Mapping[str, Json], name: str) -> tuple[str, ...] | None:
 
 
 def _of_form(body: bytes) -> _Decision:
-    """The same of a form, in which a name stands once for each tag."""
+    """The same from a form, where a name is repeated for each tag."""
     try:
         pairs = _fields(body.decode("ascii"), _MAX_FIELDS)
     except UnicodeDecodeError:
@@ -219,8 +218,8 @@ def _of_form(body: bytes) -> _Decision:
     return "".join(found["keep"]), found["decided"] or None, found["seen"] or None
 
 
-def _json(call: Call, found: ConflictList, next_url: str) -> bytes:
-    """Items with their versions, the winner first: what each says as an activity with its sync data."""
+def _json(call: HttpCall, found: ConflictList, next_url: str) -> bytes:
+    """Items with their versions as activities with sync data, the winner first."""
     items = [_conflicted(call, one) for one in found.entries]
     if call.item_id:
         return items[0]
@@ -231,7 +230,7 @@ def _json(call: Call, found: ConflictList, next_url: str) -> bytes:
     return dump_json(head)[:-1] + b',"items":[' + b",".join(items) + b"]}"
 
 
-def _conflicted(call: Call, one: ConflictedItem) -> bytes:
+def _conflicted(call: HttpCall, one: ConflictedItem) -> bytes:
     head = dump_json({"id": one.item.id, "url": _url(call, one.item.id)})
     versions = [
         dump_json({"tag": tag})[:-1] + b',"item":' + write_version(one.item, one.dialect, version) + b"}"

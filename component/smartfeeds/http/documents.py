@@ -1,8 +1,9 @@
-"""A feed as Atom, RSS, JSON Feed, ESS or OPML: its newest items, for readers that know no cursors (RSS-001, ESS-025,
-A-153).
+"""A feed as Atom, RSS, JSON Feed, ESS or OPML: its newest items, for readers that do not know cursors.
 
-The writers are those of `export` and `convert`; here is what a document says of where it stands. The newest item is on
-top, so the next document holds older items.
+RSS-001, ESS-025, A-153.
+
+The writers are those of `export` and `convert`. This module adds the addresses of the document. The newest item comes
+first, so the link to the next document leads to older items.
 """
 
 from collections.abc import Callable, Mapping
@@ -16,12 +17,12 @@ from smartfeeds.formats.writers import WRITERS, Format, Job
 from smartfeeds.http import negotiation as n
 from smartfeeds.http.encode import Place, first_cursor, head_of, items_of
 from smartfeeds.http.feeds import Write
-from smartfeeds.http.negotiation import Form
+from smartfeeds.http.negotiation import Representation
 from smartfeeds.service.requests import FeedPage
 
-# What the document is found under: an ESS file tells times and checksums of the items of the RSS document (ESS-001).
-_SELF: Mapping[Form, Form] = MappingProxyType({n.ESS: n.RSS})
-_FORMATS: Mapping[Form, Format] = MappingProxyType(
+# The representation that the self link names: an ESS file describes the items of the RSS document (ESS-001).
+_SELF: Mapping[Representation, Representation] = MappingProxyType({n.ESS: n.RSS})
+_FORMATS: Mapping[Representation, Format] = MappingProxyType(
     {
         n.ATOM: WRITERS["atom"],
         n.RSS: WRITERS["rss"],
@@ -32,12 +33,12 @@ _FORMATS: Mapping[Form, Format] = MappingProxyType(
 )
 
 
-def document_writers(now_us: Callable[[], int]) -> Mapping[Form, Write]:
-    """A writer for each of the forms. `now_us` gives microseconds: an ESS file says when it was built."""
+def document_writers(now_us: Callable[[], int]) -> Mapping[Representation, Write]:
+    """A writer for each representation. `now_us` returns microseconds, for the build time of an ESS file."""
     return {form: partial(_write, form, format_, now_us) for form, format_ in _FORMATS.items()}
 
 
-def document_url(place: Place, form: Form, **position: str) -> str:
+def document_url(place: Place, form: Representation, **position: str) -> str:
     """The address of a document of the same view of a feed."""
     fields = [place.query.view] if place.query.view else []
     if position and place.query.max is not None:
@@ -46,7 +47,7 @@ def document_url(place: Place, form: Form, **position: str) -> str:
     return f"{place.origin}{feed_path(place.name, form.suffix)}{'?' if fields else ''}{'&'.join(fields)}"
 
 
-def _write(form: Form, format_: Format, now_us: Callable[[], int], answer: FeedPage, place: Place) -> bytes:
+def _write(form: Representation, format_: Format, now_us: Callable[[], int], answer: FeedPage, place: Place) -> bytes:
     first = first_cursor(answer)
     older = document_url(place, form, until=f"cursor:{first}") if answer.older and first else ""
     head = replace(
@@ -56,5 +57,5 @@ def _write(form: Form, format_: Format, now_us: Callable[[], int], answer: FeedP
         next_link=older,
     )
     items = items_of(answer)
-    # Atom has no order of its own; the other writers put the items into the order of their format.
+    # Atom prescribes no order; the other writers sort the items as their format requires.
     return b"".join(format_.write(Job(head, items[::-1] if form is n.ATOM else items, now_us())))

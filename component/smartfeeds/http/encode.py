@@ -15,7 +15,7 @@ from smartfeeds.formats.atom_feed import FeedHead, write_feed
 from smartfeeds.formats.entry import read_entry
 from smartfeeds.formats.feed_details import load_details
 from smartfeeds.formats.json_text import dump_json
-from smartfeeds.http.kept import Kept
+from smartfeeds.http.byte_cache import ByteCache
 from smartfeeds.http.queries import ALL, FeedQuery
 from smartfeeds.http.sync_json import write_shared
 from smartfeeds.service.requests import FeedPage
@@ -139,7 +139,7 @@ class Encoder:
     """Makes documents of pages, and remembers the activities of the items that are read most."""
 
     def __init__(self, kept_bytes: int = KEPT_BYTES) -> None:
-        self._activities: Kept[tuple[int, int, int, str, bool, bool], bytes] = Kept(kept_bytes)
+        self._activities: ByteCache[tuple[int, int, int, str, bool, bool], bytes] = ByteCache(kept_bytes)
 
     def json(self, answer: FeedPage, place: Place) -> bytes:
         """A collection (SF-060 to SF-065)."""

@@ -1,6 +1,6 @@
 """Single items over HTTP: `/entries/NAME/ID`, as an Atom entry or an activity (SF-065, SF-070; RFC 9110 8.8.3, 13.1).
 
-An item has one tag for each of its forms, which changes with every change of it and with nothing else.
+An item has one entity tag for each representation. The tag changes whenever the item changes, and only then.
 """
 
 from collections.abc import Awaitable, Callable
@@ -11,11 +11,11 @@ from smartfeeds.core.tokens import Scope
 from smartfeeds.core.urls import entry_path
 from smartfeeds.formats.atom_feed import write_entry
 from smartfeeds.http import negotiation as n
-from smartfeeds.http.calls import Call
+from smartfeeds.http.calls import HttpCall
 from smartfeeds.http.conditions import is_any, is_known, strong_tags_of
 from smartfeeds.http.encode import Encoder
 from smartfeeds.http.http_errors import HttpError
-from smartfeeds.http.negotiation import Form
+from smartfeeds.http.negotiation import Representation
 from smartfeeds.http.openapi_schemas import ref
 from smartfeeds.http.operations import IF_NONE_MATCH, Content, Operation
 from smartfeeds.http.queries import SYNC, read_flag
@@ -41,15 +41,15 @@ _EXPOSED = {"Access-Control-Allow-Origin": "*", "Access-Control-Expose-Headers":
 
 
 class Entries:
-    """Answers GET and HEAD of items. `service` is the address of the service."""
+    """Handles GET and HEAD of items. `service` is the address of the service."""
 
     def __init__(self, handle: Handle, service: str, encoder: Encoder) -> None:
         self._handle = handle
         self._service = service
         self._encoder = encoder
 
-    async def get(self, call: Call) -> Reply:
-        """One item; what is left of a deleted one is told as gone. Raises FeedError."""
+    async def get(self, call: HttpCall) -> Reply:
+        """One item; the tombstone of a deleted item with status 410. Raises FeedError."""
         form = n.choose(call.header("Accept"), n.OF_ENTRY)
         if form is None:
             offered = ", ".join(form.asked_as[0] for form in n.OF_ENTRY)
@@ -63,14 +63,14 @@ class Entries:
             return Reply(status=HTTPStatus.NOT_MODIFIED, headers=reply.headers)
         return reply
 
-    async def shown(self, call: Call, item_id: str, *, sync: bool = False) -> ItemShown:
-        """The item itself, with `sync` together with its sync data. Raises FeedError."""
+    async def shown(self, call: HttpCall, item_id: str, *, sync: bool = False) -> ItemShown:
+        """The item, with `sync` including its sync data. Raises FeedError."""
         answer = await self._handle(GetItem(call.actor, self._service, call.name, item_id, sync))
         assert isinstance(answer, ItemShown)
         return answer
 
-    def reply(self, call: Call, shown: ItemShown, form: Form, *, sync: bool = False) -> Reply:
-        """An item in a form, with its tag; `sync` as it was shown."""
+    def reply(self, call: HttpCall, shown: ItemShown, form: Representation, *, sync: bool = False) -> Reply:
+        """The response with an item and its entity tag. `sync`: the item was read with its sync data."""
         public = shown.node.options.access_model is AccessModel.OPEN and call.anonymous
         as_json = form is n.JSON
         headers = {
@@ -78,34 +78,36 @@ class Entries:
             "Cache-Control": "no-cache" if public else "private, no-cache",
             "Vary": "Accept, Authorization",
         }
-        # Who has a token has shown it itself: nothing that a browser sends along opens this to a page of others.
+        # A page of another host must put the token into the header itself; a browser does not add it.
         if public or call.token is not None:
             headers |= _EXPOSED
         if as_json:
             body = self._encoder.activity(shown.node, shown.item, sync=sync)
         else:
             name, item = shown.node.name, shown.item
-            # The name, because the title may change while the tag of the item stays.
+            # The name of the feed, not its title: the title may change while the tag of the item stays.
             body = write_entry(item) if sync else write_entry(item, name, f"{call.origin}{entry_path(name, item.id)}")
         return Reply(body, form.media_type, headers=headers)
 
 
-def entry_url(call: Call, item_id: str) -> str:
+def entry_url(call: HttpCall, item_id: str) -> str:
     """The address of an item of the feed."""
     return f"{call.origin}{entry_path(call.name, item_id)}"
 
 
-def expected_of(call: Call) -> Expected | None:
-    """What a change may expect (RFC 9110 13.1): tags are compared strongly, whatever form they are of.
+def expected_of(call: HttpCall) -> Expected | None:
+    """The condition of a change (RFC 9110 13.1). Tags are compared strongly; any representation will do.
 
-    Raises HttpError(400) for what no change can be made to depend on.
+    Raises HttpError(400) for a condition that changes do not support.
     """
     match, none_match = call.header("If-Match").strip(), call.header("If-None-Match").strip()
     if match and none_match:
-        raise HttpError(HTTPStatus.BAD_REQUEST, "a change has If-Match or If-None-Match, not both")
+        raise HttpError(HTTPStatus.BAD_REQUEST, "a change cannot have both If-Match and If-None-Match")
     if none_match:
         if not is_any(none_match):
-            raise HttpError(HTTPStatus.BAD_REQUEST, "for a change If-None-Match is *: the item must not be there yet")
+            raise HttpError(
+                HTTPStatus.BAD_REQUEST, "a change supports only If-None-Match: *, for an item that must not exist yet"
+            )
         return Expected(absent=True)
     if not match:
         return None

@@ -1,4 +1,4 @@
-"""What operators' machines ask: whether the process answers, whether it can do its work, and its metrics (design 5)."""
+"""Health checks and metrics for the machines of the operator."""
 
 import json
 from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from http import HTTPStatus
 
 from smartfeeds.errors import Condition, FeedError
-from smartfeeds.http.calls import Call, Network, is_within
+from smartfeeds.http.calls import HttpCall, Network, is_within
 from smartfeeds.http.http_errors import HttpError, error_reply
 from smartfeeds.http.openapi_schemas import Schema
 from smartfeeds.http.operations import Operation
@@ -24,7 +24,7 @@ GET_METRICS = Operation(
     errors=(403,),
 )
 _NOW = {"Cache-Control": "no-store"}
-# What proxies write; where it is not believed, the address is the proxy's own and says nothing of who is asking.
+# Headers that proxies add. Behind a proxy that is not in http.proxies, the peer address is that of the proxy.
 _FORWARDED = (
     "Forwarded",
     "Via",
@@ -39,9 +39,9 @@ _FORWARDED = (
 
 
 @dataclass(frozen=True, slots=True)
-class Watch:
-    """What there is to be told. `reasons` maps each part that does not work to why, in few words; `metrics` is the
-    text of all metrics, which only clients in `metrics_from` are given."""
+class HealthSources:
+    """Where the health checks get their data. `reasons` maps each part that does not work to a short reason; `metrics`
+    returns the text of all metrics, for clients in `metrics_from` only."""
 
     reasons: Callable[[], Awaitable[Mapping[str, str]]]
     metrics: Callable[[], bytes]
@@ -49,17 +49,17 @@ class Watch:
 
 
 class Health:
-    """Answers /healthz, /readyz and /metrics."""
+    """Handles /healthz, /readyz and /metrics."""
 
-    def __init__(self, watch: Watch) -> None:
+    def __init__(self, watch: HealthSources) -> None:
         self._watch = watch
 
-    async def alive(self, call: Call) -> Reply:  # noqa: ARG002 - one signature for all handlers
-        """Who reads this was answered."""
+    async def alive(self, call: HttpCall) -> Reply:  # noqa: ARG002 - one signature for all handlers
+        """Always success: the process answers."""
         return Reply(b"ok\n", "text/plain; charset=utf-8", headers=_NOW)
 
-    async def ready(self, call: Call) -> Reply:  # noqa: ARG002
-        """Whether requests can be served, and if not, why."""
+    async def ready(self, call: HttpCall) -> Reply:  # noqa: ARG002
+        """Whether requests can be served, and if not, the reasons."""
         reasons = await self._watch.reasons()
         if reasons:
             error = FeedError(Condition.UNAVAILABLE, "a part of the service does not work")
@@ -67,10 +67,10 @@ class Health:
         body = json.dumps({"ready": True}).encode() + b"\n"
         return Reply(body, "application/json; charset=utf-8", headers=_NOW)
 
-    async def metrics(self, call: Call) -> Reply:
-        """The metrics in the text format of Prometheus. Raises HttpError for who may not read them."""
+    async def metrics(self, call: HttpCall) -> Reply:
+        """The metrics in the text format of Prometheus. Raises HttpError for a client that may not read them."""
         if not call.proxied and any(call.header(name) for name in _FORWARDED):
-            raise HttpError(HTTPStatus.FORBIDDEN, "a proxy asks that is not in http.proxies, so nobody knows for whom")
+            raise HttpError(HTTPStatus.FORBIDDEN, "the request came through a proxy that is not in http.proxies")
         if call.address != "local" and not is_within(call.address, self._watch.metrics_from):
             raise HttpError(HTTPStatus.FORBIDDEN, "metrics are for the addresses in http.metrics_from")
         return Reply(self._watch.metrics(), METRICS, headers=_NOW)

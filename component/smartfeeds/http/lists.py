@@ -1,8 +1,8 @@
-"""All feeds: a list in pages as JSON or HTML, and whole as OPML or NNO (SF-008, ESS-002, ESS-023, ESS-025).
+"""All feeds: in pages as JSON or HTML, and in one document as OPML or NNO (SF-008, ESS-002, ESS-023, ESS-025).
 
-A list holds what its reader may know of: who is nobody in particular sees what is listed to everybody, a token for all
-feeds sees as its JID. Whole lists have at most LISTED feeds, are made one at a time and outside the event loop, and are
-good for a few seconds; so much of them is kept as KEPT_BYTES allow.
+A list has the feeds that the caller may know of: an anonymous caller sees the feeds that are listed to everybody, a
+token for all feeds sees those of its JID. OPML and NNO have at most LISTED feeds. They are written one at a time, in a
+thread, because 10,000 feeds would block the event loop, and are cached for a few seconds.
 """
 
 import asyncio
@@ -26,30 +26,31 @@ from smartfeeds.formats.json_text import JsonObject, dump_json
 from smartfeeds.formats.opml import ListedFeed, write_list
 from smartfeeds.formats.writers import raw_title
 from smartfeeds.http import negotiation as n
-from smartfeeds.http.calls import ANONYMOUS, Call
+from smartfeeds.http.byte_cache import ByteCache
+from smartfeeds.http.calls import ANONYMOUS, HttpCall
 from smartfeeds.http.conditions import is_known
 from smartfeeds.http.encode import is_feed, title_of
 from smartfeeds.http.entries import Handle
 from smartfeeds.http.http_errors import HttpError
-from smartfeeds.http.kept import Kept
-from smartfeeds.http.negotiation import Form
+from smartfeeds.http.negotiation import Representation
 from smartfeeds.http.openapi_schemas import TEXT, ref
 from smartfeeds.http.operations import IF_NONE_MATCH, WHOLE_NUMBER, Content, Operation, Parameter
 from smartfeeds.http.pages import PAGE_POLICY, feed_list
 from smartfeeds.http.replies import Reply
 from smartfeeds.service.requests import FeedPage, GetNodes, NodeList, PullFeed
 
-LISTED = 10_000  # feeds in a whole list
-CHUNK = 500  # feeds that are read at once
-NEWEST = 100  # entries of an NNO file, unless max says otherwise,
-NEWEST_MOST = 1_000  # and the most; no other number is made, what max says is cut out of one of both
-READ_AT_ONCE = 16  # feeds that are looked into together
-LOOKED_AT = 8  # items among which the youngest that is not deleted is looked for
-KEPT_BYTES = 8_388_608
-HEAD_BYTES = 2_048  # what an answer takes beside its body
-ENTRY_BYTES = 256  # what an entry of an NNO file takes beside its address
-KEPT_US = 10 * US_PER_S
-LEFT_OUT = "Smartfeeds-Left-Out"  # how many feeds are not in a whole list
+LISTED = 10_000  # feeds in an OPML or NNO document
+CHUNK = 500  # feeds to read at once
+# Entries of an NNO document by default, and at most. Only these two sizes are made; `max` takes a part of one of them.
+NEWEST = 100
+NEWEST_MOST = 1_000
+READ_AT_ONCE = 16  # feeds to read concurrently
+LOOKED_AT = 8  # newest items of a feed among which the newest that is not deleted is searched
+CACHE_BYTES = 8_388_608
+HEAD_BYTES = 2_048  # memory of a response in addition to its body
+ENTRY_BYTES = 256  # memory of an NNO entry in addition to its address
+CACHE_US = 10 * US_PER_S
+LEFT_OUT = "Smartfeeds-Left-Out"  # header: the number of feeds that are not in the document
 _SUFFIXES = {list_path(suffix): form for suffix, form in n.by_suffix(n.OF_LIST).items()}
 _PAGE = (
     Parameter("max", WHOLE_NUMBER, "largest number of feeds; for NNO, of entries"),
@@ -57,7 +58,12 @@ _PAGE = (
     Parameter("before", TEXT, "feeds before the feed of this name; cannot be combined with after"),
 )
 # OPML lists all feeds and has no pages; NNO has the newest entries.
-PARAMETERS: Mapping[Form, tuple[Parameter, ...]] = {n.JSON: _PAGE, n.HTML: _PAGE, n.NNO: _PAGE[:1], n.OPML: ()}
+PARAMETERS: Mapping[Representation, tuple[Parameter, ...]] = {
+    n.JSON: _PAGE,
+    n.HTML: _PAGE,
+    n.NNO: _PAGE[:1],
+    n.OPML: (),
+}
 _CONTENT: Content = {form.bare_type: {"type": "string"} for form in n.OF_LIST} | {n.JSON.bare_type: ref("List")}
 
 LIST = Operation(
@@ -71,7 +77,7 @@ LIST = Operation(
 LIST_REDIRECT = Operation("list-redirect", "Redirect to the list of feeds", {308: {}})
 
 
-def list_document(form: Form) -> Operation:
+def list_document(form: Representation) -> Operation:
     """The list in one form, under an address of its own."""
     media_type = form.bare_type
     return Operation(
@@ -84,8 +90,8 @@ def list_document(form: Form) -> Operation:
 
 
 @dataclass(frozen=True, slots=True)
-class Listing:
-    """A page of the list. `total` counts all feeds, the addresses are "" where there is no such page."""
+class FeedListPage:
+    """A page of the list. `total` counts all feeds. An address is "" if there is no such page."""
 
     nodes: Sequence[Node]
     total: int
@@ -95,8 +101,8 @@ class Listing:
 
 
 @dataclass(frozen=True, slots=True)
-class _Whole:
-    """What a whole list is made of: its answer, or for NNO the entries, `wanted` or all, under paths without origin."""
+class _WholeList:
+    """A cached list of all feeds: the response, or for NNO up to `wanted` entries with paths that have no origin."""
 
     made_us: int
     left_out: int
@@ -106,22 +112,25 @@ class _Whole:
 
 
 class Lists:
-    """Answers GET and HEAD of lists. `service` is the address of the service, `now_us` the time in microseconds."""
+    """Handles GET and HEAD of lists. `service` is the address of the service, `now_us` returns microseconds."""
 
     def __init__(self, handle: Handle, service: str, now_us: Callable[[], int]) -> None:
         self._handle = handle
         self._service = service
         self._now_us = now_us
-        self._writers: Mapping[Form, Callable[[Listing], bytes]] = {n.JSON: partial(_json, service), n.HTML: _html}
+        self._writers: Mapping[Representation, Callable[[FeedListPage], bytes]] = {
+            n.JSON: partial(_json, service),
+            n.HTML: _html,
+        }
         self._making = asyncio.Lock()
-        self._kept: Kept[tuple[object, ...], _Whole] = Kept(KEPT_BYTES)
+        self._cache: ByteCache[tuple[object, ...], _WholeList] = ByteCache(CACHE_BYTES)
 
-    async def redirect(self, call: Call) -> Reply:
-        """The address without its slash leads to the one with it."""
+    async def redirect(self, call: HttpCall) -> Reply:
+        """Redirects to the address with a slash at its end."""
         query = f"?{call.query}" if call.query else ""
         return Reply(status=HTTPStatus.PERMANENT_REDIRECT, headers={"Location": f"{FEEDS}{query}"})
 
-    async def get(self, call: Call) -> Reply:
+    async def get(self, call: HttpCall) -> Reply:
         """A list. Raises FeedError."""
         form = _SUFFIXES.get(call.path) or n.choose(call.header("Accept"), n.OF_LIST)
         if form is None:
@@ -143,15 +152,15 @@ class Lists:
             return Reply(status=HTTPStatus.NOT_MODIFIED, headers=reply.headers)
         return reply
 
-    async def _listing(self, origin: str, actor: Jid, query: Mapping[str, str]) -> Listing:
+    async def _listing(self, origin: str, actor: Jid, query: Mapping[str, str]) -> FeedListPage:
         asked = ResultSetRequest(query.get("max"), query.get("after"), query.get("before"))
         nodes, total = await self._nodes(actor, asked)
         if not nodes or (total == len(nodes) and query.keys() <= {"max"}):
-            return Listing(nodes, total, origin)
+            return FeedListPage(nodes, total, origin)
         first, last = nodes[0].name, nodes[-1].name
         behind, _ = await self._nodes(actor, ResultSetRequest("1", last))
         ahead, _ = await self._nodes(actor, ResultSetRequest("1", None, first))
-        return Listing(
+        return FeedListPage(
             nodes,
             total,
             origin,
@@ -159,7 +168,7 @@ class Lists:
             _page_url(origin, query, before=first) if ahead else "",
         )
 
-    async def _outline(self, call: Call, actor: Jid, *, zipped: bool) -> Reply:
+    async def _outline(self, call: HttpCall, actor: Jid, *, zipped: bool) -> Reply:
         """The feeds as OPML."""
         key = (n.OPML, actor, call.origin, zipped)
         async with self._making:
@@ -169,13 +178,13 @@ class Lists:
                 make = partial(_opml, self._service, call.origin, nodes, total)
                 left_out = total - len(nodes)
                 reply = await asyncio.to_thread(_made, call, actor, n.OPML, make, left_out, zipped=zipped)
-                whole = _Whole(self._now_us(), left_out, reply)
-                self._kept.put(key, whole, len(reply.body) + HEAD_BYTES)
+                whole = _WholeList(self._now_us(), left_out, reply)
+                self._cache.put(key, whole, len(reply.body) + HEAD_BYTES)
             assert whole.reply is not None
             return whole.reply
 
-    async def _nno(self, call: Call, actor: Jid, query: Mapping[str, str], *, zipped: bool) -> Reply:
-        """The youngest entries as NNO. They are found once for every address that the service is asked under."""
+    async def _nno(self, call: HttpCall, actor: Jid, query: Mapping[str, str], *, zipped: bool) -> Reply:
+        """The newest entries as NNO. They are cached for all origins, because their paths have none."""
         wanted = min(parse_number(query.get("max", str(NEWEST)), "max"), NEWEST_MOST)
         key = (n.NNO, actor)
         async with self._making:
@@ -184,16 +193,16 @@ class Lists:
                 nodes, total = await self._all(actor)
                 most = NEWEST if wanted <= NEWEST else NEWEST_MOST
                 entries = await self._newest(actor, [node for node in nodes if is_feed(node)], most)
-                whole = _Whole(self._now_us(), total - len(nodes), entries=entries, wanted=most)
-                self._kept.put(key, whole, sum(len(entry.feed_url) + ENTRY_BYTES for entry in entries))
+                whole = _WholeList(self._now_us(), total - len(nodes), entries=entries, wanted=most)
+                self._cache.put(key, whole, sum(len(entry.feed_url) + ENTRY_BYTES for entry in entries))
         make = partial(_youngest_of, call.origin, whole.entries[:wanted], whole.made_us)
         return await asyncio.to_thread(_made, call, actor, n.NNO, make, whole.left_out, zipped=zipped)
 
-    def _young(self, key: tuple[object, ...]) -> _Whole | None:
-        """What was made a moment ago; what is older is forgotten, whoever it was made for."""
+    def _young(self, key: tuple[object, ...]) -> _WholeList | None:
+        """A cached list that is not too old. Older lists of all callers are removed."""
         now_us = self._now_us()
-        self._kept.drop_where(lambda whole: not 0 <= now_us - whole.made_us < KEPT_US)
-        return self._kept.get(key)
+        self._cache.drop_where(lambda whole: not 0 <= now_us - whole.made_us < CACHE_US)
+        return self._cache.get(key)
 
     async def _nodes(self, actor: Jid, asked: ResultSetRequest) -> tuple[tuple[Node, ...], int]:
         answer = await self._handle(GetNodes(actor, self._service, asked))
@@ -202,7 +211,7 @@ class Lists:
         return answer.nodes, len(answer.nodes) if total is None else total
 
     async def _all(self, actor: Jid) -> tuple[list[Node], int]:
-        """The feeds by name, LISTED of them, and how many there are; read in pieces, so that others have their turn."""
+        """Up to LISTED feeds by name, and the number of all. Read in chunks, so that other requests can run."""
         found: list[Node] = []
         nodes, total = await self._nodes(actor, ResultSetRequest(str(CHUNK)))
         while nodes and len(found) < LISTED:
@@ -213,9 +222,9 @@ class Lists:
         return found[:LISTED], max(total, len(found))
 
     async def _newest(self, actor: Jid, feeds: list[Node], wanted: int) -> list[NnoEntry]:
-        """The youngest entry of each feed, as many as are wanted of the youngest.
+        """The newest entry of each feed; of these the newest `wanted`.
 
-        What came into no feed later than the last of them is not looked at.
+        Feeds whose newest item is older than the last of them are not read.
         """
         feeds = sorted((node for node in feeds if node.live), key=lambda node: -node.last_created_us)
         found: list[tuple[int, NnoEntry]] = []
@@ -233,7 +242,7 @@ class Lists:
         return [entry for _, entry in found[:wanted]]
 
     async def _youngest(self, actor: Jid, node: Node) -> Item | None:
-        """The newest item of a feed that this reader may read, None where there is none."""
+        """The newest item of a feed that the caller may read, None if there is none."""
         for view in ("order=created", ""):
             page = ResultSetRequest(str(LOOKED_AT), None, "")
             try:
@@ -248,8 +257,8 @@ class Lists:
         return None
 
 
-def _query(raw: str, form: Form) -> dict[str, str]:
-    """The parameters. Raises FeedError(BAD_REQUEST) for those that this form does not take, and for one given twice."""
+def _query(raw: str, form: Representation) -> dict[str, str]:
+    """The parameters. Raises FeedError(BAD_REQUEST) for an unknown or repeated parameter."""
     try:
         pairs = parse_qsl(raw, keep_blank_values=True, errors="strict", max_num_fields=8)
     except ValueError:
@@ -260,7 +269,7 @@ def _query(raw: str, form: Form) -> dict[str, str]:
         what = f"only {', '.join(taken)}, each once" if taken else "no parameters: it is whole"
         raise FeedError(Condition.BAD_REQUEST, f"the list as {form.asked_as[0]} takes {what}")
     if "after" in query and "before" in query:
-        raise FeedError(Condition.BAD_REQUEST, "a list takes after or before, not both")
+        raise FeedError(Condition.BAD_REQUEST, "after and before cannot be combined")
     if "max" in query:
         parse_number(query["max"], "max")
     return query
@@ -271,9 +280,8 @@ def _page_url(origin: str, query: Mapping[str, str], **position: str) -> str:
     return f"{origin}{FEEDS}?{urlencode(fields, quote_via=quote, safe='')}"
 
 
-def _reply(call: Call, actor: Jid, form: Form, body: bytes) -> Reply:
-    """An answer. Pages of other hosts may read each: it holds what everybody may know, or what the token that they sent
-    is good for."""
+def _reply(call: HttpCall, actor: Jid, form: Representation, body: bytes) -> Reply:
+    """The response with a list. Pages of other hosts may read it: it has public data, or what their token allows."""
     links = [f'<{call.origin}{path}>; rel="alternate"; type="{kind.asked_as[0]}"' for path, kind in _SUFFIXES.items()]
     headers = {
         "ETag": f'W/"{hashlib.sha256(body).hexdigest()[:24]}"',
@@ -287,18 +295,20 @@ def _reply(call: Call, actor: Jid, form: Form, body: bytes) -> Reply:
     return Reply(body, form.media_type, headers=headers)
 
 
-def _made(call: Call, actor: Jid, form: Form, make: Callable[[], bytes], left_out: int, *, zipped: bool) -> Reply:
-    """A whole list as an answer; for a thread of its own."""
+def _made(
+    call: HttpCall, actor: Jid, form: Representation, make: Callable[[], bytes], left_out: int, *, zipped: bool
+) -> Reply:
+    """The response with an OPML or NNO document. Runs in a thread."""
     reply = _reply(call, actor, form, make()).with_headers(**{LEFT_OUT: str(left_out)})
     return reply.zipped() if zipped else reply
 
 
-def _html(listing: Listing) -> bytes:
+def _html(listing: FeedListPage) -> bytes:
     return feed_list(listing.nodes, listing.origin, listing.next_url, listing.previous_url, listing.total)
 
 
-def _json(service: str, listing: Listing) -> bytes:
-    """A collection of feeds, as that of the items of a feed (SF-060 to SF-064)."""
+def _json(service: str, listing: FeedListPage) -> bytes:
+    """A collection of feeds, in the format of the items of a feed (SF-060 to SF-064)."""
     whole: JsonObject = {"count": len(listing.nodes), "totalItems": listing.total, "url": f"{listing.origin}{FEEDS}"}
     if listing.next_url:
         whole["next"] = listing.next_url
@@ -348,6 +358,6 @@ def _youngest_of(origin: str, entries: Sequence[NnoEntry], now_us: int) -> bytes
 
 
 def _entry(node: Node, item: Item) -> NnoEntry:
-    """An entry of an NNO file, under the path of the address that the feed's ESS file has too."""
+    """An entry of an NNO document, with the path that the ESS file of the feed has too."""
     entry = read_entry(item)
     return NnoEntry(feed_path(node.name, n.RSS.suffix), entry.issued_us // US_PER_S, dumb_checksum(raw_title(entry)))

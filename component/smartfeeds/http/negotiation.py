@@ -1,4 +1,7 @@
-"""Which representation is wanted: by suffix, or by the Accept header (SF-058; RFC 9110 12.5.1)."""
+"""The representations, and the choice between them by suffix or Accept header (SF-058; RFC 9110 12.5.1).
+
+aiohttp does not negotiate content.
+"""
 
 import re
 from collections.abc import Iterable, Mapping
@@ -11,9 +14,9 @@ _QUALITY = re.compile(r"0(?:\.[0-9]{0,3})?|1(?:\.0{0,3})?")
 
 
 @dataclass(frozen=True, slots=True)
-class Form:
-    """A representation: its suffix, its media type as it is told, the types by which it is asked for, and its name for
-    people."""
+class Representation:
+    """A format of a response: its suffix, the media type for Content-Type, the types that select it in Accept, and its
+    name for people."""
 
     suffix: str
     media_type: str
@@ -26,15 +29,17 @@ class Form:
         return self.media_type.partition(";")[0]
 
 
-JSON = Form("json", "application/json; charset=utf-8", ("application/json", "application/activity+json"), "JSON")
-ATOM = Form("atom", "application/atom+xml; charset=utf-8", ("application/atom+xml",), "Atom")
-EVENTS = Form("events", "text/event-stream", ("text/event-stream",))
-HTML = Form("html", "text/html; charset=utf-8", ("text/html", "application/xhtml+xml"))
-RSS = Form("rss", "application/rss+xml; charset=utf-8", ("application/rss+xml",), "RSS")
-JSON_FEED = Form("jsonfeed", "application/feed+json; charset=utf-8", ("application/feed+json",), "JSON Feed")
-ESS = Form("ess", "application/ess", ("application/ess",), "ESS")
-NNO = Form("nno", "application/nno", ("application/nno",))
-OPML = Form("opml", "text/x-opml; charset=utf-8", ("text/x-opml", "application/opml+xml"))
+JSON = Representation(
+    "json", "application/json; charset=utf-8", ("application/json", "application/activity+json"), "JSON"
+)
+ATOM = Representation("atom", "application/atom+xml; charset=utf-8", ("application/atom+xml",), "Atom")
+EVENTS = Representation("events", "text/event-stream", ("text/event-stream",))
+HTML = Representation("html", "text/html; charset=utf-8", ("text/html", "application/xhtml+xml"))
+RSS = Representation("rss", "application/rss+xml; charset=utf-8", ("application/rss+xml",), "RSS")
+JSON_FEED = Representation("jsonfeed", "application/feed+json; charset=utf-8", ("application/feed+json",), "JSON Feed")
+ESS = Representation("ess", "application/ess", ("application/ess",), "ESS")
+NNO = Representation("nno", "application/nno", ("application/nno",))
+OPML = Representation("opml", "text/x-opml; charset=utf-8", ("text/x-opml", "application/opml+xml"))
 JAVASCRIPT = "application/javascript; charset=utf-8"
 WEB_FORM = "application/x-www-form-urlencoded"
 
@@ -42,19 +47,19 @@ WEB_FORM = "application/x-www-form-urlencoded"
 OF_FEED = (JSON, ATOM, HTML, EVENTS, RSS, JSON_FEED, ESS, OPML)
 OF_LIST = (JSON, HTML, OPML, NNO)
 OF_ENTRY = (ATOM, JSON)
-# The documents that a feed is said to have wherever it is linked to, feed readers' first.
+# The alternate links of a feed; feed readers take the first one that they know.
 LINKED = (ATOM, RSS, JSON_FEED, JSON, ESS)
 
 
 @lru_cache(512)
-def choose(accept: str, offered: tuple[Form, ...]) -> Form | None:
-    """The form that an Accept header likes best, None where it likes none of them. An empty header likes everything."""
+def choose(accept: str, offered: tuple[Representation, ...]) -> Representation | None:
+    """The representation that an Accept header prefers, None if it accepts none. An empty header accepts everything."""
     ranges = _ranges(accept[:_MAX_ACCEPT])
-    best: tuple[float, Form] | None = None
+    best: tuple[float, Representation] | None = None
     for form in offered:
         named = [ranges[kind] for kind in form.asked_as if kind in ranges]
         quality = max(named) if named else _quality(ranges, form.asked_as[0])
-        # A stream never ends: who does not name it does not get it.
+        # A stream never ends, so `*/*` must not select it.
         if form is EVENTS and not named:
             continue
         if quality > 0 and (best is None or quality > best[0]):
@@ -64,20 +69,20 @@ def choose(accept: str, offered: tuple[Form, ...]) -> Form | None:
 
 @lru_cache(512)
 def takes_gzip(accept_encoding: str) -> bool:
-    """Whether an Accept-Encoding header lets an answer be compressed (RFC 9110 12.5.3). An empty one does not."""
+    """Whether an Accept-Encoding header allows gzip (RFC 9110 12.5.3). An empty header does not."""
     if not accept_encoding.strip():
         return False
     codings = _ranges(accept_encoding[:_MAX_ACCEPT])
     return codings.get("gzip", codings.get("x-gzip", codings.get("*", 0.0))) > 0
 
 
-def by_suffix(offered: Iterable[Form]) -> Mapping[str, Form]:
-    """The forms that have a suffix of their own."""
+def by_suffix(offered: Iterable[Representation]) -> Mapping[str, Representation]:
+    """The representations that have a suffix."""
     return {form.suffix: form for form in offered if form not in (HTML, EVENTS)}
 
 
 def _ranges(accept: str) -> dict[str, float]:
-    """Media range -> quality; what cannot be read counts for nothing."""
+    """Media range -> quality. A range with an unreadable quality gets 0."""
     if not accept.strip():
         return {"*/*": 1.0}
     found: dict[str, float] = {}

@@ -11,7 +11,7 @@ from typing import Any
 from smartfeeds import __version__
 from smartfeeds.formats.json_text import dump_json
 from smartfeeds.http import negotiation as n
-from smartfeeds.http.calls import Call
+from smartfeeds.http.calls import HttpCall
 from smartfeeds.http.feeds import SUFFIXES
 from smartfeeds.http.http_errors import PROBLEM
 from smartfeeds.http.openapi_schemas import SCHEMAS, TEXT, Schema, ref
@@ -92,7 +92,7 @@ class OpenApiDocument:
         self._reply = Reply(dump_json(content), n.JSON.bare_type, headers=headers)
         self._zipped = self._reply.zipped()
 
-    async def get(self, call: Call) -> Reply:
+    async def get(self, call: HttpCall) -> Reply:
         """The document itself."""
         return self._zipped if n.takes_gzip(call.header("Accept-Encoding")) else self._reply
 

@@ -23,9 +23,9 @@ from smartfeeds.formats.entry import Entry, Text, read_entry
 from smartfeeds.formats.feed_details import load_details
 from smartfeeds.formats.payload import Payload
 from smartfeeds.http import negotiation as n
+from smartfeeds.http.byte_cache import ByteCache
 from smartfeeds.http.encode import Place, is_feed, items_of, last_cursor, title_of, total_of
 from smartfeeds.http.http_errors import Problem
-from smartfeeds.http.kept import Kept
 from smartfeeds.http.replies import Reply
 from smartfeeds.http.sanitise import LINK_REL, Cleaned, clean, link_of
 from smartfeeds.http.static import LOGIN, static_path
@@ -72,7 +72,7 @@ class Pages:
 
     def __init__(self, domain: str, kept_bytes: int = KEPT_BYTES) -> None:
         self._domain = domain
-        self._articles: Kept[tuple[int, str, int, int, str, bool, bool], str] = Kept(kept_bytes)
+        self._articles: ByteCache[tuple[int, str, int, int, str, bool, bool], str] = ByteCache(kept_bytes)
 
     def feed(self, answer: FeedPage, place: Place) -> bytes:
         """A page of a feed, the newest entry on top (ESS-024)."""

@@ -1,7 +1,7 @@
 """Publishing over HTTP: items put, posted and deleted, feeds made and deleted (SF-009, SF-013, SF-110).
 
-A bearer token acts as its JID through the use cases of XMPP, as far as its scope goes. What has begun is finished when
-the client goes away meanwhile: a change that is stored is pushed.
+A bearer token acts as its JID, within its scope, through the same use cases as over XMPP. A change that has begun is
+finished even if the client disconnects, so that every stored change is pushed.
 """
 
 import asyncio
@@ -12,10 +12,10 @@ from smartfeeds.core.tokens import Scope
 from smartfeeds.core.urls import feed_path
 from smartfeeds.errors import FeedError
 from smartfeeds.http import negotiation as n
-from smartfeeds.http.bodies import Bodies
-from smartfeeds.http.calls import Call
+from smartfeeds.http.bodies import BodyReader
+from smartfeeds.http.calls import HttpCall
 from smartfeeds.http.entries import ITEM_CONTENT, Entries, Handle, entry_url, expected_of
-from smartfeeds.http.negotiation import Form
+from smartfeeds.http.negotiation import Representation
 from smartfeeds.http.openapi_schemas import ref
 from smartfeeds.http.operations import IF_MATCH, IF_NONE_MATCH, Content, Operation
 from smartfeeds.http.queries import SYNC, read_flag
@@ -84,9 +84,9 @@ DELETE_FEED = Operation("deleteFeed", "Deletes a feed with all its items", {204:
 
 
 class Publishing:
-    """Answers PUT, POST and DELETE of items and feeds."""
+    """Handles PUT, POST and DELETE of items and feeds."""
 
-    def __init__(self, handle: Handle, service: str, bodies: Bodies, entries: Entries) -> None:
+    def __init__(self, handle: Handle, service: str, bodies: BodyReader, entries: Entries) -> None:
         self._handle = handle
         self._service = service
         self._bodies = bodies
@@ -94,40 +94,40 @@ class Publishing:
         self._working: set[asyncio.Task[Answer]] = set()
 
     async def stop(self) -> None:
-        """Returns when everything that was begun is finished."""
+        """Waits for changes that have begun."""
         await asyncio.gather(*self._working, return_exceptions=True)
 
-    async def put_item(self, call: Call) -> Reply:
-        """Makes or replaces the item of this id (XEP-0060 7.1)."""
+    async def put_item(self, call: HttpCall) -> Reply:
+        """Creates or replaces the item with this id (XEP-0060 7.1)."""
         return await self._publish(call)
 
-    async def post_item(self, call: Call) -> Reply:
-        """Publishes a new item, whose id the service makes."""
+    async def post_item(self, call: HttpCall) -> Reply:
+        """Publishes a new item; the service chooses its id."""
         return await self._publish(call)
 
-    async def retract(self, call: Call) -> Reply:
+    async def retract(self, call: HttpCall) -> Reply:
         """Retracts an item (XEP-0060 7.2)."""
         expected = expected_of(call)
         await self.change(Retract(call.actor, self._service, call.name, call.item_id, expected=expected))
         return Reply(status=HTTPStatus.NO_CONTENT, headers=_CHANGED)
 
-    async def purge(self, call: Call) -> Reply:
+    async def purge(self, call: HttpCall) -> Reply:
         """Retracts all items of a feed (XEP-0060 8.5)."""
         await self.change(Purge(call.actor, self._service, call.name))
         return Reply(status=HTTPStatus.NO_CONTENT, headers=_CHANGED)
 
-    async def create_feed(self, call: Call) -> Reply:
-        """Makes a feed with the options in the body (XEP-0060 8.1)."""
+    async def create_feed(self, call: HttpCall) -> Reply:
+        """Creates a feed with the options in the body (XEP-0060 8.1)."""
         await self.change(CreateNode(call.actor, self._service, call.name, await self._bodies.options(call)))
         headers: Mapping[str, str] = {**_EXPOSED, "Location": f"{call.origin}{feed_path(call.name)}"}
         return Reply(status=HTTPStatus.CREATED, headers=headers)
 
-    async def delete_feed(self, call: Call) -> Reply:
+    async def delete_feed(self, call: HttpCall) -> Reply:
         """Deletes a feed with all its items (XEP-0060 8.4)."""
         await self.change(DeleteNode(call.actor, self._service, call.name))
         return Reply(status=HTTPStatus.NO_CONTENT, headers=_CHANGED)
 
-    async def _publish(self, call: Call) -> Reply:
+    async def _publish(self, call: HttpCall) -> Reply:
         expected = expected_of(call) if call.item_id else None
         sync = read_flag(call.query, "sync")
         draft, form = await self._bodies.draft(call, call.item_id)
@@ -138,7 +138,7 @@ class Publishing:
             call.item_id or None,
             draft,
             expected=expected,
-            # Making a feed takes the scope admin, by whatever way.
+            # Only a token with the scope admin may create a feed by publishing to it.
             may_create=call.token is not None and call.token.scope >= Scope.ADMIN,
         )
         published = await self.change(request)
@@ -156,8 +156,8 @@ class Publishing:
             stored.body, stored.media_type, HTTPStatus.CREATED if published.created else HTTPStatus.OK, headers
         )
 
-    async def _stored(self, call: Call, published: Published, *, sync: bool) -> ItemShown | None:
-        """The item as it was stored; None where its publisher may not read it, or it has changed again."""
+    async def _stored(self, call: HttpCall, published: Published, *, sync: bool) -> ItemShown | None:
+        """The item as stored; None if its publisher may not read it, or if it has changed again."""
         try:
             shown = await self._entries.shown(call, published.item_id, sync=sync)
         except FeedError:
@@ -165,14 +165,14 @@ class Publishing:
         return shown if item_tag(shown.item) == published.tag else None
 
     async def change(self, request: Request) -> Answer:
-        """Does it, also where nobody waits for the answer any more."""
+        """Performs a change, even if the caller is cancelled meanwhile."""
         task = asyncio.ensure_future(self._handle(request))
         self._working.add(task)
         task.add_done_callback(self._working.discard)
         return await asyncio.shield(task)
 
 
-def _answered_as(call: Call, sent: Form) -> Form:
-    """The form that the answer is wanted in; what was sent is what is wanted where nothing is said."""
+def _answered_as(call: HttpCall, sent: Representation) -> Representation:
+    """The representation of the response: by Accept, else the one that the client sent."""
     offered = (sent, *(form for form in n.OF_ENTRY if form is not sent))
     return n.choose(call.header("Accept"), offered) or sent

@@ -1,6 +1,6 @@
-"""The query string of a pull: the five names of the pull interface, and the parameters of the feed (SF-054 to SF-057).
+"""The query string of a pull: five parameters of the pull interface, and those of the view (SF-054 to SF-057).
 
-What is not one of the five belongs to the base URL and is kept as it was written.
+The parameters of the view belong to the base URL and are kept as they were written.
 """
 
 import re
@@ -39,9 +39,9 @@ SYNC = next(parameter for parameter in VIEW_PARAMETERS if parameter.name == "syn
 
 @dataclass(frozen=True, slots=True)
 class FeedQuery:
-    """`view` is the query string of the base URL, as written. `timeout_s` None means that none was given.
+    """The query of a pull. `view` is the query string of the base URL, as written.
 
-    `since`, `until` and `max` are None where they are missing. `whole` tells that `max` was "all".
+    `since`, `until`, `max` and `timeout_s` are None if they are missing. `whole`: `max` was "all".
     """
 
     view: str = ""
@@ -59,7 +59,7 @@ class FeedQuery:
 
     @property
     def positioned(self) -> bool:
-        """Whether the asker says which items it wants."""
+        """Whether the request has a position or a size."""
         return self.since is not None or self.until is not None or self.max is not None
 
     @property
@@ -86,7 +86,7 @@ def read_query(raw: str) -> FeedQuery:
         if name not in RESERVED_PARAMETERS:
             rest.append(field)
         elif name in own:
-            raise FeedError(Condition.BAD_REQUEST, f"{name} is given twice")
+            raise FeedError(Condition.BAD_REQUEST, f"{name} must not be repeated")
         else:
             own[name] = value
     view = "&".join(field for field in rest if field)
@@ -108,26 +108,28 @@ def read_query(raw: str) -> FeedQuery:
 
 @lru_cache(1_024)
 def _view(text: str) -> View:
-    """The view of a query string that was read once."""
+    """The view of a query string that is known to be valid."""
     return parse_view(text) or SMART
 
 
 def read_flag(raw: str, name: str) -> bool:
-    """Whether a raw query string has `name=true`, whatever else it has. Raises FeedError for another value of it."""
+    """Whether a raw query string has `name=true`; other parameters are ignored. Raises FeedError for another value."""
     values = {value for field in raw.split("&") for key, value in [_pair(field)] if key == name}
     if not values <= {"true"}:
-        raise FeedError(Condition.BAD_REQUEST, f"{name} is true, or is left out")
+        raise FeedError(Condition.BAD_REQUEST, f"{name} must be true or missing")
     return bool(values)
 
 
 def _why_not(view: str) -> str:
-    """What of these parameters is not understood."""
-    names = [_pair(field)[0] for field in view.split("&")]
-    unknown = next((name for name in names if name not in PARAMETERS), None)
-    if unknown is not None:
-        known = ", ".join(sorted({*PARAMETERS, *RESERVED_PARAMETERS}))
-        return f"the parameter {unknown[:40]!r} is unknown: there are {known}"
-    return "the value of a parameter is unknown, or there are too many"
+    """The reason why the parameters of a view are not valid."""
+    for field in view.split("&"):
+        name, _ = _pair(field)
+        if name not in PARAMETERS:
+            known = ", ".join(sorted({*PARAMETERS, *RESERVED_PARAMETERS}))
+            return f"the parameter {name[:40]!r} is unknown: there are {known}"
+        if parse_view(field) is None:
+            return f"{name}: the value is not valid; /openapi.json has the schema"
+    return "too many parameters, or a parameter with too many values"
 
 
 def _pair(field: str) -> tuple[str, str]:
@@ -139,7 +141,7 @@ def _pair(field: str) -> tuple[str, str]:
 
 
 def _callback(text: str) -> str:
-    """A name that can do nothing but be called (A-12)."""
+    """The name of a function, with nothing else that a script could run (A-12)."""
     if len(text) > MAX_CALLBACK or re.fullmatch(_CALLBACK, text) is None:
-        raise FeedError(Condition.BAD_REQUEST, "callback is the name of a JavaScript function")
+        raise FeedError(Condition.BAD_REQUEST, "callback must be the name of a JavaScript function")
     return text

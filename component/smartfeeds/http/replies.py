@@ -1,4 +1,8 @@
-"""Answers as values: a status, headers and bytes; made into a response, or into raw bytes, in one place."""
+"""Responses as values: a status, headers and bytes.
+
+aiohttp's `web.Response` can be sent once, for one request. A `Reply` is cached, shared by held pulls, and written as
+raw bytes.
+"""
 
 import gzip
 import time
@@ -13,7 +17,7 @@ from aiohttp import web
 GZIP_FROM_BYTES = 1_024
 GZIP_LEVEL = 4
 _NO_BODY = frozenset({HTTPStatus.NO_CONTENT, HTTPStatus.NOT_MODIFIED})
-# Everything we send says what it is; nobody is to guess, to frame it, or to tell other hosts where it was.
+# No browser may guess a media type, frame a page, or send its address to other hosts.
 _COMMON = {
     "X-Content-Type-Options": "nosniff",
     "Referrer-Policy": "no-referrer",
@@ -24,7 +28,7 @@ _COMMON = {
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """What goes back. `headers` are in addition to those that every answer has, and win over them."""
+    """A response. `headers` are added to those of every response and replace headers of the same name."""
 
     body: bytes = b""
     media_type: str = ""
@@ -33,7 +37,7 @@ class Reply:
     _head: list[bytes] = field(default_factory=list, init=False, repr=False, compare=False)
 
     def zipped(self) -> "Reply":
-        """The same with a compressed body, where that is worth it."""
+        """The same with a compressed body, unless the body is too short to gain by it."""
         if len(self.body) < GZIP_FROM_BYTES or "Content-Encoding" in self.headers:
             return self
         body = gzip.compress(self.body, GZIP_LEVEL, mtime=0)
@@ -52,12 +56,12 @@ class Reply:
         return found
 
     def response(self) -> web.Response:
-        """For aiohttp to send."""
+        """The response for aiohttp."""
         body = None if self.status in _NO_BODY else self.body
         return web.Response(status=self.status, body=body, headers=self.all_headers())
 
     def raw(self) -> bytes:
-        """The whole answer on a connection that stays open (HTTP/1.1). What is in front is made once."""
+        """The whole response for a connection that stays open (HTTP/1.1). The head is made once: see `wire`."""
         if not self._head:
             head = [f"HTTP/1.1 {self.status.value} {self.status.phrase}"]
             head += [f"{name}: {value}" for name, value in self.all_headers().items()]

@@ -14,14 +14,14 @@ from aiohttp import HttpVersion10, HttpVersion11, web
 from smartfeeds.core.jid import parse_jid
 from smartfeeds.core.text import is_xml_text
 from smartfeeds.errors import Condition, FeedError
-from smartfeeds.http.calls import ANONYMOUS, Authenticate, Call, Callers, is_from_here
+from smartfeeds.http.calls import ANONYMOUS, Authenticate, CallReader, HttpCall, is_from_here
 from smartfeeds.http.http_errors import HttpError, failure_reply
 from smartfeeds.http.negotiation import WEB_FORM
 from smartfeeds.http.operations import Operation
 from smartfeeds.http.pages import for_reader
 from smartfeeds.http.paths import PathTemplate, decode_value
 from smartfeeds.http.replies import Reply
-from smartfeeds.http.wire import Written, early_writer, has_begun
+from smartfeeds.http.wire import AlreadySent, early_writer, has_begun
 
 CORS_HEADERS = "Authorization, Content-Type, If-Match, If-None-Match, Last-Event-ID"
 CORS_AGE_S = 86_400
@@ -29,7 +29,7 @@ _VERSIONS = frozenset({HttpVersion10, HttpVersion11})
 _SERVER = "*"  # the target of OPTIONS for the server itself (RFC 9110 9.3.7)
 
 Answered = Reply | web.StreamResponse
-Handler = Callable[[Call], Awaitable[Answered]]
+Handler = Callable[[HttpCall], Awaitable[Answered]]
 Observe = Callable[[str, str, float], None]
 
 
@@ -60,11 +60,11 @@ class Resource:
         return any(bound.operation.cors for bound in self.methods.values())
 
 
-class Router:
+class HttpRouter:
     """Answers every request. `resources` are tried in their order."""
 
     def __init__(
-        self, callers: Callers, resources: Iterable[Resource], authenticate: Authenticate, observe: Observe
+        self, callers: CallReader, resources: Iterable[Resource], authenticate: Authenticate, observe: Observe
     ) -> None:
         self._callers = callers
         resources = list(resources)
@@ -82,7 +82,7 @@ class Router:
         """The response. Every exception of a request ends here, except that its connection or its task ended."""
         start_s = time.perf_counter()
         metric, outcome = "unread", "ok"
-        call: Call | None = None
+        call: HttpCall | None = None
         resource: Resource | None = None
         try:
             if request.version not in _VERSIONS:
@@ -98,7 +98,7 @@ class Router:
             answered, outcome = failure_reply(error, metric, anonymous=anonymous)
         self._observe(metric, outcome, time.perf_counter() - start_s)
         if call is not None and call.written:
-            return Written()
+            return AlreadySent()
         if isinstance(answered, web.StreamResponse):
             return answered
         if has_begun(request):
@@ -108,7 +108,7 @@ class Router:
             answered = answered.with_headers(Access_Control_Allow_Origin="*")
         return await _send(request, answered)
 
-    def _resource(self, call: Call) -> tuple[Resource, Mapping[str, str]]:
+    def _resource(self, call: HttpCall) -> tuple[Resource, Mapping[str, str]]:
         """The resource of a path and the raw values of its variables."""
         if (resource := self._fixed.get(call.path)) is not None:
             return resource, {}
@@ -117,7 +117,7 @@ class Router:
                 return resource, values
         raise HttpError(HTTPStatus.NOT_FOUND, "there is no such page; the feeds are under /feeds/")
 
-    async def _answer(self, call: Call, resource: Resource, values: Mapping[str, str]) -> Answered:
+    async def _answer(self, call: HttpCall, resource: Resource, values: Mapping[str, str]) -> Answered:
         if call.method == "OPTIONS":
             return _preflight(call, resource)
         bound = resource.methods.get("GET" if call.method == "HEAD" else call.method)
@@ -137,14 +137,14 @@ class Router:
         return await bound.handler(call)
 
 
-def _read_values(call: Call, values: Mapping[str, str]) -> None:
+def _read_values(call: HttpCall, values: Mapping[str, str]) -> None:
     """Decodes the variables of the path. Raises FeedError for a name or id that nothing can have."""
     call.name = decode_value(values["name"]) if "name" in values else ""
     call.item_id = decode_value(values["id"]) if "id" in values else ""
     call.suffix = values.get("suffix", "")
 
 
-def _authorize(call: Call, operation: Operation) -> None:
+def _authorize(call: HttpCall, operation: Operation) -> None:
     """Raises FeedError if the caller may not use the operation, HttpError for a form of another site.
 
     A browser that knows the password of Basic sends it with any form, whatever page the form is on. So a form is
@@ -168,14 +168,14 @@ async def _send(request: web.BaseRequest, reply: Reply) -> web.StreamResponse:
         return reply.response()
     write(reply.raw())
     await request.writer.drain()
-    return Written()
+    return AlreadySent()
 
 
 def _with_head(methods: Iterable[str]) -> list[str]:
     return [name for method in methods for name in ((method, "HEAD") if method == "GET" else (method,))]
 
 
-def _preflight(call: Call, resource: Resource) -> Reply:
+def _preflight(call: HttpCall, resource: Resource) -> Reply:
     """OPTIONS: the methods; for pages of other hosts, those that they may use (the Fetch standard, CORS)."""
     headers = {"Allow": ", ".join([*resource.allowed, "OPTIONS"])}
     if resource.cors and call.header("Origin"):

@@ -1,7 +1,7 @@
-"""The listening socket and its connections: bounds for the bold, the slow and the many (design section 3).
+"""The listening socket, and limits for its connections.
 
-aiohttp reads and writes HTTP; here is who may connect, how long a first request may take, and how long somebody may
-leave what we have written unread.
+aiohttp parses and writes HTTP. Its `AppRunner` and `TCPSite` are not used, because they cannot reject a connection
+before it costs a task, close a connection whose first request never ends, or close one whose client does not read.
 """
 
 import asyncio
@@ -30,16 +30,16 @@ SHUTDOWN_S = 2.0
 
 _log = structlog.get_logger()
 
-TOO_MANY = "there are too many connections, in all or from your address"
+TOO_MANY = "too many connections, in total or from your address; close some, or retry later"
 
 Handler = Callable[[web.BaseRequest], Awaitable[web.StreamResponse]]
 
 
 @dataclass(frozen=True, slots=True)
-class Bounds:
-    """How many connections there may be, in all and from one address, or feeds that one address asks for at once
-    through a proxy; and how long, in seconds, a first request may take, an idle connection is kept, and an answer may
-    stay unread."""
+class ConnectionLimits:
+    """Limits for connections. `per_address` limits the connections of one address, or the requests for feeds that it
+    has open at once through a proxy. The times are in seconds: for the first request to arrive, for an idle connection,
+    and for a client that does not read its response."""
 
     connections: int
     per_address: int
@@ -48,8 +48,8 @@ class Bounds:
     unread_s: float
 
 
-class PerAddress:
-    """How many of something each address has, at most `most` at a time."""
+class AddressQuota:
+    """Counts what each address has in use, at most `most` at a time."""
 
     __slots__ = ("_counts", "_most")
 
@@ -61,25 +61,25 @@ class PerAddress:
         return len(self._counts)
 
     def take(self, address: str) -> bool:
-        """Whether an address may have one more; if so it counts until `release`."""
+        """Whether an address may use one more; if so it is counted until `release`."""
         if self._counts.get(address, 0) >= self._most:
             return False
         self._counts[address] += 1
         return True
 
     def release(self, address: str) -> None:
-        """An address has one less."""
+        """An address uses one less."""
         self._counts[address] -= 1
         if not self._counts[address]:
             del self._counts[address]
 
 
-class Connection(RequestHandler):
-    """One connection; told so and closed at once where there are too many."""
+class HttpConnection(RequestHandler):
+    """One connection. It is rejected with 429 and closed at once if there are too many."""
 
     __slots__ = ("_first", "_listener", "address", "stalled_bytes", "stalled_since")
 
-    def __init__(self, listener: "Listener", **options: object) -> None:
+    def __init__(self, listener: "HttpListener", **options: object) -> None:
         super().__init__(listener.server, **options)  # type: ignore[arg-type]
         self._listener = listener
         self._first: asyncio.TimerHandle | None = None
@@ -88,7 +88,7 @@ class Connection(RequestHandler):
         self.stalled_since = 0.0
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Counts it; or ends it."""
+        """Counts the connection, or closes it."""
         self.address = peer_of(transport.get_extra_info("peername"))
         if not self._listener.admit(self):
             assert isinstance(transport, asyncio.Transport)
@@ -102,7 +102,7 @@ class Connection(RequestHandler):
         self._first = loop.call_later(self._listener.bounds.first_request_s, self._too_slow)
 
     def connection_lost(self, exc: BaseException | None) -> None:
-        """Counts it no more."""
+        """Stops counting the connection."""
         if self._first is not None:
             self._first.cancel()
             self._listener.release(self)
@@ -132,24 +132,24 @@ class Connection(RequestHandler):
         return response
 
     def _too_slow(self) -> None:
-        """A request has not even begun to be read: its headers never ended."""
+        """Closes a connection whose first request has not arrived."""
         if self._request_count == 0 and self.transport is not None:
             self.transport.abort()
 
 
-class Listener:
-    """Serves `handler` at HOST:PORT. `bind`, `start` and `stop` once; `watch` is to run in between.
+class HttpListener:
+    """Serves `handler` at HOST:PORT. Call `bind`, `start` and `stop` once; run `watch` between `start` and `stop`.
 
-    Connections of `proxies` count in the total alone: everybody shares them.
+    Connections of `proxies` count only in the total, because many clients share them.
     """
 
-    def __init__(self, handler: Handler, listen: str, bounds: Bounds, proxies: Sequence[Network]) -> None:
+    def __init__(self, handler: Handler, listen: str, bounds: ConnectionLimits, proxies: Sequence[Network]) -> None:
         self.bounds = bounds
         self._listen = listen
         self._handler = handler
         self._proxies = proxies
-        self._per_address = PerAddress(bounds.per_address)
-        self._open: set[Connection] = set()
+        self._per_address = AddressQuota(bounds.per_address)
+        self._open: set[HttpConnection] = set()
         self._most = bounds.connections
         self._socket: asyncio.Server | None = None
         self.server: web.Server
@@ -158,17 +158,17 @@ class Listener:
 
     @property
     def connections(self) -> int:
-        """How many connections are open."""
+        """The number of open connections."""
         return len(self._open)
 
     @property
     def port(self) -> int:
-        """The port that is listened to."""
+        """The port of the socket."""
         assert self._socket is not None
         return int(self._socket.sockets[0].getsockname()[1])
 
     async def bind(self) -> None:
-        """Reserves the address. Raises ConfigError if that is impossible."""
+        """Reserves the address. Raises ConfigError if the address cannot be bound."""
         self._most = min(self.bounds.connections, _files(self.bounds.connections + SPARE_FILES) - SPARE_FILES)
         if self._most < self.bounds.connections:
             _log.warning("connections_bounded", by="the limit of open files (ulimit -n)", connections=self._most)
@@ -177,13 +177,13 @@ class Listener:
             "keepalive_timeout": self.bounds.idle_s,
             "access_log": None,
             "lingering_time": 0.0,
-            "auto_decompress": False,  # bodies are taken as they are, or refused
+            "auto_decompress": False,  # a compressed body is rejected by `BodyReader`
             "logger": _Quiet(),
         }
         host, _, port = self._listen.rpartition(":")
         try:
             self._socket = await asyncio.get_running_loop().create_server(
-                lambda: Connection(self, loop=asyncio.get_running_loop(), **options),
+                lambda: HttpConnection(self, loop=asyncio.get_running_loop(), **options),
                 host.strip("[]"),
                 int(port),
                 backlog=BACKLOG,
@@ -217,8 +217,8 @@ class Listener:
         await self.server.shutdown(SHUTDOWN_S)
         await self._socket.wait_closed()
 
-    def admit(self, connection: Connection) -> bool:
-        """Whether one more connection of this address may stay; if so it counts until `release`."""
+    def admit(self, connection: HttpConnection) -> bool:
+        """Whether one more connection of this address may stay; if so it is counted until `release`."""
         shared = is_within(connection.address, self._proxies)
         if len(self._open) >= self._most or not (shared or self._per_address.take(connection.address)):
             self.refused += 1
@@ -226,21 +226,21 @@ class Listener:
         self._open.add(connection)
         return True
 
-    def release(self, connection: Connection) -> None:
+    def release(self, connection: HttpConnection) -> None:
         """A connection has ended."""
         self._open.remove(connection)
         if not is_within(connection.address, self._proxies):
             self._per_address.release(connection.address)
 
     async def watch(self) -> None:
-        """Ends connections whose clients do not read what they asked for, for ever."""
+        """Closes connections whose clients do not read their responses. Runs until it is cancelled."""
         loop = asyncio.get_running_loop()
         while True:
             await asyncio.sleep(SWEEP_S)
             self.sweep(loop.time())
 
     def sweep(self, now_s: float) -> None:
-        """One look at all connections."""
+        """Checks all connections once."""
         for connection in list(self._open):
             transport = connection.transport
             unread_bytes = transport.get_write_buffer_size() if transport is not None else 0
@@ -267,7 +267,7 @@ _BIND_FAILURES = {
 
 
 def _files(wanted: int) -> int:
-    """How many files this process may have open, after asking for as many as are wanted."""
+    """How many files this process may have open, after it has raised its limit to `wanted` if possible."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if soft != resource.RLIM_INFINITY and soft < wanted:
         soft = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
@@ -276,14 +276,13 @@ def _files(wanted: int) -> int:
 
 
 class _Quiet:
-    """In the place of aiohttp's logger: what clients do wrong is no news, our own failures are logged where they are
-    answered."""
+    """Replaces aiohttp's logger: errors of clients are not logged, and our own are logged by `failure_reply`."""
 
     def debug(self, message: str, *values: object, **more: object) -> None:
-        """Says nothing."""
+        """Ignores the message."""
 
     def exception(self, message: str, *values: object, **more: object) -> None:  # noqa: ARG002
-        """A failure of ours or of aiohttp's that no other net held."""
+        """Logs an error inside aiohttp."""
         _log.error("http_request_failed", reason=message, exc_info=more.get("exc_info", True))
 
     info = warning = debug

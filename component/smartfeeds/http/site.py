@@ -6,22 +6,22 @@ from dataclasses import dataclass
 from smartfeeds.core.model import Node
 from smartfeeds.errors import Condition, FeedError
 from smartfeeds.http import negotiation as n
-from smartfeeds.http.bodies import Admit, Bodies
-from smartfeeds.http.calls import Authenticate, Call, Callers, Network
-from smartfeeds.http.complete import Complete, is_complete
+from smartfeeds.http.bodies import Admit, BodyReader
+from smartfeeds.http.calls import Authenticate, CallReader, HttpCall, Network
+from smartfeeds.http.complete import CompleteFeeds, is_complete
 from smartfeeds.http.conflicts import Conflicts
 from smartfeeds.http.documents import document_writers
 from smartfeeds.http.encode import Encoder
 from smartfeeds.http.entries import Entries
 from smartfeeds.http.feeds import Feeds
-from smartfeeds.http.health import Health, Watch
+from smartfeeds.http.health import Health, HealthSources
 from smartfeeds.http.lists import Lists
 from smartfeeds.http.openapi import OpenApiDocument
 from smartfeeds.http.pages import Pages
 from smartfeeds.http.publishing import Publishing
-from smartfeeds.http.router import Answered, Observe, Router
+from smartfeeds.http.router import Answered, HttpRouter, Observe
 from smartfeeds.http.routes import Handlers, document, resources
-from smartfeeds.http.server import Bounds, Listener, PerAddress
+from smartfeeds.http.server import AddressQuota, ConnectionLimits, HttpListener
 from smartfeeds.http.streams import Streams
 from smartfeeds.service.documents import version_of
 from smartfeeds.service.feeds import Answer, FeedService
@@ -30,8 +30,8 @@ from smartfeeds.service.requests import FeedPage, PullFeed, Request
 
 @dataclass(frozen=True, slots=True)
 class HttpOptions:
-    """What the operator decided. `base_url` is scheme and host, "" to take what was asked for. `body_bytes` and
-    `body_s` bound what is sent to us, and how long that may take."""
+    """The settings. `base_url` is scheme and host, "" to use those of the request. `body_bytes` and `body_s` limit the
+    size of a request body and the time for it to arrive."""
 
     listen: str
     domain: str
@@ -42,14 +42,14 @@ class HttpOptions:
     heartbeat_s: float
     body_bytes: int
     body_s: float
-    bounds: Bounds
+    bounds: ConnectionLimits
 
 
-TOO_MANY = "your address asks for too many feeds at once"
+TOO_MANY = "too many requests for feeds at once from your address; wait for one to end"
 
 
 class Site:
-    """Listens and answers. `handle` is the service; `start` and `stop` once."""
+    """Listens and handles requests. `handle` is the service. Call `start` and `stop` once."""
 
     def __init__(
         self,
@@ -57,7 +57,7 @@ class Site:
         handle: Callable[[Request], Awaitable[Answer]],
         authenticate: Authenticate,
         observe: Observe,
-        watch: Watch,
+        watch: HealthSources,
         now_us: Callable[[], int],
         admit: Admit,
     ) -> None:
@@ -65,7 +65,7 @@ class Site:
         self._versions: dict[int, str] = {}
         encoder = Encoder()
         entries = Entries(handle, options.domain, encoder)
-        bodies = Bodies(options.body_bytes, options.body_s, admit)
+        bodies = BodyReader(options.body_bytes, options.body_s, admit)
         publishing = Publishing(handle, options.domain, bodies, entries)
         self.feeds = Feeds(
             self._pull,
@@ -76,7 +76,7 @@ class Site:
             poll_default_s=options.poll_default_s,
             poll_max_s=options.poll_max_s,
         )
-        self._complete = Complete(self._pull, authenticate, options.domain)
+        self._complete = CompleteFeeds(self._pull, authenticate, options.domain)
         self._streams = Streams(self.feeds, authenticate, heartbeat_s=options.heartbeat_s)
         self.handlers = Handlers(
             pull=self._get_feed,
@@ -87,11 +87,11 @@ class Site:
             health=Health(watch),
             openapi=OpenApiDocument(document()),
         )
-        self.router = Router(
-            Callers(options.proxies, options.base_url), resources(self.handlers), authenticate, observe
+        self.router = HttpRouter(
+            CallReader(options.proxies, options.base_url), resources(self.handlers), authenticate, observe
         )
-        self.listener = Listener(self.router, options.listen, options.bounds, options.proxies)
-        self.behind_proxies = PerAddress(options.bounds.per_address)
+        self.listener = HttpListener(self.router, options.listen, options.bounds, options.proxies)
+        self.behind_proxies = AddressQuota(options.bounds.per_address)
 
     async def bind(self) -> None:
         """Reserves the address. Raises ConfigError."""
@@ -106,21 +106,21 @@ class Site:
         await self.listener.start()
 
     async def watch(self) -> None:
-        """What is to run from `start` to `stop`, and never to end by itself."""
+        """Enforces limits of connections. Run it from `start` to `stop`; it does not end by itself."""
         await self.listener.watch()
 
     async def stop(self) -> None:
-        """Ends every connection."""
+        """Closes every connection and finishes changes that have begun."""
         await self.feeds.waiting.stop()
         await self.listener.stop()
         await self.handlers.publishing.stop()
 
     def wake(self, node_nos: Collection[int]) -> None:
-        """These nodes have changed."""
+        """Answers held pulls on nodes that have changed."""
         self.feeds.waiting.wake(node_nos)
 
     async def look(self, service: FeedService) -> None:
-        """Wakes what is held on feeds that another process has written to."""
+        """Wakes held pulls on feeds that another process has written to."""
         held = self.feeds.waiting.node_nos
         if not held:
             self._versions = {}
@@ -134,7 +134,7 @@ class Site:
         assert isinstance(answer, FeedPage)
         return answer
 
-    async def _get_feed(self, call: Call) -> Answered:
+    async def _get_feed(self, call: HttpCall) -> Answered:
         if not call.proxied:
             return await self._read_feed(call)
         # A client that connects directly is bounded by its connections. The connections of a proxy belong to many
@@ -146,7 +146,7 @@ class Site:
         finally:
             self.behind_proxies.release(call.address)
 
-    async def _read_feed(self, call: Call) -> Answered:
+    async def _read_feed(self, call: HttpCall) -> Answered:
         if is_complete(call):
             return await self._complete.get(call)
         if not call.suffix and n.choose(call.header("Accept"), n.OF_FEED) is n.EVENTS:

@@ -1,5 +1,6 @@
-"""Style, script and icon of pages, and the way in. Each file's name holds a hash of its contents, so a copy is good for
-ever (RFC 8246).
+"""Style, script and icon of the pages, the login and the redirect from `/`.
+
+The name of each file holds a hash of its content, so browsers may cache it for ever (RFC 8246).
 """
 
 import gzip
@@ -12,7 +13,7 @@ from importlib.resources import files
 
 from smartfeeds.core.urls import FEEDS
 from smartfeeds.errors import Condition, FeedError
-from smartfeeds.http.calls import Call
+from smartfeeds.http.calls import HttpCall
 from smartfeeds.http.conditions import is_known
 from smartfeeds.http.http_errors import HttpError
 from smartfeeds.http.negotiation import takes_gzip
@@ -42,7 +43,7 @@ GET_FILE = Operation(
 
 @dataclass(frozen=True, slots=True)
 class StaticFile:
-    """A file of the package, read once: `reply` is how it is sent, `zipped` the same compressed."""
+    """A file of the package, read once. `zipped` is the compressed `reply`."""
 
     path: str
     etag: str
@@ -52,44 +53,44 @@ class StaticFile:
 
 @cache
 def static_files() -> Mapping[str, StaticFile]:
-    """Every file by the name that it has in the package."""
+    """Every file by its name in the package."""
     return {name: _read(name, media_type) for name, media_type in _TYPES.items()}
 
 
 def static_path(name: str) -> str:
-    """Where a file is served."""
+    """The path of a file."""
     return static_files()[name].path
 
 
-async def get_static(call: Call) -> Reply:
-    """Answers GET of a file. Raises HttpError where there is none."""
+async def get_static(call: HttpCall) -> Reply:
+    """A file. Raises HttpError for an unknown name."""
     for file in static_files().values():
         if call.path == file.path:
             return _reply(call, file, _FOR_EVER)
-    raise HttpError(HTTPStatus.NOT_FOUND, "there is no such file; load the page again")
+    raise HttpError(HTTPStatus.NOT_FOUND, "there is no such file; reload the page")
 
 
-async def get_icon(call: Call) -> Reply:
-    """The icon, for whoever asks for it under the name that never changes."""
+async def get_icon(call: HttpCall) -> Reply:
+    """The icon under its fixed name."""
     return _reply(call, static_files()["icon.svg"], _FOR_A_DAY)
 
 
-async def get_root(_call: Call) -> Reply:
-    """The way to the feeds."""
+async def get_root(_call: HttpCall) -> Reply:
+    """Redirects to the list of feeds."""
     return Reply(status=HTTPStatus.TEMPORARY_REDIRECT, headers={"Location": FEEDS})
 
 
-async def get_login(call: Call) -> Reply:
-    """Asks a browser for the password, and leads to the feeds that it opens (RFC 7617 2.2: it counts for all paths).
+async def get_login(call: HttpCall) -> Reply:
+    """Makes the browser ask for the password, which it then sends for all paths (RFC 7617 2.2).
 
-    A closed feed cannot ask by itself: a question would reveal that the feed exists.
+    A closed feed cannot ask for the password itself: that would reveal that the feed exists.
     """
     if call.token is None:
         raise FeedError(Condition.NOT_AUTHORIZED, "log in with a token as the password")
     return Reply(status=HTTPStatus.SEE_OTHER, headers={"Location": FEEDS, "Cache-Control": "no-store"})
 
 
-def _reply(call: Call, file: StaticFile, keep: str) -> Reply:
+def _reply(call: HttpCall, file: StaticFile, keep: str) -> Reply:
     headers = {"ETag": file.etag, "Cache-Control": keep, "Vary": "Accept-Encoding"}
     if is_known(call.header("If-None-Match"), file.etag):
         return Reply(status=HTTPStatus.NOT_MODIFIED, headers=headers)

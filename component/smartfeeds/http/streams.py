@@ -11,9 +11,9 @@ from aiohttp import HttpVersion11, web
 
 from smartfeeds.errors import Condition, FeedError, StoreError
 from smartfeeds.http import negotiation as n
-from smartfeeds.http.calls import Authenticate, Call
+from smartfeeds.http.calls import Authenticate, HttpCall
 from smartfeeds.http.encode import Place, last_cursor
-from smartfeeds.http.feeds import Asked, Feeds, News
+from smartfeeds.http.feeds import FeedRequest, Feeds, FeedUpdate
 from smartfeeds.http.http_errors import failure_reply
 from smartfeeds.http.queries import FeedQuery, read_query
 from smartfeeds.http.replies import Reply
@@ -30,7 +30,7 @@ class Streams:
         self._authenticate = authenticate
         self._heartbeat_s = heartbeat_s
 
-    async def get(self, call: Call) -> web.StreamResponse:
+    async def get(self, call: HttpCall) -> web.StreamResponse:
         """Streams until the client goes. Raises FeedError before anything is sent."""
         query = read_query(call.query)
         if query.until is not None or query.callback or query.max == "0" or query.whole:
@@ -40,14 +40,14 @@ class Streams:
         last_seen = call.header("Last-Event-ID")
         since = f"cursor:{last_seen}" if last_seen else query.since
         newest = Place(call.origin, call.name, FeedQuery(query.view, until="", max="1"))
-        asked = Asked(
+        asked = FeedRequest(
             newest, n.JSON, call.actor, document=False, reader=False, zipped=False, credential=call.credential
         )
         answer = await self._feeds.page(asked)
         if since is None and (cursor := last_cursor(answer, FeedQuery())):
             since = f"cursor:{cursor}"
         asked = replace(asked, place=replace(newest, query=FeedQuery(query.view, since, max=query.max)))
-        news = await self._feeds.news(asked)
+        news = await self._feeds.update(asked)
         if news is not None and not news.cursor:
             return news.reply.response()
         response = web.StreamResponse(headers=Reply(media_type=n.EVENTS.media_type, headers=_HEADERS).all_headers())
@@ -65,7 +65,7 @@ class Streams:
         return response
 
     async def _go_on(
-        self, call: Call, response: web.StreamResponse, node_no: int, asked: Asked, news: News | None
+        self, call: HttpCall, response: web.StreamResponse, node_no: int, asked: FeedRequest, news: FeedUpdate | None
     ) -> None:
         """Writes what comes; ends where the feed ends for this reader."""
         seen = -1
@@ -82,26 +82,26 @@ class Streams:
                 return
             query = replace(asked.place.query, since=f"cursor:{news.cursor}")
             asked, seen = replace(asked, place=replace(asked.place, query=query)), news.seen
-            news = await self._feeds.news(asked) if news.more else None
+            news = await self._feeds.update(asked) if news.more else None
 
-    async def _ended(self, call: Call) -> News | None:
+    async def _ended(self, call: HttpCall) -> FeedUpdate | None:
         """Why the stream must end, None where it need not."""
         if not call.credential:
             return None
         try:
             await self._authenticate(call.credential)
         except (FeedError, StoreError) as error:
-            return News(failure_reply(error, "stream", anonymous=False)[0], "", 0)
+            return FeedUpdate(failure_reply(error, "stream", anonymous=False)[0], "", 0)
         return None
 
 
-def _event(news: News) -> bytes:
+def _event(news: FeedUpdate) -> bytes:
     if not news.cursor:
         return b"event: error\ndata: %b\n\n" % news.reply.body.strip()
     return b"id: %b\ndata: %b\n\n" % (news.cursor.encode(), news.reply.body)
 
 
-def _heartbeat(asked: Asked) -> str:
+def _heartbeat(asked: FeedRequest) -> str:
     """A comment that keeps the connection up, with the id once more for who missed it."""
     kind, _, cursor = (asked.place.query.since or "").partition(":")
     return f"id: {cursor}\n: \n\n" if kind == "cursor" else ": \n\n"

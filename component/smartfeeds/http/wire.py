@@ -1,7 +1,8 @@
-"""What is written past aiohttp, and what of its inside that takes: known here and in `server.Connection` alone, and
-held to by tests/protocol/test_aiohttp_contract.py.
+"""Responses that bypass aiohttp's writer: 10,000 held pulls get their bytes in one pass before any of them ends.
 
-aiohttp counts what its writer has sent in `output_size`; an answer that has begun cannot be replaced by another one.
+Only this module and `server.HttpConnection` depend on aiohttp's internals; tests/protocol/test_aiohttp_contract.py
+checks them. aiohttp counts the bytes that its writer sent in `output_size`, so a response that has begun can be
+recognised.
 """
 
 from collections.abc import Callable
@@ -11,8 +12,8 @@ from aiohttp import HttpVersion11, web
 from aiohttp.abc import AbstractStreamWriter
 
 
-class Written(web.StreamResponse):
-    """Stands for an answer whose bytes were sent already."""
+class AlreadySent(web.StreamResponse):
+    """A placeholder for a response whose bytes were sent already."""
 
     async def prepare(self, request: web.BaseRequest) -> AbstractStreamWriter | None:  # noqa: ARG002
         """Sends nothing."""
@@ -23,13 +24,16 @@ class Written(web.StreamResponse):
 
     @property
     def keep_alive(self) -> bool | None:
-        """The connection stays open: only such ones are written to early."""
+        """True: `early_writer` accepts only connections that stay open."""
         return True
 
 
 def early_writer(request: web.BaseRequest) -> Callable[[bytes], None] | None:
-    """What takes a whole answer at once, `Written` is returned for it then; None where the connection has ended, or an
-    answer needs a header for its connection because it does not stay open (HTTP/1.0, `Connection: close`)."""
+    """A function that writes a whole response at once; the handler then returns `AlreadySent`.
+
+    None if the connection is closed, or will be closed after the response and needs a header that says so (HTTP/1.0,
+    `Connection: close`).
+    """
     if request.transport is None or not request.keep_alive or request.version < HttpVersion11:
         return None
     return partial(_write, request)
@@ -42,11 +46,11 @@ def _write(request: web.BaseRequest, data: bytes) -> None:
 
 
 def has_begun(request: web.BaseRequest) -> bool:
-    """Whether anything of an answer was sent."""
+    """Whether a part of the response was sent."""
     return request.writer.output_size > 0
 
 
 async def invite_body(request: web.BaseRequest) -> None:
-    """Tells a client that waits for it to go on with its body (RFC 9110 10.1.1). No answer has begun by that."""
+    """Tells a client that waits for 100 (Continue) to send its body (RFC 9110 10.1.1). The response has not begun."""
     await request.writer.write(b"HTTP/1.1 100 Continue\r\n\r\n")
     request.writer.output_size = 0

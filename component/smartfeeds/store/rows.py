@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import lru_cache
 
-from smartfeeds.core.filters import Change
+from smartfeeds.core.filters import LastChange
 from smartfeeds.core.model import (
     NO_OPTIONS,
     Item,
@@ -35,8 +35,8 @@ SUBSCRIPTION = "sub_no, node_no, jid, view, node_text, service, state, since_us,
 EVENT = "event_no, node_no, at_us, kind, data, recipient"
 
 KEYS = {Order.MODIFIED: "modified_us", Order.CREATED: "created_us"}
-CHANGES = {Change.NEW: 0, Change.EDITED: 1, Change.DELETED: 2}
-DELETED = CHANGES[Change.DELETED]
+CHANGES = {LastChange.NEW: 0, LastChange.EDITED: 1, LastChange.DELETED: 2}
+DELETED = CHANGES[LastChange.DELETED]
 
 # How many versions of an item the filter index tells apart. They are numbered from 0, the oldest, to the present one.
 # Version n is the document `item_no * STATES + n`; documents of past versions are never written again. In

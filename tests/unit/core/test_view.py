@@ -6,8 +6,8 @@ from smartfeeds.core.filters import (
     FILTERS,
     MAX_FILTER_VALUES,
     MAX_QUERY_WORDS,
-    Change,
     EntryMeta,
+    LastChange,
     entry_facets,
     facet,
 )
@@ -178,7 +178,7 @@ def test_canonical_of_two_spellings_of_a_view_is_one_text(one: str, other: str) 
             author={"a&b=c", "é"},
             category={"x y", "%"},
             in_reply_to={"tag:1"},
-            kind={change.value for change in Change},
+            kind={change.value for change in LastChange},
             q={"w", "v"},
         ),
     ],
@@ -232,37 +232,37 @@ def test_version_traits_add_publisher_and_kind_and_a_deleted_item_has_nothing_el
 
 
 def test_change_of_an_item_is_new_edited_or_deleted() -> None:
-    assert change_of(deleted=True, revision=1) is Change.DELETED
-    assert change_of(deleted=False, revision=1) is Change.NEW
-    assert change_of(deleted=False, revision=2) is Change.EDITED
+    assert change_of(deleted=True, revision=1) is LastChange.DELETED
+    assert change_of(deleted=False, revision=1) is LastChange.NEW
+    assert change_of(deleted=False, revision=2) is LastChange.EDITED
 
 
 @pytest.mark.parametrize(
     ("query", "change", "inside"),
     [
-        ("order=modified", Change.DELETED, True),
-        ("author=alice", Change.NEW, True),
-        ("author=bob", Change.NEW, False),
-        ("author=bob&author=alice", Change.NEW, True),
-        ("author=alice&category=news", Change.NEW, True),
-        ("author=alice&category=old", Change.NEW, False),
-        ("in-reply-to=tag:1", Change.NEW, True),
-        ("in-reply-to=tag:2", Change.NEW, False),
-        ("kind=new", Change.NEW, True),
-        ("kind=new", Change.EDITED, False),
-        ("kind=edited&kind=deleted", Change.DELETED, True),
-        ("lang=en", Change.NEW, True),
-        ("lang=EN-gb", Change.EDITED, True),
-        ("lang=en-us", Change.NEW, False),
-        ("lang=e", Change.NEW, False),
-        ("lang=de&lang=en&author=alice&q=hello", Change.NEW, True),
-        ("q=Hello", Change.NEW, True),
-        ("q=hello+world", Change.NEW, True),
-        ("q=hello+moon", Change.NEW, False),
-        ("q=", Change.NEW, True),
+        ("order=modified", LastChange.DELETED, True),
+        ("author=alice", LastChange.NEW, True),
+        ("author=bob", LastChange.NEW, False),
+        ("author=bob&author=alice", LastChange.NEW, True),
+        ("author=alice&category=news", LastChange.NEW, True),
+        ("author=alice&category=old", LastChange.NEW, False),
+        ("in-reply-to=tag:1", LastChange.NEW, True),
+        ("in-reply-to=tag:2", LastChange.NEW, False),
+        ("kind=new", LastChange.NEW, True),
+        ("kind=new", LastChange.EDITED, False),
+        ("kind=edited&kind=deleted", LastChange.DELETED, True),
+        ("lang=en", LastChange.NEW, True),
+        ("lang=EN-gb", LastChange.EDITED, True),
+        ("lang=en-us", LastChange.NEW, False),
+        ("lang=e", LastChange.NEW, False),
+        ("lang=de&lang=en&author=alice&q=hello", LastChange.NEW, True),
+        ("q=Hello", LastChange.NEW, True),
+        ("q=hello+world", LastChange.NEW, True),
+        ("q=hello+moon", LastChange.NEW, False),
+        ("q=", LastChange.NEW, True),
     ],
 )
-def test_matches_ands_filters_and_ors_the_values_of_one(query: str, change: Change, inside: bool) -> None:
+def test_matches_ands_filters_and_ors_the_values_of_one(query: str, change: LastChange, inside: bool) -> None:
     """[SF-015]"""
     view = parse_view(query)
     assert view is not None

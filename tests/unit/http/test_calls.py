@@ -12,7 +12,7 @@ from multidict import CIMultiDict
 
 from smartfeeds.core.tokens import Scope, Token
 from smartfeeds.errors import Condition, FeedError
-from smartfeeds.http.calls import ANONYMOUS, Call, Callers, credential_of, parse_address, peer_of
+from smartfeeds.http.calls import ANONYMOUS, CallReader, HttpCall, credential_of, parse_address, peer_of
 from smartfeeds.http.http_errors import HttpError
 
 PROXY = "10.0.0.1"
@@ -28,9 +28,9 @@ def request(
     return make_mocked_request("GET", target, CIMultiDict(headers), transport=transport, **options)
 
 
-def read(*headers: tuple[str, str], peer: str = PROXY, base_url: str = "") -> Call:
+def read(*headers: tuple[str, str], peer: str = PROXY, base_url: str = "") -> HttpCall:
     """What is read of a request with a Host."""
-    return Callers(PROXIES, base_url).read(request([("Host", "feeds.example"), *headers], peer))
+    return CallReader(PROXIES, base_url).read(request([("Host", "feeds.example"), *headers], peer))
 
 
 # headers, the client's address, the origin
@@ -123,8 +123,8 @@ def test_nobody_else_is_believed(case: str) -> None:
 
 def test_without_proxies_nobody_is_believed() -> None:
     made = request([("Host", "feeds.example"), ("X-Forwarded-For", "203.0.113.9")])
-    assert Callers().read(made).address == PROXY
-    assert Callers(PROXIES).read(made).address == "203.0.113.9"
+    assert CallReader().read(made).address == PROXY
+    assert CallReader(PROXIES).read(made).address == "203.0.113.9"
 
 
 def test_the_configured_origin_wins() -> None:
@@ -132,7 +132,7 @@ def test_the_configured_origin_wins() -> None:
     headers = [("X-Forwarded-For", "203.0.113.9"), ("X-Forwarded-Host", "evil.example")]
     assert read(*headers, base_url="https://feeds.example").origin == "https://feeds.example"
     made = request([("Host", "<script>")], "198.51.100.77")
-    assert Callers(PROXIES, "https://feeds.example").read(made).origin == "https://feeds.example"
+    assert CallReader(PROXIES, "https://feeds.example").read(made).origin == "https://feeds.example"
 
 
 HOSTS = {
@@ -150,7 +150,7 @@ HOSTS = {
 
 @pytest.mark.parametrize("host", HOSTS)
 def test_the_host_that_was_asked_is_the_origin(host: str) -> None:
-    assert Callers().read(request([("Host", host)])).origin == HOSTS[host]
+    assert CallReader().read(request([("Host", host)])).origin == HOSTS[host]
 
 
 BAD_HOSTS = [
@@ -163,7 +163,7 @@ BAD_HOSTS = [
 def test_a_host_that_is_none_is_refused(host: str) -> None:
     """[design 5] 400: it would stand in addresses that we write."""
     with pytest.raises(HttpError) as caught:
-        Callers().read(request([("Host", host)]))
+        CallReader().read(request([("Host", host)]))
     assert caught.value.status == 400
 
 
@@ -175,13 +175,13 @@ def test_a_host_that_is_none_is_refused_from_a_proxy_too(host: str) -> None:
 
 def test_http_1_0_without_a_host_gets_our_address() -> None:
     """RFC 9112 3.2: the Host header is of HTTP/1.1."""
-    assert Callers().read(request([], version=HttpVersion10)).origin == "http://192.0.2.1:8280"
+    assert CallReader().read(request([], version=HttpVersion10)).origin == "http://192.0.2.1:8280"
     with pytest.raises(HttpError):
-        Callers().read(request([]))
+        CallReader().read(request([]))
 
 
 def test_path_and_query_stay_as_they_were_written() -> None:
-    call = Callers().read(request([("Host", "a")], target="/feeds/a%2Fb/?q=%26&x="))
+    call = CallReader().read(request([("Host", "a")], target="/feeds/a%2Fb/?q=%26&x="))
     assert (call.path, call.query) == ("/feeds/a%2Fb/", "q=%26&x=")
 
 

@@ -13,8 +13,8 @@ from smartfeeds.core.options import NodeOptions
 from smartfeeds.core.view import CREATED
 from smartfeeds.errors import Condition, FeedError
 from smartfeeds.formats.atom import ATOM_NS
-from smartfeeds.http.calls import Call
-from smartfeeds.http.complete import Complete, is_complete
+from smartfeeds.http.calls import HttpCall
+from smartfeeds.http.complete import CompleteFeeds, is_complete
 from smartfeeds.service.requests import FeedPage, Page, PullFeed, ResultSet
 
 KEY_US = 1_767_225_600_000_000
@@ -67,16 +67,16 @@ class Pulls:
         return FeedPage(NODE, CREATED, "v", True, page, newer=number < PAGES - 1)
 
 
-def call() -> Call:
+def call() -> HttpCall:
     path = "/feeds/notes.atom?sync=true&max=all"
     path, _, query = path.partition("?")
-    return Call(make_mocked_request("GET", path), "127.0.0.1", "http://x", path, query, name="notes", suffix="atom")
+    return HttpCall(make_mocked_request("GET", path), "127.0.0.1", "http://x", path, query, name="notes", suffix="atom")
 
 
 async def begin(pulls: Pulls, monkeypatch: pytest.MonkeyPatch) -> tuple[Reader, "asyncio.Task[Any]"]:
     reader = Reader()
     monkeypatch.setattr("smartfeeds.http.complete.web.StreamResponse", Mock(return_value=reader))
-    complete = Complete(pulls, Mock(), "feeds.example.org")
+    complete = CompleteFeeds(pulls, Mock(), "feeds.example.org")
     return reader, asyncio.ensure_future(complete.get(call()))
 
 
@@ -138,5 +138,5 @@ async def test_document_has_no_end_where_a_page_cannot_be_read(monkeypatch: pyte
 )
 def test_only_documents_of_atom_are_whole_feeds(suffix: str, query: str, expected: bool) -> None:
     """[A-47] What else says max=all is refused where pages are made."""
-    asked = Call(make_mocked_request("GET", "/"), "", "http://x", "/feeds/notes", query, suffix=suffix)
+    asked = HttpCall(make_mocked_request("GET", "/"), "", "http://x", "/feeds/notes", query, suffix=suffix)
     assert is_complete(asked) is expected

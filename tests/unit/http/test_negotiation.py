@@ -3,11 +3,11 @@
 import pytest
 
 from smartfeeds.http import negotiation as n
-from smartfeeds.http.negotiation import Form
+from smartfeeds.http.negotiation import Representation
 
 BROWSER = "text/html,application/xhtml+xml,application/xml;q=0.9,image/avif,image/webp,*/*;q=0.8"
 
-FEEDS: dict[str, Form | None] = {
+FEEDS: dict[str, Representation | None] = {
     "": n.JSON,
     "   ": n.JSON,
     "*/*": n.JSON,

@@ -1,4 +1,4 @@
-"""What was made and may be asked for again: as much as its bytes allow, what was used longest ago goes first."""
+"""A cache that is bounded by bytes and drops the least recently used values first."""
 
 from collections import OrderedDict
 from collections.abc import Callable, Hashable
@@ -7,11 +7,11 @@ from typing import Generic, TypeVar
 Key = TypeVar("Key", bound=Hashable)
 Value = TypeVar("Value")
 
-ENTRY_BYTES = 512  # what an entry takes beside what it says it takes
+ENTRY_BYTES = 512  # memory of an entry in addition to its value
 
 
-class Kept(Generic[Key, Value]):
-    """Remembers values by their keys, up to `limit_bytes` of them."""
+class ByteCache(Generic[Key, Value]):
+    """Values by key, up to `limit_bytes`."""
 
     def __init__(self, limit_bytes: int) -> None:
         self._limit_bytes = limit_bytes
@@ -22,7 +22,7 @@ class Kept(Generic[Key, Value]):
         return len(self._values)
 
     def get(self, key: Key) -> Value | None:
-        """The value, which counts as used now; None where it is not kept."""
+        """The value, which becomes the most recently used; None if it is not cached."""
         found = self._values.get(key)
         if found is None:
             return None
@@ -30,7 +30,7 @@ class Kept(Generic[Key, Value]):
         return found[0]
 
     def put(self, key: Key, value: Value, size_bytes: int) -> None:
-        """Keeps a value of this size, in the place of the former one."""
+        """Stores a value of this size and replaces the former value of the key."""
         self.drop(key)
         self._values[key] = (value, size_bytes + ENTRY_BYTES)
         self.size_bytes += size_bytes + ENTRY_BYTES
@@ -39,12 +39,12 @@ class Kept(Generic[Key, Value]):
             self.size_bytes -= dropped_bytes
 
     def drop(self, key: Key) -> None:
-        """Forgets a value."""
+        """Removes a value."""
         former = self._values.pop(key, None)
         if former is not None:
             self.size_bytes -= former[1]
 
     def drop_where(self, unwanted: Callable[[Value], bool]) -> None:
-        """Forgets all values of which this is true."""
+        """Removes all values for which `unwanted` is true."""
         for key in [key for key, (value, _) in self._values.items() if unwanted(value)]:
             self.drop(key)

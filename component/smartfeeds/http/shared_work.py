@@ -1,6 +1,6 @@
-"""Work that many ask for at the same moment is done once for all of them.
+"""Runs the same work once for all callers that ask for it at the same moment.
 
-Nobody gets what was found out before he asked: who comes while a work runs gets the result of the next one.
+A caller never gets a result that is older than its request: a caller that comes while the work runs gets the next run.
 """
 
 import asyncio
@@ -12,8 +12,8 @@ Result = TypeVar("Result")
 Asker = TypeVar("Asker")
 
 
-class Shared(Generic[Key, Asker, Result]):
-    """Runs `work(key, asker)`, one at a time for each key, for the first who asks. `get` raises what it raises."""
+class SharedWork(Generic[Key, Asker, Result]):
+    """Runs `work(key, asker)` for the first asker, one run at a time for each key. `get` raises its errors."""
 
     def __init__(self, work: Callable[[Key, Asker], Awaitable[Result]]) -> None:
         self._work = work
@@ -21,19 +21,19 @@ class Shared(Generic[Key, Asker, Result]):
         self._running: dict[Key, asyncio.Task[Result]] = {}
 
     async def get(self, key: Key, asker: Asker) -> Result:
-        """The result of a work that begins after this was called."""
+        """The result of a run that begins after this call."""
         task = self._next.get(key)
         if task is None:
             task = self._next[key] = asyncio.get_running_loop().create_task(self._run(key, asker))
             task.add_done_callback(_look_at)
-        # Who goes takes nothing away from the others.
+        # A caller that is cancelled must not cancel the run for the others.
         return await asyncio.shield(task)
 
     async def _run(self, key: Key, asker: Asker) -> Result:
         running = self._running.get(key)
         if running is not None:
             await asyncio.wait((running,))
-        # Who comes from here on gets the one after this.
+        # A caller that comes from here on gets the next run.
         self._running[key] = self._next.pop(key)
         try:
             return await self._work(key, asker)
@@ -42,6 +42,6 @@ class Shared(Generic[Key, Asker, Result]):
 
 
 def _look_at(task: "asyncio.Task[Result]") -> None:
-    """There may be nobody left who wants to know how it ended."""
+    """Marks the exception as retrieved: all callers may be gone."""
     if not task.cancelled():
         task.exception()

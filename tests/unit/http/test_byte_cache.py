@@ -1,10 +1,10 @@
 """What is kept of what was made."""
 
-from smartfeeds.http.kept import ENTRY_BYTES, Kept
+from smartfeeds.http.byte_cache import ENTRY_BYTES, ByteCache
 
 
 def test_kept_is_bounded_by_bytes_and_the_longest_unused_goes_first() -> None:
-    kept: Kept[str, bytes] = Kept(3 * (ENTRY_BYTES + 100))
+    kept: ByteCache[str, bytes] = ByteCache(3 * (ENTRY_BYTES + 100))
     for key in "abc":
         kept.put(key, key.encode(), 100)
     assert kept.get("a") == b"a"
@@ -14,7 +14,7 @@ def test_kept_is_bounded_by_bytes_and_the_longest_unused_goes_first() -> None:
 
 
 def test_kept_replaces_and_drops_with_their_bytes() -> None:
-    kept: Kept[str, str] = Kept(10_000)
+    kept: ByteCache[str, str] = ByteCache(10_000)
     kept.put("a", "long", 4_000)
     kept.put("a", "short", 10)
     assert (kept.get("a"), kept.size_bytes) == ("short", ENTRY_BYTES + 10)
@@ -24,13 +24,13 @@ def test_kept_replaces_and_drops_with_their_bytes() -> None:
 
 
 def test_what_is_larger_than_all_room_is_not_kept() -> None:
-    kept: Kept[str, str] = Kept(1_000)
+    kept: ByteCache[str, str] = ByteCache(1_000)
     kept.put("a", "x", 5_000)
     assert (kept.get("a"), kept.size_bytes) == (None, 0)
 
 
 def test_kept_drops_what_is_unwanted() -> None:
-    kept: Kept[str, int] = Kept(10_000)
+    kept: ByteCache[str, int] = ByteCache(10_000)
     for number, key in enumerate("abcd"):
         kept.put(key, number, 10)
     kept.drop_where(lambda number: number % 2 == 0)

@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from smartfeeds.http.sharing import Shared
+from smartfeeds.http.shared_work import SharedWork
 
 
 class Works:
@@ -12,7 +12,7 @@ class Works:
 
     def __init__(self) -> None:
         self.begun: asyncio.Queue[asyncio.Future[int]] = asyncio.Queue()
-        self.shared: Shared[str, str, int] = Shared(self._work)
+        self.shared: SharedWork[str, str, int] = SharedWork(self._work)
 
     async def _work(self, _key: str, _asker: str) -> int:
         end: asyncio.Future[int] = asyncio.get_running_loop().create_future()

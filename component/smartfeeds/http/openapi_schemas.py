@@ -1,4 +1,4 @@
-"""What the JSON of the HTTP side is made of, as JSON Schema 2020-12 (SF-060 to SF-065; RFC 9457; A-18, A-35)."""
+"""JSON Schemas of the bodies of the HTTP side (JSON Schema 2020-12; SF-060 to SF-065; RFC 9457; A-18, A-35)."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -29,18 +29,18 @@ def ref(name: str, kind: str = "schemas") -> Schema:
 
 
 def exactly(required: Mapping[str, Schema], optional: Mapping[str, Schema] | None = None) -> Schema:
-    """An object that has these members, may have those, and has no others."""
+    """An object with the required members, perhaps the optional ones, and no others."""
     properties = {**required, **(optional or {})}
     return {"type": "object", "required": list(required), "properties": properties, "additionalProperties": False}
 
 
 def many(schema: Schema) -> Schema:
-    """A list that is left out where it is empty."""
+    """An array that is omitted if it is empty."""
     return {"type": "array", "minItems": 1, "items": schema}
 
 
 def _options() -> dict[str, Schema]:
-    """The options of a node by name, from the table that they are read with."""
+    """The options of a node by name, from the table `core.options.OPTIONS`."""
     return {
         name: {**(_OF_TYPE.get(option.type) or {"enum": list(option.choices)}), "description": option.label}
         for name, option in OPTIONS.items()
@@ -51,17 +51,17 @@ SCHEMAS: Mapping[str, Schema] = {
     "Collection": {
         **exactly(
             {
-                "count": {**COUNT, "description": "items in this answer"},
-                "url": {**TEXT, "description": "the feed with its parameters, without those of the pull"},
+                "count": {**COUNT, "description": "number of items in this page"},
+                "url": {**TEXT, "description": "address of the feed with its view, without the parameters of the pull"},
                 "items": {"type": "array", "items": ref("Item"), "description": "oldest first"},
             },
             {
                 "totalItems": {
                     **COUNT,
-                    "description": "items in the view; missing where a filtered view has too many to be counted",
+                    "description": "items in the view; omitted if a filtered view has too many items to count",
                 },
-                "last_cursor": {**TEXT, "description": "where to go on from: ?since=cursor:LAST_CURSOR"},
-                "next": {**TEXT, "description": "the next page; missing where nothing more exists now"},
+                "last_cursor": {**TEXT, "description": "position to continue from: ?since=cursor:LAST_CURSOR"},
+                "next": {**TEXT, "description": "address of the next page; omitted if there are no more items now"},
             },
         ),
         "description": "A page of a feed: a collection of ActivityStreams 1.0.",
@@ -93,7 +93,7 @@ SCHEMAS: Mapping[str, Schema] = {
     "Tombstone": exactly(
         {"id": {"type": "string"}, "updated": DATE, "deleted": {"const": True}},
         {
-            "left": {"const": True, "description": "the item is not deleted: it does not match the view any more"},
+            "left": {"const": True, "description": "the item is not deleted: it no longer matches the view"},
             "sync": ref("Sync"),
         },
     ),
@@ -101,8 +101,8 @@ SCHEMAS: Mapping[str, Schema] = {
         **exactly(
             {"id": TEXT, "history": many(exactly({}, {"sequence": NUMBER, "when": DATE, "by": TEXT}))},
             {
-                "updates": {**NUMBER, "description": "how often it was changed, of FeedSync"},
-                "version": {**NUMBER, "description": "the same of SSE"},
+                "updates": {**NUMBER, "description": "number of changes, for FeedSync"},
+                "version": {**NUMBER, "description": "number of changes, for SSE"},
                 "deleted": {"type": "boolean"},
                 "noconflicts": {"type": "boolean"},
                 "conflict": {"type": "boolean"},
@@ -110,7 +110,7 @@ SCHEMAS: Mapping[str, Schema] = {
             },
         ),
         "oneOf": [{"required": ["updates"]}, {"required": ["version"]}],
-        "description": "With sync=true: who changed the item when, newest first, and the versions in conflict with it.",
+        "description": "With sync=true: who changed the item and when, newest first, and the versions in conflict.",
     },
     "Actor": exactly({"objectType": {"const": "person"}, "displayName": {"type": "string"}}, {"id": TEXT, "url": TEXT}),
     "Object": exactly(
@@ -145,7 +145,7 @@ SCHEMAS: Mapping[str, Schema] = {
     "Conflicted": exactly(
         {
             "id": {"type": "string"},
-            "url": {**TEXT, "description": "where to decide"},
+            "url": {**TEXT, "description": "address for the decision"},
             "versions": {
                 "type": "array",
                 "minItems": 2,
@@ -157,26 +157,30 @@ SCHEMAS: Mapping[str, Schema] = {
     "Decision": {
         "type": "object",
         "properties": {
-            "keep": {"type": "string", "description": "tag of the version whose content stays; left out: the winner"},
+            "keep": {"type": "string", "description": "tag of the version whose content stays; default: the winner"},
             "decided": {
                 **_TAGS,
-                "description": "tags of the conflicts that are settled; those that you made are too; left out: all",
+                "description": "tags of the conflicts to settle, in addition to your own; default: all",
             },
             "seen": {
                 **_TAGS,
-                "description": "tags of all versions, as they were looked at; with others nothing is done",
+                "description": "tags of all versions that you have seen; if the item has others now, nothing changes",
             },
         },
         "additionalProperties": False,
     },
-    "Decided": exactly({"id": {"type": "string"}, "left": {**COUNT, "description": "conflicts that it still has"}}),
+    "Decided": exactly({"id": {"type": "string"}, "left": {**COUNT, "description": "number of conflicts that remain"}}),
     "Problem": {
         **exactly(
             {"title": TEXT, "status": {"type": "integer", "minimum": 400, "maximum": 599}},
             {
-                "detail": {**TEXT, "description": "what to do, in words"},
-                "condition": {"enum": [one.value for one in Condition], "description": "the condition over XMPP"},
-                "reasons": {"type": "object", "additionalProperties": TEXT, "description": "of /readyz, by part"},
+                "detail": {**TEXT, "description": "the reason, and what to do"},
+                "condition": {"enum": [one.value for one in Condition], "description": "the error condition over XMPP"},
+                "reasons": {
+                    "type": "object",
+                    "additionalProperties": TEXT,
+                    "description": "for /readyz: the reason for each part that does not work",
+                },
             },
         ),
         "description": "RFC 9457.",
@@ -195,12 +199,12 @@ SCHEMAS: Mapping[str, Schema] = {
         "type": "string",
         "minLength": 1,
         "maxLength": 1024,
-        "description": "cursor:..., time:... (a date-time with a zone, or Unix seconds), or id:... where items stay",
+        "description": "cursor:..., time:... (a date-time with a zone, or Unix seconds), id:... where items do not move",
         "examples": ["cursor:1304942400_0_82079eb1", "time:2026-01-02T10:00:00Z"],
     },
     "Options": {
         "type": "object",
-        "description": "options of a node without the prefix pubsub#, and its kind",
+        "description": "options of the node without the prefix pubsub#, and its kind",
         "properties": {KIND_NAME: {"enum": [kind.value for kind in NodeKind]}, **_options()},
         "additionalProperties": False,
         "examples": [{"title": "News", "access_model": "open"}],

@@ -8,7 +8,7 @@ from smartfeeds.core.position import (
     AtCursor,
     AtItem,
     AtTime,
-    Position,
+    PagePosition,
     kinds_of_positions,
     parse_position,
 )
@@ -56,7 +56,7 @@ def at(cursor: Cursor) -> AtCursor:
         (BARE, "time:1304942400.0", AtTime(T_US)),
     ],
 )
-def test_parse_position_reads_what_the_table_allows(view: View, text: str, position: Position) -> None:
+def test_parse_position_reads_what_the_table_allows(view: View, text: str, position: PagePosition) -> None:
     """[SF-025] [SF-088] [SF-090] [xep-map 216] [xep-map 222] [xep-map 223]"""
     assert parse_position(text, view) == position
 

@@ -1,6 +1,6 @@
-"""Addresses of feeds: `xmpp:feeds.example?;node=comments` (XEP-0060 12.22, RFC 5122; xep-map D16; SF-085, SF-086).
+"""Addresses of feeds: `xmpp:feeds.example?;node=comments` (XEP-0060 12.22, RFC 5122; SF-085, SF-086).
 
-A bare node is followed through its Smart view, because only there a deletion can be pulled (R5).
+A bare node is followed through its Smart view, because deletions can only be pulled there.
 """
 
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""Subscription options: `pubsub#subscribe_options` (XEP-0060 6.3, 16.4.2; xep-map 2.2, 125 to 129)."""
+"""Subscription options: `pubsub#subscribe_options` (XEP-0060 6.3, 16.4.2; xep-map 125 to 129)."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -26,7 +26,7 @@ SUBSCRIBE_OPTIONS: Mapping[str, SubscribeOption] = {
         SubscribeOption("include_body", "Whether events carry a readable body", "false", frozenset({NodeKind.FEED})),
     )
 }
-# Fields that are known, but only ever refused, unless they ask for what happens anyway.
+# Known fields that the service refuses unless their value is what it does anyway.
 _NOTHING = ("", "0", "false")
 _UNSUPPORTED: Mapping[str, tuple[str, ...]] = {
     "digest": _NOTHING,
@@ -59,5 +59,5 @@ def apply(kind: NodeKind, current: Mapping[str, Values], submitted: Mapping[str,
 
 
 def flag(options: Mapping[str, Values], var: str) -> bool:
-    """The boolean in force."""
+    """The value in force."""
     return options.get(var, (SUBSCRIBE_OPTIONS[var].default,)) == ("true",)

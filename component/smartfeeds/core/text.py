@@ -1,7 +1,7 @@
-"""Text that may travel in XML: allowed characters, escaping, and the words that a search compares.
+"""Text in XML: allowed characters, escaping, and the words that a search compares.
 
-One bad character closes the component's link for everybody (design section 3), so whatever is written to a
-stanza passes `escape` or `attribute`, and both refuse what XML 1.0 forbids.
+A character that XML 1.0 forbids closes the component's link for all users. `escape` and `attribute` refuse such
+characters, and every text in a stanza passes one of them.
 """
 
 import re
@@ -28,7 +28,7 @@ _NSS = re.compile(r"(?:[A-Za-z0-9()+,\-.:=@;$_!*'/?#]|%[0-9A-Fa-f]{2})+")
 
 
 class ForbiddenCharacterError(ValueError):
-    """The text holds a character that XML 1.0 cannot carry."""
+    """The text contains a character that XML 1.0 forbids."""
 
 
 def is_xml_text(text: str) -> bool:
@@ -55,17 +55,17 @@ def attribute(text: str) -> str:
 
 
 def one_line(text: str) -> str:
-    """A text for a terminal: what others wrote must neither break the line nor move the cursor."""
+    """A text for a terminal, on one line and without control characters, for texts that others wrote."""
     return "".join(char if char.isprintable() else " " for char in text).rstrip()
 
 
 def wire_bytes(xml: bytes) -> int:
-    """The most that XML takes where a server writes it anew: some make `&quot;` or `&apos;` of every quotation mark."""
+    """The greatest size of this XML after a server has written it again: some escape every quotation mark."""
     return len(xml) + 5 * (xml.count(b'"') + xml.count(b"'"))
 
 
 def counted(count: int, what: str, ending: str = "s") -> str:
-    """A number of things, such as `1 pull` or `2 pulls`."""
+    """A count with its noun, such as `1 pull` or `2 pulls`."""
     return f"{count} {what}" if count == 1 else f"{count} {what}{ending}"
 
 
@@ -80,5 +80,5 @@ def is_nss(text: str) -> bool:
 
 
 def to_nss(text: str) -> str:
-    """Any text as a Namespace Specific String: what RFC 2141 would rather not have in one is percent-encoded (A-51)."""
+    """Any text as a Namespace Specific String: characters that RFC 2141 excludes are percent-encoded (A-51)."""
     return quote(text, safe="()+,-.:=@;$_!*'", errors="surrogatepass").replace("~", "%7E")

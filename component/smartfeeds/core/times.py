@@ -67,6 +67,6 @@ def within_years(time_us: int | None) -> int | None:
 
 
 def parse_time(text: str) -> int | None:
-    """The value of a `time:` position: a date-time or a `T` (design section 1, A-05)."""
+    """The value of a `time:` position: a date-time or a `T` (A-05)."""
     time_us = parse_t(text)
     return parse_datetime(text) if time_us is None else time_us

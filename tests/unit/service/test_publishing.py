@@ -4,12 +4,15 @@ from functools import partial
 
 import pytest
 
+from smartfeeds.core.model import Affiliation
 from smartfeeds.core.options import GALLERY, FormFields
 from smartfeeds.errors import Condition, FeedError
 from smartfeeds.formats.atom import read_meta
-from smartfeeds.service.publishing import purge
-from smartfeeds.service.requests import Publish, Purge, Retract
+from smartfeeds.service.context import Context
+from smartfeeds.service.publishing import publish, purge
+from smartfeeds.service.requests import Publish, Published, Purge, Retract
 from smartfeeds.service.steps import More
+from smartfeeds.store.base import WriteTx
 from support.world import (
     ALICE,
     BOB,
@@ -434,6 +437,26 @@ async def test_purge_of_an_empty_node_is_fine_and_only_for_owners(feed: World) -
     await feed.affiliate(ALICE, "publisher")
 
     assert await refusal(feed.purge(actor=ALICE)) is Condition.FORBIDDEN
+
+
+async def test_publish_reads_the_affiliation_of_the_publisher_once(feed: World) -> None:
+    await feed.configure(publish_model="open")
+    await feed.publish("a", actor=ALICE)
+    reads: list[str] = []
+
+    def work(tx: WriteTx, context: Context) -> Published:
+        real = type(tx).affiliation
+
+        def affiliation(tx: WriteTx, node_no: int, address: str) -> Affiliation:
+            reads.append(address)
+            return real(tx, node_no, address)
+
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(type(tx), "affiliation", affiliation)
+            return publish(tx, context, Publish(jid(ALICE), SERVICE, FEED, "a", draft(entry("new"))))
+
+    assert (await feed.service.write(work)).item_id == "a"
+    assert reads == [ALICE]
 
 
 # Generic nodes.

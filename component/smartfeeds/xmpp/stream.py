@@ -1,10 +1,10 @@
 """The component stream (XEP-0114; xep-map 1-3, 11, 13): the one module that touches slixmpp's insides.
 
 In: bytes are cut into stanzas (`framer`), which wait for their sender's turn (`turns`), are parsed with lxml
-(`parsing`) and offered to one callback. What it does not take goes to slixmpp as its own tree: handshake, stream
-errors, ping (XEP-0199), version (XEP-0092), unknown IQs. Out: bytes through the outbox, whose water marks the
-transport drives. Presence never reaches slixmpp, which would keep every sender for ever, and nothing is queued while
-offline.
+(`parsing`) and offered to one callback. Answers to our own requests go to their callers (`requests`), and messages that
+the callback leaves go to listeners. slixmpp gets the rest as its own tree: handshake, stream errors, ping (XEP-0199),
+version (XEP-0092), unknown IQs. Out: bytes through the outbox, whose water marks the transport drives. Presence never
+reaches slixmpp, which would keep every sender for ever, and nothing is queued while offline.
 """
 
 import asyncio

@@ -84,8 +84,8 @@ def blank_database(tmp_path_factory: pytest.TempPathFactory) -> Path:
 async def start(tmp_path: Path, blank_database: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Starter]:
     """`await start(pubsub={...})` is a running component with these settings, a fixed clock and counted ids."""
     clock, numbers = Clock(), itertools.count(1)
-    monkeypatch.setattr("smartfeeds.app.now_us", clock)
-    monkeypatch.setattr("smartfeeds.app.new_id", lambda: f"fresh-{next(numbers)}")
+    monkeypatch.setattr("smartfeeds.system.now_us", clock)
+    monkeypatch.setattr("smartfeeds.system.new_id", lambda: f"fresh-{next(numbers)}")
     # slixmpp reads all certificates of the system at each start; this link has no TLS.
     monkeypatch.setenv("SSL_CERT_FILE", os.devnull)
     monkeypatch.setenv("SSL_CERT_DIR", os.devnull)

@@ -3,36 +3,30 @@
 import asyncio
 import contextlib
 import random
-import secrets
 import time
-import uuid
 from collections.abc import Callable, Collection, Coroutine, Iterator
 from dataclasses import replace
-from functools import lru_cache
 from ipaddress import ip_network
 
 import structlog
 
-from smartfeeds import __version__
+from smartfeeds import __version__, system
 from smartfeeds.config import Nno, Settings
 from smartfeeds.core.jid import Jid, parse_jid
-from smartfeeds.core.model import MAX_SYNC_BYTES, Node
-from smartfeeds.core.options import OptionLimits
 from smartfeeds.core.tokens import Token
 from smartfeeds.errors import Condition, FeedError, StoreError
-from smartfeeds.formats.atom import read_traits
 from smartfeeds.http.health import HealthSources
 from smartfeeds.http.server import ConnectionLimits
 from smartfeeds.http.site import HttpOptions, Site
 from smartfeeds.net.addresses import EVERYWHERE
 from smartfeeds.net.fetch import Fetcher, FetchLimits
 from smartfeeds.net.limiter import HostLimiter
+from smartfeeds.opening import open_service
 from smartfeeds.push.bounces import Bounces
 from smartfeeds.push.dispatcher import Dispatcher
 from smartfeeds.push.sender import Sender
 from smartfeeds.service.conflicts import ResolveConflicts
-from smartfeeds.service.context import Policy
-from smartfeeds.service.feeds import Answer, FeedService
+from smartfeeds.service.feeds import Answer
 from smartfeeds.service.requests import Publish, Request, Retract
 from smartfeeds.service.tokens import authenticate
 from smartfeeds.sources.mirror_http import MAX_BYTES
@@ -40,23 +34,18 @@ from smartfeeds.sources.mirror_state import Tools
 from smartfeeds.sources.mirrors import Mirrors, Wires
 from smartfeeds.sources.planet import Planet, PlanetSettings
 from smartfeeds.sources.stream_link import StreamLink
-from smartfeeds.store.base import OpenMode
 from smartfeeds.store.lock import lock_database
 from smartfeeds.store.migrate import HEAD
-from smartfeeds.store.sqlite import SqliteStore
-from smartfeeds.telemetry import GATHERED, REQUEST_SECONDS, REQUESTS, SCHEMA_VERSION, Readings, metrics_text, watch_loop
+from smartfeeds.telemetry import GATHERED, SCHEMA_VERSION, Readings, metrics_text, observe_request, watch_loop
 from smartfeeds.xmpp.disco import ServiceInfo
-from smartfeeds.xmpp.forms import config_fields, encode_form
-from smartfeeds.xmpp.limits import Rate, RateLimits
-from smartfeeds.xmpp.namespaces import NODE_CONFIG
+from smartfeeds.xmpp.forms import configuration_form
+from smartfeeds.xmpp.limits import publish_limits
 from smartfeeds.xmpp.router import Router
 from smartfeeds.xmpp.screening import REQUEST_BYTES, shape_fault
 from smartfeeds.xmpp.stream import ComponentStream
 from smartfeeds.xmpp.supervisor import Pace, Supervisor
-from smartfeeds.xmpp.turns import SENDER_STANZAS, QueueBounds
+from smartfeeds.xmpp.turns import QueueBounds
 
-# On top of twice the largest payload: how long a body over HTTP may be written, history and conflicts included.
-BODY_MARGIN_BYTES = 16_384 + MAX_SYNC_BYTES
 DRAIN_S = 5.0  # how long a stop waits for requests in progress
 READ_S = 5.0  # how long the store may take to answer before we say that we are not ready
 # A feed that is read whole may be long, and whoever serves it may hold a request for a minute.
@@ -65,57 +54,8 @@ LOOK_S = 5.0  # how often changes by other processes (imports) are looked for
 INDEX_STEP = 50  # items that are read for the filter index at a time: some 5 ms
 INDEX_PAUSE = 4  # how much longer than such a step the pause behind it is
 INDEX_REST_S = 1.0  # between what was published and the filter index, which is then read in one go
-BURST_S = 10  # seconds' worth of publishes that one may send at once
-DOMAIN_SHARE = 100  # how many times one user's rate a whole domain may use
 
 _log = structlog.get_logger()
-
-
-def now_us() -> int:
-    """The time, in microseconds since the Unix epoch."""
-    return time.time_ns() // 1000
-
-
-def new_id() -> str:
-    """A fresh id for items and nodes: a UUID of version 7, so that ids made one after the other lie together in the
-    store's index (RFC 9562 5.7)."""
-    made = (time.time_ns() // 1_000_000) << 80 | secrets.randbits(74)
-    random_a, random_b = (made >> 62) & 0xFFF, made & (2**62 - 1)
-    return str(uuid.UUID(int=(made >> 80) << 80 | 0x7 << 76 | random_a << 64 | 0b10 << 62 | random_b))
-
-
-def policy_of(settings: Settings) -> Policy:
-    """What the settings decide for the service."""
-    pubsub, limits = settings.pubsub, settings.limits
-    return Policy(
-        domain=settings.component.jid,
-        default_kind=pubsub.default_kind,
-        creators=frozenset(pubsub.creators),
-        admins=frozenset(pubsub.admins),
-        auto_create=pubsub.auto_create,
-        page_default=pubsub.page_default,
-        page_max=pubsub.page_max,
-        page_bytes=pubsub.page_bytes,
-        span_cursors=settings.compat.span_cursors,
-        subscriptions_per_jid=limits.subscriptions_per_jid,
-        subscriptions_per_jid_and_node=limits.subscriptions_per_jid_and_node,
-        filters_per_jid=limits.filters_per_jid,
-        nodes_per_jid=limits.nodes_per_jid,
-        subscriptions_per_domain=limits.subscriptions_per_domain,
-        nodes_per_domain=limits.nodes_per_domain,
-        options=OptionLimits(max_payload_size_bytes=pubsub.max_payload_size_bytes),
-    )
-
-
-def open_service(
-    settings: Settings,
-    on_change: Callable[[Collection[int]], None],
-    clock: Callable[[], int] | None = None,
-    mode: OpenMode = OpenMode.SERVE,
-) -> FeedService:
-    """The service over the store of the settings, which is still to be opened. `clock` gives microseconds (now_us)."""
-    store = SqliteStore(settings.store.path, read_traits, mode=mode)
-    return FeedService(store, policy_of(settings), clock=clock or now_us, new_id=new_id, on_change=on_change)
 
 
 class App:
@@ -135,12 +75,12 @@ class App:
         self.settings = settings
         self.failed = False
         self._on_failure = on_failure
-        self._clock = clock = clock or now_us
+        self._clock = clock = clock or system.now_us
         self.service = open_service(settings, self._changed, clock)
         self._written = asyncio.Event()
         self._tasks: list[asyncio.Task[None]] = []
         self._parts = contextlib.AsyncExitStack()
-        domain = settings.component.jid
+        domain, policy = settings.component.jid, self.service.policy
         self.stream = ComponentStream(
             domain,
             settings.component.reveal_secret(),
@@ -148,8 +88,8 @@ class App:
             port=settings.component.port,
             on_stanza=lambda element: self.router.on_stanza(element),
             on_full=lambda name, attributes: self.router.on_full(name, attributes),
-            request_bytes=max(REQUEST_BYTES, _body_bytes(settings)),
-            bounds=_queue_bounds(settings),
+            request_bytes=max(REQUEST_BYTES, policy.max_request_bytes),
+            bounds=QueueBounds.of(settings.limits.in_flight, settings.pubsub.page_max),
             software_version=__version__,
         )
         outbox = self.stream.outbox
@@ -158,11 +98,11 @@ class App:
             outbox,
             clock=clock,
             max_age_s=settings.push.max_age_s,
-            encode_form=_configuration_form,
+            encode_form=configuration_form,
         )
         self.dispatcher = Dispatcher(self.service, self.sender)
         self._bounces = Bounces(self.service, clock=clock)
-        self._rates = _rates(settings)
+        self._rates = publish_limits(settings.limits.publishes_per_s, time.monotonic)
         self.router = Router(
             self,
             outbox.reply,
@@ -173,7 +113,7 @@ class App:
                 http_base_url=settings.http.base_url if settings.http.listen else "",
                 addresses=settings.contact.model_dump(),
             ),
-            observe=_observe,
+            observe=observe_request,
             on_bounce=self._bounces.note,
             follows=lambda sender: self.mirrors.follows(sender),
             answer_limit_bytes=settings.pubsub.stanza_bytes,
@@ -200,7 +140,15 @@ class App:
         networks = tuple(ip_network(text) for text in settings.http.metrics_from)
         watch = HealthSources(self._unready, metrics_text, networks)
         self.site = (
-            Site(_http_options(settings), self.handle, self._authenticate, _observe, watch, clock, self._admit)
+            Site(
+                _http_options(settings, policy.max_request_bytes),
+                self.handle,
+                self._authenticate,
+                observe_request,
+                watch,
+                clock,
+                self._admit,
+            )
             if settings.http.listen
             else None
         )
@@ -389,28 +337,7 @@ class App:
                     began_s = time.monotonic()
 
 
-def _rates(settings: Settings) -> RateLimits | None:
-    per_s = settings.limits.publishes_per_s
-    if not per_s:
-        return None
-    rate = Rate(per_s=per_s, burst=max(1.0, per_s * BURST_S))
-    domain = Rate(per_s=per_s * DOMAIN_SHARE, burst=max(1.0, per_s * BURST_S * DOMAIN_SHARE))
-    return RateLimits(per_sender=rate, per_domain=domain, clock=time.monotonic)
-
-
-def _body_bytes(settings: Settings) -> int:
-    """The largest item that somebody may write, with its history and its conflicts."""
-    return 2 * settings.pubsub.max_payload_size_bytes + BODY_MARGIN_BYTES
-
-
-def _queue_bounds(settings: Settings) -> QueueBounds:
-    """How many stanzas may wait or be in work."""
-    # Clients ask two questions about every node of a list, all at once (xep-map 250).
-    of_sender = max(SENDER_STANZAS, 2 * settings.pubsub.page_max)
-    return QueueBounds(sender_stanzas=of_sender, stanzas=settings.limits.in_flight)
-
-
-def _http_options(settings: Settings) -> HttpOptions:
+def _http_options(settings: Settings, body_bytes: int) -> HttpOptions:
     http = settings.http
     return HttpOptions(
         listen=http.listen,
@@ -420,7 +347,7 @@ def _http_options(settings: Settings) -> HttpOptions:
         poll_default_s=http.poll_default_s,
         poll_max_s=http.poll_max_s,
         heartbeat_s=http.heartbeat_s,
-        body_bytes=_body_bytes(settings),
+        body_bytes=body_bytes,
         body_s=http.first_request_s,
         bounds=ConnectionLimits(
             connections=http.connections,
@@ -442,21 +369,6 @@ def _http_readings(site: Site | None) -> dict[str, int]:
         "http_held": site.feeds.waiting.held,
         "http_kept": site.feeds.cache_hits,
     }
-
-
-def _observe(operation: str, outcome: str, seconds: float) -> None:
-    _requests(operation, outcome).inc()
-    _request_seconds(operation).observe(seconds)
-
-
-# Finding a metric by its labels takes longer than counting; there are few of them.
-_requests = lru_cache(None)(REQUESTS.labels)
-_request_seconds = lru_cache(None)(REQUEST_SECONDS.labels)
-
-
-def _configuration_form(node: Node) -> bytes:
-    fields = config_fields(node.options, creating=False)
-    return encode_form("result", NODE_CONFIG, fields).encode()
 
 
 @contextlib.contextmanager

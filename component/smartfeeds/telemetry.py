@@ -9,6 +9,7 @@ import logging
 import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Final, Literal, TextIO
 
 import structlog
@@ -256,6 +257,17 @@ class Gathered(Collector):
 
 GATHERED: Final = Gathered()
 REGISTRY.register(GATHERED)
+
+
+def observe_request(operation: str, outcome: str, seconds: float) -> None:
+    """Counts a request and the time that it took."""
+    _requests(operation, outcome).inc()
+    _request_seconds(operation).observe(seconds)
+
+
+# Finding a metric by its labels takes longer than counting; there are few of them.
+_requests = lru_cache(None)(REQUESTS.labels)
+_request_seconds = lru_cache(None)(REQUEST_SECONDS.labels)
 
 
 def metrics_text() -> bytes:

@@ -19,8 +19,8 @@ from support.component import Clock, Starter
 async def start(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Starter]:
     """`await start(pubsub={...})` is a component on a fake server, with a clock that stands still and counted ids."""
     clock, numbers = Clock(), itertools.count(1)
-    monkeypatch.setattr("smartfeeds.app.now_us", clock)
-    monkeypatch.setattr("smartfeeds.app.new_id", lambda: f"fresh-{next(numbers)}")
+    monkeypatch.setattr("smartfeeds.system.now_us", clock)
+    monkeypatch.setattr("smartfeeds.system.new_id", lambda: f"fresh-{next(numbers)}")
     starter = Starter(tmp_path, clock)
     yield starter
     await starter.close()

@@ -6,13 +6,13 @@ from pathlib import Path
 
 import pytest
 
-from smartfeeds.app import now_us
 from smartfeeds.core.model import Slice
 from smartfeeds.core.times import US_PER_S
 from smartfeeds.core.view import SMART
 from smartfeeds.service.syncing import endpoint
 from smartfeeds.sources import mirror_in
 from smartfeeds.sources.mirror_state import Keeper
+from smartfeeds.system import now_us
 from support.client import ClientFactory
 from support.federation import Federation
 from support.sharing import NODE, Person, Steps, conflicts, connect, moved, titles

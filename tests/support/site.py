@@ -12,10 +12,11 @@ from types import TracebackType
 from typing import Final, NamedTuple, Self
 from xml.etree.ElementTree import fromstring, tostring
 
-from smartfeeds.app import App, open_service
+from smartfeeds.app import App
 from smartfeeds.config import Settings, load
 from smartfeeds.core.model import Slice
 from smartfeeds.core.view import SHARED
+from smartfeeds.opening import open_service
 from smartfeeds.service.context import Context
 from smartfeeds.service.feeds import FeedService
 from smartfeeds.service.syncing import sync_of

@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from smartfeeds.app import open_service
 from smartfeeds.config import load
 from smartfeeds.console import Exit
 from smartfeeds.core.mirror import Direction, Half, MirrorRow, refusal
+from smartfeeds.opening import open_service
 from smartfeeds.store.base import WriteTx
 from support.shell import Run, shell_in
 

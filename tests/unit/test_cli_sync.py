@@ -12,12 +12,12 @@ import pytest
 from click.testing import Result
 from lxml import etree
 
-from smartfeeds.app import open_service
 from smartfeeds.config import load
 from smartfeeds.console import Exit
 from smartfeeds.core.jid import Jid
 from smartfeeds.formats.atom import FEEDSYNC_NS
 from smartfeeds.formats.xml import parse_payload
+from smartfeeds.opening import open_service
 from smartfeeds.service.drafts import draft_of
 from smartfeeds.service.requests import Publish
 from smartfeeds.sync.documents import FeedReader

@@ -9,12 +9,12 @@ from pathlib import Path
 
 import pytest
 
-from smartfeeds.app import open_service
 from smartfeeds.cli.tokens import Duration
 from smartfeeds.config import load
 from smartfeeds.console import Exit
 from smartfeeds.core.tokens import Token
 from smartfeeds.errors import FeedError
+from smartfeeds.opening import open_service
 from smartfeeds.service.tokens import authenticate
 from support.shell import Run, shell_in
 

@@ -6,12 +6,12 @@ from contextlib import asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
 
-from smartfeeds.app import open_service
 from smartfeeds.cli.common import config_file, read_settings
 from smartfeeds.config import STORE_URL
 from smartfeeds.console import err
 from smartfeeds.core.jid import Jid, parse_jid
 from smartfeeds.errors import ConfigError
+from smartfeeds.opening import open_service
 from smartfeeds.service.feeds import FeedService
 from smartfeeds.store.base import OpenMode
 

@@ -19,7 +19,6 @@ from xml.etree.ElementTree import canonicalize
 
 from rich.console import Console
 
-from smartfeeds.app import open_service
 from smartfeeds.config import load
 from smartfeeds.core.model import Item, Node, Slice
 from smartfeeds.core.text import counted
@@ -27,6 +26,7 @@ from smartfeeds.core.view import SHARED
 from smartfeeds.demo.person import Person
 from smartfeeds.demo.stage import STEP_S, Component, Stage, when_online
 from smartfeeds.formats.atom import read_meta
+from smartfeeds.opening import open_service
 from smartfeeds.service.conflicts import version_tag
 from smartfeeds.service.context import Context
 from smartfeeds.service.feeds import FeedService

@@ -10,11 +10,13 @@ from dataclasses import dataclass, field
 from smartfeeds.core.access import Access
 from smartfeeds.core.cursor import Cursor
 from smartfeeds.core.jid import Jid
-from smartfeeds.core.model import Affiliation, Node, SubscriptionState
+from smartfeeds.core.model import MAX_SYNC_BYTES, Affiliation, Node, SubscriptionState
 from smartfeeds.core.options import NodeKind, OptionLimits
 from smartfeeds.core.view import BARE, View, canonical, parse_view, shared_splits, split_name
 from smartfeeds.errors import Condition, FeedError
 from smartfeeds.store.base import ReadTx, WriteTx
+
+REQUEST_MARGIN_BYTES = 16_384  # what stands around an item
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +39,12 @@ class Policy:
     subscriptions_per_domain: int = 1_000_000
     nodes_per_domain: int = 1_000_000
     options: OptionLimits = field(default_factory=OptionLimits)
+
+    @property
+    def max_request_bytes(self) -> int:
+        """The size of the largest request that may carry an item, with its history and its conflicts."""
+        # Character references make a payload longer on the wire than in the store.
+        return 2 * self.options.max_payload_size_bytes + MAX_SYNC_BYTES + REQUEST_MARGIN_BYTES
 
 
 @dataclass(slots=True)

@@ -5,12 +5,12 @@ from dataclasses import dataclass
 
 from lxml import etree
 
-from smartfeeds.core.model import NodeKind
+from smartfeeds.core.model import Node, NodeKind
 from smartfeeds.core.options import KIND, OPTIONS, PUBSUB, FieldType, FormFields, NodeOptions, Option
 from smartfeeds.core.suboptions import SUBSCRIBE_OPTIONS, SubscribeOption
 from smartfeeds.core.text import attribute, escape
 from smartfeeds.errors import Condition, FeedError
-from smartfeeds.xmpp.namespaces import DATA, VALIDATE, tag
+from smartfeeds.xmpp.namespaces import DATA, NODE_CONFIG, VALIDATE, tag
 
 X = tag(DATA, "x")
 _FIELD = tag(DATA, "field")
@@ -99,6 +99,11 @@ def option_field(option: Option[object], options: NodeOptions) -> Field:
         values = tuple(value for value in values if value)
     choices = tuple((choice, "") for choice in option.choices)
     return Field(PUBSUB + option.var, option.type.value, values, option.label, choices, option.datatype)
+
+
+def configuration_form(node: Node) -> bytes:
+    """The configuration of a node as subscribers are told of it (XEP-0060 8.2.5)."""
+    return encode_form("result", NODE_CONFIG, config_fields(node.options, creating=False)).encode()
 
 
 def config_fields(options: NodeOptions, *, creating: bool) -> list[Field]:

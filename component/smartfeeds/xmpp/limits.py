@@ -11,6 +11,8 @@ from dataclasses import dataclass
 from smartfeeds.core.jid import Jid
 
 REMEMBERED = 16_384
+BURST_S = 10  # seconds' worth of publishes that a user may send at once
+DOMAIN_SHARE = 100  # the rate of a whole domain, in rates of one user
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,3 +74,12 @@ class RateLimits:
         self._senders.take(name)
         self._domains.take(sender.domain)
         return True
+
+
+def publish_limits(per_s: float, clock: Callable[[], float]) -> RateLimits | None:
+    """The limits that let each user publish so often; None if there is no limit. `clock` gives seconds."""
+    if not per_s:
+        return None
+    sender = Rate(per_s=per_s, burst=max(1.0, per_s * BURST_S))
+    domain = Rate(per_s=per_s * DOMAIN_SHARE, burst=max(1.0, per_s * BURST_S * DOMAIN_SHARE))
+    return RateLimits(per_sender=sender, per_domain=domain, clock=clock)

@@ -46,6 +46,12 @@ class QueueBounds:
     stanzas: int = 4_096
     bytes: int = 67_108_864
 
+    @classmethod
+    def of(cls, stanzas: int, page_max: int) -> "QueueBounds":
+        """The bounds of a service whose lists have up to `page_max` entries."""
+        # Clients ask two questions about every node of a list, all at once (xep-map 250).
+        return cls(sender_stanzas=max(SENDER_STANZAS, 2 * page_max), stanzas=stanzas)
+
 
 class _Party(Share):
     """A domain, a sender, or all of them. `stanzas`, `bytes`: its stanzas that wait or are being processed."""

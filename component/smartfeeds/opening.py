@@ -1,0 +1,51 @@
+"""The use cases over the store that a configuration names.
+
+The whole service is built on this, and commands that need the store alone load nothing else.
+"""
+
+from collections.abc import Callable, Collection
+
+from smartfeeds import system
+from smartfeeds.config import Settings
+from smartfeeds.core.options import OptionLimits
+from smartfeeds.formats.atom import read_traits
+from smartfeeds.service.context import Policy
+from smartfeeds.service.feeds import FeedService
+from smartfeeds.store.base import OpenMode
+from smartfeeds.store.sqlite import SqliteStore
+
+
+def policy_of(settings: Settings) -> Policy:
+    """What the settings decide for the service."""
+    pubsub, limits = settings.pubsub, settings.limits
+    return Policy(
+        domain=settings.component.jid,
+        default_kind=pubsub.default_kind,
+        creators=frozenset(pubsub.creators),
+        admins=frozenset(pubsub.admins),
+        auto_create=pubsub.auto_create,
+        page_default=pubsub.page_default,
+        page_max=pubsub.page_max,
+        page_bytes=pubsub.page_bytes,
+        span_cursors=settings.compat.span_cursors,
+        subscriptions_per_jid=limits.subscriptions_per_jid,
+        subscriptions_per_jid_and_node=limits.subscriptions_per_jid_and_node,
+        filters_per_jid=limits.filters_per_jid,
+        nodes_per_jid=limits.nodes_per_jid,
+        subscriptions_per_domain=limits.subscriptions_per_domain,
+        nodes_per_domain=limits.nodes_per_domain,
+        options=OptionLimits(max_payload_size_bytes=pubsub.max_payload_size_bytes),
+    )
+
+
+def open_service(
+    settings: Settings,
+    on_change: Callable[[Collection[int]], None],
+    clock: Callable[[], int] | None = None,
+    mode: OpenMode = OpenMode.SERVE,
+) -> FeedService:
+    """The service over the store of the settings, which the caller opens. `clock`: `system.now_us` if it is None."""
+    store = SqliteStore(settings.store.path, read_traits, mode=mode)
+    return FeedService(
+        store, policy_of(settings), clock=clock or system.now_us, new_id=system.new_id, on_change=on_change
+    )

@@ -1,0 +1,20 @@
+"""The clock and the random ids of this machine. Other modules get both as parameters, so that tests can choose them."""
+
+import secrets
+import time
+import uuid
+
+
+def now_us() -> int:
+    """The time, in microseconds since the Unix epoch."""
+    return time.time_ns() // 1000
+
+
+def new_id() -> str:
+    """A fresh id for an item or a node: a UUID of version 7 (RFC 9562 5.7).
+
+    Ids that are made one after the other lie together in the index of the store.
+    """
+    made = (time.time_ns() // 1_000_000) << 80 | secrets.randbits(74)
+    random_a, random_b = (made >> 62) & 0xFFF, made & (2**62 - 1)
+    return str(uuid.UUID(int=(made >> 80) << 80 | 0x7 << 76 | random_a << 64 | 0b10 << 62 | random_b))

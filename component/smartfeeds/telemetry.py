@@ -259,17 +259,6 @@ GATHERED: Final = Gathered()
 REGISTRY.register(GATHERED)
 
 
-def observe_request(operation: str, outcome: str, seconds: float) -> None:
-    """Counts a request and the time that it took."""
-    _requests(operation, outcome).inc()
-    _request_seconds(operation).observe(seconds)
-
-
-# Finding a metric by its labels takes longer than counting; there are few of them.
-_requests = lru_cache(None)(REQUESTS.labels)
-_request_seconds = lru_cache(None)(REQUEST_SECONDS.labels)
-
-
 def metrics_text() -> bytes:
     """Every metric with its value, in the text format of Prometheus."""
     return generate_latest(REGISTRY)
@@ -331,3 +320,14 @@ def _name_of_record(_logger: object, _method: str, event: structlog.types.EventD
     if isinstance(record, logging.LogRecord):
         event["logger"] = record.name
     return event
+
+
+def observe_request(operation: str, outcome: str, seconds: float) -> None:
+    """Counts a request and the time that it took."""
+    _requests(operation, outcome).inc()
+    _request_seconds(operation).observe(seconds)
+
+
+# Finding a metric by its labels takes longer than counting; there are few of them.
+_requests = lru_cache(None)(REQUESTS.labels)
+_request_seconds = lru_cache(None)(REQUEST_SECONDS.labels)

@@ -67,23 +67,23 @@ def list_nodes(tx: ReadTx, context: Context, request: GetNodes) -> NodeList:
         wanted = PagePlan(policy.page_max)
     if wanted.offset > SCANNED:
         raise FeedError(Condition.FEATURE_NOT_IMPLEMENTED, f"an index goes up to {SCANNED}: page on after a node name")
-    reader = _reader(tx, context, request.actor)
-    total = reader.count()
+    source = _source(tx, context, request.actor)
+    total = source.count()
     if not wanted.limit:
         return NodeList((), ResultSet(total))
-    found = _search(reader.nodes, request, replace(wanted, limit=wanted.limit + 1))
-    nodes = _within(found.nodes, wanted, context.policy.page_bytes)
-    more = found.reached is not None or len(nodes) < len(found.nodes)
-    told = request.page is not None or more
-    if not nodes and found.reached is None:
-        return NodeList((), ResultSet(total) if told else None)
+    result = _search(source.nodes, request, replace(wanted, limit=wanted.limit + 1))
+    nodes = _within(result.nodes, wanted, context.policy.page_bytes)
+    more = result.reached is not None or len(nodes) < len(result.nodes)
+    with_result_set = request.page is not None or more
+    if not nodes and result.reached is None:
+        return NodeList((), ResultSet(total) if with_result_set else None)
     index = None
     if wanted.after is None and not wanted.newest and nodes:
         index = wanted.offset
         # The page reaches the end, so its items can be counted and nodes of other types need not be.
         total = total if more else index + len(nodes)
-    first, last = _ends(nodes, found, wanted)
-    return NodeList(tuple(nodes), ResultSet(total, first, last, index) if told else None)
+    first, last = _ends(nodes, result, wanted)
+    return NodeList(tuple(nodes), ResultSet(total, first, last, index) if with_result_set else None)
 
 
 def item_ids(tx: ReadTx, context: Context, request: GetItemIds) -> ItemIds:
@@ -93,8 +93,8 @@ def item_ids(tx: ReadTx, context: Context, request: GetItemIds) -> ItemIds:
     policy = context.policy
     wanted = plan(request.page, None, page_default=policy.page_default, page_max=policy.page_max)
     items, result_set = read_page(tx, context, located.node, BARE, wanted)
-    told = wanted.set_wanted or result_set.is_longer_than(len(items))
-    return ItemIds(request.node, tuple(item.id for item in items), result_set if told else None)
+    with_result_set = wanted.set_wanted or result_set.is_longer_than(len(items))
+    return ItemIds(request.node, tuple(item.id for item in items), result_set if with_result_set else None)
 
 
 class _Nodes(Protocol):
@@ -103,7 +103,7 @@ class _Nodes(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class _Reader:
+class _NodeSource:
     """Reads and counts the nodes that an actor may know of. Hidden nodes cost nothing and do not count (xep-map 38)."""
 
     nodes: _Nodes
@@ -111,43 +111,43 @@ class _Reader:
 
 
 @dataclass(frozen=True, slots=True)
-class _Found:
+class _SearchResult:
     """`reached` is the last node that was examined, if the search stopped before its end."""
 
     nodes: list[Node]
     reached: str | None = None
 
 
-def _reader(tx: ReadTx, context: Context, actor: Jid) -> _Reader:
+def _source(tx: ReadTx, context: Context, actor: Jid) -> _NodeSource:
     bare = str(actor.bare)
     if bare in context.policy.admins:
-        return _Reader(tx.nodes, tx.node_count)
-    return _Reader(partial(tx.listed_nodes, bare), partial(tx.listed_count, bare))
+        return _NodeSource(tx.nodes, tx.node_count)
+    return _NodeSource(partial(tx.listed_nodes, bare), partial(tx.listed_count, bare))
 
 
-def _search(nodes: _Nodes, request: GetNodes, wanted: PagePlan) -> _Found:
+def _search(read: _Nodes, request: GetNodes, wanted: PagePlan) -> _SearchResult:
     """The nodes of a plan that have a requested type, after an examination of about SCANNED nodes at most."""
-    found: list[Node] = []
+    nodes: list[Node] = []
     after, before = wanted.after or "", wanted.before
     skip, scanned = wanted.offset, 0
     typed = request.included_types is not None or request.excluded_types is not None
     size = max(wanted.limit, SCAN_CHUNK) if typed or skip else wanted.limit
-    while len(found) < wanted.limit:
+    while len(nodes) < wanted.limit:
         if scanned >= SCANNED:
-            return _Found(found, before if wanted.newest else after)
-        chunk = nodes(after, size, before=before, newest=wanted.newest)
+            return _SearchResult(nodes, before if wanted.newest else after)
+        chunk = read(after, size, before=before, newest=wanted.newest)
         scanned += len(chunk)
         of_type = [node for node in chunk if _has_type(node, request)] if typed else chunk
         if wanted.newest:
-            found = of_type + found
+            nodes = of_type + nodes
         else:
             dropped = min(skip, len(of_type))
             skip -= dropped
-            found += of_type[dropped:]
+            nodes += of_type[dropped:]
         if len(chunk) < size:
             break
         after, before = (after, chunk[0].name) if wanted.newest else (chunk[-1].name, before)
-    return _Found(found[-wanted.limit :] if wanted.newest else found[: wanted.limit])
+    return _SearchResult(nodes[-wanted.limit :] if wanted.newest else nodes[: wanted.limit])
 
 
 def _has_type(node: Node, request: GetNodes) -> bool:
@@ -168,10 +168,10 @@ def _within(nodes: list[Node], wanted: PagePlan, page_bytes: int) -> list[Node]:
     return nodes[-kept:] if wanted.newest else nodes[:kept]
 
 
-def _ends(nodes: list[Node], found: _Found, wanted: PagePlan) -> tuple[str, str]:
+def _ends(nodes: list[Node], result: _SearchResult, wanted: PagePlan) -> tuple[str, str]:
     """The UIDs from which to continue. A search that stopped early continues where it stopped."""
-    reached = found.reached if len(nodes) == len(found.nodes) else None
-    names = [node.name for node in nodes] or [found.reached or ""]
+    reached = result.reached if len(nodes) == len(result.nodes) else None
+    names = [node.name for node in nodes] or [result.reached or ""]
     if reached is None:
         return names[0], names[-1]
     return (reached, names[-1]) if wanted.newest else (names[0], reached)

@@ -316,7 +316,7 @@ class App:
             self._written.set()
             await asyncio.sleep(LOOK_S)
             with _failures_logged():
-                self.dispatcher.wake(await self.service.read(lambda tx, _context: tx.unpushed()))
+                self.dispatcher.wake(await self.dispatcher.behind())
                 await self.mirrors.look()
                 if self.site is not None:
                     await self.site.look(self.service)

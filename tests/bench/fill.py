@@ -11,6 +11,7 @@ from functools import partial
 from pathlib import Path
 
 from bench import stanzas
+from smartfeeds.core.consumers import PUSH
 from smartfeeds.core.cursor import format_cursor
 from smartfeeds.core.model import Affiliation, Item, Mark, Node, NodeKind, Subscription, SubscriptionState
 from smartfeeds.core.options import NodeOptions
@@ -96,7 +97,7 @@ def _add_subscriptions(tx: WriteTx, node_no: int, numbers: range) -> None:
         state = SubscriptionState.SUBSCRIBED
         tx.put_subscription(Subscription(0, node_no, jid, "", CROWD, "feeds.localhost", state, -1, -1, BASE_US))
     for order in Order:
-        tx.set_mark(node_no, order, Mark(-1, ""))
+        tx.set_mark(node_no, order, PUSH, Mark(-1, ""))
 
 
 if __name__ == "__main__":

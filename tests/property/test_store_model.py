@@ -14,6 +14,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
+from smartfeeds.core.consumers import PUSH, Consumer, Failure
 from smartfeeds.core.model import (
     Affiliation,
     Edge,
@@ -135,10 +136,14 @@ PEOPLE_OP = st.one_of(
     op("put_subscription", SUBSCRIPTIONS),
     op("remove_subscription", st.integers(1, 5)),
 )
+NAMES = st.sampled_from([PUSH, "hub:x"])
+CONSUMERS = st.builds(Consumer, NODES, NAMES)
 PUSH_OP = st.one_of(
     op("add_event", st.builds(NodeEvent, st.just(0), NODES, KEYS, st.just("purge"))),
     op("remove_events", st.lists(st.integers(1, 4), max_size=2)),
-    op("set_mark", NODES, ORDERS, st.builds(Mark, KEYS, st.just("c"))),
+    op("set_mark", NODES, ORDERS, NAMES, st.builds(Mark, KEYS, st.just("c"))),
+    op("set_failure", CONSUMERS, st.none() | st.builds(Failure, st.just(2), KEYS, st.none() | KEYS, st.just("e"))),
+    op("remove_consumer", CONSUMERS),
 )
 
 
@@ -153,7 +158,7 @@ class Work:
         answers = [one(tx) for one in self.ops]
         if self.give_up:
             raise RefusedError
-        return [*answers, tx.node_count(), tx.unpushed()]
+        return [*answers, tx.node_count(), tx.behind()]
 
 
 def group_of(ops: st.SearchStrategy[Any], most_ops: int) -> st.SearchStrategy[list[Work]]:
@@ -201,7 +206,8 @@ class Look:
         people += [tx.affiliations(node_no, KeyRange(2, "a", newest=True), held=held) for held in Affiliation]
         people += [tx.subscribers(node_no), tx.subscribers(node_no, KeyRange(1, before="b@x", newest=True))]
         people += [tx.affiliation_count(node_no), tx.subscribers(node_no, KeyRange(2, offset=1))]
-        push = [*(tx.mark(node_no, order) for order in Order), tx.events(node_no, 9)]
+        push = [*(tx.mark(node_no, order, name) for order in Order for name in (PUSH, "hub:x")), tx.events(node_no, 9)]
+        push += [tx.failure(Consumer(node_no, PUSH)), tx.consumers((node_no, "created", PUSH), 3)]
         groups = [tx.group(node_no, order, self.step % 6, 2) for order in Order]
         counts = [tx.subscription_count(node_no), tx.subscribed_views(node_no), tx.item(node_no, "i1")]
         shared = [tx.item_of_sync(node_no, name) for name in ("i7", "i1", "s")]
@@ -209,7 +215,8 @@ class Look:
         return [tx.node_by_no(node_no), *people, *push, *groups, *counts, *shared]
 
     def __call__(self, tx: ReadTx) -> list[object]:
-        found = [tx.node_count(), tx.nodes("", 9), tx.nodes("a", 1, before="c", newest=True), tx.unpushed()]
+        found = [tx.node_count(), tx.nodes("", 9), tx.nodes("a", 1, before="c", newest=True), tx.behind()]
+        found += [tx.failures(), tx.consumers((0, "", ""), 99)]
         found += [tx.created_by("alice@example.org"), tx.affiliations_of("a@x"), tx.subscriptions_of("a@x")]
         found += [
             tx.affiliated("a@x"),

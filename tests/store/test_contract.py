@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import pytest
 
+from smartfeeds.core.consumers import PUSH, Consumer, ConsumerRow, Failure
 from smartfeeds.core.model import (
     AUDIENCE_CHANGE,
     MAX_ITEM_NO,
@@ -127,7 +128,8 @@ async def test_reap_in_chunks_leaves_nothing(store: Store) -> None:
         tx.put_subscription(subscription(made.node_no, "bob@x/1"))
         tx.set_affiliation(made.node_no, "bob@x", Affiliation.OWNER)
         tx.add_event(NodeEvent(0, made.node_no, 5, "delete"))
-        tx.set_mark(made.node_no, Order.MODIFIED, Mark(3, "c"))
+        tx.set_mark(made.node_no, Order.MODIFIED, PUSH, Mark(3, "c"))
+        tx.set_failure(Consumer(made.node_no, PUSH), Failure(1, 2, 3, "e"))
         tx.index_node(made.node_no)
         return made.node_no
 
@@ -135,7 +137,7 @@ async def test_reap_in_chunks_leaves_nothing(store: Store) -> None:
     with pytest.raises(StoreError):
         await store.write(lambda tx: tx.reap(node_no, 5))
     await store.write(lambda tx: tx.retire_node(node_no))
-    assert await store.read(lambda tx: tx.unpushed()) == [node_no]
+    assert await store.read(lambda tx: tx.behind()) == [Consumer(node_no, PUSH)]
     rounds = 1
     while not await store.write(lambda tx: tx.reap(node_no, 4)):
         rounds += 1
@@ -144,10 +146,11 @@ async def test_reap_in_chunks_leaves_nothing(store: Store) -> None:
 
     def nothing(tx: ReadTx) -> list[object]:
         lists = [tx.slice(node_no, Slice(SMART, 9)), tx.subscriptions(node_no, 0, 9), tx.affiliations(node_no)]
-        events = [tx.events(node_no, 9), tx.unpushed(), tx.subscriptions_of("bob@x")]
-        return [*lists, *events, tx.mark(node_no, Order.MODIFIED), tx.node_by_no(node_no)]
+        events = [tx.events(node_no, 9), tx.behind(), tx.subscriptions_of("bob@x")]
+        consumers = [tx.failures(), tx.consumers((0, "", ""), 9), tx.mark(node_no, Order.MODIFIED, PUSH)]
+        return [*lists, *events, *consumers, tx.node_by_no(node_no)]
 
-    assert await store.read(nothing) == [[], [], [], [], [], [], None, None]
+    assert await store.read(nothing) == [[], [], [], [], [], [], [], [], None, None]
     # What was reaped cannot be found in the filter index of a new node either.
     again = await store.write(add_feed(item("0", 1, "by=carol | other")))
     assert again.node_no > node_no
@@ -163,13 +166,14 @@ async def test_unknown_numbers_are_refused(store: Store) -> None:
         lambda tx: tx.set_affiliation(99, "a@x", Affiliation.OWNER),
         lambda tx: tx.put_subscription(subscription(99, "a@x")),
         lambda tx: tx.add_event(NodeEvent(0, 99, 1, "purge")),
-        lambda tx: tx.set_mark(99, Order.CREATED, Mark(1, "")),
+        lambda tx: tx.set_mark(99, Order.CREATED, PUSH, Mark(1, "")),
+        lambda tx: tx.set_failure(Consumer(99, PUSH), Failure(1, 1, 1, "")),
         lambda tx: tx.retire_node(99),
     ]
     for work in works:
         with pytest.raises(StoreError):
             await store.write(work)
-    assert await store.read(lambda tx: tx.unpushed()) == []
+    assert await store.read(lambda tx: tx.behind()) == []
 
 
 # Affiliations and subscriptions
@@ -507,7 +511,7 @@ async def test_values_come_back_as_they_were(store: Store) -> None:
             tx.put_subscription(subscription(made.node_no, text, text))
             tx.set_affiliation(made.node_no, text, Affiliation.MEMBER)
             tx.add_event(NodeEvent(0, made.node_no, 1, text, text, text))
-            tx.set_mark(made.node_no, Order.CREATED, Mark(1, text))
+            tx.set_mark(made.node_no, Order.CREATED, PUSH, Mark(1, text))
             pairs.append((put, tx.item(made.node_no, text)))
         return pairs
 
@@ -523,7 +527,7 @@ async def test_values_come_back_as_they_were(store: Store) -> None:
             assert sub.jid == text
             assert tx.affiliations(number) == [(text, Affiliation.MEMBER)]
             assert tx.events(number, 9)[0].data == text
-            assert tx.mark(number, Order.CREATED) == Mark(1, text)
+            assert tx.mark(number, Order.CREATED, PUSH) == Mark(1, text)
             assert tx.slice(number, Slice(filters, 9)) == []
 
         await store.read(check)
@@ -544,13 +548,50 @@ async def test_marks_and_events_are_kept_in_order(store: Store) -> None:
     assert await store.read(lambda tx: tx.events(made.node_no, 2)) == [first, second]
     await store.write(lambda tx: tx.remove_events([first.event_no, third.event_no, 99]))
     assert await store.read(lambda tx: tx.events(made.node_no, 9)) == [second]
-    await store.write(lambda tx: tx.set_mark(made.node_no, Order.MODIFIED, Mark(5, "")))
-    await store.write(lambda tx: tx.set_mark(made.node_no, Order.MODIFIED, Mark(7, "7_0_x")))
-    assert await store.read(lambda tx: tx.mark(made.node_no, Order.MODIFIED)) == Mark(7, "7_0_x")
-    assert await store.read(lambda tx: tx.mark(made.node_no, Order.CREATED)) is None
+    await store.write(lambda tx: tx.set_mark(made.node_no, Order.MODIFIED, PUSH, Mark(5, "")))
+    await store.write(lambda tx: tx.set_mark(made.node_no, Order.MODIFIED, PUSH, Mark(7, "7_0_x")))
+    assert await store.read(lambda tx: tx.mark(made.node_no, Order.MODIFIED, PUSH)) == Mark(7, "7_0_x")
+    assert await store.read(lambda tx: tx.mark(made.node_no, Order.CREATED, PUSH)) is None
 
 
-async def test_unpushed_lists_what_is_beyond_the_marks(store: Store) -> None:
+HUB = "hub:https://reader.example/?a=1:2"
+BROKEN = Failure(3, 5, 9, "the connection was refused")
+
+
+async def test_each_consumer_has_marks_and_a_failure_of_its_own(store: Store) -> None:
+    made = await store.write(add_feed(item("a", 10)))
+    no = made.node_no
+
+    def work(tx: WriteTx) -> None:
+        tx.set_mark(no, Order.MODIFIED, PUSH, Mark(10, "x"))
+        tx.set_mark(no, Order.CREATED, PUSH, Mark(9, "y"))
+        tx.set_mark(no, Order.MODIFIED, HUB, Mark(3, "z"))
+        tx.set_failure(Consumer(no, HUB), Failure(1, 5, 7, "first"))
+        tx.set_failure(Consumer(no, HUB), BROKEN)
+        tx.set_failure(Consumer(no, "mirror:m"), Failure(1, 5, None, "given up"))
+
+    await store.write(work)
+    rows = [
+        ConsumerRow(Consumer(no, PUSH), Order.CREATED, Mark(9, "y")),
+        ConsumerRow(Consumer(no, HUB), Order.MODIFIED, Mark(3, "z"), BROKEN),
+        ConsumerRow(Consumer(no, PUSH), Order.MODIFIED, Mark(10, "x")),
+    ]
+    assert await store.read(lambda tx: tx.consumers((0, "", ""), 9)) == rows
+    assert await store.read(lambda tx: tx.consumers((no, "created", PUSH), 1)) == rows[1:2]
+    assert await store.read(lambda tx: tx.behind()) == [Consumer(no, HUB), Consumer(no, PUSH)]
+    assert await store.read(lambda tx: tx.failure(Consumer(no, HUB))) == BROKEN
+    assert await store.read(lambda tx: tx.failure(Consumer(no, PUSH))) is None
+    failures = [(Consumer(no, HUB), BROKEN), (Consumer(no, "mirror:m"), Failure(1, 5, None, "given up"))]
+    assert await store.read(lambda tx: tx.failures()) == failures
+
+    await store.write(lambda tx: tx.remove_consumer(Consumer(no, HUB)))
+    await store.write(lambda tx: tx.set_failure(Consumer(no, "mirror:m"), None))
+    assert await store.read(lambda tx: tx.consumers((0, "", ""), 9)) == [rows[0], rows[2]]
+    assert await store.read(lambda tx: tx.failures()) == []
+    assert await store.read(lambda tx: tx.behind()) == [Consumer(no, PUSH)]
+
+
+async def test_behind_lists_consumers_with_items_above_their_marks(store: Store) -> None:
     """[SF-007] The feed is its own outbox: items above a mark are what is still to be sent."""
 
     def work(tx: WriteTx) -> None:
@@ -565,16 +606,16 @@ async def test_unpushed_lists_what_is_beyond_the_marks(store: Store) -> None:
             if name == "event":
                 tx.add_event(NodeEvent(0, no, 1, "purge"))
             if name in ("event", "pushed", "behind", "created", "deleted", "one order"):
-                tx.set_mark(no, Order.MODIFIED, Mark(9 if name == "behind" else 10, ""))
+                tx.set_mark(no, Order.MODIFIED, PUSH, Mark(9 if name == "behind" else 10, ""))
             if name in ("event", "pushed", "behind", "created", "deleted"):
-                tx.set_mark(no, Order.CREATED, Mark(19 if name == "created" else 20, ""))
+                tx.set_mark(no, Order.CREATED, PUSH, Mark(19 if name == "created" else 20, ""))
             if name == "deleted":
                 tx.retire_node(no)
 
     await store.write(work)
 
     def names(tx: ReadTx) -> list[str]:
-        found = [tx.node_by_no(node_no) for node_no in tx.unpushed()]
+        found = [tx.node_by_no(consumer.node_no) for consumer in tx.behind()]
         return [one.name for one in found if one]
 
     assert await store.read(names) == ["event", "behind", "created", "deleted"]

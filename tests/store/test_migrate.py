@@ -16,8 +16,9 @@ from pathlib import Path
 import pytest
 from alembic.script import ScriptDirectory
 
-from smartfeeds.core.model import Slice
-from smartfeeds.core.view import SMART
+from smartfeeds.core.consumers import PUSH, Consumer
+from smartfeeds.core.model import Mark, Slice
+from smartfeeds.core.view import SMART, Order
 from smartfeeds.errors import StoreError
 from smartfeeds.store import migrate, migrations
 from smartfeeds.store.base import ReadTx
@@ -143,6 +144,22 @@ async def test_data_of_the_first_version_are_all_there_and_listed_as_they_should
     finally:
         await store.close()
     assert migrate.version(raw) == migrate.HEAD
+
+
+async def test_marks_of_the_version_before_belong_to_the_notifications(path: Path, raw: sqlite3.Connection) -> None:
+    migrations.run(path, "0009")
+    raw.execute("INSERT INTO node VALUES (1, 'f', 'feed', 'live', 'o@x', 1, '{}', 0, 0, 0, 0, 0, 0, 0, 0, 0, 1)")
+    raw.execute("INSERT INTO mark VALUES (1, 'modified', 5, 'm'), (1, 'created', 4, 'c')")
+    store = SqliteStore(path, read_payload)
+    await store.open()
+    try:
+        rows = await store.read(lambda tx: tx.consumers((0, "", ""), 9))
+    finally:
+        await store.close()
+    assert [(row.consumer, row.order, row.mark) for row in rows] == [
+        (Consumer(1, PUSH), Order.CREATED, Mark(4, "c")),
+        (Consumer(1, PUSH), Order.MODIFIED, Mark(5, "m")),
+    ]
 
 
 KILLED = """

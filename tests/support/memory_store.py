@@ -12,6 +12,7 @@ from functools import partial
 from typing import TypeVar
 
 from smartfeeds.core.access import Access
+from smartfeeds.core.consumers import PUSH, Consumer, ConsumerRow, Failure
 from smartfeeds.core.mirror import MirrorRow
 from smartfeeds.core.model import (
     ALL_NUMBERS,
@@ -84,7 +85,8 @@ class Data:
     affiliations: dict[tuple[int, str], Affiliation] = field(default_factory=dict)
     subscriptions: dict[int, Subscription] = field(default_factory=dict)
     events: dict[int, NodeEvent] = field(default_factory=dict)
-    marks: dict[tuple[int, Order], Mark] = field(default_factory=dict)
+    marks: dict[tuple[int, str, str], Mark] = field(default_factory=dict)
+    failures: dict[Consumer, Failure] = field(default_factory=dict)
     tokens: dict[str, Token] = field(default_factory=dict)
     mirrors: dict[str, MirrorRow] = field(default_factory=dict)
     documents: dict[tuple[str, str], KnownDocument] = field(default_factory=dict)
@@ -306,17 +308,29 @@ class MemoryReadTx:
         items = [self._data.feeds[node_no].items[no] for node_no in nodes for _key, no in self._unindexed(node_no)]
         return [item.payload for item in items[:limit] if not item.deleted]
 
-    def unpushed(self) -> list[int]:
-        return [node_no for node_no, node in sorted(self._data.nodes.items()) if self._has_unpushed(node)]
+    def behind(self) -> list[Consumer]:
+        data = self._data
+        found = {Consumer(event.node_no, PUSH) for event in data.events.values()}
+        found |= {Consumer(no, PUSH) for no, node in data.nodes.items() if node.state is NodeState.DELETED}
+        for (node_no, order, name), mark in data.marks.items():
+            places = data.feeds[node_no].places[Order(order)]
+            if places and places[-1][0] > mark.key_us:
+                found.add(Consumer(node_no, name))
+        return sorted(found)
 
-    def _has_unpushed(self, node: Node) -> bool:
-        if node.state is NodeState.DELETED or self.events(node.node_no, 1):
-            return True
-        for order, places in self._feed(node.node_no).places.items():
-            mark = self._data.marks.get((node.node_no, order))
-            if mark and places and places[-1][0] > mark.key_us:
-                return True
-        return False
+    def consumers(self, after: tuple[int, str, str], limit: int) -> list[ConsumerRow]:
+        keys = [key for key in sorted(self._data.marks) if key > after][:limit]
+        rows = [(Consumer(node_no, name), Order(order)) for node_no, order, name in keys]
+        return [
+            ConsumerRow(consumer, order, self._data.marks[key], self.failure(consumer))
+            for key, (consumer, order) in zip(keys, rows, strict=True)
+        ]
+
+    def failure(self, consumer: Consumer) -> Failure | None:
+        return self._data.failures.get(consumer)
+
+    def failures(self) -> list[tuple[Consumer, Failure]]:
+        return sorted(self._data.failures.items(), key=lambda entry: entry[0])
 
     def token(self, token_id: str) -> Token | None:
         return self._data.tokens.get(token_id)
@@ -333,8 +347,8 @@ class MemoryReadTx:
     def documents(self, reader: str) -> dict[str, KnownDocument]:
         return {url: row for (name, url), row in self._data.documents.items() if name == reader}
 
-    def mark(self, node_no: int, order: Order) -> Mark | None:
-        return self._data.marks.get((node_no, order))
+    def mark(self, node_no: int, order: Order, name: str) -> Mark | None:
+        return self._data.marks.get((node_no, order.value, name))
 
     def events(self, node_no: int, limit: int) -> list[NodeEvent]:
         found = [event for event in self._data.events.values() if event.node_no == node_no]
@@ -432,8 +446,8 @@ class MemoryWriteTx(MemoryReadTx):
         steps += [partial(self._drop, data.affiliations, (node_no, jid)) for jid, _ in self.affiliations(node_no)]
         events = [event for event in data.events.values() if event.node_no == node_no]
         steps += [partial(self._drop, data.events, event.event_no) for event in events]
-        orders = [order for number, order in data.marks if number == node_no]
-        return steps + [partial(self._drop, data.marks, (node_no, order)) for order in orders]
+        steps += [partial(self._drop, data.marks, key) for key in list(data.marks) if key[0] == node_no]
+        return steps + [partial(self._drop, data.failures, key) for key in list(data.failures) if key[0] == node_no]
 
     def put_item(self, node_no: int, item: Item) -> Item:
         node = self._known(node_no)
@@ -520,9 +534,21 @@ class MemoryWriteTx(MemoryReadTx):
         for event_no in event_nos:
             self._drop(self._data.events, event_no)
 
-    def set_mark(self, node_no: int, order: Order, mark: Mark) -> None:
+    def set_mark(self, node_no: int, order: Order, name: str, mark: Mark) -> None:
         self._known(node_no)
-        self._set(self._data.marks, (node_no, order), mark)
+        self._set(self._data.marks, (node_no, order.value, name), mark)
+
+    def set_failure(self, consumer: Consumer, failure: Failure | None) -> None:
+        if failure is None:
+            self._drop(self._data.failures, consumer)
+            return
+        self._known(consumer.node_no)
+        self._set(self._data.failures, consumer, failure)
+
+    def remove_consumer(self, consumer: Consumer) -> None:
+        self.set_failure(consumer, None)
+        for order in Order:
+            self._drop(self._data.marks, (consumer.node_no, order.value, consumer.name))
 
     def add_token(self, token: Token) -> None:
         if token.token_id in self._data.tokens:

@@ -7,6 +7,7 @@ modified order carries items and node events for every view of that order; the c
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
+from smartfeeds.core.consumers import PUSH
 from smartfeeds.core.cursor import MAX_GROUP
 from smartfeeds.core.model import MAX_ITEM_NO, Edge, Item, Mark, Node, NodeEvent, NodeKind, NodeState, Slice
 from smartfeeds.core.view import Order, Standing, View, from_canonical
@@ -90,7 +91,7 @@ def read_batch(
     until_us = events[-1].at_us if len(events) == ITEMS else None
     orders, starts = [], {}
     for order in Order:
-        mark = marks.get(order) or tx.mark(node_no, order)
+        mark = marks.get(order) or tx.mark(node_no, order, PUSH)
         if mark is None:
             continue
         starts[order] = mark

@@ -11,6 +11,7 @@ from functools import partial
 
 import structlog
 
+from smartfeeds.core.consumers import PUSH
 from smartfeeds.core.model import Mark
 from smartfeeds.core.view import Order
 from smartfeeds.errors import LinkError, StoreError
@@ -47,7 +48,12 @@ class Dispatcher:
     async def online(self) -> None:
         """The link is up: sends go on from the marks, for every node that has something."""
         self._online = True
-        self.wake(await self._service.read(lambda tx, _context: tx.unpushed()))
+        self.wake(await self.behind())
+
+    async def behind(self) -> list[int]:
+        """The nodes that have something to send."""
+        consumers = await self._service.read(lambda tx, _context: tx.behind())
+        return [consumer.node_no for consumer in consumers if consumer.name == PUSH]
 
     async def offline(self) -> None:
         """The link is down: stops the senders where they are."""
@@ -157,4 +163,4 @@ class Dispatcher:
 def _set_marks(tx: WriteTx, moved: list[tuple[int, Order, Mark]]) -> None:
     for node_no, order, mark in moved:
         if tx.node_by_no(node_no) is not None:
-            tx.set_mark(node_no, order, mark)
+            tx.set_mark(node_no, order, PUSH, mark)

@@ -4,6 +4,7 @@ from dataclasses import replace
 from functools import partial
 from urllib.parse import quote
 
+from smartfeeds.core.consumers import PUSH
 from smartfeeds.core.jid import Jid, parse_jid
 from smartfeeds.core.model import Affiliation, Item, KeyRange, Node, NodeEvent, Slice, Subscription, SubscriptionState
 from smartfeeds.core.suboptions import apply
@@ -94,8 +95,8 @@ def subscribe(tx: WriteTx, context: Context, request: Subscribe) -> Subscribed |
 
 def start_pushing(tx: WriteTx, node: Node, order: Order) -> None:
     """Sets the mark from which pushes of this order continue, if there is none: the newest item, not pushed itself."""
-    if tx.mark(node.node_no, order) is None:
-        tx.set_mark(node.node_no, order, newest_mark(tx, node, order))
+    if tx.mark(node.node_no, order, PUSH) is None:
+        tx.set_mark(node.node_no, order, PUSH, newest_mark(tx, node, order))
 
 
 def unsubscribe(tx: WriteTx, context: Context, request: Unsubscribe) -> EmptyResult:

@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterable, Sequence
 from enum import Enum
 from typing import Protocol, TypeVar
 
+from smartfeeds.core.consumers import Consumer, ConsumerRow, Failure
 from smartfeeds.core.mirror import MirrorRow
 from smartfeeds.core.model import (
     ALL_NUMBERS,
@@ -156,12 +157,21 @@ class ReadTx(Protocol):
     def unindexed(self, limit: int) -> list[bytes]:
         """The payloads of the items that `WriteTx.index_some` takes next with this limit."""
 
-    def mark(self, node_no: int, order: Order) -> Mark | None:
-        """How far the pushes of this order have gone."""
+    def mark(self, node_no: int, order: Order, name: str) -> Mark | None:
+        """How far the consumer of this name has come in an order of a feed; None if it does not read that order."""
 
-    def unpushed(self) -> list[int]:
-        """The numbers of all nodes with items above a mark or events to send, and of all deleted ones. Nobody waits for
-        an order that has no mark."""
+    def behind(self) -> list[Consumer]:
+        """Every consumer with items above a mark, by node_no and name. `PUSH` is one also where a node has events to
+        send or is deleted."""
+
+    def consumers(self, after: tuple[int, str, str], limit: int) -> list[ConsumerRow]:
+        """Marks of all consumers, by node_no, order and name; `after` names the last one of the page before."""
+
+    def failure(self, consumer: Consumer) -> Failure | None:
+        """The failure of a consumer, None if its last delivery succeeded."""
+
+    def failures(self) -> list[tuple[Consumer, Failure]]:
+        """Every consumer whose last delivery failed, by node_no and name."""
 
     def events(self, node_no: int, limit: int) -> list[NodeEvent]:
         """The events of a node that are still to be sent, by at_us, then event_no."""
@@ -230,8 +240,14 @@ class WriteTx(ReadTx, Protocol):
     def remove_events(self, event_nos: Iterable[int]) -> None:
         """Forgets events that were sent."""
 
-    def set_mark(self, node_no: int, order: Order, mark: Mark) -> None:
-        """Remembers how far the pushes have gone."""
+    def set_mark(self, node_no: int, order: Order, name: str, mark: Mark) -> None:
+        """Stores how far the consumer of this name has come in an order of a feed."""
+
+    def set_failure(self, consumer: Consumer, failure: Failure | None) -> None:
+        """Stores the failure of a consumer; None removes it."""
+
+    def remove_consumer(self, consumer: Consumer) -> None:
+        """Removes the marks and the failure of a consumer."""
 
     def add_token(self, token: Token) -> None:
         """Stores a new bearer token. Raises StoreError where its id is taken."""

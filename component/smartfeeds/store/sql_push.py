@@ -1,12 +1,13 @@
-"""What pushing needs in SQL: marks, events that are still to be sent, and what a deleted node leaves behind.
+"""What delivery needs in SQL: marks and failures of consumers, events to send, and the rows of deleted nodes.
 
-There is no outbox table: the items above a mark are what is still to be sent (SF-007, design section 4).
+There is no outbox table: the items above the mark of a consumer are what is still to be sent to it (SF-007).
 """
 
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import replace
 
+from smartfeeds.core.consumers import PUSH, Consumer, ConsumerRow, Failure
 from smartfeeds.core.model import Mark, NodeEvent, NodeState
 from smartfeeds.core.view import Order
 from smartfeeds.errors import StoreError
@@ -14,17 +15,23 @@ from smartfeeds.store.rows import EVENT, KEYS, to_event
 from smartfeeds.store.sql_nodes import SUBSCRIPTIONS_IN, NodeReads, NodeWrites
 
 
-def _beyond(order: Order) -> str:
-    """The nodes with items above the mark of an order; without a mark nobody ever waited for that order."""
+def _behind(order: Order) -> str:
+    """The consumers with items above their mark in an order."""
     return (
-        f"SELECT m.node_no FROM mark m WHERE m.ord = '{order.value}'"
+        f"SELECT m.node_no, m.consumer FROM mark m WHERE m.ord = '{order.value}'"
         f" AND EXISTS (SELECT 1 FROM item i WHERE i.node_no = m.node_no AND i.{KEYS[order]} > m.key_us)"
     )
 
 
-_UNPUSHED = (
-    "SELECT node_no FROM node WHERE state = 'deleted' UNION SELECT node_no FROM event"
-    f" UNION {' UNION '.join(map(_beyond, Order))} ORDER BY 1"
+_BEHIND = (
+    f"SELECT node_no, '{PUSH}' FROM node WHERE state = 'deleted' UNION SELECT node_no, '{PUSH}' FROM event"
+    f" UNION {' UNION '.join(map(_behind, Order))} ORDER BY 1, 2"
+)
+_FAILURE = "f.failures, f.since_us, f.next_us, f.error"
+_CONSUMERS = (
+    f"SELECT m.node_no, m.consumer, m.ord, m.key_us, m.cursor, {_FAILURE} FROM mark m"
+    " LEFT JOIN failure f ON f.node_no = m.node_no AND f.consumer = m.consumer"
+    " WHERE (m.node_no, m.ord, m.consumer) > (?, ?, ?) ORDER BY m.node_no, m.ord, m.consumer LIMIT ?"
 )
 
 # table -> what names its rows, in the order they go. The words of items go with them.
@@ -34,19 +41,42 @@ _BELONGINGS = (
     ("subscription", "sub_no"),
     ("affiliation", "node_no, jid"),
     ("event", "event_no"),
-    ("mark", "node_no, ord"),
+    ("mark", "node_no, ord, consumer"),
+    ("failure", "node_no, consumer"),
 )
 
 
 class PushReads(NodeReads):
-    """The part of ReadTx that is about pushing."""
+    """The part of ReadTx that is about delivery."""
 
-    def mark(self, node_no: int, order: Order) -> Mark | None:
-        found = self._db.row("SELECT key_us, cursor FROM mark WHERE node_no = ? AND ord = ?", (node_no, order.value))
-        return Mark(*found) if found else None
+    def mark(self, node_no: int, order: Order, name: str) -> Mark | None:
+        row = self._db.row(
+            "SELECT key_us, cursor FROM mark WHERE node_no = ? AND ord = ? AND consumer = ?",
+            (node_no, order.value, name),
+        )
+        return Mark(*row) if row else None
 
-    def unpushed(self) -> list[int]:
-        return [row[0] for row in self._db.rows(_UNPUSHED)]
+    def behind(self) -> list[Consumer]:
+        return [Consumer(*row) for row in self._db.rows(_BEHIND)]
+
+    def consumers(self, after: tuple[int, str, str], limit: int) -> list[ConsumerRow]:
+        return [
+            ConsumerRow(
+                Consumer(node_no, name),
+                Order(order),
+                Mark(key_us, cursor),
+                Failure(*failure) if failure[0] is not None else None,
+            )
+            for node_no, name, order, key_us, cursor, *failure in self._db.rows(_CONSUMERS, (*after, limit))
+        ]
+
+    def failure(self, consumer: Consumer) -> Failure | None:
+        row = self._db.row(f"SELECT {_FAILURE} FROM failure f WHERE node_no = ? AND consumer = ?", consumer)
+        return Failure(*row) if row else None
+
+    def failures(self) -> list[tuple[Consumer, Failure]]:
+        rows = self._db.rows(f"SELECT node_no, consumer, {_FAILURE} FROM failure f ORDER BY 1, 2")
+        return [(Consumer(node_no, name), Failure(*failure)) for node_no, name, *failure in rows]
 
     def events(self, node_no: int, limit: int) -> list[NodeEvent]:
         rows = self._db.rows(
@@ -56,7 +86,7 @@ class PushReads(NodeReads):
 
 
 class PushWrites(NodeWrites, PushReads):
-    """The part of WriteTx that is about pushing."""
+    """The part of WriteTx that is about delivery."""
 
     def add_event(self, event: NodeEvent) -> NodeEvent:
         self.changes += 1
@@ -71,13 +101,29 @@ class PushWrites(NodeWrites, PushReads):
         self.changes += 1
         self._db.run_many("DELETE FROM event WHERE event_no = ?", [(event_no,) for event_no in event_nos])
 
-    def set_mark(self, node_no: int, order: Order, mark: Mark) -> None:
+    def set_mark(self, node_no: int, order: Order, name: str, mark: Mark) -> None:
         self.changes += 1
         self._db.run(
-            "INSERT INTO mark (node_no, ord, key_us, cursor) VALUES (?, ?, ?, ?)"
-            " ON CONFLICT (node_no, ord) DO UPDATE SET key_us = excluded.key_us, cursor = excluded.cursor",
-            (node_no, order.value, mark.key_us, mark.cursor),
+            "INSERT INTO mark (node_no, ord, consumer, key_us, cursor) VALUES (?, ?, ?, ?, ?)"
+            " ON CONFLICT (node_no, ord, consumer) DO UPDATE SET key_us = excluded.key_us, cursor = excluded.cursor",
+            (node_no, order.value, name, mark.key_us, mark.cursor),
         )
+
+    def set_failure(self, consumer: Consumer, failure: Failure | None) -> None:
+        self.changes += 1
+        if failure is None:
+            self._db.run("DELETE FROM failure WHERE node_no = ? AND consumer = ?", consumer)
+            return
+        self._db.run(
+            "INSERT INTO failure (node_no, consumer, failures, since_us, next_us, error) VALUES (?, ?, ?, ?, ?, ?)"
+            " ON CONFLICT (node_no, consumer) DO UPDATE SET failures = excluded.failures, since_us = excluded.since_us,"
+            " next_us = excluded.next_us, error = excluded.error",
+            (*consumer, failure.count, failure.since_us, failure.next_us, failure.error),
+        )
+
+    def remove_consumer(self, consumer: Consumer) -> None:
+        self.set_failure(consumer, None)
+        self._db.run("DELETE FROM mark WHERE node_no = ? AND consumer = ?", consumer)
 
     def reap(self, node_no: int, limit: int) -> bool:
         node = self.node_by_no(node_no)

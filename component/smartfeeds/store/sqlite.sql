@@ -132,12 +132,25 @@ CREATE TABLE event (
 
 CREATE INDEX event_node ON event (node_no, at_us, event_no);
 
+-- How far each consumer of a feed has come in an order (core.consumers).
 CREATE TABLE mark (
     node_no INTEGER NOT NULL REFERENCES node (node_no),
     ord TEXT NOT NULL CHECK (ord IN ('modified', 'created')),
+    consumer TEXT NOT NULL,
     key_us INTEGER NOT NULL,
     cursor TEXT NOT NULL,
-    PRIMARY KEY (node_no, ord)
+    PRIMARY KEY (node_no, ord, consumer)
+) STRICT, WITHOUT ROWID;
+
+-- The consumers whose last delivery failed; next_us is NULL where the service has given up.
+CREATE TABLE failure (
+    node_no INTEGER NOT NULL REFERENCES node (node_no),
+    consumer TEXT NOT NULL,
+    failures INTEGER NOT NULL CHECK (failures > 0),
+    since_us INTEGER NOT NULL,
+    next_us INTEGER,
+    error TEXT NOT NULL,
+    PRIMARY KEY (node_no, consumer)
 ) STRICT, WITHOUT ROWID;
 
 -- Bearer tokens for HTTP; digest is the SHA-256 of what its bearer knows, expires_us NULL where it never ends.

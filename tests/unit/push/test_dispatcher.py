@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from smartfeeds.core.consumers import PUSH
 from smartfeeds.core.model import Mark
 from smartfeeds.core.view import Order
 from smartfeeds.errors import StoreError
@@ -17,7 +18,7 @@ from support.world import ALICE, BOB, CREATED, FEED, MODIFIED, T0_US, World, bar
 
 async def marks(world: World) -> tuple[Mark | None, Mark | None]:
     """The marks as stored."""
-    return await world.store.read(lambda tx: (tx.mark(1, Order.MODIFIED), tx.mark(1, Order.CREATED)))
+    return await world.store.read(lambda tx: (tx.mark(1, Order.MODIFIED, PUSH), tx.mark(1, Order.CREATED, PUSH)))
 
 
 async def test_crash_before_anything_was_sent_loses_nothing(feed: World) -> None:
@@ -72,7 +73,7 @@ async def test_orderly_end_saves_the_marks(feed: World) -> None:
 
     cursor = "1304942400_0_e8b7be43"
     assert await marks(feed) == (Mark(T0_US, cursor), Mark(T0_US, "c" + cursor))
-    assert await feed.store.read(lambda tx: tx.unpushed()) == []
+    assert await feed.store.read(lambda tx: tx.behind()) == []
 
 
 @pytest.mark.parametrize("view", [MODIFIED, f"{FEED}?q=odd", FEED])

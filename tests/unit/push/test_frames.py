@@ -166,7 +166,7 @@ async def test_delete_of_a_large_node_reaps_it_in_small_steps(feed: World, monke
 
     assert await feed.told() == "delete"
     assert await feed.store.read(lambda tx: tx.node_by_no(1)) is None
-    assert await feed.store.read(lambda tx: tx.unpushed()) == []
+    assert await feed.store.read(lambda tx: tx.behind()) == []
 
 
 async def test_purge_is_one_event_a_subscriber_and_no_retractions(feed: World) -> None:

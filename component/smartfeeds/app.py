@@ -4,7 +4,7 @@ import asyncio
 import contextlib
 import random
 import time
-from collections.abc import Callable, Collection, Coroutine, Iterator
+from collections.abc import Callable, Coroutine
 from dataclasses import replace
 from ipaddress import ip_network
 
@@ -12,8 +12,14 @@ import structlog
 
 from smartfeeds import __version__, system
 from smartfeeds.config import Nno, Settings
+from smartfeeds.core.consumers import PUSH
 from smartfeeds.core.jid import Jid, parse_jid
 from smartfeeds.core.tokens import Token
+from smartfeeds.delivery.changes import ChangeNotifier, WatchedNodes, failures_logged
+from smartfeeds.delivery.deliverer import ConsumerKind
+from smartfeeds.delivery.dispatcher import Dispatcher
+from smartfeeds.delivery.indexing import Indexer
+from smartfeeds.delivery.lane import DeliveryTiming
 from smartfeeds.errors import Condition, FeedError, StoreError
 from smartfeeds.http.health import HealthSources
 from smartfeeds.http.server import ConnectionLimits
@@ -23,8 +29,7 @@ from smartfeeds.net.fetch import Fetcher, FetchLimits
 from smartfeeds.net.limiter import HostLimiter
 from smartfeeds.opening import open_service
 from smartfeeds.push.bounces import Bounces
-from smartfeeds.push.dispatcher import Dispatcher
-from smartfeeds.push.sender import Sender
+from smartfeeds.push.sender import PushSender
 from smartfeeds.service.conflicts import ResolveConflicts
 from smartfeeds.service.feeds import Answer
 from smartfeeds.service.requests import Publish, Request, Retract
@@ -50,10 +55,6 @@ DRAIN_S = 5.0  # how long a stop waits for requests in progress
 READ_S = 5.0  # how long the store may take to answer before we say that we are not ready
 # A feed that is read whole may be long, and whoever serves it may hold a request for a minute.
 MIRROR_LIMITS = FetchLimits(idle_s=90.0, total_s=300.0, max_bytes=MAX_BYTES)
-LOOK_S = 5.0  # how often changes by other processes (imports) are looked for
-INDEX_STEP = 50  # items that are read for the filter index at a time: some 5 ms
-INDEX_PAUSE = 4  # how much longer than such a step the pause behind it is
-INDEX_REST_S = 1.0  # between what was published and the filter index, which is then read in one go
 
 _log = structlog.get_logger()
 
@@ -76,8 +77,9 @@ class App:
         self.failed = False
         self._on_failure = on_failure
         self._clock = clock = clock or system.now_us
-        self.service = open_service(settings, self._changed, clock)
-        self._written = asyncio.Event()
+        self.changes = ChangeNotifier()
+        self.service = open_service(settings, self.changes.announce, clock)
+        self._indexer = Indexer(self.service.store)
         self._tasks: list[asyncio.Task[None]] = []
         self._parts = contextlib.AsyncExitStack()
         domain, policy = settings.component.jid, self.service.policy
@@ -93,14 +95,15 @@ class App:
             software_version=__version__,
         )
         outbox = self.stream.outbox
-        self.sender = Sender(
+        self.sender = PushSender(
             self.service,
             outbox,
             clock=clock,
             max_age_s=settings.push.max_age_s,
             encode_form=configuration_form,
         )
-        self.dispatcher = Dispatcher(self.service, self.sender)
+        self.dispatcher = Dispatcher(self.service, DeliveryTiming(clock, random.random))
+        self.dispatcher.register(PUSH, ConsumerKind(self.sender, every_feed=True))
         self._bounces = Bounces(self.service, clock=clock)
         self._rates = publish_limits(settings.limits.publishes_per_s, time.monotonic)
         self.router = Router(
@@ -136,6 +139,7 @@ class App:
                 limit_bytes=settings.pubsub.stanza_bytes,
             ),
             Tools(clock, asyncio.sleep, random.random),
+            self.dispatcher,
         )
         networks = tuple(ip_network(text) for text in settings.http.metrics_from)
         watch = HealthSources(self._unready, metrics_text, networks)
@@ -152,6 +156,7 @@ class App:
             if settings.http.listen
             else None
         )
+        self._listen()
         self.supervisor = Supervisor(
             self.stream,
             clock=time.monotonic,
@@ -160,6 +165,14 @@ class App:
             pace=Pace(**settings.link.model_dump(exclude={"answer_s"})),
             on_online=lambda: self._spawn(self._resume(), "push resume"),
         )
+
+    def _listen(self) -> None:
+        """Adds those that follow changes, in the order in which they are woken."""
+        self.changes.listen(self.dispatcher)
+        self.changes.listen(self.mirrors)
+        self.changes.listen(self._indexer)
+        if self.site is not None:
+            self.changes.listen(WatchedNodes(self.service, self.site.feeds.waiting))
 
     @property
     def online(self) -> asyncio.Event:
@@ -213,8 +226,8 @@ class App:
                 self._spawn(self.site.watch(), "http watch")
             self._spawn(self.supervisor.run(), "link")
             self._spawn(watch_loop(), "loop watch")
-            self._spawn(self._look_for_changes(), "other processes")
-            self._spawn(self._index(), "filter index")
+            self._spawn(self.changes.run(), "other processes")
+            self._spawn(self._indexer.run(), "filter index")
             for section in self.settings.nno:
                 self._spawn(self._fill(section), f"nno {section.node}")
             parts.push_async_callback(_logged, self.mirrors.stop)
@@ -250,6 +263,7 @@ class App:
             online=self.online.is_set(),
             connects=self.supervisor.connects,
             mirrors=self.mirrors.readings(),
+            deliveries=self.dispatcher.readings(),
             **_http_readings(self.site),
         )
 
@@ -267,13 +281,6 @@ class App:
             found["process"] = "a part that should never end has ended; restart the service"
         return found
 
-    def _changed(self, node_nos: Collection[int]) -> None:
-        self.dispatcher.wake(node_nos)
-        self.mirrors.wake(node_nos)
-        self._written.set()
-        if self.site is not None:
-            self.site.wake(node_nos)
-
     def _spawn(self, work: Coroutine[None, None, None], name: str) -> None:
         task = asyncio.get_running_loop().create_task(work, name=name)
         self._tasks.append(task)
@@ -290,8 +297,8 @@ class App:
 
     async def _resume(self) -> None:
         """Goes on with the pushes where the last link left them."""
-        with _failures_logged():
-            await self.dispatcher.online()
+        with failures_logged():
+            await self.dispatcher.resume(PUSH)
 
     async def _fill(self, section: Nno) -> None:
         """Fills a node with the newest entries of other feeds, for ever."""
@@ -309,32 +316,6 @@ class App:
                 sleep=asyncio.sleep,
                 spread=random.random,
             ).run()
-
-    async def _look_for_changes(self) -> None:
-        """Pushes and indexes what another process has written, an import for example; mirrors that it added begin."""
-        while True:
-            self._written.set()
-            await asyncio.sleep(LOOK_S)
-            with _failures_logged():
-                self.dispatcher.wake(await self.dispatcher.behind())
-                await self.mirrors.look()
-                if self.site is not None:
-                    await self.site.look(self.service)
-
-    async def _index(self) -> None:
-        """Brings the filter index forward, so that filtered reads find it ready: all of it while nothing is being
-        published, else a little every second. Whoever asks something meanwhile has most of the time."""
-        while True:
-            await self._written.wait()
-            self._written.clear()
-            await asyncio.sleep(INDEX_REST_S)
-            with _failures_logged():
-                began_s = time.monotonic()
-                while await self.service.store.index_some(INDEX_STEP):
-                    if self._written.is_set():
-                        break
-                    await asyncio.sleep((time.monotonic() - began_s) * INDEX_PAUSE)
-                    began_s = time.monotonic()
 
 
 def _http_options(settings: Settings, body_bytes: int) -> HttpOptions:
@@ -371,17 +352,6 @@ def _http_readings(site: Site | None) -> dict[str, int]:
     }
 
 
-@contextlib.contextmanager
-def _failures_logged() -> Iterator[None]:
-    """What is done again and again goes on, whatever failed this time."""
-    try:
-        yield
-    except StoreError as error:
-        _log.error("store_failed", reason=str(error))
-    except Exception:  # noqa: BLE001
-        _log.exception("background_work_failed")
-
-
 async def _logged(work: Callable[[], Coroutine[None, None, None]]) -> None:
-    with _failures_logged():
+    with failures_logged():
         await work()

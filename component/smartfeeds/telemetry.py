@@ -77,6 +77,23 @@ class MirrorReading:
 
 
 @dataclass(frozen=True, slots=True)
+class DeliveryReading:
+    """What the deliveries to one kind of consumers do. `running` counts deliveries, `retrying` the consumers that wait
+    for their next attempt and `stopped` those that the service has given up. `lag_s` is the longest time that a
+    consumer has had something to receive. The other numbers count since the start."""
+
+    kind: str
+    running: int
+    retrying: int
+    stopped: int
+    lag_s: float
+    done: int
+    failed: int
+    skipped: int
+    gone: int
+
+
+@dataclass(frozen=True, slots=True)
 class Readings:
     """What parts of the service count for themselves, at one moment."""
 
@@ -96,6 +113,7 @@ class Readings:
     http_held: int = 0
     http_kept: int = 0
     mirrors: tuple[MirrorReading, ...] = ()
+    deliveries: tuple[DeliveryReading, ...] = ()
 
 
 _Family = type[CounterMetricFamily] | type[GaugeMetricFamily]
@@ -228,7 +246,56 @@ _OF_MIRRORS: Final[tuple[tuple[str, _Family, str, Callable[[MirrorReading], floa
         lambda one: one.conflicts,
     ),
 )
-_MIRROR_LABELS: Final = ("mirror", "direction")
+# The same for each kind of consumers, with the label `kind`.
+_OF_DELIVERIES: Final[tuple[tuple[str, _Family, str, Callable[[DeliveryReading], float]], ...]] = (
+    ("smartfeeds_deliveries_running", GaugeMetricFamily, "Deliveries that run", lambda one: one.running),
+    (
+        "smartfeeds_delivery_lag_seconds",
+        GaugeMetricFamily,
+        "The longest time that a consumer has had something to receive, 0 where nothing waits",
+        lambda one: one.lag_s,
+    ),
+    (
+        "smartfeeds_consumers_retrying",
+        GaugeMetricFamily,
+        "Consumers whose last delivery failed and that wait for the next attempt",
+        lambda one: one.retrying,
+    ),
+    (
+        "smartfeeds_consumers_stopped",
+        GaugeMetricFamily,
+        "Consumers that the service has given up after too many failures",
+        lambda one: one.stopped,
+    ),
+    ("smartfeeds_deliveries_total", CounterMetricFamily, "Batches delivered", lambda one: one.done),
+    ("smartfeeds_deliveries_failed_total", CounterMetricFamily, "Deliveries that failed", lambda one: one.failed),
+    (
+        "smartfeeds_deliveries_skipped_total",
+        CounterMetricFamily,
+        "Batches passed over because they can never be delivered",
+        lambda one: one.skipped,
+    ),
+    (
+        "smartfeeds_consumers_gone_total",
+        CounterMetricFamily,
+        "Consumers removed because the receiver or the feed does not exist any more",
+        lambda one: one.gone,
+    ),
+)
+
+
+def _labelled(now: Readings | None) -> Iterator[Metric]:
+    """The families with labels; without readings they have no values."""
+    for name, family, text, mirror_value in _OF_MIRRORS:
+        made = family(name, text, labels=("mirror", "direction"))
+        for mirror in now.mirrors if now else ():
+            made.add_metric((mirror.mirror, mirror.direction), float(mirror_value(mirror)))
+        yield made
+    for name, family, text, delivery_value in _OF_DELIVERIES:
+        made = family(name, text, labels=("kind",))
+        for delivery in now.deliveries if now else ():
+            made.add_metric((delivery.kind,), float(delivery_value(delivery)))
+        yield made
 
 
 class Gathered(Collector):
@@ -240,7 +307,7 @@ class Gathered(Collector):
     def describe(self) -> Iterator[Metric]:
         """The families without values."""
         yield from (family(name, text) for name, family, text, _ in _GATHERED)
-        yield from (family(name, text, labels=_MIRROR_LABELS) for name, family, text, _ in _OF_MIRRORS)
+        yield from _labelled(None)
 
     def collect(self) -> Iterator[Metric]:
         """The families with their values now."""
@@ -248,11 +315,7 @@ class Gathered(Collector):
         if now is not None:
             for name, family, text, value in _GATHERED:
                 yield family(name, text, value=float(value(now)))
-            for name, family, text, value_of in _OF_MIRRORS:
-                made = family(name, text, labels=_MIRROR_LABELS)
-                for one in now.mirrors:
-                    made.add_metric((one.mirror, one.direction), float(value_of(one)))
-                yield made
+            yield from _labelled(now)
 
 
 GATHERED: Final = Gathered()

@@ -723,7 +723,7 @@ async def test_what_is_stored_is_pushed_although_the_client_has_gone(
 ) -> None:
     """[SF-018] The client hangs up while its item is being stored: subscribers hear of it all the same."""
     # Nothing else is to find it: not the look for what other processes have written.
-    monkeypatch.setattr("smartfeeds.app.LOOK_S", 3_600)
+    monkeypatch.setattr("smartfeeds.delivery.changes.LOOK_S", 3_600)
     notes = await start_web()
     await notes.component.create(ALICE, "notes")
     token = await bearer(notes, ALICE, Scope.PUBLISH)

@@ -10,6 +10,7 @@ import pytest
 from lxml import etree
 
 from smartfeeds.core.tokens import Scope, Token, digest_of, write_token
+from smartfeeds.delivery.changes import WatchedNodes
 from smartfeeds.service.tokens import add_token, revoke_token
 from smartfeeds.store.base import WriteTx
 from support.component import ALICE, bare
@@ -278,7 +279,8 @@ async def test_what_another_process_writes_is_heard_of(feed: Web) -> None:
     await stream.block()
     site, service = feed.component.app.site, feed.component.app.service
     assert site is not None
-    await site.look(service)
+    watched = WatchedNodes(service, site.feeds.waiting)
+    await watched.look()
 
     def work(tx: WriteTx) -> None:
         node = tx.lock("news")
@@ -290,6 +292,6 @@ async def test_what_another_process_writes_is_heard_of(feed: Web) -> None:
         tx.set_keys(node.node_no, key_us, node.last_created_us)
 
     await service.store.write(work)
-    await site.look(service)
+    await watched.look()
     assert (await stream.event()).ids == ["a"]
     stream.answer.close()

@@ -50,7 +50,7 @@ class Pair:
         for domain in (A, B):
             server = self.servers[domain] = await self.listening.enter_async_context(FakeServer(domain, "secret"))
             app = self.apps[domain] = App(settings(folder, domain, server.port, mirrors.get(domain, [])))
-            app.service._on_change = self._noting(app._changed)
+            app.service._on_change = self._noting(app.changes.announce)
             await app.service.store.open()
             await self._node(app, {A: B, B: A}[domain])
             await app.service.store.close()

@@ -10,6 +10,7 @@ import sys
 import tomllib
 from collections.abc import Iterator
 from contextlib import closing
+from dataclasses import replace
 from importlib import resources
 from pathlib import Path
 
@@ -17,6 +18,7 @@ import pytest
 from alembic.script import ScriptDirectory
 
 from smartfeeds.core.consumers import PUSH, Consumer
+from smartfeeds.core.mirror import Direction, Half, Mirror, dump_halves, dump_settings, refusal
 from smartfeeds.core.model import Mark, Slice
 from smartfeeds.core.view import SMART, Order
 from smartfeeds.errors import StoreError
@@ -146,20 +148,28 @@ async def test_data_of_the_first_version_are_all_there_and_listed_as_they_should
     assert migrate.version(raw) == migrate.HEAD
 
 
-async def test_marks_of_the_version_before_belong_to_the_notifications(path: Path, raw: sqlite3.Connection) -> None:
+async def test_marks_and_positions_of_mirrors_become_marks_of_consumers(path: Path, raw: sqlite3.Connection) -> None:
     migrations.run(path, "0009")
     raw.execute("INSERT INTO node VALUES (1, 'f', 'feed', 'live', 'o@x', 1, '{}', 0, 0, 0, 0, 0, 0, 0, 0, 0, 1)")
     raw.execute("INSERT INTO mark VALUES (1, 'modified', 5, 'm'), (1, 'created', 4, 'c')")
+    out = Half("1700000000000000:12", 7, 8, "away", 3, reasons=(refusal("i", "too large", 6),))
+    for number, (node, halves) in enumerate((("f", {Direction.OUT: out}), ("f", {}), ("gone", {Direction.OUT: out}))):
+        mirror = Mirror(f"m{number}", node, f"xmpp:b{number}.example?;node=n", Direction.OUT)
+        raw.execute("INSERT INTO mirror VALUES (?, 0, ?, ?)", (mirror.name, dump_settings(mirror), dump_halves(halves)))
     store = SqliteStore(path, read_payload)
     await store.open()
     try:
         rows = await store.read(lambda tx: tx.consumers((0, "", ""), 9))
+        mirrors = await store.read(lambda tx: tx.mirrors())
     finally:
         await store.close()
     assert [(row.consumer, row.order, row.mark) for row in rows] == [
         (Consumer(1, PUSH), Order.CREATED, Mark(4, "c")),
+        (Consumer(1, "mirror:xmpp:b0.example?;node=n"), Order.MODIFIED, Mark(1_699_999_999_999_999, "")),
         (Consumer(1, PUSH), Order.MODIFIED, Mark(5, "m")),
     ]
+    kept = replace(out, position="", failure="", failed_us=None)
+    assert [row.halves for row in mirrors] == [{Direction.OUT: kept}, {}, {Direction.OUT: kept}]
 
 
 KILLED = """

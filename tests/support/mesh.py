@@ -16,12 +16,15 @@ from lxml import etree
 
 from smartfeeds.client.errors import RequestError, RequestTimeoutError
 from smartfeeds.client.stanzas import STANZAS
+from smartfeeds.core.consumers import PUSH
 from smartfeeds.core.mirror import Direction, Half, Mirror, make_mirror
 from smartfeeds.core.model import Item, Slice
 from smartfeeds.core.text import escape
 from smartfeeds.core.view import SHARED
-from smartfeeds.push.dispatcher import Dispatcher
-from smartfeeds.push.sender import Sender
+from smartfeeds.delivery.deliverer import ConsumerKind
+from smartfeeds.delivery.dispatcher import Dispatcher
+from smartfeeds.delivery.lane import DeliveryTiming
+from smartfeeds.push.sender import PushSender
 from smartfeeds.service import requests as r
 from smartfeeds.service.conflicts import ResolveConflicts
 from smartfeeds.service.context import Policy
@@ -135,8 +138,10 @@ class Site:
         )
 
     def _dispatcher(self) -> Dispatcher:
-        sender = Sender(self.service, self, clock=self.clock, max_age_s=3_600.0, encode_form=lambda _node: b"")
-        return Dispatcher(self.service, sender)
+        sender = PushSender(self.service, self, clock=self.clock, max_age_s=3_600.0, encode_form=lambda _node: b"")
+        dispatcher = Dispatcher(self.service, DeliveryTiming(self.clock, lambda: 0.0, self.timers))
+        dispatcher.register(PUSH, ConsumerKind(sender, every_feed=True))
+        return dispatcher
 
     def changed(self, node_nos: Any) -> None:
         self.dispatcher.wake(node_nos)
@@ -201,7 +206,7 @@ class Site:
     async def start(self) -> None:
         """Comes up, its mirrors with it."""
         await self.store.open()
-        await self.dispatcher.online()
+        await self.dispatcher.resume(PUSH)
         tools = Tools(self.clock, self.timers.sleep, lambda: 0.0, self.timers, at_once)
         wires = Wires(
             lambda: StreamLink(self, 30.0),
@@ -210,7 +215,7 @@ class Site:
             self.net.fetch,
             limit_bytes=200_000,
         )
-        self.mirrors = Mirrors(self.service, self.net.configured.get(self.domain, ()), wires, tools)
+        self.mirrors = Mirrors(self.service, self.net.configured.get(self.domain, ()), wires, tools, self.dispatcher)
         await self.mirrors.start()
 
     async def stop(self) -> None:
@@ -301,6 +306,7 @@ class Site:
         for run in self.mirrors.runs.values() if self.mirrors is not None else ():
             for part in run.parts.values():
                 await part.keeper.settle()
+        await self.dispatcher.save_marks()
         return await self.service.read(mirror_statuses)
 
     async def half(self, direction: Direction = Direction.IN) -> Half:

@@ -141,9 +141,11 @@ class Steps:
                 for part in run.parts.values():
                     before[part.keeper] = self.of[part.keeper]
                     if isinstance(part, Outlet):
-                        part.wake()
-                    assert isinstance(part, XmppMirrorReader | Outlet)
-                    part.check()
+                        assert part.consumer is not None
+                        site.app.dispatcher.hurry(part.consumer)
+                    else:
+                        assert isinstance(part, XmppMirrorReader)
+                        part.check()
         assert before
         async with asyncio.timeout(LAP_S), self._stepped:
             await self._stepped.wait_for(lambda: all(self.of[keeper] > count for keeper, count in before.items()))

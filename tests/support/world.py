@@ -15,17 +15,20 @@ from xml.sax.saxutils import escape
 
 from lxml import etree
 
+from smartfeeds.core.consumers import PUSH
 from smartfeeds.core.cursor import SPAN
 from smartfeeds.core.jid import Jid, parse_jid
 from smartfeeds.core.model import Item, Node
 from smartfeeds.core.options import KIND, FormFields
 from smartfeeds.core.page import ResultSetRequest
+from smartfeeds.delivery.deliverer import ConsumerKind
+from smartfeeds.delivery.dispatcher import Dispatcher
+from smartfeeds.delivery.lane import DeliveryTiming
 from smartfeeds.errors import Condition, FeedError, LinkError
 from smartfeeds.formats.atom import FEEDSYNC_NS, OWN_NS, THREAD_NS, read_traits
 from smartfeeds.formats.payload import accept_payload
 from smartfeeds.formats.xml import parse_payload
-from smartfeeds.push.dispatcher import Dispatcher
-from smartfeeds.push.sender import Sender
+from smartfeeds.push.sender import PushSender
 from smartfeeds.service import requests as r
 from smartfeeds.service.context import Policy
 from smartfeeds.service.drafts import Draft, draft_of
@@ -232,21 +235,23 @@ class World:
             new_id=self._new_id,
             on_change=lambda node_nos: self.dispatcher.wake(node_nos),
         )
-        self.sender = self._sender()
-        self.dispatcher = Dispatcher(self.service, self.sender)
+        self.dispatcher = self._dispatcher()
 
     def _new_id(self) -> str:
         self.ids += 1
         return f"id-{self.ids}"
 
-    def _sender(self) -> Sender:
-        return Sender(
+    def _dispatcher(self) -> Dispatcher:
+        self.sender = PushSender(
             self.service,
             self.wire,
             clock=self.clock,
             max_age_s=self.max_age_s,
             encode_form=lambda node: f"<x xmlns='jabber:x:data' type='result'><!--{node.name}--></x>".encode(),
         )
+        dispatcher = Dispatcher(self.service, DeliveryTiming(self.clock, lambda: 0.0))
+        dispatcher.register(PUSH, ConsumerKind(self.sender, every_feed=True))
+        return dispatcher
 
     def set_policy(self, **changes: object) -> None:
         """Changes what the operator decided."""
@@ -257,11 +262,11 @@ class World:
     async def start(self) -> None:
         """The link comes up."""
         self.wire.up = True
-        await self.dispatcher.online()
+        await self.dispatcher.resume(PUSH)
 
     async def cut(self) -> None:
         """The link goes down."""
-        await self.dispatcher.offline()
+        await self.dispatcher.pause(PUSH)
 
     async def stop(self) -> None:
         """An orderly end."""
@@ -273,13 +278,12 @@ class World:
 
     async def crash(self) -> None:
         """The process dies: whatever was not written is lost. Another one starts over the same store."""
-        await self.dispatcher.offline()
+        await self.dispatcher.pause(PUSH)
         saver = self.dispatcher._saver
         if saver is not None:
             saver.cancel()
             await asyncio.gather(saver, return_exceptions=True)
-        self.sender = self._sender()
-        self.dispatcher = Dispatcher(self.service, self.sender)
+        self.dispatcher = self._dispatcher()
 
     async def events(self, to: str = "", node: str = "") -> list[Event]:
         """What was sent since the last look, to an address or for a NodeID alone where these are given."""

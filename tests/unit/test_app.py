@@ -167,25 +167,3 @@ async def test_app_whose_watch_on_slow_readers_fails_says_so(tmp_path: Path, mon
     await told.wait()
     assert app.failed
     await app.stop()
-
-
-async def test_app_whose_filter_index_fails_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    app = make_app(tmp_path)
-    monkeypatch.setattr("smartfeeds.app.INDEX_REST_S", 0)
-    calls: list[int] = []
-
-    async def index_some(_limit: int) -> int:
-        calls.append(len(calls))
-        app._written.set()
-        if len(calls) == 1:
-            raise ValueError("unforeseen")
-        if len(calls) == 3:
-            raise asyncio.CancelledError
-        return 1
-
-    monkeypatch.setattr(app.service.store, "index_some", index_some)
-    app._written.set()
-    with pytest.raises(asyncio.CancelledError):
-        await app._index()
-
-    assert calls == [0, 1, 2]

@@ -11,8 +11,10 @@ import pytest
 
 from smartfeeds.config import load
 from smartfeeds.console import Exit
+from smartfeeds.core.consumers import Consumer, Failure
 from smartfeeds.core.mirror import Direction, Half, MirrorRow, refusal
 from smartfeeds.opening import open_service
+from smartfeeds.service.context import Context
 from smartfeeds.store.base import WriteTx
 from support.shell import Run, shell_in
 
@@ -40,13 +42,19 @@ def change(name: str, **halves: Half) -> None:
             row = row.with_half(Direction(way), half)
         tx.put_mirror(row)
 
-    async def write() -> None:
+    write(work)
+
+
+def write(work: Callable[[WriteTx, Context], None]) -> None:
+    """Writes to the store as a running service would."""
+
+    async def run() -> None:
         service = open_service(load(Path("smartfeeds.toml")), on_change=lambda _nodes: None)
         await service.store.open()
         await service.write(work)
         await service.store.close()
 
-    asyncio.run(write())
+    asyncio.run(run())
 
 
 def rows(ready: Run) -> list[dict[str, object]]:
@@ -229,7 +237,8 @@ def test_outgoing_direction_that_fails_is_not_in_step_though_nothing_waits(ready
     """As the metric says it."""
     ready("mirror", "add", ADDRESS, "--node", "plans", "--name", "b", "--direction", "out")
     ready("node", "create", "plans")
-    change("b", out=Half("", T_US, T_US, "the disk is full"))
+    consumer = Consumer(1, f"mirror:{ADDRESS}")
+    write(lambda tx, _context: tx.set_failure(consumer, Failure(2, T_US, T_US, "the disk is full")))
 
     assert "to there: behind by " in ready("mirror", "status", code=Exit.FAILED).stdout
 

@@ -18,19 +18,20 @@ LAYERS: dict[str, set[str]] = {
     "service": {"errors", "core", "formats", "sync", "store.base", "telemetry"},
     "telemetry": {"errors"},
     "config": {"errors", "core"},
-    "push": {"errors", "core", "formats", "store.base", "service", "telemetry"},
+    "delivery": {"errors", "core", "store.base", "service", "telemetry"},
+    "push": {"errors", "core", "formats", "store.base", "service", "telemetry", "delivery"},
     "xmpp": {"errors", "core", "formats", "sync", "service", "push", "telemetry", "store.base"},
     "http": {"errors", "core", "formats", "sync", "service", "telemetry", "store.base"},
     "net": {"errors", "core"},
     "sources": {
-        "errors", "core", "formats", "service", "store.base", "telemetry", "sync", "client", "net",
+        "errors", "core", "formats", "service", "store.base", "telemetry", "sync", "client", "net", "delivery",
     },
     "client": {"errors", "core"},
     "system": set(),
     "opening": {"errors", "core", "formats", "store", "service", "config", "system"},
     "app": {"opening", "system",
             "errors", "core", "formats", "store", "service", "push", "xmpp", "sources", "http", "telemetry", "config",
-            "client", "net"},
+            "client", "net", "delivery"},
     "console": {"errors", "core"},
     # A demonstration is a command like those of `cli`; neither imports the other. What both need is in `console`.
     "demo": {

@@ -126,3 +126,19 @@ async def test_watch_loop_measures_how_late_the_loop_is() -> None:
 
     task.cancel()
     assert (telemetry.REGISTRY.get_sample_value("smartfeeds_loop_lag_seconds") or 0) >= 0
+
+
+def test_deliveries_are_told_by_kind_of_consumers(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A label has few values: never a node or an address."""
+    push = telemetry.DeliveryReading("push", 1, 2, 3, 4.5, 6, 7, 8, 9)
+    now = telemetry.Readings(0, 0, 0, 0, 0, 0.0, 0, 0.0, online=True, connects=0, deliveries=(push,))
+    monkeypatch.setattr(telemetry.GATHERED, "source", lambda: now)
+
+    text = generate_latest(telemetry.REGISTRY).decode()
+
+    values = {
+        "deliveries_running": 1, "consumers_retrying": 2, "consumers_stopped": 3, "delivery_lag_seconds": 4.5,
+        "deliveries_total": 6, "deliveries_failed_total": 7, "deliveries_skipped_total": 8, "consumers_gone_total": 9,
+    }  # fmt: skip
+    for name, value in values.items():
+        assert f'smartfeeds_{name}{{kind="push"}} {float(value)}\n' in text

@@ -26,6 +26,7 @@ _MODULES: Final = {
     "follow": "cli.follow",
     "nno": "cli.nno",
     "mirror": "cli.mirrors",
+    "consumer": "cli.consumer",
     "node": "cli.nodes",
     "sub": "cli.nodes",
     "token": "cli.tokens",

@@ -159,7 +159,8 @@ def _lines_of(standing: MirrorStanding, mirror: Mirror) -> list[str]:
         parts.append(f"{'read' if is_web(mirror.address) else 'in step'} last at {_second(half.in_step_us)}")
     lines = [f"  {_WAYS[standing.direction]}: {', '.join(parts)}"]
     if half.failure:
-        lines.append(f"    since {_second(half.failed_us)}: {half.failure}")
+        since = f"since {_second(half.failed_us)}: " if half.failed_us is not None else ""
+        lines.append(f"    {since}{half.failure}")
     if half.note:
         lines.append(f"    {half.note}")
     if half.refused:

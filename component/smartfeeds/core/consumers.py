@@ -21,6 +21,11 @@ class Consumer(NamedTuple):
         """The part of the name before the first colon."""
         return self.name.partition(":")[0]
 
+    @property
+    def target(self) -> str:
+        """The part of the name behind the first colon, such as an address; empty where the kind says it all."""
+        return self.name.partition(":")[2]
+
 
 @dataclass(frozen=True, slots=True)
 class Failure:

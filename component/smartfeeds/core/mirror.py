@@ -18,6 +18,7 @@ from smartfeeds.errors import ConfigError
 
 # What a mirror asks the other side for: every change, tombstones and sync data with it.
 MIRROR_VIEW: Final = "order=modified&sync=true"
+CONSUMER_KIND: Final = "mirror"
 MAX_REASONS: Final = 20
 REASON_CHARACTERS: Final = 300
 LEAST_EVERY_S: Final = 5.0
@@ -68,6 +69,12 @@ class Mirror:
             return None
         bare = parse_address(self.address, smart=False)
         return FeedAddress(bare.service, f"{bare.node}{'&' if '?' in bare.node else '?'}{MIRROR_VIEW}")
+
+    @property
+    def consumer_name(self) -> str:
+        """The name of the consumer that sends the node to the other side. It holds the address and not the name of the
+        mirror, which the operator may change."""
+        return f"{CONSUMER_KIND}:{self.address}"
 
     @property
     def remote_node(self) -> str:
@@ -145,8 +152,9 @@ class Refusal:
 class Half:
     """How far one direction of a mirror has come.
 
-    `position` is where to go on, in words of its direction. `in_step_us` is when it last had everything, `failed_us`
-    and `failure` tell what went wrong since, empty where nothing did. `items` counts what was taken over or sent,
+    `position` is where to go on, in words of its direction; empty for the outgoing one, whose mark and failure the
+    delivery mechanism stores. `in_step_us` is when it last had everything, `failed_us` and `failure` tell what went
+    wrong since, empty where nothing did. `items` counts what was taken over or sent,
     `conflicts` how often taking over made one, `refused` the items that were not taken; `reasons` has the last of
     them. `note` is for people. `epoch` counts how often it was made to begin anew. `filling` is set while a node that
     the mirror itself has made is filled for the first time.

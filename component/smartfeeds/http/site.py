@@ -1,9 +1,8 @@
 """The HTTP side put together: the objects that hold the handlers, over one service. The routes are in `routes.py`."""
 
-from collections.abc import Awaitable, Callable, Collection
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
-from smartfeeds.core.model import Node
 from smartfeeds.errors import Condition, FeedError
 from smartfeeds.http import negotiation as n
 from smartfeeds.http.bodies import Admit, BodyReader
@@ -23,8 +22,7 @@ from smartfeeds.http.router import Answered, HttpRouter, Observe
 from smartfeeds.http.routes import Handlers, document, resources
 from smartfeeds.http.server import AddressQuota, ConnectionLimits, HttpListener
 from smartfeeds.http.streams import Streams
-from smartfeeds.service.documents import version_of
-from smartfeeds.service.feeds import Answer, FeedService
+from smartfeeds.service.feeds import Answer
 from smartfeeds.service.requests import FeedPage, PullFeed, Request
 
 
@@ -62,7 +60,6 @@ class Site:
         admit: Admit,
     ) -> None:
         self._handle = handle
-        self._versions: dict[int, str] = {}
         encoder = Encoder()
         entries = Entries(handle, options.domain, encoder)
         bodies = BodyReader(options.body_bytes, options.body_s, admit)
@@ -115,20 +112,6 @@ class Site:
         await self.listener.stop()
         await self.handlers.publishing.stop()
 
-    def wake(self, node_nos: Collection[int]) -> None:
-        """Answers held pulls on nodes that have changed."""
-        self.feeds.waiting.wake(node_nos)
-
-    async def look(self, service: FeedService) -> None:
-        """Wakes held pulls on feeds that another process has written to."""
-        held = self.feeds.waiting.node_nos
-        if not held:
-            self._versions = {}
-            return
-        found = await service.read(lambda tx, _context: {no: _version(tx.node_by_no(no)) for no in held})
-        former, self._versions = self._versions, found
-        self.wake([no for no, version in found.items() if former.get(no, version) != version])
-
     async def _pull(self, request: PullFeed) -> FeedPage:
         answer = await self._handle(request)
         assert isinstance(answer, FeedPage)
@@ -152,7 +135,3 @@ class Site:
         if not call.suffix and n.choose(call.header("Accept"), n.OF_FEED) is n.EVENTS:
             return await self._streams.get(call)
         return await self.feeds.get(call)
-
-
-def _version(node: Node | None) -> str:
-    return "" if node is None else version_of(node)

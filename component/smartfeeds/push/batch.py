@@ -8,9 +8,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
 from smartfeeds.core.consumers import PUSH
-from smartfeeds.core.cursor import MAX_GROUP
 from smartfeeds.core.model import MAX_ITEM_NO, Edge, Item, Mark, Node, NodeEvent, NodeKind, NodeState, Slice
 from smartfeeds.core.view import Order, Standing, View, from_canonical
+from smartfeeds.delivery.slices import items_after
 from smartfeeds.service.context import Context
 from smartfeeds.service.pulls import WHOLE, cursor_of, key_of, newest_mark
 from smartfeeds.service.steps import IndexFirst, index_first
@@ -22,7 +22,7 @@ VIEWS = 8  # views whose items one transaction counts; each count costs up to `s
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class PushedChange:
     """An item at its place in an order, its cursor, and the canonical views that contain it, each with the item as it
     is shown there (`service.syncing.shown`)."""
 
@@ -37,7 +37,7 @@ class OrderBatch:
     """The next changes of one order. `end` is where it stands once all is passed, `more` says that others follow."""
 
     order: Order
-    changes: tuple[Change, ...]
+    changes: tuple[PushedChange, ...]
     end: Mark
     more: bool = False
 
@@ -148,20 +148,16 @@ def _read_order(
         return OrderBatch(order, (), newest_mark(tx, node, order))
     before = None if until_us is None else Edge(until_us, MAX_ITEM_NO)
     whole = replace(WHOLE[order], sync=any(view.sync for view in views.values()))
-    items = tx.slice(node.node_no, Slice(whole, ITEMS, Edge(mark.key_us, MAX_ITEM_NO), before))
+    items, more = items_after(tx, node.node_no, whole, mark.key_us, ITEMS, before)
     if not items:
         return OrderBatch(order, (), mark if before else Mark(last_us, mark.cursor))
-    more = len(items) == ITEMS
-    if more:
-        # A mark is a key, so a batch ends with the last item of one.
-        key_us = key_of(order, items[-1])
-        rest = Slice(whole, MAX_GROUP, Edge(key_us, items[-1].item_no), Edge(key_us, MAX_ITEM_NO))
-        items += tx.slice(node.node_no, rest)
     changes = tuple(_change(tx, context, node, order, item, views) for item in items)
     return OrderBatch(order, changes, Mark(changes[-1].key_us, changes[-1].cursor), more)
 
 
-def _change(tx: ReadTx, context: Context, node: Node, order: Order, item: Item, views: Mapping[str, View]) -> Change:
+def _change(
+    tx: ReadTx, context: Context, node: Node, order: Order, item: Item, views: Mapping[str, View]
+) -> PushedChange:
     # The bare node tells a deletion by a retraction, so its subscribers see every change.
     smart = {text: view for text, view in views.items() if view.smart}
     standings = dict(zip(smart, tx.standings(node.node_no, item, list(smart.values())), strict=True))
@@ -175,7 +171,7 @@ def _change(tx: ReadTx, context: Context, node: Node, order: Order, item: Item, 
         if form not in forms:
             forms[form] = shown(context, node, view, item._replace(left=standing is Standing.LEFT))
         inside[text] = forms[form]
-    return Change(key_of(order, item), item, cursor_of(tx, node.node_no, order, item), inside)
+    return PushedChange(key_of(order, item), item, cursor_of(tx, node.node_no, order, item), inside)
 
 
 def _newest_cursor(tx: ReadTx, node: Node, view: View, mark: Mark) -> str:

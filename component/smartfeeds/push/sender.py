@@ -1,7 +1,7 @@
-"""One sender a feed: takes batches from the store and hands frames to the wire, always in the order of the changes.
+"""The deliverer of XMPP notifications: reads a batch of changes and hands frames to the link, in order.
 
-Smart Feeds, Push Interface (SF-037 to SF-044); xep-map 164 to 183. What waits too long under back-pressure is dropped
-and counted, and the next PreviousCursor shows the gap (SF-041): nothing is ever queued in memory.
+Smart Feeds, Push Interface (SF-037 to SF-044). Changes that wait too long under back-pressure are dropped and counted,
+and the next PreviousCursor shows the gap (SF-041): nothing is ever queued in memory.
 """
 
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping
@@ -9,12 +9,15 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Protocol
 
+from smartfeeds.core.consumers import Consumer
 from smartfeeds.core.cursor import format_cursor
-from smartfeeds.core.model import Item, Mark, Node, NodeEvent, NodeKind, NodeState
+from smartfeeds.core.model import Item, Node, NodeEvent, NodeKind, NodeState
 from smartfeeds.core.times import US_PER_S
 from smartfeeds.core.view import Order
+from smartfeeds.delivery.deliverer import ConsumerPosition, Delivered, Outcome, RetryAfter
+from smartfeeds.errors import StoreError
 from smartfeeds.push.audience import AudienceCache, AudiencePage, read_audience
-from smartfeeds.push.batch import Batch, Change, read_batch, read_views
+from smartfeeds.push.batch import Batch, PushedChange, read_batch, read_views
 from smartfeeds.push.frames import (
     Chain,
     Frame,
@@ -39,7 +42,7 @@ class Wire(Protocol):
 
 
 @dataclass(slots=True)
-class Counters:
+class PushCounters:
     """What all senders did, for metrics: stanzas sent, changes dropped because they were too old, and
     how old the change sent last was."""
 
@@ -48,16 +51,12 @@ class Counters:
     lag_us: int = 0
 
 
-@dataclass(slots=True)
-class Position:
-    """Where the pushes of one node stand: marks by order, and the cursor each view was told last.
+@dataclass(frozen=True, slots=True)
+class SentCursors:
+    """What the sender remembers of a node between two batches: the cursor that was sent last in each view, and the key
+    up to which one purge event has announced the items. It is read from the store again after a restart."""
 
-    Items up to `purged_us` were told by one purge event. Kept in memory for speed and written to the store behind the
-    sending; after a crash the store's marks decide, and followers drop what they see twice.
-    """
-
-    marks: dict[Order, Mark] = field(default_factory=dict)
-    told: dict[str, str] = field(default_factory=dict)
+    by_view: Mapping[str, str] = field(default_factory=dict)
     purged_us: int = -1
 
 
@@ -84,8 +83,8 @@ class _Run:
         self.size_bytes += (len(self.frames) - before) * (len(head) + len(tail) + 40)
 
 
-class Sender:
-    """Sends the batches of nodes. Not to be run twice at a time for one node."""
+class PushSender:
+    """Sends the notifications of nodes (`delivery.deliverer.Deliverer`)."""
 
     def __init__(
         self,
@@ -102,19 +101,25 @@ class Sender:
         self._max_age_us = int(max_age_s * US_PER_S)
         self._encode_form = encode_form
         self._audience = AudienceCache()
-        self.counters = Counters()
+        self.counters = PushCounters()
 
-    async def send_next(self, node_no: int, position: Position) -> bool:
-        """Sends one batch and moves `position`; False when nothing was left. Raises LinkError and moves nothing."""
-        marks, known = dict(position.marks), frozenset(position.told)
+    def host(self, _consumer: Consumer) -> str:
+        """All notifications take the one link, which has its own back-pressure."""
+        return ""
+
+    async def deliver(self, consumer: Consumer, position: ConsumerPosition) -> Outcome:
+        """Sends one batch; `more` is False when there was none. Raises LinkError, StoreError."""
+        node_no, marks = consumer.node_no, position.marks
+        sent = position.memory if isinstance(position.memory, SentCursors) else SentCursors()
+        known = frozenset(sent.by_view)
         turn = f"push {node_no}"
         batch = await self._service.read(lambda tx, context: read_batch(tx, context, node_no, marks, known), turn=turn)
         while batch is not None and batch.due:
             batch = await self._service.read(partial(read_views, batch=batch, known=known), turn=turn)
         if batch is None:
-            return False
-        told = {view: cursor for view, cursor in position.told.items() if view in batch.views}
-        run = _Run(batch, {**told, **batch.previous}, position.purged_us)
+            return Delivered(ConsumerPosition())
+        told = {view: cursor for view, cursor in sent.by_view.items() if view in batch.views}
+        run = _Run(batch, {**told, **batch.previous}, sent.purged_us)
         for order in batch.orders:
             for change in order.changes:
                 if order.order is Order.MODIFIED or not batch.behind:
@@ -125,10 +130,14 @@ class Sender:
             await self._send_events(run, None)
         await self._flush(run, 0)
         self.counters.dropped += run.dropped
-        position.marks = {order.order: order.end for order in batch.orders}
-        position.told, position.purged_us = run.told, run.purged_us
-        await self._clean_up(batch, run.events_sent, more=more)
-        return not batch.empty
+        ends = {order.order: order.end for order in batch.orders}
+        position = ConsumerPosition(ends, SentCursors(run.told, run.purged_us))
+        try:
+            await self._clean_up(batch, run.events_sent, more=more)
+        except StoreError as error:
+            # The items were sent: only the events are to be sent again.
+            return RetryAfter(f"sent events cannot be removed from the store: {error}", position=position)
+        return Delivered(position, more=not batch.empty)
 
     async def _clean_up(self, batch: Batch, events_sent: int, *, more: bool) -> None:
         """Forgets the events that were sent, and takes away a deleted node in small transactions."""
@@ -141,7 +150,7 @@ class Sender:
             while not reaped:
                 reaped = await self._service.write(lambda tx, _context: tx.reap(node.node_no, REAPED))
 
-    async def _send_change(self, run: _Run, change: Change) -> None:
+    async def _send_change(self, run: _Run, change: PushedChange) -> None:
         node, item = run.node, change.item
         views = [view for view in change.views if _told(run.batch, view, change)]
         lag_us = self._clock() - item.modified_us
@@ -244,7 +253,7 @@ class Sender:
             run.frames, run.size_bytes = [], 0
 
 
-def _told(batch: Batch, view: str, change: Change) -> bool:
+def _told(batch: Batch, view: str, change: PushedChange) -> bool:
     """Whether subscribers of a view hear of a change: a bare node tells a deletion only where one asked for it."""
     return batch.views[view].smart or not change.item.deleted or change.item.notify
 

@@ -5,16 +5,18 @@ changes. Their state stays with them over every restart.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
+from smartfeeds.core.consumers import Consumer
 from smartfeeds.core.mirror import Direction, Half, Mirror, MirrorRow, check_elsewhere
-from smartfeeds.core.model import Edge, Slice
-from smartfeeds.core.view import SMART
+from smartfeeds.core.model import Mark, Node
+from smartfeeds.core.view import Order
 from smartfeeds.errors import ConfigError
+from smartfeeds.service.consumers import add_consumer, waiting_items
 from smartfeeds.service.context import Context
 from smartfeeds.store.base import ReadTx, WriteTx
 
-BEGINNING = Edge(-(2**62), -1)
+BEGINNING = Mark(-(2**62), "")
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +71,7 @@ def remove_mirror(tx: WriteTx, _context: Context, name: str) -> Mirror:
     if row.configured:
         raise ConfigError(f"the mirror {name} comes from the configuration: take its [[mirror]] out there and restart")
     tx.remove_mirror(name)
+    _remove_consumer(tx, row.mirror)
     return row.mirror
 
 
@@ -81,7 +84,25 @@ def restart_mirror(tx: WriteTx, _context: Context, name: str) -> Mirror:
         half = row.half(way)
         row = row.with_half(way, Half(epoch=half.epoch + 1, filling=half.filling))
     tx.put_mirror(row)
+    _remove_consumer(tx, row.mirror)
     return row.mirror
+
+
+def consumer_of_mirror(tx: WriteTx, _context: Context, mirror: Mirror, epoch: int) -> Consumer | None:
+    """The consumer that sends the node of a mirror; a new one begins before the first item. None where the node does
+    not exist, or where the mirror was removed or begins anew: then `epoch` is not the stored one."""
+    node, row = tx.node(mirror.node), tx.mirror(mirror.name)
+    if node is None or row is None or row.half(Direction.OUT).epoch != epoch:
+        return None
+    consumer = Consumer(node.node_no, mirror.consumer_name)
+    add_consumer(tx, consumer, Order.MODIFIED, BEGINNING)
+    return consumer
+
+
+def _remove_consumer(tx: WriteTx, mirror: Mirror) -> None:
+    node = tx.node(mirror.node)
+    if node is not None:
+        tx.remove_consumer(Consumer(node.node_no, mirror.consumer_name))
 
 
 def set_configured(tx: WriteTx, _context: Context, mirrors: Sequence[Mirror]) -> None:
@@ -110,6 +131,10 @@ def set_configured(tx: WriteTx, _context: Context, mirrors: Sequence[Mirror]) ->
     for name, row in wanted.items():
         if former.get(name) != row:
             tx.put_mirror(row)
+    senders = [row.mirror for row in tx.mirrors() if Direction.OUT in row.mirror.direction.halves]
+    for row in former.values():
+        if not any(_is_same(row.mirror, sender) for sender in senders):
+            _remove_consumer(tx, row.mirror)
 
 
 def _is_same(one: Mirror, other: Mirror) -> bool:
@@ -126,9 +151,7 @@ def mirror_statuses(tx: ReadTx, context: Context, configured: Sequence[Mirror] =
 def _status(tx: ReadTx, context: Context, row: MirrorRow) -> MirrorStatus:
     node = tx.node(row.mirror.node)
     standings = tuple(
-        _outgoing(tx, context, row, node.node_no if node is not None else None)
-        if way is Direction.OUT
-        else _incoming(context, row.half(way))
+        _outgoing(tx, context, row, node) if way is Direction.OUT else _incoming(context, row.half(way))
         for way in row.mirror.direction.halves
     )
     conflicted = 0 if node is None else tx.conflict_count(node.node_no)
@@ -143,28 +166,20 @@ def _incoming(context: Context, half: Half) -> MirrorStanding:
     return MirrorStanding(Direction.IN, half, behind_us)
 
 
-def _outgoing(tx: ReadTx, context: Context, row: MirrorRow, node_no: int | None) -> MirrorStanding:
+def _outgoing(tx: ReadTx, context: Context, row: MirrorRow, node: Node | None) -> MirrorStanding:
     half = row.half(Direction.OUT)
-    if node_no is None:
-        return MirrorStanding(Direction.OUT, half, None)
-    after = parse_edge(half.position)
-    failing_us = 0 if half.failed_us is None else max(1, context.now_us - half.failed_us)
-    oldest = tx.slice(node_no, Slice(SMART, 1, after=after))
-    if not oldest:
-        return MirrorStanding(Direction.OUT, half, failing_us)
-    waiting = tx.count(node_no, SMART) - (0 if after == BEGINNING else tx.count(node_no, SMART, before=after))
-    return MirrorStanding(Direction.OUT, half, max(1, context.now_us - oldest[0].modified_us), waiting)
-
-
-def parse_edge(position: str) -> Edge:
-    """The edge that the position of an outgoing direction stands for; the beginning where it is empty."""
-    key, _, number = position.partition(":")
-    return Edge(int(key), int(number)) if number else BEGINNING
-
-
-def format_edge(edge: Edge) -> str:
-    """An edge as the position of an outgoing direction."""
-    return f"{edge.key_us}:{edge.item_no}"
+    if node is None:
+        missing = f"there is no node {row.mirror.node} here: make it, or mend the mirror's node"
+        return MirrorStanding(Direction.OUT, replace(half, failure=missing), None)
+    consumer = Consumer(node.node_no, row.mirror.consumer_name)
+    failure = tx.failure(consumer)
+    if failure is not None:
+        half = replace(half, failure=failure.error, failed_us=failure.since_us)
+    mark = tx.mark(node.node_no, Order.MODIFIED, consumer.name) or BEGINNING
+    failing_us = 0 if failure is None else max(1, context.now_us - failure.since_us)
+    waiting, oldest_us = waiting_items(tx, node.node_no, Order.MODIFIED, mark)
+    behind_us = failing_us if oldest_us is None else max(1, context.now_us - oldest_us)
+    return MirrorStanding(Direction.OUT, half, behind_us, waiting)
 
 
 def save_half(tx: WriteTx, name: str, direction: Direction, half: Half) -> bool:

@@ -4,20 +4,26 @@ The table in the store says which there are; it is looked at again and again, be
 """
 
 import asyncio
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Coroutine, Sequence
 from dataclasses import dataclass
+from functools import partial
+from typing import Final
 
 import structlog
 
 from smartfeeds.client import stanzas
 from smartfeeds.client.errors import RequestError, RequestTimeoutError
 from smartfeeds.client.transport import FollowerLink
+from smartfeeds.core.consumers import Consumer
 from smartfeeds.core.feed_address import FeedAddress
-from smartfeeds.core.mirror import Direction, Mirror, MirrorRow, is_web
+from smartfeeds.core.mirror import CONSUMER_KIND, Direction, Mirror, MirrorRow, is_web
 from smartfeeds.core.times import US_PER_S
+from smartfeeds.delivery.deliverer import ConsumerKind, ConsumerPosition, Gone, Outcome
+from smartfeeds.delivery.dispatcher import Dispatcher
 from smartfeeds.net.fetch import HttpClient
 from smartfeeds.service.feeds import FeedService
-from smartfeeds.service.mirrors import set_configured
+from smartfeeds.service.mirrors import consumer_of_mirror, set_configured
+from smartfeeds.sources import mirror_state
 from smartfeeds.sources.mirror_http import WebMirrorReader
 from smartfeeds.sources.mirror_in import XmppMirrorReader
 from smartfeeds.sources.mirror_out import Outlet, Publish
@@ -26,6 +32,7 @@ from smartfeeds.sources.mirror_state import Keeper, Tools
 from smartfeeds.telemetry import MirrorReading
 
 Part = XmppMirrorReader | Outlet | WebMirrorReader
+HOST_AT_ONCE: Final = 8  # outgoing mirrors of one service that send at a time
 
 _log = structlog.get_logger()
 
@@ -43,13 +50,18 @@ class Wires:
 
 
 class Run:
-    """One mirror that runs: a task for each of its directions."""
+    """One mirror that runs: a task for its incoming direction, and an outlet that the delivery mechanism calls."""
 
-    def __init__(self, row: MirrorRow, service: FeedService, wires: Wires, tools: Tools, peers: Peers) -> None:
+    def __init__(
+        self, row: MirrorRow, service: FeedService, wires: Wires, tools: Tools, peers: Peers, delivery: Dispatcher
+    ) -> None:
         self.mirror = mirror = row.mirror
         self.begun_us = tools.now_us()
+        self.outlet: Outlet | None = None
         self._tools = tools
-        self.parts: dict[Direction, Part] = {}
+        self._delivery = delivery
+        self._intake: XmppMirrorReader | WebMirrorReader | None = None
+        self._task: asyncio.Task[None] | None = None
         # The feed that it follows over XMPP.
         self.followed = mirror.feed if Direction.IN in mirror.direction.halves else None
         peer = peers.new()
@@ -62,23 +74,21 @@ class Run:
         for way in mirror.direction.halves:
             if is_web(mirror.address):
                 fetch = wires.fetch_private if mirror.allow_private else wires.fetch
-                self.parts[way] = WebMirrorReader(mirror, service, fetch, keeper(way), tools)
+                self._intake = WebMirrorReader(mirror, service, fetch, keeper(way), tools)
             elif way is Direction.IN:
-                self.parts[way] = XmppMirrorReader(
-                    mirror, service, wires.make_link, keeper(way), seen, tools, lambda: self._check(Direction.OUT)
+                self._intake = XmppMirrorReader(
+                    mirror, service, wires.make_link, keeper(way), seen, tools, self._check_outlet
                 )
             else:
-                self.parts[way] = Outlet(
-                    mirror,
-                    service,
-                    wires.publish,
-                    keeper(way),
-                    peer,
-                    tools,
-                    wires.limit_bytes,
-                    lambda: self._check(Direction.IN),
+                self.outlet = Outlet(
+                    mirror, service, wires.publish, keeper(way), peer, wires.limit_bytes, self._check_intake
                 )
-        self._tasks: list[asyncio.Task[None]] = []
+
+    @property
+    def parts(self) -> dict[Direction, Part]:
+        """What runs, by direction."""
+        parts: dict[Direction, Part | None] = {Direction.IN: self._intake, Direction.OUT: self.outlet}
+        return {way: part for way, part in parts.items() if part is not None}
 
     def is_old(self, row: MirrorRow) -> bool:
         """Whether the mirror has other settings by now, or is to begin anew."""
@@ -87,24 +97,20 @@ class Run:
         )
 
     def begin(self) -> None:
-        """Starts the tasks."""
-        loop = asyncio.get_running_loop()
-        for way, part in self.parts.items():
-            self._tasks.append(loop.create_task(part.run(), name=f"mirror {self.mirror.name} {way.value}"))
+        """Starts the incoming direction. The outgoing one starts when its consumer is followed."""
+        if self._intake is not None:
+            loop = asyncio.get_running_loop()
+            self._task = loop.create_task(self._intake.run(), name=f"mirror {self.mirror.name} in")
 
     async def end(self) -> None:
-        """Ends them; what they came to is kept."""
-        for task in self._tasks:
-            task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
+        """Ends both directions; their state is stored."""
+        if self._task is not None:
+            self._task.cancel()
+            await asyncio.gather(self._task, return_exceptions=True)
+        if self.outlet is not None and self.outlet.consumer is not None:
+            await self._delivery.forget(self.outlet.consumer)
         for part in self.parts.values():
             await part.keeper.settle()
-
-    def wake(self, node_nos: Collection[int] | None) -> None:
-        """Something was written to these nodes, or to any of them."""
-        outlet = self.parts.get(Direction.OUT)
-        if isinstance(outlet, Outlet) and (node_nos is None or outlet.node_no in (None, *node_nos)):
-            outlet.wake()
 
     def readings(self) -> list[MirrorReading]:
         """How its directions are doing."""
@@ -124,6 +130,8 @@ class Run:
     def is_current(self, way: Direction) -> bool:
         """Whether nothing waits, and nothing fails."""
         part = self.parts[way]
+        if isinstance(part, Outlet):
+            return part.consumer is not None and self._delivery.is_current(part.consumer)
         return part.in_step and part.keeper.half.failed_us is None
 
     def lag_s(self, way: Direction) -> float:
@@ -131,34 +139,49 @@ class Run:
         if self.is_current(way):
             return 0.0
         part = self.parts[way]
-        half = part.keeper.half
-        since_us = (part.behind_since_us or half.failed_us) if isinstance(part, Outlet) else half.in_step_us
+        since_us = part.behind_since_us if isinstance(part, Outlet) else part.keeper.half.in_step_us
         return max(0.0, (self._tools.now_us() - (self.begun_us if since_us is None else since_us)) / US_PER_S)
 
-    def _check(self, way: Direction) -> None:
-        """The other side can be reached again, as the other direction has found."""
-        part = self.parts.get(way)
-        if part is not None:
-            part.check()
+    def _check_outlet(self) -> None:
+        """The other side can be reached again, as the incoming direction has found."""
+        if self.outlet is not None and self.outlet.consumer is not None:
+            self._delivery.hurry(self.outlet.consumer)
+
+    def _check_intake(self) -> None:
+        """The other side can be reached again, as the outgoing direction has found."""
+        if self._intake is not None:
+            self._intake.check()
 
 
 class Mirrors:
-    """Runs the mirrors of the store. `configured` are those of the configuration."""
+    """Runs the mirrors of the store, and is the deliverer of their outgoing directions. `configured` are the mirrors of
+    the configuration."""
 
-    def __init__(self, service: FeedService, configured: Sequence[Mirror], wires: Wires, tools: Tools) -> None:
+    def __init__(
+        self,
+        service: FeedService,
+        configured: Sequence[Mirror],
+        wires: Wires,
+        tools: Tools,
+        delivery: Dispatcher,
+    ) -> None:
         self.runs: dict[str, Run] = {}
+        self.peers = Peers()
         self._service = service
         self._configured = configured
         self._wires = wires
         self._tools = tools
-        self.peers = Peers()
+        self._delivery = delivery
         self._followed: frozenset[str] = frozenset()
-        self._gone: set[asyncio.Task[None]] = set()
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._attaching: asyncio.Task[None] | None = None
+        delivery.register(CONSUMER_KIND, ConsumerKind(self, host_at_once=HOST_AT_ONCE, backoff=mirror_state.BACKOFF))
 
     async def start(self) -> None:
         """Brings the store in line with the configuration, and begins. Raises StoreError, and ConfigError
         where the configuration cannot be."""
         await self._service.write(lambda tx, context: set_configured(tx, context, self._configured))
+        await self._delivery.resume(CONSUMER_KIND)
         await self.look()
 
     async def look(self) -> None:
@@ -173,17 +196,28 @@ class Mirrors:
                 ended.append(run.mirror)
         for name, row in rows.items():
             if name not in self.runs:
-                run = self.runs[name] = Run(row, self._service, self._wires, self._tools, self.peers)
+                run = self.runs[name] = Run(row, self._service, self._wires, self._tools, self.peers, self._delivery)
                 run.begin()
         self._followed = frozenset(run.followed.service for run in self.runs.values() if run.followed is not None)
         for mirror in ended:
             self._leave(mirror)
-        self.wake(None)
+        await self._attach()
 
-    def wake(self, node_nos: Collection[int] | None) -> None:
-        """Something was written to these nodes; None: perhaps, to any of them."""
+    def wake(self, _node_nos: Collection[int]) -> None:
+        """Nodes have changed: one of them may be new, and the node of a mirror."""
+        if self._detached() and (self._attaching is None or self._attaching.done()):
+            self._attaching = self._spawn(self._attach(), "mirrors attach")
+
+    async def deliver(self, consumer: Consumer, position: ConsumerPosition) -> Outcome:
+        """Sends the next items of the mirror that a consumer is of. Raises StoreError."""
         for run in self.runs.values():
-            run.wake(node_nos)
+            if run.outlet is not None and run.outlet.consumer == consumer:
+                return await run.outlet.deliver(consumer, position)
+        return Gone("the mirror was removed")
+
+    def host(self, consumer: Consumer) -> str:
+        """The service that a mirror publishes to: `xmpp:SERVICE?;node=NODE`."""
+        return consumer.target.removeprefix("xmpp:").partition("?")[0]
 
     def readings(self) -> tuple[MirrorReading, ...]:
         """How all of them are doing, for the metrics."""
@@ -193,15 +227,36 @@ class Mirrors:
         """Whether events of this bare JID may be for a mirror."""
         return jid in self._followed
 
+    def _detached(self) -> list[Outlet]:
+        """The outlets whose node was not there when it was last looked for."""
+        return [run.outlet for run in self.runs.values() if run.outlet is not None and run.outlet.consumer is None]
+
+    async def _attach(self) -> None:
+        """Makes consumers of the outlets whose node exists by now. Raises StoreError."""
+        detached = self._detached()
+        names = {outlet.mirror.node for outlet in detached}
+        there = await self._service.read(lambda tx, _context: {name for name in names if tx.node(name) is not None})
+        for outlet in [outlet for outlet in detached if outlet.mirror.node in there]:
+            consumer = await self._service.write(
+                partial(consumer_of_mirror, mirror=outlet.mirror, epoch=outlet.keeper.half.epoch)
+            )
+            if consumer is not None:
+                outlet.consumer = consumer
+                self._delivery.follow(consumer)
+
     def _leave(self, mirror: Mirror) -> None:
         """Ends the subscription of a mirror that is there no more, unless another one has the same."""
         feed = mirror.feed
         if feed is None or Direction.IN not in mirror.direction.halves:
             return
         if all(run.followed != feed for run in self.runs.values()):
-            task = asyncio.get_running_loop().create_task(self._unsubscribe(feed), name=f"mirror {mirror.name} leaves")
-            self._gone.add(task)
-            task.add_done_callback(self._gone.discard)
+            self._spawn(self._unsubscribe(feed), f"mirror {mirror.name} leaves")
+
+    def _spawn(self, work: Coroutine[None, None, None], name: str) -> asyncio.Task[None]:
+        task = asyncio.get_running_loop().create_task(work, name=name)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+        return task
 
     async def _unsubscribe(self, feed: FeedAddress) -> None:
         link = self._wires.make_link()
@@ -212,10 +267,12 @@ class Mirrors:
 
     async def stop(self) -> None:
         """Ends all of them; their subscriptions stay, so that the next start finds pushes waiting."""
+        await self._delivery.pause(CONSUMER_KIND)
         runs = list(self.runs.values())
         self.runs.clear()
         self._followed = frozenset()
         await asyncio.gather(*(run.end() for run in runs))
-        for task in self._gone:
+        tasks = list(self._tasks)
+        for task in tasks:
             task.cancel()
-        await asyncio.gather(*self._gone, return_exceptions=True)
+        await asyncio.gather(*tasks, return_exceptions=True)

@@ -6,12 +6,13 @@ from typing import Any
 
 import pytest
 
-from smartfeeds.core.consumers import PUSH
+from smartfeeds.core.consumers import PUSH, Consumer
 from smartfeeds.core.model import Mark
 from smartfeeds.core.view import Order
+from smartfeeds.delivery import dispatcher as module
+from smartfeeds.delivery import lane
+from smartfeeds.delivery.deliverer import ConsumerKind, ConsumerPosition, Outcome
 from smartfeeds.errors import StoreError
-from smartfeeds.push import dispatcher as module
-from smartfeeds.push.sender import Position
 from support.faketime import settle
 from support.world import ALICE, BOB, CREATED, FEED, MODIFIED, T0_US, World, bare
 
@@ -19,6 +20,11 @@ from support.world import ALICE, BOB, CREATED, FEED, MODIFIED, T0_US, World, bar
 async def marks(world: World) -> tuple[Mark | None, Mark | None]:
     """The marks as stored."""
     return await world.store.read(lambda tx: (tx.mark(1, Order.MODIFIED, PUSH), tx.mark(1, Order.CREATED, PUSH)))
+
+
+def positions(world: World) -> dict[Consumer, ConsumerPosition]:
+    """The positions that are kept in memory."""
+    return world.dispatcher._lanes[PUSH].positions
 
 
 async def test_crash_before_anything_was_sent_loses_nothing(feed: World) -> None:
@@ -218,7 +224,7 @@ class Stumbling:
 
 
 async def test_store_that_fails_is_tried_again(feed: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "RETRY_S", 0)
+    monkeypatch.setattr(lane, "RETRY_S", 0)
     await feed.subscribe(ALICE, MODIFIED)
     feed.service.store = Stumbling(feed.store)
     await feed.publish("a")
@@ -267,7 +273,7 @@ async def test_positions_of_idle_feeds_are_forgotten_and_the_chain_goes_on(
             for _ in range(5):
                 await settle()
                 await world.store.read(lambda tx: tx.node_count())
-    assert len(world.dispatcher._positions) <= 3
+    assert len(positions(world)) <= 3
 
 
 async def test_nodes_deleted_before_their_marks_were_saved_are_no_trouble(feed: World) -> None:
@@ -322,14 +328,14 @@ async def test_sender_that_fails_unexpectedly_is_logged_and_others_go_on(
     for name in ("bad", "good"):
         await world.create(name)
         await world.subscribe(ALICE, name)
-    whole = world.sender.send_next
+    whole = world.sender.deliver
 
-    async def send_next(node_no: int, position: Position) -> bool:
-        if node_no == 1:
+    async def deliver(consumer: Consumer, position: ConsumerPosition) -> Outcome:
+        if consumer.node_no == 1:
             raise ValueError("unforeseen")
-        return await whole(node_no, position)
+        return await whole(consumer, position)
 
-    monkeypatch.setattr(world.sender, "send_next", send_next)
+    monkeypatch.setattr(world.sender, "deliver", deliver)
     await world.publish("a", node="bad")
     await world.publish("b", node="good")
 
@@ -341,7 +347,7 @@ async def test_any_number_of_changed_feeds_is_sent_by_few_tasks_and_leaves_nothi
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """[SF-007] Memory does not grow with the feeds that have something to send, nor with those that nobody follows."""
-    monkeypatch.setattr(module, "SENDERS", 3)
+    world.dispatcher.register(PUSH, ConsumerKind(world.sender, at_once=3, every_feed=True))
     names = [f"n{number:02}" for number in range(12)]
     for name in names:
         await world.create(name)
@@ -352,10 +358,10 @@ async def test_any_number_of_changed_feeds_is_sent_by_few_tasks_and_leaves_nothi
         await world.publish("x", node=name)
     await world.start()
     world.dispatcher.wake(range(1, 13))
-    tasks = len(world.dispatcher._tasks)
+    (reading,) = world.dispatcher.readings()
 
     assert sorted(event.node for event in await world.events()) == names[:6]
-    assert tasks == 3 and sorted(world.dispatcher._positions) == list(range(1, 7))
+    assert reading.running == 3 and sorted(positions(world)) == [Consumer(number, PUSH) for number in range(1, 7)]
 
 
 async def test_large_item_for_many_is_written_in_parts(feed: World, monkeypatch: pytest.MonkeyPatch) -> None:

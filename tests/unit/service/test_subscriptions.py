@@ -209,10 +209,10 @@ async def test_approval_begins_the_subscription_with_what_is_published_after_it(
     """[xep-map 95] [xep-map 108]"""
     await feed.configure(access_model="authorize")
     await feed.subscribe(ALICE, MODIFIED)
-    await feed.dispatcher.offline()
+    await feed.cut()
     await feed.publish("a")
     await set_states(feed, (ALICE, "subscribed"))
-    await feed.dispatcher.online()
+    await feed.start()
     await feed.publish("b")
 
     assert [event.item_id for event in await feed.events(to=ALICE) if event.item_id] == ["b"]

@@ -58,6 +58,12 @@ def history(b: bytes) -> list[str]:
     return [one.get("by", "").partition(".")[2][:1] for one in etree.fromstring(b) if one.tag.endswith("history")]
 
 
+async def consumers(site: Site) -> list[str]:
+    """The mirrors that have a mark."""
+    rows = await site.service.read(lambda tx, _context: tx.consumers((0, "", ""), 99))
+    return [row.consumer.name for row in rows if row.consumer.kind == "mirror"]
+
+
 async def test_bootstrap_brings_everything_there_is(net: Net) -> None:
     """Tombstones, keys of the feed's order and sync data; the node is made, and belongs to whom the mirror says."""
     a, b = await net.add("a"), await net.add("b")
@@ -641,6 +647,7 @@ async def test_idle_mirror_writes_nothing(net: Net, monkeypatch: pytest.MonkeyPa
     a, b = await two(net, "both")
     await b.publish("x")
     await net.settle_all()
+    before = (await b.half(OUT)).in_step_us
     writes: list[str] = []
     write = b.service.write
 
@@ -649,7 +656,6 @@ async def test_idle_mirror_writes_nothing(net: Net, monkeypatch: pytest.MonkeyPa
         return write(work, turn=turn)
 
     monkeypatch.setattr(b.service, "write", noted)
-    before = (await b.half(OUT)).in_step_us
     for _ in range(3):
         net.clock.move(5)
         await b.mirrors.look()  # type: ignore[union-attr]
@@ -906,6 +912,8 @@ async def test_mirror_that_was_removed_ends_and_leaves(net: Net) -> None:
     assert await b.titles() == {"x": "x", "z": "z"}
     assert await a.titles() == {"x": "x", "y": "y"}
     assert net.events == events
+    await b.dispatcher.save_marks()
+    assert await consumers(b) == []
     assert b.mirrors is not None and not b.mirrors.follows(a.domain)
 
 
@@ -932,6 +940,48 @@ async def test_configured_mirrors_begin_and_end_with_the_configuration(net: Net)
     net.configured.clear()
     await b.start()
     assert b.mirrors is not None and b.mirrors.runs == {}
+
+
+async def test_configured_mirror_that_no_longer_sends_is_no_consumer(net: Net) -> None:
+    """Its mark goes with it, so that it sends everything once it sends again; a new name keeps the mark."""
+    a = await net.add("a")
+    await a.create("feeds.b.example")
+    mirror = make_mirror(node=NODE, address=f"xmpp:{a.domain}?;node={NODE}", name="one", direction="both", owner=OWNER)
+    net.configured["feeds.b.example"] = [mirror]
+    b = await net.add("b")
+    await net.settle()
+    await b.publish("x")
+    await net.settle()
+    await b.stop()
+    net.asked.clear()
+    net.configured["feeds.b.example"] = [replace(mirror, name="two")]
+    await b.start()
+    await net.settle()
+    assert await consumers(b) == [f"mirror:xmpp:{a.domain}?;node={NODE}"] and publishes(net) == []
+    await b.stop()
+
+    net.configured["feeds.b.example"] = [replace(mirror, direction=Direction.IN)]
+    await b.start()
+    await net.settle()
+    assert await consumers(b) == []
+    await b.stop()
+    net.configured["feeds.b.example"] = [mirror]
+    await b.start()
+    await net.settle()
+    assert publishes(net) == [(b.domain, a.domain)]
+
+
+async def test_outgoing_mirror_begins_when_its_node_is_made(net: Net) -> None:
+    a, b = await net.add("a"), await net.add("b")
+    await a.create(b.domain)
+    await b.mirror(a, "out")
+    await net.settle()
+    await b.create()
+    await b.publish("x")
+    await net.settle()
+
+    assert await a.titles() == {"x": "x"}
+    assert (await b.half(OUT)).failure == ""
 
 
 async def test_configured_mirror_that_is_called_something_else_keeps_its_state(net: Net) -> None:

@@ -112,7 +112,7 @@ async def test_service_fills_the_node(site, tmp_path, section, net):
     """[ESS-018] From the settings to the store, over real sockets."""
     app = App(settings(site, tmp_path, section, net))
     stored = asyncio.Event()
-    changed = app._changed
+    changed = app.changes.announce
     app.service._on_change = lambda node_nos: (changed(node_nos), stored.set())
     await app.start()
     try:

@@ -1,0 +1,56 @@
+"""`smartfeeds consumer`: who reads the feeds of this service, how far each has come, and what fails."""
+
+from functools import partial
+from pathlib import Path
+from typing import Any, Final
+
+import click
+
+from smartfeeds.cli.common import config_option, json_option
+from smartfeeds.cli.offline import open_offline
+from smartfeeds.console import Commands, print_rows, run_async
+from smartfeeds.core.times import US_PER_S, format_datetime
+from smartfeeds.service.consumers import FIRST, ConsumerState, ConsumerStatus, consumer_statuses
+
+_PAGE: Final = 500  # consumers that one transaction reads
+
+
+@click.group("consumer", cls=Commands)
+def consumer_command() -> None:
+    """Show the readers that the service delivers changes to."""
+
+
+@consumer_command.command("list")
+@click.option("--behind", is_flag=True, help="Only consumers that are not current.")
+@config_option
+@json_option
+def list_consumers(config: Path | None, *, behind: bool, as_json: bool) -> None:
+    """List consumers: state, items that wait, age of the oldest in seconds, next attempt and last error."""
+    statuses = run_async(_statuses(config))
+    rows = [_row(status) for status in statuses if not behind or status.state is not ConsumerState.CURRENT]
+    print_rows(rows, as_json=as_json, empty="There are no such consumers." if behind else "There are no consumers.")
+
+
+def _row(status: ConsumerStatus) -> dict[str, Any]:
+    failure = status.failure
+    return {
+        "consumer": status.consumer.name,
+        "node": status.node,
+        "order": status.order.value,
+        "state": status.state.value,
+        "waiting": status.waiting,
+        "lag_s": status.lag_us // US_PER_S,
+        "failures": failure.count if failure else 0,
+        "next_attempt": format_datetime(failure.next_us) if failure and failure.next_us is not None else "",
+        "error": failure.error if failure else "",
+    }
+
+
+async def _statuses(config: Path | None) -> list[ConsumerStatus]:
+    statuses: list[ConsumerStatus] = []
+    after: tuple[int, str, str] | None = FIRST
+    async with open_offline(config) as service:
+        while after is not None:
+            page, after = await service.read(partial(consumer_statuses, after=after, limit=_PAGE))
+            statuses += page
+    return statuses

@@ -1,0 +1,1 @@
+"""The one mechanism that carries the changes of feeds to their consumers, in order and from a durable mark."""

@@ -1,0 +1,181 @@
+"""The delivery mechanism: wakes consumers when feeds change, and stores marks and failures behind the deliveries.
+
+A consumer has one delivery in flight at most, so its order holds. The feed is the outbox: what lies above the mark of
+a consumer is still to be sent to it, and after a restart everything goes on from the stored marks (SF-007, SF-041).
+"""
+
+import asyncio
+from collections.abc import Collection, Iterable, Mapping
+
+import structlog
+
+from smartfeeds.core.consumers import Consumer, Failure
+from smartfeeds.core.model import Mark
+from smartfeeds.core.view import Order
+from smartfeeds.delivery.deliverer import ConsumerKind, ConsumerPosition
+from smartfeeds.delivery.lane import DeliveryLane, DeliveryTiming
+from smartfeeds.errors import StoreError
+from smartfeeds.service.feeds import FeedService
+from smartfeeds.store.base import WriteTx
+from smartfeeds.telemetry import DeliveryReading
+
+MARKS_FLUSH_S = 0.25  # after a crash at most this much is delivered twice
+KEPT_POSITIONS = 10_000
+
+# A consumer, its marks, and its failure if it has one.
+_State = tuple[Consumer, Mapping[Order, Mark], Failure | None]
+
+_log = structlog.get_logger()
+
+
+class Dispatcher:
+    """Delivers what changed. `wake` may be called from anywhere in the event loop, `stop` once.
+
+    A kind of consumers is registered once and begins paused; `resume` starts it.
+    """
+
+    def __init__(self, service: FeedService, timing: DeliveryTiming) -> None:
+        self._service = service
+        self._timing = timing
+        self._lanes: dict[str, DeliveryLane] = {}
+        self._unsaved: set[Consumer] = set()
+        self._failing: set[Consumer] = set()  # those that may have a failure in the store
+        self._saver: asyncio.Task[None] | None = None
+
+    def register(self, name: str, kind: ConsumerKind) -> None:
+        """Adds a kind of consumers."""
+        self._lanes[name] = DeliveryLane(name, kind, self._timing, self._moved, self._remove)
+
+    @property
+    def busy(self) -> bool:
+        """Whether any delivery runs."""
+        return any(lane.tasks for lane in self._lanes.values())
+
+    async def resume(self, name: str) -> None:
+        """Goes on with the deliveries of a kind, for each consumer from its mark. Raises StoreError."""
+        lane = self._lanes[name]
+        behind, failures = await self._service.read(lambda tx, _context: (tx.behind(), tx.failures()))
+        for consumer, failure in failures:
+            if consumer.kind == name:
+                self._failing.add(consumer)
+                if consumer not in lane.positions:
+                    lane.failures.setdefault(consumer, failure)
+        lane.resume(consumer for consumer in behind if consumer.kind == name)
+
+    async def pause(self, name: str) -> None:
+        """Ends the deliveries of a kind where they are."""
+        await self._lanes[name].pause()
+
+    async def stop(self) -> None:
+        """Ends all deliveries and stores the marks. Raises StoreError."""
+        for lane in self._lanes.values():
+            await lane.pause()
+        if self._saver is not None:
+            self._saver.cancel()
+            await asyncio.gather(self._saver, return_exceptions=True)
+        await self.save_marks()
+
+    def wake(self, node_nos: Collection[int]) -> None:
+        """These feeds have changed."""
+        for lane in self._lanes.values():
+            lane.wake(node_nos)
+
+    async def look(self) -> None:
+        """Wakes every consumer that is behind, also by what other processes have written. Raises StoreError."""
+        behind = await self._service.read(lambda tx, _context: tx.behind())
+        for name, lane in self._lanes.items():
+            lane.wake_consumers(consumer for consumer in behind if consumer.kind == name)
+
+    def follow(self, consumer: Consumer) -> None:
+        """Delivers to a consumer, which has a mark in the store, until it is forgotten."""
+        self._lane(consumer).follow(consumer)
+
+    async def forget(self, consumer: Consumer) -> None:
+        """Ends the deliveries to a consumer; its mark stays. Raises StoreError."""
+        lane = self._lane(consumer)
+        await lane.forget(consumer)
+        if consumer in self._unsaved:
+            await self.save_marks()
+        lane.positions.pop(consumer, None)
+
+    def wake_consumer(self, consumer: Consumer) -> None:
+        """A consumer may have something to receive."""
+        self._lane(consumer).wake_consumers([consumer])
+
+    def hurry(self, consumer: Consumer) -> None:
+        """Makes the next attempt now: the receiver can be reached again, or somebody asks for it."""
+        self._lane(consumer).hurry(consumer)
+
+    def failure(self, consumer: Consumer) -> Failure | None:
+        """The failure of a consumer; None if its last delivery succeeded."""
+        return self._lane(consumer).failures.get(consumer)
+
+    def is_current(self, consumer: Consumer) -> bool:
+        """Whether a consumer has received everything that it was woken for."""
+        return self._lane(consumer).is_current(consumer)
+
+    def readings(self) -> tuple[DeliveryReading, ...]:
+        """What each kind does now, for metrics."""
+        return tuple(lane.reading() for lane in self._lanes.values())
+
+    async def idle(self) -> None:
+        """Returns when no delivery runs."""
+        while tasks := [task for lane in self._lanes.values() for task in lane.tasks.values()]:
+            await asyncio.gather(*tasks, return_exceptions=True)
+
+    async def save_marks(self) -> None:
+        """Stores the marks and failures that have changed. Raises StoreError: then they are stored the next time."""
+        unsaved, self._unsaved = self._unsaved, set()
+        states = [self._state(consumer) for consumer in unsaved]
+        if not states:
+            return
+        failing = unsaved & self._failing
+        try:
+            await self._service.write(lambda tx, _context: _save(tx, states, failing))
+        except StoreError:
+            self._unsaved |= unsaved
+            raise
+        self._failing -= {consumer for consumer, _, failure in states if failure is None}
+
+    def _lane(self, consumer: Consumer) -> DeliveryLane:
+        return self._lanes[consumer.kind]
+
+    def _state(self, consumer: Consumer) -> _State:
+        lane = self._lane(consumer)
+        position = lane.positions.get(consumer, ConsumerPosition())
+        failure = lane.failures.get(consumer)
+        if failure is not None:
+            self._failing.add(consumer)
+        return consumer, position.marks, failure
+
+    async def _remove(self, consumer: Consumer) -> None:
+        self._unsaved.discard(consumer)
+        self._failing.discard(consumer)
+        await self._service.write(lambda tx, _context: tx.remove_consumer(consumer))
+
+    def _moved(self, consumer: Consumer) -> None:
+        self._unsaved.add(consumer)
+        if self._saver is None or self._saver.done():
+            self._saver = asyncio.get_running_loop().create_task(self._save_later(), name="marks")
+
+    async def _save_later(self) -> None:
+        await asyncio.sleep(MARKS_FLUSH_S)
+        try:
+            await self.save_marks()
+        except StoreError as error:
+            _log.error("marks_not_saved", reason=str(error))
+        for lane in self._lanes.values():
+            if len(lane.positions) > KEPT_POSITIONS:
+                lane.keep_positions(self._unsaved)
+
+
+def _save(tx: WriteTx, states: Iterable[_State], failing: Collection[Consumer]) -> None:
+    """Never brings back a consumer that has been removed: what has no mark in the store gets none."""
+    for consumer, marks, failure in states:
+        for order, mark in marks.items():
+            if tx.mark(consumer.node_no, order, consumer.name) is not None:
+                tx.set_mark(consumer.node_no, order, consumer.name, mark)
+        if failure is None and consumer in failing:
+            tx.set_failure(consumer, None)
+        elif failure is not None and any(tx.mark(consumer.node_no, order, consumer.name) for order in Order):
+            tx.set_failure(consumer, failure)

@@ -1,0 +1,339 @@
+"""The consumers of one kind: whose turn it is, which deliveries run, and which wait for their next attempt.
+
+Kinds do not share places, so that slow receivers of one kind hold up no other kind.
+"""
+
+import asyncio
+from collections import Counter
+from collections.abc import Awaitable, Callable, Collection, Iterable
+from dataclasses import dataclass
+from functools import partial
+from typing import Protocol
+
+import structlog
+
+from smartfeeds.core.consumers import Consumer, Failure
+from smartfeeds.core.times import US_PER_S
+from smartfeeds.delivery.deliverer import ConsumerKind, ConsumerPosition, Delivered, Gone, Outcome, RetryAfter, Skip
+from smartfeeds.delivery.turns import DeliveryTurns
+from smartfeeds.errors import LinkError, StoreError
+from smartfeeds.telemetry import DeliveryReading
+
+RETRY_S = 1.0  # how long a delivery waits for a store that fails
+ERROR_CHARACTERS = 300
+BROKEN = "a fault of this program; the log has the details"
+
+_log = structlog.get_logger()
+
+
+class PlannedCall(Protocol):
+    """A planned call."""
+
+    def cancel(self) -> object:
+        """Takes it back."""
+
+
+class CallScheduler(Protocol):
+    """Plans calls, as an event loop does."""
+
+    def call_later(self, delay: float, callback: Callable[[], None], /) -> PlannedCall:
+        """Calls back after so many seconds."""
+
+
+@dataclass(frozen=True, slots=True)
+class DeliveryTiming:
+    """The clock, the chance and the timers of the mechanism.
+
+    `clock` gives microseconds since the Unix epoch, and `spread` a random number in 0..1. `timers` are those of the
+    event loop where they are None.
+    """
+
+    clock: Callable[[], int]
+    spread: Callable[[], float]
+    timers: CallScheduler | None = None
+
+
+class DeliveryLane:
+    """One kind of consumers. `on_moved` is called when a position or a failure has changed and is to be stored;
+    `remove` removes a consumer from the store."""
+
+    def __init__(
+        self,
+        name: str,
+        kind: ConsumerKind,
+        timing: DeliveryTiming,
+        on_moved: Callable[[Consumer], None],
+        remove: Callable[[Consumer], Awaitable[None]],
+    ) -> None:
+        self.name = name
+        self.paused = True
+        self.positions: dict[Consumer, ConsumerPosition] = {}
+        self.failures: dict[Consumer, Failure] = {}
+        self.tasks: dict[Consumer, asyncio.Task[None]] = {}
+        self._kind = kind
+        self._timing = timing
+        self._on_moved = on_moved
+        self._remove = remove
+        self._followed: dict[int, set[Consumer]] = {}
+        self._turns = DeliveryTurns(kind.deliverer.host, kind.host_at_once)
+        self._again: set[Consumer] = set()  # woken while a delivery to them ran
+        self._retries: dict[Consumer, PlannedCall] = {}
+        self._late_us: dict[Consumer, int] = {}  # since when each has something to receive, longest first
+        self._outcomes: Counter[type[Outcome]] = Counter()
+
+    # Who follows.
+
+    def follow(self, consumer: Consumer) -> None:
+        """Delivers to a consumer from its mark, unless its next attempt is due later."""
+        self._followed.setdefault(consumer.node_no, set()).add(consumer)
+        self.plan(consumer)
+
+    def follows(self, consumer: Consumer) -> bool:
+        """Whether deliveries go to this consumer."""
+        return self._kind.every_feed or consumer in self._followed.get(consumer.node_no, ())
+
+    async def forget(self, consumer: Consumer) -> None:
+        """Ends the deliveries to a consumer."""
+        self._drop(consumer)
+        task = self.tasks.get(consumer)
+        if task is not None:
+            task.cancel()
+            await asyncio.gather(task, return_exceptions=True)
+
+    def _drop(self, consumer: Consumer) -> None:
+        followed = self._followed.get(consumer.node_no, set())
+        followed.discard(consumer)
+        if not followed:
+            self._followed.pop(consumer.node_no, None)
+        self._turns.discard(consumer)
+        self._again.discard(consumer)
+        self._late_us.pop(consumer, None)
+        self._cancel_retry(consumer)
+        self.failures.pop(consumer, None)
+
+    # Whose turn it is.
+
+    def wake(self, node_nos: Collection[int]) -> None:
+        """These feeds have changed."""
+        if self.paused:
+            return
+        for node_no in node_nos:
+            if self._kind.every_feed:
+                self._make_ready(Consumer(node_no, self.name))
+            else:
+                for consumer in self._followed.get(node_no, ()):
+                    self._make_ready(consumer)
+        self._start()
+
+    def wake_consumers(self, consumers: Iterable[Consumer]) -> None:
+        """These consumers may have something to receive."""
+        if self.paused:
+            return
+        for consumer in consumers:
+            if self.follows(consumer):
+                self._make_ready(consumer)
+        self._start()
+
+    def is_current(self, consumer: Consumer) -> bool:
+        """Whether nothing waits for a consumer, and nothing fails."""
+        return consumer not in self._late_us and consumer not in self.failures
+
+    def hurry(self, consumer: Consumer) -> None:
+        """Makes the next attempt now, also where the service had given up."""
+        self._cancel_retry(consumer)
+        failure = self.failures.get(consumer)
+        if failure is not None and failure.next_us is None:
+            del self.failures[consumer]
+            self._on_moved(consumer)
+        self.wake_consumers([consumer])
+
+    def plan(self, consumer: Consumer) -> None:
+        """Makes the next attempt when it is due: at once where nothing has failed."""
+        failure = self.failures.get(consumer)
+        if failure is None:
+            self.wake_consumers([consumer])
+        elif failure.next_us is not None and not self.paused and consumer not in self._retries:
+            delay_s = max(0, failure.next_us - self._timing.clock()) / US_PER_S
+            timers = self._timing.timers or asyncio.get_running_loop()
+            self._retries[consumer] = timers.call_later(delay_s, partial(self._retry, consumer))
+
+    def resume(self, behind: Iterable[Consumer]) -> None:
+        """Goes on with the deliveries, from the marks; `behind` are the consumers that have something to receive."""
+        self.paused = False
+        for consumer in list(self.failures):
+            if self.follows(consumer):
+                self.plan(consumer)
+        self.wake_consumers(behind)
+
+    async def pause(self) -> None:
+        """Ends the deliveries that run and begins no others; positions stay."""
+        self.paused = True
+        for waiting in (self._turns, self._again, self._late_us):
+            waiting.clear()
+        for consumer in list(self._retries):
+            self._cancel_retry(consumer)
+        tasks = list(self.tasks.values())
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+    def reading(self) -> DeliveryReading:
+        """What the lane does now. O(1) but for consumers that have failed."""
+        stopped = sum(failure.next_us is None for failure in self.failures.values())
+        since_us = next(iter(self._late_us.values()), None)
+        lag_us = 0 if since_us is None else max(0, self._timing.clock() - since_us)
+        return DeliveryReading(
+            kind=self.name,
+            running=len(self.tasks),
+            retrying=len(self.failures) - stopped,
+            stopped=stopped,
+            lag_s=lag_us / US_PER_S,
+            done=self._outcomes[Delivered],
+            failed=self._outcomes[RetryAfter],
+            skipped=self._outcomes[Skip],
+            gone=self._outcomes[Gone],
+        )
+
+    def keep_positions(self, unsaved: Collection[Consumer]) -> None:
+        """Drops the positions that are in the store and that no delivery uses."""
+        self.positions = {
+            consumer: position
+            for consumer, position in self.positions.items()
+            if consumer in unsaved or consumer in self.tasks
+        }
+
+    def _make_ready(self, consumer: Consumer) -> None:
+        """Gives a consumer a place in the queue, unless it waits for its next attempt."""
+        if consumer in self.failures and (consumer in self._retries or self.failures[consumer].next_us is None):
+            return
+        if consumer in self.tasks:
+            self._again.add(consumer)
+            return
+        self._late_us.setdefault(consumer, self._timing.clock())
+        self._turns.add(consumer)
+
+    def _retry(self, consumer: Consumer) -> None:
+        self._retries.pop(consumer, None)
+        self.wake_consumers([consumer])
+
+    def _cancel_retry(self, consumer: Consumer) -> None:
+        timer = self._retries.pop(consumer, None)
+        if timer is not None:
+            timer.cancel()
+
+    def _start(self) -> None:
+        """Begins deliveries to the consumers whose turn it is, as far as there are places."""
+        while len(self.tasks) < self._kind.at_once and (turn := self._turns.take()) is not None:
+            consumer, host = turn
+            name = f"{consumer.name} {consumer.node_no}"
+            task = asyncio.get_running_loop().create_task(self._turn(consumer, host), name=name)
+            self.tasks[consumer] = task
+            task.add_done_callback(partial(self._ended, consumer, host))
+
+    # One delivery.
+
+    async def _turn(self, consumer: Consumer, host: str) -> None:
+        """Delivers what a consumer has to receive; one batch only while others wait."""
+        more = True
+        while more:
+            self._again.discard(consumer)
+            outcome = await self._attempt(consumer)
+            if outcome is None:
+                return
+            more = await self._settle(consumer, outcome) or consumer in self._again
+            if more and self._turns.others_wait(host):
+                self._again.add(consumer)
+                return
+
+    async def _attempt(self, consumer: Consumer) -> Outcome | None:
+        """The outcome of one delivery; None where the link is down."""
+        while True:
+            position = self.positions.get(consumer) or ConsumerPosition()
+            try:
+                return await self._kind.deliverer.deliver(consumer, position)
+            except LinkError:
+                _log.info("delivery_interrupted", consumer=consumer.name, node_no=consumer.node_no)
+                return None
+            except StoreError as error:
+                _log.error("store_failed", consumer=consumer.name, node_no=consumer.node_no, reason=str(error))
+                await asyncio.sleep(RETRY_S)
+            except Exception:  # noqa: BLE001 - one consumer must not end the others
+                _log.exception("delivery_failed", consumer=consumer.name, node_no=consumer.node_no)
+                return RetryAfter(BROKEN)
+
+    async def _settle(self, consumer: Consumer, outcome: Outcome) -> bool:
+        """Notes what came of a delivery; whether the consumer wants another turn."""
+        self._outcomes[type(outcome)] += 1
+        match outcome:
+            case Delivered(position, more):
+                self._move(consumer, position)
+                self._succeed(consumer)
+                return more
+            case Skip(position, error, more):
+                _log.warning("delivery_skipped", consumer=consumer.name, node_no=consumer.node_no, reason=error)
+                self._move(consumer, position)
+                self._succeed(consumer)
+                return more
+            case RetryAfter(error, pause_s, position):
+                if position is not None:
+                    self._move(consumer, position)
+                self._fail(consumer, error, pause_s)
+                return False
+            case Gone(reason):
+                _log.info("consumer_gone", consumer=consumer.name, node_no=consumer.node_no, reason=reason)
+                self._drop(consumer)
+                self.positions.pop(consumer, None)
+                await self._remove(consumer)
+                return False
+
+    def _move(self, consumer: Consumer, position: ConsumerPosition) -> None:
+        before = self.positions.get(consumer)
+        self.positions[consumer] = position
+        if before is None or before.marks != position.marks:
+            self._on_moved(consumer)
+
+    def _succeed(self, consumer: Consumer) -> None:
+        if self.failures.pop(consumer, None) is not None:
+            _log.info("delivery_works_again", consumer=consumer.name, node_no=consumer.node_no)
+            self._on_moved(consumer)
+
+    def _fail(self, consumer: Consumer, error: str, pause_s: float | None) -> None:
+        """Plans the next attempt, or gives up. What lasts is logged once."""
+        now_us, error = self._timing.clock(), error[:ERROR_CHARACTERS]
+        former = self.failures.get(consumer)
+        count, since_us = (former.count + 1, former.since_us) if former else (1, now_us)
+        if pause_s is None:
+            pause_s = self._kind.backoff.pause_s(count, self._timing.spread())
+        next_us = None if self._gives_up(count, now_us - since_us) else now_us + int(pause_s * US_PER_S)
+        if former is None or former.error != error or next_us is None:
+            event = "delivery_given_up" if next_us is None else "delivery_failing"
+            _log.warning(event, consumer=consumer.name, node_no=consumer.node_no, reason=error)
+        self.failures[consumer] = Failure(count, since_us, next_us, error)
+        self._again.discard(consumer)
+        if next_us is None:
+            self._late_us.pop(consumer, None)
+        self._on_moved(consumer)
+        self.plan(consumer)
+
+    def _gives_up(self, count: int, failing_us: int) -> bool:
+        kind = self._kind
+        too_often = kind.give_up_failures is not None and count >= kind.give_up_failures
+        return too_often or (kind.give_up_s is not None and failing_us >= kind.give_up_s * US_PER_S)
+
+    def _ended(self, consumer: Consumer, host: str, task: "asyncio.Task[None]") -> None:
+        del self.tasks[consumer]
+        self._turns.release(host)
+        position = self.positions.get(consumer)
+        if position is not None and not position.marks:
+            del self.positions[consumer]
+        error = None if task.cancelled() else task.exception()
+        if error is not None:
+            _log.error("delivery_failed", consumer=consumer.name, node_no=consumer.node_no, reason=repr(error))
+        if self.paused:
+            return
+        if consumer in self._again:
+            self._again.discard(consumer)
+            self._make_ready(consumer)
+        elif consumer not in self.failures:
+            self._late_us.pop(consumer, None)
+        self._start()

@@ -1,0 +1,56 @@
+"""Reading what a consumer has to receive: the items above its mark, in order."""
+
+from dataclasses import dataclass, replace
+
+from smartfeeds.core.consumers import Consumer
+from smartfeeds.core.cursor import MAX_GROUP
+from smartfeeds.core.model import MAX_ITEM_NO, Edge, Item, Mark, Node, NodeState, Slice
+from smartfeeds.core.view import Order, View
+from smartfeeds.delivery.deliverer import ConsumerPosition
+from smartfeeds.service.pulls import cursor_of, key_of
+from smartfeeds.store.base import ReadTx
+
+
+@dataclass(frozen=True, slots=True)
+class ChangeBatch:
+    """The next changes of a feed in one order. `end` is the position behind them, `more` says that others follow."""
+
+    node: Node
+    items: tuple[Item, ...]
+    end: ConsumerPosition
+    more: bool
+
+
+def items_after(
+    tx: ReadTx, node_no: int, view: View, key_us: int, limit: int, before: Edge | None = None
+) -> tuple[list[Item], bool]:
+    """At least `limit` items of a view above a key, and whether there may be others.
+
+    A mark is a key, so items that share a key come together.
+    """
+    items = tx.slice(node_no, Slice(view, limit, Edge(key_us, MAX_ITEM_NO), before))
+    more = len(items) == limit
+    if more:
+        last_us = key_of(view.order, items[-1])
+        items += tx.slice(node_no, Slice(view, MAX_GROUP, Edge(last_us, items[-1].item_no), Edge(last_us, MAX_ITEM_NO)))
+    return items, more
+
+
+def read_changes(
+    tx: ReadTx, consumer: Consumer, position: ConsumerPosition, view: View, limit: int
+) -> ChangeBatch | None:
+    """The next items for a consumer that reads the order of `view`. None where the feed does not exist any more, or the
+    consumer was removed."""
+    node = tx.node_by_no(consumer.node_no)
+    stored = tx.mark(consumer.node_no, view.order, consumer.name)
+    if node is None or node.state is not NodeState.LIVE or stored is None:
+        return None
+    mark = position.marks.get(view.order, stored)
+    items, more = items_after(tx, node.node_no, view, mark.key_us, limit)
+    end = replace(position, marks={view.order: mark_at(tx, node.node_no, view.order, items[-1])}) if items else position
+    return ChangeBatch(node, tuple(items), end, more)
+
+
+def mark_at(tx: ReadTx, node_no: int, order: Order, item: Item) -> Mark:
+    """The mark behind an item."""
+    return Mark(key_of(order, item), cursor_of(tx, node_no, order, item))

@@ -1,0 +1,81 @@
+"""Consumers of feeds in the store: added with a mark, and listed with what they still have to receive."""
+
+from dataclasses import dataclass
+from enum import Enum
+
+from smartfeeds.core.consumers import PUSH, Consumer, ConsumerRow, Failure
+from smartfeeds.core.model import MAX_ITEM_NO, Edge, Mark, Slice
+from smartfeeds.core.view import Order
+from smartfeeds.service.context import Context
+from smartfeeds.service.pulls import WHOLE, key_of, newest_mark
+from smartfeeds.store.base import ReadTx, WriteTx
+
+# Before the first row of `ReadTx.consumers`.
+FIRST = (0, "", "")
+
+
+class ConsumerState(Enum):
+    """What a consumer does. The values are stable names for scripts."""
+
+    CURRENT = "current"
+    BEHIND = "behind"
+    RETRYING = "retrying"
+    STOPPED = "stopped"
+
+
+@dataclass(frozen=True, slots=True)
+class ConsumerStatus:
+    """A consumer in one order. `node` is the name of its feed, `waiting` counts the items above its mark, and `lag_us`
+    is the age of the oldest of them; 0 where none waits."""
+
+    consumer: Consumer
+    node: str
+    order: Order
+    state: ConsumerState
+    waiting: int
+    lag_us: int
+    failure: Failure | None
+
+
+def add_consumer(tx: WriteTx, consumer: Consumer, order: Order, mark: Mark | None = None) -> None:
+    """Stores a consumer that begins behind a mark, or behind the newest item where it is None. One that exists stays as
+    it is, and a feed that does not exist gets none."""
+    node = tx.node_by_no(consumer.node_no)
+    if node is not None and tx.mark(consumer.node_no, order, consumer.name) is None:
+        tx.set_mark(consumer.node_no, order, consumer.name, mark or newest_mark(tx, node, order))
+
+
+def waiting_items(tx: ReadTx, node_no: int, order: Order, mark: Mark) -> tuple[int, int | None]:
+    """How many items lie above a mark, and the key of the oldest of them."""
+    after = Edge(mark.key_us, MAX_ITEM_NO)
+    oldest = tx.slice(node_no, Slice(WHOLE[order], 1, after=after))
+    if not oldest:
+        return 0, None
+    count = tx.count(node_no, WHOLE[order]) - tx.count(node_no, WHOLE[order], before=after)
+    return count, key_of(order, oldest[0])
+
+
+def consumer_statuses(
+    tx: ReadTx, context: Context, after: tuple[int, str, str], limit: int
+) -> tuple[list[ConsumerStatus], tuple[int, str, str] | None]:
+    """Consumers by node_no, order and name, and where the next page begins; None behind the last one."""
+    rows = tx.consumers(after, limit)
+    statuses = [_status(tx, context, row) for row in rows]
+    last = rows[-1] if len(rows) == limit else None
+    return statuses, (last.consumer.node_no, last.order.value, last.consumer.name) if last else None
+
+
+def _status(tx: ReadTx, context: Context, row: ConsumerRow) -> ConsumerStatus:
+    node_no = row.consumer.node_no
+    node = tx.node_by_no(node_no)
+    assert node is not None
+    waiting, oldest_us = waiting_items(tx, node_no, row.order, row.mark)
+    if oldest_us is None and row.consumer.name == PUSH and row.order is Order.MODIFIED:
+        # Events of the node itself, such as its deletion, are no items.
+        oldest_us = next((event.at_us for event in tx.events(node_no, 1)), None)
+    lag_us = 0 if oldest_us is None else max(1, context.now_us - oldest_us)
+    if row.failure is not None:
+        state = ConsumerState.STOPPED if row.failure.next_us is None else ConsumerState.RETRYING
+    else:
+        state = ConsumerState.CURRENT if oldest_us is None else ConsumerState.BEHIND
+    return ConsumerStatus(row.consumer, node.name, row.order, state, waiting, lag_us, row.failure)

@@ -1,0 +1,595 @@
+"""The delivery mechanism with a deliverer that a test controls, on a clock that only a test moves."""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from dataclasses import dataclass, field
+from itertools import pairwise
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from smartfeeds.core.backoff import Backoff
+from smartfeeds.core.consumers import Consumer, Failure
+from smartfeeds.core.model import Mark
+from smartfeeds.core.view import SMART, Order
+from smartfeeds.delivery.deliverer import ConsumerKind, ConsumerPosition, Delivered, Gone, Outcome, RetryAfter, Skip
+from smartfeeds.delivery.dispatcher import Dispatcher
+from smartfeeds.delivery.lane import DeliveryTiming
+from smartfeeds.delivery.slices import read_changes
+from smartfeeds.service.consumers import add_consumer
+from support.faketime import settle
+from support.mesh import Timers
+from support.world import T0_US, World, memory_store, running_world
+
+S = 1_000_000
+HOOK = "hook"
+BEGINNING = Mark(-1, "")
+
+
+@dataclass
+class Receivers:
+    """A deliverer that reads items in batches of `batch` and keeps what it delivered, by consumer name.
+
+    `answers` overrides the outcome of the next deliveries to a name, `gates` holds deliveries until they are set,
+    and `late_gates` those that have read their batch.
+    """
+
+    world: World
+    batch: int = 2
+    delivered: dict[str, list[str]] = field(default_factory=dict)
+    turns: list[Consumer] = field(default_factory=list)
+    answers: dict[str, list[Outcome | Exception]] = field(default_factory=dict)
+    gates: dict[str, asyncio.Event] = field(default_factory=dict)
+    late_gates: dict[str, asyncio.Event] = field(default_factory=dict)
+    hosts: dict[str, str] = field(default_factory=dict)
+    running: dict[Consumer, int] = field(default_factory=dict)
+    most_running: int = 0
+
+    def host(self, consumer: Consumer) -> str:
+        return self.hosts.get(consumer.name, "")
+
+    async def deliver(self, consumer: Consumer, position: ConsumerPosition) -> Outcome:
+        assert consumer not in self.running, "two deliveries in flight to one consumer"
+        self.running[consumer] = 1
+        self.most_running = max(self.most_running, len(self.running))
+        try:
+            return await self._deliver(consumer, position)
+        finally:
+            del self.running[consumer]
+
+    async def _deliver(self, consumer: Consumer, position: ConsumerPosition) -> Outcome:
+        self.turns.append(consumer)
+        await asyncio.sleep(0)  # a store in memory answers at once
+        if consumer.name in self.gates:
+            await self.gates[consumer.name].wait()
+        if self.answers.get(consumer.name):
+            answer = self.answers[consumer.name].pop(0)
+            if isinstance(answer, Exception):
+                raise answer
+            return answer
+        changes = await self.world.service.read(
+            lambda tx, _context: read_changes(tx, consumer, position, SMART, self.batch)
+        )
+        if consumer.name in self.late_gates:
+            await self.late_gates[consumer.name].wait()
+        if changes is None:
+            return Gone("the feed does not exist any more")
+        self.delivered.setdefault(consumer.name, []).extend(item.id for item in changes.items)
+        return Delivered(changes.end, changes.more)
+
+
+class Bench:
+    """A world whose feeds are followed by hooks."""
+
+    def __init__(self, world: World) -> None:
+        self.world = world
+        self.timers = Timers()
+        self.receivers = Receivers(world)
+        self.rules: dict[str, object] = {}
+        self.dispatcher = self.made()
+        world.service._on_change = self.changed
+
+    def changed(self, node_nos: object) -> None:
+        self.dispatcher.wake(node_nos)  # type: ignore[arg-type]
+
+    def made(self, **rules: object) -> Dispatcher:
+        """A dispatcher with these rules; the one before it is forgotten."""
+        self.rules = {"backoff": Backoff(2.0, 60.0), **rules}
+        self.dispatcher = Dispatcher(self.world.service, DeliveryTiming(self.world.clock, lambda: 0.0, self.timers))
+        self.dispatcher.register(HOOK, ConsumerKind(self.receivers, **self.rules))  # type: ignore[arg-type]
+        return self.dispatcher
+
+    async def follow(self, *names: str, node_no: int = 1) -> list[Consumer]:
+        """Adds consumers that begin before the first item."""
+        consumers = [Consumer(node_no, f"{HOOK}:{name}") for name in names]
+        for consumer in consumers:
+            await self.world.store.write(
+                lambda tx, consumer=consumer: add_consumer(tx, consumer, Order.MODIFIED, BEGINNING)  # type: ignore[misc]
+            )
+            self.dispatcher.follow(consumer)
+        return consumers
+
+    async def restart(self, *consumers: Consumer, **rules: object) -> None:
+        """An orderly end of the mechanism, and another one over the same store."""
+        await self.dispatcher.stop()
+        self.made(**rules)
+        for consumer in consumers:
+            self.dispatcher.follow(consumer)
+        await self.dispatcher.resume(HOOK)
+
+    async def crash(self, *consumers: Consumer) -> None:
+        """The mechanism ends without storing anything more."""
+        await self.dispatcher.pause(HOOK)
+        saver = self.dispatcher._saver
+        if saver is not None:
+            saver.cancel()
+            await asyncio.gather(saver, return_exceptions=True)
+        self.made()
+        for consumer in consumers:
+            self.dispatcher.follow(consumer)
+        await self.dispatcher.resume(HOOK)
+
+    def got(self, name: str) -> str:
+        """What a consumer has received since the last look."""
+        return " ".join(self.receivers.delivered.pop(f"{HOOK}:{name}", []))
+
+    async def fire(self, seconds: float) -> None:
+        """Lets a pause pass: the clock moves, and the timers that wait no longer than it are run."""
+        self.world.clock.move(seconds)
+        self.timers.fire(longest=seconds)
+        await self.quiet()
+
+    async def quiet(self) -> None:
+        await self.dispatcher.idle()
+        await settle()
+
+    async def failure(self, consumer: Consumer) -> Failure | None:
+        """The failure as stored."""
+        await self.dispatcher.save_marks()
+        return await self.world.store.read(lambda tx: tx.failure(consumer))
+
+
+@pytest.fixture
+async def bench() -> AsyncIterator[Bench]:
+    async with running_world(memory_store()) as world:
+        await world.create("feed")
+        made = Bench(world)
+        await made.dispatcher.resume(HOOK)
+        yield made
+        await made.dispatcher.stop()
+
+
+async def publish(bench: Bench, ids: str, node: str = "feed") -> None:
+    for item_id in ids.split():
+        await bench.world.publish(item_id, node=node)
+        bench.world.clock.move(1)
+
+
+async def test_each_consumer_of_a_feed_receives_every_item_in_order(bench: Bench) -> None:
+    await bench.follow("a", "b")
+    await publish(bench, "1 2 3 4 5")
+    await bench.quiet()
+
+    assert bench.got("a") == bench.got("b") == "1 2 3 4 5"
+
+
+async def test_consumer_goes_on_from_its_stored_mark_after_a_restart(bench: Bench) -> None:
+    (consumer,) = await bench.follow("a")
+    await publish(bench, "1 2 3")
+    await bench.quiet()
+    assert bench.got("a") == "1 2 3"
+    await bench.dispatcher.pause(HOOK)
+    await publish(bench, "4 5")
+    await bench.restart(consumer)
+    await bench.quiet()
+
+    assert bench.got("a") == "4 5"
+
+
+async def test_crash_repeats_at_most_what_was_delivered_since_the_marks_were_stored(bench: Bench) -> None:
+    (consumer,) = await bench.follow("a")
+    await publish(bench, "1 2")
+    await bench.quiet()
+    await bench.dispatcher.save_marks()
+    await publish(bench, "3 4")
+    await bench.quiet()
+    assert bench.got("a") == "1 2 3 4"
+    await bench.crash(consumer)
+    await bench.quiet()
+
+    assert bench.got("a") == "3 4"
+
+
+async def test_slow_consumer_of_a_feed_does_not_delay_another_one(bench: Bench) -> None:
+    gate = bench.receivers.gates["hook:slow"] = asyncio.Event()
+    await bench.follow("slow", "quick")
+    await publish(bench, "1 2 3 4 5")
+    await settle()
+
+    assert (bench.got("quick"), bench.got("slow")) == ("1 2 3 4 5", "")
+    gate.set()
+    await bench.quiet()
+    assert bench.got("slow") == "1 2 3 4 5"
+
+
+async def test_change_during_a_delivery_is_delivered_by_another_turn_of_the_same_consumer(bench: Bench) -> None:
+    """No second delivery is in flight: `Receivers.deliver` asserts it."""
+    gate = bench.receivers.gates["hook:a"] = asyncio.Event()
+    await bench.follow("a")
+    await publish(bench, "1")
+    await settle()
+    await publish(bench, "2 3")
+    await settle()
+    assert len(bench.receivers.running) == 1
+    gate.set()
+    await bench.quiet()
+
+    assert bench.got("a") == "1 2 3"
+
+
+async def test_change_behind_the_read_of_a_delivery_is_not_missed(bench: Bench) -> None:
+    (consumer,) = await bench.follow("a")
+    await bench.quiet()
+    gate = bench.receivers.late_gates[consumer.name] = asyncio.Event()
+    await publish(bench, "1")
+    await settle()
+    await publish(bench, "2")
+    await settle()
+    gate.set()
+    await bench.quiet()
+
+    assert bench.got("a") == "1 2"
+
+
+async def test_deliveries_of_a_kind_are_bounded(bench: Bench) -> None:
+    bench.made(at_once=3)
+    await bench.dispatcher.resume(HOOK)
+    await bench.follow(*"abcdefgh")
+    await publish(bench, "1 2 3")
+    await bench.quiet()
+
+    assert bench.receivers.most_running == 3
+    assert {name: bench.got(name) for name in "abcdefgh"} == dict.fromkeys("abcdefgh", "1 2 3")
+
+
+async def test_host_that_does_not_answer_takes_no_more_places_than_it_has(bench: Bench) -> None:
+    bench.made(at_once=4, host_at_once=2)
+    await bench.dispatcher.resume(HOOK)
+    gate = asyncio.Event()
+    for name in "abcde":
+        bench.receivers.hosts[f"hook:{name}"] = "slow.example"
+        bench.receivers.gates[f"hook:{name}"] = gate
+    await bench.follow(*"abcde", "z")
+    await publish(bench, "1")
+    await settle()
+
+    assert sorted(consumer.name for consumer in bench.receivers.running) == ["hook:a", "hook:b"]
+    assert bench.got("z") == "1"
+    gate.set()
+    await bench.quiet()
+    assert [bench.got(name) for name in "abcde"] == ["1"] * 5
+    assert bench.receivers.most_running <= 3
+
+
+async def test_feeds_take_turns_whatever_the_number_of_their_consumers(bench: Bench) -> None:
+    bench.made(at_once=1)
+    await bench.dispatcher.resume(HOOK)
+    await bench.world.create("other")
+    gate = bench.receivers.gates["hook:first"] = asyncio.Event()
+    await bench.follow("first", *(f"c{number:02}" for number in range(20)))
+    await bench.follow("alone", node_no=2)
+    await publish(bench, "1")
+    await settle()
+    await publish(bench, "2", node="other")
+    gate.set()
+    await bench.quiet()
+
+    names = [consumer.name for consumer in bench.receivers.turns]
+    assert names.index("hook:alone") <= 22 + 2  # 22 looks when they were added, and one consumer of the other feed
+    assert bench.got("alone") == "2"
+
+
+async def test_consumers_with_a_long_backlog_take_turns(bench: Bench) -> None:
+    await bench.dispatcher.pause(HOOK)
+    bench.made(at_once=1)
+    await publish(bench, "1 2 3 4 5 6")
+    await bench.follow("a", "b")
+    await bench.dispatcher.resume(HOOK)
+    await bench.quiet()
+
+    names = [consumer.name[-1] for consumer in bench.receivers.turns]
+    assert "".join(names[:6]) == "ababab"
+    assert bench.got("a") == bench.got("b") == "1 2 3 4 5 6"
+
+
+async def test_failed_delivery_is_tried_again_after_growing_pauses(bench: Bench) -> None:
+    (consumer,) = await bench.follow("a")
+    await bench.quiet()
+    bench.receivers.answers[consumer.name] = [RetryAfter(f"error {number}") for number in range(8)]
+    await publish(bench, "1")
+    pauses = []
+    for _ in range(8):
+        await bench.quiet()
+        (pause_s,) = bench.timers.planned
+        pauses.append(pause_s)
+        await bench.fire(pause_s)
+
+    assert pauses == [1, 2, 4, 8, 16, 30, 30, 30]  # half of the doubled value: the random part is 0
+    assert bench.got("a") == "1"
+    assert bench.dispatcher.failure(consumer) is None and await bench.failure(consumer) is None
+
+
+async def test_change_during_a_pause_makes_no_attempt_and_is_delivered_after_it(bench: Bench) -> None:
+    (consumer,) = await bench.follow("a")
+    await bench.quiet()
+    bench.receivers.answers[consumer.name] = [RetryAfter("away", pause_s=100.0)]
+    await publish(bench, "1")
+    await bench.quiet()
+    turns = len(bench.receivers.turns)
+    await publish(bench, "2")
+    await bench.dispatcher.look()
+    await bench.quiet()
+    assert len(bench.receivers.turns) == turns
+    await bench.fire(100.0)
+
+    assert bench.got("a") == "1 2"
+
+
+async def test_schedule_of_a_failed_consumer_survives_a_restart(bench: Bench) -> None:
+    (consumer,) = await bench.follow("a")
+    await bench.quiet()
+    bench.receivers.answers[consumer.name] = [RetryAfter("away", pause_s=100.0)]
+    await publish(bench, "1")
+    await bench.quiet()
+    bench.timers.waiting.clear()
+    bench.world.clock.move(40)
+    turns = len(bench.receivers.turns)
+    await bench.restart(consumer)
+    await bench.quiet()
+
+    assert len(bench.receivers.turns) == turns
+    assert bench.timers.planned == [60.0]
+    failure = await bench.failure(consumer)
+    assert failure is not None and (failure.count, failure.error) == (1, "away")
+    bench.receivers.answers[consumer.name] = [RetryAfter("away")]
+    await bench.fire(60)
+    failure = await bench.failure(consumer)
+    assert failure is not None and failure.count == 2
+    await bench.fire(60)
+    assert bench.got("a") == "1" and await bench.failure(consumer) is None
+
+
+async def test_part_that_was_delivered_before_a_failure_is_not_delivered_again(bench: Bench) -> None:
+    (consumer,) = await bench.follow("a")
+    await bench.quiet()
+    bench.receivers.answers[consumer.name] = [
+        RetryAfter("away", position=ConsumerPosition({Order.MODIFIED: Mark(T0_US, "first")}))
+    ]
+    await publish(bench, "1 2")
+    await bench.quiet()
+    await bench.dispatcher.save_marks()
+    assert await bench.world.store.read(lambda tx: tx.mark(1, Order.MODIFIED, consumer.name)) == Mark(T0_US, "first")
+    await bench.fire(60)
+
+    assert bench.got("a") == "2"
+
+
+@pytest.mark.parametrize(
+    ("rules", "attempts"), [({"give_up_failures": 3}, 3), ({"give_up_s": 5.0}, 4)], ids=["count", "age"]
+)
+async def test_service_gives_up_by_count_or_age_and_keeps_the_mark(
+    bench: Bench, rules: dict[str, object], attempts: int
+) -> None:
+    """Pauses of 1, 2 and 4 seconds: five seconds are over at the fourth attempt."""
+    bench.made(**rules)
+    await bench.dispatcher.resume(HOOK)
+    (consumer,) = await bench.follow("a")
+    await bench.quiet()
+    bench.receivers.answers[consumer.name] = [RetryAfter("away")] * 9
+    bench.receivers.turns.clear()
+    await publish(bench, "1")
+    await bench.quiet()
+    for _ in range(6):
+        for pause_s in bench.timers.planned:
+            await bench.fire(pause_s)
+    assert len(bench.receivers.turns) == attempts
+    failure = await bench.failure(consumer)
+    assert failure is not None and failure.next_us is None
+    assert bench.dispatcher.readings()[0].stopped == 1
+
+    await bench.restart(consumer, **rules)
+    await publish(bench, "2")
+    await bench.quiet()
+    assert len(bench.receivers.turns) == attempts
+    bench.receivers.answers.clear()
+    bench.dispatcher.hurry(consumer)
+    await bench.quiet()
+    assert bench.got("a") == "1 2" and await bench.failure(consumer) is None
+
+
+async def test_gone_receiver_is_removed_with_its_marks_and_others_go_on(bench: Bench) -> None:
+    gone, stays = await bench.follow("gone", "stays")
+    await bench.quiet()
+    bench.receivers.answers[gone.name] = [Gone("410")]
+    await publish(bench, "1")
+    await bench.quiet()
+    await publish(bench, "2")
+    await bench.quiet()
+
+    assert (bench.got("gone"), bench.got("stays")) == ("", "1 2")
+    await bench.dispatcher.save_marks()
+    rows = await bench.world.store.read(lambda tx: tx.consumers((0, "", ""), 9))
+    assert [row.consumer for row in rows] == [stays]
+
+
+async def test_consumers_of_a_deleted_feed_are_gone(bench: Bench) -> None:
+    await bench.follow("a")
+    await publish(bench, "1")
+    await bench.quiet()
+    await bench.world.delete(node="feed")
+    await bench.quiet()
+    await bench.dispatcher.save_marks()
+
+    assert await bench.world.store.read(lambda tx: tx.consumers((0, "", ""), 9)) == []
+    assert bench.dispatcher.readings()[0].gone == 1
+
+
+async def test_consumer_that_another_process_removed_is_not_stored_again(bench: Bench) -> None:
+    (consumer,) = await bench.follow("a")
+    await publish(bench, "1")
+    await bench.quiet()
+    await bench.world.store.write(lambda tx: tx.remove_consumer(consumer))
+    await bench.dispatcher.save_marks()
+
+    assert await bench.world.store.read(lambda tx: tx.consumers((0, "", ""), 9)) == []
+
+
+async def test_skipped_batch_is_passed_over(bench: Bench) -> None:
+    (consumer,) = await bench.follow("a")
+    await bench.quiet()
+    await bench.dispatcher.pause(HOOK)
+    await publish(bench, "1 2 3")
+    bench.receivers.answers[consumer.name] = [
+        Skip(ConsumerPosition({Order.MODIFIED: Mark(T0_US + S, "2")}), "too large", more=True)
+    ]
+    await bench.dispatcher.resume(HOOK)
+    await bench.quiet()
+
+    assert bench.got("a") == "3"
+    assert bench.dispatcher.readings()[0].skipped == 1
+
+
+async def test_fault_of_the_program_counts_as_a_failed_delivery(
+    bench: Bench, capsys: pytest.CaptureFixture[str]
+) -> None:
+    consumer, _ = await bench.follow("bad", "good")
+    await bench.quiet()
+    bench.receivers.answers[consumer.name] = [ValueError("unforeseen")]
+    await publish(bench, "1")
+    await bench.quiet()
+
+    assert bench.got("good") == "1" and "unforeseen" in capsys.readouterr().out
+    failure = await bench.failure(consumer)
+    assert failure is not None and "fault of this program" in failure.error
+    await bench.fire(60)
+    assert bench.got("bad") == "1"
+
+
+async def test_consumer_that_was_forgotten_receives_nothing_and_keeps_its_mark(bench: Bench) -> None:
+    """[A-61] The delivery that runs is ended, and the mark that moved last is stored."""
+    (consumer,) = await bench.follow("a")
+    await publish(bench, "1")
+    await bench.quiet()
+    gate = bench.receivers.gates["hook:a"] = asyncio.Event()
+    await publish(bench, "2")
+    await settle()
+    await bench.dispatcher.forget(consumer)
+    gate.set()
+    await publish(bench, "3")
+    await bench.quiet()
+    assert bench.got("a") == "1" and not bench.receivers.running
+    bench.dispatcher.follow(consumer)
+    await bench.quiet()
+
+    assert bench.got("a") == "2 3"
+
+
+async def test_paused_kind_begins_nothing_and_goes_on_when_resumed(bench: Bench) -> None:
+    await bench.follow("a")
+    await bench.quiet()
+    await bench.dispatcher.pause(HOOK)
+    turns = len(bench.receivers.turns)
+    await publish(bench, "1 2 3")
+    await bench.quiet()
+    assert len(bench.receivers.turns) == turns and not bench.dispatcher.busy
+    await bench.dispatcher.resume(HOOK)
+    await bench.quiet()
+
+    assert bench.got("a") == "1 2 3"
+
+
+async def test_readings_tell_what_runs_waits_and_fails(bench: Bench) -> None:
+    gate = bench.receivers.gates["hook:slow"] = asyncio.Event()
+    _, away = await bench.follow("slow", "away")
+    bench.receivers.answers[away.name] = [RetryAfter("away", pause_s=100.0)]
+    await publish(bench, "1")
+    await settle()
+    bench.world.clock.move(9)
+    (reading,) = bench.dispatcher.readings()
+
+    assert (reading.kind, reading.running, reading.retrying, reading.stopped) == (HOOK, 1, 1, 0)
+    assert reading.lag_s == 10.0 and (reading.done, reading.failed) == (0, 1)
+    gate.set()
+    await bench.fire(100.0)
+    (reading,) = bench.dispatcher.readings()
+    assert (reading.running, reading.retrying, reading.lag_s) == (0, 0, 0.0)
+
+
+OUTCOMES = st.sampled_from([None, None, None, RetryAfter("away"), RetryAfter("busy", pause_s=3.0), ValueError("fault")])
+STEPS = st.one_of(
+    st.tuples(st.just("publish"), st.integers(0, 1)),
+    st.tuples(st.just("fail"), st.integers(0, 3), OUTCOMES),
+    st.tuples(st.just("pass"), st.sampled_from([1.0, 5.0, 60.0])),
+    st.tuples(st.sampled_from(["turn", "restart", "crash", "pause", "resume"])),
+)
+
+
+@given(steps=st.lists(STEPS, max_size=24), at_once=st.integers(1, 3))
+@settings(max_examples=30, deadline=None)
+def test_every_consumer_receives_the_feed_in_order_whatever_happens(
+    steps: list[tuple[object, ...]], at_once: int
+) -> None:
+    """Only a crash repeats items, and none is ever left out."""
+    asyncio.run(_play(steps, at_once))
+
+
+async def _play(steps: list[tuple[object, ...]], at_once: int) -> None:
+    async with running_world(memory_store()) as world:
+        nodes = ["one", "two"]
+        for node in nodes:
+            await world.create(node)
+        bench = Bench(world)
+        bench.made(at_once=at_once, host_at_once=1)
+        bench.receivers.hosts = {"hook:2": "h", "hook:3": "h"}
+        await bench.dispatcher.resume(HOOK)
+        consumers = [(await bench.follow(str(number), node_no=1 + number % 2))[0] for number in range(4)]
+        published: list[list[str]] = [[], []]
+        actions: dict[object, Callable[[], object]] = {
+            "restart": lambda: bench.restart(*consumers, at_once=at_once, host_at_once=1),
+            "crash": lambda: bench.crash(*consumers),
+            "pause": lambda: bench.dispatcher.pause(HOOK),
+            "resume": lambda: bench.dispatcher.resume(HOOK),
+            "turn": settle,
+        }
+        crashed = False
+        for name, *values in steps:
+            if name == "publish":
+                (which,) = values
+                assert isinstance(which, int)
+                published[which].append(f"i{len(published[which])}")
+                await publish(bench, published[which][-1], node=nodes[which])
+            elif name == "fail":
+                number, outcome = values
+                if outcome is not None:
+                    bench.receivers.answers.setdefault(f"hook:{number}", []).append(outcome)  # type: ignore[arg-type]
+            elif name == "pass":
+                (seconds,) = values
+                assert isinstance(seconds, float)
+                await bench.fire(seconds)
+            else:
+                crashed = crashed or name == "crash"
+                await actions[name]()  # type: ignore[misc]
+        bench.receivers.answers.clear()
+        await bench.dispatcher.resume(HOOK)
+        for _ in range(3):
+            await bench.fire(3_600.0)
+        await bench.dispatcher.stop()
+        for number in range(4):
+            got = bench.receivers.delivered.get(f"hook:{number}", [])
+            wanted = published[number % 2]
+            assert crashed or got == wanted
+            # Each item comes for the first time behind the one before it, and what is repeated is a run of the feed.
+            assert list(dict.fromkeys(got)) == wanted
+            places = [wanted.index(item_id) for item_id in got]
+            assert all(after <= before + 1 for before, after in pairwise(places))

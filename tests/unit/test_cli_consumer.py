@@ -1,0 +1,103 @@
+"""`smartfeeds consumer`: what it lists."""
+
+import asyncio
+import json
+from pathlib import Path
+
+import pytest
+
+from smartfeeds.app import open_service
+from smartfeeds.cli import consumer as module
+from smartfeeds.config import load
+from smartfeeds.console import Exit
+from smartfeeds.core.consumers import PUSH, Consumer, Failure
+from smartfeeds.core.model import Mark, NodeEvent, Slice
+from smartfeeds.core.view import SMART, Order
+from smartfeeds.store.base import WriteTx
+from support.shell import Run, shell_in
+
+T_US = 1_767_225_600_000_000
+
+
+@pytest.fixture
+def ready(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Run:
+    """Runs a command in a folder with a configuration."""
+    invoke = shell_in(tmp_path, monkeypatch)
+    invoke("init", "feeds.a.example")
+    return invoke
+
+
+def fill(ready: Run, tmp_path: Path) -> None:
+    """Two nodes with three items each, and consumers in every state."""
+    entries = "".join(
+        f"<entry><id>urn:x:{n}</id><title>{n}</title><updated>2026-01-01T00:00:00Z</updated></entry>" for n in range(3)
+    )
+    (tmp_path / "x.xml").write_text(f"<feed xmlns='http://www.w3.org/2005/Atom'><title>x</title>{entries}</feed>")
+    for node in ("plans", "news"):
+        ready("node", "create", node)
+        ready("import", "x.xml", "--node", node)
+
+    def work(tx: WriteTx, _context: object) -> None:
+        plans, news = tx.node("plans"), tx.node("news")
+        assert plans is not None and news is not None
+        second = tx.slice(plans.node_no, Slice(SMART, 9))[1]
+        tx.set_mark(plans.node_no, Order.MODIFIED, PUSH, Mark(plans.last_modified_us, "c"))
+        tx.set_mark(plans.node_no, Order.CREATED, PUSH, Mark(-1, ""))
+        tx.set_mark(plans.node_no, Order.MODIFIED, "mirror:xmpp:b.example?;node=n", Mark(second.modified_us, "c"))
+        tx.set_failure(
+            Consumer(plans.node_no, "mirror:xmpp:b.example?;node=n"), Failure(4, T_US, T_US, "it\nrefuses [bold]")
+        )
+        tx.set_mark(news.node_no, Order.MODIFIED, PUSH, Mark(news.last_modified_us, "c"))
+        tx.add_event(NodeEvent(0, news.node_no, 1, "configuration"))
+        tx.set_mark(news.node_no, Order.MODIFIED, "hub:https://h.example/", Mark(news.last_modified_us, "c"))
+        tx.set_failure(Consumer(news.node_no, "hub:https://h.example/"), Failure(9, T_US, None, "410"))
+
+    async def write() -> None:
+        service = open_service(load(Path("smartfeeds.toml")), on_change=lambda _nodes: None)
+        await service.store.open()
+        await service.write(work)
+        await service.store.close()
+
+    asyncio.run(write())
+
+
+def test_list_shows_every_consumer_with_its_state_lag_error_and_next_attempt(
+    ready: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "_PAGE", 2)
+    fill(ready, tmp_path)
+    rows = json.loads(ready("consumer", "list", "--json").stdout)
+
+    found = {(row["consumer"].partition(":")[0], row["node"], row["order"]): row for row in rows}
+    assert len(rows) == len(found) == 5
+    states = {key: (row["state"], row["waiting"]) for key, row in found.items()}
+    assert states == {
+        ("push", "plans", "modified"): ("current", 0),
+        ("push", "plans", "created"): ("behind", 3),
+        ("mirror", "plans", "modified"): ("retrying", 1),
+        ("push", "news", "modified"): ("behind", 0),
+        ("hub", "news", "modified"): ("stopped", 0),
+    }
+    assert found["push", "plans", "modified"]["lag_s"] == 0
+    assert found["push", "plans", "created"]["lag_s"] >= 0
+    mirror = found["mirror", "plans", "modified"]
+    assert (mirror["failures"], mirror["next_attempt"]) == (4, "2026-01-01T00:00:00Z")
+    assert mirror["error"] == "it\nrefuses [bold]"
+    assert (found["hub", "news", "modified"]["next_attempt"], found["hub", "news", "modified"]["error"]) == ("", "410")
+
+
+def test_list_for_people_keeps_one_line_a_consumer(ready: Run, tmp_path: Path) -> None:
+    fill(ready, tmp_path)
+    lines = ready("consumer", "list").stdout.splitlines()
+    assert lines[0].split()[:5] == ["consumer", "node", "order", "state", "waiting"]
+    assert "[bold]" in "".join(lines)
+
+    behind = json.loads(ready("consumer", "list", "--behind", "--json").stdout)
+    assert [row["state"] for row in behind] == ["behind", "retrying", "stopped", "behind"]
+
+
+def test_list_without_consumers_says_so_and_needs_a_database(ready: Run) -> None:
+    assert ready("consumer", "list", code=Exit.STORE).stdout == ""
+    ready("node", "create", "plans")
+    assert ready("consumer", "list").stderr == "There are no consumers.\n"
+    assert json.loads(ready("consumer", "list", "--json").stdout) == []

@@ -11,7 +11,7 @@ from ipaddress import ip_network
 import structlog
 
 from smartfeeds import __version__, system
-from smartfeeds.config import Nno, Settings
+from smartfeeds.config import NnoSettings, Settings
 from smartfeeds.core.consumers import PUSH
 from smartfeeds.core.jid import Jid, parse_jid
 from smartfeeds.core.tokens import Token
@@ -45,7 +45,7 @@ from smartfeeds.telemetry import GATHERED, SCHEMA_VERSION, Readings, metrics_tex
 from smartfeeds.xmpp.disco import ServiceInfo
 from smartfeeds.xmpp.forms import configuration_form
 from smartfeeds.xmpp.limits import publish_limits
-from smartfeeds.xmpp.router import Router
+from smartfeeds.xmpp.router import StanzaRouter
 from smartfeeds.xmpp.screening import REQUEST_BYTES, shape_fault
 from smartfeeds.xmpp.stream import ComponentStream
 from smartfeeds.xmpp.supervisor import Pace, Supervisor
@@ -106,7 +106,7 @@ class App:
         self.dispatcher.register(PUSH, ConsumerKind(self.sender, every_feed=True))
         self._bounces = Bounces(self.service, clock=clock)
         self._rates = publish_limits(settings.limits.publishes_per_s, time.monotonic)
-        self.router = Router(
+        self.router = StanzaRouter(
             self,
             outbox.reply,
             ServiceInfo(
@@ -131,7 +131,7 @@ class App:
         )
         self.mirrors = Mirrors(
             self.service,
-            [section.made() for section in settings.mirror],
+            [section.to_mirror() for section in settings.mirror],
             Wires(
                 lambda: StreamLink(self.stream, answer_s),
                 StreamLink(self.stream, answer_s).publish,
@@ -300,7 +300,7 @@ class App:
         with failures_logged():
             await self.dispatcher.resume(PUSH)
 
-    async def _fill(self, section: Nno) -> None:
+    async def _fill(self, section: NnoSettings) -> None:
         """Fills a node with the newest entries of other feeds, for ever."""
         owner = parse_jid(section.owner or self.settings.component.jid)
         assert owner is not None

@@ -1,7 +1,8 @@
-"""Settings: a TOML file, and the environment over it (design section 5).
+"""The settings: a TOML file, overridden by environment variables.
 
-Every key is also read from `SMARTFEEDS_SECTION__KEY`, lists as JSON. A key that nobody knows is an error that names the
-nearest one. A secret never appears in a message, a log line or a `repr`.
+Every key is also read from `SMARTFEEDS_SECTION__KEY`; lists are given as JSON. An unknown key is an error that names
+the nearest known key. A secret never appears in an error message, a log line or a `repr`. `docs/operator.md` lists all
+keys.
 """
 
 import difflib
@@ -27,8 +28,7 @@ from pydantic import (
 from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict, SettingsError
 
 from smartfeeds.core.jid import parse_jid
-from smartfeeds.core.mirror import EVERY_S, Direction, check_elsewhere, make_mirror
-from smartfeeds.core.mirror import Mirror as MirrorSettings
+from smartfeeds.core.mirror import EVERY_S, Direction, Mirror, check_elsewhere, make_mirror
 from smartfeeds.core.model import MAX_SYNC_BYTES, NodeKind
 from smartfeeds.core.stores import database_path
 from smartfeeds.errors import ConfigError
@@ -36,9 +36,11 @@ from smartfeeds.errors import ConfigError
 ENV_PREFIX = "SMARTFEEDS_"
 ENV_DELIMITER = "__"
 STORE_URL = f"{ENV_PREFIX}STORE{ENV_DELIMITER}URL"
-ENVELOPE_BYTES = 8_192  # what surrounds a page or an item in its stanza
+# Room for the elements that surround a page or an item in its stanza.
+ENVELOPE_BYTES = 8_192
 
-# Options of commands, and what Kubernetes sets in every container beside a Service that is named smartfeeds.
+# Command-line options that have an environment variable, and the variables that Kubernetes sets in every container when
+# a Service in the same namespace is named "smartfeeds". They are not settings, so they are not reported as unknown.
 _OTHER_VARIABLE = re.compile(
     r"CONFIG|JID|PASSWORD|SERVICE_HOST|SERVICE_PORT(?:_\w+)?|PORT(?:_[0-9]+_(?:TCP|UDP|SCTP)(?:_(?:PROTO|PORT|ADDR))?)?"
 )
@@ -112,8 +114,8 @@ def _contact(text: str) -> str:
     return text
 
 
-# What relative paths are relative to while settings are read: the folder of the configuration file. The validators need
-# it, and pydantic-settings hands them no context.
+# The folder of the configuration file while settings are read; relative paths are relative to it. It is a context
+# variable, because pydantic-settings passes no context to validators.
 _FOLDER: ContextVar[Path] = ContextVar("folder", default=Path())
 
 
@@ -134,14 +136,15 @@ Seconds = Annotated[float, Field(gt=0)]
 Count = Annotated[int, Field(ge=1)]
 
 
-class Section(BaseModel):
-    """A table of the file. Values cannot change once they are read."""
+class SettingsSection(BaseModel):
+    """One table of the configuration file. Values are read-only."""
 
+    # hide_input_in_errors: the input may be the secret.
     model_config = ConfigDict(extra="forbid", frozen=True, hide_input_in_errors=True)
 
 
-class Component(Section):
-    """How the component reaches its server (XEP-0114)."""
+class ComponentSettings(SettingsSection):
+    """The connection to the XMPP server as an external component (XEP-0114)."""
 
     jid: Domain
     secret: SecretStr | None = None
@@ -150,15 +153,15 @@ class Component(Section):
     port: Port = 5347
 
     @model_validator(mode="after")
-    def _one_secret(self) -> "Component":
+    def _one_secret(self) -> "ComponentSettings":
         if (self.secret is None) == (self.secret_file is None):
-            raise ValueError("give either secret or secret_file")
+            raise ValueError("set either secret or secret_file")
         if not self.reveal_secret():
-            raise ValueError("the secret is empty")
+            raise ValueError("the secret is empty; set the secret that the server has for this component")
         return self
 
     def reveal_secret(self) -> str:
-        """The shared secret, for the handshake only. Raises ValueError where the file cannot be read."""
+        """Return the shared secret for the handshake. Raises ValueError if `secret_file` cannot be read."""
         if self.secret is not None:
             return self.secret.get_secret_value()
         assert self.secret_file is not None
@@ -169,8 +172,8 @@ class Component(Section):
             raise ValueError(f"cannot read secret_file {self.secret_file}: {reason}") from None
 
 
-class Store(Section):
-    """Where the feeds are stored. A relative path is relative to the folder of the configuration file."""
+class StoreSettings(SettingsSection):
+    """The location of the database. A relative path is relative to the folder of the configuration file."""
 
     url: Annotated[str, AfterValidator(_store_url)] = "sqlite:///./smartfeeds.db"
     _folder: Path = PrivateAttr(default_factory=lambda: _FOLDER.get())
@@ -195,8 +198,8 @@ class Store(Section):
         )
 
 
-class Http(Section):
-    """The HTTP side."""
+class HttpSettings(SettingsSection):
+    """The HTTP server."""
 
     listen: Annotated[str, AfterValidator(_listen)] = "127.0.0.1:8280"
     base_url: Origin = ""
@@ -212,13 +215,15 @@ class Http(Section):
     unread_s: Seconds = 60.0
 
 
-class Pubsub(Section):
-    """What the service offers to whom."""
+class PubsubSettings(SettingsSection):
+    """The services for users, and the users who may create nodes or administer."""
 
     default_kind: NodeKind = NodeKind.FEED
     creators: tuple[Creator, ...] = ()
     admins: tuple[BareJid, ...] = ()
     auto_create: bool = False
+    # Prosody accepts stanzas up to 512 KiB. The upper bounds of these two sizes, with MAX_SYNC_BYTES and
+    # ENVELOPE_BYTES, are just below.
     max_payload_size_bytes: Annotated[int, Field(ge=1024, le=380_000)] = 65_536
     page_default: Count = 50
     page_max: Count = 500
@@ -226,18 +231,20 @@ class Pubsub(Section):
 
     @property
     def stanza_bytes(self) -> int:
-        """The largest stanza that is sent: the server has to let it through."""
+        """The size of the largest stanza that the service sends. The XMPP server must accept stanzas of this size."""
         return max(self.page_bytes, self.max_payload_size_bytes + MAX_SYNC_BYTES) + ENVELOPE_BYTES
 
     @model_validator(mode="after")
-    def _pages_fit(self) -> "Pubsub":
+    def _pages_fit(self) -> "PubsubSettings":
         if self.page_default > self.page_max:
-            raise ValueError("page_default must not be above page_max")
+            raise ValueError(
+                f"page_default is {self.page_default}, above page_max, which is {self.page_max}; lower page_default"
+            )
         return self
 
 
-class Contact(Section):
-    """Whom to turn to, for what: addresses that the service tells to everybody (XEP-0157)."""
+class ContactSettings(SettingsSection):
+    """Contact addresses that the service publishes (XEP-0157)."""
 
     abuse: tuple[ContactAddress, ...] = ()
     admin: tuple[ContactAddress, ...] = ()
@@ -248,8 +255,8 @@ class Contact(Section):
     support: tuple[ContactAddress, ...] = ()
 
 
-class Limits(Section):
-    """What one user, and all of them together, may ask for."""
+class LimitsSettings(SettingsSection):
+    """Limits on the requests and the data of one user, of one domain and of all users together."""
 
     subscriptions_per_jid: Count = 10_000
     subscriptions_per_jid_and_node: Count = 50
@@ -261,14 +268,14 @@ class Limits(Section):
     in_flight: Count = 4_096
 
 
-class Push(Section):
-    """Notifications."""
+class PushSettings(SettingsSection):
+    """Notifications to XMPP subscribers."""
 
     max_age_s: Seconds = 300.0
 
 
-class Link(Section):
-    """The connection to the server: how it is kept up, and how long others may take to answer over it."""
+class LinkSettings(SettingsSection):
+    """The connection to the XMPP server: reconnecting, keep-alive, and how long an IQ may stay unanswered."""
 
     retry_first_s: Seconds = 0.5
     retry_most_s: Seconds = 30.0
@@ -279,15 +286,18 @@ class Link(Section):
     answer_s: Seconds = 30.0
 
 
-class Log(Section):
-    """What is written to standard error."""
+class LogSettings(SettingsSection):
+    """Format and level of the log, which is written to standard error."""
 
     format: Literal["console", "json"] = "console"
     level: Literal["debug", "info", "warning", "error"] = "info"
 
 
-class Nno(Section):
-    """A node that fills itself with the newest entries of many feeds, found by their ESS files. There may be many."""
+class NnoSettings(SettingsSection):
+    """A node that is filled with the newest entries of many feeds, found through their ESS files.
+
+    The section may occur several times.
+    """
 
     node: Annotated[str, Field(min_length=1)]
     urls: Annotated[tuple[WebAddress, ...], Field(min_length=1)]
@@ -297,8 +307,8 @@ class Nno(Section):
     allow_private: bool = False
 
 
-class Mirror(Section):
-    """A node that is kept in step with a feed elsewhere. There may be many."""
+class MirrorSettings(SettingsSection):
+    """A node that is synchronised with a feed elsewhere. The section may occur several times."""
 
     node: str
     address: str
@@ -309,34 +319,34 @@ class Mirror(Section):
     own_edits: bool = False
     allow_private: bool = False
 
-    def made(self) -> MirrorSettings:
-        """The mirror that this makes. Raises ConfigError."""
+    def to_mirror(self) -> Mirror:
+        """Return the mirror that this section describes. Raises ConfigError."""
         return make_mirror(**(self.model_dump() | {"owner": self.owner or ""}))
 
     @model_validator(mode="after")
-    def _can_be_one(self) -> "Mirror":
+    def _check_mirror(self) -> "MirrorSettings":
         try:
-            self.made()
+            self.to_mirror()
         except ConfigError as error:
             raise ValueError(str(error)) from None
         return self
 
 
-class Net(Section):
-    """Outgoing HTTP: the networks that may be reached although they are not public."""
+class NetSettings(SettingsSection):
+    """Outgoing HTTP: networks that are not public but may be reached."""
 
     fetch_allow: tuple[NetworkText, ...] = ()
     callback_allow: tuple[NetworkText, ...] = ()
 
 
-class Compat(Section):
-    """Help for clients that read standards their own way."""
+class CompatSettings(SettingsSection):
+    """Workarounds for clients that deviate from the standards."""
 
     span_cursors: bool = True
 
 
 class Settings(BaseSettings):
-    """Everything that an operator can decide."""
+    """All settings of the service."""
 
     model_config = SettingsConfigDict(
         env_prefix=ENV_PREFIX,
@@ -346,19 +356,19 @@ class Settings(BaseSettings):
         hide_input_in_errors=True,
     )
 
-    component: Component
-    store: Store = Field(default_factory=Store)
-    http: Http = Http()
-    pubsub: Pubsub = Pubsub()
-    contact: Contact = Contact()
-    limits: Limits = Limits()
-    push: Push = Push()
-    link: Link = Link()
-    log: Log = Log()
-    net: Net = Net()
-    compat: Compat = Compat()
-    nno: tuple[Nno, ...] = ()
-    mirror: tuple[Mirror, ...] = ()
+    component: ComponentSettings
+    store: StoreSettings = Field(default_factory=StoreSettings)
+    http: HttpSettings = HttpSettings()
+    pubsub: PubsubSettings = PubsubSettings()
+    contact: ContactSettings = ContactSettings()
+    limits: LimitsSettings = LimitsSettings()
+    push: PushSettings = PushSettings()
+    link: LinkSettings = LinkSettings()
+    log: LogSettings = LogSettings()
+    net: NetSettings = NetSettings()
+    compat: CompatSettings = CompatSettings()
+    nno: tuple[NnoSettings, ...] = ()
+    mirror: tuple[MirrorSettings, ...] = ()
 
     @classmethod
     def settings_customise_sources(
@@ -369,29 +379,29 @@ class Settings(BaseSettings):
         dotenv_settings: PydanticBaseSettingsSource,  # noqa: ARG003
         file_secret_settings: PydanticBaseSettingsSource,  # noqa: ARG003
     ) -> tuple[PydanticBaseSettingsSource, ...]:
-        """The environment wins over the file, which comes in as keywords."""
+        """Read the environment first, so that it overrides the file, whose values arrive as keyword arguments."""
         return env_settings, init_settings
 
     @model_validator(mode="after")
     def _mirrors_differ(self) -> "Settings":
-        made = [section.made() for section in self.mirror]
-        for mirror in made:
+        mirrors = [section.to_mirror() for section in self.mirror]
+        for mirror in mirrors:
             try:
                 check_elsewhere(mirror, self.component.jid)
             except ConfigError as error:
                 raise ValueError(str(error)) from None
-        for what, found in (
-            ("node and address", {(one.node, one.address) for one in made}),
-            ("name", {one.name for one in made}),
+        for what, values in (
+            ("node and address", {(mirror.node, mirror.address) for mirror in mirrors}),
+            ("name", {mirror.name for mirror in mirrors}),
         ):
-            if len(found) < len(made):
-                raise ValueError(f"two [[mirror]] sections have the same {what}")
+            if len(values) < len(mirrors):
+                raise ValueError(f"two [[mirror]] sections have the same {what}; remove one of them or rename it")
         return self
 
     @model_validator(mode="before")
     @classmethod
     def _parent_creates(cls, data: dict[str, Any]) -> dict[str, Any]:
-        """Unless told otherwise, the users of the component's parent domain may create nodes."""
+        """By default the users of the component's parent domain may create nodes."""
         component, pubsub = data.get("component"), data.get("pubsub", {})
         if not (isinstance(component, dict) and isinstance(pubsub, dict)) or "creators" in pubsub:
             return data
@@ -399,20 +409,21 @@ class Settings(BaseSettings):
         return {**data, "pubsub": {**pubsub, "creators": [parent] if parent else []}}
 
 
-SECTIONS: Mapping[str, type[Section]] = {
+SECTIONS: Mapping[str, type[SettingsSection]] = {
     name: field.annotation
     for name, field in Settings.model_fields.items()
-    if isinstance(field.annotation, type) and issubclass(field.annotation, Section)
+    if isinstance(field.annotation, type) and issubclass(field.annotation, SettingsSection)
 }
 
-# Sections that may come several times, as [[name]].
-LISTS: Mapping[str, type[Section]] = {"nno": Nno, "mirror": Mirror}
+# Sections that may occur several times, as [[name]].
+LISTS: Mapping[str, type[SettingsSection]] = {"nno": NnoSettings, "mirror": MirrorSettings}
 
 
 def load(path: Path | None) -> Settings:
-    """The settings of this file (None: of the environment alone). Raises ConfigError with what to change.
+    """Return the settings from the file at `path`, or from the environment alone if `path` is None.
 
-    A relative path is relative to the folder of the file; without a file, to the working directory.
+    A relative path in a setting is relative to the folder of the file, or to the working directory without a file.
+    Raises ConfigError, whose text says what to change.
     """
     data = _read(path) if path else {}
     where = str(path) if path else "the environment"
@@ -421,7 +432,7 @@ def load(path: Path | None) -> Settings:
     try:
         return Settings(**data)
     except ValidationError as error:
-        lines = "\n".join(f"  {_explain(dict(found))}" for found in error.errors())
+        lines = "\n".join(f"  {_explain(dict(mistake))}" for mistake in error.errors())
         raise ConfigError(f"{where}:\n{lines}") from None
     except SettingsError as error:
         raise ConfigError(f"a list in the environment must be JSON, such as '[\"a.example\"]': {error}") from None
@@ -433,7 +444,7 @@ def _read(path: Path) -> dict[str, Any]:
     try:
         return tomllib.loads(path.read_text("utf-8"))
     except FileNotFoundError:
-        raise ConfigError(f"{path} does not exist: make one with smartfeeds init DOMAIN") from None
+        raise ConfigError(f"{path} does not exist; create it with smartfeeds init DOMAIN") from None
     except OSError as error:
         raise ConfigError(f"cannot read {path}: {error.strerror}") from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
@@ -441,13 +452,16 @@ def _read(path: Path) -> dict[str, Any]:
 
 
 def is_configured_by_environment() -> bool:
-    """Whether a variable sets a key or a section."""
+    """Return whether an environment variable sets a key or a section."""
     names = (name.upper().removeprefix(ENV_PREFIX) for name in os.environ if name.upper().startswith(ENV_PREFIX))
     return any(name.partition(ENV_DELIMITER)[0].lower() in Settings.model_fields for name in names)
 
 
 def _check_environment() -> None:
-    """Variables of ours must name a section, or be those of a command: the library looks at no others."""
+    """Report a variable that starts with `SMARTFEEDS_` but is neither a setting nor a command-line option.
+
+    pydantic-settings ignores such variables, so a mistyped name would silently have no effect.
+    """
     for variable in os.environ:
         name = variable.upper()
         if not name.startswith(ENV_PREFIX):
@@ -464,12 +478,12 @@ def _check_environment() -> None:
 
 def _nearest_variable(name: str) -> str:
     known = [f"{ENV_PREFIX}{one}{ENV_DELIMITER}{key}".upper() for one in SECTIONS for key in SECTIONS[one].model_fields]
-    found = difflib.get_close_matches(name, known, 1, 0.8)
-    return f"; did you mean {found[0]}?" if found else ""
+    matches = difflib.get_close_matches(name, known, 1, 0.8)
+    return f"; did you mean {matches[0]}?" if matches else ""
 
 
 def _explain(error: dict[str, Any]) -> str:
-    """One line about one mistake. Never shows the value: it may be the secret."""
+    """Return one line about one mistake. The line never shows the value, which may be the secret."""
     place = [str(part) for part in error["loc"]]
     name = ".".join(place) or "settings"
     kind = str(error["type"])
@@ -485,5 +499,5 @@ def _explain(error: dict[str, Any]) -> str:
 
 
 def _nearest(name: str, known: Mapping[str, object]) -> str:
-    found = difflib.get_close_matches(name.lower(), known, 1, 0.5)
-    return f"; did you mean {found[0]}?" if found else f" (there are: {', '.join(sorted(known))})"
+    matches = difflib.get_close_matches(name.lower(), known, 1, 0.5)
+    return f"; did you mean {matches[0]}?" if matches else f" (there are: {', '.join(sorted(known))})"

@@ -1,17 +1,17 @@
-"""The one tree of errors that a request can end with.
+"""The error tree of the project.
 
-Core and service raise these; `xmpp/stanza_errors.py` maps every `Condition` to a stanza error, and the HTTP side
-will map the same enum to a status. `text` is written for the peer and never holds the text of another exception.
+Core and service raise these errors. `xmpp/stanza_errors.py` maps each `Condition` to a stanza error, and `http/` maps
+it to a status. The text of an error is written for the peer and never contains the text of another exception.
 
-Conditions are the pairs that XEP-0060 names: a defined condition of RFC 6120 and, where there is one, the
-`http://jabber.org/protocol/pubsub#errors` element beside it.
+The conditions are the pairs that XEP-0060 defines: a condition of RFC 6120 section 8.3.3 and, where XEP-0060 names one,
+the application-specific element in `http://jabber.org/protocol/pubsub#errors`.
 """
 
 from enum import Enum
 
 
 class Condition(Enum):
-    """Why a request was refused. The values are stable names for logs, metrics and documents."""
+    """The reason of an error. Logs, metrics and documents use the values, so they must not change."""
 
     BAD_REQUEST = "bad-request"
     NODEID_REQUIRED = "nodeid-required"
@@ -45,38 +45,38 @@ class Condition(Enum):
 
 
 class SmartfeedsError(Exception):
-    """Anything this project raises on purpose."""
+    """Base class of all errors that this package raises on purpose."""
 
 
 class ConfigError(SmartfeedsError):
-    """The operator has to change something; the text says what."""
+    """A setting or an argument is wrong. The text says what the operator should change."""
 
 
 class DocumentError(SmartfeedsError):
-    """A document cannot be read; the text says which one and why."""
+    """A document cannot be read. The text names the document and the reason."""
 
 
 class StoreError(SmartfeedsError):
-    """The data cannot be used: full, locked, read-only, corrupt, or newer than this program."""
+    """The database cannot be used: full, locked, read-only, corrupt, or newer than this program."""
 
 
 class LinkError(SmartfeedsError):
-    """The XMPP server is away or refuses us."""
+    """The XMPP server cannot be reached or rejects the component."""
 
 
 class FollowError(SmartfeedsError):
-    """Following cannot go on; the text says why. What was handed over stays good, and so does its position."""
+    """A follower stopped with an error. Changes that were delivered, and the stored position, remain valid."""
 
 
 class LoginError(FollowError, LinkError):
-    """The server does not accept the account."""
+    """The server rejected the account or its password."""
 
 
 class FeedError(SmartfeedsError):
-    """A request that is answered with an error.
+    """A request failed, and the peer receives an error response.
 
-    `condition` decides the answer on every wire; `text` helps the person behind the peer; `feature` names the
-    XEP-0060 feature (without its URI) when the condition is `UNSUPPORTED`.
+    `condition` selects the stanza error and the HTTP status. `text` explains the failure to the user of the peer.
+    `feature` is the name of a XEP-0060 feature without its URI; it is set only if the condition is `UNSUPPORTED`.
     """
 
     __slots__ = ("condition", "feature", "text")
@@ -89,5 +89,5 @@ class FeedError(SmartfeedsError):
 
 
 def unsupported(feature: str, text: str = "") -> FeedError:
-    """The error for a XEP-0060 feature that this node or service does not have."""
+    """Return the error for a XEP-0060 feature that the node or the service does not support."""
     return FeedError(Condition.UNSUPPORTED, text, feature=feature)

@@ -1,7 +1,7 @@
 """Logs and metrics: one set-up, and every metric of the project named once.
 
-Log lines are events: a constant name and fields. slixmpp and other libraries log through the standard library; their
-records come out in the same form. Labels of metrics have few values, never an address or a node name.
+A log line is an event: a constant name and fields. Records that slixmpp and other libraries write through the standard
+library have the same form. Metric labels have few distinct values and never contain an address or a node name.
 """
 
 import asyncio
@@ -20,12 +20,13 @@ from structlog.types import Processor
 
 REGISTRY: Final = CollectorRegistry()
 
+# Bucket bounds in seconds, dense below 10 ms, because most requests are faster than that.
 _FAST_S: Final = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
 _LOOP_PERIOD_S: Final = 0.5
-# Libraries that say at INFO what is of interest to their authors only.
+# These libraries log details of their own work at INFO. Below DEBUG only their warnings are shown.
 _QUIET: Final = ("slixmpp", "asyncio", "aiosqlite", "alembic")
 
-# Measured where it happens.
+# Metrics that the code updates where the event happens.
 REQUESTS = Counter(
     "smartfeeds_requests_total",
     "Requests answered, by operation and outcome (ok, or the condition of the error)",
@@ -34,38 +35,38 @@ REQUESTS = Counter(
 )
 REQUEST_SECONDS = Histogram(
     "smartfeeds_request_seconds",
-    "Seconds from the arrival of a request to its answer, by operation",
+    "Seconds from the arrival of a request to its response, by operation",
     ["operation"],
     buckets=_FAST_S,
     registry=REGISTRY,
 )
 STREAM_ERRORS = Counter(
     "smartfeeds_stream_errors_total",
-    "Times the link went down or did not come up, by condition",
+    "Failed connections to the server, by condition; lost connections are included",
     ["condition"],
     registry=REGISTRY,
 )
 CURSOR_DEGRADATIONS = Counter(
     "smartfeeds_cursor_degradations_total",
-    "Cursors whose item was not found, so that their time decided",
+    "Cursors whose item no longer exists, so that the time in the cursor determined the position",
     registry=REGISTRY,
 )
 STORE_SECONDS = Histogram(
     "smartfeeds_store_seconds",
-    "Seconds of a store operation with its wait, by kind (read or write); a write includes its commit",
+    "Seconds of a store operation including its wait, by kind (read or write); a write includes its commit",
     ["kind"],
     buckets=_FAST_S,
     registry=REGISTRY,
 )
 LOOP_LAG_SECONDS = Gauge(
-    "smartfeeds_loop_lag_seconds", "Seconds by which the event loop was late, last time looked", registry=REGISTRY
+    "smartfeeds_loop_lag_seconds", "Seconds by which the event loop was late at the last measurement", registry=REGISTRY
 )
-SCHEMA_VERSION = Gauge("smartfeeds_schema_version", "The version of the store's schema", registry=REGISTRY)
+SCHEMA_VERSION = Gauge("smartfeeds_schema_version", "Version of the database schema", registry=REGISTRY)
 
 
 @dataclass(frozen=True, slots=True)
 class MirrorReading:
-    """How one direction (in or out) of a mirror is doing; the counts began when it was added."""
+    """The state of one direction (in or out) of a mirror. The counts start when the mirror is added."""
 
     mirror: str
     direction: str
@@ -95,7 +96,7 @@ class DeliveryReading:
 
 @dataclass(frozen=True, slots=True)
 class Readings:
-    """What parts of the service count for themselves, at one moment."""
+    """The counts that parts of the service maintain themselves, read at one moment."""
 
     in_flight: int
     refused: int
@@ -118,18 +119,18 @@ class Readings:
 
 _Family = type[CounterMetricFamily] | type[GaugeMetricFamily]
 
-# Read from `Readings` when somebody asks: name, kind, text, value.
+# Metrics read from `Readings` when the registry is scraped: name, type, help text, value.
 _GATHERED: Final[tuple[tuple[str, _Family, str, Callable[[Readings], float]], ...]] = (
     (
         "smartfeeds_requests_in_flight",
         GaugeMetricFamily,
-        "Stanzas that wait for their turn or are being worked on",
+        "Stanzas in the queue or in progress",
         lambda now: now.in_flight,
     ),
     (
         "smartfeeds_requests_refused_total",
         CounterMetricFamily,
-        "Stanzas answered with wait, or dropped, because there were too many",
+        "Stanzas rejected with wait, or dropped, because too many were in progress",
         lambda now: now.refused,
     ),
     (
@@ -141,37 +142,37 @@ _GATHERED: Final[tuple[tuple[str, _Family, str, Callable[[Readings], float]], ..
     (
         "smartfeeds_notifications_dropped_total",
         CounterMetricFamily,
-        "Changes given up because they had waited too long; the next one shows the follower that it missed something",
+        "Changes not notified because they waited too long; the next notification shows the follower the gap",
         lambda now: now.dropped,
     ),
     (
         "smartfeeds_replies_dropped_total",
         CounterMetricFamily,
-        "Answers given up because the server did not read",
+        "Responses dropped because the server did not read",
         lambda now: now.dropped_replies,
     ),
     (
         "smartfeeds_fanout_lag_seconds",
         GaugeMetricFamily,
-        "How old the change was that was notified last",
+        "Age of the change that was notified last",
         lambda now: now.lag_s,
     ),
     (
         "smartfeeds_write_buffer_bytes",
         GaugeMetricFamily,
-        "Bytes that wait because the server does not read",
+        "Bytes in the write buffer of the connection to the server",
         lambda now: now.buffer_bytes,
     ),
     (
         "smartfeeds_write_paused_seconds_total",
         CounterMetricFamily,
-        "Seconds for which the server did not read",
+        "Seconds during which the server did not read",
         lambda now: now.paused_s,
     ),
     (
         "smartfeeds_link_online",
         GaugeMetricFamily,
-        "1 while the server accepts us, else 0",
+        "1 while the component is connected and authenticated, else 0",
         lambda now: now.online,
     ),
     (
@@ -183,19 +184,19 @@ _GATHERED: Final[tuple[tuple[str, _Family, str, Callable[[Readings], float]], ..
     (
         "smartfeeds_http_connections",
         GaugeMetricFamily,
-        "HTTP connections that are open",
+        "Open HTTP connections",
         lambda now: now.http_connections,
     ),
     (
         "smartfeeds_http_refused_total",
         CounterMetricFamily,
-        "HTTP connections turned away because there were too many, in all or from one address",
+        "HTTP connections rejected because of too many connections, in total or from one address",
         lambda now: now.http_refused,
     ),
     (
         "smartfeeds_http_unreadable_total",
         CounterMetricFamily,
-        "What came over HTTP and was no request, or had too long headers",
+        "HTTP input that is not a request or has oversized headers",
         lambda now: now.http_unreadable,
     ),
     (
@@ -207,42 +208,42 @@ _GATHERED: Final[tuple[tuple[str, _Family, str, Callable[[Readings], float]], ..
     (
         "smartfeeds_http_kept_replies_total",
         CounterMetricFamily,
-        "Pulls answered with bytes that were made for another one",
+        "Pulls answered with the cached bytes of an equal pull",
         lambda now: now.http_kept,
     ),
 )
 
 
-# The same for each direction of each mirror, with the labels `mirror` and `direction`.
+# Metrics for each direction of each mirror, with the labels `mirror` and `direction`.
 _OF_MIRRORS: Final[tuple[tuple[str, _Family, str, Callable[[MirrorReading], float]], ...]] = (
     (
         "smartfeeds_mirror_lag_seconds",
         GaugeMetricFamily,
-        "Seconds for which changes of a mirror have been waiting or failing, 0 where none are",
+        "Seconds since the oldest change of a mirror started to wait or to fail, or 0 if no change is waiting",
         lambda one: one.lag_s,
     ),
     (
         "smartfeeds_mirror_in_step",
         GaugeMetricFamily,
-        "1 while nothing is known to be missing, refused items among it, else 0",
+        "1 while no change is known to be missing, rejected items included, else 0",
         lambda one: one.in_step,
     ),
     (
         "smartfeeds_mirror_changes_total",
         CounterMetricFamily,
-        "Changes that a mirror has taken over or sent",
+        "Changes that a mirror received or sent",
         lambda one: one.changes,
     ),
     (
         "smartfeeds_mirror_refused_total",
         CounterMetricFamily,
-        "Items that a mirror refused, or that were refused there",
+        "Items that the mirror or the remote feed rejected",
         lambda one: one.refused,
     ),
     (
         "smartfeeds_mirror_conflicts_total",
         CounterMetricFamily,
-        "Changes taken over that conflicted with one made here",
+        "Received changes that conflicted with a local change",
         lambda one: one.conflicts,
     ),
 )
@@ -298,19 +299,19 @@ def _labelled(now: Readings | None) -> Iterator[Metric]:
         yield made
 
 
-class Gathered(Collector):
-    """Metrics that are read, not kept: `source` is asked when somebody reads the registry, None says nothing."""
+class ReadingsCollector(Collector):
+    """Metrics that are read from `source` when the registry is scraped. Without a source they have no values."""
 
     def __init__(self) -> None:
         self.source: Callable[[], Readings] | None = None
 
     def describe(self) -> Iterator[Metric]:
-        """The families without values."""
+        """Return the metric families without values."""
         yield from (family(name, text) for name, family, text, _ in _GATHERED)
         yield from _labelled(None)
 
     def collect(self) -> Iterator[Metric]:
-        """The families with their values now."""
+        """Return the metric families with their current values."""
         now = self.source() if self.source else None
         if now is not None:
             for name, family, text, value in _GATHERED:
@@ -318,19 +319,19 @@ class Gathered(Collector):
             yield from _labelled(now)
 
 
-GATHERED: Final = Gathered()
+GATHERED: Final = ReadingsCollector()
 REGISTRY.register(GATHERED)
 
 
 def metrics_text() -> bytes:
-    """Every metric with its value, in the text format of Prometheus."""
+    """Return all metrics in the text format of Prometheus."""
     return generate_latest(REGISTRY)
 
 
 def set_up_logging(form: Literal["console", "json"], level: str, stream: TextIO | None = None) -> None:
-    """Sends our events and the records of libraries to `stream` (standard error), one line each.
+    """Write log events and the records of libraries to `stream` (default: standard error), one line each.
 
-    `level` is debug, info, warning or error. May be called again.
+    `level` is debug, info, warning or error. The function may be called again.
     """
     stream = sys.stderr if stream is None else stream
     threshold = logging.getLevelNamesMapping()[level.upper()]
@@ -360,7 +361,7 @@ def set_up_logging(form: Literal["console", "json"], level: str, stream: TextIO 
 
 
 async def watch_loop(period_s: float = _LOOP_PERIOD_S) -> None:
-    """Measures for ever how late the event loop is. To be run as a task."""
+    """Measure the lag of the event loop until cancelled. Run it as a task."""
     loop = asyncio.get_running_loop()
     while True:
         due = loop.time() + period_s
@@ -371,14 +372,14 @@ async def watch_loop(period_s: float = _LOOP_PERIOD_S) -> None:
 def _renderer(form: str, stream: TextIO) -> list[Processor]:
     if form == "json":
         return [structlog.processors.format_exc_info, structlog.processors.JSONRenderer()]
-    # The usual formatter shows the values of variables: tokens, addresses, whole requests.
+    # structlog's default formatter prints the values of local variables: tokens, addresses, whole requests.
     return [
         structlog.dev.ConsoleRenderer(colors=stream.isatty(), exception_formatter=structlog.dev.plain_traceback),
     ]
 
 
 def _name_of_record(_logger: object, _method: str, event: structlog.types.EventDict) -> structlog.types.EventDict:
-    """Says which library a record is from."""
+    """Add the name of the library that wrote the record."""
     record = event.get("_record")
     if isinstance(record, logging.LogRecord):
         event["logger"] = record.name

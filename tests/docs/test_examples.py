@@ -13,7 +13,7 @@ import yaml
 from click.testing import CliRunner
 
 from smartfeeds.cli import main
-from smartfeeds.cli.probe import State, check_link
+from smartfeeds.cli.probe import CheckState, check_link
 from smartfeeds.config import Settings, load
 from smartfeeds.console import Exit
 from smartfeeds.demo.process import LocalServer
@@ -58,7 +58,7 @@ def start(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[
         server.stop()
 
 
-async def accepts(server: LocalServer, secret: str) -> State:
+async def accepts(server: LocalServer, secret: str) -> CheckState:
     settings = Settings(component={"jid": NAME, "secret": secret, "port": server.component_port})
     return (await check_link(settings)).state
 
@@ -66,8 +66,8 @@ async def accepts(server: LocalServer, secret: str) -> State:
 async def test_prosody_example_accepts_the_component(root: Path, start: Callable[..., LocalServer]) -> None:
     server = start(Prosody, prosody_of((root / "config/prosody.cfg.lua.example").read_text()))
 
-    assert await accepts(server, "change me") is State.OK
-    assert await accepts(server, "another") is State.FIX
+    assert await accepts(server, "change me") is CheckState.OK
+    assert await accepts(server, "another") is CheckState.FIX
 
 
 async def test_prosody_configuration_of_the_containers_accepts_the_component(
@@ -76,8 +76,8 @@ async def test_prosody_configuration_of_the_containers_accepts_the_component(
     monkeypatch.setenv("SECRET", "from the environment")
     server = start(Prosody, prosody_of((root / "docker/prosody.cfg.lua").read_text()))
 
-    assert await accepts(server, "from the environment") is State.OK
-    assert await accepts(server, "another") is State.FIX
+    assert await accepts(server, "from the environment") is CheckState.OK
+    assert await accepts(server, "another") is CheckState.FIX
 
 
 @pytest.mark.parametrize("file", ["config/ejabberd.yml.example", "docker/ejabberd.yml"])
@@ -94,8 +94,8 @@ async def test_ejabberd_example_accepts_the_component(root: Path, start: Callabl
     server = start(Ejabberd, change)
 
     assert service["global_routes"] is False
-    assert await accepts(server, "change me") is State.OK
-    assert await accepts(server, "another") is State.FIX
+    assert await accepts(server, "change me") is CheckState.OK
+    assert await accepts(server, "another") is CheckState.FIX
 
 
 def test_init_prints_what_the_examples_say(root: Path, tmp_path: Path) -> None:

@@ -157,7 +157,7 @@ REFUSED: dict[str, tuple[Callable[[Path], None], str, dict[str, str], Exit, tupl
         ("/none/feeds.db", "no such file or directory", "check that the directory exists"),
     ),
     "newer database": (newer, "", {}, Exit.STORE, ("feeds.db", "9999", "newer", "install a newer smartfeeds")),
-    "database of another program": (foreign, "", {}, Exit.STORE, ("feeds.db", "not those of smartfeeds")),
+    "database of another program": (foreign, "", {}, Exit.STORE, ("feeds.db", "belongs to another program")),
     "file that is no database": (text, "", {}, Exit.STORE, ("feeds.db", "not a SQLite database", "backup")),
     "damaged database": (damaged, "", {}, Exit.STORE, ("feeds.db", "corrupt", "restore a backup")),
     "database cut short": (cut_short, "", {}, Exit.STORE, ("feeds.db", "corrupt", "restore a backup")),
@@ -263,7 +263,7 @@ def test_run_without_the_right_to_write_says_so(unprivileged: Path, mode: int | 
     result = CliRunner().invoke(main, ["run", "--config", str(path)])
 
     assert result.exit_code == Exit.STORE
-    assert "right to write" in result.output or "may write" in result.output, result.output
+    assert "write permission" in result.output or "may write" in result.output, result.output
     assert state_of(unprivileged) == before
 
 

@@ -83,7 +83,11 @@ def lies(ours: str) -> list[Lie]:
         Lie("long", item("", sync("long", 1001, *map(record, range(1001, 0, -1)))), "more than 1000 history records"),
         Lie("nested", item("", sync("nested", 1, record(1), inside=nested)), "nested deeper"),
         Lie("crowd", item("", sync("crowd", 1, record(1), inside=crowd)), "more than 100 conflicts"),
-        Lie("alien", item("", sync("alien", 1, record(1), inside=conflicts(conflict("x", 1)))), "another id"),
+        Lie(
+            "alien",
+            item("", sync("alien", 1, record(1), inside=conflicts(conflict("x", 1)))),
+            "differs from the item's id",
+        ),
         Lie("blank", item("", sync("a b", 1, record(1))), "Namespace Specific String"),
         Lie("nobody", item("", sync("nobody", 1, "<sx:history sequence='1'/>")), "neither when nor by"),
         Lie("bare", item("", sync("bare", 1)), "no sx:history"),

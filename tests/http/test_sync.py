@@ -11,8 +11,8 @@ from lxml import etree
 from smartfeeds.core.tokens import Scope
 from smartfeeds.http.complete import CompleteFeeds
 from smartfeeds.service.requests import FeedPage, PullFeed
-from smartfeeds.sync.documents import FeedReader, Kind
-from smartfeeds.sync.sharing import Follower, Sharing, Step, format_bound, is_out_of_sync
+from smartfeeds.sync.documents import FeedReader, PieceKind
+from smartfeeds.sync.sharing import FollowStep, PartialFeedFollower, Sharing, format_bound, is_out_of_sync
 from support.bearer import bearer
 from support.component import ALICE, BOB, entry
 from support.sync import parse_item
@@ -325,9 +325,9 @@ def read(body: bytes) -> tuple[list[str], Sharing]:
     """The ids of the items of a document, and what it says of itself, as our own reader reads it."""
     reader = FeedReader()
     pieces = [*reader.feed(body), *reader.close()]
-    assert all(piece.kind is Kind.SYNCED for piece in pieces)
+    assert all(piece.kind is PieceKind.SYNCED for piece in pieces)
     assert reader.notes == []
-    return [piece.found.version.sync_id for piece in pieces if piece.found], reader.sharing
+    return [piece.sync_item.version.sync_id for piece in pieces if piece.sync_item], reader.sharing
 
 
 @pytest.fixture
@@ -389,7 +389,9 @@ async def test_other_views_point_to_their_own_whole(paged: Web) -> None:
         assert "sharing" not in (await paged.get(f"/feeds/notes/?sync=true&{query}", ATOM)).text
 
 
-async def follow(web: Web, follower: Follower, known: set[str]) -> tuple[Follower, list[Step]]:
+async def follow(
+    web: Web, follower: PartialFeedFollower, known: set[str]
+) -> tuple[PartialFeedFollower, list[FollowStep]]:
     """One read of the partial feed, as FeedSync 4.1 has it."""
     url, steps = f"{web.origin}/feeds/notes.atom?sync=true", []
     until = None
@@ -399,9 +401,9 @@ async def follow(web: Web, follower: Follower, known: set[str]) -> tuple[Followe
         follower, url = decision.state, decision.link
         steps.append(decision.step)
         until = until or sharing.until
-        if decision.step is not Step.FETCH:
+        if decision.step is not FollowStep.FETCH:
             known.update(ids)
-            return Follower(follower.until or until), steps
+            return PartialFeedFollower(follower.until or until), steps
 
 
 async def test_reader_without_cursors_misses_nothing(paged: Web) -> None:
@@ -409,14 +411,14 @@ async def test_reader_without_cursors_misses_nothing(paged: Web) -> None:
     the partial one alone as long as that is enough."""
     await fill(paged, 8)
     known: set[str] = set()
-    follower, steps = await follow(paged, Follower(), known)
-    assert (steps, len(known)) == ([Step.FETCH, Step.MERGE], 8)
+    follower, steps = await follow(paged, PartialFeedFollower(), known)
+    assert (steps, len(known)) == ([FollowStep.FETCH, FollowStep.MERGE], 8)
     await fill(paged, 5, start=8)
     follower, steps = await follow(paged, follower, known)
-    assert (steps, len(known)) == ([Step.MERGE], 13)
+    assert (steps, len(known)) == ([FollowStep.MERGE], 13)
     await fill(paged, 6, start=13)
     follower, steps = await follow(paged, follower, known)
-    assert (steps, len(known)) == ([Step.FETCH, Step.REPLACE], 19)
+    assert (steps, len(known)) == ([FollowStep.FETCH, FollowStep.REPLACE], 19)
 
 
 async def test_complete_feed_is_read_page_by_page(paged: Web, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -13,7 +13,7 @@ import slixmpp
 from slixmpp.exceptions import IqError
 
 from smartfeeds.demo.process import HOST
-from smartfeeds.xmpp.router import Router
+from smartfeeds.xmpp.router import StanzaRouter
 from support.commands import GREET, TABLE, TIME
 from support.servers import TestServer
 from support.service import running, write_config
@@ -86,7 +86,7 @@ async def test_commands_are_found_run_and_cancelled_by_slixmpp(
 ) -> None:
     """Hidden fields come back, back works with and without the form, errors arrive [xep-map 46] [xep-map 239]
     [xep-map 240]."""
-    monkeypatch.setattr("smartfeeds.app.Router", partial(Router, commands=TABLE))
+    monkeypatch.setattr("smartfeeds.app.StanzaRouter", partial(StanzaRouter, commands=TABLE))
     domain = server.take_name()
     async with running(write_config(tmp_path, server, domain)), logged_in(server, "alice") as alice:
         listed = await alice.plugin["xep_0050"].get_commands(domain)
@@ -155,5 +155,5 @@ async def test_conflict_is_settled_with_slixmpp(server: TestServer, tmp_path: Pa
         shown = await ask("get", "<items node='tea'/>")
 
     assert [option["label"].rpartition(", ")[2] for option in options] == ["ours", "th&irs"]
-    assert done["command"]["notes"] == [("info", "Settled 1 conflict: th&irs (one) is as you decided.")]
+    assert done["command"]["notes"] == [("info", "Resolved 1 conflict of th&irs (one).")]
     assert [title.text for title in shown.xml.iter(f"{{{ATOM}}}title")] == ["th&irs"]

@@ -10,8 +10,8 @@ from lxml import etree
 
 from smartfeeds.errors import FeedError
 from smartfeeds.service import requests as r
-from smartfeeds.xmpp.command_sessions import Sessions
-from smartfeeds.xmpp.commands import COMMAND, Commands, encode_about, encode_command
+from smartfeeds.xmpp.command_sessions import CommandSessions
+from smartfeeds.xmpp.commands import COMMAND, CommandRunner, encode_about, encode_command
 from smartfeeds.xmpp.stanza_errors import encode_error
 from support.commands import GREET_TYPE, TABLE
 from unit.xmpp.wire import ACTOR, DATA, SERVICE, parse
@@ -45,8 +45,8 @@ def session_of(node: str) -> str:
 @given(st.lists(st.tuples(NODES, ACTIONS | st.none(), XML_TEXT | st.none(), st.lists(FORMS, max_size=2)), max_size=6))
 def test_any_commands_give_answers_or_feed_errors(asked: list[tuple[str, str | None, str | None, list[Any]]]) -> None:
     """One after the other in the same session, half of them with an id that is right [xep-map 239]."""
-    sessions = Sessions(now_us=lambda: TIME_S * 1_000_000, new_id=lambda: "fresh", remembered=2)
-    commands = Commands(TABLE, handle, sessions)
+    sessions = CommandSessions(now_us=lambda: TIME_S * 1_000_000, new_id=lambda: "fresh", remembered=2)
+    commands = CommandRunner(TABLE, handle, sessions)
     begun = False
     for node, action, session, forms in asked:
         attributes = {"node": node, "action": action, "sessionid": session or (session_of(node) if begun else None)}

@@ -13,20 +13,20 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from smartfeeds.client import Follower, MemoryStore, Proof
-from smartfeeds.client.change import Change, Entry
+from smartfeeds.client.change import Change, ReceivedItem
 from smartfeeds.client.events import (
     CaughtUp,
     Connected,
     CursorRefused,
+    DelayedPageRequest,
     IntegrityDue,
-    Later,
     Output,
-    Pull,
+    PageRequest,
     PullFailed,
     PushReceived,
-    Start,
-    Subscribe,
-    Subscribed,
+    StartPoint,
+    SubscribeRequest,
+    SubscriptionAccepted,
 )
 from smartfeeds.client.position import parse_position
 from smartfeeds.client.state import FollowState
@@ -62,7 +62,7 @@ FAULTS = st.sampled_from(
 class World:
     """A feed, a wire and a mirror. `stored` and `mirror` change together, as in one transaction of the caller."""
 
-    start: Start
+    start: StartPoint
     cap: int
     indexed: bool = True
     exactly_once: bool = False
@@ -71,7 +71,7 @@ class World:
     delivered: list[PushReceived] = field(default_factory=list)
     requests: deque[Output] = field(default_factory=deque)
     ready: deque[Change] = field(default_factory=deque)
-    mirror: dict[str, Entry] = field(default_factory=dict)
+    mirror: dict[str, ReceivedItem] = field(default_factory=dict)
     handed: list[tuple[str, bytes]] = field(default_factory=list)
     stored: str | None = None
     subscribed: bool = False
@@ -100,9 +100,9 @@ class World:
         for output in outputs:
             if isinstance(output, Change):
                 self.ready.append(output)
-            elif isinstance(output, Subscribe | Pull):
+            elif isinstance(output, SubscribeRequest | PageRequest):
                 self.requests.append(output)
-            elif isinstance(output, Later):
+            elif isinstance(output, DelayedPageRequest):
                 self.requests.append(output.request)
             elif isinstance(output, CaughtUp):
                 self.caught_up += 1
@@ -115,7 +115,9 @@ class World:
             last = [payload for item_id, payload in self.handed if item_id == change.item_id][-1:]
             assert last != [change.payload], "the same version twice in a row"
             self.handed.append(version)
-            self.mirror[change.item_id] = Entry(change.item_id, change.payload, deleted=change.kind.value == "deleted")
+            self.mirror[change.item_id] = ReceivedItem(
+                change.item_id, change.payload, deleted=change.kind.value == "deleted"
+            )
             self.stored = change.position
         elif self.state.position is not None:
             self.stored = str(self.state.position)
@@ -130,11 +132,11 @@ class World:
         if not self.requests:
             return
         request = self.requests.popleft()
-        if isinstance(request, Subscribe):
+        if isinstance(request, SubscribeRequest):
             self.subscribed = True
-            self.take(self.state.receive(Subscribed(request.request_no)))
+            self.take(self.state.receive(SubscriptionAccepted(request.request_no)))
             return
-        assert isinstance(request, Pull)
+        assert isinstance(request, PageRequest)
         if self.refuse and request.after:
             self.refuse = False
             self.take(self.state.receive(CursorRefused(request.request_no)))
@@ -161,7 +163,7 @@ class World:
 
     def tie(self, text: str) -> None:
         """Two items of one time in one push."""
-        self.write(self.feed.put(Entry("x", text.encode() + b"<x/>"), Entry("y", b"<y/>")))
+        self.write(self.feed.put(ReceivedItem("x", text.encode() + b"<x/>"), ReceivedItem("y", b"<y/>")))
 
     def silence(self) -> None:
         self.take(self.state.receive(IntegrityDue()))
@@ -172,9 +174,9 @@ class World:
 
     def fail(self, *, answered: bool) -> None:
         """The answer to the pull that is under way is cut short, or lost."""
-        if self.requests and isinstance(self.requests[0], Pull):
+        if self.requests and isinstance(self.requests[0], PageRequest):
             request = self.requests.popleft()
-            assert isinstance(request, Pull)
+            assert isinstance(request, PageRequest)
             self.take(self.state.receive(PullFailed(request.request_no, "trouble", answered)))
 
     def do(self, name: str, item_id: str, text: str) -> None:
@@ -226,7 +228,7 @@ def test_mirror_any_faults_equals_the_feed(
 
     Each run hands over a version at most once (checked in `World.look`), and the end is in step with the feed.
     """
-    world = World(Start.BEGINNING, cap, indexed)
+    world = World(StartPoint.BEGINNING, cap, indexed)
     for step in before:
         world.do(*step)
     for step in steps:
@@ -247,7 +249,7 @@ LOSSES = st.sampled_from(["drop", "repeat", "swap", "reconnect", "restart", "kil
 @given(steps=st.lists(st.one_of(WRITES, HONEST, HONEST, HONEST, LOSSES), min_size=10, max_size=100))
 def test_position_stored_with_the_work_each_version_exactly_once(steps: list[tuple[str, str, str]]) -> None:
     """[SF-045] [SF-049]: also when the follower is killed in the middle of a page (checked in `World.look`)."""
-    world = World(Start.BEGINNING, 500, exactly_once=True)
+    world = World(StartPoint.BEGINNING, 500, exactly_once=True)
     for number, (name, item_id, text) in enumerate(steps):
         world.do(name, item_id, f"{text} {number}")
     world.settle()
@@ -260,7 +262,7 @@ def test_from_now_any_faults_has_every_item_changed_since(
     before: list[tuple[str, str, str]], steps: list[tuple[str, str, str]], cap: int
 ) -> None:
     """[SF-047] [SF-049]: from now on means nothing from before, and everything after."""
-    world = World(Start.NOW, cap)
+    world = World(StartPoint.NOW, cap)
     for step in before:
         world.do(*step)
     world.answer()
@@ -272,7 +274,7 @@ def test_from_now_any_faults_has_every_item_changed_since(
         if step[0] != "forget cursors":
             world.do(*step)
     world.settle()
-    now = world.feed.page(Pull(0, began_after, max_items=500)).items
+    now = world.feed.page(PageRequest(0, began_after, max_items=500)).items
     since = [entry for entry in now if old.get(entry.item_id) != entry or world.mirror.get(entry.item_id) == entry]
     assert {entry.item_id: world.mirror[entry.item_id] for entry in since} == {entry.item_id: entry for entry in since}
     for item_id, entry in world.mirror.items():
@@ -284,13 +286,13 @@ def test_from_now_any_faults_has_every_item_changed_since(
 @given(
     before=st.lists(WRITES, max_size=8),
     steps=st.lists(st.one_of(WRITES, HONEST), max_size=60),
-    start=st.sampled_from(Start),
+    start=st.sampled_from(StartPoint),
     overtaken=st.lists(WRITES, max_size=4),
 )
 def test_pulls_nothing_lost_are_only_the_bootstrap(
     before: list[tuple[str, str, str]],
     steps: list[tuple[str, str, str]],
-    start: Start,
+    start: StartPoint,
     overtaken: list[tuple[str, str, str]],
 ) -> None:
     """[SF-048] [SF-050] [SF-109]: with every push delivered in order, no pull follows the first catch-up.
@@ -301,7 +303,7 @@ def test_pulls_nothing_lost_are_only_the_bootstrap(
     for step in before:
         world.do(*step)
     world.answer()
-    for number, (name, item_id, _) in enumerate(overtaken if start is Start.BEGINNING else overtaken[:1]):
+    for number, (name, item_id, _) in enumerate(overtaken if start is StartPoint.BEGINNING else overtaken[:1]):
         world.do(name, f"{item_id}{number}", f"overtaken {number}")
     while not world.state.in_step:
         world.answer()
@@ -323,7 +325,7 @@ def test_pulls_nothing_lost_are_only_the_bootstrap(
 )
 def test_gap_lost_pushes_one_series_of_pulls_each(writes: list[str], lost: set[int]) -> None:
     """[SF-049]: a run of lost pushes costs one series of pulls, when the next push shows it."""
-    world = World(Start.BEGINNING, 500)
+    world = World(StartPoint.BEGINNING, 500)
     while not world.state.in_step:
         world.answer()
     gaps, losing, caught_up = 0, False, world.caught_up

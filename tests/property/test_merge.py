@@ -18,7 +18,7 @@ from smartfeeds.sync.documents import FeedReader
 from smartfeeds.sync.feedsync import FEEDSYNC, is_subsumed
 from smartfeeds.sync.lexis import SSE_NS
 from smartfeeds.sync.merging import Dialect, Outcome, difference, merge, newer_of
-from smartfeeds.sync.outline import Side, merge_trees, parents_of, walk
+from smartfeeds.sync.outline import WinnerSide, merge_trees, parents_of, walk
 from smartfeeds.sync.record import Edit, Version
 from smartfeeds.sync.sse import SSE
 from smartfeeds.sync.writing import write_item
@@ -279,7 +279,7 @@ def test_item_without_conflicts_is_the_same_at_every_service(hidden, steps, orde
 
 @settings(max_examples=RUNS)
 @given(STEPS, TWINS | st.just(NAMES), st.sampled_from([FEEDSYNC, SSE]))
-def test_what_is_written_is_read_again(steps, names, dialect):
+def test_written_sync_data_is_read_again(steps, names, dialect):
     """[FS-012] [SSE-032] version, history, marks, conflicts."""
     item = run(dialect, steps, names=names)[0]
 
@@ -402,7 +402,7 @@ def trees(draw):
                 tree.setdefault(draw(st.sampled_from(known)), []).append(one)
                 known.append(one)
         sides.append(tree)
-    return sides, {one: draw(st.sampled_from(list(Side))) for one in "abcdefg"}
+    return sides, {one: draw(st.sampled_from(list(WinnerSide))) for one in "abcdefg"}
 
 
 @settings(max_examples=RUNS)
@@ -410,11 +410,15 @@ def trees(draw):
 def test_merged_tree_has_every_item_once_and_is_the_same_from_either_side(case):
     """[SSE-029] [SSE-030] [SSE-043] no item is lost, none is below itself, and merging again changes nothing."""
     (local, incoming), won = case
-    other = {Side.LOCAL: Side.INCOMING, Side.INCOMING: Side.LOCAL, Side.BOTH: Side.BOTH}
+    other = {
+        WinnerSide.LOCAL: WinnerSide.INCOMING,
+        WinnerSide.INCOMING: WinnerSide.LOCAL,
+        WinnerSide.BOTH: WinnerSide.BOTH,
+    }
 
     tree, repaired = merge_trees(local, incoming, won.__getitem__)
 
     assert (tree, repaired) == merge_trees(incoming, local, lambda one: other[won[one]])
     names = [one for _, one in walk(tree)]
     assert sorted(names) == sorted({*parents_of(local), *parents_of(incoming)})
-    assert merge_trees(tree, tree, lambda _one: Side.BOTH) == (tree, [])
+    assert merge_trees(tree, tree, lambda _one: WinnerSide.BOTH) == (tree, [])

@@ -17,7 +17,7 @@ from structlog.testing import capture_logs
 from smartfeeds.errors import ConfigError, FeedError
 from smartfeeds.service.conflicts import ResolveConflicts, version_tag
 from smartfeeds.service.requests import Publish, Retract
-from smartfeeds.sync.record import Stamp, Version
+from smartfeeds.sync.record import HistoryRecord, Version
 from support.mesh import NODE, Net, Site, twin
 from support.world import entry, jid
 
@@ -136,9 +136,9 @@ TWO_PEOPLE = [
 class Authorship:
     """What the author of each version had seen of the item, derived from what they did, never from a history."""
 
-    payloads: dict[Stamp, bytes] = field(default_factory=dict)
-    authors: dict[Stamp, str] = field(default_factory=dict)
-    settled: dict[Stamp, frozenset[Stamp]] = field(default_factory=dict)
+    payloads: dict[HistoryRecord, bytes] = field(default_factory=dict)
+    authors: dict[HistoryRecord, str] = field(default_factory=dict)
+    settled: dict[HistoryRecord, frozenset[HistoryRecord]] = field(default_factory=dict)
 
     def add(self, version: Version, author: str, before: Sequence[Version], decided: Sequence[Version]) -> None:
         """A new version, made of those `before` it. `author` is empty where the site hides it."""
@@ -150,7 +150,7 @@ class Authorship:
         self.settled[version.top] = frozenset(seen.union(*(self.settled[one] for one in seen)))
 
     @property
-    def unsettled(self) -> dict[Stamp, bytes]:
+    def unsettled(self) -> dict[HistoryRecord, bytes]:
         """The versions that no author of another one had seen."""
         kept = set(self.settled).difference(*self.settled.values())
         return {top: self.payloads[top] for top in kept}

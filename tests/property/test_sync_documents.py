@@ -21,9 +21,9 @@ from smartfeeds.service.conflicts import ListConflicts, ResolveConflicts
 from smartfeeds.service.context import Policy
 from smartfeeds.service.sync_import import Arrived, Merge, Target, merge_document
 from smartfeeds.service.syncing import shown
-from smartfeeds.sync.documents import FeedReader, Kind
+from smartfeeds.sync.documents import FeedReader, PieceKind
 from smartfeeds.sync.merging import Outcome
-from smartfeeds.sync.sharing import NOT_SAID
+from smartfeeds.sync.sharing import NO_SHARING
 from support.world import ATOM_NS, FEED, OWNER, World, draft, jid, memory_store
 
 NIGHTLY = os.environ.get("HYPOTHESIS_PROFILE") == "nightly"
@@ -89,12 +89,12 @@ class Place:
 
     async def document(self) -> bytes:
         job = Job(FeedHead(f"urn:x:{self.domain}", "Plans", 0), await self.items(), 0)
-        return b"".join(write_shared(job, NOT_SAID))
+        return b"".join(write_shared(job, NO_SHARING))
 
     async def take(self, document: bytes) -> Merge:
         reader = FeedReader()
         pieces = [*reader.feed(document), *reader.close()]
-        assert all(piece.kind is Kind.SYNCED for piece in pieces)
+        assert all(piece.kind is PieceKind.SYNCED for piece in pieces)
         merge = Merge()
         arrived = [Arrived(piece.index, piece.raw, synced=True) for piece in pieces]
         await merge_document(self.world.service, Target(FEED, jid(OWNER)), arrived, merge)

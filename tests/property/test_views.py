@@ -23,16 +23,16 @@ from smartfeeds.client.change import Change, ChangeKind
 from smartfeeds.client.events import (
     CaughtUp,
     Connected,
+    DelayedPageRequest,
     Disconnected,
     IntegrityDue,
-    Later,
     Output,
-    Pull,
+    PageRequest,
     PullFailed,
     PushReceived,
-    Start,
-    Subscribe,
-    Subscribed,
+    StartPoint,
+    SubscribeRequest,
+    SubscriptionAccepted,
 )
 from smartfeeds.client.state import FollowState
 from smartfeeds.core.page import ResultSetRequest
@@ -54,7 +54,7 @@ from support.world import (
 
 
 @dataclass(frozen=True)
-class Version:
+class DeliveredVersion:
     """What a publish says."""
 
     category: str
@@ -84,7 +84,7 @@ class Filters:
         pairs += [("sync", "true")] * self.sync
         return f"{FEED}?{urlencode([*pairs, ('order', 'modified')])}"
 
-    def match(self, version: Version, *, first: bool) -> bool:
+    def match(self, version: DeliveredVersion, *, first: bool) -> bool:
         """Whether a live item with this last version belongs to the view."""
         return (
             (not self.category or version.category in self.category)
@@ -113,7 +113,7 @@ FILTERS = st.builds(
     sync=st.sampled_from([False, False, True]),
 )
 VERSIONS = st.builds(
-    Version,
+    DeliveredVersion,
     category=st.sampled_from(["red", "blue"]),
     author=st.sampled_from(["Ann", "Cid"]),
     text=st.sampled_from(["sun", "rain", "sun rain", "fog"]),
@@ -138,10 +138,10 @@ class Follow:
     world: World
     filters: Filters
     state: FollowState
-    items: dict[str, tuple[Version, int, str] | None] = field(default_factory=dict)  # None: deleted
+    items: dict[str, tuple[DeliveredVersion, int, str] | None] = field(default_factory=dict)  # None: deleted
     revisions: dict[str, int] = field(default_factory=dict)
     mirror: dict[str, str] = field(default_factory=dict)
-    requests: deque[Subscribe | Pull] = field(default_factory=deque)
+    requests: deque[SubscribeRequest | PageRequest] = field(default_factory=deque)
     pushes: deque[bytes] = field(default_factory=deque)
     delivered: list[bytes] = field(default_factory=list)
     claims: int = 0
@@ -156,7 +156,7 @@ class Follow:
             if self.filters.match(version, first=revision == 1)
         }
 
-    async def publish(self, item_id: str, version: Version) -> None:
+    async def publish(self, item_id: str, version: DeliveredVersion) -> None:
         revision = self.revisions[item_id] = self.revisions.get(item_id, 0) + 1
         title = f"{item_id}{revision}"
         await self.world.publish(
@@ -193,9 +193,9 @@ class Follow:
                     self.mirror.pop(output.item_id, None)
                 else:
                     self.mirror[output.item_id] = output.title
-            elif isinstance(output, Subscribe | Pull):
+            elif isinstance(output, SubscribeRequest | PageRequest):
                 self.requests.append(output)
-            elif isinstance(output, Later):
+            elif isinstance(output, DelayedPageRequest):
                 self.requests.append(output.request)
             elif isinstance(output, CaughtUp):
                 self.claims += 1
@@ -207,9 +207,9 @@ class Follow:
         if not self.requests:
             return
         request = self.requests.popleft()
-        if isinstance(request, Subscribe):
+        if isinstance(request, SubscribeRequest):
             await self.world.subscribe(ALICE, self.filters.node())
-            self.take(self.state.receive(Subscribed(request.request_no)))
+            self.take(self.state.receive(SubscriptionAccepted(request.request_no)))
             return
         node = self.filters.node()
         page = ResultSetRequest(str(request.max_items), f"cursor:{request.after}" if request.after else None)
@@ -241,7 +241,7 @@ class Follow:
             assert self.mirror == self.expected()
             assert self.state.position.total in (None, end.count)
 
-    async def step(self, name: str, item_id: str | None, version: Version | None) -> None:
+    async def step(self, name: str, item_id: str | None, version: DeliveredVersion | None) -> None:
         if name == "publish":
             assert item_id is not None and version is not None
             await self.publish(item_id, version)
@@ -257,7 +257,7 @@ class Follow:
             self.lost = True
         elif name == "repeat push" and self.delivered:
             self.pushes.append(self.delivered[-1])
-        elif name == "lose answer" and self.requests and isinstance(self.requests[0], Pull):
+        elif name == "lose answer" and self.requests and isinstance(self.requests[0], PageRequest):
             request = self.requests.popleft()
             self.take(self.state.receive(PullFailed(request.request_no, "lost", answered=False)))
         elif name == "reconnect":
@@ -279,13 +279,13 @@ def blank(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return blank_database(tmp_path_factory.mktemp("blank") / "blank.db")
 
 
-async def run(store: Store, filters: Filters, steps: list[tuple[str, str | None, Version | None]]) -> None:
+async def run(store: Store, filters: Filters, steps: list[tuple[str, str | None, DeliveredVersion | None]]) -> None:
     await store.open()
     world = World(store)
     await world.start()
     await world.create()
     await world.affiliate(BOB, "publisher")
-    follow = Follow(world, filters, FollowState(filters.node(), Start.BEGINNING, page_items=2))
+    follow = Follow(world, filters, FollowState(filters.node(), StartPoint.BEGINNING, page_items=2))
     try:
         follow.take(follow.state.receive(Connected()))
         for step in steps:
@@ -309,7 +309,7 @@ def test_follower_of_any_view_ends_with_what_matches_and_says_so_only_then(kind:
 
     @settings(max_examples=150 if kind == "memory" else 50, deadline=None)
     @given(filters=FILTERS, steps=STEPS)
-    def check(filters: Filters, steps: list[tuple[str, str | None, Version | None]]) -> None:
+    def check(filters: Filters, steps: list[tuple[str, str | None, DeliveredVersion | None]]) -> None:
         with tempfile.TemporaryDirectory() as folder:
             stores: dict[str, Callable[[], Store]] = {
                 "memory": memory_store,

@@ -343,7 +343,7 @@ async def test_outcast_loses_all_subscriptions_and_is_told(component: Component)
     assert await subscribers(component) == []
 
 
-async def test_who_loses_the_right_to_a_whitelist_loses_the_subscription(component: Component) -> None:
+async def test_user_removed_from_a_whitelist_loses_the_subscription(component: Component) -> None:
     """[xep-map 92]: as for outcasts (XEP-0060 8.9.2.1, 4.5)."""
     await component.create(ALICE, "comments", access_model="whitelist")
     await component.affiliate(ALICE, "comments", BOB, "member")
@@ -359,7 +359,7 @@ async def test_who_loses_the_right_to_a_whitelist_loses_the_subscription(compone
 # The owner's list of subscriptions
 
 
-async def test_owner_sees_who_is_subscribed_and_not_who_waits(component: Component) -> None:
+async def test_owner_sees_subscribed_and_not_pending_users(component: Component) -> None:
     """[xep-map 93]"""
     await component.create(ALICE, "comments", access_model="authorize")
     await component.affiliate(ALICE, "comments", BOB, "member")
@@ -405,7 +405,7 @@ async def test_owner_removes_a_subscriber_who_is_told(component: Component) -> N
     assert len(await component.events(bare(CAROL))) == 1
 
 
-async def test_owner_approves_who_waits_and_that_is_told(component: Component) -> None:
+async def test_owner_approves_a_pending_subscriber_who_is_notified(component: Component) -> None:
     """[xep-map 95]"""
     await component.create(ALICE, "comments", access_model="authorize")
     assert await component.subscribe(BOB, "comments") == "pending"
@@ -421,7 +421,7 @@ async def test_owner_approves_who_waits_and_that_is_told(component: Component) -
     assert await component.item_ids(BOB, "comments") == ["one"]
 
 
-async def test_owner_denies_who_waits_and_that_is_told(component: Component) -> None:
+async def test_owner_denies_a_pending_subscriber_who_is_notified(component: Component) -> None:
     """[xep-map 95]"""
     await component.create(ALICE, "comments", access_model="authorize")
     await component.subscribe(BOB, "comments")
@@ -433,7 +433,7 @@ async def test_owner_denies_who_waits_and_that_is_told(component: Component) -> 
     assert await component.subscribe(BOB, "comments") == "pending"
 
 
-async def test_approval_of_who_is_subscribed_changes_nothing(component: Component) -> None:
+async def test_approval_of_a_subscribed_user_changes_nothing(component: Component) -> None:
     """[xep-map 95]"""
     await component.create(ALICE, "comments")
     await component.subscribe(BOB, "comments")
@@ -444,7 +444,7 @@ async def test_approval_of_who_is_subscribed_changes_nothing(component: Componen
     assert await subscribers(component) == [(bare(BOB), "subscribed")]
 
 
-async def test_owner_cannot_subscribe_who_never_asked(component: Component) -> None:
+async def test_owner_cannot_subscribe_a_user_who_never_asked(component: Component) -> None:
     """[xep-map 96]"""
     await component.create(ALICE, "comments")
     await component.subscribe(CAROL, "comments")

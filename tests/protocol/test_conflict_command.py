@@ -121,7 +121,7 @@ async def test_conflict_is_found_and_the_winner_stays(feed: Component) -> None:
         "elsewhere, 2025-12-31T12:00:00Z, theirs",
     )
     assert shown == [winner, f"{other}\nas elsewhere sees it"]
-    assert notes(done) == ["Settled 1 conflict: one (one) is as you decided."]
+    assert notes(done) == ["Resolved 1 conflict of one (one)."]
     assert await title_of(feed, "n", "one") == "one"
     assert notes(await Talk(feed, ALICE).begin("n")) == ["No item of n has a conflict."]
 
@@ -135,7 +135,7 @@ async def test_conflict_is_settled_for_the_other_version(feed: Component) -> Non
 
     done = await talk.go("complete", keep=list(choices(versions, "keep"))[1])
 
-    assert notes(done) == ["Settled 1 conflict: theirs (one) is as you decided."]
+    assert notes(done) == ["Resolved 1 conflict of theirs (one)."]
     assert await title_of(feed, "n", "one") == "theirs"
     (event,) = await feed.events("bob@example.org")
     assert event.findtext(".//a:title", namespaces=NS) == "theirs"
@@ -156,7 +156,7 @@ async def test_conflict_of_an_item_that_changed_meanwhile_stays(feed: Component)
     assert "again" in str(late.findtext(".//st:text", namespaces=NS))
     assert choices(back, "item") == {"one": "one (one): 2 conflicts"}
     assert len(choices(versions, "keep")) == 3
-    assert notes(done) == ["Settled 2 conflicts: one (one) is as you decided."]
+    assert notes(done) == ["Resolved 2 conflicts of one (one)."]
 
 
 async def test_conflict_settled_by_somebody_else_meanwhile(feed: Component) -> None:
@@ -188,7 +188,7 @@ async def test_conflict_may_be_read_by_readers_and_settled_by_publishers(feed: C
     assert condition(hidden) == condition(still) == "item-not-found"
     owner = Talk(feed, ALICE)
     await owner.begin("n", item="one")
-    assert notes(await owner.go("complete")) == ["Settled 1 conflict: one (one) is as you decided."]
+    assert notes(await owner.go("complete")) == ["Resolved 1 conflict of one (one)."]
 
 
 async def test_conflicts_of_what_is_not_there(feed: Component) -> None:
@@ -213,7 +213,7 @@ async def test_conflicts_of_many_items_and_long_names_fit_into_a_stanza(componen
 
     assert list(choices(answer, "item")) == ids[:25]
     (note,) = answer[0].iterfind(f"{{{CMD}}}note")
-    assert note.text == "These are 25 of 30; settle some to see the others."
+    assert note.text == "The list shows 25 of 30 items; resolve some to see the others."
 
 
 async def sync_id_of(component: Component, item_id: str) -> str:

@@ -263,7 +263,7 @@ async def test_uid_without_a_known_type_is_refused_in_a_smart_view(component: Co
         assert refusal(await request(component, node, after=uid)) == BAD_REQUEST
 
 
-async def test_what_follows_the_first_colon_is_the_value(component: Component) -> None:
+async def test_value_of_a_position_starts_after_the_first_colon(component: Component) -> None:
     """[SF-025] [SF-052]"""
     await component.create(ALICE, "comments")
     await publish_all(component, "comments", "a:b c")

@@ -516,7 +516,7 @@ async def test_body_can_be_asked_for_later(feed: Component) -> None:
 # Who gets them
 
 
-async def test_events_go_to_whom_the_access_model_lets_in(feed: Component) -> None:
+async def test_events_go_to_users_whom_the_access_model_permits(feed: Component) -> None:
     """[xep-map 181] [xep-map 108] [SF-016] [SF-111]: as it is when they are sent."""
     await feed.affiliate(ALICE, "comments", CAROL, "member")
     for user in (BOB, CAROL, EVE):
@@ -544,7 +544,7 @@ async def test_events_go_to_whom_the_access_model_lets_in(feed: Component) -> No
     assert [len(await feed.events(bare(user))) for user in (BOB, CAROL, EVE)] == [1, 0, 0]
 
 
-async def test_subscriber_hears_nothing_of_before(feed: Component) -> None:
+async def test_subscriber_gets_no_events_of_earlier_changes(feed: Component) -> None:
     """[xep-map 177] [SF-003]: the first event is the first change after the subscription."""
     await publish_all(feed, "comments", "a b")
     await feed.subscribe(BOB, "comments")
@@ -569,7 +569,7 @@ async def test_failing_recipient_holds_nobody_back(feed: Component) -> None:
     assert await told(feed, bare(CAROL)) == [f"item item-{number}" for number in range(30)]
 
 
-async def test_what_was_too_old_to_send_can_be_pulled(start: Starter) -> None:
+async def test_change_too_old_to_send_can_be_pulled(start: Starter) -> None:
     """[xep-map 183] [SF-041]: nothing is queued without end, and the next event shows the gap."""
     component = await start(push={"max_age_s": 60}, link={"retry_first_s": 0.01})
     await component.create(ALICE, "comments")
@@ -594,7 +594,7 @@ async def test_what_was_too_old_to_send_can_be_pulled(start: Starter) -> None:
     assert component.app.sender.counters.dropped == 2  # in each of the two orders
 
 
-async def test_what_happened_while_the_link_was_down_is_sent_after_it(start: Starter) -> None:
+async def test_change_made_while_the_link_was_down_is_sent_after_it(start: Starter) -> None:
     """[xep-map 9] [xep-map 183] [SF-039]: in order, with an unbroken chain."""
     component = await start(link={"retry_first_s": 0.01})
     await component.create(ALICE, "comments")

@@ -135,7 +135,7 @@ NOT_SUBSCRIBED = Refusal("auth", "not-authorized", "not-subscribed")
         ({"access_model": "open"}, "outcast", FORBIDDEN),
     ],
 )
-async def test_those_who_may_know_of_a_node_hear_why_they_may_not_read(
+async def test_users_who_may_know_of_a_node_get_the_reason_why_they_cannot_read(
     component: Component, options: dict[str, str], affiliation: str, expected: Refusal
 ) -> None:
     """[xep-map 185] [SF-111] Nodes that everybody may find or publish to, and nodes of one's own affiliations."""

@@ -117,7 +117,7 @@ async def running(folder: Path, mirrors: dict[str, list[dict[str, Any]]]) -> Asy
 
 
 @pytest.mark.parametrize("direction", ["in", "out", "both"])
-async def test_what_is_published_on_either_side_is_on_both(tmp_path: Path, direction: str) -> None:
+async def test_item_published_on_either_side_is_on_both(tmp_path: Path, direction: str) -> None:
     """Over the component stream; foreign markup comes as it was, attributes with a namespace too."""
     marked = entry("x", inner="<geo xmlns='urn:g' xmlns:p='urn:p' p:at='here'/>")
     mirrors = {B: [{"node": NODE, "address": f"xmpp:{A}?;node={NODE}", "direction": direction}]}

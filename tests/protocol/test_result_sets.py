@@ -275,7 +275,7 @@ async def test_every_page_is_one_snapshot(feed: Component) -> None:
 
 
 @pytest.mark.parametrize("node", VIEWS)
-async def test_what_comes_between_two_pages_is_on_a_later_one(feed: Component, node: str) -> None:
+async def test_item_published_between_two_pages_is_on_a_later_page(feed: Component, node: str) -> None:
     """[xep-map 206] [SF-045]: nothing that was due is skipped, an item edited meanwhile comes again, changed."""
     first = await pull(feed, node, max=3)
     await publish_all(feed, "comments", "h c b2")

@@ -81,7 +81,7 @@ async def test_appointed_publisher_may_retract_what_is_his(feed: Component, role
     assert await feed.item_ids(ALICE, "comments") == ["a", "b", "c"]
 
 
-async def test_what_is_not_there_is_not_found(feed: Component) -> None:
+async def test_missing_item_or_node_is_not_found(feed: Component) -> None:
     """[xep-map 156]: an unknown id, a tombstone, a missing node."""
     await feed.affiliate(ALICE, "comments", CAROL, "publisher")
     ok(await retract(feed, BOB, "b"))

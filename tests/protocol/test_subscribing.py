@@ -149,7 +149,7 @@ async def test_subscribe_to_an_authorize_node_waits_and_cannot_be_asked_twice(co
     assert await listed(component) == [("comments", BOBS, "pending")]
 
 
-async def test_who_waits_gets_no_events_and_cannot_retrieve(component: Component) -> None:
+async def test_pending_subscriber_gets_no_events_and_cannot_retrieve(component: Component) -> None:
     """[xep-map 108]"""
     await component.create(ALICE, "comments", access_model="authorize", notify_config="true")
     await request(component)
@@ -358,7 +358,7 @@ async def test_empty_node_has_no_last_item(component: Component) -> None:
     assert await component.events(BOBS) == []
 
 
-async def test_who_waited_is_subscribed_once_nothing_is_in_the_way(component: Component) -> None:
+async def test_pending_subscriber_is_subscribed_once_nothing_is_in_the_way(component: Component) -> None:
     """[xep-map 109] [xep-map 104]: made a member while waiting."""
     await component.create(ALICE, "comments", access_model="authorize")
     await request(component)

@@ -79,7 +79,9 @@ async def test_unsubscribe_takes_back_a_request_that_waits(component: Component)
 @pytest.mark.parametrize(
     ("jid", "node"), [(BOBS, "comments"), (BOB, "posts"), (BOBS, "posts?order=modified"), (BOBS, "posts?order=created")]
 )
-async def test_unsubscribe_of_who_is_not_subscribed_is_refused(component: Component, jid: str, node: str) -> None:
+async def test_unsubscribe_of_a_user_who_is_not_subscribed_is_refused(
+    component: Component, jid: str, node: str
+) -> None:
     """[xep-map 120]"""
     await component.create(ALICE, "comments")
     await component.create(ALICE, "posts")
@@ -155,7 +157,7 @@ async def test_own_subscriptions_to_one_node_are_only_those(component: Component
     assert refusal(await component.get(BOB, "<subscriptions node='missing'/>")) == NOT_FOUND
 
 
-async def test_who_has_no_subscriptions_gets_an_empty_list(component: Component) -> None:
+async def test_user_without_subscriptions_gets_an_empty_list(component: Component) -> None:
     """[xep-map 124]"""
     await component.create(ALICE, "comments")
 

@@ -249,7 +249,7 @@ async def test_open_newer_schema_is_refused_untouched(path: Path, raw: sqlite3.C
 @pytest.mark.parametrize("statement", ["CREATE TABLE song (x)", "CREATE TABLE alembic_version (version_num)"])
 async def test_open_data_of_another_program_is_refused(path: Path, raw: sqlite3.Connection, statement: str) -> None:
     raw.execute(statement)
-    with pytest.raises(StoreError, match="not those of smartfeeds"):
+    with pytest.raises(StoreError, match="belongs to another program"):
         await SqliteStore(path, read_payload).open()
     assert len(schema(raw)) == 1
 

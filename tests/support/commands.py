@@ -2,33 +2,35 @@
 
 from smartfeeds.errors import Condition, FeedError
 from smartfeeds.service import requests as r
-from smartfeeds.xmpp.commands import Ask, Command, Finished, Note, Severity, Stage, table_of
-from smartfeeds.xmpp.forms import Field
+from smartfeeds.xmpp.commands import Command, CommandForm, CommandNote, CommandResult, NoteSeverity, StepInput, table_of
+from smartfeeds.xmpp.forms import FormField
 
 GREET_TYPE = "urn:test#greet"
 
 
-async def ask_name(ask: Ask) -> Stage:
+async def ask_name(ask: StepInput) -> CommandForm:
     known = ask.values.get("name", ("",))
-    return Stage((Field("name", "text-single", known, "Name", required=True),), "Greet", "Whom?")
+    return CommandForm((FormField("name", "text-single", known, "Name", required=True),), "Greet", "Whom?")
 
 
-async def ask_how(ask: Ask) -> Stage:
+async def ask_how(ask: StepInput) -> CommandForm:
     name = ask.one("name")
-    how = Field("how", "list-single", ("warmly",), "How", (("warmly", "With love"), ("coldly", "")))
-    return Stage((Field("name", "hidden", (name,)), how), notes=(Note("Take care", Severity.WARN),))
+    how = FormField("how", "list-single", ("warmly",), "How", (("warmly", "With love"), ("coldly", "")))
+    return CommandForm(
+        (FormField("name", "hidden", (name,)), how), notes=(CommandNote("Take care", NoteSeverity.WARN),)
+    )
 
 
-async def greet(ask: Ask) -> Finished:
+async def greet(ask: StepInput) -> CommandResult:
     await ask.answer(r.GetNodes(ask.actor, ask.service), r.NodeList)
-    return Finished((Note(f"{ask.one('name')} was greeted {ask.one('how')}"),))
+    return CommandResult((CommandNote(f"{ask.one('name')} was greeted {ask.one('how')}"),))
 
 
-async def show_time(_ask: Ask) -> Finished:
-    return Finished((), (Field("time", "text-single", ("noon",), "Time"),))
+async def show_time(_ask: StepInput) -> CommandResult:
+    return CommandResult((), (FormField("time", "text-single", ("noon",), "Time"),))
 
 
-async def refuse(_ask: Ask) -> Finished:
+async def refuse(_ask: StepInput) -> CommandResult:
     raise FeedError(Condition.CONFLICT, "read again")
 
 

@@ -38,7 +38,7 @@ from smartfeeds.store.base import Store
 from smartfeeds.sync.record import Version
 from smartfeeds.xmpp.disco import ServiceInfo
 from smartfeeds.xmpp.framer import TOO_LONG, cut_down
-from smartfeeds.xmpp.router import Router
+from smartfeeds.xmpp.router import StanzaRouter
 from smartfeeds.xmpp.stream import STANZA_LIMIT_BYTES
 from support.world import Clock, draft, entry, form, jid, memory_store
 
@@ -130,7 +130,7 @@ class Site:
             on_change=self.changed,
         )
         self.dispatcher = self._dispatcher()
-        self.router = Router(
+        self.router = StanzaRouter(
             self.service,
             self.replied,
             ServiceInfo(domain=domain),

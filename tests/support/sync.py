@@ -9,7 +9,7 @@ from smartfeeds.core.times import parse_datetime
 from smartfeeds.formats.dates import parse_date
 from smartfeeds.formats.xml import parse_stored
 from smartfeeds.sync.markup import SyncItem, read_item
-from smartfeeds.sync.record import Flag, Stamp, Version
+from smartfeeds.sync.record import Flag, HistoryRecord, Version
 
 GOLDEN: dict[str, Any] = json.loads((Path(__file__).parents[1] / "data" / "sync" / "golden.json").read_text("utf-8"))
 CORPUS = Path(__file__).parents[1] / "corpus" / "data"
@@ -41,10 +41,10 @@ def at(text: str | None) -> int | None:
     return parse_datetime(text if "T" in text else f"2005-05-21T{text}:33Z")
 
 
-def stamp(text: str) -> Stamp:
+def stamp(text: str) -> HistoryRecord:
     """ "4 12:03 JEO" is sequence, time and endpoint; "-" is what is not there."""
     sequence, when, by = text.split()
-    return Stamp(int(sequence), None if when == "-" else at(when), "" if by == "-" else by)
+    return HistoryRecord(int(sequence), None if when == "-" else at(when), "" if by == "-" else by)
 
 
 def version(counter: int, *history: str, data: str = "", conflicts: tuple[Version, ...] = (), **rest: Any) -> Version:
@@ -59,7 +59,7 @@ def feedsync_golden(record: dict[str, Any] | None) -> Version | None:
     return Version(
         record["id"],
         record["updates"],
-        tuple(Stamp(one["sequence"], at(one.get("when")), one.get("by", "")) for one in record["history"]),
+        tuple(HistoryRecord(one["sequence"], at(one.get("when")), one.get("by", "")) for one in record["history"]),
         record["data"].encode(),
         deleted=Flag.TRUE if record["deleted"] else Flag.ABSENT,
         noconflicts=Flag.TRUE if record["noconflicts"] else Flag.ABSENT,
@@ -75,7 +75,7 @@ def sse_golden(record: dict[str, Any] | None) -> Version | None:
     return Version(
         record["id"],
         record["version"],
-        tuple(Stamp(record["version"] - k, _date(when), by or "") for k, (when, by) in enumerate(records)),
+        tuple(HistoryRecord(record["version"] - k, _date(when), by or "") for k, (when, by) in enumerate(records)),
         record["data"].encode(),
         deleted=Flag.TRUE if record["deleted"] else Flag.ABSENT,
         conflict=Flag.TRUE if record["conflict"] else Flag.ABSENT,
@@ -83,7 +83,7 @@ def sse_golden(record: dict[str, Any] | None) -> Version | None:
             Version(
                 "s1",
                 one["version"],
-                (Stamp(one["version"], _date(one["when"]), one["by"] or ""),),
+                (HistoryRecord(one["version"], _date(one["when"]), one["by"] or ""),),
                 one["data"].encode(),
             )
             for one in record["conflicts"]

@@ -223,14 +223,16 @@ def test_export_to_a_link_replaces_the_file_that_it_leads_to(ready: Run) -> None
 def test_init_over_what_is_no_file_leaves_it(run: Run) -> None:
     os.mkfifo("pipe")
 
-    assert "no file" in run("init", "feeds.example.org", "--output", "pipe", "--force", code=Exit.CONFIG).stderr
+    assert (
+        "not a regular file" in run("init", "feeds.example.org", "--output", "pipe", "--force", code=Exit.CONFIG).stderr
+    )
     assert stat.S_ISFIFO(Path("pipe").stat().st_mode)
 
 
 async def test_status_over_what_is_no_file_leaves_it(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe")
 
-    with pytest.raises(ConfigError, match="no file"):
+    with pytest.raises(ConfigError, match="not a regular file"):
         async with _kept(tmp_path / "pipe", asyncio.Event()):
             pass
     assert stat.S_ISFIFO((tmp_path / "pipe").stat().st_mode)
@@ -362,7 +364,7 @@ def test_no_more_of_a_file_is_read_than_a_document_may_have(
 def test_node_create_and_again_is_refused(ready: Run) -> None:
     ready("node", "create", "talk", "--kind", "generic", "--option", "title=Talk", "--owner", "alice@example.org")
 
-    assert "there is a node talk already" in ready("node", "create", "talk", code=Exit.REFUSED).stderr
+    assert "the node talk exists already" in ready("node", "create", "talk", code=Exit.REFUSED).stderr
     shown = json.loads(ready("node", "show", "talk", "--json").stdout)
     assert (shown["kind"], shown["options"]["title"]) == ("generic", "Talk")
 
@@ -495,7 +497,7 @@ def test_backup_of_nothing_makes_nothing(ready: Run) -> None:
 def test_db_upgrade_of_current_database_has_nothing_to_do(ready: Run) -> None:
     ready("node", "create", "talk")
 
-    assert "nothing to do" in ready("db", "upgrade").output
+    assert "already." in ready("db", "upgrade").output
 
 
 def test_database_newer_than_the_program_is_left_alone(ready: Run) -> None:

@@ -168,7 +168,7 @@ def test_settle_includes_what_the_one_who_decides_has_made(ready: Run) -> None:
     assert "1 conflict left" in ready(*arguments).stdout
     assert tags(ready).keys() == {"nine", "noon"}
     told = " ".join(ready("conflicts", "resolve", "--help").stdout.split())
-    assert "others stay, but for versions that whoever decides made here" in told
+    assert "The others stay, except versions by the same author" in told
 
 
 def test_conflicts_of_sse_are_listed_and_settled_too(ready: Run) -> None:

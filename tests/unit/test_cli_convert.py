@@ -215,7 +215,7 @@ def test_base_that_no_link_is_relative_to_is_refused(run: Run, command: tuple[st
     """It was ignored, and links stayed relative."""
     name, *options = command
     stderr = run(name, "news.rss", *options, "--base", base, code=Exit.USAGE).stderr
-    assert "is no web address of at most 2048 characters" in " ".join(stderr.split())
+    assert "is not a web address of at most 2048 characters" in " ".join(stderr.split())
 
 
 def test_convert_to_ess_without_an_address_of_the_feed_is_refused_and_leaves_no_file(run: Run) -> None:

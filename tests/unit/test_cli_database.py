@@ -165,8 +165,8 @@ def test_command_without_any_configuration_says_so_in_one_line(run: Run, tmp_pat
     result = run("node", "list", code=Exit.CONFIG)
 
     assert result.stderr == (
-        f"smartfeeds: there is no smartfeeds.toml in {tmp_path}: name a configuration with --config, or make one with "
-        "smartfeeds init DOMAIN\n"
+        f"smartfeeds: there is no smartfeeds.toml in {tmp_path}: name a configuration with --config, or create one "
+        "with smartfeeds init DOMAIN\n"
     )
     assert names() == []
 
@@ -176,4 +176,4 @@ def test_environment_that_lacks_something_is_named_too(run: Run, monkeypatch: py
 
     error = run("node", "list", code=Exit.CONFIG).stderr
 
-    assert "component: give either secret or secret_file" in error and "there is no smartfeeds.toml in" in error
+    assert "component: set either secret or secret_file" in error and "there is no smartfeeds.toml in" in error

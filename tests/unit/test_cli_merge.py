@@ -79,7 +79,7 @@ def test_merge_by_gives_sync_data_to_what_has_none(run: Run) -> None:
 
     assert 'by="alice@example.net%2FPhone%201"' in result.stdout
     assert 'id="urn:x-test:plain" updates="1"' in result.stdout
-    assert "1 given sync data" in result.stderr
+    assert "1 received sync data" in result.stderr
 
 
 def test_merge_reads_standard_input_once(run: Run) -> None:
@@ -92,12 +92,16 @@ def test_merge_reads_standard_input_once(run: Run) -> None:
 @pytest.mark.parametrize(
     ("arguments", "code", "reason"),
     [
-        (("sm_sse_opml_ordered.opml", "empty.xml"), Exit.CONFIG, "do not merge"),
+        (("sm_sse_opml_ordered.opml", "empty.xml"), Exit.CONFIG, "cannot merge an outline with a feed"),
         (("empty.xml", "cut.xml"), Exit.FAILED, "cut.xml: the document"),
         (("bomb.xml", "empty.xml"), Exit.FAILED, "bomb.xml: the document"),
-        (("empty.xml", "page.html"), Exit.FAILED, "no feed that can be merged"),
-        (("empty.xml", "empty.xml", "--by", ""), Exit.CONFIG, "no endpoint"),
-        (("sm_sse_opml_ordered.opml", "sm_sse_opml_ordered.opml", "--by", "me"), Exit.CONFIG, "--by is for feeds"),
+        (("empty.xml", "page.html"), Exit.FAILED, "the root of the document is html"),
+        (("empty.xml", "empty.xml", "--by", ""), Exit.CONFIG, "--by is empty"),
+        (
+            ("sm_sse_opml_ordered.opml", "sm_sse_opml_ordered.opml", "--by", "me"),
+            Exit.CONFIG,
+            "--by is not supported for OPML",
+        ),
         (("sm_sse_opml_ordered.opml", "cut.opml"), Exit.FAILED, "cut.opml: the document"),
     ],
 )

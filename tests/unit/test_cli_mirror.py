@@ -68,7 +68,7 @@ def test_add_stores_the_mirror_and_says_what_the_other_side_has_to_do(ready: Run
     result = ready("mirror", "add", ADDRESS, "--node", "plans", "--direction", "both", "--name", "b")
 
     assert result.stdout == "b\n"
-    assert "feeds.b.example has to make feeds.a.example a publisher of its node plans." in result.stderr
+    assert "feeds.b.example must make feeds.a.example a publisher of its node plans." in result.stderr
     assert rows(ready) == [
         {"name": "b", "node": "plans", "direction": "both", "address": ADDRESS, "from": "mirror add"},
     ]
@@ -124,7 +124,7 @@ def test_add_of_what_is_there_is_refused(ready: Run) -> None:
 def test_remove_ends_it_and_names_what_is_not_there(ready: Run) -> None:
     ready("mirror", "add", ADDRESS, "--node", "plans", "--name", "b")
 
-    assert "Removed the mirror b; the node plans stays" in ready("mirror", "remove", "b").stdout
+    assert "Removed the mirror b; the node plans remains" in ready("mirror", "remove", "b").stdout
     assert rows(ready) == []
     assert "there is no mirror b" in ready("mirror", "remove", "b", code=Exit.CONFIG).stderr
     assert "There are no mirrors." in ready("mirror", "list").stderr
@@ -133,7 +133,7 @@ def test_remove_ends_it_and_names_what_is_not_there(ready: Run) -> None:
 def test_restart_lets_it_begin_anew_and_names_what_is_not_there(ready: Run) -> None:
     ready("mirror", "add", ADDRESS, "--node", "plans", "--name", "b")
 
-    assert "The mirror b begins anew" in ready("mirror", "restart", "b").stdout
+    assert "The mirror b starts again" in ready("mirror", "restart", "b").stdout
     assert "there is no mirror c" in ready("mirror", "restart", "c", code=Exit.CONFIG).stderr
 
 
@@ -176,8 +176,8 @@ def test_status_of_a_mirror_that_has_not_begun_ends_with_1(ready: Run) -> None:
     ready("mirror", "add", ADDRESS, "--node", "plans", "--name", "b")
 
     result = ready("mirror", "status", code=Exit.FAILED)
-    assert "there is no node plans here yet" in result.stdout
-    assert "from there: not begun yet, 0 changes taken over" in result.stdout
+    assert "the node plans does not exist here yet" in result.stdout
+    assert "incoming: not started yet, 0 changes received" in result.stdout
 
 
 def test_status_tells_lag_failures_conflicts_and_refusals(ready: Run) -> None:
@@ -189,13 +189,13 @@ def test_status_tells_lag_failures_conflicts_and_refusals(ready: Run) -> None:
 
     text = ready("mirror", "status", "b", code=Exit.FAILED).stdout
     assert "b  plans  both  xmpp:feeds.b.example?;node=plans" in text
-    assert "  from there: behind by " in text
-    assert "12 changes taken over, 2 conflicts met, in step last at 2026-01-01T00:00:00Z" in text
+    assert "  incoming: behind by " in text
+    assert "12 changes received, 2 conflicts met, in step last at 2026-01-01T00:00:00Z" in text
     assert "since 2026-01-01T00:00:00Z: away for long" in text
     assert "a note" in text
-    again = "smartfeeds mirror restart b asks for them again"
+    again = "smartfeeds mirror restart b requests them again"
     assert f"1 item refused ({again}), the last of them:\n      i1: too big" in text
-    assert "  to there: in step, 1 change sent" in text
+    assert "  outgoing: in step, 1 change sent" in text
 
 
 def test_status_in_json_has_everything(ready: Run) -> None:
@@ -225,12 +225,10 @@ def test_items_refused_are_missing_until_the_mirror_begins_anew(ready: Run) -> N
     ready("node", "create", "plans")
     change("b", **{"in": Half("x", T_US, items=3, refused=3, reasons=(refusal("i", "bad", T_US),))})
 
-    assert (
-        "from there: in step but for 3 items refused, 3 changes" in ready("mirror", "status", code=Exit.FAILED).stdout
-    )
+    assert "incoming: in step, 3 items rejected, 3 changes" in ready("mirror", "status", code=Exit.FAILED).stdout
     ready("mirror", "restart", "b")
     change("b", **{"in": Half("x", T_US, epoch=1)})
-    assert "from there: in step, 0 changes" in ready("mirror", "status").stdout
+    assert "incoming: in step, 0 changes" in ready("mirror", "status").stdout
 
 
 def test_outgoing_direction_that_fails_is_not_in_step_though_nothing_waits(ready: Run) -> None:
@@ -240,7 +238,7 @@ def test_outgoing_direction_that_fails_is_not_in_step_though_nothing_waits(ready
     consumer = Consumer(1, f"mirror:{ADDRESS}")
     write(lambda tx, _context: tx.set_failure(consumer, Failure(2, T_US, T_US, "the disk is full")))
 
-    assert "to there: behind by " in ready("mirror", "status", code=Exit.FAILED).stdout
+    assert "outgoing: behind by " in ready("mirror", "status", code=Exit.FAILED).stdout
 
 
 def test_status_tells_how_many_items_have_conflicts(ready: Run, tmp_path: Path) -> None:

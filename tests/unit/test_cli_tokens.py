@@ -123,7 +123,7 @@ def test_add_for_a_node_that_is_not_there_says_so_beside_the_token(ready: Run) -
     result = ready("token", "add", "--jid", "a@example.org", "--feed", "later", "--scope", "admin")
 
     assert result.stdout.startswith("sf_") and len(result.stdout.splitlines()) == 1
-    assert "no node later yet" in result.stderr
+    assert "node later does not exist yet" in result.stderr
 
 
 @pytest.mark.parametrize(

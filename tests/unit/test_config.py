@@ -82,7 +82,7 @@ def test_environment_alone_is_enough(monkeypatch: pytest.MonkeyPatch) -> None:
         (MINIMAL + "port = 70000", "component.port: must be at most 65535"),
         (MINIMAL + 'port = "many"', "component.port: "),
         (MINIMAL + "[push]\nmax_age_s = 0", "push.max_age_s: must be greater than 0"),
-        (MINIMAL + "[pubsub]\npage_default = 600", "page_default must not be above page_max"),
+        (MINIMAL + "[pubsub]\npage_default = 600", "page_default is 600, above page_max"),
         (MINIMAL + '[pubsub]\nadmins = ["example.org"]', 'must be a bare JID such as "alice@example.org"'),
         (MINIMAL + '[pubsub]\ncreators = ["a@b/c"]', 'must be a bare JID, a domain or "*"'),
         (MINIMAL + '[store]\nurl = "postgresql://x"', "PostgreSQL is not served by this version"),
@@ -94,8 +94,8 @@ def test_environment_alone_is_enough(monkeypatch: pytest.MonkeyPatch) -> None:
         (MINIMAL + '[contact]\nadmin = ["mailto:a\\u0001@b"]', "contact.admin.0: must be an address such as"),
         (MINIMAL + "[contact]\nhelp = []", "contact.help: there is no such key"),
         (MINIMAL + '[log]\nlevel = "chatty"', "log.level: "),
-        (MINIMAL + 'secret_file = "x"', "give either secret or secret_file"),
-        ('[component]\njid = "feeds.example.org"\n', "give either secret or secret_file"),
+        (MINIMAL + 'secret_file = "x"', "set either secret or secret_file"),
+        ('[component]\njid = "feeds.example.org"\n', "set either secret or secret_file"),
         ('[component]\njid = "feeds.example.org"\nsecret = ""\n', "the secret is empty"),
         (
             '[component]\njid = "feeds.example.org"\nsecret_file = "none"\n',
@@ -146,8 +146,8 @@ def test_variables_of_commands_and_of_kubernetes_are_no_mistake(
     load(write(MINIMAL))
 
 
-def test_load_absent_file_says_how_to_make_one(tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match="make one with smartfeeds init"):
+def test_load_absent_file_says_how_to_create_one(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="create it with smartfeeds init"):
         load(tmp_path / "none.toml")
 
 

@@ -2,7 +2,7 @@
 
 import socket
 
-from smartfeeds.cli.probe import State, check_http
+from smartfeeds.cli.probe import CheckState, check_http
 from smartfeeds.config import Settings
 
 
@@ -11,18 +11,18 @@ def with_http(**http: str) -> Settings:
 
 
 async def test_http_that_is_off_is_told_so() -> None:
-    assert (await check_http(with_http(listen=""))).state is State.NOTE
+    assert (await check_http(with_http(listen=""))).state is CheckState.NOTE
 
 
 async def test_http_without_a_public_address_says_how_to_have_one() -> None:
     found = await check_http(with_http(listen="127.0.0.1:0"))
-    assert found.state is State.NOTE
+    assert found.state is CheckState.NOTE
     assert "http.base_url" in found.advice
 
 
 async def test_http_with_its_address_is_well() -> None:
     found = await check_http(with_http(listen="127.0.0.1:0", base_url="https://feeds.example.org"))
-    assert found.state is State.OK
+    assert found.state is CheckState.OK
     assert "https://feeds.example.org" in found.found
 
 
@@ -32,5 +32,5 @@ async def test_http_address_that_is_taken_must_be_changed() -> None:
         taken.listen()
         port = taken.getsockname()[1]
         found = await check_http(with_http(listen=f"127.0.0.1:{port}"))
-    assert found.state is State.FIX
+    assert found.state is CheckState.FIX
     assert str(port) in found.found

@@ -38,23 +38,23 @@ _MODULES: Final = {
 
 
 class LazyCommands(Commands):
-    """Imports a command from its module. The function has the name of the command with `_command` appended."""
+    """Imports a command from its module. The function of a command has its name with the suffix `_command`."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002
-        """All commands, in the order of the table."""
+        """Return all commands in the order of the table."""
         return list(_MODULES)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002
-        """The command of this name."""
+        """Return the command with this name, or None."""
         if cmd_name not in _MODULES:
             return None
         module = importlib.import_module(f"smartfeeds.{_MODULES[cmd_name]}")
-        found = getattr(module, f"{cmd_name}_command")
-        assert isinstance(found, click.Command)
-        return found
+        command = getattr(module, f"{cmd_name}_command")
+        assert isinstance(command, click.Command)
+        return command
 
 
 @click.group("smartfeeds", cls=LazyCommands, epilog=EXIT_HELP, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(__version__, prog_name="smartfeeds")
 def main() -> None:
-    """Smart Feeds for XMPP: a publish-subscribe component whose followers can prove that they have everything."""
+    """Smart Feeds for XMPP: a publish-subscribe component whose followers can prove that they have every item."""

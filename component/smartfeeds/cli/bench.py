@@ -1,4 +1,4 @@
-"""`smartfeeds bench`: the benchmarks of a checkout, beside the pubsub of Prosody and ejabberd."""
+"""`smartfeeds bench`: runs the benchmarks of a checkout against the pubsub services of Prosody and ejabberd."""
 
 import os
 import subprocess
@@ -15,14 +15,15 @@ _TESTS = Path(__file__).parents[3] / "tests"
 @click.command("bench", context_settings={"ignore_unknown_options": True})
 @click.argument("arguments", nargs=-1, type=click.UNPROCESSED)
 def bench_command(arguments: tuple[str, ...]) -> None:
-    """Measure this machine: publishing, fan-out, pages, subscribing; ours beside Prosody's and ejabberd's own.
+    """Measure publishing, fan-out, pages and subscribing on this machine, and the same for Prosody and ejabberd.
 
-    Works in a checkout of the project, as `make bench` does; ARGUMENTS go to the benchmark (--quick for a short run).
+    The command needs a checkout of the project, as `make bench` does. ARGUMENTS go to the benchmark (--quick: a short
+    run).
     """
     if not (_TESTS / "bench" / "__main__.py").exists():
-        raise ConfigError("the benchmarks are in the project's sources: run make bench in a checkout")
+        raise ConfigError(f"no benchmarks in {_TESTS}; run make bench in a checkout of the project")
     path = os.pathsep.join([str(_TESTS), str(_TESTS.parent / "component")])
-    done = subprocess.run(  # noqa: S603 - our own module
+    process = subprocess.run(  # noqa: S603 - our own module
         [sys.executable, "-m", "bench", *arguments], env={**os.environ, "PYTHONPATH": path}, check=False
     )
-    click.get_current_context().exit(done.returncode)
+    click.get_current_context().exit(process.returncode)

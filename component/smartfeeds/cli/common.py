@@ -1,4 +1,4 @@
-"""The options that commands share, and how a command finds its configuration."""
+"""Options that commands share, and the search for the configuration file."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -15,35 +15,35 @@ Command = TypeVar("Command", bound=Callable[..., Any])
 
 
 def config_option(command: Command) -> Command:
-    """`--config FILE`, which `read_settings` reads."""
+    """Add `--config FILE`, which `read_settings` uses."""
     return click.option(
         "--config",
         "config",
         type=click.Path(dir_okay=False, path_type=Path),
         envvar="SMARTFEEDS_CONFIG",
-        help=f"The configuration file. Default: {DEFAULT_CONFIG} here, or the environment alone where there is none.",
+        help=f"The configuration file. Default: {DEFAULT_CONFIG} in this folder, else the environment alone.",
     )(command)
 
 
 def json_option(command: Command) -> Command:
-    """`--json` for commands that read."""
+    """Add `--json` to a command that reads."""
     return click.option("--json", "as_json", is_flag=True, help="Print JSON instead of a table.")(command)
 
 
 def config_file(config: Path | None) -> Path | None:
-    """The file of `--config`, or the one in this folder; None where there is none."""
+    """Return the file of `--config`, else the default file in this folder, else None."""
     return Path(DEFAULT_CONFIG) if config is None and Path(DEFAULT_CONFIG).exists() else config
 
 
 def read_settings(config: Path | None) -> Settings:
-    """The settings of `--config`, of the file in this folder, or of the environment. Raises ConfigError."""
+    """Return the settings from `--config`, from the default file, or from the environment. Raises ConfigError."""
     config = config_file(config)
     try:
         settings = load(config)
     except ConfigError as error:
         if config is None:
             advice = (
-                f"there is no {DEFAULT_CONFIG} in {Path.cwd()}: name a configuration with --config, or make one with "
+                f"there is no {DEFAULT_CONFIG} in {Path.cwd()}: name a configuration with --config, or create one with "
                 "smartfeeds init DOMAIN"
             )
             raise ConfigError(f"{error}\n  {advice}" if is_configured_by_environment() else advice) from None
@@ -54,6 +54,6 @@ def read_settings(config: Path | None) -> Settings:
 
 
 def refuse_devices(path: Path) -> None:
-    """Raises ConfigError for what is there and no file, such as /dev/null: a finished file would take its place."""
+    """Raises ConfigError for a device or a folder. Writing replaces the path, which would remove /dev/null."""
     if path.exists() and not path.is_file():
-        raise ConfigError(f"{path} is there already, and is no file")
+        raise ConfigError(f"{path} exists and is not a regular file; name another path")

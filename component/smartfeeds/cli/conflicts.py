@@ -1,4 +1,4 @@
-"""`smartfeeds conflicts`: items that were changed in several places at once, and deciding on them (FeedSync 3.4)."""
+"""`smartfeeds conflicts`: lists items that were changed in several places at once, and resolves them (FeedSync 3.4)."""
 
 from collections.abc import AsyncIterator
 from dataclasses import replace
@@ -27,10 +27,10 @@ _LONGEST_TITLE = 80
 
 
 class _ListFirst(Commands):
-    """A group that lists where no command of its own is named: `smartfeeds conflicts news`."""
+    """A group whose default command is `list`: `smartfeeds conflicts news`."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Puts `list` in front of what belongs to it."""
+        """Insert `list` if the first argument is not a command."""
         if not args or (args[0] not in self.commands and args[0] not in ctx.help_option_names):
             args = ["list", *args]
         return super().parse_args(ctx, args)
@@ -38,7 +38,7 @@ class _ListFirst(Commands):
 
 @click.group("conflicts", cls=_ListFirst)
 def conflicts_command() -> None:
-    """See items that were changed in several places at once, and decide on them.
+    """List and resolve conflicts: items that were changed in several places at once.
 
     Without a command it lists them: smartfeeds conflicts [NODE].
     """
@@ -51,46 +51,48 @@ def conflicts_command() -> None:
 def list_conflicts(node: str | None, config: Path | None, *, as_json: bool) -> None:
     """List the items in conflict, of NODE or of all feeds, with their versions.
 
-    Of each version: whether it wins, its tag, when and by whom it was made, its title.
+    Each version has a line: winner or conflict, tag, time, author, title.
     """
-    found = run_async(_list(config, node))
+    items = run_async(_list(config, node))
     if as_json:
-        print_json(found)
+        print_json(items)
         return
-    for item in found:
+    for item in items:
         _tell(item)
-    if not found:
+    if not items:
         err.print("There are no conflicts.", markup=False)
 
 
 @conflicts_command.command("resolve")
 @click.argument("node")
 @click.argument("item")
-@click.option("--keep", default="", metavar="TAG", help="The version whose content stays. Default: the one that wins.")
+@click.option("--keep", default="", metavar="TAG", help="The version to keep. Default: the winner.")
 @click.option(
     "--settle",
     multiple=True,
     metavar="TAG",
-    help="A conflict that is settled by this; others stay, but for versions that whoever decides made here. "
-    "Repeatable. Default: all that the item has now.",
+    help="A conflict to resolve. The others stay, except versions by the same author. "
+    "Repeatable. Default: all conflicts of the item.",
 )
-@click.option("--by", help="The bare JID that decides. Default: the first of pubsub.admins, else the component.")
+@click.option("--by", help="The bare JID of the author. Default: the first of pubsub.admins, else the component.")
 @config_option
 @json_option
 def resolve_conflicts(
     node: str, item: str, keep: str, settle: tuple[str, ...], by: str | None, config: Path | None, *, as_json: bool
 ) -> None:
-    """Settle conflicts of ITEM in NODE, and tell everybody who shares the feed.
+    """Resolve conflicts of ITEM in NODE. All services that share the feed receive the result.
 
-    The tags are those of the list. A version that is deleted can be kept too: then the item is deleted.
+    The list shows the tags. If you keep a deleted version, the item is deleted.
     """
     by = named_or_admin(config, by)
-    done = run_async(_resolve(config, node, item, keep, settle, by))
-    title = "deleted" if done.item.deleted else _title(done.item.payload)
+    answer = run_async(_resolve(config, node, item, keep, settle, by))
+    title = "deleted" if answer.item.deleted else _title(answer.item.payload)
     if as_json:
-        print_json({"node": node, "item": item, "title": title, "deleted": done.item.deleted, "left": done.left})
+        print_json({"node": node, "item": item, "title": title, "deleted": answer.item.deleted, "left": answer.left})
     else:
-        out.print(one_line(f"Resolved {item} of {node}: {title}; {counted(done.left, 'conflict')} left."), markup=False)
+        out.print(
+            one_line(f"Resolved {item} of {node}: {title}; {counted(answer.left, 'conflict')} left."), markup=False
+        )
 
 
 async def _list(config: Path | None, node: str | None) -> list[dict[str, Any]]:
@@ -100,23 +102,23 @@ async def _list(config: Path | None, node: str | None) -> list[dict[str, Any]]:
 
 
 def _names(tx: ReadTx, _context: Context, node: str | None) -> list[str]:
-    """The feeds to look at; none but those that have conflicts."""
+    """Return the feeds that have conflicts."""
     nodes = [locate(tx, node).node] if node is not None else all_nodes(tx)
     return [one.name for one in nodes if one.kind is NodeKind.FEED and tx.conflict_count(one.node_no)]
 
 
 async def _conflicted(service: FeedService, name: str) -> AsyncIterator[ConflictedItem]:
-    """All of a feed, page by page."""
+    """Yield all items of a feed that are in conflict, page by page."""
     after: str | None = None
     while True:
         page = ResultSetRequest(max=str(service.policy.page_max), after=after)
         answer = await service.handle(ListConflicts(operator(service), service.policy.domain, name, page))
-        found = cast("ConflictList", answer)
-        for one in found.entries:
+        conflicts = cast("ConflictList", answer)
+        for one in conflicts.entries:
             yield one
-        if not found.entries or found.result_set is None:
+        if not conflicts.entries or conflicts.result_set is None:
             return
-        after = found.result_set.last
+        after = conflicts.result_set.last
 
 
 async def _resolve(
@@ -124,18 +126,18 @@ async def _resolve(
 ) -> Resolved:
     async with open_offline(config, OpenMode.WRITE) as service:
         actor = actor_of(service, by)
-        # Whoever the operator names may decide.
+        # The operator's choice of author overrides the rights on the node.
         service.policy = replace(service.policy, admins=service.policy.admins | {str(actor)})
         request = ResolveConflicts(actor, service.policy.domain, node, item, keep, settle or None)
         return cast("Resolved", await service.handle(request))
 
 
-def _as_json(node: str, found: ConflictedItem) -> dict[str, Any]:
+def _as_json(node: str, conflicted: ConflictedItem) -> dict[str, Any]:
     return {
         "node": node,
-        "item": found.item.id,
-        "sync_id": found.version.sync_id,
-        "versions": [_version(tag, one, wins=place == 0) for place, (tag, one) in enumerate(found.versions)],
+        "item": conflicted.item.id,
+        "sync_id": conflicted.version.sync_id,
+        "versions": [_version(tag, one, wins=place == 0) for place, (tag, one) in enumerate(conflicted.versions)],
     }
 
 
@@ -157,7 +159,7 @@ def _title(payload: bytes) -> str:
 
 
 def _tell(item: dict[str, Any]) -> None:
-    """An item with a line for each version."""
+    """Print an item with a line per version."""
     versions = item["versions"]
     out.print(one_line(f"{item['node']}: {item['item']}, {counted(len(versions), 'version')}"), markup=False)
     width = max(len(one["by"]) for one in versions)

@@ -1,4 +1,4 @@
-"""`smartfeeds convert`: a document of one format as another, without a node."""
+"""`smartfeeds convert`: converts a document from one format to another, without a node."""
 
 import time
 from dataclasses import replace
@@ -23,7 +23,7 @@ from smartfeeds.formats.writers import Job
 def convert_command(file: Path, base: str, form: str, output: Path | None, *, strict: bool, as_json: bool) -> None:
     """Write the feed in FILE (Atom, RSS, ActivityStreams, JSON Feed or OPML; - for standard input) in another format.
 
-    What the other format cannot carry, what could not be read and what had to be remedied is told on standard error.
+    Standard error reports data that the other format cannot represent, and input that was skipped or repaired.
     """
     check_report(output, as_json=as_json)
     document = read_file(file, base)
@@ -31,7 +31,7 @@ def convert_command(file: Path, base: str, form: str, output: Path | None, *, st
     items = items_of(document)
     head = head_of(document, max((item.modified_us for item in items), default=0))
     if form == "ess" and base:
-        head = replace(head, self_link=base)  # such a file names the feed that it is about
+        head = replace(head, self_link=base)  # an ESS file names the address of its feed
     job = Job(head, items, now_us)
     write_out(form, job, output)
     if as_json and output is not None:
@@ -42,10 +42,10 @@ def convert_command(file: Path, base: str, form: str, output: Path | None, *, st
 
 
 def items_of(document: Document) -> list[Item]:
-    """The items as a node would hold them, oldest first.
+    """Return the items as a node would store them, oldest first.
 
-    An item without a date gets that of its older neighbour (`dates_of`), or 1970-01-01 where no item has a date, so
-    that each conversion of a document gives the same dates (A-122).
+    An item without a date gets the date of its older neighbour (`dates_of`), or 1970-01-01 if no item has a date. So
+    each conversion of a document gives the same dates (A-122).
     """
     items = document.oldest_first()
     dates = zip(items, dates_of(items), strict=True)

@@ -1,4 +1,4 @@
-"""`smartfeeds db` and `smartfeeds backup`: the file that holds everything."""
+"""`smartfeeds db` and `smartfeeds backup`: maintenance of the database file."""
 
 from pathlib import Path
 
@@ -16,22 +16,22 @@ from smartfeeds.store.migrate import HEAD
 
 @click.group("db", cls=Commands)
 def db_command() -> None:
-    """Look after the database."""
+    """Maintain the database."""
 
 
 @db_command.command("upgrade")
 @config_option
 def upgrade(config: Path | None) -> None:
-    """Bring the database to the schema of this version; smartfeeds run does the same when it starts.
+    """Upgrade the database to the schema of this version. smartfeeds run does the same when it starts.
 
-    Take a backup and stop the service before. A database that is newer than this program is refused and left alone.
+    Stop the service and take a backup first. A database of a newer version is rejected and left unchanged.
     """
     path = read_settings(config).store.path
     before = maintenance.schema_version(path)
     if before == HEAD:
-        out.print(f"{path} has schema {before}: nothing to do.", markup=False)
+        out.print(f"{path} has schema {before} already.", markup=False)
         return
-    # A running service of an older version must not have its schema changed.
+    # The lock prevents a change of schema under a running service of an older version.
     release = lock_database(path, "smartfeeds db upgrade")
     try:
         run_async(_open_once(config))
@@ -50,13 +50,13 @@ async def _open_once(config: Path | None) -> None:
 @click.argument("file", type=click.Path(dir_okay=False, path_type=Path))
 @config_option
 def backup_command(file: Path, config: Path | None) -> None:
-    """Copy the database into the new FILE; a running service goes on.
+    """Copy the database to the new FILE while the service may be running.
 
-    The copy is one consistent state and opens like any database: to restore it, stop the service and put it in
-    the place of the old file, after removing the old -wal and -shm files.
+    The copy is a consistent state. To restore it, stop the service, remove the old database and its -wal and -shm
+    files, and put the copy in its place.
     """
     path = read_settings(config).store.path
-    maintenance.schema_version(path)  # says so where there is no database of ours to copy
+    maintenance.schema_version(path)  # raises if the file is not a database of smartfeeds
     with progress_bar() as progress:
         task = progress.add_task("pages copied", total=None)
         copy_database(

@@ -1,4 +1,4 @@
-"""`smartfeeds doctor`: tests the store and the real server, and says what is wrong."""
+"""`smartfeeds doctor`: checks the configuration, the database and the XMPP server, and gives advice."""
 
 import logging
 from pathlib import Path
@@ -9,26 +9,26 @@ from rich.markup import escape
 from rich.table import Table
 
 from smartfeeds.cli.common import config_file, config_option, json_option, read_settings
-from smartfeeds.cli.probe import Finding, State, check_all
+from smartfeeds.cli.probe import CheckState, Finding, check_all
 from smartfeeds.config import Settings
 from smartfeeds.console import Exit, err, print_json, print_table, run_async
 
-_STYLES = {State.OK: "green", State.NOTE: "yellow", State.FIX: "bold red"}
+_STYLES = {CheckState.OK: "green", CheckState.NOTE: "yellow", CheckState.FIX: "bold red"}
 
 
 @click.command("doctor")
 @config_option
 @json_option
 def doctor_command(config: Path | None, *, as_json: bool) -> None:
-    """Connect as the component and test what the service needs; ends with 1 where something must be fixed.
+    """Connect as the component and check everything that the service needs; exit code 1 if something must be fixed.
 
-    Checked: configuration and secret, the database and its disk, the handshake, the server's software, the clocks,
-    the largest stanza that the server takes, a second connection. Best done while the service is stopped: Prosody
-    lets only one in, ejabberd would share the stanzas out between both for the time of the check.
+    The checks cover configuration and secret, database and disk, the handshake, the server's software, the clocks, the
+    largest stanza that the server accepts, and a second connection. Stop the service first: Prosody accepts one
+    connection only, and ejabberd would distribute stanzas over both connections during the check.
     """
     root = logging.getLogger()
     level = root.level
-    root.setLevel(logging.CRITICAL)  # the table shows what failed
+    root.setLevel(logging.CRITICAL)  # the table shows the failures already
     try:
         findings = run_async(_collect(read_settings(config), config_file(config)))
     finally:
@@ -37,7 +37,7 @@ def doctor_command(config: Path | None, *, as_json: bool) -> None:
         print_json([_row(finding) for finding in findings])
     else:
         _print(findings)
-    if any(finding.state is State.FIX for finding in findings):
+    if any(finding.state is CheckState.FIX for finding in findings):
         click.get_current_context().exit(Exit.FAILED)
 
 
@@ -45,7 +45,7 @@ async def _collect(settings: Settings, config: Path | None) -> list[Finding]:
     findings = []
     with err.status("checking"):
         async for finding in check_all(settings, config):
-            findings.append(finding)  # noqa: PERF401 - shown while it is being made
+            findings.append(finding)  # noqa: PERF401 - each check takes time; the status line shows that work goes on
     return findings
 
 

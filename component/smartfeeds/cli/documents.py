@@ -1,4 +1,4 @@
-"""`smartfeeds import` and `smartfeeds export`: documents into nodes, and back."""
+"""`smartfeeds import` and `smartfeeds export`: documents to nodes, and nodes to documents."""
 
 import asyncio
 import time
@@ -38,18 +38,18 @@ from smartfeeds.service.steps import IndexFirst, index_first
 from smartfeeds.service.syncing import shown as show
 from smartfeeds.store.base import OpenMode, ReadTx
 from smartfeeds.sync.markup import without_sync
-from smartfeeds.sync.sharing import NOT_SAID, Window
+from smartfeeds.sync.sharing import NO_SHARING, FeedWindow
 
 T = TypeVar("T")
 
 
 class _Time(click.ParamType[int]):
-    """Microseconds from a date-time with a zone, or from Unix seconds."""
+    """Microseconds since the epoch, from a date-time with a zone or from Unix seconds."""
 
     name = "time"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
-        """The microseconds; ends the command where the text is no time."""
+        """Return the microseconds. Ends the command for an invalid time."""
         time_us = parse_time(str(value))
         if time_us is None:
             self.fail(f"{value!r} is not a time such as 2026-01-02T10:00:00Z", param, ctx)
@@ -58,15 +58,15 @@ class _Time(click.ParamType[int]):
 
 TIME = _Time()
 CHUNK = 256
-_SHOWN = 20
+_SHOWN = 20  # lines on standard error; --json has all of them
 
 
 @click.command("import")
 @click.argument("source", type=FileOrAddress(), metavar="FILE|URL")
-@click.option("--node", required=True, help="The node to fill. It is made where it is missing.")
+@click.option("--node", required=True, help="The node. It is created if it does not exist.")
 @click.option(
     "--owner",
-    help="The bare JID that publishes, and owns a new node. Default: the first of pubsub.admins, else the component.",
+    help="The bare JID that publishes and owns a new node. Default: the first of pubsub.admins, else the component.",
 )
 @base_option
 @click.option("--sync", is_flag=True, help="Merge items that have sync data (FeedSync or SSE, in Atom or RSS 2.0).")
@@ -75,10 +75,10 @@ _SHOWN = 20
     "--own",
     "own",
     is_flag=True,
-    help="With --sync: believe changes made here that are lost here (a restored backup).",
+    help="With --sync: accept changes by this service that its database lacks (after a restored backup).",
 )
-@click.option("--lenient", is_flag=True, help="With --sync: read dates of SSE in other zones than GMT.")
-@click.option("--allow-private", is_flag=True, help="Also ask addresses of private networks and of this machine.")
+@click.option("--lenient", is_flag=True, help="With --sync: accept SSE dates in time zones other than GMT.")
+@click.option("--allow-private", is_flag=True, help="Allow addresses in private networks and on this machine.")
 @config_option
 @json_option
 def import_command(
@@ -94,47 +94,47 @@ def import_command(
     allow_private: bool,
     as_json: bool,
 ) -> None:
-    """Bring the items of FILE (Atom, RSS, ActivityStreams, JSON Feed or OPML; - for standard input) into a node.
+    """Import the items of FILE (Atom, RSS, ActivityStreams, JSON Feed or OPML; - for standard input) into a node.
 
-    Ids and dates are kept. What is there already and has not changed stays as it is, so an import can be repeated.
-    What was skipped is told with the reason.
+    Ids and dates are preserved. Items that have not changed are skipped, so an import can be repeated. Standard error
+    lists skipped items with the reasons.
 
-    With --sync each version is merged with what is here: winners, histories and conflicts are as everywhere else where
-    these versions met. Items without sync data are brought in as without --sync.
+    With --sync every version is merged with the version here: winners, histories and conflicts are the same wherever
+    these versions meet. Items without sync data are imported as without --sync.
     """
     if (own or lenient) and not sync:
-        raise click.UsageError("--own-edits and --lenient are for --sync")
+        raise click.UsageError("--own-edits and --lenient require --sync")
     owner = named_or_admin(config, owner)
     if sync:
-        found = run_async(
+        synced = run_async(
             import_synced(SyncImport(source, node, owner, base, config, own=own, lenient=lenient, web=allow_private))
         )
         if as_json:
-            print_json(merge_report(found))
+            print_json(merge_report(synced))
         else:
-            tell_merge(found, node)
-            _tell_owner(owner, new=found.merge.changed)
-        _fail(failed=failed(found))
+            tell_merge(synced, node)
+            _tell_owner(owner, new=synced.merge.changed)
+        _fail(failed=failed(synced))
         return
     name, document = _read(source, base, allow_private=allow_private)
-    done = run_async(_import(config, node, document, owner))
+    result = run_async(_import(config, node, document, owner))
     if as_json:
-        print_json(_as_json(document, done))
+        print_json(_as_json(document, result))
     else:
-        _tell(name, node, document, done)
-        _tell_owner(owner, new=bool(done.added + done.changed))
-    _fail(failed=_is_useless(document, done))
+        _tell(name, node, document, result)
+        _tell_owner(owner, new=bool(result.added + result.changed))
+    _fail(failed=_is_useless(document, result))
 
 
-def _is_useless(document: Document, done: Imported) -> bool:
-    """Whether nothing of it could be used; a feed that has no items yet says something of itself."""
+def _is_useless(document: Document, result: Imported) -> bool:
+    """Return whether nothing in the document could be used. A feed without items still has a title or an id."""
     if document.items:
-        return len(done.skipped) == len(document.items)
+        return len(result.skipped) == len(document.items)
     return bool(document.skipped) or not (document.channel or document.id or document.title or document.link)
 
 
 def _read(source: Path | str, base: str, *, allow_private: bool) -> tuple[str, Document]:
-    """The document, and what to call it."""
+    """Return the document and its name for messages."""
     if isinstance(source, Path):
         return name_of(Path(source.name)), read_file(source, base)
     fetched = run_async(fetch(source, allow_private=allow_private))
@@ -144,7 +144,7 @@ def _read(source: Path | str, base: str, *, allow_private: bool) -> tuple[str, D
 
 def _tell_owner(owner: str | None, *, new: bool) -> None:
     if owner is None and new:
-        err.print("note: the component is named as the publisher: name somebody with --owner, or in pubsub.admins")
+        err.print("note: the publisher is the component; name another with --owner or in pubsub.admins")
 
 
 def _fail(*, failed: bool) -> None:
@@ -165,52 +165,52 @@ async def _import(config: Path | None, node: str, document: Document, owner: str
             )
 
 
-def _skipped(document: Document, done: Imported) -> list[tuple[str, str]]:
-    return [(f"item {skipped.index + 1}", skipped.reason) for skipped in document.skipped] + list(done.skipped)
+def _skipped(document: Document, result: Imported) -> list[tuple[str, str]]:
+    return [(f"item {skipped.index + 1}", skipped.reason) for skipped in document.skipped] + list(result.skipped)
 
 
-def _warnings(document: Document, done: Imported) -> list[str]:
+def _warnings(document: Document, result: Imported) -> list[str]:
     shared = sum(without_sync(item.payload) != item.payload for item in document.items)
-    note = f"the sync data of {counted(shared, 'item')} was left out: --sync merges it"
-    return [*document.warnings, *done.notes, *([note] if shared else [])]
+    note = f"the sync data of {counted(shared, 'item')} was ignored; --sync merges it"
+    return [*document.warnings, *result.notes, *([note] if shared else [])]
 
 
-def _as_json(document: Document, done: Imported) -> dict[str, object]:
+def _as_json(document: Document, result: Imported) -> dict[str, object]:
     return {
         "format": document.format,
         "title": document.title,
-        "added": done.added,
-        "changed": done.changed,
-        "deleted": done.deleted,
-        "unchanged": done.unchanged,
-        "skipped": [{"item": item, "reason": reason} for item, reason in _skipped(document, done)],
+        "added": result.added,
+        "changed": result.changed,
+        "deleted": result.deleted,
+        "unchanged": result.unchanged,
+        "skipped": [{"item": item, "reason": reason} for item, reason in _skipped(document, result)],
         "warnings": [
-            *_warnings(document, done),
+            *_warnings(document, result),
             *(f"{item.id}: {warning}" for item in document.items for warning in item.warnings),
         ],
     }
 
 
-def _tell(name: str, node: str, document: Document, done: Imported) -> None:
+def _tell(name: str, node: str, document: Document, result: Imported) -> None:
     out.print(
-        f"{name} ({document.format}) into {node}: {done.added} added, {done.changed} changed, "
-        f"{done.deleted} deleted, {done.unchanged} unchanged.",
+        f"{name} ({document.format}) into {node}: {result.added} added, {result.changed} changed, "
+        f"{result.deleted} deleted, {result.unchanged} unchanged.",
         markup=False,
     )
-    skipped = _skipped(document, done)
+    skipped = _skipped(document, result)
     for item, reason in skipped[:_SHOWN]:
         err.print(one_line(f"skipped {item}: {reason}"), markup=False)
     if len(skipped) > _SHOWN:
         err.print(f"skipped {len(skipped) - _SHOWN} more; --json lists all of them")
-    for warning in _warnings(document, done):
+    for warning in _warnings(document, result):
         err.print(one_line(f"note: {warning}"), markup=False)
 
 
 @click.command("export")
 @click.option("--node", required=True, help="The node, or a view of it such as 'comments?author=alice'.")
-@click.option("--sync", is_flag=True, help="Write sync data too, histories and conflicts (FeedSync). For atom alone.")
-@click.option("--since", type=TIME, help="With --sync: only what changed since then, such as 2026-01-02T10:00:00Z.")
-@click.option("--complete", help="With --since: the address of the complete feed, for readers who lack older changes.")
+@click.option("--sync", is_flag=True, help="Include sync data: histories and conflicts (FeedSync). Requires --to atom.")
+@click.option("--since", type=TIME, help="With --sync: only changes since this time, such as 2026-01-02T10:00:00Z.")
+@click.option("--complete", help="With --since: the address of the complete feed, for readers without older changes.")
 @writing_options
 @config_option
 def export_command(
@@ -225,14 +225,15 @@ def export_command(
     strict: bool,
     as_json: bool,
 ) -> None:
-    """Write a node as a document: all its items, with their ids and dates.
+    """Export all items of a node as a document, with their ids and dates.
 
-    In Atom they come oldest first, deleted ones marked, and an import gives the same node again. What another format
-    cannot carry is told on standard error. With --sync `import --sync` elsewhere gives the same versions.
+    An Atom document has the items oldest first, with marks for deleted items; importing it gives the same node.
+    Standard error lists data that another format cannot represent. With --sync, `import --sync` elsewhere gives the
+    same versions.
     """
     check_report(output, as_json=as_json)
     _check_sync(form, since, complete, sync=sync)
-    job, count = run_async(_export(config, node, form, output, Part(sync, since, complete or "")))
+    job, count = run_async(_export(config, node, form, output, ExportPart(sync, since, complete or "")))
     if as_json and output is not None:
         report(form, job, count, output)
     else:
@@ -242,34 +243,33 @@ def export_command(
 
 def _check_sync(form: str, since: int | None, complete: str | None, *, sync: bool) -> None:
     if since is not None and not sync:
-        raise click.UsageError("--since is for --sync")
+        raise click.UsageError("--since requires --sync")
     if complete is not None and since is None:
-        raise click.UsageError("--complete is for --since: a feed that is complete refers to no other")
+        raise click.UsageError("--complete requires --since, because a complete feed does not refer to another")
     if complete is not None and (not is_uri(complete) or "#" in complete):
-        raise click.UsageError("--complete is an absolute address without a fragment")
+        raise click.UsageError(f"--complete must be an absolute address without a fragment, not {complete}")
     if sync and form != "atom":
         name = WRITERS[form].name
         raise click.UsageError(
-            f"--sync is for --to atom: an entry does not come back from {name} as it was, and would pass for the same "
-            "version with another content"
+            f"--sync requires --to atom: {name} cannot carry entries unchanged, and one version would have two contents"
         )
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
-    """What of a node is exported: with sync data or without, and of these what changed since a time."""
+class ExportPart:
+    """The part of a node to export: with or without sync data, and optionally only changes since a time."""
 
     sync: bool = False
     since_us: int | None = None
     complete: str = ""
 
 
-async def _export(config: Path | None, name: str, form: str, output: Path | None, part: Part) -> tuple[Job, int]:
-    # A filtered view may have to bring the filter index forward first, which is a write.
+async def _export(config: Path | None, name: str, form: str, output: Path | None, part: ExportPart) -> tuple[Job, int]:
+    # Reading a filtered view may first have to update the filter index, which is a write.
     async with open_offline(config, OpenMode.WRITE) as service:
         located = await service.read(lambda tx, _context: locate(tx, name))
         view = located.view if located.view.smart else CREATED
-        sharing, after = NOT_SAID, None
+        sharing, after = NO_SHARING, None
         if part.since_us is not None:
             view = replace(view, order=Order.MODIFIED)
             window = _window(located, part.since_us)
@@ -286,10 +286,12 @@ async def _export(config: Path | None, name: str, form: str, output: Path | None
         return job, exported.count
 
 
-def _window(located: Located, since_us: int) -> Window:
-    """The bounds of a partial feed: what changes while it is written is later than these, and comes with the next."""
+def _window(located: Located, since_us: int) -> FeedWindow:
+    """Return the bounds of a partial feed. Changes during the export are later than these bounds, so the next export
+    has them.
+    """
     until_us = max(located.node.last_modified_us, 0)
-    return Window(min(since_us, until_us), until_us)
+    return FeedWindow(min(since_us, until_us), until_us)
 
 
 def _head(service: FeedService, located: Located) -> FeedHead:
@@ -314,8 +316,10 @@ def _head(service: FeedService, located: Located) -> FeedHead:
 
 @dataclass(slots=True)
 class _Exported:
-    """The items of a view for a writer in another thread, `count` of which were taken. A slice is held at a time, each
-    read by itself, so that neither memory nor a running service feels how many there are."""
+    """The items of a view for a writer in another thread. `count` is the number of items read.
+
+    Each slice is read in a transaction of its own, so that memory stays small and a running service is not delayed.
+    """
 
     service: FeedService
     located: Located
@@ -325,7 +329,7 @@ class _Exported:
     count: int = 0
 
     def items(self, on_progress: Callable[[int, int], None]) -> Iterator[Item]:
-        """All of them. Raises StoreError."""
+        """Yield all items. Raises StoreError."""
         total = self._read(lambda tx, _context: tx.count(self.located.node.node_no, self.view))
         after = self.after
         while chunk := self._read(partial(_slice, located=self.located, view=self.view, after=after)):

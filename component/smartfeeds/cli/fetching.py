@@ -1,4 +1,4 @@
-"""Documents from the web for commands: an address where a file could be named."""
+"""Documents from the web, for commands that accept an address in place of a file."""
 
 from pathlib import Path
 from typing import Any
@@ -13,19 +13,19 @@ from smartfeeds.net.fetch import Fetcher, FetchLimits, Response
 
 
 class FileOrAddress(click.ParamType[Path | str]):
-    """A path of a document, as DOCUMENT; an http or https address stays a text."""
+    """A path to a document, or an http or https address, which stays a text."""
 
     name = "file or address"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Path | str:
-        """The path or the address; ends the command where there is no such file."""
+        """Return the path or the address. Ends the command if the file does not exist."""
         if isinstance(value, str) and is_web(value):
             return value
         return Path(DOCUMENT.convert(value, param, ctx))
 
 
 async def fetch(url: str, *, allow_private: bool) -> Response:
-    """What is at an address, no larger than a document may be. Raises FetchError."""
+    """Return the document at an address, up to the maximum size of a document. Raises FetchError."""
     limits = FetchLimits(max_bytes=MAX_DOCUMENT_BYTES, allowed=EVERYWHERE if allow_private else ())
     async with Fetcher(limits) as fetcher:
         return await fetcher.get(url)

@@ -1,4 +1,4 @@
-"""Files that other programs read while they are written."""
+"""Writes files that other programs may read at the same time."""
 
 import contextlib
 from collections.abc import Iterator
@@ -11,9 +11,10 @@ from smartfeeds.errors import ConfigError
 
 @contextmanager
 def whole_file(path: Path, name: str = "") -> Iterator[BinaryIO]:
-    """A file that appears when it is whole, where a link to it leads; nothing is left of one that fails.
+    """Yield a file that replaces `path` only when it is complete. A symbolic link is followed. A failure leaves no file
+    behind.
 
-    `name` is what to call it. Raises ConfigError where it cannot be written.
+    `name` is the name in error messages. Raises ConfigError if the file cannot be written.
     """
     target = path.resolve()
     partial = target.with_name(f".{target.name}.partial")
@@ -24,5 +25,5 @@ def whole_file(path: Path, name: str = "") -> Iterator[BinaryIO]:
     except OSError as error:
         raise ConfigError(f"cannot write {name or path}: {error.strerror}") from None
     finally:
-        with contextlib.suppress(OSError):  # what could not be made need not be removed
+        with contextlib.suppress(OSError):  # the file may not exist
             partial.unlink()

@@ -1,4 +1,4 @@
-"""`smartfeeds follow`: prints the changes of a feed as they come, and proves that none is missing."""
+"""`smartfeeds follow`: prints the changes of a feed as they arrive, and proves that none is missing."""
 
 import logging
 import sys
@@ -20,21 +20,23 @@ from smartfeeds.core.jid import parse_jid
 @click.argument("address")
 @click.option("--jid", envvar="SMARTFEEDS_JID", required=True, help="The account to follow with. [env: SMARTFEEDS_JID]")
 @click.option(
-    "--password", envvar="SMARTFEEDS_PASSWORD", help="Its password; asked for where missing. [env: SMARTFEEDS_PASSWORD]"
+    "--password", envvar="SMARTFEEDS_PASSWORD", help="The password. Default: ask for it. [env: SMARTFEEDS_PASSWORD]"
 )
 @click.option(
     "--password-file", type=click.Path(exists=True, dir_okay=False, path_type=Path), help="A file with the password."
 )
-@click.option("--server", metavar="HOST:PORT", help="The server, where the DNS does not tell.")
-@click.option("--plaintext", is_flag=True, help="Allow a connection without TLS: for a server on this machine only.")
+@click.option("--server", metavar="HOST:PORT", help="The server. Default: from the DNS.")
+@click.option(
+    "--plaintext", is_flag=True, help="Allow a connection without TLS. Use it for a server on this machine only."
+)
 @click.option(
     "--store",
     type=click.Path(dir_okay=False, path_type=Path),
-    help="A file that keeps the position; the next start goes on from it.",
+    help="A file for the position. The next start continues from it.",
 )
-@click.option("--mirror", is_flag=True, help="Begin with the oldest item, not with what comes from now on.")
-@click.option("--until-caught-up", is_flag=True, help="End when everything there is has been printed.")
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object a change.")
+@click.option("--mirror", is_flag=True, help="Start with the oldest item. Default: with the next change.")
+@click.option("--until-caught-up", is_flag=True, help="Exit after the newest item.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object per change.")
 def follow_command(
     address: str,
     jid: str,
@@ -50,8 +52,8 @@ def follow_command(
 ) -> None:
     """Follow the feed at ADDRESS, such as 'xmpp:feeds.example.org?;node=comments', and print every change.
 
-    What was missed, while away or because a notification was lost, is found by its cursors and pulled. Ends with
-    Ctrl-C. What it can prove is printed when everything is there for the first time, and at the end.
+    The cursors of notifications show missed changes, and the command pulls them. It prints a proof that nothing is
+    missing when it has caught up for the first time, and at the end. Press Ctrl-C to end it.
     """
     click.get_current_context().with_resource(_warnings_on_stderr())
     try:
@@ -65,7 +67,7 @@ def follow_command(
         password = password_file.read_text("utf-8").strip()
     if password is None:
         password = click.prompt("Password", hide_input=True, err=True)
-    # slixmpp takes the running event loop when a client is made, so `run_follow` has it made there.
+    # slixmpp uses the event loop that runs when a client is created, so `run_follow` creates the client.
     make = partial(
         follow,
         str(feed),
@@ -95,22 +97,22 @@ def _write(line: str) -> None:
 
 
 class StderrHandler(logging.Handler):
-    """Prints each record on standard error, in the form of the program's own messages."""
+    """Prints log records on standard error in the form of the program's own messages."""
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Prints the message of a record."""
+        """Print the message of a record."""
         err.print(f"smartfeeds: {record.getMessage()}", markup=False)
 
 
 _HANDLERS = (
     ("smartfeeds.client", StderrHandler(logging.WARNING)),
-    ("slixmpp", logging.NullHandler()),  # the follower repeats those of its warnings that matter
+    ("slixmpp", logging.NullHandler()),  # the follower reports the relevant warnings itself
 )
 
 
 @contextmanager
 def _warnings_on_stderr() -> Iterator[None]:
-    """Adds the handlers as long as the command runs. Handlers that somebody else has added stay."""
+    """Add the handlers while the command runs. Handlers of other code are kept."""
     for name, handler in _HANDLERS:
         logger = logging.getLogger(name)
         logger.addHandler(handler)
@@ -118,7 +120,7 @@ def _warnings_on_stderr() -> Iterator[None]:
     try:
         yield
     finally:
-        # Other code of the process logs as before: commands also run inside of tests and other programs.
+        # Commands also run inside tests and other programs, whose logging must not change.
         for name, handler in _HANDLERS:
             logger = logging.getLogger(name)
             logger.removeHandler(handler)
@@ -126,8 +128,8 @@ def _warnings_on_stderr() -> Iterator[None]:
 
 
 def _tell_connection(up: bool) -> None:
-    """On standard error, beside the changes."""
-    what = "the connection is back; what was missed is pulled" if up else "the connection is lost; trying again"
+    """Report the connection on standard error, because standard output has the changes."""
+    what = "connected again; pulling missed changes" if up else "connection lost; reconnecting"
     err.print(f"smartfeeds: {what}", markup=False)
 
 

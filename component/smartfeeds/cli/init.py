@@ -1,4 +1,4 @@
-"""`smartfeeds init`: a configuration with a fresh secret, and the lines for the server."""
+"""`smartfeeds init`: writes a configuration with a new secret, and prints the lines for the XMPP server."""
 
 import os
 import secrets
@@ -13,7 +13,7 @@ from smartfeeds.core.jid import parse_jid
 from smartfeeds.errors import ConfigError
 
 _FILE: Final = """\
-# smartfeeds for {domain}. Every other key, with its default: config/smartfeeds.toml of the project, and its manual.
+# smartfeeds for {domain}. All other keys and their defaults: config/smartfeeds.toml of the project, docs/operator.md.
 
 [component]
 jid = "{domain}"
@@ -25,14 +25,14 @@ port = {port}
 url = "sqlite:///./smartfeeds.db"
 
 [http]
-# Feeds as web pages and for programs; empty for none. For the world, put a web server with TLS in front.
+# Address of the HTTP server; empty: no HTTP. For public access put a web server with TLS in front of it.
 listen = "127.0.0.1:8280"
 # base_url = "https://feeds.example.org"
 
 [pubsub]
-# Who may create nodes: bare JIDs, domains, or "*" for everybody.
+# Users who may create nodes: bare JIDs, domains, or "*" for everybody.
 creators = [{creators}]
-# Bare JIDs that have every right on every node.
+# Bare JIDs with all rights on all nodes.
 admins = []
 """
 
@@ -62,11 +62,11 @@ listen:
     "--output", type=click.Path(dir_okay=False, path_type=Path), default=Path(DEFAULT_CONFIG), show_default=True
 )
 @click.option("--port", type=click.IntRange(1, 65535), default=5347, show_default=True, help="The component port.")
-@click.option("--force", is_flag=True, help="Replace a file that is already there.")
+@click.option("--force", is_flag=True, help="Replace an existing file.")
 def init_command(domain: str, output: Path, port: int, *, force: bool) -> None:
-    """Write a configuration for the component DOMAIN (such as feeds.example.org) with a fresh secret.
+    """Write a configuration with a new secret for the component DOMAIN, such as feeds.example.org.
 
-    Prints the lines that Prosody or ejabberd needs. The file can be read by you alone.
+    The command also prints the lines that Prosody or ejabberd needs. Only you can read the file.
     """
     jid = parse_jid(domain)
     if jid is None or jid.local or jid.resource:
@@ -86,12 +86,10 @@ def init_command(domain: str, output: Path, port: int, *, force: bool) -> None:
 
 
 def _write(path: Path, text: str, *, force: bool) -> None:
-    """Writes the file in one step with mode 0600. Raises ConfigError where it is there or cannot be written."""
+    """Write the file in one step with mode 0600. Raises ConfigError if it exists or cannot be written."""
     refuse_devices(path)
     if path.exists() and not force:
-        raise ConfigError(
-            f"{path} is there already, with a secret in it: choose another --output, or replace it with --force"
-        )
+        raise ConfigError(f"{path} exists and contains a secret; choose another --output, or replace it with --force")
     partial = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
     try:
         handle = os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)

@@ -1,4 +1,4 @@
-"""`smartfeeds merge`: two FeedSync or SSE documents into one."""
+"""`smartfeeds merge`: merges two FeedSync or SSE documents."""
 
 import time
 from collections.abc import Callable, Iterator
@@ -13,14 +13,14 @@ from smartfeeds.console import Exit, err, print_json
 from smartfeeds.core.text import counted, is_nss, one_line, to_nss
 from smartfeeds.errors import ConfigError
 from smartfeeds.formats.loader import MAX_DOCUMENT_BYTES
-from smartfeeds.sync.documents import FeedReader, Form, Piece
-from smartfeeds.sync.joining import Joiner, Report, read_feed, write_feed
+from smartfeeds.sync.documents import FeedFormat, FeedReader, Piece
+from smartfeeds.sync.joining import Joiner, JoinReport, read_feed, write_feed
 from smartfeeds.sync.merging import Outcome
 from smartfeeds.sync.outlines import merge_outlines, read_sync_outline, write_sync_outline
 from smartfeeds.sync.record import Edit
 from smartfeeds.sync.sharing import Sharing
 
-_SHOWN = 20
+_SHOWN = 20  # lines on standard error; --json has all of them
 
 
 @click.command("merge")
@@ -28,28 +28,30 @@ _SHOWN = 20
 @click.argument("incoming", type=DOCUMENT)
 @click.option(
     "--by",
-    help="The endpoint that LOCAL belongs to, such as alice@example.org/desk: items of LOCAL that have no sync data "
-    "get it, as made now by this endpoint.",
+    help="The endpoint of LOCAL, such as alice@example.org/desk. Items of LOCAL without sync data receive it, as if "
+    "this endpoint had created them now.",
 )
-@click.option("--lenient", is_flag=True, help="Read dates of SSE in other zones than GMT.")
-@click.option("--output", type=click.Path(dir_okay=False, path_type=Path), help="The file. Default: standard output.")
-@click.option("--json", "as_json", is_flag=True, help="Print a report as JSON. It needs --output.")
+@click.option("--lenient", is_flag=True, help="Accept SSE dates in time zones other than GMT.")
+@click.option(
+    "--output", type=click.Path(dir_okay=False, path_type=Path), help="The output file. Default: standard output."
+)
+@click.option("--json", "as_json", is_flag=True, help="Print a report as JSON. Requires --output.")
 def merge_command(
     local: Path, incoming: Path, by: str | None, output: Path | None, *, lenient: bool, as_json: bool
 ) -> None:
     """Merge INCOMING into LOCAL (FeedSync or SSE in Atom, RSS 2.0 or OPML) and write the merged document.
 
-    Items that were changed on both sides keep the version that wins and the other as a conflict. LOCAL and INCOMING
-    stay as they are; what was refused, and why, is told on standard error.
+    An item that was changed on both sides keeps the winning version, and the other version as a conflict. LOCAL and
+    INCOMING are not changed. Standard error lists rejected items with the reasons.
     """
     check_report(output, as_json=as_json)
     if str(local) == str(incoming) == "-":
-        raise click.UsageError("only one of the documents can be standard input")
+        raise click.UsageError("only one of LOCAL and INCOMING can be standard input")
     with file_spool() as spool, open_source(local) as mine, open_source(incoming) as theirs:
-        if (mine.form is Form.OPML) != (theirs.form is Form.OPML):
-            raise ConfigError("an outline and a feed do not merge: both have to be OPML, or both Atom or RSS")
-        job = _Job(mine, theirs, spool, _edit(by), lenient)
-        pieces, report, sharing = _outline(job) if mine.form is Form.OPML else _feed(job)
+        if (mine.form is FeedFormat.OPML) != (theirs.form is FeedFormat.OPML):
+            raise ConfigError("cannot merge an outline with a feed; both documents must be OPML, or both Atom or RSS")
+        job = _MergeJob(mine, theirs, spool, _edit(by), lenient)
+        pieces, report, sharing = _outline(job) if mine.form is FeedFormat.OPML else _feed(job)
         with opened(output) as file:
             for piece in pieces:
                 file.write(piece)
@@ -58,8 +60,8 @@ def merge_command(
         print_json(_as_json(local, incoming, output, report))
     else:
         _tell(report)
-    taken = sum(report.outcomes.values())
-    if report.refused and not taken:
+    merge_count = sum(report.outcomes.values())
+    if report.refused and not merge_count:
         click.get_current_context().exit(Exit.FAILED)
 
 
@@ -67,12 +69,12 @@ def _edit(by: str | None) -> Edit | None:
     if by is None:
         return None
     if not by:
-        raise ConfigError("--by names no endpoint")
+        raise ConfigError("--by is empty; name an endpoint such as alice@example.org/desk")
     return Edit(time.time_ns() // 1000, by if is_nss(by) and "/" not in by else to_nss(by))
 
 
 @dataclass(frozen=True, slots=True)
-class _Job:
+class _MergeJob:
     local: OpenSource
     incoming: OpenSource
     spool: FileSpool
@@ -80,7 +82,7 @@ class _Job:
     lenient: bool
 
 
-def _feed(job: _Job) -> tuple[Iterator[bytes], Report, Sharing]:
+def _feed(job: _MergeJob) -> tuple[Iterator[bytes], JoinReport, Sharing]:
     joiner = Joiner(job.spool, job.local.form, job.edit, lenient=job.lenient)
     mine = _read(job.local, lambda piece, _form: joiner.add_local(piece), job)
     joiner.end_local()
@@ -89,19 +91,19 @@ def _feed(job: _Job) -> tuple[Iterator[bytes], Report, Sharing]:
     return write_feed(mine, joiner.results(), theirs), joiner.report, theirs.sharing
 
 
-def _read(source: OpenSource, add: Callable[[Piece, Form], None], job: _Job) -> FeedReader:
+def _read(source: OpenSource, add: Callable[[Piece, FeedFormat], None], job: _MergeJob) -> FeedReader:
     with named(source.name):
         return read_feed(source.chunks, add, lenient=job.lenient)
 
 
-def _outline(job: _Job) -> tuple[Iterator[bytes], Report, Sharing]:
+def _outline(job: _MergeJob) -> tuple[Iterator[bytes], JoinReport, Sharing]:
     if job.edit is not None:
-        raise ConfigError("--by is for feeds: outlines without sync data stay as they are")
+        raise ConfigError("--by is not supported for OPML; outlines without sync data are copied unchanged")
     sides = []
     for source in (job.local, job.incoming):
         with named(source.name):
             sides.append(read_sync_outline(_whole(source), lenient=job.lenient))
-    report = Report()
+    report = JoinReport()
     with named("the merged outline"):
         pieces = list(write_sync_outline(merge_outlines(sides[0], sides[1], report)))
     return iter(pieces), report, sides[1].sharing
@@ -116,15 +118,15 @@ def _whole(source: OpenSource) -> bytes:
     return bytes(data)
 
 
-def _hints(sharing: Sharing, report: Report) -> None:
-    """What a publisher says to who reads its feed: for people, and nothing is opened by itself (FS-021)."""
+def _hints(sharing: Sharing, report: JoinReport) -> None:
+    """Add notes from sx:sharing for users. No address in it is opened automatically (FS-021)."""
     if sharing.since is not None:
-        where = f": the complete one is {sharing.complete_link}" if sharing.complete_link else ""
-        report.note([f"INCOMING is a partial feed, of changes since {sharing.since}{where}"])
-    report.note(f"INCOMING takes items from {one.link} {one.title}".rstrip() for one in sharing.aggregated)
+        where = f"; the complete feed is at {sharing.complete_link}" if sharing.complete_link else ""
+        report.note([f"INCOMING is a partial feed with changes since {sharing.since}{where}"])
+    report.note(f"INCOMING aggregates {one.link} {one.title}".rstrip() for one in sharing.aggregated)
 
 
-def _as_json(local: Path, incoming: Path, output: Path | None, report: Report) -> dict[str, object]:
+def _as_json(local: Path, incoming: Path, output: Path | None, report: JoinReport) -> dict[str, object]:
     return {
         "local": str(local),
         "incoming": str(incoming),
@@ -138,13 +140,13 @@ def _as_json(local: Path, incoming: Path, output: Path | None, report: Report) -
     }
 
 
-def _tell(report: Report) -> None:
+def _tell(report: JoinReport) -> None:
     counts = ", ".join(f"{report.outcomes[outcome]} {outcome.value}" for outcome in Outcome)
     parts = [
         counts,
         f"items that were compared have {counted(report.conflicts, 'conflict')}" if report.conflicts else "",
-        f"{report.created} given sync data" if report.created else "",
-        f"{report.plain} of INCOMING without sync data left out" if report.plain else "",
+        f"{report.created} received sync data" if report.created else "",
+        f"{report.plain} of INCOMING ignored, without sync data" if report.plain else "",
     ]
     err.print(one_line("merged: " + "; ".join(part for part in parts if part) + "."), markup=False)
     lines = [f"refused item {one.index + 1} of {one.document.upper()}: {one.reason}" for one in report.reasons]

@@ -1,5 +1,7 @@
-"""`smartfeeds mirror`: nodes that are kept in step with a feed elsewhere. A running service heeds each change within
-seconds."""
+"""`smartfeeds mirror`: nodes that are synchronised with a feed elsewhere (docs/mirrors.md).
+
+A running service applies each change within seconds.
+"""
 
 from pathlib import Path
 from typing import Any, Final
@@ -23,39 +25,41 @@ from smartfeeds.service.mirrors import (
 )
 from smartfeeds.store.base import OpenMode
 
-_WAYS: Final = {Direction.IN: "from there", Direction.OUT: "to there"}
+_WAYS: Final = {Direction.IN: "incoming", Direction.OUT: "outgoing"}
 
 
 @click.group("mirror", cls=Commands)
 def mirror_command() -> None:
-    """Keep nodes in step with feeds elsewhere (docs/mirrors.md)."""
+    """Synchronise nodes with feeds elsewhere (docs/mirrors.md)."""
 
 
 @mirror_command.command("add")
 @click.argument("address")
-@click.option("--node", required=True, help="The node here. It is made where it is missing.")
+@click.option("--node", required=True, help="The local node. It is created if it does not exist.")
 @click.option(
     "--direction",
     type=click.Choice([way.value for way in Direction]),
     default=Direction.IN.value,
     show_default=True,
-    help="in: follow the feed; out: send our changes there; both.",
+    help="in: receive changes; out: send changes; both.",
 )
-@click.option("--name", default="", help="What to call it, in commands and metrics. Default: made of node and address.")
-@click.option("--owner", type=BareJid(), help="Who owns a node that is made. Default: the component.")
+@click.option("--name", default="", help="The name in commands and metrics. Default: derived from node and address.")
+@click.option("--owner", type=BareJid(), help="The owner of a new node. Default: the component.")
 @click.option(
     "--every",
     "every_s",
     type=click.FloatRange(LEAST_EVERY_S),
     default=EVERY_S,
     show_default=True,
-    help="Seconds between two looks at a web feed; over XMPP, seconds of silence before it is asked for changes.",
+    help="Web: seconds between two requests. XMPP: seconds of silence before a request for changes.",
 )
-@click.option("--own-edits", is_flag=True, help="Believe edits made here that this database lost (after a restore).")
-@click.option("--allow-private", is_flag=True, help="Also ask web addresses of private networks and of this machine.")
+@click.option(
+    "--own-edits", is_flag=True, help="Accept edits by this service that its database lacks (after a restored backup)."
+)
+@click.option("--allow-private", is_flag=True, help="Allow web addresses in private networks and on this machine.")
 @config_option
 def add(address: str, config: Path | None, owner: str | None, **settings: Any) -> None:
-    """Keep a node in step with the feed at ADDRESS, such as xmpp:feeds.b.example?;node=plans or https://..."""
+    """Synchronise a node with the feed at ADDRESS, such as xmpp:feeds.b.example?;node=plans or https://..."""
     mirror = make_mirror(address=address, owner=owner or "", **settings)
     domain = run_async(_add(config, mirror))
     click.echo(mirror.name)
@@ -64,13 +68,13 @@ def add(address: str, config: Path | None, owner: str | None, **settings: Any) -
 
 
 def _advice(mirror: Mirror, domain: str) -> list[str]:
-    """What the other side has to do for it."""
-    lines = ["A running service begins within seconds: smartfeeds mirror status shows how it is doing."]
+    """Return what the remote service has to do."""
+    lines = ["A running service starts the mirror within seconds; smartfeeds mirror status shows its state."]
     feed = mirror.feed
     if feed is not None and mirror.direction is not Direction.IN:
-        lines.append(f"{feed.service} has to make {domain} a publisher of its node {mirror.remote_node}.")
+        lines.append(f"{feed.service} must make {domain} a publisher of its node {mirror.remote_node}.")
     if feed is not None and mirror.direction is not Direction.OUT:
-        lines.append(f"If its node {mirror.remote_node} is closed, {domain} needs the right to read it.")
+        lines.append(f"If the node {mirror.remote_node} there is not open, {domain} needs the right to read it.")
     return lines
 
 
@@ -78,25 +82,25 @@ def _advice(mirror: Mirror, domain: str) -> list[str]:
 @click.argument("name")
 @config_option
 def remove(name: str, config: Path | None) -> None:
-    """End the mirror of this NAME. The node and its items stay."""
+    """End the mirror NAME. The node and its items remain."""
     mirror = run_async(_remove(config, name))
-    out.print(f"Removed the mirror {name}; the node {mirror.node} stays as it is.", markup=False)
+    out.print(f"Removed the mirror {name}; the node {mirror.node} remains.", markup=False)
 
 
 @mirror_command.command("restart")
 @click.argument("name")
 @config_option
 def restart(name: str, config: Path | None) -> None:
-    """Let the mirror of this NAME read and send everything again, as after a restore of either side's backup."""
+    """Make the mirror NAME read and send everything again, for example after a backup was restored on either side."""
     run_async(_restart(config, name))
-    out.print(f"The mirror {name} begins anew; what is known already changes nothing.", markup=False)
+    out.print(f"The mirror {name} starts again; items that are equal on both sides do not change.", markup=False)
 
 
 @mirror_command.command("list")
 @config_option
 @json_option
 def list_mirrors(config: Path | None, *, as_json: bool) -> None:
-    """List all mirrors, those of the configuration too."""
+    """List all mirrors, including those in the configuration."""
     rows = [_row(status) for status in run_async(_statuses(config))]
     print_rows(rows, as_json=as_json, empty="There are no mirrors.")
 
@@ -117,26 +121,28 @@ def _row(status: MirrorStatus) -> dict[str, Any]:
 @config_option
 @json_option
 def status(name: str | None, config: Path | None, *, as_json: bool) -> None:
-    """Tell how mirrors are doing: lag, conflicts, what was refused and why. 1 where one is not in step."""
-    found = [one for one in run_async(_statuses(config)) if name in (None, one.mirror.name)]
-    if name is not None and not found:
-        raise click.BadParameter(f"there is no mirror {name}: smartfeeds mirror list shows all", param_hint="NAME")
+    """Show the state of mirrors: lag, conflicts, rejected items with reasons. Exit code 1: a mirror is not in step."""
+    statuses = [one for one in run_async(_statuses(config)) if name in (None, one.mirror.name)]
+    if name is not None and not statuses:
+        raise click.BadParameter(
+            f"there is no mirror {name}; smartfeeds mirror list shows all mirrors", param_hint="NAME"
+        )
     if as_json:
-        print_json([_json(one) for one in found])
+        print_json([_json(one) for one in statuses])
     else:
-        for one in found:
+        for one in statuses:
             for line in _lines(one):
                 out.print(one_line(line), markup=False)
-        if not found:
+        if not statuses:
             err.print("There are no mirrors.", markup=False)
-    if not all(standing.in_step for one in found for standing in one.standings):
+    if not all(standing.in_step for one in statuses for standing in one.standings):
         click.get_current_context().exit(Exit.FAILED)
 
 
 def _lines(status: MirrorStatus) -> list[str]:
     mirror = status.mirror
     lines = [f"{mirror.name}  {mirror.node}  {mirror.direction.value}  {mirror.address}"]
-    lines += [] if status.node_there else [f"  there is no node {mirror.node} here yet"]
+    lines += [] if status.node_there else [f"  the node {mirror.node} does not exist here yet"]
     for standing in status.standings:
         lines += _lines_of(standing, mirror)
     if status.conflicted:
@@ -148,13 +154,13 @@ def _lines_of(standing: MirrorStanding, mirror: Mirror) -> list[str]:
     half = standing.half
     parts = [
         _step(standing),
-        f"{counted(half.items, 'change')} {'sent' if standing.direction is Direction.OUT else 'taken over'}",
+        f"{counted(half.items, 'change')} {'sent' if standing.direction is Direction.OUT else 'received'}",
     ]
     if standing.waiting:
         parts.append(f"{counted(standing.waiting, 'change')} waiting")
     if half.conflicts:
         parts.append(f"{counted(half.conflicts, 'conflict')} met")
-    # Of what goes out the database tells itself whether it is in step.
+    # The outgoing direction shows no time while it is in step: the database knows which items are still to be sent.
     if half.in_step_us is not None and (standing.direction is Direction.IN or standing.behind_us):
         parts.append(f"{'read' if is_web(mirror.address) else 'in step'} last at {_second(half.in_step_us)}")
     lines = [f"  {_WAYS[standing.direction]}: {', '.join(parts)}"]
@@ -164,7 +170,7 @@ def _lines_of(standing: MirrorStanding, mirror: Mirror) -> list[str]:
     if half.note:
         lines.append(f"    {half.note}")
     if half.refused:
-        again = f"smartfeeds mirror restart {mirror.name} asks for them again"
+        again = f"smartfeeds mirror restart {mirror.name} requests them again"
         lines.append(f"    {counted(half.refused, 'item')} refused ({again}), the last of them:")
         lines += [f"      {one.item_id}: {one.reason}" for one in half.reasons]
     return lines
@@ -172,11 +178,11 @@ def _lines_of(standing: MirrorStanding, mirror: Mirror) -> list[str]:
 
 def _step(standing: MirrorStanding) -> str:
     if standing.behind_us is None:
-        return "not begun yet"
+        return "not started yet"
     if standing.behind_us:
         return f"behind by {_span(standing.behind_us)}"
     refused = standing.half.refused
-    return f"in step but for {counted(refused, 'item')} refused" if refused else "in step"
+    return f"in step, {counted(refused, 'item')} rejected" if refused else "in step"
 
 
 def _span(behind_us: int) -> str:
@@ -236,5 +242,5 @@ async def _restart(config: Path | None, name: str) -> None:
 
 async def _statuses(config: Path | None) -> list[MirrorStatus]:
     async with open_offline(config) as service:
-        configured = [section.made() for section in read_settings(config).mirror]
+        configured = [section.to_mirror() for section in read_settings(config).mirror]
         return await service.read(lambda tx, context: mirror_statuses(tx, context, configured))

@@ -1,4 +1,4 @@
-"""`smartfeeds nno`: the newest entries of many feeds, out of their ESS files."""
+"""`smartfeeds nno`: prints the newest entries of many feeds, found through their ESS files."""
 
 import asyncio
 import json
@@ -28,13 +28,13 @@ from smartfeeds.net.fetch import Fetcher, FetchError, FetchLimits, shown
 from smartfeeds.sources.nno import EssSource, Puller, PullResult
 from smartfeeds.sources.results import FullEntry, dump_results, load_results
 
-_SHOWN: Final = 20
+_SHOWN: Final = 20  # lines on standard error; --json has all of them
 _STEP: Final = 500  # files between two moves of the bar
 
 
 @dataclass(slots=True)
-class _Run:
-    """What one run collects: the entries so far, and what was passed over."""
+class _NnoRun:
+    """The entries that a run has collected, and the sources that it skipped."""
 
     aggregator: Aggregator
     skipped: list[tuple[str, str]] = field(default_factory=list)
@@ -43,11 +43,19 @@ class _Run:
 
 @click.command("nno")
 @click.argument("sources", nargs=-1, required=True, metavar="URL|FILE|FOLDER...")
-@click.option("-n", "--entries", type=click.IntRange(1, 100_000), default=50, show_default=True, help="How many.")
-@click.option("--full", is_flag=True, help="Download the feeds of these entries, and print the entries.")
-@click.option("--cache", type=click.Path(dir_okay=False, path_type=Path), help="Keeps what --full found for next time.")
-@click.option("--output", type=click.Path(dir_okay=False, path_type=Path), help="The file. Default: standard output.")
-@click.option("--allow-private", is_flag=True, help="Also ask addresses of private networks and of this machine.")
+@click.option(
+    "-n", "--entries", type=click.IntRange(1, 100_000), default=50, show_default=True, help="The number of entries."
+)
+@click.option("--full", is_flag=True, help="Download the feeds of these entries and print the entries themselves.")
+@click.option(
+    "--cache",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="A file that stores the results of --full for the next run.",
+)
+@click.option(
+    "--output", type=click.Path(dir_okay=False, path_type=Path), help="The output file. Default: standard output."
+)
+@click.option("--allow-private", is_flag=True, help="Allow addresses in private networks and on this machine.")
 @json_option
 def nno_command(
     sources: tuple[str, ...],
@@ -59,16 +67,16 @@ def nno_command(
     allow_private: bool,
     as_json: bool,
 ) -> None:
-    """Print the newest entries of many feeds as an NNO file, out of their ESS files.
+    """Print the newest entries of many feeds as an NNO file, found through their ESS files.
 
-    A source is an address of an ESS or NNO file, or of a web page that links to one; a file; or a folder of files, with
-    those in its folders. What cannot be read is told and passed over.
+    A source is the address of an ESS or NNO file, or of a web page that links to one; or a file; or a folder, whose
+    files and subfolders are read. Standard error lists the sources that cannot be read.
     """
     if cache is not None and not full:
-        raise click.UsageError("--cache keeps what --full finds: give both")
+        raise click.UsageError("--cache requires --full, whose results it stores")
     for path in filter(None, (cache, output)):
         refuse_devices(path)
-    run = _Run(Aggregator(entries))
+    run = _NnoRun(Aggregator(entries))
     limits = FetchLimits(allowed=EVERYWHERE if allow_private else ())
     text = run_async(_nno(run, sources, limits, cache, full=full, as_json=as_json))
     if output is None:
@@ -81,7 +89,7 @@ def nno_command(
 
 
 async def _nno(
-    run: _Run, sources: Sequence[str], limits: FetchLimits, cache: Path | None, *, full: bool, as_json: bool
+    run: _NnoRun, sources: Sequence[str], limits: FetchLimits, cache: Path | None, *, full: bool, as_json: bool
 ) -> str:
     async with AsyncExitStack() as stack:
         web = {url: EssSource(url) for url in sources if is_web(url)}
@@ -107,7 +115,7 @@ async def _nno(
         return _full_json(run, pulled, now_us) if as_json else "\n".join(_line(*result) for result in pulled.results)
 
 
-async def _fetch_all(run: _Run, fetcher: Fetcher, web: dict[str, EssSource]) -> None:
+async def _fetch_all(run: _NnoRun, fetcher: Fetcher, web: dict[str, EssSource]) -> None:
     with progress_bar() as progress:
         task = progress.add_task("ESS files", total=len(web))
 
@@ -124,8 +132,8 @@ async def _fetch_all(run: _Run, fetcher: Fetcher, web: dict[str, EssSource]) -> 
         await asyncio.gather(*(one(source) for source in web.values()))
 
 
-def _read_all(run: _Run, source: str) -> None:
-    """A file, or all files of a folder."""
+def _read_all(run: _NnoRun, source: str) -> None:
+    """Read a file, or all files in a folder."""
     if not Path(source).exists():
         run.skipped.append((source, "does not exist"))
         return
@@ -140,7 +148,7 @@ def _read_all(run: _Run, source: str) -> None:
 
 
 def _files(folder: str) -> Iterator[str]:
-    """All files below a folder in the order of their names, hidden ones left out."""
+    """Yield all files below a folder in the order of their names, without hidden files."""
     for place, folders, names in os.walk(folder):
         folders[:] = sorted(name for name in folders if not name.startswith("."))
         for name in sorted(names):
@@ -149,7 +157,7 @@ def _files(folder: str) -> Iterator[str]:
                 yield path
 
 
-def _read(run: _Run, path: str) -> None:
+def _read(run: _NnoRun, path: str) -> None:
     try:
         with open(path, "rb", buffering=0) as file:  # noqa: PTH123 - half the time of a Path
             data = file.read(MAX_BYTES + 1)
@@ -165,20 +173,22 @@ def _read(run: _Run, path: str) -> None:
 def _outline(entries: Sequence[NnoEntry], now_us: int) -> str:
     file = write_nno(entries, now_us)
     if file.count < len(entries):
-        err.print(f"the file holds the newest {file.count} of {len(entries)} entries: readers take {MAX_BYTES} bytes")
+        err.print(
+            f"the file has the newest {file.count} of {len(entries)} entries, because its limit is {MAX_BYTES} bytes"
+        )
     return file.data.decode()
 
 
-def _outline_json(run: _Run, entries: Sequence[NnoEntry], now_us: int) -> str:
+def _outline_json(run: _NnoRun, entries: Sequence[NnoEntry], now_us: int) -> str:
     return _json(run, [_entry_json(entry) for entry in entries], now_us)
 
 
-def _full_json(run: _Run, pulled: PullResult, now_us: int) -> str:
+def _full_json(run: _NnoRun, pulled: PullResult, now_us: int) -> str:
     rows = [_entry_json(entry) | (_found_json(found) if found else {}) for entry, found in pulled.results]
     return _json(run, rows, now_us)
 
 
-def _json(run: _Run, rows: Sequence[dict[str, object]], now_us: int) -> str:
+def _json(run: _NnoRun, rows: Sequence[dict[str, object]], now_us: int) -> str:
     skipped = [{"source": source, "reason": reason} for source, reason in run.skipped]
     content = {"build_time": build_time(now_us), "entries": rows, "skipped": skipped}
     return json.dumps(content, indent=2, ensure_ascii=False)
@@ -222,7 +232,7 @@ def _cached(cache: Path | None) -> dict[Wanted, FullEntry]:
     except OSError as error:
         raise ConfigError(f"cannot read {cache}: {error.strerror}") from None
     except ValueError as error:
-        raise ConfigError(f"{cache} is no file of --cache ({error}): remove it or name another one") from None
+        raise ConfigError(f"{cache} is not a cache file ({error}); remove it or name another file") from None
 
 
 def _write(path: Path, data: bytes) -> None:
@@ -230,8 +240,8 @@ def _write(path: Path, data: bytes) -> None:
         file.write(data)
 
 
-def _tell(run: _Run) -> None:
+def _tell(run: _NnoRun) -> None:
     for source, reason in run.skipped[:_SHOWN]:
-        err.print(one_line(f"passed over {shown(source)}: {reason}"), markup=False)
+        err.print(one_line(f"skipped {shown(source)}: {reason}"), markup=False)
     if len(run.skipped) > _SHOWN:
-        err.print(f"passed over {len(run.skipped) - _SHOWN} more; --json lists all of them")
+        err.print(f"skipped {len(run.skipped) - _SHOWN} more; --json lists all of them")

@@ -1,4 +1,4 @@
-"""`smartfeeds node` and `smartfeeds sub`: what there is, and a new node."""
+"""`smartfeeds node` and `smartfeeds sub`: lists nodes and subscriptions, creates nodes."""
 
 from pathlib import Path
 from typing import Any
@@ -22,14 +22,14 @@ CHUNK = 500
 
 @click.group("node", cls=Commands)
 def node_command() -> None:
-    """See the nodes of this service, and make one."""
+    """List, show and create nodes."""
 
 
 @node_command.command("list")
 @config_option
 @json_option
 def list_nodes(config: Path | None, *, as_json: bool) -> None:
-    """List all nodes by name, with their items and subscriptions."""
+    """List all nodes by name, with their numbers of items and subscriptions."""
     print_rows(run_async(_nodes(config)), as_json=as_json, empty="There are no nodes.")
 
 
@@ -38,46 +38,50 @@ def list_nodes(config: Path | None, *, as_json: bool) -> None:
 @config_option
 @json_option
 def show_node(name: str, config: Path | None, *, as_json: bool) -> None:
-    """Show a node: its counts, its affiliations, and its options with the values in force."""
-    shown = run_async(_node(config, name))
+    """Show a node: its counts, affiliations and current options."""
+    details = run_async(_node(config, name))
     if as_json:
-        print_json(shown)
+        print_json(details)
         return
     for key in ("node", "kind", "created", "creator", "items", "deleted", "subscriptions"):
-        out.print(one_line(f"{key:14} {shown[key]}"), markup=False)
-    for jid, affiliation in shown["affiliations"].items():
+        out.print(one_line(f"{key:14} {details[key]}"), markup=False)
+    for jid, affiliation in details["affiliations"].items():
         out.print(one_line(f"{affiliation:14} {jid}"), markup=False)
-    for option, value in shown["options"].items():
+    for option, value in details["options"].items():
         out.print(one_line(f"  {option} = {value}"), markup=False)
 
 
 @node_command.command("create")
 @click.argument("name")
-@click.option("--owner", help="The bare JID that owns it. Default: the component itself; admins own every node.")
-@click.option("--kind", type=click.Choice([kind.value for kind in NodeKind]), help="Default: pubsub.default_kind.")
+@click.option("--owner", help="The bare JID of the owner. Default: the component. Admins own every node.")
+@click.option(
+    "--kind",
+    type=click.Choice([kind.value for kind in NodeKind]),
+    help="The kind of node. Default: pubsub.default_kind.",
+)
 @click.option(
     "--option", "options", multiple=True, metavar="NAME=VALUE", help="An option such as title=News. Repeatable."
 )
 @config_option
 def create_node(name: str, owner: str | None, kind: str | None, options: tuple[str, ...], config: Path | None) -> None:
-    """Make the node NAME. A running service serves it at once."""
+    """Create the node NAME. A running service serves it at once."""
     form = _form(kind, options)
-    owned_by = run_async(_create(config, name, owner, form))
-    out.print(f"Made the node {name}, owned by {owned_by}.", markup=False)
+    actor = run_async(_create(config, name, owner, form))
+    out.print(f"Created the node {name}, owned by {actor}.", markup=False)
 
 
 @click.group("sub", cls=Commands)
 def sub_command() -> None:
-    """See the subscriptions."""
+    """List subscriptions."""
 
 
 @sub_command.command("list")
-@click.option("--node", help="Only of this node.")
-@click.option("--jid", help="Only of this bare JID and its resources.")
+@click.option("--node", help="Only subscriptions to this node.")
+@click.option("--jid", help="Only subscriptions of this bare JID and its resources.")
 @config_option
 @json_option
 def list_subscriptions(node: str | None, jid: str | None, config: Path | None, *, as_json: bool) -> None:
-    """List subscriptions, in the order in which they were made."""
+    """List subscriptions in the order of their creation."""
     print_rows(run_async(_subscriptions(config, node, jid)), as_json=as_json, empty="There are no such subscriptions.")
 
 
@@ -87,11 +91,11 @@ async def _nodes(config: Path | None) -> list[dict[str, Any]]:
 
 
 def all_nodes(tx: ReadTx) -> list[Node]:
-    """Every node, by name."""
-    found: list[Node] = []
-    while chunk := tx.nodes(found[-1].name if found else "", CHUNK):
-        found += chunk
-    return found
+    """Return every node, by name."""
+    nodes: list[Node] = []
+    while chunk := tx.nodes(nodes[-1].name if nodes else "", CHUNK):
+        nodes += chunk
+    return nodes
 
 
 def _node_row(tx: ReadTx, node: Node) -> dict[str, Any]:
@@ -137,7 +141,7 @@ async def _create(config: Path | None, name: str, owner: str | None, form: FormF
         except FeedError as error:
             if error.condition is not Condition.CONFLICT:
                 raise
-            raise FeedError(Condition.CONFLICT, f"there is a node {name} already") from None
+            raise FeedError(Condition.CONFLICT, f"the node {name} exists already") from None
         return str(actor)
 
 

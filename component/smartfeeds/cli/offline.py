@@ -1,4 +1,4 @@
-"""The service over its store, without a server: what commands work on. A running service sees what they change."""
+"""Opens the service on its database without a server, for commands. A running service sees the changes of a command."""
 
 import os
 from collections.abc import AsyncIterator
@@ -18,9 +18,10 @@ from smartfeeds.store.base import OpenMode
 
 @asynccontextmanager
 async def open_offline(config: Path | None, mode: OpenMode = OpenMode.READ) -> AsyncIterator[FeedService]:
-    """The service of the configuration with its store open; the operator acts as the component and may do everything.
+    """Yield the service of the configuration with an open database. The operator acts as the component and may do
+    everything.
 
-    `mode` is what the command may do to the database. Raises ConfigError, StoreError.
+    `mode` says what the command may do to the database. Raises ConfigError, StoreError.
     """
     settings = read_settings(config)
     path = settings.store.path
@@ -37,17 +38,17 @@ async def open_offline(config: Path | None, mode: OpenMode = OpenMode.READ) -> A
 
 
 def operator(service: FeedService) -> Jid:
-    """Who acts when nobody else is named."""
+    """Return the JID that acts if no other is named."""
     return Jid("", service.policy.domain)
 
 
 def named_or_admin(config: Path | None, text: str | None) -> str | None:
-    """The bare JID that was named, else the first of pubsub.admins, else None. Raises ConfigError."""
+    """Return the JID that was named, else the first of pubsub.admins, else None. Raises ConfigError."""
     return text or next(iter(read_settings(config).pubsub.admins), None)
 
 
 def actor_of(service: FeedService, text: str | None) -> Jid:
-    """The bare JID that `--owner` or `--publisher` names, else the operator. Raises ConfigError."""
+    """Return the bare JID that `--owner` or `--publisher` names, else the operator. Raises ConfigError."""
     if text is None:
         return operator(service)
     jid = parse_jid(text)

@@ -1,4 +1,4 @@
-"""What `import`, `convert` and `merge` share: a document out of a file or standard input."""
+"""Reads documents from files or standard input, for `import`, `convert` and `merge`."""
 
 import os
 import tempfile
@@ -15,7 +15,7 @@ from smartfeeds.formats.documents import read_document
 from smartfeeds.formats.items import Document
 from smartfeeds.formats.links import MAX_BASE_CHARACTERS, is_base
 from smartfeeds.formats.loader import MAX_DOCUMENT_BYTES
-from smartfeeds.sync.documents import Form, form_of
+from smartfeeds.sync.documents import FeedFormat, form_of
 
 # A path of a document; "-" is standard input.
 DOCUMENT = click.Path(exists=True, dir_okay=False, allow_dash=True, path_type=Path)
@@ -28,11 +28,11 @@ class BaseAddress(click.ParamType[str]):
     name = "address"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
-        """The address; ends the command where relative links cannot be resolved by it."""
+        """Return the address. Ends the command if relative links cannot be resolved with it."""
         if value and not is_base(str(value)):
             self.fail(
-                f"{str(value)[:100]!r} is no web address of at most {MAX_BASE_CHARACTERS} characters; "
-                "give the http or https address that the document came from",
+                f"{str(value)[:100]!r} is not a web address of at most {MAX_BASE_CHARACTERS} characters; "
+                "give the http or https address of the document",
                 param,
                 ctx,
             )
@@ -40,21 +40,21 @@ class BaseAddress(click.ParamType[str]):
 
 
 base_option = click.option(
-    "--base", type=BaseAddress(), default="", help="The address the document came from, for relative links in it."
+    "--base", type=BaseAddress(), default="", help="The address of the document, which resolves its relative links."
 )
 
 
 def name_of(file: Path) -> str:
-    """What to call the file."""
+    """Return the name of the file for messages."""
     return "standard input" if str(file) == "-" else str(file)
 
 
 def read_file(file: Path, base: str) -> Document:
-    """The document in the file, of which no more is read than a document may have. Raises DocumentError."""
+    """Read the document in a file, up to the maximum size of a document. Raises DocumentError."""
     name = name_of(file)
     try:
-        with click.open_file(str(file), "rb") as opened:
-            data = opened.read(MAX_DOCUMENT_BYTES + 1)
+        with click.open_file(str(file), "rb") as stream:
+            data = stream.read(MAX_DOCUMENT_BYTES + 1)
     except OSError as error:
         raise DocumentError(f"cannot read {name}: {error.strerror}") from None
     with named(name):
@@ -63,7 +63,7 @@ def read_file(file: Path, base: str) -> Document:
 
 @contextmanager
 def named(name: str) -> Iterator[None]:
-    """Names the document in an error that is due to it. Raises DocumentError instead of FeedError."""
+    """Add the name of the document to an error in it. Raises DocumentError in place of FeedError."""
     try:
         yield
     except FeedError as error:
@@ -72,30 +72,30 @@ def named(name: str) -> Iterator[None]:
 
 @dataclass(frozen=True, slots=True)
 class OpenSource:
-    """A document that is being read: its name for people, its form, and its bytes from the beginning."""
+    """An open document: its name for messages, its format, and its bytes from the start."""
 
     name: str
-    form: Form
+    form: FeedFormat
     chunks: Iterator[bytes]
 
 
 @contextmanager
 def open_source(file: Path) -> Iterator[OpenSource]:
-    """A document that may have sync data, from a file. Raises DocumentError."""
+    """Open a document that may have sync data. Raises DocumentError."""
     name = name_of(file)
     try:
-        with click.open_file(str(file), "rb") as found:
-            first = found.read(_CHUNK_BYTES)
+        with click.open_file(str(file), "rb") as stream:
+            first = stream.read(_CHUNK_BYTES)
             with named(name):
                 form = form_of(first)
-            yield OpenSource(name, form, _chunks(first, cast("BinaryIO", found)))
+            yield OpenSource(name, form, _chunks(first, cast("BinaryIO", stream)))
     except OSError as error:
         raise DocumentError(f"cannot read {name}: {error.strerror}") from None
 
 
 @contextmanager
 def open_bytes(data: bytes, name: str) -> Iterator[OpenSource]:
-    """The same for a document that is here already."""
+    """Open a document that is in memory."""
     with named(name):
         form = form_of(data[:_CHUNK_BYTES])
     yield OpenSource(name, form, (data[at : at + _CHUNK_BYTES] for at in range(0, len(data), _CHUNK_BYTES)))
@@ -109,26 +109,28 @@ def _chunks(first: bytes, file: BinaryIO) -> Iterator[bytes]:
 
 @dataclass(slots=True)
 class FileSpool:
-    """Items wait in a file without a name, which is gone when the command ends; the last ones in memory."""
+    """A spool in an unnamed temporary file, which the system removes when the command ends. The last items are in
+    memory.
+    """
 
     file: int
     written: int = 0
     waiting: bytearray = field(default_factory=bytearray)
 
     def append(self, data: bytes) -> int:
-        """Keeps the bytes and says where they begin. Raises OSError."""
+        """Store the bytes and return their offset. Raises OSError."""
         at = self.written + len(self.waiting)
         self.waiting += data
         if len(self.waiting) >= _CHUNK_BYTES:
-            left = memoryview(self.waiting)
-            while left:
-                left = left[os.write(self.file, left) :]
+            rest = memoryview(self.waiting)
+            while rest:
+                rest = rest[os.write(self.file, rest) :]
             self.written += len(self.waiting)
             self.waiting = bytearray()
         return at
 
     def read(self, offset: int, size: int) -> bytes:
-        """The bytes at a place. Raises OSError."""
+        """Return the bytes at an offset. Raises OSError."""
         if offset >= self.written:
             return bytes(self.waiting[offset - self.written : offset - self.written + size])
         return os.pread(self.file, size, offset)
@@ -136,9 +138,9 @@ class FileSpool:
 
 @contextmanager
 def file_spool() -> Iterator[FileSpool]:
-    """A spool on the disk. Raises ConfigError where items cannot be kept."""
+    """Yield a spool on the disk. Raises ConfigError if it cannot be written."""
     try:
         with tempfile.TemporaryFile(prefix="smartfeeds-") as file:
             yield FileSpool(file.fileno())
     except OSError as error:
-        raise ConfigError(f"cannot keep the items in {tempfile.gettempdir()}: {error.strerror}") from None
+        raise ConfigError(f"cannot write to the folder {tempfile.gettempdir()}: {error.strerror}; set TMPDIR") from None

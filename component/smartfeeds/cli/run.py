@@ -1,4 +1,4 @@
-"""`smartfeeds run` and `smartfeeds status`: the service, and whether it is well."""
+"""`smartfeeds run` starts the service; `smartfeeds status` reports whether it runs and is connected."""
 
 import asyncio
 import contextlib
@@ -24,13 +24,13 @@ from smartfeeds.console import Exit, out, print_json, run_async
 from smartfeeds.errors import ConfigError, SmartfeedsError
 from smartfeeds.telemetry import set_up_logging
 
-STATUS_S: Final = 5.0
-STALE_S: Final = 20.0
-M_TRIM_THRESHOLD: Final = -1  # glibc's mallopt(3)
+STATUS_S: Final = 5.0  # interval of writing the status file
+STALE_S: Final = 20.0  # an older status file comes from a process that has ended or does not respond
+M_TRIM_THRESHOLD: Final = -1  # parameters of glibc's mallopt(3)
 M_MMAP_THRESHOLD: Final = -3
-KEPT_FREE_BYTES: Final = 16 * 1024 * 1024
-MAPPED_BYTES: Final = 1024 * 1024
-GC_THRESHOLD: Final = 10_000  # Python's own 700 takes a tenth of the time of a publish
+KEPT_FREE_BYTES: Final = 16 * 1024 * 1024  # freed memory that glibc may keep
+MAPPED_BYTES: Final = 1024 * 1024  # larger blocks are mapped one by one, and returned when freed
+GC_THRESHOLD: Final = 10_000  # with Python's default, 700, collection takes a tenth of the time of a publish
 
 log = structlog.get_logger()
 
@@ -40,13 +40,13 @@ log = structlog.get_logger()
 @click.option(
     "--status",
     type=click.Path(dir_okay=False, path_type=Path),
-    help="A file to keep the state in, for smartfeeds status.",
+    help="A file for the state of the service, which smartfeeds status reads.",
 )
 def run_command(config: Path | None, status: Path | None) -> None:
-    """Run the service until SIGTERM or Ctrl-C; a second signal ends it at once.
+    """Run the service until SIGTERM or Ctrl-C. A second signal ends it at once.
 
-    While the server is away, or another process has the name, it tries again for ever. Ends with an error only where
-    the configuration or the store cannot be used.
+    If the server is unreachable or another process uses the name, the service retries for ever. It exits with an error
+    only if the configuration or the database cannot be used.
     """
     settings = read_settings(config)
     set_up_logging(settings.log.format, settings.log.level)
@@ -54,7 +54,7 @@ def run_command(config: Path | None, status: Path | None) -> None:
 
 
 async def _serve(settings: Settings, status: Path | None) -> None:
-    from smartfeeds.app import App  # what the whole service needs is loaded when it is to run
+    from smartfeeds.app import App  # imported here, because other commands do not need it
 
     stop = asyncio.Event()
     app = App(settings, on_failure=stop.set)
@@ -74,19 +74,19 @@ async def _serve(settings: Settings, status: Path | None) -> None:
         await app.stop()
         log.info("stopped")
     if app.failed:
-        raise SmartfeedsError("a part of the service has failed; the log says why")
+        raise SmartfeedsError("a part of the service failed; see the log")
 
 
 def _spare_the_collector() -> None:
-    """Leaves what was loaded out of garbage collection, and collects seldom: requests leave no cycles behind."""
+    """Exclude loaded modules from garbage collection, and collect rarely: requests create no reference cycles."""
     gc.collect()
     gc.freeze()
     gc.set_threshold(GC_THRESHOLD, 20, 50)
 
 
 def _keep_freed_memory() -> None:
-    """Lets glibc keep what was freed for the next page, instead of giving it back and asking for it again."""
-    with contextlib.suppress(OSError, AttributeError):  # another C library, which has no mallopt
+    """Let glibc reuse freed memory for the next page. By default it would return the memory and request it again."""
+    with contextlib.suppress(OSError, AttributeError):  # other C libraries have no mallopt
         mallopt = ctypes.CDLL(None).mallopt
         mallopt(M_TRIM_THRESHOLD, KEPT_FREE_BYTES)
         mallopt(M_MMAP_THRESHOLD, MAPPED_BYTES)
@@ -100,7 +100,7 @@ def _on_signal(stop: asyncio.Event) -> None:
 
 @contextlib.asynccontextmanager
 async def _kept(path: Path | None, online: asyncio.Event) -> AsyncIterator[None]:
-    """Keeps the status file current; it goes when the service goes."""
+    """Update the status file while the service runs, and remove it at the end."""
     if path is None:
         yield
         return
@@ -136,7 +136,7 @@ def _write(path: Path, *, online: bool) -> None:
 
 
 def _place() -> str:
-    """Where process numbers mean the same: a start of the kernel and a namespace, or the host where Linux is not."""
+    """Return an identifier of the space of process ids: boot id and pid namespace, or outside Linux the host name."""
     try:
         return f"{Path('/proc/sys/kernel/random/boot_id').read_text().strip()} {Path('/proc/self/ns/pid').readlink()}"
     except OSError:
@@ -144,7 +144,7 @@ def _place() -> str:
 
 
 def _began(pid: int) -> str | None:
-    """When a process began, in the kernel's ticks; empty where it is over, None where nobody tells (proc(5))."""
+    """Return the start time of a process in kernel ticks, empty if it has ended, None if unknown (proc(5))."""
     try:
         fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     except OSError:
@@ -153,7 +153,7 @@ def _began(pid: int) -> str | None:
 
 
 def _lives(state: dict[str, Any]) -> bool:
-    """Whether the process that wrote the file is there; True where that cannot be told from here."""
+    """Return whether the process that wrote the file is running. True if this cannot be determined from here."""
     pid = int(state.get("pid", 0))
     if pid <= 0 or state.get("place") != _place():
         return True
@@ -162,13 +162,13 @@ def _lives(state: dict[str, Any]) -> bool:
     except ProcessLookupError:
         return False
     except PermissionError:
-        pass  # somebody else's, and it lives
+        pass  # the process of another user is running
     began = _began(pid)
-    return began is None or began == state.get("began")  # else the number is another process's by now
+    return began is None or began == state.get("began")  # otherwise another process has the id now
 
 
 def _notify(state: str) -> None:
-    """Tells systemd (sd_notify): an abstract name starts with @."""
+    """Notify systemd (sd_notify(3)). A leading @ stands for the abstract namespace."""
     address = os.environ.get("NOTIFY_SOCKET")
     if address:
         with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as sock, contextlib.suppress(OSError):
@@ -179,7 +179,9 @@ def _notify(state: str) -> None:
 @click.argument("file", type=click.Path(dir_okay=False, path_type=Path))
 @json_option
 def status_command(file: Path, *, as_json: bool) -> None:
-    """Tell from the status FILE of smartfeeds run whether it runs and the server accepts it; 1 where not."""
+    """Read the status FILE of smartfeeds run and print whether the service runs and is connected; exit code 1 if it is
+    not.
+    """
     try:
         state = json.loads(file.read_text())
         online, age_s = bool(state["online"]), time.time() - float(state["at"])

@@ -1,4 +1,4 @@
-"""`smartfeeds import --sync` and `smartfeeds export --sync`: feeds with histories and conflicts, as documents."""
+"""`smartfeeds import --sync` and `smartfeeds export --sync`: documents with histories and conflicts."""
 
 from array import array
 from collections.abc import Iterator
@@ -24,29 +24,29 @@ from smartfeeds.net.fetch import shown
 from smartfeeds.service.sync_import import Arrived, Merge, Target, lacks, merge_document
 from smartfeeds.store.base import OpenMode
 from smartfeeds.sync.arriving import is_deletion_alone, read_plain
-from smartfeeds.sync.documents import FeedReader, Form, Kind, Piece
-from smartfeeds.sync.merging import Outcome, Refused
-from smartfeeds.sync.sharing import NOT_SAID, Sharing
+from smartfeeds.sync.documents import FeedFormat, FeedReader, Piece, PieceKind
+from smartfeeds.sync.merging import Outcome, RejectedItem
+from smartfeeds.sync.sharing import NO_SHARING, Sharing
 from smartfeeds.sync.sharing_markup import write_sharing
 
-_SHOWN = 20
+_SHOWN = 20  # lines on standard error; --json has all of them
 _ENTRY = f'<entry xmlns="{atom.ATOM_NS}"'.encode()
 _EARLIEST_US = -(2**62)
-_NO_OUTLINES = "an outline has a tree, and a node has none: smartfeeds merge merges outlines with sync data"
+_NO_OUTLINES = "an OPML outline cannot be imported with --sync, because a node has no tree; use smartfeeds merge"
 
 
 @dataclass(slots=True)
-class Shared:
-    """A document that was read: where its items are, in the order of their first change, and what its head says.
+class SyncDocument:
+    """A document as read: the places of its items in the spool, in the order of their first change, and its head.
 
-    `fault` says why it could not be read to its end; what came before counts all the same.
+    `fault` says why reading stopped before the end. The items before the fault are imported.
     """
 
     name: str
-    form: Form = Form.ATOM
+    form: FeedFormat = FeedFormat.ATOM
     feed: Document = NO_DOCUMENT
     next_page: str = ""
-    sharing: Sharing = NOT_SAID
+    sharing: Sharing = NO_SHARING
     fault: str = ""
     count: int = 0
     merge: Merge = field(default_factory=Merge)
@@ -57,7 +57,7 @@ class Shared:
     _times_us: "array[int]" = field(default_factory=lambda: array("q"))
 
     def keep(self, spool: FileSpool, piece: Piece, *, synced: bool, time_us: int | None) -> None:
-        """Puts an item into the spool. One without a date is as old as the one before it."""
+        """Put an item into the spool. An item without a date has the date of the item before it."""
         if time_us is None:
             time_us = self._times_us[-1] if self._times_us else _EARLIEST_US
         self._indices.append(piece.index)
@@ -67,7 +67,7 @@ class Shared:
         self._times_us.append(time_us)
 
     def items(self, spool: FileSpool) -> Iterator[Arrived]:
-        """The oldest first, so that a feed gets them in the order in which they were made, however it was written."""
+        """Yield the items oldest first, so that the feed receives them in the order of their creation."""
         for at in sorted(range(len(self._indices)), key=self._times_us.__getitem__):
             raw = spool.read(self._offsets[at], self._sizes[at])
             yield Arrived(self._indices[at], raw, bool(self._synced[at]))
@@ -75,7 +75,7 @@ class Shared:
 
 @dataclass(frozen=True, slots=True)
 class SyncImport:
-    """What was asked for: see `smartfeeds import --help`."""
+    """The arguments of `smartfeeds import --sync`."""
 
     source: Path | str
     node: str
@@ -84,101 +84,106 @@ class SyncImport:
     config: Path | None
     own: bool
     lenient: bool
-    web: bool  # private addresses too
+    web: bool  # whether private addresses are allowed
 
 
-async def import_synced(asked: SyncImport) -> Shared:
+async def import_synced(request: SyncImport) -> SyncDocument:
     """Merges a document into a node. Raises DocumentError where nothing of it can be read, FeedError, FetchError."""
     with file_spool() as spool:
-        if isinstance(asked.source, str):
-            address = asked.source
-            fetched = await fetch(address, allow_private=asked.web)
-            asked = replace(asked, base=asked.base or fetched.url)
+        if isinstance(request.source, str):
+            address = request.source
+            fetched = await fetch(address, allow_private=request.web)
+            request = replace(request, base=request.base or fetched.url)
             with open_bytes(document_bytes(fetched.body, fetched.charset), shown(address)) as source:
-                found = _scan(source, spool, asked)
+                document = _scan(source, spool, request)
         else:
-            with open_source(asked.source) as source:
-                found = _scan(source, spool, asked)
-        async with open_offline(asked.config, OpenMode.CREATE) as service:
-            actor = actor_of(service, asked.owner)
-            if found.sharing.since is not None:
-                behind = await service.read(partial(lacks, name=asked.node, sharing=found.sharing))
-                found.merge.note([_partial(found.sharing, behind=behind)])
-            target = Target(asked.node, actor, found.feed, asked.own, asked.lenient, asked.base)
+            with open_source(request.source) as source:
+                document = _scan(source, spool, request)
+        async with open_offline(request.config, OpenMode.CREATE) as service:
+            actor = actor_of(service, request.owner)
+            if document.sharing.since is not None:
+                behind = await service.read(partial(lacks, name=request.node, sharing=document.sharing))
+                document.merge.note([_partial(document.sharing, behind=behind)])
+            target = Target(request.node, actor, document.feed, request.own, request.lenient, request.base)
             with progress_bar() as progress:
-                task = progress.add_task(f"{found.form.value} into {asked.node}", total=found.count)
+                task = progress.add_task(f"{document.form.value} into {request.node}", total=document.count)
                 await merge_document(
-                    service, target, found.items(spool), found.merge, lambda count: progress.advance(task, count)
+                    service, target, document.items(spool), document.merge, lambda count: progress.advance(task, count)
                 )
-    return found
+    return document
 
 
-def _scan(source: OpenSource, spool: FileSpool, asked: SyncImport) -> Shared:
-    """Reads a document into the spool, to its end or to its first fault. Raises DocumentError where that is all."""
-    if source.form is Form.OPML:
+def _scan(source: OpenSource, spool: FileSpool, request: SyncImport) -> SyncDocument:
+    """Read a document into the spool, up to its end or its first fault. Raises DocumentError if there is no item before
+    it.
+    """
+    if source.form is FeedFormat.OPML:
         raise DocumentError(f"{source.name}: {_NO_OUTLINES}")
-    found = Shared(source.name, source.form)
-    reader = FeedReader(lenient=asked.lenient)
+    document = SyncDocument(source.name, source.form)
+    reader = FeedReader(lenient=request.lenient)
     with named(source.name):
         try:
             for piece in reader.read(source.chunks):
-                found.count += 1
-                _keep(found, spool, piece, asked)
+                document.count += 1
+                _keep(document, spool, piece, request)
         except FeedError as error:
-            if not found.count:
+            if not document.count:
                 raise
-            found.fault = error.text or error.condition.value
-            return found
-        _read_head(found, reader, asked.base)
-    return found
+            document.fault = error.text or error.condition.value
+            return document
+        _read_head(document, reader, request.base)
+    return document
 
 
-def _keep(found: Shared, spool: FileSpool, piece: Piece, asked: SyncImport) -> None:
-    if piece.found is not None:
-        times_us = [stamp.when_us for stamp in piece.found.version.history if stamp.when_us is not None]
-        found.keep(spool, piece, synced=True, time_us=min(times_us, default=None))
+def _keep(document: SyncDocument, spool: FileSpool, piece: Piece, request: SyncImport) -> None:
+    if piece.sync_item is not None:
+        times_us = [stamp.when_us for stamp in piece.sync_item.version.history if stamp.when_us is not None]
+        document.keep(spool, piece, synced=True, time_us=min(times_us, default=None))
         return
-    # What an export without sync data leaves of a deleted item is a mark, which is no history.
-    marked = piece.kind is Kind.REFUSED and len(piece.raw) <= MAX_PAYLOAD_BYTES and is_deletion_alone(piece.raw)
-    if piece.kind is Kind.REFUSED and not marked:
-        found.merge.refuse(piece.index, piece.reason)
+    # An export without sync data marks a deleted item but has no history for it. Such an item is imported as a
+    # deletion.
+    is_mark = piece.kind is PieceKind.REFUSED and len(piece.raw) <= MAX_PAYLOAD_BYTES and is_deletion_alone(piece.raw)
+    if piece.kind is PieceKind.REFUSED and not is_mark:
+        document.merge.refuse(piece.index, piece.reason)
         return
     try:
-        found.keep(spool, piece, synced=False, time_us=read_plain(piece.raw, asked.base).made_us)
+        document.keep(spool, piece, synced=False, time_us=read_plain(piece.raw, request.base).made_us)
     except FeedError as error:
-        found.merge.refuse(piece.index, error.text or error.condition.value)
+        document.merge.refuse(piece.index, error.text or error.condition.value)
 
 
-def _read_head(found: Shared, reader: FeedReader, base: str) -> None:
-    """What the head says, which is known at the end."""
+def _read_head(document: SyncDocument, reader: FeedReader, base: str) -> None:
+    """Read the head of the feed, which is complete at the end of the document."""
     head = reader.head() + reader.tail()
-    found.feed = read_document(head, base)
-    found.merge.note(found.feed.warnings)
-    found.form, found.sharing = reader.form, reader.sharing
+    document.feed = read_document(head, base)
+    document.merge.note(document.feed.warnings)
+    document.form, document.sharing = reader.form, reader.sharing
     links = parse_payload(head).iter(atom.LINK)
-    found.next_page = next((one.get("href", "") for one in links if one.get("rel") == "next"), "")
-    found.merge.note(reader.notes)
-    found.merge.note(f"it takes items from {one.link} {one.title}".rstrip() for one in found.sharing.aggregated)
-    if found.next_page:
-        found.merge.note([f"it is a page of a feed, and only this page was read; the next one is {found.next_page}"])
+    document.next_page = next((one.get("href", "") for one in links if one.get("rel") == "next"), "")
+    document.merge.note(reader.notes)
+    document.merge.note(f"the feed aggregates {one.link} {one.title}".rstrip() for one in document.sharing.aggregated)
+    if document.next_page:
+        document.merge.note(
+            [f"the document is one page of a feed, and only this page was read; the next page is {document.next_page}"]
+        )
 
 
 def _partial(sharing: Sharing, *, behind: bool) -> str:
-    """A hint for people, and nothing is opened by itself (FS-021, FS-079)."""
+    """Return a note for users. No address in it is opened automatically (FS-021, FS-079)."""
     link = sharing.complete_link
-    where = f"the complete one is {link}" if link else "who publishes it knows where the complete one is"
-    text = f"it is a partial feed, of changes since {sharing.since}; {where}"
+    where = f"the complete feed is at {link}" if link else "ask its publisher for the complete feed"
+    text = f"the document is a partial feed with changes since {sharing.since}; {where}"
     if not behind:
         return text
-    return f"{text}. Nothing here is as new as that, so changes from before are missing: import the complete feed too"
+    return f"{text}. Older changes are missing here, so import the complete feed too"
 
 
-def as_json(found: Shared) -> dict[str, object]:
-    """What an import did, for programs."""
-    merge, plain = found.merge, found.merge.plain
+def as_json(document: SyncDocument) -> dict[str, object]:
+    """Return the result of an import as JSON."""
+    merge, plain = document.merge, document.merge.plain
     return {
-        "format": found.form.value,
-        "title": found.feed.title,
+        "format": document.form.value,
+        "title": document.feed.title,
         **{outcome.value: merge.outcomes[outcome] for outcome in Outcome},
         "without_sync": {
             "added": plain.added,
@@ -189,60 +194,62 @@ def as_json(found: Shared) -> dict[str, object]:
         "refused": merge.refused,
         "reasons": [{"item": one.index + 1, "reason": one.reason} for one in _in_order(merge)],
         "notes": merge.notes,
-        "fault": found.fault,
+        "fault": document.fault,
     }
 
 
-def _in_order(merge: Merge) -> list[Refused]:
+def _in_order(merge: Merge) -> list[RejectedItem]:
     return sorted(merge.reasons, key=lambda one: one.index)
 
 
-def tell(found: Shared, node: str) -> None:
-    """The same for people."""
-    merge, plain = found.merge, found.merge.plain
+def tell(document: SyncDocument, node: str) -> None:
+    """Print the result of an import."""
+    merge, plain = document.merge, document.merge.plain
     parts = [", ".join(f"{merge.outcomes[outcome]} {outcome.value}" for outcome in Outcome)]
     changes = {"added": plain.added, "changed": plain.changed, "deleted": plain.deleted, "unchanged": plain.unchanged}
     if any(changes.values()):
-        told = ", ".join(f"{count} {what}" for what, count in changes.items() if count)
-        parts.append(f"without sync data {told}")
+        counts = ", ".join(f"{count} {what}" for what, count in changes.items() if count)
+        parts.append(f"without sync data {counts}")
     if merge.refused:
         parts.append(f"{merge.refused} refused")
-    out.print(one_line(f"{found.name} ({found.form.value}, merged) into {node}: {'; '.join(parts)}."), markup=False)
+    out.print(
+        one_line(f"{document.name} ({document.form.value}, merged) into {node}: {'; '.join(parts)}."), markup=False
+    )
     reasons = [f"refused item {one.index + 1}: {one.reason}" for one in _in_order(merge)]
     for lines in (reasons, [f"note: {text}" for text in merge.notes]):
         for line in lines[:_SHOWN]:
             err.print(one_line(line), markup=False)
         if len(lines) > _SHOWN:
             err.print(f"and {len(lines) - _SHOWN} more such lines; --json lists them", markup=False)
-    if found.fault:
-        err.print(one_line(f"{found.fault}: nothing behind item {found.count} was read"), markup=False)
+    if document.fault:
+        err.print(one_line(f"{document.fault}: nothing after item {document.count} was read"), markup=False)
 
 
-def failed(found: Shared) -> bool:
-    """Whether the document was not read to its end, or nothing in it could be used."""
-    return bool(found.fault) or bool(found.merge.refused and not found.merge.taken)
+def failed(document: SyncDocument) -> bool:
+    """Return whether the document was not read to its end, or nothing in it could be used."""
+    return bool(document.fault) or bool(document.merge.refused and not document.merge.taken)
 
 
 def write_shared(job: Job, sharing: Sharing) -> Iterator[bytes]:
-    """A feed in Atom, each entry with its sync data, in pieces; `job.items` show theirs (FeedSync 1.4, 2.2).
+    """Yield an Atom feed with the sync data of each entry (FeedSync 1.4, 2.2). `job.items` must include sync data.
 
-    sx:sharing is written where there is something to say: a complete feed says nothing (A-47).
+    sx:sharing is written for a partial feed only (A-47).
     """
     tell_channel(job, IN_ATOM - {"authors"})
     start, end = write_feed(job.head, (), whole=False)
     yield start
-    if sharing != NOT_SAID:
+    if sharing != NO_SHARING:
         yield write_sharing(sharing) + b"\n"
     for item in job.items:
         if item.payload.startswith(_ENTRY) or parse_stored(item.payload).tag == atom.ENTRY:
             yield _entry(item) + b"\n"
         else:
-            job.losses.append(Loss(item.id, "what is no Atom entry: it is not shared"))
+            job.losses.append(Loss(item.id, "the item, which is not an Atom entry and cannot be shared"))
     yield end
 
 
 def _entry(item: Item) -> bytes:
-    """An entry says its item id where that is not its sync id (A-154)."""
+    """Return an entry. Its item id is added if it differs from its sync id (A-154)."""
     if not item.sync_id:
         return item.payload
     return atom.with_child(item.payload, id_mark(item.id))

@@ -1,4 +1,4 @@
-"""`smartfeeds token`: bearer tokens for HTTP, made, listed and revoked. A running service heeds each change at once."""
+"""`smartfeeds token`: adds, lists and revokes bearer tokens for HTTP. A running service applies each change at once."""
 
 import re
 import secrets
@@ -20,31 +20,31 @@ from smartfeeds.store.base import OpenMode, ReadTx
 
 CHUNK = 500
 LONGEST_LABEL = 200
-SECRET_BYTES = 32
+SECRET_BYTES = 32  # 256 random bits, too many to guess
 _DURATION = re.compile(r"([1-9][0-9]{0,3})([smhdw])")
 _UNITS_S = {"s": 1, "m": 60, "h": 3600, "d": 86400, "w": 7 * 86400}
 
 
 class Duration(click.ParamType[int]):
-    """Seconds from a text such as 90d; units s, m, h, d, w."""
+    """Seconds from a text such as 90d, with the units s, m, h, d, w."""
 
     name = "duration"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
-        """The seconds; ends the command where the text is no duration."""
-        found = _DURATION.fullmatch(str(value))
-        if found is None:
-            self.fail(f"{value!r} is not a number of s, m, h, d or w such as 90d", param, ctx)
-        return int(found[1]) * _UNITS_S[found[2]]
+        """Return the seconds. Ends the command for an invalid text."""
+        match = _DURATION.fullmatch(str(value))
+        if match is None:
+            self.fail(f"{value!r} is not a duration; give a number and one of s, m, h, d, w, such as 90d", param, ctx)
+        return int(match[1]) * _UNITS_S[match[2]]
 
 
 class BareJid(click.ParamType[str]):
-    """The text of a bare JID, as it is compared."""
+    """A bare JID in its normal form."""
 
     name = "jid"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
-        """The text; ends the command where it is no bare JID."""
+        """Return the normal form. Ends the command for an invalid bare JID."""
         jid = parse_jid(str(value))
         if jid is None or jid.resource:
             self.fail(f"{value!r} is not a bare JID such as alice@example.org", param, ctx)
@@ -53,20 +53,20 @@ class BareJid(click.ParamType[str]):
 
 @click.group("token", cls=Commands)
 def token_command() -> None:
-    """Make, list and revoke bearer tokens for HTTP."""
+    """Add, list and revoke bearer tokens for HTTP."""
 
 
 @token_command.command("add")
-@click.option("--jid", type=BareJid(), required=True, help="The bare JID that it acts as, with the rights of that JID.")
-@click.option("--feed", required=True, help=f"The node that it is for, or '{ALL_FEEDS}' for all of them.")
-@click.option("--scope", type=click.Choice(list(SCOPES)), required=True, help="What it is for at most.")
-@click.option("--expires", type=Duration(), help="When it ends by itself, such as 12h, 90d or 52w. Default: never.")
-@click.option("--label", default="", help="What you know it by.")
+@click.option("--jid", type=BareJid(), required=True, help="The bare JID whose rights the token has.")
+@click.option("--feed", required=True, help=f"The node that the token is valid for, or '{ALL_FEEDS}' for all nodes.")
+@click.option("--scope", type=click.Choice(list(SCOPES)), required=True, help="The operations that the token allows.")
+@click.option("--expires", type=Duration(), help="The time until it expires, such as 12h, 90d or 52w. Default: never.")
+@click.option("--label", default="", help="A name for your own use.")
 @config_option
 def add(jid: str, feed: str, scope: str, expires: int | None, label: str, config: Path | None) -> None:
-    """Make a token and print it: the only time that it is shown.
+    """Add a token and print it. It is shown only once.
 
-    read reads what the JID may read, publish publishes and retracts too, admin does everything that the JID may do.
+    Scope read allows reading, publish also publishing and retracting, admin everything that the JID may do.
     """
     _check_text(feed, "--feed", MAX_ID_BYTES)
     _check_text(label or "-", "--label", LONGEST_LABEL)
@@ -74,16 +74,16 @@ def add(jid: str, feed: str, scope: str, expires: int | None, label: str, config
     token = Token(token_id, digest_of(secret), jid, SCOPES[scope], feed, label, 0)
     node_there = run_async(_add(config, token, expires))
     click.echo(write_token(token_id, secret))
-    err.print("Shown this once. Send it as: Authorization: Bearer TOKEN (docs/http.md)", markup=False)
+    err.print("The token is shown only once. Send it as: Authorization: Bearer TOKEN (docs/http.md)", markup=False)
     if not node_there:
-        err.print(f"There is no node {feed} yet. The token works once there is one.", markup=False)
+        err.print(f"The node {feed} does not exist yet. The token works after it is created.", markup=False)
 
 
 @token_command.command("list")
 @config_option
 @json_option
 def list_tokens(config: Path | None, *, as_json: bool) -> None:
-    """List all tokens without their secrets, the oldest first."""
+    """List all tokens without their secrets, oldest first."""
     print_rows(run_async(_list(config)), as_json=as_json, empty="There are no tokens.")
 
 
@@ -91,9 +91,9 @@ def list_tokens(config: Path | None, *, as_json: bool) -> None:
 @click.argument("token_id", metavar="ID")
 @config_option
 def revoke(token_id: str, config: Path | None) -> None:
-    """End the token of this ID, at once and for good. The ID stands in the list and behind the sf_ of the token."""
-    ended_one = run_async(_revoke(config, token_id))
-    out.print(f"Revoked the token {token_id}, which acted as {ended_one.jid}.", markup=False)
+    """Revoke the token ID at once and for ever. The ID is in the list, and in the token after sf_."""
+    token = run_async(_revoke(config, token_id))
+    out.print(f"Revoked the token {token_id}, which acted as {token.jid}.", markup=False)
 
 
 def _check_text(text: str, option: str, most_bytes: int) -> None:
@@ -112,10 +112,10 @@ async def _list(config: Path | None) -> list[dict[str, Any]]:
 
 
 def _rows(tx: ReadTx, context: Context) -> list[dict[str, Any]]:
-    found: list[Token] = []
-    while chunk := tx.tokens(found[-1].token_id if found else "", CHUNK):
-        found += chunk
-    return [_row(token, context.now_us) for token in sorted(found, key=lambda one: (one.created_us, one.token_id))]
+    tokens: list[Token] = []
+    while chunk := tx.tokens(tokens[-1].token_id if tokens else "", CHUNK):
+        tokens += chunk
+    return [_row(token, context.now_us) for token in sorted(tokens, key=lambda one: (one.created_us, one.token_id))]
 
 
 def _row(token: Token, now_us: int) -> dict[str, Any]:

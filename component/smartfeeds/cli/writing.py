@@ -1,4 +1,4 @@
-"""What `export`, `convert` and `merge` share: the format, the file, and the report of what is not in it."""
+"""Format, output file and report of `export`, `convert` and `merge`."""
 
 import sys
 from collections import Counter
@@ -16,38 +16,42 @@ from smartfeeds.errors import ConfigError
 from smartfeeds.formats.items import Document, Loss
 from smartfeeds.formats.writers import WRITERS, Job
 
-_SHOWN = 20
+_SHOWN = 20  # lines on standard error; --json has all of them
 _MORE = "--json lists all of them"
 Command = TypeVar("Command", bound=Callable[..., object])
 
 
 def writing_options(command: Command) -> Command:
-    """`--to`, `--output`, `--strict` and `--json`."""
+    """Add `--to`, `--output`, `--strict` and `--json`."""
     for option in (
-        click.option("--json", "as_json", is_flag=True, help="Print a report as JSON. It needs --output."),
-        click.option("--strict", is_flag=True, help="End with 1 where anything was lost or skipped."),
+        click.option("--json", "as_json", is_flag=True, help="Print a report as JSON. Requires --output."),
+        click.option("--strict", is_flag=True, help="Exit with code 1 if data was lost or items were skipped."),
         click.option(
-            "--output", type=click.Path(dir_okay=False, path_type=Path), help="The file. Default: standard output."
+            "--output",
+            type=click.Path(dir_okay=False, path_type=Path),
+            help="The output file. Default: standard output.",
         ),
-        click.option("--to", "form", type=click.Choice(list(WRITERS)), required=True, help="The format."),
+        click.option("--to", "form", type=click.Choice(list(WRITERS)), required=True, help="The output format."),
     ):
         command = option(command)
     return command
 
 
 def check_report(output: Path | None, *, as_json: bool) -> None:
-    """Raises UsageError where document and report would both go to standard output."""
+    """Raises UsageError if document and report would both go to standard output."""
     if as_json and output is None:
-        raise click.UsageError("--json prints a report to standard output: name a file for the document with --output")
+        raise click.UsageError(
+            "--json prints its report on standard output; name a file for the document with --output"
+        )
 
 
 def write_out(form: str, job: Job, output: Path | None) -> None:
-    """Writes the document as a whole, or nothing. Raises ConfigError where the file cannot be written."""
+    """Write the complete document or nothing. Raises ConfigError if the file cannot be written."""
     write_pieces(WRITERS[form].write(job), output)
 
 
 def write_pieces(pieces: Iterable[bytes], output: Path | None) -> None:
-    """The same for a document that is there in pieces."""
+    """Write a document that arrives in pieces, as `write_out` does."""
     with opened(output) as file:
         for piece in pieces:
             file.write(piece)
@@ -55,7 +59,7 @@ def write_pieces(pieces: Iterable[bytes], output: Path | None) -> None:
 
 @contextmanager
 def opened(output: Path | None) -> Iterator[BinaryIO]:
-    """The file to write a document to, or standard output. Raises ConfigError where it cannot be written."""
+    """Yield the output file, or standard output. Raises ConfigError if it cannot be written."""
     if output is None:
         yield sys.stdout.buffer
         sys.stdout.buffer.flush()
@@ -72,13 +76,13 @@ def opened(output: Path | None) -> Iterator[BinaryIO]:
 
 
 def tell(form: str, job: Job, count: int, output: Path | None, document: Document | None = None) -> None:
-    """One line on standard error for each item that lost something or was skipped, and for each warning."""
+    """Print on standard error a line per item with lost data, per skipped item, and per warning."""
     name = WRITERS[form].name
     if output is not None:
         err.print(one_line(f"{output}: {name}, of a feed of {count} items."), markup=False)
     items = _by_item(job.losses)
     _say([f"not in {name}: {'; '.join(what)}{f' ({item})' if item else ''}" for item, what in items[:_SHOWN]])
-    rest = Counter(what for _, lost in items[_SHOWN:] for what in lost)
+    rest = Counter(what for _, texts in items[_SHOWN:] for what in texts)
     more = [f"not in {name}, of {times} more items: {what}" for what, times in rest.most_common()]
     _say([*more, *([_MORE] if more else [])])
     if document is not None:
@@ -94,19 +98,19 @@ def _say(lines: list[str]) -> None:
 
 
 def warnings_of(document: Document) -> list[str]:
-    """What the reader tolerated, of the document and of each item."""
+    """Return the warnings about the document and about each item."""
     return [*document.warnings, *(f"{one.id}: {warning}" for one in document.items for warning in one.warnings)]
 
 
 def _by_item(losses: Sequence[Loss]) -> list[tuple[str, list[str]]]:
-    found: dict[str, list[str]] = {}
+    texts: dict[str, list[str]] = {}
     for loss in losses:
-        found.setdefault(loss.item_id, []).append(loss.what)
-    return list(found.items())
+        texts.setdefault(loss.item_id, []).append(loss.what)
+    return list(texts.items())
 
 
 def report(form: str, job: Job, count: int, output: Path, document: Document | None = None) -> None:
-    """The same as JSON on standard output, all of it."""
+    """Print the whole report as JSON on standard output."""
     print_json(
         {
             "from": "" if document is None else document.format,
@@ -123,7 +127,7 @@ def report(form: str, job: Job, count: int, output: Path, document: Document | N
 
 
 def end(job: Job, *, strict: bool, document: Document | None = None) -> None:
-    """Ends with FAILED where the caller wants nothing lost, and where no item of a document could be read."""
+    """Exit with FAILED if `strict` and data was lost, or if no item of a document could be read."""
     skipped = () if document is None else document.skipped
     nothing = document is not None and bool(skipped) and not document.items
     if nothing or (strict and (job.losses or skipped)):

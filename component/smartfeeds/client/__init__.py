@@ -1,9 +1,11 @@
-"""The public follower: proves that it has everything, and gets what it lacks.
+"""The public follower: reads every change of one feed over XMPP and proves that none is missing.
 
 from smartfeeds.client import follow
 
 async for change in follow("xmpp:feeds.example?;node=comments", jid=..., password=..., store="position"):
     ...
+
+`docs/bots.md` describes how to write a bot with it.
 """
 
 from smartfeeds.client.address import AddressError, FeedAddress, parse_address

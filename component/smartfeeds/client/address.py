@@ -1,4 +1,4 @@
-"""Addresses of feeds, for users of the client: `core.feed_address`."""
+"""Feed addresses, re-exported from `core.feed_address` for users of the client."""
 
 from smartfeeds.core.feed_address import DEFAULT_VIEW, AddressError, FeedAddress, parse_address
 

@@ -1,11 +1,11 @@
-"""Why a connection to an XMPP server could not be made, in the words of an error message."""
+"""The cause of a failed connection to an XMPP server, as text for an error message."""
 
 import os
 import ssl
 
 
 def cause_of(reason: object) -> str:
-    """The cause that an event of slixmpp or an exception names; empty when it names none."""
+    """Return the cause that an event of slixmpp or an exception names, or an empty text."""
     if isinstance(reason, ssl.SSLCertVerificationError):
         return f"the certificate is not valid, {reason.verify_message}"
     if isinstance(reason, ssl.SSLError):
@@ -16,6 +16,9 @@ def cause_of(reason: object) -> str:
 
 
 def worst(reasons: list[object]) -> object:
-    """The cause to report after several attempts: an invalid certificate if there was one, else the last failure."""
+    """Return the cause to report after several attempts: an invalid certificate if there was one, else the last cause.
+
+    An invalid certificate is the only cause that another attempt cannot repair.
+    """
     bad = [reason for reason in reasons if isinstance(reason, ssl.SSLCertVerificationError)]
     return (bad or reasons or [None])[-1]

@@ -1,15 +1,17 @@
-"""What a follower hands over, and what it makes it from."""
+"""The changes that a follower delivers, and the items that it receives."""
 
 from dataclasses import dataclass
 from enum import Enum
 
 
 class ChangeKind(Enum):
-    """What happened to an item.
+    """The kind of a change.
 
-    `NEW` and `CHANGED` are told apart by what this run has seen and by how the total grew. Where several changes
-    were pulled at once, neither may decide, and then the entry's own dates do; in `order=created` all are certain.
-    `LEFT`: the item does not match the filters of the view any more. It is not deleted; a mirror of the view drops it.
+    The wire does not say whether an item is `NEW` or `CHANGED`. The follower decides by the versions of this run and by
+    the growth of the total. If it pulled several changes at once, both may be inconclusive, and the entry's own dates
+    decide. In `order=created` every change is certain.
+    `LEFT`: the item no longer matches the filters of the view. The feed still has the item; a mirror of the view
+    removes it.
     """
 
     NEW = "new"
@@ -20,7 +22,7 @@ class ChangeKind(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Atom:
-    """What a bot mostly wants of an Atom entry, as text; empty where the entry has none. Dates as written."""
+    """Fields of an Atom entry as text, empty if the entry lacks them. Dates are as written (RFC 4287 section 3.3)."""
 
     title: str = ""
     link: str = ""
@@ -33,10 +35,10 @@ NO_ATOM = Atom()
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
-    """One item as the wire showed it. `payload` is empty for a retraction, and where the service sent none.
+class ReceivedItem:
+    """An item as received. `payload` is empty for a retraction, and if the service sent no payload.
 
-    `left`: the item has left the view; such an entry has no other mark.
+    `left`: the item has left the view. Such an item is not `deleted`.
     """
 
     item_id: str
@@ -48,7 +50,7 @@ class Entry:
 
     @property
     def complete(self) -> bool:
-        """Whether this says everything there is to say about the item."""
+        """Whether the item has its payload or is a deletion. Notifications without payloads are not complete."""
         return self.deleted or bool(self.payload)
 
 
@@ -56,9 +58,9 @@ class Entry:
 class Change:
     """One version of one item.
 
-    `payload` is the entry as UTF-8 XML, or empty for a plain retraction. `position` is what to store, together with
-    the work that this change causes, to go on behind it after a restart. `total` is the number of items that the
-    service last named.
+    `payload` is the entry as UTF-8 XML, or empty for a plain retraction. To continue after a restart, store `position`
+    in the same transaction as the results of processing the change. `total` is the number of items that the service
+    named last.
     """
 
     kind: ChangeKind
@@ -72,15 +74,15 @@ class Change:
 
     @property
     def title(self) -> str:
-        """The Atom title, as plain text."""
+        """The title of the Atom entry, as plain text."""
         return self.atom.title
 
     @property
     def link(self) -> str:
-        """The address of the entry's page (Atom link of relation alternate)."""
+        """The address of the entry's web page (Atom link with relation alternate)."""
         return self.atom.link
 
     @property
     def author(self) -> str:
-        """The name of the first Atom author."""
+        """The name of the first author of the Atom entry."""
         return self.atom.author

@@ -1,4 +1,4 @@
-"""The work of the command `smartfeeds follow`: one line for each change, and the proof at both ends."""
+"""The output of `smartfeeds follow`: one line per change, and a proof when caught up and at the end."""
 
 import asyncio
 import contextlib
@@ -16,7 +16,7 @@ _SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 
 def change_line(change: Change, *, as_json: bool = False) -> str:
-    """A change as a line of text or of JSON."""
+    """Return a change as a line of text or of JSON."""
     if as_json:
         fields = {
             "kind": change.kind.value,
@@ -36,7 +36,7 @@ def change_line(change: Change, *, as_json: bool = False) -> str:
 
 
 def proof_line(proof: Proof, *, as_json: bool = False) -> str:
-    """A proof as a line of text or of JSON."""
+    """Return a proof as a line of text or of JSON."""
     if not as_json:
         return one_line(f"proof    {proof}")
     return json.dumps({"kind": "proof", **asdict(proof)}, ensure_ascii=False)
@@ -50,34 +50,33 @@ async def run_follow(
     limit: int | None = None,
     until_caught_up: bool = False,
 ) -> Proof:
-    """Follows until interrupted, or until `limit` changes were written, or until everything there is was written.
+    """Follow until a signal arrives, `limit` changes were written, or (`until_caught_up`) every item was written.
 
-    Returns the last proof.
-
-    `make` gets what to call when caught up (`on_caught_up` of `follow`) and returns the follower. The proof is written
-    when everything is there for the first time, and at the end. Raises FollowError, LinkError, StoreError.
+    `make` receives the function to call when caught up (`on_caught_up` of `follow`) and returns the follower. A proof
+    is written when the follower has caught up for the first time, and at the end. Returns the last proof. Raises
+    FollowError, LinkError, StoreError.
     """
-    said = False
+    has_proof = False
     stop = asyncio.Event()
 
     def on_caught_up(proof: Proof) -> None:
-        nonlocal said
-        if not said:
-            said = True
+        nonlocal has_proof
+        if not has_proof:
+            has_proof = True
             write(proof_line(proof, as_json=as_json))
         if until_caught_up:
             stop.set()
 
-    written = 0
+    count = 0
     with _interrupted_by_signals(stop.set):
         async with make(on_caught_up) as feed:
             try:
-                while limit is None or written < limit:
+                while limit is None or count < limit:
                     change = await _next_unless(stop, feed)
                     if change is None:
                         break
                     write(change_line(change, as_json=as_json))
-                    written += 1
+                    count += 1
                     feed.acknowledge()
             finally:
                 proof = feed.proof()
@@ -86,15 +85,15 @@ async def run_follow(
 
 
 async def _next_unless(stop: asyncio.Event, feed: Follower) -> Change | None:
-    """The next change, or None when it is time to stop."""
-    stopping = asyncio.ensure_future(stop.wait())
-    coming = asyncio.ensure_future(anext(feed))
+    """Return the next change, or None if `stop` is set first."""
+    stop_wait = asyncio.ensure_future(stop.wait())
+    next_change = asyncio.ensure_future(anext(feed))
     try:
-        await asyncio.wait({stopping, coming}, return_when=asyncio.FIRST_COMPLETED)
-        return await coming if coming.done() else None
+        await asyncio.wait({stop_wait, next_change}, return_when=asyncio.FIRST_COMPLETED)
+        return await next_change if next_change.done() else None
     finally:
-        stopping.cancel()
-        coming.cancel()
+        stop_wait.cancel()
+        next_change.cancel()
 
 
 @contextlib.contextmanager

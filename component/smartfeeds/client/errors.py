@@ -1,4 +1,4 @@
-"""Why following can end, and what a single request can meet."""
+"""The errors that end a follower, and the errors of a single request."""
 
 from smartfeeds.errors import FollowError as FollowError
 from smartfeeds.errors import LinkError
@@ -6,19 +6,19 @@ from smartfeeds.errors import LoginError as LoginError
 
 
 class CertificateError(FollowError, LinkError):
-    """The certificate of the server is not valid, so the password was not sent."""
+    """The server's certificate is not valid. The password was not sent."""
 
 
 class NodeMissingError(FollowError):
-    """There is no such node, or it was deleted."""
+    """The node does not exist or was deleted."""
 
 
 class PositionRefusedError(FollowError):
-    """The service does not know the stored position any more, and reading again from the start was not wanted."""
+    """The service no longer knows the stored position, and the follower was created with `replay=False`."""
 
 
 class RefusedError(FollowError):
-    """The service does not let us follow this node. `condition` is the stanza error's condition."""
+    """The service does not allow the account to follow the node. `condition` is that of the stanza error."""
 
     def __init__(self, condition: str, text: str) -> None:
         super().__init__(text)
@@ -26,7 +26,7 @@ class RefusedError(FollowError):
 
 
 class RequestError(LinkError):
-    """A request was answered with an error. `condition` and `kind` are those of the stanza error (RFC 6120 8.3)."""
+    """The response was an error. `condition` and `kind` are those of the stanza error (RFC 6120 section 8.3)."""
 
     def __init__(self, condition: str, kind: str, text: str = "") -> None:
         super().__init__(f"{condition}: {text}" if text else condition)
@@ -36,8 +36,8 @@ class RequestError(LinkError):
 
 
 class AnswerError(LinkError):
-    """A request was answered with what is no answer to it: cut short on its way, say. It proves nothing."""
+    """The response is malformed, truncated, or contradicts the request. It says nothing about the feed."""
 
 
 class RequestTimeoutError(LinkError):
-    """A request was not answered in time, or the session ended before."""
+    """No response arrived in time, or the session ended before it."""

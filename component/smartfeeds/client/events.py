@@ -1,16 +1,16 @@
-"""What goes into `FollowState` and what comes out of it, and what it counts."""
+"""The inputs and outputs of `FollowState`, and its counters."""
 
 from dataclasses import dataclass
 from enum import Enum
 
-from smartfeeds.client.change import Change, Entry
+from smartfeeds.client.change import Change, ReceivedItem
 from smartfeeds.core.text import counted
 
-PAGE_ITEMS = 50
+PAGE_ITEMS = 50  # the default page size of the service, `pubsub.page_default`
 
 
-class Start(Enum):
-    """Where to begin without a stored position."""
+class StartPoint(Enum):
+    """The point to start at if there is no stored position."""
 
     NOW = "now"
     BEGINNING = "beginning"
@@ -18,7 +18,7 @@ class Start(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Connected:
-    """There is a session, the first one or a new one. Answers to earlier requests will not come."""
+    """A session has started. Responses to earlier requests will not arrive."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,17 +27,17 @@ class Disconnected:
 
 
 @dataclass(frozen=True, slots=True)
-class Subscribed:
-    """The service accepted the subscription asked for by `Subscribe` of this number."""
+class SubscriptionAccepted:
+    """The service accepted the subscription request with this number."""
 
     request_no: int
 
 
 @dataclass(frozen=True, slots=True)
 class PushReceived:
-    """A notification. Cursors are bare; None stands for a header that was not there."""
+    """A notification. Cursors have no type prefix; None means that the header is absent."""
 
-    items: tuple[Entry, ...]
+    items: tuple[ReceivedItem, ...]
     previous: str | None = None
     last: str | None = None
     total: int | None = None
@@ -45,10 +45,10 @@ class PushReceived:
 
 @dataclass(frozen=True, slots=True)
 class PageReceived:
-    """The answer to the `Pull` of this number. Cursors are bare; None stands for an element that was not there."""
+    """The response to the page request with this number. Cursors have no type prefix; None means an absent element."""
 
     request_no: int
-    items: tuple[Entry, ...] = ()
+    items: tuple[ReceivedItem, ...] = ()
     first: str | None = None
     last: str | None = None
     index: int | None = None
@@ -57,14 +57,14 @@ class PageReceived:
 
 @dataclass(frozen=True, slots=True)
 class CursorRefused:
-    """The service does not know the cursor that the `Pull` of this number names."""
+    """The service does not know the cursor in the page request with this number."""
 
     request_no: int
 
 
 @dataclass(frozen=True, slots=True)
 class PullFailed:
-    """The `Pull` of this number brought no page. `answered` says that there was an answer, which was none."""
+    """The page request with this number failed. `answered`: a response arrived, but not a page."""
 
     request_no: int
     reason: str
@@ -73,12 +73,12 @@ class PullFailed:
 
 @dataclass(frozen=True, slots=True)
 class GapSuspected:
-    """Changes may have been missed: pushes found no room, the node was purged, the subscription ended."""
+    """Changes may be missing: pushes exceeded the inbox, the node was purged, or the subscription ended."""
 
 
 @dataclass(frozen=True, slots=True)
 class IntegrityDue:
-    """No push for a long time (SF-051)."""
+    """No push arrived for a long time (SF-051)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,15 +87,15 @@ class NodeGone:
 
 
 @dataclass(frozen=True, slots=True)
-class Subscribe:
-    """Subscribe to the node; once more does no harm."""
+class SubscribeRequest:
+    """Subscribe to the node. Repeating the request is harmless."""
 
     request_no: int
 
 
 @dataclass(frozen=True, slots=True)
-class Pull:
-    """Ask for a page: the items after a bare cursor, from the very first when it is empty, or only the newest one."""
+class PageRequest:
+    """Request a page: the items after a cursor, the first items if the cursor is empty, or the newest item."""
 
     request_no: int
     after: str = ""
@@ -104,13 +104,13 @@ class Pull:
 
 
 @dataclass(frozen=True, slots=True)
-class Later:
-    """Ask for a page after a pause, because the one before did not come.
+class DelayedPageRequest:
+    """Request a page after a pause, because the previous request failed.
 
-    `answered` is as in `PullFailed`; `alone` says that one item alone was asked for, so that less cannot be.
+    `answered` is that of `PullFailed`. `alone`: the failed request was for one item, so a smaller page is impossible.
     """
 
-    request: Pull
+    request: PageRequest
     reason: str
     answered: bool
     alone: bool
@@ -118,19 +118,19 @@ class Later:
 
 @dataclass(frozen=True, slots=True)
 class CaughtUp:
-    """A pull has shown that the follower has everything."""
+    """A pull has proved that the follower has every item."""
 
 
 class StopReason(Enum):
-    """Why following cannot go on."""
+    """The reason for the end of following."""
 
     NODE_GONE = "the node was deleted"
-    POSITION_REFUSED = "the service does not know the stored position any more"
+    POSITION_REFUSED = "the service no longer knows the stored position"
 
 
 @dataclass(frozen=True, slots=True)
-class Stop:
-    """The end."""
+class StopFollowing:
+    """Following has ended."""
 
     reason: StopReason
 
@@ -138,7 +138,7 @@ class Stop:
 Input = (
     Connected
     | Disconnected
-    | Subscribed
+    | SubscriptionAccepted
     | PushReceived
     | PageReceived
     | CursorRefused
@@ -147,15 +147,15 @@ Input = (
     | IntegrityDue
     | NodeGone
 )
-Output = Subscribe | Pull | Later | Change | CaughtUp | Stop
+Output = SubscribeRequest | PageRequest | DelayedPageRequest | Change | CaughtUp | StopFollowing
 
 
 @dataclass(slots=True)
-class Counters:
-    """What the follower has met since it started.
+class FollowCounters:
+    """Counts since the follower started.
 
-    `gaps_found`: catch-ups that brought what no push had brought; `gaps_healed`: those that ended with everything
-    there. `late_pushes`: pushes recognised as old. `duplicates`: versions that came again and were not handed over.
+    `gaps_found`: series of pulls that brought changes without a push. `gaps_healed`: those that ended caught up.
+    `late_pushes`: pushes recognised as old. `duplicates`: repeated versions that were not delivered again.
     """
 
     pushes: int = 0
@@ -166,8 +166,8 @@ class Counters:
     duplicates: int = 0
     changes: int = 0
 
-    def __add__(self, other: "Counters") -> "Counters":
-        return Counters(*(getattr(self, name) + getattr(other, name) for name in self.__slots__))
+    def __add__(self, other: "FollowCounters") -> "FollowCounters":
+        return FollowCounters(*(getattr(self, name) + getattr(other, name) for name in self.__slots__))
 
     def __str__(self) -> str:
         return (

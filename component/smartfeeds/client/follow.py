@@ -1,7 +1,8 @@
-"""`async for change in follow("xmpp:feeds.example?;node=comments", ...)`: the follower over a link (SF-045 to SF-051).
+"""`async for change in follow("xmpp:feeds.example?;node=comments", ...)`: a follower over an XMPP link (SF-045 to
+SF-051).
 
-The state machine decides, this module performs: it asks, waits, tries again, and keeps the position. Everything is
-driven by the caller's `async for`: while the caller works on a change nothing is pulled, so memory stays bounded.
+`FollowState` decides; this module sends requests, waits, retries and stores the position. The caller's `async for`
+drives all of it: no page is pulled while the caller processes a change, so memory stays bounded.
 """
 
 import asyncio
@@ -33,57 +34,57 @@ from smartfeeds.client.events import (
     PAGE_ITEMS,
     CaughtUp,
     Connected,
-    Counters,
     CursorRefused,
+    DelayedPageRequest,
     Disconnected,
+    FollowCounters,
     GapSuspected,
     Input,
     IntegrityDue,
-    Later,
     Output,
     PageReceived,
-    Pull,
+    PageRequest,
     PullFailed,
     PushReceived,
-    Start,
-    Stop,
+    StartPoint,
+    StopFollowing,
     StopReason,
-    Subscribe,
-    Subscribed,
+    SubscribeRequest,
+    SubscriptionAccepted,
 )
+from smartfeeds.client.failures import NOT_APPROVED, TOO_LARGE, TRY_AGAIN, failure_of
 from smartfeeds.client.position import FileStore, PositionStore, parse_position
 from smartfeeds.client.state import REMEMBER, FollowState
 from smartfeeds.client.transport import BACKOFF, ClientLink, FollowerLink, Slixmpp, link_over
-from smartfeeds.client.trouble import NOT_YET, TOO_MUCH, TRY_AGAIN, told_of
 from smartfeeds.core.jid import parse_jid
 from smartfeeds.core.text import counted
 
 log = logging.getLogger("smartfeeds.client")
 
-INTEGRITY_S = 300.0
-INBOX = 500  # pushes that wait for the caller; what finds no room is pulled later
+INTEGRITY_S = 300.0  # silence after which the follower subscribes and pulls again (SF-051)
+INBOX = 500  # pushes that wait for the caller; a pull fetches what exceeds it
 
 
 class Timer(Protocol):
-    """What `call_later` gives back."""
+    """A scheduled call, as `call_later` returns it."""
 
     def cancel(self) -> None:
-        """Lets the call not happen."""
+        """Cancel the call."""
 
 
 class Timers(Protocol):
-    """The part of an event loop that keeps the time."""
+    """The part of an event loop that schedules calls."""
 
     def call_later(self, delay: float, callback: Callable[[], None], /) -> Timer:
-        """Calls back after `delay` seconds."""
+        """Call `callback` after `delay` seconds."""
 
 
 @dataclass(frozen=True, slots=True)
 class Proof:
-    """What a follower can show for having everything.
+    """The evidence that a follower has every item.
 
-    `position` is the cursor of the newest item it has, `total` the number of items that the service named with it.
-    `in_step` says that nothing is known to be missing; `checked_at` (Unix seconds) is when a pull last showed it.
+    `position` is the cursor of the newest item of the follower, `total` the number of items that the service named with
+    it. `in_step`: no item is known to be missing. `checked_at` is when a pull last proved it, in Unix seconds.
     """
 
     node: str
@@ -91,7 +92,7 @@ class Proof:
     total: int | None
     in_step: bool
     checked_at: float | None
-    counters: Counters
+    counters: FollowCounters
 
     def __str__(self) -> str:
         items = "? items" if self.total is None else counted(self.total, "item")
@@ -100,10 +101,10 @@ class Proof:
 
 
 @dataclass(frozen=True, slots=True)
-class _TryAgain:
-    """A request met trouble that passes."""
+class _Retry:
+    """A request failed in a way that may pass, and its pause is over."""
 
-    request: Subscribe | Pull
+    request: SubscribeRequest | PageRequest
 
 
 class Follower:
@@ -113,16 +114,19 @@ class Follower:
     address with a node. `smart=False` keeps a node without parameters as it is: the follower then sees a deletion only
     when it is pushed.
 
-    Where it begins: at the position in `store` (a path or an object with `load` and `save`), else at `since` (a
-    `Change.position` or a cursor), else with `mirror` at the beginning, else from now on. The position is saved when
-    the next change is asked for: a change is taken as worked on then.
+    The follower starts at the position in `store` (a path or an object with `load` and `save`). Without a stored
+    position it starts at `since` (a `Change.position` or a cursor), else with `mirror` at the beginning, else at the
+    end of the feed. Requesting the next change saves the position of the previous change, which is processed by then.
 
-    `on_connection` is called with False when the session is lost, and with True when there is one again.
+    `on_connection` is called with False when the session is lost, and with True when there is a session again.
 
-    `replay=False` ends with PositionRefusedError instead of reading again from the beginning when the service does not
-    know the position any more. Raises FollowError, and AddressError from the constructor.
+    If the service no longer knows the position, the follower reads the feed again from its beginning. `replay=False`
+    raises PositionRefusedError instead.
 
-    `on_trouble` is called with the reason when a request met trouble that passes, before it is tried again.
+    `on_trouble` is called with the error before a failed request is retried.
+
+    `spread` returns a random number from 0 to 1, which staggers retries and integrity pulls of many followers. The
+    constructor raises AddressError, the iteration FollowError.
     """
 
     def __init__(
@@ -159,34 +163,34 @@ class Follower:
         self._spread = spread
         self._wall_clock = wall_clock
         text = self._store.load() if self._store is not None else None
-        self._saved = text
-        begin = Start.BEGINNING if mirror else Start.NOW
+        self._saved_position = text
+        begin = StartPoint.BEGINNING if mirror else StartPoint.NOW
         text = since if text is None else text
         start = begin if text is None else parse_position(text)
         self._state = FollowState(self.address.node, start, page_items=page_items, remember=remember, replay=replay)
-        self._inbox: deque[Input | _TryAgain | Exception] = deque()
+        self._inbox: deque[Input | _Retry | Exception] = deque()
         self._arrived = asyncio.Event()
         self._overrun = False
         self._ready: deque[Change] = deque()
-        self._given: Change | None = None
+        self._last_change: Change | None = None
         self._end: Exception | None = None
         self._task: asyncio.Task[None] | None = None
         self._silence: Timer | None = None
         self._retry: Timer | None = None
-        self._to_retry: Subscribe | Pull | None = None
+        self._to_retry: SubscribeRequest | PageRequest | None = None
         self._failures = 0
         self._pending = False
         self._up = False
-        self._lost = False
-        self._opened = False
+        self._is_lost = False
+        self._is_open = False
         self._checked_at: float | None = None
 
     def __aiter__(self) -> Self:
         return self
 
     async def __anext__(self) -> Change:
-        if not self._opened:
-            self._opened = True
+        if not self._is_open:
+            self._is_open = True
             self._link.open(self)
         self.acknowledge()
         while not self._ready:
@@ -194,30 +198,30 @@ class Follower:
                 raise self._end
             await self._arrived.wait()
             self._work()
-        self._given = self._ready.popleft()
-        return self._given
+        self._last_change = self._ready.popleft()
+        return self._last_change
 
     async def several(self, limit: int) -> list[Change]:
-        """The next change, and up to `limit` with those that are ready behind it; asking again acknowledges them."""
-        found = [await anext(self)]
-        while self._ready and len(found) < limit:
-            found.append(self._ready.popleft())
-        self._given = found[-1]
-        return found
+        """Return the next change and up to `limit - 1` more that are ready. The next call acknowledges them."""
+        changes = [await anext(self)]
+        while self._ready and len(changes) < limit:
+            changes.append(self._ready.popleft())
+        self._last_change = changes[-1]
+        return changes
 
     @property
     def waiting(self) -> int:
-        """How many changes are ready and were not handed over yet."""
+        """The number of changes that are ready for the caller."""
         return len(self._ready)
 
     def check(self) -> None:
-        """Asks the service soon whether there is more, and does not wait any longer where it failed to answer."""
+        """Ask the service for changes now, and end the pause after a failed request."""
         if self._retry is None or self._to_retry is None:
             self._put(GapSuspected())
             return
         self._retry.cancel()
         self._retry = None
-        self._put(_TryAgain(self._to_retry))
+        self._put(_Retry(self._to_retry))
 
     async def __aenter__(self) -> Self:
         return self
@@ -228,23 +232,23 @@ class Follower:
         await self.aclose()
 
     def acknowledge(self) -> None:
-        """Says that the change handed over last is worked on, and saves its position. Raises what the store raises."""
-        if self._given is not None:
-            given, self._given = self._given, None
-            self._save(given.position)
+        """Record that the last change was processed, and save its position. Raises what the store raises."""
+        if self._last_change is not None:
+            change, self._last_change = self._last_change, None
+            self._save(change.position)
         self._save_reached()
 
     @property
     def position(self) -> str | None:
-        """Where the caller is: behind the change handed over last. None before the service has answered."""
-        if self._given is not None:
-            return self._given.position
+        """The position after the last change that the caller received. None before the first response."""
+        if self._last_change is not None:
+            return self._last_change.position
         if self._ready or self._state.position is None:
-            return self._saved
+            return self._saved_position
         return str(self._state.position)
 
     def proof(self) -> Proof:
-        """What is known of being in step, now."""
+        """Return the current evidence of being in step."""
         at = self._state.position
         return Proof(
             self.address.node,
@@ -256,12 +260,12 @@ class Follower:
         )
 
     async def aclose(self) -> None:
-        """Stops, and unsubscribes where `leave` asks for it. The change handed over last stays unacknowledged."""
+        """Stop, and unsubscribe if `leave` is set. The last change stays unacknowledged."""
         self._cancel()
         self._end = self._end or FollowError("the follower was closed")
         if self._leave and self._up:
             await self._unsubscribe()
-        if self._opened:
+        if self._is_open:
             await self._link.close()
 
     async def _unsubscribe(self) -> None:
@@ -271,36 +275,36 @@ class Follower:
         except (RequestError, RequestTimeoutError) as error:
             log.warning("could not unsubscribe from %s: %s", self.address, error)
 
-    # What the link says.
+    # Calls from the link.
 
     def on_up(self) -> None:
-        """A session has begun."""
+        """A session has started."""
         self._up = True
         self._failures = 0
-        self._tell_connection(lost=False)
+        self._tell_connection(is_lost=False)
         self._put(Connected())
 
     def on_down(self) -> None:
         """The session has ended."""
         if self._up:
-            self._tell_connection(lost=True)
+            self._tell_connection(is_lost=True)
         self._up = False
         self._cancel()
         self._put(Disconnected())
 
-    def _tell_connection(self, *, lost: bool) -> None:
-        """Each outage is told once, however many tries it takes, and so is its end."""
-        if lost != self._lost:
-            self._lost = lost
+    def _tell_connection(self, *, is_lost: bool) -> None:
+        """Report the start and the end of each outage once, however many attempts to connect it takes."""
+        if is_lost != self._is_lost:
+            self._is_lost = is_lost
             if self._on_connection is not None:
-                self._on_connection(not lost)
+                self._on_connection(not is_lost)
 
     def on_failure(self, error: Exception) -> None:
-        """There will be no session."""
+        """No further attempt to connect will be made."""
         self._put(error)
 
     def on_message(self, message: Element) -> None:
-        """Takes the notifications of this node, from its service only."""
+        """Queue the notifications of this node. Messages that other senders forged are ignored."""
         sender = parse_jid(message.get("from", ""))
         if sender is None or str(sender) != self.address.service:
             return
@@ -310,20 +314,20 @@ class Follower:
         elif event is not None:
             self._put(event)
 
-    def _put(self, event: Input | _TryAgain | Exception) -> None:
+    def _put(self, event: Input | _Retry | Exception) -> None:
         self._inbox.append(event)
         self._arrived.set()
 
-    # What is done about it.
+    # Work in the caller's task.
 
     def _work(self) -> None:
-        """Takes everything that has arrived."""
+        """Process all queued events."""
         self._arrived.clear()
         while self._inbox:
             event = self._inbox.popleft()
             if isinstance(event, Exception):
                 self._end = event
-            elif isinstance(event, _TryAgain):
+            elif isinstance(event, _Retry):
                 self._ask(event.request)
             else:
                 self._feed(event)
@@ -336,7 +340,9 @@ class Follower:
         if isinstance(event, PushReceived):
             self._await_silence()
         outputs = self._state.receive(event)
-        if isinstance(event, Subscribed | PageReceived) and not any(isinstance(output, Later) for output in outputs):
+        if isinstance(event, SubscriptionAccepted | PageReceived) and not any(
+            isinstance(output, DelayedPageRequest) for output in outputs
+        ):
             self._failures = 0
         for output in outputs:
             self._do(output)
@@ -344,12 +350,12 @@ class Follower:
     def _do(self, output: Output) -> None:
         if isinstance(output, Change):
             self._ready.append(output)
-        elif isinstance(output, Subscribe | Pull):
+        elif isinstance(output, SubscribeRequest | PageRequest):
             self._ask(output)
-        elif isinstance(output, Later):
-            self._try_again(output.request, told_of(output))
-        elif isinstance(output, Stop):
-            self._end = _STOPPED[output.reason](f"{self.address}: {output.reason.value}")
+        elif isinstance(output, DelayedPageRequest):
+            self._try_again(output.request, failure_of(output))
+        elif isinstance(output, StopFollowing):
+            self._end = _STOP_ERRORS[output.reason](f"{self.address}: {output.reason.value}")
             self._cancel()
         elif isinstance(output, CaughtUp):
             self._checked_at = self._wall_clock()
@@ -358,12 +364,12 @@ class Follower:
                 self._on_caught_up(self.proof())
 
     def _save(self, position: str) -> None:
-        if self._store is not None and position != self._saved:
+        if self._store is not None and position != self._saved_position:
             self._store.save(position)
-        self._saved = position
+        self._saved_position = position
 
     def _save_reached(self) -> None:
-        """A position may be reached without a change: at the start, and where former content came back."""
+        """Save a position that was reached without a change: at the start, or after a return to earlier content."""
         at = self._state.position
         if not self._ready and at is not None and (at.cursor or self._checked_at is not None):
             self._save(str(at))
@@ -373,13 +379,13 @@ class Follower:
         return timers.call_later(delay_s, callback)
 
     def _await_silence(self) -> None:
-        """A quarter of the period is spread, so that many followers do not pull at once."""
+        """Restart the integrity timer. It varies by a quarter, so that many followers do not pull at once."""
         if self._silence is not None:
             self._silence.cancel()
         delay_s = self._integrity_s * (1 - self._spread() / 4)
         self._silence = self._call_later(delay_s, lambda: self._put(IntegrityDue()))
 
-    def _ask(self, request: Subscribe | Pull) -> None:
+    def _ask(self, request: SubscribeRequest | PageRequest) -> None:
         if self._task is not None:
             self._task.cancel()
         if self._retry is not None:
@@ -388,18 +394,18 @@ class Follower:
         if self._up:
             self._task = asyncio.get_running_loop().create_task(self._perform(request))
 
-    async def _perform(self, request: Subscribe | Pull) -> None:
+    async def _perform(self, request: SubscribeRequest | PageRequest) -> None:
         try:
-            if isinstance(request, Subscribe):
-                wanted = stanzas.subscribe(self.address.node, self._link.subscriber)
-                reply = await self._link.ask("set", self.address.service, wanted)
+            if isinstance(request, SubscribeRequest):
+                payload = stanzas.subscribe(self.address.node, self._link.subscriber)
+                reply = await self._link.ask("set", self.address.service, payload)
                 self._pending = stanzas.is_pending(reply)
-                event: Input = Subscribed(request.request_no)
+                event: Input = SubscriptionAccepted(request.request_no)
             else:
                 reply = await self._link.ask("get", self.address.service, stanzas.pull(self.address.node, request))
                 event = stanzas.read_page(reply, request.request_no, self.address.node)
         except (RequestTimeoutError, AnswerError) as error:
-            if isinstance(request, Subscribe):
+            if isinstance(request, SubscribeRequest):
                 self._try_again(request, error)
             else:
                 log.info("%s: %s", self.address, error)
@@ -409,37 +415,37 @@ class Follower:
         else:
             self._put(event)
 
-    def _refused(self, request: Subscribe | Pull, error: RequestError) -> None:
-        if error.kind == "wait" or error.condition in TRY_AGAIN or (self._pending and error.condition in NOT_YET):
+    def _refused(self, request: SubscribeRequest | PageRequest, error: RequestError) -> None:
+        if error.kind == "wait" or error.condition in TRY_AGAIN or (self._pending and error.condition in NOT_APPROVED):
             self._try_again(request, error)
-        elif isinstance(request, Pull) and request.max_items > 1 and error.condition in TOO_MUCH:
+        elif isinstance(request, PageRequest) and request.max_items > 1 and error.condition in TOO_LARGE:
             self._put(PullFailed(request.request_no, str(error), answered=True))
         elif error.condition != "item-not-found":
             self._put(RefusedError(error.condition, f"{self.address}: {error}"))
-        elif isinstance(request, Pull) and request.after:
-            log.warning("%s does not know our position any more", self.address)
+        elif isinstance(request, PageRequest) and request.after:
+            log.warning("%s: the service no longer knows the stored position", self.address)
             self._put(CursorRefused(request.request_no))
         else:
-            self._put(NodeMissingError(f"{self.address}: there is no such node ({error})"))
+            self._put(NodeMissingError(f"{self.address}: the node does not exist ({error}); check the address"))
 
-    def _try_again(self, request: Subscribe | Pull, error: Exception) -> None:
+    def _try_again(self, request: SubscribeRequest | PageRequest, error: Exception) -> None:
         self._failures += 1
         delay_s = BACKOFF.pause_s(self._failures, self._spread())
         log.warning("%s: %s; next try in %.1f s", self.address, error, delay_s)
         if self._on_trouble is not None:
             self._on_trouble(error)
         self._to_retry = request
-        self._retry = self._call_later(delay_s, lambda: self._put(_TryAgain(request)))
+        self._retry = self._call_later(delay_s, lambda: self._put(_Retry(request)))
 
     def _cancel(self) -> None:
-        """Nothing that was asked or planned on this session is waited for any more."""
-        for waiting in (self._task, self._silence, self._retry):
-            if waiting is not None:
-                waiting.cancel()
+        """Cancel the requests and timers of this session."""
+        for pending in (self._task, self._silence, self._retry):
+            if pending is not None:
+                pending.cancel()
         self._task = self._silence = self._retry = None
 
 
-_STOPPED: dict[StopReason, type[FollowError]] = {
+_STOP_ERRORS: dict[StopReason, type[FollowError]] = {
     StopReason.NODE_GONE: NodeMissingError,
     StopReason.POSITION_REFUSED: PositionRefusedError,
 }
@@ -465,16 +471,16 @@ def follow(
     on_caught_up: Callable[[Proof], None] | None = None,
     on_connection: Callable[[bool], None] | None = None,
 ) -> Follower:
-    """Follows a feed with a connection of its own, which is kept up; the other arguments are those of `Follower`.
+    """Follow a feed over a connection of its own, which reconnects. The other arguments are those of `Follower`.
 
-    With a resource in `jid` that full address is subscribed, else the bare one. `server` is the host and port to
-    connect to, such as `("127.0.0.1", 5222)`; without it, the DNS records of the account's domain name them.
-    `plaintext=True` allows a connection without TLS: for a server on the same machine only. `ca_certs` is a file of
-    certificates to trust instead of the system's. Close it with `async with` or `aclose`.
+    If `jid` has a resource, that full JID is subscribed, else the bare JID. `server` is the host and port to connect
+    to, such as `("127.0.0.1", 5222)`; by default the DNS records of the account's domain name them. `plaintext=True`
+    allows a connection without TLS; use it for a server on the same machine only. `ca_certs` is a file of certificates
+    to trust in place of the system's. Close the follower with `async with` or `aclose`.
 
-    While the server cannot be reached, the logger `smartfeeds.client` gets a warning with server and cause, and the
-    follower tries again. Raises LoginError when the account or its password is wrong or the server offers no TLS,
-    CertificateError when its certificate is not valid; both are FollowErrors.
+    While the server cannot be reached, the logger `smartfeeds.client` warns with server and cause, and the follower
+    retries. The iteration raises LoginError if the account or its password is wrong or the server offers no TLS, and
+    CertificateError if the server's certificate is not valid; both are FollowErrors.
     """
     link = ClientLink(jid, password, server=server, plaintext=plaintext, ca_certs=ca_certs)
     return Follower(

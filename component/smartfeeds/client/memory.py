@@ -1,64 +1,73 @@
-"""What a follower remembers, within bounds: the versions it has handed over, and cursors that it has passed."""
+"""The bounded memory of a follower: versions that it delivered, and cursors that it passed."""
 
 from collections import OrderedDict
 from dataclasses import dataclass, field
 from hashlib import blake2b
 
-from smartfeeds.client.change import Entry
+from smartfeeds.client.change import ReceivedItem
 
-PASSED = 4_096  # cursors known to lie at or before L
+# Cursors that are known to be at or before the follower's position. Late pushes carry one of them.
+PASSED = 4_096
+# Leading characters of a fingerprint that identify the item; the rest identifies the version.
 ID_MARK = 16
 
 
 @dataclass(slots=True)
-class Version:
-    """What was last handed over of an item. `push_expected`: it was pulled, so its push may still be on the way."""
+class DeliveredVersion:
+    """The version of an item that was delivered last.
+
+    `push_expected` is true if a pull brought the version, because its push may still arrive.
+    """
 
     mark: str
     push_expected: bool
 
 
 @dataclass(slots=True)
-class Memory:
-    """A bounded memory of what lies behind: the newest versions by item, and passed cursors."""
+class FollowMemory:
+    """The newest versions by item, and passed cursors. `limit` bounds the number of versions."""
 
     limit: int
-    versions: OrderedDict[str, Version] = field(default_factory=OrderedDict)
+    versions: OrderedDict[str, DeliveredVersion] = field(default_factory=OrderedDict)
     cursors: OrderedDict[str, None] = field(default_factory=OrderedDict)
-    before: dict[str, Version] = field(default_factory=dict)  # while the feed is read again
+    before: dict[str, DeliveredVersion] = field(default_factory=dict)  # versions known before the feed was read again
 
-    def get(self, item_id: str) -> Version | None:
-        """What was last handed over of an item, as far as it is remembered."""
+    def get(self, item_id: str) -> DeliveredVersion | None:
+        """Return the version of an item that was delivered last, if the memory still has it."""
         return self.versions.get(item_id) or self.before.get(item_id)
 
     def read_again(self) -> None:
-        """Old versions, read again first, must not push out the newest ones, which come last."""
+        """Prepare to read the feed again from its beginning.
+
+        Old versions come first then. They must not displace the newest versions, which come last, so the versions known
+        so far move to `before`.
+        """
         self.before = {**self.before, **self.versions}
         self.versions.clear()
         while len(self.before) > self.limit:
             del self.before[next(iter(self.before))]
 
     def keep(self, item_id: str, mark: str, *, push_expected: bool) -> None:
-        """Remembers a version; the one that was kept longest ago is forgotten for it."""
+        """Add a version; drop the version that was added first if there are more than `limit`."""
         self.before.pop(item_id, None)
-        self.versions[item_id] = Version(mark, push_expected)
+        self.versions[item_id] = DeliveredVersion(mark, push_expected)
         self.versions.move_to_end(item_id)
         if len(self.versions) > self.limit:
             self.versions.popitem(last=False)
 
     def expects(self, item_id: str, mark: str) -> bool:
-        """Whether a push of just this version may still be on its way."""
+        """Return whether a push of exactly this version may still arrive."""
         version = self.get(item_id)
         return version is not None and version.mark == mark and version.push_expected
 
     def push_came(self, item_id: str, mark: str) -> None:
-        """Says that the push of this version is not to be expected any more."""
+        """Record that the push of this version arrived or was superseded."""
         version = self.get(item_id)
         if version is not None and version.mark == mark:
             version.push_expected = False
 
     def pass_by(self, *cursors: str | None) -> None:
-        """Remembers that these cursors lie at or before L."""
+        """Record that these cursors are at or before the follower's position."""
         for cursor in cursors:
             if cursor:
                 self.cursors[cursor] = None
@@ -67,7 +76,7 @@ class Memory:
             self.cursors.popitem(last=False)
 
 
-def fingerprint(entry: Entry) -> str:
-    """A text that tells one version of an item from every other; its first `ID_MARK` characters name the item."""
+def fingerprint(entry: ReceivedItem) -> str:
+    """Return a text that identifies a version of an item; its first `ID_MARK` characters identify the item."""
     item = blake2b(entry.item_id.encode(), digest_size=8).hexdigest()
     return item + blake2b((b"-" if entry.deleted else b"+") + entry.payload, digest_size=16).hexdigest()

@@ -1,7 +1,8 @@
-"""Elements as text, in one form whatever prefixes a server chose, and the Atom fields that a bot mostly wants.
+"""XML elements as bytes in one normal form, and the Atom fields that bots use.
 
-Servers do not pass payloads on byte for byte: they rename prefixes and re-quote. So elements get their namespace as the
-default one, and attributes are sorted; one version of an item gives the same bytes in a push and in a page.
+Servers do not preserve payloads byte for byte: they rename prefixes and change quotes. The normal form uses the
+element's namespace as the default namespace and sorts the attributes. So one version of an item has the same bytes in a
+push and in a page.
 """
 
 import html
@@ -10,7 +11,7 @@ from xml.etree.ElementTree import Element
 
 from lxml import etree
 
-from smartfeeds.client.change import NO_ATOM, Atom, Entry
+from smartfeeds.client.change import NO_ATOM, Atom, ReceivedItem
 from smartfeeds.core.text import attribute, escape
 
 ATOM = "http://www.w3.org/2005/Atom"
@@ -23,13 +24,14 @@ _SPACE = re.compile(r"\s+")
 
 
 def serialise(element: Element | etree._Element) -> bytes:
-    """The element as UTF-8 XML, without the text behind it.
+    """Return the element as UTF-8 XML, without its tail.
 
-    An element of lxml is written as exclusive canonical XML: that is 20 times as fast, and keeps prefixes.
+    An element of lxml is written as exclusive canonical XML, which is 20 times as fast and preserves prefixes.
     """
     if isinstance(element, etree._Element):
         return etree.tostring(element, method="c14n", exclusive=True, with_comments=False)
     out: list[str] = []
+    # A stack in place of recursion: a payload may be nested deeper than Python's recursion limit.
     stack: list[tuple[Element, str, bool] | str] = [(element, "", True)]
     while stack:
         step = stack.pop()
@@ -66,24 +68,26 @@ def _attributes(node: Element, namespace: str, outer: str) -> str:
     return "".join(parts)
 
 
-def read_item(item: Element) -> Entry:
-    """An `item` element of a page or a push (XEP-0060), with a tombstone told by its mark (xep-map 2.3)."""
+def read_item(item: Element) -> ReceivedItem:
+    """Read an `item` element of a page or a push (XEP-0060). A mark in it makes it a tombstone (xep-map 2.3)."""
     entry = next(iter(item), None)
     item_id, publisher = item.get("id", ""), item.get("publisher", "")
     if entry is None:
-        return Entry(item_id, publisher=publisher)
-    left = entry.find(LEFT) is not None
-    return Entry(item_id, serialise(entry), not left and is_tombstone(entry), publisher, read_atom(entry), left)
+        return ReceivedItem(item_id, publisher=publisher)
+    has_left = entry.find(LEFT) is not None
+    return ReceivedItem(
+        item_id, serialise(entry), not has_left and is_tombstone(entry), publisher, read_atom(entry), has_left
+    )
 
 
 def is_tombstone(entry: Element) -> bool:
-    """Whether the entry stands for a deletion."""
+    """Return whether the entry marks a deletion (FeedSync 2.4, RFC 6721)."""
     sync = entry.find(f"{{{FEEDSYNC}}}sync")
     return entry.tag == TOMBSTONE or (sync is not None and sync.get("deleted") in ("true", "1"))
 
 
 def read_atom(entry: Element) -> Atom:
-    """The fields of an Atom entry as plain text; all empty for anything else."""
+    """Return the fields of an Atom entry as plain text, all empty if the element is no Atom entry."""
     if entry.tag != f"{{{ATOM}}}entry":
         return NO_ATOM
     links = [link for link in entry.findall(f"{{{ATOM}}}link") if link.get("rel", "alternate") == "alternate"]
@@ -97,10 +101,10 @@ def read_atom(entry: Element) -> Atom:
 
 
 def _text(entry: Element, path: str) -> str:
-    found = entry.find(f"{{{ATOM}}}{path}")
-    if found is None:
+    element = entry.find(f"{{{ATOM}}}{path}")
+    if element is None:
         return ""
-    text = "".join(found.itertext())
-    if found.get("type") == "html":
+    text = "".join(element.itertext())
+    if element.get("type") == "html":
         text = html.unescape(_MARKUP.sub("", text))
     return _SPACE.sub(" ", text).strip()

@@ -1,4 +1,4 @@
-"""Where a follower is: a cursor and what was handed over behind it (SF-027: the cursor itself is never read)."""
+"""The position of a follower: a cursor and the changes delivered beyond it. Cursors are opaque (SF-027)."""
 
 import json
 import os
@@ -13,83 +13,84 @@ _PREFIX = "cursor:"
 
 
 @dataclass(frozen=True, slots=True)
-class Position:
-    """A place in a feed. `cursor` is bare and empty before the first item.
+class FollowPosition:
+    """A place in a feed. `cursor` has no type prefix and is empty before the first item.
 
-    `total` is the number of items up to here, or None where it is not known. `handed` are fingerprints of versions
-    that lie behind the cursor and were handed over: only the last item of a page has a cursor of its own.
+    `total` is the number of items up to this place, or None if unknown. `delivered` are fingerprints of versions beyond
+    the cursor that were delivered already: only the last item of a page has a cursor, so a position in the middle of a
+    page needs them.
     """
 
     cursor: str = ""
     total: int | None = None
-    handed: tuple[str, ...] = ()
+    delivered: tuple[str, ...] = ()
 
     def __str__(self) -> str:
         fields: dict[str, object] = {"cursor": self.cursor}
         if self.total is not None:
             fields["total"] = self.total
-        if self.handed:
-            fields["handed"] = self.handed
+        if self.delivered:  # "handed" is the key in positions that are stored already
+            fields["handed"] = self.delivered
         return json.dumps(fields, ensure_ascii=False, separators=(",", ":"))
 
 
-BEGINNING = Position("", 0)
+BEGINNING = FollowPosition("", 0)
 
 
 def bare(cursor: str) -> str:
-    """A cursor without its type: headers have none, result sets do (A-15)."""
+    """Return a cursor without its type prefix: SHIM headers omit the prefix, result sets have it (A-15)."""
     return cursor.removeprefix(_PREFIX)
 
 
-def parse_position(text: str) -> Position:
-    """Reads what `str(position)` wrote; any other text is a cursor."""
+def parse_position(text: str) -> FollowPosition:
+    """Read the text of a position as `str(position)` writes it. Any other text is taken as a cursor."""
     try:
         fields = json.loads(text)
     except ValueError:
-        return Position(bare(text))
+        return FollowPosition(bare(text))
     if not isinstance(fields, dict) or not isinstance(fields.get("cursor"), str):
-        return Position(bare(text))
-    total, handed = fields.get("total"), fields.get("handed", [])
-    return Position(
+        return FollowPosition(bare(text))
+    total, delivered = fields.get("total"), fields.get("handed", [])
+    return FollowPosition(
         fields["cursor"],
         total if isinstance(total, int) else None,
-        tuple(str(mark) for mark in handed) if isinstance(handed, list) else (),
+        tuple(str(mark) for mark in delivered) if isinstance(delivered, list) else (),
     )
 
 
 class PositionStore(Protocol):
-    """Where a follower keeps its position. Both methods are called between changes and should be quick."""
+    """Storage for the position of a follower. Both methods block the follower, so they should be quick."""
 
     def load(self) -> str | None:
-        """The text that was saved last, or None at the very first start."""
+        """Return the text that was saved last, or None at the first start."""
 
     def save(self, position: str) -> None:
-        """Keeps the text. Everything before this position has been worked on when this is called."""
+        """Save the text. All changes before this position have been processed."""
 
 
 class MemoryStore:
-    """A position that lasts as long as the object."""
+    """A position in memory."""
 
     def __init__(self, position: str | None = None) -> None:
         self.position = position
 
     def load(self) -> str | None:
-        """The text that was saved last."""
+        """Return the text that was saved last."""
         return self.position
 
     def save(self, position: str) -> None:
-        """Keeps the text."""
+        """Save the text."""
         self.position = position
 
 
 class FileStore:
-    """A position in a small file, replaced as a whole: after a crash it holds the old text or the new one."""
+    """A position in a file, which is replaced atomically: after a crash it has the old text or the new text."""
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self.path = Path(path)
 
     def load(self) -> str | None:
-        """The text of the file, or None where there is no file. Raises StoreError."""
+        """Return the text of the file, or None if there is no file. Raises StoreError."""
         try:
             return self.path.read_text(encoding="utf-8").strip() or None
         except FileNotFoundError:
@@ -98,7 +99,7 @@ class FileStore:
             raise StoreError(f"cannot read the position in {self.path}: {error}") from error
 
     def save(self, position: str) -> None:
-        """Writes a temporary file beside it, syncs it to disk and renames it. Raises StoreError."""
+        """Write a temporary file in the same folder, sync it to disk and rename it. Raises StoreError."""
         try:
             self._replace(position)
         except OSError as error:
@@ -106,7 +107,7 @@ class FileStore:
 
     def _replace(self, position: str) -> None:
         if self.path.exists() and not self.path.is_file():
-            raise OSError("it is there already, and is no file")
+            raise OSError("the path is not a regular file; choose another path")
         folder = self.path.parent
         handle, temporary = tempfile.mkstemp(prefix=f".{self.path.name}.", dir=folder)
         try:
@@ -118,6 +119,7 @@ class FileStore:
         except BaseException:
             Path(temporary).unlink(missing_ok=True)
             raise
+        # The rename is durable only after the folder is synced too.
         folder_handle = os.open(folder, os.O_RDONLY)
         try:
             os.fsync(folder_handle)

@@ -1,13 +1,14 @@
-"""The stanzas of a follower (XEP-0060 subscribe and items, XEP-0059, XEP-0131; golden.json `xmpp` and `shim`).
+"""The stanzas of a follower: subscribe and items (XEP-0060), result sets (XEP-0059), headers (XEP-0131).
 
-Incoming elements are matched without the namespace of their root, which is another one for clients and components.
+The namespace of a stanza's root element differs between clients and components, so incoming stanzas are matched without
+it.
 """
 
 from xml.etree.ElementTree import Element, SubElement
 
-from smartfeeds.client.change import Entry
+from smartfeeds.client.change import ReceivedItem
 from smartfeeds.client.errors import AnswerError, RequestError
-from smartfeeds.client.events import GapSuspected, Input, NodeGone, PageReceived, Pull, PushReceived
+from smartfeeds.client.events import GapSuspected, Input, NodeGone, PageReceived, PageRequest, PushReceived
 from smartfeeds.client.payload import read_item
 from smartfeeds.client.position import bare
 
@@ -16,29 +17,29 @@ EVENT = "http://jabber.org/protocol/pubsub#event"
 RSM = "http://jabber.org/protocol/rsm"
 SHIM = "http://jabber.org/protocol/shim"
 STANZAS = "urn:ietf:params:xml:ns:xmpp-stanzas"
-# What our component stream leaves of a stanza that it could not read; the rest of the namespace is random. A service
-# that forges it gains nothing: it could as well send any other answer that is not a page.
+# Prefix of the element that our component stream puts in place of the payload of a stanza that it could not parse; the
+# rest of the namespace is random. A service that forges it gains nothing, because any invalid response has this effect.
 CUT = "{urn:smartfeeds:0#cut-"
-_MAX_NUMBER = 15  # digits
-_REASON_CHARACTERS = 200
+_MAX_DIGITS = 15  # a count with more digits is not plausible, and int() of a long text is slow
+_REASON_CHARACTERS = 200  # of a reason that came from another service
 
 
 def subscribe(node: str, jid: str) -> Element:
-    """The payload of a subscribe request."""
+    """Return the payload of a subscribe request."""
     pubsub = Element(f"{{{PUBSUB}}}pubsub")
     SubElement(pubsub, f"{{{PUBSUB}}}subscribe", {"node": node, "jid": jid})
     return pubsub
 
 
 def unsubscribe(node: str, jid: str) -> Element:
-    """The payload of an unsubscribe request."""
+    """Return the payload of an unsubscribe request."""
     pubsub = Element(f"{{{PUBSUB}}}pubsub")
     SubElement(pubsub, f"{{{PUBSUB}}}unsubscribe", {"node": node, "jid": jid})
     return pubsub
 
 
-def pull(node: str, request: Pull) -> Element:
-    """The payload of a request for a page (xep-map 3.1: rows 4, 6 and 9)."""
+def pull(node: str, request: PageRequest) -> Element:
+    """Return the payload of a request for a page (xep-map 3.1: rows 4, 6 and 9)."""
     pubsub = Element(f"{{{PUBSUB}}}pubsub")
     SubElement(pubsub, f"{{{PUBSUB}}}items", {"node": node})
     result_set = SubElement(pubsub, f"{{{RSM}}}set")
@@ -51,23 +52,23 @@ def pull(node: str, request: Pull) -> Element:
 
 
 def is_pending(reply: Element) -> bool:
-    """Whether the answer to a subscribe request says that an owner has to approve it. Raises AnswerError."""
+    """Return whether the subscription waits for the approval of an owner. Raises AnswerError."""
     _check_whole(reply)
-    found = reply.find(f"{{{PUBSUB}}}pubsub/{{{PUBSUB}}}subscription")
-    return found is not None and found.get("subscription") == "pending"
+    subscription = reply.find(f"{{{PUBSUB}}}pubsub/{{{PUBSUB}}}subscription")
+    return subscription is not None and subscription.get("subscription") == "pending"
 
 
 def read_page(reply: Element, request_no: int, node: str) -> PageReceived:
-    """The answer to a request for a page of `node`.
+    """Read the response to a request for a page of `node`.
 
-    A page of a view has a result set, and says where it ends (SF-094); only nodes without parameters, which any service
-    may have, go without. The count may be left out, where counting costs too much (XEP-0059 2.7). Raises AnswerError
-    where this is no page: it must not be taken for an empty one.
+    A page of a view has a result set with the cursor of its last item (SF-094). Nodes without parameters, which any
+    pubsub service may have, need none. The count is optional (XEP-0059 section 2.7). Raises AnswerError if the response
+    is not a page: an unreadable response must not be mistaken for an empty page, because that would prove completeness.
     """
     _check_whole(reply)
     items = reply.find(f"{{{PUBSUB}}}pubsub/{{{PUBSUB}}}items")
     if items is None or items.get("node") != node:
-        raise AnswerError("the answer is no page of this node")
+        raise AnswerError(f"the response is not a page of {node}")
     entries = tuple(read_item(item) for item in items.iterfind(f"{{{PUBSUB}}}item"))
     result_set = reply.find(f"{{{PUBSUB}}}pubsub/{{{RSM}}}set")
     first, last, count = (
@@ -83,18 +84,18 @@ def read_page(reply: Element, request_no: int, node: str) -> PageReceived:
     )
     unreadable = result_set is None or (count is not None and page.count is None)
     if "?" in node and (unreadable or (entries and page.last is None)):
-        raise AnswerError("the answer has no result set that can be read, or does not say where it ends")
+        raise AnswerError("the response has no readable result set, or no cursor of its last item")
     return page
 
 
 def _check_whole(reply: Element) -> None:
     cut = next((child for child in reply if child.tag.startswith(CUT)), None)
     if cut is not None:
-        raise AnswerError(f"the answer was cut short: {(cut.text or 'no reason')[:_REASON_CHARACTERS]}")
+        raise AnswerError(f"the response was truncated: {(cut.text or 'no reason')[:_REASON_CHARACTERS]}")
 
 
 def read_message(message: Element, node: str) -> Input | None:
-    """What a notification means to a follower of `node`, or None where it says nothing to it."""
+    """Return the event that a notification means to a follower of `node`, or None if it concerns something else."""
     event = message.find(f"{{{EVENT}}}event")
     if event is None or message.get("type") == "error":
         return None
@@ -115,12 +116,12 @@ def _read_event(name: str, child: Element, message: Element) -> Input | None:
 
 
 def _read_push(items: Element, message: Element) -> PushReceived:
-    entries: list[Entry] = []
+    entries: list[ReceivedItem] = []
     for child in items:
         if child.tag == f"{{{EVENT}}}item":
             entries.append(read_item(child))
         elif child.tag == f"{{{EVENT}}}retract":
-            entries.append(Entry(child.get("id", ""), deleted=True))
+            entries.append(ReceivedItem(child.get("id", ""), deleted=True))
     headers: dict[str, str] = {}
     for header in message.findall(f"{{{SHIM}}}headers/{{{SHIM}}}header"):
         headers.setdefault(header.get("name", ""), (header.text or "").strip())
@@ -133,7 +134,7 @@ def _read_push(items: Element, message: Element) -> PushReceived:
 
 
 def read_error(reply: Element) -> RequestError:
-    """The error that a reply of type error holds."""
+    """Return the error in a response of type error."""
     error = next((child for child in reply if child.tag.endswith("}error")), None)
     condition, text = "undefined-condition", ""
     for child in error if error is not None else ():
@@ -151,4 +152,4 @@ def _cursor(element: Element | None) -> str | None:
 
 def _number(text: str | None) -> int | None:
     text = (text or "").strip()
-    return int(text) if text.isascii() and text.isdigit() and len(text) <= _MAX_NUMBER else None
+    return int(text) if text.isascii() and text.isdigit() and len(text) <= _MAX_DIGITS else None

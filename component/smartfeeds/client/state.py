@@ -1,8 +1,8 @@
-"""The follower as a state machine, without I/O: what comes in, what is to be done (SF-045 to SF-051; xep-map 3.3).
+"""The follower as a state machine without I/O (SF-045 to SF-051; xep-map 3.3).
 
-`FollowState.receive` takes one input and returns the outputs in order. Its position L is the cursor of the newest
-item that it has; a push is worked on only when its previous cursor is L. Everything else is decided by a pull since
-L, which is always safe. Cursors are compared as strings and never read (SF-027).
+`FollowState.receive` takes one input and returns outputs in order. The follower's position L is the cursor of the
+newest item that it has. A push is applied only if its previous cursor equals L. In every other case the follower pulls
+from L, which is always safe. Cursors are compared as strings and never parsed (SF-027).
 """
 
 from collections.abc import Callable, Sequence
@@ -10,103 +10,107 @@ from dataclasses import dataclass, replace
 from enum import Enum
 from typing import Any
 
-from smartfeeds.client.change import Change, ChangeKind, Entry
+from smartfeeds.client.change import Change, ChangeKind, ReceivedItem
 from smartfeeds.client.events import (
     PAGE_ITEMS,
     CaughtUp,
     Connected,
-    Counters,
     CursorRefused,
+    DelayedPageRequest,
     Disconnected,
+    FollowCounters,
     GapSuspected,
     Input,
     IntegrityDue,
-    Later,
     NodeGone,
     Output,
     PageReceived,
-    Pull,
+    PageRequest,
     PullFailed,
     PushReceived,
-    Start,
-    Stop,
+    StartPoint,
+    StopFollowing,
     StopReason,
-    Subscribe,
-    Subscribed,
+    SubscribeRequest,
+    SubscriptionAccepted,
 )
-from smartfeeds.client.memory import ID_MARK, Memory, fingerprint
-from smartfeeds.client.position import BEGINNING, Position
+from smartfeeds.client.memory import ID_MARK, FollowMemory, fingerprint
+from smartfeeds.client.position import BEGINNING, FollowPosition
 
-REMEMBER = 20_000  # item versions, so that what comes again is known
-HELD = 1_000  # pushes kept while a pull runs
-PAGES_BEFORE_MORE = 4  # that came, after one that did not, before more items are asked for again
+REMEMBER = 20_000  # item versions that are recognised when they arrive again
+MAX_QUEUE = 1_000  # pushes that are queued while a pull runs; a pull covers them anyway, so this only bounds memory
+PAGES_BEFORE_MORE = 4  # successful pages after a failed one before the page size grows again
 
 
 class _Phase(Enum):
     AWAY = "no session"
     SUBSCRIBING = "subscribing"
     PULLING = "pulling"
-    IN_STEP = "every push fits"
+    IN_STEP = "caught up"
     STOPPED = "stopped"
 
 
 @dataclass(slots=True)
-class _Series:
-    """One run of pulls until caught up."""
+class _PullSeries:
+    """A series of pulls that ends when the follower has caught up."""
 
     total_before: int | None
     bootstrap: bool
-    taken: int = 0
-    brought: bool = False
+    item_count: int = 0
+    has_changes: bool = False
 
 
 class FollowState:
     """Follows one view of one feed.
 
-    `start` is a stored position, or where to begin without one. With `replay` a refused cursor makes the feed be read
-    from its beginning, without what is remembered as handed over; else it is the end. `remember` bounds the memory.
-    `page_items` is how many items are asked for at once; where such a page cannot be had, fewer are.
+    `start` is a stored position or a `StartPoint`. If the service rejects the cursor, `replay` reads the feed again
+    from its beginning and skips the versions that the memory knows as delivered; without `replay` following ends.
+    `remember` bounds the memory. `page_items` is the page size; it shrinks while pages of that size fail.
     """
 
     def __init__(
         self,
         node: str,
-        start: Position | Start,
+        start: FollowPosition | StartPoint,
         *,
         page_items: int = PAGE_ITEMS,
         remember: int = REMEMBER,
         replay: bool = True,
     ) -> None:
         self.node = node
-        self.counters = Counters()
-        self._at = start if isinstance(start, Position) else BEGINNING if start is Start.BEGINNING else None
-        self._resumed = {mark[:ID_MARK]: mark for mark in self._at.handed} if self._at is not None else {}
+        self.counters = FollowCounters()
+        self._position = (
+            start if isinstance(start, FollowPosition) else BEGINNING if start is StartPoint.BEGINNING else None
+        )
+        self._stored_marks = (
+            {mark[:ID_MARK]: mark for mark in self._position.delivered} if self._position is not None else {}
+        )
         self._page_items = page_items
         self._max_items = page_items
         self._good_pages = 0
         self._replay = replay
-        self._memory = Memory(remember)
+        self._memory = FollowMemory(remember)
         self._phase = _Phase.AWAY
         self._request_no = 0
-        self._held: list[PushReceived] = []
-        self._asked: list[PushReceived] = []  # the running pull will cover them; without their payloads
-        self._shown: dict[str, str] = {}  # the versions they showed, by item
+        self._queue: list[PushReceived] = []
+        self._covered_pushes: list[PushReceived] = []  # the running pull will cover them; without their payloads
+        self._covered_versions: dict[str, str] = {}  # the versions they showed, by item
         self._again = False
-        self._bootstrap = isinstance(start, Start)
-        self._series: _Series | None = None
+        self._bootstrap = isinstance(start, StartPoint)
+        self._series: _PullSeries | None = None
 
     @property
-    def position(self) -> Position | None:
-        """What to store: everything before it was put out as a change. None until the first answer is there."""
-        return self._at
+    def position(self) -> FollowPosition | None:
+        """The position to store: every change before it was output. None until the first response."""
+        return self._position
 
     @property
     def in_step(self) -> bool:
-        """Whether everything the service is known to have is there."""
+        """Whether the follower has everything that the service is known to have."""
         return self._phase is _Phase.IN_STEP
 
     def receive(self, event: Input) -> list[Output]:
-        """Takes one input. The changes among the outputs are in the order of the feed."""
+        """Apply one input and return the outputs. The changes among them are in the order of the feed."""
         if self._phase is _Phase.STOPPED:
             return []
         out: list[Output] = []
@@ -120,17 +124,17 @@ class FollowState:
         self._phase = _Phase.AWAY
 
     def _subscribe(self, out: list[Output]) -> None:
-        """Subscribing comes first: what is published from then on is pushed, what was before is pulled (SF-047)."""
+        """Subscribe before pulling: later items are pushed, earlier ones are pulled, so none falls between (SF-047)."""
         self._phase = _Phase.SUBSCRIBING
         self._request_no += 1
-        out.append(Subscribe(self._request_no))
+        out.append(SubscribeRequest(self._request_no))
 
-    def _subscribed(self, event: Subscribed, out: list[Output]) -> None:
+    def _subscribed(self, event: SubscriptionAccepted, out: list[Output]) -> None:
         if self._phase is _Phase.SUBSCRIBING and event.request_no == self._request_no:
             self._pull(out)
 
     def _integrity_due(self, _event: IntegrityDue, out: list[Output]) -> None:
-        """Silence may mean that the subscription was lost, so it is asked for again (SF-051)."""
+        """Subscribe again, because silence may mean that the subscription was lost (SF-051)."""
         if self._phase is _Phase.IN_STEP:
             self._subscribe(out)
 
@@ -145,46 +149,49 @@ class FollowState:
 
     def _stop(self, reason: StopReason, out: list[Output]) -> None:
         self._phase = _Phase.STOPPED
-        out.append(Stop(reason))
+        out.append(StopFollowing(reason))
 
     def _pull(self, out: list[Output]) -> None:
         out.append(self._next_pull())
 
-    def _next_pull(self) -> Pull:
-        """Every push received so far is covered by the answer to this request (SF-049)."""
-        for push in self._held:
-            self._asked.append(replace(push, items=()))
-            self._shown.update((entry.item_id, fingerprint(entry)) for entry in push.items)
-        del self._asked[:-HELD]
-        while len(self._shown) > HELD:
-            del self._shown[next(iter(self._shown))]
-        self._held.clear()
+    def _next_pull(self) -> PageRequest:
+        """Return the next page request. Its response covers every push received so far (SF-049)."""
+        for push in self._queue:
+            self._covered_pushes.append(replace(push, items=()))
+            self._covered_versions.update((entry.item_id, fingerprint(entry)) for entry in push.items)
+        del self._covered_pushes[:-MAX_QUEUE]
+        while len(self._covered_versions) > MAX_QUEUE:
+            del self._covered_versions[next(iter(self._covered_versions))]
+        self._queue.clear()
         self._again = False
         if self._series is None:
-            self._series = _Series(self._at.total if self._at else None, self._bootstrap)
+            self._series = _PullSeries(self._position.total if self._position else None, self._bootstrap)
         self._phase = _Phase.PULLING
         self._request_no += 1
         self.counters.pulls += 1
-        if self._at is None:
-            return Pull(self._request_no, newest=True, max_items=1)
-        return Pull(self._request_no, after=self._at.cursor, max_items=self._max_items)
+        if self._position is None:
+            return PageRequest(self._request_no, newest=True, max_items=1)
+        return PageRequest(self._request_no, after=self._position.cursor, max_items=self._max_items)
 
     def _pull_failed(self, event: PullFailed, out: list[Output]) -> None:
-        """A page may have been too long for what is between: fewer items may come through.
+        """Request fewer items, because the page may have been too large for a server on the way.
 
-        They are asked for at once where an answer shows that the service is there, so it is a pause or half as many.
+        An error response shows that the service is reachable, so the smaller request goes out at once. Without a
+        response the follower pauses first.
         """
         if self._phase is not _Phase.PULLING or event.request_no != self._request_no:
             return
-        alone = self._at is None or self._max_items == 1
+        alone = self._position is None or self._max_items == 1
         if not alone:
             self._max_items //= 2
         self._good_pages = 0
         request = self._next_pull()
-        out.append(Later(request, event.reason, event.answered, alone) if alone or not event.answered else request)
+        out.append(
+            DelayedPageRequest(request, event.reason, event.answered, alone) if alone or not event.answered else request
+        )
 
     def _ask_for_more(self) -> None:
-        """What was too much may be so again soon: the way back goes in steps."""
+        """Grow the page size slowly after a failure, because the next large page may fail as well."""
         if self._max_items < self._page_items:
             self._good_pages += 1
             if self._good_pages == PAGES_BEFORE_MORE:
@@ -198,86 +205,88 @@ class FollowState:
             self._stop(StopReason.POSITION_REFUSED, out)
             return
         self._memory.read_again()
-        self._at = Position()
-        self._pull_again(self._at, out)
+        self._position = FollowPosition()
+        self._pull_again(self._position, out)
 
-    def _pull_again(self, at: Position | None, out: list[Output]) -> None:
-        """Goes on with the running series, from another place than the end of its last page."""
+    def _pull_again(self, at: FollowPosition | None, out: list[Output]) -> None:
+        """Continue the series from `at`, which is not the end of its last page."""
         if self._series is not None:
-            self._series.total_before, self._series.taken = at.total if at else None, 0
+            self._series.total_before, self._series.item_count = at.total if at else None, 0
         self._pull(out)
 
     def _page_received(self, page: PageReceived, out: list[Output]) -> None:
         if self._phase is not _Phase.PULLING or page.request_no != self._request_no:
             return
-        asked_after = self._at.cursor if self._at is not None else ""
-        wrong = _contradiction(page, asked_after)
-        if wrong:
-            self._pull_failed(PullFailed(page.request_no, wrong, answered=True), out)
+        after = self._position.cursor if self._position is not None else ""
+        reason = _contradiction(page, after)
+        if reason:
+            self._pull_failed(PullFailed(page.request_no, reason, answered=True), out)
             return
-        if self._at is None:
+        if self._position is None:
             self._begin_after(page)
             self._settle(out)
             return
         self._ask_for_more()
-        self._take_page(self._at, page, out)
-        if _is_last(page, asked_after):
+        self._take_page(self._position, page, out)
+        if _is_last(page, after):
             self._settle(out)
         else:
             self._pull(out)
 
     def _begin_after(self, page: PageReceived) -> None:
-        """From now on: the newest item is not handed over, but its push may still come (SF-047)."""
-        self._at = Position(page.last or "", page.count)
+        """Start at the end of the feed. The newest item is not delivered, but its push may still arrive (SF-047)."""
+        self._position = FollowPosition(page.last or "", page.count)
         self._memory.pass_by(page.first, page.last)
         for entry in page.items:
             self._memory.keep(entry.item_id, fingerprint(entry), push_expected=True)
 
-    def _take_page(self, at: Position, page: PageReceived, out: list[Output]) -> None:
+    def _take_page(self, at: FollowPosition, page: PageReceived, out: list[Output]) -> None:
         series = self._series
         assert series is not None
-        left = None if page.index is None or page.count is None else page.count - page.index
-        grown = None if left is None else _grown(series.total_before, page.count, series.taken + left)
-        series.taken += len(page.items)
-        if left is not None and left <= len(page.items):
+        remaining = None if page.index is None or page.count is None else page.count - page.index
+        all_new = (
+            None if remaining is None else _all_new(series.total_before, page.count, series.item_count + remaining)
+        )
+        series.item_count += len(page.items)
+        if remaining is not None and remaining <= len(page.items):
             total = page.count
-        elif grown is None or series.total_before is None:
+        elif all_new is None or series.total_before is None:
             total = None
         else:
-            total = series.total_before + (series.taken if grown else 0)
+            total = series.total_before + (series.item_count if all_new else 0)
         if not page.items:
-            self._at = replace(at, total=page.count if page.count is not None else at.total)
+            self._position = replace(at, total=page.count if page.count is not None else at.total)
             return
         cursor = at.cursor if page.last is None else page.last
-        fresh = self._hand_over(page.items, Position(cursor, total), grown, page.count, out, pulled=True)
+        fresh = self._deliver(page.items, FollowPosition(cursor, total), all_new, page.count, out, pulled=True)
         self._memory.pass_by(page.first, page.last)
-        if fresh and not series.bootstrap and not series.brought:
-            series.brought = True
+        if fresh and not series.bootstrap and not series.has_changes:
+            series.has_changes = True
             self.counters.gaps_found += 1
 
     def _settle(self, out: list[Output]) -> None:
-        """Caught up with everything that was there when the last page was asked for; then what came since."""
-        for push in self._asked:
+        """End the series: everything up to the last page request is there. Then apply the pushes queued since."""
+        for push in self._covered_pushes:
             self._memory.pass_by(push.previous, push.last)
-        for item_id, mark in self._shown.items():
+        for item_id, mark in self._covered_versions.items():
             self._memory.push_came(item_id, mark)
-        self._asked.clear()
-        self._shown.clear()
-        held, self._held = self._held, []
-        unsure = [push for push in held if not self._fits(push, out)]
+        self._covered_pushes.clear()
+        self._covered_versions.clear()
+        queue, self._queue = self._queue, []
+        unsure = [push for push in queue if not self._fits(push, out)]
         unsure = [push for push in reversed(unsure) if not self._is_late(push)]
         if unsure or self._again:
-            self._held = unsure
-            self._pull_again(self._at, out)
+            self._queue = unsure
+            self._pull_again(self._position, out)
             return
-        if self._series is not None and self._series.brought:
+        if self._series is not None and self._series.has_changes:
             self.counters.gaps_healed += 1
         self._series = None
         self._bootstrap = False
-        self._resumed.clear()
+        self._stored_marks.clear()
         self._memory.before.clear()
-        if self._at is not None and self._at.handed:
-            self._at = replace(self._at, handed=())
+        if self._position is not None and self._position.delivered:
+            self._position = replace(self._position, delivered=())
         self._phase = _Phase.IN_STEP
         out.append(CaughtUp())
 
@@ -286,32 +295,32 @@ class FollowState:
         if self._phase is not _Phase.IN_STEP:
             self._hold(push)
         elif not self._fits(push, out) and not self._is_late(push):
-            self._held.append(push)
+            self._queue.append(push)
             self._pull(out)
 
     def _hold(self, push: PushReceived) -> None:
-        if len(self._held) < HELD:
-            self._held.append(push)
+        if len(self._queue) < MAX_QUEUE:
+            self._queue.append(push)
         else:
             self._again = True
 
     def _fits(self, push: PushReceived, out: list[Output]) -> bool:
-        """Takes the push that follows L directly (SF-048); a missing previous cursor is an unset L (A-16)."""
-        at = self._at
+        """Apply a push that directly follows L (SF-048). A missing previous cursor means an unset L (A-16)."""
+        at = self._position
         assert at is not None
         if not push.last or (push.previous or "") != at.cursor or not all(entry.complete for entry in push.items):
             return False
-        grown = _grown(at.total, push.total, len(push.items))
-        self._hand_over(push.items, Position(push.last, push.total), grown, push.total, out, pulled=False)
+        all_new = _all_new(at.total, push.total, len(push.items))
+        self._deliver(push.items, FollowPosition(push.last, push.total), all_new, push.total, out, pulled=False)
         self._memory.pass_by(push.last)
         return True
 
     def _is_late(self, push: PushReceived) -> bool:
-        """Whether the push shows only what is behind us (SF-050): its cursor was passed, or a pull brought it before.
+        """Return whether the push shows only items at or before L (SF-050).
 
-        A pull often overtakes the pushes of what it brings, hence the second test. It counts once for each version,
-        because a later edit may bring former content back; should just that hide a gap, the next push shows it, or the
-        integrity pull does.
+        That is so if its cursor was passed, or if a pull brought the same versions: a pull often overtakes the pushes
+        of its items. The second test applies once per version, because a later edit may restore earlier content. If
+        that edit hides a gap, the next push or the integrity pull shows it.
         """
         marks = {entry.item_id: fingerprint(entry) for entry in push.items}
         expected = bool(marks) and all(self._memory.expects(item_id, mark) for item_id, mark in marks.items())
@@ -323,87 +332,87 @@ class FollowState:
         self.counters.late_pushes += 1
         return True
 
-    def _hand_over(
+    def _deliver(
         self,
-        entries: Sequence[Entry],
-        then: Position,
-        grown: bool | None,
+        entries: Sequence[ReceivedItem],
+        then: FollowPosition,
+        all_new: bool | None,
         total: int | None,
         out: list[Output],
         *,
         pulled: bool,
     ) -> int:
-        """Puts out what was not handed over before, and moves to `then`. Returns how many changes that were."""
-        at = self._at
+        """Output the entries that were not delivered before, and move to `then`. Return the number of changes."""
+        at = self._position
         assert at is not None
-        fresh: list[tuple[Entry, str, ChangeKind]] = []
+        fresh: list[tuple[ReceivedItem, str, ChangeKind]] = []
         for entry in entries:
             mark = fingerprint(entry)
-            known = self._memory.get(entry.item_id)
-            resumed = self._resumed.pop(mark[:ID_MARK], None)
-            if mark == (known.mark if known is not None else resumed):
+            version = self._memory.get(entry.item_id)
+            stored_mark = self._stored_marks.pop(mark[:ID_MARK], None)
+            if mark == (version.mark if version is not None else stored_mark):
                 self.counters.duplicates += 1
             else:
-                fresh.append((entry, mark, _kind(entry, grown, seen=known is not None or resumed is not None)))
+                fresh.append((entry, mark, _kind(entry, all_new, seen=version is not None or stored_mark is not None)))
             self._memory.keep(entry.item_id, mark, push_expected=pulled)
-        then = replace(then, handed=tuple(self._resumed.values()))
-        handed = {mark[:ID_MARK]: mark for mark in at.handed}
+        then = replace(then, delivered=tuple(self._stored_marks.values()))
+        marks = {mark[:ID_MARK]: mark for mark in at.delivered}
         for number, (entry, mark, kind) in enumerate(fresh, 1):
-            handed[mark[:ID_MARK]] = mark
-            place = then if number == len(fresh) else replace(at, handed=tuple(handed.values()))
+            marks[mark[:ID_MARK]] = mark
+            place = then if number == len(fresh) else replace(at, delivered=tuple(marks.values()))
             out.append(
                 Change(kind, entry.item_id, entry.payload, self.node, str(place), total, entry.publisher, entry.atom)
             )
-        self._at = then
+        self._position = then
         self.counters.changes += len(fresh)
         return len(fresh)
 
 
-def _kind(entry: Entry, grown: bool | None, *, seen: bool) -> ChangeKind:
-    """Left, deleted, seen before, else by the totals, else by what the entry says of its own dates."""
+def _kind(entry: ReceivedItem, all_new: bool | None, *, seen: bool) -> ChangeKind:
+    """Return the kind: by the entry itself, by the memory, by the totals, and last by the entry's own dates."""
     if entry.left:
         return ChangeKind.LEFT
     if entry.deleted:
         return ChangeKind.DELETED
     if seen:
         return ChangeKind.CHANGED
-    if grown is None:
-        grown = not entry.atom.published or entry.atom.published == entry.atom.updated
-    return ChangeKind.NEW if grown else ChangeKind.CHANGED
+    if all_new is None:
+        all_new = not entry.atom.published or entry.atom.published == entry.atom.updated
+    return ChangeKind.NEW if all_new else ChangeKind.CHANGED
 
 
-def _grown(before: int | None, after: int | None, items: int) -> bool | None:
-    """Whether `items` changes are all new (True) or none is (False), by the totals around them; else None."""
+def _all_new(before: int | None, after: int | None, items: int) -> bool | None:
+    """Return whether all `items` changes are new (True) or none is (False), by the totals; else None."""
     if before is None or after is None or after - before not in (0, items):
         return None
     return after - before == items
 
 
 def _reaches(page: PageReceived) -> bool | None:
-    """Whether the page reaches the end of the feed by its own numbers; None where it has none."""
+    """Return whether the page reaches the end of the feed by its index and count; None if it lacks them."""
     if page.index is None or page.count is None:
         return None
     return page.index + len(page.items) >= page.count
 
 
-def _is_last(page: PageReceived, asked_after: str) -> bool:
-    """Whether the page ends the feed: a short page does not show it, because a service may shorten pages."""
-    return not page.items or page.last is None or page.last == asked_after or _reaches(page) is True
+def _is_last(page: PageReceived, after: str) -> bool:
+    """Return whether the page ends the feed. A short page does not: services may shorten pages at will."""
+    return not page.items or page.last is None or page.last == after or _reaches(page) is True
 
 
-def _contradiction(page: PageReceived, asked_after: str) -> str:
-    """Why the page proves nothing, though it seems to be the last one; empty where nothing is wrong with it."""
-    if not page.items and not asked_after and page.count:
-        return f"the answer has no items, and says that there are {page.count}"
-    if page.items and page.last == asked_after and _reaches(page) is False:
-        return "the answer ends where it should begin, and says that there are more items"
+def _contradiction(page: PageReceived, after: str) -> str:
+    """Return why the page cannot prove anything although it seems to be the last one, or an empty text."""
+    if not page.items and not after and page.count:
+        return f"the response has no items, but its count is {page.count}"
+    if page.items and page.last == after and _reaches(page) is False:
+        return "the response ends at the cursor that it was to start from, but its count announces more items"
     return ""
 
 
 _HANDLERS: dict[type, Callable[[FollowState, Any, list[Output]], None]] = {
     Connected: FollowState._connected,
     Disconnected: FollowState._disconnected,
-    Subscribed: FollowState._subscribed,
+    SubscriptionAccepted: FollowState._subscribed,
     PushReceived: FollowState._push_received,
     PageReceived: FollowState._page_received,
     CursorRefused: FollowState._cursor_refused,

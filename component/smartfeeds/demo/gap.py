@@ -19,7 +19,7 @@ from xml.etree.ElementTree import Element
 from rich.console import Console
 
 from smartfeeds.client.change import Change, ChangeKind
-from smartfeeds.client.events import Counters
+from smartfeeds.client.events import FollowCounters
 from smartfeeds.client.follow import Follower, Proof
 from smartfeeds.client.stanzas import PUBSUB, RSM, SHIM
 from smartfeeds.client.transport import SlixLink
@@ -66,7 +66,7 @@ class Reader:
         self._changed = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
         self.follower: Follower | None = None
-        self._met = Counters()
+        self._met = FollowCounters()
 
     async def begin(self) -> None:
         """Logs in and follows, from the stored position where there is one."""

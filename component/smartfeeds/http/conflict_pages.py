@@ -12,7 +12,7 @@ from smartfeeds.core.urls import CONFLICTS, entry_path, feed_path
 from smartfeeds.formats.entry import Entry, read_entry
 from smartfeeds.http.pages import body_of, template
 from smartfeeds.service.conflicts import ConflictedItem, ConflictList
-from smartfeeds.sync.record import Stamp
+from smartfeeds.sync.record import HistoryRecord
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,7 +20,7 @@ class ConflictVersion:
     """One version of an item. `body` is sanitised; `top` is its last change, with author and time."""
 
     tag: str
-    top: Stamp
+    top: HistoryRecord
     entry: Entry
     body: Markup
     cut: bool

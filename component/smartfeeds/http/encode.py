@@ -19,7 +19,7 @@ from smartfeeds.http.byte_cache import ByteCache
 from smartfeeds.http.queries import ALL, FeedQuery
 from smartfeeds.http.sync_json import write_shared
 from smartfeeds.service.requests import FeedPage
-from smartfeeds.sync.sharing import Related, RelatedKind, Sharing, Window
+from smartfeeds.sync.sharing import FeedWindow, RelatedFeed, RelatedKind, Sharing
 from smartfeeds.sync.sharing_markup import write_sharing
 
 KEPT_BYTES = 16 * 1024 * 1024
@@ -186,9 +186,9 @@ def sharing_of(answer: FeedPage, place: Place) -> bytes:
     if not answer.view.sync or not newest or answer.before_us is None:
         return b""
     if answer.view.order is Order.MODIFIED:
-        sharing = Window(answer.before_us, items[-1].modified_us).sharing(place.complete_url)
+        sharing = FeedWindow(answer.before_us, items[-1].modified_us).sharing(place.complete_url)
     else:
-        sharing = Sharing(related=(Related(place.complete_url, RelatedKind.COMPLETE),))
+        sharing = Sharing(related=(RelatedFeed(place.complete_url, RelatedKind.COMPLETE),))
     return write_sharing(sharing) + b"\n"
 
 

@@ -14,7 +14,7 @@ from smartfeeds.formats.xml import parse_stored
 from smartfeeds.sync.feedsync import FEEDSYNC
 from smartfeeds.sync.markup import read_item
 from smartfeeds.sync.merging import Dialect
-from smartfeeds.sync.record import Flag, Stamp, Version
+from smartfeeds.sync.record import Flag, HistoryRecord, Version
 
 MEMBER = "sync"
 
@@ -46,7 +46,7 @@ def _sync(version: Version, dialect: Dialect) -> JsonObject:
     return told
 
 
-def _stamp(stamp: Stamp, *, numbered: bool) -> JsonObject:
+def _stamp(stamp: HistoryRecord, *, numbered: bool) -> JsonObject:
     told: JsonObject = {"sequence": stamp.sequence} if numbered else {}
     if stamp.when_us is not None:
         told["when"] = format_datetime(stamp.when_us)

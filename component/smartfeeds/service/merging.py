@@ -20,7 +20,7 @@ from smartfeeds.service.syncing import is_own_endpoint, read_shared, state_of
 from smartfeeds.store.base import WriteTx
 from smartfeeds.sync.feedsync import FEEDSYNC
 from smartfeeds.sync.markup import SyncItem, without_sync
-from smartfeeds.sync.merging import Merged, Outcome, merge
+from smartfeeds.sync.merging import MergedVersion, Outcome, merge
 from smartfeeds.sync.record import MAX_HISTORY, MAX_NUMBER, Version
 
 # What comes from elsewhere leaves this much room for changes made here.
@@ -117,7 +117,7 @@ def _store(
     node: Node,
     existing: Item | None,
     as_found: SyncItem,
-    merged: Merged,
+    merged: MergedVersion,
     incoming: Incoming,
     publisher: str,
 ) -> Item:

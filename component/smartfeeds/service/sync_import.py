@@ -17,7 +17,7 @@ from smartfeeds.service.importing import Imported, ensure_feed, import_items
 from smartfeeds.service.merging import Incoming, merge_items
 from smartfeeds.store.base import ReadTx, WriteTx
 from smartfeeds.sync.arriving import read_arrived, read_plain
-from smartfeeds.sync.merging import Outcome, Told
+from smartfeeds.sync.merging import MergeReport, Outcome
 from smartfeeds.sync.sharing import Sharing, format_bound, is_out_of_sync
 
 CHUNK = 64
@@ -34,7 +34,7 @@ class Arrived:
 
 
 @dataclass(slots=True)
-class Merge(Told):
+class Merge(MergeReport):
     """What an import did; `plain` are the items without sync data."""
 
     plain: Imported = field(default_factory=Imported)

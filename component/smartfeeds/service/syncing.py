@@ -27,7 +27,7 @@ from smartfeeds.service.items import ItemState
 from smartfeeds.store.base import ReadTx
 from smartfeeds.sync.feedsync import FEEDSYNC
 from smartfeeds.sync.markup import SyncItem, read_stored, without_blanks, without_sync
-from smartfeeds.sync.record import Edit, Stamp, Version
+from smartfeeds.sync.record import Edit, HistoryRecord, Version
 from smartfeeds.sync.writing import write_first, write_sync
 
 # What one service stores another one takes, so edits, which only add to sync data, stop before merges do; settling and
@@ -108,7 +108,7 @@ def read_shared(context: Context, node: Node, item: Item) -> SyncItem:
     by = stored.decode() or _endpoint_of(context, node, item.publisher)
     edit = Edit(item.modified_us, by)
     first = FEEDSYNC.create(item.sync_id or _sync_id(item.id), payload, edit, deleted=item.deleted)
-    stamp = Stamp(item.revision, edit.when_us, by)
+    stamp = HistoryRecord(item.revision, edit.when_us, by)
     return SyncItem(replace(first, counter=item.revision, history=(stamp,)), FEEDSYNC, "")
 
 

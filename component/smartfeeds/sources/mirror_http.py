@@ -36,8 +36,8 @@ from smartfeeds.sources.mirror_in import BATCH, count_results, ensure_node, trus
 from smartfeeds.sources.mirror_state import Keeper, Tools, run_for_ever
 from smartfeeds.store.base import ReadTx, WriteTx
 from smartfeeds.sync.arriving import read_arrived
-from smartfeeds.sync.documents import FeedReader, Kind, Piece
-from smartfeeds.sync.sharing import Decision, Follower, Held, Sharing, Step, to_drop
+from smartfeeds.sync.documents import FeedReader, Piece, PieceKind
+from smartfeeds.sync.sharing import FollowDecision, FollowStep, MirroredItem, PartialFeedFollower, Sharing, to_drop
 
 ACCEPT: Final = "application/atom+xml, application/rss+xml, application/xml;q=0.8, text/xml;q=0.8, */*;q=0.1"
 MAX_BYTES: Final = 64 * 1024 * 1024
@@ -86,7 +86,7 @@ class WebDocument:
     @property
     def synced(self) -> bool:
         """Whether any item of it takes part."""
-        return any(piece.kind is Kind.SYNCED for piece in self.pieces)
+        return any(piece.kind is PieceKind.SYNCED for piece in self.pieces)
 
 
 @dataclass(slots=True)
@@ -218,9 +218,9 @@ class WebMirrorReader:
         if not first.synced and first.pieces:
             raise FeedError(Condition.INVALID_PAYLOAD, f"{self._mirror.address} has no item with sync data")
         merging = MergeProgress(anew=not first.sharing.complete_link)
-        decision = Follower(place.until).read(first.url, first.sharing)
+        decision = PartialFeedFollower(place.until).read(first.url, first.sharing)
         merging.add_notes([decision.note])
-        if decision.step is Step.FETCH:
+        if decision.step is FollowStep.FETCH:
             complete = await self._get(urljoin(first.url, decision.link))
             assert complete is not None
             decision = decision.state.read(complete.url, complete.sharing)
@@ -237,9 +237,9 @@ class WebMirrorReader:
         await self._store(self._address(place), first.validators, position)
         self._done(position, str(merging))
 
-    async def _absent(self, decision: Decision, held: Set[str]) -> str:
+    async def _absent(self, decision: FollowDecision, held: Set[str]) -> str:
         """FS-080, A-46, A-150: what is not in the complete feed would be dropped elsewhere; here it is told."""
-        if decision.step is not Step.REPLACE:
+        if decision.step is not FollowStep.REPLACE:
             return ""
         kept, after = 0, None
         while True:
@@ -280,7 +280,7 @@ class WebMirrorReader:
     async def _merge(self, page: WebDocument, merging: MergeProgress, position: str) -> None:
         """Merges the items of a page; with the last of them `position` is kept."""
         merging.add_notes(page.notes)
-        merging.plain += sum(piece.kind is Kind.PLAIN for piece in page.pieces)
+        merging.plain += sum(piece.kind is PieceKind.PLAIN for piece in page.pieces)
         pieces = iter(page.pieces)
         for start in range(0, max(1, len(page.pieces)), BATCH):
             items, refused = await self._tools.aside(read_pieces, list(islice(pieces, BATCH)), self._tools.now_us())
@@ -343,13 +343,13 @@ def read_pieces(pieces: Sequence[Piece], now_us: int) -> tuple[tuple[Incoming, .
     items: list[Incoming] = []
     refused: list[Refusal] = []
     for piece in pieces:
-        if piece.kind is Kind.REFUSED:
+        if piece.kind is PieceKind.REFUSED:
             refused.append(refusal(f"item {piece.index + 1}", piece.reason, now_us))
-        elif piece.found is not None:
+        elif piece.sync_item is not None:
             try:
                 items.append(Incoming(*read_arrived(piece.raw, lenient=True)))
             except FeedError as error:
-                refused.append(refusal(piece.found.version.sync_id, error.text, now_us))
+                refused.append(refusal(piece.sync_item.version.sync_id, error.text, now_us))
     return tuple(items), tuple(refused)
 
 
@@ -363,11 +363,11 @@ def count_absent(
     if node is None or not items:
         return 0, None
     ours = context.policy.domain
-    found: dict[str, Held] = {}
+    found: dict[str, MirroredItem] = {}
     for item in items:
         if item.publisher == host:
             version = read_shared(context, node, item).version
             by = [stamp.by for stamp in (version.history[-1], version.top)]
-            found[version.sync_id] = Held(*(ours if is_own_endpoint(ours, one) else one for one in by))
+            found[version.sync_id] = MirroredItem(*(ours if is_own_endpoint(ours, one) else one for one in by))
     there = [one for one in found if one in held]
     return len(to_drop(found, there, ours)), Edge(items[-1].modified_us, items[-1].item_no)

@@ -1,1 +1,1 @@
-"""Where feeds live: a transaction protocol, a SQL store for it, and a memory store for tests."""
+"""Storage of feeds: a protocol of transactions, and a SQL store that implements it."""

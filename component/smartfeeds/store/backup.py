@@ -1,4 +1,4 @@
-"""A copy of a SQLite database that is in use, as of one moment (SF-028)."""
+"""Copies a SQLite database that is in use; the copy is the state of one moment (SF-028)."""
 
 import os
 import sqlite3
@@ -9,22 +9,22 @@ from pathlib import Path
 from smartfeeds.errors import StoreError
 from smartfeeds.store.sqlite_engine import make_private, store_error
 
-PAGES_A_STEP = 2_000
+PAGES_A_STEP = 2_000  # between two steps the progress is reported
 
 
 def copy_database(source: Path, target: Path, on_progress: Callable[[int, int], None] | None = None) -> None:
-    """Copies the database `source` to the new file `target`, which appears when it is whole and on the disk.
+    """Copy the database `source` to the new file `target`, which appears only when it is complete and synced to disk.
 
-    `on_progress` hears the pages copied and the pages in all. Others may go on reading and writing. Raises StoreError,
-    also where `target` exists.
+    `on_progress` receives the number of copied pages and the number of all pages. Other processes may read and write
+    meanwhile. Raises StoreError, also if `target` exists.
     """
     part = target.with_name(target.name + ".part")
     if target.exists():
-        raise StoreError(f"the backup {target} exists already; name a new file")
+        raise StoreError(f"the backup {target} exists already; name another file")
     make_private(part)
     try:
         with closing(sqlite3.connect(source)) as original, closing(sqlite3.connect(part)) as copy:
-            # Held from here to the end: without one snapshot, every write of others would make the copy start anew.
+            # The snapshot lasts to the end. Without it every write by another process would restart the copy.
             original.execute("BEGIN")
             original.execute("SELECT count(*) FROM sqlite_master").fetchone()
             original.backup(copy, pages=PAGES_A_STEP, progress=_told(on_progress))
@@ -42,7 +42,7 @@ def _told(on_progress: Callable[[int, int], None] | None) -> Callable[[int, int,
 
 
 def _sync(folder: Path) -> None:
-    """Makes a new name in a directory survive a power loss."""
+    """Sync a folder, so that a new name in it survives a power loss."""
     handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
     try:
         os.fsync(handle)

@@ -1,12 +1,12 @@
-"""What a store offers: transactions of named operations.
+"""The protocol of a store: transactions with named operations.
 
-A use case of `service/` is one function over a transaction, run by `Store.read` or `Store.write`; so the rules are
-written once and a store only keeps rows. The functions run in the store's own thread: they must not await, block or
-touch anything but the transaction and their arguments. A work function that raises leaves nothing behind. It may be run
-a second time, from the start, when the commit that it shared failed.
+A use case of `service/` is a function over a transaction, run by `Store.read` or `Store.write`. So the rules are in one
+place, and a store manages rows only. The functions run in the store's own thread. They must not await, block, or use
+anything except the transaction and their arguments. A function that raises leaves no changes. It may run a second time
+from the start if the commit that it shared with others failed.
 
-`Store.write` returns after the commit is durable. Several writes may share one commit (group commit), each of them
-still atomic. Reads see one snapshot, which contains every write that was acknowledged before.
+`Store.write` returns after the commit is durable. Several writes may share a commit (group commit); each of them is
+still atomic. A read sees one snapshot, which contains every write that was acknowledged before.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -38,124 +38,142 @@ NO_LIMIT = 2**62
 
 
 class ReadTx(Protocol):
-    """The reading half of a transaction. Listings are in the order of the key that `after` names, ascending."""
+    """The reading operations of a transaction. Lists are ordered by the key that `after` names, ascending."""
 
     def node(self, name: str) -> Node | None:
-        """The live node of this exact name."""
+        """Return the live node with exactly this name."""
 
     def node_by_no(self, node_no: int) -> Node | None:
-        """The node of this number, deleted ones too."""
+        """Return the node with this number, including deleted nodes."""
 
     def nodes(self, after: str, limit: int, *, before: str | None = None, newest: bool = False) -> list[Node]:
-        """Live nodes by name (code point order): those after `after` and before `before`; `newest` takes the last."""
+        """Return live nodes by name in code point order, between `after` and `before`; with `newest` the last ones."""
 
     def node_count(self) -> int:
-        """How many live nodes there are."""
+        """Return the number of live nodes."""
 
     def listed_nodes(
         self, jid: str, after: str, limit: int, *, before: str | None = None, newest: bool = False
     ) -> list[Node]:
-        """As `nodes`, those that lists show to a bare JID (`core.access.Access.sees_description`). The cost grows with
-        the nodes returned and those between them from which the JID is kept out, but not with hidden nodes."""
+        """Return the nodes that lists show to a bare JID (`core.access.Access.sees_description`), as `nodes` does.
+
+        The cost grows with the result and with the nodes in between that exclude the JID, not with all hidden nodes.
+        """
 
     def listed_count(self, jid: str) -> int:
-        """How many `listed_nodes` there are. Cost: the hidden ones among them, and those it is kept out of."""
+        """Return the number of `listed_nodes`. The cost grows with the hidden nodes among them and those that exclude
+        the JID.
+        """
 
     def created_by(self, creator: str) -> int:
-        """How many live nodes this bare JID has made."""
+        """Return the number of live nodes that this bare JID created."""
 
     def created_in(self, domain: str) -> int:
-        """How many live nodes the bare JIDs of this domain have made. O(1)."""
+        """Return the number of live nodes that bare JIDs of this domain created. O(1)."""
 
     def affiliation(self, node_no: int, jid: str) -> Affiliation:
-        """The affiliation of a bare JID; NONE where none is stored."""
+        """Return the affiliation of a bare JID, or NONE."""
 
     def affiliations(
         self, node_no: int, part: KeyRange[str] = ALL_TEXTS, *, held: Affiliation | None = None
     ) -> list[tuple[str, Affiliation]]:
-        """Stored affiliations of a node, by JID; with `held` those of this kind. Cost: what is returned."""
+        """Return the affiliations of a node by JID; with `held` only those of this kind. The cost grows with the
+        result.
+        """
 
     def affiliation_count(self, node_no: int) -> int:
-        """How many affiliations of a node are stored."""
+        """Return the number of affiliations of a node."""
 
     def affiliations_of(self, jid: str, part: KeyRange[int] = ALL_NUMBERS) -> list[tuple[Node, Affiliation]]:
-        """The affiliations of a bare JID with live nodes, by node_no. Cost: what is returned."""
+        """Return the affiliations of a bare JID with live nodes, by node_no. The cost grows with the result."""
 
     def affiliated(self, jid: str) -> int:
-        """How many affiliations a bare JID has, until their nodes are reaped."""
+        """Return the number of affiliations of a bare JID, including those with nodes still to be reaped."""
 
     def subscription(self, node_no: int, jid: str, view: str) -> Subscription | None:
-        """The subscription of exactly this address to this canonical view."""
+        """Return the subscription of exactly this address to this canonical view."""
 
     def subscription_by_no(self, sub_no: int) -> Subscription | None:
-        """The subscription of this number."""
+        """Return the subscription with this number."""
 
     def subscriptions(self, node_no: int, after_no: int, limit: int) -> list[Subscription]:
-        """Subscriptions of a node in every state, by sub_no."""
+        """Return the subscriptions of a node in all states, by sub_no."""
 
     def subscribers(self, node_no: int, part: KeyRange[str] = ALL_TEXTS) -> list[str]:
-        """The addresses in state subscribed on a node, each once however many views it follows. Cost: what is
-        returned."""
+        """Return the addresses in state subscribed on a node, each once, even if it follows several views. The cost
+        grows with the result.
+        """
 
     def subscriptions_of(self, bare: str, part: KeyRange[int] = ALL_NUMBERS) -> list[tuple[Node, Subscription]]:
-        """The subscriptions of a bare JID and its resources on live nodes, by sub_no. Cost: what is returned."""
+        """Return the subscriptions of a bare JID and its resources on live nodes, by sub_no. The cost grows with the
+        result.
+        """
 
     def subscriptions_on(self, node_no: int, bare: str) -> list[Subscription]:
-        """The subscriptions of a bare JID and its resources to one node, by sub_no. Cost: what is returned."""
+        """Return the subscriptions of a bare JID and its resources to one node, by sub_no. The cost grows with the
+        result.
+        """
 
     def subscribed_by(self, bare: str) -> int:
-        """How many subscriptions a bare JID and its resources have, in every state, until their nodes are reaped."""
+        """Return the number of subscriptions of a bare JID and its resources in all states, including those to deleted
+        nodes that are not yet reaped.
+        """
 
     def subscribed_in(self, domain: str) -> int:
-        """As `subscribed_by`, of all bare JIDs of this domain. O(1)."""
+        """Return the same number for all bare JIDs of a domain. O(1)."""
 
     def subscription_count(self, node_no: int) -> int:
-        """How many subscriptions of a node are in state subscribed. O(1)."""
+        """Return the number of subscriptions of a node in state subscribed. O(1)."""
 
     def subscribed_views(self, node_no: int) -> list[str]:
-        """The distinct canonical views that a node's subscriptions in state subscribed name."""
+        """Return the distinct canonical views to which a node has subscriptions in state subscribed."""
 
     def item(self, node_no: int, item_id: str) -> Item | None:
-        """The item of this id, tombstones too."""
+        """Return the item with this id, including tombstones."""
 
     def items(self, node_no: int, item_ids: Sequence[str]) -> list[Item]:
-        """The items of these ids that are there, tombstones too, in no particular order."""
+        """Return the existing items with these ids, including tombstones, in no particular order."""
 
     def item_of_sync(self, node_no: int, sync_id: str) -> Item | None:
-        """The item that is shared under this id: what its `sync_id` says, else its id."""
+        """Return the item with this sync id, which is its `sync_id`, else its id."""
 
     def conflicted(self, node_no: int, part: KeyRange[int] = ALL_NUMBERS) -> list[Item]:
-        """The items with conflicts, by item_no. Cost: what is returned."""
+        """Return the items with conflicts, by item_no. The cost grows with the result."""
 
     def conflict_count(self, node_no: int) -> int:
-        """How many items have conflicts. Cost: their number."""
+        """Return the number of items with conflicts. The cost grows with this number."""
 
     def slice(self, node_no: int, wanted: Slice) -> list[Item]:
-        """Items of a view, ascending; without their sync data unless the view shows them. `Item.left` marks those that
-        have left a filtered view (`core.view.Standing`); a view that hides tombstones has none of them.
+        """Return items of a view, ascending, with sync data only if the view shows it.
 
-        Cost: the items returned, whatever the size of the feed (unfiltered views).
+        `Item.left` marks items that have left a filtered view (`core.view.Standing`); a view that hides tombstones has
+        none of them. For an unfiltered view the cost grows with the result, not with the feed.
         """
 
     def count(self, node_no: int, view: View, *, before: Edge | None = None) -> int:
-        """How many items the view has, or how many lie up to an edge. O(1) for an unfiltered view without edge."""
+        """Return the number of items in a view, or of those up to an edge. O(1) for an unfiltered view without edge."""
 
     def bounded_count(self, node_no: int, view: View, *, before: Edge | None = None) -> int | None:
-        """As `count`, or None if that takes more than a bounded amount of work. Counts of the whole view are
-        remembered: the next one costs what has come since."""
+        """Return `count`, or None if counting would take more than a bounded amount of work.
+
+        Counts of whole views are cached: the next count costs what has changed since.
+        """
 
     def standings(self, node_no: int, item: Item, views: Sequence[View]) -> list[Standing]:
-        """How a stored item of this node stands to each of these views. Cost: the versions that the item has had."""
+        """Return the standing of a stored item in each of these views. The cost grows with the number of the item's
+        versions.
+        """
 
     def group(self, node_no: int, order: Order, key_us: int, limit: int) -> list[tuple[int, str]]:
-        """The (item_no, id) of the first `limit` items, before any filter, that share this ordering key, by item_no."""
+        """Return (item_no, id) of the first `limit` items with this ordering key, before filters, by item_no."""
 
     def index_current(self, node_no: int) -> bool:
-        """Whether the filter index knows every item of the node; else reads of filtered views need
-        `WriteTx.index_node`."""
+        """Return whether the filter index has every item of the node. If not, filtered views need `WriteTx.index_node`
+        first.
+        """
 
     def unindexed(self, limit: int) -> list[bytes]:
-        """The payloads of the items that `WriteTx.index_some` takes next with this limit."""
+        """Return the payloads that `WriteTx.index_some` reads next with this limit."""
 
     def mark(self, node_no: int, order: Order, name: str) -> Mark | None:
         """How far the consumer of this name has come in an order of a feed; None if it does not read that order."""
@@ -174,71 +192,74 @@ class ReadTx(Protocol):
         """Every consumer whose last delivery failed, by node_no and name."""
 
     def events(self, node_no: int, limit: int) -> list[NodeEvent]:
-        """The events of a node that are still to be sent, by at_us, then event_no."""
+        """Return the events of a node that are still to be sent, by at_us, then event_no."""
 
     def token(self, token_id: str) -> Token | None:
-        """The bearer token of this id, whether or not its time is over."""
+        """Return the bearer token with this id, even if it has expired."""
 
     def tokens(self, after: str, limit: int) -> list[Token]:
-        """Bearer tokens, by id."""
+        """Return bearer tokens by id."""
 
     def mirror(self, name: str) -> MirrorRow | None:
-        """The mirror of this name."""
+        """Return the mirror with this name."""
 
     def mirrors(self) -> list[MirrorRow]:
-        """All mirrors, by name: there are few of them."""
+        """Return all mirrors by name. Their number is small."""
 
     def documents(self, reader: str) -> dict[str, KnownDocument]:
-        """The documents that a reader has processed, by the address that it requests."""
+        """Return the documents that a reader has processed, by the address that it requests."""
 
 
 class WriteTx(ReadTx, Protocol):
-    """The writing half. Each method keeps the derived counts (total, live, subscriptions) right by itself."""
+    """The writing operations. Each method maintains the derived counts (total, live, subscriptions)."""
 
     def lock(self, name: str) -> Node | None:
-        """`node`, and nobody else writes to it until this transaction ends."""
+        """Return `node` and lock it until this transaction ends."""
 
     def lock_no(self, node_no: int) -> Node | None:
-        """`node_by_no`, likewise."""
+        """Return `node_by_no` and lock it until this transaction ends."""
 
     def add_node(self, node: Node) -> Node:
-        """Stores a new node and returns it with its number. The caller has checked that the name is free."""
+        """Store a new node and return it with its number. The caller must have checked that the name is free."""
 
     def set_options(self, node_no: int, options: FormFields) -> None:
-        """Replaces the options of a node; its audience grows, and lists of nodes follow."""
+        """Replace the options of a node. Its audience number increases, and lists of nodes change accordingly."""
 
     def set_keys(self, node_no: int, last_modified_us: int, last_created_us: int) -> None:
-        """Remembers the greatest keys given out."""
+        """Store the greatest ordering keys that were assigned."""
 
     def retire_node(self, node_no: int) -> None:
-        """Frees the name and marks the node deleted; its rows stay until `reap`."""
+        """Free the name and mark the node as deleted. Its rows remain until `reap`."""
 
     def reap(self, node_no: int, limit: int) -> bool:
-        """Removes up to `limit` rows of a deleted node; True when nothing of it is left."""
+        """Remove up to `limit` rows of a deleted node. Return True if none is left."""
 
     def put_item(self, node_no: int, item: Item) -> Item:
-        """Stores an item: a new one when item_no is 0 (returned with its number), else the new version of that one.
+        """Store an item: a new item if item_no is 0 (returned with its number), else a new version of the item.
 
-        The filter index remembers every version of a feed's item that was replaced, whether or not it had read it."""
+        The filter index keeps every replaced version of a feed's item, even if it had not read that version yet.
+        """
 
     def remove_item(self, node_no: int, item_no: int) -> None:
-        """Takes an item out for good (generic nodes only)."""
+        """Remove an item without a tombstone (generic nodes only)."""
 
     def set_affiliation(self, node_no: int, jid: str, affiliation: Affiliation) -> None:
-        """Stores an affiliation; NONE removes it. The audience grows."""
+        """Store an affiliation; NONE removes it. The audience number increases."""
 
     def put_subscription(self, subscription: Subscription) -> Subscription:
-        """Stores a subscription: a new one when sub_no is 0 (returned with its number, which is above
-        all others). The audience grows, for a new one by 1."""
+        """Store a subscription: a new one if sub_no is 0, returned with a number above all others.
+
+        The audience number increases, for a new subscription by 1.
+        """
 
     def remove_subscription(self, sub_no: int) -> None:
-        """Ends a subscription. The audience grows."""
+        """Remove a subscription. The audience number increases."""
 
     def add_event(self, event: NodeEvent) -> NodeEvent:
-        """Stores an event that is to be sent and returns it with its number."""
+        """Store an event to send and return it with its number."""
 
     def remove_events(self, event_nos: Iterable[int]) -> None:
-        """Forgets events that were sent."""
+        """Remove events that were sent."""
 
     def set_mark(self, node_no: int, order: Order, name: str, mark: Mark) -> None:
         """Stores how far the consumer of this name has come in an order of a feed."""
@@ -250,36 +271,42 @@ class WriteTx(ReadTx, Protocol):
         """Removes the marks and the failure of a consumer."""
 
     def add_token(self, token: Token) -> None:
-        """Stores a new bearer token. Raises StoreError where its id is taken."""
+        """Store a new bearer token. Raises StoreError if its id exists."""
 
     def remove_token(self, token_id: str) -> None:
-        """Forgets a bearer token."""
+        """Remove a bearer token."""
 
     def put_mirror(self, row: MirrorRow) -> None:
-        """Stores a mirror, in the place of the one of its name."""
+        """Store a mirror, or replace the mirror with its name."""
 
     def remove_mirror(self, name: str) -> None:
-        """Forgets a mirror; what it brought stays."""
+        """Remove a mirror. The items that it received remain."""
 
     def put_document(self, reader: str, url: str, document: KnownDocument) -> None:
-        """Stores a document that a reader has processed, in place of the former one of this address."""
+        """Store a document that a reader has processed, or replace the document of this address."""
 
     def remove_document(self, reader: str, url: str) -> None:
-        """Removes a document that a reader requests no more."""
+        """Remove a document that a reader no longer requests."""
 
     def index_some(self, limit: int) -> int:
-        """Brings up to `limit` items into the filter index, oldest change first; how many it did (0: up to date).
+        """Add up to `limit` items to the filter index, oldest change first. Return their number; 0 means up to date.
 
-        An item above 1 KiB counts as several, because reading it takes as long."""
+        An item above 1 KiB counts as several, because reading it takes as long as reading several.
+        """
 
     def index_node(self, node_no: int, limit: int = NO_LIMIT) -> int:
-        """Brings up to `limit` items of a node into its filter index, oldest change first; how many it did. `slice`,
-        `count` and `standings` of filtered views need it up to date."""
+        """Add up to `limit` items of a node to its filter index, oldest change first. Return their number.
+
+        `slice`, `count` and `standings` of filtered views require an index that is up to date.
+        """
 
 
 class OpenMode(Enum):
-    """What opening a store may do to it. Only a service and `db upgrade` change the schema: a command of a newer
-    version must not change it under a running service of an older one."""
+    """What opening a store may do to it.
+
+    Only a service and `db upgrade` change the schema: a command of a newer version must not change it under a running
+    service of an older version.
+    """
 
     READ = "read"
     """Reads an existing store."""
@@ -292,39 +319,42 @@ class OpenMode(Enum):
 
     @property
     def creates(self) -> bool:
-        """Whether a store that does not exist is created."""
+        """Whether a missing store is created."""
         return self in (OpenMode.CREATE, OpenMode.SERVE)
 
 
 class Store(Protocol):
-    """A place where feeds live."""
+    """A store of feeds."""
 
     async def open(self) -> None:
-        """Opens it as its `OpenMode` allows. Raises StoreError with what to do."""
+        """Open the store as its `OpenMode` allows. Raises StoreError with advice."""
 
     async def close(self) -> None:
-        """Finishes what is running and closes it."""
+        """Finish running work and close the store."""
 
     async def read(self, work: Callable[[ReadTx], T], *, turn: str = "") -> T:
-        """Runs `work` on a snapshot. Raises what `work` raises, or StoreError.
+        """Run `work` on a snapshot. Raises what `work` raises, or StoreError.
 
-        `turn` says for whom: works of different turns that wait are taken in turn, those of one turn in their order.
+        `turn` names the requester. Waiting work of different turns is served in rotation, work of one turn in its
+        order.
         """
 
     async def write(self, work: Callable[[WriteTx], T], *, turn: str = "") -> T:
-        """Runs `work` in a transaction and returns when it is durable. Raises what `work` raises, or StoreError."""
+        """Run `work` in a transaction and return when it is durable. Raises what `work` raises, or StoreError."""
 
     async def index_some(self, limit: int) -> int:
-        """`WriteTx.index_some` in a transaction of its own, with its payloads read before it. Raises StoreError."""
+        """Run `WriteTx.index_some` in a transaction of its own, with payloads read before it. Raises StoreError."""
 
 
-# The facets and words that a payload gives a version: passed to a store, because payloads are a matter of `formats`.
+# Returns the facets and words of a payload. It is passed to the store, because only `formats` can read payloads.
 Indexer = Callable[[bytes], Traits]
 
 
 class ReadAhead:
-    """An `Indexer` that can read payloads before the transaction that indexes them, so that other writes do not wait
-    for it: reading 60 KB takes 4 ms, or 20 ms of HTML. The results of `prepare` are kept until the next call."""
+    """An `Indexer` that can read payloads before the transaction that indexes them, so that other writes do not wait.
+
+    Reading 60 KB takes 4 ms, or 20 ms for HTML. The results of `prepare` are kept until the next call.
+    """
 
     def __init__(self, indexer: Indexer) -> None:
         self._indexer = indexer
@@ -335,9 +365,9 @@ class ReadAhead:
         return self._indexer(payload) if traits is None else traits
 
     def prepare(self, payloads: Iterable[bytes]) -> None:
-        """Reads these payloads. May run in any thread."""
+        """Read these payloads. May run in any thread."""
         self._traits = {payload: self._indexer(payload) for payload in payloads}
 
     def is_ready(self, payload: bytes) -> bool:
-        """Whether this payload has been read ahead."""
+        """Return whether this payload was read ahead."""
         return payload in self._traits

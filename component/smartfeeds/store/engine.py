@@ -1,8 +1,8 @@
-"""What the SQL store needs of a database: one connection, used synchronously by one thread.
+"""The interface between the SQL store and a database: one connection, used synchronously by one thread.
 
-The SQL of `store/sql_*.py` keeps to what SQLite and PostgreSQL share; an engine holds the rest: placeholders (the
-statements write `?`), keys of new rows, row locks, full text. Every method raises StoreError with what the operator
-has to do; values reach the database as bound parameters only (xep-map 248).
+The statements in `store/sql_*.py` use the SQL that SQLite and PostgreSQL share. An engine implements the rest:
+placeholders (statements write `?`), keys of new rows, row locks, full text. Every method raises StoreError with advice
+for the operator. Values reach the database as bound parameters only (xep-map 248).
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -15,48 +15,53 @@ Row = tuple[Any, ...]
 
 
 class Engine(Protocol):
-    """A connection inside a transaction."""
+    """A connection within a transaction."""
 
     @property
     def for_update(self) -> str:
-        """What a SELECT ends with to lock its row; empty where writers are alone anyway."""
+        """The end of a SELECT that locks its row; empty if writers are serialised anyway."""
 
     def rows(self, sql: str, params: Sequence[object] = ()) -> list[Row]:
-        """All rows of a query."""
+        """Return all rows of a query."""
 
     def row(self, sql: str, params: Sequence[object] = ()) -> Row | None:
-        """The first row of a query that has at most one."""
+        """Return the first row of a query, or None."""
 
     def run(self, sql: str, params: Sequence[object] = ()) -> int:
-        """Runs a statement; how many rows it changed."""
+        """Run a statement and return the number of changed rows."""
 
     def run_many(self, sql: str, params: Iterable[Sequence[object]]) -> None:
-        """Runs a statement once for each set of parameters."""
+        """Run a statement once for each set of parameters."""
 
     def insert(self, sql: str, params: Sequence[object], key: str) -> int:
-        """Runs an INSERT of one row; the number that its column `key` was given."""
+        """Insert one row and return the value of its column `key`."""
 
     def within(self, steps: int, work: Callable[[], T]) -> T | None:
-        """What the work returns, or None where it needs more than this many steps (`SqliteEngine.allow`)."""
+        """Return the result of the work, or None if it needs more than this number of steps (`SqliteEngine.allow`)."""
 
     def tokens(self, node_no: int, traits: Traits) -> frozenset[str]:
-        """The facets and words of a version of an item as the full text holds them."""
+        """Return the facets and words of a version of an item in the form of the full-text index."""
 
     def documents(self, item_no: int) -> dict[int, str]:
-        """The versions of an item, by number (`rows.STATES`): their tokens, each between two spaces. A text, because
-        most callers look for a few tokens, and sets of all of them take ten times as long to make."""
+        """Return the versions of an item by number (`rows.STATES`): their tokens, each between two spaces.
+
+        The value is a text, because most callers search for a few tokens, and building sets takes ten times as long.
+        """
 
     def put_documents(self, documents: Mapping[tuple[int, int], frozenset[str]]) -> None:
-        """Stores the tokens of versions, by item_no and number, in place of those that they had; a version without
-        tokens is removed. Many at once take a third of the time."""
+        """Replace the tokens of versions, by item_no and number. A version without tokens is removed.
+
+        Storing many versions in one call takes a third of the time.
+        """
 
     def drop_documents(self, item_nos: Sequence[int]) -> None:
-        """Takes items out of the full text."""
+        """Remove items from the full-text index."""
 
     def documents_with(self, terms: Sequence[frozenset[str]]) -> tuple[str, list[object]]:
-        """A query, and its parameters, for the numbers of the documents that hold a token of each term, as column
-        `document`."""
+        """Return a query and its parameters for the documents with a token of each term, as column `document`."""
 
     def present_has(self, item_no: str, terms: Sequence[frozenset[str]]) -> tuple[str, list[object]]:
-        """An expression, and its parameters: whether the present version of an item, whose number is the SQL text
-        `item_no`, holds a token of each term. For the items of a page."""
+        """Return an expression and its parameters: whether the present version of an item has a token of each term.
+
+        `item_no` is the SQL text of the item's number. The expression is meant for the items of a page.
+        """

@@ -1,7 +1,7 @@
 """Exclusive lock files (flock(2)): one process serves a database, one demonstration runs in a folder.
 
-The kernel releases the lock when the process ends, however it ends, so a file that is left behind locks nothing. The
-file has a line about its holder, for the error message of the second process.
+The kernel releases the lock when the process ends in any way, so a leftover file locks nothing. The file contains a
+line about its holder for the error message of the second process.
 """
 
 import contextlib
@@ -13,7 +13,7 @@ from pathlib import Path
 from smartfeeds.errors import StoreError
 
 Release = Callable[[], None]
-_HOLDER_BYTES = 1_000
+_HOLDER_BYTES = 1_000  # of the line about the holder
 
 
 class LockHeldError(StoreError):
@@ -21,15 +21,14 @@ class LockHeldError(StoreError):
 
 
 def lock_file(path: Path, purpose: str) -> Release:
-    """Locks the file `path`, which it makes, and returns the function that removes and releases it.
+    """Create and lock the file `path`. Return the function that removes and releases it.
 
-    `purpose` says what this process holds the lock for. Raises LockHeldError, and OSError when the file cannot be
-    written.
+    `purpose` says what the lock is for. Raises LockHeldError, or OSError if the file cannot be written.
     """
     handle = _acquire(path)
 
     def release() -> None:
-        # Removed while it is still locked: a process that waits for this file sees that it has no name any more.
+        # Remove the file before releasing it: a process that has opened it can then see that it has no name any more.
         path.unlink(missing_ok=True)
         os.close(handle)
 
@@ -43,11 +42,11 @@ def lock_file(path: Path, purpose: str) -> Release:
 
 
 def lock_database(database: Path, purpose: str) -> Release:
-    """Makes this process the only one that serves the SQLite file `database`, until the returned function is called.
+    """Lock the SQLite file `database` for the one process that serves it. Return the function that releases the lock.
 
-    Commands that work beside a running service do not take this lock. Raises StoreError.
+    Commands that may run beside a service do not take this lock. Raises StoreError.
     """
-    path = database.resolve()  # as SQLite does: two names of one database have one lock
+    path = database.resolve()  # SQLite resolves links too, so two names of a database share a lock
     try:
         return lock_file(path.with_name(f"{path.name}.lock"), purpose)
     except LockHeldError as error:
@@ -62,7 +61,7 @@ def lock_database(database: Path, purpose: str) -> Release:
 
 
 def _acquire(path: Path) -> int:
-    """The locked file of this name. Raises LockHeldError, OSError."""
+    """Return a handle of the locked file. Raises LockHeldError, OSError."""
     while True:
         handle = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
         try:
@@ -74,7 +73,7 @@ def _acquire(path: Path) -> int:
         except OSError:
             os.close(handle)
             raise
-        # The former holder may have removed the file between our open and our lock: such a lock excludes nobody.
+        # The former holder may have removed the file between open and lock. Such a lock excludes no other process.
         with contextlib.suppress(FileNotFoundError):
             if os.path.samestat(os.fstat(handle), path.stat()):
                 return handle

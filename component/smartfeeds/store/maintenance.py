@@ -1,4 +1,4 @@
-"""What an operator wants to know of a SQLite file without opening it as a store: its version, its health."""
+"""Facts about a SQLite file that an operator needs without opening it as a store: version, health, permissions."""
 
 import os
 import sqlite3
@@ -10,17 +10,17 @@ from smartfeeds.errors import StoreError
 from smartfeeds.store import migrate
 from smartfeeds.store.sqlite_engine import missing, store_error
 
-BUSY_S = 5.0
+BUSY_S = 5.0  # wait for another process that has locked the file
 
 
 def schema_version(path: Path) -> str | None:
-    """The version of the schema, None for an empty database. Raises StoreError where the file is not ours."""
+    """Return the version of the schema, or None for an empty database. Raises StoreError for another program's file."""
     with _reading(path) as connection:
         return migrate.version(connection)
 
 
 def is_sound(path: Path) -> bool:
-    """Whether SQLite's quick check finds the file in order."""
+    """Return whether SQLite's quick check finds no damage."""
     with _reading(path) as connection:
         rows: list[tuple[str]] = connection.execute("PRAGMA quick_check(1)").fetchall()
         return rows == [("ok",)]
@@ -38,12 +38,12 @@ def _reading(path: Path) -> Iterator[sqlite3.Connection]:
 
 
 def check_writable(path: Path) -> None:
-    """Whether the file can be written, or made where it is missing; nothing is changed. Raises StoreError."""
+    """Check that the file can be written or created, without changing anything. Raises StoreError."""
     folder = path.parent
     if not folder.is_dir():
-        raise StoreError(f"the folder {folder} does not exist: make it, and give it to the user of the service")
+        raise StoreError(f"the folder {folder} does not exist; create it and make the user of the service its owner")
     if not os.access(folder, os.W_OK | os.X_OK):
-        raise StoreError(f"the folder {folder} may not be written: give this user the right to write in it")
+        raise StoreError(f"the folder {folder} is not writable; give this user write permission")
     if not path.exists():
         return
     try:

@@ -1,8 +1,8 @@
-"""The schema's version: checked at every start, made or brought up to date where needed.
+"""The version of the schema: checked at every start, created or upgraded if necessary.
 
-A new database is made from `sqlite.sql`; an older one goes through the alembic versions under `migrations/`, all in
-one transaction, so that a migration that is killed has not happened. alembic and SQLAlchemy are imported only then:
-they cost more memory than a running service. Data that is newer than the code is refused.
+A new database is created from `sqlite.sql`. An older one is upgraded by the alembic versions under `migrations/` in one
+transaction, so that an interrupted migration leaves no trace. alembic and SQLAlchemy are imported only then, because
+they use more memory than a running service. Data that is newer than the code is rejected.
 """
 
 import sqlite3
@@ -20,28 +20,28 @@ SCHEMA = "sqlite.sql"
 
 
 def statements(text: str) -> list[str]:
-    """The statements of a script whose statements end in a semicolon at the end of a line."""
+    """Split a script into statements, which end with a semicolon at the end of a line."""
     return [part for part in (piece.strip() for piece in text.split(";\n")) if part]
 
 
 def version(connection: sqlite3.Connection) -> str | None:
-    """The version of the schema, or None for an empty database. Raises StoreError for the data of others."""
+    """Return the version of the schema, or None for an empty database. Raises StoreError for another program's data."""
     tables = {row[0] for row in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
     if not tables:
         return None
-    found: list[tuple[str]] = []
+    rows: list[tuple[str]] = []
     if "alembic_version" in tables:
-        found = connection.execute("SELECT version_num FROM alembic_version").fetchall()
-    if len(found) != 1:
-        raise StoreError("its tables are not those of smartfeeds; check the path")
-    return str(found[0][0])
+        rows = connection.execute("SELECT version_num FROM alembic_version").fetchall()
+    if len(rows) != 1:
+        raise StoreError("it belongs to another program; check the path")
+    return str(rows[0][0])
 
 
 def prepare(connection: sqlite3.Connection, path: Path, mode: OpenMode = OpenMode.SERVE) -> None:
-    """Makes sure that the database at `path`, on which `connection` is open, has the schema of this code.
+    """Ensure that the database at `path`, open as `connection`, has the schema of this code.
 
-    `mode` decides whether an empty database gets a schema and an older schema is upgraded. Raises StoreError when it
-    does not, when the schema is newer, and when the database belongs to another program or cannot be read or written.
+    `mode` decides whether an empty database gets a schema and an older schema is upgraded. Raises StoreError if it does
+    not, if the schema is newer, or if the database belongs to another program or cannot be read or written.
     """
     try:
         revision = version(connection)
@@ -70,7 +70,7 @@ def prepare(connection: sqlite3.Connection, path: Path, mode: OpenMode = OpenMod
 
 
 def create(connection: sqlite3.Connection) -> None:
-    """Makes the schema in an empty database, in one transaction; nothing where another process was faster."""
+    """Create the schema in an empty database in one transaction. Does nothing if another process created it first."""
     text = resources.files("smartfeeds.store").joinpath(SCHEMA).read_text(encoding="utf-8")
     connection.execute("BEGIN IMMEDIATE")
     try:
@@ -85,8 +85,8 @@ def create(connection: sqlite3.Connection) -> None:
 
 
 def upgrade(path: Path, target: str) -> None:
-    """Runs the migrations up to `target`, in one transaction. Raises StoreError."""
-    # alembic and SQLAlchemy are imported here only, for what they cost.
+    """Run the migrations up to `target` in one transaction. Raises StoreError."""
+    # Imported here only, because alembic and SQLAlchemy use much memory.
     from smartfeeds.store.migrations import run
 
     run(path, target)

@@ -1,4 +1,4 @@
-"""The SQL store's transactions: `base.ReadTx` and `base.WriteTx` over an `engine.Engine`, for every SQL database."""
+"""The transactions of the SQL store: `base.ReadTx` and `base.WriteTx` over an `engine.Engine`."""
 
 from smartfeeds.store.sql_counts import CountReads
 from smartfeeds.store.sql_documents import DocumentReads, DocumentWrites
@@ -10,12 +10,12 @@ from smartfeeds.store.sql_tokens import TokenReads, TokenWrites
 
 
 class SqlReadTx(CountReads, DocumentReads, MirrorReads, PeopleReads, PushReads, TokenReads):
-    """Reads over one snapshot."""
+    """Reads on one snapshot."""
 
 
 class SqlWriteTx(ItemWrites, CountReads, DocumentWrites, MirrorWrites, PeopleWrites, PushWrites, TokenWrites):
     """Reads and writes of one group of works.
 
-    `settle` must be called before the commit, `forget` after the commit or the rollback. `changes` tells whether a
-    work has changed anything yet.
+    Call `settle` before the commit, and `forget` after the commit or the rollback. `changes` counts changes, so that
+    the store knows whether a failed work must be rolled back.
     """

@@ -1,9 +1,9 @@
-"""Filtered views in SQL: which items a view contains, and which of those have left it (`core.view.Standing`).
+"""Filtered views in SQL: which items a view contains, and which of them have left it (`core.view.Standing`).
 
 The table `facet` has a row for each facet that any version of an item has had. Each bit of its column `states` is a
-version that has the facet (`rows.STATES`). The versions that match several filters at once are the bits that their rows
-share. Each version is also a document of the full text, with its words and its facets. So a search for words is one
-look into the full text, whatever other filters the view has.
+version with the facet (`rows.STATES`). The versions that match several filters at once are the bits that their rows
+share. Each version is also a document of the full-text index, with its words and facets. So a search for words is one
+query of that index, whatever other filters the view has.
 """
 
 from collections.abc import Sequence
@@ -19,7 +19,7 @@ Facets = frozenset[str]
 
 @dataclass(slots=True)
 class SqlCondition:
-    """A part of a statement and its parameters."""
+    """A condition of a statement and its parameters."""
 
     text: str
     params: list[object] = field(default_factory=list)
@@ -27,10 +27,10 @@ class SqlCondition:
 
 @dataclass(slots=True)
 class Query:
-    """The rest of a SELECT: what stands behind FROM, and its parameters in order.
+    """The part of a SELECT after FROM, and its parameters in order.
 
-    `key` and `number` are the columns of its order. `join` brings in the items, as `i`, where the source has rows of
-    the index only. `present` is an expression that is true where the present version of an item matches.
+    `key` and `number` are the columns of its order. `join` adds the items, as `i`, if the source has rows of the index
+    only. `present` is an expression that is true if the present version of an item matches.
     """
 
     source: str
@@ -42,23 +42,25 @@ class Query:
     join: str = ""
 
     def add(self, condition: str, *params: object) -> None:
-        """One condition more."""
+        """Add a condition."""
         self.where.append(condition)
         self.params.extend(params)
 
     @property
     def text(self) -> str:
-        """What stands behind FROM."""
+        """The text after FROM."""
         return f"{self.source}{self.join} WHERE {' AND '.join(self.where) or '1'}"
 
     @property
     def rows(self) -> str:
-        """The same for an index that is up to date and a count, without the items: a third of the work or less."""
+        """The text after FROM without the items, for a count over an index that is up to date: a third of the work or
+        less.
+        """
         return replace(self, join="").text
 
 
 def all_items(node_no: int, order: Order, after: Edge | None, before: Edge | None) -> Query:
-    """Every item of a node between two edges."""
+    """Return a query for every item of a node between two edges."""
     key = f"i.{KEYS[order]}"
     query = Query("item i", key, "i.item_no")
     query.add("i.node_no = ?", node_no)
@@ -77,9 +79,11 @@ def filtered_items(
     wildcard: bool,
     ordered: bool,
 ) -> Query:
-    """The items of a filtered view between two edges, tombstones too. `publishers` as in `View.facets`; `wildcard`:
-    the node has items of which the index remembers ANYTHING; `ordered`: only the first or last of them are read, in
-    the order of the view."""
+    """Return a query for the items of a filtered view between two edges, including tombstones.
+
+    `publishers` is that of `View.facets`. `wildcard`: the node has items for which the index has ANYTHING. `ordered`:
+    only the first or last of them are read, in the order of the view.
+    """
     filters = list(view.facets(publishers=publishers))
     if view.query:
         return _searched_items(db, node_no, view, filters, after, before, wildcard=wildcard)
@@ -93,7 +97,7 @@ def filtered_items(
         query = all_items(node_no, view.order, after, before)
     else:
         query = _facet_items(node_no, lead, view.order, after, before)
-    # One value's rows come with their states; those of several are looked up again.
+    # Rows of one value include their states. Rows of several values are looked up again.
     own = ["f.states"] if lead is not None and len(lead) == 1 else []
     others = filters if lead is None or own else [*filters, lead]
     row = "i" if lead is None else "f"
@@ -114,7 +118,7 @@ def _searched_items(
     *,
     wildcard: bool,
 ) -> Query:
-    """The items that have a document with all words of a view and a facet of each filter."""
+    """Return a query for the items with a document that has all words of a view and a facet of each filter."""
     parts = [Traits(words=frozenset({word})) for word in sorted(view.query)]
     parts += [Traits(facets) for facets in filters]
     terms = [db.tokens(node_no, part) for part in parts]
@@ -139,8 +143,10 @@ def _lead(filters: Sequence[Facets], narrow: Sequence[Facets], *, ordered: bool)
 
 
 def _facet_items(node_no: int, facets: Facets, order: Order, after: Edge | None, before: Edge | None) -> Query:
-    """The items that have, in some state, one of these facets, in the order of the view: the rows of one value come in
-    it, those of several are merged first."""
+    """Return a query for the items that have one of these facets in some version, in the order of the view.
+
+    Rows of one value are in this order already, rows of several values are merged.
+    """
     parts: list[str] = []
     params: list[object] = []
     for facet in map(digest, sorted(facets)):
@@ -150,7 +156,8 @@ def _facet_items(node_no: int, facets: Facets, order: Order, after: Edge | None,
         states = ", states" if len(facets) == 1 else ""
         parts.append(f"SELECT modified_us, created_us, item_no{states} FROM {part.text}")
         params += part.params
-    # In this order the rows of several values are merged. Without it they are sorted, in three times the time.
+    # With this clause SQLite merges the rows of several values. Without it SQLite sorts them, which takes three times
+    # as long.
     merge = f" ORDER BY {KEYS[order]}, item_no" if len(facets) > 1 else ""
     query = Query(f"({' UNION '.join(parts)}{merge}) f", f"f.{KEYS[order]}", "f.item_no", params=params)
     query.join = " CROSS JOIN item i ON i.item_no = f.item_no AND i.modified_us = f.modified_us"
@@ -160,8 +167,11 @@ def _facet_items(node_no: int, facets: Facets, order: Order, after: Edge | None,
 def _one_state(
     row: str, node_no: int, filters: Sequence[Facets], states: Sequence[str], *, present: bool
 ) -> SqlCondition:
-    """Whether one version of the item of a row has a facet of every filter; with `present` the present version.
-    `states` are the states of filters that are looked up already."""
+    """Return the condition that one version of the row's item has a facet of every filter; with `present` the present
+    version.
+
+    `states` are the states of filters that are looked up already.
+    """
     tables: list[str] = []
     query = Query("", "", "")
     for number, facets in enumerate(filters):

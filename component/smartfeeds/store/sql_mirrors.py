@@ -1,4 +1,4 @@
-"""Mirrors in SQL."""
+"""The rows of mirrors in SQL."""
 
 from smartfeeds.core.mirror import MirrorRow, dump_halves, dump_settings, load_halves, load_settings
 from smartfeeds.store.engine import Row
@@ -13,18 +13,18 @@ def _to_mirror(row: Row) -> MirrorRow:
 
 
 class MirrorReads(NodeReads):
-    """The part of ReadTx that is about mirrors."""
+    """The part of ReadTx for mirrors."""
 
     def mirror(self, name: str) -> MirrorRow | None:
-        found = self._db.row(f"SELECT {_COLUMNS} FROM mirror WHERE name = ?", (name,))
-        return _to_mirror(found) if found else None
+        row = self._db.row(f"SELECT {_COLUMNS} FROM mirror WHERE name = ?", (name,))
+        return _to_mirror(row) if row else None
 
     def mirrors(self) -> list[MirrorRow]:
         return [_to_mirror(row) for row in self._db.rows(f"SELECT {_COLUMNS} FROM mirror ORDER BY name", ())]
 
 
 class MirrorWrites(NodeWrites, MirrorReads):
-    """The part of WriteTx that is about mirrors."""
+    """The part of WriteTx for mirrors."""
 
     def put_mirror(self, row: MirrorRow) -> None:
         self.changes += 1

@@ -1,4 +1,4 @@
-"""Bearer tokens in SQL."""
+"""The rows of bearer tokens in SQL."""
 
 from smartfeeds.core.tokens import SCOPES, Token
 from smartfeeds.store.engine import Row
@@ -13,11 +13,11 @@ def _to_token(row: Row) -> Token:
 
 
 class TokenReads(NodeReads):
-    """The part of ReadTx that is about tokens."""
+    """The part of ReadTx for tokens."""
 
     def token(self, token_id: str) -> Token | None:
-        found = self._db.row(f"SELECT {_COLUMNS} FROM token WHERE token_id = ?", (token_id,))
-        return _to_token(found) if found else None
+        row = self._db.row(f"SELECT {_COLUMNS} FROM token WHERE token_id = ?", (token_id,))
+        return _to_token(row) if row else None
 
     def tokens(self, after: str, limit: int) -> list[Token]:
         rows = self._db.rows(
@@ -27,7 +27,7 @@ class TokenReads(NodeReads):
 
 
 class TokenWrites(NodeWrites, TokenReads):
-    """The part of WriteTx that is about tokens."""
+    """The part of WriteTx for tokens."""
 
     def add_token(self, token: Token) -> None:
         self.changes += 1

@@ -1,12 +1,12 @@
-"""The SQLite store: one writing connection and a few reading ones, each with aiosqlite's own thread.
+"""The SQLite store: one writing connection and some reading connections, each with a thread of aiosqlite.
 
-Writes are committed in groups in WAL mode with `synchronous=FULL`: an acknowledged write survives a power loss
-(design section 4). A group costs one hop to the thread and one sync of the disk. aiosqlite offers no hop of several
-statements, so `lanes.hop` uses its `Connection._execute`, and this module its `_conn`; what they rely on is pinned by
-tests/store/test_aiosqlite.py.
+Writes are committed in groups in WAL mode with `synchronous=FULL`, so that an acknowledged write survives a power loss.
+A group costs one switch to the thread and one sync of the disk. aiosqlite has no call for several statements at once,
+so `lanes.hop` uses its `Connection._execute` and this module its `_conn`; tests/store/test_aiosqlite.py pins what they
+rely on.
 
-A work must leave nothing behind when it raises. Most works that raise have changed nothing yet, and cost nothing.
-When one has, its whole group is rolled back and its works run again, each in a transaction of its own: works are
+A work must leave no changes when it raises. Most works that raise have changed nothing yet and cost nothing. If one has
+changed something, its whole group is rolled back and the works run again, each in a transaction of its own. Works are
 functions of the transaction, so running them twice is safe.
 """
 
@@ -42,42 +42,42 @@ T = TypeVar("T")
 Runner = Callable[[list[Job]], int]
 
 READERS = 2
-# SQLite instructions that a read may use on the short lanes. A longer read is run again in the long lane. A full batch
-# of pushes uses 10,000 and a page of 500 items 13,000, so both fit. A count of some thousand items does not: it would
-# delay the reads behind it by more than such a page.
+# SQLite instructions that a read may use on the short lanes. A longer read runs again in the long lane. A full batch of
+# pushes uses 10,000 and a page of 500 items 13,000, so both fit. A count of some thousand items does not fit: it would
+# delay the reads after it longer than such a page.
 LIGHT_STEPS = 20_000
-BUSY_S = 5.0
-WRITE_BATCH = 256
-READ_BATCH = 64
-# A batch of reads ends after this time, and the rest of it goes to the connection that is free first. So a read waits
-# for the batch before it 2 ms and one short read at most. A budget of 5 ms made store reads no cheaper: 175 to 197 us
-# of CPU each, against 177 to 203 us with 2 ms.
+BUSY_S = 5.0  # wait for another process that has locked the file
+WRITE_BATCH = 256  # writes in one commit
+READ_BATCH = 64  # reads in one snapshot
+# A batch of reads ends after this time, and the next free connection continues with the rest. So a read waits at most
+# 2 ms and one short read for the batch before it. A budget of 5 ms did not make reads cheaper: 175 to 197 us of CPU
+# each, against 177 to 203 us with 2 ms.
 READ_BUDGET_S = 0.002
-# A group of writes ends after this time, so that a write waits for the group before it 20 ms and one write at most. A
-# full group of 256 publishes takes 5 ms, and 8 ms in a feed of a million items. So only groups with costly writes end
-# early, and those gain little from a shared commit, which takes about 5 ms.
+# A group of writes ends after this time, so that a write waits at most 20 ms and one write for the group before it. A
+# full group of 256 publishes takes 5 ms, and 8 ms in a feed of a million items. So only groups with slow writes end
+# early, and such groups gain little from a shared commit, which takes about 5 ms.
 WRITE_BUDGET_S = 0.02
 SLOW_WRITE_S = 0.005  # as long as a commit; what takes longer does not share a commit with works that wait behind it
 SLOW_READ_S = 0.001  # a page of 50 takes 0.12 ms, one of 500 items 1.5 ms
 WRITER_CACHE_KIB = 16384
 READER_CACHE_KIB = 4096
-# Readers search the log by segments of some 4,000 pages: one segment is enough for them, and syncs are fewer.
+# Readers search the log in segments of about 4,000 pages. With this limit they search one segment, and syncs are rare.
 CHECKPOINT_PAGES = 4000
-# A checkpoint copies the log into the database and syncs it. The writing connection would take 45 ms for 4,000 pages,
-# and every write would wait. So another connection copies the log beside the writes, after this many writes and not
-# more often than this. The pages of the last moment are left for the writing connection.
+# A checkpoint copies the log into the database and syncs it. On the writing connection it would take 45 ms for 4,000
+# pages, and every write would wait. So another connection copies the log at the same time as writes continue, after
+# this number of writes and with this interval. The writing connection copies the last pages only.
 CHECKPOINT_WRITES = 128
 CHECKPOINT_INTERVAL_S = 0.25
 JOURNAL_LIMIT_BYTES = 64 * 1024 * 1024
 
 
-INDEX_TURN = "index"
+INDEX_TURN = "index"  # the turn of the background work on the filter index
 
 
 class SqliteStore:
     """A `base.Store` in one SQLite file.
 
-    `path` is where it is; `busy_s` how long a write waits for another process that holds the file locked. With
+    `path` is the file. `busy_s` is how long a write waits for another process that has locked the file. With
     `OpenMode.READ` there is no writing connection.
     """
 
@@ -94,8 +94,8 @@ class SqliteStore:
         self._long_reads: Lanes | None = None
         self._writes: Lanes | None = None
         self._log_copier: aiosqlite.Connection | None = None
-        self._log_writes = 0  # since the log was copied
-        self._log_copied_s = 0.0  # on the clock of the event loop
+        self._log_writes = 0  # writes since the log was copied
+        self._log_copied_s = 0.0  # time of the last copy, on the clock of the event loop
         self._log_copy: asyncio.Task[None] | None = None
 
     async def open(self) -> None:
@@ -132,8 +132,9 @@ class SqliteStore:
         reads, long_reads = self._reads, self._long_reads
         if reads is None or long_reads is None:
             raise StoreError("the store is closed")
-        # A sender whose read is in the long lane does not begin another one in the short lanes. Reads without a turn
-        # come from many parts of the service, and its health probe must not wait behind the search of another part.
+        # A sender with a read in the long lane starts no read in the short lanes, so that it cannot use both. Reads
+        # without a turn come from many parts of the service, and the health probe must not wait for the search of
+        # another part.
         if not turn or not long_reads.works_for(turn):
             with contextlib.suppress(OverBudgetError):
                 return cast(T, await reads.call(work, turn))
@@ -159,17 +160,17 @@ class SqliteStore:
 
     async def index_some(self, limit: int) -> int:
         payloads = await self.read(lambda tx: tx.unindexed(limit), turn=INDEX_TURN)
-        # In a thread of its own: the readers answer requests meanwhile.
+        # In a separate thread, so that the reading connections serve requests meanwhile.
         await asyncio.to_thread(self._indexer.prepare, payloads)
         return await self.write(lambda tx: tx.index_some(limit), turn=INDEX_TURN)
 
     async def backup(self, target: Path) -> None:
-        """Copies everything, as of one moment, to a new file. Raises StoreError, also where the file exists."""
+        """Copy the state of one moment to a new file. Raises StoreError, also if the file exists."""
         await asyncio.to_thread(copy_database, self.path, target)
 
     async def _lane(self, prepare: Callable[[sqlite3.Connection], Runner]) -> Lane:
-        """A new connection, and what `prepare` makes of it in its thread."""
-        # mode=rw: the file is made by `make_private` alone, so a file that goes away meanwhile is not made again.
+        """Return a new connection that `prepare` has set up in its thread."""
+        # mode=rw: only `make_private` creates the file. SQLite must not create a file that was removed meanwhile.
         connection = aiosqlite.connect(
             f"{self.path.absolute().as_uri()}?mode=rw",
             isolation_level=None,
@@ -189,7 +190,7 @@ class SqliteStore:
             raise store_error(error, str(self.path)) from error
 
     async def _disconnect(self) -> None:
-        # Readers first: the last one to close takes the write-ahead log into the database.
+        # Readers first: the last connection to close copies the write-ahead log into the database.
         while self._connections:
             connection = self._connections.pop()
             await connection.close()
@@ -204,7 +205,7 @@ class SqliteStore:
     def _reader(self, raw: sqlite3.Connection, steps: int | None = None) -> Runner:
         migrate.prepare(raw, self.path, self._mode)
         self._tune(raw, READER_CACHE_KIB)
-        # Not mode=ro: such a connection leaves the log files of the database behind when it is the last to close.
+        # Not mode=ro: if such a connection is the last to close, it leaves the log files behind.
         raw.execute("PRAGMA query_only = ON").fetchall()
         engine = SqliteEngine(raw, str(self.path))
         return _Snapshot(engine, SqlReadTx(engine, self._counts), steps).run
@@ -221,7 +222,8 @@ class SqliteStore:
             raw.execute(f"PRAGMA {pragma}").fetchall()
 
     def _use_log(self, raw: sqlite3.Connection) -> None:
-        # SQLite does not wait for the lock that the first change to a write-ahead log takes.
+        # SQLite's busy timeout does not apply to the lock for the change to a write-ahead log, so this code waits
+        # itself.
         until = time.monotonic() + self._busy_s
         while True:
             try:
@@ -234,22 +236,22 @@ class SqliteStore:
 
 
 def _checkpoint(raw: sqlite3.Connection) -> None:
-    # PASSIVE waits for nobody, and nobody waits for it. A disk that fails here fails the next commit too, and that one
-    # is reported.
+    # PASSIVE does not wait for other connections and does not block them. A disk that fails here fails the next commit
+    # too, which reports it.
     with contextlib.suppress(sqlite3.Error):
         raw.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchall()
 
 
 def _check_writable(path: Path) -> None:
-    # SQLite would open it for reading, and leave read-only log files behind that outlast the mistake.
+    # SQLite would open the file for reading and leave read-only log files behind, which remain after the cause is gone.
     if path.exists() and not os.access(path, os.W_OK, effective_ids=os.access in os.supports_effective_ids):
         raise StoreError(f"the database {path}: {READ_ONLY}")
 
 
 class _Snapshot:
-    """Runs batches of reads, each in one snapshot. Lives in a reading connection's thread.
+    """Runs batches of reads, each in one snapshot, in the thread of a reading connection.
 
-    `steps` is what one read may do (`SqliteEngine.allow`); a read that needs more ends with OverBudgetError.
+    `steps` bounds one read (`SqliteEngine.allow`). A read that needs more ends with OverBudgetError.
     """
 
     def __init__(self, engine: SqliteEngine, tx: SqlReadTx, steps: int | None) -> None:
@@ -259,14 +261,14 @@ class _Snapshot:
 
     def run(self, jobs: list[Job]) -> int:
         until = time.monotonic() + READ_BUDGET_S
-        done = 0
+        count = 0
         try:
             self._engine.begin_read()
             for job in jobs:
                 self._engine.allow(self._steps)
                 job.run(self._tx)
-                done += 1
-                # A slow read must not hold up those that wait behind it: the rest goes to the next free connection.
+                count += 1
+                # A slow read must not delay the reads after it: the next free connection continues with them.
                 if time.monotonic() > until:
                     break
         except StoreError as error:
@@ -274,11 +276,11 @@ class _Snapshot:
         finally:
             self._engine.allow(None)
             self._engine.rollback()
-        return done
+        return count
 
 
 class _Group:
-    """Runs groups of writes, each in one transaction. Lives in the writing connection's thread."""
+    """Runs groups of writes, each in one transaction, in the thread of the writing connection."""
 
     def __init__(self, engine: SqliteEngine, indexer: ReadAhead) -> None:
         self._engine = engine
@@ -289,9 +291,9 @@ class _Group:
             self._engine.begin()
         except StoreError as error:
             return _fail(jobs, error)
-        done = self._commit(jobs)
-        if done:
-            return done
+        count = self._commit(jobs)
+        if count:
+            return count
         until = time.monotonic() + WRITE_BUDGET_S
         for position, job in enumerate(jobs):
             if position and time.monotonic() > until:
@@ -305,19 +307,20 @@ class _Group:
         return len(jobs)
 
     def _commit(self, jobs: list[Job], *, last: bool = False) -> int:
-        """Runs jobs in the transaction that has begun, as many as its time allows; 0 where it was rolled back and they
-        must run again."""
+        """Run jobs in the open transaction, as many as the time allows. Return 0 if it was rolled back and they must
+        run again.
+        """
         until = time.monotonic() + WRITE_BUDGET_S
-        done = 0
+        count = 0
         try:
             for job in jobs:
-                # Slow writes must not hold up those that wait behind them.
-                if done and time.monotonic() > until:
+                # Slow writes must not delay the writes after them.
+                if count and time.monotonic() > until:
                     break
                 before = self._tx.changes
                 job.run(self._tx)
-                done += 1
-                # After an error of its own SQLite may have ended the transaction, whatever the work was doing.
+                count += 1
+                # After an error SQLite itself may have ended the transaction, even if the work changed nothing.
                 if job.error is not None and (self._tx.changes != before or isinstance(job.error, StoreError)):
                     return int(last)
             self._tx.settle()
@@ -329,7 +332,7 @@ class _Group:
         finally:
             self._tx.forget()
             self._engine.rollback()
-        return done
+        return count
 
 
 def _fail(jobs: list[Job], error: StoreError) -> int:

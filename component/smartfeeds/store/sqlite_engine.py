@@ -1,7 +1,7 @@
-"""The SQLite side of the SQL store: statements, FTS5, and what its errors mean for the operator.
+"""The SQLite engine of the SQL store: statements, full text (FTS5), and error messages for the operator.
 
-Full text: every word becomes one plain ASCII token that starts with its node's number, so that the tokenizer cannot
-disagree with `core.text.words` and a search touches the postings of its own node only.
+In the full-text index every word is one plain ASCII token that starts with its node's number. So the tokenizer cannot
+disagree with `core.text.words`, and a search reads the postings of its own node only.
 """
 
 import os
@@ -15,58 +15,58 @@ from smartfeeds.errors import StoreError
 from smartfeeds.store.engine import Row, T
 from smartfeeds.store.rows import STATES, digest
 
-_TOKEN_LIMIT = 32  # longer words, and those with other characters, are a digest
+_TOKEN_LIMIT = 32  # longer words, and words with other characters, are replaced by a digest
 
-STATEMENT_STEPS = 50  # what the call of a statement costs in Python, as instructions of SQLite take it
-TICK_STEPS = 1_000  # few enough to stop soon, many enough for the call to cost nothing
+STATEMENT_STEPS = 50  # cost of a call from Python, as a number of instructions
+TICK_STEPS = 1_000  # small enough to stop soon, large enough to make the callback cheap
 
 CREATE_IT = "create it with `smartfeeds run` or `smartfeeds node create`"
-READ_ONLY = "it is read-only; give this user the right to write to the file and its directory"
+READ_ONLY = "it is read-only; give this user write permission for the file and its directory"
 
-# Primary result code -> what the operator has to do.
+# Primary result code of SQLite -> advice for the operator.
 _ADVICE = {
     sqlite3.SQLITE_BUSY: "another process holds it locked; end that process or wait for it",
     sqlite3.SQLITE_LOCKED: "another process holds it locked; end that process or wait for it",
-    sqlite3.SQLITE_FULL: "the disk is full; free some space, nothing that was acknowledged is lost",
+    sqlite3.SQLITE_FULL: "the disk is full; free disk space (no acknowledged write is lost)",
     sqlite3.SQLITE_READONLY: READ_ONLY,
-    sqlite3.SQLITE_PERM: "it may not be accessed; give this user the right to write to the file and its directory",
+    sqlite3.SQLITE_PERM: "access is denied; give this user write permission for the file and its directory",
     sqlite3.SQLITE_CANTOPEN: "it cannot be opened; check that the directory exists and that this user may write to it",
-    sqlite3.SQLITE_CORRUPT: "it is corrupt; stop, keep a copy of the file and restore a backup",
+    sqlite3.SQLITE_CORRUPT: "it is corrupt; stop the service, keep a copy of the file and restore a backup",
     sqlite3.SQLITE_NOTADB: "it is not a SQLite database; check the path, or restore a backup",
-    sqlite3.SQLITE_IOERR: "the disk reports an error; check the disk and its free space",
-    sqlite3.SQLITE_CONSTRAINT: "a write would have made its data inconsistent and was refused; please report this",
-    sqlite3.SQLITE_TOOBIG: "a value is too big for it",
-    sqlite3.SQLITE_NOMEM: "there is not enough memory",
+    sqlite3.SQLITE_IOERR: "the disk reported an error; check the disk and its free space",
+    sqlite3.SQLITE_CONSTRAINT: "a write would have made the data inconsistent and was rejected; report this as a bug",
+    sqlite3.SQLITE_TOOBIG: "a value is too large",
+    sqlite3.SQLITE_NOMEM: "the memory is exhausted; stop other processes or add memory",
 }
 
 
-# Beside its own errors, sqlite3 raises these for an integer beyond 64 bits and for text that is not Unicode.
+# sqlite3 raises OverflowError for an integer beyond 64 bits and UnicodeEncodeError for text with lone surrogates.
 _ERRORS = (sqlite3.Error, OverflowError, UnicodeEncodeError)
 
 
 def missing(path: Path) -> StoreError:
-    """The error for a database file that does not exist, in a command that does not create one."""
+    """Return the error for a missing database file, for commands that do not create one."""
     return StoreError(f"the database {path.absolute()} does not exist; {CREATE_IT}")
 
 
 def make_private(path: Path) -> None:
-    """Makes a new database file that only its owner reads: it holds what is in closed nodes, and who follows whom.
+    """Create a new database file that only its owner can read: it contains closed nodes and subscriptions.
 
-    SQLite gives its log files the same rights. What is in the way is for SQLite to say.
+    SQLite gives its log files the same permissions. If the file cannot be created, SQLite reports the reason later.
     """
     with suppress(OSError):
         os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
 
 
 def store_error(error: Exception, path: str) -> StoreError:
-    """The error of this project for an error of SQLite, telling what to do."""
+    """Return the StoreError for an error of SQLite, with advice for the operator."""
     code = getattr(error, "sqlite_errorcode", 0) & 0xFF
     advice = _ADVICE.get(code, "it cannot be used")
     return StoreError(f"the database {path}: {advice} ({error})")
 
 
 class OverBudgetError(Exception):
-    """A work needs more steps than `SqliteEngine.allow` gave it. It must be run again where it may take longer."""
+    """A work needs more steps than `SqliteEngine.allow` permits. Run it again without this bound."""
 
 
 class SqliteEngine:
@@ -81,10 +81,11 @@ class SqliteEngine:
         self._left: int | None = None
 
     def allow(self, steps: int | None) -> None:
-        """Bounds the work that follows; None removes the bound.
+        """Bound the work that follows; None removes the bound.
 
-        A step is an instruction of SQLite's virtual machine, of which a row of a page takes about 25; a statement costs
-        `STATEMENT_STEPS` besides. Steps are counted and not time, so that the same work always has the same outcome.
+        A step is an instruction of SQLite's virtual machine; a row of a page takes about 25. A statement costs
+        `STATEMENT_STEPS` in addition. The bound counts steps in place of time, so that the same work always has the
+        same outcome.
         """
         if (steps is None) is not (self._left is None):
             tick = self._tick if steps is not None else None
@@ -93,7 +94,7 @@ class SqliteEngine:
 
     def within(self, steps: int, work: Callable[[], T]) -> T | None:
         if self._left is not None:
-            # The bound of the whole work is the tighter one: beyond it the work is run again without that bound.
+            # The bound of the whole work is tighter. If it is exceeded, the work runs again without it.
             return work()
         self.allow(steps)
         try:
@@ -104,12 +105,13 @@ class SqliteEngine:
             self.allow(None)
 
     def _tick(self) -> bool:
-        """Called by SQLite after each `TICK_STEPS` instructions; true ends the statement."""
+        """SQLite calls this after each `TICK_STEPS` instructions; True ends the statement."""
         assert self._left is not None
         self._left -= TICK_STEPS
         return self._left < 0
 
-    # Cursors are always read to their end: one left open would hold its snapshot, and the write-ahead log with it.
+    # Cursors are always read to their end. An open cursor would keep its snapshot, and the write-ahead log could not
+    # shrink.
 
     def rows(self, sql: str, params: Sequence[object] = ()) -> list[Row]:
         if self._left is not None:
@@ -148,19 +150,19 @@ class SqliteEngine:
         return number
 
     def begin(self) -> None:
-        """Starts a transaction that may write."""
+        """Start a transaction that may write."""
         self.run("BEGIN IMMEDIATE")
 
     def begin_read(self) -> None:
-        """Starts a snapshot."""
+        """Start a snapshot."""
         self.run("BEGIN")
 
     def commit(self) -> None:
-        """Ends the transaction; what it wrote is on the disk."""
+        """Commit the transaction; its changes are durable afterwards."""
         self.run("COMMIT")
 
     def rollback(self) -> None:
-        """Ends the transaction, if SQLite has not done so itself, and leaves nothing of it."""
+        """Roll back the transaction, unless SQLite has ended it already."""
         if self._connection.in_transaction:
             self.run("ROLLBACK")
 
@@ -179,7 +181,7 @@ class SqliteEngine:
         return {number % STATES: f" {tokens} " for number, tokens in rows}
 
     def put_documents(self, documents: Mapping[tuple[int, int], frozenset[str]]) -> None:
-        # In ascending order: FTS5 writes what it has collected to the disk whenever a number is below the one before.
+        # In ascending order, because FTS5 flushes its buffer whenever a number is below the previous one.
         changes = sorted(
             (item_no * STATES + number, " ".join(documents[item_no, number])) for item_no, number in documents
         )
@@ -192,12 +194,12 @@ class SqliteEngine:
         self.run_many("DELETE FROM word WHERE rowid BETWEEN ? AND ?", map(_documents_of, item_nos))
 
     def documents_with(self, terms: Sequence[frozenset[str]]) -> tuple[str, list[object]]:
-        # Tokens are letters and digits only, so nothing can leave the quotes.
+        # Tokens consist of letters and digits, so no token can end the quotes.
         match = " AND ".join('("' + '" OR "'.join(sorted(term)) + '")' for term in terms)
         return "SELECT rowid AS document FROM word WHERE word MATCH ?", [match]
 
     def present_has(self, item_no: str, terms: Sequence[frozenset[str]]) -> tuple[str, list[object]]:
-        # Reads the text of one document. A search of the index for one document takes 20 times as long.
+        # Read the text of one document. A search of the index for one document takes 20 times as long.
         holds = " AND ".join(f"({' OR '.join(['instr(text, ?)'] * len(term))})" for term in terms)
         numbers = f"{item_no} * {STATES} AND {item_no} * {STATES} + {STATES - 1}"
         last = f"SELECT tokens FROM word WHERE rowid BETWEEN {numbers} ORDER BY rowid DESC LIMIT 1"  # noqa: S608 - numbers
@@ -206,5 +208,5 @@ class SqliteEngine:
 
 
 def _documents_of(item_no: int) -> tuple[int, int]:
-    """The first and the last number that a document of an item can have."""
+    """Return the first and the last possible number of a document of an item."""
     return item_no * STATES, item_no * STATES + STATES - 1

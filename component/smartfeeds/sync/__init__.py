@@ -1,4 +1,4 @@
-"""The merge core, pure: FeedSync 1.0.2, SSE 0.91, ordered outlines; and its documents.
+"""The merge core: FeedSync 1.0.2, SSE 0.91, ordered outlines, and the documents that carry their sync data.
 
-Values in, values out: no clock, no randomness, no files. Who edits, says when and by whom.
+The package is pure: no clock, no randomness, no files. The caller says who makes an edit, and when.
 """

@@ -1,7 +1,7 @@
-"""Items of documents as a feed keeps them: Atom entries, whatever the document had (FS-002).
+"""Converts items of synchronised documents to Atom entries, the form in which feeds store them (FS-002).
 
-What comes out depends on the item alone, so that all who read it end with the same bytes. The sync id stands for an id
-where an RSS item names none: with one made of its content or its link, each version would have another.
+The result depends on the item alone, so that every service that reads it ends with the same bytes. If an RSS item has
+no id, its sync id becomes the id: an id made of the content or the link would differ between versions of the item.
 """
 
 from dataclasses import replace
@@ -27,39 +27,42 @@ _SEVERAL = b'<data xmlns="urn:x-smartfeeds:conflict">', b"</data>"
 
 
 def read_arrived(raw: bytes, *, lenient: bool = False) -> tuple[str, SyncItem]:
-    """An entry or RSS item with sync data, as Atom, and the item id that a Smart Feed says it has, else an empty one.
+    """Read an entry or RSS item with sync data. Return the item id that a Smart Feed wrote into it, or an empty text,
+    and the item in Atom.
 
-    `raw` is that of a `Piece`. Raises FeedError for an item to refuse.
+    `raw` is that of a `Piece`. Raises FeedError for an invalid item.
     """
     item = parse_stored(raw)
     item_id = (take_additions(item).item_id or "").strip()
-    found = read_item(item, lenient=lenient)
-    if found is None:
+    sync_item = read_item(item, lenient=lenient)
+    if sync_item is None:
         raise FeedError(Condition.INVALID_PAYLOAD, "the item has no sync data")
-    return (item_id if len(item_id.encode()) <= MAX_ID_BYTES else ""), in_atom(found)
+    return (item_id if len(item_id.encode()) <= MAX_ID_BYTES else ""), in_atom(sync_item)
 
 
-def in_atom(found: SyncItem) -> SyncItem:
-    """An item with the payloads of all its versions in Atom. Raises FeedError(INVALID_PAYLOAD)."""
-    version = found.version
-    convert = as_entry if found.dialect is FEEDSYNC else _anything_as_entry
+def in_atom(item: SyncItem) -> SyncItem:
+    """Return an item with the payloads of all its versions in Atom. Raises FeedError(INVALID_PAYLOAD)."""
+    version = item.version
+    convert = as_entry if item.dialect is FEEDSYNC else _anything_as_entry
     conflicts = in_order(replace(one, payload=convert(one)) for one in version.conflicts)
-    return replace(found, version=replace(version, payload=as_entry(version), conflicts=conflicts))
+    return replace(item, version=replace(version, payload=as_entry(version), conflicts=conflicts))
 
 
 def read_plain(raw: bytes, base: str = "") -> ImportedItem:
-    """An entry or RSS item without sync data, as an import from `base` reads it. Raises FeedError."""
+    """Read an entry or RSS item without sync data as an import with base address `base` does. Raises FeedError."""
     return read_one(parse_stored(raw), len(raw), base)
 
 
 def is_deletion_alone(raw: bytes) -> bool:
-    """Whether an item says that it is deleted and nothing of its versions: a mark, and no sync data (A-18)."""
+    """Return whether an item has a deletion mark but no sync data of a version (A-18)."""
     syncs = syncs_of(parse_stored(raw))
     return bool(syncs) and syncs[0].get("deleted") == "true" and not is_whole(syncs[0])
 
 
 def as_entry(version: Version) -> bytes:
-    """The payload of a version in Atom; what is neither an entry nor an RSS item stays, for who stores it to refuse."""
+    """Return the payload of a version in Atom. A payload that is neither an entry nor an RSS item is returned
+    unchanged; the store rejects it later.
+    """
     if version.payload.startswith(_ENTRY):
         return version.payload
     item = parse_stored(version.payload)
@@ -71,12 +74,14 @@ def _of_rss(item: Element, version: Version) -> bytes:
         guid = etree.SubElement(item, item.tag[: item.tag.rfind("}") + 1] + "guid", isPermaLink="false")
         guid.text = version.sync_id
     read = read_one(item, len(version.payload))
-    # Replicas compare payloads, so no service or node may be in an id that is made here.
+    # Replicas compare payloads, so an id that is made here must not contain the name of a service or node.
     return with_id_and_title(read.payload, derived_id(read.id))
 
 
 def _anything_as_entry(version: Version) -> bytes:
-    """What SSE's conflicts hold is up to who made them (SSE-048): what is no item becomes the content of an entry."""
+    """Return a conflict of SSE as an entry. Its content can be anything (SSE-048), so content that is no item is
+    wrapped.
+    """
     start, end = _SEVERAL
     holder = parse_stored(start + version.payload + end)
     several = len(holder) != 1 or bool((holder.text or "").strip() or (holder[0].tail or "").strip())

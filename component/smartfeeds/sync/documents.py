@@ -1,8 +1,8 @@
-"""Atom and RSS 2.0 feeds with sync data, read one item at a time (FeedSync 1.4, SSE 1.1).
+"""Reads Atom and RSS 2.0 feeds with sync data one item at a time (FeedSync 1.4, SSE 1.1).
 
-Bytes come in as they are read, items go out as they are complete, and of what has gone out nothing stays. A fault in
-one item is told with that item; a fault in the document ends the reading. Nothing outside is opened, and a document
-that defines entities is refused.
+The reader takes bytes as they arrive and yields items as they become complete; it does not keep items in memory. A
+fault in an item is reported with that item, a fault in the document ends the reading. The reader opens no external
+resource and rejects documents with a DTD.
 """
 
 import re
@@ -35,20 +35,20 @@ from smartfeeds.formats.xml import (
 )
 from smartfeeds.sync.markup import SyncItem, items_within, read_item
 from smartfeeds.sync.record import MAX_CONFLICTS
-from smartfeeds.sync.sharing import NOT_SAID, Sharing
+from smartfeeds.sync.sharing import NO_SHARING, Sharing
 from smartfeeds.sync.sharing_markup import SHARINGS, read_sharing
 
-# What may come without completing an item: an item beyond it would have to be held in memory to be refused.
+# Bytes that may arrive without completing an item. A larger item would fill the memory before it is rejected.
 MAX_ITEM_BYTES = 4 * MAX_PAYLOAD_BYTES
-MAX_ITEMS = 1_000_000
+MAX_ITEMS = 1_000_000  # a merge has an index of all items in memory
 
 _ITEM_TAGS = (atom.ENTRY, *(f"{{{namespace}}}item" if namespace else "item" for namespace in sorted(RSS_NAMESPACES)))
 _START_TAG = re.compile(rb"""<[^\s>/]+(?:\s+[^\s=>]+\s*=\s*(?:"[^"]*"|'[^']*'))*""")
 _DEFAULT_NAMESPACE = re.compile(rb"""\sxmlns\s*=""")
 
 
-class Form(Enum):
-    """The formats that have sync data; the value is its name for people."""
+class FeedFormat(Enum):
+    """The document formats that can have sync data. The values are names for users."""
 
     ATOM = "Atom 1.0"
     RSS = "RSS 2.0"
@@ -57,8 +57,8 @@ class Form(Enum):
     __hash__ = object.__hash__
 
 
-class Kind(Enum):
-    """What an item of a document is to the merge."""
+class PieceKind(Enum):
+    """How the merge treats an item of a document."""
 
     SYNCED = "synced"
     PLAIN = "plain"
@@ -69,22 +69,22 @@ class Kind(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """An item as it was found: its place, counted from 0, and its bytes, which stand for themselves.
+    """An item as read: its index in the document, counted from 0, and its bytes with all namespaces declared.
 
-    `found` is what a SYNCED item says, without its content; `reason` says why one was REFUSED.
+    `sync_item` is the sync data of a SYNCED item, without its content. `reason` says why an item was REFUSED.
     """
 
     index: int
-    kind: Kind
+    kind: PieceKind
     raw: bytes
-    found: SyncItem | None = None
+    sync_item: SyncItem | None = None
     reason: str = ""
 
 
-def form_of(data: bytes) -> Form:
-    """The format of a document by its beginning, which has to hold the start tag of its root.
+def form_of(data: bytes) -> FeedFormat:
+    """Return the format of a document from its first bytes, which must include the start tag of the root.
 
-    Raises FeedError(INVALID_PAYLOAD) for what is none.
+    Raises FeedError(INVALID_PAYLOAD) for a document in another format.
     """
     CrowdCheck().feed(data)
     parser = etree.XMLPullParser(events=("start",), **_OPTIONS)
@@ -97,25 +97,25 @@ def form_of(data: bytes) -> Form:
         return _form(first)
     first = next(iter(_events(parser)), None)
     if first is None:
-        raise FeedError(Condition.INVALID_PAYLOAD, "the document has no root element, or one that begins too late")
+        raise FeedError(Condition.INVALID_PAYLOAD, "the document has no root element at its start")
     return _form(first)
 
 
-def _form(root: Element) -> Form:
+def _form(root: Element) -> FeedFormat:
     name = rss_name(root) or root.tag.rpartition("}")[2].lower()
     if root.tag == atom.FEED:
-        return Form.ATOM
+        return FeedFormat.ATOM
     if rss_name(root) == "rss":
-        return Form.RSS
+        return FeedFormat.RSS
     if name in ("opml", "outlinedocument"):
-        return Form.OPML
+        return FeedFormat.OPML
     raise FeedError(
         Condition.INVALID_PAYLOAD,
-        f"the document is no feed that can be merged: that is Atom 1.0, RSS 2.0 or OPML, and its root is {name[:40]}",
+        f"the root of the document is {name[:40]}; only Atom 1.0, RSS 2.0 and OPML can be merged",
     )
 
 
-# What `strict_parser` has, for a parser that takes bytes as they come.
+# The options of `strict_parser`, for a parser that is fed bytes as they arrive.
 _OPTIONS: dict[str, Any] = {
     "resolve_entities": False,
     "no_network": True,
@@ -134,17 +134,17 @@ def _events(parser: etree.XMLPullParser) -> Iterator[Element]:
 
 
 class FeedReader:
-    """Reads one feed: `feed` its bytes, then `close`; what they yield are its items in document order.
+    """Reads one feed. Call `feed` with its bytes, then `close`; both yield items in document order.
 
-    `lenient` reads dates of SSE in other zones (A-85). After `close` the head is known: `form`, `sharing`, `notes`,
-    `updated_us` (atom:updated or lastBuildDate, None where it is not said), and `head` and `tail`, between which items
-    may be written. Raises FeedError(INVALID_PAYLOAD) or
-    FeedError(PAYLOAD_TOO_BIG) for a document that cannot be read whole.
+    `lenient` accepts dates of SSE in zones other than GMT (A-85). After `close` these attributes describe the head:
+    `form`, `sharing`, `notes`, and `updated_us` (atom:updated or lastBuildDate, or None). `head` and `tail` return the
+    bytes between which items can be written. Raises FeedError(INVALID_PAYLOAD) or FeedError(PAYLOAD_TOO_BIG) if the
+    document cannot be read to its end.
     """
 
     def __init__(self, *, lenient: bool = False) -> None:
-        self.form = Form.ATOM
-        self.sharing: Sharing = NOT_SAID
+        self.form = FeedFormat.ATOM
+        self.sharing: Sharing = NO_SHARING
         self.notes: list[str] = []
         self.updated_us: int | None = None
         self.count = 0
@@ -162,29 +162,30 @@ class FeedReader:
         self._growth = Growth()
 
     def read(self, chunks: Iterable[bytes]) -> Iterator[Piece]:
-        """The items of a whole document, whose bytes come in these pieces."""
+        """Yield the items of a whole document that arrives in chunks."""
         for chunk in chunks:
             yield from self.feed(chunk)
         yield from self.close()
 
     def feed(self, data: bytes) -> Iterator[Piece]:
-        """The items that these bytes complete."""
+        """Yield the items that these bytes complete."""
         self._since_item_bytes += len(data)
         self._growth.source_bytes += len(data)
         self._crowds.feed(data)
         try:
             self._parser.feed(data)
         except etree.XMLSyntaxError as error:
-            yield from self._pieces()  # what was complete before the fault
+            yield from self._pieces()  # items that were complete before the fault
             raise self._fault(error) from None
         yield from self._pieces()
         if self._since_item_bytes > MAX_ITEM_BYTES:
             raise FeedError(
-                Condition.PAYLOAD_TOO_BIG, f"item {self.count + 1} is larger than {MAX_ITEM_BYTES} bytes, or never ends"
+                Condition.PAYLOAD_TOO_BIG,
+                f"item {self.count + 1} is larger than {MAX_ITEM_BYTES} bytes or has no end tag",
             )
 
     def close(self) -> Iterator[Piece]:
-        """The rest of the items; the head after them."""
+        """Yield the remaining items, then read the head."""
         try:
             root = self._parser.close()
         except etree.XMLSyntaxError as error:
@@ -202,11 +203,13 @@ class FeedReader:
         if self._root is not None:
             return
         if root.getroottree().docinfo.internalDTD is not None:
-            raise FeedError(Condition.INVALID_PAYLOAD, "the document has a DTD, which is not read here: leave it out")
+            raise FeedError(Condition.INVALID_PAYLOAD, "the document has a DTD; remove it")
         self._root = root
         self.form = _form(root)
-        if self.form is Form.OPML:
-            raise FeedError(Condition.INVALID_PAYLOAD, "the document is an OPML outline, not a feed")
+        if self.form is FeedFormat.OPML:
+            raise FeedError(
+                Condition.INVALID_PAYLOAD, "the document is an OPML outline; a feed in Atom or RSS is required"
+            )
         check_scope(root)
         authors = tuple(root.iterchildren(atom.AUTHOR))
         self._scope = FeedScope(rebase("", root.get(XML_BASE)), language_of(root), authors)
@@ -232,7 +235,7 @@ class FeedReader:
             self._drop_done()
             if self.count >= MAX_ITEMS:
                 raise FeedError(Condition.PAYLOAD_TOO_BIG, f"the document has more than {MAX_ITEMS} items")
-            # An item that has left a view says nothing of itself: merged it would be a deletion, or an empty entry.
+            # An item that left a view carries no content of its own. Merging it would delete or empty the item.
             if not atom.is_left(node):
                 piece = self._piece(node)
                 self._growth.add(len(piece.raw))
@@ -249,7 +252,7 @@ class FeedReader:
         return above.getparent() is None and rss_name(parent) == "channel"
 
     def _drop_done(self) -> None:
-        """An item can leave the tree once the parser has passed it."""
+        """Remove the last item from the tree. This is possible only after the parser has passed it."""
         if self._done is not None:
             parent = self._done.getparent()
             assert parent is not None
@@ -259,33 +262,35 @@ class FeedReader:
     def _piece(self, node: Element) -> Piece:
         index = self.count
         too_large = f"the item is larger than {MAX_PAYLOAD_BYTES} bytes"
-        # More of them are refused in any case.
-        within = list(islice(items_within(node), MAX_CONFLICTS)) if self._inherited_bytes else []
-        if len(within) * self._inherited_bytes > MAX_PAYLOAD_BYTES:
+        # An item with more conflicts than this is rejected later, so counting further is pointless.
+        conflict_items = list(islice(items_within(node), MAX_CONFLICTS)) if self._inherited_bytes else []
+        if len(conflict_items) * self._inherited_bytes > MAX_PAYLOAD_BYTES:
             raw = etree.tostring(node, encoding="utf-8", with_tail=False)
-            return Piece(index, Kind.REFUSED, raw, reason=f"{too_large} with what its conflicts have of the feed")
+            return Piece(
+                index, PieceKind.REFUSED, raw, reason=f"{too_large}, counting the feed's authors in each conflict"
+            )
         try:
-            for item in (node, *within):
+            for item in (node, *conflict_items):
                 self._complete(item)
         except FeedError as error:
             raw = etree.tostring(node, encoding="utf-8", with_tail=False)
-            return Piece(index, Kind.REFUSED, raw, reason=error.text)
+            return Piece(index, PieceKind.REFUSED, raw, reason=error.text)
         raw = etree.tostring(node, encoding="utf-8", with_tail=False)
         if len(raw) > MAX_PAYLOAD_BYTES:
-            return Piece(index, Kind.REFUSED, raw, reason=too_large)
+            return Piece(index, PieceKind.REFUSED, raw, reason=too_large)
         try:
-            found = read_item(node, lenient=self._lenient, payload=False)
+            sync_item = read_item(node, lenient=self._lenient, payload=False)
         except FeedError as error:
-            return Piece(index, Kind.REFUSED, raw, reason=error.text)
-        if found is None:
-            return Piece(index, Kind.PLAIN, raw)
-        return Piece(index, Kind.SYNCED, raw, found)
+            return Piece(index, PieceKind.REFUSED, raw, reason=error.text)
+        if sync_item is None:
+            return Piece(index, PieceKind.PLAIN, raw)
+        return Piece(index, PieceKind.SYNCED, raw, sync_item)
 
     def _complete(self, item: Element) -> None:
-        """What an item has of its feed goes with it: language, base address, authors.
+        """Add to an item what it inherits from its feed: language, base address, authors.
 
-        The items in its conflicts are versions that could stand in the feed themselves: they get the same, and nothing
-        of the item around them, so that a version has the same bytes as winner and as loser.
+        Items in conflicts are versions that could be in the feed themselves. They inherit from the feed only, not from
+        the item around them, so that a version has the same bytes as winner and as loser.
         """
         if item.tag == atom.ENTRY:
             adopt(item, self._scope)
@@ -298,35 +303,35 @@ class FeedReader:
     def _read_head(self, root: Element) -> None:
         holder = self._holder(root)
         if (
-            self.form is Form.ATOM
+            self.form is FeedFormat.ATOM
             and len(list(root.iterchildren(atom.AUTHOR))) > len(self._scope.authors)
             and self.count
         ):
-            self.notes.append("the authors of the feed stand behind its entries, which are not given them")
+            self.notes.append("the feed's authors come after its entries, so the entries do not inherit them")
         sharings = [] if holder is None else list(holder.iterchildren(*SHARINGS))
         self.sharing, notes = read_sharing(sharings[0] if sharings else None, lenient=self._lenient)
         self.notes += notes
         children = () if holder is None else holder.iterchildren(etree.Element)
-        is_atom = self.form is Form.ATOM
+        is_atom = self.form is FeedFormat.ATOM
         for node in children:
             if node.tag == atom.UPDATED if is_atom else rss_name(node) == "lastbuilddate":
                 text = (node.text or "").strip()
                 self._updated, self.updated_us = node, parse_datetime(text) if is_atom else parse_date(text)
 
     def bring_forward(self, time_us: int | None) -> None:
-        """Says in the head that the feed was updated then, if that is later than what it says itself."""
+        """Set the date in the head to `time_us` if that is later."""
         if self._updated is None or time_us is None or (self.updated_us is not None and self.updated_us >= time_us):
             return
         self.updated_us = time_us
-        self._updated.text = format_datetime(time_us) if self.form is Form.ATOM else format_rfc822(time_us)
+        self._updated.text = format_datetime(time_us) if self.form is FeedFormat.ATOM else format_rfc822(time_us)
 
     def _holder(self, root: Element) -> Element | None:
-        if self.form is Form.ATOM:
+        if self.form is FeedFormat.ATOM:
             return root
         return next((one for one in root.iterchildren(etree.Element) if rss_name(one) == "channel"), None)
 
     def head(self) -> bytes:
-        """The document up to its first item, without sx:sharing, which is never published again (FS-014)."""
+        """Return the document up to its first item, without sx:sharing, which must not be published again (FS-014)."""
         assert self._root is not None
         root, holder = self._root, self._holder(self._root)
         lines = [b'<?xml version="1.0" encoding="UTF-8"?>', _start_tag(root)]
@@ -343,7 +348,7 @@ class FeedReader:
         return b"\n".join(lines) + b"\n"
 
     def line(self, item: bytes) -> bytes:
-        """An item as it stands in this document: what the root declares already is left out."""
+        """Return an item as bytes for this document, without the declarations that the root already has."""
         assert self._root is not None
         if self._declared is None:
             holder = self._holder(self._root)
@@ -351,7 +356,7 @@ class FeedReader:
         return _relative(item, self._declared) + b"\n"
 
     def tail(self) -> bytes:
-        """The end of the document."""
+        """Return the end of the document."""
         assert self._root is not None
         root, holder = self._root, self._holder(self._root)
         nodes = [root] if holder is root or holder is None else [holder, root]
@@ -371,14 +376,14 @@ def _start_tag(node: Element) -> bytes:
 
 
 def _declarations(node: Element) -> tuple[tuple[bytes, ...], bool]:
-    """The namespace declarations in force at a node as they are written, and whether there is a default one."""
+    """Return the namespace declarations in force at a node, as bytes, and whether there is a default namespace."""
     tag: bytes = etree.tostring(new_element("{urn:x}x", node.nsmap), encoding="utf-8")
     declared = [text for text in re.findall(rb' xmlns(?::[^=]+)?="[^"]*"', tag) if not text.endswith(b'="urn:x"')]
     return tuple(declared), None in node.nsmap
 
 
 def _relative(raw: bytes, declared: tuple[tuple[bytes, ...], bool]) -> bytes:
-    """Bytes of an element for a place where namespaces are declared already."""
+    """Return an element's bytes for a place where the namespaces in `declared` are declared."""
     texts, has_default = declared
     match = _START_TAG.match(raw)
     if match is None:

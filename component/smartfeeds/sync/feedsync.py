@@ -1,6 +1,6 @@
 """FeedSync 1.0.2: merging (section 3.3), creation (3.1), update and deletion (3.2), resolution (3.4).
 
-The numbers in comments are the steps of the document.
+Numbers in comments are the steps of the specification.
 """
 
 from collections.abc import Iterable, Sequence
@@ -14,7 +14,7 @@ from smartfeeds.sync.record import (
     MAX_NUMBER,
     Edit,
     Flag,
-    Stamp,
+    HistoryRecord,
     Version,
     check_name,
     highest,
@@ -22,77 +22,81 @@ from smartfeeds.sync.record import (
     rank,
 )
 
-# Histories beyond this length are cleaned up when the item is changed here, and only then (A-58).
+# A local change cleans up a history above this length (A-58). A merge never does, because one version would
+# have two histories then, and services would never agree on it.
 CLEAN_ABOVE = 100
 
 
-def is_subsumed(record: Stamp, other: Stamp) -> bool:
-    """3.3 note 2: whether one record of a history is subsumed by another."""
-    # 1.a: the same endpoint, and at least as late in its own sequence.
+def is_subsumed(record: HistoryRecord, other: HistoryRecord) -> bool:
+    """Return whether one record of a history is subsumed by another (3.3 note 2)."""
+    # 1.a: the same endpoint with at least the same sequence
     if record.by:
         return record.by == other.by and other.sequence >= record.sequence
-    # 2.a: without endpoints only the very same record.
+    # 2.a: without endpoints only an equal record
     return not other.by and other.when_us == record.when_us and other.sequence == record.sequence
 
 
 @dataclass(slots=True)
-class _Known:
-    """What a history subsumes: the same as asking `is_subsumed` of each record, at the cost of one look."""
+class _HistoryIndex:
+    """An index of what a history subsumes. A query costs one look-up in place of a call of `is_subsumed` per record."""
 
     sequences: dict[str, int] = field(default_factory=dict)
     nameless: set[tuple[int | None, int]] = field(default_factory=set)
 
-    def add(self, record: Stamp) -> None:
+    def add(self, record: HistoryRecord) -> None:
         if record.by:
             self.sequences[record.by] = max(record.sequence, self.sequences.get(record.by, 0))
         else:
             self.nameless.add((record.when_us, record.sequence))
 
-    def subsumes(self, record: Stamp) -> bool:
+    def subsumes(self, record: HistoryRecord) -> bool:
         if record.by:
             return self.sequences.get(record.by, 0) >= record.sequence
         return (record.when_us, record.sequence) in self.nameless
 
 
-def _known(history: Iterable[Stamp]) -> _Known:
-    known = _Known()
+def _known(history: Iterable[HistoryRecord]) -> _HistoryIndex:
+    known = _HistoryIndex()
     for stamp in history:
         known.add(stamp)
     return known
 
 
 def _survivors(versions: Sequence[Version]) -> list[Version]:
-    """Steps 6 to 8: the versions that no other subsumes.
+    """Return the versions that no other version subsumes (steps 6 to 8).
 
-    The steps take one side against the other and then the other against the rest. To compare all with all comes to
-    the same for what the steps can make, and does not depend on which side is local (FS-068). Twins, which subsume
-    each other, are settled first: the one of higher rank stays, and alone decides on others (A-43).
+    The specification compares one side with the other, then the other with the rest. Comparing all with all has the
+    same result for every history that the steps can produce, and does not depend on which side is local (FS-068). Twins
+    are versions that subsume each other. They are settled first: the twin with the higher rank remains and decides
+    alone (A-43).
     """
-    known = [_known(version.history) for version in versions]
+    indices = [_known(version.history) for version in versions]
 
-    # Note 1: a version is subsumed when its topmost record is.
+    # Note 1: a version is subsumed if its topmost record is.
     def below(one: int, other: int) -> bool:
-        return known[other].subsumes(versions[one].top)
+        return indices[other].subsumes(versions[one].top)
 
-    settled: list[int] = []
+    remaining: list[int] = []
     for at in sorted(range(len(versions)), key=lambda at: versions[at].key, reverse=True):
-        twin = next((n for n, other in enumerate(settled) if below(at, other) and below(other, at)), None)
+        twin = next((n for n, other in enumerate(remaining) if below(at, other) and below(other, at)), None)
         if twin is None:
-            settled.append(at)
-        elif rank(versions[at]) > rank(versions[settled[twin]]):
-            settled[twin] = at
-    kept = [versions[at] for at in sorted(settled) if not any(below(at, other) for other in settled if other != at)]
-    # Histories that were made up can subsume each other in a circle.
-    return kept or [highest(versions)]
+            remaining.append(at)
+        elif rank(versions[at]) > rank(versions[remaining[twin]]):
+            remaining[twin] = at
+    survivors = [
+        versions[at] for at in sorted(remaining) if not any(below(at, other) for other in remaining if other != at)
+    ]
+    # Forged histories can subsume each other in a circle.
+    return survivors or [highest(versions)]
 
 
 def _is_seen(version: Version, other: Version) -> bool:
-    """Note 1: a version is subsumed when its topmost record is."""
+    """Return whether a version is subsumed, which is so if its topmost record is (note 1)."""
     return any(is_subsumed(version.top, record) for record in other.history)
 
 
 def _survivors_of_two(one: Version, other: Version) -> list[Version]:
-    """The same for two, as most merges have: without an index of their histories."""
+    """Do the work of `_survivors` for two versions, the most frequent case, without an index."""
     below, above = _is_seen(one, other), _is_seen(other, one)
     if below and above:
         return [one if rank(one) >= rank(other) else other]
@@ -101,55 +105,61 @@ def _survivors_of_two(one: Version, other: Version) -> list[Version]:
     return [one, other]
 
 
-def clean_history(history: Sequence[Stamp]) -> tuple[Stamp, ...]:
-    """3.2: of each endpoint the record of the highest sequence; records without one stay (FS-054), and the topmost."""
+def clean_history(history: Sequence[HistoryRecord]) -> tuple[HistoryRecord, ...]:
+    """Return the record with the highest sequence of each endpoint, records without endpoint (FS-054), and the topmost
+    record.
+
+    FeedSync 3.2 allows this clean-up.
+    """
     highest = _known(history).sequences
-    kept: list[Stamp] = []
-    seen: set[str] = set()
+    records: list[HistoryRecord] = []
+    endpoints: set[str] = set()
     for place, stamp in enumerate(history):
-        newest = stamp.by not in seen and stamp.sequence == highest.get(stamp.by)
+        newest = stamp.by not in endpoints and stamp.sequence == highest.get(stamp.by)
         if place == 0 or not stamp.by or newest:
-            kept.append(stamp)
+            records.append(stamp)
         if newest:
-            seen.add(stamp.by)
-    return tuple(kept)
+            endpoints.add(stamp.by)
+    return tuple(records)
 
 
 class FeedSync(Dialect):
-    """FeedSync: whole versions are kept as conflicts, and a history says what a version has seen."""
+    """FeedSync: conflicts are whole versions, and a history records what a version has seen."""
 
     name = "FeedSync"
     counter = "updates"
 
     def join(self, local: Version, incoming: Version) -> tuple[Version, tuple[str, ...]]:
-        """3.3 from step 2 on."""
-        # 2 to 4: the item and its conflicts on either side, each without conflicts of its own.
+        """Apply section 3.3 from step 2."""
+        # 2 to 4: the item and its conflicts on both sides, each without its own conflicts
         parts = [
             replace(one, conflicts=()) if one.conflicts else one
             for side in (local, incoming)
             for one in (side, *side.conflicts)
         ]
-        kept = _survivors_of_two(*parts) if len(parts) == 2 else _survivors(list(dict.fromkeys(parts)))
-        # 5, 7.c, 7.d: the winner.
-        winner = highest(kept)
+        survivors = _survivors_of_two(*parts) if len(parts) == 2 else _survivors(list(dict.fromkeys(parts)))
+        # 5, 7.c, 7.d: the winner
+        winner = highest(survivors)
         notes: tuple[str, ...] = ()
         if any(one.noconflicts.on != winner.noconflicts.on for one in parts):
-            notes = (f"{winner.sync_id}: versions differ in noconflicts, which must never change; the winner's counts",)
+            notes = (
+                f"{winner.sync_id}: versions differ in noconflicts, which never changes; the winner's value applies",
+            )
         # 10
-        if winner.noconflicts.on or len(kept) == 1:
+        if winner.noconflicts.on or len(survivors) == 1:
             return winner, notes
         # 9, 11
-        return replace(winner, conflicts=in_order(one for one in kept if one is not winner)), notes
+        return replace(winner, conflicts=in_order(one for one in survivors if one is not winner)), notes
 
     def create(
         self, sync_id: str, payload: bytes, edit: Edit, *, deleted: bool = False, noconflicts: bool = False
     ) -> Version:
-        """3.1: `noconflicts` is said now or never (FS-032)."""
+        """Create an item (3.1). `noconflicts` can only be set at creation (FS-032)."""
         check_name(sync_id, "an item")
         return Version(
             sync_id,
             1,
-            (Stamp(1, edit.when_us, edit.by),),
+            (HistoryRecord(1, edit.when_us, edit.by),),
             payload,
             deleted=Flag.TRUE if deleted else Flag.ABSENT,
             noconflicts=Flag.TRUE if noconflicts else Flag.ABSENT,
@@ -164,12 +174,13 @@ class FeedSync(Dialect):
         deleted: bool | None = None,
         noconflicts: bool | None = None,
     ) -> Version:
-        """3.2: a tombstone stays one unless `deleted` is False (A-49); the endpoint's own conflicts are merged in.
+        """Change an item (3.2). A tombstone remains one unless `deleted` is False (A-49). The endpoint's own conflicts
+        are merged.
 
-        Raises FeedError(NOT_ALLOWED) for a `noconflicts` that the item was not made with.
+        Raises FeedError(NOT_ALLOWED) for a `noconflicts` other than that of the item.
         """
         if noconflicts is not None and noconflicts != version.noconflicts.on:
-            raise FeedError(Condition.NOT_ALLOWED, "noconflicts is set when an item is made, and never after")
+            raise FeedError(Condition.NOT_ALLOWED, "noconflicts can only be set when an item is created")
         return _edited(version, edit, (), payload, deleted)
 
     def resolve(
@@ -181,82 +192,87 @@ class FeedSync(Dialect):
         *,
         deleted: bool | None = None,
     ) -> Version:
-        """3.4: an update, and the histories of what was decided on become part of the item's (FS-069 to FS-073)."""
+        """Resolve conflicts (3.4): an update that adds the histories of the resolved versions (FS-069 to FS-073)."""
         return _edited(version, edit, check_resolved(version, resolved), payload, deleted)
 
 
 def _edited(
     version: Version, edit: Edit, resolved: Sequence[Version], payload: bytes | None, deleted: bool | None
 ) -> Version:
-    """3.2, with the conflicts in `resolved` settled as 3.4 does."""
+    """Apply section 3.2, and resolve the conflicts in `resolved` as section 3.4 does."""
     by = _branch(edit.by, version, resolved) if edit.shared and edit.by else edit.by
     # 1, 2, 3
     counter = next_counter(version)
-    stamp = Stamp(_next_sequence(version, counter, by), edit.when_us, by)
-    # 4: what this endpoint itself had made and lost with it has been seen now.
+    stamp = HistoryRecord(_next_sequence(version, counter, by), edit.when_us, by)
+    # 4: conflicts of this endpoint itself, which it has seen now
     own = [one for one in version.conflicts if by and one.top.by == by]
     # 5, 6
     flag = version.deleted if deleted is None else (Flag.TRUE if deleted else Flag.FALSE)
-    changed = replace(
+    edited_version = replace(
         version,
         counter=counter,
         history=(stamp, *version.history),
         payload=version.payload if payload is None else payload,
         deleted=flag,
     )
-    return _tidied(_absorbed(changed, [*own, *(one for one in resolved if one not in own)]))
+    return _tidied(_absorbed(edited_version, [*own, *(one for one in resolved if one not in own)]))
 
 
 def _branch(by: str, version: Version, resolved: Sequence[Version]) -> str:
-    """The endpoint of an edit by one of several people who share a name and have not seen each other's lost versions.
+    """Return the endpoint of an edit by one of several people who share a name and cannot see each other's lost
+    versions.
 
-    A later record of the same endpoint would subsume such a version, and step 4 would settle it. So the edit gets the
-    first name of a series under which no conflict was made that stays: the shared name itself, then its numbered
-    branches, `by/@2` and on. An address never begins with @, so that no branch is anybody's own endpoint. An item has
-    at most one branch for each of its conflicts, and settled branches are used again.
+    They have not seen each other's lost versions. A later record of the same endpoint would subsume such a version, and
+    step 4 would settle it. So the edit uses the
+    first name of a series that no unresolved conflict has: the shared name, then its numbered branches `by/@2`, `by/@3`
+    and so on. An address never begins with @, so a branch is nobody's own endpoint. An item has at most one branch per
+    conflict, and branches of resolved conflicts are used again.
     """
-    taken = {one.top.by for one in version.conflicts if one not in resolved}
+    conflict_endpoints = {one.top.by for one in version.conflicts if one not in resolved}
     names = chain([by], (f"{by}%2F@{number}" for number in count(2)))
-    return next(name for name in names if name not in taken)
+    return next(name for name in names if name not in conflict_endpoints)
 
 
 def _next_sequence(version: Version, counter: int, by: str) -> int:
-    """3.2 step 2: the counter, or one more than the endpoint's highest where that is not less (A-60).
+    """Return the counter, or the endpoint's highest sequence plus one if that is greater (3.2 step 2, A-60).
 
-    Conflicts count too: a conflict whose history has a later record of the endpoint would subsume the new version.
+    Records in conflicts count too: a conflict with a later record of the endpoint would subsume the new version.
     """
     records = (stamp for one in (version, *version.conflicts) for stamp in one.history)
     highest = max((stamp.sequence for stamp in records if by and stamp.by == by), default=0)
     if highest >= MAX_NUMBER:
-        raise FeedError(Condition.NOT_ALLOWED, f"the endpoint {by} changed the item too often: no sequence is left")
+        raise FeedError(Condition.NOT_ALLOWED, f"the endpoint {by} has no sequence number left for this item")
     return max(counter, highest + 1)
 
 
 def _absorbed(version: Version, conflicts: Sequence[Version]) -> Version:
-    """3.4 note 4: conflicts leave the list, and their histories go below the topmost record.
+    """Remove conflicts from the list and add their histories below the topmost record (3.4 note 4).
 
-    A record is added once, unless some record of the item subsumes it; from the bottom up, so that the newest ends
-    on top (A-42).
+    A record is added unless a record of the item subsumes it. The order is from the bottom, so that the newest record
+    ends on top (A-42).
     """
     if not conflicts:
         return version
     history = list(version.history)
-    known = _known(history)
+    index = _known(history)
     for conflict in conflicts:
         for stamp in reversed(conflict.history):
-            if not known.subsumes(stamp):
+            if not index.subsumes(stamp):
                 history.insert(1, stamp)
-                known.add(stamp)
-    left = tuple(one for one in version.conflicts if one not in conflicts)
-    return replace(version, history=tuple(history), conflicts=left)
+                index.add(stamp)
+    remaining = tuple(one for one in version.conflicts if one not in conflicts)
+    return replace(version, history=tuple(history), conflicts=remaining)
 
 
 def _tidied(version: Version) -> Version:
-    """The optional clean-up of long histories. Raises FeedError(NOT_ALLOWED) for what stays too long."""
+    """Clean up a long history, which is optional. Raises FeedError(NOT_ALLOWED) if it remains too long."""
     if len(version.history) > CLEAN_ABOVE:
         version = replace(version, history=clean_history(version.history))
     if len(version.history) > MAX_HISTORY:
-        raise FeedError(Condition.NOT_ALLOWED, f"the item's history would have more than {MAX_HISTORY} records")
+        raise FeedError(
+            Condition.NOT_ALLOWED,
+            f"the item's history would have {len(version.history)} records; the limit is {MAX_HISTORY}",
+        )
     return version
 
 

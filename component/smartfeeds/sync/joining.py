@@ -1,7 +1,7 @@
-"""Two feeds merged item by item: an index of ids in memory, the items themselves in a spool (FeedSync 3.3, SSE 3.1).
+"""Merges two feeds item by item, with an index of ids in memory and the items in a spool (FeedSync 3.3, SSE 3.1).
 
-What only one side has, what both have alike, and what has seen all that the other side has, passes as the bytes that it
-came in. Only versions that conflict are read whole; memory holds two items and the index, however long the feeds are.
+An item on one side only, an item equal on both sides, and an item that has seen the other version are copied as bytes.
+Only versions that conflict are read completely. The memory holds two items and the index, however long the feeds are.
 """
 
 import hashlib
@@ -21,32 +21,34 @@ from smartfeeds.formats.rss_channel import rss_name
 from smartfeeds.formats.rss_writer import write_rss_item
 from smartfeeds.formats.xml import Element, canonical, parse_stored
 from smartfeeds.sync.arriving import as_entry
-from smartfeeds.sync.documents import FeedReader, Form, Kind, Piece
+from smartfeeds.sync.documents import FeedFormat, FeedReader, Piece, PieceKind
 from smartfeeds.sync.feedsync import FEEDSYNC
 from smartfeeds.sync.markup import SyncItem, read_item, read_rest
-from smartfeeds.sync.merging import Dialect, Outcome, Told, difference, merge, newer_of
+from smartfeeds.sync.merging import Dialect, MergeReport, Outcome, difference, merge, newer_of
 from smartfeeds.sync.record import Edit, Version
 from smartfeeds.sync.sse import SSE
 from smartfeeds.sync.writing import write_item
 
-# What FeedSync and SSE say of one item has nothing in common that could be compared.
-OTHER_DIALECT = "{} is kept in the other dialect here: histories do not mix"
+# Histories of FeedSync and SSE cannot be compared.
+OTHER_DIALECT = "{} has its history in the other dialect (FeedSync or SSE) here; the two cannot be merged"
 _DIALECTS: tuple[Dialect, ...] = (FEEDSYNC, SSE)
 
 
 class Spool(Protocol):
-    """Where items wait: bytes are appended, and read again at their place."""
+    """Temporary storage for items: bytes are appended and later read at their offset."""
 
     def append(self, data: bytes) -> int:
-        """Keeps the bytes and says where they begin."""
+        """Store the bytes and return their offset."""
 
     def read(self, offset: int, size: int) -> bytes:
-        """The bytes at a place."""
+        """Return the bytes at an offset."""
 
 
 @dataclass(slots=True)
-class Report(Told):
-    """What a merge did to the incoming feed's items; `created` counts plain items that got sync data."""
+class JoinReport(MergeReport):
+    """The effects of a merge on the items of the incoming feed. `created` counts local items that received sync data,
+    `plain` incoming items without sync data.
+    """
 
     conflicts: int = 0
     created: int = 0
@@ -57,17 +59,19 @@ LOCAL, INCOMING = "local", "incoming"
 
 
 class Joiner:
-    """Merges two feeds: all of the local one, `end_local`, all of the incoming one, then `results`.
+    """Merges two feeds. Add all items of the local feed, call `end_local`, add all items of the incoming feed, read
+    `results`.
 
-    Items without sync data stay in the local feed and are not taken from the incoming one (FS-022). With `edit` those
-    of the local feed get sync data of their own, as made by that edit. A refused item of the local feed stays as it
-    is; nothing is lost by being faulty.
+    Items without sync data remain in the local feed and are ignored in the incoming feed (FS-022). With `edit`, those
+    of the local feed receive sync data, as if created by that edit. An invalid item of the local feed is copied
+    unchanged, so that a merge never loses data.
     """
 
-    def __init__(self, spool: Spool, form: Form, edit: Edit | None = None, *, lenient: bool = False) -> None:
-        self.report = Report()
+    def __init__(self, spool: Spool, form: FeedFormat, edit: Edit | None = None, *, lenient: bool = False) -> None:
+        self.report = JoinReport()
         self._spool, self._form, self._edit, self._lenient = spool, form, edit, lenient
-        # One entry a record: where its bytes are, its dialect, and how many conflicts a comparison left it with.
+        # One entry per record: offset and size in the spool, dialect, and the number of conflicts after a comparison.
+        # Arrays take a fraction of the memory of objects.
         self._offsets, self._sizes = array("q"), array("l")
         self._dialects, self._conflicts = array("b"), array("b")
         self._records: dict[str, int] = {}
@@ -75,86 +79,88 @@ class Joiner:
         self._namespaces: dict[Dialect, str] = {}
 
     def add_local(self, piece: Piece) -> None:
-        """An item of the local feed."""
-        if piece.found is not None:
-            if self._take(piece, piece.found, LOCAL) is None:
+        """Add an item of the local feed."""
+        if piece.sync_item is not None:
+            if self._take(piece, piece.sync_item, LOCAL) is None:
                 self._record(piece.raw)
             return
-        if piece.kind is Kind.REFUSED:
+        if piece.kind is PieceKind.REFUSED:
             self.report.refuse(piece.index, piece.reason, LOCAL)
         at = self._record(piece.raw)
-        if piece.kind is Kind.PLAIN and self._edit is not None:
+        if piece.kind is PieceKind.PLAIN and self._edit is not None:
             self._plain.append((at, piece.index))
 
     def end_local(self) -> None:
-        """After the last item of the local feed."""
+        """Call this after the last item of the local feed."""
         dialect = next(iter(self._namespaces), FEEDSYNC)
         for at, index in self._plain:
             assert self._edit is not None
             self._create(at, index, dialect, self._edit)
 
-    def add_incoming(self, piece: Piece, form: Form) -> None:
-        """An item of the incoming feed, which is of that form."""
-        if piece.kind is Kind.REFUSED:
+    def add_incoming(self, piece: Piece, form: FeedFormat) -> None:
+        """Add an item of the incoming feed, which has the format `form`."""
+        if piece.kind is PieceKind.REFUSED:
             self.report.refuse(piece.index, piece.reason, INCOMING)
-        elif piece.found is None:
+        elif piece.sync_item is None:
             self.report.plain += 1
         else:
-            outcome = self._take(piece, piece.found, INCOMING, form)
+            outcome = self._take(piece, piece.sync_item, INCOMING, form)
             if outcome is not None:
                 self.report.outcomes[outcome] += 1
 
-    def _take(self, piece: Piece, found: SyncItem, document: str, form: Form | None = None) -> Outcome | None:
-        """Adds or merges an item; None where it is refused. `form` is that of an incoming item."""
-        if found.notes:
-            self.report.note(found.notes)
+    def _take(self, piece: Piece, item: SyncItem, document: str, form: FeedFormat | None = None) -> Outcome | None:
+        """Add or merge an item. Return None if it is invalid. `form` is the format of an incoming item, None for a
+        local item.
+        """
+        if item.notes:
+            self.report.note(item.notes)
         try:
             raw = piece.raw if form in (None, self._form) else self._translated(piece.raw)
-            namespace = self._namespaces.setdefault(found.dialect, found.namespace)
-            if found.nested or (form is not None and namespace != found.namespace):
+            namespace = self._namespaces.setdefault(item.dialect, item.namespace)
+            if item.nested or (form is not None and namespace != item.namespace):
                 raw = self._in_our_words(raw, namespace)
-            return self._merge(raw, found)
+            return self._merge(raw, item)
         except FeedError as error:
             self.report.refuse(piece.index, error.text, document)
             return None
 
-    def _merge(self, raw: bytes, found: SyncItem) -> Outcome:
-        """Items of one id are one item, also within a feed (A-53)."""
-        at = self._records.get(found.version.sync_id)
+    def _merge(self, raw: bytes, incoming: SyncItem) -> Outcome:
+        """Merge an item by its id. Items with one id are one item, also within a feed (A-53)."""
+        at = self._records.get(incoming.version.sync_id)
         if at is None:
-            self._records[found.version.sync_id] = self._record(raw, found.dialect)
+            self._records[incoming.version.sync_id] = self._record(raw, incoming.dialect)
             return Outcome.ADDED
-        if _DIALECTS[self._dialects[at]] is not found.dialect:
-            raise FeedError(Condition.INVALID_PAYLOAD, OTHER_DIALECT.format(found.version.sync_id))
+        if _DIALECTS[self._dialects[at]] is not incoming.dialect:
+            raise FeedError(Condition.INVALID_PAYLOAD, OTHER_DIALECT.format(incoming.version.sync_id))
         local = self._raw(at)
         if local == raw:
             return Outcome.UNCHANGED
         item = parse_stored(local)
-        here = self._read(item, payload=False)
-        newer = newer_of(found.dialect, here.version, found.version)
+        stored = self._read(item, payload=False)
+        newer = newer_of(incoming.dialect, stored.version, incoming.version)
         if newer is None:
-            return self._compare(at, (here, item), (found, parse_stored(raw)))
-        if newer is found.version:
+            return self._compare(at, (stored, item), (incoming, parse_stored(raw)))
+        if newer is incoming.version:
             self._replace(at, raw)
-        return difference(here.version, newer)
+        return difference(stored.version, newer)
 
     def _compare(self, at: int, *sides: tuple[SyncItem, Element]) -> Outcome:
-        """The merge of two versions with all that is in them."""
-        local, incoming = (read_rest(found, item, lenient=self._lenient) for found, item in sides)
+        """Merge two versions with their content."""
+        local, incoming = (read_rest(head, item, lenient=self._lenient) for head, item in sides)
         dialect = sides[0][0].dialect
-        merged = merge(dialect, local, incoming)
-        self.report.note(merged.notes)
-        if merged.outcome is not Outcome.UNCHANGED:
-            self._replace(at, write_item(merged.version, dialect, self._namespaces[dialect]))
-        self.report.conflicts += len(merged.version.conflicts) - self._conflicts[at]
-        self._conflicts[at] = len(merged.version.conflicts)
-        return merged.outcome
+        result = merge(dialect, local, incoming)
+        self.report.note(result.notes)
+        if result.outcome is not Outcome.UNCHANGED:
+            self._replace(at, write_item(result.version, dialect, self._namespaces[dialect]))
+        self.report.conflicts += len(result.version.conflicts) - self._conflicts[at]
+        self._conflicts[at] = len(result.version.conflicts)
+        return result.outcome
 
     def _read(self, item: Element, *, payload: bool = True) -> SyncItem:
-        """An item that was found to have sync data before."""
-        found = read_item(item, lenient=self._lenient, payload=payload)
-        assert found is not None
-        return found
+        """Read an item that is known to have sync data."""
+        sync_item = read_item(item, lenient=self._lenient, payload=payload)
+        assert sync_item is not None
+        return sync_item
 
     def _record(self, raw: bytes, dialect: Dialect = FEEDSYNC) -> int:
         self._offsets.append(self._spool.append(raw))
@@ -170,12 +176,14 @@ class Joiner:
         return self._spool.read(self._offsets[at], self._sizes[at])
 
     def _create(self, at: int, index: int, dialect: Dialect, edit: Edit) -> None:
-        """Sync data for an item that has none; its id is that of the item, so that others find it under the same."""
+        """Create sync data for an item without it. The sync id comes from the item's id, so that all services choose
+        the same.
+        """
         item = parse_stored(self._raw(at))
         payload = canonical(item)
         sync_id = _made_id(item, payload)
         if sync_id in self._records:
-            self.report.note([f"item {index + 1} got no sync data: another item has its id"])
+            self.report.note([f"item {index + 1} received no sync data, because another item has its id"])
             return
         version = dialect.create(sync_id, payload, edit)
         self._replace(at, write_item(version, dialect, self._namespaces.get(dialect, "")))
@@ -184,23 +192,27 @@ class Joiner:
         self.report.created += 1
 
     def _translated(self, raw: bytes) -> bytes:
-        """The item in the form of the local feed (FS-002), its conflicts too."""
-        found = self._read(parse_stored(raw))
-        convert = _to_rss if self._form is Form.RSS else as_entry
-        return write_item(_with_payloads(found.version, convert), found.dialect, found.namespace)
+        """Return the item and its conflicts in the format of the local feed (FS-002)."""
+        sync_item = self._read(parse_stored(raw))
+        convert = _to_rss if self._form is FeedFormat.RSS else as_entry
+        return write_item(_with_payloads(sync_item.version, convert), sync_item.dialect, sync_item.namespace)
 
     def _in_our_words(self, raw: bytes, namespace: str) -> bytes:
-        """An item in the namespace that this feed uses for its dialect (A-70), its conflicts in one list (A-54)."""
-        found = self._read(parse_stored(raw))
-        return write_item(found.version, found.dialect, namespace)
+        """Return the item in the namespace that this feed uses for its dialect (A-70), with its conflicts in one list
+        (A-54).
+        """
+        sync_item = self._read(parse_stored(raw))
+        return write_item(sync_item.version, sync_item.dialect, namespace)
 
     def results(self) -> Iterator[bytes]:
-        """The items of the merged feed: those of the local one in its order, then what is new."""
+        """Return the items of the merged feed: local items in their order, then new items."""
         return map(self._raw, range(len(self._offsets)))
 
 
 def _with_payloads(version: Version, convert: Callable[[Version], bytes]) -> Version:
-    """The same version in another format. What SSE keeps in its conflicts is anybody's, and stays as it is."""
+    """Return the version with converted payloads. Conflicts of SSE may have any content; content that is no item is
+    unchanged.
+    """
     conflicts = tuple(
         replace(one, payload=convert(one)) if one.payload.endswith((b"</item>", b"entry>")) else one
         for one in version.conflicts
@@ -209,7 +221,7 @@ def _with_payloads(version: Version, convert: Callable[[Version], bytes]) -> Ver
 
 
 def _to_rss(version: Version) -> bytes:
-    """RSS wants a date: that of the entry, else that of its last change."""
+    """Return a version as an RSS item. Its date, which RSS requires, is the entry's, else that of the last change."""
     payload, when_us = version.payload, version.top.when_us or 0
     root = payload_of(payload).root
     item_id = (root.findtext(atom.ID) or "").strip()
@@ -219,18 +231,20 @@ def _to_rss(version: Version) -> bytes:
 
 
 def _made_id(item: Element, payload: bytes) -> str:
-    """A sync id of an item's own id, else of its content."""
+    """Return a sync id made of the item's own id, else of its content."""
     names = {atom.ID: 0, "guid": 1, "link": 2}
-    found = {names[name]: string_of(node).strip() for node in item if (name := rss_name(node) or node.tag) in names}
-    text = next((found[rank] for rank in sorted(found) if found[rank]), "")
-    made = to_nss(text)
-    if not text or len(made) > MAX_ID_BYTES:
+    texts = {names[name]: string_of(node).strip() for node in item if (name := rss_name(node) or node.tag) in names}
+    text = next((texts[rank] for rank in sorted(texts) if texts[rank]), "")
+    sync_id = to_nss(text)
+    if not text or len(sync_id) > MAX_ID_BYTES:
         return "sha256:" + hashlib.sha256(text.encode() or payload).hexdigest()
-    return made
+    return sync_id
 
 
-def read_feed(chunks: Iterable[bytes], add: Callable[[Piece, Form], None], *, lenient: bool = False) -> FeedReader:
-    """Reads a feed to its end for a Joiner. Raises FeedError."""
+def read_feed(
+    chunks: Iterable[bytes], add: Callable[[Piece, FeedFormat], None], *, lenient: bool = False
+) -> FeedReader:
+    """Read a feed to its end and pass its items to `add`. Raises FeedError."""
     reader = FeedReader(lenient=lenient)
     for piece in reader.read(chunks):
         add(piece, reader.form)
@@ -238,7 +252,7 @@ def read_feed(chunks: Iterable[bytes], add: Callable[[Piece, Form], None], *, le
 
 
 def write_feed(reader: FeedReader, items: Iterable[bytes], other: FeedReader) -> Iterator[bytes]:
-    """A feed with the head of the one that was read, and the later date of it and the other one."""
+    """Yield a feed with the head of `reader` and the later date of the two feeds."""
     reader.bring_forward(other.updated_us)
     yield reader.head()
     for item in items:

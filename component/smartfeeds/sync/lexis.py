@@ -1,4 +1,4 @@
-"""How each dialect spells numbers, booleans and times (FeedSync 2.1, 2.4, 2.5; SSE 1.2, 2.3)."""
+"""How each dialect writes numbers, booleans and times (FeedSync 2.1, 2.4, 2.5; SSE 1.2, 2.3)."""
 
 import re
 from collections.abc import Callable, Mapping
@@ -15,41 +15,42 @@ from smartfeeds.sync.merging import Dialect
 from smartfeeds.sync.record import MAX_NUMBER, Flag, check_name
 from smartfeeds.sync.sse import SSE
 
-SSE_NS = "https://www.microsoft.com/schemas/rss/sse"  # as the document prints it
+SSE_NS = "https://www.microsoft.com/schemas/rss/sse"  # as printed in the specification
 SSE_VERSION = "0.91"
 
 _NUMBER = re.compile(r"[1-9][0-9]{0,9}")
 _RFC3339 = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}[Tt][0-9]{2}:[0-9]{2}:[0-9]{2}[Zz]")
-# Four digits of the year, GMT; the weekday is optional and never checked (A-74).
+# A year of four digits and GMT. The weekday is optional and not checked (A-74).
 _RFC822 = re.compile(
     r"(?:(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun), ?)?[0-9]{1,2} (?:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec) "
     r"[0-9]{4} [0-9]{2}:[0-9]{2}(?::[0-9]{2})? GMT"
 )
 _YEAR = re.compile(r"\b[0-9]{4}\b")
+# Texts per cache. Versions of an item share most of their records, so the same numbers, names and times recur.
 _CACHED = 8192
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-# A leap second at the end of the year 9999 has no date that could be written.
+# The last second that can be written. A leap second at the end of the year 9999 would be in the year 10000.
 _LAST_US = 253_402_300_799 * US_PER_S
 
 
 def invalid(text: str) -> FeedError:
-    """The error for an item whose sync data cannot be used (A-52)."""
+    """Return the error for an item with unusable sync data (A-52)."""
     return FeedError(Condition.INVALID_PAYLOAD, text)
 
 
 @lru_cache(_CACHED)
 def read_number(text: str | None, name: str) -> int:
-    """A number from 1 to 2147483647 without sign or leading zeros (A-56). Raises FeedError(INVALID_PAYLOAD)."""
+    """Return a number from 1 to 2147483647 without sign or leading zeros (A-56). Raises FeedError(INVALID_PAYLOAD)."""
     if text is None:
         raise invalid(f"{name} is missing")
     if _NUMBER.fullmatch(text) is None or int(text) > MAX_NUMBER:
-        raise invalid(f"{name} is {text[:20]!r}, and no number from 1 to {MAX_NUMBER}")
+        raise invalid(f"{name} is {text[:20]!r}; it must be a number from 1 to {MAX_NUMBER}")
     return int(text)
 
 
 @lru_cache(_CACHED)
 def read_name(text: str, what: str) -> str:
-    """An id of an item or an endpoint. Raises FeedError(INVALID_PAYLOAD)."""
+    """Return an id of an item or an endpoint. Raises FeedError(INVALID_PAYLOAD)."""
     try:
         check_name(text, what)
     except FeedError as error:
@@ -59,7 +60,7 @@ def read_name(text: str, what: str) -> str:
 
 @lru_cache(_CACHED)
 def _feedsync_time(text: str) -> int | None:
-    """RFC 3339 in whole seconds of UTC; small letters and second 60 are read (A-57)."""
+    """Read RFC 3339 in whole seconds of UTC. Lower-case letters and second 60 are accepted (A-57)."""
     return parse_datetime(text) if _RFC3339.fullmatch(text) is not None else None
 
 
@@ -70,14 +71,14 @@ def _sse_time(text: str) -> int | None:
 
 @lru_cache(_CACHED)
 def _lenient_time(text: str) -> int | None:
-    """A-85: other zones too, as long as the year has four digits."""
+    """Read a date in any zone, if its year has four digits (A-85)."""
     time_us = parse_date(text) if _YEAR.search(text) is not None else None
     return None if time_us is None else time_us // US_PER_S * US_PER_S
 
 
 @lru_cache(_CACHED)
 def write_feedsync_time(time_us: int) -> str:
-    """RFC 3339 in whole seconds of UTC."""
+    """Return a time as RFC 3339 in whole seconds of UTC."""
     return (_EPOCH + timedelta(seconds=time_us // US_PER_S)).isoformat()[:19] + "Z"
 
 
@@ -86,7 +87,7 @@ _BOOLEANS = {None: Flag.ABSENT, "true": Flag.TRUE, "false": Flag.FALSE}
 
 @dataclass(frozen=True, slots=True)
 class Lexis:
-    """The spelling of a dialect. `empty` says whether an empty attribute is one that is not there (A-84)."""
+    """The syntax of a dialect. `empty` says whether an empty attribute counts as an absent one (A-84)."""
 
     dialect: Dialect
     namespace: str
@@ -96,23 +97,23 @@ class Lexis:
     empty: bool
 
     def flag(self, text: str | None, name: str) -> Flag:
-        """A boolean (FS-030, SSE-019). Raises FeedError(INVALID_PAYLOAD)."""
-        found = self.flags.get(text)
-        if found is None:
-            raise invalid(f"{name} is {text[:20]!r}, and neither true nor false" if text else f"{name} is empty")
-        return found
+        """Read a boolean (FS-030, SSE-019). Raises FeedError(INVALID_PAYLOAD)."""
+        flag = self.flags.get(text)
+        if flag is None:
+            raise invalid(f"{name} is {text[:20]!r}; it must be true or false" if text else f"{name} is empty")
+        return flag
 
     def time(self, text: str | None, name: str) -> int | None:
-        """A time, or None where there is none. Raises FeedError(INVALID_PAYLOAD) for what is no such time."""
+        """Read a time, or return None if it is absent. Raises FeedError(INVALID_PAYLOAD) for an invalid time."""
         if text is None or (self.empty and not text):
             return None
         time_us = self.read_time(text)
         if time_us is None or time_us > _LAST_US:
-            raise invalid(f"{name} is {text[:40]!r}, and no time as {self.dialect.name} writes it")
+            raise invalid(f"{name} is {text[:40]!r}, not a time in the format of {self.dialect.name}")
         return time_us
 
     def endpoint(self, text: str | None) -> str:
-        """An endpoint, or an empty text where there is none. Raises FeedError(INVALID_PAYLOAD)."""
+        """Read an endpoint, or return an empty text if it is absent. Raises FeedError(INVALID_PAYLOAD)."""
         if text is None or (self.empty and not text):
             return ""
         return read_name(text, "an endpoint")

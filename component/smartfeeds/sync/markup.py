@@ -1,7 +1,7 @@
-"""sx:sync in an entry, item or outline, read into a version (FeedSync 2.4 to 2.6, SSE 2.3 to 5.2).
+"""Reads sx:sync in an entry, item or outline into a version (FeedSync 2.4 to 2.6, SSE 2.3 to 5.2).
 
-An item whose sync data is not as its dialect has it is refused as a whole, with the reason; what neither dialect
-defines is kept where it is (FS-012).
+An item whose sync data violates its dialect is rejected as a whole, with the reason. Markup that neither dialect
+defines is preserved in place (FS-012).
 """
 
 import re
@@ -28,9 +28,9 @@ from smartfeeds.sync.lexis import (
     read_number,
 )
 from smartfeeds.sync.merging import Dialect, in_order
-from smartfeeds.sync.record import MAX_CONFLICTS, MAX_HISTORY, NO_EXTRA, Extra, Stamp, Version
+from smartfeeds.sync.record import MAX_CONFLICTS, MAX_HISTORY, NO_MARKUP, ForeignMarkup, HistoryRecord, Version
 
-# Conflicts in conflicts are flattened, those in them are not (A-54).
+# Levels of conflicts within conflicts that are flattened; deeper nesting is rejected (A-54).
 MAX_NESTING = 1
 
 _NAMESPACES = tuple(namespace.encode() for namespace in SYNC_NAMESPACES)
@@ -47,9 +47,9 @@ _BLANKS = re.compile(rb">(?:[ \t\n]|&#xD;)+<")
 
 @dataclass(frozen=True, slots=True)
 class SyncItem:
-    """An item with sync data, as read. `namespace` is what its markup is written in; `notes` are for people.
+    """An item with sync data, as read. `namespace` is that of its markup; `notes` are for users.
 
-    `nested` is whether its markup has conflicts in conflicts; the version has them in one list (FS-063).
+    `nested` says whether the markup has conflicts within conflicts. The version has all of them in one list (FS-063).
     """
 
     version: Version
@@ -60,47 +60,49 @@ class SyncItem:
 
 
 def read_item(item: Element, *, lenient: bool = False, payload: bool = True) -> SyncItem | None:
-    """The sync data of an entry, item or outline; None where it has none (FS-022, FS-024, SSE-016).
+    """Read the sync data of an entry, item or outline. Return None if it has none (FS-022, FS-024, SSE-016).
 
-    With `payload` the version has its content, and `item` loses its sx:sync over it; without, it is only checked.
-    `lenient` reads the dates of SSE in other zones than GMT. Raises FeedError(INVALID_PAYLOAD) for an item to refuse.
+    With `payload` the version includes its content, and the function removes sx:sync from `item`. Without `payload` the
+    content is only checked. `lenient` accepts dates of SSE in zones other than GMT. Raises FeedError(INVALID_PAYLOAD).
     """
-    return _Reading(lenient, payload).item(item, 0)
+    return _ItemReader(lenient, payload).item(item, 0)
 
 
 def read_stored(stored: bytes, payload: Payload) -> SyncItem:
-    """The item with this payload whose sync data is stored beside it. Raises FeedError."""
-    found = _Reading(lenient=False, payload=True).sync(parse_stored(stored), 0)
-    return replace(found, version=replace(found.version, payload=payload))
+    """Return the item with this payload whose sync data is stored beside it. Raises FeedError."""
+    item = _ItemReader(lenient=False, payload=True).sync(parse_stored(stored), 0)
+    return replace(item, version=replace(item.version, payload=payload))
 
 
-def read_rest(found: SyncItem, item: Element, *, lenient: bool = False) -> Version:
-    """The whole version of an item that was read without its payload before; `item` loses its sx:sync over it.
+def read_rest(head: SyncItem, item: Element, *, lenient: bool = False) -> Version:
+    """Return the whole version of an item that was read without its payload. Removes sx:sync from `item`.
 
-    Raises FeedError(INVALID_PAYLOAD) for content that cannot be kept.
+    Raises FeedError(INVALID_PAYLOAD) for content that cannot be stored.
     """
-    if found.version.conflicts:
+    if head.version.conflicts:
         whole = read_item(item, lenient=lenient)
         assert whole is not None
         return whole.version
     replace_by_text(syncs_of(item)[0], "")
-    return _with_payload(found.version, item)
+    return _with_payload(head.version, item)
 
 
 def syncs_of(item: Element) -> list[Element]:
-    """The sync data of an item. A-87: of both vocabularies FeedSync counts, and the other stays as it is."""
-    # One match of any namespace costs less than one of each.
+    """Return the sx:sync elements of an item. If both vocabularies are present, FeedSync comes first and applies
+    (A-87).
+    """
+    # One search in any namespace is faster than one search per namespace.
     found = [node for node in item.iterchildren("{*}sync") if node.tag in SYNCS]
     return sorted(found, key=lambda node: node.tag != SYNC) if len(found) > 1 else found
 
 
 def items_within(item: Element) -> Iterator[Element]:
-    """The items in the conflicts of an item, and in the conflicts of those, as they stand in it."""
+    """Yield the items in the conflicts of an item, and in their conflicts."""
     for sync in syncs_of(item)[:1]:
         namespace = sync.tag[1:].partition("}")[0]
         for conflicts in sync.iterchildren(f"{{{namespace}}}conflicts"):
             for child in conflicts.iterchildren(etree.Element):
-                # SSE has an element around each.
+                # SSE wraps each conflict in an element.
                 for node in child.iterchildren(etree.Element) if child.tag == f"{{{namespace}}}conflict" else (child,):
                     if _is_item(node):
                         yield node
@@ -112,7 +114,7 @@ def _is_item(node: Element) -> bool:
 
 
 @dataclass(slots=True)
-class _Reading:
+class _ItemReader:
     lenient: bool
     payload: bool
     nested: bool = False
@@ -131,7 +133,7 @@ class _Reading:
         return found
 
     def sync(self, sync: Element, depth: int) -> SyncItem:
-        """What sync data says; its version has no content."""
+        """Read sync data. The version has no content."""
         namespace = sync.tag[1:].partition("}")[0]
         lexis = self.lexis(sync, namespace)
         sync_id = read_id(sync)
@@ -142,7 +144,7 @@ class _Reading:
         return SyncItem(version, lexis.dialect, namespace, notes, self.nested)
 
     def lexis(self, sync: Element, namespace: str) -> Lexis:
-        """The dialect of sync data. A-83: in the older namespaces the shape tells the dialect."""
+        """Return the dialect of sync data. In the older namespaces only the attributes show it (A-83)."""
         if namespace == FEEDSYNC_NS or ("updates" in sync.attrib and "version" not in sync.attrib):
             return FEEDSYNC_LEXIS
         return LENIENT_SSE_LEXIS if self.lenient else SSE_LEXIS
@@ -151,8 +153,8 @@ class _Reading:
         self, sync: Element, sync_id: str, lexis: Lexis, namespace: str, depth: int
     ) -> tuple[Version, tuple[str, ...]]:
         history, conflicts = f"{{{namespace}}}history", f"{{{namespace}}}conflicts"
-        stamps: list[Stamp] = []
-        found: list[Version] = []
+        stamps: list[HistoryRecord] = []
+        versions: list[Version] = []
         foreign: list[bytes] = []
         notes: tuple[str, ...] = ()
         for node in sync.iterchildren(etree.Element):
@@ -161,7 +163,7 @@ class _Reading:
                     raise invalid(f"the item has more than {MAX_HISTORY} history records")
                 stamps.append(_feedsync_stamp(node, lexis))
             elif node.tag == conflicts:
-                notes += self._whole_conflicts(node, sync_id, depth, found)
+                notes += self._whole_conflicts(node, sync_id, depth, versions)
             else:
                 foreign.append(canonical(node))
         if not stamps:
@@ -173,29 +175,31 @@ class _Reading:
             tuple(stamps),
             deleted=lexis.flag(sync.get("deleted"), "deleted"),
             noconflicts=lexis.flag(sync.get("noconflicts"), "noconflicts"),
-            conflicts=in_order(found) if self.payload else tuple(found),
-            extra=Extra(attributes, tuple(foreign)) if attributes or foreign else NO_EXTRA,
+            conflicts=in_order(versions) if self.payload else tuple(versions),
+            extra=ForeignMarkup(attributes, tuple(foreign)) if attributes or foreign else NO_MARKUP,
         )
         return version, notes
 
-    def _whole_conflicts(self, container: Element, sync_id: str, depth: int, found: list[Version]) -> tuple[str, ...]:
-        """The items in sx:conflicts, those in their own sx:conflicts beside them (FS-039, FS-040, FS-063)."""
+    def _whole_conflicts(
+        self, container: Element, sync_id: str, depth: int, versions: list[Version]
+    ) -> tuple[str, ...]:
+        """Read the items in sx:conflicts, and beside them those in their own sx:conflicts (FS-039, FS-040, FS-063)."""
         if depth > MAX_NESTING and len(container):
             raise invalid(f"conflicts are nested deeper than {MAX_NESTING + 1} levels")
         notes: tuple[str, ...] = ()
         for node in container.iterchildren(etree.Element):
             if not _is_item(node):
-                notes += (f"{sync_id}: sx:conflicts holds something that is no item; it was left out",)
+                notes += (f"{sync_id}: sx:conflicts has an element that is no item; it was ignored",)
                 continue
             item = self.item(node, depth + 1)
             if item is None or item.dialect is not FEEDSYNC:
-                raise invalid("an item in sx:conflicts has no sync data of FeedSync")
+                raise invalid("an item in sx:conflicts has no FeedSync data")
             if item.version.sync_id != sync_id:
-                raise invalid("an item in sx:conflicts has another id than the item")
-            found += [replace(item.version, conflicts=()), *item.version.conflicts]
+                raise invalid("the id of an item in sx:conflicts differs from the item's id")
+            versions += [replace(item.version, conflicts=()), *item.version.conflicts]
             self.nested = self.nested or bool(item.version.conflicts)
             notes += item.notes
-            if len(found) > MAX_CONFLICTS:
+            if len(versions) > MAX_CONFLICTS:
                 raise invalid(f"the item has more than {MAX_CONFLICTS} conflicts")
         return notes
 
@@ -210,8 +214,8 @@ class _Reading:
         nodes = [top, *_limited(top.iterchildren(update), MAX_HISTORY - 1, "sx:update records")]
         notes: list[str] = []
         if len(tops) > 1:
-            notes.append(f"{sync_id}: sx:sync has more than one sx:history; the first counts")
-        found = [
+            notes.append(f"{sync_id}: sx:sync has more than one sx:history; the first applies")
+        versions = [
             conflict
             for container in sync.iterchildren(conflicts)
             for conflict in self._listed_conflicts(container, sync_id, lexis, namespace, notes)
@@ -225,7 +229,7 @@ class _Reading:
             ),
             deleted=lexis.flag(sync.get("deleted"), "deleted"),
             conflict=lexis.flag(sync.get("conflict"), "conflict"),
-            conflicts=in_order(found),
+            conflicts=in_order(versions),
             extra=_extra(sync, _SYNC_NAMES[lexis.dialect.name], {history, conflicts}),
         )
         return version, tuple(notes)
@@ -233,30 +237,30 @@ class _Reading:
     def _listed_conflicts(
         self, container: Element, sync_id: str, lexis: Lexis, namespace: str, notes: list[str]
     ) -> Iterator[Version]:
-        """SSE 5.2: what a conflict lacks costs only the conflict (SSE-047)."""
+        """Read a conflict list of SSE (5.2). An invalid conflict is ignored; the item remains valid (SSE-047)."""
         nodes = _limited(container.iterchildren(f"{{{namespace}}}conflict"), MAX_CONFLICTS, "conflicts")
         if not nodes:
-            notes.append(f"{sync_id}: sx:conflicts is empty; it counts as none")
+            notes.append(f"{sync_id}: sx:conflicts is empty; it was ignored")
         for node in nodes:
             try:
                 counter = read_number(node.get("version"), "the version of a conflict")
                 stamp = _stamp(node, lexis, counter, _CONFLICT_NAMES, None)
             except FeedError as error:
-                notes.append(f"{sync_id}: a conflict was left out: {error.text}")
+                notes.append(f"{sync_id}: a conflict was ignored: {error.text}")
                 continue
             yield Version(sync_id, counter, (stamp,), _content(node))
 
 
 def _limited(nodes: Iterator[Element], limit: int, what: str) -> list[Element]:
-    found: list[Element] = []
+    items: list[Element] = []
     for node in nodes:
-        if len(found) >= limit:
+        if len(items) >= limit:
             raise invalid(f"the item has more than {limit} {what}")
-        found.append(node)
-    return found
+        items.append(node)
+    return items
 
 
-def _feedsync_stamp(node: Element, lexis: Lexis) -> Stamp:
+def _feedsync_stamp(node: Element, lexis: Lexis) -> HistoryRecord:
     if len(node.attrib) == 3 and not len(node):
         sequence, when, by = node.get("sequence"), node.get("when"), node.get("by")
         if sequence and when and by:
@@ -265,46 +269,50 @@ def _feedsync_stamp(node: Element, lexis: Lexis) -> Stamp:
 
 
 @lru_cache(8192)
-def _full_stamp(sequence: str, when: str, by: str) -> Stamp:
-    """A record as most are. Versions of one item are read one after the other, and share most of their records."""
+def _full_stamp(sequence: str, when: str, by: str) -> HistoryRecord:
+    """Return a record with all three attributes, the usual case. Versions of one item share most records, hence the
+    cache.
+    """
     lexis = FEEDSYNC_LEXIS
-    return Stamp(read_number(sequence, "sequence"), lexis.time(when, "when"), lexis.endpoint(by))
+    return HistoryRecord(read_number(sequence, "sequence"), lexis.time(when, "when"), lexis.endpoint(by))
 
 
-def _stamp(node: Element, lexis: Lexis, sequence: int, names: frozenset[str], children: set[str] | None) -> Stamp:
-    """One record. `children` are the tags that are read elsewhere; None means all of them."""
+def _stamp(
+    node: Element, lexis: Lexis, sequence: int, names: frozenset[str], children: set[str] | None
+) -> HistoryRecord:
+    """Read one record. `children` are tags that are read elsewhere; None means all tags."""
     when: str | None = node.get("when")
     when_us, by = lexis.time(when, "when"), lexis.endpoint(node.get("by"))
     if when_us is None and not by:
         raise invalid("a history record has neither when nor by")
-    # FeedSync's instants are written as we write them; SSE's texts are carried on untouched.
+    # FeedSync times are written in one form. SSE times are preserved as received.
     as_written = when or ""
     if when_us is None or lexis.dialect is FEEDSYNC or as_written == lexis.write_time(when_us):
         as_written = ""
-    extra = NO_EXTRA
+    extra = NO_MARKUP
     if len(node.attrib) > len(names & set(node.attrib)) or (children is not None and len(node)):
         extra = _extra(node, names, children)
-    return Stamp(sequence, when_us, by, as_written, extra)
+    return HistoryRecord(sequence, when_us, by, as_written, extra)
 
 
 def _foreign_attributes(node: Element, names: frozenset[str]) -> tuple[tuple[str, str], ...]:
-    found = [(str(k), str(v)) for k, v in node.items() if k not in names]
-    return tuple(sorted(found)) if found else ()
+    attributes = [(str(k), str(v)) for k, v in node.items() if k not in names]
+    return tuple(sorted(attributes)) if attributes else ()
 
 
-def _extra(node: Element, names: frozenset[str], children: set[str] | None) -> Extra:
-    """Attributes and children beside those that the dialect has."""
+def _extra(node: Element, names: frozenset[str], children: set[str] | None) -> ForeignMarkup:
+    """Return the attributes and children that the dialect does not define."""
     attributes = _foreign_attributes(node, names)
     foreign = (
         ()
         if children is None
         else tuple(canonical(one) for one in node.iterchildren(etree.Element) if one.tag not in children)
     )
-    return Extra(attributes, foreign) if attributes or foreign else NO_EXTRA
+    return ForeignMarkup(attributes, foreign) if attributes or foreign else NO_MARKUP
 
 
 def without_blanks(payload: bytes) -> Payload:
-    """A payload as a version has it: without white space between the children of the item."""
+    """Return a canonical payload without white space between the children of the item, the form that a version has."""
     if _BLANKS.search(payload) is None:
         return payload_of(payload)
     item = parse_stored(payload)
@@ -313,7 +321,9 @@ def without_blanks(payload: bytes) -> Payload:
 
 
 def without_sync(payload: bytes) -> Payload:
-    """A payload without sync data: what is stored beside it would be contradicted by what is in it."""
+    """Return a canonical payload without sync data. Sync data is stored beside the payload, and two copies could
+    differ.
+    """
     if not any(namespace in payload for namespace in _NAMESPACES):
         return payload_of(payload)
     item = parse_stored(payload)
@@ -324,7 +334,7 @@ def without_sync(payload: bytes) -> Payload:
 
 
 def _drop_blanks(item: Element) -> None:
-    """White space between the children of an item says nothing, and printers differ in it."""
+    """Remove white space between the children of an item. It has no meaning, and programs write it differently."""
     if item.text is not None and not item.text.strip(_BLANK):
         item.text = None
     for child in item.iterchildren():
@@ -333,17 +343,17 @@ def _drop_blanks(item: Element) -> None:
 
 
 def _with_payload(version: Version, item: Element) -> Version:
-    """The version with the content of its item.
+    """Return the version with the content of its item.
 
-    What it has of its feed was written into it by the document (`documents.FeedReader`), and into each item in its
-    conflicts alike; beyond that nothing around it counts, neither the stanza nor the winner that it stood in.
+    `documents.FeedReader` has written into the item what it inherits from its feed, and likewise into each item in its
+    conflicts. The surrounding stanza or winning version has no influence on the content.
     """
     _drop_blanks(item)
     return replace(version, payload=Payload.of(item))
 
 
 def _content(node: Element) -> bytes:
-    """What is in an element, as canonical bytes; blank text is left out."""
+    """Return the content of an element as canonical bytes, without blank text."""
     parts = [_text(node.text)]
     for child in node.iterchildren(etree.Element):
         parts += [canonical(child), _text(child.tail)]
@@ -355,14 +365,14 @@ def _text(text: str | None) -> bytes:
 
 
 def is_whole(sync: Element) -> bool:
-    """Whether sync data speaks of a version. A mark that only says `deleted` does not (A-18)."""
+    """Return whether sync data describes a version. A mark with `deleted` alone does not (A-18)."""
     return (
         "updates" in sync.attrib or "version" in sync.attrib or next(sync.iterchildren(etree.Element), None) is not None
     )
 
 
 def read_id(sync: Element) -> str:
-    """The id of an item (FS-025, FS-028). Raises FeedError(INVALID_PAYLOAD)."""
+    """Return the id of an item (FS-025, FS-028). Raises FeedError(INVALID_PAYLOAD)."""
     sync_id = sync.get("id")
     if sync_id is None:
         raise invalid("the id of sx:sync is missing")

@@ -1,7 +1,7 @@
-"""Merging a version that came from elsewhere with the one that is here; what a dialect has to say to that.
+"""Merges an incoming version of an item with the local version, and defines what a dialect must provide.
 
-The result depends on the versions alone, never on which of them is here: endpoints that exchange in any order end
-with the same (FS-068, SSE-037).
+The result depends on the two versions only, not on which is local: endpoints that exchange versions in any order end
+with the same result (FS-068, SSE-037).
 """
 
 from abc import ABC, abstractmethod
@@ -13,11 +13,11 @@ from enum import Enum
 from smartfeeds.errors import Condition, FeedError
 from smartfeeds.sync.record import MAX_CONFLICTS, Edit, Version, rank
 
-MAX_TOLD = 1_000
+MAX_REPORTED = 1_000  # entries per list of a report; a hostile document could cause any number
 
 
 class Outcome(Enum):
-    """What a merge did to the item that is here; all but UNCHANGED are a modification (A-59, A-157)."""
+    """The effect of a merge on the local item. All values except UNCHANGED are a modification (A-59, A-157)."""
 
     ADDED = "added"
     UPDATED = "updated"
@@ -28,8 +28,8 @@ class Outcome(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Merged:
-    """A merged item. `outcome` is CONFLICT where it has a conflict that it had not. `notes` are for people."""
+class MergedVersion:
+    """A merged item. `outcome` is CONFLICT if the merge added a conflict. `notes` are for users."""
 
     version: Version
     outcome: Outcome
@@ -37,8 +37,8 @@ class Merged:
 
 
 @dataclass(frozen=True, slots=True)
-class Refused:
-    """An item that takes no part: its place, counted from 0, why, and its document where there are several."""
+class RejectedItem:
+    """An item that was rejected: its index, counted from 0, the reason, and its document if there are several."""
 
     index: int
     reason: str
@@ -46,49 +46,52 @@ class Refused:
 
 
 @dataclass(slots=True)
-class Told:
-    """What became of the items of a document, for people. `outcomes` counts those with sync data, `refused` all that
-    were refused; there is an end to `reasons` and `notes`."""
+class MergeReport:
+    """The effects of a merge on the items of a document, for users. `outcomes` counts items with sync data, `refused`
+    rejected items.
+
+    The lists `reasons` and `notes` have at most `MAX_REPORTED` entries.
+    """
 
     outcomes: Counter[Outcome] = field(default_factory=Counter)
     refused: int = 0
-    reasons: list[Refused] = field(default_factory=list)
+    reasons: list[RejectedItem] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
 
     def refuse(self, index: int, reason: str, document: str = "") -> None:
-        """An item that takes no part."""
+        """Record a rejected item."""
         self.refused += 1
-        if len(self.reasons) < MAX_TOLD:
-            self.reasons.append(Refused(index, reason, document))
+        if len(self.reasons) < MAX_REPORTED:
+            self.reasons.append(RejectedItem(index, reason, document))
 
     def note(self, texts: Iterable[str]) -> None:
-        """Something to know."""
-        self.notes += list(texts)[: MAX_TOLD - len(self.notes)]
+        """Add notes for users."""
+        self.notes += list(texts)[: MAX_REPORTED - len(self.notes)]
 
 
 class Dialect(ABC):
-    """What FeedSync and SSE differ in: which version conflicts, what becomes of it, and how an item is edited."""
+    """The differences of FeedSync and SSE: which versions conflict, what becomes of them, how items are edited."""
 
     name: str
-    # The attribute that counts changes, which tells the dialects apart (A-83).
+    # The name of the attribute that counts changes. It also identifies the dialect (A-83).
     counter: str
 
     @abstractmethod
     def join(self, local: Version, incoming: Version) -> tuple[Version, tuple[str, ...]]:
-        """The merged version of two that have the same id, and notes."""
+        """Return the merged version of two versions with the same id, and notes."""
 
     @abstractmethod
     def create(self, sync_id: str, payload: bytes, edit: Edit, *, deleted: bool = False) -> Version:
-        """A new item (FS-041 to FS-044, SSE-031). Raises FeedError(BAD_REQUEST) for an id that is none."""
+        """Return a new item (FS-041 to FS-044, SSE-031). Raises FeedError(BAD_REQUEST) for an invalid id."""
 
     @abstractmethod
     def update(
         self, version: Version, edit: Edit, payload: bytes | None = None, *, deleted: bool | None = None
     ) -> Version:
-        """The item after a change made here; without `payload` it keeps its content.
+        """Return the item after a local change. Without `payload` the content remains.
 
-        `deleted` makes it a tombstone, or live again; what None means is the dialect's.
-        Raises FeedError(NOT_ALLOWED) where the counter has no next value.
+        `deleted` makes the item a tombstone or restores it; each dialect defines the meaning of None. Raises
+        FeedError(NOT_ALLOWED) if the counter has no next value.
         """
 
     @abstractmethod
@@ -101,35 +104,39 @@ class Dialect(ABC):
         *,
         deleted: bool | None = None,
     ) -> Version:
-        """The item after somebody decided on `resolved`, some of its conflicts.
+        """Return the item after a user decided on `resolved`, some of its conflicts.
 
-        Raises FeedError(ITEM_NOT_FOUND) for what is none of its conflicts.
+        Raises FeedError(ITEM_NOT_FOUND) if one of them is not a conflict of the item.
         """
 
 
-def merge(dialect: Dialect, local: Version | None, incoming: Version) -> Merged:
-    """The item that is here after `incoming` came; `local` is None where there is none yet.
+def merge(dialect: Dialect, local: Version | None, incoming: Version) -> MergedVersion:
+    """Return the local item after a merge with `incoming`. `local` is None if there is no local item.
 
-    Raises FeedError(POLICY_VIOLATION) where there would be more conflicts than MAX_CONFLICTS: the item stays.
+    Raises FeedError(POLICY_VIOLATION) if the item would have more than MAX_CONFLICTS conflicts; the item is unchanged
+    then.
     """
-    # FeedSync 3.3 step 1: what is not known is added as it is, conflicts and tombstone included.
+    # FeedSync 3.3 step 1: an unknown item is added unchanged, with its conflicts, even if it is a tombstone.
     if local is None:
-        return Merged(incoming, Outcome.ADDED)
+        return MergedVersion(incoming, Outcome.ADDED)
     if local == incoming:
-        return Merged(local, Outcome.UNCHANGED)
+        return MergedVersion(local, Outcome.UNCHANGED)
     if local.sync_id != incoming.sync_id:
         raise FeedError(Condition.INTERNAL, "versions of different items do not merge")
     version, notes = dialect.join(local, incoming)
     if len(version.conflicts) > MAX_CONFLICTS:
-        raise FeedError(Condition.POLICY_VIOLATION, f"the item would have more than {MAX_CONFLICTS} conflicts")
+        raise FeedError(
+            Condition.POLICY_VIOLATION,
+            f"the item would have {len(version.conflicts)} conflicts; the limit is {MAX_CONFLICTS}; resolve some first",
+        )
     outcome = difference(local, version)
-    return Merged(local if outcome is Outcome.UNCHANGED else version, outcome, notes)
+    return MergedVersion(local if outcome is Outcome.UNCHANGED else version, outcome, notes)
 
 
 def newer_of(dialect: Dialect, local: Version, incoming: Version) -> Version | None:
-    """Which of two versions the merge comes to as it is; None where their content has a say, or people are told.
+    """Return the version that a merge yields unchanged, or None if the merge needs content or has notes.
 
-    It looks at counters, histories and marks alone, so that versions may come without their payload.
+    The function uses counters, histories and marks only, so the versions may lack their payloads.
     """
     if local.key == incoming.key or local.conflicts or incoming.conflicts:
         return None
@@ -140,7 +147,7 @@ def newer_of(dialect: Dialect, local: Version, incoming: Version) -> Version | N
 
 
 def difference(before: Version, after: Version) -> Outcome:
-    """What became of an item that was there; the order of its conflicts means nothing (FS-063)."""
+    """Return what happened to an existing item. The order of conflicts is not significant (FS-063)."""
     if before == after:
         return Outcome.UNCHANGED
     former, present = set(before.conflicts), set(after.conflicts)
@@ -151,14 +158,14 @@ def difference(before: Version, after: Version) -> Outcome:
 
 
 def in_order(versions: Iterable[Version]) -> tuple[Version, ...]:
-    """Conflicts as they are written: the highest first. Their order means nothing, so it is always the same."""
-    found = list(versions)
-    return tuple(found) if len(found) < 2 else tuple(sorted(set(found), key=rank, reverse=True))
+    """Return conflicts in the order in which they are written, the highest rank first, so that bytes are equal."""
+    conflicts = list(versions)
+    return tuple(conflicts) if len(conflicts) < 2 else tuple(sorted(set(conflicts), key=rank, reverse=True))
 
 
 def check_resolved(version: Version, resolved: Iterable[Version]) -> list[Version]:
-    """The conflicts that were decided on. Raises FeedError(ITEM_NOT_FOUND) for what is none of the item's."""
-    found = list(resolved)
-    if any(one not in version.conflicts for one in found):
-        raise FeedError(Condition.ITEM_NOT_FOUND, "the item has no such conflict: read it again and decide anew")
-    return found
+    """Return the resolved conflicts as a list. Raises FeedError(ITEM_NOT_FOUND) if one is not one of them."""
+    conflicts = list(resolved)
+    if any(one not in version.conflicts for one in conflicts):
+        raise FeedError(Condition.ITEM_NOT_FOUND, "the item no longer has this conflict; read it again and decide anew")
+    return conflicts

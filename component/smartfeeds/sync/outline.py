@@ -1,7 +1,7 @@
 """The places of items in ordered feeds and outlines: merging two trees, and breaking cycles (SSE 3.2, 4.4.2).
 
-A tree maps the id of a parent to the ids of its children in order; the root is the empty id. What an item's place is
-depends on the side whose version of the item won; its siblings' order on both sides decides the rest.
+A tree maps the id of a parent to the ids of its children in order. The root has the empty id. The side whose version of
+an item won decides its parent; the order of siblings on both sides decides the rest.
 """
 
 from bisect import bisect_left
@@ -13,8 +13,8 @@ ROOT = ""
 Tree = Mapping[str, list[str]]
 
 
-class Side(Enum):
-    """Where the winning version of an item came from; BOTH where the versions are the same."""
+class WinnerSide(Enum):
+    """The side that the winning version of an item came from; BOTH if the versions are equal."""
 
     LOCAL = "local"
     INCOMING = "incoming"
@@ -24,15 +24,17 @@ class Side(Enum):
 
 
 def parents_of(tree: Tree) -> dict[str, str]:
-    """The parent of each item."""
+    """Return the parent of each item."""
     return {child: parent for parent, children in tree.items() for child in children}
 
 
-def merge_trees(local: Tree, incoming: Tree, won: Callable[[str], Side]) -> tuple[dict[str, list[str]], list[str]]:
-    """The merged tree, and the items that were moved to the root because they had come to be below themselves.
+def merge_trees(
+    local: Tree, incoming: Tree, won: Callable[[str], WinnerSide]
+) -> tuple[dict[str, list[str]], list[str]]:
+    """Return the merged tree, and the items that were moved to the root because they were among their own descendants.
 
-    The result is the same whichever side is local. `won` is asked for items that both sides have. A side may lack
-    items (a partial feed); an item whose parent is on neither side goes to the root.
+    The result is the same whichever side is local. `won` is called for items on both sides. A side may lack items (a
+    partial feed). An item whose parent is on neither side moves to the root.
     """
     here, there = parents_of(local), parents_of(incoming)
     parents = {one: _parent(one, here, there, won) for one in (*here, *(one for one in there if one not in here))}
@@ -42,41 +44,42 @@ def merge_trees(local: Tree, incoming: Tree, won: Callable[[str], Side]) -> tupl
     for one, parent in parents.items():
         children.setdefault(parent, set()).add(one)
     cut = set(repaired)
-    merged: dict[str, list[str]] = {}
+    merged_tree: dict[str, list[str]] = {}
     for parent, ids in children.items():
         sides = [[one for one in tree.get(parent, ()) if one in ids and one not in cut] for tree in (local, incoming)]
         order = _siblings(sides[0], sides[1], won)
-        # A-80: what was cut out of a cycle stands at the end, and so does what has lost its parent.
-        merged[parent] = order + sorted(ids.difference(order))
-    return merged, repaired
+        # A-80: items that were cut out of a cycle or lost their parent come last.
+        merged_tree[parent] = order + sorted(ids.difference(order))
+    return merged_tree, repaired
 
 
-def _parent(one: str, here: Mapping[str, str], there: Mapping[str, str], won: Callable[[str], Side]) -> str:
-    """SSE-030: the winner stays with its parent, wherever that goes."""
+def _parent(one: str, here: Mapping[str, str], there: Mapping[str, str], won: Callable[[str], WinnerSide]) -> str:
+    """Return the parent of an item: the winner remains with its parent, wherever that moves (SSE-030)."""
     if one not in there:
         return here[one]
     if one not in here:
         return there[one]
     side = won(one)
-    if side is Side.BOTH:
-        # The same version in two places: one side repaired a cycle, or did not say that it moved the item.
+    if side is WinnerSide.BOTH:
+        # Equal versions in two places: one side repaired a cycle, or moved the item without counting the change.
         return min(here[one], there[one])
-    return here[one] if side is Side.LOCAL else there[one]
+    return here[one] if side is WinnerSide.LOCAL else there[one]
 
 
 def break_cycles(parents: dict[str, str]) -> list[str]:
-    """4.4.2: moves to the root what meets itself on the way up, lowest ids first (SSE-043). Changes `parents`.
+    """Move items that are their own ancestor to the root (4.4.2, SSE-043). Changes `parents`.
 
-    Whoever is moved breaks its circle, so of each circle it is the lowest id; returned in ascending order.
+    Of each cycle only the item with the lowest id moves, which breaks the cycle. Returns the moved ids in ascending
+    order.
     """
-    seen: dict[str, str] = {ROOT: ROOT}  # item -> the item that the walk began with
+    walk_starts: dict[str, str] = {ROOT: ROOT}  # item -> the item that the walk began with
     repaired = []
     for start in parents:
         at = start
-        while at not in seen:
-            seen[at] = start
+        while at not in walk_starts:
+            walk_starts[at] = start
             at = parents.get(at, ROOT)
-        if at != ROOT and seen[at] == start:
+        if at != ROOT and walk_starts[at] == start:
             circle = [at]
             while (at := parents[at]) != circle[0]:
                 circle.append(at)
@@ -86,12 +89,12 @@ def break_cycles(parents: dict[str, str]) -> list[str]:
     return sorted(repaired)
 
 
-def _siblings(local: list[str], incoming: list[str], won: Callable[[str], Side]) -> list[str]:
-    """The children of one parent in order (SSE-029, A-79).
+def _siblings(local: list[str], incoming: list[str], won: Callable[[str], WinnerSide]) -> list[str]:
+    """Return the children of one parent in order (SSE-029, A-79).
 
-    What stands in the same order on both sides is the backbone. Everything else was moved or added: it goes behind the
-    sibling that it followed on its own side, and what two sides put behind the same one stands there by ascending id,
-    as far as the order on each side lets it.
+    Items in the same order on both sides form the backbone. Every other item was moved or added: it follows the sibling
+    that it followed on its own side. Items of both sides that follow the same sibling are ordered by ascending id, as
+    far as the order on each side permits.
     """
     if local == incoming:
         return local
@@ -99,14 +102,14 @@ def _siblings(local: list[str], incoming: list[str], won: Callable[[str], Side])
     fixed = set(backbone)
     both = set(local) & set(incoming)
     runs: dict[str, list[list[str]]] = {}
-    for side, own, other in ((Side.LOCAL, local, incoming), (Side.INCOMING, incoming, local)):
+    for side, own, other in ((WinnerSide.LOCAL, local, incoming), (WinnerSide.INCOMING, incoming, local)):
         run: list[str] = []
         runs.setdefault(ROOT, []).append(run)
         for one in own:
             if one in fixed:
                 run = []
                 runs.setdefault(one, []).append(run)
-            elif one not in both or won(one) is side or (won(one) is Side.BOTH and own <= other):
+            elif one not in both or won(one) is side or (won(one) is WinnerSide.BOTH and own <= other):
                 run.append(one)
     order = list(merge(*runs[ROOT]))
     for one in backbone:
@@ -114,38 +117,39 @@ def _siblings(local: list[str], incoming: list[str], won: Callable[[str], Side])
     return order
 
 
-def _backbone(local: list[str], incoming: list[str], won: Callable[[str], Side]) -> list[str]:
-    """The items of both sides that were not moved: those of equal version, and others as far as the order agrees.
+def _backbone(local: list[str], incoming: list[str], won: Callable[[str], WinnerSide]) -> list[str]:
+    """Return the items on both sides that were not moved: those with equal versions, and others whose order agrees.
 
-    Where even items of equal version stand in another order, the lower of the two lists counts.
+    If even items with equal versions are in another order, the lower of the two lists applies.
     """
     both = set(local) & set(incoming)
     orders = [[one for one in side if one in both] for side in (local, incoming)]
     if orders[0] == orders[1]:
         return orders[0]
-    same = {one for one in both if won(one) is Side.BOTH}
+    same = {one for one in both if won(one) is WinnerSide.BOTH}
     equal = [[one for one in order if one in same] for order in orders]
     if equal[0] != equal[1]:
         return min(equal)
-    kept = set(same)
+    fixed = set(same)
     places = [{one: at for at, one in enumerate(order)} for order in orders]
-    taken = [[at[one] for one in equal[0]] for at in places]
+    slots_in_use = [[at[one] for one in equal[0]] for at in places]
     for one in sorted(both - same):
-        slots = [bisect_left(used, at[one]) for used, at in zip(taken, places, strict=True)]
+        slots = [bisect_left(used, at[one]) for used, at in zip(slots_in_use, places, strict=True)]
         names = [
-            order[used[slot - 1]] if slot else ROOT for order, used, slot in zip(orders, taken, slots, strict=True)
+            order[used[slot - 1]] if slot else ROOT
+            for order, used, slot in zip(orders, slots_in_use, slots, strict=True)
         ]
         if names[0] == names[1]:
-            kept.add(one)
-            for used, at, slot in zip(taken, places, slots, strict=True):
+            fixed.add(one)
+            for used, at, slot in zip(slots_in_use, places, slots, strict=True):
                 used.insert(slot, at[one])
-    return [one for one in orders[0] if one in kept]
+    return [one for one in orders[0] if one in fixed]
 
 
 def walk(tree: Tree) -> Iterator[tuple[int, str]]:
-    """Every item with its level, counted from 0, in document order."""
-    waiting = [(0, one) for one in reversed(tree.get(ROOT, ()))]
-    while waiting:
-        level, one = waiting.pop()
+    """Yield every item with its level, counted from 0, in document order."""
+    stack = [(0, one) for one in reversed(tree.get(ROOT, ()))]
+    while stack:
+        level, one = stack.pop()
         yield level, one
-        waiting += [(level + 1, child) for child in reversed(tree.get(one, ()))]
+        stack += [(level + 1, child) for child in reversed(tree.get(one, ()))]

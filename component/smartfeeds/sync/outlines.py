@@ -1,7 +1,7 @@
-"""OPML outlines with sync data: read whole, merged with their order and their tree, written again (SSE 3.2, 4.4.2).
+"""OPML outlines with sync data: read completely, merged with order and tree, and written (SSE 3.2, 4.4.2).
 
-Outlines without sync data take no part: those of the local outline stay where they are, those of the other are not
-taken; what hangs on one counts as a child of the next outline above that has sync data (A-80).
+Outlines without sync data are not merged. Those of the local document stay in place, those of the incoming document are
+ignored. Their children count as children of the next outline above that has sync data (A-80).
 """
 
 from collections.abc import Iterator
@@ -11,16 +11,16 @@ from smartfeeds.errors import Condition, FeedError
 from smartfeeds.formats.atom import with_child
 from smartfeeds.formats.opml import MAX_LEVELS, Outline, OutlineDocument, outline_bytes, read_outline, write_outline
 from smartfeeds.formats.xml import MAX_PAYLOAD_BYTES, parse_stored
-from smartfeeds.sync.joining import INCOMING, LOCAL, OTHER_DIALECT, Report
+from smartfeeds.sync.joining import INCOMING, LOCAL, OTHER_DIALECT, JoinReport
 from smartfeeds.sync.markup import read_item
 from smartfeeds.sync.merging import Dialect, merge
-from smartfeeds.sync.outline import ROOT, Side, Tree, merge_trees, parents_of
+from smartfeeds.sync.outline import ROOT, Tree, WinnerSide, merge_trees, parents_of
 from smartfeeds.sync.record import Flag, Version
-from smartfeeds.sync.sharing import NOT_SAID, Sharing
+from smartfeeds.sync.sharing import NO_SHARING, Sharing
 from smartfeeds.sync.sharing_markup import SHARINGS, read_sharing
 from smartfeeds.sync.writing import write_sync
 
-# Begins the keys of outlines without sync data: no sync id has it.
+# Prefix of the keys of outlines without sync data. No sync id can contain this character.
 _PLAIN = "\0"
 
 
@@ -28,9 +28,9 @@ _PLAIN = "\0"
 class SyncOutline:
     """An outline document as read.
 
-    `versions` are the items by sync id and `indices` their places in the document, counted from 0; `tree` are their
-    places among each other, `full` those with the plain outlines, whose bytes are in `plain` under keys of their own.
-    `refused` are (index, reason) pairs.
+    `versions` maps sync ids to items, `indices` to their positions in the document, counted from 0. `tree` has the
+    items with sync data, `full` all outlines; `plain` has the bytes of outlines without sync data, under keys of their
+    own. `refused` has (index, reason) pairs.
     """
 
     document: OutlineDocument
@@ -41,84 +41,84 @@ class SyncOutline:
     full: dict[str, list[str]] = field(default_factory=dict)
     plain: dict[str, bytes] = field(default_factory=dict)
     refused: list[tuple[int, str]] = field(default_factory=list)
-    sharing: Sharing = NOT_SAID
+    sharing: Sharing = NO_SHARING
     notes: list[str] = field(default_factory=list)
 
 
 def read_sync_outline(data: bytes, *, lenient: bool = False) -> SyncOutline:
-    """The outline in `data`. Raises FeedError as `read_outline` does."""
+    """Read an outline. Raises FeedError as `read_outline` does."""
     document = read_outline(data)
-    found = SyncOutline(document, notes=list(document.warnings))
+    outlines = SyncOutline(document, notes=list(document.warnings))
     sharings = [node for node in map(parse_stored, document.head_extensions) if node.tag in SHARINGS]
-    found.sharing, notes = read_sharing(sharings[0] if sharings else None, lenient=lenient)
-    found.notes += notes
+    outlines.sharing, notes = read_sharing(sharings[0] if sharings else None, lenient=lenient)
+    outlines.notes += notes
     index = 0
-    waiting = [(outline, ROOT, ROOT) for outline in reversed(document.outlines)]
-    while waiting:
-        outline, synced, holder = waiting.pop()
-        key = _add(found, outline, index, lenient=lenient)
-        found.full.setdefault(holder, []).append(key)
+    stack = [(outline, ROOT, ROOT) for outline in reversed(document.outlines)]
+    while stack:
+        outline, synced, holder = stack.pop()
+        key = _add(outlines, outline, index, lenient=lenient)
+        outlines.full.setdefault(holder, []).append(key)
         if not key.startswith(_PLAIN):
-            found.tree.setdefault(synced, []).append(key)
+            outlines.tree.setdefault(synced, []).append(key)
             synced = key
-        waiting += [(child, synced, key) for child in reversed(outline.children)]
+        stack += [(child, synced, key) for child in reversed(outline.children)]
         index += 1
-    return found
+    return outlines
 
 
-def _add(found: SyncOutline, outline: Outline, index: int, *, lenient: bool) -> str:
-    """Reads one outline and says what its key is."""
+def _add(outlines: SyncOutline, outline: Outline, index: int, *, lenient: bool) -> str:
+    """Read one outline and return its key."""
     raw = outline_bytes(replace(outline, children=()) if outline.children else outline)
     plain = f"{_PLAIN}{index:08d}"
     if not outline.extensions:
-        found.plain[plain] = raw
+        outlines.plain[plain] = raw
         return plain
     try:
         if len(raw) > MAX_PAYLOAD_BYTES:
             raise FeedError(Condition.PAYLOAD_TOO_BIG, f"the outline is larger than {MAX_PAYLOAD_BYTES} bytes")
         item = read_item(parse_stored(raw), lenient=lenient)
-        if item is not None and item.version.sync_id in found.versions:
-            raise FeedError(Condition.INVALID_PAYLOAD, f"another outline has the id {item.version.sync_id} already")
+        if item is not None and item.version.sync_id in outlines.versions:
+            raise FeedError(Condition.INVALID_PAYLOAD, f"another outline has the same id, {item.version.sync_id}")
     except FeedError as error:
-        found.refused.append((index, error.text))
+        outlines.refused.append((index, error.text))
         item = None
     if item is None:
-        found.plain[plain] = raw
+        outlines.plain[plain] = raw
         return plain
-    found.versions[item.version.sync_id] = item.version
-    found.styles[item.version.sync_id] = (item.dialect, item.namespace)
-    found.indices[item.version.sync_id] = index
-    found.notes += item.notes
+    outlines.versions[item.version.sync_id] = item.version
+    outlines.styles[item.version.sync_id] = (item.dialect, item.namespace)
+    outlines.indices[item.version.sync_id] = index
+    outlines.notes += item.notes
     return item.version.sync_id
 
 
-def merge_outlines(local: SyncOutline, incoming: SyncOutline, report: Report) -> SyncOutline:
-    """The merged outline: `local` with the versions, the tree and the order that both make.
+def merge_outlines(local: SyncOutline, incoming: SyncOutline, report: JoinReport) -> SyncOutline:
+    """Return `local` with the merged versions, tree and order.
 
-    Raises FeedError(INVALID_PAYLOAD) where it would be nested deeper than outlines may be.
+    Raises FeedError(INVALID_PAYLOAD) if the result is nested deeper than an outline may be.
     """
     for name, side in ((LOCAL, local), (INCOMING, incoming)):
         report.note(side.notes)
         for index, reason in side.refused:
             report.refuse(index, reason, name)
     report.plain += len(incoming.plain)
-    merged = replace(local, versions=dict(local.versions), styles=dict(local.styles))
-    sides: dict[str, Side] = {}
+    result = replace(local, versions=dict(local.versions), styles=dict(local.styles))
+    sides: dict[str, WinnerSide] = {}
     for sync_id in incoming.versions:
-        sides[sync_id] = _merge_one(merged, incoming, sync_id, report)
-    known = merged.versions.keys()
-    theirs = {parent: [one for one in ids if one in known] for parent, ids in incoming.tree.items()}
-    merged.tree, repaired = merge_trees(local.tree, theirs, lambda one: sides.get(one, Side.LOCAL))
+        sides[sync_id] = _merge_one(result, incoming, sync_id, report)
+    sync_ids = result.versions.keys()
+    theirs = {parent: [one for one in ids if one in sync_ids] for parent, ids in incoming.tree.items()}
+    result.tree, repaired = merge_trees(local.tree, theirs, lambda one: sides.get(one, WinnerSide.LOCAL))
     for sync_id in repaired:
-        report.note([f"{sync_id}: it had come to be below itself and was moved to the root"])
-        merged.versions[sync_id] = replace(merged.versions[sync_id], conflict=Flag.TRUE)
-    merged.full = _with_plain(local, merged.tree)
-    report.conflicts += sum(len(version.conflicts) for version in merged.versions.values())
-    return merged
+        report.note([f"{sync_id}: moved to the root, because it was among its own descendants"])
+        result.versions[sync_id] = replace(result.versions[sync_id], conflict=Flag.TRUE)
+    result.full = _with_plain(local, result.tree)
+    report.conflicts += sum(len(version.conflicts) for version in result.versions.values())
+    return result
 
 
-def _merge_one(merged: SyncOutline, incoming: SyncOutline, sync_id: str, report: Report) -> Side:
-    """Merges one item and says which side's place counts."""
+def _merge_one(merged: SyncOutline, incoming: SyncOutline, sync_id: str, report: JoinReport) -> WinnerSide:
+    """Merge one item and return the side whose place applies."""
     former, version, style = merged.versions.get(sync_id), incoming.versions[sync_id], incoming.styles[sync_id]
     try:
         if former is not None and merged.styles[sync_id][0] is not style[0]:
@@ -126,20 +126,22 @@ def _merge_one(merged: SyncOutline, incoming: SyncOutline, sync_id: str, report:
         result = merge(style[0], former, version)
     except FeedError as error:
         report.refuse(incoming.indices[sync_id], error.text, INCOMING)
-        return Side.LOCAL
+        return WinnerSide.LOCAL
     report.outcomes[result.outcome] += 1
     report.note(result.notes)
     merged.versions[sync_id] = result.version
     merged.styles.setdefault(sync_id, style)
     if former is None:
-        return Side.INCOMING
+        return WinnerSide.INCOMING
     if former.key == version.key:
-        return Side.BOTH
-    return Side.INCOMING if result.version.key == version.key else Side.LOCAL
+        return WinnerSide.BOTH
+    return WinnerSide.INCOMING if result.version.key == version.key else WinnerSide.LOCAL
 
 
 def _with_plain(local: SyncOutline, tree: Tree) -> dict[str, list[str]]:
-    """The merged tree with the local plain outlines in their places, and in them what was in them and did not move."""
+    """Return the merged tree with the local plain outlines in their places, and inside them the items that did not
+    move.
+    """
     before, after, holders = parents_of(local.tree), parents_of(tree), parents_of(local.full)
     inside: dict[str, list[str]] = {}
     container: dict[str, str] = {}
@@ -147,7 +149,7 @@ def _with_plain(local: SyncOutline, tree: Tree) -> dict[str, list[str]]:
         for one in ids:
             container[one] = holders[one] if one in before and before[one] == after[one] else parent
             inside.setdefault(container[one], []).append(one)
-    # A plain outline follows the sibling that it followed, as far as that is still there.
+    # A plain outline follows the same sibling as before, if that sibling remains.
     followers: dict[tuple[str, str], list[str]] = {}
     for holder, ids in local.full.items():
         last = ROOT
@@ -159,12 +161,12 @@ def _with_plain(local: SyncOutline, tree: Tree) -> dict[str, list[str]]:
                 last = key
     full: dict[str, list[str]] = {}
     for holder in {*inside, *(holder for holder, _ in followers)}:
-        waiting = [*reversed(inside.get(holder, ())), *reversed(followers.get((holder, ROOT), ()))]
+        stack = [*reversed(inside.get(holder, ())), *reversed(followers.get((holder, ROOT), ()))]
         order = full.setdefault(holder, [])
-        while waiting:
-            key = waiting.pop()
+        while stack:
+            key = stack.pop()
             order.append(key)
-            waiting += reversed(followers.get((holder, key), ()))
+            stack += reversed(followers.get((holder, key), ()))
     return full
 
 

@@ -1,8 +1,7 @@
-"""A version of a shared item, in the words that FeedSync and SSE have in common.
+"""The version of a shared item, in terms that FeedSync and SSE share.
 
-An item is its winning version with the versions that conflict with it. One record serves both dialects: what SSE
-calls version and FeedSync updates is `counter`; SSE's history and its updates are one list, in which the k-th record
-has the sequence `counter - k`.
+An item is its winning version together with the versions that conflict with it. `counter` is `updates` in FeedSync and
+`version` in SSE. SSE's history and its updates form one list, in which record k has the sequence `counter - k`.
 """
 
 from collections.abc import Sequence
@@ -13,14 +12,14 @@ from smartfeeds.core.model import MAX_ID_BYTES
 from smartfeeds.core.text import is_nss
 from smartfeeds.errors import Condition, FeedError
 
-MAX_NUMBER = 2**31 - 1
-# FeedSync 2.1.3 lets an implementation refuse what goes beyond its bounds (FS-007, A-55).
+MAX_NUMBER = 2**31 - 1  # of a counter or a sequence (A-56)
+# FeedSync 2.1.3 allows an implementation to set limits (FS-007, A-55).
 MAX_HISTORY = 1_000
 MAX_CONFLICTS = 100
 
 
 class Flag(Enum):
-    """A boolean attribute as it is written: it is carried on as it came, and only TRUE means true."""
+    """A boolean attribute as written. It is preserved; only TRUE means true."""
 
     ABSENT = "absent"
     EMPTY = ""
@@ -31,32 +30,32 @@ class Flag(Enum):
 
     @property
     def on(self) -> bool:
-        """Whether it says yes."""
+        """Whether the flag is true."""
         return self is Flag.TRUE
 
 
 @dataclass(frozen=True, slots=True)
-class Extra:
-    """Markup that the dialect does not define and that stays where it is (FS-012).
+class ForeignMarkup:
+    """Markup that the dialect does not define and that is preserved in place (FS-012).
 
-    `attributes` are pairs of a Clark name and a value; `children` canonical bytes.
+    `attributes` are pairs of a Clark name and a value; `children` are canonical bytes.
     """
 
     attributes: tuple[tuple[str, str], ...] = ()
     children: tuple[bytes, ...] = ()
 
 
-NO_EXTRA = Extra()
+NO_MARKUP = ForeignMarkup()
 
 
 @dataclass(frozen=True, slots=True)
 class Edit:
-    """Who changes an item here, and when: at least one of them (FS-037); both are better (FS-038).
+    """The author and the time of a local change. At least one is required (FS-037), both are recommended (FS-038).
 
-    `when_us` is microseconds since the epoch, and is kept in whole seconds (A-152); `by` is a Namespace Specific
-    String. `shared` says that several people edit under this name, who do not know what the others have seen: the edit
-    settles no conflict by itself, and its endpoint is `by` or a branch of it. Raises FeedError(BAD_REQUEST) for another
-    `by`, and for neither.
+    `when_us` is in microseconds since the epoch, truncated to whole seconds (A-152). `by` is a Namespace Specific
+    String (RFC 8141 section 2.2). `shared` says that several people edit under this name and do not know what the
+    others have seen: the edit resolves no conflict by itself, and its endpoint is `by` or a branch of it. Raises
+    FeedError(BAD_REQUEST).
     """
 
     when_us: int | None = None
@@ -73,22 +72,22 @@ class Edit:
 
 
 @dataclass(frozen=True, slots=True)
-class Stamp:
+class HistoryRecord:
     """One record of a history.
 
-    `when_us` is None where the record has no time, `by` empty where it names no endpoint. `written` is the time as
-    the document has it, where this program would spell it otherwise (SSE-032).
+    `when_us` is None if the record has no time, `by` is empty if it has no endpoint. `written` is the time as received,
+    if this program would write it differently (SSE-032).
     """
 
     sequence: int
     when_us: int | None = None
     by: str = ""
     written: str = ""
-    extra: Extra = NO_EXTRA
+    extra: ForeignMarkup = NO_MARKUP
 
     @property
     def key(self) -> tuple[int, int, str]:
-        """What winners are picked by after the counter: present beats absent, then later, then greater (FS-008)."""
+        """The sort key after the counter: present beats absent, then later, then greater (FS-008)."""
         return (0, 0, self.by) if self.when_us is None else (1, self.when_us, self.by)
 
 
@@ -96,36 +95,36 @@ class Stamp:
 class Version:
     """A version of an item. `history` has the newest record first and is never empty.
 
-    `payload` are the canonical bytes of the item without its sync data. `noconflicts` is FeedSync's, `conflict` SSE's.
-    `conflicts` are versions that have none themselves; their order means nothing (FS-063, SSE-050).
+    `payload` is the canonical item without sync data. `noconflicts` is used by FeedSync, `conflict` by SSE. The
+    versions in `conflicts` have no conflicts themselves; their order is not significant (FS-063, SSE-050).
     """
 
     sync_id: str
     counter: int
-    history: tuple[Stamp, ...]
+    history: tuple[HistoryRecord, ...]
     payload: bytes = b""
     deleted: Flag = Flag.ABSENT
     noconflicts: Flag = Flag.ABSENT
     conflict: Flag = Flag.ABSENT
     conflicts: tuple["Version", ...] = ()
-    extra: Extra = NO_EXTRA
+    extra: ForeignMarkup = NO_MARKUP
 
     @property
-    def top(self) -> Stamp:
+    def top(self) -> HistoryRecord:
         """The newest record."""
         return self.history[0]
 
     @property
     def key(self) -> tuple[int, int, int, str]:
-        """What both documents pick the winner by (FS-067, SSE-038)."""
+        """The key by which both dialects choose the winner (FS-067, SSE-038)."""
         return (self.counter, *self.history[0].key)
 
 
 def rank(version: Version) -> tuple[object, ...]:
-    """A total order that begins with the winner rule: versions of equal rank are the same but for their conflicts.
+    """Return a total order that starts with the winner rule. Versions of equal rank differ in their conflicts only.
 
-    A-43: where the documents leave a tie, history, deleted mark and content decide, so that every endpoint picks the
-    same version whatever order versions meet in.
+    The specifications leave ties. History, deletion mark and content break them, so that every endpoint chooses the
+    same version, in whatever order versions arrive (A-43).
     """
     return (
         version.key,
@@ -141,7 +140,9 @@ def rank(version: Version) -> tuple[object, ...]:
 
 
 def highest(versions: Sequence[Version]) -> Version:
-    """The version of the highest rank. Most are decided by the winner rule, which is all that is looked at then."""
+    """Return the version with the highest rank. `rank` is computed for ties only, because the winner rule decides most
+    cases.
+    """
     best = versions[0]
     for version in versions[1:]:
         ours, theirs = version.key, best.key
@@ -151,17 +152,19 @@ def highest(versions: Sequence[Version]) -> Version:
 
 
 def check_name(text: str, what: str) -> None:
-    """Raises FeedError(BAD_REQUEST) unless `text` may be an id of an item or an endpoint (FS-004, FS-007, FS-028)."""
+    """Check an id of an item or an endpoint (FS-004, FS-007, FS-028). Raises FeedError(BAD_REQUEST)."""
     if len(text.encode("utf-8", "surrogatepass")) > MAX_ID_BYTES:
         raise FeedError(Condition.BAD_REQUEST, f"the id of {what} is longer than {MAX_ID_BYTES} bytes")
     if not is_nss(text):
         raise FeedError(
-            Condition.BAD_REQUEST, f"the id of {what} is no Namespace Specific String: {text[:60]!r} has to be encoded"
+            Condition.BAD_REQUEST, f"the id of {what} is not a Namespace Specific String; encode {text[:60]!r}"
         )
 
 
 def next_counter(version: Version) -> int:
-    """One more (FS-046, SSE-033). Raises FeedError(NOT_ALLOWED) where there is no such number (A-63)."""
+    """Return the counter plus one (FS-046, SSE-033). Raises FeedError(NOT_ALLOWED) at the highest number (A-63)."""
     if version.counter >= MAX_NUMBER:
-        raise FeedError(Condition.NOT_ALLOWED, "the item was changed too often: its counter has no next value")
+        raise FeedError(
+            Condition.NOT_ALLOWED, f"the item's counter is at its maximum, {MAX_NUMBER}; publish a new item"
+        )
     return version.counter + 1

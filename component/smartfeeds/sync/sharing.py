@@ -1,8 +1,8 @@
-"""Partial and complete feeds: what sx:sharing says, what followers and publishers do (FeedSync 4, SSE 2.1).
+"""Partial and complete feeds: sx:sharing, and what followers and publishers do with it (FeedSync 4, SSE 2.1).
 
-A feed may hold a window of its items only; `since` and `until` bound it. FeedSync's bounds are texts that grow and
-compare by code point (FS-086); SSE's are dates. What a publisher says in sx:sharing is meant for whoever asked for
-the feed, and is never published again (FS-014, A-156).
+A feed may contain a window of its items, bounded by `since` and `until`. FeedSync's bounds are texts that grow and are
+compared by code point (FS-086); SSE's bounds are dates. sx:sharing is addressed to the requester of the feed and is
+never published again (FS-014, A-156).
 """
 
 from collections.abc import Collection, Mapping
@@ -17,7 +17,7 @@ DAY_US = 24 * 60 * 60 * US_PER_S
 
 
 class RelatedKind(Enum):
-    """What a related feed is."""
+    """The relation of another feed to this one."""
 
     COMPLETE = "complete"
     AGGREGATED = "aggregated"
@@ -26,10 +26,10 @@ class RelatedKind(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Related:
-    """A feed that sx:sharing refers to; `link` is an absolute URI without a fragment (FS-018). `title` is plain text.
+class RelatedFeed:
+    """A feed that sx:sharing refers to. `link` is an absolute URI without fragment (FS-018), `title` is plain text.
 
-    `partial` is true where SSE says that it begins at some time (SSE-013).
+    `partial` is true if SSE says that the feed starts at some time (SSE-013).
     """
 
     link: str
@@ -40,35 +40,38 @@ class Related:
 
 @dataclass(frozen=True, slots=True)
 class Sharing:
-    """What a publisher says of a feed.
+    """The statements of a publisher about a feed.
 
-    `since` and `until` are None where they are not said; in SSE they are the dates as `format_bound` writes them, so
-    that bounds of both dialects compare alike. `expires_us` is when something may leave the feed, `window_days` how
-    many days SSE keeps of its history. `version` is SSE's.
+    `since` and `until` are None if absent. For SSE they are dates in the form of `format_bound`, so that bounds of both
+    dialects are comparable. `expires_us` is when items may leave the feed, `window_days` how many days of history SSE
+    keeps. `version` is that of SSE.
     """
 
     since: str | None = None
     until: str | None = None
     expires_us: int | None = None
-    related: tuple[Related, ...] = ()
+    related: tuple[RelatedFeed, ...] = ()
     version: str = ""
     window_days: int | None = None
 
     @property
     def complete_link(self) -> str:
-        """Where the complete feed is; empty where nothing is said. SSE's links may name a part, which is no help."""
+        """The address of the complete feed, or an empty text. A link of SSE to a partial feed does not qualify."""
         return next((one.link for one in self.related if one.kind is RelatedKind.COMPLETE and not one.partial), "")
 
     @property
-    def aggregated(self) -> tuple[Related, ...]:
-        """The feeds of other participants: hints for people, never subscribed to by themselves (FS-021)."""
+    def aggregated(self) -> tuple[RelatedFeed, ...]:
+        """The feeds of other participants. They are hints for users; the service never subscribes to them by itself
+        (FS-021).
+        """
         return tuple(one for one in self.related if one.kind is RelatedKind.AGGREGATED)
 
     def next_read_us(self, now_us: int, interval_us: int) -> int:
-        """When to read again: after the interval, but before something expires or leaves SSE's window.
+        """Return when to read again: after the interval, but before items expire or leave SSE's window (FS-017,
+        SSE-010).
 
-        FS-017, SSE-010. Half of what is left is kept as a margin, because these times are not calibrated; what has
-        expired already changes nothing.
+        These times are not calibrated, so the function uses half of the remaining time. An expiry in the
+        past has no effect.
         """
         next_us = now_us + interval_us
         if self.window_days is not None:
@@ -78,25 +81,27 @@ class Sharing:
         return next_us
 
 
-NOT_SAID = Sharing()
+NO_SHARING = Sharing()
 
 
 def format_bound(time_us: int) -> str:
-    """A time as a bound: RFC 3339 of fixed width, so that it compares as a text and reads as a date (A-45, FS-087)."""
+    """Return a time as a bound: RFC 3339 with fixed width, so that bounds sort as texts and parse as dates (A-45,
+    FS-087).
+    """
     moment = _EPOCH + timedelta(microseconds=time_us)
     return f"{moment.isoformat(timespec='microseconds')[:26]}Z"
 
 
 def is_out_of_sync(cached_until: str | None, since: str | None) -> bool:
-    """4.1.2 step 2.1: whether something left the feed that this follower has never seen (FS-079).
+    """Return whether items left the feed that this follower has never seen (4.1.2 step 2.1, FS-079).
 
-    Texts are compared by code point, also where a publisher writes numbers of different width.
+    Texts are compared by code point, even if a publisher writes numbers of different widths.
     """
     return cached_until is not None and since is not None and since > cached_until
 
 
-class Step(Enum):
-    """What a follower does with the document that it just read."""
+class FollowStep(Enum):
+    """The next action of a follower with a document."""
 
     MERGE = "merge it"
     FETCH = "read the complete feed first"
@@ -106,24 +111,24 @@ class Step(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Decision:
-    """What to do now, and the state to keep once that is done. `link` is what to fetch; `note` is for people."""
+class FollowDecision:
+    """The next action, and the state to store after it. `link` is the address to fetch; `note` is for users."""
 
-    step: Step
-    state: "Follower"
+    step: FollowStep
+    state: "PartialFeedFollower"
     link: str = ""
     note: str = ""
 
 
 @dataclass(frozen=True, slots=True)
-class Follower:
-    """A follower of one feed that may be partial. It lives as long as the subscription.
+class PartialFeedFollower:
+    """The state of a follower of a feed that may be partial. It lives as long as the subscription.
 
-    `until` is the bound of what it has, None before the first read. `pending` holds while the complete feed is being
-    fetched: `visited` are the links followed so far, and `lost` says that the window had moved on.
+    `until` is the bound of the items read, None before the first read. While the complete feed is being fetched,
+    `visited` are the links followed so far, and `lost` says that the window had moved on.
 
-    A-46: the cached bound is forgotten first, and the complete feed is read and checked next. A failed fetch loses
-    nothing: the state is kept once all was read, so the next read starts over.
+    The bound is cleared first, and the complete feed is read next (A-46). A failed fetch loses nothing: the state is
+    stored only after everything was read, so the next read starts over.
     """
 
     until: str | None = None
@@ -132,63 +137,65 @@ class Follower:
 
     @property
     def pending(self) -> bool:
-        """Whether the document to come is the complete feed."""
+        """Whether the next document is the complete feed."""
         return bool(self.visited)
 
-    def read(self, url: str, sharing: Sharing) -> Decision:
-        """The decision about a document that was read whole and without a fault from `url`."""
+    def read(self, url: str, sharing: Sharing) -> FollowDecision:
+        """Return the decision about a document that was read completely from `url`."""
         if self.pending:
             return self._read_complete(url, sharing)
-        # 4.1.2 step 2.1, or 4.1.1 on the first read
-        lost = is_out_of_sync(self.until, sharing.since)
+        # 4.1.2 step 2.1, or 4.1.1 for the first read
+        is_lost = is_out_of_sync(self.until, sharing.since)
         link = sharing.complete_link
-        if (lost or self.until is None) and link and link != url:
-            return Decision(Step.FETCH, Follower(None, frozenset({url, link}), lost), link)
-        note = "the feed moved on and names no complete feed: changes may be missing" if lost else ""
-        return Decision(Step.MERGE, Follower(sharing.until or self.until), note=note)
+        if (is_lost or self.until is None) and link and link != url:
+            return FollowDecision(FollowStep.FETCH, PartialFeedFollower(None, frozenset({url, link}), is_lost), link)
+        note = "changes may be missing: items left the feed unread, and it names no complete feed" if is_lost else ""
+        return FollowDecision(FollowStep.MERGE, PartialFeedFollower(sharing.until or self.until), note=note)
 
-    def _read_complete(self, url: str, sharing: Sharing) -> Decision:
-        """One hop is enough: a complete feed that refers to another is taken as it is (A-46)."""
+    def _read_complete(self, url: str, sharing: Sharing) -> FollowDecision:
+        """Follow one link only: a complete feed that refers to another one is used as it is (A-46)."""
         link = sharing.complete_link
-        note = "the complete feed refers to another one, which is not followed" if link and link != url else ""
-        return Decision(Step.REPLACE if self.lost else Step.MERGE, Follower(sharing.until), note=note)
+        note = "the complete feed refers to another complete feed, which was not read" if link and link != url else ""
+        return FollowDecision(
+            FollowStep.REPLACE if self.lost else FollowStep.MERGE, PartialFeedFollower(sharing.until), note=note
+        )
 
 
 @dataclass(frozen=True, slots=True)
-class Held:
-    """What is known of an item in a mirror: who made it and who changed it last, as far as its history says."""
+class MirroredItem:
+    """An item in a mirror: its creator and its last editor according to its history."""
 
     created_by: str
     changed_by: str
 
 
-def to_drop(mirror: Mapping[str, Held], complete: Collection[str], own: str) -> list[str]:
-    """4.1.2 step 2.1.2 as A-46 reads it: which items of a mirror the publisher dropped, now that the complete feed is
-    here (FS-080).
+def to_drop(mirror: Mapping[str, MirroredItem], complete: Collection[str], own: str) -> list[str]:
+    """Return the items of a mirror that the publisher dropped, given the complete feed (4.1.2 step 2.1.2 with A-46,
+    FS-080).
 
-    `mirror` are the items that came by this subscription alone. What this endpoint made or changed last is none of
-    them, nor is what the complete feed holds. Nothing is dropped here (A-150): the mirror counts them and tells.
+    `mirror` has the items that came through this subscription only. Items that this endpoint created or changed last
+    are never dropped, nor are items in the complete feed. The caller removes nothing (A-150): it counts and reports the
+    items.
     """
-    held = set(complete)
+    present = set(complete)
     return [
         sync_id
         for sync_id, item in mirror.items()
-        if sync_id not in held and own not in (item.created_by, item.changed_by)
+        if sync_id not in present and own not in (item.created_by, item.changed_by)
     ]
 
 
 @dataclass(frozen=True, slots=True)
-class Window:
-    """A publisher's bounds of a partial feed, in microseconds (FeedSync 4.2).
+class FeedWindow:
+    """The bounds of a partial feed that a publisher exports, in microseconds (FeedSync 4.2).
 
-    They are those of an export, made when it is asked for. The feed itself keeps everything: nothing is removed from
-    it, and nothing it says expires (A-47, A-150).
+    They apply to an export at the time of the request. The feed itself keeps every item and expires none (A-47, A-150).
     """
 
     since_us: int
     until_us: int
 
     def sharing(self, complete_link: str = "") -> Sharing:
-        """4.2.1: what the partial feed says of itself (FS-077, FS-081). A complete feed says nothing (A-47)."""
-        related = (Related(complete_link, RelatedKind.COMPLETE),) if complete_link else ()
+        """Return the sx:sharing of the partial feed (4.2.1, FS-077, FS-081). A complete feed has none (A-47)."""
+        related = (RelatedFeed(complete_link, RelatedKind.COMPLETE),) if complete_link else ()
         return Sharing(format_bound(self.since_us), format_bound(self.until_us), None, related)

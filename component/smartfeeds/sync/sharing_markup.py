@@ -1,6 +1,6 @@
-"""sx:sharing in a feed's head: read, and written as FeedSync has it (FeedSync 2.2, 2.3; SSE 2.1, 2.2).
+"""Reads and writes sx:sharing in the head of a feed (FeedSync 2.2, 2.3; SSE 2.1, 2.2).
 
-What is not as the document has it is left out with a note, and never keeps the items from being merged.
+Invalid statements are ignored with a note. They never prevent the merge of the items.
 """
 
 import re
@@ -13,18 +13,18 @@ from smartfeeds.formats.atom import FEEDSYNC_NS, SYNC_NAMESPACES
 from smartfeeds.formats.links import is_uri
 from smartfeeds.formats.xml import Element
 from smartfeeds.sync.lexis import FEEDSYNC_LEXIS, LENIENT_SSE_LEXIS, SSE_LEXIS, SSE_VERSION, Lexis
-from smartfeeds.sync.sharing import NOT_SAID, Related, RelatedKind, Sharing, format_bound
+from smartfeeds.sync.sharing import NO_SHARING, RelatedFeed, RelatedKind, Sharing, format_bound
 
 SHARINGS = frozenset(f"{{{namespace}}}sharing" for namespace in SYNC_NAMESPACES)
 _KINDS = {kind.value: kind for kind in RelatedKind}
 _DAYS = re.compile(r"[0-9]{1,4}")
-_SHOWN = 200
+_SHOWN = 200  # characters of a title
 
 
 def read_sharing(node: Element | None, *, lenient: bool = False) -> tuple[Sharing, list[str]]:
-    """What a feed says of itself, and notes; `node` is None where it says nothing (FS-013, SSE-005)."""
+    """Return the statements of a feed, and notes. `node` is None if the feed has no sx:sharing (FS-013, SSE-005)."""
     if node is None:
-        return NOT_SAID, []
+        return NO_SHARING, []
     notes: list[str] = []
     namespace = node.tag[1:].partition("}")[0]
     if namespace == FEEDSYNC_NS:
@@ -35,9 +35,9 @@ def read_sharing(node: Element | None, *, lenient: bool = False) -> tuple[Sharin
     since_us, until_us = _time(node, "since", lexis, notes), _time(node, "until", lexis, notes)
     version, days = node.get("version", ""), node.get("window", "")
     if version != SSE_VERSION:
-        notes.append(f"sx:sharing is of version {version[:20]!r}" if version else "sx:sharing does not say its version")
+        notes.append(f"sx:sharing has version {version[:20]!r}" if version else "sx:sharing has no version")
     if days and _DAYS.fullmatch(days) is None:
-        notes.append("the window of sx:sharing is no number of days and was ignored")
+        notes.append("the window of sx:sharing is not a number of days; it was ignored")
     return (
         Sharing(
             None if since_us is None else format_bound(since_us),
@@ -52,13 +52,13 @@ def read_sharing(node: Element | None, *, lenient: bool = False) -> tuple[Sharin
 
 
 def _bounds(node: Element, notes: list[str]) -> tuple[str | None, str | None]:
-    """Both or none, and no empty one (FS-006, FS-015, FS-016); any text will do (A-45)."""
+    """Return both bounds or none, and no empty bound (FS-006, FS-015, FS-016). Any text is valid (A-45)."""
     since, until = node.get("since"), node.get("until")
     if since and until:
         return since, until
     for name, value in (("since", since), ("until", until)):
         if value is not None:
-            notes.append(f"{name} of sx:sharing needs the other bound too and was ignored")
+            notes.append(f"{name} of sx:sharing was ignored, because the other bound is missing")
     return None, None
 
 
@@ -70,24 +70,26 @@ def _time(node: Element, name: str, lexis: Lexis, notes: list[str]) -> int | Non
         return None
 
 
-def _related(node: Element, namespace: str, notes: list[str], sse: Lexis | None) -> Iterator[Related]:
-    """FS-018 to FS-020, SSE-011 to SSE-013: `link` is an absolute URI without a fragment."""
+def _related(node: Element, namespace: str, notes: list[str], sse: Lexis | None) -> Iterator[RelatedFeed]:
+    """Yield the valid sx:related elements: `link` must be an absolute URI without fragment (FS-018 to FS-020, SSE-011
+    to 013).
+    """
     for child in node.iterchildren(f"{{{namespace}}}related"):
         link, kind, title = child.get("link", ""), _KINDS.get(child.get("type", "")), child.get("title")
         if not is_uri(link) or "#" in link:
-            notes.append("an sx:related has no absolute link and was ignored")
+            notes.append("an sx:related was ignored, because its link is not absolute")
         elif kind is None:
-            notes.append("an sx:related is neither complete nor aggregated and was ignored")
+            notes.append("an sx:related was ignored, because its type is neither complete nor aggregated")
         else:
             if title == "":
                 notes.append("an sx:related has an empty title")
             since_us = None if sse is None else _time(child, "since", sse, notes)
-            # FS-011: shown as the text that it is, whatever looks like markup in it.
-            yield Related(link, kind, one_line(title or "")[:_SHOWN], since_us is not None)
+            # FS-011: the title is plain text, even if it looks like markup.
+            yield RelatedFeed(link, kind, one_line(title or "")[:_SHOWN], since_us is not None)
 
 
 def write_sharing(sharing: Sharing) -> bytes:
-    """sx:sharing of a feed of our own, which is FeedSync's. Raises ForbiddenCharacterError."""
+    """Return sx:sharing of FeedSync. Raises ForbiddenCharacterError."""
     values = {
         "since": sharing.since,
         "until": sharing.until,

@@ -1,4 +1,4 @@
-"""A version as sx:sync in an entry, item or outline (FeedSync 2.4 to 2.6, SSE 2.3 to 5.2); `markup` reads it."""
+"""Writes a version as sx:sync in an entry, item or outline (FeedSync 2.4 to 2.6, SSE 2.3 to 5.2). `markup` reads it."""
 
 from collections.abc import Iterable, Iterator
 from functools import lru_cache
@@ -9,16 +9,16 @@ from smartfeeds.formats.xml import XML_NS
 from smartfeeds.sync.feedsync import FEEDSYNC
 from smartfeeds.sync.lexis import FEEDSYNC_LEXIS, SSE_LEXIS, Lexis, write_feedsync_time
 from smartfeeds.sync.merging import Dialect
-from smartfeeds.sync.record import NO_EXTRA, Extra, Flag, Stamp, Version
+from smartfeeds.sync.record import NO_MARKUP, Flag, ForeignMarkup, HistoryRecord, Version
 
 
 def write_item(version: Version, dialect: Dialect, namespace: str = "") -> bytes:
-    """The item with its sync data as its last child. `namespace` is that of the dialect where it is empty."""
+    """Return the item with sync data as its last child. An empty `namespace` means that of the dialect."""
     return with_child(version.payload, write_sync(version, dialect, namespace))
 
 
 def write_sync(version: Version, dialect: Dialect, namespace: str = "") -> bytes:
-    """sx:sync of a version, with all its conflicts. Raises ForbiddenCharacterError."""
+    """Return sx:sync of a version, with all its conflicts. Raises ForbiddenCharacterError."""
     lexis = FEEDSYNC_LEXIS if dialect is FEEDSYNC else SSE_LEXIS
     names = {
         "id": version.sync_id,
@@ -33,7 +33,7 @@ def write_sync(version: Version, dialect: Dialect, namespace: str = "") -> bytes
 
 
 def write_first(sync_id: str, when_us: int, by: str) -> bytes:
-    """What `write_sync` writes of an item that FeedSync's `create` makes: of every item that is published here."""
+    """Return what `write_sync` returns for an item that FeedSync's `create` makes. Every published item gets it."""
     return (
         f'<sx:sync xmlns:sx="{FEEDSYNC_NS}" id="{attribute(sync_id)}" updates="1">'
         f'<sx:history sequence="1" when="{write_feedsync_time(when_us)}" by="{_quoted(by)}"/></sx:sync>'
@@ -41,9 +41,9 @@ def write_first(sync_id: str, when_us: int, by: str) -> bytes:
 
 
 def _whole(version: Version, lexis: Lexis, namespace: str) -> Iterator[bytes]:
-    """FeedSync: every record, then every conflict as an item."""
+    """Yield FeedSync's children: every record, then every conflict as an item."""
     for stamp in version.history:
-        if stamp.extra is NO_EXTRA and stamp.when_us is not None and stamp.by:
+        if stamp.extra is NO_MARKUP and stamp.when_us is not None and stamp.by:
             when = lexis.write_time(stamp.when_us)
             yield f'<sx:history sequence="{stamp.sequence}" when="{when}" by="{_quoted(stamp.by)}"/>'.encode()
             continue
@@ -55,7 +55,7 @@ def _whole(version: Version, lexis: Lexis, namespace: str) -> Iterator[bytes]:
 
 
 def _listed(version: Version, lexis: Lexis) -> Iterator[bytes]:
-    """SSE: the newest record with the older ones in it, then the list of conflicts (SSE-046)."""
+    """Yield SSE's children: the newest record with the older ones inside, then the list of conflicts (SSE-046)."""
     top, *older = version.history
     updates = (_element("update", _when_and_by(one, lexis), one.extra, one.extra.children) for one in older)
     yield _element("history", _when_and_by(top, lexis), top.extra, (*updates, *top.extra.children))
@@ -73,7 +73,7 @@ def _quoted(by: str) -> str:
     return attribute(by)
 
 
-def _when_and_by(stamp: Stamp, lexis: Lexis) -> dict[str, str | None]:
+def _when_and_by(stamp: HistoryRecord, lexis: Lexis) -> dict[str, str | None]:
     when = None if stamp.when_us is None else stamp.written or lexis.write_time(stamp.when_us)
     return {"when": when, "by": stamp.by or None}
 
@@ -82,13 +82,13 @@ def _flag(flag: Flag) -> str | None:
     return None if flag is Flag.ABSENT else flag.value
 
 
-def _element(name: str, names: dict[str, str | None], extra: Extra, children: Iterable[bytes]) -> bytes:
+def _element(name: str, names: dict[str, str | None], extra: ForeignMarkup, children: Iterable[bytes]) -> bytes:
     inside = b"".join(children)
     start = f"<sx:{name}{_attributes(names, extra)}".encode()
     return start + (b">" + inside + f"</sx:{name}>".encode() if inside else b"/>")
 
 
-def _attributes(names: dict[str, str | None], extra: Extra) -> str:
+def _attributes(names: dict[str, str | None], extra: ForeignMarkup) -> str:
     parts = [f' {name}="{attribute(value)}"' for name, value in names.items() if value is not None]
     for number, (name, value) in enumerate(extra.attributes):
         namespace, _, local = name.removeprefix("{").rpartition("}")

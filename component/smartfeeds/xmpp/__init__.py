@@ -1,1 +1,1 @@
-"""The component link: stream, supervisor, router, and the XML of requests and answers."""
+"""The component connection: stream, supervisor, router, and the XML of requests and responses."""

@@ -1,4 +1,4 @@
-"""Who an IQ came from and where to: addresses parsed once, and the head of the answer (xep-map 6 to 8, 12, 21)."""
+"""The addresses of incoming IQs, parsed once, and the attributes of their responses (xep-map 6 to 8, 12, 21)."""
 
 from dataclasses import dataclass
 from functools import lru_cache
@@ -7,20 +7,20 @@ from typing import Protocol
 from smartfeeds.core.jid import Jid, parse_jid
 from smartfeeds.core.text import attribute
 
-# Longer addresses are read each time, so that nobody can fill the memory with them.
+# Longer addresses are not cached, so that nobody can fill the memory with them.
 _CACHED_CHARACTERS = 256
 
 
-class Attributes(Protocol):
-    """The attributes of a stanza: an element, or a mapping."""
+class StanzaAttributes(Protocol):
+    """The attributes of a stanza, as an element or a mapping."""
 
     def get(self, key: str, /) -> str | None:
-        """The value of one, None where it is absent."""
+        """Return the value of an attribute, or None if it is absent."""
 
 
 @dataclass(frozen=True, slots=True)
-class Sender:
-    """The address of a peer: parsed, its bare form, and its bytes as an attribute, spelt as it came."""
+class PeerAddress:
+    """The address of a peer: parsed, its bare form, and its bytes as an attribute value, spelt as received."""
 
     jid: Jid
     bare: Jid
@@ -28,62 +28,64 @@ class Sender:
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
-    """An address of ours that a stanza was sent to: its bare text, and its bytes as an attribute."""
+class OwnAddress:
+    """An address of the component that a stanza was sent to: its bare text, and its bytes as an attribute value."""
 
     bare: str
     written: bytes
 
 
 @dataclass(frozen=True, slots=True)
-class Call:
-    """An IQ that has to be answered: who asked, at which address, and the id and addresses of the answer.
+class IncomingIq:
+    """An IQ that requires a response. `head` is the id and the addresses of the response, as attributes.
 
-    `about` is what an error repeats of the request.
+    `about` is the part of the request that an error response repeats.
     """
 
-    sender: Sender
-    place: Place
+    sender: PeerAddress
+    address: OwnAddress
     head: bytes
     about: bytes = b""
 
 
-class Calls:
-    """Reads the addresses of stanzas. Senders repeat and so do our own addresses: the newest are remembered."""
+class AddressReader:
+    """Reads the addresses of stanzas. Most senders and most of our addresses repeat, so the newest are cached."""
 
     def __init__(self, domain: str) -> None:
         self._domain = domain
+        # One cache per object: whether an address is ours depends on the domain.
         self._known_sender = lru_cache(2_048)(_read_sender)
-        self._known_place = lru_cache(512)(self._read_place)
+        self._known_own = lru_cache(512)(self._read_own)
 
-    def sender(self, stanza: Attributes) -> Sender | None:
-        """The sender, or None where there is none that could be answered."""
+    def sender(self, stanza: StanzaAttributes) -> PeerAddress | None:
+        """Return the sender, or None if the address is missing or malformed, so that no response could reach it."""
         text = stanza.get("from") or ""
         return self._known_sender(text) if len(text) <= _CACHED_CHARACTERS else _read_sender(text)
 
-    def place(self, stanza: Attributes) -> Place | None:
-        """The address of ours, the domain where none is given; None for a foreign domain."""
+    def own(self, stanza: StanzaAttributes) -> OwnAddress | None:
+        """Return our address, by default the domain. None for the address of a foreign domain."""
         text = stanza.get("to") or self._domain
-        return self._known_place(text) if len(text) <= _CACHED_CHARACTERS else self._read_place(text)
+        return self._known_own(text) if len(text) <= _CACHED_CHARACTERS else self._read_own(text)
 
-    def read(self, stanza: Attributes) -> Call | None:
-        """The call that an IQ makes, or None where no answer could reach anybody."""
+    def read(self, stanza: StanzaAttributes) -> IncomingIq | None:
+        """Return the IQ, or None if no response could reach its sender."""
         stanza_id = stanza.get("id")
-        sender, place = self.sender(stanza), self.place(stanza)
-        if not stanza_id or sender is None or place is None:
+        sender, address = self.sender(stanza), self.own(stanza)
+        if not stanza_id or sender is None or address is None:
             return None
-        head = b" id='%b' from='%b' to='%b'" % (attribute(stanza_id).encode(), place.written, sender.written)
-        return Call(sender, place, head)
+        head = b" id='%b' from='%b' to='%b'" % (attribute(stanza_id).encode(), address.written, sender.written)
+        return IncomingIq(sender, address, head)
 
-    def _read_place(self, text: str) -> Place | None:
+    def _read_own(self, text: str) -> OwnAddress | None:
         jid = parse_jid(text)
         if jid is None or jid.domain != self._domain:
             return None
-        # Answers come from the address as it was written, but another spelling of the domain would end the link.
-        written = text if text.partition("/")[0].rpartition("@")[2] == self._domain else str(jid)
-        return Place(str(jid.bare), attribute(written).encode())
+        # Responses come from the address as the peer wrote it. The domain must be spelt as in the handshake, because
+        # the server ends the link for a `from` of another domain (XEP-0114 section 3).
+        spelling = text if text.partition("/")[0].rpartition("@")[2] == self._domain else str(jid)
+        return OwnAddress(str(jid.bare), attribute(spelling).encode())
 
 
-def _read_sender(text: str) -> Sender | None:
+def _read_sender(text: str) -> PeerAddress | None:
     jid = parse_jid(text)
-    return None if jid is None else Sender(jid, jid.bare, attribute(text).encode())
+    return None if jid is None else PeerAddress(jid, jid.bare, attribute(text).encode())

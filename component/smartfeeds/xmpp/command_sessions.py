@@ -1,7 +1,7 @@
-"""Sessions of ad-hoc commands (XEP-0050 3.3): ids that any process can check, and a little memory that is a help.
+"""Sessions of ad-hoc commands (XEP-0050 section 3.3): ids that every process can check, and a small cache.
 
-An id tells when it was made, and for whom, where and for which command, so nothing is kept for it to be right or wrong.
-It gives no rights: every step asks the service anew.
+An id contains its creation time and a digest of the requester, the address and the command, so no state is needed to
+check it. An id grants no rights: each step sends its own requests to the service.
 """
 
 import re
@@ -13,67 +13,68 @@ from hashlib import blake2s
 from smartfeeds.core.options import FormFields
 from smartfeeds.xmpp.stanza_errors import CommandError, CommandFault
 
-SESSION_S = 86_400  # how long a dialog may lie open; what it would change is checked anyway
-REMEMBERED = 1_024
+# A dialog may stay open for a day. Its last step checks again whether the data has changed meanwhile.
+SESSION_S = 86_400
+REMEMBERED = 1_024  # sessions
 _ID = re.compile(r"([0-9a-f]{1,12})-(.+)-([0-9a-f]{16})", re.ASCII)
-_UNKNOWN = "there is no such session of yours here: begin again without a sessionid"
+_UNKNOWN = "the session does not exist or belongs to another user; start again without a sessionid"
 
 
 @dataclass(frozen=True, slots=True)
-class Shown:
-    """The form that a session showed last: of which step, and what it carried hidden."""
+class StepForm:
+    """The form that a session sent last: its step and its hidden fields."""
 
     step: int
     hidden: FormFields
 
 
-class Sessions:
-    """Makes and checks ids. `now_us` is the time in microseconds since the Unix epoch.
+class CommandSessions:
+    """Creates and checks ids. `now_us` returns the time in microseconds since the Unix epoch.
 
-    The newest `remembered` sessions of this process are known more closely: which have ended, and which form the others
-    showed last, for clients that go back without sending it along. Nothing goes wrong where that is forgotten.
+    The process caches the newest `remembered` sessions: whether they have ended, and the form that they sent last, for
+    clients that go back without returning the form. Nothing depends on this cache for correctness.
     """
 
     def __init__(self, *, now_us: Callable[[], int], new_id: Callable[[], str], remembered: int = REMEMBERED) -> None:
         self._now_us = now_us
         self._new_id = new_id
         self._remembered = remembered
-        self._known: OrderedDict[str, Shown | None] = OrderedDict()  # None: it has ended
+        self._known: OrderedDict[str, StepForm | None] = OrderedDict()  # None: the session has ended
 
     def __len__(self) -> int:
         return len(self._known)
 
     def begin(self, *holder: str) -> str:
-        """A new id for this holder: who asks, at which address, for which command."""
+        """Return a new id for a holder: the requester, the address and the command."""
         start = f"{self._now_us() // 1_000_000:x}-{self._new_id()}"
         return f"{start}-{_digest(start, holder)}"
 
-    def check(self, session: str, *holder: str) -> Shown | None:
-        """The form it showed last, None where that is not known any more.
+    def check(self, session: str, *holder: str) -> StepForm | None:
+        """Return the form that the session sent last, or None if it is not cached.
 
-        Raises CommandError: BAD_SESSIONID for what is no id of this holder, SESSION_EXPIRED for one that has ended.
+        Raises CommandError: BAD_SESSIONID for an id that is not this holder's, SESSION_EXPIRED for an ended session.
         """
         match = _ID.fullmatch(session)
         if match is None or match[3] != _digest(f"{match[1]}-{match[2]}", holder):
             raise CommandError(CommandFault.BAD_SESSIONID, _UNKNOWN)
         age_s = self._now_us() // 1_000_000 - int(match[1], 16)
         if age_s > SESSION_S:
-            raise CommandError(CommandFault.SESSION_EXPIRED, "the session is too old: begin again without a sessionid")
-        shown = self._known.get(session)
-        if shown is None and session in self._known:
-            raise CommandError(CommandFault.SESSION_EXPIRED, "the session is over: begin again without a sessionid")
-        return shown
+            raise CommandError(CommandFault.SESSION_EXPIRED, "the session has expired; start again without a sessionid")
+        form = self._known.get(session)
+        if form is None and session in self._known:
+            raise CommandError(CommandFault.SESSION_EXPIRED, "the session has ended; start again without a sessionid")
+        return form
 
-    def show(self, session: str, shown: Shown) -> None:
-        """The session goes on with this form."""
-        self._keep(session, shown)
+    def show(self, session: str, form: StepForm) -> None:
+        """Record that the session sent this form."""
+        self._keep(session, form)
 
     def end(self, session: str) -> None:
-        """The session is completed or cancelled."""
+        """Record that the session was completed or cancelled."""
         self._keep(session, None)
 
-    def _keep(self, session: str, shown: Shown | None) -> None:
-        self._known[session] = shown
+    def _keep(self, session: str, form: StepForm | None) -> None:
+        self._known[session] = form
         self._known.move_to_end(session)
         if len(self._known) > self._remembered:
             self._known.popitem(last=False)

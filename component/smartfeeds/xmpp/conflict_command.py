@@ -1,8 +1,9 @@
-"""The ad-hoc command that shows the conflicts of a node and settles those of an item (A-62).
+"""The ad-hoc command that lists the conflicts of a node and resolves those of one item (A-62).
 
-Four steps: which node, which of its items in conflict, which version is to stay, done. The third form carries the tags
-of the versions that it shows, so that nobody decides about what they have not seen: but for their own versions, which
-any change of theirs settles (FS-051). What versions say is read beside the event loop: many long ones take a while.
+It has four steps: choose a node, an item in conflict, the version to keep; then the result. The third form carries the
+tags of the versions that it shows. The last step resolves these only, so that nobody decides about versions that they
+have not seen. The requester's own versions are an exception: any edit by their author settles them (FS-051). Version
+payloads are read in a thread, because many long payloads would stall the event loop.
 """
 
 import asyncio
@@ -22,87 +23,88 @@ from smartfeeds.service.conflicts import (
     Resolved,
 )
 from smartfeeds.sync.record import Version
-from smartfeeds.xmpp.commands import Ask, Command, Finished, Note, Severity, Stage
-from smartfeeds.xmpp.forms import Field
+from smartfeeds.xmpp.commands import Command, CommandForm, CommandNote, CommandResult, NoteSeverity, StepInput
+from smartfeeds.xmpp.forms import FormField
 from smartfeeds.xmpp.stanza_errors import CommandError, CommandFault
 
 NODE = "urn:smartfeeds:0#conflicts"
-LISTED = 25  # items to choose from, and versions of one item: more would not fit into a stanza, nor on a screen
+# These bounds keep a form below the size of a stanza, whatever users write into items.
+LISTED = 25  # items or versions in one form
 _TAGS_BYTES = 8_192
 _NAME_CHARACTERS = 100
 _TEXT_CHARACTERS = 300
 _TITLE = "Conflicts"
 
 
-async def _ask_node(ask: Ask) -> Stage:
-    known = ask.values.get("node", ())[:1]
-    return Stage(
-        (Field("node", "text-single", known, "Node", required=True),),
+async def _ask_node(ask: StepInput) -> CommandForm:
+    values = ask.values.get("node", ())[:1]
+    return CommandForm(
+        (FormField("node", "text-single", values, "Node", required=True),),
         _TITLE,
-        "Items that were changed in two places at once keep all versions until somebody decides. Which node?",
+        "An item that was changed in two places at once keeps all versions until a user decides. Choose a node.",
     )
 
 
-async def _choose_item(ask: Ask) -> Stage | Finished:
+async def _choose_item(ask: StepInput) -> CommandForm | CommandResult:
     node = ask.one("node")
     request = ListConflicts(ask.actor, ask.service, node, ResultSetRequest(max=str(LISTED)))
     page = await ask.answer(request, ConflictList)
     if not page.entries:
-        return Finished((Note(f"No item of {node} has a conflict."),))
+        return CommandResult((CommandNote(f"No item of {node} has a conflict."),))
     choices = await asyncio.to_thread(_choices, page.entries)
     total = page.result_set.count if page.result_set is not None else None
-    more = (Note(f"These are {len(choices)} of {total}; settle some to see the others."),)
-    return Stage(
+    more = (CommandNote(f"The list shows {len(choices)} of {total} items; resolve some to see the others."),)
+    return CommandForm(
         (
-            Field("node", "hidden", (node,)),
-            Field("item", "list-single", (choices[0][0],), "Item", choices, required=True),
+            FormField("node", "hidden", (node,)),
+            FormField("item", "list-single", (choices[0][0],), "Item", choices, required=True),
         ),
         _TITLE,
-        f"Which item of {node}?",
+        f"Choose an item of {node}.",
         more if total is not None and total > len(choices) else (),
     )
 
 
-async def _choose_version(ask: Ask) -> Stage:
+async def _choose_version(ask: StepInput) -> CommandForm:
     node, item_id = ask.one("node"), ask.one("item")
     request = ListConflicts(ask.actor, ask.service, node, item_id=item_id)
     entries = (await ask.answer(request, ConflictList)).entries
     if not entries:
-        raise FeedError(Condition.ITEM_NOT_FOUND, "this item has no conflicts, or none any more: begin again")
-    tags, shown = entries[0].tags, entries[0].versions[:LISTED]
-    told = await asyncio.to_thread(lambda: [_told(version) for _, version in shown])
-    choices = tuple((tag, facts) for (tag, _), (facts, _) in zip(shown, told, strict=True))
-    texts = (Field("", "fixed", (described,)) for _, described in told)
-    unseen = len(tags) - len(shown)
-    more = (Note(f"There are {counted(unseen, 'version')} more. But for your own, they stay until they are shown."),)
-    return Stage(
+        raise FeedError(Condition.ITEM_NOT_FOUND, "the item has no conflicts now; start the command again")
+    tags, versions = entries[0].tags, entries[0].versions[:LISTED]
+    descriptions = await asyncio.to_thread(lambda: [_told(version) for _, version in versions])
+    choices = tuple((tag, facts) for (tag, _), (facts, _) in zip(versions, descriptions, strict=True))
+    texts = (FormField("", "fixed", (text,)) for _, text in descriptions)
+    hidden_count = len(tags) - len(versions)
+    more = (CommandNote(f"{counted(hidden_count, 'version')} not shown. They stay in conflict, except your own."),)
+    return CommandForm(
         (
-            Field("node", "hidden", (node,)),
-            Field("item", "hidden", (item_id,)),
-            Field("tags", "hidden", (" ".join(tags),)),
+            FormField("node", "hidden", (node,)),
+            FormField("item", "hidden", (item_id,)),
+            FormField("tags", "hidden", (" ".join(tags),)),
             *texts,
-            Field("keep", "list-single", (tags[0],), "Keep", choices, required=True),
+            FormField("keep", "list-single", (tags[0],), "Keep", choices, required=True),
         ),
         _TITLE,
-        "The first version is the one that all see now. Which one is to stay? The others shown here go.",
-        more if unseen else (),
+        "The first version is the current one. Choose the version to keep. The others shown here are discarded.",
+        more if hidden_count else (),
     )
 
 
-async def _resolve(ask: Ask) -> Finished:
+async def _resolve(ask: StepInput) -> CommandResult:
     node, item_id, keep = ask.one("node"), ask.one("item"), ask.one("keep")
-    seen = tuple(ask.one("tags", _TAGS_BYTES).split())
-    shown = seen[:LISTED]
-    if keep not in shown:
-        raise CommandError(CommandFault.BAD_PAYLOAD, "keep is one of the versions shown")
-    request = ResolveConflicts(ask.actor, ask.service, node, item_id, keep, shown[1:], seen)
-    resolved = await ask.answer(request, Resolved)
-    settled = counted(len(shown) - 1, "conflict")
-    name = await asyncio.to_thread(_item_name, resolved.item.id, resolved.item.payload)
-    notes = [Note(f"Settled {settled}: {name} is as you decided.")]
-    if resolved.left:
-        notes.append(Note(f"{counted(resolved.left, 'conflict')} left.", Severity.WARN))
-    return Finished(tuple(notes))
+    tags = tuple(ask.one("tags", _TAGS_BYTES).split())
+    shown_tags = tags[:LISTED]
+    if keep not in shown_tags:
+        raise CommandError(CommandFault.BAD_PAYLOAD, "the value of keep is not one of the versions shown")
+    request = ResolveConflicts(ask.actor, ask.service, node, item_id, keep, shown_tags[1:], tags)
+    answer = await ask.answer(request, Resolved)
+    conflicts = counted(len(shown_tags) - 1, "conflict")
+    name = await asyncio.to_thread(_item_name, answer.item.id, answer.item.payload)
+    notes = [CommandNote(f"Resolved {conflicts} of {name}.")]
+    if answer.left:
+        notes.append(CommandNote(f"{counted(answer.left, 'conflict')} left.", NoteSeverity.WARN))
+    return CommandResult(tuple(notes))
 
 
 def _choices(entries: Sequence[ConflictedItem]) -> tuple[tuple[str, str], ...]:
@@ -120,7 +122,7 @@ def _item_name(item_id: str, payload: bytes) -> str:
 
 
 def _told(version: Version) -> tuple[str, str]:
-    """Who, when, whether deleted, and the title; and the same with what it says beside its title on another line."""
+    """Return a line with author, date, deletion and title of a version; and the same with the text on a second line."""
     meta = read_meta(version.payload)
     when = "" if version.top.when_us is None else format_datetime(version.top.when_us)
     parts = (

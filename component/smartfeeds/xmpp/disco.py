@@ -25,7 +25,7 @@ from smartfeeds.xmpp.decode import GET, SET
 from smartfeeds.xmpp.decode_owner import OWNER_GET, OWNER_SET
 from smartfeeds.xmpp.elements import Element, node_of, only, result_set_of
 from smartfeeds.xmpp.encode import attribute_bytes, encode_result_set, node_attribute
-from smartfeeds.xmpp.forms import Field, encode_form, find_form, option_field, parse_submit
+from smartfeeds.xmpp.forms import FormField, encode_form, find_form, option_field, parse_submit
 
 INFO_QUERY = ns.tag(ns.DISCO_INFO, "query")
 ITEMS_QUERY = ns.tag(ns.DISCO_ITEMS, "query")
@@ -143,25 +143,25 @@ class Disco:
             forms += encode_form("result", ns.REQUIREMENTS, self._requirements(answer, service))
         return _info_query(answer.name, identity, [ns.DISCO_INFO, ns.PUBSUB], forms)
 
-    def _requirements(self, answer: r.NodeInfo, service: str) -> list[Field]:
+    def _requirements(self, answer: r.NodeInfo, service: str) -> list[FormField]:
         """How to reach the feed and what it can do (Smart Feeds, Feed Requirements; D16)."""
         view = answer.view
         mark = "&" if "?" in answer.name else "?"
         node = answer.name if view.smart else f"{answer.name}{mark}order={Order.MODIFIED.value}"
         fields = [
-            Field("xmpp-jid", "jid-single", (service,), "Address"),
-            Field("xmpp-node", "text-single", (node,), "Node"),
-            Field("xmpp-uri", "text-single", (xmpp_uri(service, node),), "URI"),
+            FormField("xmpp-jid", "jid-single", (service,), "Address"),
+            FormField("xmpp-node", "text-single", (node,), "Node"),
+            FormField("xmpp-uri", "text-single", (xmpp_uri(service, node),), "URI"),
         ]
         if self._info.http_base_url:
-            fields.append(Field("http-url", "text-single", (self._http_url(answer.node.name, view),), "Base URL"))
+            fields.append(FormField("http-url", "text-single", (self._http_url(answer.node.name, view),), "Base URL"))
         parameters = tuple(PARAMETERS.items())
         return [
             *fields,
-            Field("positions", "list-multi", kinds_of_positions(view), "Position specifications"),
-            Field("orders", "list-multi", tuple(order.value for order in Order), "Orders"),
-            Field("parameters", "list-multi", tuple(PARAMETERS), "Parameters of the node name", parameters),
-            Field("item-format", "text-single", (ns.ATOM,), "Format of the items"),
+            FormField("positions", "list-multi", kinds_of_positions(view), "Position specifications"),
+            FormField("orders", "list-multi", tuple(order.value for order in Order), "Orders"),
+            FormField("parameters", "list-multi", tuple(PARAMETERS), "Parameters of the node name", parameters),
+            FormField("item-format", "text-single", (ns.ATOM,), "Format of the items"),
         ]
 
     def _http_url(self, name: str, view: View) -> str:
@@ -190,28 +190,30 @@ def _item_ids(answer: r.ItemIds, service: str) -> bytes:
     return _items_query(answer.node, *items, encode_result_set(answer.result_set))
 
 
-def _meta_data(answer: r.NodeInfo) -> list[Field]:
+def _meta_data(answer: r.NodeInfo) -> list[FormField]:
     """The meta-data form (XEP-0060 5.4; xep-map 31 to 34)."""
     node = answer.node
     told = [one for one in OPTIONS.values() if one.metadata and (answer.described or one.var in TOLD_TO_ALL)]
     fields = [option_field(option, node.options) for option in told]
-    fields = [Field(each.var, each.type, each.values, each.label) for each in fields]
+    fields = [FormField(each.var, each.type, each.values, each.label) for each in fields]
     if not answer.described:
         return fields
-    fields.append(Field(f"{PUBSUB}creator", "jid-single", (node.creator,), "Who made it"))
+    fields.append(FormField(f"{PUBSUB}creator", "jid-single", (node.creator,), "Who made it"))
     fields.append(
-        Field(f"{PUBSUB}creation_date", "text-single", (format_datetime(node.created_us),), "When it was made")
+        FormField(f"{PUBSUB}creation_date", "text-single", (format_datetime(node.created_us),), "When it was made")
     )
     if answer.readable:
-        fields.append(Field(f"{PUBSUB}owner", "jid-multi", answer.owners, "Owners"))
-        fields.append(Field(f"{PUBSUB}publisher", "jid-multi", answer.publishers, "Publishers"))
-        fields.append(Field(f"{PUBSUB}num_subscribers", "text-single", (str(answer.subscribers),), "Subscribers"))
+        fields.append(FormField(f"{PUBSUB}owner", "jid-multi", answer.owners, "Owners"))
+        fields.append(FormField(f"{PUBSUB}publisher", "jid-multi", answer.publishers, "Publishers"))
+        fields.append(FormField(f"{PUBSUB}num_subscribers", "text-single", (str(answer.subscribers),), "Subscribers"))
     return fields
 
 
 def _contact_form(addresses: Mapping[str, tuple[str, ...]]) -> str:
     """The serverinfo form (XEP-0157), nothing where no address is configured."""
-    fields = [Field(f"{role}-addresses", "list-multi", addresses[role]) for role in _ADDRESSES if addresses.get(role)]
+    fields = [
+        FormField(f"{role}-addresses", "list-multi", addresses[role]) for role in _ADDRESSES if addresses.get(role)
+    ]
     return encode_form("result", ns.SERVER_INFO, fields) if fields else ""
 
 

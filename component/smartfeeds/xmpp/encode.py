@@ -1,7 +1,8 @@
-"""Answers to bytes: joins of stored payloads and escaped attributes (XEP-0060 5 to 7; xep-map 5 K, 208, X7).
+"""Responses as bytes: stored payloads and escaped attributes, joined (XEP-0060 5 to 7; xep-map 5 K, 208, X7).
 
-Whatever is not a stored payload passes `core.text`, so that a character XML forbids can never leave: encoders raise
-ForbiddenCharacterError instead. Elements carry their namespaces; only the stanza itself has the stream's.
+Everything except stored payloads passes through `core.text`. A character that XML forbids raises
+ForbiddenCharacterError, because sending it would end the link for everybody. Elements name their own namespaces; only
+the stanza itself is in the namespace of the stream.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -19,6 +20,8 @@ Encoder = Callable[[Any], bytes]
 
 # Printable ASCII without the characters that an attribute escapes.
 _PLAIN = bytes(code for code in range(0x20, 0x7F) if chr(code) not in "&<>'\"")
+# Attribute values such as node names and addresses recur. Longer values are not cached, so that nobody can fill the
+# memory with them.
 _CACHED = 4_096
 _CACHED_CHARACTERS = 256
 
@@ -29,17 +32,17 @@ def _known_attribute(text: str) -> bytes:
 
 
 def attribute_bytes(text: str) -> bytes:
-    """An escaped attribute value; short ones are remembered. Raises ForbiddenCharacterError."""
+    """Return an escaped attribute value; short values are cached. Raises ForbiddenCharacterError."""
     return _known_attribute(text) if len(text) <= _CACHED_CHARACTERS else attribute(text).encode()
 
 
 def envelope(kind: bytes, head: bytes, body: bytes) -> bytes:
-    """An IQ of a kind (result, error) around a body; `head` holds its id and addresses."""
+    """Return an IQ of type `kind` (result, error) around a body. `head` is its id and addresses."""
     return b"<iq type='%b'%b>%b</iq>" % (kind, head, body)
 
 
 def encode_items(items: Sequence[Item], *, show_publisher: bool) -> bytes:
-    """Items with their stored payloads, as one join. Raises ForbiddenCharacterError."""
+    """Return items with their stored payloads in one join. Raises ForbiddenCharacterError."""
     parts: list[bytes] = []
     add = parts.append
     safe = None if _is_plain("".join([item.id + item.publisher for item in items])) else attribute
@@ -47,8 +50,8 @@ def encode_items(items: Sequence[Item], *, show_publisher: bool) -> bytes:
         item_id, publisher = item.id, item.publisher if show_publisher else ""
         if safe is not None:
             item_id, publisher = safe(item_id), safe(publisher)
-        shown = f" publisher='{publisher}'" if publisher else ""
-        add(f"</item><item id='{item_id}'{shown}>".encode())
+        publisher_attribute = f" publisher='{publisher}'" if publisher else ""
+        add(f"</item><item id='{item_id}'{publisher_attribute}>".encode())
         add(item.payload)
     if parts:
         parts[0] = parts[0].removeprefix(b"</item>")
@@ -57,12 +60,12 @@ def encode_items(items: Sequence[Item], *, show_publisher: bool) -> bytes:
 
 
 def _is_plain(text: str) -> bool:
-    """Whether a text may stand in an attribute as it is: one look at all the ids of a page is cheaper than many."""
+    """Return whether a text needs no escaping. One check for all ids of a page is faster than one per id."""
     return text.isascii() and not text.encode().translate(None, _PLAIN)
 
 
 def encode_result_set(result_set: r.ResultSet | None) -> bytes:
-    """The `<set/>` of an answer (XEP-0059), nothing for None."""
+    """Return the `<set/>` of a response (XEP-0059), or nothing for None."""
     if result_set is None:
         return b""
     index = f" index='{result_set.index}'" if result_set.index is not None else ""
@@ -76,7 +79,7 @@ _PUBSUB_START = f"<pubsub xmlns='{PUBSUB}'>".encode()
 
 
 def pubsub(*parts: bytes) -> bytes:
-    """A `<pubsub/>` element around these parts."""
+    """Return a `<pubsub/>` element around the parts."""
     return b"".join((_PUBSUB_START, *parts, b"</pubsub>"))
 
 
@@ -102,10 +105,10 @@ def _node_created(answer: r.NodeCreated) -> bytes:
     return pubsub(b"<create node='%b'/>" % attribute_bytes(answer.node)) if answer.generated else b""
 
 
-def subscription(shown: r.SubscriptionShown) -> bytes:
-    """One `<subscription/>` of the subscriber's side."""
-    node, jid = attribute_bytes(shown.node), attribute_bytes(shown.jid)
-    return b"<subscription node='%b' jid='%b' subscription='%b'/>" % (node, jid, shown.state.value.encode())
+def subscription(entry: r.SubscriptionShown) -> bytes:
+    """Return one `<subscription/>` in the form for subscribers."""
+    node, jid = attribute_bytes(entry.node), attribute_bytes(entry.jid)
+    return b"<subscription node='%b' jid='%b' subscription='%b'/>" % (node, jid, entry.state.value.encode())
 
 
 def _subscribed(answer: r.Subscribed) -> bytes:
@@ -127,14 +130,14 @@ def _subscribe_options(answer: r.SubscribeOptions) -> bytes:
 
 
 def encode_subscriptions(answer: r.SubscriptionList) -> bytes:
-    """An entity's own subscriptions (XEP-0060 5.6)."""
+    """Return the requester's own subscriptions (XEP-0060 5.6)."""
     node, entries = node_attribute(answer.node).encode(), map(subscription, answer.entries)
     result_set = encode_result_set(answer.result_set)
     return pubsub(b"<subscriptions%b>" % node, *entries, b"</subscriptions>", result_set)
 
 
 def encode_affiliations(answer: r.AffiliationList) -> bytes:
-    """An entity's own affiliations (XEP-0060 5.7)."""
+    """Return the requester's own affiliations (XEP-0060 5.7)."""
     entries = [
         b"<affiliation node='%b' affiliation='%b'/>" % (attribute_bytes(e.node), e.affiliation.value.encode())
         for e in answer.entries
@@ -144,13 +147,13 @@ def encode_affiliations(answer: r.AffiliationList) -> bytes:
 
 
 def node_attribute(node: str | None) -> str:
-    """The node attribute with a blank in front, nothing for None."""
+    """Return the node attribute with a leading space, or nothing for None."""
     return f" node='{attribute(node)}'" if node is not None else ""
 
 
 def encode_last_item(answer: r.Subscribed, item: Item, service: str, message_id: str) -> bytes:
-    """The newest item, sent along with a new subscription (XEP-0060 6.1.7; xep-map 116)."""
-    shown = answer.subscription
+    """Return the message with the newest item for a new subscriber (XEP-0060 6.1.7; xep-map 116)."""
+    entry = answer.subscription
     body = f"<body>{escape(answer.body)}</body>" if answer.body else ""
     return b"".join(
         (
@@ -159,10 +162,10 @@ def encode_last_item(answer: r.Subscribed, item: Item, service: str, message_id:
                 answer.message_type.encode(),
                 attribute_bytes(message_id),
                 attribute_bytes(service),
-                attribute_bytes(shown.jid),
+                attribute_bytes(entry.jid),
             ),
             body.encode(),
-            b"<event xmlns='%b'><items node='%b'>" % (EVENT.encode(), attribute_bytes(shown.node)),
+            b"<event xmlns='%b'><items node='%b'>" % (EVENT.encode(), attribute_bytes(entry.node)),
             encode_items((item,), show_publisher=answer.show_publisher),
             f"</items></event><delay xmlns='{DELAY}' stamp='{format_datetime(item.modified_us)}'/></message>".encode(),
         )

@@ -1,4 +1,4 @@
-"""Answers to owners as bytes, and the lists that entities ask for too (XEP-0060 5.6, 5.7, 8; xep-map 65 to 96)."""
+"""Responses to owners as bytes, and lists that other entities request too (XEP-0060 5.6, 5.7, 8; xep-map 65 to 96)."""
 
 from collections.abc import Mapping
 
@@ -53,14 +53,14 @@ def _affiliations(answer: r.AffiliationList) -> bytes:
 
 
 def _partly_refused(answer: r.PartlyRefused) -> bytes:
-    """The body of an error: the entries that were refused, then why (XEP-0060 8.8.2.4, 8.9.2.4)."""
-    refused = b""
+    """Return the body of an error response: the rejected entries, then the error (XEP-0060 8.8.2.4, 8.9.2.4)."""
+    entries = b""
     if answer.affiliations is not None:
-        refused = _affiliations(answer.affiliations)
+        entries = _affiliations(answer.affiliations)
     elif answer.subscriptions is not None:
-        refused = _subscriptions(answer.subscriptions)
-    return refused + encode_error(
-        FeedError(Condition.NOT_ACCEPTABLE, "these entries were not applied, the others were")
+        entries = _subscriptions(answer.subscriptions)
+    return entries + encode_error(
+        FeedError(Condition.NOT_ACCEPTABLE, "the entries in this response were rejected, all others were applied")
     )
 
 

@@ -1,4 +1,4 @@
-"""Data forms in and out (XEP-0004, XEP-0068, XEP-0122; xep-map 2.1, 67 to 70, 230 to 232)."""
+"""Reading and writing data forms (XEP-0004, XEP-0068, XEP-0122; xep-map 2.1, 67 to 70, 230 to 232)."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -21,44 +21,44 @@ Values = tuple[str, ...]
 
 
 def find_form(parent: etree._Element) -> etree._Element | None:
-    """The data form among the children, or None."""
+    """Return the data form among the children, or None."""
     return next(parent.iterchildren(X), None)
 
 
 def parse_submit(form: etree._Element | None, form_type: str) -> FormFields | None:
-    """The fields of a submitted form, or None where it was cancelled.
+    """Return the fields of a submitted form, or None if the form is cancelled.
 
-    Fields without a name are ignored; values of a field that occurs twice are put together, so that a field of one
-    value is refused later instead of guessed. A form without FORM_TYPE passes, one with another does not.
+    Fields without a name are ignored. If a field occurs twice, its values are joined, so that a field with one value is
+    rejected later instead of choosing a value. A form without FORM_TYPE is accepted, a form with another one is not.
     Raises FeedError(BAD_REQUEST), also for a missing form.
     """
     if form is None:
-        raise FeedError(Condition.BAD_REQUEST, "a data form is missing")
+        raise FeedError(Condition.BAD_REQUEST, "the data form is missing")
     kind = form.get("type", "submit")
     if kind == "cancel":
         return None
     if kind != "submit":
-        raise FeedError(Condition.BAD_REQUEST, "the form is of type submit or cancel")
+        raise FeedError(Condition.BAD_REQUEST, f"the form has type {kind[:20]}; it must be submit or cancel")
     return read_fields(form, form_type)
 
 
 def read_fields(form: etree._Element, form_type: str) -> FormFields:
-    """The fields of a form of any type, as `parse_submit` has them. Raises FeedError(BAD_REQUEST)."""
+    """Return the fields of a form of any type, in the form of `parse_submit`. Raises FeedError(BAD_REQUEST)."""
     fields: dict[str, Values] = {}
     for field in form.iterchildren(_FIELD):
         var = field.get("var")
         if var:
             values = tuple((value.text or "") for value in field.iterchildren(_VALUE))
             fields[var] = fields.get(var, ()) + values
-    named = fields.pop(FORM_TYPE, (form_type,))
-    if set(named) != {form_type}:
-        raise FeedError(Condition.BAD_REQUEST, f"the FORM_TYPE here is {form_type}")
+    form_types = fields.pop(FORM_TYPE, (form_type,))
+    if set(form_types) != {form_type}:
+        raise FeedError(Condition.BAD_REQUEST, f"the FORM_TYPE must be {form_type}")
     return fields
 
 
 @dataclass(frozen=True, slots=True)
-class Field:
-    """A field to write: `choices` are (value, label) pairs, `datatype` the XEP-0122 hint. A fixed one has no `var`."""
+class FormField:
+    """A field to write. `choices` are (value, label) pairs, `datatype` is the XEP-0122 hint."""
 
     var: str
     type: str
@@ -69,15 +69,17 @@ class Field:
     required: bool = False
 
 
-def encode_form(kind: str, form_type: str, fields: Iterable[Field], *, title: str = "", instructions: str = "") -> str:
-    """A form of type `form` or `result` with its hidden FORM_TYPE. Raises ForbiddenCharacterError."""
-    head = Field(FORM_TYPE, "hidden", (form_type,))
-    told = f"<title>{escape(title)}</title>" if title else ""
-    told += f"<instructions>{escape(instructions)}</instructions>" if instructions else ""
-    return f"<x xmlns='{DATA}' type='{kind}'>{told}{''.join(map(_encode_field, (head, *fields)))}</x>"
+def encode_form(
+    kind: str, form_type: str, fields: Iterable[FormField], *, title: str = "", instructions: str = ""
+) -> str:
+    """Return a form of type `form` or `result` with a hidden FORM_TYPE. Raises ForbiddenCharacterError."""
+    head = FormField(FORM_TYPE, "hidden", (form_type,))
+    header = f"<title>{escape(title)}</title>" if title else ""
+    header += f"<instructions>{escape(instructions)}</instructions>" if instructions else ""
+    return f"<x xmlns='{DATA}' type='{kind}'>{header}{''.join(map(_encode_field, (head, *fields)))}</x>"
 
 
-def _encode_field(field: Field) -> str:
+def _encode_field(field: FormField) -> str:
     var = f" var='{attribute(field.var)}'" if field.var else ""
     label = f" label='{attribute(field.label)}'" if field.label else ""
     required = "<required/>" if field.required else ""
@@ -92,13 +94,13 @@ def _encode_choice(value: str, text: str) -> str:
     return f"<option{label}><value>{escape(value)}</value></option>"
 
 
-def option_field(option: Option[object], options: NodeOptions) -> Field:
-    """A node option with the value in force."""
+def option_field(option: Option[object], options: NodeOptions) -> FormField:
+    """Return a node option with its current value."""
     values = options.values_of(option)
     if option.type is FieldType.JID_MULTI:
         values = tuple(value for value in values if value)
     choices = tuple((choice, "") for choice in option.choices)
-    return Field(PUBSUB + option.var, option.type.value, values, option.label, choices, option.datatype)
+    return FormField(PUBSUB + option.var, option.type.value, values, option.label, choices, option.datatype)
 
 
 def configuration_form(node: Node) -> bytes:
@@ -106,21 +108,21 @@ def configuration_form(node: Node) -> bytes:
     return encode_form("result", NODE_CONFIG, config_fields(node.options, creating=False)).encode()
 
 
-def config_fields(options: NodeOptions, *, creating: bool) -> list[Field]:
-    """The configuration of a node; with `creating` also its kind, which never changes afterwards."""
+def config_fields(options: NodeOptions, *, creating: bool) -> list[FormField]:
+    """Return the configuration of a node; with `creating` also its kind, which cannot change later."""
     fields = [option_field(option, options) for option in OPTIONS.values()]
     if creating:
         kinds = tuple((each.value, "") for each in NodeKind)
         kind = (options.kind.value,)
-        fields.append(Field(KIND, FieldType.LIST_SINGLE.value, kind, "What rules the node obeys", kinds))
+        fields.append(FormField(KIND, FieldType.LIST_SINGLE.value, kind, "What rules the node obeys", kinds))
     return fields
 
 
-def subscribe_fields(kind: NodeKind, options: Mapping[str, Values]) -> list[Field]:
-    """The options of a subscription to a node of this kind (xep-map 125)."""
+def subscribe_fields(kind: NodeKind, options: Mapping[str, Values]) -> list[FormField]:
+    """Return the options of a subscription to a node of this kind (xep-map 125)."""
     return [_subscribe_field(option, options) for option in SUBSCRIBE_OPTIONS.values() if kind in option.kinds]
 
 
-def _subscribe_field(option: SubscribeOption, options: Mapping[str, Values]) -> Field:
+def _subscribe_field(option: SubscribeOption, options: Mapping[str, Values]) -> FormField:
     values = options.get(option.var, (option.default,))
-    return Field(PUBSUB + option.var, FieldType.BOOLEAN.value, values, option.label)
+    return FormField(PUBSUB + option.var, FieldType.BOOLEAN.value, values, option.label)

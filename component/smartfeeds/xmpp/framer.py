@@ -1,9 +1,9 @@
-"""Cuts the bytes of a stream into its header, its complete stanzas, and its end (RFC 6120 sections 4 and 11.1).
+"""Splits the bytes of a stream into its header, complete stanzas, and its end (RFC 6120 sections 4 and 11.1).
 
-A parser that runs over the whole stream has limits (depth, length of a name) that close the link for everybody when one
-remote user exceeds them. The framer therefore cuts the stream first. Each stanza is a document of its own, and refusing
-it concerns nobody else. The cut needs no tree: outside of CDATA every `<` begins a tag, and a stanza ends with the
-closing tag that balances its name. Each byte is read a fixed number of times, in however many pieces it arrives.
+A parser that runs over the whole stream has limits (depth, length of a name). If one remote user exceeds a limit, the
+link closes for everybody. So the framer splits the stream first, and each stanza becomes a document of its own that can
+be rejected alone. Splitting needs no tree: outside CDATA every `<` starts a tag, and a stanza ends with the closing tag
+that balances its name. Each byte is read a bounded number of times, whatever the sizes of the chunks are.
 """
 
 import contextlib
@@ -14,17 +14,17 @@ from typing import NamedTuple
 from xml.parsers import expat
 from xml.sax.saxutils import quoteattr
 
-HEADER_LIMIT_BYTES = 65_536
-# A client that knew the namespace could send the mark itself, and its request would be taken for one that was cut down.
+HEADER_LIMIT_BYTES = 65_536  # longer start tags are read in pieces
+# The namespace is random, so that a client cannot send this element and make its request look truncated.
 CUT_NS = f"urn:smartfeeds:0#cut-{secrets.token_hex(16)}"
 TOO_LONG = "the stanza is too long"
-_KEPT = ("from", "to", "id", "type", "xmlns")  # what an answer needs
+_KEPT = ("from", "to", "id", "type", "xmlns")  # attributes that a response needs
 _KEPT_CHARACTERS = 65_536
-_KEPT_BYTES = 2 * HEADER_LIMIT_BYTES  # of an attribute of a start tag that is longer than the stanza may be
+_KEPT_BYTES = 2 * HEADER_LIMIT_BYTES  # longest attribute that is kept of a start tag above the stanza limit
 _NAME_CHARACTER = rb"[^\s<>/!?\"'=]"
-# What follows a name in a tag. Not possessive: before Python 3.11.5 such groups matched what they must not.
+# The rest of a tag after its name. Not possessive, because possessive groups are wrong before Python 3.11.5.
 TAG_REST = rb"[^<>\"']*(?:(?:\"[^\"<]*\"|'[^'<]*')[^<>\"']*)*"
-# A name is tried as a whole, or an incomplete tag would cost the square of its length.
+# A name is matched as a whole. Backtracking into it would make an incomplete tag cost the square of its length.
 _START = re.compile(rb"<(" + _NAME_CHARACTER + rb"+)(?!" + _NAME_CHARACTER + rb")" + TAG_REST + rb">")
 _NAME = re.compile(rb"<(" + _NAME_CHARACTER + rb"+)(?=[\s/>])")
 _REST = re.compile(TAG_REST)
@@ -35,28 +35,28 @@ _NAME_ENDS = b" \t\r\n>"
 _SLASH = 0x2F
 _CDATA = b"<![CDATA["
 _CDATA_END = b"]]>"
-# Short CDATA is read at once; longer is read in pieces, because trying it again costs more than that.
+# Short CDATA is matched at once. Longer CDATA is read in pieces, because matching it again and again costs more.
 _WHOLE_CDATA = rb"!\[CDATA\[[^\]]{0,1024}(?:\](?!\]>)[^\]]{0,1024}){0,64}\]\]>"
 _END, _BEGIN, _INCOMPLETE, _MARKUP = 1, 3, 4, 5  # groups of `_tags_of`
-_MANY_TAGS = 256
+_MANY_TAGS = 256  # tags with the stanza's own name after which expat reads the rest
 _JUNK = expat.errors.codes[expat.errors.XML_ERROR_JUNK_AFTER_DOC_ELEMENT]
 _INVALID = expat.errors.codes[expat.errors.XML_ERROR_INVALID_TOKEN]
 _IN_PIECES = (_INCOMPLETE, _MARKUP)
 
 
 class StanzaFrame(NamedTuple):
-    """One stanza: its bytes, and how many bytes it had on the wire before it was cut down."""
+    """One stanza: its bytes, and its size on the wire before it was truncated."""
 
     data: bytes
     size_bytes: int
 
 
 class Framer:
-    """The state of one incoming stream. `feed` returns complete stanzas; the attributes say how the stream stands.
+    """The state of an incoming stream. `feed` returns complete stanzas.
 
-    `header`: the start tag of the root as it came, once it is complete. `ended`: the root was closed. `error`: the
-    condition of RFC 6120 that the stream broke; nothing is read after it. A stanza above `limit_bytes` is returned
-    cut down (see `cut_down`), and its content is discarded as it comes.
+    `header` is the start tag of the root, once it is complete. `ended`: the root was closed. `error` is the stream
+    error condition of RFC 6120 section 4.9.3 that applies; nothing is read after an error. A stanza above `limit_bytes`
+    is returned truncated (see `cut_down`), and its content is discarded as it arrives.
     """
 
     __slots__ = (
@@ -83,7 +83,7 @@ class Framer:
     def __init__(self, limit_bytes: int) -> None:
         self._limit_bytes = limit_bytes
         self._rest = bytearray()
-        self._start = 0  # where the open stanza, or what is left of it, begins
+        self._start = 0  # where the open stanza, or the rest of it, begins
         self._scan = 0  # where the search for its end continues
         self.header = b""
         self.ended = False
@@ -91,7 +91,7 @@ class Framer:
         self._close()
 
     def feed(self, data: bytes) -> list[StanzaFrame]:
-        """Takes what came and returns the stanzas that it completes, in order. Never raises."""
+        """Add received bytes and return the stanzas that they complete, in order. Never raises."""
         if self.error or self.ended:
             return []
         source: bytes | bytearray = data
@@ -100,15 +100,15 @@ class Framer:
             source = self._rest
         frames: list[StanzaFrame] = []
         self._read(source, frames)
-        used = self._start
+        consumed_bytes = self._start
         if source is self._rest:
-            del self._rest[:used]
+            del self._rest[:consumed_bytes]
         else:
-            self._rest += memoryview(data)[used:]
+            self._rest += memoryview(data)[consumed_bytes:]
         self._start = 0
-        self._scan -= used
-        self._head_end -= used
-        self._uncollected -= used
+        self._scan -= consumed_bytes
+        self._head_end -= consumed_bytes
+        self._uncollected -= consumed_bytes
         return frames
 
     def _read(self, source: bytes | bytearray, frames: list[StanzaFrame]) -> None:
@@ -139,7 +139,7 @@ class Framer:
         return match is not None and not self.ended
 
     def _open(self, source: bytes | bytearray) -> bool:
-        """Finds the start tag of the next stanza; False when it is not there yet or the stream is over."""
+        """Find the start tag of the next stanza. Return False if it is incomplete or the stream has ended."""
         gap = _GAP.match(source, self._start)
         self._start = begin = gap.end() if gap is not None else self._start
         match = _START.match(source, begin)
@@ -160,8 +160,7 @@ class Framer:
         return False
 
     def _open_long(self, source: bytes | bytearray, begin: int) -> bool:
-        """A start tag that is long and still incomplete is read in pieces: trying it whole each time would cost the
-        square of its length."""
+        """Read a long incomplete start tag in pieces, because repeated matching would cost the square of its length."""
         match = _NAME.match(source, begin)
         if match is None:
             self.error = "not-well-formed"
@@ -172,21 +171,21 @@ class Framer:
         return True
 
     def _close(self) -> None:
-        """Forgets the open stanza."""
+        """Reset the state of the open stanza."""
         self._name = b""
-        self._depth = 0  # elements of the stanza's own name that are open, itself included
+        self._depth = 0  # open elements with the stanza's own name, including the stanza
         self._in_cdata = False
-        self._in_tag = False  # inside of a start tag of its name that is incomplete
-        self._quote = b""  # the quote of an attribute value that is incomplete
-        self._head_end = 0  # where the stanza's own start tag ends, 0 or less while it is incomplete or dropped
+        self._in_tag = False  # inside an incomplete start tag with its name
+        self._quote = b""  # the quote of an incomplete attribute value
+        self._head_end = 0  # end of the stanza's own start tag; 0 or less while the tag is incomplete or discarded
         self._cut = False
-        self._head = b""  # of a stanza that is cut: the attributes to keep
-        self._uncollected = 0  # where the attributes begin that are not yet in `_head`
+        self._head = b""  # the attributes to keep of a truncated stanza
+        self._uncollected = 0  # start of the attributes that are not yet in `_head`
         self._dropped_bytes = 0
         self._parser: expat.XMLParserType | None = None
 
     def _end_of_stanza(self, source: bytes | bytearray) -> int:
-        """The position after the end of the open stanza; -1 when it has not come yet."""
+        """Return the position after the end of the open stanza, or -1 if the end has not arrived."""
         if self._parser is not None:
             return self._scan if self._skip(source, self._parser) else -1
         while True:
@@ -200,8 +199,8 @@ class Framer:
                 return -1
 
     def _walk(self, source: bytes | bytearray) -> bool:
-        """Searches for the end of the stanza. Stops at a tag or CDATA section that is incomplete. Returns False if more
-        bytes are needed."""
+        """Search for the end of the stanza. Stop at an incomplete tag or CDATA section. Return False if more bytes are
+        needed."""
         closing = b"</" + self._name
         while self._depth:
             at = source.find(closing, self._scan)
@@ -210,7 +209,7 @@ class Framer:
                 return self._walk_tags(source)
             end = source.find(b">", at) if at >= 0 else -1
             if end < 0:
-                # The beginning of a tag may be at the end of what came.
+                # The received bytes may end with the beginning of a closing tag.
                 self._scan = at if at >= 0 else max(self._scan, until - len(closing))
                 return False
             self._scan = end + 1
@@ -218,18 +217,21 @@ class Framer:
         return True
 
     def _has_more_than_content(self, source: bytes | bytearray, until: int) -> bool:
-        """Whether CDATA or an element of the stanza's own name begins before the next closing tag of that name: few
-        stanzas have either, and without them two searches find the end."""
+        """Return whether CDATA or an element with the stanza's own name begins before the next closing tag of that
+        name.
+
+        Few stanzas have either. Without them two searches find the end.
+        """
         scan = self._scan
         return (
             source.find(b"<" + self._name, scan, until) >= 0
-            # The mark alone is found far more quickly.
+            # Searching the single byte first is much faster, and it is usually absent.
             or (source.find(b"!", scan, until) >= 0 and source.find(b"<!", scan, until) >= 0)
             or (source.find(b"?", scan, until) >= 0 and source.find(b"<?", scan, until) >= 0)
         )
 
     def _walk_tags(self, source: bytes | bytearray) -> bool:
-        """The same, tag by tag of the stanza's own name."""
+        """Do the work of `_walk` for every tag with the stanza's own name."""
         depth, scan = self._depth, self._scan
         tags = _tags_of(self._name)
         for count, match in enumerate(tags.finditer(source, scan)):
@@ -252,17 +254,17 @@ class Framer:
         return False
 
     def _skip_to_end(self, source: bytes | bytearray) -> bool:
-        """Begins to read a stanza with many tags of its own name, or many CDATA sections, with expat."""
+        """Switch to expat for a stanza with many tags of its own name or many CDATA sections."""
         self._parser = parser = expat.ParserCreate("utf-8")
         parser.CommentHandler = parser.ProcessingInstructionHandler = self._restricted
         self._scan = self._start
         return self._skip(source, parser)
 
     def _skip(self, source: bytes | bytearray, parser: expat.XMLParserType) -> bool:
-        """Reads on with expat, which has no handlers of elements: calling them would take twenty times as long.
+        """Continue with expat. It has no element handlers: calling them would take twenty times as long.
 
-        It reports the end of the stanza only by refusing what follows. When nothing has followed yet, a stanza that may
-        be complete is checked whole.
+        Without handlers, expat reports the end of the stanza only by rejecting what follows. If nothing has followed
+        yet, a stanza that may be complete is checked as a whole.
         """
         begin = self._start - self._dropped_bytes
         data = bytes(memoryview(source)[self._scan :])
@@ -271,7 +273,7 @@ class Framer:
             parser.Parse(data, False)
         except expat.ExpatError as error:
             at = begin + parser.ErrorByteIndex
-            # In the stanza itself a closing tag that does not belong there is another error.
+            # Within the stanza, a wrong closing tag has another error code.
             if error.code != _JUNK and not (error.code == _INVALID and source[at - 1 : at + 1] == b"</"):
                 self.error = self.error or "not-well-formed"
                 return False
@@ -287,7 +289,7 @@ class Framer:
         self.error = "restricted-xml"
 
     def _incomplete_tag(self, source: bytes | bytearray, scan: int) -> int:
-        """Where the tag begins that may turn out to be one of the stanza's own name; the end if there is none."""
+        """Return the start of the last tag if it may be one with the stanza's own name, else the end of the bytes."""
         end = len(source)
         begin = source.rfind(b"<", scan)
         if begin >= 0 and source.find(b">", begin) < 0:
@@ -297,7 +299,7 @@ class Framer:
         return max(scan, end)
 
     def _enter(self, source: bytes | bytearray, match: re.Match[bytes]) -> bool:
-        """Begins what is read in pieces: a start tag that is incomplete, or CDATA. False when it is neither."""
+        """Start reading in pieces: an incomplete start tag or CDATA. Return False for any other markup."""
         at = match.start()
         if match.lastindex == _INCOMPLETE:
             self._in_tag = True
@@ -315,12 +317,12 @@ class Framer:
     def _leave_cdata(self, source: bytes | bytearray) -> bool:
         at = source.find(_CDATA_END, self._scan)
         self._in_cdata = at < 0
-        # The first bytes of the end may be there.
+        # The received bytes may end with the first bytes of the end mark.
         self._scan = at + len(_CDATA_END) if at >= 0 else max(self._scan, len(source) - len(_CDATA_END) + 1)
         return at >= 0
 
     def _leave_tag(self, source: bytes | bytearray) -> bool:
-        """Reads on in an incomplete start tag of the stanza's own name; False when its end has not come yet."""
+        """Continue in an incomplete start tag with the stanza's own name. Return False if its end has not arrived."""
         if self._quote:
             at = source.find(self._quote, self._scan) + 1
             self._scan = at or len(source)
@@ -348,16 +350,16 @@ class Framer:
         return False
 
     def _collect(self, source: bytes | bytearray, begin: int, end: int) -> None:
-        """Keeps the attributes in a part of the stanza's own start tag that its answer needs."""
+        """Keep the attributes that a response needs, from a part of the stanza's own start tag."""
         self._head += b"".join(_ATTRIBUTE.findall(source, begin, end))
         self._uncollected = max(source.rfind(b'"', begin, end) + 1, source.rfind(b"'", begin, end) + 1, begin)
 
     def _drop(self, source: bytes | bytearray) -> None:
-        """Discards what was read of a stanza above the limit."""
+        """Discard the bytes read so far of a stanza above the limit."""
         if not self._cut and self._head_end > self._start:
             self._collect(source, self._start, self._head_end)
         self._cut = True
-        # The byte before the end of a tag says whether the element is empty.
+        # Keep the byte before the end of a tag: a slash there means that the element is empty.
         keep = self._scan - 1 if self._in_tag and not self._quote else self._scan
         if self._in_tag and self._depth == 0:
             if self._scan - self._uncollected <= _KEPT_BYTES:
@@ -374,43 +376,43 @@ class Framer:
         return StanzaFrame(cut_down(b"<%b%b>" % (self._name, self._head), TOO_LONG), size_bytes)
 
 
-@lru_cache(64)  # the server writes three names of stanzas, and few others
+@lru_cache(64)  # a server sends three names of stanzas and few others
 def _tags_of(name: bytes) -> re.Pattern[bytes]:
-    """Finds the tags of one name, and markup that is no tag; `lastindex` of the match says which it is."""
+    """Return the pattern for tags of one name and for other markup. `lastindex` of a match is its kind."""
     own = re.escape(name)
     start = own + rb"(?=[\s/>])" + rb"(?:%b(?:(?<=/)(>)|(>))|())" % TAG_REST
     return re.compile(rb"<(?:(/)%b\s*>|%b|%b|([!?]))" % (own, start, _WHOLE_CDATA))
 
 
 def start_of(frame: bytes) -> tuple[str, dict[str, str]]:
-    """The name and the attributes of a stanza; empty where there is no start tag."""
-    found: list[tuple[str, dict[str, str]]] = []
+    """Return the name and the attributes of a stanza, or empty values if there is no start tag."""
+    start_tags: list[tuple[str, dict[str, str]]] = []
     match = _START.match(frame)
     parser = expat.ParserCreate("utf-8")
-    parser.StartElementHandler = lambda name, attributes: found.append((name, attributes))
+    parser.StartElementHandler = lambda name, attributes: start_tags.append((name, attributes))
     with contextlib.suppress(expat.ExpatError):
         parser.Parse(match[0] if match is not None else b"", False)
-    return found[0] if found else ("", {})
+    return start_tags[0] if start_tags else ("", {})
 
 
 def cut_down(frame: bytes, reason: str) -> bytes:
-    """What is left of a stanza that is not read: addresses, id and type, and one child that says why.
+    """Return a truncated stanza: addresses, id and type, and one child with the reason.
 
-    The child is `<cut/>` in `CUT_NS` with the reason as its text. A start tag that is not XML is returned as it is.
+    The child is `<cut/>` in `CUT_NS` with the reason as its text. A start tag that is not XML is returned unchanged.
     """
     name, attributes = start_of(frame)
     if not name:
         return frame
-    kept = "".join(
+    attribute_text = "".join(
         f" {key}={quoteattr(attributes[key])}"
         for key in _KEPT
         if key in attributes and len(attributes[key]) <= _KEPT_CHARACTERS
     )
-    return f"<{name}{kept}><cut xmlns='{CUT_NS}'>{reason}</cut></{name}>".encode()
+    return f"<{name}{attribute_text}><cut xmlns='{CUT_NS}'>{reason}</cut></{name}>".encode()
 
 
 def is_well_formed(frame: bytes) -> bool:
-    """Whether XML itself, without anybody's limits, allows the stanza: only the server is to blame if not."""
+    """Return whether the stanza is well-formed XML. If it is not, the server broke the stream, not a remote user."""
     parser = expat.ParserCreate("utf-8")
     try:
         parser.Parse(frame, True)

@@ -1,7 +1,7 @@
-"""Bounds on how often peers may ask (xep-map 249); `turns` bounds how much they may ask at once.
+"""Rate limits for requests (xep-map 249). `turns` limits the requests of a peer that are in progress at one time.
 
-Over a bound the request is answered with `wait` / `resource-constraint` at once; the caller writes that answer.
-Memory is bounded too: nobody can make us remember more than a fixed number of names.
+A request above a limit is answered with `wait` / `resource-constraint` at once; the caller sends that response. The
+number of names that the buckets remember is limited too, so that nobody can fill the memory with new JIDs.
 """
 
 from collections import OrderedDict
@@ -23,8 +23,8 @@ class Rate:
     burst: float
 
 
-class Buckets:
-    """Token buckets by name. A bucket that is full again is the same as none; the longest unused goes first."""
+class TokenBuckets:
+    """Token buckets by name. A full bucket equals no bucket, so the bucket unused for the longest time is dropped."""
 
     __slots__ = ("_buckets", "_clock", "_rate", "_remembered")
 
@@ -32,17 +32,17 @@ class Buckets:
         self._rate = rate
         self._clock = clock
         self._remembered = remembered
-        self._buckets: OrderedDict[str, tuple[float, float]] = OrderedDict()  # name: tokens, at what time
+        self._buckets: OrderedDict[str, tuple[float, float]] = OrderedDict()  # name: (tokens, time of the last request)
 
     def __len__(self) -> int:
         return len(self._buckets)
 
     def has(self, name: str) -> bool:
-        """Whether a request may be made now."""
+        """Return whether a request is allowed now."""
         return self._tokens(name) >= 1.0
 
     def take(self, name: str) -> None:
-        """Counts one request."""
+        """Count one request."""
         self._buckets[name] = (self._tokens(name) - 1.0, self._clock())
         self._buckets.move_to_end(name)
         if len(self._buckets) > self._remembered:
@@ -54,19 +54,19 @@ class Buckets:
 
 
 class RateLimits:
-    """Two rates that a request must keep: its sender's bare JID, and its domain, which new JIDs do not escape."""
+    """Limits per bare JID and per domain. The limit per domain holds for a sender that keeps creating new JIDs."""
 
     __slots__ = ("_domains", "_senders", "refused")
 
     def __init__(
         self, *, per_sender: Rate, per_domain: Rate, clock: Callable[[], float], remembered: int = REMEMBERED
     ) -> None:
-        self._senders = Buckets(per_sender, clock=clock, remembered=remembered)
-        self._domains = Buckets(per_domain, clock=clock, remembered=remembered)
+        self._senders = TokenBuckets(per_sender, clock=clock, remembered=remembered)
+        self._domains = TokenBuckets(per_domain, clock=clock, remembered=remembered)
         self.refused = 0
 
     def admit(self, sender: Jid) -> bool:
-        """Whether the request may be worked on. A refused one costs neither bucket anything."""
+        """Return whether the request is allowed. A rejected request uses up neither limit."""
         name = str(sender.bare)
         if not (self._senders.has(name) and self._domains.has(sender.domain)):
             self.refused += 1

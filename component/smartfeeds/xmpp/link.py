@@ -1,4 +1,4 @@
-"""What the supervisor knows of a component link, and why a link goes down (XEP-0114 section 3)."""
+"""The interface between the supervisor and a component connection, and the reasons for its end (XEP-0114 section 3)."""
 
 from typing import Protocol
 
@@ -10,9 +10,9 @@ _STREAM_CONDITIONS = "{urn:ietf:params:xml:ns:xmpp-streams}"
 
 
 class LinkDownError(LinkError):
-    """The link ended, or never came up.
+    """The connection ended or could not be established.
 
-    `condition` is the stream error of RFC 6120 section 4.9.3 that the server sent, or one of our own words:
+    `condition` is the stream error of RFC 6120 section 4.9.3 that the server sent, or a condition of this project:
     `connect-failed`, `handshake-refused`, `closed`, `timeout`, `ping-timeout`, `lost`, `not-well-formed`,
     `restricted-xml`, `stopped`. `detail` is for the log.
     """
@@ -24,38 +24,38 @@ class LinkDownError(LinkError):
 
 
 class ComponentLink(Protocol):
-    """One component connection at a time, opened and closed by the supervisor."""
+    """A component connection that the supervisor opens and closes. There is one connection at a time."""
 
     @property
     def domain(self) -> str:
-        """The component's domain."""
+        """The domain of the component."""
 
     @property
     def endpoint(self) -> str:
-        """Where it connects to, as `host:port`."""
+        """The server's address as `host:port`."""
 
     @property
     def received_bytes(self) -> int:
-        """Everything that ever came in: a change proves that the server lives."""
+        """The number of bytes received since the start. A change proves that the server is alive."""
 
     async def open(self) -> None:
-        """Connects and completes the handshake. Raises LinkDownError; leaves no connection behind then."""
+        """Connect and complete the handshake. Raises LinkDownError, and leaves no connection behind then."""
 
     async def wait_closed(self) -> LinkDownError:
-        """Waits until the link is gone and says why."""
+        """Wait until the connection has ended, and return the reason."""
 
     def ping(self) -> None:
-        """Asks for a sign of life (XEP-0199)."""
+        """Send a ping (XEP-0199)."""
 
     def drop(self, condition: str) -> None:
-        """Ends a connection that is of no use any more, without waiting for the server."""
+        """Abort the connection without waiting for the server."""
 
     async def close(self) -> None:
-        """Ends the stream with its footer."""
+        """Close the stream with its footer."""
 
 
 def stream_error(element: etree._Element) -> LinkDownError:
-    """What a stream error says (RFC 6120 4.9): its condition and its text."""
+    """Return the condition and the text of a stream error (RFC 6120 section 4.9)."""
     condition, text = "undefined-condition", ""
     for child in element:
         if isinstance(child.tag, str) and child.tag.startswith(_STREAM_CONDITIONS):

@@ -1,4 +1,4 @@
-"""Every namespace and element name that the XMPP side reads or writes, once (xep-map 1.1, 1.5)."""
+"""The namespaces and element names that the XMPP side reads or writes (xep-map 1.1, 1.5)."""
 
 from typing import Final
 
@@ -29,5 +29,5 @@ ATOM: Final = "http://www.w3.org/2005/Atom"
 
 
 def tag(namespace: str, name: str) -> str:
-    """An element's name as lxml writes it."""
+    """Return an element's name in the notation of lxml."""
     return f"{{{namespace}}}{name}"

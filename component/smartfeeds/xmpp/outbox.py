@@ -1,7 +1,7 @@
-"""What leaves on the component link: two lanes of bytes, water marks, and the epoch (design section 3, Fan-out).
+"""The outgoing side of the component connection: two lanes of bytes, water marks, and an epoch per connection.
 
-Nothing is queued while offline: what must survive is in the store (xep-map 3, 9). Everything handed in is whole
-stanzas, already escaped; the outbox never looks inside.
+Nothing is queued while offline, because everything that must survive is in the store (xep-map 3, 9). Callers pass whole
+stanzas that are escaped already; the outbox does not parse them.
 """
 
 import asyncio
@@ -11,27 +11,28 @@ from typing import Protocol
 
 from smartfeeds.errors import LinkError
 
-BATCH_BYTES = 65_536
+BATCH_BYTES = 65_536  # notifications in one write; between writes other tasks run
+# The transport pauses notifications above the high-water mark and resumes them below the low-water mark.
 HIGH_WATER_BYTES = 1_048_576
 LOW_WATER_BYTES = 262_144
-REPLY_LIMIT_BYTES = 8_388_608
+REPLY_LIMIT_BYTES = 8_388_608  # responses are dropped if more bytes than this wait
 
 
-class Writable(Protocol):
+class WritableTransport(Protocol):
     """The part of `asyncio.Transport` that the outbox uses."""
 
     def write(self, data: bytes, /) -> None:
-        """Takes bytes and sends what the socket takes."""
+        """Send what the socket accepts and buffer the rest."""
 
     def get_write_buffer_size(self) -> int:
-        """Bytes that wait because the server does not read."""
+        """Return the number of buffered bytes."""
 
 
 class Outbox:
-    """Writes replies at once and notifications at the pace of the server.
+    """Writes responses at once and notifications at the pace of the server.
 
-    Attributes for metrics, all since the start: `written_bytes`, `written_replies`, `written_notifications`
-    (stanzas), `dropped_replies`, `paused_s`. `epoch` counts the connections; `online` says whether there is one.
+    Attributes for metrics, since the start: `written_bytes`, `written_replies`, `written_notifications` (stanzas),
+    `dropped_replies`, `paused_s`. `epoch` is the number of the connection, `online` whether there is one.
     """
 
     __slots__ = (
@@ -57,11 +58,11 @@ class Outbox:
     ) -> None:
         self._reply_limit_bytes = reply_limit_bytes
         self._clock = clock
-        self._transport: Writable | None = None
+        self._transport: WritableTransport | None = None
         self._replies: list[bytes] = []
         self._replies_bytes = 0
         self._flush_handle: asyncio.Handle | None = None
-        self._turn = asyncio.Lock()  # wakes its waiters in order: concurrent senders take turns
+        self._turn = asyncio.Lock()  # asyncio's lock is fair: it wakes waiters in order, so senders take turns
         self._writable = asyncio.Event()
         self._paused_at: float | None = None
         self.epoch = 0
@@ -73,28 +74,28 @@ class Outbox:
 
     @property
     def online(self) -> bool:
-        """Whether stanzas may be sent."""
+        """Whether stanzas can be sent."""
         return self._transport is not None
 
     @property
     def paused(self) -> bool:
-        """Whether the server reads too slowly for more notifications."""
+        """Whether the server reads too slowly, so that notifications wait."""
         return self._paused_at is not None
 
     @property
     def paused_s(self) -> float:
-        """Seconds spent paused since the start, the present pause included."""
+        """Seconds spent paused since the start, including the current pause."""
         return self.paused_total_s + (0.0 if self._paused_at is None else self._clock() - self._paused_at)
 
-    def attach(self, transport: Writable) -> None:
-        """The handshake is done: a new epoch begins."""
+    def attach(self, transport: WritableTransport) -> None:
+        """Start a new epoch on a transport. The handshake is complete."""
         self.detach()
         self._transport = transport
         self.epoch += 1
         self._writable.set()
 
     def detach(self) -> None:
-        """The connection is gone. Waiting senders wake up and get LinkError; unsent replies are lost with it."""
+        """End the epoch. Waiting senders get LinkError; responses that were not written are lost."""
         self.resume()
         if self._flush_handle is not None:
             self._flush_handle.cancel()
@@ -106,22 +107,22 @@ class Outbox:
         self._writable.set()
 
     def pause(self) -> None:
-        """The transport holds more than its high-water mark."""
+        """The transport's buffer is above the high-water mark."""
         if self._paused_at is None and self._transport is not None:
             self._paused_at = self._clock()
             self._writable.clear()
 
     def resume(self) -> None:
-        """The transport is below its low-water mark again."""
+        """The transport's buffer is below the low-water mark."""
         if self._paused_at is not None:
             self.paused_total_s += self._clock() - self._paused_at
             self._paused_at = None
         self._writable.set()
 
     def reply(self, data: bytes) -> bool:
-        """Sends one stanza as soon as this turn of the loop is over; never waits.
+        """Send one stanza at the end of this iteration of the event loop. Never waits.
 
-        False when it was dropped: there is no connection, or the server has not read for a long time.
+        Return False if the stanza was dropped: there is no connection, or the server has not read for a long time.
         """
         if self._transport is None or self._waiting_bytes() + len(data) > self._reply_limit_bytes:
             self.dropped_replies += 1
@@ -133,7 +134,7 @@ class Outbox:
         return True
 
     def flush(self) -> None:
-        """Writes the replies that wait, now."""
+        """Write the waiting responses now."""
         if self._flush_handle is not None:
             self._flush_handle.cancel()
             self._flush_handle = None
@@ -147,17 +148,17 @@ class Outbox:
         self._transport.write(data)
 
     async def notify(self, stanzas: Iterable[bytes]) -> int:
-        """Sends whole stanzas in batches of 64 KiB, in turn with the other senders, and returns how many.
+        """Send whole stanzas in batches of 64 KiB, in turn with other senders. Return the number of stanzas.
 
-        Waits while the server does not keep up: what grows too old meanwhile is dropped by the caller, and a server
-        that reads nothing at all does not answer pings either, which ends the link. The iterable is read
-        batch by batch, so it may be a generator that makes its stanzas late. Raises LinkError when there is no
-        connection, or when it is no longer the one that this call began on: the caller keeps its mark.
+        The call waits while the server is slow. The caller drops stanzas that become too old meanwhile. A server that
+        reads nothing does not answer pings either, and the supervisor ends the link. The iterable is read batch by
+        batch, so a generator can produce stanzas late. Raises LinkError if there is no connection, or if the connection
+        is no longer the one that the call started on; the caller keeps its mark then.
         """
         if self._transport is None:
             raise LinkError("the link to the XMPP server is down")
         epoch = self.epoch
-        sent = 0
+        sent_count = 0
         for batch, count in _batches(stanzas):
             async with self._turn:
                 await self._writable.wait()
@@ -165,15 +166,15 @@ class Outbox:
                     raise LinkError("the link to the XMPP server is down")
                 self.flush()
                 self._transport.write(batch)
-                sent += count
+                sent_count += count
                 self.written_notifications += count
                 self.written_bytes += len(batch)
             await asyncio.sleep(0)
-        return sent
+        return sent_count
 
     def _waiting_bytes(self) -> int:
-        written = 0 if self._transport is None else self._transport.get_write_buffer_size()
-        return written + self._replies_bytes
+        buffer_bytes = 0 if self._transport is None else self._transport.get_write_buffer_size()
+        return buffer_bytes + self._replies_bytes
 
 
 def _batches(stanzas: Iterable[bytes]) -> Iterator[tuple[bytes, int]]:

@@ -1,7 +1,8 @@
-"""Stanzas to requests and answers to stanzas: who gets what, within which limits (design section 3; xep-map 12 to 16).
+"""Stanzas to requests and responses to stanzas: which function handles a stanza, within which limits (xep-map 12 to
+16).
 
-Every IQ of type get or set that is ours gets exactly one result or error, from the address it went to. Requests run
-as tasks of their own. Nothing that is no FeedError reaches the wire: it is logged under an incident id.
+Every IQ of type get or set to this component gets exactly one result or error, from the address that it was sent to.
+Requests run as separate tasks. Only FeedError reaches the wire; any other exception is logged under an incident id.
 """
 
 import asyncio
@@ -20,20 +21,20 @@ from smartfeeds.errors import Condition, FeedError, StoreError
 from smartfeeds.service import requests as r
 from smartfeeds.service.feeds import OPERATIONS
 from smartfeeds.xmpp import namespaces as ns
-from smartfeeds.xmpp.calls import Call, Calls
-from smartfeeds.xmpp.command_sessions import Sessions
+from smartfeeds.xmpp.calls import AddressReader, IncomingIq
+from smartfeeds.xmpp.command_sessions import CommandSessions
 from smartfeeds.xmpp.commands import (
     COMMAND,
     Command,
-    Commands,
-    CommandShown,
+    CommandReply,
+    CommandRunner,
     RunCommand,
     encode_about,
     encode_command,
     table_of,
 )
 from smartfeeds.xmpp.conflict_command import CONFLICTS
-from smartfeeds.xmpp.decode import GET, SET, Actions, decode
+from smartfeeds.xmpp.decode import GET, SET, ActionTable, decode
 from smartfeeds.xmpp.decode_owner import OWNER_GET, OWNER_SET
 from smartfeeds.xmpp.disco import INFO_QUERY, ITEMS_QUERY, PASSED_ON, Disco, ServiceInfo
 from smartfeeds.xmpp.elements import Element
@@ -46,54 +47,54 @@ from smartfeeds.xmpp.stanza_errors import encode_error
 
 log = structlog.get_logger()
 
-ACTIONS: Mapping[tuple[str, str], Actions] = {
+ACTIONS: Mapping[tuple[str, str], ActionTable] = {
     ("get", ns.tag(ns.PUBSUB, "pubsub")): GET,
     ("set", ns.tag(ns.PUBSUB, "pubsub")): SET,
     ("get", ns.tag(ns.OWNER, "pubsub")): OWNER_GET,
     ("set", ns.tag(ns.OWNER, "pubsub")): OWNER_SET,
 }
 COMMANDS: Mapping[str, Command] = table_of(CONFLICTS)
-_ERROR_BYTES = 4_096  # no error is longer
+_ERROR_BYTES = 4_096  # upper bound of the size of an error response
 _EVENT = ns.tag(ns.EVENT, "event")
-# To anything else slixmpp would answer with an error in the namespace of clients.
+# slixmpp answers these queries itself. To other queries it would answer in the namespace of clients.
 _PASSED_ON = frozenset(("get", ns.tag(*query)) for query in PASSED_ON.items())
-_LONG_ID = 1_024  # slixmpp would answer with it whatever its length
-_CUT = ns.tag(CUT_NS, "cut")  # what the stream puts in the place of content that it did not read
-CUT_REASON_CHARACTERS = 200
+_LONG_ID = 1_024  # slixmpp repeats an id of any length in its response, which could exceed the server's limit
+_CUT = ns.tag(CUT_NS, "cut")  # the stream's replacement for content that it did not parse
+CUT_REASON_CHARACTERS = 200  # a forged `cut` element may have any content
 
-DISCOVER = "discover"  # answered from prepared bytes
-ANSWER_LIMIT_BYTES = 212_992
-UNREAD = "unread"  # refused before it was known what it is
+DISCOVER = "discover"  # operation of requests answered from prepared bytes
+ANSWER_LIMIT_BYTES = 212_992  # `pubsub.stanza_bytes` of the default settings
+UNREAD = "unread"  # operation of requests rejected before their kind is known
 
 _EVENT_ID = re.compile(r"([0-9]{1,18})\.-?[0-9]{1,18}(?:e[0-9]{1,18})?", re.ASCII)
 _STANZA_CONDITIONS = f"{{{ns.STANZAS}}}"
-_ENCODERS: Mapping[type, Encoder] = {**ENCODERS, **OWNER_ENCODERS, CommandShown: encode_command}
+_ENCODERS: Mapping[type, Encoder] = {**ENCODERS, **OWNER_ENCODERS, CommandReply: encode_command}
 _OPERATIONS: Mapping[type[r.Request], str] = {**OPERATIONS, RunCommand: "command"}
 
-# (the payload, who asks, our address) -> the request, or the body of an answer that is known already.
+# Parameters: the payload, the requester, our address. Returns the request, or the body of a response that is known.
 Reader = Callable[[Element, Jid, str], r.Request | bytes]
 
 
-class Service(Protocol):
-    """What answers requests."""
+class RequestHandler(Protocol):
+    """The service that answers requests."""
 
     def handle(self, request: r.Request) -> Awaitable[object]:
-        """The answer. Raises FeedError, StoreError."""
+        """Return the response. Raises FeedError, StoreError."""
 
 
-class Router:
-    """Takes stanzas from the stream; see the module.
+class StanzaRouter:
+    """Handles the stanzas from the stream.
 
-    `reply` sends one stanza. `observe` gets the operation, its outcome (ok or a condition) and how long it took in
-    seconds. `on_bounce` gets the bounces of events, the service where it is not given. `follows` says of which bare
-    JIDs events are left to somebody else, because we follow feeds there. An answer above `answer_limit_bytes` is
-    refused instead, and there is none where the id of the request alone is too long for it: a server that gets too long
-    a stanza ends the link for everybody.
+    `reply` sends one stanza. `observe` receives the operation, its outcome (ok or a condition) and its duration in
+    seconds. `on_bounce` receives bounces of notifications, by default the service. `follows` returns whether we follow
+    a feed at a bare JID; notifications from there are left to the follower. A response above `answer_limit_bytes` is
+    replaced by an error, because a server ends the link for everybody if it receives a stanza above its limit. There is
+    no response at all if the id of the request alone exceeds the limit.
     """
 
     def __init__(
         self,
-        service: Service,
+        service: RequestHandler,
         reply: Callable[[bytes], object],
         info: ServiceInfo,
         *,
@@ -114,10 +115,10 @@ class Router:
         self._answer_limit_bytes = answer_limit_bytes
         self._clock = clock
         self._new_id = new_id
-        self._calls = Calls(info.domain)
+        self._addresses = AddressReader(info.domain)
         self._disco = disco = Disco(info, commands)
-        sessions = Sessions(now_us=now_us, new_id=new_id)
-        self._commands = Commands(commands, service.handle, sessions)
+        sessions = CommandSessions(now_us=now_us, new_id=new_id)
+        self._commands = CommandRunner(commands, service.handle, sessions)
         self._readers: Mapping[tuple[str, str], Reader] = {
             **{key: partial(decode, actions) for key, actions in ACTIONS.items()},
             **{("get", query): disco.read for query in (INFO_QUERY, ITEMS_QUERY)},
@@ -133,32 +134,32 @@ class Router:
 
     @property
     def in_flight(self) -> int:
-        """How many requests are being worked on."""
+        """The number of requests in progress."""
         return len(self._tasks)
 
     async def drain(self) -> None:
-        """Waits until the requests that have begun are answered."""
+        """Wait until all requests in progress are answered."""
         while self._tasks:
             await asyncio.wait(tuple(self._tasks))
 
     def on_stanza(self, element: Element) -> bool | asyncio.Task[float]:
-        """Takes a stanza, or returns False for one that is not ours. Never waits.
+        """Handle a stanza, or return False if it is not for the router. Never waits.
 
-        Returns the work that a request begins, whose result is the processor seconds spent on encoding its answer.
+        Return the task of a request. Its result is the processor time in seconds spent on encoding the response.
         """
         handler = self._kinds.get(element.tag)
         return handler is not None and handler(element)
 
     def on_full(self, name: str, attributes: Mapping[str, str]) -> None:
-        """Answers a stanza that was not admitted, from the attributes of its start tag."""
-        call = self._calls.read(attributes)
-        if name == "iq" and attributes.get("type") in ("get", "set") and call is not None and self._answerable(call):
-            self._refuse(call, FeedError(Condition.BUSY, "too many requests at once"))
+        """Answer a stanza that the queue rejected, using the attributes of its start tag only."""
+        iq = self._addresses.read(attributes)
+        if name == "iq" and attributes.get("type") in ("get", "set") and iq is not None and self._answerable(iq):
+            self._refuse(iq, FeedError(Condition.BUSY, "too many requests at once; try again later"))
         else:
             self._observe(UNREAD, "dropped", 0.0)
 
-    def _answerable(self, call: Call) -> bool:
-        return len(call.head) + _ERROR_BYTES <= self._answer_limit_bytes
+    def _answerable(self, iq: IncomingIq) -> bool:
+        return len(iq.head) + _ERROR_BYTES <= self._answer_limit_bytes
 
     def _on_iq(self, element: Element) -> bool | asyncio.Task[float]:
         kind = element.get("type")
@@ -167,43 +168,43 @@ class Router:
         payload = next(element.iterchildren("*"), None)
         tag: str = payload.tag if payload is not None else ""
         reader = self._readers.get((kind, tag))
-        call = self._calls.read(element)
-        if call is None or not self._answerable(call):
+        iq = self._addresses.read(element)
+        if iq is None or not self._answerable(iq):
             log.debug("stanza_dropped", stanza_id=(element.get("id") or "")[:64], sender=element.get("from"))
             self._observe(UNREAD, "dropped", 0.0)
             return True
         if (kind, tag) in _PASSED_ON and len(element.get("id") or "") < _LONG_ID:
             return False
         if payload is not None and tag == COMMAND:
-            call = replace(call, about=encode_about(payload))
+            iq = replace(iq, about=encode_about(payload))
         if payload is None or len(element) != 1:
-            self._refuse(call, FeedError(Condition.BAD_REQUEST, "a request has exactly one child"))
+            self._refuse(iq, FeedError(Condition.BAD_REQUEST, "a request must have exactly one child element"))
         elif tag == _CUT:
-            self._refuse(call, _unread(payload.text or ""))
+            self._refuse(iq, _unread(payload.text or ""))
         elif reader is None:
-            self._refuse(call, FeedError(Condition.UNAVAILABLE))
+            self._refuse(iq, FeedError(Condition.UNAVAILABLE))
         else:
-            return self._begin(call, reader, payload)
+            return self._begin(iq, reader, payload)
         return True
 
-    def _begin(self, call: Call, read: Reader, payload: Element) -> bool | asyncio.Task[float]:
-        """Reads a request and starts it."""
+    def _begin(self, iq: IncomingIq, read: Reader, payload: Element) -> bool | asyncio.Task[float]:
+        """Read a request and start its task."""
         request: r.Request | bytes | None = None
         try:
-            request = read(payload, call.sender.jid, call.place.bare)
+            request = read(payload, iq.sender.jid, iq.address.bare)
         except FeedError as error:
-            self._refuse(call, error)
+            self._refuse(iq, error)
         except Exception as error:  # noqa: BLE001  the boundary: nothing internal reaches the wire
-            self._refuse(call, self._incident(UNREAD, error))
+            self._refuse(iq, self._incident(UNREAD, error))
         if isinstance(request, bytes):
-            self._reply(envelope(b"result", call.head, request))
+            self._reply(envelope(b"result", iq.head, request))
             self._observe(DISCOVER, "ok", 0.0)
         elif request is not None:
-            return self._start(self._run(call, request))
+            return self._start(self._run(iq, request))
         return True
 
-    async def _run(self, call: Call, request: r.Request) -> float:
-        operation, started = _OPERATIONS[type(request)], self._clock()
+    async def _run(self, iq: IncomingIq, request: r.Request) -> float:
+        operation, start_s = _OPERATIONS[type(request)], self._clock()
         outcome, spent_s = "cancelled", 0.0
         try:
             if isinstance(request, RunCommand):
@@ -211,35 +212,39 @@ class Router:
             else:
                 answer = await self._service.handle(request)
             began_s = time.thread_time()
-            outcome = self._answer(call, answer)
+            outcome = self._answer(iq, answer)
             spent_s = time.thread_time() - began_s
         except FeedError as error:
             outcome = error.condition.value
-            self._reply(envelope(b"error", call.head, call.about + encode_error(error, type(request))))
+            self._reply(envelope(b"error", iq.head, iq.about + encode_error(error, type(request))))
         except Exception as error:  # noqa: BLE001  the boundary: nothing internal reaches the wire
             failure = self._incident(operation, error)
             outcome = failure.condition.value
-            self._reply(envelope(b"error", call.head, call.about + encode_error(failure)))
+            self._reply(envelope(b"error", iq.head, iq.about + encode_error(failure)))
         finally:
-            self._observe(operation, outcome, self._clock() - started)
+            self._observe(operation, outcome, self._clock() - start_s)
         return spent_s
 
-    def _answer(self, call: Call, answer: object) -> str:
-        """Sends an answer and what follows it; the outcome."""
-        discovered = self._disco.encoders.get(type(answer))
-        body = discovered(answer, call.place.bare) if discovered is not None else _ENCODERS[type(answer)](answer)
-        if len(call.head) + len(body) > self._answer_limit_bytes:
-            raise FeedError(Condition.NOT_ACCEPTABLE, "the answer is too long for one stanza; ask for less at a time")
+    def _answer(self, iq: IncomingIq, answer: object) -> str:
+        """Send a response and what follows it. Return the outcome."""
+        encode_discovery = self._disco.encoders.get(type(answer))
+        body = (
+            encode_discovery(answer, iq.address.bare)
+            if encode_discovery is not None
+            else _ENCODERS[type(answer)](answer)
+        )
+        if len(iq.head) + len(body) > self._answer_limit_bytes:
+            raise FeedError(Condition.NOT_ACCEPTABLE, "the response exceeds the size of a stanza; request less at once")
         if isinstance(answer, r.PartlyRefused):
-            self._reply(envelope(b"error", call.head, body))
+            self._reply(envelope(b"error", iq.head, body))
             return Condition.NOT_ACCEPTABLE.value
-        self._reply(envelope(b"result", call.head, body))
+        self._reply(envelope(b"result", iq.head, body))
         if isinstance(answer, r.Subscribed) and answer.last is not None:
-            self._reply(encode_last_item(answer, answer.last, call.place.bare, self._new_id()))
+            self._reply(encode_last_item(answer, answer.last, iq.address.bare, self._new_id()))
         return "ok"
 
-    def _refuse(self, call: Call, error: FeedError) -> None:
-        self._reply(envelope(b"error", call.head, call.about + encode_error(error)))
+    def _refuse(self, iq: IncomingIq, error: FeedError) -> None:
+        self._reply(envelope(b"error", iq.head, iq.about + encode_error(error)))
         self._observe(UNREAD, error.condition.value, 0.0)
 
     def _incident(self, operation: str, error: Exception) -> FeedError:
@@ -247,24 +252,25 @@ class Router:
         incident = self._new_id()
         if isinstance(error, StoreError):
             log.error("store_failed", operation=operation, incident=incident, reason=str(error))
-            return FeedError(Condition.BUSY, f"the store cannot be used now; incident {incident}")
+            return FeedError(Condition.BUSY, f"the store is not available; try again later (incident {incident})")
         log.error("request_failed", operation=operation, incident=incident, exc_info=error)
-        return FeedError(Condition.INTERNAL, f"incident {incident}")
+        return FeedError(Condition.INTERNAL, f"internal error (incident {incident})")
 
     def _on_message(self, element: Element) -> bool | asyncio.Task[float]:
-        """Bounces of events are counted; what else comes as a message is not for us (xep-map 14, 241), unless it is an
-        event of a feed that we follow."""
+        """Count bounces of notifications. Other messages are ignored (xep-map 14, 241), except notifications from a
+        feed
+        that we follow."""
         if element.get("type") != "error" and element.find(_EVENT) is not None:
-            sender = self._calls.sender(element)
+            sender = self._addresses.sender(element)
             return sender is None or not self._follows(str(sender.bare))
         match = _EVENT_ID.fullmatch(element.get("id") or "") if element.get("type") == "error" else None
-        sender, place = self._calls.sender(element), self._calls.place(element)
-        if match is None or sender is None or place is None:
+        sender, address = self._addresses.sender(element), self._addresses.own(element)
+        if match is None or sender is None or address is None:
             return True
-        return self._start(self._count(r.Bounce(sender.jid, place.bare, int(match[1]), _condition_of(element))))
+        return self._start(self._count(r.Bounce(sender.jid, address.bare, int(match[1]), _condition_of(element))))
 
     async def _count(self, bounce: r.Bounce) -> float:
-        started = self._clock()
+        start_s = self._clock()
         outcome = "cancelled"
         try:
             await self._on_bounce(bounce)
@@ -274,7 +280,7 @@ class Router:
         except Exception as error:  # noqa: BLE001  the boundary: one bounce must not end anything
             outcome = self._incident(OPERATIONS[r.Bounce], error).condition.value
         finally:
-            self._observe(OPERATIONS[r.Bounce], outcome, self._clock() - started)
+            self._observe(OPERATIONS[r.Bounce], outcome, self._clock() - start_s)
         return 0.0
 
     def _start(self, work: Coroutine[None, None, float]) -> asyncio.Task[float]:
@@ -285,17 +291,17 @@ class Router:
 
 
 def _unread(reason: str) -> FeedError:
-    """Why the stream did not read a request."""
+    """Return the error for a request that the stream did not parse."""
     condition = Condition.PAYLOAD_TOO_BIG if reason == LARGE_ITEM else Condition.NOT_ACCEPTABLE
     return FeedError(condition, reason[:CUT_REASON_CHARACTERS])
 
 
 def _no_setting(_query: Element, _actor: Jid, _service: str) -> r.Request:
-    raise FeedError(Condition.BAD_REQUEST, "discovery is of type get")
+    raise FeedError(Condition.BAD_REQUEST, "discovery requests must be of type get")
 
 
 def _condition_of(message: Element) -> str:
-    """The defined condition of an error, empty where there is none."""
+    """Return the defined condition of an error, or an empty text."""
     for error in message.iterchildren(ns.tag(COMPONENT_NS, "error")):
         for child in error.iterchildren("*"):
             name: str = child.tag

@@ -1,6 +1,7 @@
-"""What a stanza shows before it is parsed: its sender, and whether it is too large or too elaborate (xep-map 246).
+"""Checks on the bytes of a stanza before it is parsed: its sender, size and number of tags (xep-map 246).
 
-A stanza beyond these limits is refused without a tree. Each check is a search over the bytes, linear in their number.
+A stanza above these limits is rejected without building a tree, because building it would stall the event loop. Each
+check is linear in the number of bytes.
 """
 
 import re
@@ -8,17 +9,17 @@ import re
 from smartfeeds.formats.crowds import crowd_fault
 from smartfeeds.xmpp.framer import StanzaFrame, start_of
 
-# The largest stanza that Prosody accepts from a client. A service with larger items has a larger limit.
+# The largest stanza that Prosody accepts from a client. If the service allows larger items, the limit is larger.
 REQUEST_BYTES = 262_144
-# An entry of 64 KiB in XHTML has about 2,500 elements, each with a start tag and an end tag. Counting new names and
+# An XHTML entry of 64 KiB has about 2,500 elements, each with a start tag and an end tag. Counting new names and
 # canonical form cost about 3 us for each element.
 REQUEST_TAGS = 8_192
-# Results and messages carry pages of services that we mirror, so they may have as many elements as bytes allow.
+# Results and messages carry pages of mirrored services, so the size alone limits the number of their elements.
 STANZA_TAGS = 65_536
 
-LARGE = "the request is too large"
-LARGE_ITEM = "the item is too large"  # payload-too-big, as XEP-0060 7.1.3.5 has it
-ELABORATE = "there are more than {} tags"
+LARGE = "the request is too large; send less at once"
+LARGE_ITEM = "the item is too large"  # becomes payload-too-big (XEP-0060 section 7.1.3.5)
+ELABORATE = "more than {} tags"
 
 _VALUE = rb"(?:\"[^\"<]*\"|'[^'<]*')"
 _HEAD = re.compile(
@@ -29,7 +30,7 @@ _PUBLISH = re.compile(rb"<iq\s[^>]*>\s*<pubsub\s[^>]*>\s*<publish[\s/>]")
 
 
 def sender_of(frame: bytes) -> bytes | None:
-    """The bare JID that a stanza is from, as the server wrote it; empty where none is given, None for no stanza."""
+    """Return the sender's bare JID as the server wrote it, empty if there is none. None if the frame is no stanza."""
     match = _HEAD.match(frame)
     if match is None:
         return None
@@ -37,21 +38,20 @@ def sender_of(frame: bytes) -> bytes | None:
 
 
 def is_request(frame: bytes) -> bool:
-    """Whether it is an IQ of type get or set."""
+    """Return whether the frame is an IQ of type get or set."""
     name, attributes = start_of(frame)
     return name == "iq" and attributes.get("type") in ("get", "set")
 
 
 def shape_fault(data: bytes, most_tags: int = REQUEST_TAGS) -> str:
-    """Why XML is too elaborate to be parsed: more than `most_tags` tags, or an element with too many attributes. Empty
-    if it is not."""
+    """Return why XML is too complex to parse, or an empty text: more than `most_tags` tags, or crowded attributes."""
     return ELABORATE.format(most_tags) if data.count(b"<") > most_tags else crowd_fault(data)
 
 
 def fault_of(frame: StanzaFrame, request_bytes: int = REQUEST_BYTES) -> str:
-    """Why a stanza is not parsed; empty for one that is. A stanza that the framer has cut down says so itself."""
+    """Return why a stanza must not be parsed, or an empty text. A stanza that the framer truncated names its reason."""
     data = frame.data
-    # A stanza with fewer bytes than a request may have tags is within all limits, so its kind is not parsed: 7 us.
+    # A stanza with fewer bytes than the tag limit is within all limits. Skipping `is_request` for it saves 7 us.
     request = len(data) > min(REQUEST_TAGS, request_bytes) and is_request(data)
     fault = shape_fault(data, REQUEST_TAGS if request else STANZA_TAGS)
     if not fault and request and len(data) > request_bytes:

@@ -1,4 +1,4 @@
-"""Every condition as a stanza error (xep-map 1.1, 1.3; 17, 18, 19, 239; RFC 6120 8.3)."""
+"""The stanza error for each condition (xep-map 1.1, 1.3; 17, 18, 19, 239; RFC 6120 section 8.3)."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -14,7 +14,7 @@ from smartfeeds.xmpp.namespaces import COMMANDS, ERRORS, STANZAS
 
 @dataclass(frozen=True, slots=True)
 class StanzaError:
-    """The error type, the defined condition, and the element of pubsub#errors beside it, empty where there is none."""
+    """The type, the defined condition, and the name of the `pubsub#errors` element, which may be empty."""
 
     type: str
     condition: str
@@ -53,7 +53,7 @@ STANZA_ERRORS: Mapping[Condition, StanzaError] = {
     Condition.INTERNAL: StanzaError("cancel", "internal-server-error"),
 }
 
-# The same condition, another type: XEP-0060 has modify for options where it has cancel for unsubscribing (6.3.4.2).
+# XEP-0060 uses type modify for options (6.3.4.2) where it uses cancel for unsubscribing (6.2.3.2).
 _TYPE_BY_REQUEST: Mapping[tuple[Condition, type[Request] | None], str] = {
     (Condition.NOT_SUBSCRIBED, GetSubscribeOptions): "modify",
     (Condition.NOT_SUBSCRIBED, SetSubscribeOptions): "modify",
@@ -61,7 +61,7 @@ _TYPE_BY_REQUEST: Mapping[tuple[Condition, type[Request] | None], str] = {
 
 
 class CommandFault(Enum):
-    """The conditions that XEP-0050 4.4 adds, but bad-locale: no language is refused."""
+    """The conditions that XEP-0050 section 4.4 defines, except bad-locale: the service accepts every language."""
 
     MALFORMED_ACTION = "malformed-action"
     BAD_ACTION = "bad-action"
@@ -71,7 +71,7 @@ class CommandFault(Enum):
 
 
 class CommandError(FeedError):
-    """A refusal that only ad-hoc commands know."""
+    """An error of an ad-hoc command."""
 
     __slots__ = ("fault",)
 
@@ -82,9 +82,9 @@ class CommandError(FeedError):
 
 
 def encode_error(error: FeedError, request: type[Request] | None = None) -> bytes:
-    """The `<error/>` element: the defined condition, the text, then that of pubsub or of commands (xep-map 17).
+    """Return the `<error/>` element: the defined condition, the text, then the specific condition (xep-map 17).
 
-    `request` is the kind of request that failed, None where it could not be read.
+    `request` is the type of the request that failed, or None if it could not be read.
     """
     row = STANZA_ERRORS[error.condition]
     kind = _TYPE_BY_REQUEST.get((error.condition, request), row.type)

@@ -1,4 +1,4 @@
-"""The component stream (XEP-0114; xep-map 1-3, 11, 13): the one module that touches slixmpp's insides.
+"""The component stream (XEP-0114; xep-map 1-3, 11, 13): the only module that uses internals of slixmpp.
 
 In: bytes are cut into stanzas (`framer`), which wait for their sender's turn (`turns`), are parsed with lxml
 (`parsing`) and offered to one callback. Answers to our own requests go to their callers (`requests`), and messages that
@@ -39,12 +39,12 @@ from smartfeeds.xmpp.screening import REQUEST_BYTES, fault_of, sender_of
 from smartfeeds.xmpp.stanza_errors import error_answer
 from smartfeeds.xmpp.turns import QueueBounds, StanzaTurns, Turn
 
-STANZA_LIMIT_BYTES = 1_048_576
-CLOSE_TIMEOUT_S = 2.0
-# Stanzas are served for this long, then the event loop does what else there is. A quiet user's stanza that arrives
-# meanwhile waits no longer.
+STANZA_LIMIT_BYTES = 1_048_576  # a larger stanza is truncated by the framer, so that it cannot fill the memory
+CLOSE_TIMEOUT_S = 2.0  # wait for the server's footer
+# The loop serves stanzas for this long, then runs other tasks. A stanza of a quiet user that arrives meanwhile waits no
+# longer than this.
 SLICE_S = 0.005
-# Parsing a document costs as much as parsing some stanzas, so short ones of the same turn share one.
+# Parsing a document has a fixed cost as large as that of some stanzas, so short stanzas of a turn share a document.
 BATCH_BYTES = 16_384
 _IQ = f"{{{COMPONENT_NS}}}iq"
 _PRESENCE = f"{{{COMPONENT_NS}}}presence"
@@ -57,10 +57,10 @@ _FOOTER = b"</stream:stream>"
 
 log = structlog.get_logger()
 
-# Whether a stanza was taken, or the work that has begun because of it: it returns the processor seconds that it spent
-# on the event loop, apart from what the store did.
-Taken = bool | asyncio.Task[float]
-OnStanza = Callable[[etree._Element], Taken]
+# True if the stanza was handled, or the task that it started. The task returns the processor time that it spent on the
+# event loop, in seconds, without the time of the store.
+StanzaOutcome = bool | asyncio.Task[float]
+StanzaCallback = Callable[[etree._Element], StanzaOutcome]
 
 
 class _Listener(NamedTuple):
@@ -70,11 +70,11 @@ class _Listener(NamedTuple):
 
 
 class ComponentStream(ComponentXMPP):
-    """One component connection at a time; implements `link.ComponentLink` for the supervisor.
+    """One component connection at a time. It implements `link.ComponentLink` for the supervisor.
 
-    `on_stanza` gets each iq, message and presence as an lxml element in the component namespace and says whether
-    it took it. It must not block; the element keeps its document alive, so it must not be kept for long. `on_full` gets
-    the name and the attributes of a stanza that was not admitted. `request_bytes` is the size of the largest request.
+    `on_stanza` receives each iq, message and presence as an lxml element in the component namespace and returns whether
+    it handled the stanza. It must not block or store the element, which keeps its document in memory. `on_full`
+    receives the name and attributes of a rejected stanza. `request_bytes` is the size of the largest request.
     """
 
     def __init__(
@@ -84,7 +84,7 @@ class ComponentStream(ComponentXMPP):
         *,
         host: str = "127.0.0.1",
         port: int = 5347,
-        on_stanza: OnStanza,
+        on_stanza: StanzaCallback,
         on_full: Callable[[str, Mapping[str, str]], object] = lambda _name, _attributes: None,
         request_bytes: int = REQUEST_BYTES,
         bounds: QueueBounds | None = None,
@@ -98,8 +98,8 @@ class ComponentStream(ComponentXMPP):
         self.turns = StanzaTurns(bounds or QueueBounds(), clock=time.monotonic)
         self._on_full = on_full
         self._request_bytes = request_bytes
-        self._serving: asyncio.Handle | None = None  # a timer while every sender that has a stanza rests
-        self._framing_s = 0.0  # processor time spent on bytes of stanzas that are not yet complete
+        self._serving: asyncio.Handle | None = None  # the next call of `_serve`; a timer if all waiting senders pause
+        self._framing_s = 0.0  # processor time spent on the bytes of incomplete stanzas
         self.outbox = Outbox() if outbox is None else outbox
         self.names = NameGuard()
         self._framer = Framer(STANZA_LIMIT_BYTES)
@@ -121,28 +121,29 @@ class ComponentStream(ComponentXMPP):
             "xep_0092", {"software_name": software_name, "version": software_version, "os": software_os}
         )
 
-    # The link, as the supervisor sees it
+    # The interface of the supervisor
 
     @property
     def domain(self) -> str:
-        """The component's domain."""
+        """The domain of the component."""
         return str(self.boundjid.host)
 
     @property
     def endpoint(self) -> str:
-        """Where it connects to."""
+        """The server's address as `host:port`."""
         return f"{self.server_host}:{self.server_port}"
 
     @property
     def received_bytes(self) -> int:
-        """Everything that ever came in."""
+        """The number of bytes received since the start."""
         return self._received_bytes
 
     async def open(self) -> None:
-        """Connects and completes the handshake. Raises LinkDownError; leaves no connection behind then."""
+        """Connect and complete the handshake. Raises LinkDownError, and leaves no connection behind then."""
         if self._closed is not None and not self._closed.done():
-            raise LinkDownError("connect-failed", "the last connection is still there")
+            raise LinkDownError("connect-failed", "the previous connection is still open")
         self.init_plugins()  # type: ignore[no-untyped-call]
+        # slixmpp starts its filter task in `connect`, which is not used here.
         if self._run_out_filters is None or self._run_out_filters.done():
             self._run_out_filters = asyncio.get_running_loop().create_task(self.run_filters())
         self._down = None
@@ -164,27 +165,27 @@ class ComponentStream(ComponentXMPP):
             raise self._closed.result()
 
     async def wait_closed(self) -> LinkDownError:
-        """Waits until the link is gone and says why."""
+        """Wait until the connection has ended, and return the reason."""
         if self._closed is None:
             return LinkDownError("closed", "never opened")
         return await asyncio.shield(self._closed)
 
     def ping(self) -> None:
-        """Sends a ping to our own address: through the server and back, whatever other hosts the server has."""
+        """Send a ping to our own address. It passes through the server and does not depend on any other host."""
         self._pings += 1
         domain = attribute(self.domain)
         start = f"<iq type='get' id='link-{self._pings}' from='{domain}' to='{domain}'>"
         self.outbox.reply(f"{start}<ping xmlns='urn:xmpp:ping'/></iq>".encode())
 
     def drop(self, condition: str) -> None:
-        """Ends the connection at once, without a footer."""
+        """Abort the connection, without a footer."""
         if self.transport is not None:
             self._down = self._down or LinkDownError(condition)
             self.outbox.detach()
             self.transport.abort()
 
     async def close(self) -> None:
-        """Flushes, ends the stream with its footer, and waits up to 2 s for the server to do the same."""
+        """Flush, close the stream with its footer, and wait up to 2 s for the server to close its side."""
         if self._run_out_filters is not None:
             self._run_out_filters.cancel()
             await asyncio.wait((self._run_out_filters,))
@@ -228,10 +229,10 @@ class ComponentStream(ComponentXMPP):
             on_up()
         return lambda: self._listeners.remove(listener)
 
-    # What asyncio and slixmpp call
+    # Callbacks of asyncio and slixmpp
 
     def connection_made(self, transport: asyncio.BaseTransport, send_event: bool = True) -> None:
-        """TCP is there: sets the water marks and TCP_NODELAY, and sends the stream header [xep-map 1]."""
+        """TCP is connected: set water marks and TCP_NODELAY, and send the stream header [xep-map 1]."""
         assert isinstance(transport, asyncio.Transport)
         transport.set_write_buffer_limits(high=HIGH_WATER_BYTES, low=LOW_WATER_BYTES)
         sock = transport.get_extra_info("socket")
@@ -241,12 +242,12 @@ class ComponentStream(ComponentXMPP):
         super().connection_made(transport, send_event)
 
     def init_parser(self) -> None:
-        """Each connection gets a new framer; slixmpp's own parser is never made."""
+        """Create a new framer for each connection. slixmpp's own parser is never created."""
         self._framer = Framer(STANZA_LIMIT_BYTES)
         self._stanzas = None
 
     def data_received(self, data: bytes | str) -> None:
-        """Reads what came, stanza by stanza; ends the stream on what is not XML."""
+        """Read received bytes stanza by stanza. End the stream if they are not XML."""
         assert isinstance(data, bytes)
         self._received_bytes += len(data)
         framer = self._framer
@@ -272,7 +273,7 @@ class ComponentStream(ComponentXMPP):
             self._shut(_FOOTER)
 
     def connection_lost(self, exception: BaseException | None) -> None:
-        """TCP is gone: the outbox goes offline before anybody hears of it."""
+        """TCP is gone: take the outbox offline before anything else runs."""
         self.outbox.detach()
         self.turns.clear()
         if self._serving is not None:
@@ -304,7 +305,7 @@ class ComponentStream(ComponentXMPP):
         self.outbox.resume()
 
     def send(self, data: Any, use_filters: bool = True) -> None:
-        """slixmpp's own stanzas: dropped while offline, where slixmpp would queue them without a bound [xep-map 3]."""
+        """Send a stanza of slixmpp. Drop it while offline: slixmpp would queue it without a limit [xep-map 3]."""
         if self._online.is_set() or isinstance(data, Handshake):
             super().send(data, use_filters)
 
@@ -317,16 +318,16 @@ class ComponentStream(ComponentXMPP):
             listener.on_up()
 
     def _start_keepalive(self, event: Any) -> None:
-        """The supervisor's ping replaces slixmpp's whitespace, which nobody answers."""
+        """Disable slixmpp's whitespace keepalive, because nobody answers it. The supervisor sends pings instead."""
 
-    # Our own
+    # Internals
 
     def _start_handshake(self, attributes: dict[str, str]) -> None:
-        """slixmpp answers the stream header with SHA-1 of its id and the secret [xep-map 2]."""
+        """Let slixmpp answer the stream header with SHA-1 of its id and the secret [xep-map 2]."""
         self.start_stream_handler(ET.Element("stream", attributes))  # type: ignore[no-untyped-call]
 
     def _enter(self, frames: Sequence[StanzaFrame]) -> None:
-        """Queues stanzas for their senders' turns; what the server says for itself is read at once."""
+        """Queue stanzas for their senders' turns. Stanzas of the server itself are handled at once."""
         assert self._stanzas is not None
         byte_s = self._framing_s / sum(frame.size_bytes for frame in frames)
         self._framing_s = 0.0
@@ -345,8 +346,10 @@ class ComponentStream(ComponentXMPP):
                 self._on_full(*start_of(data))
 
     def _serve(self, *, last: bool = False) -> None:
-        """Serves the stanzas that wait, for a slice of time, and continues after the event loop has been round; all of
-        them at once if they are the `last` of their stream, which no turn of the loop would find open."""
+        """Serve waiting stanzas for a slice of time, then continue in the next iteration of the event loop.
+
+        The `last` stanzas of a stream are served at once, because the stream is closed after this call.
+        """
         loop = asyncio.get_running_loop()
         if self._serving is not None:
             self._serving.cancel()
@@ -368,7 +371,7 @@ class ComponentStream(ComponentXMPP):
             self._serving = loop.call_later(rest_s, self._serve)
 
     def _batch(self) -> list[Turn]:
-        """The stanzas whose turn it is, a few at a time."""
+        """Return the next stanzas in turn, up to `BATCH_BYTES`."""
         batch: list[Turn] = []
         size_bytes = 0
         while size_bytes < BATCH_BYTES and (turn := self.turns.take()) is not None:
@@ -377,7 +380,7 @@ class ComponentStream(ComponentXMPP):
         return batch
 
     def _serve_batch(self, batch: Sequence[Turn]) -> None:
-        """Parses stanzas and offers them; each pays its part of the time that this takes. Raises StreamSyntaxError."""
+        """Parse and offer stanzas. Each sender pays its share of the time. Raises StreamSyntaxError."""
         assert self._stanzas is not None
         began_s = time.thread_time()
         unread: list[bool] = []
@@ -385,17 +388,17 @@ class ComponentStream(ComponentXMPP):
         try:
             for turn, element in zip(batch, self._stanzas.parse([turn.frame for turn in batch]), strict=True):
                 unread.append(element is None or (len(element) > 0 and element[0].tag == _CUT))
-                # What the callback decides, a closed link for example, holds for the rest of the batch.
-                taken = self._is_leaving() or self._take(element)
-                if isinstance(taken, asyncio.Task):
+                # The callback may close the link. The rest of the batch is dropped then.
+                outcome = self._is_leaving() or self._take(element)
+                if isinstance(outcome, asyncio.Task):
                     working.add(turn)
-                    taken.add_done_callback(partial(self._done, turn))
+                    outcome.add_done_callback(partial(self._done, turn))
         finally:
             spent_s = time.thread_time() - began_s
             size_bytes = sum(turn.size_bytes for turn in batch)
             for turn, cut in zip(batch, unread, strict=False):
                 self.turns.spend(turn, spent_s * turn.size_bytes / size_bytes, cut=cut)
-            # Also the stanzas behind one that is not XML: the counts outlive the connection.
+            # Count the stanzas after a syntax error too: the counts in `turns` outlive the connection.
             for turn in batch:
                 if turn not in working:
                     self.turns.done(turn)
@@ -408,10 +411,10 @@ class ComponentStream(ComponentXMPP):
             self._serve()
 
     def _is_idle(self) -> bool:
-        """Whether no turn of the event loop is booked for the stanzas that wait."""
+        """Return whether no call of `_serve` is scheduled for the next iteration of the event loop."""
         return self._serving is None or isinstance(self._serving, asyncio.TimerHandle)
 
-    def _take(self, element: etree._Element | None) -> Taken:
+    def _take(self, element: etree._Element | None) -> StanzaOutcome:
         if element is None:
             return False
         tag = element.tag
@@ -432,8 +435,8 @@ class ComponentStream(ComponentXMPP):
         self._hand_on(element)
         return True
 
-    def _offer(self, element: etree._Element) -> Taken:
-        """Asks the callback; whatever it raises must not end the link for everybody."""
+    def _offer(self, element: etree._Element) -> StanzaOutcome:
+        """Call the callback. An exception from it must not end the link for everybody."""
         try:
             return self.on_stanza(element)
         except Exception:  # noqa: BLE001
@@ -447,7 +450,7 @@ class ComponentStream(ComponentXMPP):
                 self._failed(message)
 
     def _hand_on(self, element: etree._Element) -> None:
-        """Gives slixmpp what is not ours, as its own tree."""
+        """Pass a stanza to slixmpp as an ElementTree."""
         try:
             self._spawn_event(ET.fromstring(etree.tostring(element, with_tail=False)))
         except InvalidJID as error:
@@ -476,8 +479,8 @@ class ComponentStream(ComponentXMPP):
         )
 
     def _end_stream(self, condition: str) -> None:
-        """The server broke the stream: says so and closes; the supervisor connects again."""
-        self._down = self._down or LinkDownError(condition, "the server sent it")
+        """End the stream after a violation by the server, with a stream error. The supervisor reconnects."""
+        self._down = self._down or LinkDownError(condition, "the stream from the server is not valid")
         self._shut(
             f"<stream:error><{condition} xmlns='urn:ietf:params:xml:ns:xmpp-streams'/></stream:error>".encode()
             + _FOOTER

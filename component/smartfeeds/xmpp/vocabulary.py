@@ -1,14 +1,14 @@
-"""The names that ordinary stanzas to us are made of (xep-map 246).
+"""The names in ordinary stanzas (xep-map 246).
 
-`names` counts the names that peers bring. These it knows from the start: whoever uses up what may be learnt shuts out
-neither the requests of XEP-0060 nor Atom entries, however early it comes.
+`names` limits how many new names peers can introduce, because the parser never forgets a name. It knows the names in
+this module from the start. So a peer that uses up the limit cannot block the requests of XEP-0060 or Atom entries.
 """
 
 from typing import Final
 
 from smartfeeds.xmpp import namespaces as ns
 
-# What servers and clients put into stanzas, the conditions of errors among them.
+# Names in stanzas of servers and clients, conditions of errors included.
 _STANZAS: Final = """
     iq message presence error text body subject thread headers header show status priority c delay stanza-id
     addresses address no-store no-copy store ping query time vCard ver command cut
@@ -80,7 +80,7 @@ _NAMESPACES: Final = (
 )
 _PREFIXES: Final = ("xmlns", "xmlns:thr", "xmlns:sx", "xmlns:atom")
 
-# As stanzas hold them: Prosody and ejabberd both write one blank and single quotes.
+# One stanza with all names, spelt as Prosody and ejabberd write stanzas: one space and single quotes.
 WRITTEN: Final = b"".join(
     (
         *(f"<{name}>".encode() for part in (_STANZAS, _PUBSUB, _ENTRIES) for name in part.split()),

@@ -7,8 +7,8 @@ golden.json does. It keeps no log: a page shows what the items are now.
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from smartfeeds.client.change import Entry
-from smartfeeds.client.events import PageReceived, Pull, PushReceived
+from smartfeeds.client.change import ReceivedItem
+from smartfeeds.client.events import PageReceived, PageRequest, PushReceived
 from smartfeeds.core.cursor import Cursor, format_cursor, parse_cursor
 from smartfeeds.core.view import Order
 
@@ -21,10 +21,10 @@ class UnknownCursorError(Exception):
 class ModelFeed:
     """`rows` are (key in microseconds, entry), ascending, items of one key in the order they were written."""
 
-    rows: list[tuple[int, Entry]] = field(default_factory=list)
+    rows: list[tuple[int, ReceivedItem]] = field(default_factory=list)
     clock_us: int = 1_304_942_400_000_000
 
-    def put(self, *entries: Entry, key_us: int | None = None) -> PushReceived:
+    def put(self, *entries: ReceivedItem, key_us: int | None = None) -> PushReceived:
         """Publishes or deletes items, all at one time, and returns the push that tells of it."""
         previous = self.newest_cursor()
         self.clock_us = max(self.clock_us + 1, key_us or 0)
@@ -35,11 +35,11 @@ class ModelFeed:
 
     def publish(self, item_id: str, text: str = "") -> PushReceived:
         """Publishes one item with this content."""
-        return self.put(Entry(item_id, f"<entry>{text}</entry>".encode()))
+        return self.put(ReceivedItem(item_id, f"<entry>{text}</entry>".encode()))
 
     def delete(self, item_id: str, text: str = "") -> PushReceived:
         """Leaves a tombstone."""
-        return self.put(Entry(item_id, f"<entry>{text}</entry>".encode(), deleted=True))
+        return self.put(ReceivedItem(item_id, f"<entry>{text}</entry>".encode(), deleted=True))
 
     def newest_cursor(self) -> str:
         """L of somebody who has everything; empty for an empty feed."""
@@ -51,11 +51,11 @@ class ModelFeed:
         group = [entry.item_id for row_key, entry in self.rows[: index + 1] if row_key == key]
         return format_cursor(Order.MODIFIED, key, group)
 
-    def state(self) -> dict[str, Entry]:
+    def state(self) -> dict[str, ReceivedItem]:
         """Every item as it is now, tombstones too."""
         return {entry.item_id: entry for _, entry in self.rows}
 
-    def page(self, pull: Pull, *, cap: int = 500, indexed: bool = True) -> PageReceived:
+    def page(self, pull: PageRequest, *, cap: int = 500, indexed: bool = True) -> PageReceived:
         """Answers a pull. `cap` shortens pages below what was asked for. Raises UnknownCursorError."""
         first = self._first_after(pull.after)
         if pull.newest:

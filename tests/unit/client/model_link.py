@@ -4,9 +4,9 @@ import asyncio
 from collections.abc import Callable
 from xml.etree.ElementTree import Element, SubElement, fromstring, tostring
 
-from smartfeeds.client.change import Entry
+from smartfeeds.client.change import ReceivedItem
 from smartfeeds.client.errors import RequestError, RequestTimeoutError
-from smartfeeds.client.events import Pull, PushReceived
+from smartfeeds.client.events import PageRequest, PushReceived
 from smartfeeds.client.stanzas import EVENT, PUBSUB, RSM, SHIM
 from smartfeeds.client.transport import LinkListener
 from smartfeeds.xmpp.framer import TOO_LONG, cut_down
@@ -20,11 +20,11 @@ ME = "bob@example.org"
 Fault = Callable[[Element], RequestError | RequestTimeoutError | None]
 
 
-def atom(item_id: str, title: str, *, deleted: bool = False) -> Entry:
+def atom(item_id: str, title: str, *, deleted: bool = False) -> ReceivedItem:
     """An entry as the service stores it."""
     sync = '<sync xmlns="http://feedsync.org/2007/feedsync" deleted="true"/>' if deleted else ""
     payload = f'<entry xmlns="http://www.w3.org/2005/Atom"><title>{title}</title>{sync}</entry>'
-    return Entry(item_id, payload.encode(), deleted=deleted)
+    return ReceivedItem(item_id, payload.encode(), deleted=deleted)
 
 
 class ModelLink:
@@ -106,7 +106,7 @@ class ModelLink:
         after = result_set.findtext(f"{{{RSM}}}after", "")
         assert after == "" or after.startswith("cursor:")
         newest = result_set.find(f"{{{RSM}}}before") is not None
-        pull = Pull(0, after.removeprefix("cursor:"), newest, int(result_set.findtext(f"{{{RSM}}}max", "")))
+        pull = PageRequest(0, after.removeprefix("cursor:"), newest, int(result_set.findtext(f"{{{RSM}}}max", "")))
         try:
             page = self.feed.page(pull)
         except UnknownCursorError:

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from smartfeeds.client import Atom, Change, ChangeKind, Follower, Proof
 from smartfeeds.client.cli import change_line, proof_line, run_follow
-from smartfeeds.client.events import Counters
+from smartfeeds.client.events import FollowCounters
 from unit.client.model_link import ADDRESS, NODE, FakeTimers, ModelLink, atom
 
 CHANGE = Change(
@@ -53,14 +53,16 @@ def test_change_line_json_has_everything() -> None:
 
 def test_proof_line_counts_as_people_do() -> None:
     """One gap, two gaps; what was met in several runs adds up."""
-    once = Counters(pushes=1, pulls=1, gaps_found=1, gaps_healed=1, late_pushes=1, duplicates=1, changes=1)
+    once = FollowCounters(pushes=1, pulls=1, gaps_found=1, gaps_healed=1, late_pushes=1, duplicates=1, changes=1)
     proof = Proof(NODE, "5", 1, True, None, once)
 
     assert proof_line(proof) == (
         f"proof    in step with {NODE} at 5, 1 item; 1 change, 1 push, 1 pull, 1 gap found, 1 healed, "
         "1 duplicate dropped"
     )
-    assert str(replace(proof, total=None, in_step=False, position="", counters=once + once + Counters(pushes=3))) == (
+    assert str(
+        replace(proof, total=None, in_step=False, position="", counters=once + once + FollowCounters(pushes=3))
+    ) == (
         f"not in step with {NODE} at the start, ? items; 2 changes, 5 pushes, 2 pulls, 2 gaps found, 2 healed, "
         "2 duplicates dropped"
     )

@@ -282,7 +282,7 @@ AWAY = RequestError("service-unavailable", "cancel")
 SLOW = RequestTimeoutError("no answer")
 MISSING = RequestError("item-not-found", "cancel")
 CLOSED = RequestError("not-allowed", "cancel", "this node is closed")
-NOT_YET = RequestError("not-authorized", "auth")
+NOT_APPROVED = RequestError("not-authorized", "auth")
 
 
 @pytest.mark.parametrize("error", [BUSY, AWAY, SLOW], ids=["busy", "away", "slow"])
@@ -345,7 +345,10 @@ async def test_follower_item_that_cannot_be_had_alone_is_told_and_waited_for() -
         delays.append(timers.fire())
 
     assert delays == [0.5, 1.0, 2.0, 4.0, 8.0, 16.0, 30.0, 30.0]
-    stuck = f"the item behind {before} cannot be had, not even alone: the answer was cut short: the stanza is too long"
+    stuck = (
+        f"cannot read the item after {before}, even in a page of one item: "
+        "the response was truncated: the stanza is too long"
+    )
     assert told == [stuck] * 8
     assert proofs == [] and not feed.proof().in_step and feed.proof().checked_at is None
 
@@ -368,7 +371,7 @@ async def test_follower_lost_answer_of_one_item_names_it() -> None:
     await waiting.quiet()
     waiting.task.cancel()
 
-    assert told == ["no answer", "no answer; only the item behind the start was asked for"]
+    assert told == ["no answer", "no answer; the request was for the item after the start alone"]
 
 
 @pytest.mark.parametrize("condition", ["not-acceptable", "policy-violation"])
@@ -405,7 +408,9 @@ async def test_follower_answers_that_say_nothing_prove_nothing(reply: str, monke
     waiting.task.cancel()
 
     assert delays == [0.5, 1.0, 2.0, 4.0] and len(told) == 5
-    assert "the item behind the start cannot be had, not even alone: the answer is no page of this node" in str(told[0])
+    assert "cannot read the item after the start, even in a page of one item: the response is not a page" in str(
+        told[0]
+    )
     assert asked(link) == ["subscribe"] + ["items"] * (6 + 4)
     assert proofs == [] and not feed.proof().in_step
 
@@ -455,7 +460,7 @@ async def test_follower_missing_node_is_a_clear_error() -> None:
 
     error = await Waiting(feed).error()
 
-    assert isinstance(error, NodeMissingError) and "there is no such node" in str(error)
+    assert isinstance(error, NodeMissingError) and "the node does not exist" in str(error)
     assert await Waiting(feed).error() is error
 
 
@@ -476,7 +481,7 @@ async def test_follower_pending_subscription_waits_for_approval() -> None:
     link = ModelLink()
     link.feed.put(atom("a", "a"))
     link.pending = True
-    link.fault = faults(None, NOT_YET)
+    link.fault = faults(None, NOT_APPROVED)
     feed, timers = follower(link, mirror=True)
     waiting = Waiting(feed)
     await waiting.quiet()
@@ -488,7 +493,7 @@ async def test_follower_pending_subscription_waits_for_approval() -> None:
 async def test_follower_not_authorized_without_pending_is_the_end() -> None:
     """[SF-047]"""
     link = ModelLink()
-    link.fault = faults(None, NOT_YET)
+    link.fault = faults(None, NOT_APPROVED)
     feed, _ = follower(link)
 
     assert isinstance(await Waiting(feed).error(), RefusedError)

@@ -8,12 +8,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from smartfeeds.client import FileStore, MemoryStore
-from smartfeeds.client.position import BEGINNING, Position, bare, parse_position
+from smartfeeds.client.position import BEGINNING, FollowPosition, bare, parse_position
 from smartfeeds.errors import StoreError
 
 
-@given(st.builds(Position, st.text(), st.none() | st.integers(), st.lists(st.text()).map(tuple)))
-def test_position_written_is_read_again(position: Position) -> None:
+@given(st.builds(FollowPosition, st.text(), st.none() | st.integers(), st.lists(st.text()).map(tuple)))
+def test_position_written_is_read_again(position: FollowPosition) -> None:
     """[SF-027]: whatever text the cursor is."""
     assert parse_position(str(position)) == position
 
@@ -35,12 +35,12 @@ def test_position_written_is_read_again(position: Position) -> None:
 )
 def test_position_of_any_other_text_is_a_cursor(text: str, cursor: str) -> None:
     """[SF-027] (A-15)"""
-    assert parse_position(text) == Position(cursor)
+    assert parse_position(text) == FollowPosition(cursor)
 
 
 def test_position_with_odd_fields_keeps_its_cursor() -> None:
     """[SF-027]"""
-    assert parse_position('{"cursor":"5","total":"many","handed":7}') == Position("5")
+    assert parse_position('{"cursor":"5","total":"many","handed":7}') == FollowPosition("5")
 
 
 def test_bare_takes_the_type_off() -> None:
@@ -76,14 +76,14 @@ def test_file_store_that_cannot_replace_keeps_the_old_one(tmp_path: Path, monkey
     assert list(tmp_path.iterdir()) == [store.path]
 
 
-def test_file_store_in_no_folder_says_so(tmp_path: Path) -> None:
+def test_file_store_in_a_missing_folder_raises_an_error(tmp_path: Path) -> None:
     """[SF-045]"""
     with pytest.raises(StoreError, match="cannot write the position"):
         FileStore(tmp_path / "none" / "position").save("x")
 
 
 @pytest.mark.parametrize("content", [None, b"\xff\xfe\xff"])
-def test_file_store_that_cannot_be_read_says_so(tmp_path: Path, content: bytes | None) -> None:
+def test_unreadable_file_store_raises_an_error(tmp_path: Path, content: bytes | None) -> None:
     """[SF-045]: reading it as no position would skip what came meanwhile."""
     path = tmp_path / "position"
     if content is None:
@@ -110,10 +110,10 @@ def test_memory_store_keeps_what_it_is_given() -> None:
     assert store.load() == "6"
 
 
-def test_file_store_over_what_is_no_file_leaves_it(tmp_path: Path) -> None:
+def test_file_store_over_a_special_file_leaves_it(tmp_path: Path) -> None:
     """[SF-045]: for root, the file would take the place of a device."""
     os.mkfifo(tmp_path / "position")
 
-    with pytest.raises(StoreError, match="no file"):
+    with pytest.raises(StoreError, match="not a regular file"):
         FileStore(tmp_path / "position").save("x")
     assert (tmp_path / "position").is_fifo()

@@ -7,9 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from smartfeeds.client import stanzas
-from smartfeeds.client.change import NO_ATOM, Atom, Entry
+from smartfeeds.client.change import NO_ATOM, Atom, ReceivedItem
 from smartfeeds.client.errors import AnswerError
-from smartfeeds.client.events import GapSuspected, Input, NodeGone, Pull, PushReceived
+from smartfeeds.client.events import GapSuspected, Input, NodeGone, PageRequest, PushReceived
 from smartfeeds.client.payload import read_atom, read_item, serialise
 from smartfeeds.xmpp.framer import CUT_NS, cut_down
 from support.golden import GOLDEN
@@ -32,19 +32,19 @@ def test_pull_golden() -> None:
     """[SF-084] [SF-093]"""
     wanted = payload_of(XMPP["pull"])
 
-    assert same(stanzas.pull(NODE, Pull(1, max_items=2)), wanted)
+    assert same(stanzas.pull(NODE, PageRequest(1, max_items=2)), wanted)
 
 
 def test_pull_next_page_golden() -> None:
     """[SF-088] [SF-093]: the cursor has its type in a result set."""
-    found = stanzas.pull(NODE, Pull(1, after="1304942400_1_b191b173", max_items=2))
+    found = stanzas.pull(NODE, PageRequest(1, after="1304942400_1_b191b173", max_items=2))
 
     assert same(found[1], XMPP["next_set"])
 
 
 def test_pull_newest_golden() -> None:
     """[SF-047]"""
-    assert same(stanzas.pull(NODE, Pull(1, newest=True, max_items=1))[1], XMPP["last_page_set"])
+    assert same(stanzas.pull(NODE, PageRequest(1, newest=True, max_items=1))[1], XMPP["last_page_set"])
 
 
 @pytest.mark.parametrize("name", ["subscribe", "unsubscribe"])
@@ -99,7 +99,7 @@ def test_read_page_items() -> None:
 
     page = stanzas.read_page(fromstring(answer), 1, NODE)
 
-    assert page.items == (Entry("a", entry.encode(), publisher="b@c", atom=Atom(title="x")), Entry("b"))
+    assert page.items == (ReceivedItem("a", entry.encode(), publisher="b@c", atom=Atom(title="x")), ReceivedItem("b"))
 
 
 @pytest.mark.parametrize(
@@ -119,7 +119,7 @@ def test_read_page_items() -> None:
 )
 def test_read_page_that_is_none_is_no_empty_page(answer: str) -> None:
     """[SF-045] [SF-094] [SF-095]: it would prove that there is nothing more."""
-    with pytest.raises(AnswerError, match="the answer "):
+    with pytest.raises(AnswerError, match="the response "):
         stanzas.read_page(fromstring(answer), 1, NODE)
 
 
@@ -142,7 +142,7 @@ def test_read_page_and_subscription_that_were_cut_down() -> None:
     half = fromstring((RESULT % ("", COUNT)).replace("<pubsub", f'<cut xmlns="{CUT_NS}"/><pubsub'))
 
     for answer, node, reason in ((cut, "plain", "too long too"), (half, NODE, "no reason")):
-        with pytest.raises(AnswerError, match=f"^the answer was cut short: {reason}") as caught:
+        with pytest.raises(AnswerError, match=f"^the response was truncated: {reason}") as caught:
             stanzas.read_page(answer, 1, node)
         assert len(str(caught.value)) < 250
     with pytest.raises(AnswerError):
@@ -188,7 +188,7 @@ def test_read_message_odd_headers(headers: str, expected: tuple[str | None, str 
         f'<headers xmlns="{stanzas.SHIM}">{headers}</headers></message>'
     )
 
-    assert stanzas.read_message(message, "n") == PushReceived((Entry("a", deleted=True),), *expected)
+    assert stanzas.read_message(message, "n") == PushReceived((ReceivedItem("a", deleted=True),), *expected)
 
 
 @pytest.mark.parametrize(

@@ -143,7 +143,9 @@ async def test_follower_on_our_stream_answer_that_cannot_be_read_is_no_page(cont
             coming.cancel()
 
     assert [one.findtext(f".//{{{RSM}}}max") for one in (first, second, third)] == ["2", "1", "1"]
-    assert text.startswith(f"the item behind 0 cannot be had, not even alone: the answer was cut short: {reason}")
+    assert text.startswith(
+        f"cannot read the item after 0, even in a page of one item: the response was truncated: {reason}"
+    )
 
 
 async def test_slix_link_error_is_read_from_the_stanza() -> None:

@@ -11,7 +11,7 @@ from smartfeeds.http.pages import person_of
 from smartfeeds.http.sync_json import write_shared, write_version
 from smartfeeds.sync.feedsync import FEEDSYNC
 from smartfeeds.sync.merging import Dialect
-from smartfeeds.sync.record import Extra, Flag, Stamp, Version
+from smartfeeds.sync.record import Flag, ForeignMarkup, HistoryRecord, Version
 from smartfeeds.sync.sse import SSE
 from smartfeeds.sync.writing import write_item
 
@@ -28,7 +28,7 @@ def item(data: bytes, *, deleted: bool = False) -> Item:
 
 
 def version(title: str = "t", **more: Any) -> Version:
-    return Version("i1", 2, (Stamp(2, KEY_US, "b"), Stamp(1, None, "a")), payload(title), **more)
+    return Version("i1", 2, (HistoryRecord(2, KEY_US, "b"), HistoryRecord(1, None, "a")), payload(title), **more)
 
 
 def told(of: Version, dialect: Dialect = FEEDSYNC) -> dict[str, Any]:
@@ -40,7 +40,14 @@ def told(of: Version, dialect: Dialect = FEEDSYNC) -> dict[str, Any]:
 
 def test_record_says_what_it_has() -> None:
     """[FS-033] [FS-037] A record without a time or without an endpoint lacks that member."""
-    found = told(Version("i1", 3, (Stamp(3, KEY_US, "b"), Stamp(2, None, "a"), Stamp(1, KEY_US)), payload("t")))
+    found = told(
+        Version(
+            "i1",
+            3,
+            (HistoryRecord(3, KEY_US, "b"), HistoryRecord(2, None, "a"), HistoryRecord(1, KEY_US)),
+            payload("t"),
+        )
+    )
     assert found["history"] == [
         {"sequence": 3, "when": WHEN, "by": "b"},
         {"sequence": 2, "by": "a"},
@@ -64,7 +71,7 @@ def test_flags_are_told_where_they_are_set(flags: dict[str, Flag], expected: dic
 
 def test_sse_has_a_version_and_its_conflicts_are_versions_too() -> None:
     """[SSE-016] [SSE-046] [SSE-048] What sx:conflict has of a loser: its version, when and by, and its content."""
-    loser = Version("i1", 1, (Stamp(1, KEY_US, "c"),), payload("loser"))
+    loser = Version("i1", 1, (HistoryRecord(1, KEY_US, "c"),), payload("loser"))
     found = told(version(conflict=Flag.TRUE, conflicts=(loser,)), SSE)
     (other,) = found.pop("conflicts")
     assert found == {
@@ -94,7 +101,7 @@ def test_conflict_of_an_item_is_an_activity_of_its_own() -> None:
 
 def test_markup_of_others_stays_in_atom() -> None:
     """[FS-012] JSON is for reading."""
-    extra = Extra((("{urn:x}y", "z"),), (b'<x:y xmlns:x="urn:x"></x:y>',))
+    extra = ForeignMarkup((("{urn:x}y", "z"),), (b'<x:y xmlns:x="urn:x"></x:y>',))
     assert told(version(extra=extra)).keys() == {"id", "updates", "history"}
 
 

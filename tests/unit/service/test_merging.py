@@ -399,7 +399,10 @@ BOUNDS = {
         "names",
     ),
     "quotation marks": (shared((1, B1), title='"' * 64_000), "limit"),
-    "a date after the last one": (shared((1, B1)).replace("2011-05-09T11:00:01Z", "9999-12-31T23:59:60Z"), "no time"),
+    "a date after the last one": (
+        shared((1, B1)).replace("2011-05-09T11:00:01Z", "9999-12-31T23:59:60Z"),
+        "not a time",
+    ),
 }
 
 

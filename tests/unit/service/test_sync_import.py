@@ -13,7 +13,7 @@ from smartfeeds.service.sync_import import Arrived, Merge, Target, lacks, merge_
 from smartfeeds.service.syncing import endpoint
 from smartfeeds.store.base import WriteTx
 from smartfeeds.sync.merging import Outcome
-from smartfeeds.sync.sharing import NOT_SAID, format_bound
+from smartfeeds.sync.sharing import NO_SHARING, format_bound
 from support.world import ALICE, ATOM_NS, CREATED, FEED, MODIFIED, OWNER, SERVICE, T0_US, S, World, jid, refusal
 
 SYNC = f"{FEED}?sync=true"
@@ -234,7 +234,7 @@ async def test_partial_document_that_begins_later_than_anything_here_lacks_somet
     """[FS-079] Compared as the texts that bounds are."""
 
     async def lacking(since: str | None) -> bool:
-        sharing = replace(NOT_SAID, since=since, until=since)
+        sharing = replace(NO_SHARING, since=since, until=since)
         return await world.service.read(lambda tx, context: lacks(tx, context, FEED, sharing))
 
     early, late = format_bound(T0_US - S), format_bound(T0_US + S)

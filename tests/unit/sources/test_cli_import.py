@@ -60,8 +60,12 @@ async def test_document_at_an_address_is_imported_with_its_links(run, site):
     assert f'href="{site.url("/page")}"' in (await run("export", "--node", "news", "--to", "atom")).stdout
 
 
-@pytest.mark.parametrize("sync", [(), ("--sync",)], ids=["plain", "sync"])
-async def test_address_that_gives_nothing_says_why_and_makes_no_node(run, site, sync):
+@pytest.mark.parametrize(
+    ("sync", "fault"),
+    [((), "the document is "), (("--sync",), "the root of the document is html")],
+    ids=["plain", "sync"],
+)
+async def test_address_that_gives_nothing_says_why_and_makes_no_node(run, site, sync, fault):
     """[xep-map 247] Private addresses only where the operator allows them; an error of the site; a page."""
     site.pages["/page"] = b"<html><body/></html>"
     place = ("--node", "news", *sync)
@@ -70,7 +74,7 @@ async def test_address_that_gives_nothing_says_why_and_makes_no_node(run, site, 
     page = await run("import", site.url("/page"), *place, "--allow-private", code=Exit.FAILED)
 
     assert "not public" in refused.stderr and "answered 404" in missing.stderr
-    assert page.stderr.startswith(f"smartfeeds: {site.url('/page')}: the document is ")
+    assert page.stderr.startswith(f"smartfeeds: {site.url('/page')}: {fault}")
     assert len(site.asked) == 2
     await run("node", "create", "other")
     assert [one["node"] for one in json.loads((await run("node", "list", "--json")).stdout)] == ["other"]

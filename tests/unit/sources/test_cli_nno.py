@@ -69,9 +69,9 @@ async def test_what_cannot_be_read_is_told_and_passed_over(run):
     result = await run("good.ess", "bad.ess", "big.ess", "gone.ess")
 
     assert shown(result.stdout) == [("http://a/", 1)]
-    assert "passed over bad.ess: a number is left over" in result.stderr
-    assert "passed over big.ess: the file is larger than 1000000 bytes" in result.stderr
-    assert "passed over gone.ess: does not exist" in result.stderr
+    assert "skipped bad.ess: a number is left over" in result.stderr
+    assert "skipped big.ess: the file is larger than 1000000 bytes" in result.stderr
+    assert "skipped gone.ess: does not exist" in result.stderr
 
 
 async def test_nothing_usable_is_a_failure(run):
@@ -81,7 +81,7 @@ async def test_nothing_usable_is_a_failure(run):
     result = await run("folder", code=Exit.FAILED)
 
     assert shown(result.stdout) == []
-    assert result.stderr.count("passed over") == 21 and "10 more" in result.stderr
+    assert result.stderr.count("skipped") == 21 and "10 more" in result.stderr
 
 
 async def test_pipe_in_a_folder_does_not_hold_it_up(run):
@@ -111,7 +111,7 @@ async def test_output_is_a_file_that_is_there_when_it_is_whole(run):
     assert result.stdout == ""
     assert shown(text_in("out.nno")) == [("http://a/", 1)]
     assert "cannot write" in (await run("a.ess", "--output", "none/out.nno", code=Exit.CONFIG)).stderr
-    assert "no file" in (await run("a.ess", "--output", "/dev/null", code=Exit.CONFIG)).stderr
+    assert "not a regular file" in (await run("a.ess", "--output", "/dev/null", code=Exit.CONFIG)).stderr
 
 
 async def test_outline_that_would_be_too_large_for_readers_is_cut_and_told(run):
@@ -137,7 +137,7 @@ async def test_addresses_are_asked_when_private_ones_are_allowed(run, site):
     result = await run(*urls, "--allow-private")
 
     assert shown(result.stdout) == [(site.url("/a.xml"), 1), (site.url("/b.xml"), 2)]
-    assert f"passed over {urls[2]}: answered 404" in result.stderr
+    assert f"skipped {urls[2]}: answered 404" in result.stderr
     refused = await run(*urls, code=Exit.FAILED)
     assert refused.stderr.count("not public") == 3
 
@@ -179,7 +179,7 @@ async def test_full_tells_what_it_did_not_find(run, site):
         f"2011-05-09T12:00:00Z  (not found)  {site.url('/a.xml')}",
         f"2011-05-09T11:59:00Z  (not found)  {site.url('/b.xml')}",
     ]
-    assert f"passed over {site.url('/b.xml')}: answered 404" in result.stderr
+    assert f"skipped {site.url('/b.xml')}: answered 404" in result.stderr
 
 
 async def test_full_as_json_has_the_entry_itself(run, site):
@@ -242,9 +242,9 @@ async def test_cache_that_is_something_else_is_left_alone(run, content):
     put("cache.json", content.encode())
     result = await run("a.ess", "--full", "--cache", "cache.json", code=Exit.CONFIG)
 
-    assert "cache.json is no file of --cache" in result.stderr
+    assert "cache.json is not a cache file" in result.stderr
     assert text_in("cache.json") == content
 
 
 async def test_cache_without_full_is_a_usage_error(run):
-    assert "give both" in (await run("x", "--cache", "c", code=Exit.USAGE)).stderr
+    assert "requires --full" in (await run("x", "--cache", "c", code=Exit.USAGE)).stderr

@@ -225,7 +225,7 @@ async def test_conflicts_with_edits_made_here_are_kept(net: Net, web: Web) -> No
 @pytest.mark.parametrize(
     ("bad", "reason"),
     [
-        (entry("x", by="a b"), "no Namespace Specific String"),
+        (entry("x", by="a b"), "not a Namespace Specific String"),
         (entry("x", sync=f'<sx:sync xmlns:sx="{FEEDSYNC_NS}" id="x" updates="0"/>'), "sx:history"),
     ],
     ids=["endpoint", "history"],
@@ -303,7 +303,7 @@ async def test_conflicts_that_are_no_entries_are_taken_as_content(net: Net, web:
     [
         (feed(entry("a"), entry("b")).removesuffix(b"</feed>"), "ends in the middle"),
         (b'<!DOCTYPE feed [<!ENTITY a "b">]>' + feed(entry("a")), "DTD"),
-        (b"<html/>", "no feed that can be merged"),
+        (b"<html/>", "the root of the document is html"),
         (feed(entry("x", sync="<!-- none -->")), "has no item with sync data"),
     ],
     ids=["cut", "entities", "page", "plain"],
@@ -457,7 +457,7 @@ async def test_complete_feed_that_names_another_is_taken_as_it_is(net: Net, web:
 
     assert web.asked == [FILE, COMPLETE]
     assert set(await b.titles()) == {"a", "b"}
-    assert "refers to another one" in (await b.half()).note
+    assert "refers to another complete feed" in (await b.half()).note
 
 
 async def test_feed_that_expires_is_read_before_that(net: Net, web: Web) -> None:

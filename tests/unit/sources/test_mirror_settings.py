@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from smartfeeds.config import Mirror, load
+from smartfeeds.config import MirrorSettings, load
 from smartfeeds.core.mirror import Direction
 from smartfeeds.errors import ConfigError
 
@@ -25,18 +25,22 @@ def test_sections_have_the_documented_defaults(tmp_path):
     assert loaded(tmp_path, "").mirror == ()
     first, second = loaded(tmp_path, SECTION + SECTION.replace("feeds.b", "feeds.c") + 'direction = "both"').mirror
 
-    made = first.made()
-    assert (made.node, made.address, made.direction) == ("plans", "xmpp:feeds.b.example?;node=plans", Direction.IN)
-    assert (made.owner, made.every_s, made.own_edits, made.allow_private) == ("", 300.0, False, False)
-    assert second.made().direction is Direction.BOTH
-    assert made.name != second.made().name
+    mirror = first.to_mirror()
+    assert (mirror.node, mirror.address, mirror.direction) == (
+        "plans",
+        "xmpp:feeds.b.example?;node=plans",
+        Direction.IN,
+    )
+    assert (mirror.owner, mirror.every_s, mirror.own_edits, mirror.allow_private) == ("", 300.0, False, False)
+    assert second.to_mirror().direction is Direction.BOTH
+    assert mirror.name != second.to_mirror().name
 
 
 def test_sections_come_from_the_environment_as_a_list(tmp_path, monkeypatch):
     monkeypatch.setenv("SMARTFEEDS_MIRROR", '[{"node": "n", "address": "https://e/f", "owner": "Alice@example.org"}]')
 
     (section,) = loaded(tmp_path, "").mirror
-    assert (section.made().node, section.made().owner) == ("n", "alice@example.org")
+    assert (section.to_mirror().node, section.to_mirror().owner) == ("n", "alice@example.org")
 
 
 @pytest.mark.parametrize(
@@ -70,9 +74,9 @@ def test_sample_and_manual_have_every_key_with_its_default():
     table = (ROOT / "docs/mirrors.md").read_text().partition("[[mirror]]")[2].partition("\n## ")[0]
     rows = dict(re.findall(r"(?m)^\| `([a-z_]+)` \| `?(.*?)`? \|", table))
 
-    assert set(section) == set(rows) == set(Mirror.model_fields)
-    Mirror.model_validate(section)
-    for key, field in Mirror.model_fields.items():
+    assert set(section) == set(rows) == set(MirrorSettings.model_fields)
+    MirrorSettings.model_validate(section)
+    for key, field in MirrorSettings.model_fields.items():
         if not field.is_required() and key not in ("owner", "name"):
             default = field.default.value if isinstance(field.default, Direction) else field.default
             assert section[key] == default, key

@@ -164,7 +164,7 @@ async def test_service_whose_answers_say_nothing_is_never_in_step(
     half = await b.half()
     assert half.in_step_us is None and half.items == 0
     assert half.failure.startswith(
-        "feeds.a.example sends what cannot be used: the item behind the start cannot be had, not even alone: the answer"
+        "feeds.a.example sends what cannot be used: cannot read the item after the start, even in a page of one item: "
     )
     monkeypatch.setattr(a.router, "_reply", replied)
     await net.settle_all()
@@ -187,7 +187,7 @@ async def test_item_that_cannot_come_is_told_and_not_passed_over(net: Net) -> No
     await net.settle()
 
     half = await b.half()
-    assert "cannot be had, not even alone: the answer was cut short: the stanza is too long" in half.failure
+    assert "even in a page of one item: the response was truncated: the stanza is too long" in half.failure
     assert half.in_step_us == before and list(await b.titles()) == ["small"]
 
     await a.publish("large", "shorter")

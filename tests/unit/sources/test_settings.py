@@ -9,7 +9,7 @@ import pytest
 from structlog.testing import capture_logs
 
 from smartfeeds.app import App
-from smartfeeds.config import Nno, Settings, load
+from smartfeeds.config import NnoSettings, Settings, load
 from smartfeeds.errors import ConfigError
 
 ROOT = Path(__file__).parents[3]
@@ -68,9 +68,9 @@ def test_sample_and_manual_have_every_key_with_its_default():
     table = (ROOT / "docs/operator.md").read_text().partition("[[nno]]")[2].partition("\n## ")[0]
     rows = dict(re.findall(r"(?m)^\| `([a-z_]+)` \| `?(.*?)`? \|", table))
 
-    assert set(section) == set(rows) == set(Nno.model_fields)
-    Nno.model_validate(section)
-    for key, field in Nno.model_fields.items():
+    assert set(section) == set(rows) == set(NnoSettings.model_fields)
+    NnoSettings.model_validate(section)
+    for key, field in NnoSettings.model_fields.items():
         if not field.is_required() and key != "owner":
             assert section[key] == field.default, key
             assert rows[key] == str(field.default).lower(), key

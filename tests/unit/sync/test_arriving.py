@@ -116,7 +116,7 @@ def test_conflicts_of_an_rss_item_are_entries_too() -> None:
     ],
     ids=["item", "entry", "nothing", "text", "element", "no namespace", "several", "mixed"],
 )
-def test_whatever_sse_keeps_of_a_loser_becomes_an_entry(content: str, kept: str) -> None:
+def test_any_content_of_an_sse_conflict_becomes_an_entry(content: str, kept: str) -> None:
     """[SSE-045] [SSE-048] Its children are up to who made the conflict; none is lost, and none keeps the item out."""
     found = read_arrived(rss("<title>ours</title>", SSE.format(CONFLICT.format(content))))[1]
 

@@ -186,7 +186,7 @@ def test_more_conflicts_than_the_bound_leave_the_item_as_it_was():
     rivals = tuple(version(2, f"2 10:00 R{n:03d}") for n in range(MAX_CONFLICTS))
     here = version(2, "2 12:00 Z", conflicts=rivals)
 
-    with pytest.raises(FeedError, match=f"more than {MAX_CONFLICTS} conflicts") as refused:
+    with pytest.raises(FeedError, match=f"the limit is {MAX_CONFLICTS}") as refused:
         merge(FEEDSYNC, here, version(2, "2 11:00 more"))
 
     assert refused.value.condition is Condition.POLICY_VIOLATION
@@ -297,10 +297,16 @@ def test_delete_edit_and_undelete():
     assert len(back.history) == 4
 
 
-@pytest.mark.parametrize("item", [version(MAX_NUMBER, "1 09:00 A"), version(3, f"{MAX_NUMBER} 09:00 A")])
-def test_last_number_refuses_further_updates(item):
+@pytest.mark.parametrize(
+    ("item", "reason"),
+    [
+        (version(MAX_NUMBER, "1 09:00 A"), "counter is at its maximum"),
+        (version(3, f"{MAX_NUMBER} 09:00 A"), "endpoint A has no sequence number left"),
+    ],
+)
+def test_last_number_refuses_further_updates(item, reason):
     """[A-63] [FS-029] [FS-046] and the item stays."""
-    with pytest.raises(FeedError, match="too often"):
+    with pytest.raises(FeedError, match=reason):
         FEEDSYNC.update(item, Edit(0, "A"))
 
 
@@ -340,7 +346,7 @@ def test_resolution_may_be_selective():
 
 def test_decision_on_what_is_no_conflict_is_refused():
     """[FS-070] somebody else has decided meanwhile."""
-    with pytest.raises(FeedError, match="no such conflict"):
+    with pytest.raises(FeedError, match="no longer has this conflict"):
         FEEDSYNC.resolve(version(2, "2 10:00 A"), Edit(0, "A"), [version(2, "2 09:00 B")])
 
 

@@ -8,7 +8,7 @@ from lxml import etree
 from smartfeeds.errors import Condition, FeedError
 from smartfeeds.formats.atom import FEEDSYNC_NS
 from smartfeeds.sync import documents
-from smartfeeds.sync.documents import FeedReader, Form, Kind, form_of
+from smartfeeds.sync.documents import FeedFormat, FeedReader, PieceKind, form_of
 from smartfeeds.sync.joining import Joiner, read_feed, write_feed
 from smartfeeds.sync.lexis import SSE_NS
 from smartfeeds.sync.merging import Outcome
@@ -42,7 +42,7 @@ def joined(local, incoming, edit=None, lenient=False):
 
 def versions(document):
     found, _ = pieces(document, 4096)
-    return {one.found.version.sync_id: parse_item(one.raw).version for one in found if one.kind is Kind.SYNCED}
+    return {one.sync_item.version.sync_id: parse_item(one.raw).version for one in found if one.kind is PieceKind.SYNCED}
 
 
 def atom(*entries, head="", root=""):
@@ -74,7 +74,7 @@ def test_examples_of_the_document_in_both_formats_say_the_same():
         (one.sync_id, one.counter, one.history) for one in states[1]
     ]
     assert read[0][1].sharing == read[1][1].sharing
-    assert [one.form for _, one in read] == [Form.ATOM, Form.RSS]
+    assert [one.form for _, one in read] == [FeedFormat.ATOM, FeedFormat.RSS]
 
 
 def test_conflict_example_of_the_document():
@@ -228,7 +228,7 @@ def test_dialects_do_not_mix_on_one_item():
 
     document, report = joined(sse, feedsync)
 
-    assert "histories do not mix" in report.reasons[0].reason
+    assert "cannot be merged" in report.reasons[0].reason
     assert next(iter(versions(document).values())).counter == 4
 
 
@@ -336,7 +336,7 @@ def test_document_that_has_a_version_as_its_winner_is_no_news_where_it_lost():
     assert report.outcomes == {Outcome.UNCHANGED: 1}
 
 
-def test_what_conflicts_would_take_along_is_bounded(monkeypatch):
+def test_size_that_conflicts_inherit_is_bounded(monkeypatch):
     """[A-55] a long author is not copied into each conflict; the item is refused and stays as it is."""
     monkeypatch.setattr(documents, "MAX_PAYLOAD_BYTES", 20_000)
     loser = entry(by="B")
@@ -344,7 +344,7 @@ def test_what_conflicts_would_take_along_is_bounded(monkeypatch):
 
     (piece,), _ = pieces(data, 4096)
 
-    assert piece.kind is Kind.REFUSED and "of the feed" in piece.reason
+    assert piece.kind is PieceKind.REFUSED and "the feed's authors" in piece.reason
     assert b"nnn" not in piece.raw
 
 
@@ -387,7 +387,7 @@ def test_plain_items_of_an_sse_feed_get_sse():
     document, _ = joined(local, rss(), Edit(at("09:43"), "me"))
 
     found, _ = pieces(document)
-    assert [one.found.dialect for one in found] == [SSE, SSE]
+    assert [one.sync_item.dialect for one in found] == [SSE, SSE]
 
 
 def test_too_many_conflicts_refuse_the_newcomer():
@@ -397,7 +397,7 @@ def test_too_many_conflicts_refuse_the_newcomer():
 
     document, report = joined(local, atom(entry("i1", 1, "new")))
 
-    assert "more than 100 conflicts" in report.reasons[0].reason
+    assert "101 conflicts; the limit is 100" in report.reasons[0].reason
     assert versions(document) == versions(local)
 
 
@@ -465,7 +465,7 @@ def test_item_without_end_is_refused_before_it_fills_the_memory(monkeypatch):
     endless = (b"x" * 999 for _ in range(100))
     list(reader.feed(b'<feed xmlns="http://www.w3.org/2005/Atom"><entry>'))
 
-    with pytest.raises(FeedError, match="never ends") as error:
+    with pytest.raises(FeedError, match="has no end tag") as error:
         [list(reader.feed(chunk)) for chunk in endless]
 
     assert error.value.condition is Condition.PAYLOAD_TOO_BIG
@@ -477,7 +477,7 @@ def test_large_item_is_refused_alone(monkeypatch):
 
     found, _ = pieces(atom(entry("a"), entry("b", title="x" * 2_000), entry("c")))
 
-    assert [one.kind for one in found] == [Kind.SYNCED, Kind.REFUSED, Kind.SYNCED]
+    assert [one.kind for one in found] == [PieceKind.SYNCED, PieceKind.REFUSED, PieceKind.SYNCED]
 
 
 def test_too_many_items_are_refused(monkeypatch):
@@ -488,7 +488,7 @@ def test_too_many_items_are_refused(monkeypatch):
         pieces(atom(entry("a"), entry("b"), entry("c")))
 
 
-def test_what_was_read_leaves_memory():
+def test_items_leave_memory_after_reading():
     """[A-55] of a feed of 2,000 items the tree holds one at the end."""
     reader = FeedReader()
     data = atom(*(entry(f"i{n}") for n in range(2_000)))
@@ -502,7 +502,7 @@ def test_authors_behind_the_entries_are_told():
     """[FS-012] a feed may have them there; its entries went out already."""
     _, reader = pieces(atom(entry(), "<author><name>A</name></author>"))
 
-    assert "behind" in reader.notes[0]
+    assert "after its entries" in reader.notes[0]
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ from smartfeeds.sync.feedsync import FEEDSYNC
 from smartfeeds.sync.lexis import LENIENT_SSE_LEXIS, SSE_LEXIS, SSE_NS
 from smartfeeds.sync.markup import read_item
 from smartfeeds.sync.record import MAX_CONFLICTS, MAX_HISTORY, Edit, Flag
-from smartfeeds.sync.sharing import NOT_SAID, Related, RelatedKind, Sharing, Window
+from smartfeeds.sync.sharing import NO_SHARING, FeedWindow, RelatedFeed, RelatedKind, Sharing
 from smartfeeds.sync.sharing_markup import read_sharing, write_sharing
 from smartfeeds.sync.sse import SSE
 from smartfeeds.sync.writing import write_first, write_item, write_sync
@@ -212,8 +212,8 @@ def test_conflicts_in_conflicts_are_flattened_once():
 @pytest.mark.parametrize(
     ("inside", "note"),
     [
-        ('<sx:history by="A"/><sx:history by="B"/>', "s1: sx:sync has more than one sx:history; the first counts"),
-        ('<sx:history by="A"/><sx:conflicts/>', "s1: sx:conflicts is empty; it counts as none"),
+        ('<sx:history by="A"/><sx:history by="B"/>', "s1: sx:sync has more than one sx:history; the first applies"),
+        ('<sx:history by="A"/><sx:conflicts/>', "s1: sx:conflicts is empty; it was ignored"),
     ],
 )
 def test_sse_that_breaks_a_rule_without_harm_is_reported(inside, note):
@@ -235,8 +235,8 @@ def test_too_many_conflicts_refuse_the_item():
 @pytest.mark.parametrize(
     ("inside", "reason"),
     [
-        ("<entry><title>c</title></entry>", "no sync data"),
-        (conflict(sync_id="other"), "another id"),
+        ("<entry><title>c</title></entry>", "no FeedSync data"),
+        (conflict(sync_id="other"), "differs from the item's id"),
         (conflict(by="a b"), "Namespace Specific String"),
     ],
 )
@@ -245,7 +245,7 @@ def test_faulty_conflict_refuses_the_item(inside, reason):
     assert reason in refused(entry(inside=conflicts(inside)))
 
 
-def test_what_is_no_item_among_conflicts_is_left_out_and_told():
+def test_elements_other_than_items_in_conflicts_are_ignored_with_a_note():
     """[FS-039]"""
     found = read(entry(inside=conflicts("<x xmlns='urn:x'/>", conflict())))
 
@@ -300,7 +300,7 @@ def test_feedsync_counts_where_both_vocabularies_are():
 
     assert found.dialect is FEEDSYNC
     assert b"<o:sync" in found.version.payload
-    assert "twice" in found.notes[0]
+    assert "two dialects" in found.notes[0]
 
 
 @pytest.mark.parametrize("namespace", sorted(SSE_NAMESPACES))
@@ -376,7 +376,7 @@ def test_lenient_reading_converts_other_zones():
     assert LENIENT_SSE_LEXIS.read_time("Sat, 21 May 05 09:43:33 GMT") is None
 
 
-def test_what_others_wrote_is_written_untouched():
+def test_markup_of_other_services_is_written_unchanged():
     """[SSE-032] dates in their own spelling; ours in one [SSE-003]."""
     inside = (
         '<sx:history when="21 May 2005 09:43 GMT" by="A"><sx:update when="Tue, 1 Nov 2004 09:43:33 GMT" by="B"/>'
@@ -415,7 +415,7 @@ def test_faulty_conflict_of_a_list_is_left_out_alone(faulty):
     found = read(sse(inside=inside))
 
     assert [one.top.by for one in found.version.conflicts] == ["C"]
-    assert "left out" in found.notes[0]
+    assert "ignored" in found.notes[0]
 
 
 def test_leftover_of_the_document_is_foreign():
@@ -443,10 +443,10 @@ def test_sharing_of_the_document():
     assert (found.since, found.until) == ("2005-02-13T18:30:02Z", "2005-05-23T18:30:02Z")
     assert found.expires_us == at("2005-05-24T00:00:00Z")
     assert found.related == (
-        Related("http://example.com/all.xml", RelatedKind.COMPLETE),
-        Related("http://example.com/B.xml", RelatedKind.AGGREGATED, "To Do List (Jacks Copy)"),
+        RelatedFeed("http://example.com/all.xml", RelatedKind.COMPLETE),
+        RelatedFeed("http://example.com/B.xml", RelatedKind.AGGREGATED, "To Do List (Jacks Copy)"),
     )
-    assert read_sharing(None) == (NOT_SAID, [])
+    assert read_sharing(None) == (NO_SHARING, [])
 
 
 @pytest.mark.parametrize("attributes", ['since="1"', 'until="1"', 'since="" until="1"', 'since="1" until=""'])
@@ -512,7 +512,7 @@ def test_version_that_is_missing_or_other_is_told(version_, read_):
 
 def test_sharing_is_written():
     """[FS-081] [FS-077] for feeds of our own."""
-    own = Window(0, 1_000_000).sharing("http://a.example/all.xml")
+    own = FeedWindow(0, 1_000_000).sharing("http://a.example/all.xml")
 
     assert read_sharing(etree.fromstring(write_sharing(own))) == (own, [])
     assert read_sharing(etree.fromstring(write_sharing(Sharing(expires_us=5_000_000))))[0].expires_us == 5_000_000

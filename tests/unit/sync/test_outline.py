@@ -4,16 +4,20 @@ from itertools import permutations
 
 import pytest
 
-from smartfeeds.sync.outline import Side, break_cycles, merge_trees, parents_of, walk
+from smartfeeds.sync.outline import WinnerSide, break_cycles, merge_trees, parents_of, walk
 from support.sync import GOLDEN
 
 
 def won(**sides):
-    return lambda one: Side[sides.get(one, "BOTH").upper()]
+    return lambda one: WinnerSide[sides.get(one, "BOTH").upper()]
 
 
 def swapped(choice):
-    other = {Side.LOCAL: Side.INCOMING, Side.INCOMING: Side.LOCAL, Side.BOTH: Side.BOTH}
+    other = {
+        WinnerSide.LOCAL: WinnerSide.INCOMING,
+        WinnerSide.INCOMING: WinnerSide.LOCAL,
+        WinnerSide.BOTH: WinnerSide.BOTH,
+    }
     return lambda one: other[choice(one)]
 
 
@@ -136,7 +140,7 @@ class Counted(str):
         return str.__hash__(self)
 
 
-@pytest.mark.parametrize("side", [Side.INCOMING, Side.BOTH])
+@pytest.mark.parametrize("side", [WinnerSide.INCOMING, WinnerSide.BOTH])
 def test_large_lists_in_another_order_take_no_quadratic_time(side):
     """[SSE-029] Twice as many siblings, one side reversed, cost about twice the comparisons."""
     costs = []

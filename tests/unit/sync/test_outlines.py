@@ -3,7 +3,7 @@
 import pytest
 
 from smartfeeds.errors import FeedError
-from smartfeeds.sync.joining import Report
+from smartfeeds.sync.joining import JoinReport
 from smartfeeds.sync.merging import Outcome
 from smartfeeds.sync.outline import walk
 from smartfeeds.sync.outlines import merge_outlines, read_sync_outline, write_sync_outline
@@ -32,7 +32,7 @@ def opml(*nodes, head=""):
 
 
 def merged(local, incoming):
-    report = Report()
+    report = JoinReport()
     result = merge_outlines(read_sync_outline(local), read_sync_outline(incoming), report)
     return b"".join(write_sync_outline(result)), report
 
@@ -85,7 +85,7 @@ def test_cycle_is_cut_and_marked():
     found = read_sync_outline(written).versions
     assert found["a"].conflict.on and found["a"].counter == 2
     assert not found["b"].conflict.on
-    assert "below itself" in report.notes[-1]
+    assert "among its own descendants" in report.notes[-1]
     assert shape(merged(there, here)[0]) == shape(written)
 
 
@@ -116,7 +116,7 @@ def test_bad_outline_is_refused_alone():
     written, _ = merged(bad, opml())
 
     assert [(one.index, one.document) for one in report.reasons] == [(1, "incoming"), (3, "incoming")]
-    assert "another outline has the id" in report.reasons[1].reason
+    assert "another outline has the same id" in report.reasons[1].reason
     assert shape(merged(opml(), bad)[0]) == ["a", "c"]
     assert len(shape(written)) == 4
 
@@ -153,7 +153,7 @@ def test_other_dialect_is_refused():
 
     _, report = merged(opml(node("a")), opml(feedsync))
 
-    assert "do not mix" in report.reasons[0].reason
+    assert "cannot be merged" in report.reasons[0].reason
 
 
 def test_sharing_is_never_published_again():

@@ -10,13 +10,13 @@ from smartfeeds.errors import FeedError
 from smartfeeds.formats.atom import FEEDSYNC_NS, SSE_NAMESPACES
 from smartfeeds.sync.sharing import (
     DAY_US,
-    Follower,
-    Held,
-    Related,
+    FeedWindow,
+    FollowStep,
+    MirroredItem,
+    PartialFeedFollower,
+    RelatedFeed,
     RelatedKind,
     Sharing,
-    Step,
-    Window,
     format_bound,
     is_out_of_sync,
     to_drop,
@@ -26,7 +26,7 @@ from support.sync import GOLDEN
 
 PARTIAL = "http://a.example/partial.xml"
 COMPLETE = "http://a.example/all.xml"
-LINK = (Related(COMPLETE, RelatedKind.COMPLETE),)
+LINK = (RelatedFeed(COMPLETE, RelatedKind.COMPLETE),)
 
 
 @pytest.mark.parametrize("row", GOLDEN["feedsync"]["partial"], ids=lambda row: f"{row['cached_until']}<{row['since']}")
@@ -78,79 +78,84 @@ def test_bounds_and_positions_are_read_by_their_own_document(
 
 def test_first_read_follows_the_complete_link_once():
     """[FS-078] [FS-077] [SSE-014] [A-41] one address is enough for a new subscriber."""
-    first = Follower().read(PARTIAL, Sharing("1", "5", related=LINK))
+    first = PartialFeedFollower().read(PARTIAL, Sharing("1", "5", related=LINK))
 
-    assert (first.step, first.link) == (Step.FETCH, COMPLETE)
+    assert (first.step, first.link) == (FollowStep.FETCH, COMPLETE)
     second = first.state.read(COMPLETE, Sharing("0", "6"))
-    assert (second.step, second.state.until) == (Step.MERGE, "6")
+    assert (second.step, second.state.until) == (FollowStep.MERGE, "6")
 
 
 def test_first_read_without_a_link_merges_what_is_there():
     """[FS-078] [FS-076] [A-47] a feed without bounds is complete."""
-    decision = Follower().read(PARTIAL, Sharing())
+    decision = PartialFeedFollower().read(PARTIAL, Sharing())
 
-    assert (decision.step, decision.state.until, decision.note) == (Step.MERGE, None, "")
+    assert (decision.step, decision.state.until, decision.note) == (FollowStep.MERGE, None, "")
 
 
 def test_later_read_within_the_window_merges():
     """[FS-079] [A-48] since equal to the cached until is no gap."""
-    decision = Follower("5").read(PARTIAL, Sharing("5", "8", related=LINK))
+    decision = PartialFeedFollower("5").read(PARTIAL, Sharing("5", "8", related=LINK))
 
-    assert (decision.step, decision.state.until) == (Step.MERGE, "8")
+    assert (decision.step, decision.state.until) == (FollowStep.MERGE, "8")
 
 
 def test_out_of_sync_reads_the_complete_feed_before_anything_is_told_as_dropped():
     """[FS-080] [A-46] [A-41] the cached bound is forgotten, the complete feed is read, then the rest is known."""
-    first = Follower("5").read(PARTIAL, Sharing("6", "8", related=LINK))
+    first = PartialFeedFollower("5").read(PARTIAL, Sharing("6", "8", related=LINK))
 
-    assert (first.step, first.link, first.state.until) == (Step.FETCH, COMPLETE, None)
+    assert (first.step, first.link, first.state.until) == (FollowStep.FETCH, COMPLETE, None)
     second = first.state.read(COMPLETE, Sharing("0", "9"))
-    assert (second.step, second.state) == (Step.REPLACE, Follower("9"))
+    assert (second.step, second.state) == (FollowStep.REPLACE, PartialFeedFollower("9"))
 
 
 @pytest.mark.parametrize("link", [PARTIAL, COMPLETE, "http://a.example/other.xml"])
 def test_complete_feed_that_refers_on_ends_after_one_hop(link):
     """[A-46] no loop, wherever its own link leads."""
-    first = Follower().read(PARTIAL, Sharing("1", "5", related=LINK))
+    first = PartialFeedFollower().read(PARTIAL, Sharing("1", "5", related=LINK))
 
-    second = first.state.read(COMPLETE, Sharing("9", "9", related=(Related(link, RelatedKind.COMPLETE),)))
+    second = first.state.read(COMPLETE, Sharing("9", "9", related=(RelatedFeed(link, RelatedKind.COMPLETE),)))
 
-    assert second.step is Step.MERGE
+    assert second.step is FollowStep.MERGE
     assert bool(second.note) is (link != COMPLETE)
 
 
 def test_feed_that_is_its_own_complete_feed_is_not_read_twice():
     """[A-46] a link to itself leads nowhere."""
-    assert Follower().read(COMPLETE, Sharing("1", "5", related=LINK)).step is Step.MERGE
+    assert PartialFeedFollower().read(COMPLETE, Sharing("1", "5", related=LINK)).step is FollowStep.MERGE
 
 
 def test_gap_without_a_complete_feed_is_told():
     """[FS-080] nothing is dropped for want of a complete feed."""
-    decision = Follower("5").read(PARTIAL, Sharing("6", "8"))
+    decision = PartialFeedFollower("5").read(PARTIAL, Sharing("6", "8"))
 
-    assert decision.step is Step.MERGE
+    assert decision.step is FollowStep.MERGE
     assert "missing" in decision.note
 
 
-def test_what_was_dropped_is_neither_ours_nor_still_there():
+def test_dropped_items_exclude_own_and_present_items():
     """[FS-080] [A-46] only items of this subscription that nobody here made or changed last."""
-    mirror = {"a": Held("A", "A"), "b": Held("me", "A"), "c": Held("A", "me"), "d": Held("A", "B")}
+    mirror = {
+        "a": MirroredItem("A", "A"),
+        "b": MirroredItem("me", "A"),
+        "c": MirroredItem("A", "me"),
+        "d": MirroredItem("A", "B"),
+    }
 
     assert to_drop(mirror, {"d"}, "me") == ["a"]
 
 
 def test_aggregated_feeds_are_hints():
     """[FS-021] [SSE-015] never where anything is fetched."""
-    other = Related("http://b.example/", RelatedKind.AGGREGATED, "B")
+    other = RelatedFeed("http://b.example/", RelatedKind.AGGREGATED, "B")
     sharing = Sharing("1", "5", related=(other,))
 
     assert (sharing.aggregated, sharing.complete_link) == ((other,), "")
-    assert Follower().read(PARTIAL, sharing).step is Step.MERGE
+    assert PartialFeedFollower().read(PARTIAL, sharing).step is FollowStep.MERGE
 
 
 def test_link_to_a_part_is_no_complete_feed():
     """[SSE-013] a related feed with a beginning is none."""
-    sharing = Sharing(related=(Related(COMPLETE, RelatedKind.COMPLETE, partial=True),))
+    sharing = Sharing(related=(RelatedFeed(COMPLETE, RelatedKind.COMPLETE, partial=True),))
 
     assert sharing.complete_link == ""
 
@@ -165,7 +170,7 @@ def test_next_read_is_before_something_expires():
 
 def test_partial_feed_says_its_bounds_and_where_the_complete_one_is():
     """[FS-081] [FS-077] [A-47] and nothing of an end: nothing in a feed expires."""
-    sharing = Window(0, 1).sharing(COMPLETE)
+    sharing = FeedWindow(0, 1).sharing(COMPLETE)
 
     assert (sharing.since, sharing.until) == ("1970-01-01T00:00:00.000000Z", "1970-01-01T00:00:00.000001Z")
     assert (sharing.complete_link, sharing.expires_us) == (COMPLETE, None)

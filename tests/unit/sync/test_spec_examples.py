@@ -11,7 +11,7 @@ from smartfeeds.sync.feedsync import FEEDSYNC
 from smartfeeds.sync.lexis import SSE_NS
 from smartfeeds.sync.merging import Outcome, merge
 from smartfeeds.sync.record import Edit
-from smartfeeds.sync.sharing import Related, RelatedKind
+from smartfeeds.sync.sharing import RelatedFeed, RelatedKind
 from smartfeeds.sync.sharing_markup import read_sharing
 from smartfeeds.sync.sse import SSE
 from smartfeeds.sync.writing import write_item
@@ -174,8 +174,8 @@ def test_sse_sharing():
 
     assert (found.since, found.until) == ("2004-11-01T09:43:33.000000Z", "2005-03-01T09:43:33.000000Z")
     assert found.related == (
-        Related("http://x.com/all.xml", RelatedKind.COMPLETE),
-        Related("http://y.net/B.xml", RelatedKind.AGGREGATED, "Family Contacts (Dad's Copy)"),
-        Related("http://y.net/C.xml", RelatedKind.AGGREGATED, "Family Contacts (Suzy's Copy)"),
+        RelatedFeed("http://x.com/all.xml", RelatedKind.COMPLETE),
+        RelatedFeed("http://y.net/B.xml", RelatedKind.AGGREGATED, "Family Contacts (Dad's Copy)"),
+        RelatedFeed("http://y.net/C.xml", RelatedKind.AGGREGATED, "Family Contacts (Suzy's Copy)"),
     )
     assert notes == []

@@ -156,13 +156,13 @@ def test_change_clears_the_mark_and_the_list():
 
 
 def test_decision_on_what_is_no_conflict_is_refused():
-    with pytest.raises(FeedError, match="no such conflict"):
+    with pytest.raises(FeedError, match="no longer has this conflict"):
         SSE.resolve(version(1, "1 09:00 A"), Edit(0, "A"), [version(1, "1 08:00 B")])
 
 
 def test_last_number_refuses_further_updates():
     """[A-63] [SSE-038] numbers have the bounds of FeedSync's."""
-    with pytest.raises(FeedError, match="too often"):
+    with pytest.raises(FeedError, match="at its maximum"):
         SSE.update(version(MAX_NUMBER, "1 09:00 A"), Edit(0, "A"))
 
 

@@ -7,14 +7,14 @@ import pytest
 from smartfeeds.core.jid import Jid
 from smartfeeds.errors import Condition, FeedError, StoreError
 from smartfeeds.service import requests as r
-from smartfeeds.xmpp.command_sessions import SESSION_S, Sessions
+from smartfeeds.xmpp.command_sessions import SESSION_S, CommandSessions
 from smartfeeds.xmpp.commands import (
     Command,
-    Commands,
-    CommandShown,
-    Move,
-    Note,
-    Status,
+    CommandAction,
+    CommandNote,
+    CommandReply,
+    CommandRunner,
+    CommandStatus,
     encode_command,
 )
 from smartfeeds.xmpp.disco import Disco, ServiceInfo
@@ -35,8 +35,8 @@ class Desk:
     def __init__(self, answer: object = None, *, remembered: int = 8) -> None:
         self.requests: list[r.Request] = []
         self.now_us = 1_767_225_600_000_000
-        self.sessions = Sessions(now_us=lambda: self.now_us, new_id=self._new_id, remembered=remembered)
-        self._commands = Commands(TABLE, self._handle, self.sessions)
+        self.sessions = CommandSessions(now_us=lambda: self.now_us, new_id=self._new_id, remembered=remembered)
+        self._commands = CommandRunner(TABLE, self._handle, self.sessions)
         self._answer = answer or r.NodeList((), None)
         self._made = 0
 
@@ -50,7 +50,7 @@ class Desk:
             raise self._answer
         return self._answer
 
-    async def send(self, xml: str, actor: Jid = ACTOR, service: str = SERVICE) -> CommandShown:
+    async def send(self, xml: str, actor: Jid = ACTOR, service: str = SERVICE) -> CommandReply:
         """The answer to a `<command/>`."""
         return await self._commands.run(self._commands.read(parse(xml), actor, service))
 
@@ -58,7 +58,7 @@ class Desk:
         """A session whose first form is shown."""
         return (await self.send(command(node=node), actor)).session
 
-    async def answer(self, session: str, form: str = "", action: str = "", node: str = GREET.node) -> CommandShown:
+    async def answer(self, session: str, form: str = "", action: str = "", node: str = GREET.node) -> CommandReply:
         """The answer to a later step."""
         return await self.send(command(form, node=node, sessionid=session, action=action))
 
@@ -95,11 +95,11 @@ async def test_command_runs_from_the_first_form_to_its_end() -> None:
     assert {shown.node for shown in (first, second, last)} == {GREET.node}
     assert {shown.session for shown in (first, second, last)} == {first.session}
     assert [(shown.status, shown.offered) for shown in (first, second, last)] == [
-        (Status.EXECUTING, (Move.NEXT,)),
-        (Status.EXECUTING, (Move.PREV, Move.COMPLETE)),
-        (Status.COMPLETED, ()),
+        (CommandStatus.EXECUTING, (CommandAction.NEXT,)),
+        (CommandStatus.EXECUTING, (CommandAction.PREV, CommandAction.COMPLETE)),
+        (CommandStatus.COMPLETED, ()),
     ]
-    assert last.notes == (Note("Nurse was greeted coldly"),)
+    assert last.notes == (CommandNote("Nurse was greeted coldly"),)
     assert desk.requests == [r.GetNodes(ACTOR, SERVICE)]
 
 
@@ -149,7 +149,7 @@ async def test_command_action_may_be_left_out(action: str) -> None:
     second = await desk.answer(session, filled(0, name="Nurse"), action)
     last = await desk.answer(session, filled(1, name="Nurse", how="warmly"), action)
 
-    assert (second.offered, last.status) == ((Move.PREV, Move.COMPLETE), Status.COMPLETED)
+    assert (second.offered, last.status) == ((CommandAction.PREV, CommandAction.COMPLETE), CommandStatus.COMPLETED)
 
 
 async def test_command_begun_with_a_form_shows_its_values() -> None:
@@ -162,7 +162,7 @@ async def test_command_status_actions_and_notes_of_a_requester_mean_nothing() ->
 
     shown = await Desk().send(command(strange, status="completed"))
 
-    assert shown.status is Status.EXECUTING
+    assert shown.status is CommandStatus.EXECUTING
 
 
 async def test_command_language_is_told_and_none_is_refused() -> None:
@@ -178,7 +178,7 @@ async def test_command_form_of_type_cancel_counts_as_submitted(kind: str) -> Non
     session = await desk.begin()
     form = submit(TYPE, field("step", "0") + field("name", "Nurse"), kind=kind)
 
-    assert (await desk.answer(session, form)).offered == (Move.PREV, Move.COMPLETE)
+    assert (await desk.answer(session, form)).offered == (CommandAction.PREV, CommandAction.COMPLETE)
 
 
 async def test_command_any_process_answers_any_step() -> None:
@@ -189,7 +189,7 @@ async def test_command_any_process_answers_any_step() -> None:
     last = await Desk().answer(session, filled(1, name="Nurse", how="warmly"), "complete")
 
     assert (second.session, last.session) == (session, session)
-    assert last.notes == (Note("Nurse was greeted warmly"),)
+    assert last.notes == (CommandNote("Nurse was greeted warmly"),)
 
 
 # Back and away
@@ -204,7 +204,7 @@ async def test_command_goes_back_with_its_form(same_process: bool) -> None:
 
     shown = await (desk if same_process else Desk()).answer(session, filled(1, name="Nurse"), "prev")
 
-    assert shown.offered == (Move.NEXT,)
+    assert shown.offered == (CommandAction.NEXT,)
     assert "<value>Nurse</value>" in shown.form
 
 
@@ -234,7 +234,7 @@ async def test_command_is_cancelled_at_every_step(forms: tuple[int, ...]) -> Non
 
     shown = await desk.answer(session, form, "cancel")
 
-    assert shown == CommandShown(GREET.node, session, Status.CANCELED)
+    assert shown == CommandReply(GREET.node, session, CommandStatus.CANCELED)
     assert desk.requests == []
     assert canonical(encode_command(shown)) == canonical(
         f"<command xmlns='{CMD}' node='{GREET.node}' sessionid='{session}' status='canceled' xml:lang='en'/>"
@@ -261,7 +261,7 @@ async def test_command_session_has_an_end() -> None:
     desk = Desk()
     session = await desk.begin()
     desk.now_us += SESSION_S * 1_000_000
-    assert (await desk.answer(session, filled(0, name="Nurse"))).status is Status.EXECUTING
+    assert (await desk.answer(session, filled(0, name="Nurse"))).status is CommandStatus.EXECUTING
     desk.now_us += 1_000_000
 
     assert await refusal(desk, command(filled(0, name="N"), sessionid=session)) is CommandFault.SESSION_EXPIRED
@@ -304,7 +304,12 @@ async def test_command_action_that_was_not_offered_is_refused(step: int, action:
         await desk.answer(session, filled(step, name="Nurse", how="coldly"), action)
 
     assert refused.value.fault is CommandFault.BAD_ACTION
-    assert refused.value.text == ("here you can next or cancel", "here you can prev or complete or cancel")[step]
+    assert (
+        refused.value.text
+        == ("this form allows the actions next or cancel", "this form allows the actions prev or complete or cancel")[
+            step
+        ]
+    )
     assert desk.requests == []
 
 
@@ -347,7 +352,7 @@ async def test_command_session_is_of_one_person_one_address_and_one_command() ->
     )
     assert await refusal(desk, command(sessionid=session, node=TIME.node)) is CommandFault.BAD_SESSIONID
     moved = Jid(ACTOR.local, ACTOR.domain, "garden")
-    assert (await desk.send(command(form, sessionid=session), moved)).status is Status.EXECUTING
+    assert (await desk.send(command(form, sessionid=session), moved)).status is CommandStatus.EXECUTING
 
 
 FORMS = {
@@ -380,14 +385,14 @@ async def test_command_form_that_cannot_be_used_is_refused(form: str) -> None:
     session = await desk.begin()
 
     assert await refusal(desk, command(form, sessionid=session)) is CommandFault.BAD_PAYLOAD
-    assert (await desk.answer(session, filled(0, name="Nurse"))).status is Status.EXECUTING
+    assert (await desk.answer(session, filled(0, name="Nurse"))).status is CommandStatus.EXECUTING
 
 
 async def test_command_value_may_have_the_bytes_it_may_have() -> None:
     desk = Desk()
     session = await desk.begin()
 
-    assert (await desk.answer(session, filled(0, name="ü" * 511 + "n"))).status is Status.EXECUTING
+    assert (await desk.answer(session, filled(0, name="ü" * 511 + "n"))).status is CommandStatus.EXECUTING
     assert await refusal(desk, command(filled(0, name="ü" * 512), sessionid=session)) is CommandFault.BAD_PAYLOAD
 
 
@@ -429,7 +434,7 @@ async def test_sessions_remember_no_more_than_they_may() -> None:
 
     assert len(desk.sessions) == 3
     assert await refusal(desk, command(sessionid=sessions[1], action="next")) is CommandFault.BAD_PAYLOAD
-    assert (await desk.answer(sessions[1], filled(0, name="Nurse"))).status is Status.EXECUTING
+    assert (await desk.answer(sessions[1], filled(0, name="Nurse"))).status is CommandStatus.EXECUTING
     assert len(desk.sessions) == 3
 
 
@@ -440,7 +445,7 @@ async def test_sessions_in_use_are_remembered_longest() -> None:
     await desk.answer(first, filled(0, name="Nurse"))
     await desk.begin()
 
-    assert (await desk.answer(first, action="prev")).offered == (Move.NEXT,)
+    assert (await desk.answer(first, action="prev")).offered == (CommandAction.NEXT,)
 
 
 async def test_sessions_remember_what_was_shown_and_not_what_was_sent() -> None:
@@ -461,7 +466,7 @@ async def test_sessions_are_told_apart() -> None:
     await desk.answer(first, action="cancel")
 
     assert first != second
-    assert (await desk.answer(second, filled(0, name="Nurse"))).status is Status.EXECUTING
+    assert (await desk.answer(second, filled(0, name="Nurse"))).status is CommandStatus.EXECUTING
 
 
 # Errors and discovery

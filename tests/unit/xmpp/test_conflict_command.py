@@ -12,10 +12,10 @@ from smartfeeds.errors import Condition, FeedError
 from smartfeeds.formats.atom import read_meta
 from smartfeeds.service import requests as r
 from smartfeeds.service.conflicts import ConflictedItem, ConflictList, ListConflicts, ResolveConflicts, Resolved
-from smartfeeds.sync.record import Flag, Stamp, Version
+from smartfeeds.sync.record import Flag, HistoryRecord, Version
 from smartfeeds.xmpp import conflict_command
-from smartfeeds.xmpp.command_sessions import Sessions
-from smartfeeds.xmpp.commands import Commands, CommandShown, Note, Severity, Status, table_of
+from smartfeeds.xmpp.command_sessions import CommandSessions
+from smartfeeds.xmpp.commands import CommandNote, CommandReply, CommandRunner, CommandStatus, NoteSeverity, table_of
 from smartfeeds.xmpp.conflict_command import CONFLICTS, LISTED, NODE
 from smartfeeds.xmpp.stanza_errors import CommandError, CommandFault
 from unit.xmpp.wire import ACTOR, DATA, SERVICE, field, parse, submit
@@ -31,7 +31,7 @@ def version(by: str, title: str, *conflicts: Version, text: str = "", deleted: b
     content = f"<content>{text}</content>" if text else ""
     payload = f"<entry xmlns='http://www.w3.org/2005/Atom'><title>{title}</title>{content}</entry>"
     flag = Flag.TRUE if deleted else Flag.ABSENT
-    return Version("i", 2, (Stamp(2, HOUR_US, by),), payload.encode(), flag, conflicts=conflicts)
+    return Version("i", 2, (HistoryRecord(2, HOUR_US, by),), payload.encode(), flag, conflicts=conflicts)
 
 
 def conflicted(item_id: str, found: Version, *, mark: str = "t") -> ConflictedItem:
@@ -50,8 +50,8 @@ class Shop:
         self.entries = list(entries)
         self.left = left
         self.requests: list[r.Request] = []
-        sessions = Sessions(now_us=lambda: HOUR_US, new_id=lambda: "fresh")
-        self._commands = Commands(table_of(CONFLICTS), self._handle, sessions)
+        sessions = CommandSessions(now_us=lambda: HOUR_US, new_id=lambda: "fresh")
+        self._commands = CommandRunner(table_of(CONFLICTS), self._handle, sessions)
         self._session = ""
 
     async def _handle(self, request: r.Request) -> object:
@@ -76,11 +76,11 @@ class Shop:
         """What was asked to be settled."""
         return [request for request in self.requests if isinstance(request, ResolveConflicts)]
 
-    async def begin(self) -> CommandShown:
+    async def begin(self) -> CommandReply:
         """The first form."""
         return await self._send("")
 
-    async def answer(self, step: int, action: str = "", **values: str) -> CommandShown:
+    async def answer(self, step: int, action: str = "", **values: str) -> CommandReply:
         """What follows the form of a step, filled in like this; a session is begun where there is none."""
         if not self._session:
             self._session = (await self.begin()).session
@@ -88,12 +88,12 @@ class Shop:
         acting = f" action='{action}'" if action else ""
         return await self._send(f" sessionid='{self._session}'{acting}", form)
 
-    async def _send(self, attributes: str, form: str = "") -> CommandShown:
+    async def _send(self, attributes: str, form: str = "") -> CommandReply:
         xml = f"<command xmlns='{CMD}' node='{NODE}'{attributes}>{form}</command>"
         return await self._commands.run(self._commands.read(parse(xml), ACTOR, SERVICE))
 
 
-def fields_of(shown: CommandShown) -> dict[str, tuple[str, list[str]]]:
+def fields_of(shown: CommandReply) -> dict[str, tuple[str, list[str]]]:
     """Type and values of the named fields of a form."""
     return {
         str(each.get("var")): (str(each.get("type")), [str(value.text) for value in each.iterfind("x:value", XD)])
@@ -102,13 +102,13 @@ def fields_of(shown: CommandShown) -> dict[str, tuple[str, list[str]]]:
     }
 
 
-def choices_of(shown: CommandShown, var: str) -> dict[str, str | None]:
+def choices_of(shown: CommandReply, var: str) -> dict[str, str | None]:
     """The values to choose from, with their labels."""
     options = parse(shown.form).iterfind(f"x:field[@var='{var}']/x:option", XD)
     return {str(option.findtext("x:value", namespaces=XD)): option.get("label") for option in options}
 
 
-def texts_of(shown: CommandShown) -> list[str | None]:
+def texts_of(shown: CommandReply) -> list[str | None]:
     """What is there for reading."""
     texts = parse(shown.form).iterfind("x:field[@type='fixed']", XD)
     return [each.findtext("x:value", namespaces=XD) for each in texts]
@@ -141,8 +141,8 @@ async def test_conflicts_are_shown_and_settled() -> None:
         "feeds.b/bob@b, 2011-05-09T12:00:00Z, Coffee\nBlack",
     ]
     assert shop.resolutions == [ResolveConflicts(ACTOR, SERVICE, "n", "one", "t1", ("t1",), ("t0", "t1"))]
-    assert (done.status, done.form) == (Status.COMPLETED, "")
-    assert done.notes == (Note("Settled 1 conflict: Tea & milk (one) is as you decided."),)
+    assert (done.status, done.form) == (CommandStatus.COMPLETED, "")
+    assert done.notes == (CommandNote("Resolved 1 conflict of Tea & milk (one)."),)
 
 
 async def test_conflicts_are_read_beside_the_event_loop(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -166,19 +166,19 @@ async def test_conflicts_are_read_beside_the_event_loop(monkeypatch: pytest.Monk
 async def test_conflicts_of_a_node_without_any_are_none() -> None:
     done = await Shop().answer(0, node="n")
 
-    assert (done.status, done.notes) == (Status.COMPLETED, (Note("No item of n has a conflict."),))
+    assert (done.status, done.notes) == (CommandStatus.COMPLETED, (CommandNote("No item of n has a conflict."),))
 
 
 async def test_conflicts_that_are_left_are_told() -> None:
     done = await Shop(TWO, left=2).answer(2, node="n", item="one", tags="t0 t1", keep="t0")
 
-    assert done.notes[1:] == (Note("2 conflicts left.", Severity.WARN),)
+    assert done.notes[1:] == (CommandNote("2 conflicts left.", NoteSeverity.WARN),)
 
 
 async def test_conflicts_deleted_and_nameless_versions_are_shown_as_they_are() -> None:
     """A tombstone has neither title nor text; a version may have no endpoint or no time (FS-037)."""
-    nobody = replace(version("", "No name"), history=(Stamp(2, None, "x"),))
-    by_nobody = replace(version("", "Also"), history=(Stamp(2, HOUR_US, ""),))
+    nobody = replace(version("", "No name"), history=(HistoryRecord(2, None, "x"),))
+    by_nobody = replace(version("", "Also"), history=(HistoryRecord(2, HOUR_US, ""),))
     shop = Shop(conflicted("one", version(ALICE, "", nobody, by_nobody, deleted=True)))
 
     items, versions = await shop.answer(0, node="n"), await shop.answer(1, node="n", item="one")
@@ -209,8 +209,10 @@ async def test_conflicts_of_many_items_are_listed_in_part_and_found_all() -> Non
     last = await shop.answer(1, node="n", item=f"i{2 * LISTED}")
 
     assert list(choices_of(items, "item")) == [f"i{number}" for number in range(LISTED)]
-    assert items.notes == (Note(f"These are {LISTED} of {2 * LISTED + 1}; settle some to see the others."),)
-    assert last.status is Status.EXECUTING
+    assert items.notes == (
+        CommandNote(f"The list shows {LISTED} of {2 * LISTED + 1} items; resolve some to see the others."),
+    )
+    assert last.status is CommandStatus.EXECUTING
 
 
 async def test_conflicts_of_one_item_that_are_too_many_are_settled_in_parts() -> None:
@@ -226,7 +228,7 @@ async def test_conflicts_of_one_item_that_are_too_many_are_settled_in_parts() ->
 
     assert list(choices_of(versions, "keep")) == [f"t{number}" for number in range(LISTED)]
     assert len(texts_of(versions)) == LISTED
-    assert versions.notes == (Note("There are 6 versions more. But for your own, they stay until they are shown."),)
+    assert versions.notes == (CommandNote("6 versions not shown. They stay in conflict, except your own."),)
     (asked,) = shop.resolutions
     assert asked.decided == tuple(f"t{number}" for number in range(1, LISTED))
     assert asked.seen == tuple(f"t{number}" for number in range(LISTED + 6))
@@ -283,4 +285,4 @@ async def test_conflicts_are_left_alone_when_cancelled(step: int) -> None:
 
     done = await shop.answer(step, "cancel", node="n", item="one", tags="t0 t1", keep="t1")
 
-    assert (done.status, shop.requests) == (Status.CANCELED, [])
+    assert (done.status, shop.requests) == (CommandStatus.CANCELED, [])

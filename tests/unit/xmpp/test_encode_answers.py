@@ -147,13 +147,13 @@ ANSWERS = {
         ),
         f"<pubsub xmlns='{OW}'><affiliations node='n'><affiliation jid='a@b' affiliation='owner'/></affiliations>"
         f"</pubsub><error type='modify'><not-acceptable xmlns='{STANZAS}'/>"
-        f"<text xmlns='{STANZAS}'>these entries were not applied, the others were</text></error>",
+        f"<text xmlns='{STANZAS}'>the entries in this response were rejected, all others were applied</text></error>",
     ),
     "subscriptions refused": (
         r.PartlyRefused(subscriptions=r.SubscriptionList("n", (shown(state=SubscriptionState.NONE),), owner=True)),
         f"<pubsub xmlns='{OW}'><subscriptions node='n'><subscription jid='a@b' subscription='none'/></subscriptions>"
         f"</pubsub><error type='modify'><not-acceptable xmlns='{STANZAS}'/>"
-        f"<text xmlns='{STANZAS}'>these entries were not applied, the others were</text></error>",
+        f"<text xmlns='{STANZAS}'>the entries in this response were rejected, all others were applied</text></error>",
     ),
 }
 

@@ -1,7 +1,7 @@
 """Bounds on how often peers may ask (xep-map 249)."""
 
 from smartfeeds.core.jid import Jid
-from smartfeeds.xmpp.limits import Buckets, Rate, RateLimits
+from smartfeeds.xmpp.limits import Rate, RateLimits, TokenBuckets
 from support.faketime import FakeTime
 
 ALICE = Jid("alice", "example.org", "home")
@@ -12,7 +12,7 @@ CAROL = Jid("carol", "example.net")
 
 def test_buckets_burst_then_rate_then_full_again() -> None:
     time = FakeTime()
-    buckets = Buckets(Rate(per_s=2.0, burst=3.0), clock=time.clock)
+    buckets = TokenBuckets(Rate(per_s=2.0, burst=3.0), clock=time.clock)
 
     for _ in range(3):
         assert buckets.has("a")
@@ -31,7 +31,7 @@ def test_buckets_burst_then_rate_then_full_again() -> None:
 
 def test_buckets_clock_stepping_back_takes_nothing_away() -> None:
     time = FakeTime()
-    buckets = Buckets(Rate(per_s=1.0, burst=2.0), clock=time.clock)
+    buckets = TokenBuckets(Rate(per_s=1.0, burst=2.0), clock=time.clock)
     buckets.take("a")
 
     time.now_s -= 500.0
@@ -41,7 +41,7 @@ def test_buckets_clock_stepping_back_takes_nothing_away() -> None:
 
 def test_buckets_many_names_stay_within_bound() -> None:
     """A flood of new addresses costs no memory [xep-map 249]."""
-    buckets = Buckets(Rate(per_s=1.0, burst=1.0), clock=FakeTime().clock, remembered=100)
+    buckets = TokenBuckets(Rate(per_s=1.0, burst=1.0), clock=FakeTime().clock, remembered=100)
 
     for number in range(10_000):
         buckets.take(str(number))

@@ -11,9 +11,9 @@ from smartfeeds.errors import Condition, FeedError, StoreError
 from smartfeeds.service import feeds
 from smartfeeds.service import requests as r
 from smartfeeds.service.feeds import OPERATIONS
-from smartfeeds.xmpp.commands import Ask, Command, Finished, Note, table_of
+from smartfeeds.xmpp.commands import Command, CommandNote, CommandResult, StepInput, table_of
 from smartfeeds.xmpp.disco import ServiceInfo
-from smartfeeds.xmpp.router import ANSWER_LIMIT_BYTES, COMMANDS, Router
+from smartfeeds.xmpp.router import ANSWER_LIMIT_BYTES, COMMANDS, StanzaRouter
 from unit.xmpp.wire import ACTOR, PS, SERVICE, STANZAS, canonical, parse
 
 Handle = Callable[[r.Request], Awaitable[object]]
@@ -37,7 +37,7 @@ class Asked:
         self.observed: list[tuple[str, str, float]] = []
         self._handle = handle
         self._time_s = 0.0
-        self.router = Router(
+        self.router = StanzaRouter(
             self,
             self.sent.append,
             ServiceInfo(SERVICE),
@@ -223,10 +223,10 @@ async def test_router_hands_on_nothing_that_cannot_be_answered(content: str) -> 
 @pytest.mark.parametrize(
     ("stanza", "text"),
     [
-        (iq(""), "a request has exactly one child"),
-        (iq(PULL + PULL), "a request has exactly one child"),
-        (iq(INFO, kind="set"), "discovery is of type get"),
-        (iq(f"<pubsub xmlns='{PS}'/>"), "no such action in this kind of request"),
+        (iq(""), "a request must have exactly one child element"),
+        (iq(PULL + PULL), "a request must have exactly one child element"),
+        (iq(INFO, kind="set"), "discovery requests must be of type get"),
+        (iq(f"<pubsub xmlns='{PS}'/>"), "the request has no action, or one that this type of IQ does not have"),
     ],
 )
 async def test_router_malformed_request_is_refused(stanza: str, text: str) -> None:
@@ -271,12 +271,12 @@ async def test_router_refusal_of_the_service_is_sent_with_its_text() -> None:
 @pytest.mark.parametrize(
     ("failure", "kind", "condition", "text"),
     [
-        (RuntimeError("secret path /var"), "cancel", "internal-server-error", "incident fresh"),
+        (RuntimeError("secret path /var"), "cancel", "internal-server-error", "internal error (incident fresh)"),
         (
             StoreError("disk full at /var"),
             "wait",
             "resource-constraint",
-            "the store cannot be used now; incident fresh",
+            "the store is not available; try again later (incident fresh)",
         ),
     ],
 )
@@ -304,7 +304,7 @@ async def test_router_answer_that_cannot_be_written_is_an_incident(answer: objec
         await asked.offer(iq())
 
     assert [canonical(data) for data in asked.sent] == [
-        canonical(error("cancel", "internal-server-error", "incident fresh"))
+        canonical(error("cancel", "internal-server-error", "internal error (incident fresh)"))
     ]
 
 
@@ -316,7 +316,7 @@ async def test_router_stanza_that_was_not_admitted_is_answered_from_its_start_ta
     asked.router.on_full("iq", {"id": "1", "type": "get", **addresses})
 
     assert [canonical(data) for data in asked.sent] == [
-        canonical(error("wait", "resource-constraint", "too many requests at once"))
+        canonical(error("wait", "resource-constraint", "too many requests at once; try again later"))
     ]
 
 
@@ -361,10 +361,10 @@ STEP = "<command xmlns='http://jabber.org/protocol/commands' node='urn:test:c'/>
 def commanded(*, asking: bool, handle: Handle) -> Asked:
     """A router with one command, whose only step asks the service for something or shows something forbidden."""
 
-    async def step(ask: Ask) -> Finished:
+    async def step(ask: StepInput) -> CommandResult:
         if asking:
             await ask.answer(r.GetNodes(ask.actor, ask.service), r.NodeList)
-        return Finished((Note("done" if asking else "\x07"),))
+        return CommandResult((CommandNote("done" if asking else "\x07"),))
 
     return Asked(handle, commands=table_of(Command("urn:test:c", "C", "urn:test:c", (step,))))
 
@@ -394,7 +394,7 @@ async def test_router_step_that_is_refused_or_fails_is_an_error() -> None:
 
     assert canonical(refused.sent[0]) == canonical(error("cancel", "conflict", "read again", about=STEP))
     assert canonical(failed.sent[0]) == canonical(
-        error("cancel", "internal-server-error", "incident fresh", about=STEP)
+        error("cancel", "internal-server-error", "internal error (incident fresh)", about=STEP)
     )
     assert [line["operation"] for line in logs] == ["command"]
     assert refused.observed + failed.observed == [
@@ -406,7 +406,12 @@ async def test_router_step_that_is_refused_or_fails_is_an_error() -> None:
 COMMAND = "<command xmlns='http://jabber.org/protocol/commands'"
 ABOUT = {
     "get": (f"{COMMAND} node='n'/>", "get", ("cancel", "service-unavailable", ""), f"{COMMAND} node='n'/>"),
-    "no node": (f"{COMMAND}/>", "set", ("modify", "bad-request", "a command is named by its node"), f"{COMMAND}/>"),
+    "no node": (
+        f"{COMMAND}/>",
+        "set",
+        ("modify", "bad-request", "the command has no node; name a command by its node"),
+        f"{COMMAND}/>",
+    ),
     "all of it": (
         f"{COMMAND} node='n' sessionid='a&amp;&apos;' action='dance' status='x'><note>x</note></command>",
         "get",

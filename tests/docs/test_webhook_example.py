@@ -12,7 +12,6 @@ import aiohttp
 import pytest
 from aiohttp import web
 
-from smartfeeds.app import now_us
 from smartfeeds.core.backoff import Backoff
 from smartfeeds.core.consumers import Consumer
 from smartfeeds.core.view import Order
@@ -24,6 +23,7 @@ from smartfeeds.service import requests as r
 from smartfeeds.service.context import Policy
 from smartfeeds.service.feeds import FeedService
 from smartfeeds.store.sqlite import SqliteStore
+from smartfeeds.system import now_us
 from support.world import draft, entry, jid
 
 ROOT = Path(__file__).parents[2]

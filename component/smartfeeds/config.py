@@ -339,6 +339,12 @@ class NetSettings(SettingsSection):
     callback_allow: tuple[NetworkText, ...] = ()
 
 
+class RunSettings(SettingsSection):
+    """The process of the service."""
+
+    event_loop: Literal["asyncio", "uvloop"] = "asyncio"
+
+
 class CompatSettings(SettingsSection):
     """Workarounds for clients that deviate from the standards."""
 
@@ -366,6 +372,7 @@ class Settings(BaseSettings):
     link: LinkSettings = LinkSettings()
     log: LogSettings = LogSettings()
     net: NetSettings = NetSettings()
+    run: RunSettings = RunSettings()
     compat: CompatSettings = CompatSettings()
     nno: tuple[NnoSettings, ...] = ()
     mirror: tuple[MirrorSettings, ...] = ()

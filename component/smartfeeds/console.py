@@ -3,7 +3,7 @@
 import asyncio
 import json
 import sys
-from collections.abc import Coroutine
+from collections.abc import Callable, Coroutine
 from enum import IntEnum
 from typing import Any, Final, TypeVar
 
@@ -77,9 +77,10 @@ class Commands(click.Group):
             ctx.exit(Exit.INTERRUPTED)
 
 
-def run_async(work: Coroutine[Any, Any, T]) -> T:
-    """Runs a command's work to its end."""
-    return asyncio.run(work)
+def run_async(work: Coroutine[Any, Any, T], loop_factory: Callable[[], asyncio.AbstractEventLoop] | None = None) -> T:
+    """Runs a command's work to its end, on an event loop of `loop_factory`, else on the default one."""
+    with asyncio.Runner(loop_factory=loop_factory) as runner:
+        return runner.run(work)
 
 
 def print_json(value: object) -> None:

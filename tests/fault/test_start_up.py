@@ -11,7 +11,9 @@ import resource
 import signal
 import socket
 import sqlite3
+import sys
 from collections.abc import AsyncIterator, Callable
+from http import HTTPStatus
 from pathlib import Path
 
 import pytest
@@ -25,6 +27,7 @@ from smartfeeds.demo.process import free_port
 from smartfeeds.store import migrate
 from support.component import settings
 from support.process import ServiceProcess
+from support.raw import connected, request
 from support.servers import SECRET, TestServer
 
 GOOD = """\
@@ -194,6 +197,51 @@ async def test_run_with_an_http_port_that_is_taken_ends(tmp_path: Path) -> None:
         "stop the other process or choose another port\n"
     )
     assert not state_of(tmp_path), "the address is bound before the database is created"
+
+
+async def test_run_on_uvloop_serves_both_wires(prosody: TestServer, tmp_path: Path) -> None:
+    """Its transports are no instances of asyncio.Transport."""
+    name, http_port = prosody.take_name(), free_port()
+    environment = {
+        "SMARTFEEDS_COMPONENT__JID": name,
+        "SMARTFEEDS_COMPONENT__SECRET": SECRET,
+        "SMARTFEEDS_COMPONENT__PORT": str(prosody.component_port),
+        "SMARTFEEDS_HTTP__LISTEN": f"127.0.0.1:{http_port}",
+        "SMARTFEEDS_RUN__EVENT_LOOP": "uvloop",
+    }
+    async with ServiceProcess(configured(tmp_path), environment) as service:
+        await service.start()
+        async with asyncio.timeout(ONLINE_S):
+            # Ready means that the store can be read and that the XMPP server has accepted the component.
+            while await ready(http_port) != HTTPStatus.OK:  # noqa: ASYNC110 - another process
+                await asyncio.sleep(0.02)
+        assert "uvloop" in maps(service.pid)
+        assert await service.end() == Exit.OK
+
+
+def maps(pid: int) -> str:
+    """What a process has mapped, shared libraries among it."""
+    return Path(f"/proc/{pid}/maps").read_text()
+
+
+async def ready(http_port: int) -> int:
+    """The status of /readyz; 0 as long as nothing listens."""
+    try:
+        async with connected(http_port) as connection:
+            connection.say(request("/readyz"))
+            return (await connection.hear()).status
+    except ConnectionError:
+        return 0
+
+
+def test_run_on_uvloop_that_is_not_installed_says_what_to_install(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "uvloop", None)
+    monkeypatch.setenv("SMARTFEEDS_RUN__EVENT_LOOP", "uvloop")
+    result = CliRunner().invoke(main, ["run", "--config", str(configured(tmp_path))])
+    assert result.exit_code == Exit.CONFIG
+    assert "install smartfeeds[uvloop] or choose asyncio" in result.stderr
 
 
 async def test_second_run_on_a_database_names_the_first_and_ends(tmp_path: Path) -> None:

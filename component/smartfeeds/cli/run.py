@@ -9,9 +9,9 @@ import os
 import signal
 import socket
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, cast
 
 import click
 import structlog
@@ -50,7 +50,19 @@ def run_command(config: Path | None, status: Path | None) -> None:
     """
     settings = read_settings(config)
     set_up_logging(settings.log.format, settings.log.level)
-    run_async(_serve(settings, status))
+    loop_factory = _uvloop_factory() if settings.run.event_loop == "uvloop" else None
+    run_async(_serve(settings, status), loop_factory)
+
+
+def _uvloop_factory() -> Callable[[], asyncio.AbstractEventLoop]:
+    """Returns what makes event loops of uvloop. Raises ConfigError if the package is not installed."""
+    try:
+        import uvloop  # an extra, so it may be absent
+    except ImportError:
+        raise ConfigError(
+            "run.event_loop: the package uvloop is not installed; install smartfeeds[uvloop] or choose asyncio"
+        ) from None
+    return cast(Callable[[], asyncio.AbstractEventLoop], uvloop.new_event_loop)
 
 
 async def _serve(settings: Settings, status: Path | None) -> None:

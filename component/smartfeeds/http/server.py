@@ -13,6 +13,7 @@ from collections import Counter
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from http import HTTPStatus
+from typing import cast
 
 import structlog
 from aiohttp import web
@@ -91,7 +92,8 @@ class HttpConnection(RequestHandler):
         """Counts the connection, or closes it."""
         self.address = peer_of(transport.get_extra_info("peername"))
         if not self._listener.admit(self):
-            assert isinstance(transport, asyncio.Transport)
+            # Not asserted: the transports of uvloop have the methods of asyncio.Transport and are no instances of it.
+            transport = cast(asyncio.Transport, transport)
             busy, _ = failure_reply(FeedError(Condition.BUSY, TOO_MANY), "connect", anonymous=True)
             refusal = busy.with_headers(Connection="close")
             transport.write(refusal.raw())

@@ -13,7 +13,7 @@ import time
 import xml.etree.ElementTree as ET
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import structlog
 from lxml import etree
@@ -233,7 +233,8 @@ class ComponentStream(ComponentXMPP):
 
     def connection_made(self, transport: asyncio.BaseTransport, send_event: bool = True) -> None:
         """TCP is connected: set water marks and TCP_NODELAY, and send the stream header [xep-map 1]."""
-        assert isinstance(transport, asyncio.Transport)
+        # Not asserted: the transports of uvloop have the methods of asyncio.Transport and are no instances of it.
+        transport = cast(asyncio.Transport, transport)
         transport.set_write_buffer_limits(high=HIGH_WATER_BYTES, low=LOW_WATER_BYTES)
         sock = transport.get_extra_info("socket")
         if sock is not None and sock.family in (socket.AF_INET, socket.AF_INET6):

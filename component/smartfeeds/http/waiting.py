@@ -1,8 +1,8 @@
-"""Held pulls: who waits for the next item of a view, and how all of them hear of it at once (SF-004, SF-056, A-11).
+"""Held pulls: requests that wait for the next item of a view, and how all are answered at once (SF-004, SF-056, A-11).
 
-Pulls that are alike wait together: when their feed changes, the answer is made once, and its bytes are written to all
-their connections before anything else is done for any of them. A held pull keeps no place in the service: what it gets
-is what a pull at that moment would get.
+Equal pulls form a group. When their feed changes, the answer is made once, and its bytes are written to all connections
+of the group before any request is finished. A held pull has no mark in the service: its client holds the position, and
+the answer is that of a pull at that moment.
 """
 
 import asyncio
@@ -20,8 +20,11 @@ ANSWERED_AT_ONCE = 128  # requests that come to their end before others have the
 
 @dataclass(eq=False, slots=True)
 class Waiter(Generic[Answer]):
-    """One held pull. `write` takes the bytes of the answer as soon as there are some, and `timer` is ended then;
-    `answered` has the answer when all others have their bytes too, and None after the timeout."""
+    """One held pull.
+
+    `write` gets the bytes of the answer as soon as the answer exists, and then `timer` is cancelled. `answered` gets
+    the answer when the whole group has its bytes, and None after the timeout.
+    """
 
     write: Write | None
     answered: "asyncio.Future[Answer | None]"
@@ -30,7 +33,7 @@ class Waiter(Generic[Answer]):
 
 @dataclass(slots=True)
 class _Feed(Generic[Key, Answer]):
-    """What is held on one node."""
+    """The held pulls of one node, by group."""
 
     groups: dict[Key, dict[Waiter[Answer], None]] = field(default_factory=dict)
     dirty: bool = False
@@ -38,8 +41,8 @@ class _Feed(Generic[Key, Answer]):
 
 
 class Waiting(Generic[Key, Answer]):
-    """Holds pulls until `answer(key)` has something to say to them; None says that there is nothing yet. `raw` makes
-    bytes of it for those that are written to at once."""
+    """Holds pulls until `answer(key)` returns an answer; None means that there is none yet. `raw` returns the bytes of
+    an answer, which are written before the requests are finished."""
 
     def __init__(self, answer: Callable[[Key], Awaitable[Answer | None]], raw: Callable[[Answer], bytes]) -> None:
         self._answer = answer
@@ -51,12 +54,12 @@ class Waiting(Generic[Key, Answer]):
 
     @property
     def changes(self) -> int:
-        """Grows with every change of any feed: whoever is about to wait says which one it has seen."""
+        """The number of changes so far, of all feeds. A caller passes the number that it has seen to `wait`."""
         return self._changes
 
     @property
     def node_nos(self) -> Collection[int]:
-        """The nodes on which something is held."""
+        """The nodes of the held pulls."""
         return list(self._feeds)
 
     def wake(self, node_nos: Collection[int]) -> None:
@@ -70,9 +73,9 @@ class Waiting(Generic[Key, Answer]):
     async def wait(
         self, node_no: int, key: Key, seen: int, timeout_s: float, write: Write | None = None
     ) -> Answer | None:
-        """The answer as soon as there is one, which `write` has had then; None after the timeout.
+        """Waits for the answer, which is passed to `write` first; None after the timeout.
 
-        `seen` is `changes` as it was before the asker found nothing. Raises ConnectionError after `stop`.
+        `seen` is the value of `changes` before the caller found nothing. Raises ConnectionError after `stop`.
         """
         if self._stopped:
             raise ConnectionResetError("the service ends")
@@ -92,7 +95,7 @@ class Waiting(Generic[Key, Answer]):
             self._forget(node_no, key, waiter)
 
     async def stop(self) -> None:
-        """Ends the work on answers; nobody waits any more."""
+        """Cancels the work on answers and ends all waits with ConnectionResetError."""
         self._stopped = True
         tasks = [feed.task for feed in self._feeds.values() if feed.task is not None]
         for task in tasks:
@@ -121,14 +124,14 @@ class Waiting(Generic[Key, Answer]):
     async def _run(self, feed: _Feed[Key, Answer]) -> None:
         while feed.dirty:
             feed.dirty = False
-            # The many first: others may have asked for views that nobody else waits for.
+            # Large groups first, so that a client with many different views delays few others.
             for key in sorted(feed.groups, key=lambda key: -len(feed.groups[key])):
                 answer = await self._answer(key)
                 if answer is not None:
                     await self._deliver(list(feed.groups.pop(key, {})), answer)
 
     async def _deliver(self, waiters: list[Waiter[Answer]], answer: Answer) -> None:
-        """Bytes for everybody first: to end one request takes longer than to write to several."""
+        """Writes the bytes to all connections first, because finishing one request takes longer than several writes."""
         data = self._raw(answer) if any(waiter.write is not None for waiter in waiters) else b""
         try:
             for number, waiter in enumerate(waiters, 1):

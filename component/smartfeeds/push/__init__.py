@@ -1,1 +1,1 @@
-"""What leaves when a feed changes: ordered, resumable, bounded; the feed is its own outbox."""
+"""The deliverer of XMPP notifications."""

@@ -1,8 +1,8 @@
-"""Who gets the events of a node: subscriptions in pages, ready to be spliced into frames.
+"""The recipients of a node's events: pages of subscriptions, prepared as parts of frames.
 
-Pages are kept while the node's `audience` number says that they are true, so that a fan-out does not read a thousand
-rows an event, and a new subscription costs the last page alone; nothing depends on a page being kept (design section 4:
-no state in memory that correctness needs).
+A page is cached as long as the `audience` number of the node shows that it is current. Then a fan-out does not read a
+thousand rows for each event, and a new subscription invalidates the last page only. Correctness does not depend on the
+cache.
 """
 
 from collections import OrderedDict
@@ -22,7 +22,7 @@ KEPT_PAGES = 200
 
 @dataclass(frozen=True, slots=True)
 class Crowd:
-    """The recipients of one group: spliced parts, and since when each of them listens, in the same order.
+    """The recipients of one group: their parts of frames, and since when each is subscribed, in the same order.
 
     `since_us` are keys of the order of the view; `newest_since_us` is the greatest of them.
     """
@@ -32,7 +32,7 @@ class Crowd:
     newest_since_us: int
 
     def after(self, key_us: int) -> tuple[bytes, ...]:
-        """Those who listened before this key was given out."""
+        """The recipients that were subscribed before this key was assigned."""
         if self.newest_since_us < key_us:
             return self.recipients
         return tuple(r for r, since in zip(self.recipients, self.since_us, strict=True) if since < key_us)
@@ -47,8 +47,8 @@ class AudiencePage:
 
 
 def read_audience(tx: ReadTx, context: Context, node: Node, after_no: int, *, everybody: bool = False) -> AudiencePage:
-    """One page of a node's subscriptions, as far as the access model still lets them in (xep-map 181); with `everybody`
-    all of them, pending ones too."""
+    """One page of a node's subscriptions that the access model still admits (xep-map 181). With `everybody` all
+    subscriptions, including pending ones."""
     found = tx.subscriptions(node.node_no, after_no, PAGE)
     told = [sub for sub in found if everybody or _served(tx, context, node, sub)]
     return AudiencePage(_crowds(told), found[-1].sub_no if len(found) == PAGE else None)
@@ -76,19 +76,19 @@ def _crowd(members: list[Subscription]) -> Crowd:
 
 
 class AudienceCache:
-    """The pages read last, by node and place; the least used go first. One of an older audience is of no use."""
+    """The pages used last, by node and place. A page of an older audience is not returned."""
 
     def __init__(self, kept_pages: int = KEPT_PAGES) -> None:
         self._kept = kept_pages
         self._pages: OrderedDict[tuple[int, int], tuple[int, AudiencePage]] = OrderedDict()
 
     def get(self, node: Node, after_no: int) -> AudiencePage | None:
-        """A page that is still true, or None."""
+        """A page that is current, or None."""
         key = (node.node_no, after_no)
         audience, page = self._pages.get(key, (-1, None))
         if page is None:
             return None
-        # New subscriptions come behind all others: on a page that is full nothing changes with them.
+        # A new subscription is behind all others, so it does not change a page that is full.
         unit = 1 if page.next_after is None else AUDIENCE_CHANGE
         if audience // unit != node.audience // unit:
             return None
@@ -96,7 +96,7 @@ class AudienceCache:
         return page
 
     def put(self, node: Node, after_no: int, page: AudiencePage) -> None:
-        """Keeps a page."""
+        """Stores a page."""
         self._pages[node.node_no, after_no] = (node.audience, page)
         self._pages.move_to_end((node.node_no, after_no))
         while len(self._pages) > self._kept:

@@ -1,7 +1,7 @@
-"""Events that come back as errors: when a subscription is given up (XEP-0060 12.4; xep-map 241 to 244, 6.5).
+"""Notifications that come back as errors end a subscription (XEP-0060 12.4; xep-map 241 to 244, 6.5).
 
-`gone` ends a subscription at once. Anything else may be a user who is offline or a link that is cut for a while, so it
-is counted, and ends the subscription only past a bound within a period; a period without bounces starts anew.
+`gone` ends a subscription at once. Any other error may come from a user who is offline or from a link that is down for
+a while. Such errors are counted, and more than a bound of them within a period end the subscription.
 """
 
 from collections import OrderedDict
@@ -27,7 +27,7 @@ class _Count:
 
 
 class Bounces:
-    """Counts bounces by subscription; what it forgets at a restart only delays the end of a dead subscription."""
+    """Counts errors by subscription. A restart loses the counts, which only delays the end of a dead subscription."""
 
     def __init__(self, service: FeedService, *, clock: Callable[[], int], bound: int = BOUND) -> None:
         self._service = service
@@ -36,7 +36,7 @@ class Bounces:
         self._counts: OrderedDict[tuple[int, Jid], _Count] = OrderedDict()
 
     async def note(self, bounce: Bounce) -> None:
-        """One error that came back."""
+        """Counts one error, and ends the subscription if it is final."""
         if bounce.condition == FINAL:
             await self._service.handle(bounce)
         elif self._counted(bounce) > self._bound:
@@ -57,5 +57,5 @@ class Bounces:
 
 
 def _key(bounce: Bounce) -> tuple[int, Jid]:
-    """Only what comes from the same address is counted together: nobody can wear out the subscription of another."""
+    """Errors are counted by the address that sent them, so that nobody can end the subscription of somebody else."""
     return bounce.sub_no, bounce.actor.bare

@@ -26,7 +26,7 @@ class Chain:
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """Recipients whose frames are alike but for the address."""
+    """Recipients whose frames differ in the address only."""
 
     view: str
     node_text: str
@@ -36,14 +36,14 @@ class Group:
 
 @dataclass(frozen=True, slots=True)
 class Frame:
-    """What stands before and behind a recipient."""
+    """The bytes before and after the recipient."""
 
     head: bytes
     tail: bytes
 
 
 def recipient(jid: str, sub_no: int) -> bytes:
-    """The part of a frame that differs between recipients; the id goes on in the tail (see `event_id`)."""
+    """The part of a frame that differs between recipients. It ends inside the id, which the tail completes."""
     return f"{attribute(jid)}' id='{sub_no}".encode()
 
 
@@ -59,7 +59,7 @@ def item_frame(node: Node, group: Group, item: Item, chain: Chain) -> Frame:
 
 
 def retract_frame(node: Node, group: Group, item_id: str, chain: Chain, key_us: int) -> Frame:
-    """A retraction, as the bare view tells it."""
+    """A retraction, in the form of the bare view."""
     inner = f"<retract id='{attribute(item_id)}'/>".encode()
     return _items_frame(node, group, inner, chain, str(key_us), "")
 
@@ -76,7 +76,7 @@ def node_frame(node: Node, group: Group, event: NodeEvent, form: bytes) -> Frame
 
 
 def subscription_message(node: Node, event: NodeEvent) -> bytes:
-    """What somebody else did to an entity's subscription (XEP-0060 12.14), or who came or went, for an owner."""
+    """A change of a subscription: for its entity, if somebody else made it (XEP-0060 12.14), or for an owner."""
     service, state, jid, node_text = event.data.split(" ", 3)
     kind = node.options.notification_type
     return (

@@ -1,4 +1,4 @@
-"""What all directions of a mirror share: their state in the store, how they run, and what they need for it."""
+"""The state of one direction of a mirror in the store, and the loop of the incoming directions."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -35,7 +35,7 @@ class Aside(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Tools:
-    """What mirrors need of their surroundings.
+    """The clock, the timers and the threads that mirrors use.
 
     `now_us` gives microseconds since the Unix epoch, `spread` a random number in 0..1; `sleep` waits for seconds.
     `timers` are those of the event loop where they are None; `aside` runs a function beside the event loop.

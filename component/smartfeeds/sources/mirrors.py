@@ -1,6 +1,6 @@
-"""All mirrors of a running service: begun, ended, and told of what is written here.
+"""All mirrors of a running service.
 
-The table in the store says which there are; it is looked at again and again, because the command line changes it too.
+The mirrors are rows of a table in the store, which is read again and again because the command line changes it, too.
 """
 
 import asyncio
@@ -175,6 +175,7 @@ class Mirrors:
         self._followed: frozenset[str] = frozenset()
         self._tasks: set[asyncio.Task[None]] = set()
         self._attaching: asyncio.Task[None] | None = None
+        self._stopped = False
         delivery.register(CONSUMER_KIND, ConsumerKind(self, host_at_once=HOST_AT_ONCE, backoff=mirror_state.BACKOFF))
 
     async def start(self) -> None:
@@ -185,7 +186,9 @@ class Mirrors:
         await self.look()
 
     async def look(self) -> None:
-        """Begins what is new in the store, ends what is there no more. Raises StoreError."""
+        """Starts mirrors that are new in the store, ends those that were removed. Raises StoreError."""
+        if self._stopped:
+            return  # the end of a service takes seconds, in which the look at the store goes on
         rows = {row.mirror.name: row for row in await self._service.read(lambda tx, _context: tx.mirrors())}
         ended: list[Mirror] = []
         for name, run in list(self.runs.items()):
@@ -267,6 +270,7 @@ class Mirrors:
 
     async def stop(self) -> None:
         """Ends all of them; their subscriptions stay, so that the next start finds pushes waiting."""
+        self._stopped = True
         await self._delivery.pause(CONSUMER_KIND)
         runs = list(self.runs.values())
         self.runs.clear()

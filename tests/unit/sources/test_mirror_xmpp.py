@@ -971,6 +971,24 @@ async def test_configured_mirror_that_no_longer_sends_is_no_consumer(net: Net) -
     assert publishes(net) == [(b.domain, a.domain)]
 
 
+async def test_look_behind_the_stop_starts_no_mirror(net: Net) -> None:
+    """The end of a service takes seconds, in which the look at the store goes on."""
+    a, b = await two(net, "both")
+    mirrors = b.mirrors
+    assert mirrors is not None and mirrors.runs
+    await mirrors.stop()
+    await mirrors.look()
+    mirrors.wake([1])
+    await net.settle()
+    net.asked.clear()
+    await a.publish("x")
+    await b.publish("y")
+    await net.settle()
+
+    assert mirrors.runs == {} and not mirrors.follows(a.domain)
+    assert net.asked == []
+
+
 async def test_outgoing_mirror_begins_when_its_node_is_made(net: Net) -> None:
     a, b = await net.add("a"), await net.add("b")
     await a.create(b.domain)

@@ -294,10 +294,7 @@ class LogSettings(SettingsSection):
 
 
 class NnoSettings(SettingsSection):
-    """A node that is filled with the newest entries of many feeds, found through their ESS files.
-
-    The section may occur several times.
-    """
+    """A node with the newest entries of many feeds, by their ESS files. The section may occur several times."""
 
     node: Annotated[str, Field(min_length=1)]
     urls: Annotated[tuple[WebAddress, ...], Field(min_length=1)]
@@ -465,10 +462,7 @@ def is_configured_by_environment() -> bool:
 
 
 def _check_environment() -> None:
-    """Report a variable that starts with `SMARTFEEDS_` but is neither a setting nor a command-line option.
-
-    pydantic-settings ignores such variables, so a mistyped name would silently have no effect.
-    """
+    # pydantic-settings ignores unknown variables, so a mistyped name would silently have no effect.
     for variable in os.environ:
         name = variable.upper()
         if not name.startswith(ENV_PREFIX):

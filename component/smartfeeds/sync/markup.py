@@ -125,7 +125,9 @@ class _ItemReader:
             return None
         found = self.sync(syncs[0], depth)
         if len(syncs) > 1:
-            note = f"{found.version.sync_id}: the item has sync data twice; {found.dialect.name}'s counts"
+            note = (
+                f"{found.version.sync_id}: the item has sync data of two dialects; that of {found.dialect.name} applies"
+            )
             found = replace(found, notes=(*found.notes, note))
         if self.payload:
             replace_by_text(syncs[0], "")

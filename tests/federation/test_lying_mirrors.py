@@ -72,7 +72,7 @@ def lies(ours: str) -> list[Lie]:
     deepest = conflicts(conflict("nested", 3))
     nested = conflicts(conflict("nested", 1, conflicts(conflict("nested", 2, deepest))))
     crowd = conflicts(*(conflict("crowd", number) for number in range(101)))
-    no_number = "no number from 1 to"
+    no_number = "it must be a number from 1 to"
     return [
         Lie("ours", item("never said", sync("ours", 3, record(3, ours), record(1, ours))), "did not make it"),
         Lie("forged", item("never said", sync("forged", 1, record(1, ours))), "did not make it"),

@@ -225,7 +225,7 @@ async def test_doctor_beside_the_running_service_tells_of_it(
     code, out, _ = await command("doctor", "--json")
 
     assert code == Exit.OK
-    assert "is smartfeeds running?" in findings(out)["link"]["advice"]
+    assert "if smartfeeds is running" in findings(out)["link"]["advice"]
 
 
 async def test_run_wrong_secret_keeps_trying_and_says_why(
@@ -365,13 +365,13 @@ async def test_follow_says_that_the_connection_is_lost_and_that_it_is_back(
             proof = await running.stdout.readline()
             network.cut()
             said = [await running.stderr.readline()]
-            while b"back" not in said[-1]:
+            while b"connected again" not in said[-1]:
                 said.append(await running.stderr.readline())
         running.send_signal(signal.SIGINT)
         _, err = await asyncio.wait_for(running.communicate(), DEADLINE_S)
 
     assert proof.startswith(b"proof") and (running.returncode, err) == (Exit.OK, b"")
-    assert [b"the connection is lost" in line for line in said] == [True] + [False] * (len(said) - 1)
+    assert [b"connection lost" in line for line in said] == [True] + [False] * (len(said) - 1)
 
 
 async def test_import_into_a_running_service_reaches_its_followers(

@@ -219,12 +219,16 @@ class _WatchedApp(App):
     """Tells of each commit that changed a node."""
 
     def __init__(self, settings: Settings, clock: Callable[[], int] | None) -> None:
-        self.changed = asyncio.Event()
         super().__init__(settings, clock=clock)
+        self.changed = asyncio.Event()
+        self.changes.listen(self)
 
-    def _changed(self, node_nos: Collection[int]) -> None:
-        super()._changed(node_nos)
+    def wake(self, node_nos: Collection[int]) -> None:
+        """A commit has changed nodes."""
         self.changed.set()
+
+    async def look(self) -> None:
+        """There are no other processes."""
 
 
 def _written_anew(data: bytes) -> bytes:

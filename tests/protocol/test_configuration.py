@@ -9,7 +9,6 @@ from support.component import (
     NS,
     PS,
     Component,
-    Element,
     Refusal,
     Starter,
     bare,
@@ -21,6 +20,7 @@ from support.component import (
     refusal,
     submit,
 )
+from support.nodes import event, exists
 
 NOT_FOUND = Refusal("cancel", "item-not-found")
 NOT_ACCEPTABLE = Refusal("modify", "not-acceptable")
@@ -28,20 +28,6 @@ FORBIDDEN = Refusal("auth", "forbidden")
 BAD_REQUEST = Refusal("modify", "bad-request")
 NO_NODEID = Refusal("modify", "bad-request", "nodeid-required")
 NO_COLLECTIONS = Refusal("cancel", "feature-not-implemented", "unsupported", "collections")
-
-
-async def exists(component: Component, node: str) -> bool:
-    """Whether the node can be found."""
-    answer = await component.get(ALICE, f"<items node='{node}'/>")
-    assert answer.get("type") == "result" or refusal(answer) == NOT_FOUND
-    return answer.get("type") == "result"
-
-
-def event(message: Element) -> Element:
-    """The event in a message."""
-    found = message.find("ev:event", NS)
-    assert found is not None
-    return found
 
 
 OFFERED = {  # xep-map 2.1: the defaults of a feed

@@ -12,7 +12,6 @@ from support.component import (
     OWNER,
     PS,
     Component,
-    Element,
     Refusal,
     Starter,
     bare,
@@ -23,6 +22,7 @@ from support.component import (
     submit,
     tree,
 )
+from support.nodes import event, exists
 
 CLOSED_MODEL = Refusal("modify", "not-acceptable", "unsupported-access-model")
 NOT_FOUND = Refusal("cancel", "item-not-found")
@@ -30,20 +30,6 @@ FORBIDDEN = Refusal("auth", "forbidden")
 BAD_REQUEST = Refusal("modify", "bad-request")
 NO_NODEID = Refusal("modify", "bad-request", "nodeid-required")
 NO_COLLECTIONS = Refusal("cancel", "feature-not-implemented", "unsupported", "collections")
-
-
-async def exists(component: Component, node: str) -> bool:
-    """Whether the node can be found."""
-    answer = await component.get(ALICE, f"<items node='{node}'/>")
-    assert answer.get("type") == "result" or refusal(answer) == NOT_FOUND
-    return answer.get("type") == "result"
-
-
-def event(message: Element) -> Element:
-    """The event in a message."""
-    found = message.find("ev:event", NS)
-    assert found is not None
-    return found
 
 
 def create(node: str, **options: str) -> str:

@@ -22,23 +22,14 @@ from support.component import (
     refusal,
     submit,
 )
+from support.subscribing import BOBS, listed
 
-BOBS = bare(BOB)
 BAD_REQUEST = Refusal("modify", "bad-request")
 NO_JID = Refusal("modify", "bad-request", "jid-required")
 NO_NODEID = Refusal("modify", "bad-request", "nodeid-required")
 INVALID_OPTIONS = Refusal("modify", "bad-request", "invalid-options")
 NOT_FOUND = Refusal("cancel", "item-not-found")
 FORBIDDEN = Refusal("auth", "forbidden")
-
-
-async def listed(component: Component, user: str = BOB, node: str = "") -> list[tuple[str, str, str]]:
-    """The subscriptions that an entity is told: node, jid, state."""
-    attribute = f" node='{node}'" if node else ""
-    answer = ok(await component.get(user, f"<subscriptions{attribute}/>"))
-    found = answer.findall("ps:pubsub/ps:subscriptions/ps:subscription", NS)
-    assert all(set(each.attrib) == {"node", "jid", "subscription"} for each in found)
-    return [(str(e.get("node")), str(e.get("jid")), str(e.get("subscription"))) for e in found]
 
 
 def items(messages: list[Element]) -> list[tuple[str, str]]:

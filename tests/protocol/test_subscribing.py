@@ -10,13 +10,11 @@ from support.component import (
     BOB,
     CAROL,
     NS,
-    PS,
     SUBSCRIBE_OPTIONS,
     Component,
     Element,
     Refusal,
     Starter,
-    Tree,
     bare,
     body,
     form,
@@ -24,38 +22,14 @@ from support.component import (
     refusal,
     tree,
 )
+from support.subscribing import BOBS, listed, pubsub, request, subscription
 
-BOBS = bare(BOB)
 NO_JID = Refusal("modify", "bad-request", "jid-required")
 NO_NODEID = Refusal("modify", "bad-request", "nodeid-required")
 INVALID_JID = Refusal("modify", "bad-request", "invalid-jid")
 NOT_FOUND = Refusal("cancel", "item-not-found")
 FORBIDDEN = Refusal("auth", "forbidden")
 PENDING = Refusal("auth", "not-authorized", "pending-subscription")
-
-
-def subscription(jid: str = BOBS, node: str = "comments", state: str = "subscribed") -> str:
-    """The element that tells of a subscription."""
-    return f"<subscription node='{node}' jid='{jid}' subscription='{state}'/>"
-
-
-def pubsub(inner: str) -> Tree:
-    """What is in an answer."""
-    return tree(f"<pubsub xmlns='{PS}'>{inner}</pubsub>")
-
-
-async def request(component: Component, jid: str = BOBS, node: str = "comments", user: str = BOB) -> Element:
-    """The answer to a request to subscribe."""
-    return await component.set(user, f"<subscribe node='{node}' jid='{jid}'/>")
-
-
-async def listed(component: Component, user: str = BOB, node: str = "") -> list[tuple[str, str, str]]:
-    """The subscriptions that an entity is told: node, jid, state."""
-    attribute = f" node='{node}'" if node else ""
-    answer = ok(await component.get(user, f"<subscriptions{attribute}/>"))
-    found = answer.findall("ps:pubsub/ps:subscriptions/ps:subscription", NS)
-    assert all(set(each.attrib) == {"node", "jid", "subscription"} for each in found)
-    return [(str(e.get("node")), str(e.get("jid")), str(e.get("subscription"))) for e in found]
 
 
 def items(messages: list[Element]) -> list[tuple[str, str]]:

@@ -7,11 +7,8 @@ from support.component import (
     BOB,
     CAROL,
     NS,
-    PS,
     Component,
-    Element,
     Refusal,
-    Tree,
     bare,
     body,
     entry,
@@ -19,35 +16,11 @@ from support.component import (
     refusal,
     tree,
 )
+from support.subscribing import BOBS, listed, pubsub, request, subscription
 
-BOBS = bare(BOB)
 NOT_FOUND = Refusal("cancel", "item-not-found")
 FORBIDDEN = Refusal("auth", "forbidden")
 NOT_SUBSCRIBED = Refusal("cancel", "unexpected-request", "not-subscribed")
-
-
-def subscription(jid: str = BOBS, node: str = "comments", state: str = "subscribed") -> str:
-    """The element that tells of a subscription."""
-    return f"<subscription node='{node}' jid='{jid}' subscription='{state}'/>"
-
-
-def pubsub(inner: str) -> Tree:
-    """What is in an answer."""
-    return tree(f"<pubsub xmlns='{PS}'>{inner}</pubsub>")
-
-
-async def request(component: Component, jid: str = BOBS, node: str = "comments", user: str = BOB) -> Element:
-    """The answer to a request to subscribe."""
-    return await component.set(user, f"<subscribe node='{node}' jid='{jid}'/>")
-
-
-async def listed(component: Component, user: str = BOB, node: str = "") -> list[tuple[str, str, str]]:
-    """The subscriptions that an entity is told: node, jid, state."""
-    attribute = f" node='{node}'" if node else ""
-    answer = ok(await component.get(user, f"<subscriptions{attribute}/>"))
-    found = answer.findall("ps:pubsub/ps:subscriptions/ps:subscription", NS)
-    assert all(set(each.attrib) == {"node", "jid", "subscription"} for each in found)
-    return [(str(e.get("node")), str(e.get("jid")), str(e.get("subscription"))) for e in found]
 
 
 async def test_unsubscribe_stops_events(component: Component) -> None:

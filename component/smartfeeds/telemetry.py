@@ -7,10 +7,10 @@ library have the same form. Metric labels have few distinct values and never con
 import asyncio
 import logging
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Final, Literal, TextIO
+from typing import Annotated, Any, Final, Literal, TextIO, get_args, get_origin, get_type_hints
 
 import structlog
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
@@ -64,17 +64,29 @@ LOOP_LAG_SECONDS = Gauge(
 SCHEMA_VERSION = Gauge("smartfeeds_schema_version", "Version of the database schema", registry=REGISTRY)
 
 
+# Metrics that are read when the registry is scraped. Each annotated field is a metric: its name, and its help text. The
+# metric is a counter if its name ends in _total, else a gauge.
+
+
 @dataclass(frozen=True, slots=True)
 class MirrorReading:
     """The state of one direction (in or out) of a mirror. The counts start when the mirror is added."""
 
     mirror: str
     direction: str
-    lag_s: float
-    in_step: bool
-    changes: int
-    refused: int
-    conflicts: int
+    lag_s: Annotated[
+        float,
+        "smartfeeds_mirror_lag_seconds",
+        "Seconds since the oldest change of a mirror started to wait or to fail, or 0 if no change is waiting",
+    ]
+    in_step: Annotated[
+        bool, "smartfeeds_mirror_in_step", "1 while no change is known to be missing, rejected items included, else 0"
+    ]
+    changes: Annotated[int, "smartfeeds_mirror_changes_total", "Changes that a mirror received or sent"]
+    refused: Annotated[int, "smartfeeds_mirror_refused_total", "Items that the mirror or the remote feed rejected"]
+    conflicts: Annotated[
+        int, "smartfeeds_mirror_conflicts_total", "Received changes that conflicted with a local change"
+    ]
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,219 +96,90 @@ class DeliveryReading:
     consumer has had something to receive. The other numbers count since the start."""
 
     kind: str
-    running: int
-    retrying: int
-    stopped: int
-    lag_s: float
-    done: int
-    failed: int
-    skipped: int
-    gone: int
+    running: Annotated[int, "smartfeeds_deliveries_running", "Deliveries that run"]
+    retrying: Annotated[
+        int, "smartfeeds_consumers_retrying", "Consumers whose last delivery failed and that wait for the next attempt"
+    ]
+    stopped: Annotated[
+        int, "smartfeeds_consumers_stopped", "Consumers that the service has given up after too many failures"
+    ]
+    lag_s: Annotated[
+        float,
+        "smartfeeds_delivery_lag_seconds",
+        "The longest time that a consumer has had something to receive, 0 where nothing waits",
+    ]
+    done: Annotated[int, "smartfeeds_deliveries_total", "Batches delivered"]
+    failed: Annotated[int, "smartfeeds_deliveries_failed_total", "Deliveries that failed"]
+    skipped: Annotated[
+        int, "smartfeeds_deliveries_skipped_total", "Batches passed over because they can never be delivered"
+    ]
+    gone: Annotated[
+        int,
+        "smartfeeds_consumers_gone_total",
+        "Consumers removed because the receiver or the feed does not exist any more",
+    ]
 
 
 @dataclass(frozen=True, slots=True)
 class Readings:
     """The counts that parts of the service maintain themselves, read at one moment."""
 
-    in_flight: int
-    refused: int
-    sent: int
-    dropped: int
-    dropped_replies: int
-    lag_s: float
-    buffer_bytes: int
-    paused_s: float
-    online: bool
-    connects: int
-    http_connections: int = 0
-    http_refused: int = 0
-    http_unreadable: int = 0
-    http_held: int = 0
-    http_kept: int = 0
+    in_flight: Annotated[int, "smartfeeds_requests_in_flight", "Stanzas in the queue or in progress"]
+    refused: Annotated[
+        int,
+        "smartfeeds_requests_refused_total",
+        "Stanzas rejected with wait, or dropped, because too many were in progress",
+    ]
+    sent: Annotated[int, "smartfeeds_notifications_sent_total", "Notifications handed to the server"]
+    dropped: Annotated[
+        int,
+        "smartfeeds_notifications_dropped_total",
+        "Changes not notified because they waited too long; the next notification shows the follower the gap",
+    ]
+    dropped_replies: Annotated[
+        int, "smartfeeds_replies_dropped_total", "Responses dropped because the server did not read"
+    ]
+    lag_s: Annotated[float, "smartfeeds_fanout_lag_seconds", "Age of the change that was notified last"]
+    buffer_bytes: Annotated[
+        int, "smartfeeds_write_buffer_bytes", "Bytes in the write buffer of the connection to the server"
+    ]
+    paused_s: Annotated[float, "smartfeeds_write_paused_seconds_total", "Seconds during which the server did not read"]
+    online: Annotated[bool, "smartfeeds_link_online", "1 while the component is connected and authenticated, else 0"]
+    connects: Annotated[int, "smartfeeds_link_connects_total", "Attempts to connect to the server"]
+    http_connections: Annotated[int, "smartfeeds_http_connections", "Open HTTP connections"] = 0
+    http_refused: Annotated[
+        int,
+        "smartfeeds_http_refused_total",
+        "HTTP connections rejected because of too many connections, in total or from one address",
+    ] = 0
+    http_unreadable: Annotated[
+        int, "smartfeeds_http_unreadable_total", "HTTP input that is not a request or has oversized headers"
+    ] = 0
+    http_held: Annotated[int, "smartfeeds_http_held", "Pulls and event streams that wait for the next item"] = 0
+    http_kept: Annotated[
+        int, "smartfeeds_http_kept_replies_total", "Pulls answered with the cached bytes of an equal pull"
+    ] = 0
     mirrors: tuple[MirrorReading, ...] = ()
     deliveries: tuple[DeliveryReading, ...] = ()
 
 
-_Family = type[CounterMetricFamily] | type[GaugeMetricFamily]
-
-# Metrics read from `Readings` when the registry is scraped: name, type, help text, value.
-_GATHERED: Final[tuple[tuple[str, _Family, str, Callable[[Readings], float]], ...]] = (
-    (
-        "smartfeeds_requests_in_flight",
-        GaugeMetricFamily,
-        "Stanzas in the queue or in progress",
-        lambda now: now.in_flight,
-    ),
-    (
-        "smartfeeds_requests_refused_total",
-        CounterMetricFamily,
-        "Stanzas rejected with wait, or dropped, because too many were in progress",
-        lambda now: now.refused,
-    ),
-    (
-        "smartfeeds_notifications_sent_total",
-        CounterMetricFamily,
-        "Notifications handed to the server",
-        lambda now: now.sent,
-    ),
-    (
-        "smartfeeds_notifications_dropped_total",
-        CounterMetricFamily,
-        "Changes not notified because they waited too long; the next notification shows the follower the gap",
-        lambda now: now.dropped,
-    ),
-    (
-        "smartfeeds_replies_dropped_total",
-        CounterMetricFamily,
-        "Responses dropped because the server did not read",
-        lambda now: now.dropped_replies,
-    ),
-    (
-        "smartfeeds_fanout_lag_seconds",
-        GaugeMetricFamily,
-        "Age of the change that was notified last",
-        lambda now: now.lag_s,
-    ),
-    (
-        "smartfeeds_write_buffer_bytes",
-        GaugeMetricFamily,
-        "Bytes in the write buffer of the connection to the server",
-        lambda now: now.buffer_bytes,
-    ),
-    (
-        "smartfeeds_write_paused_seconds_total",
-        CounterMetricFamily,
-        "Seconds during which the server did not read",
-        lambda now: now.paused_s,
-    ),
-    (
-        "smartfeeds_link_online",
-        GaugeMetricFamily,
-        "1 while the component is connected and authenticated, else 0",
-        lambda now: now.online,
-    ),
-    (
-        "smartfeeds_link_connects_total",
-        CounterMetricFamily,
-        "Attempts to connect to the server",
-        lambda now: now.connects,
-    ),
-    (
-        "smartfeeds_http_connections",
-        GaugeMetricFamily,
-        "Open HTTP connections",
-        lambda now: now.http_connections,
-    ),
-    (
-        "smartfeeds_http_refused_total",
-        CounterMetricFamily,
-        "HTTP connections rejected because of too many connections, in total or from one address",
-        lambda now: now.http_refused,
-    ),
-    (
-        "smartfeeds_http_unreadable_total",
-        CounterMetricFamily,
-        "HTTP input that is not a request or has oversized headers",
-        lambda now: now.http_unreadable,
-    ),
-    (
-        "smartfeeds_http_held",
-        GaugeMetricFamily,
-        "Pulls and event streams that wait for the next item",
-        lambda now: now.http_held,
-    ),
-    (
-        "smartfeeds_http_kept_replies_total",
-        CounterMetricFamily,
-        "Pulls answered with the cached bytes of an equal pull",
-        lambda now: now.http_kept,
-    ),
-)
+def _families(kind: type[Any], objects: Iterable[object], labels: tuple[str, ...] = ()) -> Iterator[Metric]:
+    """Return the metric families of a dataclass, with the values of its objects. `labels` are names of fields."""
+    for name, hint in get_type_hints(kind, include_extras=True).items():
+        if get_origin(hint) is not Annotated:
+            continue
+        _, metric, text = get_args(hint)
+        family = (CounterMetricFamily if metric.endswith("_total") else GaugeMetricFamily)(metric, text, labels=labels)
+        for one in objects:
+            family.add_metric([getattr(one, label) for label in labels], float(getattr(one, name)))
+        yield family
 
 
-# Metrics for each direction of each mirror, with the labels `mirror` and `direction`.
-_OF_MIRRORS: Final[tuple[tuple[str, _Family, str, Callable[[MirrorReading], float]], ...]] = (
-    (
-        "smartfeeds_mirror_lag_seconds",
-        GaugeMetricFamily,
-        "Seconds since the oldest change of a mirror started to wait or to fail, or 0 if no change is waiting",
-        lambda one: one.lag_s,
-    ),
-    (
-        "smartfeeds_mirror_in_step",
-        GaugeMetricFamily,
-        "1 while no change is known to be missing, rejected items included, else 0",
-        lambda one: one.in_step,
-    ),
-    (
-        "smartfeeds_mirror_changes_total",
-        CounterMetricFamily,
-        "Changes that a mirror received or sent",
-        lambda one: one.changes,
-    ),
-    (
-        "smartfeeds_mirror_refused_total",
-        CounterMetricFamily,
-        "Items that the mirror or the remote feed rejected",
-        lambda one: one.refused,
-    ),
-    (
-        "smartfeeds_mirror_conflicts_total",
-        CounterMetricFamily,
-        "Received changes that conflicted with a local change",
-        lambda one: one.conflicts,
-    ),
-)
-# The same for each kind of consumers, with the label `kind`.
-_OF_DELIVERIES: Final[tuple[tuple[str, _Family, str, Callable[[DeliveryReading], float]], ...]] = (
-    ("smartfeeds_deliveries_running", GaugeMetricFamily, "Deliveries that run", lambda one: one.running),
-    (
-        "smartfeeds_delivery_lag_seconds",
-        GaugeMetricFamily,
-        "The longest time that a consumer has had something to receive, 0 where nothing waits",
-        lambda one: one.lag_s,
-    ),
-    (
-        "smartfeeds_consumers_retrying",
-        GaugeMetricFamily,
-        "Consumers whose last delivery failed and that wait for the next attempt",
-        lambda one: one.retrying,
-    ),
-    (
-        "smartfeeds_consumers_stopped",
-        GaugeMetricFamily,
-        "Consumers that the service has given up after too many failures",
-        lambda one: one.stopped,
-    ),
-    ("smartfeeds_deliveries_total", CounterMetricFamily, "Batches delivered", lambda one: one.done),
-    ("smartfeeds_deliveries_failed_total", CounterMetricFamily, "Deliveries that failed", lambda one: one.failed),
-    (
-        "smartfeeds_deliveries_skipped_total",
-        CounterMetricFamily,
-        "Batches passed over because they can never be delivered",
-        lambda one: one.skipped,
-    ),
-    (
-        "smartfeeds_consumers_gone_total",
-        CounterMetricFamily,
-        "Consumers removed because the receiver or the feed does not exist any more",
-        lambda one: one.gone,
-    ),
-)
-
-
-def _labelled(now: Readings | None) -> Iterator[Metric]:
-    """The families with labels; without readings they have no values."""
-    for name, family, text, mirror_value in _OF_MIRRORS:
-        made = family(name, text, labels=("mirror", "direction"))
-        for mirror in now.mirrors if now else ():
-            made.add_metric((mirror.mirror, mirror.direction), float(mirror_value(mirror)))
-        yield made
-    for name, family, text, delivery_value in _OF_DELIVERIES:
-        made = family(name, text, labels=("kind",))
-        for delivery in now.deliveries if now else ():
-            made.add_metric((delivery.kind,), float(delivery_value(delivery)))
-        yield made
+def _all_families(now: Readings | None) -> Iterator[Metric]:
+    """Return the metric families of all readings. Without readings they have no values."""
+    yield from _families(Readings, (now,) if now else ())
+    yield from _families(MirrorReading, now.mirrors if now else (), ("mirror", "direction"))
+    yield from _families(DeliveryReading, now.deliveries if now else (), ("kind",))
 
 
 class ReadingsCollector(Collector):
@@ -307,16 +190,13 @@ class ReadingsCollector(Collector):
 
     def describe(self) -> Iterator[Metric]:
         """Return the metric families without values."""
-        yield from (family(name, text) for name, family, text, _ in _GATHERED)
-        yield from _labelled(None)
+        yield from _all_families(None)
 
     def collect(self) -> Iterator[Metric]:
         """Return the metric families with their current values."""
         now = self.source() if self.source else None
         if now is not None:
-            for name, family, text, value in _GATHERED:
-                yield family(name, text, value=float(value(now)))
-            yield from _labelled(now)
+            yield from _all_families(now)
 
 
 GATHERED: Final = ReadingsCollector()

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from itertools import chain, count
 
 from smartfeeds.errors import Condition, FeedError
-from smartfeeds.sync.merging import Dialect, check_resolved, in_order
+from smartfeeds.sync.merging import Dialect, in_order
 from smartfeeds.sync.record import (
     MAX_HISTORY,
     MAX_NUMBER,
@@ -172,50 +172,32 @@ class FeedSync(Dialect):
         payload: bytes | None = None,
         *,
         deleted: bool | None = None,
+        resolved: Sequence[Version] = (),
         noconflicts: bool | None = None,
     ) -> Version:
         """Change an item (3.2). A tombstone remains one unless `deleted` is False (A-49). The endpoint's own conflicts
-        are merged.
+        are merged. The histories of the resolved versions are added (3.4, FS-069 to FS-073).
 
         Raises FeedError(NOT_ALLOWED) for a `noconflicts` other than that of the item.
         """
         if noconflicts is not None and noconflicts != version.noconflicts.on:
             raise FeedError(Condition.NOT_ALLOWED, "noconflicts can only be set when an item is created")
-        return _edited(version, edit, (), payload, deleted)
-
-    def resolve(
-        self,
-        version: Version,
-        edit: Edit,
-        resolved: Iterable[Version],
-        payload: bytes | None = None,
-        *,
-        deleted: bool | None = None,
-    ) -> Version:
-        """Resolve conflicts (3.4): an update that adds the histories of the resolved versions (FS-069 to FS-073)."""
-        return _edited(version, edit, check_resolved(version, resolved), payload, deleted)
-
-
-def _edited(
-    version: Version, edit: Edit, resolved: Sequence[Version], payload: bytes | None, deleted: bool | None
-) -> Version:
-    """Apply section 3.2, and resolve the conflicts in `resolved` as section 3.4 does."""
-    by = _branch(edit.by, version, resolved) if edit.shared and edit.by else edit.by
-    # 1, 2, 3
-    counter = next_counter(version)
-    stamp = HistoryRecord(_next_sequence(version, counter, by), edit.when_us, by)
-    # 4: conflicts of this endpoint itself, which it has seen now
-    own = [one for one in version.conflicts if by and one.top.by == by]
-    # 5, 6
-    flag = version.deleted if deleted is None else (Flag.TRUE if deleted else Flag.FALSE)
-    edited_version = replace(
-        version,
-        counter=counter,
-        history=(stamp, *version.history),
-        payload=version.payload if payload is None else payload,
-        deleted=flag,
-    )
-    return _tidied(_absorbed(edited_version, [*own, *(one for one in resolved if one not in own)]))
+        by = _branch(edit.by, version, resolved) if edit.shared and edit.by else edit.by
+        # 1, 2, 3
+        counter = next_counter(version)
+        stamp = HistoryRecord(_next_sequence(version, counter, by), edit.when_us, by)
+        # 4: conflicts of this endpoint itself, which it has seen now
+        own = [one for one in version.conflicts if by and one.top.by == by]
+        # 5, 6
+        flag = version.deleted if deleted is None else (Flag.TRUE if deleted else Flag.FALSE)
+        edited_version = replace(
+            version,
+            counter=counter,
+            history=(stamp, *version.history),
+            payload=version.payload if payload is None else payload,
+            deleted=flag,
+        )
+        return _tidied(_absorbed(edited_version, [*own, *(one for one in resolved if one not in own)]))
 
 
 def _branch(by: str, version: Version, resolved: Sequence[Version]) -> str:

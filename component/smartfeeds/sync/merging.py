@@ -6,7 +6,7 @@ with the same result (FS-068, SSE-037).
 
 from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from enum import Enum
 
@@ -86,15 +86,20 @@ class Dialect(ABC):
 
     @abstractmethod
     def update(
-        self, version: Version, edit: Edit, payload: bytes | None = None, *, deleted: bool | None = None
+        self,
+        version: Version,
+        edit: Edit,
+        payload: bytes | None = None,
+        *,
+        deleted: bool | None = None,
+        resolved: Sequence[Version] = (),
     ) -> Version:
         """Return the item after a local change. Without `payload` the content remains.
 
-        `deleted` makes the item a tombstone or restores it; each dialect defines the meaning of None. Raises
-        FeedError(NOT_ALLOWED) if the counter has no next value.
+        `deleted` makes the item a tombstone or restores it; each dialect defines the meaning of None. `resolved` are
+        conflicts of the item that the change decides. Raises FeedError(NOT_ALLOWED) if the counter has no next value.
         """
 
-    @abstractmethod
     def resolve(
         self,
         version: Version,
@@ -104,10 +109,16 @@ class Dialect(ABC):
         *,
         deleted: bool | None = None,
     ) -> Version:
-        """Return the item after a user decided on `resolved`, some of its conflicts.
+        """Return the item after a user decided on `resolved`, some of its conflicts. A resolution is an update.
 
         Raises FeedError(ITEM_NOT_FOUND) if one of them is not a conflict of the item.
         """
+        conflicts = list(resolved)
+        if any(one not in version.conflicts for one in conflicts):
+            raise FeedError(
+                Condition.ITEM_NOT_FOUND, "the item no longer has this conflict; read it again and decide anew"
+            )
+        return self.update(version, edit, payload, deleted=deleted, resolved=conflicts)
 
 
 def merge(dialect: Dialect, local: Version | None, incoming: Version) -> MergedVersion:
@@ -161,11 +172,3 @@ def in_order(versions: Iterable[Version]) -> tuple[Version, ...]:
     """Return conflicts in the order in which they are written, the highest rank first, so that bytes are equal."""
     conflicts = list(versions)
     return tuple(conflicts) if len(conflicts) < 2 else tuple(sorted(set(conflicts), key=rank, reverse=True))
-
-
-def check_resolved(version: Version, resolved: Iterable[Version]) -> list[Version]:
-    """Return the resolved conflicts as a list. Raises FeedError(ITEM_NOT_FOUND) if one is not one of them."""
-    conflicts = list(resolved)
-    if any(one not in version.conflicts for one in conflicts):
-        raise FeedError(Condition.ITEM_NOT_FOUND, "the item no longer has this conflict; read it again and decide anew")
-    return conflicts

@@ -3,10 +3,10 @@
 Numbers in comments are the steps of the specification.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
-from smartfeeds.sync.merging import Dialect, check_resolved, in_order
+from smartfeeds.sync.merging import Dialect, in_order
 from smartfeeds.sync.record import Edit, Flag, HistoryRecord, Version, check_name, next_counter, rank
 
 # Records per history. Shorter histories hide conflicts: of 6,809 conflicts 153 went unnoticed with 3 records, and 1,754
@@ -75,7 +75,13 @@ class Sse(Dialect):
         return Version(sync_id, 1, (HistoryRecord(1, edit.when_us, edit.by),), payload, deleted=flag)
 
     def update(
-        self, version: Version, edit: Edit, payload: bytes | None = None, *, deleted: bool | None = None
+        self,
+        version: Version,
+        edit: Edit,
+        payload: bytes | None = None,
+        *,
+        deleted: bool | None = None,
+        resolved: Sequence[Version] = (),  # noqa: ARG002 - any update resolves all conflicts (5, SSE-044)
     ) -> Version:
         """Change an item (4.2). Any change except a deletion restores the item (SSE-035) and clears its conflicts
         (SSE-036).
@@ -94,19 +100,6 @@ class Sse(Dialect):
             conflict=Flag.ABSENT,
             conflicts=(),
         )
-
-    def resolve(
-        self,
-        version: Version,
-        edit: Edit,
-        resolved: Iterable[Version],
-        payload: bytes | None = None,
-        *,
-        deleted: bool | None = None,
-    ) -> Version:
-        """Resolve all conflicts at once: in SSE a resolution is an update (5, SSE-044)."""
-        check_resolved(version, resolved)
-        return self.update(version, edit, payload, deleted=deleted)
 
 
 SSE = Sse()

@@ -1,6 +1,6 @@
 """Responses to owners as bytes, and lists that other entities request too (XEP-0060 5.6, 5.7, 8; xep-map 65 to 96)."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 from smartfeeds.errors import Condition, FeedError
 from smartfeeds.service import requests as r
@@ -33,23 +33,22 @@ def _configuration(answer: r.Configuration) -> bytes:
 def _subscriptions(answer: r.SubscriptionList) -> bytes:
     if not answer.owner:
         return encode_subscriptions(answer)
-    entries = [
-        b"<subscription jid='%b' subscription='%b'/>" % (attribute_bytes(entry.jid), entry.state.value.encode())
-        for entry in answer.entries
-    ]
-    node, result_set = node_attribute(answer.node).encode(), encode_result_set(answer.result_set)
-    return _owner(b"<subscriptions%b>" % node, *entries, b"</subscriptions>", result_set)
+    return _entries(b"subscription", answer, ((entry.jid, entry.state.value) for entry in answer.entries))
 
 
 def _affiliations(answer: r.AffiliationList) -> bytes:
     if not answer.owner:
         return encode_affiliations(answer)
-    entries = [
-        b"<affiliation jid='%b' affiliation='%b'/>" % (attribute_bytes(entry.jid), entry.affiliation.value.encode())
-        for entry in answer.entries
+    return _entries(b"affiliation", answer, ((entry.jid, entry.affiliation.value) for entry in answer.entries))
+
+
+def _entries(name: bytes, answer: r.SubscriptionList | r.AffiliationList, entries: Iterable[tuple[str, str]]) -> bytes:
+    """Return a list of addresses, each with the value of the attribute that has the name of the element."""
+    elements = [
+        b"<%b jid='%b' %b='%b'/>" % (name, attribute_bytes(jid), name, value.encode()) for jid, value in entries
     ]
     node, result_set = node_attribute(answer.node).encode(), encode_result_set(answer.result_set)
-    return _owner(b"<affiliations%b>" % node, *entries, b"</affiliations>", result_set)
+    return _owner(b"<%bs%b>" % (name, node), *elements, b"</%bs>" % name, result_set)
 
 
 def _partly_refused(answer: r.PartlyRefused) -> bytes:

@@ -35,8 +35,6 @@ class Direction(Enum):
     OUT = "out"
     BOTH = "both"
 
-    __hash__ = object.__hash__
-
     @property
     def halves(self) -> tuple["Direction", ...]:
         """IN, OUT or both of them."""

@@ -49,8 +49,6 @@ class TextKind(Enum):
     HTML = "html"
     XHTML = "xhtml"
 
-    __hash__ = object.__hash__
-
 
 @dataclass(frozen=True, slots=True)
 class Text:

@@ -54,8 +54,6 @@ class FeedFormat(Enum):
     RSS = "RSS 2.0"
     OPML = "OPML"
 
-    __hash__ = object.__hash__
-
 
 class PieceKind(Enum):
     """How the merge treats an item of a document."""
@@ -63,8 +61,6 @@ class PieceKind(Enum):
     SYNCED = "synced"
     PLAIN = "plain"
     REFUSED = "refused"
-
-    __hash__ = object.__hash__
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,8 +24,6 @@ class Outcome(Enum):
     CONFLICT = "conflict"
     UNCHANGED = "unchanged"
 
-    __hash__ = object.__hash__
-
 
 @dataclass(frozen=True, slots=True)
 class MergedVersion:

@@ -20,8 +20,6 @@ class WinnerSide(Enum):
     INCOMING = "incoming"
     BOTH = "both"
 
-    __hash__ = object.__hash__
-
 
 def parents_of(tree: Tree) -> dict[str, str]:
     """Return the parent of each item."""

@@ -22,8 +22,6 @@ class RelatedKind(Enum):
     COMPLETE = "complete"
     AGGREGATED = "aggregated"
 
-    __hash__ = object.__hash__
-
 
 @dataclass(frozen=True, slots=True)
 class RelatedFeed:
@@ -106,8 +104,6 @@ class FollowStep(Enum):
     MERGE = "merge it"
     FETCH = "read the complete feed first"
     REPLACE = "merge it, and tell what is not in it"
-
-    __hash__ = object.__hash__
 
 
 @dataclass(frozen=True, slots=True)

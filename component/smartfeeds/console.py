@@ -3,7 +3,7 @@
 import asyncio
 import json
 import sys
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Sequence
 from enum import IntEnum
 from typing import Any, Final, TypeVar
 
@@ -32,6 +32,7 @@ class Exit(IntEnum):
     INTERRUPTED = 130
 
 
+SHOWN_LINES: Final = 20  # lines of a report on standard error
 EXIT_TEXTS: Final = {
     Exit.OK: "done",
     Exit.FAILED: "it ran, and something is wrong or missing",
@@ -86,6 +87,14 @@ def run_async(work: Coroutine[Any, Any, T], loop_factory: Callable[[], asyncio.A
 def print_json(value: object) -> None:
     """Writes a value as JSON to standard output."""
     click.echo(json.dumps(value, indent=2, ensure_ascii=False))
+
+
+def print_lines(lines: Sequence[str], rest: str = "and {} more such lines") -> None:
+    """Print the first lines of a report on standard error, and the number of others. `--json` prints all of them."""
+    for line in lines[:SHOWN_LINES]:
+        err.print(one_line(line), markup=False)
+    if len(lines) > SHOWN_LINES:
+        err.print(f"{rest.format(len(lines) - SHOWN_LINES)}; --json lists all of them", markup=False)
 
 
 def print_rows(rows: list[dict[str, Any]], *, as_json: bool, empty: str) -> None:

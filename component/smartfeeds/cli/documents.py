@@ -18,7 +18,7 @@ from smartfeeds.cli.sync_documents import SyncImport, failed, import_synced, wri
 from smartfeeds.cli.sync_documents import as_json as merge_report
 from smartfeeds.cli.sync_documents import tell as tell_merge
 from smartfeeds.cli.writing import check_report, end, report, tell, write_out, write_pieces, writing_options
-from smartfeeds.console import Exit, err, out, print_json, progress_bar, run_async
+from smartfeeds.console import Exit, err, out, print_json, print_lines, progress_bar, run_async
 from smartfeeds.core.model import Edge, Item, Slice
 from smartfeeds.core.text import counted, one_line
 from smartfeeds.core.times import parse_time
@@ -58,7 +58,6 @@ class _Time(click.ParamType[int]):
 
 TIME = _Time()
 CHUNK = 256
-_SHOWN = 20  # lines on standard error; --json has all of them
 
 
 @click.command("import")
@@ -179,10 +178,7 @@ def _as_json(document: Document, result: Imported) -> dict[str, object]:
     return {
         "format": document.format,
         "title": document.title,
-        "added": result.added,
-        "changed": result.changed,
-        "deleted": result.deleted,
-        "unchanged": result.unchanged,
+        **result.counts(),
         "skipped": [{"item": item, "reason": reason} for item, reason in _skipped(document, result)],
         "warnings": [
             *_warnings(document, result),
@@ -192,16 +188,9 @@ def _as_json(document: Document, result: Imported) -> dict[str, object]:
 
 
 def _tell(name: str, node: str, document: Document, result: Imported) -> None:
-    out.print(
-        f"{name} ({document.format}) into {node}: {result.added} added, {result.changed} changed, "
-        f"{result.deleted} deleted, {result.unchanged} unchanged.",
-        markup=False,
-    )
-    skipped = _skipped(document, result)
-    for item, reason in skipped[:_SHOWN]:
-        err.print(one_line(f"skipped {item}: {reason}"), markup=False)
-    if len(skipped) > _SHOWN:
-        err.print(f"skipped {len(skipped) - _SHOWN} more; --json lists all of them")
+    counts = ", ".join(f"{count} {what}" for what, count in result.counts().items())
+    out.print(f"{name} ({document.format}) into {node}: {counts}.", markup=False)
+    print_lines([f"skipped {item}: {reason}" for item, reason in _skipped(document, result)], "skipped {} more")
     for warning in _warnings(document, result):
         err.print(one_line(f"note: {warning}"), markup=False)
 

@@ -9,7 +9,7 @@ import click
 
 from smartfeeds.cli.reading import DOCUMENT, FileSpool, OpenSource, file_spool, named, open_source
 from smartfeeds.cli.writing import check_report, opened
-from smartfeeds.console import Exit, err, print_json
+from smartfeeds.console import Exit, err, print_json, print_lines
 from smartfeeds.core.text import counted, is_nss, one_line, to_nss
 from smartfeeds.errors import ConfigError
 from smartfeeds.formats.loader import MAX_DOCUMENT_BYTES
@@ -19,8 +19,6 @@ from smartfeeds.sync.merging import Outcome
 from smartfeeds.sync.outlines import merge_outlines, read_sync_outline, write_sync_outline
 from smartfeeds.sync.record import Edit
 from smartfeeds.sync.sharing import Sharing
-
-_SHOWN = 20  # lines on standard error; --json has all of them
 
 
 @click.command("merge")
@@ -151,7 +149,4 @@ def _tell(report: JoinReport) -> None:
     err.print(one_line("merged: " + "; ".join(part for part in parts if part) + "."), markup=False)
     lines = [f"refused item {one.index + 1} of {one.document.upper()}: {one.reason}" for one in report.reasons]
     lines += [f"note: {text}" for text in report.notes]
-    for line in lines[:_SHOWN]:
-        err.print(one_line(line), markup=False)
-    if len(lines) > _SHOWN:
-        err.print(f"and {len(lines) - _SHOWN} more such lines; --json lists them", markup=False)
+    print_lines(lines)

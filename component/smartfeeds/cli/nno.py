@@ -14,7 +14,7 @@ import click
 
 from smartfeeds.cli.common import json_option, refuse_devices
 from smartfeeds.cli.files import whole_file
-from smartfeeds.console import Exit, err, progress_bar, run_async
+from smartfeeds.console import Exit, err, print_lines, progress_bar, run_async
 from smartfeeds.core.mirror import is_web
 from smartfeeds.core.model import Item
 from smartfeeds.core.text import one_line
@@ -28,7 +28,6 @@ from smartfeeds.net.fetch import Fetcher, FetchError, FetchLimits, shown
 from smartfeeds.sources.nno import EssSource, Puller, PullResult
 from smartfeeds.sources.results import FullEntry, dump_results, load_results
 
-_SHOWN: Final = 20  # lines on standard error; --json has all of them
 _STEP: Final = 500  # files between two moves of the bar
 
 
@@ -241,7 +240,4 @@ def _write(path: Path, data: bytes) -> None:
 
 
 def _tell(run: _NnoRun) -> None:
-    for source, reason in run.skipped[:_SHOWN]:
-        err.print(one_line(f"skipped {shown(source)}: {reason}"), markup=False)
-    if len(run.skipped) > _SHOWN:
-        err.print(f"skipped {len(run.skipped) - _SHOWN} more; --json lists all of them")
+    print_lines([f"skipped {shown(source)}: {reason}" for source, reason in run.skipped], "skipped {} more")

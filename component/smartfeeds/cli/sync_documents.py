@@ -9,7 +9,7 @@ from pathlib import Path
 from smartfeeds.cli.fetching import fetch
 from smartfeeds.cli.offline import actor_of, open_offline
 from smartfeeds.cli.reading import FileSpool, OpenSource, file_spool, named, open_bytes, open_source
-from smartfeeds.console import err, out, progress_bar
+from smartfeeds.console import err, out, print_lines, progress_bar
 from smartfeeds.core.model import Item
 from smartfeeds.core.text import one_line
 from smartfeeds.errors import DocumentError, FeedError
@@ -29,7 +29,6 @@ from smartfeeds.sync.merging import Outcome, RejectedItem
 from smartfeeds.sync.sharing import NO_SHARING, Sharing
 from smartfeeds.sync.sharing_markup import write_sharing
 
-_SHOWN = 20  # lines on standard error; --json has all of them
 _ENTRY = f'<entry xmlns="{atom.ATOM_NS}"'.encode()
 _EARLIEST_US = -(2**62)
 _NO_OUTLINES = "an OPML outline cannot be imported with --sync, because a node has no tree; use smartfeeds merge"
@@ -180,17 +179,12 @@ def _partial(sharing: Sharing, *, behind: bool) -> str:
 
 def as_json(document: SyncDocument) -> dict[str, object]:
     """Return the result of an import as JSON."""
-    merge, plain = document.merge, document.merge.plain
+    merge = document.merge
     return {
         "format": document.form.value,
         "title": document.feed.title,
         **{outcome.value: merge.outcomes[outcome] for outcome in Outcome},
-        "without_sync": {
-            "added": plain.added,
-            "changed": plain.changed,
-            "deleted": plain.deleted,
-            "unchanged": plain.unchanged,
-        },
+        "without_sync": merge.plain.counts(),
         "refused": merge.refused,
         "reasons": [{"item": one.index + 1, "reason": one.reason} for one in _in_order(merge)],
         "notes": merge.notes,
@@ -204,9 +198,9 @@ def _in_order(merge: Merge) -> list[RejectedItem]:
 
 def tell(document: SyncDocument, node: str) -> None:
     """Print the result of an import."""
-    merge, plain = document.merge, document.merge.plain
+    merge = document.merge
     parts = [", ".join(f"{merge.outcomes[outcome]} {outcome.value}" for outcome in Outcome)]
-    changes = {"added": plain.added, "changed": plain.changed, "deleted": plain.deleted, "unchanged": plain.unchanged}
+    changes = merge.plain.counts()
     if any(changes.values()):
         counts = ", ".join(f"{count} {what}" for what, count in changes.items() if count)
         parts.append(f"without sync data {counts}")
@@ -217,10 +211,7 @@ def tell(document: SyncDocument, node: str) -> None:
     )
     reasons = [f"refused item {one.index + 1}: {one.reason}" for one in _in_order(merge)]
     for lines in (reasons, [f"note: {text}" for text in merge.notes]):
-        for line in lines[:_SHOWN]:
-            err.print(one_line(line), markup=False)
-        if len(lines) > _SHOWN:
-            err.print(f"and {len(lines) - _SHOWN} more such lines; --json lists them", markup=False)
+        print_lines(lines)
     if document.fault:
         err.print(one_line(f"{document.fault}: nothing after item {document.count} was read"), markup=False)
 

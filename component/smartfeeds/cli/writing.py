@@ -10,13 +10,12 @@ from typing import BinaryIO, TypeVar
 import click
 
 from smartfeeds.cli.files import whole_file
-from smartfeeds.console import Exit, err, print_json
+from smartfeeds.console import SHOWN_LINES, Exit, err, print_json, print_lines
 from smartfeeds.core.text import one_line
 from smartfeeds.errors import ConfigError
 from smartfeeds.formats.items import Document, Loss
 from smartfeeds.formats.writers import WRITERS, Job
 
-_SHOWN = 20  # lines on standard error; --json has all of them
 _MORE = "--json lists all of them"
 Command = TypeVar("Command", bound=Callable[..., object])
 
@@ -81,20 +80,15 @@ def tell(form: str, job: Job, count: int, output: Path | None, document: Documen
     if output is not None:
         err.print(one_line(f"{output}: {name}, of a feed of {count} items."), markup=False)
     items = _by_item(job.losses)
-    _say([f"not in {name}: {'; '.join(what)}{f' ({item})' if item else ''}" for item, what in items[:_SHOWN]])
-    rest = Counter(what for _, texts in items[_SHOWN:] for what in texts)
+    print_lines(
+        [f"not in {name}: {'; '.join(what)}{f' ({item})' if item else ''}" for item, what in items[:SHOWN_LINES]]
+    )
+    rest = Counter(what for _, texts in items[SHOWN_LINES:] for what in texts)
     more = [f"not in {name}, of {times} more items: {what}" for what, times in rest.most_common()]
-    _say([*more, *([_MORE] if more else [])])
+    print_lines([*more, *([_MORE] if more else [])])
     if document is not None:
-        _say([f"skipped item {skipped.index + 1}: {skipped.reason}" for skipped in document.skipped])
-        _say([f"note: {warning}" for warning in warnings_of(document)])
-
-
-def _say(lines: list[str]) -> None:
-    for line in lines[:_SHOWN]:
-        err.print(one_line(line), markup=False)
-    if len(lines) > _SHOWN:
-        err.print(f"and {len(lines) - _SHOWN} more such lines; {_MORE}", markup=False)
+        print_lines([f"skipped item {skipped.index + 1}: {skipped.reason}" for skipped in document.skipped])
+        print_lines([f"note: {warning}" for warning in warnings_of(document)])
 
 
 def warnings_of(document: Document) -> list[str]:

@@ -41,6 +41,10 @@ class Imported:
     skipped: tuple[tuple[str, str], ...] = ()
     notes: tuple[str, ...] = ()
 
+    def counts(self) -> dict[str, int]:
+        """Return the number of items per effect, for reports."""
+        return {name: getattr(self, name) for name in ("added", "changed", "deleted", "unchanged")}
+
     def __add__(self, other: "Imported") -> "Imported":
         return Imported(
             self.added + other.added,

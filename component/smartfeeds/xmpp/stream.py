@@ -88,9 +88,7 @@ class ComponentStream(ComponentXMPP):
         on_full: Callable[[str, Mapping[str, str]], object] = lambda _name, _attributes: None,
         request_bytes: int = REQUEST_BYTES,
         bounds: QueueBounds | None = None,
-        software_name: str = "smartfeeds",
         software_version: str = "",
-        software_os: str = "",
         outbox: Outbox | None = None,
     ) -> None:
         super().__init__(domain, secret, host, port)  # type: ignore[no-untyped-call]
@@ -117,9 +115,7 @@ class ComponentStream(ComponentXMPP):
         )
         self.stream_footer = _FOOTER.decode()
         self.register_plugin("xep_0199", {"keepalive": False})
-        self.register_plugin(
-            "xep_0092", {"software_name": software_name, "version": software_version, "os": software_os}
-        )
+        self.register_plugin("xep_0092", {"software_name": "smartfeeds", "version": software_version, "os": ""})
 
     # The interface of the supervisor
 

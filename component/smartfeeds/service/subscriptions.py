@@ -101,14 +101,10 @@ def start_pushing(tx: WriteTx, node: Node, order: Order) -> None:
 
 def unsubscribe(tx: WriteTx, context: Context, request: Unsubscribe) -> EmptyResult:
     """Ends a subscription of the actor."""
-    located = locate_for(tx, context, request.node, request.actor)
-    jid = _own_jid(request.jid, request.actor, Condition.FORBIDDEN)
-    subscription = tx.subscription(located.node.node_no, jid, located.view_text)
-    if subscription is None:
-        raise FeedError(Condition.NOT_SUBSCRIBED)
+    node, subscription = _own_subscription(tx, context, request)
     tx.remove_subscription(subscription.sub_no)
     if subscription.state is SubscriptionState.SUBSCRIBED:
-        _tell_owners(tx, context, located.node, subscription._replace(state=SubscriptionState.NONE))
+        _tell_owners(tx, context, node, subscription._replace(state=SubscriptionState.NONE))
     return EmptyResult()
 
 
@@ -250,8 +246,9 @@ def _own_jid(text: str | None, actor: Jid, foreign: Condition) -> str:
 
 
 def _own_subscription(
-    tx: ReadTx, context: Context, request: GetSubscribeOptions | SetSubscribeOptions
+    tx: ReadTx, context: Context, request: Unsubscribe | GetSubscribeOptions | SetSubscribeOptions
 ) -> tuple[Node, Subscription]:
+    """Return the node and the actor's subscription to it. Raises FeedError."""
     located = locate_for(tx, context, request.node, request.actor)
     jid = _own_jid(request.jid, request.actor, Condition.FORBIDDEN)
     subscription = tx.subscription(located.node.node_no, jid, located.view_text)

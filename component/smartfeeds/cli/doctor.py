@@ -1,8 +1,8 @@
 """`smartfeeds doctor`: checks the configuration, the database and the XMPP server, and gives advice."""
 
 import logging
+from dataclasses import asdict
 from pathlib import Path
-from typing import Any
 
 import click
 from rich.markup import escape
@@ -34,7 +34,7 @@ def doctor_command(config: Path | None, *, as_json: bool) -> None:
     finally:
         root.setLevel(level)
     if as_json:
-        print_json([_row(finding) for finding in findings])
+        print_json([asdict(finding) | {"state": finding.state.value} for finding in findings])
     else:
         _print(findings)
     if any(finding.state is CheckState.FIX for finding in findings):
@@ -47,15 +47,6 @@ async def _collect(settings: Settings, config: Path | None) -> list[Finding]:
         async for finding in check_all(settings, config):
             findings.append(finding)  # noqa: PERF401 - each check takes time; the status line shows that work goes on
     return findings
-
-
-def _row(finding: Finding) -> dict[str, Any]:
-    return {
-        "check": finding.check,
-        "state": finding.state.value,
-        "found": finding.found,
-        "advice": finding.advice,
-    }
 
 
 def _print(findings: list[Finding]) -> None:

@@ -46,14 +46,7 @@ class Imported:
         return {name: getattr(self, name) for name in ("added", "changed", "deleted", "unchanged")}
 
     def __add__(self, other: "Imported") -> "Imported":
-        return Imported(
-            self.added + other.added,
-            self.changed + other.changed,
-            self.deleted + other.deleted,
-            self.unchanged + other.unchanged,
-            self.skipped + other.skipped,
-            self.notes + other.notes,
-        )
+        return Imported(*(getattr(self, name) + getattr(other, name) for name in self.__slots__))
 
 
 async def import_document(

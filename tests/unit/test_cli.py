@@ -23,7 +23,7 @@ from smartfeeds.errors import Condition, ConfigError, FeedError, LinkError, Smar
 from smartfeeds.formats.documents import read_document
 from smartfeeds.formats.items import Document
 from smartfeeds.formats.writers import Job
-from support.shell import Run, shell_in
+from support.shell import Run
 
 ATOM = """<feed xmlns="http://www.w3.org/2005/Atom"><id>urn:x:feed</id><title>News</title>
 <updated>2011-05-09T12:00:00Z</updated>
@@ -31,12 +31,6 @@ ATOM = """<feed xmlns="http://www.w3.org/2005/Atom"><id>urn:x:feed</id><title>Ne
 <updated>2011-05-09T12:00:00Z</updated></entry>
 <entry><id>urn:x:1</id><title>One</title><published>2011-05-08T12:00:00Z</published>
 <updated>2011-05-08T12:00:00Z</updated></entry></feed>"""
-
-
-@pytest.fixture
-def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Run:
-    """Runs a command in an empty folder."""
-    return shell_in(tmp_path, monkeypatch)
 
 
 @pytest.fixture

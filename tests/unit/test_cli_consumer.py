@@ -14,17 +14,9 @@ from smartfeeds.core.consumers import PUSH, Consumer, Failure
 from smartfeeds.core.model import Mark, NodeEvent, Slice
 from smartfeeds.core.view import SMART, Order
 from smartfeeds.store.base import WriteTx
-from support.shell import Run, shell_in
+from support.shell import Run
 
 T_US = 1_767_225_600_000_000
-
-
-@pytest.fixture
-def ready(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Run:
-    """Runs a command in a folder with a configuration."""
-    invoke = shell_in(tmp_path, monkeypatch)
-    invoke("init", "feeds.a.example")
-    return invoke
 
 
 def fill(ready: Run, tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ import pytest
 from smartfeeds.console import Exit
 from smartfeeds.store import migrate
 from smartfeeds.store.lock import lock_database
-from support.shell import Run, shell_in
+from support.shell import Run
 
 # Commands that change nothing in a database, and so must not make one.
 READING = (
@@ -41,11 +41,6 @@ CREATING = (
     ("mirror", "add", "https://example.org/feed.atom", "--node", "plans"),
 )
 NEWS = '<feed xmlns="http://www.w3.org/2005/Atom"><entry><id>urn:x:1</id><title>One</title></entry></feed>'
-
-
-@pytest.fixture
-def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Run:
-    return shell_in(tmp_path, monkeypatch)
 
 
 @pytest.fixture

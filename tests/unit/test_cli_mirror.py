@@ -16,20 +16,11 @@ from smartfeeds.core.mirror import Direction, Half, MirrorRow, refusal
 from smartfeeds.opening import open_service
 from smartfeeds.service.context import Context
 from smartfeeds.store.base import WriteTx
-from support.shell import Run, shell_in
+from support.shell import Run
 
 ADDRESS = "xmpp:feeds.b.example?;node=plans"
 WEB = "https://feeds.c.example/feeds/plans/"
 T_US = 1_767_225_600_000_000
-
-
-@pytest.fixture
-def ready(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Run:
-    """Runs a command in a folder with a configuration."""
-    invoke = shell_in(tmp_path, monkeypatch)
-
-    invoke("init", "feeds.a.example")
-    return invoke
 
 
 def change(name: str, **halves: Half) -> None:

@@ -1,25 +1,10 @@
-"""A web server on this machine, a fetcher that may ask it, and a service."""
+"""The service of the tests in this folder."""
 
 from collections.abc import AsyncIterator
 
 import pytest
 
-from smartfeeds.net.addresses import EVERYWHERE
-from smartfeeds.net.fetch import Fetcher, FetchLimits
-from support.website import Site, running_site
 from support.world import World, memory_store, running_world
-
-
-@pytest.fixture
-async def site() -> AsyncIterator[Site]:
-    async with running_site() as made:
-        yield made
-
-
-@pytest.fixture
-async def fetcher() -> AsyncIterator[Fetcher]:
-    async with Fetcher(FetchLimits(allowed=EVERYWHERE)) as made:
-        yield made
 
 
 @pytest.fixture

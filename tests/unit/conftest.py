@@ -1,0 +1,60 @@
+"""Fixtures that several folders of unit tests use. A folder may replace them."""
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from smartfeeds.net.addresses import EVERYWHERE
+from smartfeeds.net.fetch import Fetcher, FetchLimits
+from support.shell import Run, shell_in
+from support.website import Site, running_site
+from support.world import World, blank_database, memory_store, running_world, sqlite_store
+
+
+@pytest.fixture(scope="session")
+def blank(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A database without nodes."""
+    return blank_database(tmp_path_factory.mktemp("blank") / "feeds.db")
+
+
+@pytest.fixture(params=["memory", "sqlite"])
+async def world(request: pytest.FixtureRequest, blank: Path, tmp_path: Path) -> AsyncIterator[World]:
+    """A service that is online, with each store in turn."""
+    store = memory_store() if request.param == "memory" else sqlite_store(blank, tmp_path)
+    async with running_world(store) as running:
+        yield running
+
+
+@pytest.fixture
+async def feed(world: World) -> World:
+    """A service with a feed called comments."""
+    await world.create()
+    return world
+
+
+@pytest.fixture
+async def site() -> AsyncIterator[Site]:
+    """A web server on this machine."""
+    async with running_site() as made:
+        yield made
+
+
+@pytest.fixture
+async def fetcher() -> AsyncIterator[Fetcher]:
+    """A fetcher that may request any address."""
+    async with Fetcher(FetchLimits(allowed=EVERYWHERE)) as made:
+        yield made
+
+
+@pytest.fixture
+def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Run:
+    """A function that runs a command in an empty folder."""
+    return shell_in(tmp_path, monkeypatch)
+
+
+@pytest.fixture
+def ready(run: Run) -> Run:
+    """A function that runs a command in a folder with a configuration."""
+    run("init", "feeds.a.example")
+    return run

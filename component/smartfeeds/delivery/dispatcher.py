@@ -13,7 +13,7 @@ from smartfeeds.core.consumers import Consumer, Failure
 from smartfeeds.core.model import Mark
 from smartfeeds.core.view import Order
 from smartfeeds.delivery.deliverer import ConsumerKind, ConsumerPosition
-from smartfeeds.delivery.lane import DeliveryLane, DeliveryTiming
+from smartfeeds.delivery.lane import RETRY_S, DeliveryLane, DeliveryTiming
 from smartfeeds.errors import StoreError
 from smartfeeds.service.feeds import FeedService
 from smartfeeds.store.base import WriteTx
@@ -91,12 +91,14 @@ class Dispatcher:
         self._lane(consumer).follow(consumer)
 
     async def forget(self, consumer: Consumer) -> None:
-        """Ends the deliveries to a consumer; its mark stays. Raises StoreError."""
+        """Ends the deliveries to a consumer; its mark and its failure stay in the store. Raises StoreError."""
         lane = self._lane(consumer)
-        await lane.forget(consumer)
-        if consumer in self._unsaved:
-            await self.save_marks()
-        lane.positions.pop(consumer, None)
+        await lane.stop(consumer)
+        try:
+            if consumer in self._unsaved:
+                await self.save_marks()
+        finally:
+            lane.forget(consumer)
 
     def wake_consumer(self, consumer: Consumer) -> None:
         """A consumer may have something to receive."""
@@ -132,7 +134,8 @@ class Dispatcher:
         failing = unsaved & self._failing
         try:
             await self._service.write(lambda tx, _context: _save(tx, states, failing))
-        except StoreError:
+        except BaseException:
+            # Also if it was cancelled, as by `stop`: storing a mark twice does no harm.
             self._unsaved |= unsaved
             raise
         self._failing -= {consumer for consumer, _, failure in states if failure is None}
@@ -159,14 +162,17 @@ class Dispatcher:
             self._saver = asyncio.get_running_loop().create_task(self._save_later(), name="marks")
 
     async def _save_later(self) -> None:
-        await asyncio.sleep(MARKS_FLUSH_S)
-        try:
-            await self.save_marks()
-        except StoreError as error:
-            _log.error("marks_not_saved", reason=str(error))
-        for lane in self._lanes.values():
-            if len(lane.positions) > KEPT_POSITIONS:
-                lane.keep_positions(self._unsaved)
+        # A mark that moves while others are being stored starts no second saver: this one goes on until none is left.
+        while self._unsaved:
+            await asyncio.sleep(MARKS_FLUSH_S)
+            try:
+                await self.save_marks()
+            except StoreError as error:
+                _log.error("marks_not_saved", reason=str(error))
+                await asyncio.sleep(RETRY_S)
+            for lane in self._lanes.values():
+                if len(lane.positions) > KEPT_POSITIONS:
+                    lane.keep_positions(self._unsaved)
 
 
 def _save(tx: WriteTx, states: Iterable[_State], failing: Collection[Consumer]) -> None:

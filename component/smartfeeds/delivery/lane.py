@@ -20,6 +20,7 @@ from smartfeeds.errors import LinkError, StoreError
 from smartfeeds.telemetry import DeliveryReading
 
 RETRY_S = 1.0  # how long a delivery waits for a store that fails
+LONGEST_PAUSE_S = 7 * 86_400.0  # a receiver that asks for more has a fault; it must not be left out for years
 ERROR_CHARACTERS = 300
 BROKEN = "a fault of this program; the log has the details"
 
@@ -92,15 +93,20 @@ class DeliveryLane:
         """Whether deliveries go to this consumer."""
         return self._kind.every_feed or consumer in self._followed.get(consumer.node_no, ())
 
-    async def forget(self, consumer: Consumer) -> None:
-        """Ends the deliveries to a consumer."""
-        self._drop(consumer)
+    async def stop(self, consumer: Consumer) -> None:
+        """Ends the deliveries to a consumer; its position and its failure stay until it is forgotten."""
+        self._unfollow(consumer)
         task = self.tasks.get(consumer)
         if task is not None:
             task.cancel()
             await asyncio.gather(task, return_exceptions=True)
 
-    def _drop(self, consumer: Consumer) -> None:
+    def forget(self, consumer: Consumer) -> None:
+        """Drops the position and the failure of a consumer; those in the store stay."""
+        self.positions.pop(consumer, None)
+        self.failures.pop(consumer, None)
+
+    def _unfollow(self, consumer: Consumer) -> None:
         followed = self._followed.get(consumer.node_no, set())
         followed.discard(consumer)
         if not followed:
@@ -109,7 +115,6 @@ class DeliveryLane:
         self._again.discard(consumer)
         self._late_us.pop(consumer, None)
         self._cancel_retry(consumer)
-        self.failures.pop(consumer, None)
 
     # Whose turn it is.
 
@@ -153,7 +158,8 @@ class DeliveryLane:
         if failure is None:
             self.wake_consumers([consumer])
         elif failure.next_us is not None and not self.paused and consumer not in self._retries:
-            delay_s = max(0, failure.next_us - self._timing.clock()) / US_PER_S
+            # The clock may have been ahead when the time was stored.
+            delay_s = min(max(0, failure.next_us - self._timing.clock()) / US_PER_S, LONGEST_PAUSE_S)
             timers = self._timing.timers or asyncio.get_running_loop()
             self._retries[consumer] = timers.call_later(delay_s, partial(self._retry, consumer))
 
@@ -281,10 +287,19 @@ class DeliveryLane:
                 return False
             case Gone(reason):
                 _log.info("consumer_gone", consumer=consumer.name, node_no=consumer.node_no, reason=reason)
-                self._drop(consumer)
-                self.positions.pop(consumer, None)
-                await self._remove(consumer)
+                self._unfollow(consumer)
+                self.forget(consumer)
+                await self._remove_for_good(consumer)
                 return False
+
+    async def _remove_for_good(self, consumer: Consumer) -> None:
+        """Removes a consumer from the store, also if that fails at first: nobody else would remove its mark."""
+        while True:
+            try:
+                return await self._remove(consumer)
+            except StoreError as error:
+                _log.error("store_failed", consumer=consumer.name, node_no=consumer.node_no, reason=str(error))
+                await asyncio.sleep(RETRY_S)
 
     def _move(self, consumer: Consumer, position: ConsumerPosition) -> None:
         before = self.positions.get(consumer)
@@ -304,6 +319,8 @@ class DeliveryLane:
         count, since_us = (former.count + 1, former.since_us) if former else (1, now_us)
         if pause_s is None:
             pause_s = self._kind.backoff.pause_s(count, self._timing.spread())
+        # A time beyond 64 bits cannot be stored, and one such failure would keep all marks from being stored.
+        pause_s = min(pause_s, LONGEST_PAUSE_S)
         next_us = None if self._gives_up(count, now_us - since_us) else now_us + int(pause_s * US_PER_S)
         if former is None or former.error != error or next_us is None:
             event = "delivery_given_up" if next_us is None else "delivery_failing"

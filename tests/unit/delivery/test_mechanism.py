@@ -13,10 +13,13 @@ from smartfeeds.core.backoff import Backoff
 from smartfeeds.core.consumers import Consumer, Failure
 from smartfeeds.core.model import Mark
 from smartfeeds.core.view import SMART, Order
+from smartfeeds.delivery import dispatcher as dispatcher_module
+from smartfeeds.delivery import lane as lane_module
 from smartfeeds.delivery.deliverer import ConsumerKind, ConsumerPosition, Delivered, Gone, Outcome, RetryAfter, Skip
 from smartfeeds.delivery.dispatcher import Dispatcher
-from smartfeeds.delivery.lane import DeliveryTiming
+from smartfeeds.delivery.lane import LONGEST_PAUSE_S, DeliveryTiming
 from smartfeeds.delivery.slices import read_changes
+from smartfeeds.errors import StoreError
 from smartfeeds.service.consumers import add_consumer
 from support.faketime import settle
 from support.mesh import Timers
@@ -477,7 +480,7 @@ async def test_fault_of_the_program_counts_as_a_failed_delivery(
 
 
 async def test_consumer_that_was_forgotten_receives_nothing_and_keeps_its_mark(bench: Bench) -> None:
-    """[A-61] The delivery that runs is ended, and the mark that moved last is stored."""
+    """[SF-007] The delivery that runs is ended, and the mark that moved last is stored."""
     (consumer,) = await bench.follow("a")
     await publish(bench, "1")
     await bench.quiet()
@@ -493,6 +496,143 @@ async def test_consumer_that_was_forgotten_receives_nothing_and_keeps_its_mark(b
     await bench.quiet()
 
     assert bench.got("a") == "2 3"
+
+
+@dataclass
+class HeldSaves:
+    """Holds the transactions that store marks, and fails them with `errors`. Everything else is written at once."""
+
+    bench: Bench
+    gate: asyncio.Event = field(default_factory=asyncio.Event)
+    errors: list[StoreError] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.write = self.bench.world.service.write
+        self.bench.world.service.write = self  # type: ignore[assignment, method-assign]
+
+    async def __call__(self, work: Callable[..., object], *, turn: str = "") -> object:
+        if "save_marks" in getattr(work, "__qualname__", ""):
+            await self.gate.wait()
+            if self.errors:
+                raise self.errors.pop()
+        return await self.write(work, turn=turn)  # type: ignore[arg-type]
+
+
+async def stored_key(bench: Bench, consumer: Consumer) -> int:
+    mark = await bench.world.store.read(lambda tx: tx.mark(consumer.node_no, Order.MODIFIED, consumer.name))
+    assert mark is not None
+    return mark.key_us
+
+
+async def test_mark_that_moves_while_others_are_stored_is_stored_too(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """[SF-007] Nothing else has to happen for it."""
+    monkeypatch.setattr(dispatcher_module, "MARKS_FLUSH_S", 0)
+    saves = HeldSaves(bench)
+    (consumer,) = await bench.follow("a")
+    await publish(bench, "1")
+    await bench.quiet()
+    await publish(bench, "2")
+    await bench.quiet()
+    assert await stored_key(bench, consumer) == BEGINNING.key_us
+    saves.gate.set()
+    await settle()
+
+    assert await stored_key(bench, consumer) == T0_US + S
+
+
+async def test_marks_that_the_store_rejects_are_stored_later(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    """[SF-007] Nothing else has to happen for it."""
+    monkeypatch.setattr(dispatcher_module, "MARKS_FLUSH_S", 0)
+    monkeypatch.setattr(dispatcher_module, "RETRY_S", 0)
+    saves = HeldSaves(bench, errors=[StoreError("the disk is full")])
+    (consumer,) = await bench.follow("a")
+    await publish(bench, "1")
+    await bench.quiet()
+    saves.gate.set()
+    await settle()
+
+    assert not saves.errors
+    assert await stored_key(bench, consumer) == T0_US
+
+
+async def test_marks_that_are_being_stored_at_the_end_are_stored(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    """[SF-007] The end cancels the task that stores them."""
+    monkeypatch.setattr(dispatcher_module, "MARKS_FLUSH_S", 0)
+    saves = HeldSaves(bench)
+    (consumer,) = await bench.follow("a")
+    await publish(bench, "1")
+    await bench.quiet()
+    stop = asyncio.get_running_loop().create_task(bench.dispatcher.stop())
+    await settle()
+    saves.gate.set()
+    await stop
+
+    assert await stored_key(bench, consumer) == T0_US
+
+
+async def test_failure_of_a_consumer_that_was_forgotten_is_stored(bench: Bench) -> None:
+    """Mirrors are forgotten at the end of the service. The next start must not try a dead receiver at once."""
+    (consumer,) = await bench.follow("a")
+    bench.receivers.answers[consumer.name] = [RetryAfter("away", pause_s=100.0)]
+    await publish(bench, "1")
+    await bench.quiet()
+    await bench.dispatcher.forget(consumer)
+
+    failure = await bench.failure(consumer)
+    assert failure is not None and (failure.count, failure.error) == (1, "away")
+    assert bench.dispatcher.failure(consumer) is None
+
+
+async def test_receiver_that_asks_for_an_endless_pause_gets_a_week(bench: Bench) -> None:
+    """A time beyond 64 bits would keep the marks of all consumers from being stored."""
+    asks, other = await bench.follow("asks", "other")
+    await bench.quiet()
+    bench.receivers.answers[asks.name] = [RetryAfter("away", pause_s=1e300)]
+    await publish(bench, "1")
+    await bench.quiet()
+
+    assert bench.timers.planned == [LONGEST_PAUSE_S]
+    failure = await bench.failure(asks)
+    assert failure is not None and failure.next_us == failure.since_us + int(LONGEST_PAUSE_S) * S
+    assert await stored_key(bench, other) == T0_US
+
+
+async def test_attempt_that_a_wrong_clock_put_far_away_comes_within_a_week(bench: Bench) -> None:
+    (consumer,) = await bench.follow("a")
+    bench.receivers.answers[consumer.name] = [RetryAfter("away", pause_s=100.0)]
+    bench.world.clock.move(400 * 86_400)
+    await publish(bench, "1")
+    await bench.quiet()
+    bench.timers.waiting.clear()
+    bench.world.clock.move(-400 * 86_400)
+    await bench.restart(consumer)
+
+    assert bench.timers.planned == [LONGEST_PAUSE_S]
+
+
+async def test_consumer_that_cannot_be_removed_now_is_removed_later(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Otherwise its mark would stay in the store until the next start."""
+    (consumer,) = await bench.follow("a")
+    await bench.quiet()
+    bench.receivers.answers[consumer.name] = [Gone("410")]
+    write, errors = bench.world.service.write, [StoreError("the disk is full")]
+
+    async def failing_write(work: Callable[..., object], *, turn: str = "") -> object:
+        if "_remove" in getattr(work, "__qualname__", "") and errors:
+            raise errors.pop()
+        return await write(work, turn=turn)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(lane_module, "RETRY_S", 0)
+    bench.world.service.write = failing_write  # type: ignore[assignment, method-assign]
+    await publish(bench, "1")
+    await bench.quiet()
+
+    assert not errors
+    assert await bench.world.store.read(lambda tx: tx.mark(1, Order.MODIFIED, consumer.name)) is None
 
 
 async def test_paused_kind_begins_nothing_and_goes_on_when_resumed(bench: Bench) -> None:

@@ -79,14 +79,17 @@ class WatchedNodes:
         self._waiters.wake(node_nos)
 
     async def look(self) -> None:
-        """Wakes the waiters of nodes whose version differs from that of the look before. Raises StoreError."""
+        """Wakes the waiters of nodes whose version differs from that of the look before. Raises StoreError.
+
+        A node that was not looked at before may have changed since its waiters read it, so they are woken too.
+        """
         node_nos = self._waiters.node_nos
         if not node_nos:
             self._versions = {}
             return
         versions = await self._service.read(lambda tx, _context: {no: _version(tx.node_by_no(no)) for no in node_nos})
         former, self._versions = self._versions, versions
-        self.wake([no for no, version in versions.items() if former.get(no, version) != version])
+        self.wake([no for no, version in versions.items() if former.get(no) != version])
 
 
 def _version(node: Node | None) -> str:

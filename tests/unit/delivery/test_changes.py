@@ -61,7 +61,8 @@ async def test_every_listener_looks_again_and_again_whatever_fails(capsys: pytes
 
 
 async def test_waiters_are_woken_by_what_another_process_writes_to_their_nodes() -> None:
-    """[SF-004] The first look only notes the versions; a node that nobody waits on is not read."""
+    """[SF-004] The first look at a node wakes too: it may have changed since its waiter read it. A node that nobody
+    waits on is not read."""
     async with running_world(memory_store()) as world:
         await world.create(FEED)
         await world.create("other")
@@ -69,19 +70,21 @@ async def test_waiters_are_woken_by_what_another_process_writes_to_their_nodes()
         waiters = Noted("w", calls)
         watched = WatchedNodes(world.service, waiters)
         waiters.node_nos = [1]
+        await world.publish("0")
         await watched.look()
+        assert calls == [("w", (1,))]
         await watched.look()
-        assert calls == []
+        assert calls == [("w", (1,))]
         await world.publish("a")
         await world.publish("b", node="other")
         await watched.look()
-        assert calls == [("w", (1,))]
+        assert calls == [("w", (1,))] * 2
         waiters.node_nos = []
         await watched.look()
         waiters.node_nos = [1]
         await world.publish("c")
         await watched.look()
-        assert calls == [("w", (1,))]
+        assert calls == [("w", (1,))] * 3
         watched.wake([2])
         assert calls[-1] == ("w", (2,))
 

@@ -1,5 +1,6 @@
 """Mirrors between services that reach each other over XMPP (issue 4, point 4; A-46, A-61; SF-045 to SF-051)."""
 
+import asyncio
 import itertools
 import re
 from collections.abc import AsyncIterator
@@ -1094,3 +1095,38 @@ async def test_mirror_that_begins_anew_sends_what_the_other_side_has_lost(net: N
     await net.settle_all()
     assert set(await a.titles()) == set(await b.titles()) == {"i1", "i2", "i3", "i4"}
     assert await a.shown() == await b.shown()
+
+
+async def test_change_while_a_mirror_gets_other_settings_sends_nothing_twice(net: Net) -> None:
+    """The old directions end one after the other. A delivery in between must not take the mirror for a removed one:
+    that would remove its mark, and every item would be sent again."""
+    a, b = await net.add("a"), await net.add("b")
+    await a.create(b.domain)
+    await b.create()
+    mirror = await b.mirror(a, "both")
+    for number in range(5):
+        await b.publish(f"i{number}")
+    await net.settle()
+    assert len(publishes(net)) == 5
+    assert b.mirrors is not None
+    run = b.mirrors.runs[mirror.name]
+    task = run._task
+    assert task is not None
+
+    async def slow_end() -> None:
+        try:
+            await task
+        except asyncio.CancelledError:
+            await b.publish("new")
+            await net.settle()
+            raise
+
+    run._task = asyncio.get_running_loop().create_task(slow_end())
+    await asyncio.sleep(0)
+    other = replace(mirror, every_s=60.0)
+    await b.service.write(lambda tx, _context: tx.put_mirror(replace(tx.mirror(mirror.name), mirror=other)))  # type: ignore[type-var]
+    await b.mirrors.look()
+    await net.settle()
+
+    assert len(publishes(net)) == 1
+    assert await a.titles() == await b.titles()

@@ -246,7 +246,12 @@ class DeliveryLane:
             outcome = await self._attempt(consumer)
             if outcome is None:
                 return
-            more = await self._settle(consumer, outcome) or consumer in self._again
+            more = await self._settle(consumer, outcome)
+            if not more and consumer in self._again:
+                # All that was read is delivered: what woke the consumer meanwhile has waited since then at most.
+                more = True
+                self._late_us.pop(consumer, None)
+                self._late_us[consumer] = self._timing.clock()
             if more and self._turns.others_wait(host):
                 self._again.add(consumer)
                 return

@@ -666,6 +666,27 @@ async def test_readings_tell_what_runs_waits_and_fails(bench: Bench) -> None:
     assert (reading.running, reading.retrying, reading.lag_s) == (0, 0, 0.0)
 
 
+async def test_lag_begins_again_when_everything_read_was_delivered(bench: Bench) -> None:
+    """A feed that changes during every delivery is not behind."""
+    await bench.follow("a")
+    await bench.quiet()
+    gate = bench.receivers.late_gates["hook:a"] = asyncio.Event()
+    await publish(bench, "1")
+    await settle()
+    bench.world.clock.move(50)
+    await publish(bench, "2")
+    gate.set()
+    gate = bench.receivers.late_gates["hook:a"] = asyncio.Event()
+    await settle()
+    bench.world.clock.move(3)
+    (reading,) = bench.dispatcher.readings()
+    gate.set()
+    await bench.quiet()
+
+    assert reading.running == 1 and reading.lag_s == 3.0
+    assert bench.got("a") == "1 2"
+
+
 OUTCOMES = st.sampled_from([None, None, None, RetryAfter("away"), RetryAfter("busy", pause_s=3.0), ValueError("fault")])
 STEPS = st.one_of(
     st.tuples(st.just("publish"), st.integers(0, 1)),

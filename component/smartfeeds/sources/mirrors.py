@@ -18,6 +18,7 @@ from smartfeeds.core.consumers import Consumer
 from smartfeeds.core.feed_address import FeedAddress
 from smartfeeds.core.mirror import CONSUMER_KIND, Direction, Mirror, MirrorRow, is_web
 from smartfeeds.core.times import US_PER_S
+from smartfeeds.delivery.changes import failures_logged
 from smartfeeds.delivery.deliverer import ConsumerKind, ConsumerPosition, Gone, Outcome
 from smartfeeds.delivery.dispatcher import Dispatcher
 from smartfeeds.net.fetch import HttpClient
@@ -211,7 +212,7 @@ class Mirrors:
     def wake(self, _node_nos: Collection[int]) -> None:
         """Nodes have changed: one of them may be new, and the node of a mirror."""
         if self._detached() and (self._attaching is None or self._attaching.done()):
-            self._attaching = self._spawn(self._attach(), "mirrors attach")
+            self._attaching = self._spawn(self._attach_logged(), "mirrors attach")
 
     async def deliver(self, consumer: Consumer, position: ConsumerPosition) -> Outcome:
         """Sends the next items of the mirror that a consumer is of. Raises StoreError."""
@@ -235,6 +236,10 @@ class Mirrors:
     def _detached(self) -> list[Outlet]:
         """The outlets whose node was not there when it was last looked for."""
         return [run.outlet for run in self.runs.values() if run.outlet is not None and run.outlet.consumer is None]
+
+    async def _attach_logged(self) -> None:
+        with failures_logged():
+            await self._attach()
 
     async def _attach(self) -> None:
         """Makes consumers of the outlets whose node exists by now. Raises StoreError."""

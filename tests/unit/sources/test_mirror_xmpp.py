@@ -15,7 +15,7 @@ from smartfeeds.core.mirror import Direction, make_mirror
 from smartfeeds.core.model import Affiliation
 from smartfeeds.errors import ConfigError, StoreError
 from smartfeeds.service import requests as r
-from smartfeeds.service.mirrors import add_mirror, remove_mirror, restart_mirror, set_configured
+from smartfeeds.service.mirrors import add_mirror, consumer_of_mirror, remove_mirror, restart_mirror, set_configured
 from smartfeeds.sources import mirror_in, mirror_state
 from smartfeeds.xmpp.framer import CUT_NS
 from support.mesh import NODE, OWNER, Net, Site, twin
@@ -1130,3 +1130,29 @@ async def test_change_while_a_mirror_gets_other_settings_sends_nothing_twice(net
 
     assert len(publishes(net)) == 1
     assert await a.titles() == await b.titles()
+
+
+async def test_node_that_cannot_be_attached_now_is_logged_and_attached_later(
+    net: Net, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The attempt that a change starts runs in a task of its own, and nobody waits for its result."""
+    a, b = await net.add("a"), await net.add("b")
+    await a.create(b.domain)
+    await b.mirror(a, "out")
+    write = b.service.write
+
+    async def failing_write(work: object, *, turn: str = "") -> object:
+        if getattr(work, "func", None) is consumer_of_mirror:
+            raise StoreError("the disk is full")
+        return await write(work, turn=turn)  # type: ignore[arg-type]
+
+    b.service.write = failing_write  # type: ignore[assignment, method-assign]
+    await b.create()
+    await b.publish("x")
+    await net.settle()
+    assert "store_failed" in capsys.readouterr().out
+    assert await consumers(b) == []
+    b.service.write = write  # type: ignore[method-assign]
+    assert b.mirrors is not None
+    await b.mirrors.look()
+    assert len(await consumers(b)) == 1

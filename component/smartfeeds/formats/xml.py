@@ -7,8 +7,10 @@ elements without a namespace are in it.
 A payload with a DTD, entity definitions or too deep nesting is refused, never expanded (xep-map 246).
 """
 
+import hashlib
 import re
 from collections.abc import Callable, Iterable, Iterator
+from functools import partial
 from typing import Any, cast
 
 from lxml import etree
@@ -39,11 +41,10 @@ XML_SPACE = f"{{{XML_NS}}}space"
 XML_BASE = f"{{{XML_NS}}}base"
 
 _PROCESSING_INSTRUCTION = re.compile(rb"<\?.*?\?>", re.DOTALL)
-_NAMESPACE = re.compile(rb' xmlns(?::[^=\s]+)?="[^"]{%d}' % (MAX_NAME_BYTES + 1))
-_NAMESPACE = re.compile(rb'( xmlns(?::[^=\s]+)?=")([^"]+)"')
+# No "<": a match that begins in a text must not reach into the next tag.
+_NAMESPACE = re.compile(rb'( xmlns(?::[^=\s]+)?=")([^"<]+)"')
 _PLAIN_URI = re.compile(rb"[A-Za-z][A-Za-z0-9+.\-]*:(?!x-smartfeeds-veiled:)[A-Za-z0-9._~:/?#@!$'()*+,;=\-]*")
 _VEIL = b"urn:x-smartfeeds-veiled:"
-_VEILED = re.compile(_VEIL + rb"((?:[0-9a-f]{2})+)(?=\")")
 _ROOT_NAME = re.compile(rb"^<[^\s>]+")
 # "</" begins an end tag and nothing else; `="` also ends the name of every attribute.
 _LONG_TAG = re.compile(rb"</[^>]{%d}" % (MAX_NAME_BYTES + 1))
@@ -171,17 +172,23 @@ def _canonical(element: Element, prefixes: set[str]) -> bytes:
 
 
 def _canonical_veiled(element: Element, prefixes: set[str]) -> bytes:
-    """The same for namespace names that are no absolute URIs ("vcard-temp"), which libxml2's C14N refuses."""
-    veiled = _NAMESPACE.sub(_veil, etree.tostring(element, encoding="utf-8", with_tail=False))
+    """The same for namespace names that are no absolute URIs ("vcard-temp"), which libxml2's C14N refuses.
+
+    Such a name is written as a URI for the call. The URI contains a hash of the element. Otherwise a text that looks
+    like a veiled name would be replaced too, by markup of its author's choice.
+    """
+    data = etree.tostring(element, encoding="utf-8", with_tail=False)
+    veil = _VEIL + hashlib.sha256(data).hexdigest().encode() + b":"
+    veiled = _NAMESPACE.sub(partial(_veil, veil), data)
     try:
         data = _canonical(etree.fromstring(veiled, _PARSER), prefixes)
     except (etree.XMLSyntaxError, etree.C14NError):
         raise FeedError(Condition.INVALID_PAYLOAD, "the payload has entities, which are not allowed here") from None
-    return _VEILED.sub(lambda match: bytes.fromhex(match[1].decode()), data)
+    return re.sub(veil + rb'((?:[0-9a-f]{2})+)(?=")', lambda match: bytes.fromhex(match[1].decode()), data)
 
 
-def _veil(match: re.Match[bytes]) -> bytes:
-    return match[0] if _PLAIN_URI.fullmatch(match[2]) else match[1] + _VEIL + match[2].hex().encode() + b'"'
+def _veil(veil: bytes, match: re.Match[bytes]) -> bytes:
+    return match[0] if _PLAIN_URI.fullmatch(match[2]) else match[1] + veil + match[2].hex().encode() + b'"'
 
 
 def _content_prefixes(element: Element, data: bytes, declared: set[str]) -> list[str]:

@@ -37,6 +37,26 @@ def test_canonical_takes_any_namespace_name(name):
     assert xml.canonical(root) == payload
 
 
+def veiled(data):
+    return "urn:x-smartfeeds-veiled:" + data.encode().hex()
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        f'<b>{veiled("</b></v></item><x>")}"</b>',
+        f"<b k='{veiled(chr(34) + ' onload=' + chr(34))}'/>",
+        '<b> xmlns="<c/><d e="text"/></b>',
+    ],
+    ids=["text", "attribute", "across tags"],
+)
+def test_no_text_becomes_markup_beside_a_namespace_name_that_is_no_uri(text):
+    """[xep-map 144] one stanza that is not well-formed would end the link for everybody"""
+    element = payload_of(f"<v xmlns='vcard-temp' xml:lang=''>{text}</v>")
+    root = xml.parse_payload(xml.canonical(element))
+    assert list(xml.names_and_texts(root)) == list(xml.names_and_texts(element))
+
+
 def test_canonical_sorts_attributes_and_writes_empty_elements_out():
     """[xep-map 144]"""
     assert canonical("<a xmlns='u' z='1' b=\"2\" xml:lang=''/>") == '<a xmlns="u" b="2" z="1" xml:lang=""></a>'

@@ -9,6 +9,9 @@ from typing import Final, Protocol
 ENCODINGS: Final = "gzip, deflate"
 _ANY_HEADER: Final = 32 + zlib.MAX_WBITS  # gzip or zlib, whichever is there
 _NO_HEADER: Final = -zlib.MAX_WBITS
+# zlib copies the rest of the data behind each member, so many small members would stall the event loop. Programs that
+# write several (bgzip) put 64 KiB into each.
+_MAX_MEMBERS: Final = 1_000
 
 
 class BodyError(Exception):
@@ -90,6 +93,8 @@ class _Compressed(_Plain):
             data = self._unpack.unconsumed_tail
             if self._unpack.eof:
                 self._members += 1
+                if self._members > _MAX_MEMBERS:
+                    raise BodyError(f"has more than {_MAX_MEMBERS} gzip members")
                 data = self._unpack.unused_data
 
     def whole(self) -> bytes:

@@ -240,10 +240,10 @@ def _address(text: str) -> URL:
     """The address to request, its escapes as they were written. Raises FetchError if it is not http or https."""
     try:
         url = URL(text, encoded=True) if _PRINTABLE.fullmatch(text) else URL(text)
-        port = url.port
+        host, port = url.host, url.port  # yarl decodes a host when it is read, and raises ValueError then
     except (ValueError, TypeError):
         raise FetchError(text, "is no address") from None
-    if url.scheme not in ("http", "https") or not url.host or not port:
+    if url.scheme not in ("http", "https") or not host or not port:
         raise FetchError(text, "is no address that starts with http:// or https://")
     return url
 

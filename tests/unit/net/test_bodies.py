@@ -82,6 +82,13 @@ def test_compressed_data_that_never_becomes_anything_is_stopped():
         read("gzip", packed(b"") * 100, limit=1_000)
 
 
+def test_body_of_very_many_members_is_refused():
+    """Each member costs a copy of the rest of the data."""
+    assert read("gzip", packed(b"x") * 1_000, limit=100_000, step=100_000) == b"x" * 1_000
+    with pytest.raises(BodyError, match="more than 1000 gzip members"):
+        read("gzip", packed(b"x") * 1_001, limit=100_000, step=100_000)
+
+
 @pytest.mark.parametrize(
     ("encoding", "data", "reason"),
     [

@@ -187,6 +187,7 @@ async def test_address_is_asked_as_it_is_written(site, fetcher, path):
         "http://[::1",
         "http://example.org:99999/",
         "http://exa\nmple.org/\r\nX: y",
+        "http://xn--/",
     ],
 )
 async def test_address_that_is_none_of_http_is_refused(fetcher, url):

@@ -102,25 +102,18 @@ def _network(text: str) -> str:
         raise ValueError(f'must be an address or a network such as "10.0.0.0/8", not "{text}"') from None
 
 
-def _web_address(text: str) -> str:
-    if not re.fullmatch(r"https?://[^/?#\s\"<>]+[^\s\"<>]*", text):
-        raise ValueError(f'must be an address such as "https://example.org/feed.ess", not "{text}"')
-    return text
+def _address(pattern: str, examples: str) -> AfterValidator:
+    def check(text: str) -> str:
+        if not re.fullmatch(pattern, text) or not text.isprintable():
+            raise ValueError(f'must be an address such as {examples}, not "{text}"')
+        return text
 
-
-def _contact(text: str) -> str:
-    if not re.fullmatch(r"[A-Za-z][A-Za-z0-9+.-]*:[^\s\"<>]+", text) or not text.isprintable():
-        raise ValueError(f'must be an address such as "mailto:abuse@example.org" or "xmpp:a@example.org", not "{text}"')
-    return text
+    return AfterValidator(check)
 
 
 # The folder of the configuration file while settings are read; relative paths are relative to it. It is a context
 # variable, because pydantic-settings passes no context to validators.
 _FOLDER: ContextVar[Path] = ContextVar("folder", default=Path())
-
-
-def _in_folder(path: Path) -> Path:
-    return _FOLDER.get() / path
 
 
 Domain = Annotated[str, AfterValidator(_domain)]
@@ -129,9 +122,11 @@ Creator = Annotated[str, AfterValidator(_creator)]
 Port = Annotated[int, Field(ge=1, le=65535)]
 Origin = Annotated[str, AfterValidator(_origin)]
 NetworkText = Annotated[str, AfterValidator(_network)]
-WebAddress = Annotated[str, AfterValidator(_web_address)]
-ContactAddress = Annotated[str, AfterValidator(_contact)]
-FilePath = Annotated[Path, AfterValidator(_in_folder)]
+WebAddress = Annotated[str, _address(r"https?://[^/?#\s\"<>]+[^\s\"<>]*", '"https://example.org/feed.ess"')]
+ContactAddress = Annotated[
+    str, _address(r"[A-Za-z][A-Za-z0-9+.-]*:[^\s\"<>]+", '"mailto:abuse@example.org" or "xmpp:a@example.org"')
+]
+FilePath = Annotated[Path, AfterValidator(lambda path: _FOLDER.get() / path)]
 Seconds = Annotated[float, Field(gt=0)]
 Count = Annotated[int, Field(ge=1)]
 

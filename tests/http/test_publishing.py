@@ -10,7 +10,9 @@ from lxml import etree
 
 from smartfeeds.core.tokens import Scope
 from smartfeeds.core.urls import entry_path
+from smartfeeds.errors import StoreError
 from smartfeeds.http import bodies
+from smartfeeds.service.requests import GetItem
 from support.bearer import bearer
 from support.component import ALICE, BOB, CAROL, NS, bare, entry, ok, refusal
 from support.web import Got, Web
@@ -752,6 +754,28 @@ async def test_what_is_stored_is_pushed_although_the_client_has_gone(
     monkeypatch.setattr(service.store, "write", write)
     go_on.set()
     assert len(await notes.component.next_event(bare(BOB))) == 1
+
+
+async def test_item_that_is_stored_but_cannot_be_read_back_is_reported_as_created(
+    start_web: Any, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A 503 would make the client repeat the POST, which would publish the item twice."""
+    notes = await start_web()
+    await notes.component.create(ALICE, "notes")
+    token = await bearer(notes, ALICE, Scope.PUBLISH)
+    service = notes.component.app.service
+    handle = service.handle
+
+    async def failing(request: Any) -> Any:
+        if isinstance(request, GetItem):
+            raise StoreError("the disk reported an error")
+        return await handle(request)
+
+    monkeypatch.setattr(service, "handle", failing)
+    path = entry_path("notes")
+    got = await notes.ask("POST", path, entry("hello").encode(), Authorization=token, Content_Type=ATOM)
+    assert got.status == 201 and got.header("Location").startswith("http") and got.body == b""
+    assert "the disk reported an error" in capsys.readouterr().out
 
 
 async def test_rates_count_on_both_wires_together(start_web: Any) -> None:

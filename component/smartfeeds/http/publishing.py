@@ -8,9 +8,11 @@ import asyncio
 from collections.abc import Mapping
 from http import HTTPStatus
 
+import structlog
+
 from smartfeeds.core.tokens import Scope
 from smartfeeds.core.urls import feed_path
-from smartfeeds.errors import FeedError
+from smartfeeds.errors import FeedError, StoreError
 from smartfeeds.http import negotiation as n
 from smartfeeds.http.bodies import BodyReader
 from smartfeeds.http.calls import HttpCall
@@ -32,6 +34,8 @@ from smartfeeds.service.requests import (
     Request,
     Retract,
 )
+
+_log = structlog.get_logger()
 
 _CHANGED = {"Cache-Control": "no-store", "Access-Control-Allow-Origin": "*"}
 _EXPOSED = {**_CHANGED, "Access-Control-Expose-Headers": "ETag, Location"}
@@ -157,10 +161,14 @@ class Publishing:
         )
 
     async def _stored(self, call: HttpCall, published: Published, *, sync: bool) -> ItemShown | None:
-        """The item as stored; None if its publisher may not read it, or if it has changed again."""
+        """The item as stored; None if its publisher may not read it, if it has changed again, or if the store fails."""
         try:
             shown = await self._entries.shown(call, published.item_id, sync=sync)
         except FeedError:
+            return None
+        except StoreError as error:
+            # The item is stored: after a 503 the client would send it again, and POST would make a second item of it.
+            _log.error("store_failed", reason=str(error))
             return None
         return shown if item_tag(shown.item) == published.tag else None
 

@@ -66,12 +66,14 @@ class Deliverer(Protocol):
     async def deliver(self, consumer: Consumer, position: ConsumerPosition) -> Outcome:
         """Sends the next batch behind `position`. Never called twice at a time for one consumer.
 
-        A LinkError leaves the consumer where it is until its kind is resumed; a StoreError is tried again soon. Any
-        other exception is a fault of the program and counts as a failed delivery.
+        A LinkError is no failure: the consumer stays where it is until it is woken again or its kind is resumed. After
+        a StoreError the delivery is repeated soon. Any other exception is a fault of the program and counts as a
+        failed delivery.
         """
 
     def host(self, consumer: Consumer) -> str:
-        """The host that the delivery goes to; empty where deliveries are not bounded by host."""
+        """The host that the delivery goes to; empty if deliveries are not bounded by host. Must not raise an exception:
+        it is called while a publish reports its change."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -100,10 +100,6 @@ class Dispatcher:
         finally:
             lane.forget(consumer)
 
-    def wake_consumer(self, consumer: Consumer) -> None:
-        """A consumer may have something to receive."""
-        self._lane(consumer).wake_consumers([consumer])
-
     def hurry(self, consumer: Consumer) -> None:
         """Makes the next attempt now: the receiver can be reached again, or somebody asks for it."""
         self._lane(consumer).hurry(consumer)

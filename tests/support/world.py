@@ -78,6 +78,10 @@ class Wire:
     gate: asyncio.Event | None = None
     waiting: asyncio.Event = field(default_factory=asyncio.Event)
 
+    @property
+    def online(self) -> bool:
+        return self.up
+
     async def notify(self, stanzas: Iterable[bytes]) -> int:
         stanzas = list(stanzas)
         if self.gate is not None:

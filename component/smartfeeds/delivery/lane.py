@@ -263,7 +263,7 @@ class DeliveryLane:
             try:
                 return await self._kind.deliverer.deliver(consumer, position)
             except LinkError:
-                _log.info("delivery_interrupted", consumer=consumer.name, node_no=consumer.node_no)
+                _log.debug("delivery_interrupted", consumer=consumer.name, node_no=consumer.node_no)
                 return None
             except StoreError as error:
                 _log.error("store_failed", consumer=consumer.name, node_no=consumer.node_no, reason=str(error))

@@ -15,7 +15,7 @@ from smartfeeds.core.model import Item, Node, NodeEvent, NodeKind, NodeState
 from smartfeeds.core.times import US_PER_S
 from smartfeeds.core.view import Order
 from smartfeeds.delivery.deliverer import ConsumerPosition, Delivered, Outcome, RetryAfter
-from smartfeeds.errors import StoreError
+from smartfeeds.errors import LinkError, StoreError
 from smartfeeds.push.audience import AudienceCache, AudiencePage, read_audience
 from smartfeeds.push.batch import Batch, PushedChange, read_batch, read_views
 from smartfeeds.push.frames import (
@@ -36,6 +36,10 @@ SPLICE_BYTES = 524_288  # frames that one sender makes before they are written: 
 
 class Wire(Protocol):
     """Where frames go. Raises LinkError when there is no link; waits while the server does not keep up."""
+
+    @property
+    def online(self) -> bool:
+        """Whether there is a link."""
 
     async def notify(self, stanzas: Iterable[bytes]) -> int:
         """Sends whole stanzas and returns how many."""
@@ -109,6 +113,9 @@ class PushSender:
 
     async def deliver(self, consumer: Consumer, position: ConsumerPosition) -> Outcome:
         """Sends one batch; `more` is False when there was none. Raises LinkError, StoreError."""
+        # Each look at the store wakes every feed that is behind. Without a link, none of them is worth reading.
+        if not self._wire.online:
+            raise LinkError("the link to the XMPP server is down")
         node_no, marks = consumer.node_no, position.marks
         sent = position.memory if isinstance(position.memory, SentCursors) else SentCursors()
         known = frozenset(sent.by_view)

@@ -195,6 +195,29 @@ async def test_link_cut_while_a_write_waits_moves_nothing(feed: World) -> None:
     assert await feed.told() == "+a"
 
 
+async def test_nothing_is_read_without_a_link(feed: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    """[SF-041] Every look wakes all feeds that are behind. Reading their batches would keep the store busy for as long
+    as the server is away."""
+    await feed.subscribe(ALICE, MODIFIED)
+    feed.wire.up = False
+    await feed.publish("a")
+    await feed.settle()
+    reads: list[str] = []
+    read = feed.store.read
+
+    async def counted(work: object, *, turn: str = "") -> object:
+        reads.append(turn)
+        return await read(work, turn=turn)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(feed.store, "read", counted)
+    await feed.dispatcher.look()
+    await feed.settle()
+    assert [turn for turn in reads if turn] == []
+    feed.wire.up = True
+    await feed.dispatcher.look()
+    assert await feed.told() == "+a"
+
+
 async def test_wake_without_a_link_starts_nothing(feed: World) -> None:
     await feed.cut()
     feed.dispatcher.wake([1])

@@ -20,8 +20,8 @@ LAYERS: dict[str, set[str]] = {
     "config": {"errors", "core"},
     "delivery": {"errors", "core", "store.base", "service", "telemetry"},
     "push": {"errors", "core", "formats", "store.base", "service", "telemetry", "delivery"},
-    "xmpp": {"errors", "core", "formats", "sync", "service", "push", "telemetry", "store.base"},
-    "http": {"errors", "core", "formats", "sync", "service", "telemetry", "store.base"},
+    "xmpp": {"errors", "core", "formats", "sync", "service", "telemetry"},
+    "http": {"errors", "core", "formats", "sync", "service"},
     "net": {"errors", "core"},
     "sources": {
         "errors", "core", "formats", "service", "store.base", "telemetry", "sync", "client", "net", "delivery",
@@ -38,7 +38,7 @@ LAYERS: dict[str, set[str]] = {
         "errors", "core", "formats", "service", "store", "client", "app", "opening", "config", "telemetry", "console",
     },
     "cli": {
-        "errors", "core", "formats", "store", "service", "push", "xmpp", "app", "client", "config", "telemetry",
+        "errors", "core", "formats", "store", "service", "xmpp", "app", "client", "config", "telemetry",
         "sources", "sync", "net", "console", "opening",
     },
 }  # fmt: skip

@@ -107,11 +107,13 @@ class Run:
         """Ends both directions; their state is stored."""
         # The outgoing one first: `Mirrors` does not list this run any more, so a delivery would find no mirror for its
         # consumer and remove the mark.
-        if self.outlet is not None and self.outlet.consumer is not None:
-            await self._delivery.forget(self.outlet.consumer)
-        if self._task is not None:
-            self._task.cancel()
-            await asyncio.gather(self._task, return_exceptions=True)
+        try:
+            if self.outlet is not None and self.outlet.consumer is not None:
+                await self._delivery.forget(self.outlet.consumer)
+        finally:
+            if self._task is not None:
+                self._task.cancel()
+                await asyncio.gather(self._task, return_exceptions=True)
         for part in self.parts.values():
             await part.keeper.settle()
 

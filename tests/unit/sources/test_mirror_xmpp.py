@@ -1156,3 +1156,24 @@ async def test_node_that_cannot_be_attached_now_is_logged_and_attached_later(
     assert b.mirrors is not None
     await b.mirrors.look()
     assert len(await consumers(b)) == 1
+
+
+async def test_mirror_that_ends_while_the_store_fails_reads_no_more(net: Net, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its successor reads beside it otherwise."""
+    a, b = await net.add("a"), await net.add("b")
+    await a.create(b.domain)
+    await b.create()
+    mirror = await b.mirror(a, "both")
+    await net.settle()
+    assert b.mirrors is not None
+    task = b.mirrors.runs[mirror.name]._task
+    await b.service.write(lambda tx, context: remove_mirror(tx, context, mirror.name))
+
+    async def failing(_consumer: object) -> None:
+        raise StoreError("the disk is full")
+
+    monkeypatch.setattr(b.dispatcher, "forget", failing)
+    with pytest.raises(StoreError):
+        await b.mirrors.look()
+    assert task is not None and task.done()
+    monkeypatch.undo()

@@ -105,7 +105,7 @@ def _node_row(tx: ReadTx, node: Node) -> dict[str, Any]:
         "items": node.live,
         "deleted": node.total - node.live,
         "subscriptions": tx.subscription_count(node.node_no),
-        "created": _second(node.created_us),
+        "created": second(node.created_us),
         "creator": node.creator,
     }
 
@@ -167,7 +167,7 @@ def _subscription_rows(tx: ReadTx, node: Node, bare: str | None) -> list[dict[st
                 "view": sub.view,
                 "jid": sub.jid,
                 "state": sub.state.value,
-                "since": _second(sub.created_us),
+                "since": second(sub.created_us),
             }
             for sub in chunk
             if bare is None or sub.jid == bare or sub.jid.startswith(f"{bare}/")
@@ -175,5 +175,6 @@ def _subscription_rows(tx: ReadTx, node: Node, bare: str | None) -> list[dict[st
     return rows
 
 
-def _second(time_us: int) -> str:
+def second(time_us: int) -> str:
+    """Return a time in whole seconds, for tables."""
     return format_datetime(time_us // US_PER_S * US_PER_S)

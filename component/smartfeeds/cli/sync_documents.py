@@ -29,7 +29,6 @@ from smartfeeds.sync.merging import Outcome, RejectedItem
 from smartfeeds.sync.sharing import NO_SHARING, Sharing
 from smartfeeds.sync.sharing_markup import write_sharing
 
-_ENTRY = f'<entry xmlns="{atom.ATOM_NS}"'.encode()
 _EARLIEST_US = -(2**62)
 _NO_OUTLINES = "an OPML outline cannot be imported with --sync, because a node has no tree; use smartfeeds merge"
 
@@ -232,7 +231,7 @@ def write_shared(job: Job, sharing: Sharing) -> Iterator[bytes]:
     if sharing != NO_SHARING:
         yield write_sharing(sharing) + b"\n"
     for item in job.items:
-        if item.payload.startswith(_ENTRY) or parse_stored(item.payload).tag == atom.ENTRY:
+        if item.payload.startswith(atom.ENTRY_START) or parse_stored(item.payload).tag == atom.ENTRY:
             yield _entry(item) + b"\n"
         else:
             job.losses.append(Loss(item.id, "the item, which is not an Atom entry and cannot be shared"))

@@ -8,11 +8,11 @@ from typing import Any
 import click
 
 from smartfeeds.cli.common import config_option, json_option
+from smartfeeds.cli.nodes import second
 from smartfeeds.cli.offline import open_offline
 from smartfeeds.console import Commands, err, out, print_rows, run_async
 from smartfeeds.core.jid import parse_jid
 from smartfeeds.core.model import MAX_ID_BYTES
-from smartfeeds.core.times import US_PER_S, format_datetime
 from smartfeeds.core.tokens import ALL_FEEDS, ID_CHARACTERS, SCOPES, Token, digest_of, ended, write_token
 from smartfeeds.service.context import Context
 from smartfeeds.service.tokens import add_token, revoke_token
@@ -124,8 +124,8 @@ def _row(token: Token, now_us: int) -> dict[str, Any]:
         "jid": token.jid,
         "scope": token.scope.text,
         "feed": token.feed,
-        "created": _second(token.created_us),
-        "expires": "never" if token.expires_us is None else _second(token.expires_us),
+        "created": second(token.created_us),
+        "expires": "never" if token.expires_us is None else second(token.expires_us),
         "state": "expired" if ended(token, now_us) else "valid",
         "label": token.label,
     }
@@ -134,7 +134,3 @@ def _row(token: Token, now_us: int) -> dict[str, Any]:
 async def _revoke(config: Path | None, token_id: str) -> Token:
     async with open_offline(config, OpenMode.WRITE) as service:
         return await service.write(lambda tx, context: revoke_token(tx, context, token_id))
-
-
-def _second(time_us: int) -> str:
-    return format_datetime(time_us // US_PER_S * US_PER_S)

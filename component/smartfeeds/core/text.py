@@ -8,7 +8,7 @@ import re
 import unicodedata
 from urllib.parse import quote
 
-_FORBIDDEN = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+FORBIDDEN = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 # The ampersand first: the others are written with one.
 _TEXT_ESCAPES = (("&", "&amp;"), ("<", "&lt;"), (">", "&gt;"), ("\r", "&#13;"))
 _ATTRIBUTE_SPECIAL = re.compile("[&<>'\"\t\n\r]")
@@ -33,12 +33,12 @@ class ForbiddenCharacterError(ValueError):
 
 def is_xml_text(text: str) -> bool:
     """Whether every character may stand in an XML 1.0 document."""
-    return _FORBIDDEN.search(text) is None
+    return FORBIDDEN.search(text) is None
 
 
 def escape(text: str) -> str:
     """Character data, escaped. Raises ForbiddenCharacterError."""
-    if _FORBIDDEN.search(text) is not None:
+    if FORBIDDEN.search(text) is not None:
         raise ForbiddenCharacterError(text)
     # A quarter of the time of a substitution where there is markup, as in HTML.
     for character, reference in _TEXT_ESCAPES:
@@ -49,7 +49,7 @@ def escape(text: str) -> str:
 
 def attribute(text: str) -> str:
     """An attribute value for either kind of quote, escaped. Raises ForbiddenCharacterError."""
-    if _FORBIDDEN.search(text) is not None:
+    if FORBIDDEN.search(text) is not None:
         raise ForbiddenCharacterError(text)
     return _ATTRIBUTE_SPECIAL.sub(lambda m: _ATTRIBUTE_ESCAPES[m[0]], text)
 

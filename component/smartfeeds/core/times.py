@@ -10,7 +10,7 @@ from datetime import UTC, datetime, timedelta
 US_PER_S = 1_000_000
 # The years 1 to 9999 in UTC, in microseconds: what a date-time can say. The offset of a date may lead out of them.
 TIME_RANGE_US = (-62_135_596_800_000_000, 253_402_300_799_999_999)
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _NAIVE_EPOCH = datetime(1970, 1, 1)  # noqa: DTZ001 - written faster, and UTC all the same
 _T = re.compile(r"(-?)(0|[1-9][0-9]{0,11})(?:\.([0-9]{1,6}))?")
 _DATETIME = re.compile(
@@ -55,7 +55,7 @@ def parse_datetime(text: str) -> int | None:
         clean = _FINE.sub(r"\1", clean)
     try:
         moment = datetime.fromisoformat(clean)
-        time_us = (moment - _EPOCH) // timedelta(microseconds=1)
+        time_us = (moment - EPOCH) // timedelta(microseconds=1)
     except (ValueError, OverflowError):
         return None
     return within_years(time_us + (US_PER_S if leap else 0))

@@ -13,7 +13,7 @@ from smartfeeds.core.model import Item
 from smartfeeds.core.text import attribute, escape
 from smartfeeds.core.times import format_t
 from smartfeeds.formats import atom, xml
-from smartfeeds.formats.atom import ATOM_NS
+from smartfeeds.formats.atom import ATOM_NS, ENTRY_START
 from smartfeeds.formats.xml import Element
 
 FANOUT_NS = "http://fanout.org/protocol/atom"
@@ -25,7 +25,6 @@ ADDED = f"{{{EXPORT_NS}}}added"
 _ADDED = f'xmlns:sf="{EXPORT_NS}" sf:added="true"'
 _TEXT_TYPES = frozenset({"", "text", "html", "xhtml"})
 _TEXT_CONTENT = re.compile(rb'<content(?: type="(?:text|html|xhtml)")?>')
-_DEFAULT = f'<entry xmlns="{ATOM_NS}"'.encode()
 
 
 class Additions(NamedTuple):
@@ -53,13 +52,13 @@ def completion(payload: bytes, byline: str, address: str) -> bytes:
     """
     # A look at the bytes is enough for most entries, and parsing takes ten times as long. If there is one namespace
     # declaration and it is the root's default, all elements are Atom's.
-    if payload.startswith(_DEFAULT) and payload.count(b"xmlns") == 1 and _TEXT_CONTENT.search(payload) is not None:
+    if payload.startswith(ENTRY_START) and payload.count(b"xmlns") == 1 and _TEXT_CONTENT.search(payload) is not None:
         if b"<author>" in payload:
             return b""
         if b"<author" not in payload:
             return _author(byline, "").encode()
     entry = xml.parse_stored(payload)
-    namespace = "" if payload.startswith(_DEFAULT) else f' xmlns="{ATOM_NS}"'
+    namespace = "" if payload.startswith(ENTRY_START) else f' xmlns="{ATOM_NS}"'
     parts = []
     if not _has_author(entry):
         parts.append(_author(byline, namespace))

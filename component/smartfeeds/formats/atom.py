@@ -25,6 +25,7 @@ THREAD_NS = "http://purl.org/syndication/thread/1.0"
 OWN_NS = "urn:smartfeeds:0"
 
 ENTRY = f"{{{ATOM_NS}}}entry"
+ENTRY_START = f'<entry xmlns="{ATOM_NS}"'.encode()  # the start of most stored entries
 FEED = f"{{{ATOM_NS}}}feed"
 ID = f"{{{ATOM_NS}}}id"
 TITLE = f"{{{ATOM_NS}}}title"

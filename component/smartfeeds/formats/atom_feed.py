@@ -14,11 +14,10 @@ from smartfeeds.core.model import Item
 from smartfeeds.core.text import attribute, escape
 from smartfeeds.core.times import format_datetime
 from smartfeeds.formats.additions import FANOUT_NS, completion, id_mark, keys_mark
-from smartfeeds.formats.atom import ATOM_NS, START_TAG, derived_id, with_child
+from smartfeeds.formats.atom import ATOM_NS, ENTRY_START, START_TAG, derived_id, with_child
 from smartfeeds.formats.rss_channel import Channel
 
 # How the start tag of nearly every entry begins.
-_USUAL = f'<entry xmlns="{ATOM_NS}"'.encode()
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,7 +136,7 @@ def _as_entry(item: Item) -> bytes:
 
 def _is_entry(tag: bytes, name: bytes) -> bool:
     """Whether a canonical start tag is that of an atom:entry."""
-    if tag.startswith(_USUAL):
+    if tag.startswith(ENTRY_START):
         return True
     prefix, _, local = name.rpartition(b":")
     declaration = b' xmlns%s="%s"' % (b":" + prefix if prefix else b"", ATOM_NS.encode())

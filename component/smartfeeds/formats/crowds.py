@@ -20,7 +20,7 @@ MAX_TAG_BYTES = 4 * 1024 * 1024
 _ATTRIBUTE = rb"\s++[^\s=<>\"'/]++\s*+=\s*+(?:\"[^\"<]*+\"|'[^'<]*+')"
 _CROWD = re.compile(rb"<[^\s<>\"'/!?=]++(?:%b){%d}" % (_ATTRIBUTE, TAG_ATTRIBUTES + 1))
 _UNFINISHED = re.compile(rb"<(?:[^\s<>\"'/!?=]++(?:%b)*[^<>\"']*+(?:\"[^\"<]*+|'[^'<]*+)?)?\Z" % _ATTRIBUTE)
-_DECLARED_ENCODING = re.compile(rb"""\A<\?xml[^>]{0,200}?encoding\s*=\s*["']([A-Za-z0-9._:\-]+)["']""")
+DECLARED_ENCODING = re.compile(rb"""\A<\?xml[^>]{0,200}?encoding\s*=\s*["']([A-Za-z0-9._:\-]+)["']""")
 _HEAD_BYTES = 1024
 _ASCII = bytes(range(0x20, 0x7F))
 # How documents begin whose "<" is another byte or more than one (XML 1.0, appendix F); those of 4 bytes first.
@@ -75,7 +75,7 @@ def _codec_of(head: bytes) -> str:
     for beginning, codec in _BEGINNINGS:
         if head.startswith(beginning):
             return codec
-    declared = _DECLARED_ENCODING.match(head.removeprefix(codecs.BOM_UTF8))
+    declared = DECLARED_ENCODING.match(head.removeprefix(codecs.BOM_UTF8))
     if declared is None:
         return ""
     try:

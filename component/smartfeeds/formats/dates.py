@@ -7,9 +7,8 @@ since the Unix epoch in the years 1 to 9999, so that every writer can write them
 import re
 from datetime import UTC, datetime, timedelta
 
-from smartfeeds.core.times import US_PER_S, parse_datetime, within_years
+from smartfeeds.core.times import EPOCH, US_PER_S, parse_datetime, within_years
 
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _LONG_MONTHS = (
     *("january", "february", "march", "april", "may", "june"),
     *("july", "august", "september", "october", "november", "december"),
@@ -81,7 +80,7 @@ def format_rfc822(time_us: int) -> str:
 
     Raises OverflowError outside the years 1 to 9999.
     """
-    moment = _EPOCH + timedelta(seconds=time_us // US_PER_S)
+    moment = EPOCH + timedelta(seconds=time_us // US_PER_S)
     day, month, clock = _WEEKDAYS[moment.weekday()], _SHORT_MONTHS[moment.month - 1], moment.isoformat()[11:19]
     return f"{day}, {moment.day:02d} {month} {moment.year:04d} {clock} GMT"
 
@@ -124,7 +123,7 @@ def _time_us(parts: dict[str, str | None]) -> int | None:
         )
     except ValueError:
         return None
-    time_us = (moment - _EPOCH - offset) // timedelta(microseconds=1)
+    time_us = (moment - EPOCH - offset) // timedelta(microseconds=1)
     return within_years(time_us + US_PER_S if second == 60 else time_us)
 
 

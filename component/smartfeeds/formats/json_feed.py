@@ -11,6 +11,7 @@ import re
 from collections.abc import Iterable, Iterator
 from functools import partial
 
+from smartfeeds.core.text import FORBIDDEN
 from smartfeeds.core.times import format_datetime
 from smartfeeds.core.urls import harmless
 from smartfeeds.errors import FeedError
@@ -18,7 +19,7 @@ from smartfeeds.formats import atom, xml
 from smartfeeds.formats.atom_feed import FeedHead
 from smartfeeds.formats.entry import Entry, Link, Person
 from smartfeeds.formats.items import LEFT_REASON, Found, Head, Loss, Skipped, Written, each
-from smartfeeds.formats.json_items import FORBIDDEN, JsonItem, id_of, text_of
+from smartfeeds.formats.json_items import JsonItem, id_of, text_of
 from smartfeeds.formats.json_text import MAX_JSON_DEPTH, Json, JsonObject, dump_json, filled, load_json
 from smartfeeds.formats.links import is_uri, resolve
 from smartfeeds.formats.losses import Part, icon_losses, losses_of

@@ -4,15 +4,12 @@ Members of the wrong type are left out with a warning. A character that XML cann
 an id with one is written as a URN that keeps it apart from others.
 """
 
-import re
 from collections.abc import Iterator
 
-from smartfeeds.core.text import is_xml_text
+from smartfeeds.core.text import FORBIDDEN, is_xml_text
 from smartfeeds.formats import atom
 from smartfeeds.formats.entry_builder import EntryBuilder
 from smartfeeds.formats.json_text import Json, JsonObject
-
-FORBIDDEN = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
 def clean(text: str) -> str:

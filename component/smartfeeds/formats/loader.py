@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 from lxml import etree
 
 from smartfeeds.errors import Condition, FeedError
-from smartfeeds.formats.crowds import CrowdCheck
+from smartfeeds.formats.crowds import DECLARED_ENCODING, CrowdCheck
 from smartfeeds.formats.xml import Element, fault, replace_by_text, strict_parser
 
 # A tree takes several times its document in memory, and an import reads a document as a whole.
@@ -27,7 +27,6 @@ MAX_ENTITY_USES = 10_000
 
 _HEAD_BYTES = 1024
 _LEADING_SPACE = re.compile(rb"\A(?:\xef\xbb\xbf)?[\x20\t\r\n]+(?=<\?xml)")
-_DECLARED_ENCODING = re.compile(rb"""\A<\?xml[^>]{0,200}?encoding\s*=\s*["']([A-Za-z0-9._:\-]+)["']""")
 # A section or comment without an end reaches to the end of the data, so that nothing is looked at twice.
 _NAMED_ENTITY = re.compile(rb"<!\[CDATA\[.*?(?:\]\]>|\Z)|<!--.*?(?:-->|\Z)|&([A-Za-z][A-Za-z0-9]{1,31});", re.DOTALL)
 # Decoding UTF-7 lets markup through every filter that looks for it.
@@ -108,7 +107,7 @@ def _decoded(data: bytes, codec: str) -> str | None:
 
 def _recoded(data: bytes, warnings: list[str]) -> tuple[bytes, str | None]:
     """The data in an encoding that libxml2 reads right, and its name where that is not what the data declares."""
-    declared = _DECLARED_ENCODING.match(data[:_HEAD_BYTES])
+    declared = DECLARED_ENCODING.match(data[:_HEAD_BYTES])
     name = declared[1].decode().lower() if declared is not None else ""
     if name in _REFUSED_ENCODINGS:
         raise FeedError(Condition.INVALID_PAYLOAD, "the document declares UTF-7, which is never read")

@@ -6,7 +6,7 @@ change as a page of this same form: what a script puts into a page was cleaned h
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from http import HTTPStatus
 from urllib.parse import parse_qsl, quote, unquote, urlencode
 
@@ -16,7 +16,7 @@ from markupsafe import Markup
 from smartfeeds import __version__
 from smartfeeds.core.model import Item, Node
 from smartfeeds.core.options import AccessModel
-from smartfeeds.core.times import format_datetime, format_t
+from smartfeeds.core.times import EPOCH, format_datetime, format_t
 from smartfeeds.core.urls import CONFLICTS, entry_path, feed_path, list_path, subscribe_uri
 from smartfeeds.core.view import Order
 from smartfeeds.formats.entry import Entry, Text, read_entry
@@ -39,7 +39,6 @@ PAGE_POLICY = (
     "require-trusted-types-for 'script'; trusted-types 'none'"
 )
 KEPT_BYTES = 8 * 1024 * 1024
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
 _NNO, _OPML = list_path(n.NNO.suffix), list_path(n.OPML.suffix)
 _CHOICE = (n.JSON, n.HTML)
@@ -252,7 +251,7 @@ def person_of(by: str) -> str:
 
 def _when(time_us: int) -> str:
     """A time for people, as long as a script does not tell it in theirs."""
-    moment = _EPOCH + timedelta(microseconds=time_us)
+    moment = EPOCH + timedelta(microseconds=time_us)
     return f"{moment.day} {_MONTHS[moment.month - 1]} {moment.year}, {moment:%H:%M} UTC"
 
 

@@ -11,7 +11,7 @@ from lxml import etree
 from smartfeeds.core.model import MAX_ID_BYTES
 from smartfeeds.errors import Condition, FeedError
 from smartfeeds.formats.additions import take_additions
-from smartfeeds.formats.atom import ATOM_NS, ENTRY, derived_id, string_of
+from smartfeeds.formats.atom import ATOM_NS, ENTRY, ENTRY_START, derived_id, string_of
 from smartfeeds.formats.documents import read_one
 from smartfeeds.formats.items import ImportedItem
 from smartfeeds.formats.payload import with_id_and_title
@@ -22,7 +22,6 @@ from smartfeeds.sync.markup import SyncItem, is_whole, read_item, syncs_of
 from smartfeeds.sync.merging import in_order
 from smartfeeds.sync.record import Version
 
-_ENTRY = f'<entry xmlns="{ATOM_NS}"'.encode()
 _SEVERAL = b'<data xmlns="urn:x-smartfeeds:conflict">', b"</data>"
 
 
@@ -63,7 +62,7 @@ def as_entry(version: Version) -> bytes:
     """Return the payload of a version in Atom. A payload that is neither an entry nor an RSS item is returned
     unchanged; the store rejects it later.
     """
-    if version.payload.startswith(_ENTRY):
+    if version.payload.startswith(ENTRY_START):
         return version.payload
     item = parse_stored(version.payload)
     return _of_rss(item, version) if rss_name(item) == "item" else version.payload

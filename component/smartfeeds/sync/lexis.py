@@ -3,10 +3,10 @@
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from functools import lru_cache
 
-from smartfeeds.core.times import US_PER_S, parse_datetime
+from smartfeeds.core.times import EPOCH, US_PER_S, parse_datetime
 from smartfeeds.errors import Condition, FeedError
 from smartfeeds.formats.atom import FEEDSYNC_NS
 from smartfeeds.formats.dates import format_rfc822, parse_date
@@ -28,7 +28,6 @@ _RFC822 = re.compile(
 _YEAR = re.compile(r"\b[0-9]{4}\b")
 # Texts per cache. Versions of an item share most of their records, so the same numbers, names and times recur.
 _CACHED = 8192
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 # The last second that can be written. A leap second at the end of the year 9999 would be in the year 10000.
 _LAST_US = 253_402_300_799 * US_PER_S
 
@@ -79,7 +78,7 @@ def _lenient_time(text: str) -> int | None:
 @lru_cache(_CACHED)
 def write_feedsync_time(time_us: int) -> str:
     """Return a time as RFC 3339 in whole seconds of UTC."""
-    return (_EPOCH + timedelta(seconds=time_us // US_PER_S)).isoformat()[:19] + "Z"
+    return (EPOCH + timedelta(seconds=time_us // US_PER_S)).isoformat()[:19] + "Z"
 
 
 _BOOLEANS = {None: Flag.ABSENT, "true": Flag.TRUE, "false": Flag.FALSE}

@@ -7,12 +7,11 @@ never published again (FS-014, A-156).
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from enum import Enum
 
-from smartfeeds.core.times import US_PER_S
+from smartfeeds.core.times import EPOCH, US_PER_S
 
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 DAY_US = 24 * 60 * 60 * US_PER_S
 
 
@@ -86,7 +85,7 @@ def format_bound(time_us: int) -> str:
     """Return a time as a bound: RFC 3339 with fixed width, so that bounds sort as texts and parse as dates (A-45,
     FS-087).
     """
-    moment = _EPOCH + timedelta(microseconds=time_us)
+    moment = EPOCH + timedelta(microseconds=time_us)
     return f"{moment.isoformat(timespec='microseconds')[:26]}Z"
 
 

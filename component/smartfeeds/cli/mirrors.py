@@ -9,7 +9,7 @@ from typing import Any, Final
 import click
 
 from smartfeeds.cli.common import config_option, json_option, read_settings
-from smartfeeds.cli.offline import open_offline
+from smartfeeds.cli.offline import open_offline, read_offline, write_offline
 from smartfeeds.cli.tokens import BareJid
 from smartfeeds.console import Commands, Exit, err, out, print_json, print_rows, run_async
 from smartfeeds.core.mirror import EVERY_S, LEAST_EVERY_S, Direction, Half, Mirror, is_web, make_mirror
@@ -83,7 +83,7 @@ def _advice(mirror: Mirror, domain: str) -> list[str]:
 @config_option
 def remove(name: str, config: Path | None) -> None:
     """End the mirror NAME. The node and its items remain."""
-    mirror = run_async(_remove(config, name))
+    mirror = write_offline(config, lambda tx, context: remove_mirror(tx, context, name))
     out.print(f"Removed the mirror {name}; the node {mirror.node} remains.", markup=False)
 
 
@@ -92,7 +92,7 @@ def remove(name: str, config: Path | None) -> None:
 @config_option
 def restart(name: str, config: Path | None) -> None:
     """Make the mirror NAME read and send everything again, for example after a backup was restored on either side."""
-    run_async(_restart(config, name))
+    write_offline(config, lambda tx, context: restart_mirror(tx, context, name))
     out.print(f"The mirror {name} starts again; items that are equal on both sides do not change.", markup=False)
 
 
@@ -101,7 +101,7 @@ def restart(name: str, config: Path | None) -> None:
 @json_option
 def list_mirrors(config: Path | None, *, as_json: bool) -> None:
     """List all mirrors, including those in the configuration."""
-    rows = [_row(status) for status in run_async(_statuses(config))]
+    rows = [_row(status) for status in _statuses(config)]
     print_rows(rows, as_json=as_json, empty="There are no mirrors.")
 
 
@@ -122,7 +122,7 @@ def _row(status: MirrorStatus) -> dict[str, Any]:
 @json_option
 def status(name: str | None, config: Path | None, *, as_json: bool) -> None:
     """Show the state of mirrors: lag, conflicts, rejected items with reasons. Exit code 1: a mirror is not in step."""
-    statuses = [one for one in run_async(_statuses(config)) if name in (None, one.mirror.name)]
+    statuses = [one for one in _statuses(config) if name in (None, one.mirror.name)]
     if name is not None and not statuses:
         raise click.BadParameter(
             f"there is no mirror {name}; smartfeeds mirror list shows all mirrors", param_hint="NAME"
@@ -230,17 +230,6 @@ async def _add(config: Path | None, mirror: Mirror) -> str:
         return service.policy.domain
 
 
-async def _remove(config: Path | None, name: str) -> Mirror:
-    async with open_offline(config, OpenMode.WRITE) as service:
-        return await service.write(lambda tx, context: remove_mirror(tx, context, name))
-
-
-async def _restart(config: Path | None, name: str) -> None:
-    async with open_offline(config, OpenMode.WRITE) as service:
-        await service.write(lambda tx, context: restart_mirror(tx, context, name))
-
-
-async def _statuses(config: Path | None) -> list[MirrorStatus]:
-    async with open_offline(config) as service:
-        configured = [section.to_mirror() for section in read_settings(config).mirror]
-        return await service.read(lambda tx, context: mirror_statuses(tx, context, configured))
+def _statuses(config: Path | None) -> list[MirrorStatus]:
+    configured = [section.to_mirror() for section in read_settings(config).mirror]
+    return read_offline(config, lambda tx, context: mirror_statuses(tx, context, configured))

@@ -6,7 +6,7 @@ from typing import Any
 import click
 
 from smartfeeds.cli.common import config_option, json_option
-from smartfeeds.cli.offline import actor_of, open_offline
+from smartfeeds.cli.offline import actor_of, open_offline, read_offline
 from smartfeeds.console import Commands, out, print_json, print_rows, run_async
 from smartfeeds.core.model import Node, NodeKind
 from smartfeeds.core.options import KIND, OPTIONS, PUBSUB, FormFields
@@ -30,7 +30,7 @@ def node_command() -> None:
 @json_option
 def list_nodes(config: Path | None, *, as_json: bool) -> None:
     """List all nodes by name, with their numbers of items and subscriptions."""
-    print_rows(run_async(_nodes(config)), as_json=as_json, empty="There are no nodes.")
+    print_rows(read_offline(config, _node_rows), as_json=as_json, empty="There are no nodes.")
 
 
 @node_command.command("show")
@@ -39,7 +39,7 @@ def list_nodes(config: Path | None, *, as_json: bool) -> None:
 @json_option
 def show_node(name: str, config: Path | None, *, as_json: bool) -> None:
     """Show a node: its counts, affiliations and current options."""
-    details = run_async(_node(config, name))
+    details = read_offline(config, lambda tx, _context: _described(tx, locate(tx, name).node))
     if as_json:
         print_json(details)
         return
@@ -85,9 +85,8 @@ def list_subscriptions(node: str | None, jid: str | None, config: Path | None, *
     print_rows(run_async(_subscriptions(config, node, jid)), as_json=as_json, empty="There are no such subscriptions.")
 
 
-async def _nodes(config: Path | None) -> list[dict[str, Any]]:
-    async with open_offline(config) as service:
-        return await service.read(lambda tx, _context: [_node_row(tx, node) for node in all_nodes(tx)])
+def _node_rows(tx: ReadTx, _context: Context) -> list[dict[str, Any]]:
+    return [_node_row(tx, node) for node in all_nodes(tx)]
 
 
 def all_nodes(tx: ReadTx) -> list[Node]:
@@ -108,11 +107,6 @@ def _node_row(tx: ReadTx, node: Node) -> dict[str, Any]:
         "created": second(node.created_us),
         "creator": node.creator,
     }
-
-
-async def _node(config: Path | None, name: str) -> dict[str, Any]:
-    async with open_offline(config) as service:
-        return await service.read(lambda tx, _context: _described(tx, locate(tx, name).node))
 
 
 def _described(tx: ReadTx, node: Node) -> dict[str, Any]:

@@ -1,19 +1,23 @@
 """Opens the service on its database without a server, for commands. A running service sees the changes of a command."""
 
 import os
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
+from typing import TypeVar
 
 from smartfeeds.cli.common import config_file, read_settings
 from smartfeeds.config import STORE_URL
-from smartfeeds.console import err
+from smartfeeds.console import err, run_async
 from smartfeeds.core.jid import Jid, parse_jid
 from smartfeeds.errors import ConfigError
 from smartfeeds.opening import open_service
+from smartfeeds.service.context import Context
 from smartfeeds.service.feeds import FeedService
-from smartfeeds.store.base import OpenMode
+from smartfeeds.store.base import OpenMode, ReadTx, WriteTx
+
+T = TypeVar("T")
 
 
 @asynccontextmanager
@@ -35,6 +39,26 @@ async def open_offline(config: Path | None, mode: OpenMode = OpenMode.READ) -> A
         yield service
     finally:
         await service.store.close()
+
+
+def read_offline(config: Path | None, work: Callable[[ReadTx, Context], T]) -> T:
+    """Return the result of a read on the database of the configuration."""
+
+    async def run() -> T:
+        async with open_offline(config) as service:
+            return await service.read(work)
+
+    return run_async(run())
+
+
+def write_offline(config: Path | None, work: Callable[[WriteTx, Context], T], mode: OpenMode = OpenMode.WRITE) -> T:
+    """Return the result of a write to the database of the configuration."""
+
+    async def run() -> T:
+        async with open_offline(config, mode) as service:
+            return await service.write(work)
+
+    return run_async(run())
 
 
 def operator(service: FeedService) -> Jid:

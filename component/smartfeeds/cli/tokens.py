@@ -9,8 +9,8 @@ import click
 
 from smartfeeds.cli.common import config_option, json_option
 from smartfeeds.cli.nodes import second
-from smartfeeds.cli.offline import open_offline
-from smartfeeds.console import Commands, err, out, print_rows, run_async
+from smartfeeds.cli.offline import read_offline, write_offline
+from smartfeeds.console import Commands, err, out, print_rows
 from smartfeeds.core.jid import parse_jid
 from smartfeeds.core.model import MAX_ID_BYTES
 from smartfeeds.core.tokens import ALL_FEEDS, ID_CHARACTERS, SCOPES, Token, digest_of, ended, write_token
@@ -72,7 +72,7 @@ def add(jid: str, feed: str, scope: str, expires: int | None, label: str, config
     _check_text(label or "-", "--label", LONGEST_LABEL)
     token_id, secret = secrets.token_hex(ID_CHARACTERS // 2), secrets.token_urlsafe(SECRET_BYTES)
     token = Token(token_id, digest_of(secret), jid, SCOPES[scope], feed, label, 0)
-    node_there = run_async(_add(config, token, expires))
+    node_there = write_offline(config, lambda tx, context: add_token(tx, context, token, expires), OpenMode.CREATE)
     click.echo(write_token(token_id, secret))
     err.print("The token is shown only once. Send it as: Authorization: Bearer TOKEN (docs/http.md)", markup=False)
     if not node_there:
@@ -84,7 +84,7 @@ def add(jid: str, feed: str, scope: str, expires: int | None, label: str, config
 @json_option
 def list_tokens(config: Path | None, *, as_json: bool) -> None:
     """List all tokens without their secrets, oldest first."""
-    print_rows(run_async(_list(config)), as_json=as_json, empty="There are no tokens.")
+    print_rows(read_offline(config, _rows), as_json=as_json, empty="There are no tokens.")
 
 
 @token_command.command("revoke")
@@ -92,23 +92,13 @@ def list_tokens(config: Path | None, *, as_json: bool) -> None:
 @config_option
 def revoke(token_id: str, config: Path | None) -> None:
     """Revoke the token ID at once and for ever. The ID is in the list, and in the token after sf_."""
-    token = run_async(_revoke(config, token_id))
+    token = write_offline(config, lambda tx, context: revoke_token(tx, context, token_id))
     out.print(f"Revoked the token {token_id}, which acted as {token.jid}.", markup=False)
 
 
 def _check_text(text: str, option: str, most_bytes: int) -> None:
     if not text.isprintable() or not 0 < len(text.encode()) <= most_bytes:
         raise click.BadParameter(f"must be printable text of 1 to {most_bytes} bytes", param_hint=option)
-
-
-async def _add(config: Path | None, token: Token, expires_s: int | None) -> bool:
-    async with open_offline(config, OpenMode.CREATE) as service:
-        return await service.write(lambda tx, context: add_token(tx, context, token, expires_s))
-
-
-async def _list(config: Path | None) -> list[dict[str, Any]]:
-    async with open_offline(config) as service:
-        return await service.read(_rows)
 
 
 def _rows(tx: ReadTx, context: Context) -> list[dict[str, Any]]:
@@ -129,8 +119,3 @@ def _row(token: Token, now_us: int) -> dict[str, Any]:
         "state": "expired" if ended(token, now_us) else "valid",
         "label": token.label,
     }
-
-
-async def _revoke(config: Path | None, token_id: str) -> Token:
-    async with open_offline(config, OpenMode.WRITE) as service:
-        return await service.write(lambda tx, context: revoke_token(tx, context, token_id))

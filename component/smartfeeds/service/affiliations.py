@@ -8,7 +8,7 @@ from smartfeeds.core.jid import parse_jid
 from smartfeeds.core.model import Affiliation, KeyRange, Node, SubscriptionState
 from smartfeeds.errors import Condition, FeedError, unsupported
 from smartfeeds.service.context import Context, locate_for
-from smartfeeds.service.lists import PagedList, listed_bytes, listing_of, number, page_of
+from smartfeeds.service.lists import PagedList, listing_of, number, page_of, shown_bytes
 from smartfeeds.service.requests import (
     AffiliationList,
     AffiliationShown,
@@ -38,7 +38,7 @@ def get_affiliations(tx: ReadTx, context: Context, request: GetAffiliations) -> 
     if request.node:
         node = locate_for(tx, context, request.node, request.actor).node
         held = tx.affiliation(node.node_no, bare)
-        listing = listing_of([] if held is Affiliation.NONE else [AffiliationShown(held, node=node.name)], _size_bytes)
+        listing = listing_of([] if held is Affiliation.NONE else [AffiliationShown(held, node=node.name)], shown_bytes)
     else:
         listing = _of_entity(tx, bare)
     entries, result_set = page_of(listing, request.page, context.policy)
@@ -49,18 +49,14 @@ def _of_node(tx: ReadTx, node: Node) -> PagedList[str, AffiliationShown]:
     def read(part: KeyRange[str]) -> list[tuple[str, AffiliationShown]]:
         return [(jid, AffiliationShown(held, jid=jid)) for jid, held in tx.affiliations(node.node_no, part)]
 
-    return PagedList(str, read, _size_bytes, lambda: tx.affiliation_count(node.node_no))
+    return PagedList(str, read, shown_bytes, lambda: tx.affiliation_count(node.node_no))
 
 
 def _of_entity(tx: ReadTx, bare: str) -> PagedList[int, AffiliationShown]:
     def read(part: KeyRange[int]) -> list[tuple[int, AffiliationShown]]:
         return [(node.node_no, AffiliationShown(held, node=node.name)) for node, held in tx.affiliations_of(bare, part)]
 
-    return PagedList(number, read, _size_bytes, lambda: tx.affiliated(bare))
-
-
-def _size_bytes(shown: AffiliationShown) -> int:
-    return listed_bytes(shown.node, shown.jid)
+    return PagedList(number, read, shown_bytes, lambda: tx.affiliated(bare))
 
 
 def set_affiliations(

@@ -8,14 +8,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
-from smartfeeds.core.model import KeyRange
+from smartfeeds.core.model import K, KeyRange
 from smartfeeds.core.page import PagePlan, ResultSetRequest, plan
 from smartfeeds.errors import Condition, FeedError
 from smartfeeds.service.context import Policy
 from smartfeeds.service.pulls import ENTRY_BYTES, fitting, written_bytes
-from smartfeeds.service.requests import ResultSet
+from smartfeeds.service.requests import AffiliationShown, ResultSet, SubscriptionShown
 
-K = TypeVar("K", int, str)
 T = TypeVar("T")
 
 FARTHEST = 10_000  # the entries that an index may pass over: they are read
@@ -39,6 +38,11 @@ class PagedList(Generic[K, T]):
 def listed_bytes(*texts: str) -> int:
     """The approximate size of an entry with these texts, in bytes."""
     return sum(map(written_bytes, texts)) + ENTRY_BYTES
+
+
+def shown_bytes(shown: AffiliationShown | SubscriptionShown) -> int:
+    """The approximate size of an entry of one of these lists, in bytes."""
+    return listed_bytes(shown.node, shown.jid)
 
 
 def listing_of(entries: Sequence[T], size_bytes: Callable[[T], int]) -> PagedList[int, T]:

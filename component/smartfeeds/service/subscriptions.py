@@ -17,7 +17,7 @@ from smartfeeds.service.context import (
     Located,
     locate_for,
 )
-from smartfeeds.service.lists import PagedList, listed_bytes, listing_of, number, page_of
+from smartfeeds.service.lists import PagedList, listed_bytes, listing_of, number, page_of, shown_bytes
 from smartfeeds.service.pulls import newest_mark
 from smartfeeds.service.requests import (
     Bounce,
@@ -114,7 +114,7 @@ def get_subscriptions(tx: ReadTx, context: Context, request: GetSubscriptions) -
     if request.node:
         located = locate_for(tx, context, request.node, request.actor)
         mine = tx.subscriptions_on(located.node.node_no, bare)
-        listing = listing_of([_shown(sub) for sub in mine if sub.view == located.view_text], _size_bytes)
+        listing = listing_of([_shown(sub) for sub in mine if sub.view == located.view_text], shown_bytes)
     else:
         listing = _of_entity(tx, bare)
     entries, result_set = page_of(listing, request.page, context.policy)
@@ -125,7 +125,7 @@ def _of_entity(tx: ReadTx, bare: str) -> PagedList[int, SubscriptionShown]:
     def read(part: KeyRange[int]) -> list[tuple[int, SubscriptionShown]]:
         return [(sub.sub_no, _shown(sub)) for _, sub in tx.subscriptions_of(bare, part)]
 
-    return PagedList(number, read, _size_bytes, lambda: tx.subscribed_by(bare))
+    return PagedList(number, read, shown_bytes, lambda: tx.subscribed_by(bare))
 
 
 def get_options(tx: ReadTx, context: Context, request: GetSubscribeOptions) -> SubscribeOptions:
@@ -299,10 +299,6 @@ def _last_item(tx: WriteTx, context: Context, located: Located, state: Subscript
 
 def _shown(subscription: Subscription) -> SubscriptionShown:
     return SubscriptionShown(subscription.node_text, subscription.jid, subscription.state)
-
-
-def _size_bytes(shown: SubscriptionShown) -> int:
-    return listed_bytes(shown.node, shown.jid)
 
 
 def bounced(tx: WriteTx, context: Context, request: Bounce) -> EmptyResult:

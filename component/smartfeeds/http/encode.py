@@ -138,8 +138,8 @@ def is_comments(node: Node) -> bool:
 class Encoder:
     """Makes documents of pages, and remembers the activities of the items that are read most."""
 
-    def __init__(self, kept_bytes: int = KEPT_BYTES) -> None:
-        self._activities: ByteCache[tuple[int, int, int, str, bool, bool], bytes] = ByteCache(kept_bytes)
+    def __init__(self) -> None:
+        self._activities: ByteCache[tuple[int, int, int, str, bool, bool], bytes] = ByteCache(KEPT_BYTES)
 
     def json(self, answer: FeedPage, place: Place) -> bytes:
         """A collection (SF-060 to SF-065)."""

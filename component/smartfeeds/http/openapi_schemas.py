@@ -23,9 +23,9 @@ _OF_TYPE: Mapping[FieldType, Schema] = {
 }
 
 
-def ref(name: str, kind: str = "schemas") -> Schema:
-    """A reference to a component."""
-    return {"$ref": f"#/components/{kind}/{name}"}
+def ref(name: str) -> Schema:
+    """A reference to a schema."""
+    return {"$ref": f"#/components/schemas/{name}"}
 
 
 def exactly(required: Mapping[str, Schema], optional: Mapping[str, Schema] | None = None) -> Schema:

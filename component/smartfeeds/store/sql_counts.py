@@ -48,10 +48,9 @@ def moment_of(row: NodeRow) -> Moment | None:
 class Counts:
     """Recent counts of views, each with the moment of its feed. The cache may be shared by threads."""
 
-    __slots__ = ("_known", "_lock", "_remembered")
+    __slots__ = ("_known", "_lock")
 
-    def __init__(self, remembered: int = REMEMBERED) -> None:
-        self._remembered = remembered
+    def __init__(self) -> None:
         self._known: OrderedDict[tuple[int, View], tuple[Moment, int]] = OrderedDict()
         self._lock = Lock()
 
@@ -73,7 +72,7 @@ class Counts:
             if entry is None or entry[0].newest <= moment.newest:
                 self._known[node_no, view] = moment, count
             self._known.move_to_end((node_no, view))
-            if len(self._known) > self._remembered:
+            if len(self._known) > REMEMBERED:
                 self._known.popitem(last=False)
 
 

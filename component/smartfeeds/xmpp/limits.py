@@ -58,11 +58,9 @@ class RateLimits:
 
     __slots__ = ("_domains", "_senders", "refused")
 
-    def __init__(
-        self, *, per_sender: Rate, per_domain: Rate, clock: Callable[[], float], remembered: int = REMEMBERED
-    ) -> None:
-        self._senders = TokenBuckets(per_sender, clock=clock, remembered=remembered)
-        self._domains = TokenBuckets(per_domain, clock=clock, remembered=remembered)
+    def __init__(self, *, per_sender: Rate, per_domain: Rate, clock: Callable[[], float]) -> None:
+        self._senders = TokenBuckets(per_sender, clock=clock)
+        self._domains = TokenBuckets(per_domain, clock=clock)
         self.refused = 0
 
     def admit(self, sender: Jid) -> bool:

@@ -89,7 +89,6 @@ class ComponentStream(ComponentXMPP):
         request_bytes: int = REQUEST_BYTES,
         bounds: QueueBounds | None = None,
         software_version: str = "",
-        outbox: Outbox | None = None,
     ) -> None:
         super().__init__(domain, secret, host, port)  # type: ignore[no-untyped-call]
         self.on_stanza = on_stanza
@@ -98,7 +97,7 @@ class ComponentStream(ComponentXMPP):
         self._request_bytes = request_bytes
         self._serving: asyncio.Handle | None = None  # the next call of `_serve`; a timer if all waiting senders pause
         self._framing_s = 0.0  # processor time spent on the bytes of incomplete stanzas
-        self.outbox = Outbox() if outbox is None else outbox
+        self.outbox = Outbox()
         self.names = NameGuard()
         self._framer = Framer(STANZA_LIMIT_BYTES)
         self._stanzas: StanzaParser | None = None

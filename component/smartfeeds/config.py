@@ -150,7 +150,7 @@ class ComponentSettings(SettingsSection):
     @model_validator(mode="after")
     def _one_secret(self) -> "ComponentSettings":
         if (self.secret is None) == (self.secret_file is None):
-            raise ValueError("set either secret or secret_file")
+            raise ValueError("set exactly one of secret and secret_file")
         if not self.reveal_secret():
             raise ValueError("the secret is empty; set the secret that the server has for this component")
         return self
@@ -424,8 +424,7 @@ def load(path: Path | None) -> Settings:
     A relative path in a setting is relative to the folder of the file, or to the working directory without a file.
     Raises ConfigError, whose text says what to change.
     """
-    data = _read(path) if path else {}
-    where = str(path) if path else "the environment"
+    data, where = (_read(path), str(path)) if path else ({}, "the environment")
     _check_environment()
     folder = _FOLDER.set(path.parent.absolute() if path else Path())
     try:
@@ -434,7 +433,8 @@ def load(path: Path | None) -> Settings:
         lines = "\n".join(f"  {_explain(dict(mistake))}" for mistake in error.errors())
         raise ConfigError(f"{where}:\n{lines}") from None
     except SettingsError as error:
-        raise ConfigError(f"a list in the environment must be JSON, such as '[\"a.example\"]': {error}") from None
+        section = str(error).split('"')[1].upper()  # the text quotes the section, and no key
+        raise ConfigError(f"{ENV_PREFIX}{section}: a list must be JSON, such as '[\"a.example\"]'") from None
     finally:
         _FOLDER.reset(folder)
 
@@ -481,7 +481,8 @@ def _nearest_variable(name: str) -> str:
 def _explain(error: dict[str, Any]) -> str:
     """Return one line about one mistake. The line never shows the value, which may be the secret."""
     place = [str(part) for part in error["loc"]]
-    name = ".".join(place) or "settings"
+    variable = ENV_PREFIX + ENV_DELIMITER.join(place[:2]).upper()
+    name = (".".join(place) or "settings") + (f" (from {variable})" if variable in os.environ else "")
     kind = str(error["type"])
     if kind == "extra_forbidden":
         sections = {**SECTIONS, **LISTS}

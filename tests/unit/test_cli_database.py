@@ -171,4 +171,4 @@ def test_environment_that_lacks_something_is_named_too(run: Run, monkeypatch: py
 
     error = run("node", "list", code=Exit.CONFIG).stderr
 
-    assert "component: set either secret or secret_file" in error and "there is no smartfeeds.toml in" in error
+    assert "component: set exactly one of secret and secret_file" in error and "there is no smartfeeds.toml in" in error

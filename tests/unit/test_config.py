@@ -94,8 +94,8 @@ def test_environment_alone_is_enough(monkeypatch: pytest.MonkeyPatch) -> None:
         (MINIMAL + '[contact]\nadmin = ["mailto:a\\u0001@b"]', "contact.admin.0: must be an address such as"),
         (MINIMAL + "[contact]\nhelp = []", "contact.help: there is no such key"),
         (MINIMAL + '[log]\nlevel = "chatty"', "log.level: "),
-        (MINIMAL + 'secret_file = "x"', "set either secret or secret_file"),
-        ('[component]\njid = "feeds.example.org"\n', "set either secret or secret_file"),
+        (MINIMAL + 'secret_file = "x"', "set exactly one of secret and secret_file"),
+        ('[component]\njid = "feeds.example.org"\n', "set exactly one of secret and secret_file"),
         ('[component]\njid = "feeds.example.org"\nsecret = ""\n', "the secret is empty"),
         (
             '[component]\njid = "feeds.example.org"\nsecret_file = "none"\n',
@@ -118,9 +118,15 @@ def test_load_mistake_says_what_to_change(write: Any, text: str, message: str) -
 @pytest.mark.parametrize(
     ("name", "value", "message"),
     [
-        ("SMARTFEEDS_COMPONENT__PROT", "1", "component.prot: there is no such key; did you mean port?"),
+        (
+            "SMARTFEEDS_COMPONENT__PROT",
+            "1",
+            "component.prot (from SMARTFEEDS_COMPONENT__PROT): there is no such key; did you mean port?",
+        ),
         ("SMARTFEEDS_COMPONET__PORT", "1", "there is no section componet; did you mean component?"),
-        ("SMARTFEEDS_PUBSUB__ADMINS", "alice@example.org", "must be JSON"),
+        ("SMARTFEEDS_COMPONENT__PORT", "0", "component.port (from SMARTFEEDS_COMPONENT__PORT): must be at least 1"),
+        ("SMARTFEEDS_PUBSUB__ADMINS", "alice@example.org", "SMARTFEEDS_PUBSUB: a list must be JSON"),
+        ("SMARTFEEDS_COMPONENT__SECRET_FILE", "x", "set exactly one of secret and secret_file"),
         ("SMARTFEEDS_PUBSUB_ADMINS", "[]", "no setting has this name; did you mean SMARTFEEDS_PUBSUB__ADMINS?"),
         ("SMARTFEEDS_FOO", "1", "SMARTFEEDS_FOO: no setting has this name; a setting is SMARTFEEDS_SECTION__KEY"),
     ],

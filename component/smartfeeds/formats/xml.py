@@ -41,8 +41,9 @@ XML_SPACE = f"{{{XML_NS}}}space"
 XML_BASE = f"{{{XML_NS}}}base"
 
 _PROCESSING_INSTRUCTION = re.compile(rb"<\?.*?\?>", re.DOTALL)
-# No "<": a match that begins in a text must not reach into the next tag.
-_NAMESPACE = re.compile(rb'( xmlns(?::[^=\s]+)?=")([^"<]+)"')
+# libxml2 writes "<" and ">" in texts and attribute values as references, so this finds tags and nothing else.
+_START_TAG = re.compile(rb"<[^<>/!?][^<>]*>")
+_NAMESPACE = re.compile(rb'( xmlns(?::[^=\s]+)?=")([^"]+)"')
 _PLAIN_URI = re.compile(rb"[A-Za-z][A-Za-z0-9+.\-]*:(?!x-smartfeeds-veiled:)[A-Za-z0-9._~:/?#@!$'()*+,;=\-]*")
 _VEIL = b"urn:x-smartfeeds-veiled:"
 _ROOT_NAME = re.compile(rb"^<[^\s>]+")
@@ -179,12 +180,18 @@ def _canonical_veiled(element: Element, prefixes: set[str]) -> bytes:
     """
     data = etree.tostring(element, encoding="utf-8", with_tail=False)
     veil = _VEIL + hashlib.sha256(data).hexdigest().encode() + b":"
-    veiled = _NAMESPACE.sub(partial(_veil, veil), data)
+    veiled = _START_TAG.sub(lambda tag: _NAMESPACE.sub(partial(_veil, veil), tag[0]), data)
     try:
         data = _canonical(etree.fromstring(veiled, _PARSER), prefixes)
     except (etree.XMLSyntaxError, etree.C14NError):
         raise FeedError(Condition.INVALID_PAYLOAD, "the payload has entities, which are not allowed here") from None
-    return re.sub(veil + rb'((?:[0-9a-f]{2})+)(?=")', lambda match: bytes.fromhex(match[1].decode()), data)
+    data = re.sub(veil + rb'((?:[0-9a-f]{2})+)(?=")', lambda match: bytes.fromhex(match[1].decode()), data)
+    # libxml2 forgets that a name is no URI ("a b") where a relative one follows, which canonical form may leave out.
+    try:
+        etree.fromstring(data, _PARSER)
+    except etree.XMLSyntaxError:
+        raise FeedError(Condition.INVALID_PAYLOAD, "the payload has a namespace name that is no URI") from None
+    return data
 
 
 def _veil(veil: bytes, match: re.Match[bytes]) -> bytes:

@@ -57,6 +57,14 @@ def test_no_text_becomes_markup_beside_a_namespace_name_that_is_no_uri(text):
     assert list(xml.names_and_texts(root)) == list(xml.names_and_texts(element))
 
 
+def test_payload_that_could_not_be_read_again_is_refused():
+    """[xep-map 144] libxml2 accepts "a b" where a relative name follows it, and canonical form drops unused names"""
+    root = xml.parse_payload(b"<q:b xmlns:q='a b' xmlns='vcard-temp'/>")
+    with pytest.raises(FeedError, match="namespace name that is no URI") as refused:
+        xml.canonical(root)
+    assert refused.value.condition is Condition.INVALID_PAYLOAD
+
+
 def test_canonical_sorts_attributes_and_writes_empty_elements_out():
     """[xep-map 144]"""
     assert canonical("<a xmlns='u' z='1' b=\"2\" xml:lang=''/>") == '<a xmlns="u" b="2" z="1" xml:lang=""></a>'

@@ -22,7 +22,7 @@ class RefusedAddressError(PermissionError):
     """The address is private, loopback, link-local, multicast or reserved, and not allowed."""
 
     def __init__(self) -> None:
-        super().__init__("its address is not public")
+        super().__init__("its address is not public; allow it with --allow-private or net.fetch_allow")
 
 
 def is_public(text: str) -> bool:

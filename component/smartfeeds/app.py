@@ -35,8 +35,8 @@ from smartfeeds.service.feeds import Answer
 from smartfeeds.service.requests import Publish, Request, Retract
 from smartfeeds.service.tokens import authenticate
 from smartfeeds.sources.mirror_http import MAX_BYTES
-from smartfeeds.sources.mirror_state import Tools
-from smartfeeds.sources.mirrors import Mirrors, Wires
+from smartfeeds.sources.mirror_state import MirrorTools
+from smartfeeds.sources.mirrors import MirrorConnections, Mirrors
 from smartfeeds.sources.planet import Planet, PlanetSettings
 from smartfeeds.sources.stream_link import StreamLink
 from smartfeeds.store.lock import lock_database
@@ -132,13 +132,13 @@ class App:
         self.mirrors = Mirrors(
             self.service,
             [section.to_mirror() for section in settings.mirror],
-            Wires(
+            MirrorConnections(
                 lambda: StreamLink(self.stream, answer_s),
                 StreamLink(self.stream, answer_s).publish,
                 *self._fetchers,
                 limit_bytes=settings.pubsub.stanza_bytes,
             ),
-            Tools(clock, asyncio.sleep, random.random),
+            MirrorTools(clock, asyncio.sleep, random.random),
             self.dispatcher,
         )
         networks = tuple(ip_network(text) for text in settings.http.metrics_from)

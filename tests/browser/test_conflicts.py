@@ -6,7 +6,7 @@ import pytest
 from playwright.async_api import Page, expect
 
 from browser.test_hostile_entries import EVIL, HOSTILE
-from smartfeeds.core.tokens import Scope
+from smartfeeds.core.tokens import TokenScope
 from smartfeeds.http.calls import HttpCall, is_from_here
 from support.bearer import bearer
 from support.browser import Opener
@@ -20,7 +20,7 @@ PHONE = {"width": 360, "height": 740}
 
 async def secret(web: Web) -> str:
     """Alice's token, as somebody types it in as the password."""
-    return (await bearer(web, ALICE, Scope.PUBLISH, "plans")).removeprefix("Bearer ")
+    return (await bearer(web, ALICE, TokenScope.PUBLISH, "plans")).removeprefix("Bearer ")
 
 
 async def bring(web: Web, password: str, payload: str, item_id: str) -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from smartfeeds.config import SECTIONS
-from smartfeeds.core.tokens import Scope
+from smartfeeds.core.tokens import TokenScope
 from smartfeeds.core.view import PARAMETERS
 from smartfeeds.http import negotiation as n
 from smartfeeds.http.http_errors import STATUSES
@@ -53,7 +53,7 @@ async def run(command: list[str], cwd: Path, **environment: str) -> tuple[int, s
 async def test_commands_run_one_after_the_other(web: Web, page: str, tmp_path: Path) -> None:
     """[SF-053] [SF-056] As they stand, in one shell."""
     await filled(web)
-    token = (await bearer(web, ALICE, Scope.ADMIN)).removeprefix("Bearer ")
+    token = (await bearer(web, ALICE, TokenScope.ADMIN)).removeprefix("Bearer ")
     script = "\n".join(BLOCK.findall(page))
     assert script.count("curl") > 15
     status, said = await run(["bash", "-euxo", "pipefail", "-c", script], tmp_path, FEEDS=web.origin, TOKEN=token)

@@ -18,11 +18,11 @@ from slixmpp.xmlstream.matcher import MatchXPath
 from smartfeeds.client.follow import Follower
 from smartfeeds.client.stanzas import EVENT, PUBSUB, RSM, SHIM
 from smartfeeds.client.transport import SlixLink
-from smartfeeds.core.mirror import Direction, Half
+from smartfeeds.core.mirror import Direction, MirrorState
 from smartfeeds.demo.process import HOST
 from smartfeeds.formats.atom import ATOM_NS, FEEDSYNC_NS
 from smartfeeds.service.syncing import endpoint
-from smartfeeds.sources.mirror_state import Keeper
+from smartfeeds.sources.mirror_state import MirrorStateKeeper
 from support.client import ClientFactory
 from support.federation import Federation, component_on
 from support.sharing import NODE, Person, titles
@@ -173,7 +173,7 @@ class States:
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self._said = asyncio.Event()
         for name in ("note", "write"):
-            monkeypatch.setattr(Keeper, name, self._heard(getattr(Keeper, name)))
+            monkeypatch.setattr(MirrorStateKeeper, name, self._heard(getattr(MirrorStateKeeper, name)))
 
     def _heard(self, method: Callable[..., object]) -> Callable[..., object]:
         def heard(*arguments: object) -> object:
@@ -182,7 +182,7 @@ class States:
 
         return heard
 
-    async def until(self, site: AppSite, name: str, condition: Callable[[Half], bool]) -> Half:
+    async def until(self, site: AppSite, name: str, condition: Callable[[MirrorState], bool]) -> MirrorState:
         """Waits until something is so of the mirror of this name."""
         keeper = site.app.mirrors.runs[name].parts[Direction.IN].keeper
         async with asyncio.timeout(20):

@@ -2,7 +2,7 @@
 
 import pytest
 
-from smartfeeds.core.tokens import Scope
+from smartfeeds.core.tokens import TokenScope
 from support.bearer import bearer
 from support.component import ALICE
 from support.web import Web
@@ -18,4 +18,4 @@ async def notes(web: Web) -> Web:
 @pytest.fixture
 async def token(notes: Web) -> str:
     """Alice's token for publishing in notes."""
-    return await bearer(notes, ALICE, Scope.PUBLISH, "notes")
+    return await bearer(notes, ALICE, TokenScope.PUBLISH, "notes")

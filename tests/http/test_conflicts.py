@@ -10,7 +10,7 @@ import pytest
 from lxml import etree
 
 from smartfeeds.core.page import ResultSetRequest
-from smartfeeds.core.tokens import Scope
+from smartfeeds.core.tokens import TokenScope
 from smartfeeds.http.conflicts import Conflicts
 from smartfeeds.service.conflicts import ConflictList, ListConflicts
 from support.bearer import bearer
@@ -268,10 +268,10 @@ async def test_deciding_takes_the_right_to_replace(notes: Web, token: str) -> No
     nobody = await notes.ask("POST", ITEM, b"{}", Content_Type=JSON)
     assert nobody.status == 401 and "Basic" in nobody.header("WWW-Authenticate")
     for other in (
-        await bearer(notes, ALICE, Scope.READ, "notes"),
-        await bearer(notes, ALICE, Scope.PUBLISH, "other"),
-        await bearer(notes, BOB, Scope.PUBLISH, "notes"),
-        await bearer(notes, EVE, Scope.ADMIN),
+        await bearer(notes, ALICE, TokenScope.READ, "notes"),
+        await bearer(notes, ALICE, TokenScope.PUBLISH, "other"),
+        await bearer(notes, BOB, TokenScope.PUBLISH, "notes"),
+        await bearer(notes, EVE, TokenScope.ADMIN),
     ):
         assert (await decide(notes, other)).status == 403
     assert len(await versions(notes)) == 2
@@ -281,7 +281,7 @@ async def test_conflicts_are_for_who_may_read(notes: Web, token: str) -> None:
     """[xep-map 184] Who may not read the feed sees nothing of its conflicts."""
     await clash(notes, token)
     await notes.component.configure(ALICE, "notes", access_model="whitelist")
-    eve = await bearer(notes, EVE, Scope.READ)
+    eve = await bearer(notes, EVE, TokenScope.READ)
     for path in (LIST, ITEM):
         assert (await notes.get(path)).status == 404
         assert (await notes.get(path, Authorization=eve)).status == 404
@@ -348,7 +348,7 @@ async def test_form_behind_a_proxy_comes_from_its_address(start_web: Any) -> Non
     """[A-62] What the page was asked under is where its form comes from."""
     web = await start_web(http={"base_url": "https://feeds.example.org"})
     await web.component.create(ALICE, "notes")
-    token = await bearer(web, ALICE, Scope.PUBLISH)
+    token = await bearer(web, ALICE, TokenScope.PUBLISH)
     await clash(web, token)
     assert (await send(web, token, Sec_Fetch_Site="", Origin=web.origin)).status == 403
     assert (await send(web, token, Sec_Fetch_Site="", Origin="https://feeds.example.org")).status == 303

@@ -9,10 +9,10 @@ from lxml import etree
 
 from smartfeeds.core.jid import Jid
 from smartfeeds.core.times import format_datetime
-from smartfeeds.core.tokens import Scope
+from smartfeeds.core.tokens import TokenScope
 from smartfeeds.formats.documents import read_document
 from smartfeeds.formats.ess import dumb_checksum, read_ess
-from smartfeeds.formats.items import Document
+from smartfeeds.formats.items import FeedDocument
 from smartfeeds.formats.opml import read_outline
 from smartfeeds.formats.rss_channel import Channel
 from smartfeeds.service.importing import import_document
@@ -145,7 +145,7 @@ async def test_documents_of_an_imported_feed_name_its_page_and_picture(web: Web)
     """The page of a document is that of this service, so the original page is where it comes from (`via`). Hub and
     cloud notify of the original alone."""
     channel = Channel(language="de", icon="http://e.example/i.png", hub="http://e.example/hub", categories=(("C", ""),))
-    document = Document("RSS", title="Notes", link="http://e.example/", channel=channel)
+    document = FeedDocument("RSS", title="Notes", link="http://e.example/", channel=channel)
     await import_document(web.component.app.service, "notes", document, Jid("alice", "a.example"))
 
     here = f"{web.origin}/feeds/notes/"
@@ -197,7 +197,7 @@ async def test_what_a_document_adds_is_not_published_again(web: Web) -> None:
     """[SF-070] [SF-091] An entry that was read, and is put back as it is, is stored as it was."""
     await web.component.create(ALICE, "notes")
     await web.component.publish(ALICE, "notes", "a", payload=f"<entry xmlns='{ATOM_NS}'><title>A</title></entry>")
-    token = await bearer(web, ALICE, Scope.PUBLISH, "notes")
+    token = await bearer(web, ALICE, TokenScope.PUBLISH, "notes")
     before = await stored(web)
     read = (await web.get("/entries/notes/a", accept="application/atom+xml")).body
     put = await web.ask("PUT", "/entries/notes/a", read, Authorization=token, Content_Type="application/atom+xml")

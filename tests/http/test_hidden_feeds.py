@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from smartfeeds.core.tokens import Scope
+from smartfeeds.core.tokens import TokenScope
 from support.bearer import bearer
 from support.component import ALICE, BOB, EVE, entry
 from support.web import Got, Web
@@ -58,7 +58,7 @@ async def test_closed_feed_answers_as_one_that_does_not_exist(web: Web, caller: 
     await web.component.create(ALICE, CLOSED, access_model="whitelist", title="Plans")
     await web.component.publish(ALICE, CLOSED, "a")
     await web.component.affiliate(ALICE, CLOSED, EVE, "outcast" if caller == "outcast" else "none")
-    own = {} if caller == "anonymous" else {"Authorization": await bearer(web, EVE, Scope.ADMIN)}
+    own = {} if caller == "anonymous" else {"Authorization": await bearer(web, EVE, TokenScope.ADMIN)}
     for name, (method, path, headers, body) in REQUESTS.items():
         closed, absent = [
             response_of(await web.ask(method, path.format(feed), body, **{**headers, **own}), feed)
@@ -100,7 +100,7 @@ async def test_those_who_may_know_of_a_feed_hear_why_they_may_not_read(
     """[SF-111] [xep-map 185] The answers to an anonymous caller and to Bob."""
     await web.component.create(ALICE, CLOSED, **options)
     await web.component.affiliate(ALICE, CLOSED, BOB, affiliation)
-    token = await bearer(web, BOB, Scope.READ)
+    token = await bearer(web, BOB, TokenScope.READ)
     path = f"/feeds/{CLOSED}/?timeout=0"
     assert ((await web.get(path)).status, (await web.get(path, Authorization=token)).status) == statuses
 
@@ -111,5 +111,5 @@ async def test_login_asks_for_the_password_and_leads_to_the_feeds(web: Web) -> N
     assert 'href="/login"' in page.text
     asked = await web.get("/login", accept=HTML)
     assert asked.status == 401 and asked.header("WWW-Authenticate").startswith("Basic ")
-    done = await web.get("/login", Authorization=await bearer(web, BOB, Scope.READ))
+    done = await web.get("/login", Authorization=await bearer(web, BOB, TokenScope.READ))
     assert (done.status, done.header("Location"), done.header("Cache-Control")) == (303, "/feeds/", "no-store")

@@ -14,7 +14,7 @@ import pytest
 import structlog
 
 from smartfeeds import telemetry
-from smartfeeds.core.tokens import Scope, Token
+from smartfeeds.core.tokens import Token, TokenScope
 from smartfeeds.errors import StoreError
 from smartfeeds.http import server
 from smartfeeds.http.negotiation import ATOM
@@ -631,7 +631,7 @@ async def test_a_stream_whose_reader_cannot_be_looked_at_ends_with_an_error(
     site = web.component.app.site
     failing = False
 
-    token = Token("id", b"", "alice@example.org", Scope.READ, "notes", "", 0)
+    token = Token("id", b"", "alice@example.org", TokenScope.READ, "notes", "", 0)
 
     async def look(_text: str) -> Token:
         if failing:

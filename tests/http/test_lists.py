@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from smartfeeds.core.times import format_datetime
-from smartfeeds.core.tokens import Scope
+from smartfeeds.core.tokens import TokenScope
 from smartfeeds.formats.ess import dumb_checksum, read_nno
 from smartfeeds.formats.opml import read_outline
 from smartfeeds.http import lists
@@ -128,7 +128,7 @@ async def test_a_form_takes_the_parameters_that_mean_something_there(web: Web, f
 async def test_pages_of_other_hosts_may_read_lists(web: Web, feed: str) -> None:
     """[SF-110] What everybody may know, and what is for the token that they sent; a preflight allows no more."""
     await make(web, "a")
-    headers = {"Authorization": await bearer(web, ALICE, Scope.READ, feed)} if feed else {}
+    headers = {"Authorization": await bearer(web, ALICE, TokenScope.READ, feed)} if feed else {}
     for path in ("/feeds/", "/feeds.opml", "/feeds.nno"):
         got = await web.get(path, Origin="https://x.example", **headers)
         assert got.header("Access-Control-Allow-Origin") == "*"
@@ -203,9 +203,9 @@ async def test_a_list_holds_what_its_reader_may_know_of(start_web: Any) -> None:
     await web.component.publish(ALICE, "open", "x")
     tokens = {
         "anonymous": ("", ["open"]),
-        "bob": (await bearer(web, BOB, Scope.READ), ["open"]),
-        "alice for one feed": (await bearer(web, ALICE, Scope.ADMIN, "closed"), ["open"]),
-        "alice": (await bearer(web, ALICE, Scope.READ), ["closed", "open"]),
+        "bob": (await bearer(web, BOB, TokenScope.READ), ["open"]),
+        "alice for one feed": (await bearer(web, ALICE, TokenScope.ADMIN, "closed"), ["open"]),
+        "alice": (await bearer(web, ALICE, TokenScope.READ), ["closed", "open"]),
     }
     for who, (token, expected) in tokens.items():
         headers = {"Authorization": token} if token else {}

@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from smartfeeds.core.mirror import Direction, Half, MirrorRow, make_mirror
+from smartfeeds.core.mirror import Direction, MirrorRow, MirrorState, make_mirror
 from smartfeeds.core.model import Item, Slice
 from smartfeeds.core.view import SHARED
 from smartfeeds.net.addresses import EVERYWHERE
@@ -14,7 +14,7 @@ from smartfeeds.service.context import Policy
 from smartfeeds.service.feeds import FeedService
 from smartfeeds.service.syncing import sync_of
 from smartfeeds.sources.mirror_http import WebMirrorReader
-from smartfeeds.sources.mirror_state import Keeper, Tools
+from smartfeeds.sources.mirror_state import MirrorStateKeeper, MirrorTools
 from support.component import ALICE
 from support.web import Web, WebStarter
 from support.world import World, memory_store, running_world
@@ -42,8 +42,8 @@ async def items(service: FeedService) -> dict[str, tuple[bytes, bytes, bool]]:
 async def reader_of(world: World, web: Web, path: str, fetcher: Fetcher) -> WebMirrorReader:
     mirror = make_mirror(node=NODE, address=f"{web.origin}{path}", allow_private=True)
     await world.store.write(lambda tx: tx.put_mirror(MirrorRow(mirror)))
-    keeper = Keeper(world.service, mirror.name, Direction.IN, Half(), world.clock)
-    return WebMirrorReader(mirror, world.service, fetcher, keeper, Tools(world.clock, asyncio.sleep, lambda: 0.0))
+    keeper = MirrorStateKeeper(world.service, mirror.name, Direction.IN, MirrorState(), world.clock)
+    return WebMirrorReader(mirror, world.service, fetcher, keeper, MirrorTools(world.clock, asyncio.sleep, lambda: 0.0))
 
 
 @pytest.mark.parametrize(

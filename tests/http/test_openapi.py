@@ -24,7 +24,7 @@ from schemathesis.specs.openapi.checks import (
 )
 
 from smartfeeds.core.options import OPTIONS
-from smartfeeds.core.tokens import Scope
+from smartfeeds.core.tokens import TokenScope
 from smartfeeds.errors import StoreError
 from smartfeeds.http.openapi import document as document_of
 from smartfeeds.http.operations import Operation
@@ -128,7 +128,7 @@ async def test_every_route_is_documented_and_every_path_is_routed(web: Web) -> N
 def test_operation_documents_what_follows_from_its_fields() -> None:
     """[SF-112] A new route needs no other line: statuses, security and the body come from the operation."""
     body = {ATOM: {"type": "string"}}
-    operation = Operation("x", "An x", {200: {}}, errors=(409,), body=body, scope=Scope.ADMIN)
+    operation = Operation("x", "An x", {200: {}}, errors=(409,), body=body, scope=TokenScope.ADMIN)
     paths = document_of([("GET", "/x", Operation("y", "A y", {200: {}})), ("PUT", "/x/{name}/", operation)])["paths"]
     assert list(paths["/x"]["get"]["responses"]) == ["200", "400", "401", "503"]
     put = paths["/x/{name}/"]["put"]
@@ -205,8 +205,8 @@ async def everything(  # noqa: C901 - one list
         for _ in range(2):
             await ask(item, "PUT", f"/entries/notes/p{number}", body, **headers)
         await ask(items, "POST", "/entries/notes/", body, **headers)
-    carol = {"Authorization": await bearer(web, CAROL, Scope.ADMIN), "Content_Type": ATOM}
-    bob = await bearer(web, BOB, Scope.PUBLISH)
+    carol = {"Authorization": await bearer(web, CAROL, TokenScope.ADMIN), "Content_Type": ATOM}
+    bob = await bearer(web, BOB, TokenScope.PUBLISH)
     await ask(conflict, "POST", concrete(conflict), b"{}", Authorization=bob, Content_Type=JSON)
     # Who may not read the feed gets no body.
     await web.ask("POST", "/entries/notes/", version(B1, sync_id="hers").encode(), **carol)
@@ -261,7 +261,7 @@ async def everything(  # noqa: C901 - one list
 async def refused(web: Web, token: str, monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, str, Got]]:
     """What any operation may be answered with: no host, no credentials, no rights, nothing there, no store."""
     found: list[tuple[str, str, Got]] = []
-    eve = await bearer(web, EVE, Scope.ADMIN)
+    eve = await bearer(web, EVE, TokenScope.ADMIN)
     for path, method in operations():
         body = entry("t").encode() if path.startswith("/entries") and method in ("put", "post") else None
         kind = {"Content_Type": ATOM} if body else {}
@@ -302,7 +302,7 @@ async def test_every_documented_answer_comes_and_no_other(
     for item_id in ("gone", "a"):
         await web.component.publish(ALICE, "notes", item_id)
     await web.component.retract(ALICE, "notes", "gone")
-    token = await bearer(web, ALICE, Scope.ADMIN)
+    token = await bearer(web, ALICE, TokenScope.ADMIN)
     await tear(web, token, B1)
     small = await start_web(
         store={"url": f"sqlite:///{tmp_path / 'small.db'}"},  # one process serves a database
@@ -310,7 +310,7 @@ async def test_every_documented_answer_comes_and_no_other(
         limits={"publishes_per_s": 0.05},
     )
     await small.component.create(ALICE, "notes", access_model="open")
-    small_token = await bearer(small, ALICE, Scope.ADMIN)
+    small_token = await bearer(small, ALICE, TokenScope.ADMIN)
     found = await refused(web, token, monkeypatch)
     found += await everything(web, token, small, small_token)
     seen = {check(*one) for one in found}
@@ -324,7 +324,7 @@ async def test_nothing_that_is_made_up_gets_another_answer(start_web: WebStarter
     web = await start_web()
     await web.component.create(ALICE, "notes", access_model="open")
     await web.component.publish(ALICE, "notes", "a")
-    token = await bearer(web, ALICE, Scope.ADMIN)
+    token = await bearer(web, ALICE, TokenScope.ADMIN)
     asked = await asyncio.to_thread(make_up, web.origin, token, mode)
     assert asked > len(operations()) * EXAMPLES
     assert (await web.get("/readyz")).status == 200

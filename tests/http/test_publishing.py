@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from lxml import etree
 
-from smartfeeds.core.tokens import Scope
+from smartfeeds.core.tokens import TokenScope
 from smartfeeds.core.urls import entry_path
 from smartfeeds.errors import StoreError
 from smartfeeds.http import bodies
@@ -140,8 +140,8 @@ async def test_items_of_closed_feeds_are_for_their_readers(start_web: Any) -> No
     await web.component.affiliate(ALICE, "closed", BOB, "member")
     for path in ("/entries/closed/a", "/entries/closed/none"):
         assert (await web.get(path)).status == 404
-        assert (await web.get(path, Authorization=await bearer(web, CAROL, Scope.READ))).status == 404
-    got = await web.get("/entries/closed/a", Authorization=await bearer(web, BOB, Scope.READ))
+        assert (await web.get(path, Authorization=await bearer(web, CAROL, TokenScope.READ))).status == 404
+    got = await web.get("/entries/closed/a", Authorization=await bearer(web, BOB, TokenScope.READ))
     assert (got.status, got.header("Cache-Control")) == (200, "private, no-cache")
 
 
@@ -295,7 +295,7 @@ async def test_what_the_publisher_may_not_read_is_not_shown_to_it(start_web: Any
     web = await start_web()
     await web.component.create(ALICE, "notes", access_model="whitelist")
     await web.component.affiliate(ALICE, "notes", BOB, "publish-only")
-    token = await bearer(web, BOB, Scope.PUBLISH)
+    token = await bearer(web, BOB, TokenScope.PUBLISH)
     made = await web.ask("POST", "/entries/notes/", entry("x").encode(), Authorization=token, Content_Type=ATOM)
     assert (made.status, made.body) == (201, b"")
     assert made.header("Location").startswith(f"{web.origin}/entries/notes/")
@@ -366,7 +366,7 @@ async def test_delete_retracts_what_is_as_expected(notes: Web, token: str) -> No
 
 async def test_a_feed_is_made_configured_and_deleted(web: Web) -> None:
     """[SF-112] [SF-114] PUT makes a feed with its options, 409 where there is one; DELETE frees the name."""
-    token = await bearer(web, ALICE, Scope.ADMIN)
+    token = await bearer(web, ALICE, TokenScope.ADMIN)
     body = b'{"title": "News", "access_model": "open", "deliver_payloads": true, "max_payload_size": 2000}'
     made = await web.ask("PUT", "/feeds/news/", body, Authorization=token, Content_Type=JSON)
     assert (made.status, made.header("Location")) == (201, f"{web.origin}/feeds/news/")
@@ -392,7 +392,7 @@ async def test_a_feed_is_made_configured_and_deleted(web: Web) -> None:
 )
 async def test_a_mistyped_option_makes_no_feed(web: Web, name: str, hint: str) -> None:
     """[SF-114] 400 with the name that was meant: nobody gets an open feed for a slip."""
-    token = await bearer(web, ALICE, Scope.ADMIN)
+    token = await bearer(web, ALICE, TokenScope.ADMIN)
     body = json.dumps({"title": "News", name: "whitelist"}).encode()
     got = await web.ask("PUT", "/feeds/news/", body, Authorization=token, Content_Type=JSON)
     assert (got.status, hint in got.json["detail"], len(got.json["detail"]) < 1_000) == (400, True, True)
@@ -404,7 +404,7 @@ async def test_a_mistyped_option_makes_no_feed(web: Web, name: str, hint: str) -
 )
 async def test_the_kind_of_a_new_node(web: Web, kind: Any, status: int | None) -> None:
     """[SF-114] [xep-map 135] A feed, or a generic node, which takes payloads that are no entries; 400 for others."""
-    token = await bearer(web, ALICE, Scope.ADMIN)
+    token = await bearer(web, ALICE, TokenScope.ADMIN)
     body = json.dumps({"kind": kind, "title": "News"}).encode()
     made = await web.ask("PUT", "/feeds/news/", body, Authorization=token, Content_Type=JSON)
     assert made.status == (400 if status is None else 201)
@@ -417,7 +417,7 @@ async def test_the_kind_of_a_new_node(web: Web, kind: Any, status: int | None) -
 
 async def test_who_sends_options_in_another_form_is_told_theirs(web: Web) -> None:
     """[SF-114] The 415 names what options are sent as, not what items are."""
-    token = await bearer(web, ALICE, Scope.ADMIN)
+    token = await bearer(web, ALICE, TokenScope.ADMIN)
     got = await web.ask("PUT", "/feeds/news/", b"<x/>", Authorization=token, Content_Type=ATOM)
     assert (got.status, got.header("Accept")) == (415, JSON)
     zipped = await web.ask(
@@ -441,7 +441,7 @@ async def test_who_sends_options_in_another_form_is_told_theirs(web: Web) -> Non
 )
 async def test_options_that_cannot_be(web: Web, body: bytes, media_type: str, status: int) -> None:
     """[SF-114] No feed is made where its options are wrong."""
-    token = await bearer(web, ALICE, Scope.ADMIN)
+    token = await bearer(web, ALICE, TokenScope.ADMIN)
     got = await web.ask("PUT", "/feeds/news/", body, Authorization=token, Content_Type=media_type)
     assert got.status == status
     assert (await web.get("/feeds/news/?timeout=0")).status == 404
@@ -451,14 +451,14 @@ async def test_delete_of_all_entries_purges(notes: Web, token: str) -> None:
     """[SF-013] Every item becomes a tombstone."""
     for item_id in ("a", "b"):
         await put(notes, token, item_id)
-    admin = await bearer(notes, ALICE, Scope.ADMIN, "notes")
+    admin = await bearer(notes, ALICE, TokenScope.ADMIN, "notes")
     assert (await notes.ask("DELETE", "/entries/notes/", Authorization=admin)).status == 204
     assert [(await notes.get(f"/entries/notes/{item_id}")).status for item_id in ("a", "b")] == [410, 410]
 
 
 async def test_methods_that_are_not_there(notes: Web, token: str) -> None:
     """[SF-053] POST on the base URL is 405, and so is what an address does not take; Allow says what it takes."""
-    admin = await bearer(notes, ALICE, Scope.ADMIN)
+    admin = await bearer(notes, ALICE, TokenScope.ADMIN)
     table = [
         ("POST", "/feeds/notes/", "GET, HEAD, PUT, DELETE"),
         ("PATCH", "/entries/notes/a", "GET, HEAD, PUT, DELETE"),
@@ -474,7 +474,7 @@ async def test_methods_that_are_not_there(notes: Web, token: str) -> None:
 @pytest.mark.parametrize("path", ["/entries/notes/%01", "/entries/no%01/a", "/feeds/no%01/", "/feeds/%EF%BF%BF/"])
 async def test_names_that_xml_cannot_carry(notes: Web, path: str) -> None:
     """[xep-map 246] What could never leave in a stanza is never stored."""
-    admin = await bearer(notes, ALICE, Scope.ADMIN)
+    admin = await bearer(notes, ALICE, TokenScope.ADMIN)
     assert (await notes.ask("PUT", path, entry("x").encode(), Authorization=admin, Content_Type=ATOM)).status == 400
 
 
@@ -549,7 +549,7 @@ async def test_both_wires_refuse_the_same_payloads_for_the_same_reason(notes: We
     refused = refusal(
         await notes.component.set(ALICE, f"<publish node='{node}'><item id='a'>{BAD[case]}</item></publish>")
     )
-    token = await bearer(notes, ALICE, Scope.PUBLISH)
+    token = await bearer(notes, ALICE, TokenScope.PUBLISH)
     got = await notes.ask("PUT", f"/entries/{node}/a", BAD[case].encode(), Authorization=token, Content_Type=ATOM)
     assert got.json["condition"] == (refused.detail or refused.condition)
     assert got.json["status"] == got.status >= 400
@@ -639,7 +639,7 @@ async def test_names_of_instructions_count_too(notes: Web, token: str) -> None:
 
 async def test_a_view_cannot_be_written_to(notes: Web) -> None:
     """[xep-map 52] As over XMPP."""
-    token = await bearer(notes, ALICE, Scope.PUBLISH)
+    token = await bearer(notes, ALICE, TokenScope.PUBLISH)
     path = entry_path("notes?order=created", "a")
     refused = refusal(
         await notes.component.set(
@@ -699,7 +699,7 @@ async def test_a_body_that_does_not_come_is_not_waited_for(start_web: Any) -> No
     """[xep-map 249] 408 after the time that a first request may take, and the connection ends."""
     web = await start_web(http={"first_request_s": 0.05})
     await web.component.create(ALICE, "notes")
-    token = await bearer(web, ALICE, Scope.PUBLISH)
+    token = await bearer(web, ALICE, TokenScope.PUBLISH)
     reader, writer = await asyncio.open_connection("127.0.0.1", web.port)
     head = f"PUT /entries/notes/a HTTP/1.1\r\nHost: x\r\nAuthorization: {token}\r\nContent-Type: {ATOM}\r\n"
     writer.write(f"{head}Content-Length: 100\r\n\r\n<entry".encode())
@@ -731,7 +731,7 @@ async def test_what_is_stored_is_pushed_although_the_client_has_gone(
     monkeypatch.setattr("smartfeeds.delivery.changes.LOOK_S", 3_600)
     notes = await start_web()
     await notes.component.create(ALICE, "notes")
-    token = await bearer(notes, ALICE, Scope.PUBLISH)
+    token = await bearer(notes, ALICE, TokenScope.PUBLISH)
     await notes.component.subscribe(BOB, "notes?order=modified")
     service = notes.component.app.service
     begun, go_on, write = asyncio.Event(), asyncio.Event(), service.store.write
@@ -782,7 +782,7 @@ async def test_rates_count_on_both_wires_together(start_web: Any) -> None:
     """[xep-map 249] Who publishes too fast over XMPP waits over HTTP too: 429 with Retry-After."""
     web = await start_web(limits={"publishes_per_s": 0.0001})
     await web.component.create(ALICE, "notes")
-    token = await bearer(web, ALICE, Scope.PUBLISH)
+    token = await bearer(web, ALICE, TokenScope.PUBLISH)
     await web.component.publish(ALICE, "notes", "a")
     got = await put(web, token, "b")
     assert (got.status, got.header("Retry-After").isdecimal()) == (429, True)

@@ -16,7 +16,7 @@ from smartfeeds.core.times import US_PER_S, parse_t
 from smartfeeds.http import negotiation
 from smartfeeds.http.feeds import FeedRequest, Feeds
 from smartfeeds.http.replies import Reply
-from smartfeeds.http.waiting import Waiting
+from smartfeeds.http.waiting import HeldPulls
 from smartfeeds.service.requests import FeedPage
 from smartfeeds.store.base import WriteTx
 from smartfeeds.store.sql import SqlReadTx
@@ -446,7 +446,7 @@ async def test_how_long_a_pull_waits(
     async def over(_self: object, _node: int, _key: object, _seen: int, timeout_s: float, _write: object) -> None:
         asked.append(timeout_s)
 
-    monkeypatch.setattr(Waiting, "wait", over)
+    monkeypatch.setattr(HeldPulls, "wait", over)
     last = WINDOWS["cursors"]["t"]
     got = await golden.get(f"/feeds/comments/?since=cursor:{last}{query}")
     expected = [] if query.startswith("&until") else [last]

@@ -9,7 +9,7 @@ import aiohttp
 import pytest
 from lxml import etree
 
-from smartfeeds.core.tokens import Scope, Token, digest_of, write_token
+from smartfeeds.core.tokens import Token, TokenScope, digest_of, write_token
 from smartfeeds.delivery.changes import WatchedNodes
 from smartfeeds.service.tokens import add_token, revoke_token
 from smartfeeds.store.base import WriteTx
@@ -216,7 +216,7 @@ async def test_stream_ends_with_the_token_that_opened_it(start_web: Any) -> None
     web = await start_web(http={"heartbeat_s": 0.02})
     await web.component.create(ALICE, "closed", access_model="whitelist")
     service = web.component.app.service
-    token = Token(TOKEN_ID, digest_of(SECRET), bare(ALICE), Scope.READ, "closed", "", 0)
+    token = Token(TOKEN_ID, digest_of(SECRET), bare(ALICE), TokenScope.READ, "closed", "", 0)
     await service.write(lambda tx, context: add_token(tx, context, token, None))
     stream = await listen(web, "/feeds/closed/", Authorization=f"Bearer {write_token(TOKEN_ID, SECRET)}")
     await stream.block()
@@ -230,7 +230,7 @@ async def test_revoked_token_gets_no_more_items(start_web: Any) -> None:
     web = await start_web(http={"heartbeat_s": 3_600})
     await web.component.create(ALICE, "closed", access_model="whitelist")
     service = web.component.app.service
-    token = Token(TOKEN_ID, digest_of(SECRET), bare(ALICE), Scope.READ, "closed", "", 0)
+    token = Token(TOKEN_ID, digest_of(SECRET), bare(ALICE), TokenScope.READ, "closed", "", 0)
     await service.write(lambda tx, context: add_token(tx, context, token, None))
     bearer = f"Bearer {write_token(TOKEN_ID, SECRET)}"
     stream = await listen(web, "/feeds/closed/", Authorization=bearer)

@@ -8,7 +8,7 @@ import aiohttp
 import pytest
 from lxml import etree
 
-from smartfeeds.core.tokens import Scope
+from smartfeeds.core.tokens import TokenScope
 from smartfeeds.http.complete import CompleteFeeds
 from smartfeeds.service.requests import FeedPage, PullFeed
 from smartfeeds.sync.documents import FeedReader, PieceKind
@@ -286,8 +286,8 @@ async def test_version_that_cannot_be_merged_is_refused_with_the_reason(notes: W
 async def test_versions_of_others_take_the_right_to_replace(notes: Web, token: str) -> None:
     """[A-61] Merging is publishing: a token without the scope, or somebody without the right, changes nothing."""
     await put(notes, token, version(B1, title="x"))
-    reads = await bearer(notes, ALICE, Scope.READ, "notes")
-    for other in (reads, await bearer(notes, BOB, Scope.PUBLISH, "notes")):
+    reads = await bearer(notes, ALICE, TokenScope.READ, "notes")
+    for other in (reads, await bearer(notes, BOB, TokenScope.PUBLISH, "notes")):
         assert (await put(notes, other, version(C1, B1))).status == 403
 
 
@@ -305,7 +305,7 @@ async def test_what_is_read_can_be_published_elsewhere(notes: Web, token: str, p
     root = etree.fromstring((await notes.get(path, ATOM)).body)
     read = etree.tostring(root if root.tag == f"{A}entry" else root.findall(f"{A}entry")[0])
     await notes.component.create(ALICE, "copy")
-    headers = {"Authorization": await bearer(notes, ALICE, Scope.PUBLISH), "Content_Type": ATOM}
+    headers = {"Authorization": await bearer(notes, ALICE, TokenScope.PUBLISH), "Content_Type": ATOM}
     first = await notes.ask("PUT", "/entries/copy/a?sync=true", read, **headers)
     again = await notes.ask("PUT", "/entries/copy/a?sync=true", read, **headers)
     assert (first.status, again.status, first.header("ETag")) == (201, 200, again.header("ETag"))
@@ -461,7 +461,7 @@ async def test_complete_feed_is_for_who_may_read_it(paged: Web) -> None:
     await paged.component.create(ALICE, "closed", access_model="whitelist")
     path = "/feeds/closed.atom?sync=true&max=all"
     assert (await paged.get(path)).status == 404
-    mine = await paged.get(path, Authorization=await bearer(paged, ALICE, Scope.READ))
+    mine = await paged.get(path, Authorization=await bearer(paged, ALICE, TokenScope.READ))
     assert (mine.status, mine.header("Cache-Control")) == (200, "private, no-cache")
     assert read(mine.body) == ([], Sharing())
 

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from smartfeeds.core.tokens import ALL_FEEDS, Scope
+from smartfeeds.core.tokens import ALL_FEEDS, TokenScope
 from smartfeeds.service.tokens import revoke_token
 from support.bearer import bearer
 from support.component import ALICE, BOB, EVE, entry
@@ -14,15 +14,15 @@ from support.web import Got, Web, WebStarter
 ATOM = "application/atom+xml"
 # What can be done, and which scope it takes. The paths hold the name of a feed.
 DEEDS = {
-    "read the feed": ("GET", "/feeds/{}/?timeout=0", Scope.READ),
-    "read a document": ("GET", "/feeds/{}.rss", Scope.READ),
-    "read an item": ("GET", "/entries/{}/a", Scope.READ),
-    "put an item": ("PUT", "/entries/{}/new", Scope.PUBLISH),
-    "post an item": ("POST", "/entries/{}/", Scope.PUBLISH),
-    "delete an item": ("DELETE", "/entries/{}/a", Scope.PUBLISH),
-    "purge": ("DELETE", "/entries/{}/", Scope.ADMIN),
-    "delete the feed": ("DELETE", "/feeds/{}/", Scope.ADMIN),
-    "make a feed": ("PUT", "/feeds/{}/", Scope.ADMIN),
+    "read the feed": ("GET", "/feeds/{}/?timeout=0", TokenScope.READ),
+    "read a document": ("GET", "/feeds/{}.rss", TokenScope.READ),
+    "read an item": ("GET", "/entries/{}/a", TokenScope.READ),
+    "put an item": ("PUT", "/entries/{}/new", TokenScope.PUBLISH),
+    "post an item": ("POST", "/entries/{}/", TokenScope.PUBLISH),
+    "delete an item": ("DELETE", "/entries/{}/a", TokenScope.PUBLISH),
+    "purge": ("DELETE", "/entries/{}/", TokenScope.ADMIN),
+    "delete the feed": ("DELETE", "/feeds/{}/", TokenScope.ADMIN),
+    "make a feed": ("PUT", "/feeds/{}/", TokenScope.ADMIN),
 }
 DONE = {"GET": {200}, "PUT": {201}, "POST": {201}, "DELETE": {204}}
 BAD_TOKEN = "this token is not known, revoked or expired: ask for a new one"
@@ -44,9 +44,9 @@ async def with_notes(web: Web, **options: str) -> Web:
 
 
 @pytest.mark.parametrize("feed", [ALL_FEEDS, "this", "other"])
-@pytest.mark.parametrize("scope", Scope)
+@pytest.mark.parametrize("scope", TokenScope)
 @pytest.mark.parametrize("deed", DEEDS)
-async def test_a_token_does_what_its_scope_has_on_its_feed(web: Web, deed: str, scope: Scope, feed: str) -> None:
+async def test_a_token_does_what_its_scope_has_on_its_feed(web: Web, deed: str, scope: TokenScope, feed: str) -> None:
     """[SF-110] [SF-111] Every deed with every scope, of all feeds, of this one and of another; else 403, and nothing
     has happened."""
     method, _, needed = DEEDS[deed]
@@ -63,7 +63,7 @@ async def test_a_token_does_what_its_scope_has_on_its_feed(web: Web, deed: str, 
         assert (await web.get("/feeds/fresh/?timeout=0")).status == 404
 
 
-@pytest.mark.parametrize("deed", [deed for deed, (_, _, scope) in DEEDS.items() if scope > Scope.READ])
+@pytest.mark.parametrize("deed", [deed for deed, (_, _, scope) in DEEDS.items() if scope > TokenScope.READ])
 @pytest.mark.parametrize("feed", ["notes", "none"])
 async def test_who_brings_no_token_changes_nothing(web: Web, deed: str, feed: str) -> None:
     """[SF-110] 401 with a challenge, whether the feed is there or not."""
@@ -79,13 +79,13 @@ async def test_a_token_has_the_rights_of_its_jid_and_no_more(web: Web, deed: str
     await with_notes(web)
     await web.component.affiliate(ALICE, "notes", BOB, "outcast")
     name = "notes"
-    got = await do(web, deed, name, await bearer(web, BOB, Scope.ADMIN))
+    got = await do(web, deed, name, await bearer(web, BOB, TokenScope.ADMIN))
     assert got.status == (409 if deed == "make a feed" else 403)
 
 
 async def test_feeds_are_made_by_those_who_may_make_nodes(web: Web) -> None:
     """[xep-map 59] The creators of the configuration, as over XMPP."""
-    eve, alice = await bearer(web, EVE, Scope.ADMIN), await bearer(web, ALICE, Scope.ADMIN)
+    eve, alice = await bearer(web, EVE, TokenScope.ADMIN), await bearer(web, ALICE, TokenScope.ADMIN)
     assert (await do(web, "make a feed", "fresh", eve)).status == 403
     assert (await do(web, "make a feed", "fresh", alice)).status == 201
 
@@ -93,10 +93,12 @@ async def test_feeds_are_made_by_those_who_may_make_nodes(web: Web) -> None:
 @pytest.mark.parametrize("method", ["PUT", "POST"])
 @pytest.mark.parametrize("feed", [ALL_FEEDS, "fresh"])
 @pytest.mark.parametrize(
-    ("scope", "status"), [(Scope.READ, 403), (Scope.PUBLISH, 404), (Scope.ADMIN, 201)], ids=lambda one: str(one)
+    ("scope", "status"),
+    [(TokenScope.READ, 403), (TokenScope.PUBLISH, 404), (TokenScope.ADMIN, 201)],
+    ids=lambda one: str(one),
 )
 async def test_publishing_makes_a_feed_only_with_the_scope_that_makes_feeds(
-    start_web: WebStarter, method: str, feed: str, scope: Scope, status: int
+    start_web: WebStarter, method: str, feed: str, scope: TokenScope, status: int
 ) -> None:
     """[SF-110] [xep-map 133] Where publishing to a missing node makes it: not for a token that may only publish."""
     web = await start_web(pubsub={"auto_create": True})
@@ -110,9 +112,9 @@ async def test_publishing_makes_a_feed_only_with_the_scope_that_makes_feeds(
 async def test_what_is_wrong_with_a_token_is_not_told(web: Web) -> None:
     """[SF-110] Unknown, revoked, expired, false or no token at all: the same answer to the byte for each."""
     await with_notes(web)
-    good = await bearer(web, ALICE, Scope.ADMIN)
-    revoked = await bearer(web, ALICE, Scope.ADMIN)
-    expired = await bearer(web, ALICE, Scope.ADMIN, lifetime_s=10)
+    good = await bearer(web, ALICE, TokenScope.ADMIN)
+    revoked = await bearer(web, ALICE, TokenScope.ADMIN)
+    expired = await bearer(web, ALICE, TokenScope.ADMIN, lifetime_s=10)
     service = web.component.app.service
     await service.write(lambda tx, context: revoke_token(tx, context, revoked.split("_")[1]))
     web.component.clock.advance(10)
@@ -141,7 +143,7 @@ async def test_credentials_that_are_no_token(web: Web, header: str) -> None:
 async def test_a_token_as_the_password_of_basic(web: Web) -> None:
     """[SF-110] For programs that know nothing else."""
     await with_notes(web)
-    token = (await bearer(web, ALICE, Scope.PUBLISH)).removeprefix("Bearer ")
+    token = (await bearer(web, ALICE, TokenScope.PUBLISH)).removeprefix("Bearer ")
     basic = base64.b64encode(f"anybody:{token}".encode()).decode()
     assert (await do(web, "put an item", "notes", f"Basic {basic}")).status == 201
 
@@ -149,9 +151,9 @@ async def test_a_token_as_the_password_of_basic(web: Web) -> None:
 async def test_what_is_published_with_a_token_is_its_jids(web: Web) -> None:
     """[SF-110] The publisher is the token's JID: another one may not replace its item, and it may."""
     await with_notes(web, publish_model="open")
-    bob, alice = await bearer(web, BOB, Scope.PUBLISH), await bearer(web, ALICE, Scope.PUBLISH)
+    bob, alice = await bearer(web, BOB, TokenScope.PUBLISH), await bearer(web, ALICE, TokenScope.PUBLISH)
     assert (await do(web, "put an item", "notes", bob)).status == 201
     assert (await do(web, "put an item", "notes", bob)).status == 200
-    carol = await bearer(web, "carol@example.org/x", Scope.PUBLISH)
+    carol = await bearer(web, "carol@example.org/x", TokenScope.PUBLISH)
     assert (await do(web, "put an item", "notes", carol)).status == 403
     assert (await do(web, "put an item", "notes", alice)).status == 200

@@ -13,12 +13,17 @@ from typing import Any
 import pytest
 
 from smartfeeds.demo.process import is_listening
-from smartfeeds.demo.share import Copy, Kept, Seen, Titles, verdict
+from smartfeeds.demo.share import FeedCopy, SharedItem, SharedVersion, Titles, verdict
 
 DEADLINE_S = 55.0
 
 Start = Callable[..., Awaitable[Any]]
-KEPT = Kept("<entry><id/></entry>", "<sync id='tea'/>", False, (Seen("Tea", 2, "a", "1"), Seen("Milk", 1, "b", "2")))
+KEPT = SharedItem(
+    "<entry><id/></entry>",
+    "<sync id='tea'/>",
+    False,
+    (SharedVersion("Tea", 2, "a", "1"), SharedVersion("Milk", 1, "b", "2")),
+)
 
 
 @pytest.fixture
@@ -113,15 +118,15 @@ def masked(text: str) -> str:
         ({"tea": KEPT}, ""),
     ],
 )
-def test_share_says_when_services_do_not_agree(there: dict[str, Kept], wrong: str) -> None:
+def test_share_says_when_services_do_not_agree(there: dict[str, SharedItem], wrong: str) -> None:
     """Items, contents and histories count."""
-    assert verdict([Copy({"tea": KEPT}), Copy(there)], {"tea": (("Tea", 2), ("Milk", 1))}) == wrong
+    assert verdict([FeedCopy({"tea": KEPT}), FeedCopy(there)], {"tea": (("Tea", 2), ("Milk", 1))}) == wrong
 
 
 @pytest.mark.parametrize("titles", [{}, {"tea": (("Tea", 2),)}, {"tea": (("Milk", 2), ("Milk", 1))}])
 def test_share_says_when_services_agree_on_something_else(titles: Titles) -> None:
     """A conflict that is gone, a wrong winner, an item too many."""
-    assert "NOT WHAT WAS WRITTEN" in verdict([Copy({"tea": KEPT}), Copy({"tea": KEPT})], titles)
+    assert "NOT WHAT WAS WRITTEN" in verdict([FeedCopy({"tea": KEPT}), FeedCopy({"tea": KEPT})], titles)
 
 
 async def test_serve_fills_a_feed_and_a_second_start_finds_it_again(start: Start, tmp_path: Path) -> None:

@@ -16,7 +16,7 @@ from smartfeeds.formats.atom_reader import TOMBSTONES_NS
 from smartfeeds.formats.dates import parse_date
 from smartfeeds.formats.documents import read_document
 from smartfeeds.formats.feed_details import head_of
-from smartfeeds.formats.writers import WRITERS, Job
+from smartfeeds.formats.writers import WRITERS, FeedExport
 from smartfeeds.sync.documents import FeedReader
 
 MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
@@ -115,7 +115,7 @@ def test_reader_gives_times_that_every_writer_can_write(name, text):
             assert all(parse_datetime(node.text or "") is not None for node in entry.iterchildren(tag))
     items = items_of(document)
     for form in WRITERS.values():
-        b"".join(form.write(Job(head_of(document, 0), items, 0)))
+        b"".join(form.write(FeedExport(head_of(document, 0), items, 0)))
 
 
 @given(DATES, st.sampled_from([atom_feed, rss]))

@@ -7,9 +7,9 @@ from hypothesis import strategies as st
 from smartfeeds.errors import Condition, FeedError
 from smartfeeds.formats.autodiscovery import links_of
 from smartfeeds.formats.ess import (
-    Ess,
+    EntryStamp,
+    EssContent,
     NnoEntry,
-    Stamp,
     build_time,
     dumb_checksum,
     minutes_before,
@@ -18,7 +18,7 @@ from smartfeeds.formats.ess import (
     write_ess,
     write_nno,
 )
-from smartfeeds.formats.nno import Aggregator, Candidate, Match, match, title_checksums, wanted_of
+from smartfeeds.formats.nno import Aggregator, Candidate, ItemMatch, match, title_checksums, wanted_of
 
 TIMES_US = st.integers(-62_135_596_800_000_000, 253_402_300_799_999_999)
 NOW_US = st.integers(0, 99_999_999_999_000_000)
@@ -84,7 +84,9 @@ def test_read_gives_a_value_or_says_what_is_wrong(read, data):
 
 
 def ess(number, minutes, step=0):
-    return Ess(0, f"http://{number}/", tuple(Stamp(60 * (step - minute), number) for minute in sorted(minutes)))
+    return EssContent(
+        0, f"http://{number}/", tuple(EntryStamp(60 * (step - minute), number) for minute in sorted(minutes))
+    )
 
 
 @given(FEEDS, st.integers(1, 15), st.booleans())
@@ -115,7 +117,7 @@ def test_aggregator_with_new_files_is_a_full_sort_of_the_newest_of_each(updates,
         former = last[number].entries[0].time_s if number in last else -(10**9)
         file = ess(number, minutes)
         shift = max(0, former - file.entries[0].time_s)
-        file = Ess(0, file.feed_url, tuple(Stamp(stamp.time_s + shift, number) for stamp in file.entries))
+        file = EssContent(0, file.feed_url, tuple(EntryStamp(stamp.time_s + shift, number) for stamp in file.entries))
         last[number] = file
         aggregator.add(file)
 
@@ -185,7 +187,7 @@ def plain_match(wanted, candidates):
             if places:
                 place = min(places, key=lambda place: distance(one, place))
                 free.discard(place)
-                found[index] = Match(place, rule in ("title", "trimmed"))
+                found[index] = ItemMatch(place, rule in ("title", "trimmed"))
     return found
 
 

@@ -12,7 +12,7 @@ from smartfeeds.formats import atom, xml
 from smartfeeds.formats.atom_feed import FeedHead, write_feed
 from smartfeeds.formats.dates import parse_date
 from smartfeeds.formats.documents import read_document
-from smartfeeds.formats.items import Document
+from smartfeeds.formats.items import FeedDocument
 from smartfeeds.formats.payload import accept_payload, complete_entry, repaired_entry, shape_of
 from smartfeeds.formats.plain import html_text
 from support.entries import accept_entry
@@ -139,7 +139,7 @@ def outcome(reader, *arguments):
 def test_any_bytes_give_a_value_or_a_feed_error(data):
     for reader in (read_document, xml.parse_payload):
         value = outcome(reader, data)
-        assert isinstance(value, Document | xml.Element | FeedError)
+        assert isinstance(value, FeedDocument | xml.Element | FeedError)
     assert isinstance(atom.read_meta(data), EntryMeta)
     tombstone = atom.tombstone("x", 0, data)
     assert xml.canonical(xml.parse_payload(tombstone)) == tombstone

@@ -13,7 +13,7 @@ from smartfeeds.core.view import RESERVED_PARAMETERS
 from smartfeeds.errors import Condition, FeedError
 from smartfeeds.http import negotiation as n
 from smartfeeds.http.calls import credential_of
-from smartfeeds.http.encode import Place, in_callback
+from smartfeeds.http.encode import PageAddress, in_callback
 from smartfeeds.http.feeds import SUFFIXES
 from smartfeeds.http.http_errors import STATUSES, HttpError, error_reply
 from smartfeeds.http.paths import PathTemplate, decode_value
@@ -146,7 +146,7 @@ def test_the_next_page_is_a_page_of_the_same_view(fields: list[tuple[str, str]],
     query = read(encoded(fields))
     if query is None:
         return
-    place = Place("http://feeds.example", name, query)
+    place = PageAddress("http://feeds.example", name, query)
     split = urlsplit(place.page_url(since=f"cursor:{cursor}"))
     again = read(split.query)
     assert again is not None

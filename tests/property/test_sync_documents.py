@@ -15,11 +15,11 @@ from smartfeeds.cli.sync_documents import write_shared
 from smartfeeds.core.model import Item, Slice
 from smartfeeds.core.view import CREATED
 from smartfeeds.formats.atom_feed import FeedHead
-from smartfeeds.formats.writers import Job
+from smartfeeds.formats.writers import FeedExport
 from smartfeeds.service import requests as r
 from smartfeeds.service.conflicts import ListConflicts, ResolveConflicts
 from smartfeeds.service.context import Policy
-from smartfeeds.service.sync_import import Arrived, Merge, Target, merge_document
+from smartfeeds.service.sync_import import DocumentItem, ImportReport, ImportTarget, merge_document
 from smartfeeds.service.syncing import shown
 from smartfeeds.sync.documents import FeedReader, PieceKind
 from smartfeeds.sync.merging import Outcome
@@ -88,16 +88,16 @@ class Place:
         return await self.world.service.read(work)
 
     async def document(self) -> bytes:
-        job = Job(FeedHead(f"urn:x:{self.domain}", "Plans", 0), await self.items(), 0)
+        job = FeedExport(FeedHead(f"urn:x:{self.domain}", "Plans", 0), await self.items(), 0)
         return b"".join(write_shared(job, NO_SHARING))
 
-    async def take(self, document: bytes) -> Merge:
+    async def take(self, document: bytes) -> ImportReport:
         reader = FeedReader()
         pieces = [*reader.feed(document), *reader.close()]
         assert all(piece.kind is PieceKind.SYNCED for piece in pieces)
-        merge = Merge()
-        arrived = [Arrived(piece.index, piece.raw, synced=True) for piece in pieces]
-        await merge_document(self.world.service, Target(FEED, jid(OWNER)), arrived, merge)
+        merge = ImportReport()
+        arrived = [DocumentItem(piece.index, piece.raw, synced=True) for piece in pieces]
+        await merge_document(self.world.service, ImportTarget(FEED, jid(OWNER)), arrived, merge)
         assert not merge.refused, merge.reasons
         return merge
 

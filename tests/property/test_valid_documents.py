@@ -14,7 +14,7 @@ from smartfeeds.errors import FeedError
 from smartfeeds.formats.atom_feed import FeedHead
 from smartfeeds.formats.documents import read_document
 from smartfeeds.formats.ess import read_ess
-from smartfeeds.formats.writers import WRITERS, Job
+from smartfeeds.formats.writers import WRITERS, FeedExport
 from smartfeeds.http.routes import document
 from support.entries import items
 from support.validity import atom_faults, json_feed_faults, opml_faults, rss_faults
@@ -57,7 +57,7 @@ CHECKS = {
 
 def faults_of(form, head, rows):
     """The faults of a document, but for those that entries of the feed had when they were published."""
-    data = b"".join(WRITERS[form].write(Job(head, rows, NOW_US)))
+    data = b"".join(WRITERS[form].write(FeedExport(head, rows, NOW_US)))
     own = {fault for row in rows for fault in atom_faults(row.payload)} - ADDED if form == "atom" else set()
     if form == "rss":
         own = {f"item: unknown {name}" for name in ("PhotoDate", "Comments", "tags")}  # made up by feeds of the corpus

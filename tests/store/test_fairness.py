@@ -17,7 +17,7 @@ from smartfeeds.core.model import MAX_ITEM_NO, Edge, Item, Slice
 from smartfeeds.core.view import BARE, SMART, Traits
 from smartfeeds.errors import Condition, FeedError
 from smartfeeds.store.base import ReadTx, WriteTx
-from smartfeeds.store.lanes import Job, Lane, Lanes, Turns
+from smartfeeds.store.lanes import StoreJob, StoreLane, StoreLanes, StoreTurns
 from smartfeeds.store.sql import SqlReadTx
 from smartfeeds.store.sql_counts import Counts
 from smartfeeds.store.sql_items import REPLACED_BYTES
@@ -30,11 +30,11 @@ WORD = view("q=word")
 CATEGORY = view("category=x")
 
 
-def jobs_of(loop: asyncio.AbstractEventLoop, turn: str, count: int) -> list[Job]:
-    return [Job(lambda _tx: None, loop.create_future(), turn) for _ in range(count)]
+def jobs_of(loop: asyncio.AbstractEventLoop, turn: str, count: int) -> list[StoreJob]:
+    return [StoreJob(lambda _tx: None, loop.create_future(), turn) for _ in range(count)]
 
 
-def serve(turns: Turns, cost_s: dict[str, float], seconds: float) -> Counter[str]:
+def serve(turns: StoreTurns, cost_s: dict[str, float], seconds: float) -> Counter[str]:
     """Takes jobs until they took so long together; how often it was each one's turn."""
     taken: Counter[str] = Counter()
     used_s = 0.0
@@ -52,7 +52,7 @@ def serve(turns: Turns, cost_s: dict[str, float], seconds: float) -> Counter[str
 def test_turns_share_time_and_not_works(slow_s: float, quick_s: float) -> None:
     """Two senders that always have works waiting get the same time, whatever one work of each takes."""
     loop = asyncio.new_event_loop()
-    turns = Turns(SLOW_WRITE_S)
+    turns = StoreTurns(SLOW_WRITE_S)
     try:
         for job in (*jobs_of(loop, "slow", 1_000), *jobs_of(loop, "quick", 4_000)):
             turns.add(job)
@@ -65,7 +65,7 @@ def test_turns_share_time_and_not_works(slow_s: float, quick_s: float) -> None:
 
 def test_turn_that_was_idle_is_next_and_has_saved_up_no_time() -> None:
     loop = asyncio.new_event_loop()
-    turns = Turns(SLOW_WRITE_S)
+    turns = StoreTurns(SLOW_WRITE_S)
     try:
         for job in jobs_of(loop, "busy", 1_000):
             turns.add(job)
@@ -85,7 +85,7 @@ def test_turns_of_idle_senders_are_forgotten(monkeypatch: pytest.MonkeyPatch) ->
     """However many senders come and go, few are remembered, and none that waits is lost."""
     monkeypatch.setattr("smartfeeds.store.lanes.REMEMBERED", 8)
     loop = asyncio.new_event_loop()
-    turns = Turns(SLOW_WRITE_S)
+    turns = StoreTurns(SLOW_WRITE_S)
     try:
         for job in jobs_of(loop, "waits", 3):
             turns.add(job)
@@ -105,7 +105,7 @@ async def test_slow_job_runs_in_a_batch_of_its_own() -> None:
     cost_s = {"slow": 0.010, "q0": 0.004, "q1": 0.004, "q2": 0.004}
     batches: list[list[str]] = []
 
-    def run(jobs: list[Job]) -> int:
+    def run(jobs: list[StoreJob]) -> int:
         batches.append([job.turn for job in jobs])
         for job in jobs:
             job.run(None)
@@ -119,7 +119,7 @@ async def test_slow_job_runs_in_a_batch_of_its_own() -> None:
         return list(batches)
 
     async with aiosqlite.connect(":memory:") as connection:
-        lanes = Lanes([Lane(connection, run)], 64, SLOW_WRITE_S)
+        lanes = StoreLanes([StoreLane(connection, run)], 64, SLOW_WRITE_S)
         quick = ["q0", "q1", "q2"]
         await call("slow", *quick * 3)
         assert await call("slow", *quick) == [["slow"], quick], "10 ms used so far, the others 12 ms"
@@ -130,7 +130,7 @@ async def test_slow_job_runs_in_a_batch_of_its_own() -> None:
 def test_slow_turn_has_one_job_in_work_at_a_time() -> None:
     """Else it would occupy every connection, and the others would wait for one of its jobs."""
     loop = asyncio.new_event_loop()
-    turns = Turns(SLOW_WRITE_S)
+    turns = StoreTurns(SLOW_WRITE_S)
     try:
         for job in (*jobs_of(loop, "slow", 4), *jobs_of(loop, "quick", 2)):
             turns.add(job)

@@ -18,7 +18,7 @@ import pytest
 from alembic.script import ScriptDirectory
 
 from smartfeeds.core.consumers import PUSH, Consumer
-from smartfeeds.core.mirror import Direction, Half, Mirror, dump_halves, dump_settings, refusal
+from smartfeeds.core.mirror import Direction, Mirror, MirrorState, dump_halves, dump_settings, refusal
 from smartfeeds.core.model import Mark, Slice
 from smartfeeds.core.view import SMART, Order
 from smartfeeds.errors import StoreError
@@ -152,7 +152,7 @@ async def test_marks_and_positions_of_mirrors_become_marks_of_consumers(path: Pa
     migrations.run(path, "0009")
     raw.execute("INSERT INTO node VALUES (1, 'f', 'feed', 'live', 'o@x', 1, '{}', 0, 0, 0, 0, 0, 0, 0, 0, 0, 1)")
     raw.execute("INSERT INTO mark VALUES (1, 'modified', 5, 'm'), (1, 'created', 4, 'c')")
-    out = Half("1700000000000000:12", 7, 8, "away", 3, reasons=(refusal("i", "too large", 6),))
+    out = MirrorState("1700000000000000:12", 7, 8, "away", 3, reasons=(refusal("i", "too large", 6),))
     for number, (node, halves) in enumerate((("f", {Direction.OUT: out}), ("f", {}), ("gone", {Direction.OUT: out}))):
         mirror = Mirror(f"m{number}", node, f"xmpp:b{number}.example?;node=n", Direction.OUT)
         raw.execute("INSERT INTO mirror VALUES (?, 0, ?, ?)", (mirror.name, dump_settings(mirror), dump_halves(halves)))

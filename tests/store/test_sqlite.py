@@ -17,7 +17,7 @@ from smartfeeds.core.model import MAX_ITEM_NO, Affiliation, Edge, Item, KeyRange
 from smartfeeds.core.view import BARE, CREATED, SMART, Standing, View
 from smartfeeds.errors import Condition, FeedError, StoreError
 from smartfeeds.store.base import ReadTx, WriteTx
-from smartfeeds.store.lanes import Job, Turns
+from smartfeeds.store.lanes import StoreJob, StoreTurns
 from smartfeeds.store.rows import STATES
 from smartfeeds.store.sql import SqlWriteTx
 from smartfeeds.store.sqlite import SLOW_WRITE_S, SqliteStore
@@ -150,9 +150,9 @@ async def test_slow_writes_end_their_group(
 def test_turns_what_is_put_back_comes_next_in_its_order(done: int) -> None:
     loop = asyncio.new_event_loop()
     try:
-        turns = Turns(SLOW_WRITE_S)
+        turns = StoreTurns(SLOW_WRITE_S)
         for name in ("a1", "a2", "b1", "a3", "c1"):
-            turns.add(Job(lambda tx, name=name: name, loop.create_future(), name[0]))
+            turns.add(StoreJob(lambda tx, name=name: name, loop.create_future(), name[0]))
         taken = [turns.take() for _ in range(4)]
         turns.put_back(taken[done:])
         rest = []

@@ -4,15 +4,15 @@ from dataclasses import replace
 
 import pytest
 
-from smartfeeds.core.tokens import Scope, Token, digest_of
+from smartfeeds.core.tokens import Token, TokenScope, digest_of
 from smartfeeds.errors import StoreError
 from smartfeeds.store.base import Store, WriteTx
 
-ONE = Token("0123456789ab", digest_of("s"), "alice@example.org", Scope.PUBLISH, "ünï", "bot é", 7, 9)
+ONE = Token("0123456789ab", digest_of("s"), "alice@example.org", TokenScope.PUBLISH, "ünï", "bot é", 7, 9)
 
 
 async def test_add_token_is_found_as_it_was(store: Store) -> None:
-    for_ever = replace(ONE, token_id="0" * 12, scope=Scope.ADMIN, feed="*", label="", expires_us=None)
+    for_ever = replace(ONE, token_id="0" * 12, scope=TokenScope.ADMIN, feed="*", label="", expires_us=None)
 
     def work(tx: WriteTx) -> None:
         tx.add_token(ONE)

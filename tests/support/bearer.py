@@ -2,7 +2,7 @@
 
 import itertools
 
-from smartfeeds.core.tokens import ALL_FEEDS, Scope, Token, digest_of, write_token
+from smartfeeds.core.tokens import ALL_FEEDS, Token, TokenScope, digest_of, write_token
 from smartfeeds.service.tokens import add_token
 from support.component import bare
 from support.web import Web
@@ -10,7 +10,7 @@ from support.web import Web
 _NUMBERS = itertools.count(1)
 
 
-async def bearer(web: Web, user: str, scope: Scope, feed: str = ALL_FEEDS, lifetime_s: int | None = None) -> str:
+async def bearer(web: Web, user: str, scope: TokenScope, feed: str = ALL_FEEDS, lifetime_s: int | None = None) -> str:
     """A new token of this user, as its Authorization header."""
     number = next(_NUMBERS)
     token_id, secret = f"{number:012x}", f"{number:043d}"

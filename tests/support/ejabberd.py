@@ -3,7 +3,7 @@
 import json
 from pathlib import Path
 
-from smartfeeds.demo.process import HOST, Account, LocalServer
+from smartfeeds.demo.process import HOST, DemoAccount, LocalServer
 from smartfeeds.errors import ConfigError
 
 
@@ -89,6 +89,6 @@ class Ejabberd(LocalServer):
             "HOME": str(self.folder),
         }
 
-    def account(self, name: str, password: str = "secret") -> Account:
+    def account(self, name: str, password: str = "secret") -> DemoAccount:
         """Anybody may log in: nothing has to be made."""
-        return Account(f"{name}@{self.domain}", password)
+        return DemoAccount(f"{name}@{self.domain}", password)

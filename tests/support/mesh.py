@@ -17,7 +17,7 @@ from lxml import etree
 from smartfeeds.client.errors import RequestError, RequestTimeoutError
 from smartfeeds.client.stanzas import STANZAS
 from smartfeeds.core.consumers import PUSH
-from smartfeeds.core.mirror import Direction, Half, Mirror, make_mirror
+from smartfeeds.core.mirror import Direction, Mirror, MirrorState, make_mirror
 from smartfeeds.core.model import Item, Slice
 from smartfeeds.core.text import escape
 from smartfeeds.core.view import SHARED
@@ -31,8 +31,8 @@ from smartfeeds.service.context import Policy
 from smartfeeds.service.feeds import USE_CASES, FeedService
 from smartfeeds.service.mirrors import MirrorStatus, add_mirror, mirror_statuses
 from smartfeeds.service.syncing import read_shared, sync_of
-from smartfeeds.sources.mirror_state import Tools
-from smartfeeds.sources.mirrors import Mirrors, Wires
+from smartfeeds.sources.mirror_state import MirrorTools
+from smartfeeds.sources.mirrors import MirrorConnections, Mirrors
 from smartfeeds.sources.stream_link import StreamLink
 from smartfeeds.store.base import Store
 from smartfeeds.sync.record import Version
@@ -211,8 +211,8 @@ class Site:
         """Comes up, its mirrors with it."""
         await self.store.open()
         await self.dispatcher.resume(PUSH)
-        tools = Tools(self.clock, self.timers.sleep, lambda: 0.0, self.timers, at_once)
-        wires = Wires(
+        tools = MirrorTools(self.clock, self.timers.sleep, lambda: 0.0, self.timers, at_once)
+        wires = MirrorConnections(
             lambda: StreamLink(self, 30.0),
             StreamLink(self, 30.0).publish,
             self.net.fetch,
@@ -313,7 +313,7 @@ class Site:
         await self.dispatcher.save_marks()
         return await self.service.read(mirror_statuses)
 
-    async def half(self, direction: Direction = Direction.IN) -> Half:
+    async def half(self, direction: Direction = Direction.IN) -> MirrorState:
         """The state of a direction of the one mirror."""
         return next(one.half for one in (await self.status()).standings if one.direction is direction)
 

@@ -10,12 +10,12 @@ import aiohttp
 from lxml import etree
 
 from smartfeeds.core.jid import Jid, parse_jid
-from smartfeeds.core.tokens import ALL_FEEDS, Scope, Token, digest_of, write_token
+from smartfeeds.core.tokens import ALL_FEEDS, Token, TokenScope, digest_of, write_token
 from smartfeeds.service.conflicts import ConflictList, ListConflicts, ResolveConflicts
 from smartfeeds.service.tokens import add_token
 from smartfeeds.sources.mirror_in import XmppMirrorReader
-from smartfeeds.sources.mirror_out import Outlet
-from smartfeeds.sources.mirror_state import Keeper
+from smartfeeds.sources.mirror_out import MirrorOutlet
+from smartfeeds.sources.mirror_state import MirrorStateKeeper
 from support.client import Client
 from support.component import NS, PS, entry, text_of
 from support.race import NODE
@@ -72,7 +72,7 @@ class Person:
         app = self.site.app
         assert app.site is not None
         token_id = f"{next(_numbers):012x}"
-        token = Token(token_id, digest_of(_SECRET), str(self.jid.bare), Scope.PUBLISH, ALL_FEEDS, "", 0)
+        token = Token(token_id, digest_of(_SECRET), str(self.jid.bare), TokenScope.PUBLISH, ALL_FEEDS, "", 0)
         await app.service.write(lambda tx, context: add_token(tx, context, token, None))
         url = f"http://127.0.0.1:{app.site.listener.port}/entries/{NODE}/{item_id}"
         headers = {"Authorization": f"Bearer {write_token(token_id, _SECRET)}", "Content-Type": "application/atom+xml"}
@@ -118,11 +118,11 @@ class Steps:
     """Counts how often each direction of each mirror in this process came to be in step."""
 
     def __init__(self) -> None:
-        self.of: Counter[Keeper] = Counter()
+        self.of: Counter[MirrorStateKeeper] = Counter()
         self._stepped = asyncio.Condition()
         self._tasks: set[asyncio.Task[None]] = set()
 
-    def note(self, keeper: Keeper) -> None:
+    def note(self, keeper: MirrorStateKeeper) -> None:
         """One more."""
         self.of[keeper] += 1
         task = asyncio.get_running_loop().create_task(self._tell())
@@ -135,12 +135,12 @@ class Steps:
 
     async def lap(self, sites: Sequence[AppSite]) -> None:
         """Lets every mirror look whether there is more to fetch or to send, until each is in step again."""
-        before: dict[Keeper, int] = {}
+        before: dict[MirrorStateKeeper, int] = {}
         for site in sites:
             for run in site.app.mirrors.runs.values():
                 for part in run.parts.values():
                     before[part.keeper] = self.of[part.keeper]
-                    if isinstance(part, Outlet):
+                    if isinstance(part, MirrorOutlet):
                         assert part.consumer is not None
                         site.app.dispatcher.hurry(part.consumer)
                     else:

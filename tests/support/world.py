@@ -31,7 +31,7 @@ from smartfeeds.formats.xml import parse_payload
 from smartfeeds.push.sender import PushSender
 from smartfeeds.service import requests as r
 from smartfeeds.service.context import Policy
-from smartfeeds.service.drafts import Draft, draft_of
+from smartfeeds.service.drafts import PayloadDraft, draft_of
 from smartfeeds.service.feeds import Answer, FeedService
 from smartfeeds.store import migrate
 from smartfeeds.store.base import Store, WriteTx
@@ -202,7 +202,7 @@ def entry(
     return f"<entry xmlns='{ATOM_NS}'{language}>{''.join(parts)}{inner}</entry>"
 
 
-def draft(payload: str) -> Draft:
+def draft(payload: str) -> PayloadDraft:
     """A payload as the border hands it over."""
     return draft_of(parse_payload(payload.encode()))
 

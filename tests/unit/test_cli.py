@@ -21,8 +21,8 @@ from smartfeeds.console import EXIT_TEXTS, Exit, exit_code
 from smartfeeds.core.model import Item
 from smartfeeds.errors import Condition, ConfigError, FeedError, LinkError, SmartfeedsError, StoreError
 from smartfeeds.formats.documents import read_document
-from smartfeeds.formats.items import Document
-from smartfeeds.formats.writers import Job
+from smartfeeds.formats.items import FeedDocument
+from smartfeeds.formats.writers import FeedExport
 from support.shell import Run
 
 ATOM = """<feed xmlns="http://www.w3.org/2005/Atom"><id>urn:x:feed</id><title>News</title>
@@ -150,7 +150,7 @@ def test_export_holds_a_slice_at_a_time_and_writes_beside_the_event_loop(
         steps.append(f"read {len(found)}")
         return found
 
-    def write(_form: str, job: Job, _output: Path | None) -> None:
+    def write(_form: str, job: FeedExport, _output: Path | None) -> None:
         assert threading.current_thread() is not threading.main_thread()
         steps.extend(f"took {item.id[-1]}" for item in job.items)
 
@@ -348,7 +348,7 @@ def test_no_more_of_a_file_is_read_than_a_document_may_have(
     Path("large.xml").write_text("x" * 5_000)
     monkeypatch.setattr(reading, "MAX_DOCUMENT_BYTES", 100)
 
-    def refuse(data: bytes, base: str) -> Document:
+    def refuse(data: bytes, base: str) -> FeedDocument:
         raise FeedError(Condition.PAYLOAD_TOO_BIG, f"{len(data)} bytes came")
 
     monkeypatch.setattr(reading, "read_document", refuse)

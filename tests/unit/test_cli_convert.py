@@ -16,9 +16,9 @@ from smartfeeds.formats import ess
 from smartfeeds.formats.documents import read_document
 from smartfeeds.formats.ess import read_ess
 from smartfeeds.formats.feed_details import head_of
-from smartfeeds.formats.items import Document
+from smartfeeds.formats.items import FeedDocument
 from smartfeeds.formats.opml import ITEM_ID, NOTE, read_outline
-from smartfeeds.formats.writers import WRITERS, Job
+from smartfeeds.formats.writers import WRITERS, FeedExport
 from support.shell import Run, shell_in
 
 CORPUS = Path(__file__).parents[1] / "corpus"
@@ -86,7 +86,7 @@ def test_every_document_that_reads_converts_to_every_format(path: Path) -> None:
     items = items_of(document)
     head = replace(head_of(document, 0), self_link="http://base.example/feed")
     for form, format_ in WRITERS.items():
-        job = Job(head, items, NOW_US)
+        job = FeedExport(head, items, NOW_US)
         data = b"".join(format_.write(job))
         check_form(form, data)
         if form != "ess":
@@ -94,7 +94,7 @@ def test_every_document_that_reads_converts_to_every_format(path: Path) -> None:
             assert {one.id for one in read_document(data).items} == {one.id for one in items} - left_out
 
 
-def document_in(path: Path) -> Document | None:
+def document_in(path: Path) -> FeedDocument | None:
     try:
         return read_document(path.read_bytes(), "http://base.example/feed")
     except FeedError:

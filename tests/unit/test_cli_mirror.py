@@ -12,7 +12,7 @@ import pytest
 from smartfeeds.config import load
 from smartfeeds.console import Exit
 from smartfeeds.core.consumers import Consumer, Failure
-from smartfeeds.core.mirror import Direction, Half, MirrorRow, refusal
+from smartfeeds.core.mirror import Direction, MirrorRow, MirrorState, refusal
 from smartfeeds.opening import open_service
 from smartfeeds.service.context import Context
 from smartfeeds.store.base import WriteTx
@@ -23,7 +23,7 @@ WEB = "https://feeds.c.example/feeds/plans/"
 T_US = 1_767_225_600_000_000
 
 
-def change(name: str, **halves: Half) -> None:
+def change(name: str, **halves: MirrorState) -> None:
     """What a running service would write of a mirror."""
 
     def work(tx: WriteTx, _context: object) -> None:
@@ -175,8 +175,8 @@ def test_status_tells_lag_failures_conflicts_and_refusals(ready: Run) -> None:
     """For people; what others wrote stays on its line."""
     ready("mirror", "add", ADDRESS, "--node", "plans", "--name", "b", "--direction", "both")
     ready("node", "create", "plans")
-    taken = Half("x", T_US, T_US, "away\nfor long", 12, 2, 1, (refusal("i1", "too big", T_US),), "a note")
-    change("b", **{"in": taken, "out": Half("", T_US, items=1)})
+    taken = MirrorState("x", T_US, T_US, "away\nfor long", 12, 2, 1, (refusal("i1", "too big", T_US),), "a note")
+    change("b", **{"in": taken, "out": MirrorState("", T_US, items=1)})
 
     text = ready("mirror", "status", "b", code=Exit.FAILED).stdout
     assert "b  plans  both  xmpp:feeds.b.example?;node=plans" in text
@@ -192,7 +192,13 @@ def test_status_tells_lag_failures_conflicts_and_refusals(ready: Run) -> None:
 def test_status_in_json_has_everything(ready: Run) -> None:
     ready("mirror", "add", ADDRESS, "--node", "plans", "--name", "b", "--direction", "both")
     ready("node", "create", "plans")
-    change("b", **{"in": Half("x", T_US, items=3, refused=1, reasons=(refusal("i", "bad", T_US),)), "out": Half()})
+    change(
+        "b",
+        **{
+            "in": MirrorState("x", T_US, items=3, refused=1, reasons=(refusal("i", "bad", T_US),)),
+            "out": MirrorState(),
+        },
+    )
 
     (found,) = json.loads(ready("mirror", "status", "--json", code=Exit.FAILED).stdout)
     incoming, outgoing = found.pop("directions")
@@ -214,11 +220,11 @@ def test_items_refused_are_missing_until_the_mirror_begins_anew(ready: Run) -> N
     """Such a mirror is not in step, for people, scripts and metrics."""
     ready("mirror", "add", ADDRESS, "--node", "plans", "--name", "b")
     ready("node", "create", "plans")
-    change("b", **{"in": Half("x", T_US, items=3, refused=3, reasons=(refusal("i", "bad", T_US),))})
+    change("b", **{"in": MirrorState("x", T_US, items=3, refused=3, reasons=(refusal("i", "bad", T_US),))})
 
     assert "incoming: in step, 3 items rejected, 3 changes" in ready("mirror", "status", code=Exit.FAILED).stdout
     ready("mirror", "restart", "b")
-    change("b", **{"in": Half("x", T_US, epoch=1)})
+    change("b", **{"in": MirrorState("x", T_US, epoch=1)})
     assert "incoming: in step, 0 changes" in ready("mirror", "status").stdout
 
 

@@ -17,7 +17,7 @@ from smartfeeds.core.page import ResultSetRequest
 from smartfeeds.core.text import counted, one_line
 from smartfeeds.core.times import format_datetime
 from smartfeeds.formats.atom import read_meta
-from smartfeeds.service.conflicts import ConflictedItem, ConflictList, ListConflicts, ResolveConflicts, Resolved
+from smartfeeds.service.conflicts import ConflictedItem, ConflictList, ListConflicts, ResolveConflicts, ResolvedItem
 from smartfeeds.service.context import Context, locate
 from smartfeeds.service.feeds import FeedService
 from smartfeeds.store.base import OpenMode, ReadTx
@@ -123,13 +123,13 @@ async def _conflicted(service: FeedService, name: str) -> AsyncIterator[Conflict
 
 async def _resolve(
     config: Path | None, node: str, item: str, keep: str, settle: tuple[str, ...], by: str | None
-) -> Resolved:
+) -> ResolvedItem:
     async with open_offline(config, OpenMode.WRITE) as service:
         actor = actor_of(service, by)
         # The operator's choice of author overrides the rights on the node.
         service.policy = replace(service.policy, admins=service.policy.admins | {str(actor)})
         request = ResolveConflicts(actor, service.policy.domain, node, item, keep, settle or None)
-        return cast("Resolved", await service.handle(request))
+        return cast("ResolvedItem", await service.handle(request))
 
 
 def _as_json(node: str, conflicted: ConflictedItem) -> dict[str, Any]:

@@ -11,9 +11,9 @@ from smartfeeds.cli.writing import check_report, end, report, tell, write_out, w
 from smartfeeds.core.model import Item
 from smartfeeds.formats import atom
 from smartfeeds.formats.feed_details import head_of
-from smartfeeds.formats.items import Document, ImportedItem, dates_of
+from smartfeeds.formats.items import FeedDocument, ImportedItem, dates_of
 from smartfeeds.formats.payload import Payload, complete_entry
-from smartfeeds.formats.writers import Job
+from smartfeeds.formats.writers import FeedExport
 
 
 @click.command("convert")
@@ -32,7 +32,7 @@ def convert_command(file: Path, base: str, form: str, output: Path | None, *, st
     head = head_of(document, max((item.modified_us for item in items), default=0))
     if form == "ess" and base:
         head = replace(head, self_link=base)  # an ESS file names the address of its feed
-    job = Job(head, items, now_us)
+    job = FeedExport(head, items, now_us)
     write_out(form, job, output)
     if as_json and output is not None:
         report(form, job, len(items), output, document)
@@ -41,7 +41,7 @@ def convert_command(file: Path, base: str, form: str, output: Path | None, *, st
     end(job, strict=strict, document=document)
 
 
-def items_of(document: Document) -> list[Item]:
+def items_of(document: FeedDocument) -> list[Item]:
     """Return the items as a node would store them, oldest first.
 
     An item without a date gets the date of its older neighbour (`dates_of`), or 1970-01-01 if no item has a date. So

@@ -27,13 +27,13 @@ from smartfeeds.core.view import CREATED, Order, View
 from smartfeeds.formats.atom_feed import FeedHead
 from smartfeeds.formats.documents import document_bytes, read_document
 from smartfeeds.formats.feed_details import load_details
-from smartfeeds.formats.items import Document
+from smartfeeds.formats.items import FeedDocument
 from smartfeeds.formats.links import is_uri
-from smartfeeds.formats.writers import WRITERS, Job
+from smartfeeds.formats.writers import WRITERS, FeedExport
 from smartfeeds.net.fetch import shown
-from smartfeeds.service.context import Context, Located, locate
+from smartfeeds.service.context import Context, LocatedNode, locate
 from smartfeeds.service.feeds import FeedService
-from smartfeeds.service.importing import Imported, import_document
+from smartfeeds.service.importing import ImportCounts, import_document
 from smartfeeds.service.steps import IndexFirst, index_first
 from smartfeeds.service.syncing import shown as show
 from smartfeeds.store.base import OpenMode, ReadTx
@@ -125,14 +125,14 @@ def import_command(
     _fail(failed=_is_useless(document, result))
 
 
-def _is_useless(document: Document, result: Imported) -> bool:
+def _is_useless(document: FeedDocument, result: ImportCounts) -> bool:
     """Return whether nothing in the document could be used. A feed without items still has a title or an id."""
     if document.items:
         return len(result.skipped) == len(document.items)
     return bool(document.skipped) or not (document.channel or document.id or document.title or document.link)
 
 
-def _read(source: Path | str, base: str, *, allow_private: bool) -> tuple[str, Document]:
+def _read(source: Path | str, base: str, *, allow_private: bool) -> tuple[str, FeedDocument]:
     """Return the document and its name for messages."""
     if isinstance(source, Path):
         return name_of(Path(source.name)), read_file(source, base)
@@ -151,7 +151,7 @@ def _fail(*, failed: bool) -> None:
         click.get_current_context().exit(Exit.FAILED)
 
 
-async def _import(config: Path | None, node: str, document: Document, owner: str | None) -> Imported:
+async def _import(config: Path | None, node: str, document: FeedDocument, owner: str | None) -> ImportCounts:
     async with open_offline(config, OpenMode.CREATE) as service:
         with progress_bar() as progress:
             task = progress.add_task(f"{document.format} into {node}", total=len(document.items))
@@ -164,17 +164,17 @@ async def _import(config: Path | None, node: str, document: Document, owner: str
             )
 
 
-def _skipped(document: Document, result: Imported) -> list[tuple[str, str]]:
+def _skipped(document: FeedDocument, result: ImportCounts) -> list[tuple[str, str]]:
     return [(f"item {skipped.index + 1}", skipped.reason) for skipped in document.skipped] + list(result.skipped)
 
 
-def _warnings(document: Document, result: Imported) -> list[str]:
+def _warnings(document: FeedDocument, result: ImportCounts) -> list[str]:
     shared = sum(without_sync(item.payload) != item.payload for item in document.items)
     note = f"the sync data of {counted(shared, 'item')} was ignored; --sync merges it"
     return [*document.warnings, *result.notes, *([note] if shared else [])]
 
 
-def _as_json(document: Document, result: Imported) -> dict[str, object]:
+def _as_json(document: FeedDocument, result: ImportCounts) -> dict[str, object]:
     return {
         "format": document.format,
         "title": document.title,
@@ -187,7 +187,7 @@ def _as_json(document: Document, result: Imported) -> dict[str, object]:
     }
 
 
-def _tell(name: str, node: str, document: Document, result: Imported) -> None:
+def _tell(name: str, node: str, document: FeedDocument, result: ImportCounts) -> None:
     counts = ", ".join(f"{count} {what}" for what, count in result.counts().items())
     out.print(f"{name} ({document.format}) into {node}: {counts}.", markup=False)
     print_lines([f"skipped {item}: {reason}" for item, reason in _skipped(document, result)], "skipped {} more")
@@ -253,7 +253,9 @@ class ExportPart:
     complete: str = ""
 
 
-async def _export(config: Path | None, name: str, form: str, output: Path | None, part: ExportPart) -> tuple[Job, int]:
+async def _export(
+    config: Path | None, name: str, form: str, output: Path | None, part: ExportPart
+) -> tuple[FeedExport, int]:
     # Reading a filtered view may first have to update the filter index, which is a write.
     async with open_offline(config, OpenMode.WRITE) as service:
         located = await service.read(lambda tx, _context: locate(tx, name))
@@ -267,7 +269,7 @@ async def _export(config: Path | None, name: str, form: str, output: Path | None
             task = progress.add_task(f"{name} to {WRITERS[form].name}", total=None)
             exported = _Exported(service, located, replace(view, sync=part.sync), asyncio.get_running_loop(), after)
             items = exported.items(lambda done, total: progress.update(task, completed=done, total=total))
-            job = Job(_head(service, located), items, time.time_ns() // 1000, keys=True)
+            job = FeedExport(_head(service, located), items, time.time_ns() // 1000, keys=True)
             if part.sync:
                 await asyncio.to_thread(write_pieces, write_shared(job, sharing), output)
             else:
@@ -275,7 +277,7 @@ async def _export(config: Path | None, name: str, form: str, output: Path | None
         return job, exported.count
 
 
-def _window(located: Located, since_us: int) -> FeedWindow:
+def _window(located: LocatedNode, since_us: int) -> FeedWindow:
     """Return the bounds of a partial feed. Changes during the export are later than these bounds, so the next export
     has them.
     """
@@ -283,7 +285,7 @@ def _window(located: Located, since_us: int) -> FeedWindow:
     return FeedWindow(min(since_us, until_us), until_us)
 
 
-def _head(service: FeedService, located: Located) -> FeedHead:
+def _head(service: FeedService, located: LocatedNode) -> FeedHead:
     node = located.node
     address = xmpp_uri(service.policy.domain, node.name)
     details = load_details(node.options.details)
@@ -311,7 +313,7 @@ class _Exported:
     """
 
     service: FeedService
-    located: Located
+    located: LocatedNode
     view: View
     loop: asyncio.AbstractEventLoop
     after: Edge | None = None
@@ -333,7 +335,7 @@ class _Exported:
 
 
 def _slice(
-    tx: ReadTx, context: Context, *, located: Located, view: View, after: Edge | None
+    tx: ReadTx, context: Context, *, located: LocatedNode, view: View, after: Edge | None
 ) -> list[Item] | IndexFirst:
     node = located.node
     if (behind := index_first(tx, node, view)) is not None:

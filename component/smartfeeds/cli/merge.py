@@ -13,7 +13,7 @@ from smartfeeds.console import Exit, err, print_json, print_lines
 from smartfeeds.core.text import counted, is_nss, one_line, to_nss
 from smartfeeds.errors import ConfigError
 from smartfeeds.formats.loader import MAX_DOCUMENT_BYTES
-from smartfeeds.sync.documents import FeedFormat, FeedReader, Piece
+from smartfeeds.sync.documents import DocumentPiece, FeedFormat, FeedReader
 from smartfeeds.sync.joining import Joiner, JoinReport, read_feed, write_feed
 from smartfeeds.sync.merging import Outcome
 from smartfeeds.sync.outlines import merge_outlines, read_sync_outline, write_sync_outline
@@ -89,7 +89,7 @@ def _feed(job: _MergeJob) -> tuple[Iterator[bytes], JoinReport, Sharing]:
     return write_feed(mine, joiner.results(), theirs), joiner.report, theirs.sharing
 
 
-def _read(source: OpenSource, add: Callable[[Piece, FeedFormat], None], job: _MergeJob) -> FeedReader:
+def _read(source: OpenSource, add: Callable[[DocumentPiece, FeedFormat], None], job: _MergeJob) -> FeedReader:
     with named(source.name):
         return read_feed(source.chunks, add, lenient=job.lenient)
 

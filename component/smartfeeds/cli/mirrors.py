@@ -12,7 +12,7 @@ from smartfeeds.cli.common import config_option, json_option, read_settings
 from smartfeeds.cli.offline import open_offline, read_offline, write_offline
 from smartfeeds.cli.tokens import BareJid
 from smartfeeds.console import Commands, Exit, err, out, print_json, print_rows, run_async
-from smartfeeds.core.mirror import EVERY_S, LEAST_EVERY_S, Direction, Half, Mirror, is_web, make_mirror
+from smartfeeds.core.mirror import EVERY_S, LEAST_EVERY_S, Direction, Mirror, MirrorState, is_web, make_mirror
 from smartfeeds.core.text import counted, one_line
 from smartfeeds.core.times import US_PER_S, format_datetime
 from smartfeeds.service.mirrors import (
@@ -203,7 +203,7 @@ def _json(status: MirrorStatus) -> dict[str, Any]:
 
 
 def _standing_json(standing: MirrorStanding) -> dict[str, Any]:
-    half: Half = standing.half
+    half: MirrorState = standing.half
     return {
         "direction": standing.direction.value,
         "in_step": standing.in_step,

@@ -22,7 +22,7 @@ from smartfeeds.core.times import US_PER_S, format_datetime
 from smartfeeds.errors import ConfigError, FeedError
 from smartfeeds.formats.entry import read_entry
 from smartfeeds.formats.ess import MAX_BYTES, NnoEntry, build_time, read_either, write_nno
-from smartfeeds.formats.nno import Aggregator, Wanted
+from smartfeeds.formats.nno import Aggregator, EntryRequest
 from smartfeeds.net.addresses import EVERYWHERE
 from smartfeeds.net.fetch import Fetcher, FetchError, FetchLimits, shown
 from smartfeeds.sources.nno import EssSource, Puller, PullResult
@@ -223,7 +223,7 @@ def _title_and_link(found: FullEntry) -> tuple[str, str]:
     return entry.title.plain, next((link.href for link in entry.links if link.rel == "alternate"), "")
 
 
-def _cached(cache: Path | None) -> dict[Wanted, FullEntry]:
+def _cached(cache: Path | None) -> dict[EntryRequest, FullEntry]:
     if cache is None or not cache.exists():
         return {}
     try:

@@ -12,7 +12,7 @@ import click
 
 from smartfeeds.errors import ConfigError, DocumentError, FeedError
 from smartfeeds.formats.documents import read_document
-from smartfeeds.formats.items import Document
+from smartfeeds.formats.items import FeedDocument
 from smartfeeds.formats.links import MAX_BASE_CHARACTERS, is_base
 from smartfeeds.formats.loader import MAX_DOCUMENT_BYTES
 from smartfeeds.sync.documents import FeedFormat, form_of
@@ -49,7 +49,7 @@ def name_of(file: Path) -> str:
     return "standard input" if str(file) == "-" else str(file)
 
 
-def read_file(file: Path, base: str) -> Document:
+def read_file(file: Path, base: str) -> FeedDocument:
     """Read the document in a file, up to the maximum size of a document. Raises DocumentError."""
     name = name_of(file)
     try:

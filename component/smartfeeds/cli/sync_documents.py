@@ -17,14 +17,14 @@ from smartfeeds.formats import atom
 from smartfeeds.formats.additions import id_mark
 from smartfeeds.formats.atom_feed import write_feed
 from smartfeeds.formats.documents import document_bytes, read_document
-from smartfeeds.formats.items import NO_DOCUMENT, Document, Loss
-from smartfeeds.formats.writers import IN_ATOM, Job, tell_channel
+from smartfeeds.formats.items import NO_DOCUMENT, FeedDocument, FormatLoss
+from smartfeeds.formats.writers import IN_ATOM, FeedExport, tell_channel
 from smartfeeds.formats.xml import MAX_PAYLOAD_BYTES, parse_payload, parse_stored
 from smartfeeds.net.fetch import shown
-from smartfeeds.service.sync_import import Arrived, Merge, Target, lacks, merge_document
+from smartfeeds.service.sync_import import DocumentItem, ImportReport, ImportTarget, lacks, merge_document
 from smartfeeds.store.base import OpenMode
 from smartfeeds.sync.arriving import is_deletion_alone, read_plain
-from smartfeeds.sync.documents import FeedFormat, FeedReader, Piece, PieceKind
+from smartfeeds.sync.documents import DocumentPiece, FeedFormat, FeedReader, PieceKind
 from smartfeeds.sync.merging import Outcome, RejectedItem
 from smartfeeds.sync.sharing import NO_SHARING, Sharing
 from smartfeeds.sync.sharing_markup import write_sharing
@@ -42,19 +42,19 @@ class SyncDocument:
 
     name: str
     form: FeedFormat = FeedFormat.ATOM
-    feed: Document = NO_DOCUMENT
+    feed: FeedDocument = NO_DOCUMENT
     next_page: str = ""
     sharing: Sharing = NO_SHARING
     fault: str = ""
     count: int = 0
-    merge: Merge = field(default_factory=Merge)
+    merge: ImportReport = field(default_factory=ImportReport)
     _indices: "array[int]" = field(default_factory=lambda: array("l"))
     _offsets: "array[int]" = field(default_factory=lambda: array("q"))
     _sizes: "array[int]" = field(default_factory=lambda: array("l"))
     _synced: "array[int]" = field(default_factory=lambda: array("b"))
     _times_us: "array[int]" = field(default_factory=lambda: array("q"))
 
-    def keep(self, spool: FileSpool, piece: Piece, *, synced: bool, time_us: int | None) -> None:
+    def keep(self, spool: FileSpool, piece: DocumentPiece, *, synced: bool, time_us: int | None) -> None:
         """Put an item into the spool. An item without a date has the date of the item before it."""
         if time_us is None:
             time_us = self._times_us[-1] if self._times_us else _EARLIEST_US
@@ -64,11 +64,11 @@ class SyncDocument:
         self._synced.append(synced)
         self._times_us.append(time_us)
 
-    def items(self, spool: FileSpool) -> Iterator[Arrived]:
+    def items(self, spool: FileSpool) -> Iterator[DocumentItem]:
         """Yield the items oldest first, so that the feed receives them in the order of their creation."""
         for at in sorted(range(len(self._indices)), key=self._times_us.__getitem__):
             raw = spool.read(self._offsets[at], self._sizes[at])
-            yield Arrived(self._indices[at], raw, bool(self._synced[at]))
+            yield DocumentItem(self._indices[at], raw, bool(self._synced[at]))
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +102,7 @@ async def import_synced(request: SyncImport) -> SyncDocument:
             if document.sharing.since is not None:
                 behind = await service.read(partial(lacks, name=request.node, sharing=document.sharing))
                 document.merge.note([_partial(document.sharing, behind=behind)])
-            target = Target(request.node, actor, document.feed, request.own, request.lenient, request.base)
+            target = ImportTarget(request.node, actor, document.feed, request.own, request.lenient, request.base)
             with progress_bar() as progress:
                 task = progress.add_task(f"{document.form.value} into {request.node}", total=document.count)
                 await merge_document(
@@ -133,7 +133,7 @@ def _scan(source: OpenSource, spool: FileSpool, request: SyncImport) -> SyncDocu
     return document
 
 
-def _keep(document: SyncDocument, spool: FileSpool, piece: Piece, request: SyncImport) -> None:
+def _keep(document: SyncDocument, spool: FileSpool, piece: DocumentPiece, request: SyncImport) -> None:
     if piece.sync_item is not None:
         times_us = [stamp.when_us for stamp in piece.sync_item.version.history if stamp.when_us is not None]
         document.keep(spool, piece, synced=True, time_us=min(times_us, default=None))
@@ -191,7 +191,7 @@ def as_json(document: SyncDocument) -> dict[str, object]:
     }
 
 
-def _in_order(merge: Merge) -> list[RejectedItem]:
+def _in_order(merge: ImportReport) -> list[RejectedItem]:
     return sorted(merge.reasons, key=lambda one: one.index)
 
 
@@ -220,7 +220,7 @@ def failed(document: SyncDocument) -> bool:
     return bool(document.fault) or bool(document.merge.refused and not document.merge.taken)
 
 
-def write_shared(job: Job, sharing: Sharing) -> Iterator[bytes]:
+def write_shared(job: FeedExport, sharing: Sharing) -> Iterator[bytes]:
     """Yield an Atom feed with the sync data of each entry (FeedSync 1.4, 2.2). `job.items` must include sync data.
 
     sx:sharing is written for a partial feed only (A-47).
@@ -234,7 +234,7 @@ def write_shared(job: Job, sharing: Sharing) -> Iterator[bytes]:
         if item.payload.startswith(atom.ENTRY_START) or parse_stored(item.payload).tag == atom.ENTRY:
             yield _entry(item) + b"\n"
         else:
-            job.losses.append(Loss(item.id, "the item, which is not an Atom entry and cannot be shared"))
+            job.losses.append(FormatLoss(item.id, "the item, which is not an Atom entry and cannot be shared"))
     yield end
 
 

@@ -13,8 +13,8 @@ from smartfeeds.cli.files import whole_file
 from smartfeeds.console import SHOWN_LINES, Exit, err, print_json, print_lines
 from smartfeeds.core.text import one_line
 from smartfeeds.errors import ConfigError
-from smartfeeds.formats.items import Document, Loss
-from smartfeeds.formats.writers import WRITERS, Job
+from smartfeeds.formats.items import FeedDocument, FormatLoss
+from smartfeeds.formats.writers import WRITERS, FeedExport
 
 _MORE = "--json lists all of them"
 Command = TypeVar("Command", bound=Callable[..., object])
@@ -44,7 +44,7 @@ def check_report(output: Path | None, *, as_json: bool) -> None:
         )
 
 
-def write_out(form: str, job: Job, output: Path | None) -> None:
+def write_out(form: str, job: FeedExport, output: Path | None) -> None:
     """Write the complete document or nothing. Raises ConfigError if the file cannot be written."""
     write_pieces(WRITERS[form].write(job), output)
 
@@ -74,7 +74,7 @@ def opened(output: Path | None) -> Iterator[BinaryIO]:
         raise ConfigError(f"cannot write {output}: {error.strerror}") from None
 
 
-def tell(form: str, job: Job, count: int, output: Path | None, document: Document | None = None) -> None:
+def tell(form: str, job: FeedExport, count: int, output: Path | None, document: FeedDocument | None = None) -> None:
     """Print on standard error a line per item with lost data, per skipped item, and per warning."""
     name = WRITERS[form].name
     if output is not None:
@@ -91,19 +91,19 @@ def tell(form: str, job: Job, count: int, output: Path | None, document: Documen
         print_lines([f"note: {warning}" for warning in warnings_of(document)])
 
 
-def warnings_of(document: Document) -> list[str]:
+def warnings_of(document: FeedDocument) -> list[str]:
     """Return the warnings about the document and about each item."""
     return [*document.warnings, *(f"{one.id}: {warning}" for one in document.items for warning in one.warnings)]
 
 
-def _by_item(losses: Sequence[Loss]) -> list[tuple[str, list[str]]]:
+def _by_item(losses: Sequence[FormatLoss]) -> list[tuple[str, list[str]]]:
     texts: dict[str, list[str]] = {}
     for loss in losses:
         texts.setdefault(loss.item_id, []).append(loss.what)
     return list(texts.items())
 
 
-def report(form: str, job: Job, count: int, output: Path, document: Document | None = None) -> None:
+def report(form: str, job: FeedExport, count: int, output: Path, document: FeedDocument | None = None) -> None:
     """Print the whole report as JSON on standard output."""
     print_json(
         {
@@ -120,7 +120,7 @@ def report(form: str, job: Job, count: int, output: Path, document: Document | N
     )
 
 
-def end(job: Job, *, strict: bool, document: Document | None = None) -> None:
+def end(job: FeedExport, *, strict: bool, document: FeedDocument | None = None) -> None:
     """Exit with FAILED if `strict` and data was lost, or if no item of a document could be read."""
     skipped = () if document is None else document.skipped
     nothing = document is not None and bool(skipped) and not document.items

@@ -138,7 +138,7 @@ def check_elsewhere(mirror: Mirror, domain: str) -> None:
 
 
 @dataclass(frozen=True, slots=True)
-class Refusal:
+class ItemRefusal:
     """An item that was refused: its id, why, and when in microseconds."""
 
     item_id: str
@@ -147,7 +147,7 @@ class Refusal:
 
 
 @dataclass(frozen=True, slots=True)
-class Half:
+class MirrorState:
     """How far one direction of a mirror has come.
 
     `position` is where to go on, in words of its direction; empty for the outgoing one, whose mark and failure the
@@ -165,21 +165,21 @@ class Half:
     items: int = 0
     conflicts: int = 0
     refused: int = 0
-    reasons: tuple[Refusal, ...] = ()
+    reasons: tuple[ItemRefusal, ...] = ()
     note: str = ""
     epoch: int = 0
     filling: bool = False
 
-    def failing(self, reason: str, at_us: int) -> "Half":
+    def failing(self, reason: str, at_us: int) -> "MirrorState":
         """After something went wrong; `failed_us` stays where it already was."""
         at_us = at_us if self.failed_us is None else self.failed_us
         return replace(self, failure=reason[:REASON_CHARACTERS], failed_us=at_us)
 
-    def well(self) -> "Half":
+    def well(self) -> "MirrorState":
         """After something worked."""
         return replace(self, failure="", failed_us=None) if self.failure or self.failed_us else self
 
-    def refuse(self, refused: tuple[Refusal, ...], *, once: bool = False) -> "Half":
+    def refuse(self, refused: tuple[ItemRefusal, ...], *, once: bool = False) -> "MirrorState":
         """With more items that were refused. `once` does not count what is told already, of a document that is read
         again."""
         if once:
@@ -196,20 +196,20 @@ class MirrorRow:
 
     mirror: Mirror
     configured: bool = False
-    halves: Mapping[Direction, Half] = field(default_factory=dict)
+    halves: Mapping[Direction, MirrorState] = field(default_factory=dict)
 
-    def half(self, direction: Direction) -> Half:
+    def half(self, direction: Direction) -> MirrorState:
         """How far a direction has come."""
-        return self.halves.get(direction, Half())
+        return self.halves.get(direction, MirrorState())
 
-    def with_half(self, direction: Direction, half: Half) -> "MirrorRow":
+    def with_half(self, direction: Direction, half: MirrorState) -> "MirrorRow":
         """With another state of one direction."""
         return replace(self, halves={**self.halves, direction: half})
 
 
-def refusal(item_id: str, reason: str, at_us: int) -> Refusal:
+def refusal(item_id: str, reason: str, at_us: int) -> ItemRefusal:
     """A refusal whose texts are not too long to be kept."""
-    return Refusal(item_id[:REASON_CHARACTERS], reason[:REASON_CHARACTERS], at_us)
+    return ItemRefusal(item_id[:REASON_CHARACTERS], reason[:REASON_CHARACTERS], at_us)
 
 
 def dump_settings(mirror: Mirror) -> str:
@@ -225,15 +225,15 @@ def load_settings(name: str, text: str) -> Mirror:
     return Mirror(name, **(fields | {"direction": Direction(fields["direction"])}))
 
 
-def dump_halves(halves: Mapping[Direction, Half]) -> str:
+def dump_halves(halves: Mapping[Direction, MirrorState]) -> str:
     """The state as JSON."""
     return json.dumps({way.value: asdict(half) for way, half in halves.items()}, ensure_ascii=False, sort_keys=True)
 
 
-def load_halves(text: str) -> dict[Direction, Half]:
+def load_halves(text: str) -> dict[Direction, MirrorState]:
     """What `dump_halves` wrote."""
     found = {}
     for way, fields in json.loads(text).items():
-        reasons = tuple(Refusal(**one) for one in fields["reasons"])
-        found[Direction(way)] = Half(**(fields | {"reasons": reasons}))
+        reasons = tuple(ItemRefusal(**one) for one in fields["reasons"])
+        found[Direction(way)] = MirrorState(**(fields | {"reasons": reasons}))
     return found

@@ -17,7 +17,7 @@ PREFIX = "sf"
 _TEXT = re.compile(rf"{PREFIX}_([0-9a-f]{{{ID_CHARACTERS}}})_([A-Za-z0-9_-]{{{SECRET_CHARACTERS}}})")
 
 
-class Scope(IntEnum):
+class TokenScope(IntEnum):
     """How much of its JID's rights a token has; each includes those before it."""
 
     READ = 0
@@ -30,7 +30,7 @@ class Scope(IntEnum):
         return self.name.lower()
 
 
-SCOPES = {scope.text: scope for scope in Scope}
+SCOPES = {scope.text: scope for scope in TokenScope}
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +43,7 @@ class Token:
     token_id: str
     digest: bytes
     jid: str
-    scope: Scope
+    scope: TokenScope
     feed: str
     label: str
     created_us: int
@@ -76,6 +76,6 @@ def ended(token: Token, now_us: int) -> bool:
     return token.expires_us is not None and token.expires_us <= now_us
 
 
-def covers(token: Token, scope: Scope, feed: str) -> bool:
+def covers(token: Token, scope: TokenScope, feed: str) -> bool:
     """Whether the token has this scope on the node of this name (not a view's), as long as it lasts (`ended`)."""
     return token.scope >= scope and token.feed in (ALL_FEEDS, feed)

@@ -6,7 +6,7 @@ from pathlib import Path
 import click
 
 from smartfeeds.console import Commands, Exit, out, progress_bar, run_async
-from smartfeeds.demo.person import Person
+from smartfeeds.demo.person import DemoUser
 from smartfeeds.demo.serve import NODE, SERVICE, read_scene, serve
 
 _FOLDER = click.option(
@@ -41,7 +41,7 @@ def demo_publish(title: str, folder: Path) -> None:
 
 async def _publish(folder: Path, title: str) -> str:
     scene = read_scene(folder)
-    person = Person(scene.owner, scene.client_port)
+    person = DemoUser(scene.owner, scene.client_port)
     await person.login()
     try:
         return await person.publish(SERVICE, NODE, title)

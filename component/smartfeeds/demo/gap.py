@@ -24,7 +24,7 @@ from smartfeeds.client.follow import Follower, Proof
 from smartfeeds.client.stanzas import PUBSUB, RSM, SHIM
 from smartfeeds.client.transport import SlixLink
 from smartfeeds.core.text import counted
-from smartfeeds.demo.person import Person
+from smartfeeds.demo.person import DemoUser
 from smartfeeds.demo.stage import STEP_S, Stage, Tell, when_online
 
 SERVICE: Final = "feeds.localhost"
@@ -35,7 +35,7 @@ ADDRESS: Final = f"xmpp:{SERVICE}?;node={NODE}"
 class TellingLink(SlixLink):
     """A link that tells what a follower asks for and what it is sent."""
 
-    def __init__(self, person: Person, tell: Tell) -> None:
+    def __init__(self, person: DemoUser, tell: Tell) -> None:
         super().__init__(person)
         self._tell = tell
 
@@ -55,10 +55,10 @@ class TellingLink(SlixLink):
         super()._on_message(stanza)  # type: ignore[arg-type]
 
 
-class Reader:
+class DemoReader:
     """Bob: keeps a mirror of the feed, and the position it is at, in a file."""
 
-    def __init__(self, person: Person, store: Path, tell: Tell) -> None:
+    def __init__(self, person: DemoUser, store: Path, tell: Tell) -> None:
         self.person = person
         self.mirror: dict[str, bytes] = {}
         self._store = store
@@ -122,15 +122,15 @@ class Reader:
         self._changed.set()
 
 
-class Play(Stage):
+class GapDemo(Stage):
     """What happens between Alice, the service and Bob."""
 
     def __init__(self, folder: Path, console: Console) -> None:
         super().__init__(folder, console, [SERVICE])
         (self._component,) = self.components
         self._published = 0
-        self.alice: Person
-        self.bob: Reader
+        self.alice: DemoUser
+        self.bob: DemoReader
 
     @asynccontextmanager
     async def stage(self) -> AsyncIterator[None]:
@@ -138,7 +138,7 @@ class Play(Stage):
         async with self.open():
             await self._component.start()
             self.alice = await self.person("alice")
-            self.bob = Reader(await self.person("bob"), self.folder / "position", self.tell)
+            self.bob = DemoReader(await self.person("bob"), self.folder / "position", self.tell)
             await self.alice.login()
             yield
             await self.alice.logout()
@@ -199,7 +199,7 @@ class Play(Stage):
         """Whether the mirror is the feed, as a fresh reader pulls it."""
         proof = self.bob.proof()
         await self.bob.end()
-        fresh = Reader(await self.person("carol"), self.folder / "fresh", lambda _text: None)
+        fresh = DemoReader(await self.person("carol"), self.folder / "fresh", lambda _text: None)
         await fresh.begin()
         await fresh.until(f"item-{self._published}")
         await fresh.end()
@@ -227,7 +227,7 @@ def _digest(mirror: dict[str, bytes]) -> str:
 async def play(console: Console) -> bool:
     """The whole demonstration; whether mirror and feed are the same in the end. Raises LinkError, ConfigError."""
     with tempfile.TemporaryDirectory(prefix="smartfeeds-gap-") as folder:
-        stage = Play(Path(folder), console)
+        stage = GapDemo(Path(folder), console)
         async with stage.stage():
             await stage.perform()
             return await stage.compare()

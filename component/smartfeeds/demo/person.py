@@ -10,7 +10,7 @@ from slixmpp import ClientXMPP
 
 from smartfeeds.client.stanzas import PUBSUB
 from smartfeeds.client.transport import SlixLink
-from smartfeeds.demo.process import HOST, Account
+from smartfeeds.demo.process import HOST, DemoAccount
 from smartfeeds.errors import LinkError
 
 LOGIN_S = 30.0
@@ -18,10 +18,10 @@ _OWNER = f"{PUBSUB}#owner"
 _ATOM = "http://www.w3.org/2005/Atom"
 
 
-class Person(ClientXMPP):
+class DemoUser(ClientXMPP):
     """A logged-in client; `link` is what a follower and requests go over."""
 
-    def __init__(self, account: Account, port: int) -> None:
+    def __init__(self, account: DemoAccount, port: int) -> None:
         plain = {"unencrypted_plain": True, "unencrypted_scram": True}
         super().__init__(account.jid, account.password, plugin_config={"feature_mechanisms": plain})
         self.enable_plaintext, self.enable_starttls, self.enable_direct_tls = True, False, False

@@ -4,7 +4,7 @@ import os
 import subprocess
 from pathlib import Path
 
-from smartfeeds.demo.process import HOST, Account, LocalServer
+from smartfeeds.demo.process import HOST, DemoAccount, LocalServer
 from smartfeeds.errors import LinkError
 
 _CONFIG = """\
@@ -66,7 +66,7 @@ class Prosody(LocalServer):
         """Prosody in the foreground with our file."""
         return [program, "--config", str(self.config_file), "-F"]
 
-    def account(self, name: str, password: str = "secret") -> Account:  # noqa: S107 - a throw-away account
+    def account(self, name: str, password: str = "secret") -> DemoAccount:  # noqa: S107 - a throw-away account
         """Makes a client account with prosodyctl; an account of this name gets this password."""
         done = subprocess.run(  # noqa: S603 - a fixed command line
             ["/usr/bin/prosodyctl", "--config", str(self.config_file), "register", name, self.domain, password],
@@ -76,4 +76,4 @@ class Prosody(LocalServer):
         )
         if done.returncode != 0:
             raise LinkError(f"prosodyctl made no account {name}: {done.stdout.strip()} {done.stderr.strip()}")
-        return Account(f"{name}@{self.domain}", password)
+        return DemoAccount(f"{name}@{self.domain}", password)

@@ -20,11 +20,11 @@ from rich.progress import Progress
 from smartfeeds.app import App
 from smartfeeds.config import Settings, load
 from smartfeeds.core.jid import Jid
-from smartfeeds.demo.process import HOST, Account, free_port, is_listening
+from smartfeeds.demo.process import HOST, DemoAccount, free_port, is_listening
 from smartfeeds.demo.prosody import Prosody
 from smartfeeds.errors import ConfigError, LinkError, StoreError
 from smartfeeds.formats.documents import read_document
-from smartfeeds.service.importing import Imported, import_document
+from smartfeeds.service.importing import ImportCounts, import_document
 from smartfeeds.store.lock import LockHeldError, Release, lock_file
 from smartfeeds.telemetry import set_up_logging
 
@@ -68,14 +68,14 @@ class Scene:
     http_port: int = _HTTP_PORT
 
     @property
-    def reader(self) -> Account:
+    def reader(self) -> DemoAccount:
         """The account to try things with."""
-        return Account(f"{READER}@{DOMAIN}", self.password)
+        return DemoAccount(f"{READER}@{DOMAIN}", self.password)
 
     @property
-    def owner(self) -> Account:
+    def owner(self) -> DemoAccount:
         """The account that owns the feed."""
-        return Account(f"{OWNER}@{DOMAIN}", self.password)
+        return DemoAccount(f"{OWNER}@{DOMAIN}", self.password)
 
 
 def read_scene(folder: Path) -> Scene:
@@ -175,7 +175,7 @@ async def _online(app: App) -> None:
         raise LinkError(f"the component did not get online: {app.supervisor.last_error}") from None
 
 
-async def fill(app: App, progress: Progress) -> Imported:
+async def fill(app: App, progress: Progress) -> ImportCounts:
     """Brings the example feed into its node; what is there already stays."""
     document = read_document(resources.files("smartfeeds.demo").joinpath("planet.xml").read_bytes())
     task = progress.add_task(f"Filling the feed {NODE}", total=len(document.items))

@@ -23,8 +23,8 @@ from smartfeeds.config import load
 from smartfeeds.core.model import Item, Node, Slice
 from smartfeeds.core.text import counted
 from smartfeeds.core.view import SHARED
-from smartfeeds.demo.person import Person
-from smartfeeds.demo.stage import STEP_S, Component, Stage, when_online
+from smartfeeds.demo.person import DemoUser
+from smartfeeds.demo.stage import STEP_S, DemoService, Stage, when_online
 from smartfeeds.formats.atom import read_meta
 from smartfeeds.opening import open_service
 from smartfeeds.service.conflicts import version_tag
@@ -52,7 +52,7 @@ _MET: Final[Titles] = {
 _SETTLED: Final[Titles] = _MET | {"meeting": (("Friday at ten", 4),), "cake": (("Plum cake", 4),)}
 
 
-class Seen(NamedTuple):
+class SharedVersion(NamedTuple):
     """A version of an item, for people: its title (empty where it is deleted), changes, who made it, and its tag."""
 
     title: str
@@ -65,20 +65,20 @@ class Seen(NamedTuple):
         return f"{name} ({counted(self.changes, 'change')}, {self.by})"
 
 
-class Kept(NamedTuple):
+class SharedItem(NamedTuple):
     """What two services must have in common of an item: XML whose prefixes are written anew, as servers may do."""
 
     payload: str
     sync: str
     deleted: bool
-    versions: tuple[Seen, ...]
+    versions: tuple[SharedVersion, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Copy:
+class FeedCopy:
     """What a service holds of the feed, by item id, tombstones too."""
 
-    items: dict[str, Kept]
+    items: dict[str, SharedItem]
 
     def holds(self, titles: Titles) -> bool:
         """Whether it has these items with these versions, and no others."""
@@ -95,14 +95,14 @@ class Copy:
         return f"{', '.join(parts)}, sha256 {whole.hexdigest()[:16]}"
 
 
-class Play(Stage):
+class SharingDemo(Stage):
     """What happens at the two services."""
 
     def __init__(self, folder: Path, console: Console) -> None:
         super().__init__(folder, console, [SERVICE_A, SERVICE_B])
         self._a, self._b = self.components
-        self._alice: Person
-        self._bob: Person
+        self._alice: DemoUser
+        self._bob: DemoUser
 
     async def perform(self) -> bool:
         """All scenes; whether everything was as it is told."""
@@ -176,14 +176,14 @@ class Play(Stage):
         return not verdict(copies, titles)
 
 
-def verdict(copies: Sequence[Copy], titles: Titles) -> str:
+def verdict(copies: Sequence[FeedCopy], titles: Titles) -> str:
     """What is wrong with these copies, of which each is to hold this; empty where nothing is."""
     if any(copy != copies[0] for copy in copies):
         return "THEY DIFFER"
     return "" if copies[0].holds(titles) else "THEY ARE THE SAME, BUT NOT WHAT WAS WRITTEN"
 
 
-async def _alike(stores: Sequence[FeedService], titles: Titles) -> list[Copy]:
+async def _alike(stores: Sequence[FeedService], titles: Titles) -> list[FeedCopy]:
     while True:
         copies = [await _read(store) for store in stores]
         if not verdict(copies, titles):
@@ -192,7 +192,7 @@ async def _alike(stores: Sequence[FeedService], titles: Titles) -> list[Copy]:
 
 
 @asynccontextmanager
-async def _opened(component: Component) -> AsyncIterator[FeedService]:
+async def _opened(component: DemoService) -> AsyncIterator[FeedService]:
     """A look into the store of a service, whether it runs or not."""
     service = open_service(load(component.config), on_change=lambda _nodes: None, mode=OpenMode.READ)
     await service.store.open()
@@ -202,24 +202,24 @@ async def _opened(component: Component) -> AsyncIterator[FeedService]:
         await service.store.close()
 
 
-async def _copy_of(component: Component) -> Copy:
+async def _copy_of(component: DemoService) -> FeedCopy:
     async with _opened(component) as service:
         return await _read(service)
 
 
-async def _read(service: FeedService) -> Copy:
-    def read(tx: ReadTx, context: Context) -> Copy:
+async def _read(service: FeedService) -> FeedCopy:
+    def read(tx: ReadTx, context: Context) -> FeedCopy:
         node = tx.node(NODE)
         found = [] if node is None else tx.slice(node.node_no, Slice(SHARED, NO_LIMIT))
-        return Copy({} if node is None else {item.id: _kept(context, node, item) for item in found})
+        return FeedCopy({} if node is None else {item.id: _kept(context, node, item) for item in found})
 
     return await service.read(read)
 
 
-def _kept(context: Context, node: Node, item: Item) -> Kept:
+def _kept(context: Context, node: Node, item: Item) -> SharedItem:
     winner = read_shared(context, node, item).version
     seen = tuple(
-        Seen(
+        SharedVersion(
             _DELETED if one.deleted.on else read_meta(one.payload).body,
             one.counter,
             unquote(one.top.by),
@@ -228,7 +228,7 @@ def _kept(context: Context, node: Node, item: Item) -> Kept:
         for one in (winner, *winner.conflicts)
     )
     sync = sync_of(context, node, item)
-    return Kept(_anew(item.payload), _anew(sync), item.deleted, seen)
+    return SharedItem(_anew(item.payload), _anew(sync), item.deleted, seen)
 
 
 def _anew(data: bytes) -> str:
@@ -239,4 +239,4 @@ async def play(console: Console) -> bool:
     """The whole demonstration; whether both services have the same in the end, and all of it. Raises LinkError,
     ConfigError."""
     with tempfile.TemporaryDirectory(prefix="smartfeeds-share-") as folder:
-        return await Play(Path(folder), console).perform()
+        return await SharingDemo(Path(folder), console).perform()

@@ -11,7 +11,7 @@ from typing import Final
 
 from rich.console import Console
 
-from smartfeeds.demo.person import Person
+from smartfeeds.demo.person import DemoUser
 from smartfeeds.demo.prosody import Prosody
 from smartfeeds.errors import LinkError
 
@@ -38,7 +38,7 @@ level = "error"
 Tell = Callable[[str], None]
 
 
-class Component:
+class DemoService:
     """A service as a process of its own, so that it can be killed. Its store stays in `folder`."""
 
     def __init__(self, folder: Path, service: str, secret: str, port: int) -> None:
@@ -82,7 +82,7 @@ class Stage:
         keys = {service: secrets.token_urlsafe(12) for service in services}
         self._server = Prosody(folder / "prosody", keys)
         port = self._server.component_port
-        self.components = [Component(folder / service, service, key, port) for service, key in keys.items()]
+        self.components = [DemoService(folder / service, service, key, port) for service, key in keys.items()]
 
     def tell(self, text: str) -> None:
         """One line of the transcript."""
@@ -101,10 +101,10 @@ class Stage:
                 await component.end()
             await asyncio.to_thread(self._server.stop)
 
-    async def person(self, name: str) -> Person:
+    async def person(self, name: str) -> DemoUser:
         """Somebody with an account, not logged in yet."""
         account = await asyncio.to_thread(self._server.account, name)
-        return Person(account, self._server.client_port)
+        return DemoUser(account, self._server.client_port)
 
 
 async def when_online(work: Callable[[], Awaitable[object]]) -> None:

@@ -11,12 +11,12 @@ from functools import partial
 from smartfeeds.core.times import format_datetime
 from smartfeeds.formats import atom
 from smartfeeds.formats.atom_feed import FeedHead
-from smartfeeds.formats.entry import ACTIVITY_NS, Entry, Link, Person
-from smartfeeds.formats.items import LEFT_REASON, Found, Head, Loss, Skipped, Written, each
+from smartfeeds.formats.entry import ACTIVITY_NS, Entry, EntryLink, Person
+from smartfeeds.formats.items import LEFT_REASON, FeedDraft, FormatLoss, ItemDraft, SkippedItem, WrittenDocument, each
 from smartfeeds.formats.json_items import JsonItem, id_of, text_of
 from smartfeeds.formats.json_text import Json, JsonObject, dump_json, filled
 from smartfeeds.formats.links import resolve
-from smartfeeds.formats.losses import Part, losses_of
+from smartfeeds.formats.losses import EntryPart, losses_of
 from smartfeeds.formats.xml import new_element
 
 _WEB = ("http://", "https://")
@@ -24,14 +24,14 @@ _FILE_KINDS = frozenset({"audio", "image", "video"})
 _GUESSED = frozenset({"note", "article"})
 _KEPT = frozenset(
     {
-        Part.SUMMARY,
-        Part.EMAIL,
-        Part.SCHEME,
-        Part.ENCLOSURE_TITLE,
-        Part.SOURCE,
-        Part.REPLIES,
-        Part.LANGUAGE,
-        Part.ACTIVITY,
+        EntryPart.SUMMARY,
+        EntryPart.EMAIL,
+        EntryPart.SCHEME,
+        EntryPart.ENCLOSURE_TITLE,
+        EntryPart.SOURCE,
+        EntryPart.REPLIES,
+        EntryPart.LANGUAGE,
+        EntryPart.ACTIVITY,
     }
 )
 
@@ -41,9 +41,9 @@ def write_activity(entry: Entry, *, comments: bool = False) -> bytes:
     return dump_json(_activity(entry, comments=comments))
 
 
-def write_activities(head: FeedHead, entries: Iterable[Entry]) -> Written:
+def write_activities(head: FeedHead, entries: Iterable[Entry]) -> WrittenDocument:
     """A page or a whole feed, in the order of the entries (SF-060 to SF-065)."""
-    losses: list[Loss] = []
+    losses: list[FormatLoss] = []
     items: list[JsonObject] = []
     for entry in entries:
         items.append(_activity(entry, comments=False))
@@ -53,15 +53,15 @@ def write_activities(head: FeedHead, entries: Iterable[Entry]) -> Written:
         if text:
             whole[name] = text
     whole["items"] = items
-    return Written(dump_json(whole), tuple(losses))
+    return WrittenDocument(dump_json(whole), tuple(losses))
 
 
-def activity_losses(entry: Entry) -> list[Loss]:
+def activity_losses(entry: Entry) -> list[FormatLoss]:
     """What of the entry is not in its activity."""
     losses = losses_of(entry, _KEPT)
     author = entry.authors[0] if entry.authors and not entry.deleted else Person()
     if author.email and author.uri and not author.uri.startswith(_WEB):
-        losses.append(Loss(entry.item_id, Part.EMAIL.value))
+        losses.append(FormatLoss(entry.item_id, EntryPart.EMAIL.value))
     return losses
 
 
@@ -118,7 +118,7 @@ def _object(entry: Entry, title: str, *, comments: bool) -> JsonObject:
     return filled(**members)
 
 
-def _attachment(link: Link) -> JsonObject:
+def _attachment(link: EntryLink) -> JsonObject:
     kind = link.type.partition("/")[0].lower()
     return filled(
         objectType=kind if kind in _FILE_KINDS else "file",
@@ -138,10 +138,10 @@ def is_collection(value: Json) -> bool:
     )
 
 
-def read_activities(value: JsonObject, base: str) -> tuple[Head, Iterator[Found | Skipped]]:
+def read_activities(value: JsonObject, base: str) -> tuple[FeedDraft, Iterator[ItemDraft | SkippedItem]]:
     """The head and the items of a collection for which `is_collection` is true."""
     address = text_of(value.get("url")).strip()
-    head = Head(
+    head = FeedDraft(
         "ActivityStreams 1.0",
         id=id_of(value.get("id")),
         title=text_of(value.get("displayName")) or text_of(value.get("title")),
@@ -151,18 +151,18 @@ def read_activities(value: JsonObject, base: str) -> tuple[Head, Iterator[Found 
     return head, each(partial(_item, base=base, smart=smart), value["items"])
 
 
-def _item(value: Json, index: int, base: str, *, smart: bool) -> Found | Skipped:
+def _item(value: Json, index: int, base: str, *, smart: bool) -> ItemDraft | SkippedItem:
     if not isinstance(value, dict):
-        return Skipped(index, "the item is no object")
+        return SkippedItem(index, "the item is no object")
     item = JsonItem(value, index, base)
     item.found.item_id = id_of(value.get("id"))
     said = item.object("object")
     published_us, updated_us = item.time("published"), item.time("updated")
     if value.get("left") is True:
-        return Skipped(index, LEFT_REASON)
+        return SkippedItem(index, LEFT_REASON)
     if value.get("deleted") is True:
         if not item.found.item_id:
-            return Skipped(index, "a deleted item does not say which one it is")
+            return SkippedItem(index, "a deleted item does not say which one it is")
         return item.delete(id_of(said.get("id")), updated_us)
     item.add_language(item.text("language", said))
     # Where a Smart Feed gives none, the atom:id was made of the item id.

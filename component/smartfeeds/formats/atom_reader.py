@@ -19,7 +19,7 @@ from smartfeeds.formats.additions import FANOUT_NS, take_additions
 from smartfeeds.formats.atom import ATOM_NS, FEEDSYNC_NS
 from smartfeeds.formats.dates import parse_date
 from smartfeeds.formats.growth import MAX_INHERITED_BYTES, check_size
-from smartfeeds.formats.items import LEFT_REASON, Found, Head, Skipped, each
+from smartfeeds.formats.items import LEFT_REASON, FeedDraft, ItemDraft, SkippedItem, each
 from smartfeeds.formats.links import base_of, rebase, resolve
 from smartfeeds.formats.plain import squeeze
 from smartfeeds.formats.rss_channel import Channel, foreign_elements
@@ -46,11 +46,11 @@ class FeedScope:
     authors: tuple[Element, ...] = ()
 
 
-def read_atom(root: Element, base: str) -> tuple[Head, Iterator[Found | Skipped]]:
+def read_atom(root: Element, base: str) -> tuple[FeedDraft, Iterator[ItemDraft | SkippedItem]]:
     """The head and the entries of an atom:feed, or of an atom:entry that stands alone."""
     if root.tag == atom.ENTRY:
-        return Head("Atom 1.0 entry"), each(partial(_entry, scope=FeedScope(base)), [root])
-    head = Head(
+        return FeedDraft("Atom 1.0 entry"), each(partial(_entry, scope=FeedScope(base)), [root])
+    head = FeedDraft(
         "Atom 1.0",
         id=(root.findtext(atom.ID) or "").strip(),
         title=atom.text_of(root, atom.TITLE),
@@ -139,16 +139,16 @@ def _other_links(root: Element, base: str) -> list[Element]:
     return links
 
 
-def _read(node: Element, index: int, scope: FeedScope) -> Found | Skipped:
+def _read(node: Element, index: int, scope: FeedScope) -> ItemDraft | SkippedItem:
     if node.tag == DELETED_ENTRY:
         return _deletion(node, index)
-    return Skipped(index, LEFT_REASON) if atom.is_left(node) else _entry(node, index, scope)
+    return SkippedItem(index, LEFT_REASON) if atom.is_left(node) else _entry(node, index, scope)
 
 
-def _entry(node: Element, index: int, scope: FeedScope) -> Found | Skipped:
+def _entry(node: Element, index: int, scope: FeedScope) -> ItemDraft | SkippedItem:
     if not len(node) and not (node.text or "").strip():
-        return Skipped(index, "the entry is empty")  # as an item of RSS (A-123)
-    found = Found(index, node, deleted=atom.is_deletion(node))
+        return SkippedItem(index, "the entry is empty")  # as an item of RSS (A-123)
+    found = ItemDraft(index, node, deleted=atom.is_deletion(node))
     given_id, keys = take_additions(node)
     found.item_id = (node.findtext(atom.ID) or "").strip() if given_id is None else given_id
     if keys is not None:
@@ -156,7 +156,7 @@ def _entry(node: Element, index: int, scope: FeedScope) -> Found | Skipped:
         found.updated_us = within_years(parse_time(keys.get("modified", "")))
         return found
     if _is_draft(node):
-        return Skipped(index, "the entry is a draft (app:draft), which its author has not published")
+        return SkippedItem(index, "the entry is a draft (app:draft), which its author has not published")
     found.published_us = _date(found, atom.PUBLISHED)
     found.updated_us = _date(found, atom.UPDATED)
     if found.updated_us is None and found.published_us is not None:
@@ -172,7 +172,7 @@ def _is_draft(node: Element) -> bool:
     return any((control.findtext(_CONTROLS[control.tag]) or "").strip() == "yes" for control in controls)
 
 
-def _date(found: Found, tag: str) -> int | None:
+def _date(found: ItemDraft, tag: str) -> int | None:
     """The first readable date. Unreadable dates are removed, and dates in other spellings are written as RFC 3339
     (RFC 4287 3.3), so that readers of the entry can read all dates that it has."""
     first_us: int | None = None
@@ -219,15 +219,15 @@ def adopt(node: Element, scope: FeedScope) -> None:
             node[-1].tail = None
 
 
-def _deletion(node: Element, index: int) -> Found | Skipped:
+def _deletion(node: Element, index: int) -> ItemDraft | SkippedItem:
     """RFC 6721 3: `ref` is the atom:id of what was deleted, `when` the time."""
     reference = node.get("ref", "").strip()
     if not reference:
-        return Skipped(index, "an at:deleted-entry does not say which entry it means")
+        return SkippedItem(index, "an at:deleted-entry does not say which entry it means")
     when_us = parse_date(node.get("when", ""))
     text = "" if when_us is None else format_datetime(when_us)
     entry = xml.parse_stored(atom.marked(reference, text, ""))
-    return Found(index, entry, reference, updated_us=when_us, deleted=True)
+    return ItemDraft(index, entry, reference, updated_us=when_us, deleted=True)
 
 
 _NAMES_03 = {

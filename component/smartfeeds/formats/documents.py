@@ -13,8 +13,8 @@ from smartfeeds.formats import atom
 from smartfeeds.formats.activity import is_collection, read_activities
 from smartfeeds.formats.atom_reader import ATOM03_NS, from_atom03, read_atom
 from smartfeeds.formats.ess import looks_like_ess
-from smartfeeds.formats.growth import Growth, check_scope
-from smartfeeds.formats.items import Document, Found, Head, ImportedItem, Skipped
+from smartfeeds.formats.growth import ItemGrowth, check_scope
+from smartfeeds.formats.items import FeedDocument, FeedDraft, ImportedItem, ItemDraft, SkippedItem
 from smartfeeds.formats.json_feed import is_json_feed, read_json_feed
 from smartfeeds.formats.json_text import load_json, looks_like_json
 from smartfeeds.formats.links import is_uri, rebase
@@ -39,7 +39,7 @@ _OTHER_ROOTS = {
 }
 
 
-def read_document(data: bytes, base: str = "") -> Document:
+def read_document(data: bytes, base: str = "") -> FeedDocument:
     """The feed in `data`, which came from the address `base` where that is known.
 
     Items that cannot be kept are in `skipped`. Raises FeedError(INVALID_PAYLOAD) or FeedError(PAYLOAD_TOO_BIG) for
@@ -51,20 +51,20 @@ def read_document(data: bytes, base: str = "") -> Document:
     head, entries, warnings = _read_json(data, base) if looks_like_json(data) else _read_xml(data, base)
     scope = head.id or head.link
     items: list[tuple[int, ImportedItem]] = []
-    skipped: list[Skipped] = []
-    growth = Growth(len(data))
+    skipped: list[SkippedItem] = []
+    growth = ItemGrowth(len(data))
     for entry in entries:
-        if isinstance(entry, Skipped):
+        if isinstance(entry, SkippedItem):
             skipped.append(entry)
             continue
         try:
             item = _item(entry, scope)
         except FeedError as error:
-            skipped.append(Skipped(entry.index, error.text or error.condition.value))
+            skipped.append(SkippedItem(entry.index, error.text or error.condition.value))
             continue
         growth.add(len(item.payload))
         items.append((entry.index, item))
-    return Document(
+    return FeedDocument(
         format=head.format,
         id=head.id,
         title=head.title,
@@ -94,15 +94,15 @@ def read_one(root: Element, size_bytes: int, base: str = "") -> ImportedItem:
     check_scope(root)
     base = rebase("", base)
     head, entries = read_rss_item(root, base) if rss_name(root) == "item" else _read_root(root, base)
-    entry = next(entries, Skipped(0, "there is nothing in it"))
-    if isinstance(entry, Skipped):
+    entry = next(entries, SkippedItem(0, "there is nothing in it"))
+    if isinstance(entry, SkippedItem):
         raise FeedError(Condition.INVALID_PAYLOAD, f"the item cannot be read: {entry.reason}")
     item = _item(entry, head.id or head.link)
-    Growth(size_bytes).add(len(item.payload))
+    ItemGrowth(size_bytes).add(len(item.payload))
     return item
 
 
-def _read_json(data: bytes, base: str) -> tuple[Head, Iterator[Found | Skipped], list[str]]:
+def _read_json(data: bytes, base: str) -> tuple[FeedDraft, Iterator[ItemDraft | SkippedItem], list[str]]:
     value, warnings = load_json(data)
     if is_json_feed(value):
         return (*read_json_feed(value, base), warnings)
@@ -113,7 +113,7 @@ def _read_json(data: bytes, base: str) -> tuple[Head, Iterator[Found | Skipped],
     )
 
 
-def _read_xml(data: bytes, base: str) -> tuple[Head, Iterator[Found | Skipped], list[str]]:
+def _read_xml(data: bytes, base: str) -> tuple[FeedDraft, Iterator[ItemDraft | SkippedItem], list[str]]:
     root, warnings = load(data)
     check_scope(root)
     if is_outline(root):
@@ -121,7 +121,7 @@ def _read_xml(data: bytes, base: str) -> tuple[Head, Iterator[Found | Skipped], 
     return (*_read_root(root, base), warnings)
 
 
-def _read_root(root: Element, base: str) -> tuple[Head, Iterator[Found | Skipped]]:
+def _read_root(root: Element, base: str) -> tuple[FeedDraft, Iterator[ItemDraft | SkippedItem]]:
     if root.tag in (atom.FEED, atom.ENTRY):
         return read_atom(root, base)
     if root.tag in _ATOM03_ROOTS:
@@ -135,7 +135,7 @@ def _read_root(root: Element, base: str) -> tuple[Head, Iterator[Found | Skipped
     raise FeedError(Condition.INVALID_PAYLOAD, f"the document {other}")
 
 
-def _item(found: Found, scope: str) -> ImportedItem:
+def _item(found: ItemDraft, scope: str) -> ImportedItem:
     """Canonical payload and final id. Raises FeedError for an entry beyond the limits of payloads."""
     payload = accept_payload(found.entry)
     item_id = found.item_id
@@ -168,7 +168,7 @@ def _derived(entry: Element, scope: str, payload: bytes) -> str:
     return atom.digest_id(scope, *known) if any(known) else atom.digest_id(scope, payload.decode())
 
 
-def _distinct(items: list[tuple[int, ImportedItem]], skipped: list[Skipped]) -> tuple[ImportedItem, ...]:
+def _distinct(items: list[tuple[int, ImportedItem]], skipped: list[SkippedItem]) -> tuple[ImportedItem, ...]:
     """One item an id: the newest, without dates the first, because feeds have their newest on top (A-124)."""
     kept: dict[str, tuple[int, ImportedItem]] = {}
     repeated: set[str] = set()
@@ -180,7 +180,7 @@ def _distinct(items: list[tuple[int, ImportedItem]], skipped: list[Skipped]) -> 
         newer = _time(item) > _time(former[1])
         if newer:
             kept[item.id] = (index, item)
-        skipped.append(Skipped(former[0] if newer else index, f"a newer item has the same id: {item.id[:60]}"))
+        skipped.append(SkippedItem(former[0] if newer else index, f"a newer item has the same id: {item.id[:60]}"))
     distinct = (item for _, item in sorted(kept.values(), key=lambda pair: pair[0]))
     return tuple(_noted(item) if item.id in repeated else item for item in distinct)
 

@@ -51,7 +51,7 @@ class TextKind(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Text:
+class EntryText:
     """A text construct. `value` is plain text, HTML, or what is in the div of XHTML, written as HTML.
 
     References in HTML are absolute where the entry says what they are relative to. `language` is that of the construct
@@ -78,7 +78,7 @@ class Text:
         return self.kind is not TextKind.TEXT
 
 
-NO_TEXT = Text(TextKind.TEXT, "")
+NO_TEXT = EntryText(TextKind.TEXT, "")
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +97,7 @@ class Person:
 
 
 @dataclass(frozen=True, slots=True)
-class Link:
+class EntryLink:
     """An atom:link; `rel` without the address of the IANA registry, `length` in bytes. `more`: the element holds other
     data too (a language, a count of replies, elements)."""
 
@@ -120,7 +120,7 @@ class Category:
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
+class EntrySource:
     """The feed that an entry was copied from: its title and its own or its page's address."""
 
     title: str = ""
@@ -128,7 +128,7 @@ class Source:
 
 
 @dataclass(frozen=True, slots=True)
-class Reference:
+class ReplyReference:
     """What an entry answers (RFC 4685): the atom:id of the other entry, and an address of it."""
 
     ref: str = ""
@@ -150,16 +150,16 @@ class Entry:
 
     item_id: str
     atom_id: str
-    title: Text = NO_TEXT
-    summary: Text | None = None
-    content: Text | None = None
+    title: EntryText = NO_TEXT
+    summary: EntryText | None = None
+    content: EntryText | None = None
     authors: tuple[Person, ...] = ()
     categories: tuple[Category, ...] = ()
-    links: tuple[Link, ...] = ()
+    links: tuple[EntryLink, ...] = ()
     published_us: int | None = None
     updated_us: int | None = None
-    source: Source | None = None
-    replies_to: tuple[Reference, ...] = ()
+    source: EntrySource | None = None
+    replies_to: tuple[ReplyReference, ...] = ()
     deleted: bool = False
     language: str = ""
     object_type: str = "note"
@@ -167,8 +167,8 @@ class Entry:
     created_us: int = 0
     modified_us: int = 0
     contributors: tuple[Person, ...] = ()
-    rights: Text | None = None
-    content_link: Link | None = None
+    rights: EntryText | None = None
+    content_link: EntryLink | None = None
     content_type: str = ""
     verb: str = "post"
     typed: bool = False
@@ -192,7 +192,7 @@ class Entry:
         return next((link.href for link in self.links if link.rel == "alternate"), "")
 
     @property
-    def enclosures(self) -> tuple[Link, ...]:
+    def enclosures(self) -> tuple[EntryLink, ...]:
         """The links to files that belong to the entry."""
         return tuple(link for link in self.links if link.rel == "enclosure")
 
@@ -234,16 +234,16 @@ class _Reader:
         self.root = root
         self.base = rebase("", root.get(XML_BASE))
         self.atom_id = ""
-        self.texts: dict[str, Text] = {}
+        self.texts: dict[str, EntryText] = {}
         self.times: dict[str, int] = {}
         self.authors: list[Person] = []
         self.contributors: list[Person] = []
         self.categories: list[Category] = []
-        self.links: list[Link] = []
-        self.replies_to: list[Reference] = []
-        self.source: Source | None = None
+        self.links: list[EntryLink] = []
+        self.replies_to: list[ReplyReference] = []
+        self.source: EntrySource | None = None
         self.source_authors: list[Person] = []
-        self.content_link: Link | None = None
+        self.content_link: EntryLink | None = None
         self.content_type = ""
         self.object_type = ""
         self.verb = ""
@@ -313,15 +313,15 @@ class _Reader:
         address = node.get("src", "").strip()
         if address:
             kind = kind if "/" in kind else ""
-            self.content_link = Link("content", resolve(self.base_of(node), address), kind)
+            self.content_link = EntryLink("content", resolve(self.base_of(node), address), kind)
         elif kind in _TEXT_TYPES:
             self.texts[atom.CONTENT] = _text(node, _TEXT_TYPES[kind], self.base_of(node))
         else:
             self.content_type = kind
             if kind.endswith(("+xml", "/xml")) and (plain := markup_text(node)):
-                self.texts[atom.CONTENT] = Text(TextKind.TEXT, plain)
+                self.texts[atom.CONTENT] = EntryText(TextKind.TEXT, plain)
             elif kind.startswith("text/"):
-                self.texts[atom.CONTENT] = Text(TextKind.TEXT, string_of(node))
+                self.texts[atom.CONTENT] = EntryText(TextKind.TEXT, string_of(node))
 
     def time(self, node: Element) -> None:
         if node.tag not in self.times:
@@ -359,14 +359,14 @@ class _Reader:
         links = [link for child in node.iterchildren(atom.LINK) if (link := _link(child, base)) is not None]
         links.sort(key=lambda link: link.rel != "self")
         href = next((link.href for link in links if link.rel in ("self", "alternate")), "")
-        self.source = Source(atom.text_of(node, atom.TITLE), href)
+        self.source = EntrySource(atom.text_of(node, atom.TITLE), href)
         for author in node.iterchildren(atom.AUTHOR):
             _add_person(author, base, self.source_authors)
 
     def reply(self, node: Element) -> None:
         ref, href = node.get("ref", "").strip(), node.get("href", "").strip()
         if ref or href:
-            self.replies_to.append(Reference(ref, resolve(self.base_of(node), href) if href else ""))
+            self.replies_to.append(ReplyReference(ref, resolve(self.base_of(node), href) if href else ""))
 
     def activity_type(self, node: Element) -> None:
         self.object_type = self.object_type or _last_segment(node)
@@ -427,14 +427,14 @@ def has_more(node: Element) -> bool:
     return bool(_others(node, attributes)) or any(child.tag not in children for child in node)
 
 
-def _text(node: Element, kind: str, base: str) -> Text:
+def _text(node: Element, kind: str, base: str) -> EntryText:
     language = node.get(XML_LANG, "")
     if kind == "xhtml":
-        return Text(TextKind.XHTML, inner_html(node, base), language)
+        return EntryText(TextKind.XHTML, inner_html(node, base), language)
     text = string_of(node) if len(node) else node.text or ""
     if kind in ("html", "text/html"):
-        return Text(TextKind.HTML, absolute_html(text, base), language)
-    return Text(TextKind.TEXT, text, language)
+        return EntryText(TextKind.HTML, absolute_html(text, base), language)
+    return EntryText(TextKind.TEXT, text, language)
 
 
 def _add_person(node: Element, base: str, people: list[Person]) -> None:
@@ -447,13 +447,13 @@ def _add_person(node: Element, base: str, people: list[Person]) -> None:
         people.append(Person(name, email, resolve(base, uri) if uri else "", has_more(node)))
 
 
-def _link(node: Element, base: str) -> Link | None:
+def _link(node: Element, base: str) -> EntryLink | None:
     href = node.get("href", "").strip()
     if not href:
         return None
     length = node.get("length", "").strip()
     known = length.isascii() and length.isdigit() and len(length) <= _LENGTH_DIGITS
-    return Link(
+    return EntryLink(
         rel=node.get("rel", "").strip().removeprefix(_IANA) or "alternate",
         href=resolve(base, href),
         type=node.get("type", "").strip(),

@@ -7,7 +7,7 @@ from smartfeeds.formats import atom
 from smartfeeds.formats.atom import ATOM_NS
 from smartfeeds.formats.dates import parse_date
 from smartfeeds.formats.growth import check_size
-from smartfeeds.formats.items import Found
+from smartfeeds.formats.items import ItemDraft
 from smartfeeds.formats.links import is_uri, resolve
 from smartfeeds.formats.xml import XML_BASE, XML_LANG, Element, is_language, new_element, parse_stored
 
@@ -19,7 +19,7 @@ class EntryBuilder:
 
     def __init__(self, index: int, base: str) -> None:
         self.base = base
-        self.found = Found(index, new_element(atom.ENTRY, {None: ATOM_NS}))
+        self.found = ItemDraft(index, new_element(atom.ENTRY, {None: ATOM_NS}))
         self.entry = self.found.entry
         self._addresses_bytes = 0
         if base:
@@ -107,7 +107,7 @@ class EntryBuilder:
             if address:
                 etree.SubElement(source, atom.LINK, {"rel": "self", "href": address})
 
-    def delete(self, atom_id: str, updated_us: int | None) -> Found:
+    def delete(self, atom_id: str, updated_us: int | None) -> ItemDraft:
         """The item as a deletion: of all that it says only its id and time are left."""
         text = "" if updated_us is None else format_datetime(updated_us)
         payload = atom.marked(atom_id or atom.derived_id(self.found.item_id), text, "")

@@ -32,7 +32,7 @@ _ADDRESS = re.compile(r"[A-Za-z][A-Za-z0-9+.\-]*:[\x21-\x7e]+")
 _SAFE: Final = "%:/?#[]@!$&'()*+;=-._~"
 
 
-class Stamp(NamedTuple):
+class EntryStamp(NamedTuple):
     """One entry of an ESS file: its time in Unix seconds, divisible by 60, and its title's checksum, 0 to 255."""
 
     time_s: int
@@ -40,7 +40,7 @@ class Stamp(NamedTuple):
 
 
 class NnoEntry(NamedTuple):
-    """One entry of an NNO file: the address of its feed, and what a `Stamp` says."""
+    """One entry of an NNO file: the address of its feed, and what a `EntryStamp` says."""
 
     feed_url: str
     time_s: int
@@ -48,16 +48,16 @@ class NnoEntry(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Ess:
+class EssContent:
     """An ESS file as read: newest entry first. `build_s` is Unix seconds, divisible by 60."""
 
     build_s: int
     feed_url: str
-    entries: tuple[Stamp, ...] = ()
+    entries: tuple[EntryStamp, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
-class Nno:
+class NnoContent:
     """An NNO file as read: newest entry first. `build_s` is Unix seconds, divisible by 60."""
 
     build_s: int
@@ -146,7 +146,7 @@ def looks_like_ess(data: bytes) -> bool:
     return _BEGINNING.match(data) is not None
 
 
-def read_ess(data: bytes) -> Ess:
+def read_ess(data: bytes) -> EssContent:
     """An ESS file. Raises FeedError(INVALID_PAYLOAD) that says what is wrong, FeedError(PAYLOAD_TOO_BIG) above 1 MB."""
     fields = _fields(data)
     build_s = _build_time(fields[0])
@@ -156,10 +156,10 @@ def read_ess(data: bytes) -> Ess:
         raise _invalid("a number is left over: behind the address there are pairs of minutes and checksum")
     entries = [_stamp(build_s, numbers[at], numbers[at + 1]) for at in range(0, len(numbers), 2)]
     entries.sort(key=_age)
-    return Ess(build_s, url, tuple(entries))
+    return EssContent(build_s, url, tuple(entries))
 
 
-def read_nno(data: bytes) -> Nno:
+def read_nno(data: bytes) -> NnoContent:
     """An NNO file. Raises FeedError(INVALID_PAYLOAD) that says what is wrong, FeedError(PAYLOAD_TOO_BIG) above 1 MB."""
     fields = _fields(data)
     build_s = _build_time(fields[0])
@@ -172,10 +172,10 @@ def read_nno(data: bytes) -> Nno:
         entries.append(NnoEntry(url, *_stamp(build_s, fields[place], fields[place + 1])))
         place += 2
     entries.sort(key=_age)
-    return Nno(build_s, tuple(entries))
+    return NnoContent(build_s, tuple(entries))
 
 
-def read_either(data: bytes) -> list[Ess]:
+def read_either(data: bytes) -> list[EssContent]:
     """An ESS file, or an NNO file as the ESS files it was made of. Raises FeedError as the readers do.
 
     What both could be means the same as either.
@@ -189,15 +189,15 @@ def read_either(data: bytes) -> list[Ess]:
             raise error from None
 
 
-def split_nno(nno: Nno) -> list[Ess]:
+def split_nno(nno: NnoContent) -> list[EssContent]:
     """An NNO file as the ESS files it was made of, as far as it tells: one a feed."""
-    feeds: dict[str, list[Stamp]] = {}
+    feeds: dict[str, list[EntryStamp]] = {}
     for url, time_s, checksum in nno.entries:
-        feeds.setdefault(url, []).append(Stamp(time_s, checksum))
-    return [Ess(nno.build_s, url, tuple(stamps)) for url, stamps in feeds.items()]
+        feeds.setdefault(url, []).append(EntryStamp(time_s, checksum))
+    return [EssContent(nno.build_s, url, tuple(stamps)) for url, stamps in feeds.items()]
 
 
-def _age(entry: Stamp | NnoEntry) -> int:
+def _age(entry: EntryStamp | NnoEntry) -> int:
     return -entry.time_s
 
 
@@ -237,14 +237,14 @@ def _address(fields: Sequence[str], place: int) -> tuple[str, int]:
     return url, place
 
 
-def _stamp(build_s: int, minutes: str, checksum: str) -> Stamp:
+def _stamp(build_s: int, minutes: str, checksum: str) -> EntryStamp:
     title_sum = _number(checksum, "a checksum")
     if not 0 <= title_sum <= MAX_CHECKSUM:
         raise _invalid(f"a checksum is not in 0 to {MAX_CHECKSUM}")
     time_s = build_s - _number(minutes, "an entry's minutes") * MINUTE_S
     if not TIME_RANGE_S[0] <= time_s <= TIME_RANGE_S[1]:
         raise _invalid("the time of an entry is not in the years 1 to 9999")
-    return Stamp(time_s, title_sum % 256)
+    return EntryStamp(time_s, title_sum % 256)
 
 
 def _number(field: str, name: str) -> int:

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 from smartfeeds.formats import atom
 from smartfeeds.formats.atom_feed import FeedHead
 from smartfeeds.formats.documents import read_document
-from smartfeeds.formats.items import Document
+from smartfeeds.formats.items import FeedDocument
 from smartfeeds.formats.links import is_uri
 from smartfeeds.formats.rss import PAGES
 from smartfeeds.formats.rss_channel import CHANNEL_PARTS, Channel
@@ -30,7 +30,7 @@ class FeedDetails(NamedTuple):
 NO_DETAILS = FeedDetails("", Channel())
 
 
-def head_of(document: Document, updated_us: int) -> FeedHead:
+def head_of(document: FeedDocument, updated_us: int) -> FeedHead:
     """What a document says of the feed; `updated_us` is the time where it does not say when it was changed. A feed
     without an id gets one of its address or its title."""
     channel = document.channel or Channel()
@@ -56,7 +56,7 @@ class StoredDetails(NamedTuple):
     left_out: tuple[str, ...] = ()
 
 
-def dump_details(document: Document) -> StoredDetails:
+def dump_details(document: FeedDocument) -> StoredDetails:
     """The text for `load_details`, at most MAX_DETAILS_BYTES long: the parts in the order of CHANNEL_PARTS, as far as
     they fit. The dates of the last change are left out, because the node has its own."""
     channel = replace(document.channel or Channel(), changed_us=None, left_out=())

@@ -46,7 +46,7 @@ LEFT_REASON = "the item has left the view that the document shows; this says not
 
 
 @dataclass(frozen=True, slots=True)
-class Skipped:
+class SkippedItem:
     """An item that was left out: its place in the document, counted from 0, and why."""
 
     index: int
@@ -54,7 +54,7 @@ class Skipped:
 
 
 @dataclass(frozen=True, slots=True)
-class Document:
+class FeedDocument:
     """A feed as read: `format` is its name for people ("RSS 0.92"); texts are plain; items are in document order.
 
     `channel` is what an RSS channel says beside title, link and description. Feeds have their newest item on top;
@@ -67,7 +67,7 @@ class Document:
     link: str = ""
     description: str = ""
     items: tuple[ImportedItem, ...] = ()
-    skipped: tuple[Skipped, ...] = ()
+    skipped: tuple[SkippedItem, ...] = ()
     warnings: tuple[str, ...] = ()
     channel: Channel | None = None
     oldest_on_top: bool = False
@@ -89,7 +89,7 @@ class Document:
 
 
 # A document that says nothing.
-NO_DOCUMENT = Document("")
+NO_DOCUMENT = FeedDocument("")
 
 
 def dates_of(items: Sequence[ImportedItem]) -> list[int | None]:
@@ -111,7 +111,7 @@ def dates_of(items: Sequence[ImportedItem]) -> list[int | None]:
 
 
 @dataclass(frozen=True, slots=True)
-class Loss:
+class FormatLoss:
     """What a format cannot carry: the item it is about ("" for the feed itself), and what is left out, for people."""
 
     item_id: str
@@ -119,15 +119,15 @@ class Loss:
 
 
 @dataclass(frozen=True, slots=True)
-class Written:
+class WrittenDocument:
     """A document in another format, and what of the feed is not in it."""
 
     data: bytes
-    losses: tuple[Loss, ...] = ()
+    losses: tuple[FormatLoss, ...] = ()
 
 
 @dataclass(slots=True)
-class Found:
+class ItemDraft:
     """An item while it is being read: an atom:entry of our own, and what the document says of it."""
 
     index: int
@@ -140,7 +140,7 @@ class Found:
 
 
 @dataclass(slots=True)
-class Head:
+class FeedDraft:
     """A feed's own data while it is being read."""
 
     format: str
@@ -153,10 +153,10 @@ class Head:
     warnings: list[str] = field(default_factory=list)
 
 
-def each(read: Callable[[T, int], Found | Skipped], values: Iterable[T]) -> Iterator[Found | Skipped]:
+def each(read: Callable[[T, int], ItemDraft | SkippedItem], values: Iterable[T]) -> Iterator[ItemDraft | SkippedItem]:
     """What `read` makes of each value and its place; one that it refuses is skipped with the reason."""
     for index, value in enumerate(values):
         try:
             yield read(value, index)
         except FeedError as error:
-            yield Skipped(index, error.text or error.condition.value)
+            yield SkippedItem(index, error.text or error.condition.value)

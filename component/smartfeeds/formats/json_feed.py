@@ -17,12 +17,12 @@ from smartfeeds.core.urls import harmless
 from smartfeeds.errors import FeedError
 from smartfeeds.formats import atom, xml
 from smartfeeds.formats.atom_feed import FeedHead
-from smartfeeds.formats.entry import Entry, Link, Person
-from smartfeeds.formats.items import LEFT_REASON, Found, Head, Loss, Skipped, Written, each
+from smartfeeds.formats.entry import Entry, EntryLink, Person
+from smartfeeds.formats.items import LEFT_REASON, ItemDraft, FeedDraft, FormatLoss, SkippedItem, WrittenDocument, each
 from smartfeeds.formats.json_items import JsonItem, id_of, text_of
 from smartfeeds.formats.json_text import MAX_JSON_DEPTH, Json, JsonObject, dump_json, filled, load_json
 from smartfeeds.formats.links import is_uri, resolve
-from smartfeeds.formats.losses import Part, icon_losses, losses_of
+from smartfeeds.formats.losses import EntryPart, icon_losses, losses_of
 from smartfeeds.formats.rss_channel import Channel
 from smartfeeds.formats.xml import new_element
 
@@ -51,19 +51,19 @@ _MAX_NAMED = 20
 _UNKNOWN_TYPE = "application/octet-stream"
 _KEPT = frozenset(
     {
-        Part.SUMMARY,
-        Part.MORE_AUTHORS,
-        Part.ENCLOSURE_TITLE,
-        Part.RELATED,
-        Part.SOURCE,
-        Part.REPLIES,
-        Part.LANGUAGE,
-        Part.EXTENSIONS,
+        EntryPart.SUMMARY,
+        EntryPart.MORE_AUTHORS,
+        EntryPart.ENCLOSURE_TITLE,
+        EntryPart.RELATED,
+        EntryPart.SOURCE,
+        EntryPart.REPLIES,
+        EntryPart.LANGUAGE,
+        EntryPart.EXTENSIONS,
     }
 )
 
 
-def write_json_feed(head: FeedHead, entries: Iterable[Entry]) -> Written:
+def write_json_feed(head: FeedHead, entries: Iterable[Entry]) -> WrittenDocument:
     """The document, its newest item on top; `entries` come oldest first."""
     losses = icon_losses(head)
     items = [_item(entry, losses) for entry in entries]
@@ -90,10 +90,10 @@ def write_json_feed(head: FeedHead, entries: Iterable[Entry]) -> Written:
         },
         "items": items,
     }
-    return Written(dump_json(whole), tuple(losses))
+    return WrittenDocument(dump_json(whole), tuple(losses))
 
 
-def _item(entry: Entry, losses: list[Loss]) -> JsonObject:
+def _item(entry: Entry, losses: list[FormatLoss]) -> JsonObject:
     own: JsonObject = {"id": entry.item_id}
     if entry.atom_id == entry.item_id and not is_uri(entry.atom_id):
         own["atom_id"] = entry.atom_id  # it was published so; an id that is no URI is none of Atom otherwise
@@ -146,14 +146,14 @@ def _author(person: Person) -> JsonObject:
     return filled(name=person.label, url=person.uri or mail)
 
 
-def _attachment(link: Link) -> JsonObject:
+def _attachment(link: EntryLink) -> JsonObject:
     """A media type is required."""
     return {"url": link.href, "mime_type": link.type or _UNKNOWN_TYPE} | filled(
         title=link.title, size_in_bytes=link.length
     )
 
 
-def _kept_members(entry: Entry, losses: list[Loss]) -> JsonObject:
+def _kept_members(entry: Entry, losses: list[FormatLoss]) -> JsonObject:
     """What the entry keeps of a JSON Feed. Anybody may publish such an element, so it is read as any document is."""
     members: JsonObject = {}
     others = False
@@ -171,7 +171,7 @@ def _kept_members(entry: Entry, losses: list[Loss]) -> JsonObject:
             continue
         members = value if isinstance(value, dict) else {}
     if others:
-        losses.append(Loss(entry.item_id, Part.EXTENSIONS.value))
+        losses.append(FormatLoss(entry.item_id, EntryPart.EXTENSIONS.value))
     return members
 
 
@@ -196,13 +196,13 @@ def is_json_feed(value: Json) -> bool:
     return isinstance(version, str) and _VERSION.fullmatch(version.strip()) is not None
 
 
-def read_json_feed(value: JsonObject, base: str) -> tuple[Head, Iterator[Found | Skipped]]:
+def read_json_feed(value: JsonObject, base: str) -> tuple[FeedDraft, Iterator[ItemDraft | SkippedItem]]:
     """The head and the items of a document for which `is_json_feed` is true, of version 1 or 1.1."""
     version = _VERSION.fullmatch(value["version"].strip())
     number = version[1] if version is not None else ""
     address, page = (text_of(value.get(name)).strip() for name in ("feed_url", "home_page_url"))
     said = value.get(_EXTENSION)
-    head = Head(
+    head = FeedDraft(
         f"JSON Feed {number}",
         id=(id_of(said.get("id")) if isinstance(said, dict) else "") or address,
         title=" ".join(text_of(value.get("title")).split()),
@@ -240,9 +240,9 @@ def _channel(feed: JsonObject, base: str) -> Channel:
     )
 
 
-def _read_item(value: Json, index: int, feed: JsonObject, base: str) -> Found | Skipped:
+def _read_item(value: Json, index: int, feed: JsonObject, base: str) -> ItemDraft | SkippedItem:
     if not isinstance(value, dict):
-        return Skipped(index, "the item is no object")
+        return SkippedItem(index, "the item is no object")
     item = JsonItem(value, index, base)
     own = item.object(_EXTENSION)
     given = id_of(own.get("id"))
@@ -252,10 +252,10 @@ def _read_item(value: Json, index: int, feed: JsonObject, base: str) -> Found | 
     is_own = given not in ("", atom_id) or is_uri(atom_id) or own.get("atom_id") == atom_id
     published_us, updated_us = item.time("date_published"), item.time("date_modified")
     if own.get("left") is True:
-        return Skipped(index, LEFT_REASON)
+        return SkippedItem(index, LEFT_REASON)
     if own.get("deleted") is True:
         if not item.found.item_id:
-            return Skipped(index, "a deleted item does not say which one it is")
+            return SkippedItem(index, "a deleted item does not say which one it is")
         return item.delete(atom_id if is_own else "", updated_us)
     item.add_language(item.text("language") or text_of(feed.get("language")))
     item.add_id(atom_id, given=is_own)

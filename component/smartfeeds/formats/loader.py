@@ -58,14 +58,14 @@ _PLAIN_CHARACTERS = {
 }
 
 
-class Loaded(NamedTuple):
+class LoadedDocument(NamedTuple):
     """The root element, and what had to be remedied."""
 
     root: Element
     warnings: list[str]
 
 
-def load(data: bytes) -> Loaded:
+def load(data: bytes) -> LoadedDocument:
     """Parses a whole document. Raises FeedError(INVALID_PAYLOAD) or FeedError(PAYLOAD_TOO_BIG)."""
     if len(data) > MAX_DOCUMENT_BYTES:
         raise FeedError(Condition.PAYLOAD_TOO_BIG, f"the document is larger than {MAX_DOCUMENT_BYTES} bytes")
@@ -79,7 +79,7 @@ def load(data: bytes) -> Loaded:
     data, encoding = _recoded(data, warnings)
     root = _parsed(data, encoding, warnings)
     _settle_entities(root)
-    return Loaded(root, warnings)
+    return LoadedDocument(root, warnings)
 
 
 def in_charset(data: bytes, charset: str) -> bytes:

@@ -6,12 +6,12 @@ from enum import Enum
 from smartfeeds.core.text import escape
 from smartfeeds.core.urls import harmless
 from smartfeeds.formats.atom_feed import FeedHead
-from smartfeeds.formats.entry import Entry, Text
+from smartfeeds.formats.entry import Entry, EntryText
 from smartfeeds.formats.html_links import has_relative
-from smartfeeds.formats.items import Loss
+from smartfeeds.formats.items import FormatLoss
 
 
-class Part(Enum):
+class EntryPart(Enum):
     """A part of an entry that some formats do not have; the value says it to people."""
 
     TITLE_MARKUP = "the markup of the title"
@@ -45,20 +45,20 @@ class Part(Enum):
     __hash__ = object.__hash__
 
 
-def losses_of(entry: Entry, kept: frozenset[Part]) -> list[Loss]:
+def losses_of(entry: Entry, kept: frozenset[EntryPart]) -> list[FormatLoss]:
     """What is in the entry and not among the parts that a format keeps. Of a deleted item nothing is expected."""
     if entry.deleted:
         return []
-    return [Loss(entry.item_id, part.value) for part, has in _PARTS if part not in kept and has(entry)]
+    return [FormatLoss(entry.item_id, part.value) for part, has in _PARTS if part not in kept and has(entry)]
 
 
-def icon_losses(head: FeedHead) -> list[Loss]:
+def icon_losses(head: FeedHead) -> list[FormatLoss]:
     """The icon of the feed, where its address is one that no document names."""
     icon = head.icon or (head.channel.icon if head.channel else "")
-    return [Loss("", f"of the feed itself: {Part.ADDRESSES.value}")] if icon and not harmless(icon) else []
+    return [FormatLoss("", f"of the feed itself: {EntryPart.ADDRESSES.value}")] if icon and not harmless(icon) else []
 
 
-def has_styled(text: Text | None) -> bool:
+def has_styled(text: EntryText | None) -> bool:
     """Whether a text says more as HTML than as plain text."""
     return text is not None and text.is_markup and text.value.strip() != escape(text.plain)
 
@@ -77,39 +77,39 @@ def _rels(entry: Entry, rel: str) -> int:
     return sum(link.rel == rel for link in entry.links)
 
 
-_PARTS: tuple[tuple[Part, Callable[[Entry], object]], ...] = (
-    (Part.TITLE_MARKUP, lambda entry: has_styled(entry.title)),
-    (Part.SUMMARY_MARKUP, lambda entry: has_styled(entry.summary)),
-    (Part.SUMMARY, lambda entry: entry.summary is not None and entry.content is not None),
-    (Part.MORE_AUTHORS, lambda entry: len(entry.authors) > 1),
-    (Part.EMAIL, lambda entry: any(person.email and person.uri for person in entry.authors)),
-    (Part.CONTRIBUTORS, lambda entry: entry.contributors),
-    (Part.SCHEME, lambda entry: any(category.scheme or category.label for category in entry.categories)),
-    (Part.ENCLOSURE_TITLE, lambda entry: any(link.title for link in entry.enclosures)),
-    (Part.RELATED, lambda entry: _rels(entry, "related")),
-    (Part.MORE_RELATED, lambda entry: _rels(entry, "related") > 1),
-    (Part.LINKS, lambda entry: any(link.rel not in ("alternate", "enclosure", "related") for link in entry.links)),
+_PARTS: tuple[tuple[EntryPart, Callable[[Entry], object]], ...] = (
+    (EntryPart.TITLE_MARKUP, lambda entry: has_styled(entry.title)),
+    (EntryPart.SUMMARY_MARKUP, lambda entry: has_styled(entry.summary)),
+    (EntryPart.SUMMARY, lambda entry: entry.summary is not None and entry.content is not None),
+    (EntryPart.MORE_AUTHORS, lambda entry: len(entry.authors) > 1),
+    (EntryPart.EMAIL, lambda entry: any(person.email and person.uri for person in entry.authors)),
+    (EntryPart.CONTRIBUTORS, lambda entry: entry.contributors),
+    (EntryPart.SCHEME, lambda entry: any(category.scheme or category.label for category in entry.categories)),
+    (EntryPart.ENCLOSURE_TITLE, lambda entry: any(link.title for link in entry.enclosures)),
+    (EntryPart.RELATED, lambda entry: _rels(entry, "related")),
+    (EntryPart.MORE_RELATED, lambda entry: _rels(entry, "related") > 1),
+    (EntryPart.LINKS, lambda entry: any(link.rel not in ("alternate", "enclosure", "related") for link in entry.links)),
     (
-        Part.LINK_DETAILS,
+        EntryPart.LINK_DETAILS,
         lambda entry: any(
             (link.more and link.rel in ("alternate", "related", "enclosure"))
             or (link.rel in ("alternate", "related") and (link.type or link.title or link.length))
             for link in entry.links
         ),
     ),
-    (Part.MORE_ALTERNATES, lambda entry: _rels(entry, "alternate") > 1),
-    (Part.RIGHTS, lambda entry: entry.rights is not None),
-    (Part.SOURCE, lambda entry: entry.source is not None),
-    (Part.REPLIES, lambda entry: entry.replies_to),
-    (Part.LANGUAGE, lambda entry: entry.language),
-    (Part.TEXT_LANGUAGE, _has_text_language),
-    (Part.PEOPLE, lambda entry: any(person.more for person in (*entry.authors, *entry.contributors))),
-    (Part.CATEGORY_DETAILS, lambda entry: any(category.more for category in entry.categories)),
-    (Part.ADDRESSES, lambda entry: entry.unsafe),
-    (Part.UNREAD, lambda entry: entry.unread),
-    (Part.ACTIVITY, lambda entry: entry.typed or entry.verb != "post"),
-    (Part.CONTENT_LINK, lambda entry: entry.content_link is not None),
-    (Part.CONTENT_TYPE, lambda entry: entry.content_type),
-    (Part.BASE, _relative),
-    (Part.EXTENSIONS, lambda entry: entry.extensions),
+    (EntryPart.MORE_ALTERNATES, lambda entry: _rels(entry, "alternate") > 1),
+    (EntryPart.RIGHTS, lambda entry: entry.rights is not None),
+    (EntryPart.SOURCE, lambda entry: entry.source is not None),
+    (EntryPart.REPLIES, lambda entry: entry.replies_to),
+    (EntryPart.LANGUAGE, lambda entry: entry.language),
+    (EntryPart.TEXT_LANGUAGE, _has_text_language),
+    (EntryPart.PEOPLE, lambda entry: any(person.more for person in (*entry.authors, *entry.contributors))),
+    (EntryPart.CATEGORY_DETAILS, lambda entry: any(category.more for category in entry.categories)),
+    (EntryPart.ADDRESSES, lambda entry: entry.unsafe),
+    (EntryPart.UNREAD, lambda entry: entry.unread),
+    (EntryPart.ACTIVITY, lambda entry: entry.typed or entry.verb != "post"),
+    (EntryPart.CONTENT_LINK, lambda entry: entry.content_link is not None),
+    (EntryPart.CONTENT_TYPE, lambda entry: entry.content_type),
+    (EntryPart.BASE, _relative),
+    (EntryPart.EXTENSIONS, lambda entry: entry.extensions),
 )

@@ -17,7 +17,7 @@ from lxml import etree
 from smartfeeds.core.times import US_PER_S
 from smartfeeds.formats import atom
 from smartfeeds.formats.atom import ATOM_NS, string_of
-from smartfeeds.formats.ess import MINUTE_S, Ess, NnoEntry, Stamp, dumb_checksum
+from smartfeeds.formats.ess import MINUTE_S, EntryStamp, EssContent, NnoEntry, dumb_checksum
 from smartfeeds.formats.items import ImportedItem
 from smartfeeds.formats.links import is_uri
 from smartfeeds.formats.loader import load
@@ -27,12 +27,12 @@ from smartfeeds.formats.xml import parse_stored
 _ITEMS: Final = frozenset({"item", "entry"})
 
 
-class _Kept(NamedTuple):
+class _ListedFeed(NamedTuple):
     """A feed on the list: the time of its first entry, and when it came, counted."""
 
     first_s: int
     number: int
-    entries: tuple[Stamp, ...]
+    entries: tuple[EntryStamp, ...]
 
 
 class Aggregator:
@@ -46,7 +46,7 @@ class Aggregator:
         if wanted < 1:
             raise ValueError("at least one entry must be wanted")
         self.wanted = wanted
-        self._feeds: dict[str, _Kept] = {}
+        self._feeds: dict[str, _ListedFeed] = {}
         # Oldest on top; feeds that were replaced leave lines behind that no feed matches any more.
         self._oldest: list[tuple[int, int, str]] = []
         self._came = 0
@@ -61,7 +61,7 @@ class Aggregator:
         """The first time of the oldest feed on the list; None while there is room for more feeds (A-109)."""
         return self._top()[0] if len(self._feeds) >= self.wanted else None
 
-    def add(self, ess: Ess) -> bool:
+    def add(self, ess: EssContent) -> bool:
         """Puts an ESS file on the list if it belongs there (ESS-013, ESS-014); whether it does.
 
         It takes the place of a former one of the same feed, before anything is compared (A-110).
@@ -77,7 +77,7 @@ class Aggregator:
             self._drop_oldest()
         if former is None:
             self._came += 1
-        kept = _Kept(first_s, former.number if former else self._came, ess.entries[: self.wanted])
+        kept = _ListedFeed(first_s, former.number if former else self._came, ess.entries[: self.wanted])
         self._feeds[ess.feed_url] = kept
         self._push(ess.feed_url, kept)
         if self.oldest_s is not None:
@@ -112,7 +112,7 @@ class Aggregator:
             young = bisect_right(kept.entries, -oldest_s, key=lambda stamp: -stamp.time_s)
             self._feeds[url] = kept._replace(entries=kept.entries[: max(young, 1)])
 
-    def _push(self, url: str, kept: _Kept) -> None:
+    def _push(self, url: str, kept: _ListedFeed) -> None:
         if len(self._oldest) > 2 * self.wanted:
             self._oldest = [(one.first_s, -one.number, name) for name, one in self._feeds.items()]
             heapq.heapify(self._oldest)
@@ -131,7 +131,7 @@ class Aggregator:
         del self._feeds[self._top()[2]]
 
 
-class Wanted(NamedTuple):
+class EntryRequest(NamedTuple):
     """An entry of an NNO file that is to be found; `turn` counts entries that are equal in everything (ESS-022)."""
 
     entry: NnoEntry
@@ -149,42 +149,42 @@ class Candidate(NamedTuple):
     checksums: tuple[int, ...]
 
 
-class Match(NamedTuple):
+class ItemMatch(NamedTuple):
     """The place of the item that an entry means; `updated` where the item has another time now (ESS-021)."""
 
     place: int
     updated: bool = False
 
 
-def wanted_of(entries: Iterable[NnoEntry]) -> list[Wanted]:
+def wanted_of(entries: Iterable[NnoEntry]) -> list[EntryRequest]:
     """The entries with their turns."""
     seen: Counter[NnoEntry] = Counter()
     found = []
     for entry in entries:
-        found.append(Wanted(entry, seen[entry]))
+        found.append(EntryRequest(entry, seen[entry]))
         seen[entry] += 1
     return found
 
 
-def to_download(wanted: Iterable[Wanted], known: Collection[Wanted]) -> dict[str, list[Wanted]]:
+def to_download(wanted: Iterable[EntryRequest], known: Collection[EntryRequest]) -> dict[str, list[EntryRequest]]:
     """Which feeds have entries that earlier results lack, and which entries these are (ESS-018, ESS-019)."""
-    lacking: dict[str, list[Wanted]] = {}
+    lacking: dict[str, list[EntryRequest]] = {}
     for one in wanted:
         if one not in known:
             lacking.setdefault(one.entry.feed_url, []).append(one)
     return lacking
 
 
-def match(wanted: Sequence[Wanted], candidates: Sequence[Candidate]) -> list[Match | None]:
+def match(wanted: Sequence[EntryRequest], candidates: Sequence[Candidate]) -> list[ItemMatch | None]:
     """Which item of the feed each entry means, None where none fits; no item is given twice (ESS-020).
 
     The time decides where one item alone has it, else the checksum among those of the time; where the time is
     nobody's, the checksum among all, the nearest time first. Titles as they are come before trimmed ones (A-106).
     """
-    return _Matching(candidates).run(wanted)
+    return _MatchRun(candidates).run(wanted)
 
 
-class _Line:
+class _SearchLine:
     """Items in the order of a key. Each search passes over the items that were given away, and no later search passes
     over them again, so that all searches together take about as many steps as there are items and searches."""
 
@@ -208,14 +208,14 @@ class _Line:
         return self._keys[at] if at < len(self._keys) else None
 
 
-class _Nearest:
+class _NearestItem:
     """The items of one checksum, to be searched by time."""
 
     def __init__(self, places: list[int], candidates: Sequence[Candidate], free: Collection[int]) -> None:
         times = [(time_s, place) for place in places for time_s in candidates[place].times_s]
-        self._later = _Line(times, free)
-        self._earlier = _Line(((-time_s, place) for time_s, place in times), free)
-        self._undated = _Line(((0, place) for place in places if not candidates[place].times_s), free)
+        self._later = _SearchLine(times, free)
+        self._earlier = _SearchLine(((-time_s, place) for time_s, place in times), free)
+        self._undated = _SearchLine(((0, place) for place in places if not candidates[place].times_s), free)
 
     def place(self, time_s: int) -> int | None:
         """The nearest free item, of several the first one; an item without a time where there is no other."""
@@ -227,7 +227,7 @@ class _Nearest:
         return None if undated is None else undated[1]
 
 
-class _Matching:
+class _MatchRun:
     """One run of `match`: rules from the surest to the weakest, each over all entries that are still open."""
 
     def __init__(self, candidates: Sequence[Candidate]) -> None:
@@ -252,12 +252,12 @@ class _Matching:
         self.at_time = {key: self._line(places) for key, places in by_time.items()}
         self.at_both = {key: self._line(places) for key, places in by_both.items()}
         self.at_title = {key: self._line(places) for key, places in by_both_as_it_stands.items()}
-        self.near = {key: _Nearest(places, candidates, self.free) for key, places in by_checksum.items()}
-        self.near_title = {key: _Nearest(places, candidates, self.free) for key, places in by_title.items()}
+        self.near = {key: _NearestItem(places, candidates, self.free) for key, places in by_checksum.items()}
+        self.near_title = {key: _NearestItem(places, candidates, self.free) for key, places in by_title.items()}
 
-    def run(self, wanted: Sequence[Wanted]) -> list[Match | None]:
-        found: list[Match | None] = [None] * len(wanted)
-        rules: tuple[tuple[Callable[[Wanted], int | None], bool], ...] = (
+    def run(self, wanted: Sequence[EntryRequest]) -> list[ItemMatch | None]:
+        found: list[ItemMatch | None] = [None] * len(wanted)
+        rules: tuple[tuple[Callable[[EntryRequest], int | None], bool], ...] = (
             (self._time_and_title, False),
             (self._time_and_trimmed, False),
             (self._time_alone, False),
@@ -270,34 +270,34 @@ class _Matching:
                 if place is not None:
                     self.free.discard(place)
                     self.free_at.subtract(set(self.candidates[place].times_s))
-                    found[index] = Match(place, updated)
+                    found[index] = ItemMatch(place, updated)
         return found
 
-    def _line(self, places: list[int]) -> _Line:
-        return _Line(((0, place) for place in places), self.free)
+    def _line(self, places: list[int]) -> _SearchLine:
+        return _SearchLine(((0, place) for place in places), self.free)
 
-    def _time_and_title(self, one: Wanted) -> int | None:
+    def _time_and_title(self, one: EntryRequest) -> int | None:
         return _first(self.at_title.get((one.entry.time_s, one.entry.checksum)))
 
-    def _time_and_trimmed(self, one: Wanted) -> int | None:
+    def _time_and_trimmed(self, one: EntryRequest) -> int | None:
         return _first(self.at_both.get((one.entry.time_s, one.entry.checksum)))
 
-    def _time_alone(self, one: Wanted) -> int | None:
+    def _time_alone(self, one: EntryRequest) -> int | None:
         return _first(self.at_time.get(one.entry.time_s)) if self.free_at[one.entry.time_s] == 1 else None
 
-    def _title(self, one: Wanted) -> int | None:
+    def _title(self, one: EntryRequest) -> int | None:
         return self._nearest(one, self.near_title)
 
-    def _trimmed(self, one: Wanted) -> int | None:
+    def _trimmed(self, one: EntryRequest) -> int | None:
         return self._nearest(one, self.near)
 
-    def _nearest(self, one: Wanted, index: Mapping[int, _Nearest]) -> int | None:
+    def _nearest(self, one: EntryRequest, index: Mapping[int, _NearestItem]) -> int | None:
         nearest = index.get(one.entry.checksum)
         # A second entry of one time and title has its item at this time or nowhere.
         return None if nearest is None or one.turn else nearest.place(one.entry.time_s)
 
 
-def _first(line: _Line | None) -> int | None:
+def _first(line: _SearchLine | None) -> int | None:
     key = None if line is None else line.first(0)
     return None if key is None else key[1]
 

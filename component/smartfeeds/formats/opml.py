@@ -107,7 +107,7 @@ def outline_of(root: Element, warnings: list[str]) -> OutlineDocument:
         raise FeedError(Condition.INVALID_PAYLOAD, "the outline has no body")
     if head is None:
         warnings.append("the outline has no head")
-    reading = _Reading(warnings)
+    reading = _OutlineReading(warnings)
     return OutlineDocument(
         head={} if head is None else {_local(node): squeeze(string_of(node)) for node in _plain(head)},
         outlines=tuple(reading.outline(node, 1) for node in _children(body, "outline")),
@@ -117,7 +117,7 @@ def outline_of(root: Element, warnings: list[str]) -> OutlineDocument:
     )
 
 
-class _Reading:
+class _OutlineReading:
     """The work of reading one document: how many outlines there were, and what is to be said."""
 
     def __init__(self, warnings: list[str]) -> None:

@@ -13,16 +13,16 @@ from smartfeeds.core.times import format_datetime
 from smartfeeds.formats.atom_feed import FeedHead
 from smartfeeds.formats.dates import format_rfc822
 from smartfeeds.formats.entry import NO_TEXT, Entry, read_entry
-from smartfeeds.formats.items import Loss
-from smartfeeds.formats.losses import Part, has_styled, losses_of
+from smartfeeds.formats.items import FormatLoss
+from smartfeeds.formats.losses import EntryPart, has_styled, losses_of
 from smartfeeds.formats.opml import CHANGED, ITEM_ID, NOTE, Outline, OutlineDocument, never_empty, write_outline
 from smartfeeds.formats.xml import parse_stored
 
 _LINE_CHARACTERS = 80
-_KEPT = frozenset({Part.EXTENSIONS})
+_KEPT = frozenset({EntryPart.EXTENSIONS})
 
 
-def write_items(head: FeedHead, items: Iterable[Item], losses: list[Loss]) -> Iterator[bytes]:
+def write_items(head: FeedHead, items: Iterable[Item], losses: list[FormatLoss]) -> Iterator[bytes]:
     """The outline in pieces, one an item; what it lacks is added to `losses`. Raises ForbiddenCharacterError."""
     texts = {
         "title": head.title,
@@ -33,16 +33,16 @@ def write_items(head: FeedHead, items: Iterable[Item], losses: list[Loss]) -> It
     return write_outline(document, never_empty(_outlines(items, losses), "no entries"))
 
 
-def _outlines(items: Iterable[Item], losses: list[Loss]) -> Iterator[Outline]:
+def _outlines(items: Iterable[Item], losses: list[FormatLoss]) -> Iterator[Outline]:
     for item in items:
         entry = read_entry(item)
         if entry.deleted:
-            losses.append(Loss(item.id, "a deleted item: OPML has no form for it"))
+            losses.append(FormatLoss(item.id, "a deleted item: OPML has no form for it"))
         else:
             yield _outline(entry, losses)
 
 
-def _outline(entry: Entry, losses: list[Loss]) -> Outline:
+def _outline(entry: Entry, losses: list[FormatLoss]) -> Outline:
     body = next((text for text in (entry.content, entry.summary) if text is not None and text.value.strip()), NO_TEXT)
     note = body.plain if body.is_markup else body.value.strip()
     title = entry.title.plain
@@ -62,7 +62,7 @@ def _outline(entry: Entry, losses: list[Loss]) -> Outline:
     }
     named = tuple(extension for extension in entry.extensions if _has_namespace(extension))
     losses += losses_of(entry, _KEPT)
-    losses += [Loss(entry.item_id, what) for what, is_lost in _lost(entry, terms, named) if is_lost]
+    losses += [FormatLoss(entry.item_id, what) for what, is_lost in _lost(entry, terms, named) if is_lost]
     return Outline(title, {name: value for name, value in attributes.items() if value}, extensions=named)
 
 

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 from smartfeeds.formats import atom
 from smartfeeds.formats.entry_builder import EntryBuilder
-from smartfeeds.formats.items import Found, Head, Skipped
+from smartfeeds.formats.items import FeedDraft, ItemDraft, SkippedItem
 from smartfeeds.formats.links import is_uri, resolve
 from smartfeeds.formats.opml import ADDRESS, CHANGED, ITEM_ID, NOTE, PLACEHOLDER, Outline, OutlineDocument, flattened
 from smartfeeds.formats.rss import LOOKS_LIKE_HTML
@@ -23,16 +23,16 @@ _READ = frozenset(
 )
 
 
-def read_lines(document: OutlineDocument, base: str) -> tuple[Head, Iterator[Found | Skipped]]:
+def read_lines(document: OutlineDocument, base: str) -> tuple[FeedDraft, Iterator[ItemDraft | SkippedItem]]:
     """The head, and an item for each line; a line without a text, an address and an id is skipped."""
-    head = Head(f"OPML {document.version}", title=document.title, oldest_on_top=True)
+    head = FeedDraft(f"OPML {document.version}", title=document.title, oldest_on_top=True)
     head.warnings += document.warnings
     if any(outline.children for outline in document.outlines):
         head.warnings.append("the outline has several levels; its lines were read as a flat list")
     return head, _lines(document, base)
 
 
-def _lines(document: OutlineDocument, base: str) -> Iterator[Found | Skipped]:
+def _lines(document: OutlineDocument, base: str) -> Iterator[ItemDraft | SkippedItem]:
     used: Counter[str] = Counter()
     above: list[str] = []  # of each level the key of the last line
     for index, (level, outline) in enumerate(flattened(document.outlines)):
@@ -41,9 +41,9 @@ def _lines(document: OutlineDocument, base: str) -> Iterator[Found | Skipped]:
             continue
         del above[level:]
         above.append(key)
-        line = _Line(outline, index, base)
+        line = _OutlineBuilder(outline, index, base)
         if not (outline.text.strip() or line.addresses or line.own_id):
-            yield Skipped(index, "the outline has no text, address or id")
+            yield SkippedItem(index, "the outline has no text, address or id")
             continue
         yield line.read(_unused(line.own_id or next(iter(line.addresses), key), used, own=bool(line.own_id)))
 
@@ -55,7 +55,7 @@ def _unused(item_id: str, used: Counter[str], *, own: bool) -> str:
     return item_id if own or turn == 1 else atom.digest_id(item_id, str(turn))
 
 
-class _Line(EntryBuilder):
+class _OutlineBuilder(EntryBuilder):
     """One outline on its way to an atom:entry. `own_id` is the id it came with, `addresses` those it links to."""
 
     def __init__(self, outline: Outline, index: int, base: str) -> None:
@@ -75,7 +75,7 @@ class _Line(EntryBuilder):
     def text(self, name: str) -> str:
         return self.named.get(name, "")
 
-    def read(self, item_id: str) -> Found:
+    def read(self, item_id: str) -> ItemDraft:
         """The whole item."""
         self.found.item_id = item_id
         self.add_id(item_id, given=False)

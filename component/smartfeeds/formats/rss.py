@@ -18,7 +18,7 @@ from smartfeeds.formats.atom import ATOM_NS, string_of
 from smartfeeds.formats.dates import parse_date
 from smartfeeds.formats.entry_builder import EntryBuilder
 from smartfeeds.formats.growth import check_scope
-from smartfeeds.formats.items import Found, Head, Skipped, each
+from smartfeeds.formats.items import FeedDraft, ItemDraft, SkippedItem, each
 from smartfeeds.formats.links import is_uri, rebase, resolve
 from smartfeeds.formats.plain import html_text, squeeze
 from smartfeeds.formats.rss_channel import read_channel, rss_name
@@ -41,27 +41,27 @@ _MAIL = re.compile(r"[^\s@<>()]+@[^\s@<>()]+")
 _TWO_PARTS = re.compile(r"([^()]*)\(([^()]*)\)|([^<>]*)<([^<>]*)>")
 
 
-class Scope(NamedTuple):
+class RssScope(NamedTuple):
     """What items have from what they stand in: the base address and the language."""
 
     base: str
     language: str
 
 
-def read_rss(root: Element, base: str) -> tuple[Head, Iterator[Found | Skipped]]:
+def read_rss(root: Element, base: str) -> tuple[FeedDraft, Iterator[ItemDraft | SkippedItem]]:
     """The head and the items of a document whose root is rss or rdf:RDF."""
     channel = next((child for child in root.iterchildren(etree.Element) if rss_name(child) == "channel"), None)
-    head = Head(_format(root))
-    outer = inner = Scope(rebase(base, root.get(XML_BASE)), language_of(root))
+    head = FeedDraft(_format(root))
+    outer = inner = RssScope(rebase(base, root.get(XML_BASE)), language_of(root))
     if channel is None:
         head.warnings.append("there is no channel")
     else:
         check_scope(channel)
-        inner = Scope(rebase(outer.base, channel.get(XML_BASE)), language_of(channel) or outer.language)
+        inner = RssScope(rebase(outer.base, channel.get(XML_BASE)), language_of(channel) or outer.language)
         _read_channel(channel, head, inner.base)
         head.channel = read_channel(channel, head.warnings)
         said = head.channel.language if is_language(head.channel.language) else ""
-        outer, inner = (Scope(scope.base, scope.language or said) for scope in (outer, inner))
+        outer, inner = (RssScope(scope.base, scope.language or said) for scope in (outer, inner))
     nodes = [] if channel is None else _items(channel)
     outside = _items(root)
     if outside and not root.tag.startswith(f"{{{RDF_NS}}}"):
@@ -70,9 +70,9 @@ def read_rss(root: Element, base: str) -> tuple[Head, Iterator[Found | Skipped]]
     return head, each(_item, scoped)
 
 
-def read_rss_item(item: Element, base: str) -> tuple[Head, Iterator[Found | Skipped]]:
+def read_rss_item(item: Element, base: str) -> tuple[FeedDraft, Iterator[ItemDraft | SkippedItem]]:
     """The same of an item that stands alone."""
-    return Head("RSS"), each(_item, [(item, Scope(base, ""))])
+    return FeedDraft("RSS"), each(_item, [(item, RssScope(base, ""))])
 
 
 def _format(root: Element) -> str:
@@ -90,7 +90,7 @@ def _child(parent: Element, name: str) -> Element | None:
     return next((child for child in parent.iterchildren(etree.Element) if rss_name(child) == name), None)
 
 
-def _read_channel(channel: Element, head: Head, base: str) -> None:
+def _read_channel(channel: Element, head: FeedDraft, base: str) -> None:
     """RSS-003: title, link and description; what is missing is tolerated and told."""
     for name in ("title", "link", "description"):
         child = _child(channel, name)
@@ -113,7 +113,7 @@ def _read_channel(channel: Element, head: Head, base: str) -> None:
 class _Item(EntryBuilder):
     """One RSS item on its way to an atom:entry."""
 
-    def __init__(self, node: Element, index: int, scope: Scope) -> None:
+    def __init__(self, node: Element, index: int, scope: RssScope) -> None:
         super().__init__(index, rebase(scope.base, node.get(XML_BASE)))
         self.node = node
         self.add_language(node.get(XML_LANG, scope.language))
@@ -137,10 +137,10 @@ class _Item(EntryBuilder):
         return next((text for node in self.take(name) if (text := string_of(node).strip())), "")
 
 
-def _item(scoped: tuple[Element, Scope], index: int) -> Found | Skipped:
+def _item(scoped: tuple[Element, RssScope], index: int) -> ItemDraft | SkippedItem:
     node, scope = scoped
     if not len(node) and not string_of(node).strip():
-        return Skipped(index, "the item is empty")  # A-123
+        return SkippedItem(index, "the item is empty")  # A-123
     item = _Item(node, index, scope)
     for step in _STEPS:
         step(item)

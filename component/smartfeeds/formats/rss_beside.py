@@ -9,8 +9,8 @@ from smartfeeds.core.model import Item
 from smartfeeds.core.urls import harmless
 from smartfeeds.formats import atom, xml
 from smartfeeds.formats.atom import ATOM_NS
-from smartfeeds.formats.entry import ACTIVITY_NS, Entry, Link, has_more
-from smartfeeds.formats.items import Loss
+from smartfeeds.formats.entry import ACTIVITY_NS, Entry, EntryLink, has_more
+from smartfeeds.formats.items import FormatLoss
 from smartfeeds.formats.links import resolve
 from smartfeeds.formats.payload import payload_of
 from smartfeeds.formats.rss import CONTENT_ENCODED
@@ -45,7 +45,7 @@ def has_body(entry: Entry) -> bool:
     return any(text is not None and text.value.strip() for text in (entry.content, entry.summary))
 
 
-def said_links(entry: Entry) -> list[Link]:
+def said_links(entry: Entry) -> list[EntryLink]:
     """The links that RSS has elements for: the page, the page of comments, enclosures on the web (RSS-012, A-127)."""
     said = []
     page = comments = False
@@ -60,7 +60,7 @@ def said_links(entry: Entry) -> list[Link]:
     return said
 
 
-def in_words_of_atom(item: Item, entry: Entry, links_said: list[Link]) -> list[bytes]:
+def in_words_of_atom(item: Item, entry: Entry, links_said: list[EntryLink]) -> list[bytes]:
     """The elements of an entry that RSS has no like of, or only a poorer one, each on its own."""
     said = [id(link) for link in links_said if _says_all(link)]
     if len(said) == len(entry.links) and not _has_more(entry):
@@ -81,7 +81,7 @@ def in_words_of_atom(item: Item, entry: Entry, links_said: list[Link]) -> list[b
     return kept
 
 
-def _says_all(link: Link) -> bool:
+def _says_all(link: EntryLink) -> bool:
     """Whether RSS's own element says the type, title and length of a link."""
     if link.title or link.more:
         return False
@@ -151,14 +151,14 @@ def _prefixed(data: bytes) -> bytes:
     return b"<atom:%b%b%b</atom:%b>" % (name, declaration, rest, name)
 
 
-def extensions(entry: Entry, losses: list[Loss]) -> list[bytes]:
+def extensions(entry: Entry, losses: list[FormatLoss]) -> list[bytes]:
     """Elements of other namespaces, but those that would be taken for RSS's own."""
     kept = []
     for data in entry.extensions:
         name = _LOCAL_NAME.match(data)
         reason = _in_the_way(data, entry) if name is not None and name[1].lower() in _SUSPECT else ""
         if reason:
-            losses.append(Loss(entry.item_id, reason))
+            losses.append(FormatLoss(entry.item_id, reason))
         else:
             kept.append(data)
     return kept

@@ -17,9 +17,9 @@ from smartfeeds.formats.additions import id_mark
 from smartfeeds.formats.atom import ATOM_NS, derived_id
 from smartfeeds.formats.atom_feed import FeedHead
 from smartfeeds.formats.dates import format_rfc822
-from smartfeeds.formats.entry import Category, Entry, Link, Person, Text, read_entry
-from smartfeeds.formats.items import Loss, Written
-from smartfeeds.formats.losses import Part, icon_losses, losses_of
+from smartfeeds.formats.entry import Category, Entry, EntryLink, EntryText, Person, read_entry
+from smartfeeds.formats.items import FormatLoss, WrittenDocument
+from smartfeeds.formats.losses import EntryPart, icon_losses, losses_of
 from smartfeeds.formats.payload import Payload, payload_of
 from smartfeeds.formats.rss import CONTENT_NS, LOOKS_LIKE_HTML
 from smartfeeds.formats.rss_beside import UNKNOWN_TYPE, WEB, extensions, has_body, in_words_of_atom, said_links
@@ -32,11 +32,11 @@ DC_NS = "http://purl.org/dc/elements/1.1/"
 
 _NAMESPACES = f' xmlns:atom="{ATOM_NS}" xmlns:content="{CONTENT_NS}" xmlns:dc="{DC_NS}"'
 _START = f'<?xml version="1.0" encoding="UTF-8"?>\n<rss version="2.0"{_NAMESPACES}>\n<channel>\n'
-_KEPT = frozenset(Part) - {Part.BASE, Part.UNREAD, Part.ADDRESSES}
+_KEPT = frozenset(EntryPart) - {EntryPart.BASE, EntryPart.UNREAD, EntryPart.ADDRESSES}
 _EMAIL = re.compile(r"[^\s()<>]+@[^\s()<>]+")
 
 
-def write_rss(head: FeedHead, items: Iterable[Item]) -> Written:
+def write_rss(head: FeedHead, items: Iterable[Item]) -> WrittenDocument:
     """The document in UTF-8; `items` are in the order of the feed, the newest last.
 
     The cloud, ttl and the like are those of `head.channel`. Raises ForbiddenCharacterError for texts XML cannot carry.
@@ -44,7 +44,7 @@ def write_rss(head: FeedHead, items: Iterable[Item]) -> Written:
     losses = icon_losses(head)
     pieces = [_item(item, losses) for item in items]
     pieces.reverse()
-    return Written(b"".join((_START.encode(), _channel(head), *pieces, b"</channel>\n</rss>\n")), tuple(losses))
+    return WrittenDocument(b"".join((_START.encode(), _channel(head), *pieces, b"</channel>\n</rss>\n")), tuple(losses))
 
 
 def write_rss_item(item: Item) -> Payload:
@@ -79,12 +79,12 @@ def _channel(head: FeedHead) -> bytes:
     return text + b"".join(extension + b"\n" for extension in channel.extensions)
 
 
-def _item(item: Item, losses: list[Loss]) -> bytes:
+def _item(item: Item, losses: list[FormatLoss]) -> bytes:
     """An item, or nothing and a loss for a deleted one."""
     item = item._replace(payload=payload_of(item.payload))
     entry = read_entry(item)
     if entry.deleted:
-        losses.append(Loss(item.id, "a deleted item: RSS has no form for it"))
+        losses.append(FormatLoss(item.id, "a deleted item: RSS has no form for it"))
         return b""
     losses += losses_of(entry, _KEPT)
     lines = [f"<item{_language(entry.language)}>", *_identity(entry), *_dates(entry)]
@@ -122,7 +122,7 @@ def _identity(entry: Entry) -> list[str]:
     return lines
 
 
-def _title(title: Text) -> str:
+def _title(title: EntryText) -> str:
     """RSS does not say whether a title is HTML, so readers guess: what looks like HTML has to be HTML."""
     if title.is_markup and LOOKS_LIKE_HTML.search(title.value):
         return title.value.strip()
@@ -173,7 +173,7 @@ def _category(category: Category) -> list[str]:
     return lines
 
 
-def _links(links: list[Link]) -> list[str]:
+def _links(links: list[EntryLink]) -> list[str]:
     """Enclosures and the page of comments; the page of the entry stands at its front, other links are Atom's."""
     lines = []
     for link in links:

@@ -9,7 +9,7 @@ from smartfeeds.formats.activity import write_activities
 from smartfeeds.formats.atom_feed import FeedHead, write_feed
 from smartfeeds.formats.entry import Entry, TextKind, read_entry
 from smartfeeds.formats.ess import write_ess
-from smartfeeds.formats.items import Loss
+from smartfeeds.formats.items import FormatLoss
 from smartfeeds.formats.json_feed import write_json_feed
 from smartfeeds.formats.opml_items import write_items
 from smartfeeds.formats.rss_channel import CHANNEL_PARTS, Channel
@@ -17,7 +17,7 @@ from smartfeeds.formats.rss_writer import write_rss
 
 
 @dataclass(slots=True)
-class Job:
+class FeedExport:
     """A feed that is to be written: its items in the order of the feed, the newest last.
 
     `now_us` is the time of writing. With `keys` a format that is able to keeps the ordering keys, so that an import
@@ -28,10 +28,10 @@ class Job:
     items: Iterable[Item]
     now_us: int
     keys: bool = False
-    losses: list[Loss] = field(default_factory=list)
+    losses: list[FormatLoss] = field(default_factory=list)
 
 
-Writer = Callable[[Job], Iterator[bytes]]
+Writer = Callable[[FeedExport], Iterator[bytes]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,58 +45,58 @@ class Format:
     write: Writer
 
 
-def _atom(job: Job) -> Iterator[bytes]:
+def _atom(job: FeedExport) -> Iterator[bytes]:
     tell_channel(job, IN_ATOM)
     yield from write_feed(job.head, job.items, keys=job.keys)
 
 
-def _rss(job: Job) -> Iterator[bytes]:
+def _rss(job: FeedExport) -> Iterator[bytes]:
     tell_channel(job, frozenset(CHANNEL_PARTS))
     written = write_rss(job.head, job.items)
     job.losses += written.losses
     yield written.data
 
 
-def _opml(job: Job) -> Iterator[bytes]:
+def _opml(job: FeedExport) -> Iterator[bytes]:
     tell_channel(job)
     if job.head.subtitle:
-        job.losses.append(Loss("", "the description of the feed"))
+        job.losses.append(FormatLoss("", "the description of the feed"))
     yield from write_items(job.head, job.items, job.losses)
 
 
-def _json(job: Job) -> Iterator[bytes]:
+def _json(job: FeedExport) -> Iterator[bytes]:
     tell_channel(job)
     if job.head.title or job.head.subtitle:
-        job.losses.append(Loss("", "the title and the description of the feed"))
+        job.losses.append(FormatLoss("", "the title and the description of the feed"))
     written = write_activities(job.head, map(read_entry, job.items))
     job.losses += written.losses
     yield written.data
 
 
-def _json_feed(job: Job) -> Iterator[bytes]:
+def _json_feed(job: FeedExport) -> Iterator[bytes]:
     tell_channel(job, _IN_JSON_FEED)
     written = write_json_feed(job.head, map(read_entry, job.items))
     job.losses += written.losses
     yield written.data
 
 
-def _ess(job: Job) -> Iterator[bytes]:
+def _ess(job: FeedExport) -> Iterator[bytes]:
     """Times and checksums are all that ESS is; deleted items are not listed, and the oldest where it is full."""
     head = job.head
-    job.losses.append(Loss("", "everything but the address of the feed, and time and checksum of each title"))
+    job.losses.append(FormatLoss("", "everything but the address of the feed, and time and checksum of each title"))
     tell_channel(job)
     live: list[Entry] = []
     for item in job.items:
         entry = read_entry(item)
         if entry.deleted:
-            job.losses.append(Loss(item.id, "a deleted item: ESS has no form for it"))
+            job.losses.append(FormatLoss(item.id, "a deleted item: ESS has no form for it"))
         else:
             live.append(entry)
     address = head.self_link or head.link or head.id
     file = write_ess(address, [(raw_title(entry), entry.issued_us) for entry in live], job.now_us)
     if file.count < len(live):
         missing = len(live) - file.count
-        job.losses.append(Loss("", f"the {missing} oldest items: the file would be larger than ESS allows"))
+        job.losses.append(FormatLoss("", f"the {missing} oldest items: the file would be larger than ESS allows"))
     yield file.data
 
 
@@ -109,7 +109,7 @@ _IN_JSON_FEED = frozenset({"language", "icon", "hub", "authors"})
 IN_ATOM = _IN_JSON_FEED | {"copyright", "generator", "categories", "logo", "extensions"}
 
 
-def tell_channel(job: Job, kept: frozenset[str] = frozenset()) -> None:
+def tell_channel(job: FeedExport, kept: frozenset[str] = frozenset()) -> None:
     """Reports what the feed says of itself and the format has no place for."""
     channel = job.head.channel or Channel()
     lost = list(channel.left_out)
@@ -119,7 +119,7 @@ def tell_channel(job: Job, kept: frozenset[str] = frozenset()) -> None:
         if attribute not in kept and getattr(channel, attribute) not in ("", None, ())
     ]
     if lost:
-        job.losses.append(Loss("", f"of the feed itself: {', '.join(lost)}"))
+        job.losses.append(FormatLoss("", f"of the feed itself: {', '.join(lost)}"))
 
 
 WRITERS: Mapping[str, Format] = MappingProxyType(

@@ -21,7 +21,7 @@ from smartfeeds.errors import Condition, FeedError
 from smartfeeds.formats.activity import read_activities
 from smartfeeds.formats.additions import take_additions
 from smartfeeds.formats.atom import ENTRY
-from smartfeeds.formats.items import Skipped
+from smartfeeds.formats.items import SkippedItem
 from smartfeeds.formats.json_text import Json, JsonObject, load_json
 from smartfeeds.formats.xml import Element, parse_payload
 from smartfeeds.http import negotiation as n
@@ -30,7 +30,7 @@ from smartfeeds.http.http_errors import HttpError
 from smartfeeds.http.negotiation import Representation
 from smartfeeds.http.sync_json import MEMBER
 from smartfeeds.http.wire import invite_body
-from smartfeeds.service.drafts import Draft, draft_of
+from smartfeeds.service.drafts import PayloadDraft, draft_of
 
 # A client that is still sending does not read the response, so this much beyond the limit is read and discarded.
 SPILLED_BYTES = 1_048_576
@@ -73,7 +73,7 @@ class BodyReader:
     timeout_s: float
     admit: Admit
 
-    async def draft(self, call: HttpCall, item_id: str = "") -> tuple[Draft | None, Representation]:
+    async def draft(self, call: HttpCall, item_id: str = "") -> tuple[PayloadDraft | None, Representation]:
         """The entry or activity in a body and its representation; None for an empty body, an item without payload.
 
         `item_id` is the id from the path, "" if the service is to choose one; an id in the body is ignored. Raises
@@ -217,7 +217,7 @@ def _activity(data: bytes, item_id: str) -> Element:
     if item_id and value.get("deleted") is True:
         members["id"] = item_id
     found = next(read_activities({"count": 1, "items": [members]}, "")[1])
-    if isinstance(found, Skipped):
+    if isinstance(found, SkippedItem):
         raise FeedError(Condition.INVALID_PAYLOAD, found.reason)
     if warnings or found.warnings:
         raise FeedError(Condition.INVALID_PAYLOAD, f"the activity is faulty: {(*warnings, *found.warnings)[0]}")

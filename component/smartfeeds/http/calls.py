@@ -13,7 +13,7 @@ from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_add
 from aiohttp import HttpVersion11, web
 
 from smartfeeds.core.jid import Jid
-from smartfeeds.core.tokens import Scope, Token, covers
+from smartfeeds.core.tokens import Token, TokenScope, covers
 from smartfeeds.errors import Condition, FeedError
 from smartfeeds.http.http_errors import HttpError
 
@@ -39,7 +39,7 @@ class HttpCall:
     `origin` is scheme and host without a slash at the end. `proxied`: the address comes from a header of a proxy.
     `credential` is the token as sent, "" for a request without one. After authentication `actor` is the JID that the
     token acts as and `token` the token. `name`, `item_id` and `suffix` are what the path names, "" if its route has no
-    such variable. `written`: the response was sent already, by `Waiting`.
+    such variable. `written`: the response was sent already, by `HeldPulls`.
     """
 
     request: web.BaseRequest
@@ -71,7 +71,7 @@ class HttpCall:
         """The media type of the body, without parameters and in lower case."""
         return self.header("Content-Type").partition(";")[0].strip().lower()
 
-    def require(self, scope: Scope, feed: str) -> None:
+    def require(self, scope: TokenScope, feed: str) -> None:
         """Raises FeedError if the request has a token without this scope on this feed."""
         token = self.token
         if token is not None and not covers(token, scope, feed):

@@ -23,7 +23,7 @@ from smartfeeds.formats.atom_feed import FeedHead, write_feed
 from smartfeeds.http import negotiation as n
 from smartfeeds.http.calls import ANONYMOUS, Authenticate, HttpCall
 from smartfeeds.http.conditions import is_known
-from smartfeeds.http.encode import Place, items_of, title_of, total_of
+from smartfeeds.http.encode import PageAddress, items_of, title_of, total_of
 from smartfeeds.http.queries import ALL, FeedQuery, read_query
 from smartfeeds.http.replies import Reply
 from smartfeeds.service.requests import FeedPage, PullFeed
@@ -68,7 +68,7 @@ class CompleteFeeds:
             response.enable_chunked_encoding()
         await response.prepare(call.request)
         if call.method != "HEAD":
-            await self._write(call, response, asked, first, Place(call.origin, call.name, query))
+            await self._write(call, response, asked, first, PageAddress(call.origin, call.name, query))
         return response
 
     def _request(self, call: HttpCall, query: FeedQuery) -> PullFeed:
@@ -84,7 +84,7 @@ class CompleteFeeds:
         )
 
     async def _write(
-        self, call: HttpCall, response: web.StreamResponse, asked: PullFeed, first: FeedPage, place: Place
+        self, call: HttpCall, response: web.StreamResponse, asked: PullFeed, first: FeedPage, place: PageAddress
     ) -> None:
         node = first.node
         head = FeedHead(

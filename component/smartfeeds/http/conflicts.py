@@ -13,7 +13,7 @@ from http import HTTPStatus
 from urllib.parse import parse_qsl, quote
 
 from smartfeeds.core.page import ResultSetRequest, parse_number
-from smartfeeds.core.tokens import Scope
+from smartfeeds.core.tokens import TokenScope
 from smartfeeds.core.urls import CONFLICTS, entry_path
 from smartfeeds.errors import Condition, FeedError
 from smartfeeds.formats.json_text import Json, JsonObject, dump_json, load_json
@@ -28,7 +28,7 @@ from smartfeeds.http.operations import WHOLE_NUMBER, Content, Operation, Paramet
 from smartfeeds.http.pages import PAGE_POLICY
 from smartfeeds.http.replies import Reply
 from smartfeeds.http.sync_json import write_version
-from smartfeeds.service.conflicts import ConflictedItem, ConflictList, ListConflicts, ResolveConflicts, Resolved
+from smartfeeds.service.conflicts import ConflictedItem, ConflictList, ListConflicts, ResolveConflicts, ResolvedItem
 from smartfeeds.service.feeds import Answer
 from smartfeeds.service.requests import Request
 from smartfeeds.sync.record import MAX_CONFLICTS
@@ -54,14 +54,14 @@ LIST_CONFLICTS = Operation(
         Parameter("max", WHOLE_NUMBER, "largest number of items"),
         Parameter("after", _PAGE_NUMBER, "items after this one, from the address in next"),
     ),
-    scope=Scope.READ,
+    scope=TokenScope.READ,
 )
 GET_CONFLICT = Operation(
     "getConflict",
     "The versions of an item that has conflicts",
     {200: _content("Conflicted")},
     errors=(406,),
-    scope=Scope.READ,
+    scope=TokenScope.READ,
 )
 RESOLVE_CONFLICT = Operation(
     "decide",
@@ -69,7 +69,7 @@ RESOLVE_CONFLICT = Operation(
     {200: {n.JSON.bare_type: ref("Decided")}, 303: {}},
     errors=(409, 429),
     body=dict.fromkeys(_BODIES, ref("Decision")),
-    scope=Scope.PUBLISH,
+    scope=TokenScope.PUBLISH,
 )
 
 
@@ -122,7 +122,7 @@ class Conflicts:
         by_form = call.media_type == n.WEB_FORM
         decision = _of_form(body) if by_form else _of_json(body)
         answer = await self._change(ResolveConflicts(call.actor, self._service, call.name, call.item_id, *decision))
-        assert isinstance(answer, Resolved)
+        assert isinstance(answer, ResolvedItem)
         headers = {"Cache-Control": "no-store"}
         if by_form:
             headers["Location"] = entry_path(call.name, folder=CONFLICTS)

@@ -13,9 +13,9 @@ from types import MappingProxyType
 from urllib.parse import quote
 
 from smartfeeds.core.urls import feed_path
-from smartfeeds.formats.writers import WRITERS, Format, Job
+from smartfeeds.formats.writers import WRITERS, FeedExport, Format
 from smartfeeds.http import negotiation as n
-from smartfeeds.http.encode import Place, first_cursor, head_of, items_of
+from smartfeeds.http.encode import PageAddress, first_cursor, head_of, items_of
 from smartfeeds.http.feeds import Write
 from smartfeeds.http.negotiation import Representation
 from smartfeeds.service.requests import FeedPage
@@ -38,7 +38,7 @@ def document_writers(now_us: Callable[[], int]) -> Mapping[Representation, Write
     return {form: partial(_write, form, format_, now_us) for form, format_ in _FORMATS.items()}
 
 
-def document_url(place: Place, form: Representation, **position: str) -> str:
+def document_url(place: PageAddress, form: Representation, **position: str) -> str:
     """The address of a document of the same view of a feed."""
     fields = [place.query.view] if place.query.view else []
     if position and place.query.max is not None:
@@ -47,7 +47,9 @@ def document_url(place: Place, form: Representation, **position: str) -> str:
     return f"{place.origin}{feed_path(place.name, form.suffix)}{'?' if fields else ''}{'&'.join(fields)}"
 
 
-def _write(form: Representation, format_: Format, now_us: Callable[[], int], answer: FeedPage, place: Place) -> bytes:
+def _write(
+    form: Representation, format_: Format, now_us: Callable[[], int], answer: FeedPage, place: PageAddress
+) -> bytes:
     first = first_cursor(answer)
     older = document_url(place, form, until=f"cursor:{first}") if answer.older and first else ""
     head = replace(
@@ -58,4 +60,4 @@ def _write(form: Representation, format_: Format, now_us: Callable[[], int], ans
     )
     items = items_of(answer)
     # Atom prescribes no order; the other writers sort the items as their format requires.
-    return b"".join(format_.write(Job(head, items[::-1] if form is n.ATOM else items, now_us())))
+    return b"".join(format_.write(FeedExport(head, items[::-1] if form is n.ATOM else items, now_us())))

@@ -27,7 +27,7 @@ _COMMENTS = "urn:xmpp:microblog:0:comments/"
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class PageAddress:
     """Where a page was asked for: `origin` is scheme and host, `name` the feed, `query` what was asked."""
 
     origin: str
@@ -100,7 +100,7 @@ def last_cursor(answer: FeedPage, query: FeedQuery) -> str:
     return canonical_cursor(since) if kind == "cursor" else ""
 
 
-def head_of(answer: FeedPage, place: Place) -> FeedHead:
+def head_of(answer: FeedPage, place: PageAddress) -> FeedHead:
     """What a document says of the feed and of this page of it."""
     node = answer.node
     items = items_of(answer)
@@ -141,7 +141,7 @@ class Encoder:
     def __init__(self) -> None:
         self._activities: ByteCache[tuple[int, int, int, str, bool, bool], bytes] = ByteCache(KEPT_BYTES)
 
-    def json(self, answer: FeedPage, place: Place) -> bytes:
+    def json(self, answer: FeedPage, place: PageAddress) -> bytes:
         """A collection (SF-060 to SF-065)."""
         items = items_of(answer)
         total = total_of(answer)
@@ -156,7 +156,7 @@ class Encoder:
         joined = b",".join([self.activity(answer.node, item, sync=sync) for item in items])
         return dump_json(head)[:-1] + b',"items":[' + joined + b"]}"
 
-    def atom(self, answer: FeedPage, place: Place) -> bytes:
+    def atom(self, answer: FeedPage, place: PageAddress) -> bytes:
         """A feed document (SF-066 to SF-071)."""
         whole = not answer.view.sync
         head, *pieces = write_feed(head_of(answer, place), items_of(answer), keys=False, whole=whole)
@@ -175,7 +175,7 @@ class Encoder:
         return found
 
 
-def sharing_of(answer: FeedPage, place: Place) -> bytes:
+def sharing_of(answer: FeedPage, place: PageAddress) -> bytes:
     """What the newest page of a view says of itself where it is not all of it (FeedSync 4.2: FS-045, FS-083, FS-085).
 
     `until` is the bound of its newest item, `since` that of the newest item before it. In order of creation such

@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable
 from http import HTTPStatus
 
 from smartfeeds.core.options import AccessModel
-from smartfeeds.core.tokens import Scope
+from smartfeeds.core.tokens import TokenScope
 from smartfeeds.core.urls import entry_path
 from smartfeeds.formats.atom_feed import write_entry
 from smartfeeds.http import negotiation as n
@@ -22,7 +22,7 @@ from smartfeeds.http.queries import SYNC, read_flag
 from smartfeeds.http.replies import Reply
 from smartfeeds.service.feeds import Answer
 from smartfeeds.service.preconditions import item_tag
-from smartfeeds.service.requests import Expected, GetItem, ItemShown, Request
+from smartfeeds.service.requests import GetItem, ItemPrecondition, ItemShown, Request
 
 Handle = Callable[[Request], Awaitable[Answer]]
 
@@ -33,7 +33,7 @@ GET_ITEM = Operation(
     {200: ITEM_CONTENT, 410: ITEM_CONTENT},
     errors=(406,),
     parameters=(IF_NONE_MATCH, SYNC),
-    scope=Scope.READ,
+    scope=TokenScope.READ,
     cors=True,
 )
 _JSON_MARK, _SYNC_MARK = ".json", ".sync"
@@ -95,7 +95,7 @@ def entry_url(call: HttpCall, item_id: str) -> str:
     return f"{call.origin}{entry_path(call.name, item_id)}"
 
 
-def expected_of(call: HttpCall) -> Expected | None:
+def expected_of(call: HttpCall) -> ItemPrecondition | None:
     """The condition of a change (RFC 9110 13.1). Tags are compared strongly; any representation will do.
 
     Raises HttpError(400) for a condition that changes do not support.
@@ -108,10 +108,10 @@ def expected_of(call: HttpCall) -> Expected | None:
             raise HttpError(
                 HTTPStatus.BAD_REQUEST, "a change supports only If-None-Match: *, for an item that must not exist yet"
             )
-        return Expected(absent=True)
+        return ItemPrecondition(absent=True)
     if not match:
         return None
     if is_any(match):
-        return Expected()
+        return ItemPrecondition()
     tags = strong_tags_of(match)
-    return Expected(frozenset(tag.removesuffix(_JSON_MARK).removesuffix(_SYNC_MARK) for tag in tags))
+    return ItemPrecondition(frozenset(tag.removesuffix(_JSON_MARK).removesuffix(_SYNC_MARK) for tag in tags))

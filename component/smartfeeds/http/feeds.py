@@ -8,14 +8,14 @@ from http import HTTPStatus
 from smartfeeds import __version__
 from smartfeeds.core.jid import Jid
 from smartfeeds.core.page import ResultSetRequest
-from smartfeeds.core.tokens import Scope
+from smartfeeds.core.tokens import TokenScope
 from smartfeeds.core.urls import feed_path, list_path
 from smartfeeds.errors import Condition, FeedError
 from smartfeeds.http import negotiation as n
 from smartfeeds.http.byte_cache import ByteCache
 from smartfeeds.http.calls import ANONYMOUS, Authenticate, HttpCall
 from smartfeeds.http.conditions import is_any, tags_of
-from smartfeeds.http.encode import Encoder, Place, in_callback, is_feed, items_of, last_cursor
+from smartfeeds.http.encode import Encoder, PageAddress, in_callback, is_feed, items_of, last_cursor
 from smartfeeds.http.http_errors import HttpError, failure_reply
 from smartfeeds.http.negotiation import Representation
 from smartfeeds.http.openapi_schemas import ref
@@ -34,7 +34,7 @@ from smartfeeds.http.queries import (
 )
 from smartfeeds.http.replies import Reply
 from smartfeeds.http.shared_work import SharedWork
-from smartfeeds.http.waiting import Waiting
+from smartfeeds.http.waiting import HeldPulls
 from smartfeeds.http.wire import early_writer
 from smartfeeds.service.requests import FeedPage, PullFeed
 
@@ -65,7 +65,7 @@ PULL = Operation(
     {200: {**_CONTENT, **_SCRIPT}},
     errors=(406,),
     parameters=(SINCE, UNTIL, MAX, TIMEOUT, CALLBACK, *VIEW_PARAMETERS, IF_NONE_MATCH, LAST_EVENT_ID),
-    scope=Scope.READ,
+    scope=TokenScope.READ,
     cors=True,
     hint="; items are published at /entries/NAME/",
 )
@@ -75,14 +75,14 @@ DOCUMENT = Operation(
     # An unknown suffix belongs to the name of the feed, whose address redirects.
     {200: {form.bare_type: _CONTENT[form.bare_type] for form in SUFFIXES.values()} | {**_SCRIPT}, 308: {}},
     parameters=(SINCE, UNTIL, MAX_OR_ALL, TIMEOUT, CALLBACK, *VIEW_PARAMETERS, IF_NONE_MATCH),
-    scope=Scope.READ,
+    scope=TokenScope.READ,
     cors=True,
 )
 FEED_REDIRECT = Operation("feedRedirect", "Redirect to the address with a slash at its end", {308: {}}, cors=True)
 
 Pull = Callable[[PullFeed], Awaitable[FeedPage]]
 # Writes a page as a document.
-Write = Callable[[FeedPage, Place], bytes]
+Write = Callable[[FeedPage, PageAddress], bytes]
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +93,7 @@ class FeedRequest:
     `credential` is the token of the actor, "" for an anonymous caller.
     """
 
-    place: Place
+    place: PageAddress
     form: Representation
     actor: Jid
     document: bool
@@ -125,7 +125,7 @@ class FeedUpdate:
     """A response for held pulls and event streams.
 
     `cursor` is the bare cursor to continue from, "" after an error, which ends the stream. `seen` is the number of the
-    last change that the response includes (`Waiting.changes`). `more`: another page exists already.
+    last change that the response includes (`HeldPulls.changes`). `more`: another page exists already.
     """
 
     reply: Reply
@@ -160,7 +160,7 @@ class Feeds:
         self._making = asyncio.Lock()
         self._shared = SharedWork(self._now)
         self.cache_hits = 0
-        self.waiting: Waiting[FeedRequest, FeedUpdate] = Waiting(self.update, lambda update: update.reply.raw())
+        self.waiting: HeldPulls[FeedRequest, FeedUpdate] = HeldPulls(self.update, lambda update: update.reply.raw())
 
     async def get(self, call: HttpCall) -> Reply:
         """A page; an empty page is held until an item arrives or the time is over. Raises FeedError."""
@@ -195,7 +195,7 @@ class Feeds:
         reader = form in _DOCUMENTS or _is_atom_document(form, call.suffix, query)
         document = reader and query.since is None and query.until is None
         document = document or bool(call.suffix and not query.positioned)
-        place = Place(call.origin, call.name, replace(query, timeout_s=None))
+        place = PageAddress(call.origin, call.name, replace(query, timeout_s=None))
         zipped = n.takes_gzip(call.header("Accept-Encoding"))
         return FeedRequest(place, form, call.actor, document, reader, zipped, call.credential)
 

@@ -7,7 +7,7 @@ rights from these values, and `openapi.py` writes the OpenAPI document from the 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from smartfeeds.core.tokens import Scope
+from smartfeeds.core.tokens import TokenScope
 from smartfeeds.http.openapi_schemas import TEXT, Schema
 
 # Media type without parameters -> schema of the body.
@@ -42,14 +42,14 @@ class Operation:
     parameters: tuple[Parameter, ...] = ()
     body: Content = field(default_factory=dict)
     body_required: bool = True
-    scope: Scope | None = None
+    scope: TokenScope | None = None
     cors: bool = False
     hint: str = ""
 
     @property
     def needs_token(self) -> bool:
         """Whether an anonymous request is rejected."""
-        return self.scope is not None and self.scope is not Scope.READ
+        return self.scope is not None and self.scope is not TokenScope.READ
 
 
 IF_NONE_MATCH = Parameter("If-None-Match", {"type": "string"}, "entity tags that the client has", "header")

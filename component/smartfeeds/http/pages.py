@@ -19,15 +19,15 @@ from smartfeeds.core.options import AccessModel
 from smartfeeds.core.times import EPOCH, format_datetime, format_t
 from smartfeeds.core.urls import CONFLICTS, entry_path, feed_path, list_path, subscribe_uri
 from smartfeeds.core.view import Order
-from smartfeeds.formats.entry import Entry, Text, read_entry
+from smartfeeds.formats.entry import Entry, EntryText, read_entry
 from smartfeeds.formats.feed_details import load_details
 from smartfeeds.formats.payload import Payload
 from smartfeeds.http import negotiation as n
 from smartfeeds.http.byte_cache import ByteCache
-from smartfeeds.http.encode import Place, is_feed, items_of, last_cursor, title_of, total_of
+from smartfeeds.http.encode import PageAddress, is_feed, items_of, last_cursor, title_of, total_of
 from smartfeeds.http.http_errors import Problem
 from smartfeeds.http.replies import Reply
-from smartfeeds.http.sanitise import LINK_REL, Cleaned, clean, link_of
+from smartfeeds.http.sanitise import LINK_REL, CleanHtml, clean, link_of
 from smartfeeds.http.static import LOGIN, static_path
 from smartfeeds.service.requests import FeedPage
 from smartfeeds.sync.markup import read_item
@@ -45,7 +45,7 @@ _CHOICE = (n.JSON, n.HTML)
 
 
 @dataclass(frozen=True, slots=True)
-class Offer:
+class FormatLink:
     """A form of a feed to subscribe to; `path` is where it is."""
 
     name: str
@@ -55,7 +55,7 @@ class Offer:
 
 
 @dataclass(frozen=True, slots=True)
-class Filter:
+class FilterLink:
     """A parameter of the view, and the path of the page without it."""
 
     name: str
@@ -73,7 +73,7 @@ class Pages:
         self._domain = domain
         self._articles: ByteCache[tuple[int, str, int, int, str, bool, bool], str] = ByteCache(kept_bytes)
 
-    def feed(self, answer: FeedPage, place: Place) -> bytes:
+    def feed(self, answer: FeedPage, place: PageAddress) -> bytes:
         """A page of a feed, the newest entry on top (ESS-024)."""
         node, query = answer.node, place.query
         view = f"?{query.view}" if query.view else ""
@@ -151,12 +151,12 @@ def article(node: Node, item: Item, *, sync: bool = False) -> str:
     )
 
 
-def body_of(entry: Entry) -> Cleaned:
+def body_of(entry: Entry) -> CleanHtml:
     """What is to be read under the title: the content, else the summary."""
     for text in (entry.content, entry.summary):
-        if isinstance(text, Text) and (body := clean(text)).html.strip():
+        if isinstance(text, EntryText) and (body := clean(text)).html.strip():
             return body
-    return Cleaned("", False)
+    return CleanHtml("", False)
 
 
 def feed_list(nodes: Sequence[Node], origin: str, next_url: str, previous_url: str, total: int) -> bytes:
@@ -197,9 +197,9 @@ def for_reader(accept: str, reply: Reply) -> Reply:
     return Reply(body, n.HTML.media_type, reply.status, headers)
 
 
-def _offers(name: str, view: str) -> list[Offer]:
+def _offers(name: str, view: str) -> list[FormatLink]:
     return [
-        Offer(
+        FormatLink(
             form.name,
             form.asked_as[0],
             f"{feed_path(name, form.suffix)}{view}",
@@ -215,7 +215,7 @@ def _changes(view: str) -> str:
     return urlencode([*pairs, ("order", Order.MODIFIED.value)])
 
 
-def _since(answer: FeedPage, place: Place) -> str:
+def _since(answer: FeedPage, place: PageAddress) -> str:
     """Where the changes behind this page begin: behind a page of changes its last item, else the last change."""
     last = last_cursor(answer, place.query)
     if place.query.since is not None and last:
@@ -230,13 +230,13 @@ def _search(view: str) -> Mapping[str, object]:
     return {"words": words, "others": [(name, value) for name, value in pairs if name != "q"]}
 
 
-def _filters(path: str, view: str) -> list[Filter]:
+def _filters(path: str, view: str) -> list[FilterLink]:
     pairs = parse_qsl(view, keep_blank_values=True)
     found = []
     for place, (name, value) in enumerate(pairs):
         if name not in ("q", "order"):
             rest = urlencode([*pairs[:place], *pairs[place + 1 :]])
-            found.append(Filter(name, value, f"{path}?{rest}" if rest else path))
+            found.append(FilterLink(name, value, f"{path}?{rest}" if rest else path))
     return found
 
 

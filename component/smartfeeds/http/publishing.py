@@ -10,7 +10,7 @@ from http import HTTPStatus
 
 import structlog
 
-from smartfeeds.core.tokens import Scope
+from smartfeeds.core.tokens import TokenScope
 from smartfeeds.core.urls import feed_path
 from smartfeeds.errors import FeedError, StoreError
 from smartfeeds.http import negotiation as n
@@ -51,7 +51,7 @@ PUT_ITEM = Operation(
     errors=(409, 412, 429),
     parameters=(IF_MATCH, IF_NONE_MATCH, SYNC),
     body=_BODIES,
-    scope=Scope.PUBLISH,
+    scope=TokenScope.PUBLISH,
     cors=True,
 )
 POST_ITEM = Operation(
@@ -61,7 +61,7 @@ POST_ITEM = Operation(
     errors=(429,),
     parameters=(SYNC,),
     body=_BODIES,
-    scope=Scope.PUBLISH,
+    scope=TokenScope.PUBLISH,
     cors=True,
 )
 RETRACT_ITEM = Operation(
@@ -70,10 +70,10 @@ RETRACT_ITEM = Operation(
     {204: {}},
     errors=(412, 429),
     parameters=(IF_MATCH,),
-    scope=Scope.PUBLISH,
+    scope=TokenScope.PUBLISH,
     cors=True,
 )
-PURGE = Operation("purge", "Retracts all items of a feed", {204: {}}, scope=Scope.ADMIN, cors=True)
+PURGE = Operation("purge", "Retracts all items of a feed", {204: {}}, scope=TokenScope.ADMIN, cors=True)
 CREATE_FEED = Operation(
     "createFeed",
     "Creates a feed",
@@ -81,10 +81,10 @@ CREATE_FEED = Operation(
     errors=(406, 409),
     body={n.JSON.bare_type: ref("Options")},
     body_required=False,
-    scope=Scope.ADMIN,
+    scope=TokenScope.ADMIN,
     cors=True,
 )
-DELETE_FEED = Operation("deleteFeed", "Deletes a feed with all its items", {204: {}}, scope=Scope.ADMIN, cors=True)
+DELETE_FEED = Operation("deleteFeed", "Deletes a feed with all its items", {204: {}}, scope=TokenScope.ADMIN, cors=True)
 
 
 class Publishing:
@@ -143,7 +143,7 @@ class Publishing:
             draft,
             expected=expected,
             # Only a token with the scope admin may create a feed by publishing to it.
-            may_create=call.token is not None and call.token.scope >= Scope.ADMIN,
+            may_create=call.token is not None and call.token.scope >= TokenScope.ADMIN,
         )
         published = await self.change(request)
         assert isinstance(published, Published)

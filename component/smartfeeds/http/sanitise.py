@@ -13,7 +13,7 @@ from urllib.parse import quote, urlsplit
 
 import nh3
 
-from smartfeeds.formats.entry import Text, TextKind
+from smartfeeds.formats.entry import EntryText, TextKind
 
 # Of one text; who wants more follows the link to it. Deep nesting takes time that grows with its square.
 MAX_CHARACTERS = 65_536
@@ -63,19 +63,19 @@ _VALUE = re.compile(r' ([a-z]+)="([^"]*)"')
 _HEADINGS = {"h1": "h3", "h2": "h4", "h3": "h5", "h4": "h6", "h5": "h6", "h6": "h6"}
 
 
-class Cleaned(NamedTuple):
+class CleanHtml(NamedTuple):
     """HTML for a page of ours, and whether it is only the beginning of the text."""
 
     html: str
     cut: bool
 
 
-def clean(text: Text) -> Cleaned:
+def clean(text: EntryText) -> CleanHtml:
     """A text construct as harmless HTML; plain text keeps its lines and shows its addresses as links."""
     if text.kind is TextKind.TEXT:
-        return Cleaned(_linked(text.value[:MAX_CHARACTERS].strip()), len(text.value) > MAX_CHARACTERS)
+        return CleanHtml(_linked(text.value[:MAX_CHARACTERS].strip()), len(text.value) > MAX_CHARACTERS)
     value, cut = _beginning(text.value)
-    return Cleaned(_TAG.sub(_Rewriter(), _CLEANER.clean(value)), cut)
+    return CleanHtml(_TAG.sub(_Rewriter(), _CLEANER.clean(value)), cut)
 
 
 def _beginning(value: str) -> tuple[str, bool]:

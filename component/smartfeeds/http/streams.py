@@ -12,7 +12,7 @@ from aiohttp import HttpVersion11, web
 from smartfeeds.errors import Condition, FeedError, StoreError
 from smartfeeds.http import negotiation as n
 from smartfeeds.http.calls import Authenticate, HttpCall
-from smartfeeds.http.encode import Place, last_cursor
+from smartfeeds.http.encode import PageAddress, last_cursor
 from smartfeeds.http.feeds import FeedRequest, Feeds, FeedUpdate
 from smartfeeds.http.http_errors import failure_reply
 from smartfeeds.http.queries import FeedQuery, read_query
@@ -39,7 +39,7 @@ class Streams:
             )
         last_seen = call.header("Last-Event-ID")
         since = f"cursor:{last_seen}" if last_seen else query.since
-        newest = Place(call.origin, call.name, FeedQuery(query.view, until="", max="1"))
+        newest = PageAddress(call.origin, call.name, FeedQuery(query.view, until="", max="1"))
         asked = FeedRequest(
             newest, n.JSON, call.actor, document=False, reader=False, zipped=False, credential=call.credential
         )

@@ -19,7 +19,7 @@ ANSWERED_AT_ONCE = 128  # requests that come to their end before others have the
 
 
 @dataclass(eq=False, slots=True)
-class Waiter(Generic[Answer]):
+class HeldPull(Generic[Answer]):
     """One held pull.
 
     `write` gets the bytes of the answer as soon as the answer exists, and then `timer` is cancelled. `answered` gets
@@ -32,22 +32,22 @@ class Waiter(Generic[Answer]):
 
 
 @dataclass(slots=True)
-class _Feed(Generic[Key, Answer]):
+class _HeldFeed(Generic[Key, Answer]):
     """The held pulls of one node, by group."""
 
-    groups: dict[Key, dict[Waiter[Answer], None]] = field(default_factory=dict)
+    groups: dict[Key, dict[HeldPull[Answer], None]] = field(default_factory=dict)
     dirty: bool = False
     task: "asyncio.Task[None] | None" = None
 
 
-class Waiting(Generic[Key, Answer]):
+class HeldPulls(Generic[Key, Answer]):
     """Holds pulls until `answer(key)` returns an answer; None means that there is none yet. `raw` returns the bytes of
     an answer, which are written before the requests are finished."""
 
     def __init__(self, answer: Callable[[Key], Awaitable[Answer | None]], raw: Callable[[Answer], bytes]) -> None:
         self._answer = answer
         self._raw = raw
-        self._feeds: dict[int, _Feed[Key, Answer]] = {}
+        self._feeds: dict[int, _HeldFeed[Key, Answer]] = {}
         self._changes = 0
         self._stopped = False
         self.held = 0
@@ -81,8 +81,8 @@ class Waiting(Generic[Key, Answer]):
             raise ConnectionResetError("the service ends")
         loop = asyncio.get_running_loop()
         answered: asyncio.Future[Answer | None] = loop.create_future()
-        waiter = Waiter(write, answered, loop.call_later(timeout_s, _give_up, answered))
-        feed = self._feeds.setdefault(node_no, _Feed())
+        waiter = HeldPull(write, answered, loop.call_later(timeout_s, _give_up, answered))
+        feed = self._feeds.setdefault(node_no, _HeldFeed())
         feed.groups.setdefault(key, {})[waiter] = None
         self.held += 1
         try:
@@ -104,7 +104,7 @@ class Waiting(Generic[Key, Answer]):
         for feed in self._feeds.values():
             _end(waiter for group in feed.groups.values() for waiter in group)
 
-    def _forget(self, node_no: int, key: Key, waiter: Waiter[Answer]) -> None:
+    def _forget(self, node_no: int, key: Key, waiter: HeldPull[Answer]) -> None:
         feed = self._feeds.get(node_no)
         if feed is None:
             return
@@ -115,13 +115,13 @@ class Waiting(Generic[Key, Answer]):
         if not feed.groups and feed.task is None:
             del self._feeds[node_no]
 
-    def _ask(self, feed: _Feed[Key, Answer], node_no: int) -> None:
+    def _ask(self, feed: _HeldFeed[Key, Answer], node_no: int) -> None:
         feed.dirty = True
         if feed.task is None:
             feed.task = asyncio.get_running_loop().create_task(self._run(feed), name=f"held {node_no}")
             feed.task.add_done_callback(lambda task: self._ended(feed, node_no, task))
 
-    async def _run(self, feed: _Feed[Key, Answer]) -> None:
+    async def _run(self, feed: _HeldFeed[Key, Answer]) -> None:
         while feed.dirty:
             feed.dirty = False
             # Large groups first, so that a client with many different views delays few others.
@@ -130,7 +130,7 @@ class Waiting(Generic[Key, Answer]):
                 if answer is not None:
                     await self._deliver(list(feed.groups.pop(key, {})), answer)
 
-    async def _deliver(self, waiters: list[Waiter[Answer]], answer: Answer) -> None:
+    async def _deliver(self, waiters: list[HeldPull[Answer]], answer: Answer) -> None:
         """Writes the bytes to all connections first, because finishing one request takes longer than several writes."""
         data = self._raw(answer) if any(waiter.write is not None for waiter in waiters) else b""
         try:
@@ -149,7 +149,7 @@ class Waiting(Generic[Key, Answer]):
             _end(waiters)
             raise
 
-    def _ended(self, feed: _Feed[Key, Answer], node_no: int, task: "asyncio.Task[None]") -> None:
+    def _ended(self, feed: _HeldFeed[Key, Answer], node_no: int, task: "asyncio.Task[None]") -> None:
         feed.task = None
         if not feed.groups:
             self._feeds.pop(node_no, None)
@@ -162,7 +162,7 @@ def _give_up(answered: "asyncio.Future[Answer | None]") -> None:
         answered.set_result(None)
 
 
-def _end(waiters: Iterable[Waiter[Answer]]) -> None:
+def _end(waiters: Iterable[HeldPull[Answer]]) -> None:
     for waiter in waiters:
         if not waiter.answered.done():
             waiter.answered.set_exception(ConnectionResetError("the service ends"))

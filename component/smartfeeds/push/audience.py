@@ -12,7 +12,7 @@ from smartfeeds.core.access import Access
 from smartfeeds.core.jid import parse_jid
 from smartfeeds.core.model import AUDIENCE_CHANGE, Node, Subscription, SubscriptionState
 from smartfeeds.core.suboptions import flag
-from smartfeeds.push.frames import Group, recipient
+from smartfeeds.push.frames import RecipientGroup, recipient
 from smartfeeds.service.context import Context, affiliation_of
 from smartfeeds.store.base import ReadTx
 
@@ -21,7 +21,7 @@ KEPT_PAGES = 200
 
 
 @dataclass(frozen=True, slots=True)
-class Crowd:
+class GroupRecipients:
     """The recipients of one group: their parts of frames, and since when each is subscribed, in the same order.
 
     `since_us` are keys of the order of the view; `newest_since_us` is the greatest of them.
@@ -42,7 +42,7 @@ class Crowd:
 class AudiencePage:
     """Up to PAGE subscriptions: crowds by group, and where the next page begins."""
 
-    crowds: dict[Group, Crowd]
+    crowds: dict[RecipientGroup, GroupRecipients]
     next_after: int | None
 
 
@@ -61,18 +61,18 @@ def _served(tx: ReadTx, context: Context, node: Node, sub: Subscription) -> bool
     return Access(affiliation_of(tx, context, node, jid), node.options, sub.state).reading_error is None
 
 
-def _crowds(subs: list[Subscription]) -> dict[Group, Crowd]:
-    grouped: dict[Group, list[Subscription]] = {}
+def _crowds(subs: list[Subscription]) -> dict[RecipientGroup, GroupRecipients]:
+    grouped: dict[RecipientGroup, list[Subscription]] = {}
     for sub in subs:
-        group = Group(sub.view, sub.node_text, sub.service, flag(sub.options, "include_body"))
+        group = RecipientGroup(sub.view, sub.node_text, sub.service, flag(sub.options, "include_body"))
         grouped.setdefault(group, []).append(sub)
     return {group: _crowd(members) for group, members in grouped.items()}
 
 
-def _crowd(members: list[Subscription]) -> Crowd:
+def _crowd(members: list[Subscription]) -> GroupRecipients:
     created = "order=created" in members[0].view.split("&")
     since = tuple(sub.since_created_us if created else sub.since_us for sub in members)
-    return Crowd(tuple(recipient(sub.jid, sub.sub_no) for sub in members), since, max(since))
+    return GroupRecipients(tuple(recipient(sub.jid, sub.sub_no) for sub in members), since, max(since))
 
 
 class AudienceCache:

@@ -43,7 +43,7 @@ class OrderBatch:
 
 
 @dataclass(frozen=True, slots=True)
-class Batch:
+class NodeBatch:
     """The next changes of a node.
 
     `views` are those subscribed to, `starts` the marks it begins at. `totals` are the counts that are needed (None for
@@ -74,7 +74,7 @@ class Batch:
 
 def read_batch(
     tx: ReadTx, context: Context, node_no: int, marks: Mapping[Order, Mark], known: frozenset[str]
-) -> Batch | IndexFirst | None:
+) -> NodeBatch | IndexFirst | None:
     """The next batch of a node, or None where there is no such node any more; `due` are most of a great many views.
 
     `marks` are the caller's own marks where it has some, `known` the views whose last cursor it remembers. Returns
@@ -98,10 +98,10 @@ def read_batch(
         mine = {text: view for text, view in views.items() if view.order is order}
         orders.append(_read_order(tx, context, node, order, mark, mine, until_us))
     due = tuple(_concerned(node, orders, views))
-    return read_views(tx, context, Batch(node, tuple(orders), events, views, starts, due), known)
+    return read_views(tx, context, NodeBatch(node, tuple(orders), events, views, starts, due), known)
 
 
-def read_views(tx: ReadTx, _context: Context, batch: Batch, known: frozenset[str]) -> Batch | IndexFirst:
+def read_views(tx: ReadTx, _context: Context, batch: NodeBatch, known: frozenset[str]) -> NodeBatch | IndexFirst:
     """The batch with the totals and previous cursors of the next `VIEWS` views that are due.
 
     Each call reads its own snapshot, so that other reads run between the calls. Returns IndexFirst if the filter

@@ -16,7 +16,7 @@ _NO_STORE = b"<no-store xmlns='urn:xmpp:hints'/>"
 
 
 @dataclass(frozen=True, slots=True)
-class Chain:
+class PushHeaders:
     """The three headers of a push: TotalItems (None: left out), PreviousCursor (empty: left out), LastCursor."""
 
     total: int | None
@@ -25,7 +25,7 @@ class Chain:
 
 
 @dataclass(frozen=True, slots=True)
-class Group:
+class RecipientGroup:
     """Recipients whose frames differ in the address only."""
 
     view: str
@@ -35,7 +35,7 @@ class Group:
 
 
 @dataclass(frozen=True, slots=True)
-class Frame:
+class PushFrame:
     """The bytes before and after the recipient."""
 
     head: bytes
@@ -47,7 +47,7 @@ def recipient(jid: str, sub_no: int) -> bytes:
     return f"{attribute(jid)}' id='{sub_no}".encode()
 
 
-def item_frame(node: Node, group: Group, item: Item, chain: Chain) -> Frame:
+def item_frame(node: Node, group: RecipientGroup, item: Item, chain: PushHeaders) -> PushFrame:
     """A new or changed item, or the tombstone of one for a Smart view."""
     publisher = ""
     if item.publisher and node.options.shows_publisher:
@@ -58,13 +58,13 @@ def item_frame(node: Node, group: Group, item: Item, chain: Chain) -> Frame:
     return _items_frame(node, group, inner, chain, str(item.modified_us), body)
 
 
-def retract_frame(node: Node, group: Group, item_id: str, chain: Chain, key_us: int) -> Frame:
+def retract_frame(node: Node, group: RecipientGroup, item_id: str, chain: PushHeaders, key_us: int) -> PushFrame:
     """A retraction, in the form of the bare view."""
     inner = f"<retract id='{attribute(item_id)}'/>".encode()
     return _items_frame(node, group, inner, chain, str(key_us), "")
 
 
-def node_frame(node: Node, group: Group, event: NodeEvent, form: bytes) -> Frame:
+def node_frame(node: Node, group: RecipientGroup, event: NodeEvent, form: bytes) -> PushFrame:
     """A purge, a deletion or a change of configuration; no headers (xep-map 179)."""
     name = attribute(group.node_text)
     content = {
@@ -86,7 +86,7 @@ def subscription_message(node: Node, event: NodeEvent) -> bytes:
     ).encode()
 
 
-def _items_frame(node: Node, group: Group, inner: bytes, chain: Chain, key: str, body: str) -> Frame:
+def _items_frame(node: Node, group: RecipientGroup, inner: bytes, chain: PushHeaders, key: str, body: str) -> PushFrame:
     name = attribute(group.node_text)
     total = f"<header name='TotalItems'>{chain.total}</header>" if chain.total is not None else ""
     previous = f"<header name='PreviousCursor'>{chain.previous}</header>" if chain.previous else ""
@@ -98,10 +98,10 @@ def _items_frame(node: Node, group: Group, inner: bytes, chain: Chain, key: str,
     return _frame(node, group, content, key, body, headers.encode())
 
 
-def _frame(node: Node, group: Group, event: bytes, key: str, body: str, headers: bytes = b"") -> Frame:
+def _frame(node: Node, group: RecipientGroup, event: bytes, key: str, body: str, headers: bytes = b"") -> PushFrame:
     kind = node.options.notification_type
     text = f"<body>{escape(body)}</body>".encode() if body else b""
     hint = _NO_STORE if kind == "normal" and not body else b""
     head = f"<message from='{attribute(group.service)}' to='".encode()
     tail = b".%b' type='%b'>%b%b%b%b</message>" % (key.encode(), kind.encode(), text, event, hint, headers)
-    return Frame(head, tail)
+    return PushFrame(head, tail)

@@ -17,11 +17,11 @@ from smartfeeds.core.view import Order
 from smartfeeds.delivery.deliverer import ConsumerPosition, Delivered, Outcome, RetryAfter
 from smartfeeds.errors import LinkError, StoreError
 from smartfeeds.push.audience import AudienceCache, AudiencePage, read_audience
-from smartfeeds.push.batch import Batch, PushedChange, read_batch, read_views
+from smartfeeds.push.batch import NodeBatch, PushedChange, read_batch, read_views
 from smartfeeds.push.frames import (
-    Chain,
-    Frame,
-    Group,
+    PushFrame,
+    PushHeaders,
+    RecipientGroup,
     item_frame,
     node_frame,
     retract_frame,
@@ -34,7 +34,7 @@ FLUSH_BYTES = 65_536
 SPLICE_BYTES = 524_288  # frames that one sender makes before they are written: a large item has many recipients
 
 
-class Wire(Protocol):
+class StanzaSender(Protocol):
     """Where frames go. Raises LinkError when there is no link; waits while the server does not keep up."""
 
     @property
@@ -65,10 +65,10 @@ class SentCursors:
 
 
 @dataclass(slots=True)
-class _Run:
+class _BatchRun:
     """One batch being sent: frames that wait to be written together, and the position as it will be."""
 
-    batch: Batch
+    batch: NodeBatch
     told: dict[str, str]
     purged_us: int
     events_sent: int = 0
@@ -80,7 +80,7 @@ class _Run:
     def node(self) -> Node:
         return self.batch.node
 
-    def splice(self, frame: Frame, recipients: Iterable[bytes]) -> None:
+    def splice(self, frame: PushFrame, recipients: Iterable[bytes]) -> None:
         head, tail = frame.head, frame.tail
         before = len(self.frames)
         self.frames.extend([head + recipient + tail for recipient in recipients])
@@ -93,7 +93,7 @@ class PushSender:
     def __init__(
         self,
         service: FeedService,
-        wire: Wire,
+        wire: StanzaSender,
         *,
         clock: Callable[[], int],
         max_age_s: float,
@@ -126,7 +126,7 @@ class PushSender:
         if batch is None:
             return Delivered(ConsumerPosition())
         told = {view: cursor for view, cursor in sent.by_view.items() if view in batch.views}
-        run = _Run(batch, {**told, **batch.previous}, sent.purged_us)
+        run = _BatchRun(batch, {**told, **batch.previous}, sent.purged_us)
         for order in batch.orders:
             for change in order.changes:
                 if order.order is Order.MODIFIED or not batch.behind:
@@ -146,7 +146,7 @@ class PushSender:
             return RetryAfter(f"sent events cannot be removed from the store: {error}", position=position)
         return Delivered(position, more=not batch.empty)
 
-    async def _clean_up(self, batch: Batch, events_sent: int, *, more: bool) -> None:
+    async def _clean_up(self, batch: NodeBatch, events_sent: int, *, more: bool) -> None:
         """Forgets the events that were sent, and takes away a deleted node in small transactions."""
         if events_sent:
             gone = [event.event_no for event in batch.events[:events_sent]]
@@ -157,7 +157,7 @@ class PushSender:
             while not reaped:
                 reaped = await self._service.write(lambda tx, _context: tx.reap(node.node_no, REAPED))
 
-    async def _send_change(self, run: _Run, change: PushedChange) -> None:
+    async def _send_change(self, run: _BatchRun, change: PushedChange) -> None:
         node, item = run.node, change.item
         views = [view for view in change.views if _told(run.batch, view, change)]
         lag_us = self._clock() - item.modified_us
@@ -166,10 +166,11 @@ class PushSender:
             run.dropped += 1
         elif change.key_us > run.purged_us and node.options.deliver_notifications:
             chains = {
-                view: Chain(_total(run.batch, view, item), run.told.get(view, ""), change.cursor) for view in views
+                view: PushHeaders(_total(run.batch, view, item), run.told.get(view, ""), change.cursor)
+                for view in views
             }
 
-            def frame(group: Group) -> Frame:
+            def frame(group: RecipientGroup) -> PushFrame:
                 if item.deleted and not run.batch.views[group.view].smart:
                     return retract_frame(node, group, item.id, chains[group.view], item.modified_us)
                 return item_frame(node, group, change.views[group.view], chains[group.view])
@@ -177,7 +178,7 @@ class PushSender:
             await self._send_frames(run, chains, frame, change.key_us)
         run.told.update(dict.fromkeys(views, change.cursor))
 
-    async def _send_events(self, run: _Run, before_us: int | None) -> None:
+    async def _send_events(self, run: _BatchRun, before_us: int | None) -> None:
         """Sends the events that lie before a key of the modified order, or all that are left."""
         for event in run.batch.events[run.events_sent :]:
             if before_us is not None and event.at_us >= before_us:
@@ -190,21 +191,21 @@ class PushSender:
             else:
                 await self._send_node_event(run, event)
 
-    async def _send_retraction(self, run: _Run, event: NodeEvent) -> None:
+    async def _send_retraction(self, run: _BatchRun, event: NodeEvent) -> None:
         """An item of a generic node is gone; its last cursor is that of the place where it went."""
         node = run.node
         cursor = format_cursor(Order.MODIFIED, event.at_us, [event.data])
         totals = run.batch.totals
-        chains = {view: Chain(totals[view], run.told.get(view, ""), cursor) for view in run.batch.views}
+        chains = {view: PushHeaders(totals[view], run.told.get(view, ""), cursor) for view in run.batch.views}
 
-        def frame(group: Group) -> Frame:
+        def frame(group: RecipientGroup) -> PushFrame:
             return retract_frame(node, group, event.data, chains[group.view], event.at_us)
 
         if node.options.deliver_notifications:
             await self._send_frames(run, chains, frame, event.at_us)
         run.told.update(dict.fromkeys(chains, cursor))
 
-    async def _send_node_event(self, run: _Run, event: NodeEvent) -> None:
+    async def _send_node_event(self, run: _BatchRun, event: NodeEvent) -> None:
         node = run.node
         payloads = node.options.deliver_payloads
         form = self._encode_form(node) if event.kind == "configuration" and payloads else b""
@@ -220,7 +221,11 @@ class PushSender:
                 await self._send(run, node_frame(node, group, event, form), recipients)
 
     async def _send_frames(
-        self, run: _Run, chains: Mapping[str, Chain], frame: Callable[[Group], Frame], key_us: int
+        self,
+        run: _BatchRun,
+        chains: Mapping[str, PushHeaders],
+        frame: Callable[[RecipientGroup], PushFrame],
+        key_us: int,
     ) -> None:
         if not chains:
             return
@@ -247,25 +252,25 @@ class PushSender:
             self._audience.put(node, after_no, page)
         return page
 
-    async def _send(self, run: _Run, frame: Frame, recipients: tuple[bytes, ...]) -> None:
+    async def _send(self, run: _BatchRun, frame: PushFrame, recipients: tuple[bytes, ...]) -> None:
         step = max(1, SPLICE_BYTES // (len(frame.head) + len(frame.tail)))
         for start in range(0, len(recipients), step):
             run.splice(frame, recipients[start : start + step])
             await self._flush(run, FLUSH_BYTES)
 
-    async def _flush(self, run: _Run, at_least_bytes: int) -> None:
+    async def _flush(self, run: _BatchRun, at_least_bytes: int) -> None:
         """Writes the frames that wait, once they are enough for a write."""
         if run.frames and run.size_bytes >= at_least_bytes:
             self.counters.sent += await self._wire.notify(run.frames)
             run.frames, run.size_bytes = [], 0
 
 
-def _told(batch: Batch, view: str, change: PushedChange) -> bool:
+def _told(batch: NodeBatch, view: str, change: PushedChange) -> bool:
     """Whether subscribers of a view hear of a change: a bare node tells a deletion only where one asked for it."""
     return batch.views[view].smart or not change.item.deleted or change.item.notify
 
 
-def _total(batch: Batch, view: str, item: Item) -> int | None:
+def _total(batch: NodeBatch, view: str, item: Item) -> int | None:
     """TotalItems right behind a change; what no write keeps (filtered views, generic nodes) is counted now."""
     shown = batch.views[view]
     if shown.filtered or batch.node.kind is NodeKind.GENERIC:

@@ -17,7 +17,7 @@ from smartfeeds.service.requests import (
     PartlyRefused,
     SetAffiliations,
 )
-from smartfeeds.service.steps import More
+from smartfeeds.service.steps import MoreSteps
 from smartfeeds.service.subscriptions import end_all, owned_node
 from smartfeeds.store.base import ReadTx, WriteTx
 
@@ -61,7 +61,7 @@ def _of_entity(tx: ReadTx, bare: str) -> PagedList[int, AffiliationShown]:
 
 def set_affiliations(
     tx: WriteTx, context: Context, request: SetAffiliations
-) -> EmptyResult | PartlyRefused | More[EmptyResult | PartlyRefused]:
+) -> EmptyResult | PartlyRefused | MoreSteps[EmptyResult | PartlyRefused]:
     """Changes affiliations. The last owner stays; refused entries are returned as they are (xep-map 88, 89).
 
     Nothing is changed if an entry is malformed. A step applies `STEP` entries, so that the writes of others do not wait
@@ -84,7 +84,7 @@ def _apply(
     request: SetAffiliations,
     changes: tuple[tuple[str, Affiliation], ...],
     refused: tuple[AffiliationShown, ...],
-) -> EmptyResult | PartlyRefused | More[EmptyResult | PartlyRefused]:
+) -> EmptyResult | PartlyRefused | MoreSteps[EmptyResult | PartlyRefused]:
     """Applies the next changes; `refused` are the entries that earlier steps refused."""
     node = owned_node(tx, context, request.node, request.actor)
     owners = len(tx.affiliations(node.node_no, held=Affiliation.OWNER))
@@ -102,7 +102,7 @@ def _apply(
     if tx.affiliation_count(node.node_no) > max(AFFILIATIONS, count):
         raise FeedError(Condition.POLICY_VIOLATION, f"a node has up to {AFFILIATIONS} affiliations")
     if len(changes) > STEP:
-        return More(partial(_apply, request=request, changes=changes[STEP:], refused=tuple(rejected)))
+        return MoreSteps(partial(_apply, request=request, changes=changes[STEP:], refused=tuple(rejected)))
     if rejected:
         return PartlyRefused(affiliations=AffiliationList(request.node, tuple(rejected), owner=True))
     return EmptyResult()

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from smartfeeds.core.model import Item, KeyRange, Node, NodeKind
 from smartfeeds.core.page import ResultSetRequest
 from smartfeeds.errors import Condition, FeedError
-from smartfeeds.service.context import Context, Located, locate_for, no_such_node
+from smartfeeds.service.context import Context, LocatedNode, locate_for, no_such_node
 from smartfeeds.service.items import write_state
 from smartfeeds.service.lists import PagedList, listed_bytes, number, page_of
 from smartfeeds.service.requests import Request, ResultSet
@@ -74,7 +74,7 @@ class ResolveConflicts(Request):
 
 
 @dataclass(frozen=True, slots=True)
-class Resolved:
+class ResolvedItem:
     """The item after a decision, and the number of its remaining conflicts."""
 
     item: Item
@@ -99,7 +99,7 @@ def list_conflicts(tx: ReadTx, context: Context, request: ListConflicts) -> Conf
     return ConflictList(request.node or "", entries, result_set)
 
 
-def resolve_conflicts(tx: WriteTx, context: Context, request: ResolveConflicts) -> Resolved:
+def resolve_conflicts(tx: WriteTx, context: Context, request: ResolveConflicts) -> ResolvedItem:
     """Settles conflicts of an item. The actor needs the right to replace it."""
     located = _feed(tx, context, request)
     node = tx.lock(located.node.name)
@@ -118,7 +118,7 @@ def resolve_conflicts(tx: WriteTx, context: Context, request: ResolveConflicts) 
     return _resolve(tx, context, node, item, request)
 
 
-def _feed(tx: ReadTx, context: Context, request: ListConflicts | ResolveConflicts) -> Located:
+def _feed(tx: ReadTx, context: Context, request: ListConflicts | ResolveConflicts) -> LocatedNode:
     """The feed of this name. A view is refused, because a decision concerns the whole item."""
     located = locate_for(tx, context, request.node, request.actor)
     if located.view.smart:
@@ -128,7 +128,7 @@ def _feed(tx: ReadTx, context: Context, request: ListConflicts | ResolveConflict
     return located
 
 
-def _resolve(tx: WriteTx, context: Context, node: Node, item: Item, request: ResolveConflicts) -> Resolved:
+def _resolve(tx: WriteTx, context: Context, node: Node, item: Item, request: ResolveConflicts) -> ResolvedItem:
     found = read_shared(context, node, item)
     version = found.version
     tags = _tags_of(version)
@@ -150,7 +150,7 @@ def _resolve(tx: WriteTx, context: Context, node: Node, item: Item, request: Res
     )
     state = state_of(found, changed, told=node.options.notify_retract)
     stored = write_state(tx, context, node, item, item.id, state, item.publisher if kept is version else publisher)
-    return Resolved(stored, len(changed.conflicts))
+    return ResolvedItem(stored, len(changed.conflicts))
 
 
 def version_tag(version: Version) -> str:

@@ -62,7 +62,7 @@ class Context:
 
 
 @dataclass(frozen=True, slots=True)
-class Located:
+class LocatedNode:
     """A node name resolved: the node, the view of it that the name asks for, and what the actor may do there."""
 
     node: Node
@@ -107,7 +107,7 @@ def no_such_node() -> FeedError:
     return FeedError(Condition.ITEM_NOT_FOUND, "no such node, or it is closed to you")
 
 
-def locate_for(tx: ReadTx, context: Context, name: str | None, actor: Jid) -> Located:
+def locate_for(tx: ReadTx, context: Context, name: str | None, actor: Jid) -> LocatedNode:
     """Resolves a node name for an actor. Nodes that the actor may not know of do not exist for it, on every wire.
 
     Raises FeedError as `locate` does.
@@ -118,12 +118,12 @@ def locate_for(tx: ReadTx, context: Context, name: str | None, actor: Jid) -> Lo
     return located
 
 
-def find_for(tx: ReadTx, context: Context, name: str | None, actor: Jid) -> Located | None:
+def find_for(tx: ReadTx, context: Context, name: str | None, actor: Jid) -> LocatedNode | None:
     """Resolves a node name as `locate_for` does, but returns None where no node has this name."""
     return find(tx, name, lambda node: access_of(tx, context, node, actor))
 
 
-def locate(tx: ReadTx, name: str | None) -> Located:
+def locate(tx: ReadTx, name: str | None) -> LocatedNode:
     """Resolves a node name for the operator: an exact match first, then a feed with parameters behind its name.
 
     Raises FeedError: NODEID_REQUIRED, ITEM_NOT_FOUND (no such node, or parameters that this feed does not know).
@@ -134,7 +134,7 @@ def locate(tx: ReadTx, name: str | None) -> Located:
     return located
 
 
-def find(tx: ReadTx, name: str | None, access_to: AccessTo = operator_access) -> Located | None:
+def find(tx: ReadTx, name: str | None, access_to: AccessTo = operator_access) -> LocatedNode | None:
     """Resolves a node name as `locate` does, but returns None where no node has this name and it is no view of one."""
     if not name:
         raise FeedError(Condition.NODEID_REQUIRED, "the name of the node is missing")
@@ -142,7 +142,7 @@ def find(tx: ReadTx, name: str | None, access_to: AccessTo = operator_access) ->
     if node is not None:
         access = access_to(node)
         if access.knows_node:
-            return Located(node, BARE, access)
+            return LocatedNode(node, BARE, access)
     split = split_name(name)
     if split is None:
         return None
@@ -157,7 +157,7 @@ def find(tx: ReadTx, name: str | None, access_to: AccessTo = operator_access) ->
             continue
         view = parse_view(query)
         if view is not None:
-            return Located(node, view, access)
+            return LocatedNode(node, view, access)
         feed_found = feed_found or text == split[0]
     if feed_found:
         raise FeedError(Condition.ITEM_NOT_FOUND, "this feed has no such parameter or value")

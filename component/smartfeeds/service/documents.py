@@ -5,7 +5,7 @@ from smartfeeds.core.options import AccessModel
 from smartfeeds.core.page import PagePlan, plan
 from smartfeeds.core.view import BARE, SMART, View, parse_view
 from smartfeeds.errors import Condition, FeedError
-from smartfeeds.service.context import Context, Located, access_of, no_such_node
+from smartfeeds.service.context import Context, LocatedNode, access_of, no_such_node
 from smartfeeds.service.pulls import edge_of, key_of, read_page
 from smartfeeds.service.requests import FeedPage, Page, PullFeed, ResultSet
 from smartfeeds.service.steps import IndexFirst, index_first
@@ -42,18 +42,18 @@ def pull_feed(tx: ReadTx, context: Context, request: PullFeed) -> FeedPage | Ind
     )
 
 
-def locate_feed(tx: ReadTx, context: Context, request: PullFeed) -> Located:
+def locate_feed(tx: ReadTx, context: Context, request: PullFeed) -> LocatedNode:
     """The node of exactly this name, and the view. Raises FeedError(ITEM_NOT_FOUND)."""
     node = tx.node(request.node)
     access = access_of(tx, context, node, request.actor) if node is not None else None
     if node is None or access is None or not access.knows_node:
         raise no_such_node()
     if not request.view:
-        return Located(node, BARE if request.stock or node.kind is NodeKind.GENERIC else SMART, access)
+        return LocatedNode(node, BARE if request.stock or node.kind is NodeKind.GENERIC else SMART, access)
     view = parse_view(request.view) if node.kind is NodeKind.FEED else None
     if view is None:
         raise FeedError(Condition.ITEM_NOT_FOUND, "this feed has no such parameter or value")
-    return Located(node, view, access)
+    return LocatedNode(node, view, access)
 
 
 def version_of(node: Node) -> str:
@@ -63,7 +63,7 @@ def version_of(node: Node) -> str:
 
 
 def _newer(
-    tx: ReadTx, context: Context, located: Located, wanted: PagePlan, told: ResultSet, items: tuple[Item, ...]
+    tx: ReadTx, context: Context, located: LocatedNode, wanted: PagePlan, told: ResultSet, items: tuple[Item, ...]
 ) -> bool:
     """Whether there are items behind the last one; of a range that is read forwards, within it."""
     if told.index is not None and told.count is not None and wanted.before is None:

@@ -13,7 +13,7 @@ LEFT_FAULT = "the entry has the mark of an item that has left a view (urn:smartf
 
 
 @dataclass(frozen=True, slots=True)
-class Draft:
+class PayloadDraft:
     """A payload to be published, checked for form.
 
     `payload` is what came, and `content` the same without sync data. `sync` is what whole sync data says, None where
@@ -26,26 +26,26 @@ class Draft:
     fault: str = ""
 
 
-def draft_of(root: Element) -> Draft:
+def draft_of(root: Element) -> PayloadDraft:
     """The draft of an element, which may lose its sync data here.
 
     Raises FeedError(INVALID_PAYLOAD) or FeedError(PAYLOAD_TOO_BIG) beyond the limits of `formats.xml`.
     """
     payload = accept_payload(root)
     if payload.shape.left:
-        return Draft(payload, payload, fault=LEFT_FAULT)
+        return PayloadDraft(payload, payload, fault=LEFT_FAULT)
     syncs = syncs_of(root) if payload.shape.synced else []
     if any(map(is_whole, syncs)):
         # What is longer would be refused in the end, and to read it takes the time of others.
         if any(size_bytes(sync) > MAX_SYNC_BYTES for sync in syncs):
-            return Draft(payload, payload, fault=f"its sync data is longer than {MAX_SYNC_BYTES} bytes")
+            return PayloadDraft(payload, payload, fault=f"its sync data is longer than {MAX_SYNC_BYTES} bytes")
         try:
-            return Draft(payload, payload, sync=read_item(root))
+            return PayloadDraft(payload, payload, sync=read_item(root))
         except FeedError as error:
-            return Draft(payload, payload, fault=error.text)
+            return PayloadDraft(payload, payload, fault=error.text)
     # A feed makes a tombstone of a deletion, and keeps nothing of what came.
     if not syncs or payload.shape.deletion:
-        return Draft(payload, payload)
+        return PayloadDraft(payload, payload)
     for sync in syncs:
         replace_by_text(sync, "")
-    return Draft(payload, Payload.of(root))
+    return PayloadDraft(payload, Payload.of(root))

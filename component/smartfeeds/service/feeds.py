@@ -13,7 +13,7 @@ from typing import Protocol, TypeVar
 from smartfeeds.service import affiliations, conflicts, discovery, documents, nodes, publishing, pulls, subscriptions
 from smartfeeds.service import requests as r
 from smartfeeds.service.context import Context, Policy
-from smartfeeds.service.steps import IndexFirst, More, WriteStep
+from smartfeeds.service.steps import IndexFirst, MoreSteps, WriteStep
 from smartfeeds.store.base import ReadTx, Store, WriteTx
 from smartfeeds.telemetry import CURSOR_DEGRADATIONS, STORE_SECONDS
 
@@ -35,7 +35,7 @@ Answer = (
     | r.NodeList
     | r.ItemIds
     | conflicts.ConflictList
-    | conflicts.Resolved
+    | conflicts.ResolvedItem
 )
 
 INDEXED = 100  # items that one transaction reads for the filter index: some 10 ms
@@ -55,46 +55,46 @@ class Clock(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class _Reading:
+class _ReadCase:
     name: str
     work: Callable[..., Answer | IndexFirst]
 
 
 @dataclass(frozen=True, slots=True)
-class _Writing:
+class _WriteCase:
     name: str
-    work: Callable[..., Answer | More[Answer] | IndexFirst]
+    work: Callable[..., Answer | MoreSteps[Answer] | IndexFirst]
 
 
 # Every use case with its name in metrics and logs, by the type of its request.
-USE_CASES: dict[type[r.Request], _Reading | _Writing] = {
-    r.Publish: _Writing("publish", publishing.publish),
-    r.Retract: _Writing("retract", publishing.retract),
-    r.Purge: _Writing("purge", publishing.purge),
-    r.Pull: _Reading("pull", pulls.pull),
-    r.PullFeed: _Reading("pull_feed", documents.pull_feed),
-    r.GetItem: _Reading("get_item", pulls.get_item),
-    r.CreateNode: _Writing("create", nodes.create),
-    r.GetConfiguration: _Reading("get_configuration", nodes.get_configuration),
-    r.Configure: _Writing("configure", nodes.configure),
-    r.GetDefaultConfiguration: _Reading("get_default_configuration", nodes.get_default),
-    r.DeleteNode: _Writing("delete", nodes.delete),
-    r.Subscribe: _Writing("subscribe", subscriptions.subscribe),
-    r.Unsubscribe: _Writing("unsubscribe", subscriptions.unsubscribe),
-    r.GetSubscriptions: _Reading("get_subscriptions", subscriptions.get_subscriptions),
-    r.GetSubscribeOptions: _Reading("get_subscribe_options", subscriptions.get_options),
-    r.SetSubscribeOptions: _Writing("set_subscribe_options", subscriptions.set_options),
-    r.GetDefaultSubscribeOptions: _Reading("get_default_subscribe_options", subscriptions.get_default_options),
-    r.GetNodeSubscriptions: _Reading("get_node_subscriptions", subscriptions.list_for_owner),
-    r.SetSubscriptions: _Writing("set_subscriptions", subscriptions.set_for_owner),
-    r.GetAffiliations: _Reading("get_affiliations", affiliations.get_affiliations),
-    r.SetAffiliations: _Writing("set_affiliations", affiliations.set_affiliations),
-    r.GetNodeInfo: _Reading("get_node_info", discovery.node_info),
-    r.GetNodes: _Reading("get_nodes", discovery.list_nodes),
-    r.GetItemIds: _Reading("get_item_ids", discovery.item_ids),
-    conflicts.ListConflicts: _Reading("list_conflicts", conflicts.list_conflicts),
-    conflicts.ResolveConflicts: _Writing("resolve_conflicts", conflicts.resolve_conflicts),
-    r.Bounce: _Writing("bounce", subscriptions.bounced),
+USE_CASES: dict[type[r.Request], _ReadCase | _WriteCase] = {
+    r.Publish: _WriteCase("publish", publishing.publish),
+    r.Retract: _WriteCase("retract", publishing.retract),
+    r.Purge: _WriteCase("purge", publishing.purge),
+    r.Pull: _ReadCase("pull", pulls.pull),
+    r.PullFeed: _ReadCase("pull_feed", documents.pull_feed),
+    r.GetItem: _ReadCase("get_item", pulls.get_item),
+    r.CreateNode: _WriteCase("create", nodes.create),
+    r.GetConfiguration: _ReadCase("get_configuration", nodes.get_configuration),
+    r.Configure: _WriteCase("configure", nodes.configure),
+    r.GetDefaultConfiguration: _ReadCase("get_default_configuration", nodes.get_default),
+    r.DeleteNode: _WriteCase("delete", nodes.delete),
+    r.Subscribe: _WriteCase("subscribe", subscriptions.subscribe),
+    r.Unsubscribe: _WriteCase("unsubscribe", subscriptions.unsubscribe),
+    r.GetSubscriptions: _ReadCase("get_subscriptions", subscriptions.get_subscriptions),
+    r.GetSubscribeOptions: _ReadCase("get_subscribe_options", subscriptions.get_options),
+    r.SetSubscribeOptions: _WriteCase("set_subscribe_options", subscriptions.set_options),
+    r.GetDefaultSubscribeOptions: _ReadCase("get_default_subscribe_options", subscriptions.get_default_options),
+    r.GetNodeSubscriptions: _ReadCase("get_node_subscriptions", subscriptions.list_for_owner),
+    r.SetSubscriptions: _WriteCase("set_subscriptions", subscriptions.set_for_owner),
+    r.GetAffiliations: _ReadCase("get_affiliations", affiliations.get_affiliations),
+    r.SetAffiliations: _WriteCase("set_affiliations", affiliations.set_affiliations),
+    r.GetNodeInfo: _ReadCase("get_node_info", discovery.node_info),
+    r.GetNodes: _ReadCase("get_nodes", discovery.list_nodes),
+    r.GetItemIds: _ReadCase("get_item_ids", discovery.item_ids),
+    conflicts.ListConflicts: _ReadCase("list_conflicts", conflicts.list_conflicts),
+    conflicts.ResolveConflicts: _WriteCase("resolve_conflicts", conflicts.resolve_conflicts),
+    r.Bounce: _WriteCase("bounce", subscriptions.bounced),
 }
 
 OPERATIONS: Mapping[type[r.Request], str] = {request: use_case.name for request, use_case in USE_CASES.items()}
@@ -124,7 +124,7 @@ class FeedService:
     async def handle(self, request: r.Request) -> Answer:
         """Returns the answer to a request. Raises FeedError, or StoreError if the store fails."""
         use_case = USE_CASES[type(request)]
-        if isinstance(use_case, _Writing):
+        if isinstance(use_case, _WriteCase):
             return await self.write(partial(use_case.work, request=request), turn=request.turn)
         return await self.read(partial(use_case.work, request=request), turn=request.turn)
 
@@ -153,11 +153,11 @@ class FeedService:
         """Runs a use case that writes, each of its steps in a transaction of its own, and returns the answer of the
         last one when it is durable."""
         result = await self.step(work, turn=turn)
-        while isinstance(result, More):
+        while isinstance(result, MoreSteps):
             result = await self.step(result.step, turn=turn)
         return result
 
-    async def step(self, work: WriteStep[T], *, turn: str = "") -> T | More[T]:
+    async def step(self, work: WriteStep[T], *, turn: str = "") -> T | MoreSteps[T]:
         """Runs one step; returns when it is durable, and wakes the deliveries."""
         context = self._context()
         began_s = perf_counter()
@@ -170,7 +170,7 @@ class FeedService:
             self._on_change(context.changed)
         return result
 
-    async def _write(self, work: WriteStep[T], context: Context, turn: str) -> T | More[T]:
+    async def _write(self, work: WriteStep[T], context: Context, turn: str) -> T | MoreSteps[T]:
         result = await self.store.write(lambda tx: work(tx, context), turn=turn)
         if not isinstance(result, IndexFirst):
             return result

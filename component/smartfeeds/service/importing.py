@@ -15,7 +15,7 @@ from smartfeeds.core.options import DETAILS, KIND, MAX_TEXT, PUBSUB, FormFields,
 from smartfeeds.core.urls import xmpp_uri
 from smartfeeds.formats.atom import id_and_updated
 from smartfeeds.formats.feed_details import dump_details, load_details
-from smartfeeds.formats.items import Document, ImportedItem, dates_of
+from smartfeeds.formats.items import FeedDocument, ImportedItem, dates_of
 from smartfeeds.formats.payload import repaired_entry
 from smartfeeds.formats.xml import is_language
 from smartfeeds.service.context import Context, feed_locked
@@ -31,7 +31,7 @@ _NAMES = {DETAILS: "page, pictures and other feed data"}
 
 
 @dataclass(frozen=True, slots=True)
-class Imported:
+class ImportCounts:
     """What an import did; `skipped` holds (item id, reason) pairs, `notes` are for people."""
 
     added: int = 0
@@ -45,24 +45,24 @@ class Imported:
         """Return the number of items per effect, for reports."""
         return {name: getattr(self, name) for name in ("added", "changed", "deleted", "unchanged")}
 
-    def __add__(self, other: "Imported") -> "Imported":
-        return Imported(*(getattr(self, name) + getattr(other, name) for name in self.__slots__))
+    def __add__(self, other: "ImportCounts") -> "ImportCounts":
+        return ImportCounts(*(getattr(self, name) + getattr(other, name) for name in self.__slots__))
 
 
 async def import_document(
     service: FeedService,
     node: str,
-    document: Document,
+    document: FeedDocument,
     actor: Jid,
     *,
     on_progress: Callable[[int], None] = lambda _count: None,
-) -> Imported:
+) -> ImportCounts:
     """Brings every item of a document into a node, which is made, with the document's title, where it is missing.
 
     `actor` becomes the publisher and, of a new node, the owner; whoever may call this is trusted. `on_progress` hears
     how many more items are done. Raises FeedError where the node cannot be made or is no feed.
     """
-    total = Imported(notes=await ensure_feed(service, node, actor, document))
+    total = ImportCounts(notes=await ensure_feed(service, node, actor, document))
     items = _dated(document.oldest_first())
     for start in range(0, len(items), CHUNK):
         chunk = items[start : start + CHUNK]
@@ -71,7 +71,7 @@ async def import_document(
     return total
 
 
-async def ensure_feed(service: FeedService, node: str, actor: Jid, document: Document) -> tuple[str, ...]:
+async def ensure_feed(service: FeedService, node: str, actor: Jid, document: FeedDocument) -> tuple[str, ...]:
     """Makes a feed where there is no such node, and stores with the node what the document says of its feed.
 
     What the node has already stays: its owner may have chosen it. Returns notes for people on what was not stored.
@@ -128,15 +128,15 @@ def _dated(items: list[ImportedItem]) -> list[ImportedItem]:
     return [replace(item, published_us=dates[place]) for place, item in enumerate(items[:last])] + items[last:]
 
 
-def import_items(tx: WriteTx, context: Context, name: str, actor: Jid, items: Sequence[ImportedItem]) -> Imported:
+def import_items(tx: WriteTx, context: Context, name: str, actor: Jid, items: Sequence[ImportedItem]) -> ImportCounts:
     """Brings some items into a node, in the order given."""
-    total = Imported()
+    total = ImportCounts()
     for item in items:
         total += _import_item(tx, context, feed_locked(tx, name), actor, item)
     return total
 
 
-def _import_item(tx: WriteTx, context: Context, node: Node, actor: Jid, item: ImportedItem) -> Imported:
+def _import_item(tx: WriteTx, context: Context, node: Node, actor: Jid, item: ImportedItem) -> ImportCounts:
     existing = tx.item(node.node_no, item.id)
     if item.deleted:
         return _import_deletion(tx, context, node, actor, existing)
@@ -146,20 +146,20 @@ def _import_item(tx: WriteTx, context: Context, node: Node, actor: Jid, item: Im
     own_id = atom_id or xmpp_uri(context.policy.domain, node.name, item.id)
     payload = repaired_entry(without_sync(item.payload), own_id, created_us, created_us)
     if existing is not None and not existing.deleted and existing.payload == payload:
-        return Imported(unchanged=1)
+        return ImportCounts(unchanged=1)
     if not 0 < len(item.id.encode()) <= MAX_ID_BYTES:
-        return Imported(skipped=((item.id[:80], "the id is longer than 1023 bytes"),))
+        return ImportCounts(skipped=((item.id[:80], "the id is longer than 1023 bytes"),))
     if len(payload) > node.options.max_payload_size:
-        return Imported(skipped=((item.id, f"{len(payload)} bytes are over the limit of this node"),))
+        return ImportCounts(skipped=((item.id, f"{len(payload)} bytes are over the limit of this node"),))
     store_item(tx, context, node, existing, item.id, payload, str(actor.bare), created_us=created_us)
-    return Imported(changed=1) if existing else Imported(added=1)
+    return ImportCounts(changed=1) if existing else ImportCounts(added=1)
 
 
-def _import_deletion(tx: WriteTx, context: Context, node: Node, actor: Jid, existing: Item | None) -> Imported:
+def _import_deletion(tx: WriteTx, context: Context, node: Node, actor: Jid, existing: Item | None) -> ImportCounts:
     if existing is None or existing.deleted:
-        return Imported(unchanged=1)
+        return ImportCounts(unchanged=1)
     bury(tx, context, node, existing, str(actor.bare), told=True)
-    return Imported(deleted=1)
+    return ImportCounts(deleted=1)
 
 
 def _first_key(context: Context, node: Node, item: ImportedItem) -> int:

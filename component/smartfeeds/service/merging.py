@@ -29,7 +29,7 @@ MAX_ENDPOINTS = MAX_HISTORY // 2
 
 
 @dataclass(frozen=True, slots=True)
-class Incoming:
+class IncomingItem:
     """A version from elsewhere. `item_id` is what a new item is called here; as its sync id where it cannot be one."""
 
     item_id: str
@@ -57,7 +57,7 @@ class MergeResult:
 
 
 def merge_items(
-    tx: WriteTx, context: Context, name: str, publisher: str, items: Sequence[Incoming], *, own: bool = False
+    tx: WriteTx, context: Context, name: str, publisher: str, items: Sequence[IncomingItem], *, own: bool = False
 ) -> tuple[MergeResult, ...]:
     """Merges versions into a feed, one after the other; one that is refused changes nothing, the rest goes on (A-52).
 
@@ -78,7 +78,7 @@ def merge_items(
 
 
 def merge_item(
-    tx: WriteTx, context: Context, node: Node, incoming: Incoming, publisher: str, *, own: bool = False
+    tx: WriteTx, context: Context, node: Node, incoming: IncomingItem, publisher: str, *, own: bool = False
 ) -> MergedItem:
     """Merges one version into a feed.
 
@@ -118,7 +118,7 @@ def _store(
     existing: Item | None,
     as_found: SyncItem,
     merged: MergedVersion,
-    incoming: Incoming,
+    incoming: IncomingItem,
     publisher: str,
 ) -> Item:
     version = merged.version

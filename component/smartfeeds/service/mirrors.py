@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from smartfeeds.core.consumers import Consumer
-from smartfeeds.core.mirror import Direction, Half, Mirror, MirrorRow, check_elsewhere
+from smartfeeds.core.mirror import Direction, Mirror, MirrorRow, MirrorState, check_elsewhere
 from smartfeeds.core.model import Mark, Node
 from smartfeeds.core.view import Order
 from smartfeeds.errors import ConfigError
@@ -28,7 +28,7 @@ class MirrorStanding:
     """
 
     direction: Direction
-    half: Half
+    half: MirrorState
     behind_us: int | None
     waiting: int = 0
 
@@ -82,7 +82,7 @@ def restart_mirror(tx: WriteTx, _context: Context, name: str) -> Mirror:
         raise ConfigError(f"there is no mirror {name}: smartfeeds mirror list shows all")
     for way in row.mirror.direction.halves:
         half = row.half(way)
-        row = row.with_half(way, Half(epoch=half.epoch + 1, filling=half.filling))
+        row = row.with_half(way, MirrorState(epoch=half.epoch + 1, filling=half.filling))
     tx.put_mirror(row)
     _remove_consumer(tx, row.mirror)
     return row.mirror
@@ -158,7 +158,7 @@ def _status(tx: ReadTx, context: Context, row: MirrorRow) -> MirrorStatus:
     return MirrorStatus(row.mirror, row.configured, node is not None, conflicted, standings)
 
 
-def _incoming(context: Context, half: Half) -> MirrorStanding:
+def _incoming(context: Context, half: MirrorState) -> MirrorStanding:
     """What the other side has is known to it alone: in step is whoever was so and met no trouble since."""
     if half.in_step_us is None:
         return MirrorStanding(Direction.IN, half, None)
@@ -182,7 +182,7 @@ def _outgoing(tx: ReadTx, context: Context, row: MirrorRow, node: Node | None) -
     return MirrorStanding(Direction.OUT, half, behind_us, waiting)
 
 
-def save_half(tx: WriteTx, name: str, direction: Direction, half: Half) -> bool:
+def save_half(tx: WriteTx, name: str, direction: Direction, half: MirrorState) -> bool:
     """Keeps the state of a direction; False where the mirror was removed, or made to begin anew, meanwhile."""
     row = tx.mirror(name)
     if row is None or row.half(direction).epoch != half.epoch:

@@ -2,7 +2,7 @@
 
 from smartfeeds.core.model import Item
 from smartfeeds.errors import Condition, FeedError
-from smartfeeds.service.requests import Expected
+from smartfeeds.service.requests import ItemPrecondition
 
 
 def item_tag(item: Item) -> str:
@@ -13,7 +13,7 @@ def item_tag(item: Item) -> str:
     return f"{item.revision}.{item.modified_us}"
 
 
-def check_expected(item: Item | None, expected: Expected | None) -> None:
+def check_expected(item: Item | None, expected: ItemPrecondition | None) -> None:
     """Raises FeedError(PRECONDITION_NOT_MET) where the item is not as expected. What may be known is checked before."""
     if expected is None:
         return

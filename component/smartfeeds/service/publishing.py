@@ -27,18 +27,18 @@ from smartfeeds.formats.atom import id_and_updated, remains
 from smartfeeds.formats.payload import Payload, repaired_entry
 from smartfeeds.service.context import (
     Context,
-    Located,
+    LocatedNode,
     access_of,
     find_for,
     no_such_node,
 )
-from smartfeeds.service.drafts import Draft
+from smartfeeds.service.drafts import PayloadDraft
 from smartfeeds.service.items import next_key, write_state
-from smartfeeds.service.merging import Incoming, merge_item
+from smartfeeds.service.merging import IncomingItem, merge_item
 from smartfeeds.service.nodes import add_node
 from smartfeeds.service.preconditions import check_expected, item_tag
 from smartfeeds.service.requests import EmptyResult, Publish, Published, Purge, Retract
-from smartfeeds.service.steps import More
+from smartfeeds.service.steps import MoreSteps
 from smartfeeds.service.syncing import buried, created, edited
 from smartfeeds.store.base import WriteTx
 from smartfeeds.sync.feedsync import FEEDSYNC
@@ -93,7 +93,7 @@ def _publish_version(
     if found.dialect is not FEEDSYNC and not access.may_overwrite(own=False):
         raise FeedError(Condition.FORBIDDEN, f"{found.dialect.name} is taken from publishers of the node alone")
     check_expected(existing, request.expected)
-    incoming = Incoming(request.item_id or "", found)
+    incoming = IncomingItem(request.item_id or "", found)
     merged = merge_item(tx, context, node, incoming, str(request.actor.bare))
     created = (existing is None or existing.deleted) and not merged.item.deleted
     return Published(request.node or "", merged.item.id, item_tag(merged.item), created=created)
@@ -159,7 +159,7 @@ def retract(tx: WriteTx, context: Context, request: Retract) -> EmptyResult:
     return EmptyResult()
 
 
-def purge(tx: WriteTx, context: Context, request: Purge) -> EmptyResult | More[EmptyResult]:
+def purge(tx: WriteTx, context: Context, request: Purge) -> EmptyResult | MoreSteps[EmptyResult]:
     """Retracts every item that is live now; one event notifies the subscribers (xep-map 81, 82).
 
     Each step retracts a chunk, so that the writes of others do not wait for a large feed. The event gets a key before
@@ -176,17 +176,21 @@ def purge(tx: WriteTx, context: Context, request: Purge) -> EmptyResult | More[E
     context.changed.add(node.node_no)
     if rest.live == 0:
         return EmptyResult()
-    return More(partial(_purge_rest, node_no=node.node_no, up_to_us=node.last_modified_us, by=str(request.actor.bare)))
+    return MoreSteps(
+        partial(_purge_rest, node_no=node.node_no, up_to_us=node.last_modified_us, by=str(request.actor.bare))
+    )
 
 
-def _purge_rest(tx: WriteTx, context: Context, node_no: int, up_to_us: int, by: str) -> EmptyResult | More[EmptyResult]:
+def _purge_rest(
+    tx: WriteTx, context: Context, node_no: int, up_to_us: int, by: str
+) -> EmptyResult | MoreSteps[EmptyResult]:
     """Retracts the next chunk of the items up to a key of the modified order."""
     node = tx.lock_no(node_no)
     if node is None or node.state is NodeState.DELETED:
         return EmptyResult()
     rest = _bury_chunk(tx, context, node, up_to_us, by)
     return (
-        More(partial(_purge_rest, node_no=node_no, up_to_us=up_to_us, by=by))
+        MoreSteps(partial(_purge_rest, node_no=node_no, up_to_us=up_to_us, by=by))
         if rest.live < node.live
         else EmptyResult()
     )
@@ -216,7 +220,7 @@ def _publishable(tx: WriteTx, context: Context, request: Publish) -> tuple[Node,
     return _locked(tx, located, "publish")
 
 
-def _locked(tx: WriteTx, located: Located | None, feature: str) -> tuple[Node, Access]:
+def _locked(tx: WriteTx, located: LocatedNode | None, feature: str) -> tuple[Node, Access]:
     """Returns the node, locked until the transaction ends, and the actor's access. Views are read-only (xep-map 52)."""
     if located is not None and located.view.smart:
         raise unsupported(feature, "a view is read only")
@@ -248,7 +252,7 @@ def _check_preconditions(node: Node, options: FormFields | None, limits: OptionL
         raise FeedError(Condition.PRECONDITION_NOT_MET, f"{name} is not so")
 
 
-def _checked(node: Node, request: Publish, limits: OptionLimits) -> Draft:
+def _checked(node: Node, request: Publish, limits: OptionLimits) -> PayloadDraft:
     """Returns the payload. Raises FeedError if the node does not accept it (xep-map 135 to 138, 237)."""
     if not request.item_present:
         raise FeedError(Condition.ITEM_REQUIRED)

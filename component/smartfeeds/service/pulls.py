@@ -14,7 +14,7 @@ from smartfeeds.core.position import AtCursor, AtItem, parse_position
 from smartfeeds.core.text import attribute, wire_bytes
 from smartfeeds.core.view import CREATED, SMART, Order, Standing, View
 from smartfeeds.errors import Condition, FeedError
-from smartfeeds.service.context import Context, Located, locate_for
+from smartfeeds.service.context import Context, LocatedNode, locate_for
 from smartfeeds.service.requests import GetItem, ItemShown, OrderBy, Page, Pull, ResultSet
 from smartfeeds.service.steps import IndexFirst, index_first
 from smartfeeds.service.syncing import shown
@@ -160,7 +160,7 @@ def key_of(order: Order, item: Item) -> int:
     return item.modified_us if order is Order.MODIFIED else item.created_us
 
 
-def _by_ids(tx: ReadTx, context: Context, located: Located, item_ids: tuple[str, ...]) -> tuple[Item, ...]:
+def _by_ids(tx: ReadTx, context: Context, located: LocatedNode, item_ids: tuple[str, ...]) -> tuple[Item, ...]:
     """The existing items with these ids. A client takes a missing item for deleted, so a response that does not fit
     into one stanza is refused and never cut."""
     too_many = FeedError(Condition.NOT_ACCEPTABLE, "too many items for one answer: ask for fewer")

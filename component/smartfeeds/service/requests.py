@@ -12,7 +12,7 @@ from smartfeeds.core.model import Affiliation, Item, Node, NodeKind, Subscriptio
 from smartfeeds.core.options import FormFields, NodeOptions
 from smartfeeds.core.page import ResultSetRequest
 from smartfeeds.core.view import View
-from smartfeeds.service.drafts import Draft
+from smartfeeds.service.drafts import PayloadDraft
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +40,7 @@ class OrderBy:
 
 
 @dataclass(frozen=True, slots=True)
-class Expected:
+class ItemPrecondition:
     """A precondition for the change of an item (RFC 9110 13.1).
 
     If `tags` are given, the tag of the item (`preconditions.item_tag`) must be one of them (If-Match). Otherwise the
@@ -60,10 +60,10 @@ class Publish(Request):
 
     node: str | None
     item_id: str | None
-    draft: Draft | None
+    draft: PayloadDraft | None
     options: FormFields | None = None
     item_present: bool = True
-    expected: Expected | None = None
+    expected: ItemPrecondition | None = None
     may_create: bool = True
 
 
@@ -71,8 +71,8 @@ class Publish(Request):
 class Published:
     """The node name as written, and the id of the item.
 
-    `tag` is the item's new tag for `Expected.tags`, empty if the publish deleted the item. `created` is true if the
-    item did not exist before.
+    `tag` is the item's new tag for `ItemPrecondition.tags`, empty if the publish deleted the item. `created` is true if
+    the item did not exist before.
     """
 
     node: str
@@ -88,7 +88,7 @@ class Retract(Request):
     node: str | None
     item_id: str | None
     notify: bool = False
-    expected: Expected | None = None
+    expected: ItemPrecondition | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,8 +1,9 @@
-"""Steps: what a use case returns if it cannot finish in the transaction that it runs in.
+"""Steps: the result of a use case that cannot finish in the transaction that it runs in.
 
-A use case is a function of a transaction. It returns its answer; or `More`, if the rest is to run in a transaction of
-its own so that the writes of others run in between; or `IndexFirst`, if it needs the filter index of a node.
-`FeedService.write` and `FeedService.read` contain the loops that run the steps until there is an answer.
+A use case is a function of a transaction. It returns its answer. It returns `MoreSteps` if the rest must run in a
+transaction of its own, so that the writes of other callers run in between. It returns `IndexFirst` if it needs the
+filter index of a node. `FeedService.write` and `FeedService.read` contain the loops that run the steps until the answer
+exists.
 """
 
 from collections.abc import Callable
@@ -26,13 +27,13 @@ class IndexFirst:
 
 
 @dataclass(frozen=True, slots=True)
-class More(Generic[T_co]):
+class MoreSteps(Generic[T_co]):
     """A part of the work is done. `step` does the next part in a transaction of its own."""
 
     step: "WriteStep[T_co]"
 
 
-WriteStep = Callable[[WriteTx, Context], T | More[T] | IndexFirst]
+WriteStep = Callable[[WriteTx, Context], T | MoreSteps[T] | IndexFirst]
 
 
 def index_first(tx: ReadTx, node: Node, view: View) -> IndexFirst | None:

@@ -14,7 +14,7 @@ from smartfeeds.errors import Condition, FeedError, unsupported
 from smartfeeds.formats.atom import read_meta
 from smartfeeds.service.context import (
     Context,
-    Located,
+    LocatedNode,
     locate_for,
 )
 from smartfeeds.service.lists import PagedList, listed_bytes, listing_of, number, page_of, shown_bytes
@@ -36,7 +36,7 @@ from smartfeeds.service.requests import (
     SubscriptionShown,
     Unsubscribe,
 )
-from smartfeeds.service.steps import IndexFirst, More, index_first
+from smartfeeds.service.steps import IndexFirst, MoreSteps, index_first
 from smartfeeds.service.syncing import shown
 from smartfeeds.store.base import ReadTx, WriteTx
 
@@ -167,7 +167,7 @@ def list_for_owner(tx: ReadTx, context: Context, request: GetNodeSubscriptions) 
 
 def set_for_owner(
     tx: WriteTx, context: Context, request: SetSubscriptions, refused: tuple[SubscriptionShown, ...] = ()
-) -> EmptyResult | PartlyRefused | More[EmptyResult | PartlyRefused]:
+) -> EmptyResult | PartlyRefused | MoreSteps[EmptyResult | PartlyRefused]:
     """Removes or approves subscribers and notifies them. Returns the entries that cannot be applied (xep-map 94 to 96).
 
     A step applies `STEP` entries, so that the writes of others do not wait for the whole list. `refused` are the
@@ -187,7 +187,7 @@ def set_for_owner(
             change_state(tx, context, subscription, state)
     if len(request.entries) > STEP:
         rest = replace(request, entries=request.entries[STEP:])
-        return More(partial(set_for_owner, request=rest, refused=tuple(rejected)))
+        return MoreSteps(partial(set_for_owner, request=rest, refused=tuple(rejected)))
     if rejected:
         return PartlyRefused(subscriptions=SubscriptionList(request.node, tuple(rejected), owner=True))
     return EmptyResult()
@@ -265,7 +265,7 @@ def _of_jid(tx: ReadTx, node: Node, jid: Jid | None) -> list[Subscription]:
     return [sub for sub in mine if not jid.resource or sub.jid == str(jid)]
 
 
-def _check_quota(tx: ReadTx, context: Context, actor: Jid, located: Located) -> None:
+def _check_quota(tx: ReadTx, context: Context, actor: Jid, located: LocatedNode) -> None:
     bare = str(actor.bare)
     if tx.subscribed_by(bare) >= context.policy.subscriptions_per_jid:
         raise FeedError(Condition.TOO_MANY_SUBSCRIPTIONS, "end some of your subscriptions first")
@@ -288,7 +288,7 @@ def _sends_last(node: Node, state: SubscriptionState) -> bool:
     return node.options.send_last_published_item == "on_sub" and state is SubscriptionState.SUBSCRIBED
 
 
-def _last_item(tx: WriteTx, context: Context, located: Located, state: SubscriptionState) -> Item | None:
+def _last_item(tx: WriteTx, context: Context, located: LocatedNode, state: SubscriptionState) -> Item | None:
     """The newest live item of the view, if the node sends it to new subscribers."""
     node, live = located.node, replace(located.view, smart=False)
     if not _sends_last(node, state):

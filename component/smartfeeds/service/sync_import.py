@@ -10,11 +10,11 @@ from functools import partial
 
 from smartfeeds.core.jid import Jid
 from smartfeeds.errors import FeedError
-from smartfeeds.formats.items import NO_DOCUMENT, Document, ImportedItem
+from smartfeeds.formats.items import NO_DOCUMENT, FeedDocument, ImportedItem
 from smartfeeds.service.context import Context, feed_locked
 from smartfeeds.service.feeds import FeedService
-from smartfeeds.service.importing import Imported, ensure_feed, import_items
-from smartfeeds.service.merging import Incoming, merge_items
+from smartfeeds.service.importing import ImportCounts, ensure_feed, import_items
+from smartfeeds.service.merging import IncomingItem, merge_items
 from smartfeeds.store.base import ReadTx, WriteTx
 from smartfeeds.sync.arriving import read_arrived, read_plain
 from smartfeeds.sync.merging import MergeReport, Outcome
@@ -25,7 +25,7 @@ CHUNK_BYTES = 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True)
-class Arrived:
+class DocumentItem:
     """An item of a document: its place, counted from 0, its bytes (`Piece.raw`), and whether it has sync data."""
 
     index: int
@@ -34,10 +34,10 @@ class Arrived:
 
 
 @dataclass(slots=True)
-class Merge(MergeReport):
+class ImportReport(MergeReport):
     """What an import did; `plain` are the items without sync data."""
 
-    plain: Imported = field(default_factory=Imported)
+    plain: ImportCounts = field(default_factory=ImportCounts)
 
     @property
     def changed(self) -> bool:
@@ -54,7 +54,7 @@ class Merge(MergeReport):
 
 
 @dataclass(frozen=True, slots=True)
-class Target:
+class ImportTarget:
     """Where items go: a node, made where it is missing, who publishes, and what the document says of its feed.
 
     With `own` histories may tell of changes made here that are not known here (a restored backup); without, such an
@@ -64,21 +64,21 @@ class Target:
 
     node: str
     actor: Jid
-    feed: Document = NO_DOCUMENT
+    feed: FeedDocument = NO_DOCUMENT
     own: bool = False
     lenient: bool = False
     base: str = ""
 
 
-_Content = Incoming | ImportedItem
-_Result = Outcome | Imported | str
+_Content = IncomingItem | ImportedItem
+_Result = Outcome | ImportCounts | str
 
 
 async def merge_document(
     service: FeedService,
-    target: Target,
-    items: Iterable[Arrived],
-    merge: Merge,
+    target: ImportTarget,
+    items: Iterable[DocumentItem],
+    merge: ImportReport,
     on_progress: Callable[[int], None] = lambda _count: None,
 ) -> None:
     """Merges the items of a document into a node, in their order, and tells `merge` what became of each.
@@ -101,9 +101,9 @@ async def merge_document(
         on_progress(len(chunk))
 
 
-def _chunks(items: Iterable[Arrived]) -> Iterator[list[Arrived]]:
+def _chunks(items: Iterable[DocumentItem]) -> Iterator[list[DocumentItem]]:
     """Some items at a time: as many as one transaction should have, and not too many bytes."""
-    chunk: list[Arrived] = []
+    chunk: list[DocumentItem] = []
     size_bytes = 0
     for one in items:
         if chunk and (len(chunk) == CHUNK or size_bytes + len(one.raw) > CHUNK_BYTES):
@@ -115,22 +115,22 @@ def _chunks(items: Iterable[Arrived]) -> Iterator[list[Arrived]]:
         yield chunk
 
 
-def _read(one: Arrived, target: Target) -> _Content:
+def _read(one: DocumentItem, target: ImportTarget) -> _Content:
     if not one.synced:
         return read_plain(one.raw, target.base)
-    return Incoming(*read_arrived(one.raw, lenient=target.lenient))
+    return IncomingItem(*read_arrived(one.raw, lenient=target.lenient))
 
 
 def _bring(
-    tx: WriteTx, context: Context, target: Target, items: Sequence[_Content]
+    tx: WriteTx, context: Context, target: ImportTarget, items: Sequence[_Content]
 ) -> list[tuple[_Result, tuple[str, ...]]]:
     """What became of each item, a text where it was refused, with notes."""
     feed_locked(tx, target.node)
     return [_bring_one(tx, context, target, one) for one in items]
 
 
-def _bring_one(tx: WriteTx, context: Context, target: Target, one: _Content) -> tuple[_Result, tuple[str, ...]]:
-    if isinstance(one, Incoming):
+def _bring_one(tx: WriteTx, context: Context, target: ImportTarget, one: _Content) -> tuple[_Result, tuple[str, ...]]:
+    if isinstance(one, IncomingItem):
         (result,) = merge_items(tx, context, target.node, str(target.actor.bare), [one], own=target.own)
         reason = f"{result.sync_id}: {result.reason}"
         return (reason if result.outcome is None else result.outcome), result.notes
@@ -140,7 +140,7 @@ def _bring_one(tx: WriteTx, context: Context, target: Target, one: _Content) -> 
         return f"{one.id}: {error.text or error.condition.value}", ()
 
 
-def _count(merge: Merge, index: int, done: _Result) -> None:
+def _count(merge: ImportReport, index: int, done: _Result) -> None:
     if isinstance(done, Outcome):
         merge.outcomes[done] += 1
     elif isinstance(done, str):

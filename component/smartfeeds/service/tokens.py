@@ -6,13 +6,13 @@ Whoever bears one acts as its JID under the rules of every other use case, as fa
 from dataclasses import replace
 
 from smartfeeds.core.times import US_PER_S
-from smartfeeds.core.tokens import ALL_FEEDS, Scope, Token, digest_of, ended, matches, parse_token
+from smartfeeds.core.tokens import ALL_FEEDS, Token, TokenScope, digest_of, ended, matches, parse_token
 from smartfeeds.errors import Condition, FeedError
 from smartfeeds.service.context import Context, find
 from smartfeeds.store.base import ReadTx, WriteTx
 
 # A secret of its own, for tokens that are not there: they must take as long as those that are.
-_NOBODY = Token("", digest_of(""), "", Scope.READ, "", "", 0, 0)
+_NOBODY = Token("", digest_of(""), "", TokenScope.READ, "", "", 0, 0)
 
 
 def authenticate(tx: ReadTx, context: Context, text: str) -> Token:

@@ -16,7 +16,7 @@ from urllib.parse import parse_qsl, quote, urljoin, urlsplit
 
 from lxml import etree
 
-from smartfeeds.core.mirror import Half, Mirror, Refusal, refusal
+from smartfeeds.core.mirror import ItemRefusal, Mirror, MirrorState, refusal
 from smartfeeds.core.model import Edge, Slice
 from smartfeeds.core.text import counted
 from smartfeeds.core.times import US_PER_S
@@ -30,13 +30,13 @@ from smartfeeds.formats.xml import strict_parser
 from smartfeeds.net.fetch import FetchError, HttpClient, Response
 from smartfeeds.service.context import Context
 from smartfeeds.service.feeds import FeedService
-from smartfeeds.service.merging import Incoming, MergeResult, merge_items
+from smartfeeds.service.merging import IncomingItem, MergeResult, merge_items
 from smartfeeds.service.syncing import is_own_endpoint, read_shared
 from smartfeeds.sources.mirror_in import BATCH, count_results, ensure_node, trusts_own_edits
-from smartfeeds.sources.mirror_state import Keeper, Tools, run_for_ever
+from smartfeeds.sources.mirror_state import MirrorStateKeeper, MirrorTools, run_for_ever
 from smartfeeds.store.base import ReadTx, WriteTx
 from smartfeeds.sync.arriving import read_arrived
-from smartfeeds.sync.documents import FeedReader, Piece, PieceKind
+from smartfeeds.sync.documents import DocumentPiece, FeedReader, PieceKind
 from smartfeeds.sync.sharing import FollowDecision, FollowStep, MirroredItem, PartialFeedFollower, Sharing, to_drop
 
 ACCEPT: Final = "application/atom+xml, application/rss+xml, application/xml;q=0.8, text/xml;q=0.8, */*;q=0.1"
@@ -76,7 +76,7 @@ class WebDocument:
     """A document that was read whole. `next_url` and `cursor` are those of a page of a Smart Feed."""
 
     url: str
-    pieces: tuple[Piece, ...]
+    pieces: tuple[DocumentPiece, ...]
     sharing: Sharing
     next_url: str = ""
     cursor: str = ""
@@ -113,7 +113,9 @@ class MergeProgress:
 class WebMirrorReader:
     """Reads the web feed of a mirror for ever."""
 
-    def __init__(self, mirror: Mirror, service: FeedService, fetch: HttpClient, keeper: Keeper, tools: Tools) -> None:
+    def __init__(
+        self, mirror: Mirror, service: FeedService, fetch: HttpClient, keeper: MirrorStateKeeper, tools: MirrorTools
+    ) -> None:
         self.keeper = keeper
         self.in_step = False
         self._mirror = mirror
@@ -264,7 +266,7 @@ class WebMirrorReader:
     async def _store(self, url: str, validators: Validators, position: str) -> None:
         """Stores the validators of a document whose items are merged, in one transaction with the position."""
 
-        def work(tx: WriteTx, _context: Context) -> tuple[None, Callable[[Half], Half]]:
+        def work(tx: WriteTx, _context: Context) -> tuple[None, Callable[[MirrorState], MirrorState]]:
             tx.put_document(self._reader, url, KnownDocument(validators))
             return None, lambda half: replace(half, position=position)
 
@@ -302,16 +304,16 @@ class WebMirrorReader:
         self,
         tx: WriteTx,
         context: Context,
-        items: Sequence[Incoming],
-        refused: Sequence[Refusal],
+        items: Sequence[IncomingItem],
+        refused: Sequence[ItemRefusal],
         position: str,
         *,
         own: bool,
         anew: bool,
-    ) -> tuple[None, Callable[[Half], Half]]:
+    ) -> tuple[None, Callable[[MirrorState], MirrorState]]:
         results: Sequence[MergeResult] = merge_items(tx, context, self._mirror.node, self._host, items, own=own)
 
-        def change(half: Half) -> Half:
+        def change(half: MirrorState) -> MirrorState:
             half = replace(half, refused=0, reasons=()) if anew else half
             half = count_results(half, results, refused, context.now_us, once=True)
             return replace(half, position=position) if position else half
@@ -338,16 +340,18 @@ def read_page(response: Response) -> WebDocument:
     return WebDocument(response.url, tuple(pieces), reader.sharing, next_url, cursor, notes, response.validators)
 
 
-def read_pieces(pieces: Sequence[Piece], now_us: int) -> tuple[tuple[Incoming, ...], tuple[Refusal, ...]]:
+def read_pieces(
+    pieces: Sequence[DocumentPiece], now_us: int
+) -> tuple[tuple[IncomingItem, ...], tuple[ItemRefusal, ...]]:
     """The items of a document for a merge, under the item ids that a Smart Feed names."""
-    items: list[Incoming] = []
-    refused: list[Refusal] = []
+    items: list[IncomingItem] = []
+    refused: list[ItemRefusal] = []
     for piece in pieces:
         if piece.kind is PieceKind.REFUSED:
             refused.append(refusal(f"item {piece.index + 1}", piece.reason, now_us))
         elif piece.sync_item is not None:
             try:
-                items.append(Incoming(*read_arrived(piece.raw, lenient=True)))
+                items.append(IncomingItem(*read_arrived(piece.raw, lenient=True)))
             except FeedError as error:
                 refused.append(refusal(piece.sync_item.version.sync_id, error.text, now_us))
     return tuple(items), tuple(refused)

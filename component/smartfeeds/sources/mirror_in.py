@@ -15,7 +15,7 @@ from smartfeeds.client.errors import AnswerError, NodeMissingError, RefusedError
 from smartfeeds.client.follow import Follower, Proof
 from smartfeeds.client.transport import FollowerLink
 from smartfeeds.core.jid import Jid, parse_jid
-from smartfeeds.core.mirror import Half, Mirror, Refusal, refusal
+from smartfeeds.core.mirror import ItemRefusal, Mirror, MirrorState, refusal
 from smartfeeds.core.model import NodeKind
 from smartfeeds.core.options import KIND
 from smartfeeds.core.times import US_PER_S
@@ -23,10 +23,10 @@ from smartfeeds.errors import FeedError, SmartfeedsError
 from smartfeeds.formats.xml import parse_payload
 from smartfeeds.service.context import Context
 from smartfeeds.service.feeds import FeedService
-from smartfeeds.service.merging import Incoming, MergeResult, merge_items
+from smartfeeds.service.merging import IncomingItem, MergeResult, merge_items
 from smartfeeds.service.nodes import add_node
 from smartfeeds.sources.mirror_peer import Peer, digest, tells_of_feed
-from smartfeeds.sources.mirror_state import Keeper, Tools, run_for_ever
+from smartfeeds.sources.mirror_state import MirrorStateKeeper, MirrorTools, run_for_ever
 from smartfeeds.store.base import WriteTx
 from smartfeeds.sync.markup import read_item
 from smartfeeds.sync.merging import Outcome
@@ -40,7 +40,7 @@ _NO_RIGHT: Final = frozenset({"forbidden", "not-allowed", "not-authorized", "reg
 NO_SYNC: Final = "it came without sync data: the other side is no smartfeeds that keeps them"
 
 
-async def ensure_node(service: FeedService, mirror: Mirror, keeper: Keeper) -> None:
+async def ensure_node(service: FeedService, mirror: Mirror, keeper: MirrorStateKeeper) -> None:
     """Makes the node of a mirror if it is missing; the mirror is then read from the beginning.
 
     Raises FeedError, StoreError.
@@ -49,7 +49,7 @@ async def ensure_node(service: FeedService, mirror: Mirror, keeper: Keeper) -> N
         return
     owner = parse_jid(mirror.owner) if mirror.owner else None
 
-    def work(tx: WriteTx, context: Context) -> tuple[None, Callable[[Half], Half]]:
+    def work(tx: WriteTx, context: Context) -> tuple[None, Callable[[MirrorState], MirrorState]]:
         if tx.node(mirror.node) is not None:
             return None, lambda half: half
         actor = owner or Jid("", context.policy.domain)
@@ -59,7 +59,7 @@ async def ensure_node(service: FeedService, mirror: Mirror, keeper: Keeper) -> N
     await keeper.write(work)
 
 
-def trusts_own_edits(mirror: Mirror, half: Half) -> bool:
+def trusts_own_edits(mirror: Mirror, half: MirrorState) -> bool:
     """Whether histories may name edits of this service that its database does not have (A-61).
 
     A node that was deleted here has lost all of them when it is filled again.
@@ -68,9 +68,14 @@ def trusts_own_edits(mirror: Mirror, half: Half) -> bool:
 
 
 def count_results(
-    half: Half, results: Sequence[MergeResult], refused: Sequence[Refusal], now_us: int, *, once: bool = False
-) -> Half:
-    """The state with the results of a merge added; `once` is that of `Half.refuse`."""
+    half: MirrorState,
+    results: Sequence[MergeResult],
+    refused: Sequence[ItemRefusal],
+    now_us: int,
+    *,
+    once: bool = False,
+) -> MirrorState:
+    """The state with the results of a merge added; `once` is that of `MirrorState.refuse`."""
     outcomes = [result.outcome for result in results]
     late = [refusal(one.item_id or one.sync_id, one.reason, now_us) for one in results if one.outcome is None]
     changed = sum(outcome not in (None, Outcome.UNCHANGED) for outcome in outcomes)
@@ -84,8 +89,8 @@ class IncomingBatch:
     """Changes that were read: the items to merge, and those that are refused before. `digests` are those of the items,
     empty unless they were asked for."""
 
-    items: tuple[Incoming, ...]
-    refused: tuple[Refusal, ...]
+    items: tuple[IncomingItem, ...]
+    refused: tuple[ItemRefusal, ...]
     digests: tuple[bytes, ...] = ()
 
 
@@ -100,9 +105,9 @@ class XmppMirrorReader:
         mirror: Mirror,
         service: FeedService,
         make_link: Callable[[], FollowerLink],
-        keeper: Keeper,
+        keeper: MirrorStateKeeper,
         peer: Peer | None,
-        tools: Tools,
+        tools: MirrorTools,
         on_recovery: Callable[[], None] = lambda: None,
     ) -> None:
         feed = mirror.feed
@@ -198,10 +203,10 @@ class XmppMirrorReader:
         own = trusts_own_edits(self._mirror, self.keeper.half)
         caught_up = self.keeper.stepping() if self.in_step else None
 
-        def work(tx: WriteTx, context: Context) -> tuple[tuple[MergeResult, ...], Callable[[Half], Half]]:
+        def work(tx: WriteTx, context: Context) -> tuple[tuple[MergeResult, ...], Callable[[MirrorState], MirrorState]]:
             results = merge_items(tx, context, self._mirror.node, self._feed.service, batch.items, own=own)
 
-            def change(half: Half) -> Half:
+            def change(half: MirrorState) -> MirrorState:
                 half = count_results(half, results, batch.refused, now_us)
                 half = replace(half, position=changes[-1].position)
                 return caught_up(half) if caught_up is not None else half
@@ -218,7 +223,7 @@ class XmppMirrorReader:
 class _MirrorPosition:
     """The follower's position, which is a part of the mirror's state. A merge has stored it with its items already."""
 
-    def __init__(self, keeper: Keeper) -> None:
+    def __init__(self, keeper: MirrorStateKeeper) -> None:
         self._keeper = keeper
 
     def load(self) -> str | None:
@@ -233,8 +238,8 @@ class _MirrorPosition:
 
 def read_changes(changes: Sequence[Change], now_us: int, *, digests: bool = False) -> IncomingBatch:
     """Reads the content and the sync data of changes."""
-    items: list[Incoming] = []
-    refused: list[Refusal] = []
+    items: list[IncomingItem] = []
+    refused: list[ItemRefusal] = []
     made: list[bytes] = []
     for change in changes:
         try:
@@ -250,6 +255,6 @@ def read_changes(changes: Sequence[Change], now_us: int, *, digests: bool = Fals
         if found is None:
             refused.append(refusal(change.item_id, NO_SYNC, now_us))
             continue
-        items.append(Incoming(change.item_id, found))
+        items.append(IncomingItem(change.item_id, found))
         made.append(version)
     return IncomingBatch(tuple(items), tuple(refused), tuple(made) if digests else ())

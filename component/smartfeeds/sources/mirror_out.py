@@ -13,7 +13,7 @@ from typing import Final
 
 from smartfeeds.client.errors import RequestError, RequestTimeoutError
 from smartfeeds.core.consumers import Consumer
-from smartfeeds.core.mirror import Half, Mirror, Refusal, refusal
+from smartfeeds.core.mirror import ItemRefusal, Mirror, MirrorState, refusal
 from smartfeeds.core.model import Item, Mark, Node
 from smartfeeds.core.view import SHARED, Order
 from smartfeeds.delivery.deliverer import ConsumerPosition, Delivered, Gone, Outcome, RetryAfter
@@ -24,7 +24,7 @@ from smartfeeds.service.context import Context
 from smartfeeds.service.feeds import FeedService
 from smartfeeds.service.syncing import shown
 from smartfeeds.sources.mirror_peer import Peer, digest, tells_of_feed
-from smartfeeds.sources.mirror_state import Keeper
+from smartfeeds.sources.mirror_state import MirrorStateKeeper
 from smartfeeds.store.base import ReadTx
 
 PAGE: Final = 50
@@ -65,13 +65,13 @@ class RefusedItem:
 
 
 @dataclass(frozen=True, slots=True)
-class Unsent:
+class SendFailure:
     """Nothing can be sent now. The reason says what to do."""
 
     reason: str
 
 
-class Outlet:
+class MirrorOutlet:
     """Sends the changes of a node. `limit_bytes` is the longest payload that may be sent.
 
     `consumer` is set while the node exists. `on_recovery` is called when sending works again after a failure.
@@ -82,7 +82,7 @@ class Outlet:
         mirror: Mirror,
         service: FeedService,
         publish: Publish,
-        keeper: Keeper,
+        keeper: MirrorStateKeeper,
         peer: Peer,
         limit_bytes: int,
         on_recovery: Callable[[], None],
@@ -136,12 +136,12 @@ class Outlet:
 
     async def _send(
         self, items: Sequence[OutgoingItem], position: ConsumerPosition
-    ) -> tuple[ConsumerPosition, Unsent | None]:
+    ) -> tuple[ConsumerPosition, SendFailure | None]:
         """Sends some items at once; the position behind those that need not be sent again, and why the next one could
         not be sent. Raises StoreError."""
         now_us = self.keeper.now_us()
         results = await asyncio.gather(*(self._send_one(item) for item in items))
-        failures = [(number, result) for number, result in enumerate(results) if isinstance(result, Unsent)]
+        failures = [(number, result) for number, result in enumerate(results) if isinstance(result, SendFailure)]
         first, failure = failures[0] if failures else (len(items), None)
         refused = tuple(
             refusal(item.item_id, result.reason, now_us)
@@ -159,7 +159,7 @@ class Outlet:
             position = replace(position, marks={Order.MODIFIED: done[-1].mark})
         return position, failure
 
-    async def _send_one(self, item: OutgoingItem) -> bool | RefusedItem | Unsent:
+    async def _send_one(self, item: OutgoingItem) -> bool | RefusedItem | SendFailure:
         """True if the item was sent, False if the other service has it already."""
         if not item.payload or self._peer.has(item.sync_id, item.version):
             return False
@@ -173,9 +173,9 @@ class Outlet:
         except RequestError as error:
             if error.kind != "wait" and error.condition in _OF_THE_ITEM:
                 return RefusedItem(f"{self._remote_service} refuses it: {error}")
-            return Unsent(self._advice(error))
+            return SendFailure(self._advice(error))
         except (RequestTimeoutError, LinkError) as error:
-            return Unsent(f"{self._remote_service} cannot be reached now: {error}")
+            return SendFailure(f"{self._remote_service} cannot be reached now: {error}")
         self._peer.note(item.sync_id, item.version)
         return True
 
@@ -207,7 +207,7 @@ class Outlet:
         return f"{self._remote_service} cannot take it now: {error}"
 
 
-def _counted(sent: int, refused: tuple[Refusal, ...]) -> Callable[[Half], Half]:
+def _counted(sent: int, refused: tuple[ItemRefusal, ...]) -> Callable[[MirrorState], MirrorState]:
     return lambda half: replace(half.refuse(refused), items=half.items + sent)
 
 

@@ -9,7 +9,7 @@ import structlog
 
 from smartfeeds.client.follow import Timers
 from smartfeeds.core.backoff import Backoff
-from smartfeeds.core.mirror import REASON_CHARACTERS, Direction, Half
+from smartfeeds.core.mirror import REASON_CHARACTERS, Direction, MirrorState
 from smartfeeds.errors import SmartfeedsError, StoreError
 from smartfeeds.service.context import Context
 from smartfeeds.service.feeds import FeedService
@@ -17,8 +17,8 @@ from smartfeeds.service.mirrors import save_half
 from smartfeeds.store.base import WriteTx
 
 T = TypeVar("T")
-Change = Callable[[Half], Half]
-Work = Callable[[WriteTx, Context], tuple[T, Change]]
+StateChange = Callable[[MirrorState], MirrorState]
+StateWork = Callable[[WriteTx, Context], tuple[T, StateChange]]
 
 BROKEN: Final = "a fault of this program, which the log tells more about"
 BACKOFF: Final = Backoff(first_s=2.0, longest_s=300.0)
@@ -26,7 +26,7 @@ BACKOFF: Final = Backoff(first_s=2.0, longest_s=300.0)
 _log = structlog.get_logger()
 
 
-class Aside(Protocol):
+class ThreadRunner(Protocol):
     """What runs a long function where it holds up nobody."""
 
     def __call__(self, work: Callable[..., T], /, *arguments: Any) -> Awaitable[T]:
@@ -34,7 +34,7 @@ class Aside(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Tools:
+class MirrorTools:
     """The clock, the timers and the threads that mirrors use.
 
     `now_us` gives microseconds since the Unix epoch, `spread` a random number in 0..1; `sleep` waits for seconds.
@@ -45,10 +45,10 @@ class Tools:
     sleep: Callable[[float], Awaitable[None]]
     spread: Callable[[], float]
     timers: Timers | None = None
-    aside: Aside = asyncio.to_thread
+    aside: ThreadRunner = asyncio.to_thread
 
 
-class Keeper:
+class MirrorStateKeeper:
     """The state of one direction, in memory and in the store.
 
     What is only to be told (`note`) is written soon, or with the next `write`, in the order of the calls. `now_us`
@@ -56,7 +56,7 @@ class Keeper:
     """
 
     def __init__(
-        self, service: FeedService, name: str, direction: Direction, half: Half, now_us: Callable[[], int]
+        self, service: FeedService, name: str, direction: Direction, half: MirrorState, now_us: Callable[[], int]
     ) -> None:
         self.name = name
         self.direction = direction
@@ -68,13 +68,13 @@ class Keeper:
         self._turn = asyncio.Lock()
         self._writer: asyncio.Task[None] | None = None
 
-    def note(self, change: Change) -> None:
+    def note(self, change: StateChange) -> None:
         """Changes the state; the store hears of it soon."""
         self.half = change(self.half)
         if self._writer is None and self.half != self._kept:
             self._writer = asyncio.get_running_loop().create_task(self._write_soon(), name=f"mirror {self.name} state")
 
-    async def write(self, work: Work[T]) -> T:
+    async def write(self, work: StateWork[T]) -> T:
         """Runs a work in a transaction, and keeps the state as it is behind it in the same one.
 
         Raises what the work raises, and StoreError: then neither has happened.
@@ -82,7 +82,7 @@ class Keeper:
         async with self._turn:
             before = self.half
 
-            def both(tx: WriteTx, context: Context) -> tuple[T, Change, Half]:
+            def both(tx: WriteTx, context: Context) -> tuple[T, StateChange, MirrorState]:
                 result, change = work(tx, context)
                 then = change(before)
                 save_half(tx, self.name, self.direction, then)
@@ -104,7 +104,7 @@ class Keeper:
         if news or self.half.failed_us is not None or self.half.in_step_us is None:
             self.note(change)
 
-    def stepping(self) -> Change:
+    def stepping(self) -> StateChange:
         """The change that `in_step` makes, for a work of `write`."""
         if self.half.failure:
             _log.info("mirror_works_again", mirror=self.name, direction=self.direction.value)
@@ -126,12 +126,12 @@ class Keeper:
             self._writer = None
 
 
-def _as_it_is(half: Half) -> Half:
+def _as_it_is(half: MirrorState) -> MirrorState:
     return half
 
 
 async def run_for_ever(
-    keeper: Keeper,
+    keeper: MirrorStateKeeper,
     step: Callable[[], Awaitable[None]],
     pause: Callable[[float], Awaitable[None]],
     spread: Callable[[], float],

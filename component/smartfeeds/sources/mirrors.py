@@ -27,19 +27,19 @@ from smartfeeds.service.mirrors import consumer_of_mirror, set_configured
 from smartfeeds.sources import mirror_state
 from smartfeeds.sources.mirror_http import WebMirrorReader
 from smartfeeds.sources.mirror_in import XmppMirrorReader
-from smartfeeds.sources.mirror_out import Outlet, Publish
+from smartfeeds.sources.mirror_out import MirrorOutlet, Publish
 from smartfeeds.sources.mirror_peer import Peers
-from smartfeeds.sources.mirror_state import Keeper, Tools
+from smartfeeds.sources.mirror_state import MirrorStateKeeper, MirrorTools
 from smartfeeds.telemetry import MirrorReading
 
-Part = XmppMirrorReader | Outlet | WebMirrorReader
+MirrorPart = XmppMirrorReader | MirrorOutlet | WebMirrorReader
 HOST_AT_ONCE: Final = 8  # outgoing mirrors of one service that send at a time
 
 _log = structlog.get_logger()
 
 
 @dataclass(frozen=True, slots=True)
-class Wires:
+class MirrorConnections:
     """How mirrors reach others: a link to follow over, what publishes, and what fetches from anywhere or, for those
     that may, from private networks too. `limit_bytes` is the longest payload that may be published."""
 
@@ -50,15 +50,21 @@ class Wires:
     limit_bytes: int
 
 
-class Run:
+class MirrorRun:
     """One mirror that runs: a task for its incoming direction, and an outlet that the delivery mechanism calls."""
 
     def __init__(
-        self, row: MirrorRow, service: FeedService, wires: Wires, tools: Tools, peers: Peers, delivery: Dispatcher
+        self,
+        row: MirrorRow,
+        service: FeedService,
+        wires: MirrorConnections,
+        tools: MirrorTools,
+        peers: Peers,
+        delivery: Dispatcher,
     ) -> None:
         self.mirror = mirror = row.mirror
         self.begun_us = tools.now_us()
-        self.outlet: Outlet | None = None
+        self.outlet: MirrorOutlet | None = None
         self._tools = tools
         self._delivery = delivery
         self._intake: XmppMirrorReader | WebMirrorReader | None = None
@@ -69,8 +75,8 @@ class Run:
         # What comes is remembered for what is sent.
         seen = peer if mirror.direction is Direction.BOTH else None
 
-        def keeper(way: Direction) -> Keeper:
-            return Keeper(service, mirror.name, way, row.half(way), tools.now_us)
+        def keeper(way: Direction) -> MirrorStateKeeper:
+            return MirrorStateKeeper(service, mirror.name, way, row.half(way), tools.now_us)
 
         for way in mirror.direction.halves:
             if is_web(mirror.address):
@@ -81,14 +87,14 @@ class Run:
                     mirror, service, wires.make_link, keeper(way), seen, tools, self._check_outlet
                 )
             else:
-                self.outlet = Outlet(
+                self.outlet = MirrorOutlet(
                     mirror, service, wires.publish, keeper(way), peer, wires.limit_bytes, self._check_intake
                 )
 
     @property
-    def parts(self) -> dict[Direction, Part]:
+    def parts(self) -> dict[Direction, MirrorPart]:
         """What runs, by direction."""
-        parts: dict[Direction, Part | None] = {Direction.IN: self._intake, Direction.OUT: self.outlet}
+        parts: dict[Direction, MirrorPart | None] = {Direction.IN: self._intake, Direction.OUT: self.outlet}
         return {way: part for way, part in parts.items() if part is not None}
 
     def is_old(self, row: MirrorRow) -> bool:
@@ -135,7 +141,7 @@ class Run:
     def is_current(self, way: Direction) -> bool:
         """Whether nothing waits, and nothing fails."""
         part = self.parts[way]
-        if isinstance(part, Outlet):
+        if isinstance(part, MirrorOutlet):
             return part.consumer is not None and self._delivery.is_current(part.consumer)
         return part.in_step and part.keeper.half.failed_us is None
 
@@ -144,7 +150,7 @@ class Run:
         if self.is_current(way):
             return 0.0
         part = self.parts[way]
-        since_us = part.behind_since_us if isinstance(part, Outlet) else part.keeper.half.in_step_us
+        since_us = part.behind_since_us if isinstance(part, MirrorOutlet) else part.keeper.half.in_step_us
         return max(0.0, (self._tools.now_us() - (self.begun_us if since_us is None else since_us)) / US_PER_S)
 
     def _check_outlet(self) -> None:
@@ -166,11 +172,11 @@ class Mirrors:
         self,
         service: FeedService,
         configured: Sequence[Mirror],
-        wires: Wires,
-        tools: Tools,
+        wires: MirrorConnections,
+        tools: MirrorTools,
         delivery: Dispatcher,
     ) -> None:
-        self.runs: dict[str, Run] = {}
+        self.runs: dict[str, MirrorRun] = {}
         self.peers = Peers()
         self._service = service
         self._configured = configured
@@ -204,7 +210,9 @@ class Mirrors:
                 ended.append(run.mirror)
         for name, row in rows.items():
             if name not in self.runs:
-                run = self.runs[name] = Run(row, self._service, self._wires, self._tools, self.peers, self._delivery)
+                run = self.runs[name] = MirrorRun(
+                    row, self._service, self._wires, self._tools, self.peers, self._delivery
+                )
                 run.begin()
         self._followed = frozenset(run.followed.service for run in self.runs.values() if run.followed is not None)
         for mirror in ended:
@@ -235,7 +243,7 @@ class Mirrors:
         """Whether events of this bare JID may be for a mirror."""
         return jid in self._followed
 
-    def _detached(self) -> list[Outlet]:
+    def _detached(self) -> list[MirrorOutlet]:
         """The outlets whose node was not there when it was last looked for."""
         return [run.outlet for run in self.runs.values() if run.outlet is not None and run.outlet.consumer is None]
 

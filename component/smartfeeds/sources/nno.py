@@ -13,9 +13,9 @@ from smartfeeds.core.validators import NO_VALIDATORS, KnownDocument, Validators
 from smartfeeds.errors import Condition, FeedError
 from smartfeeds.formats.autodiscovery import LinkType, links_of
 from smartfeeds.formats.documents import document_bytes, read_document
-from smartfeeds.formats.ess import ESS_TYPE, MAX_BYTES, NNO_TYPE, TIME_RANGE_S, Ess, NnoEntry, read_either
-from smartfeeds.formats.items import Document, ImportedItem
-from smartfeeds.formats.nno import Candidate, Wanted, candidate_of, match, raw_titles, to_download, wanted_of
+from smartfeeds.formats.ess import ESS_TYPE, MAX_BYTES, NNO_TYPE, TIME_RANGE_S, EssContent, NnoEntry, read_either
+from smartfeeds.formats.items import FeedDocument, ImportedItem
+from smartfeeds.formats.nno import Candidate, EntryRequest, candidate_of, match, raw_titles, to_download, wanted_of
 from smartfeeds.net.fetch import FetchError, HttpClient, Response
 from smartfeeds.sources.results import FullEntry, dump_results, load_results
 
@@ -37,7 +37,7 @@ class EssSource:
     def __init__(self, url: str, documents: Documents | None = None) -> None:
         self.url = url
         self.target = url
-        self.files: tuple[Ess, ...] = ()
+        self.files: tuple[EssContent, ...] = ()
         self._documents: Documents = {} if documents is None else documents
         self._body: bytes | None = None  # of `files`
 
@@ -66,7 +66,7 @@ class EssSource:
         return await fetch.get(self.target, known=validators, accept=ACCEPT_ESS, max_bytes=MAX_BYTES)
 
 
-def _cut(file: Ess, keep: int, latest_s: int) -> Ess:
+def _cut(file: EssContent, keep: int, latest_s: int) -> EssContent:
     return replace(file, entries=tuple(stamp for stamp in file.entries if stamp.time_s <= latest_s)[:keep])
 
 
@@ -105,9 +105,9 @@ class _Download:
 
     url: str
     validators: Validators
-    wanted: Sequence[Wanted]
-    entries: Mapping[Wanted, FullEntry]
-    missing: frozenset[Wanted]
+    wanted: Sequence[EntryRequest]
+    entries: Mapping[EntryRequest, FullEntry]
+    missing: frozenset[EntryRequest]
 
 
 class Puller:
@@ -119,13 +119,15 @@ class Puller:
     def __init__(
         self,
         fetch: HttpClient,
-        known: Mapping[Wanted, FullEntry] | None = None,
+        known: Mapping[EntryRequest, FullEntry] | None = None,
         documents: Documents | None = None,
     ) -> None:
-        self.known: dict[Wanted, FullEntry] = dict(known or {})
+        self.known: dict[EntryRequest, FullEntry] = dict(known or {})
         self._fetch = fetch
         self._documents: Documents = {} if documents is None else documents
-        self._missing: dict[str, frozenset[Wanted]] = {}  # address of a feed -> entries that its version does not have
+        self._missing: dict[
+            str, frozenset[EntryRequest]
+        ] = {}  # address of a feed -> entries that its version does not have
         for url, document in self._documents.items():
             entries, self._missing[url] = load_results(document.content)
             self.known |= entries
@@ -133,7 +135,7 @@ class Puller:
     async def pull(self, entries: Iterable[NnoEntry], skip: Collection[str] = ()) -> PullResult:
         """The full entries of an outline. Feeds in `skip` are not requested this time."""
         wanted = wanted_of(entries)
-        of_feed: dict[str, list[Wanted]] = {}
+        of_feed: dict[str, list[EntryRequest]] = {}
         for entry in wanted:
             of_feed.setdefault(entry.entry.feed_url, []).append(entry)
         lacking = {url: these for url, these in to_download(wanted, self.known).items() if url not in skip}
@@ -170,7 +172,7 @@ class Puller:
         return fresh
 
     async def _feed(
-        self, url: str, wanted: Sequence[Wanted], lacking: Sequence[Wanted], failed: dict[str, str]
+        self, url: str, wanted: Sequence[EntryRequest], lacking: Sequence[EntryRequest], failed: dict[str, str]
     ) -> _Download | None:
         """Downloads a feed and matches all its entries of the outline, so that no entry gets the item of another one.
 
@@ -196,7 +198,7 @@ class Puller:
         return _Download(url, response.validators, wanted, entries, frozenset(lacking).difference(entries))
 
 
-def _full_entries(url: str, response: Response, wanted: Sequence[Wanted]) -> dict[Wanted, FullEntry]:
+def _full_entries(url: str, response: Response, wanted: Sequence[EntryRequest]) -> dict[EntryRequest, FullEntry]:
     """The items of a feed that match the entries of the outline. Raises FeedError."""
     body = document_bytes(response.body, response.charset)
     document = read_document(body, response.url)
@@ -214,5 +216,5 @@ def _candidates(body: bytes, items: Sequence[ImportedItem]) -> list[Candidate]:
     return [candidate_of(item, titles) for item in items]
 
 
-def _result(url: str, document: Document, item: ImportedItem, *, updated: bool) -> FullEntry:
+def _result(url: str, document: FeedDocument, item: ImportedItem, *, updated: bool) -> FullEntry:
     return FullEntry(url, replace(item, warnings=()), document.id, document.title, updated)

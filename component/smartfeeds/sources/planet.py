@@ -20,12 +20,12 @@ from smartfeeds.core.times import US_PER_S
 from smartfeeds.core.validators import KnownDocument
 from smartfeeds.errors import FeedError, SmartfeedsError
 from smartfeeds.formats.atom import digest_id
-from smartfeeds.formats.items import Document, ImportedItem
+from smartfeeds.formats.items import FeedDocument, ImportedItem
 from smartfeeds.formats.nno import Aggregator, with_source
 from smartfeeds.net.fetch import FetchError, HttpClient, shown
 from smartfeeds.service.context import Context
 from smartfeeds.service.feeds import FeedService
-from smartfeeds.service.importing import Imported, import_document
+from smartfeeds.service.importing import ImportCounts, import_document
 from smartfeeds.sources.nno import Documents, EssSource, Puller
 from smartfeeds.sources.results import FullEntry
 from smartfeeds.store.base import ReadTx, WriteTx
@@ -48,10 +48,10 @@ class PlanetSettings:
 
 
 @dataclass(frozen=True, slots=True)
-class Round:
+class PlanetRound:
     """What one round did; `failed` are the addresses that gave nothing, with the reason."""
 
-    published: Imported = field(default_factory=Imported)
+    published: ImportCounts = field(default_factory=ImportCounts)
     downloads: int = 0
     failed: dict[str, str] = field(default_factory=dict)
 
@@ -135,7 +135,7 @@ class Planet:
             pause_s = self._back_off.pause_s(failures + 1, self._spread()) if failures else 0.0
             await self._sleep(max(self.plan.every_s, pause_s))
 
-    def _tell(self, done: Round) -> None:
+    def _tell(self, done: PlanetRound) -> None:
         for url, reason in done.failed.items():
             _log.warning("nno_source_failed", node=self.plan.node, url=shown(url), reason=reason)
         published = done.published
@@ -148,7 +148,7 @@ class Planet:
             failed=len(done.failed),
         )
 
-    async def round(self) -> Round:
+    async def round(self) -> PlanetRound:
         """One round. Raises FeedError where the node cannot be filled, StoreError where the store fails."""
         puller = self._puller or await self._restore()
         failed: dict[str, str] = {}
@@ -173,7 +173,7 @@ class Planet:
         published = await self._publish()
         # Only now: what a 304 stands for after a restart has to be in the node.
         await self._remember()
-        return Round(published, pulled.downloads, failed | dict(pulled.failed))
+        return PlanetRound(published, pulled.downloads, failed | dict(pulled.failed))
 
     async def _restore(self) -> Puller:
         """Begins with the documents that the last process has read. If the node is gone, it begins from nothing."""
@@ -224,13 +224,13 @@ class Planet:
             failed[url] = error.text or error.condition.value
         self._pauses.record(url, failed=url in failed)
 
-    async def _publish(self) -> Imported:
+    async def _publish(self) -> ImportCounts:
         """Publishes the new entries; those that cannot be stored are tried again in the next round."""
         if not self._pending and self._begun:
-            return Imported()
+            return ImportCounts()
         buried = await self._service.read(self._buried)
         items = tuple(_item(name, full) for name, full in self._pending.items() if name not in buried)
-        done = await import_document(self._service, self.plan.node, Document("NNO", items=items), self.plan.owner)
+        done = await import_document(self._service, self.plan.node, FeedDocument("NNO", items=items), self.plan.owner)
         self._begun = True
         self._pending.clear()
         return done

@@ -8,7 +8,7 @@ from typing import Any, Final
 from smartfeeds.errors import FeedError
 from smartfeeds.formats.ess import NnoEntry
 from smartfeeds.formats.items import ImportedItem
-from smartfeeds.formats.nno import Wanted
+from smartfeeds.formats.nno import EntryRequest
 from smartfeeds.formats.payload import Payload, shape_of
 from smartfeeds.formats.xml import parse_stored
 
@@ -29,7 +29,7 @@ class FullEntry:
     updated: bool = False
 
 
-def dump_results(known: Mapping[Wanted, FullEntry], missing: Iterable[Wanted] = ()) -> bytes:
+def dump_results(known: Mapping[EntryRequest, FullEntry], missing: Iterable[EntryRequest] = ()) -> bytes:
     """The full entries as JSON, and the entries that are not in their feeds."""
     rows = [
         _key(wanted)
@@ -48,7 +48,7 @@ def dump_results(known: Mapping[Wanted, FullEntry], missing: Iterable[Wanted] = 
     return json.dumps(content, indent=1).encode() + b"\n"
 
 
-def load_results(data: bytes) -> tuple[dict[Wanted, FullEntry], frozenset[Wanted]]:
+def load_results(data: bytes) -> tuple[dict[EntryRequest, FullEntry], frozenset[EntryRequest]]:
     """The arguments of `dump_results`. Raises ValueError for anything that it did not write."""
     try:
         content = json.loads(data)
@@ -59,17 +59,17 @@ def load_results(data: bytes) -> tuple[dict[Wanted, FullEntry], frozenset[Wanted
         raise ValueError(f"it holds something else: {type(error).__name__}") from None
 
 
-def _key(wanted: Wanted) -> dict[str, object]:
+def _key(wanted: EntryRequest) -> dict[str, object]:
     entry = wanted.entry
     return {"feed": entry.feed_url, "time_s": entry.time_s, "checksum": entry.checksum, "turn": wanted.turn}
 
 
-def _wanted(row: dict[str, Any]) -> Wanted:
+def _wanted(row: dict[str, Any]) -> EntryRequest:
     entry = NnoEntry(_text(row["feed"]), _number(row["time_s"]), _number(row["checksum"]))
-    return Wanted(entry, _number(row["turn"]))
+    return EntryRequest(entry, _number(row["turn"]))
 
 
-def _result(row: dict[str, Any]) -> tuple[Wanted, FullEntry]:
+def _result(row: dict[str, Any]) -> tuple[EntryRequest, FullEntry]:
     wanted = _wanted(row)
     payload = Payload(_text(row["payload"]).encode())
     payload.shape = shape_of(parse_stored(payload))

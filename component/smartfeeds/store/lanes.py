@@ -39,7 +39,7 @@ async def ended(connection: aiosqlite.Connection) -> None:
 
 
 @dataclass(slots=True, eq=False)
-class Job:
+class StoreJob:
     """A work, and how it ended once it has run."""
 
     work: Callable[[Any], Any]
@@ -71,26 +71,26 @@ class Job:
 
 
 @dataclass(frozen=True, slots=True)
-class Lane:
+class StoreLane:
     """A connection and what runs a batch on it: called in its thread, it returns how many jobs it ran, at least one."""
 
     connection: aiosqlite.Connection
-    run: Callable[[list[Job]], int]
+    run: Callable[[list[StoreJob]], int]
 
 
-class _Account(Share):
+class _TurnAccount(Share):
     """The jobs of one turn that wait, and the time that its last job took. `held`: a job of a slow turn is in work."""
 
     __slots__ = ("held", "jobs", "last_s")
 
     def __init__(self) -> None:
         super().__init__()
-        self.jobs: deque[Job] = deque()
+        self.jobs: deque[StoreJob] = deque()
         self.last_s = 0.0
         self.held = False
 
 
-class Turns:
+class StoreTurns:
     """Jobs that wait. Those of one turn keep their order; the turn that has used the least time comes first.
 
     A job is charged `ADVANCE_S` when it is taken, and the time that it took when it is done. A slow turn has one job in
@@ -102,20 +102,22 @@ class Turns:
 
     def __init__(self, slow_s: float) -> None:
         self._slow_s = slow_s
-        self._accounts: Shares[str, _Account] = Shares(self._new_account, lambda account: not account.jobs, REMEMBERED)
-        self._order: FairOrder[_Account] = FairOrder()
+        self._accounts: Shares[str, _TurnAccount] = Shares(
+            self._new_account, lambda account: not account.jobs, REMEMBERED
+        )
+        self._order: FairOrder[_TurnAccount] = FairOrder()
 
     def __bool__(self) -> bool:
         return bool(self._order)
 
-    def add(self, job: Job) -> None:
+    def add(self, job: StoreJob) -> None:
         """Puts a job behind the others of its turn."""
         account = self._accounts[job.turn]
         account.jobs.append(job)
         if not account.held:
             self._order.enter(account)
 
-    def take(self) -> Job:
+    def take(self) -> StoreJob:
         """The next job. Raises IndexError where none waits."""
         account = self._order.pop()
         job = account.jobs.popleft()
@@ -125,7 +127,7 @@ class Turns:
             self._order.enter(account)
         return job
 
-    def put_back(self, jobs: Sequence[Job]) -> None:
+    def put_back(self, jobs: Sequence[StoreJob]) -> None:
         """Jobs that were taken last, and in this order, are the next ones again."""
         for job in reversed(jobs):
             account = self._accounts[job.turn]
@@ -133,12 +135,12 @@ class Turns:
             account.held = False
             self._order.put_back(account, ADVANCE_S)
 
-    def _new_account(self, _turn: str) -> _Account:
-        account = _Account()
+    def _new_account(self, _turn: str) -> _TurnAccount:
+        account = _TurnAccount()
         account.cost = self._order.reached  # a job may be put back after its account was forgotten
         return account
 
-    def charge(self, job: Job) -> None:
+    def charge(self, job: StoreJob) -> None:
         """A job that was taken is done, or nobody waits for it any more: its turn pays the time that it took."""
         account = self._accounts.get(job.turn)
         if account is not None:
@@ -148,20 +150,20 @@ class Turns:
             if account.jobs:
                 self._order.enter(account)
 
-    def is_slow(self, job: Job) -> bool:
+    def is_slow(self, job: StoreJob) -> bool:
         """Whether a job probably takes long."""
         account = self._accounts.get(job.turn)
         return account is not None and account.last_s > self._slow_s
 
 
-class Lanes:
+class StoreLanes:
     """A queue of works that is served by one or more connections. A work that probably takes more than `slow_s` runs
     alone."""
 
-    def __init__(self, lanes: list[Lane], batch: int, slow_s: float) -> None:
+    def __init__(self, lanes: list[StoreLane], batch: int, slow_s: float) -> None:
         self._idle = lanes
         self._batch = batch
-        self._waiting = Turns(slow_s)
+        self._waiting = StoreTurns(slow_s)
         self._serving: set[asyncio.Task[None]] = set()
         self._calls: Counter[str] = Counter()
         self._closed = False
@@ -175,7 +177,7 @@ class Lanes:
         if self._closed:
             raise StoreError("the store is closed")
         loop = asyncio.get_running_loop()
-        job = Job(work, loop.create_future(), turn)
+        job = StoreJob(work, loop.create_future(), turn)
         self._waiting.add(job)
         if self._idle:
             task = loop.create_task(self._serve(self._idle.pop()))
@@ -195,15 +197,15 @@ class Lanes:
         while self._serving:
             await asyncio.wait(self._serving)
 
-    async def _serve(self, lane: Lane) -> None:
+    async def _serve(self, lane: StoreLane) -> None:
         try:
             while jobs := self._next_batch():
                 await self._run(lane, jobs)
         finally:
             self._idle.append(lane)
 
-    def _next_batch(self) -> list[Job]:
-        jobs: list[Job] = []
+    def _next_batch(self) -> list[StoreJob]:
+        jobs: list[StoreJob] = []
         while self._waiting and len(jobs) < self._batch:
             job = self._waiting.take()
             if job.future.done():
@@ -219,7 +221,7 @@ class Lanes:
                 break
         return jobs
 
-    async def _run(self, lane: Lane, jobs: list[Job]) -> None:
+    async def _run(self, lane: StoreLane, jobs: list[StoreJob]) -> None:
         try:
             done = await hop(lane.connection, lane.run, jobs)
         except asyncio.CancelledError:

@@ -22,7 +22,7 @@ REMEMBERED = 1_024  # counts; a view may hold some kilobytes of text
 
 
 @dataclass(frozen=True, slots=True)
-class Moment:
+class FeedMoment:
     """A state of a feed: its newest change, number of items, newest creation date, and configuration.
 
     The configuration matters because publishers count as authors if they are shown.
@@ -34,7 +34,7 @@ class Moment:
     configuration: int
 
 
-def moment_of(row: NodeRow) -> Moment | None:
+def moment_of(row: NodeRow) -> FeedMoment | None:
     """Return the state of a feed. None if its filter index is behind, and for other nodes, whose items can disappear
     without a trace.
     """
@@ -42,7 +42,7 @@ def moment_of(row: NodeRow) -> Moment | None:
         return None
     node = row.node
     newest = Edge(row.indexed_us, row.indexed_no)
-    return Moment(newest, node.total, node.last_created_us, node.audience // AUDIENCE_CHANGE)
+    return FeedMoment(newest, node.total, node.last_created_us, node.audience // AUDIENCE_CHANGE)
 
 
 class Counts:
@@ -51,10 +51,10 @@ class Counts:
     __slots__ = ("_known", "_lock")
 
     def __init__(self) -> None:
-        self._known: OrderedDict[tuple[int, View], tuple[Moment, int]] = OrderedDict()
+        self._known: OrderedDict[tuple[int, View], tuple[FeedMoment, int]] = OrderedDict()
         self._lock = Lock()
 
-    def get(self, node_no: int, view: View) -> tuple[Moment, int] | None:
+    def get(self, node_no: int, view: View) -> tuple[FeedMoment, int] | None:
         """Return the last count of a view and its moment."""
         with self._lock:
             entry = self._known.get((node_no, view))
@@ -62,7 +62,7 @@ class Counts:
                 self._known.move_to_end((node_no, view))
             return entry
 
-    def put(self, node_no: int, view: View, moment: Moment, count: int) -> None:
+    def put(self, node_no: int, view: View, moment: FeedMoment, count: int) -> None:
         """Store a count and drop the least recently used one if there are too many.
 
         A count of a newer moment is kept, because the snapshots of two connections end in any order.
@@ -103,7 +103,7 @@ class CountReads(ItemReads):
             self._counts.put(node_no, view, moment, count)
         return count
 
-    def _count_on(self, row: NodeRow, view: View, moment: Moment, known: tuple[Moment, int] | None) -> int:
+    def _count_on(self, row: NodeRow, view: View, moment: FeedMoment, known: tuple[FeedMoment, int] | None) -> int:
         """Return the count of a view from its last count, if only new items were added since; else count again.
 
         An item that was in a view stays in it (`core.view.Standing`). An edit may add an item, and the index does not

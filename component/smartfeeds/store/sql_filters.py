@@ -26,7 +26,7 @@ class SqlCondition:
 
 
 @dataclass(slots=True)
-class Query:
+class ItemQuery:
     """The part of a SELECT after FROM, and its parameters in order.
 
     `key` and `number` are the columns of its order. `join` adds the items, as `i`, if the source has rows of the index
@@ -59,10 +59,10 @@ class Query:
         return replace(self, join="").text
 
 
-def all_items(node_no: int, order: Order, after: Edge | None, before: Edge | None) -> Query:
+def all_items(node_no: int, order: Order, after: Edge | None, before: Edge | None) -> ItemQuery:
     """Return a query for every item of a node between two edges."""
     key = f"i.{KEYS[order]}"
-    query = Query("item i", key, "i.item_no")
+    query = ItemQuery("item i", key, "i.item_no")
     query.add("i.node_no = ?", node_no)
     _between(query, after, before)
     return query
@@ -78,7 +78,7 @@ def filtered_items(
     publishers: bool,
     wildcard: bool,
     ordered: bool,
-) -> Query:
+) -> ItemQuery:
     """Return a query for the items of a filtered view between two edges, including tombstones.
 
     `publishers` is that of `View.facets`. `wildcard`: the node has items for which the index has ANYTHING. `ordered`:
@@ -117,7 +117,7 @@ def _searched_items(
     before: Edge | None,
     *,
     wildcard: bool,
-) -> Query:
+) -> ItemQuery:
     """Return a query for the items with a document that has all words of a view and a facet of each filter."""
     parts = [Traits(words=frozenset({word})) for word in sorted(view.query)]
     parts += [Traits(facets) for facets in filters]
@@ -142,7 +142,7 @@ def _lead(filters: Sequence[Facets], narrow: Sequence[Facets], *, ordered: bool)
     return fewest if len(fewest) == 1 or not ordered else None
 
 
-def _facet_items(node_no: int, facets: Facets, order: Order, after: Edge | None, before: Edge | None) -> Query:
+def _facet_items(node_no: int, facets: Facets, order: Order, after: Edge | None, before: Edge | None) -> ItemQuery:
     """Return a query for the items that have one of these facets in some version, in the order of the view.
 
     Rows of one value are in this order already, rows of several values are merged.
@@ -150,7 +150,7 @@ def _facet_items(node_no: int, facets: Facets, order: Order, after: Edge | None,
     parts: list[str] = []
     params: list[object] = []
     for facet in map(digest, sorted(facets)):
-        part = Query("facet", KEYS[order], "item_no")
+        part = ItemQuery("facet", KEYS[order], "item_no")
         part.add("node_no = ? AND facet = ?", node_no, facet)
         _between(part, after, before)
         states = ", states" if len(facets) == 1 else ""
@@ -159,7 +159,7 @@ def _facet_items(node_no: int, facets: Facets, order: Order, after: Edge | None,
     # With this clause SQLite merges the rows of several values. Without it SQLite sorts them, which takes three times
     # as long.
     merge = f" ORDER BY {KEYS[order]}, item_no" if len(facets) > 1 else ""
-    query = Query(f"({' UNION '.join(parts)}{merge}) f", f"f.{KEYS[order]}", "f.item_no", params=params)
+    query = ItemQuery(f"({' UNION '.join(parts)}{merge}) f", f"f.{KEYS[order]}", "f.item_no", params=params)
     query.join = " CROSS JOIN item i ON i.item_no = f.item_no AND i.modified_us = f.modified_us"
     return query
 
@@ -173,7 +173,7 @@ def _one_state(
     `states` are the states of filters that are looked up already.
     """
     tables: list[str] = []
-    query = Query("", "", "")
+    query = ItemQuery("", "", "")
     for number, facets in enumerate(filters):
         name = f"x{number}"
         tables.append(f"facet {name}")
@@ -192,7 +192,7 @@ def _one_of(column: str, facets: Facets) -> tuple[str, *tuple[bytes, ...]]:
     return f"{column} {marks}", *map(digest, sorted(facets))
 
 
-def _between(query: Query, after: Edge | None, before: Edge | None) -> None:
+def _between(query: ItemQuery, after: Edge | None, before: Edge | None) -> None:
     if after:
         query.add(f"({query.key}, {query.number}) > (?, ?)", after.key_us, after.item_no)
     if before:

@@ -30,7 +30,7 @@ from smartfeeds.store.rows import (
     prefixed,
     to_items,
 )
-from smartfeeds.store.sql_filters import Query, all_items, filtered_items
+from smartfeeds.store.sql_filters import ItemQuery, all_items, filtered_items
 from smartfeeds.store.sql_nodes import NodeReads, NodeWrites
 
 # Text and facets of all versions of an item before its past versions count as ANYTHING. Each edit writes the facets of
@@ -212,7 +212,7 @@ class ItemReads(NodeReads):
 
     def _query(
         self, row: NodeRow, view: View, after: Edge | None, before: Edge | None, *, ordered: bool = True
-    ) -> Query:
+    ) -> ItemQuery:
         """The items of a view between two edges; `ordered` as in `filtered_items`.
 
         Only what the filter index knows as it is now can match a filter."""

@@ -26,7 +26,7 @@ from smartfeeds.errors import StoreError
 from smartfeeds.store import migrate
 from smartfeeds.store.backup import copy_database
 from smartfeeds.store.base import Indexer, OpenMode, ReadAhead, ReadTx, WriteTx
-from smartfeeds.store.lanes import Job, Lane, Lanes, ended, hop
+from smartfeeds.store.lanes import StoreJob, StoreLane, StoreLanes, ended, hop
 from smartfeeds.store.sql import SqlReadTx, SqlWriteTx
 from smartfeeds.store.sql_counts import Counts
 from smartfeeds.store.sqlite_engine import (
@@ -39,7 +39,7 @@ from smartfeeds.store.sqlite_engine import (
 )
 
 T = TypeVar("T")
-Runner = Callable[[list[Job]], int]
+Runner = Callable[[list[StoreJob]], int]
 
 READERS = 2
 # SQLite instructions that a read may use on the short lanes. A longer read runs again in the long lane. A full batch of
@@ -90,9 +90,9 @@ class SqliteStore:
         self._busy_s = busy_s
         self._counts = Counts()
         self._connections: list[aiosqlite.Connection] = []
-        self._reads: Lanes | None = None
-        self._long_reads: Lanes | None = None
-        self._writes: Lanes | None = None
+        self._reads: StoreLanes | None = None
+        self._long_reads: StoreLanes | None = None
+        self._writes: StoreLanes | None = None
         self._log_copier: aiosqlite.Connection | None = None
         self._log_writes = 0  # writes since the log was copied
         self._log_copied_s = 0.0  # time of the last copy, on the clock of the event loop
@@ -114,9 +114,9 @@ class SqliteStore:
         except BaseException:
             await self._disconnect()
             raise
-        self._writes = Lanes(writers, WRITE_BATCH, SLOW_WRITE_S) if writers else None
-        self._reads = Lanes(readers, READ_BATCH, SLOW_READ_S)
-        self._long_reads = Lanes([long_reader], 1, SLOW_READ_S)
+        self._writes = StoreLanes(writers, WRITE_BATCH, SLOW_WRITE_S) if writers else None
+        self._reads = StoreLanes(readers, READ_BATCH, SLOW_READ_S)
+        self._long_reads = StoreLanes([long_reader], 1, SLOW_READ_S)
 
     async def close(self) -> None:
         every = (self._reads, self._long_reads, self._writes)
@@ -168,7 +168,7 @@ class SqliteStore:
         """Copy the state of one moment to a new file. Raises StoreError, also if the file exists."""
         await asyncio.to_thread(copy_database, self.path, target)
 
-    async def _lane(self, prepare: Callable[[sqlite3.Connection], Runner]) -> Lane:
+    async def _lane(self, prepare: Callable[[sqlite3.Connection], Runner]) -> StoreLane:
         """Return a new connection that `prepare` has set up in its thread."""
         # mode=rw: only `make_private` creates the file. SQLite must not create a file that was removed meanwhile.
         connection = aiosqlite.connect(
@@ -185,7 +185,7 @@ class SqliteStore:
             raise store_error(error, str(self.path)) from error
         self._connections.append(connection)
         try:
-            return Lane(connection, await hop(connection, prepare, connection._conn))
+            return StoreLane(connection, await hop(connection, prepare, connection._conn))
         except sqlite3.Error as error:
             raise store_error(error, str(self.path)) from error
 
@@ -200,7 +200,7 @@ class SqliteStore:
         migrate.prepare(raw, self.path, self._mode)
         self._use_log(raw)
         self._tune(raw, WRITER_CACHE_KIB)
-        return _Group(SqliteEngine(raw, str(self.path)), self._indexer).run
+        return _WriteGroups(SqliteEngine(raw, str(self.path)), self._indexer).run
 
     def _reader(self, raw: sqlite3.Connection, steps: int | None = None) -> Runner:
         migrate.prepare(raw, self.path, self._mode)
@@ -208,7 +208,7 @@ class SqliteStore:
         # Not mode=ro: if such a connection is the last to close, it leaves the log files behind.
         raw.execute("PRAGMA query_only = ON").fetchall()
         engine = SqliteEngine(raw, str(self.path))
-        return _Snapshot(engine, SqlReadTx(engine, self._counts), steps).run
+        return _ReadSnapshots(engine, SqlReadTx(engine, self._counts), steps).run
 
     def _tune(self, raw: sqlite3.Connection, cache_kib: int) -> None:
         for pragma in (
@@ -248,7 +248,7 @@ def _check_writable(path: Path) -> None:
         raise StoreError(f"the database {path}: {READ_ONLY}")
 
 
-class _Snapshot:
+class _ReadSnapshots:
     """Runs batches of reads, each in one snapshot, in the thread of a reading connection.
 
     `steps` bounds one read (`SqliteEngine.allow`). A read that needs more ends with OverBudgetError.
@@ -259,7 +259,7 @@ class _Snapshot:
         self._steps = steps
         self._tx = tx
 
-    def run(self, jobs: list[Job]) -> int:
+    def run(self, jobs: list[StoreJob]) -> int:
         until = time.monotonic() + READ_BUDGET_S
         count = 0
         try:
@@ -279,14 +279,14 @@ class _Snapshot:
         return count
 
 
-class _Group:
+class _WriteGroups:
     """Runs groups of writes, each in one transaction, in the thread of the writing connection."""
 
     def __init__(self, engine: SqliteEngine, indexer: ReadAhead) -> None:
         self._engine = engine
         self._tx = SqlWriteTx(engine, indexer)
 
-    def run(self, jobs: list[Job]) -> int:
+    def run(self, jobs: list[StoreJob]) -> int:
         try:
             self._engine.begin()
         except StoreError as error:
@@ -306,7 +306,7 @@ class _Group:
             self._commit([job], last=True)
         return len(jobs)
 
-    def _commit(self, jobs: list[Job], *, last: bool = False) -> int:
+    def _commit(self, jobs: list[StoreJob], *, last: bool = False) -> int:
         """Run jobs in the open transaction, as many as the time allows. Return 0 if it was rolled back and they must
         run again.
         """
@@ -335,7 +335,7 @@ class _Group:
         return count
 
 
-def _fail(jobs: list[Job], error: StoreError) -> int:
+def _fail(jobs: list[StoreJob], error: StoreError) -> int:
     for job in jobs:
         job.result, job.error = None, error
     return len(jobs)

@@ -20,7 +20,7 @@ from smartfeeds.formats import atom
 from smartfeeds.formats.atom_reader import FeedScope, adopt
 from smartfeeds.formats.crowds import CrowdCheck
 from smartfeeds.formats.dates import format_rfc822, parse_date
-from smartfeeds.formats.growth import MAX_INHERITED_BYTES, Growth, check_scope
+from smartfeeds.formats.growth import MAX_INHERITED_BYTES, ItemGrowth, check_scope
 from smartfeeds.formats.links import rebase
 from smartfeeds.formats.rss_channel import RSS_NAMESPACES, rss_name
 from smartfeeds.formats.xml import (
@@ -64,7 +64,7 @@ class PieceKind(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Piece:
+class DocumentPiece:
     """An item as read: its index in the document, counted from 0, and its bytes with all namespaces declared.
 
     `sync_item` is the sync data of a SYNCED item, without its content. `reason` says why an item was REFUSED.
@@ -155,15 +155,15 @@ class FeedReader:
         self._updated: Element | None = None
         self._scope = FeedScope()
         self._inherited_bytes = 0
-        self._growth = Growth()
+        self._growth = ItemGrowth()
 
-    def read(self, chunks: Iterable[bytes]) -> Iterator[Piece]:
+    def read(self, chunks: Iterable[bytes]) -> Iterator[DocumentPiece]:
         """Yield the items of a whole document that arrives in chunks."""
         for chunk in chunks:
             yield from self.feed(chunk)
         yield from self.close()
 
-    def feed(self, data: bytes) -> Iterator[Piece]:
+    def feed(self, data: bytes) -> Iterator[DocumentPiece]:
         """Yield the items that these bytes complete."""
         self._since_item_bytes += len(data)
         self._growth.source_bytes += len(data)
@@ -180,7 +180,7 @@ class FeedReader:
                 f"item {self.count + 1} is larger than {MAX_ITEM_BYTES} bytes or has no end tag",
             )
 
-    def close(self) -> Iterator[Piece]:
+    def close(self) -> Iterator[DocumentPiece]:
         """Yield the remaining items, then read the head."""
         try:
             root = self._parser.close()
@@ -217,7 +217,7 @@ class FeedReader:
                 "be repeated in each item",
             )
 
-    def _pieces(self) -> Iterator[Piece]:
+    def _pieces(self) -> Iterator[DocumentPiece]:
         for node in _events(self._parser):
             parent = node.getparent()
             if parent is None:
@@ -255,14 +255,14 @@ class FeedReader:
             parent.remove(self._done)
             self._done = None
 
-    def _piece(self, node: Element) -> Piece:
+    def _piece(self, node: Element) -> DocumentPiece:
         index = self.count
         too_large = f"the item is larger than {MAX_PAYLOAD_BYTES} bytes"
         # An item with more conflicts than this is rejected later, so counting further is pointless.
         conflict_items = list(islice(items_within(node), MAX_CONFLICTS)) if self._inherited_bytes else []
         if len(conflict_items) * self._inherited_bytes > MAX_PAYLOAD_BYTES:
             raw = etree.tostring(node, encoding="utf-8", with_tail=False)
-            return Piece(
+            return DocumentPiece(
                 index, PieceKind.REFUSED, raw, reason=f"{too_large}, counting the feed's authors in each conflict"
             )
         try:
@@ -270,17 +270,17 @@ class FeedReader:
                 self._complete(item)
         except FeedError as error:
             raw = etree.tostring(node, encoding="utf-8", with_tail=False)
-            return Piece(index, PieceKind.REFUSED, raw, reason=error.text)
+            return DocumentPiece(index, PieceKind.REFUSED, raw, reason=error.text)
         raw = etree.tostring(node, encoding="utf-8", with_tail=False)
         if len(raw) > MAX_PAYLOAD_BYTES:
-            return Piece(index, PieceKind.REFUSED, raw, reason=too_large)
+            return DocumentPiece(index, PieceKind.REFUSED, raw, reason=too_large)
         try:
             sync_item = read_item(node, lenient=self._lenient, payload=False)
         except FeedError as error:
-            return Piece(index, PieceKind.REFUSED, raw, reason=error.text)
+            return DocumentPiece(index, PieceKind.REFUSED, raw, reason=error.text)
         if sync_item is None:
-            return Piece(index, PieceKind.PLAIN, raw)
-        return Piece(index, PieceKind.SYNCED, raw, sync_item)
+            return DocumentPiece(index, PieceKind.PLAIN, raw)
+        return DocumentPiece(index, PieceKind.SYNCED, raw, sync_item)
 
     def _complete(self, item: Element) -> None:
         """Add to an item what it inherits from its feed: language, base address, authors.

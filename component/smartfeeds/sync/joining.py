@@ -21,7 +21,7 @@ from smartfeeds.formats.rss_channel import rss_name
 from smartfeeds.formats.rss_writer import write_rss_item
 from smartfeeds.formats.xml import Element, canonical, parse_stored
 from smartfeeds.sync.arriving import as_entry
-from smartfeeds.sync.documents import FeedFormat, FeedReader, Piece, PieceKind
+from smartfeeds.sync.documents import DocumentPiece, FeedFormat, FeedReader, PieceKind
 from smartfeeds.sync.feedsync import FEEDSYNC
 from smartfeeds.sync.markup import SyncItem, read_item, read_rest
 from smartfeeds.sync.merging import Dialect, MergeReport, Outcome, difference, merge, newer_of
@@ -78,7 +78,7 @@ class Joiner:
         self._plain: list[tuple[int, int]] = []
         self._namespaces: dict[Dialect, str] = {}
 
-    def add_local(self, piece: Piece) -> None:
+    def add_local(self, piece: DocumentPiece) -> None:
         """Add an item of the local feed."""
         if piece.sync_item is not None:
             if self._take(piece, piece.sync_item, LOCAL) is None:
@@ -97,7 +97,7 @@ class Joiner:
             assert self._edit is not None
             self._create(at, index, dialect, self._edit)
 
-    def add_incoming(self, piece: Piece, form: FeedFormat) -> None:
+    def add_incoming(self, piece: DocumentPiece, form: FeedFormat) -> None:
         """Add an item of the incoming feed, which has the format `form`."""
         if piece.kind is PieceKind.REFUSED:
             self.report.refuse(piece.index, piece.reason, INCOMING)
@@ -108,7 +108,9 @@ class Joiner:
             if outcome is not None:
                 self.report.outcomes[outcome] += 1
 
-    def _take(self, piece: Piece, item: SyncItem, document: str, form: FeedFormat | None = None) -> Outcome | None:
+    def _take(
+        self, piece: DocumentPiece, item: SyncItem, document: str, form: FeedFormat | None = None
+    ) -> Outcome | None:
         """Add or merge an item. Return None if it is invalid. `form` is the format of an incoming item, None for a
         local item.
         """
@@ -242,7 +244,7 @@ def _made_id(item: Element, payload: bytes) -> str:
 
 
 def read_feed(
-    chunks: Iterable[bytes], add: Callable[[Piece, FeedFormat], None], *, lenient: bool = False
+    chunks: Iterable[bytes], add: Callable[[DocumentPiece, FeedFormat], None], *, lenient: bool = False
 ) -> FeedReader:
     """Read a feed to its end and pass its items to `add`. Raises FeedError."""
     reader = FeedReader(lenient=lenient)

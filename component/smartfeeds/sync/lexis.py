@@ -85,7 +85,7 @@ _BOOLEANS = {None: Flag.ABSENT, "true": Flag.TRUE, "false": Flag.FALSE}
 
 
 @dataclass(frozen=True, slots=True)
-class Lexis:
+class DialectSyntax:
     """The syntax of a dialect. `empty` says whether an empty attribute counts as an absent one (A-84)."""
 
     dialect: Dialect
@@ -118,6 +118,6 @@ class Lexis:
         return read_name(text, "an endpoint")
 
 
-FEEDSYNC_LEXIS = Lexis(FEEDSYNC, FEEDSYNC_NS, _BOOLEANS, _feedsync_time, write_feedsync_time, empty=False)
-SSE_LEXIS = Lexis(SSE, SSE_NS, {**_BOOLEANS, "": Flag.EMPTY}, _sse_time, format_rfc822, empty=True)
-LENIENT_SSE_LEXIS = Lexis(SSE, SSE_NS, SSE_LEXIS.flags, _lenient_time, format_rfc822, empty=True)
+FEEDSYNC_LEXIS = DialectSyntax(FEEDSYNC, FEEDSYNC_NS, _BOOLEANS, _feedsync_time, write_feedsync_time, empty=False)
+SSE_LEXIS = DialectSyntax(SSE, SSE_NS, {**_BOOLEANS, "": Flag.EMPTY}, _sse_time, format_rfc822, empty=True)
+LENIENT_SSE_LEXIS = DialectSyntax(SSE, SSE_NS, SSE_LEXIS.flags, _lenient_time, format_rfc822, empty=True)

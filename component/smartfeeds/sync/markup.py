@@ -22,7 +22,7 @@ from smartfeeds.sync.lexis import (
     FEEDSYNC_LEXIS,
     LENIENT_SSE_LEXIS,
     SSE_LEXIS,
-    Lexis,
+    DialectSyntax,
     invalid,
     read_name,
     read_number,
@@ -145,14 +145,14 @@ class _ItemReader:
             version, notes = self._sse(sync, sync_id, lexis, namespace)
         return SyncItem(version, lexis.dialect, namespace, notes, self.nested)
 
-    def lexis(self, sync: Element, namespace: str) -> Lexis:
+    def lexis(self, sync: Element, namespace: str) -> DialectSyntax:
         """Return the dialect of sync data. In the older namespaces only the attributes show it (A-83)."""
         if namespace == FEEDSYNC_NS or ("updates" in sync.attrib and "version" not in sync.attrib):
             return FEEDSYNC_LEXIS
         return LENIENT_SSE_LEXIS if self.lenient else SSE_LEXIS
 
     def _feedsync(
-        self, sync: Element, sync_id: str, lexis: Lexis, namespace: str, depth: int
+        self, sync: Element, sync_id: str, lexis: DialectSyntax, namespace: str, depth: int
     ) -> tuple[Version, tuple[str, ...]]:
         history, conflicts = f"{{{namespace}}}history", f"{{{namespace}}}conflicts"
         stamps: list[HistoryRecord] = []
@@ -205,7 +205,9 @@ class _ItemReader:
                 raise invalid(f"the item has more than {MAX_CONFLICTS} conflicts")
         return notes
 
-    def _sse(self, sync: Element, sync_id: str, lexis: Lexis, namespace: str) -> tuple[Version, tuple[str, ...]]:
+    def _sse(
+        self, sync: Element, sync_id: str, lexis: DialectSyntax, namespace: str
+    ) -> tuple[Version, tuple[str, ...]]:
         history, conflicts = f"{{{namespace}}}history", f"{{{namespace}}}conflicts"
         update = f"{{{namespace}}}update"
         counter = read_number(sync.get("version"), "version")
@@ -237,7 +239,7 @@ class _ItemReader:
         return version, tuple(notes)
 
     def _listed_conflicts(
-        self, container: Element, sync_id: str, lexis: Lexis, namespace: str, notes: list[str]
+        self, container: Element, sync_id: str, lexis: DialectSyntax, namespace: str, notes: list[str]
     ) -> Iterator[Version]:
         """Read a conflict list of SSE (5.2). An invalid conflict is ignored; the item remains valid (SSE-047)."""
         nodes = _limited(container.iterchildren(f"{{{namespace}}}conflict"), MAX_CONFLICTS, "conflicts")
@@ -262,7 +264,7 @@ def _limited(nodes: Iterator[Element], limit: int, what: str) -> list[Element]:
     return items
 
 
-def _feedsync_stamp(node: Element, lexis: Lexis) -> HistoryRecord:
+def _feedsync_stamp(node: Element, lexis: DialectSyntax) -> HistoryRecord:
     if len(node.attrib) == 3 and not len(node):
         sequence, when, by = node.get("sequence"), node.get("when"), node.get("by")
         if sequence and when and by:
@@ -280,7 +282,7 @@ def _full_stamp(sequence: str, when: str, by: str) -> HistoryRecord:
 
 
 def _stamp(
-    node: Element, lexis: Lexis, sequence: int, names: frozenset[str], children: set[str] | None
+    node: Element, lexis: DialectSyntax, sequence: int, names: frozenset[str], children: set[str] | None
 ) -> HistoryRecord:
     """Read one record. `children` are tags that are read elsewhere; None means all tags."""
     when: str | None = node.get("when")

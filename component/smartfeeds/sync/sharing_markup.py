@@ -12,7 +12,7 @@ from smartfeeds.errors import FeedError
 from smartfeeds.formats.atom import FEEDSYNC_NS, SYNC_NAMESPACES
 from smartfeeds.formats.links import is_uri
 from smartfeeds.formats.xml import Element
-from smartfeeds.sync.lexis import FEEDSYNC_LEXIS, LENIENT_SSE_LEXIS, SSE_LEXIS, SSE_VERSION, Lexis
+from smartfeeds.sync.lexis import FEEDSYNC_LEXIS, LENIENT_SSE_LEXIS, SSE_LEXIS, SSE_VERSION, DialectSyntax
 from smartfeeds.sync.sharing import NO_SHARING, RelatedFeed, RelatedKind, Sharing, format_bound
 
 SHARINGS = frozenset(f"{{{namespace}}}sharing" for namespace in SYNC_NAMESPACES)
@@ -62,7 +62,7 @@ def _bounds(node: Element, notes: list[str]) -> tuple[str | None, str | None]:
     return None, None
 
 
-def _time(node: Element, name: str, lexis: Lexis, notes: list[str]) -> int | None:
+def _time(node: Element, name: str, lexis: DialectSyntax, notes: list[str]) -> int | None:
     try:
         return lexis.time(node.get(name), name)
     except FeedError as error:
@@ -70,7 +70,7 @@ def _time(node: Element, name: str, lexis: Lexis, notes: list[str]) -> int | Non
         return None
 
 
-def _related(node: Element, namespace: str, notes: list[str], sse: Lexis | None) -> Iterator[RelatedFeed]:
+def _related(node: Element, namespace: str, notes: list[str], sse: DialectSyntax | None) -> Iterator[RelatedFeed]:
     """Yield the valid sx:related elements: `link` must be an absolute URI without fragment (FS-018 to FS-020, SSE-011
     to 013).
     """

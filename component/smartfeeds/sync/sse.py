@@ -47,7 +47,7 @@ def _as_conflict(loser: Version) -> Version:
     )
 
 
-class Sse(Dialect):
+class SseDialect(Dialect):
     """SSE: the version number identifies the record of the winner that the loser should match."""
 
     name = "SSE"
@@ -102,4 +102,4 @@ class Sse(Dialect):
         )
 
 
-SSE = Sse()
+SSE = SseDialect()

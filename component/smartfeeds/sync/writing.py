@@ -7,7 +7,7 @@ from smartfeeds.core.text import attribute
 from smartfeeds.formats.atom import FEEDSYNC_NS, with_child
 from smartfeeds.formats.xml import XML_NS
 from smartfeeds.sync.feedsync import FEEDSYNC
-from smartfeeds.sync.lexis import FEEDSYNC_LEXIS, SSE_LEXIS, Lexis, write_feedsync_time
+from smartfeeds.sync.lexis import FEEDSYNC_LEXIS, SSE_LEXIS, DialectSyntax, write_feedsync_time
 from smartfeeds.sync.merging import Dialect
 from smartfeeds.sync.record import NO_MARKUP, Flag, ForeignMarkup, HistoryRecord, Version
 
@@ -40,7 +40,7 @@ def write_first(sync_id: str, when_us: int, by: str) -> bytes:
     ).encode()
 
 
-def _whole(version: Version, lexis: Lexis, namespace: str) -> Iterator[bytes]:
+def _whole(version: Version, lexis: DialectSyntax, namespace: str) -> Iterator[bytes]:
     """Yield FeedSync's children: every record, then every conflict as an item."""
     for stamp in version.history:
         if stamp.extra is NO_MARKUP and stamp.when_us is not None and stamp.by:
@@ -54,7 +54,7 @@ def _whole(version: Version, lexis: Lexis, namespace: str) -> Iterator[bytes]:
         yield b"".join((b"<sx:conflicts>", *inside, b"</sx:conflicts>"))
 
 
-def _listed(version: Version, lexis: Lexis) -> Iterator[bytes]:
+def _listed(version: Version, lexis: DialectSyntax) -> Iterator[bytes]:
     """Yield SSE's children: the newest record with the older ones inside, then the list of conflicts (SSE-046)."""
     top, *older = version.history
     updates = (_element("update", _when_and_by(one, lexis), one.extra, one.extra.children) for one in older)
@@ -73,7 +73,7 @@ def _quoted(by: str) -> str:
     return attribute(by)
 
 
-def _when_and_by(stamp: HistoryRecord, lexis: Lexis) -> dict[str, str | None]:
+def _when_and_by(stamp: HistoryRecord, lexis: DialectSyntax) -> dict[str, str | None]:
     when = None if stamp.when_us is None else stamp.written or lexis.write_time(stamp.when_us)
     return {"when": when, "by": stamp.by or None}
 

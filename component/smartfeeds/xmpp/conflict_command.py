@@ -20,7 +20,7 @@ from smartfeeds.service.conflicts import (
     ConflictList,
     ListConflicts,
     ResolveConflicts,
-    Resolved,
+    ResolvedItem,
 )
 from smartfeeds.sync.record import Version
 from smartfeeds.xmpp.commands import Command, CommandForm, CommandNote, CommandResult, NoteSeverity, StepInput
@@ -98,7 +98,7 @@ async def _resolve(ask: StepInput) -> CommandResult:
     if keep not in shown_tags:
         raise CommandError(CommandFault.BAD_PAYLOAD, "the value of keep is not one of the versions shown")
     request = ResolveConflicts(ask.actor, ask.service, node, item_id, keep, shown_tags[1:], tags)
-    answer = await ask.answer(request, Resolved)
+    answer = await ask.answer(request, ResolvedItem)
     conflicts = counted(len(shown_tags) - 1, "conflict")
     name = await asyncio.to_thread(_item_name, answer.item.id, answer.item.payload)
     notes = [CommandNote(f"Resolved {conflicts} of {name}.")]

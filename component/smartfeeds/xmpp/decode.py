@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from smartfeeds.core.jid import Jid
 from smartfeeds.errors import Condition, FeedError
 from smartfeeds.service import requests as r
-from smartfeeds.service.drafts import Draft, draft_of
+from smartfeeds.service.drafts import PayloadDraft, draft_of
 from smartfeeds.xmpp.elements import TRUE, Element, item_id_of, node_of, only, orders_of, result_set_of
 from smartfeeds.xmpp.forms import find_form, parse_submit
 from smartfeeds.xmpp.namespaces import NODE_CONFIG, PUBLISH_OPTIONS, PUBSUB, SUBSCRIBE_OPTIONS, tag
@@ -87,7 +87,7 @@ def _publish(actor: Jid, service: str, action: Element, rest: list[Element]) -> 
     return r.Publish(actor, service, node, item_id_of(item), _draft(item), options)
 
 
-def _draft(item: Element) -> Draft | None:
+def _draft(item: Element) -> PayloadDraft | None:
     payload: Element | None = None
     for child in item.iterchildren("*"):
         if payload is not None:

@@ -53,7 +53,7 @@ class QueueBounds:
         return cls(sender_stanzas=max(SENDER_STANZAS, 2 * page_max), stanzas=stanzas)
 
 
-class _Party(Share):
+class _QueueShare(Share):
     """A domain, a sender, or all of them. `stanzas`, `bytes`: its stanzas that wait or are being processed."""
 
     __slots__ = ("bytes", "stanzas")
@@ -73,7 +73,7 @@ class _Party(Share):
         self.bytes += size_bytes
 
 
-class _Domain(_Party):
+class _Domain(_QueueShare):
     __slots__ = ("__weakref__", "senders")
 
     def __init__(self) -> None:
@@ -81,7 +81,7 @@ class _Domain(_Party):
         self.senders: FairOrder[_Sender] = FairOrder()
 
 
-class _Sender(_Party):
+class _Sender(_QueueShare):
     __slots__ = ("domain", "resting", "rests_until_s", "waiting", "work_bytes")
 
     def __init__(self, domain: _Domain) -> None:
@@ -121,7 +121,7 @@ class StanzaTurns:
     def __init__(self, bounds: QueueBounds, *, clock: Callable[[], float]) -> None:
         self._bounds = bounds
         self._clock = clock
-        self._all = _Party()
+        self._all = _QueueShare()
         # A domain is remembered as long as one of its senders is.
         self._domains: WeakValueDictionary[bytes, _Domain] = WeakValueDictionary()
         self._senders: Shares[bytes, _Sender] = Shares(self._new_sender, self._is_idle, REMEMBERED)

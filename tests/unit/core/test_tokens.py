@@ -4,8 +4,8 @@ import pytest
 
 from smartfeeds.core.tokens import (
     ALL_FEEDS,
-    Scope,
     Token,
+    TokenScope,
     covers,
     digest_of,
     ended,
@@ -17,7 +17,7 @@ from smartfeeds.core.tokens import (
 ID, SECRET = "0123456789ab", "A-z_" + "x" * 39
 
 
-def token(scope: Scope = Scope.READ, feed: str = "comments", expires_us: int | None = None) -> Token:
+def token(scope: TokenScope = TokenScope.READ, feed: str = "comments", expires_us: int | None = None) -> Token:
     return Token(ID, digest_of(SECRET), "alice@example.org", scope, feed, "", 5, expires_us)
 
 
@@ -57,19 +57,19 @@ def test_only_its_own_secret_matches() -> None:
     assert len(digest_of(SECRET)) == 32 and SECRET.encode() not in digest_of(SECRET)
 
 
-@pytest.mark.parametrize("has", Scope)
-@pytest.mark.parametrize("wanted", Scope)
-def test_scope_includes_those_before_it(has: Scope, wanted: Scope) -> None:
+@pytest.mark.parametrize("has", TokenScope)
+@pytest.mark.parametrize("wanted", TokenScope)
+def test_scope_includes_those_before_it(has: TokenScope, wanted: TokenScope) -> None:
     order = ["read", "publish", "admin"]
 
     assert covers(token(has), wanted, "comments") == (order.index(wanted.text) <= order.index(has.text))
 
 
 def test_covers_its_feed_alone_or_all() -> None:
-    assert covers(token(), Scope.READ, "comments")
-    assert not covers(token(), Scope.READ, "comments2")
-    assert not covers(token(), Scope.READ, ALL_FEEDS)
-    assert covers(token(feed=ALL_FEEDS), Scope.READ, "anything")
+    assert covers(token(), TokenScope.READ, "comments")
+    assert not covers(token(), TokenScope.READ, "comments2")
+    assert not covers(token(), TokenScope.READ, ALL_FEEDS)
+    assert covers(token(feed=ALL_FEEDS), TokenScope.READ, "anything")
 
 
 def test_ends_at_its_time_and_not_before() -> None:

@@ -13,7 +13,7 @@ from smartfeeds.formats.activity import activity_losses, write_activities, write
 from smartfeeds.formats.atom_feed import FeedHead
 from smartfeeds.formats.documents import read_document
 from smartfeeds.formats.entry import read_entry
-from smartfeeds.formats.items import Loss
+from smartfeeds.formats.items import FormatLoss
 from support.entries import accept_entry
 from support.golden import GOLDEN
 
@@ -142,7 +142,7 @@ def test_all_members_in_their_order():
         },
     }
     assert json.dumps(json.loads(write_activity(entry))) == json.dumps(expected)
-    assert activity_losses(entry) == [Loss("a", "the markup of the title")]
+    assert activity_losses(entry) == [FormatLoss("a", "the markup of the title")]
 
 
 def test_an_entry_without_anything():
@@ -226,7 +226,7 @@ def test_actors(person, actor):
 )
 def test_what_is_dropped_is_said(inside, what):
     """What ActivityStreams has no member for is a loss, of that item."""
-    assert write_activities(HEAD, [entry_of(inside)]).losses == (Loss("a", what),)
+    assert write_activities(HEAD, [entry_of(inside)]).losses == (FormatLoss("a", what),)
 
 
 @pytest.mark.parametrize(

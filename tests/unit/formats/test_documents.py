@@ -8,7 +8,7 @@ from smartfeeds.errors import Condition, FeedError
 from smartfeeds.formats import atom, loader, xml
 from smartfeeds.formats.atom_feed import FeedHead, write_feed
 from smartfeeds.formats.documents import MAX_ID_BYTES, read_document
-from smartfeeds.formats.items import Document, ImportedItem
+from smartfeeds.formats.items import FeedDocument, ImportedItem
 from smartfeeds.formats.payload import complete_entry
 
 RSS = "<rss version='2.0'><channel><title>{}</title><link>http://example.org/</link><description>D</description>{}</channel></rss>"
@@ -291,7 +291,7 @@ def imported(name, published_us=None, updated_us=None):
 )
 def test_oldest_first_is_the_order_of_publishing(items, order):
     """[A-153]"""
-    assert "".join(item.id for item in Document("x", items=tuple(items)).oldest_first()) == order
+    assert "".join(item.id for item in FeedDocument("x", items=tuple(items)).oldest_first()) == order
 
 
 @pytest.mark.parametrize("namespace", ["http://www.w3.org/2007/app", "http://purl.org/atom/app#"])

@@ -8,11 +8,11 @@ from smartfeeds.formats import atom, xml
 from smartfeeds.formats.entry import (
     Category,
     Entry,
-    Link,
+    EntryLink,
+    EntrySource,
+    EntryText,
     Person,
-    Reference,
-    Source,
-    Text,
+    ReplyReference,
     TextKind,
     read_entry,
 )
@@ -62,27 +62,27 @@ def test_all_that_an_entry_says():
     assert entry == Entry(
         item_id="a",
         atom_id="tag:e.example,2011:1",
-        title=Text(TextKind.TEXT, "A & B"),
-        summary=Text(TextKind.HTML, "s <b>x</b>"),
-        content=Text(TextKind.TEXT, "c < d"),
+        title=EntryText(TextKind.TEXT, "A & B"),
+        summary=EntryText(TextKind.HTML, "s <b>x</b>"),
+        content=EntryText(TextKind.TEXT, "c < d"),
         authors=(Person("Ann Lee", "a@e.example", "xmpp:a@e.example"), Person("Bob")),
         categories=(Category("t", "http://e.example/s", "T"),),
         links=(
-            Link("alternate", "http://e.example/1"),
-            Link("enclosure", "http://e.example/f", "audio/mpeg", "F", 12),
-            Link("related", "http://e.example/r"),
+            EntryLink("alternate", "http://e.example/1"),
+            EntryLink("enclosure", "http://e.example/f", "audio/mpeg", "F", 12),
+            EntryLink("related", "http://e.example/r"),
         ),
         published_us=US,
         updated_us=US + 1_000_000,
-        source=Source("Other", "http://o.example/f"),
-        replies_to=(Reference("tag:e.example,2011:0", "http://e.example/0"),),
+        source=EntrySource("Other", "http://o.example/f"),
+        replies_to=(ReplyReference("tag:e.example,2011:0", "http://e.example/0"),),
         language="en",
         object_type="comment",
         extensions=(b'<x:geo xmlns:x="urn:x-test:x" a="1">5</x:geo>',),
         created_us=US,
         modified_us=US + 500_000,
         contributors=(Person("Cem"),),
-        rights=Text(TextKind.TEXT, "all mine"),
+        rights=EntryText(TextKind.TEXT, "all mine"),
     )
     assert (entry.alternate, [link.href for link in entry.enclosures]) == ("http://e.example/1", ["http://e.example/f"])
     assert (entry.issued_us, entry.changed_us, entry.has_own_id) == (US, US + 1_000_000, True)
@@ -101,7 +101,7 @@ def test_a_feed_as_payload_is_read_like_an_entry():
     """Item "0" of a microblog holds an atom:feed (XEP-0277)."""
     payload = f'<feed xmlns="{atom.ATOM_NS}"><id>urn:x-test:f</id><title>T</title><subtitle>S</subtitle></feed>'
     entry = read_entry(item(payload.encode(), "0"))
-    assert (entry.atom_id, entry.title.plain, entry.summary) == ("urn:x-test:f", "T", Text(TextKind.TEXT, "S"))
+    assert (entry.atom_id, entry.title.plain, entry.summary) == ("urn:x-test:f", "T", EntryText(TextKind.TEXT, "S"))
 
 
 def test_a_tombstone_says_that_it_is_one():
@@ -155,12 +155,12 @@ def test_relative_references_are_resolved():
         <summary type="html" xml:base="s/">&lt;a href="q"></summary>""",
         ' xml:base="http://e.example/a/"',
     )
-    assert entry.links == (Link("alternate", "http://e.example/a/1"),)
+    assert entry.links == (EntryLink("alternate", "http://e.example/a/1"),)
     assert entry.authors[0].uri == "http://e.example/a/me"
-    assert entry.replies_to == (Reference("../kept", "http://e.example/a/p"),)
-    assert entry.content_link == Link("content", "http://e.example/a/c.png", "image/png")
-    assert entry.source == Source("", "http://o.example/page")
-    assert entry.summary == Text(TextKind.HTML, '<a href="http://e.example/a/s/q">')
+    assert entry.replies_to == (ReplyReference("../kept", "http://e.example/a/p"),)
+    assert entry.content_link == EntryLink("content", "http://e.example/a/c.png", "image/png")
+    assert entry.source == EntrySource("", "http://o.example/page")
+    assert entry.summary == EntryText(TextKind.HTML, '<a href="http://e.example/a/s/q">')
 
 
 @pytest.mark.parametrize(
@@ -183,7 +183,7 @@ def test_relative_references_are_resolved():
 )
 def test_xhtml_is_written_as_html(inside, html):
     """RFC 4287 3.1.1.3: what is in the div; no text becomes markup on the way."""
-    assert xhtml(inside) == Text(TextKind.XHTML, html)
+    assert xhtml(inside) == EntryText(TextKind.XHTML, html)
 
 
 def test_xhtml_as_deep_as_a_payload_may_be():
@@ -205,18 +205,18 @@ def test_addresses_in_xhtml_are_resolved():
 
 def test_xhtml_without_a_div_is_read_all_the_same():
     entry = read('<content type="xhtml">a<b xmlns="http://www.w3.org/1999/xhtml">c</b>d</content>')
-    assert entry.content == Text(TextKind.XHTML, "a<b>c</b>d")
+    assert entry.content == EntryText(TextKind.XHTML, "a<b>c</b>d")
     entry = read('<content type="xhtml">a<div xmlns="http://www.w3.org/1999/xhtml">c</div> d</content>')
-    assert entry.content == Text(TextKind.XHTML, "a<div>c</div> d")
+    assert entry.content == EntryText(TextKind.XHTML, "a<div>c</div> d")
 
 
 @pytest.mark.parametrize(
     ("attributes", "inside", "text", "left"),
     [
-        ('type="text/plain"', "a", Text(TextKind.TEXT, "a"), ""),
-        ('type="TEXT/HTML"', "&lt;b>", Text(TextKind.HTML, "<b>"), ""),
-        ('type="text/markdown"', "*a*", Text(TextKind.TEXT, "*a*"), "text/markdown"),
-        ('type="image/svg+xml"', "<g>a<h>b</h></g>", Text(TextKind.TEXT, "a b"), "image/svg+xml"),
+        ('type="text/plain"', "a", EntryText(TextKind.TEXT, "a"), ""),
+        ('type="TEXT/HTML"', "&lt;b>", EntryText(TextKind.HTML, "<b>"), ""),
+        ('type="text/markdown"', "*a*", EntryText(TextKind.TEXT, "*a*"), "text/markdown"),
+        ('type="image/svg+xml"', "<g>a<h>b</h></g>", EntryText(TextKind.TEXT, "a b"), "image/svg+xml"),
         ('type="application/xml"', "<g/>", None, "application/xml"),
         ('type="image/png"', "AAAA", None, "image/png"),
     ],
@@ -230,9 +230,9 @@ def test_content_of_other_media_types(attributes, inside, text, left):
 @pytest.mark.parametrize(
     ("text", "html", "plain"),
     [
-        (Text(TextKind.TEXT, " a\n<b> & "), "a<br/>\n&lt;b&gt; &amp;", "a <b> &"),
-        (Text(TextKind.HTML, "a<br>b <i>c</i>d &amp;"), "a<br>b <i>c</i>d &amp;", "a b cd &"),
-        (Text(TextKind.XHTML, "<p>x</p>y"), "<p>x</p>y", "x y"),
+        (EntryText(TextKind.TEXT, " a\n<b> & "), "a<br/>\n&lt;b&gt; &amp;", "a <b> &"),
+        (EntryText(TextKind.HTML, "a<br>b <i>c</i>d &amp;"), "a<br>b <i>c</i>d &amp;", "a b cd &"),
+        (EntryText(TextKind.XHTML, "<p>x</p>y"), "<p>x</p>y", "x y"),
     ],
 )
 def test_a_text_is_given_as_html_and_plain(text, html, plain):
@@ -253,7 +253,7 @@ def test_a_time_that_cannot_be_written_is_none(said):
 @pytest.mark.parametrize("length", ["", "-1", "1.5", "1e3", "x", "٣", "1" * 19, "+1"])
 def test_a_length_that_is_none_is_unknown(length):
     """[A-127] [RSS-011]"""
-    assert read(f'<link rel="enclosure" href="u:x" length="{length}"/>').enclosures == (Link("enclosure", "u:x"),)
+    assert read(f'<link rel="enclosure" href="u:x" length="{length}"/>').enclosures == (EntryLink("enclosure", "u:x"),)
 
 
 def test_the_authors_of_the_source_are_those_of_a_copy_without_any():
@@ -266,4 +266,8 @@ def test_the_authors_of_the_source_are_those_of_a_copy_without_any():
 def test_nothing_is_made_of_empty_elements():
     entry = read("<author/><author><name> </name></author><link/><link href=' '/><category/><source/><id/><content/>")
     assert (entry.authors, entry.links, entry.categories) == ((), (), ())
-    assert (entry.source, entry.atom_id, entry.content) == (Source(), "urn:x-smartfeeds:a", Text(TextKind.TEXT, ""))
+    assert (entry.source, entry.atom_id, entry.content) == (
+        EntrySource(),
+        "urn:x-smartfeeds:a",
+        EntryText(TextKind.TEXT, ""),
+    )

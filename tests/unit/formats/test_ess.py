@@ -9,10 +9,10 @@ from smartfeeds.errors import Condition, FeedError
 from smartfeeds.formats import ess
 from smartfeeds.formats.ess import (
     MAX_BYTES,
-    Ess,
-    Nno,
+    EntryStamp,
+    EssContent,
+    NnoContent,
     NnoEntry,
-    Stamp,
     ascii_address,
     build_time,
     dumb_checksum,
@@ -107,7 +107,7 @@ def test_write_ess_of_a_feed_without_entries_can_be_read():
     data = write_ess(URL, [], BUILD * US).data
 
     assert data == b"1503411300, http://example.com/rss.xml"
-    assert read_ess(data) == Ess(BUILD, URL)
+    assert read_ess(data) == EssContent(BUILD, URL)
 
 
 def test_write_ess_lists_a_hundred_entries_in_a_kilobyte():
@@ -195,7 +195,7 @@ def test_read_what_was_written(name):
 def test_item_time_is_compared_in_minutes_of_the_build():
     """[ESS-006] [A-102] An item of 1503407704 and a build of 1503411300: 60 minutes."""
     assert minutes_before(BUILD, 1503407704 * US) == 60
-    assert read_ess(b"1503411300,http://e/,60,7").entries == (Stamp(1503407704 // 60 * 60, 7),)
+    assert read_ess(b"1503411300,http://e/,60,7").entries == (EntryStamp(1503407704 // 60 * 60, 7),)
 
 
 @pytest.mark.parametrize(
@@ -229,7 +229,11 @@ def test_read_sorts_newest_first_and_takes_later_entries():
 
 def test_read_takes_256_for_0():
     """[ESS-008] [A-104] Compared modulo 256."""
-    assert read_ess(b"60,http://e/,0,256,0,0,0,255").entries == (Stamp(60, 0), Stamp(60, 0), Stamp(60, 255))
+    assert read_ess(b"60,http://e/,0,256,0,0,0,255").entries == (
+        EntryStamp(60, 0),
+        EntryStamp(60, 0),
+        EntryStamp(60, 255),
+    )
 
 
 @pytest.mark.parametrize(
@@ -242,8 +246,8 @@ def test_read_takes_256_for_0():
 )
 def test_read_field_that_is_no_number_continues_the_address(text, url):
     """[A-107] Commas in addresses are read."""
-    assert read_ess(text.encode()) == Ess(60, url, (Stamp(60, 1),))
-    assert read_nno(text.encode()) == Nno(60, (NnoEntry(url, 60, 1),))
+    assert read_ess(text.encode()) == EssContent(60, url, (EntryStamp(60, 1),))
+    assert read_nno(text.encode()) == NnoContent(60, (NnoEntry(url, 60, 1),))
 
 
 @pytest.mark.parametrize("end", ["", "\n", "\r\n", " \n", "\n\n"])
@@ -321,7 +325,7 @@ def test_read_nno_says_what_is_wrong(data, reason):
 
 def test_read_nno_without_entries():
     """[ESS-002] Nothing is new."""
-    assert read_nno(b"1503411300\n") == Nno(BUILD)
+    assert read_nno(b"1503411300\n") == NnoContent(BUILD)
 
 
 @pytest.mark.parametrize("read", [read_ess, read_nno])
@@ -339,8 +343,8 @@ def test_split_nno_gives_one_file_a_feed():
     nno = read_nno(b"600,http://a/,1,1,http://b/,2,2,http://a/,3,3")
 
     assert split_nno(nno) == [
-        Ess(600, "http://a/", (Stamp(540, 1), Stamp(420, 3))),
-        Ess(600, "http://b/", (Stamp(480, 2),)),
+        EssContent(600, "http://a/", (EntryStamp(540, 1), EntryStamp(420, 3))),
+        EssContent(600, "http://b/", (EntryStamp(480, 2),)),
     ]
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from smartfeeds.formats.documents import read_document
 from smartfeeds.formats.feed_details import MAX_DETAILS_BYTES, FeedDetails, dump_details, load_details
-from smartfeeds.formats.items import Document
+from smartfeeds.formats.items import FeedDocument
 from smartfeeds.formats.rss_channel import CHANNEL_PARTS, Channel, Cloud
 
 PAGE = "http://e.example/"
@@ -33,8 +33,8 @@ FULL = Channel(
 )
 
 
-def of_feed(link: str = PAGE, **parts: Any) -> Document:
-    return Document("RSS", link=link, channel=Channel(**parts))
+def of_feed(link: str = PAGE, **parts: Any) -> FeedDocument:
+    return FeedDocument("RSS", link=link, channel=Channel(**parts))
 
 
 @pytest.mark.parametrize("part", CHANNEL_PARTS)
@@ -48,17 +48,17 @@ def test_every_part_comes_back(part: str) -> None:
 def test_no_part_has_been_forgotten() -> None:
     """The time of the last change is the node's own."""
     assert set(Channel.__dataclass_fields__) - set(CHANNEL_PARTS) == {"changed_us", "left_out"}
-    stored = dump_details(Document("RSS", link=PAGE, channel=replace(FULL, changed_us=1)))
+    stored = dump_details(FeedDocument("RSS", link=PAGE, channel=replace(FULL, changed_us=1)))
     assert load_details(stored.text) == FeedDetails(PAGE, FULL)
 
 
 def test_feed_that_says_nothing_takes_no_room() -> None:
-    assert dump_details(Document("RSS", id="http://e.example/feed", title="T", description="D")) == ("", ())
+    assert dump_details(FeedDocument("RSS", id="http://e.example/feed", title="T", description="D")) == ("", ())
     assert load_details("") == FeedDetails("", Channel())
 
 
 def test_id_of_a_feed_is_not_its_page() -> None:
-    stored = dump_details(Document("Atom", id="http://e.example/feed", channel=Channel(icon=PAGE)))
+    stored = dump_details(FeedDocument("Atom", id="http://e.example/feed", channel=Channel(icon=PAGE)))
     assert load_details(stored.text).link == ""
 
 
@@ -66,7 +66,7 @@ def test_parts_that_do_not_fit_are_left_out_by_name() -> None:
     """The parts that a page shows come first, whatever stands first in the document."""
     long = "x" * MAX_DETAILS_BYTES
     categories = tuple((f"category {number}", "") for number in range(1_000))
-    document = Document(
+    document = FeedDocument(
         "RSS",
         link=PAGE,
         channel=replace(

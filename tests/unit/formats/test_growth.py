@@ -14,7 +14,7 @@ from smartfeeds.formats.ess import NnoEntry
 from smartfeeds.formats.growth import ITEM_BYTES, MAX_FACTOR
 from smartfeeds.formats.html_links import absolute_html
 from smartfeeds.formats.links import MAX_BASE_CHARACTERS
-from smartfeeds.formats.losses import Part, losses_of
+from smartfeeds.formats.losses import EntryPart, losses_of
 from smartfeeds.formats.xhtml import XHTML_NS
 from smartfeeds.sync.documents import FeedReader
 
@@ -260,7 +260,7 @@ def test_items_are_matched_in_steps_that_grow_with_them(monkeypatch, entry_time,
     monkeypatch.setattr(nno, "set", CountedSet, raising=False)
     for n in (500, 1_000):
         wanted = nno.wanted_of(NnoEntry("http://a/", entry_time(i), entry_checksum(i)) for i in range(n))
-        matching = nno._Matching([nno.Candidate((item_time(i),), (5,)) for i in range(n)])
+        matching = nno._MatchRun([nno.Candidate((item_time(i),), (5,)) for i in range(n)])
         assert matching.free.steps == 0
         matching.run(wanted)
         assert matching.free.steps <= 20 * n
@@ -285,4 +285,4 @@ def test_addresses_in_content_are_bounded_by_its_size(content):
         assert entry.content.value.count('href="http://e/') >= 20
         is_cut = n > 20
         assert ('href="b"' in entry.content.value) == is_cut
-        assert any(loss.what == Part.BASE.value for loss in losses_of(entry, frozenset())) == is_cut
+        assert any(loss.what == EntryPart.BASE.value for loss in losses_of(entry, frozenset())) == is_cut

@@ -10,8 +10,8 @@ from smartfeeds.errors import Condition, FeedError
 from smartfeeds.formats import atom, xml
 from smartfeeds.formats.atom_feed import FeedHead
 from smartfeeds.formats.documents import read_document
-from smartfeeds.formats.entry import Link, Person, Reference, Source, Text, TextKind, read_entry
-from smartfeeds.formats.items import Loss
+from smartfeeds.formats.entry import EntryLink, EntrySource, EntryText, Person, ReplyReference, TextKind, read_entry
+from smartfeeds.formats.items import FormatLoss
 from smartfeeds.formats.json_feed import JSON_NS, write_json_feed
 from smartfeeds.formats.json_text import MAX_JSON_DEPTH, load_json
 from smartfeeds.formats.payload import complete_entry
@@ -216,7 +216,7 @@ LINK_DETAILS = "the type, title or length of the link to the page, or what else 
 )
 def test_what_is_dropped_is_said(inside, what):
     """What JSON Feed has no member for is a loss, of that item."""
-    assert write_json_feed(HEAD, [entry_of(inside)]).losses == (Loss("a", what),)
+    assert write_json_feed(HEAD, [entry_of(inside)]).losses == (FormatLoss("a", what),)
 
 
 def test_a_feed_is_read():
@@ -250,16 +250,16 @@ def test_a_feed_is_read():
     assert (one.id, one.published_us, one.updated_us, one.warnings) == ("http://e.example/1", US, US + 1_000_000, ())
     entry = read_entry(item(one.payload, one.id))
     assert (entry.atom_id, entry.alternate) == ("http://e.example/1", "http://e.example/1.html")
-    assert (entry.title, entry.summary) == (Text(TextKind.TEXT, "A & <B>"), Text(TextKind.TEXT, "s"))
-    assert entry.content == Text(TextKind.HTML, '<a href="http://e.example/p">c</a>')
+    assert (entry.title, entry.summary) == (EntryText(TextKind.TEXT, "A & <B>"), EntryText(TextKind.TEXT, "s"))
+    assert entry.content == EntryText(TextKind.HTML, '<a href="http://e.example/p">c</a>')
     assert entry.authors == (
         Person("Ann", "a@e.example"),
         Person("http://e.example/b", "", "http://e.example/b"),
     )
     assert [category.term for category in entry.categories] == ["t", "u"]
-    assert entry.enclosures == (Link("enclosure", "http://e.example/f.mp3", "audio/mpeg", "F", 12),)
-    assert (entry.language, entry.source) == ("de", Source("Other", "http://o.example/"))
-    assert entry.replies_to == (Reference("tag:e.example,2011:0"),)
+    assert entry.enclosures == (EntryLink("enclosure", "http://e.example/f.mp3", "audio/mpeg", "F", 12),)
+    assert (entry.language, entry.source) == ("de", EntrySource("Other", "http://o.example/"))
+    assert entry.replies_to == (ReplyReference("tag:e.example,2011:0"),)
     assert (entry.published_us, entry.updated_us, entry.extensions) == (US, US + 1_000_000, ())
 
 

@@ -7,12 +7,12 @@ import pytest
 
 from smartfeeds.errors import FeedError
 from smartfeeds.formats.documents import read_document
-from smartfeeds.formats.ess import Ess, NnoEntry, Stamp, dumb_checksum, read_nno, write_nno
+from smartfeeds.formats.ess import EntryStamp, EssContent, NnoEntry, dumb_checksum, read_nno, write_nno
 from smartfeeds.formats.nno import (
     Aggregator,
     Candidate,
-    Match,
-    Wanted,
+    EntryRequest,
+    ItemMatch,
     candidate_of,
     match,
     raw_titles,
@@ -27,7 +27,9 @@ BUILD = 60_000_000
 
 
 def ess(url, *minutes, build_s=BUILD):
-    return Ess(build_s, url, tuple(Stamp(build_s - 60 * minute, place) for place, minute in enumerate(minutes)))
+    return EssContent(
+        build_s, url, tuple(EntryStamp(build_s - 60 * minute, place) for place, minute in enumerate(minutes))
+    )
 
 
 def minutes_of(entries):
@@ -104,7 +106,7 @@ def test_aggregator_takes_out_a_feed_whose_file_has_no_entries_any_more():
     """[A-110] And makes room for another one."""
     aggregator = filled(2, {"A": [0], "B": [1]})
 
-    assert not aggregator.add(Ess(BUILD, "A"))
+    assert not aggregator.add(EssContent(BUILD, "A"))
     assert aggregator.feeds == ["B"]
     assert aggregator.add(ess("C", 99))
 
@@ -125,7 +127,7 @@ def test_aggregator_keeps_the_present_one_of_a_tie():
     assert not aggregator.add(ess("C", 5))
     assert aggregator.add(ess("D", 4))
     assert aggregator.feeds == ["D", "A"]
-    assert not aggregator.add(Ess(BUILD, "E"))
+    assert not aggregator.add(EssContent(BUILD, "E"))
 
 
 def test_aggregator_forgets_what_was_replaced():
@@ -180,34 +182,37 @@ def test_to_download_tells_entries_apart_that_are_equal_in_everything():
     (first,) = wanted_of([entry(1, 5)])
     both = wanted_of([entry(1, 5), entry(1, 5)])
 
-    assert both == [first, Wanted(entry(1, 5), 1)]
+    assert both == [first, EntryRequest(entry(1, 5), 1)]
     assert to_download(both, {first}) == {"http://a/": [both[1]]}
 
 
 def test_match_time_that_one_item_has_decides_alone():
     """[ESS-006] [ESS-020] Whatever the title's checksum says."""
-    assert found([entry(5, 99)], [candidate("a", 4), candidate("b", 5)]) == [Match(1)]
+    assert found([entry(5, 99)], [candidate("a", 4), candidate("b", 5)]) == [ItemMatch(1)]
 
 
 def test_match_of_several_items_of_one_minute_the_checksum_picks():
     """[ESS-020] Checksums 9 and 92."""
     candidates = [candidate("The Grateful Dead", 5), candidate("hello world", 5)]
 
-    assert found([entry(5, 92)], candidates) == [Match(1)]
-    assert found([entry(5, 9)], candidates) == [Match(0)]
-    assert found([entry(5, 92), entry(5, 9)], candidates) == [Match(1), Match(0)]
+    assert found([entry(5, 92)], candidates) == [ItemMatch(1)]
+    assert found([entry(5, 9)], candidates) == [ItemMatch(0)]
+    assert found([entry(5, 92), entry(5, 9)], candidates) == [ItemMatch(1), ItemMatch(0)]
 
 
 def test_match_of_time_that_nobody_has_the_checksum_picks_and_it_is_updated():
     """[ESS-020] [ESS-021] The item has a new time; of several titles of one checksum the nearest in time."""
     candidates = [candidate("hello world", 500), candidate("hello world", 20), candidate("other", 6), candidate("x")]
 
-    assert found([entry(5, 92)], candidates) == [Match(1, updated=True)]
+    assert found([entry(5, 92)], candidates) == [ItemMatch(1, updated=True)]
 
 
 def test_match_uses_both_times_of_an_item():
     """[ESS-006] Published and updated."""
-    assert found([entry(5, 0), entry(9, 0)], [candidate("a", 5, 3), candidate("b", 11, 9)]) == [Match(0), Match(1)]
+    assert found([entry(5, 0), entry(9, 0)], [candidate("a", 5, 3), candidate("b", 11, 9)]) == [
+        ItemMatch(0),
+        ItemMatch(1),
+    ]
 
 
 def test_match_tries_the_trimmed_title_second():
@@ -216,17 +221,17 @@ def test_match_tries_the_trimmed_title_second():
     plain = candidate("hello world", 5)
 
     assert padded.checksums == (156, 92)
-    assert found([entry(5, 92)], [padded, candidate("x", 5)]) == [Match(0)]
-    assert found([entry(5, 156)], [plain, padded, candidate("x", 5)]) == [Match(1)]
-    assert found([entry(5, 92)], [padded, plain]) == [Match(1)]
-    assert found([entry(7, 92)], [padded]) == [Match(0, updated=True)]
+    assert found([entry(5, 92)], [padded, candidate("x", 5)]) == [ItemMatch(0)]
+    assert found([entry(5, 156)], [plain, padded, candidate("x", 5)]) == [ItemMatch(1)]
+    assert found([entry(5, 92)], [padded, plain]) == [ItemMatch(1)]
+    assert found([entry(7, 92)], [padded]) == [ItemMatch(0, updated=True)]
 
 
 def test_match_leaves_the_last_item_of_a_minute_to_an_entry_whose_title_changed():
     """[ESS-020] Two entries in a minute, one of them renamed since."""
     assert found([entry(5, 1), entry(5, 92)], [candidate("hello world", 5), candidate("new", 5)]) == [
-        Match(1),
-        Match(0),
+        ItemMatch(1),
+        ItemMatch(0),
     ]
 
 
@@ -234,8 +239,8 @@ def test_match_gives_equal_entries_an_item_each():
     """[ESS-022] Same time and title: each is included, and no more than there are."""
     twins = [candidate("hello world", 5), candidate("hello world", 5)]
 
-    assert found([entry(5, 92)] * 2, twins) == [Match(0), Match(1)]
-    assert found([entry(5, 92)] * 3, [*twins, candidate("hello world", 50)]) == [Match(0), Match(1), None]
+    assert found([entry(5, 92)] * 2, twins) == [ItemMatch(0), ItemMatch(1)]
+    assert found([entry(5, 92)] * 3, [*twins, candidate("hello world", 50)]) == [ItemMatch(0), ItemMatch(1), None]
 
 
 def test_match_of_nothing_like_it_is_none():

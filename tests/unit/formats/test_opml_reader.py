@@ -7,7 +7,7 @@ from smartfeeds.core.times import parse_datetime
 from smartfeeds.formats import atom
 from smartfeeds.formats.atom_feed import FeedHead
 from smartfeeds.formats.documents import read_document
-from smartfeeds.formats.entry import Link, TextKind, read_entry
+from smartfeeds.formats.entry import EntryLink, TextKind, read_entry
 from smartfeeds.formats.opml import ListedFeed, write_list
 from smartfeeds.formats.opml_items import write_items
 
@@ -108,9 +108,9 @@ def test_list_of_feeds_is_items_that_link_to_them():
     assert (first.item_id, first.title.plain) == ("http://x.example/f.rss", "News")
     assert first.summary.plain == "All of it"
     assert first.links == (
-        Link("alternate", "http://x.example/"),
-        Link("related", "http://x.example/f.rss"),
-        Link("related", "xmpp:x.example?;node=n"),
+        EntryLink("alternate", "http://x.example/"),
+        EntryLink("related", "http://x.example/f.rss"),
+        EntryLink("related", "xmpp:x.example?;node=n"),
     )
     assert second.item_id != first.item_id
 

@@ -10,7 +10,7 @@ from smartfeeds.formats.additions import FANOUT_ID
 from smartfeeds.formats.atom_feed import FeedHead
 from smartfeeds.formats.dates import format_rfc822, parse_date
 from smartfeeds.formats.documents import read_document
-from smartfeeds.formats.items import Loss
+from smartfeeds.formats.items import FormatLoss
 from smartfeeds.formats.payload import means_the_same
 from smartfeeds.formats.rss_channel import Channel, Cloud, cloud_element
 from smartfeeds.formats.rss_writer import write_rss, write_rss_item
@@ -517,9 +517,9 @@ def test_element_that_would_be_taken_for_one_of_rss_is_left_out_and_told():
     assert b"other" not in done.data
     assert b"kept" in done.data
     assert done.losses == (
-        Loss("a", "the element guid: in RSS it means something else"),
-        Loss("a", "the element title: in RSS it means something else"),
-        Loss("a", "the element content:encoded: the entry has a text of its own"),
+        FormatLoss("a", "the element guid: in RSS it means something else"),
+        FormatLoss("a", "the element title: in RSS it means something else"),
+        FormatLoss("a", "the element content:encoded: the entry has a text of its own"),
     )
 
 
@@ -527,7 +527,7 @@ def test_deleted_item_is_left_out_and_told():
     """[A-18] RSS has no form for it."""
     gone = Item(1, "gone", 0, NOON_US, atom.tombstone("gone", NOON_US, b""), "", deleted=True)
     done = write_rss(HEAD, [gone, item(item_id="here", number=2)])
-    assert done.losses == (Loss("gone", "a deleted item: RSS has no form for it"),)
+    assert done.losses == (FormatLoss("gone", "a deleted item: RSS has no form for it"),)
     assert [one.id for one in read_document(done.data).items] == ["here"]
 
 
@@ -628,7 +628,7 @@ def test_xhtml_keeps_attributes_of_other_namespaces_and_its_div():
 )
 def test_what_rss_has_no_place_for_is_told(root, inside):
     loss = "attributes of other namespaces, and elements that an Atom entry does not have"
-    assert write_rss(HEAD, [item(inside, root=root)]).losses == (Loss("a", loss),)
+    assert write_rss(HEAD, [item(inside, root=root)]).losses == (FormatLoss("a", loss),)
 
 
 def test_lines_of_plain_text_stay_apart():

@@ -10,7 +10,7 @@ from aiohttp import HttpVersion10, web
 from aiohttp.test_utils import make_mocked_request
 from multidict import CIMultiDict
 
-from smartfeeds.core.tokens import Scope, Token
+from smartfeeds.core.tokens import Token, TokenScope
 from smartfeeds.errors import Condition, FeedError
 from smartfeeds.http.calls import ANONYMOUS, CallReader, HttpCall, credential_of, parse_address, peer_of
 from smartfeeds.http.http_errors import HttpError
@@ -233,12 +233,12 @@ def test_several_lines_of_a_header_are_one_list() -> None:
 def test_a_token_lets_what_its_scope_and_feed_say() -> None:
     """[SF-110] No more than that; who has none is judged by the service."""
     call = read()
-    call.require(Scope.ADMIN, "notes")
+    call.require(TokenScope.ADMIN, "notes")
     assert call.actor is ANONYMOUS and call.anonymous
-    call.token = Token("id", b"", "alice@example.org", Scope.PUBLISH, "notes", "", 0)
-    call.require(Scope.READ, "notes")
-    call.require(Scope.PUBLISH, "notes")
-    for scope, feed in ((Scope.ADMIN, "notes"), (Scope.READ, "other")):
+    call.token = Token("id", b"", "alice@example.org", TokenScope.PUBLISH, "notes", "", 0)
+    call.require(TokenScope.READ, "notes")
+    call.require(TokenScope.PUBLISH, "notes")
+    for scope, feed in ((TokenScope.ADMIN, "notes"), (TokenScope.READ, "other")):
         with pytest.raises(FeedError) as caught:
             call.require(scope, feed)
         assert caught.value.condition is Condition.FORBIDDEN

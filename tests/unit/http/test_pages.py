@@ -16,9 +16,9 @@ from smartfeeds.core.view import BARE, SMART, View, parse_view
 from smartfeeds.formats.atom import ATOM_NS, FEEDSYNC_NS
 from smartfeeds.formats.autodiscovery import LinkType, links_of
 from smartfeeds.formats.feed_details import dump_details
-from smartfeeds.formats.items import Document
+from smartfeeds.formats.items import FeedDocument
 from smartfeeds.formats.rss_channel import Channel
-from smartfeeds.http.encode import Place
+from smartfeeds.http.encode import PageAddress
 from smartfeeds.http.http_errors import PROBLEM, HttpError, error_reply
 from smartfeeds.http.pages import KEPT_BYTES, PAGE_POLICY, Pages, article, feed_list, for_reader
 from smartfeeds.http.queries import read_query
@@ -50,7 +50,7 @@ def page(*items: Item, query: str = "", of: Node | None = None, older: bool = Fa
     view: View = (parse_view(asked.view) if asked.view else BARE) or SMART
     ends = ("cursor:1_0_00000000", "cursor:2_0_00000000") if items else (None, None)
     answer = FeedPage(of, view, "v", True, Page(of.name, items, ResultSet(3, *ends, 0), False), newer, older)
-    return Pages("feeds.example.org").feed(answer, Place(ORIGIN, of.name, asked)).decode()
+    return Pages("feeds.example.org").feed(answer, PageAddress(ORIGIN, of.name, asked)).decode()
 
 
 def tree(text: str) -> etree._Element:
@@ -77,7 +77,7 @@ def test_browser_and_aggregator_find_every_form() -> None:
 def imported(**parts: Any) -> Node:
     """A node with what its feed said of itself."""
     link = parts.pop("link", "")
-    stored = dump_details(Document("RSS", link=link, channel=Channel(**parts)))
+    stored = dump_details(FeedDocument("RSS", link=link, channel=Channel(**parts)))
     return node(title="Notes", description="About", **{DETAILS: stored.text})
 
 
@@ -244,7 +244,7 @@ def test_article_parses_its_payload_once(monkeypatch: pytest.MonkeyPatch, sync: 
 def test_kept_articles_are_bounded_and_fresh() -> None:
     """An item that changed is made anew; what is kept has a bound."""
     pages = Pages("feeds.example.org", kept_bytes=3_000)
-    place = Place(ORIGIN, "notes", read_query(""))
+    place = PageAddress(ORIGIN, "notes", read_query(""))
     for number in range(20):
         one = item(note(f"text {number}"), modified_us=KEY_US + number, revision=number + 1)
         answer = FeedPage(node(), BARE, "v", True, Page("notes", (one,), ResultSet(1, "1", "1", 0), False))

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from smartfeeds.formats.entry import Text, TextKind
+from smartfeeds.formats.entry import EntryText, TextKind
 from smartfeeds.formats.html_links import absolute_html
 from smartfeeds.formats.links import rebase
 from smartfeeds.http.sanitise import LINK_REL, MAX_CHARACTERS, MAX_TAGS, clean, link_of
@@ -18,11 +18,11 @@ DOT = "data:image/gif;base64,R0lGODlhAQABAIAAAAUEBAAAACwAAAAAAQABAAACAkQBADs="
 
 
 def html(value: str, base: str = "") -> str:
-    return clean(Text(TextKind.HTML, absolute_html(value, rebase("", base)))).html
+    return clean(EntryText(TextKind.HTML, absolute_html(value, rebase("", base)))).html
 
 
 def plain(value: str) -> str:
-    return clean(Text(TextKind.TEXT, value)).html
+    return clean(EntryText(TextKind.TEXT, value)).html
 
 
 @pytest.mark.parametrize(
@@ -127,12 +127,12 @@ def test_plain_text_stays_text(given_: str, wanted: str) -> None:
 
 def test_long_text_is_cut_and_says_so() -> None:
     """A text too long or with too many tags is shown from its beginning."""
-    assert clean(Text(TextKind.TEXT, "x" * (MAX_CHARACTERS + 1))) == ("x" * MAX_CHARACTERS, True)
-    assert clean(Text(TextKind.TEXT, "x" * MAX_CHARACTERS)).cut is False
-    assert clean(Text(TextKind.HTML, "<br>" * (MAX_TAGS + 1))) == ("<br>" * MAX_TAGS, True)
-    assert clean(Text(TextKind.HTML, "<br>" * MAX_TAGS)).cut is False
-    assert clean(Text(TextKind.HTML, "<span>x</span>" * 4_000)) == ("x" * 4_000, False)
-    assert clean(Text(TextKind.HTML, "y" * (5 * MAX_CHARACTERS))).cut is True
+    assert clean(EntryText(TextKind.TEXT, "x" * (MAX_CHARACTERS + 1))) == ("x" * MAX_CHARACTERS, True)
+    assert clean(EntryText(TextKind.TEXT, "x" * MAX_CHARACTERS)).cut is False
+    assert clean(EntryText(TextKind.HTML, "<br>" * (MAX_TAGS + 1))) == ("<br>" * MAX_TAGS, True)
+    assert clean(EntryText(TextKind.HTML, "<br>" * MAX_TAGS)).cut is False
+    assert clean(EntryText(TextKind.HTML, "<span>x</span>" * 4_000)) == ("x" * 4_000, False)
+    assert clean(EntryText(TextKind.HTML, "y" * (5 * MAX_CHARACTERS))).cut is True
 
 
 @pytest.mark.parametrize(
@@ -140,7 +140,7 @@ def test_long_text_is_cut_and_says_so() -> None:
 )
 def test_work_does_not_grow_with_the_text(piece: str) -> None:
     """Whatever a text is made of, only a beginning of bounded size is cleaned at all."""
-    long, longer = (clean(Text(TextKind.HTML, piece * number)) for number in (60_000, 240_000))
+    long, longer = (clean(EntryText(TextKind.HTML, piece * number)) for number in (60_000, 240_000))
     assert long == longer
     assert long.cut
 

@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from smartfeeds.http import waiting
-from smartfeeds.http.waiting import Waiting
+from smartfeeds.http.waiting import HeldPulls
 from support.faketime import settle
 
 LONG_S = 3_600.0
@@ -26,12 +26,12 @@ class Board:
         return self.answers.get(key)
 
 
-def held(board: Board) -> Waiting[str, str]:
-    return Waiting(board, lambda answer: answer.encode())
+def held(board: Board) -> HeldPulls[str, str]:
+    return HeldPulls(board, lambda answer: answer.encode())
 
 
 def wait(
-    on: Waiting[str, str], key: str, node_no: int = 1, written: list[bytes] | None = None, timeout_s: float = LONG_S
+    on: HeldPulls[str, str], key: str, node_no: int = 1, written: list[bytes] | None = None, timeout_s: float = LONG_S
 ) -> "asyncio.Task[str | None]":
     """Somebody who has seen everything up to now and waits for more."""
     write = None if written is None else written.append

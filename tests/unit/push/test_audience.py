@@ -5,7 +5,7 @@ import pytest
 from smartfeeds.core.model import AUDIENCE_CHANGE, Node, NodeKind
 from smartfeeds.core.options import NodeOptions
 from smartfeeds.push import sender
-from smartfeeds.push.audience import AudienceCache, AudiencePage, Crowd
+from smartfeeds.push.audience import AudienceCache, AudiencePage, GroupRecipients
 from smartfeeds.service.context import Context
 from smartfeeds.store.base import ReadTx
 from support.world import ALICE, BOB, CREATED, FEED, MODIFIED, OWNER, World
@@ -105,7 +105,7 @@ async def test_new_subscription_makes_the_last_page_alone_be_read_again(
 
 
 def test_crowd_after_gives_those_who_listened_before() -> None:
-    crowd = Crowd((b"a", b"b", b"c"), (1, 5, 3), 5)
+    crowd = GroupRecipients((b"a", b"b", b"c"), (1, 5, 3), 5)
 
     assert crowd.after(6) == (b"a", b"b", b"c")
     assert crowd.after(5) == (b"a", b"c")

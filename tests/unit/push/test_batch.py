@@ -6,11 +6,11 @@ import pytest
 
 from smartfeeds.core.model import Mark
 from smartfeeds.core.view import Order
-from smartfeeds.push.batch import Batch, read_batch, read_views
+from smartfeeds.push.batch import NodeBatch, read_batch, read_views
 from support.world import ALICE, BOB, CREATED, MODIFIED, World, bare
 
 
-async def read(world: World) -> Batch:
+async def read(world: World) -> NodeBatch:
     """All that the feed holds, as if nothing had been sent."""
     marks = {order: Mark(-1, "") for order in Order}
 

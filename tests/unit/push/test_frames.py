@@ -4,7 +4,7 @@ from itertools import pairwise
 
 import pytest
 
-from smartfeeds.push.frames import Chain, Frame, Group, recipient
+from smartfeeds.push.frames import PushFrame, PushHeaders, RecipientGroup, recipient
 from support.world import ALICE, BOB, CREATED, FEED, MODIFIED, OWNER, SERVICE, World, entry
 
 EVENT = "{http://jabber.org/protocol/pubsub#event}"
@@ -242,10 +242,10 @@ async def test_generic_node_many_retractions_keep_their_place_before_later_items
 
 def test_recipient_and_frame_splice_to_a_message() -> None:
     """[xep-map 164] [xep-map 241] The id names the subscription."""
-    frame = Frame(b"<message to='", b".5' type='headline'/>")
+    frame = PushFrame(b"<message to='", b".5' type='headline'/>")
 
     assert frame.head + recipient("a@x/<", 7) + frame.tail == b"<message to='a@x/&lt;' id='7.5' type='headline'/>"
-    assert Chain(1, "", "c").previous == "" and Group("", FEED, SERVICE, False).view == ""
+    assert PushHeaders(1, "", "c").previous == "" and RecipientGroup("", FEED, SERVICE, False).view == ""
 
 
 @pytest.mark.parametrize("node", [FEED, MODIFIED, CREATED])

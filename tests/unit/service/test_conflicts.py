@@ -4,7 +4,7 @@ from lxml import etree
 
 from smartfeeds.core.page import ResultSetRequest
 from smartfeeds.errors import Condition
-from smartfeeds.service.conflicts import ConflictedItem, ConflictList, ListConflicts, ResolveConflicts, Resolved
+from smartfeeds.service.conflicts import ConflictedItem, ConflictList, ListConflicts, ResolveConflicts, ResolvedItem
 from smartfeeds.sync.merging import Outcome
 from support.world import ALICE, BOB, FEED, OWNER, SERVICE, World, jid, refusal
 from unit.service.test_merging import B1, ME, bring, lines, outcomes, shared, shown, title
@@ -38,9 +38,9 @@ async def resolve(
     keep: str = "",
     decided: tuple[str, ...] | None = None,
     seen: tuple[str, ...] | None = None,
-) -> Resolved:
+) -> ResolvedItem:
     answer = await world.service.handle(ResolveConflicts(jid(actor), SERVICE, FEED, item_id, keep, decided, seen))
-    assert isinstance(answer, Resolved)
+    assert isinstance(answer, ResolvedItem)
     return answer
 
 

@@ -10,10 +10,10 @@ from smartfeeds.errors import Condition
 from smartfeeds.formats.atom import id_and_updated
 from smartfeeds.formats.documents import read_document
 from smartfeeds.formats.feed_details import FeedDetails, load_details
-from smartfeeds.formats.items import Document, ImportedItem
+from smartfeeds.formats.items import FeedDocument, ImportedItem
 from smartfeeds.formats.rss_channel import Channel
 from smartfeeds.service.documents import version_of
-from smartfeeds.service.importing import Imported, import_document, import_items
+from smartfeeds.service.importing import ImportCounts, import_document, import_items
 from support.world import ALICE, CREATED, FEED, MODIFIED, OWNER, SERVICE, T0_US, S, World, draft, entry, jid, refusal
 
 DAY_US = 86_400 * S
@@ -24,8 +24,8 @@ def item(item_id: str, days_ago: float | None = None, title: str = "", *, delete
     return ImportedItem(item_id, published_us, None, draft(entry(title or item_id)).payload, deleted)
 
 
-async def bring(world: World, *items: ImportedItem) -> Imported:
-    return await import_document(world.service, FEED, Document("Atom", title="News", items=items), jid(OWNER))
+async def bring(world: World, *items: ImportedItem) -> ImportCounts:
+    return await import_document(world.service, FEED, FeedDocument("Atom", title="News", items=items), jid(OWNER))
 
 
 async def created(world: World) -> dict[str, int]:
@@ -37,7 +37,7 @@ async def test_import_into_a_new_node_keeps_titles_ids_and_dates_oldest_first(wo
     """[SF-030] [SF-104] A-04."""
     done = await bring(world, item("c", 1), item("b", 5), item("a", 9))
 
-    assert done == Imported(added=3)
+    assert done == ImportCounts(added=3)
     assert await created(world) == {"a": 9, "b": 5, "c": 1}
     assert await world.ids_of(CREATED) == await world.ids_of(MODIFIED) == "a b c"
     assert (await world.node()).options.stored["title"] == ("News",)
@@ -70,13 +70,13 @@ async def test_import_again_changes_nothing_and_later_only_what_changed(feed: Wo
     await feed.subscribe(ALICE, MODIFIED)
     await bring(feed, item("n"), item("b", 2), item("a", 3))
     assert await feed.told() == "+a +b +n"
-    assert await bring(feed, item("n"), item("b", 2), item("a", 3)) == Imported(unchanged=3)
+    assert await bring(feed, item("n"), item("b", 2), item("a", 3)) == ImportCounts(unchanged=3)
     assert await feed.told() == ""
     done = await bring(feed, item("n"), item("b", 2, deleted=True), item("a", 3, "new title"), item("x", deleted=True))
 
-    assert done == Imported(changed=1, deleted=1, unchanged=2)
+    assert done == ImportCounts(changed=1, deleted=1, unchanged=2)
     assert sorted((await feed.told()).split()) == ["+a", "-b"]
-    assert await bring(feed, item("b", 2, deleted=True)) == Imported(unchanged=1)
+    assert await bring(feed, item("b", 2, deleted=True)) == ImportCounts(unchanged=1)
     assert (await created(feed))["a"] == 3
 
 
@@ -91,7 +91,7 @@ async def test_import_skips_what_the_node_cannot_hold_and_says_so(feed: World) -
 async def test_import_in_several_chunks_tells_how_far_it_is(world: World) -> None:
     counts: list[int] = []
     items = tuple(item(f"i{number}", 200 - number) for number in range(130))
-    await import_document(world.service, FEED, Document("Atom", items=items), jid(OWNER), on_progress=counts.append)
+    await import_document(world.service, FEED, FeedDocument("Atom", items=items), jid(OWNER), on_progress=counts.append)
 
     assert sum(counts) == 130 and len(counts) == 3
     assert await world.ids_of(CREATED) == " ".join(one.id for one in items)
@@ -105,7 +105,7 @@ async def test_import_into_a_node_that_goes_away_is_refused(world: World) -> Non
 
 async def test_import_makes_a_feed_with_as_much_of_long_texts_as_a_node_keeps(world: World) -> None:
     world.set_policy(default_kind=NodeKind.GENERIC)
-    document = Document("RSS", title="t" * 3_000, description="d" * 3_000, items=(item("a", 1),))
+    document = FeedDocument("RSS", title="t" * 3_000, description="d" * 3_000, items=(item("a", 1),))
 
     done = await import_document(world.service, FEED, document, jid(OWNER))
     assert (done.added, done.notes) == (
@@ -120,8 +120,8 @@ async def test_import_makes_a_feed_with_as_much_of_long_texts_as_a_node_keeps(wo
     assert [len(made.options.stored[name][0]) for name in ("title", "description")] == [MAX_TEXT, MAX_TEXT]
 
 
-def of_feed(title: str, link: str, **parts: Any) -> Document:
-    return Document("RSS", title=title, link=link, channel=Channel(**parts))
+def of_feed(title: str, link: str, **parts: Any) -> FeedDocument:
+    return FeedDocument("RSS", title=title, link=link, channel=Channel(**parts))
 
 
 async def details(world: World) -> FeedDetails:
@@ -149,7 +149,7 @@ async def test_import_leaves_the_feed_data_that_a_node_has(world: World) -> None
     node = await world.node()
 
     dated = replace(first, channel=Channel(language="de", published_us=2 * S, changed_us=2 * S))
-    assert await import_document(world.service, FEED, dated, jid(OWNER)) == Imported()
+    assert await import_document(world.service, FEED, dated, jid(OWNER)) == ImportCounts()
     moved = of_feed("News", "http://new.example/", language="en")
     (note,) = (await import_document(world.service, FEED, moved, jid(OWNER))).notes
     assert note == (
@@ -172,7 +172,7 @@ async def test_import_derives_an_atom_id_of_service_and_node(world: World) -> No
         await import_document(world.service, name, document, jid(OWNER))
         (stored,) = (await world.pull(name)).items
         assert id_and_updated(stored.payload)[0] == f"xmpp:{SERVICE}?;node={name};item=1"
-    assert await import_document(world.service, "b", document, jid(OWNER)) == Imported(unchanged=1)
+    assert await import_document(world.service, "b", document, jid(OWNER)) == ImportCounts(unchanged=1)
 
     older = replace(document.items[0], payload=draft(entry("A", inner="<id>urn:x:older</id>")).payload)
     await import_document(world.service, "c", replace(document, items=(older,)), jid(OWNER))
@@ -186,6 +186,6 @@ async def test_import_leaves_sync_data_out(world: World) -> None:
     sync = "<sync xmlns='http://feedsync.org/2007/feedsync' id='x' updates='3'><history sequence='3' by='b'/></sync>"
     shared = ImportedItem("a", None, None, draft(entry("a", inner=sync)).payload)
 
-    assert await bring(world, shared) == Imported(added=1)
+    assert await bring(world, shared) == ImportCounts(added=1)
     assert b"sync" not in (await world.pull(MODIFIED)).items[0].payload
-    assert await bring(world, shared) == Imported(unchanged=1)
+    assert await bring(world, shared) == ImportCounts(unchanged=1)

@@ -14,8 +14,8 @@ from smartfeeds.formats.xml import parse_payload
 from smartfeeds.service import merging, publishing
 from smartfeeds.service import requests as r
 from smartfeeds.service.drafts import draft_of
-from smartfeeds.service.merging import MAX_COUNTER, Incoming, MergeResult, merge_items
-from smartfeeds.service.steps import More
+from smartfeeds.service.merging import MAX_COUNTER, IncomingItem, MergeResult, merge_items
+from smartfeeds.service.steps import MoreSteps
 from smartfeeds.service.syncing import EDITED_SYNC_BYTES, endpoint
 from smartfeeds.sync.markup import read_item
 from smartfeeds.sync.merging import Outcome
@@ -63,7 +63,7 @@ async def bring(world: World, *payloads: str, item_id: str = "", own: bool = Fal
     for payload in payloads:
         found = read_item(parse_payload(payload.encode()))
         assert found is not None
-        items.append(Incoming(item_id, found))
+        items.append(IncomingItem(item_id, found))
     return await world.service.write(lambda tx, context: merge_items(tx, context, FEED, MIRROR, items, own=own))
 
 
@@ -544,7 +544,7 @@ async def test_purge_of_items_with_long_histories_goes_in_small_chunks(
         await bring(feed, shared((2, B1), (1, B1), sync_id=f"i{number}"))
     result = await feed.service.step(partial(publishing.purge, request=r.Purge(jid(OWNER), SERVICE, FEED)))
     lives = [(await feed.node()).live]
-    while isinstance(result, More):
+    while isinstance(result, MoreSteps):
         result = await feed.service.step(result.step)
         lives.append((await feed.node()).live)
     assert lives == [3, 1, 0, 0]

@@ -6,22 +6,22 @@ import pytest
 
 from smartfeeds.errors import Condition
 from smartfeeds.service.preconditions import item_tag
-from smartfeeds.service.requests import Expected, GetItem, ItemShown, Publish, Published, Retract
+from smartfeeds.service.requests import GetItem, ItemPrecondition, ItemShown, Publish, Published, Retract
 from support.world import ALICE, BOB, FEED, MODIFIED, OWNER, SERVICE, World, draft, entry, jid, refusal
 
 _NUMBERS = count()
-THERE = Expected()
-ABSENT = Expected(absent=True)
+THERE = ItemPrecondition()
+ABSENT = ItemPrecondition(absent=True)
 
 
-def having(*tags: str) -> Expected:
-    return Expected(frozenset(tags))
+def having(*tags: str) -> ItemPrecondition:
+    return ItemPrecondition(frozenset(tags))
 
 
 async def put(
     world: World,
     item_id: str | None = "a",
-    expected: Expected | None = None,
+    expected: ItemPrecondition | None = None,
     *,
     actor: str = OWNER,
     payload: str = "",
@@ -35,7 +35,7 @@ async def put(
     return answer
 
 
-async def take(world: World, expected: Expected | None, *, actor: str = OWNER) -> None:
+async def take(world: World, expected: ItemPrecondition | None, *, actor: str = OWNER) -> None:
     await world.service.handle(Retract(jid(actor), SERVICE, FEED, "a", expected=expected))
 
 
@@ -110,7 +110,7 @@ async def test_publish_with_the_tag_of_the_item_happens_once(feed: World) -> Non
     ],
 )
 async def test_publish_where_the_item_is_or_is_not_there(
-    feed: World, state: str, expected: Expected, *, met: bool
+    feed: World, state: str, expected: ItemPrecondition, *, met: bool
 ) -> None:
     """A deleted item is not there."""
     if state != "never":
@@ -164,7 +164,9 @@ async def test_retract_of_what_is_not_there_says_so_whatever_was_expected(feed: 
 
 
 @pytest.mark.parametrize("expected", [THERE, ABSENT, having("1.1")])
-async def test_who_may_not_change_an_item_learns_nothing_from_preconditions(feed: World, expected: Expected) -> None:
+async def test_who_may_not_change_an_item_learns_nothing_from_preconditions(
+    feed: World, expected: ItemPrecondition
+) -> None:
     """Rights come first."""
     for _ in range(2):
         assert await refusal(put(feed, expected=expected, actor=ALICE)) is Condition.FORBIDDEN

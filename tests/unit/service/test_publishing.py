@@ -11,7 +11,7 @@ from smartfeeds.formats.atom import read_meta
 from smartfeeds.service.context import Context
 from smartfeeds.service.publishing import publish, purge
 from smartfeeds.service.requests import Publish, Published, Purge, Retract
-from smartfeeds.service.steps import More
+from smartfeeds.service.steps import MoreSteps
 from smartfeeds.store.base import WriteTx
 from support.world import (
     ALICE,
@@ -419,7 +419,7 @@ async def test_purge_in_chunks_leaves_what_is_published_meanwhile_and_its_event_
     await feed.subscribe(BOB, MODIFIED)
     rest = await feed.service.step(partial(purge, request=Purge(jid(OWNER), SERVICE, FEED)))
     await feed.settle()
-    assert isinstance(rest, More)
+    assert isinstance(rest, MoreSteps)
     await feed.publish("h")
     await feed.service.write(rest.step)
 

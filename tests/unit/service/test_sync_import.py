@@ -7,9 +7,9 @@ import pytest
 
 from smartfeeds.errors import Condition
 from smartfeeds.formats.atom import FEEDSYNC_NS
-from smartfeeds.formats.items import Document
+from smartfeeds.formats.items import FeedDocument
 from smartfeeds.service import sync_import
-from smartfeeds.service.sync_import import Arrived, Merge, Target, lacks, merge_document
+from smartfeeds.service.sync_import import DocumentItem, ImportReport, ImportTarget, lacks, merge_document
 from smartfeeds.service.syncing import endpoint
 from smartfeeds.store.base import WriteTx
 from smartfeeds.sync.merging import Outcome
@@ -17,7 +17,7 @@ from smartfeeds.sync.sharing import NO_SHARING, format_bound
 from support.world import ALICE, ATOM_NS, CREATED, FEED, MODIFIED, OWNER, SERVICE, T0_US, S, World, jid, refusal
 
 SYNC = f"{FEED}?sync=true"
-TARGET = Target(FEED, jid(OWNER), Document("", title="Plans", description="what we do"))
+TARGET = ImportTarget(FEED, jid(OWNER), FeedDocument("", title="Plans", description="what we do"))
 
 
 def raw(sync_id: str, *, by: str = "A", title: str = "", updates: int = 1, more: str = "") -> bytes:
@@ -33,12 +33,12 @@ def plain(item_id: str, title: str = "") -> bytes:
     return f'<entry xmlns="{ATOM_NS}">{text}</entry>'.encode()
 
 
-def synced(*items: bytes) -> list[Arrived]:
-    return [Arrived(index, one, synced=b"history" in one) for index, one in enumerate(items)]
+def synced(*items: bytes) -> list[DocumentItem]:
+    return [DocumentItem(index, one, synced=b"history" in one) for index, one in enumerate(items)]
 
 
-async def bring(world: World, *items: bytes, target: Target = TARGET) -> Merge:
-    merge = Merge()
+async def bring(world: World, *items: bytes, target: ImportTarget = TARGET) -> ImportReport:
+    merge = ImportReport()
     await merge_document(world.service, target, synced(*items), merge)
     return merge
 
@@ -120,13 +120,13 @@ async def test_import_runs_some_items_at_a_time(world: World, monkeypatch: pytes
 
     monkeypatch.setattr(world.service, "write", logged)
 
-    def items() -> Iterator[Arrived]:
+    def items() -> Iterator[DocumentItem]:
         for index in range(7):
             log.append(str(index))
-            yield Arrived(index, raw(f"i{index}", title="x" * (1_900 if index == 4 else 1)), synced=True)
+            yield DocumentItem(index, raw(f"i{index}", title="x" * (1_900 if index == 4 else 1)), synced=True)
 
     done: list[int] = []
-    await merge_document(world.service, TARGET, items(), Merge(), done.append)
+    await merge_document(world.service, TARGET, items(), ImportReport(), done.append)
 
     assert done == [3, 1, 1, 2]
     assert " ".join(log) == "write 0 1 2 3 write 4 write 5 write 6 write"
@@ -154,8 +154,8 @@ async def test_deletion_without_history_is_a_retraction(feed: World) -> None:
     await bring(feed, raw("a"))
     mark = f'<sync xmlns="{FEEDSYNC_NS}" deleted="true" id="a"/>'
     gone = f'<entry xmlns="{ATOM_NS}"><id>a</id><title/><updated>2005-05-21T11:00:00Z</updated>{mark}</entry>'
-    merge = Merge()
-    await merge_document(feed.service, TARGET, [Arrived(0, gone.encode(), synced=False)], merge)
+    merge = ImportReport()
+    await merge_document(feed.service, TARGET, [DocumentItem(0, gone.encode(), synced=False)], merge)
 
     assert merge.plain.deleted == 1
     assert [one.deleted for one in (await feed.pull()).items] == [True]
@@ -210,10 +210,10 @@ async def test_node_that_goes_away_ends_the_import(world: World, monkeypatch: py
     """Items that were taken before stay taken; nobody makes the node again."""
     monkeypatch.setattr(sync_import, "CHUNK", 1)
 
-    def items() -> Iterator[Arrived]:
-        yield Arrived(0, raw("a"), synced=True)
+    def items() -> Iterator[DocumentItem]:
+        yield DocumentItem(0, raw("a"), synced=True)
         gone.append(True)
-        yield Arrived(1, raw("b"), synced=True)
+        yield DocumentItem(1, raw("b"), synced=True)
 
     gone: list[bool] = []
     bring_some = sync_import._bring
@@ -226,7 +226,7 @@ async def test_node_that_goes_away_ends_the_import(world: World, monkeypatch: py
         return bring_some(tx, *rest, **options)
 
     monkeypatch.setattr(sync_import, "_bring", bring_or_not)
-    doing = merge_document(world.service, TARGET, items(), Merge())
+    doing = merge_document(world.service, TARGET, items(), ImportReport())
     assert await refusal(doing) is Condition.ITEM_NOT_FOUND
 
 
@@ -246,7 +246,7 @@ async def test_partial_document_that_begins_later_than_anything_here_lacks_somet
 
 
 def test_what_people_are_told_has_an_end() -> None:
-    merge = Merge()
+    merge = ImportReport()
     for index in range(2_000):
         merge.refuse(index, "no")
         merge.note(["so"])

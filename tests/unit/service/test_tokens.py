@@ -5,7 +5,7 @@ from collections.abc import Callable
 
 import pytest
 
-from smartfeeds.core.tokens import ALL_FEEDS, SCOPES, Scope, Token, digest_of, write_token
+from smartfeeds.core.tokens import ALL_FEEDS, SCOPES, Token, TokenScope, digest_of, write_token
 from smartfeeds.errors import Condition, FeedError
 from smartfeeds.service.tokens import add_token, authenticate, revoke_token
 from support.world import ALICE, FEED, MODIFIED, T0_US, S, World, refusal
@@ -26,7 +26,7 @@ async def bearer(world: World, text: str = TEXT) -> Token:
 async def test_token_stands_for_its_jid(feed: World) -> None:
     assert await add(feed)
 
-    expected = Token(ID, digest_of(SECRET), ALICE, Scope.PUBLISH, FEED, "mine", T0_US)
+    expected = Token(ID, digest_of(SECRET), ALICE, TokenScope.PUBLISH, FEED, "mine", T0_US)
     assert await bearer(feed) == expected
 
 

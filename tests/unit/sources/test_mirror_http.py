@@ -13,7 +13,7 @@ from smartfeeds.errors import FeedError, StoreError
 from smartfeeds.formats.additions import FANOUT_NS
 from smartfeeds.formats.atom import FEEDSYNC_NS
 from smartfeeds.http.calls import ANONYMOUS
-from smartfeeds.http.encode import Encoder, Place
+from smartfeeds.http.encode import Encoder, PageAddress
 from smartfeeds.http.paths import PathTemplate, decode_value
 from smartfeeds.http.queries import read_query
 from smartfeeds.net.fetch import FetchError, Response
@@ -65,7 +65,7 @@ class Web:
         values, query = PathTemplate("/feeds/{name}/").match(parts.path), read_query(parts.query)
         assert values is not None
         name = decode_value(values["name"])
-        place = Place(f"https://{site.domain}", name, query)
+        place = PageAddress(f"https://{site.domain}", name, query)
         try:
             answer = await site.service.handle(PullFeed(ANONYMOUS, site.domain, name, query.view, page=query.page))
         except FeedError as error:

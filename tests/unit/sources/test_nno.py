@@ -5,7 +5,7 @@ from aiohttp import web
 
 from smartfeeds.errors import FeedError
 from smartfeeds.formats.ess import NnoEntry, dumb_checksum, write_nno
-from smartfeeds.formats.nno import Aggregator, Wanted
+from smartfeeds.formats.nno import Aggregator, EntryRequest
 from smartfeeds.net.fetch import FetchError
 from smartfeeds.sources.nno import EssSource, Puller
 
@@ -147,7 +147,7 @@ async def test_pull_takes_up_results_of_another_run(site, fetcher):
     await first.pull(entries)
 
     assert (await Puller(fetcher, first.known).pull(entries)).downloads == 0
-    assert set(first.known) == {Wanted(entries[0])}
+    assert set(first.known) == {EntryRequest(entries[0])}
     await first.pull([])
     assert first.known == {}
 

@@ -11,7 +11,7 @@ from smartfeeds.core.model import NodeKind
 from smartfeeds.errors import Condition, FeedError, StoreError
 from smartfeeds.formats.atom import read_meta
 from smartfeeds.net.fetch import Fetcher, FetchLimits
-from smartfeeds.service.importing import Imported
+from smartfeeds.service.importing import ImportCounts
 from smartfeeds.sources.planet import LONGEST_PAUSE_S, Planet, PlanetSettings
 from support.faketime import FakeTime
 from support.world import OWNER, jid
@@ -53,7 +53,7 @@ async def test_round_makes_the_node_and_publishes_the_newest_entries(site, world
     ]
     done = await planet_of(world, fetcher, time, urls).round()
 
-    assert (done.published, done.downloads, done.failed) == (Imported(added=3), 2, {})
+    assert (done.published, done.downloads, done.failed) == (ImportCounts(added=3), 2, {})
     assert await titles(world) == ["A2", "B1", "A1"]
     assert site.asked_for(".xml") == ["/a.xml", "/b.xml"]
     node = await world.node(NODE)
@@ -70,11 +70,11 @@ async def test_round_with_nothing_new_touches_nothing(site, world, fetcher, time
     site.asked_for(".xml")
 
     again = await planet.round()
-    assert (again.published, again.downloads) == (Imported(), 0)
+    assert (again.published, again.downloads) == (ImportCounts(), 0)
     assert site.asked_for(".xml") == []
 
     restarted = await planet_of(world, fetcher, time, urls).round()
-    assert (restarted.published, restarted.downloads) == (Imported(), 0)
+    assert (restarted.published, restarted.downloads) == (ImportCounts(), 0)
     assert site.asked_for(".xml") == []
     assert (await world.pull(NODE, actor=OWNER)).items == before
 
@@ -121,16 +121,16 @@ async def test_new_start_asks_for_what_has_changed_only(site, world, fetcher, ti
     site.pages["/"] = b'<html><head><link rel="alternate" type="application/ess" href="/a.ess"/></head></html>'
     tagged(site, "/a.ess", "/a.xml")
     urls = [site.url()]
-    assert (await planet_of(world, fetcher, time, urls).round()).published == Imported(added=2)
+    assert (await planet_of(world, fetcher, time, urls).round()).published == ImportCounts(added=2)
     assert conditional(site) == [("/", False), ("/a.ess", False), ("/a.xml", False)]
 
     for _ in range(2):
         again = await planet_of(world, fetcher, time, urls).round()
-        assert (again.published, again.failed) == (Imported(), {})
+        assert (again.published, again.failed) == (ImportCounts(), {})
         assert conditional(site) == [("/", False), ("/a.ess", True), ("/a.xml", True)]
 
     site.blog("a", ("urn:a4", "A4", 1), *entries)
-    assert (await planet_of(world, fetcher, time, urls).round()).published == Imported(added=1)
+    assert (await planet_of(world, fetcher, time, urls).round()).published == ImportCounts(added=1)
     assert await titles(world) == ["A2", "A1", "A4"]
 
 
@@ -149,7 +149,7 @@ async def test_new_start_asks_again_for_what_was_never_stored(site, world, fetch
     world.service.write = write
     conditional(site)
 
-    assert (await planet_of(world, fetcher, time, urls).round()).published == Imported(added=1)
+    assert (await planet_of(world, fetcher, time, urls).round()).published == ImportCounts(added=1)
     assert conditional(site) == [("/a.ess", False), ("/a.xml", False)]
     assert await titles(world) == ["A1"]
 
@@ -160,7 +160,7 @@ async def test_new_start_fills_a_node_that_is_gone(site, world, fetcher, time):
     await planet_of(world, fetcher, time, urls).round()
     await world.delete(node=NODE)
 
-    assert (await planet_of(world, fetcher, time, urls).round()).published == Imported(added=1)
+    assert (await planet_of(world, fetcher, time, urls).round()).published == ImportCounts(added=1)
     assert await titles(world) == ["A1"]
 
 
@@ -183,7 +183,7 @@ async def test_round_publishes_what_is_younger_and_downloads_that_feed_alone(sit
     site.asked_for(".xml")
     site.blog("b", ("urn:b2", "B2", 1), ("urn:b1", "B1", 6))
 
-    assert (await planet.round()).published == Imported(added=1)
+    assert (await planet.round()).published == ImportCounts(added=1)
     assert await titles(world) == ["B1", "A1", "B2"]
     assert site.asked_for(".xml") == ["/b.xml"]
 
@@ -195,7 +195,7 @@ async def test_entry_with_a_new_time_is_published_again(site, world, fetcher, ti
     await planet.round()
     site.blog("a", ("urn:a1", "A1", 1))
 
-    assert (await planet.round()).published == Imported(changed=1)
+    assert (await planet.round()).published == ImportCounts(changed=1)
     assert await titles(world) == ["B1", "A1"]
 
 
@@ -217,7 +217,7 @@ async def test_entries_of_the_far_future_keep_nobody_out(site, world, fetcher, t
         site.blog("a", ("urn:a1", "A1", -1_440), ("urn:a2", "A2", 5)),
         site.blog("b", *((f"urn:b{n}", f"B{n}", -1_441 - n) for n in range(9)), ("urn:b", "B", 3)),
     ]
-    assert (await planet_of(world, fetcher, time, urls).round()).published == Imported(added=3)
+    assert (await planet_of(world, fetcher, time, urls).round()).published == ImportCounts(added=3)
     assert await titles(world) == ["A2", "B", "A1"]
 
 
@@ -228,9 +228,9 @@ async def test_entry_that_the_owner_retracted_stays_so(site, world, fetcher, tim
     spam = (await world.pull(NODE, actor=OWNER)).items[0]
     await world.retract(spam.id, node=NODE)
 
-    assert (await planet_of(world, fetcher, time, urls).round()).published == Imported()
+    assert (await planet_of(world, fetcher, time, urls).round()).published == ImportCounts()
     await forget_documents(world)
-    assert (await planet_of(world, fetcher, time, urls).round()).published == Imported(unchanged=1)
+    assert (await planet_of(world, fetcher, time, urls).round()).published == ImportCounts(unchanged=1)
     assert await titles(world) == ["A1"]
 
 
@@ -277,7 +277,7 @@ async def test_feed_that_fails_is_asked_again_after_a_pause(site, world, fetcher
 
     site.pages["/a.xml"] = feed
     await time.advance(2 * EVERY_S)
-    assert (await planet.round()).published == Imported(added=1)
+    assert (await planet.round()).published == ImportCounts(added=1)
     assert await titles(world) == ["B1", "A1"]
 
 
@@ -326,7 +326,7 @@ async def test_what_waits_to_be_stored_never_outgrows_the_outline(site, world, f
         assert len(planet._pending) == min(minute + 1, 2)
 
     world.service.read = read
-    assert (await planet.round()).published == Imported(added=2)
+    assert (await planet.round()).published == ImportCounts(added=2)
     assert await titles(world) == ["E4", "E5"]
 
 

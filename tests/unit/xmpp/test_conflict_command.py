@@ -11,7 +11,7 @@ from smartfeeds.core.page import ResultSetRequest
 from smartfeeds.errors import Condition, FeedError
 from smartfeeds.formats.atom import read_meta
 from smartfeeds.service import requests as r
-from smartfeeds.service.conflicts import ConflictedItem, ConflictList, ListConflicts, ResolveConflicts, Resolved
+from smartfeeds.service.conflicts import ConflictedItem, ConflictList, ListConflicts, ResolveConflicts, ResolvedItem
 from smartfeeds.sync.record import Flag, HistoryRecord, Version
 from smartfeeds.xmpp import conflict_command
 from smartfeeds.xmpp.command_sessions import CommandSessions
@@ -63,7 +63,7 @@ class Shop:
             return self._page(request)
         assert isinstance(request, ResolveConflicts)
         (entry,) = (entry for entry in self.entries if entry.item.id == request.item_id)
-        return Resolved(entry.item, self.left)
+        return ResolvedItem(entry.item, self.left)
 
     def _page(self, request: ListConflicts) -> ConflictList:
         if request.item_id:

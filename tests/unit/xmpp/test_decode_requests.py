@@ -7,7 +7,7 @@ from smartfeeds.errors import Condition, FeedError
 from smartfeeds.formats.atom import ID, TITLE, UPDATED
 from smartfeeds.formats.payload import Shape
 from smartfeeds.service import requests as r
-from smartfeeds.service.drafts import Draft
+from smartfeeds.service.drafts import PayloadDraft
 from smartfeeds.xmpp.decode import decode
 from smartfeeds.xmpp.router import ACTIONS
 from unit.xmpp.wire import ACTOR, OW, PS, RSM, SERVICE, field, parse, submit
@@ -51,20 +51,20 @@ READ = {
         "set",
         PS,
         f"<publish node='n'><item id='i' publisher='forged@x'>{ENTRY}</item></publish>",
-        r.Publish(*WHO, "n", "i", Draft(ENTRY_BYTES, ENTRY_BYTES)),
+        r.Publish(*WHO, "n", "i", PayloadDraft(ENTRY_BYTES, ENTRY_BYTES)),
     ),
     "publish without an id": (
         "set",
         PS,
         "<publish node='n'><item><geoloc xmlns='urn:geo'/></item></publish>",
-        r.Publish(*WHO, "n", None, Draft(GEOLOC_BYTES, GEOLOC_BYTES)),
+        r.Publish(*WHO, "n", None, PayloadDraft(GEOLOC_BYTES, GEOLOC_BYTES)),
     ),
     "publish a deletion": (
         "set",
         PS,
         "<publish node='n'><item id='i'><entry xmlns='http://www.w3.org/2005/Atom'>"
         "<sync xmlns='http://feedsync.org/2007/feedsync' deleted='true'/></entry></item></publish>",
-        r.Publish(*WHO, "n", "i", Draft(DELETION_BYTES, DELETION_BYTES)),
+        r.Publish(*WHO, "n", "i", PayloadDraft(DELETION_BYTES, DELETION_BYTES)),
     ),
     "publish an entry with the mark of one that is not deleted": (
         "set",
@@ -75,7 +75,9 @@ READ = {
             *WHO,
             "n",
             "i",
-            Draft(DELETION_BYTES.replace(b"true", b"false"), b'<entry xmlns="http://www.w3.org/2005/Atom"></entry>'),
+            PayloadDraft(
+                DELETION_BYTES.replace(b"true", b"false"), b'<entry xmlns="http://www.w3.org/2005/Atom"></entry>'
+            ),
         ),
     ),
     "publish an empty item": ("set", PS, "<publish node='n'><item/></publish>", r.Publish(*WHO, "n", None, None)),

@@ -166,7 +166,7 @@ def test_encode_answer_gives_tree(answer: object, expected: str) -> None:
 def test_encode_every_answer_of_the_service_has_an_encoder() -> None:
     known = {*ENCODERS, *OWNER_ENCODERS, *Disco(ServiceInfo("feeds.example")).encoders}
     # Answers to what no pubsub stanza asks.
-    documents = {r.FeedPage, r.ItemShown, s.ConflictList, s.Resolved}
+    documents = {r.FeedPage, r.ItemShown, s.ConflictList, s.ResolvedItem}
 
     assert known | documents == set(feeds.Answer.__args__)
 

@@ -11,7 +11,7 @@ from smartfeeds.core.times import US_PER_S
 from smartfeeds.core.view import SMART
 from smartfeeds.service.syncing import endpoint
 from smartfeeds.sources import mirror_in
-from smartfeeds.sources.mirror_state import MirrorStateKeeper
+from smartfeeds.sources.mirror_state import MirrorStateStore
 from smartfeeds.system import now_us
 from support.client import ClientFactory
 from support.federation import Federation
@@ -27,13 +27,13 @@ FOREIGN = "<a:geo xmlns:a='urn:m' xmlns:c='urn:x' c:at='here' a:b='2' k='1'><a:d
 @pytest.fixture
 def steps(short_pauses: None, monkeypatch: pytest.MonkeyPatch) -> Steps:
     """How often each mirror comes to be in step."""
-    made, stepping = Steps(), MirrorStateKeeper.stepping
+    made, stepping = Steps(), MirrorStateStore.stepping
 
-    def noted(keeper: MirrorStateKeeper) -> object:
-        made.note(keeper)
-        return stepping(keeper)
+    def noted(state_store: MirrorStateStore) -> object:
+        made.note(state_store)
+        return stepping(state_store)
 
-    monkeypatch.setattr(MirrorStateKeeper, "stepping", noted)
+    monkeypatch.setattr(MirrorStateStore, "stepping", noted)
     return made
 
 

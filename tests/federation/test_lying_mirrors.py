@@ -22,7 +22,7 @@ from smartfeeds.core.mirror import Direction, MirrorState
 from smartfeeds.demo.process import HOST
 from smartfeeds.formats.atom import ATOM_NS, FEEDSYNC_NS
 from smartfeeds.service.syncing import endpoint
-from smartfeeds.sources.mirror_state import MirrorStateKeeper
+from smartfeeds.sources.mirror_state import MirrorStateStore
 from support.client import ClientFactory
 from support.federation import Federation, component_on
 from support.sharing import NODE, Person, titles
@@ -173,7 +173,7 @@ class States:
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self._said = asyncio.Event()
         for name in ("note", "write"):
-            monkeypatch.setattr(MirrorStateKeeper, name, self._heard(getattr(MirrorStateKeeper, name)))
+            monkeypatch.setattr(MirrorStateStore, name, self._heard(getattr(MirrorStateStore, name)))
 
     def _heard(self, method: Callable[..., object]) -> Callable[..., object]:
         def heard(*arguments: object) -> object:
@@ -184,13 +184,13 @@ class States:
 
     async def until(self, site: AppSite, name: str, condition: Callable[[MirrorState], bool]) -> MirrorState:
         """Waits until something is so of the mirror of this name."""
-        keeper = site.app.mirrors.runs[name].parts[Direction.IN].keeper
+        state_store = site.app.mirrors.runs[name].parts[Direction.IN].state_store
         async with asyncio.timeout(20):
-            while not condition(keeper.half):
+            while not condition(state_store.state):
                 self._said.clear()
                 await self._said.wait()
-        await keeper.settle()
-        return keeper.half
+        await state_store.settle()
+        return state_store.state
 
 
 async def status_of(site: AppSite) -> str:
@@ -238,23 +238,23 @@ async def test_lies_are_refused_one_by_one_and_touch_nobody_else(
         good.mirror(site, NODE)
         await good.start()
 
-        half = await states.until(site, "liar", lambda half: bool(half.items) and bool(half.in_step_us))
-        refused = {one.item_id: one.reason for one in half.reasons}
+        state = await states.until(site, "liar", lambda state: bool(state.items) and bool(state.in_step_us))
+        refused = {one.item_id: one.reason for one in state.reasons}
         # By their item id, or by their sync id where it can be read.
         assert {
             lie.item_id: lie.reason for lie in told if lie.reason and lie.reason not in refused.get(lie.item_id, "")
         } == {}
-        assert (half.refused, half.items, half.failure) == (len(refused), 1, "")
+        assert (state.refused, state.items, state.failure) == (len(refused), 1, "")
         liar.push(
             site.name,
             f"{NODE}?order=modified&sync=true",
             told[0]._replace(payload=told[0].payload.replace("never", "not")),
         )
-        half = await states.until(site, "liar", lambda half: half.refused == len(refused) + 1)
-        long_half = await states.until(site, "long", lambda half: bool(half.items))
-        assert "larger than" in long_half.reasons[0].reason
-        bomb = await states.until(site, "bomb", lambda half: bool(half.failure))
-        broken = await states.until(site, "broken", lambda half: bool(half.failure))
+        state = await states.until(site, "liar", lambda state: state.refused == len(refused) + 1)
+        long_state = await states.until(site, "long", lambda state: bool(state.items))
+        assert "larger than" in long_state.reasons[0].reason
+        bomb = await states.until(site, "bomb", lambda state: bool(state.failure))
+        broken = await states.until(site, "broken", lambda state: bool(state.failure))
 
         link = SlixLink(bot, subscribe_as=f"news@{bot.boundjid.bare}")
         async with Follower(link, f"xmpp:{site.name}?;node={NODE}", mirror=True) as follower, asyncio.timeout(20):
@@ -270,9 +270,9 @@ async def test_lies_are_refused_one_by_one_and_touch_nobody_else(
             "true": "true",
             "web-true": "web-true",
         }
-        honest = await states.until(site, "good", lambda half: bool(half.items))
+        honest = await states.until(site, "good", lambda state: bool(state.items))
         assert (honest.refused, honest.failure) == (0, "")
 
         told_status = await status_of(site)
-        for reason in [one.reason for one in (*half.reasons, *long_half.reasons)] + [bomb.failure, broken.failure]:
+        for reason in [one.reason for one in (*state.reasons, *long_state.reasons)] + [bomb.failure, broken.failure]:
             assert reason in told_status

@@ -14,7 +14,7 @@ from smartfeeds.service.context import Policy
 from smartfeeds.service.feeds import FeedService
 from smartfeeds.service.syncing import sync_of
 from smartfeeds.sources.mirror_http import WebMirrorReader
-from smartfeeds.sources.mirror_state import MirrorStateKeeper, MirrorTools
+from smartfeeds.sources.mirror_state import MirrorStateStore, MirrorTools
 from support.component import ALICE
 from support.web import Web, WebStarter
 from support.world import World, memory_store, running_world
@@ -42,8 +42,10 @@ async def items(service: FeedService) -> dict[str, tuple[bytes, bytes, bool]]:
 async def reader_of(world: World, web: Web, path: str, fetcher: Fetcher) -> WebMirrorReader:
     mirror = make_mirror(node=NODE, address=f"{web.origin}{path}", allow_private=True)
     await world.store.write(lambda tx: tx.put_mirror(MirrorRow(mirror)))
-    keeper = MirrorStateKeeper(world.service, mirror.name, Direction.IN, MirrorState(), world.clock)
-    return WebMirrorReader(mirror, world.service, fetcher, keeper, MirrorTools(world.clock, asyncio.sleep, lambda: 0.0))
+    state_store = MirrorStateStore(world.service, mirror.name, Direction.IN, MirrorState(), world.clock)
+    return WebMirrorReader(
+        mirror, world.service, fetcher, state_store, MirrorTools(world.clock, asyncio.sleep, lambda: 0.0)
+    )
 
 
 @pytest.mark.parametrize(
@@ -78,4 +80,4 @@ async def test_every_address_of_a_feed_gives_all_of_it_and_then_what_is_new(
             await component.publish(ALICE, NODE, f"later {number}")
         await reader.read()
         assert await items(world.service) == await items(component.app.service)
-        assert (reader.keeper.half.refused, reader.keeper.half.items) == (0, 50 + 31)
+        assert (reader.state_store.state.refused, reader.state_store.state.items) == (0, 50 + 31)

@@ -18,7 +18,7 @@ import pytest
 from alembic.script import ScriptDirectory
 
 from smartfeeds.core.consumers import PUSH, Consumer
-from smartfeeds.core.mirror import Direction, Mirror, MirrorState, dump_halves, dump_settings, refusal
+from smartfeeds.core.mirror import Direction, Mirror, MirrorState, dump_settings, dump_states, refusal
 from smartfeeds.core.model import Mark, Slice
 from smartfeeds.core.view import SMART, Order
 from smartfeeds.errors import StoreError
@@ -153,9 +153,9 @@ async def test_marks_and_positions_of_mirrors_become_marks_of_consumers(path: Pa
     raw.execute("INSERT INTO node VALUES (1, 'f', 'feed', 'live', 'o@x', 1, '{}', 0, 0, 0, 0, 0, 0, 0, 0, 0, 1)")
     raw.execute("INSERT INTO mark VALUES (1, 'modified', 5, 'm'), (1, 'created', 4, 'c')")
     out = MirrorState("1700000000000000:12", 7, 8, "away", 3, reasons=(refusal("i", "too large", 6),))
-    for number, (node, halves) in enumerate((("f", {Direction.OUT: out}), ("f", {}), ("gone", {Direction.OUT: out}))):
+    for number, (node, states) in enumerate((("f", {Direction.OUT: out}), ("f", {}), ("gone", {Direction.OUT: out}))):
         mirror = Mirror(f"m{number}", node, f"xmpp:b{number}.example?;node=n", Direction.OUT)
-        raw.execute("INSERT INTO mirror VALUES (?, 0, ?, ?)", (mirror.name, dump_settings(mirror), dump_halves(halves)))
+        raw.execute("INSERT INTO mirror VALUES (?, 0, ?, ?)", (mirror.name, dump_settings(mirror), dump_states(states)))
     store = SqliteStore(path, read_payload)
     await store.open()
     try:
@@ -169,7 +169,7 @@ async def test_marks_and_positions_of_mirrors_become_marks_of_consumers(path: Pa
         (Consumer(1, PUSH), Order.MODIFIED, Mark(5, "m")),
     ]
     kept = replace(out, position="", failure="", failed_us=None)
-    assert [row.halves for row in mirrors] == [{Direction.OUT: kept}, {}, {Direction.OUT: kept}]
+    assert [row.states for row in mirrors] == [{Direction.OUT: kept}, {}, {Direction.OUT: kept}]
 
 
 KILLED = """

@@ -10,7 +10,7 @@ from smartfeeds.store.base import Store, WriteTx
 ONE = MirrorRow(
     Mirror("plans-b", "plans", "xmpp:feeds.b.example?;node=plans", Direction.BOTH, "o@a.example", 60.0, own_edits=True),
     configured=True,
-    halves={
+    states={
         Direction.IN: MirrorState('{"cursor":"x"}', 5, 7, "away", 9, 2, 1, (refusal('i\n"', "bäd", 3),), "told"),
         Direction.OUT: MirrorState(),
     },
@@ -32,7 +32,7 @@ async def test_mirror_is_found_as_it_was_put(store: Store) -> None:
 
 async def test_mirror_is_replaced_and_removed(store: Store) -> None:
     await store.write(lambda tx: tx.put_mirror(ONE))
-    other = replace(ONE.with_half(Direction.OUT, MirrorState("5:6", items=3)), configured=False)
+    other = replace(ONE.with_state(Direction.OUT, MirrorState("5:6", items=3)), configured=False)
     await store.write(lambda tx: tx.put_mirror(other))
     assert await store.read(lambda tx: tx.mirrors()) == [other]
 

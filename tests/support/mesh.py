@@ -309,13 +309,13 @@ class Site:
         """All mirrors', as the store has them."""
         for run in self.mirrors.runs.values() if self.mirrors is not None else ():
             for part in run.parts.values():
-                await part.keeper.settle()
+                await part.state_store.settle()
         await self.dispatcher.save_marks()
         return await self.service.read(mirror_statuses)
 
-    async def half(self, direction: Direction = Direction.IN) -> MirrorState:
+    async def state(self, direction: Direction = Direction.IN) -> MirrorState:
         """The state of a direction of the one mirror."""
-        return next(one.half for one in (await self.status()).standings if one.direction is direction)
+        return next(one.state for one in (await self.status()).standings if one.direction is direction)
 
 
 def twin(name: str, title: str, updates: int = 1) -> str:

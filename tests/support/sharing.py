@@ -15,7 +15,7 @@ from smartfeeds.service.conflicts import ConflictList, ListConflicts, ResolveCon
 from smartfeeds.service.tokens import add_token
 from smartfeeds.sources.mirror_in import XmppMirrorReader
 from smartfeeds.sources.mirror_out import MirrorOutlet
-from smartfeeds.sources.mirror_state import MirrorStateKeeper
+from smartfeeds.sources.mirror_state import MirrorStateStore
 from support.client import Client
 from support.component import NS, PS, entry, text_of
 from support.race import NODE
@@ -118,13 +118,13 @@ class Steps:
     """Counts how often each direction of each mirror in this process came to be in step."""
 
     def __init__(self) -> None:
-        self.of: Counter[MirrorStateKeeper] = Counter()
+        self.of: Counter[MirrorStateStore] = Counter()
         self._stepped = asyncio.Condition()
         self._tasks: set[asyncio.Task[None]] = set()
 
-    def note(self, keeper: MirrorStateKeeper) -> None:
+    def note(self, state_store: MirrorStateStore) -> None:
         """One more."""
-        self.of[keeper] += 1
+        self.of[state_store] += 1
         task = asyncio.get_running_loop().create_task(self._tell())
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
@@ -135,11 +135,11 @@ class Steps:
 
     async def lap(self, sites: Sequence[AppSite]) -> None:
         """Lets every mirror look whether there is more to fetch or to send, until each is in step again."""
-        before: dict[MirrorStateKeeper, int] = {}
+        before: dict[MirrorStateStore, int] = {}
         for site in sites:
             for run in site.app.mirrors.runs.values():
                 for part in run.parts.values():
-                    before[part.keeper] = self.of[part.keeper]
+                    before[part.state_store] = self.of[part.state_store]
                     if isinstance(part, MirrorOutlet):
                         assert part.consumer is not None
                         site.app.dispatcher.hurry(part.consumer)
@@ -148,7 +148,9 @@ class Steps:
                         part.check()
         assert before
         async with asyncio.timeout(LAP_S), self._stepped:
-            await self._stepped.wait_for(lambda: all(self.of[keeper] > count for keeper, count in before.items()))
+            await self._stepped.wait_for(
+                lambda: all(self.of[state_store] > count for state_store, count in before.items())
+            )
 
 
 def moved(sites: Sequence[AppSite]) -> list[tuple[int, int]]:
@@ -156,7 +158,7 @@ def moved(sites: Sequence[AppSite]) -> list[tuple[int, int]]:
     return [
         (
             site.app.sender.counters.sent,
-            sum(part.keeper.half.items for run in site.app.mirrors.runs.values() for part in run.parts.values()),
+            sum(part.state_store.state.items for run in site.app.mirrors.runs.values() for part in run.parts.values()),
         )
         for site in sites
     ]

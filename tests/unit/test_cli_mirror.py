@@ -23,14 +23,14 @@ WEB = "https://feeds.c.example/feeds/plans/"
 T_US = 1_767_225_600_000_000
 
 
-def change(name: str, **halves: MirrorState) -> None:
+def change(name: str, **states: MirrorState) -> None:
     """What a running service would write of a mirror."""
 
     def work(tx: WriteTx, _context: object) -> None:
         row = tx.mirror(name)
         assert row is not None
-        for way, half in halves.items():
-            row = row.with_half(Direction(way), half)
+        for way, state in states.items():
+            row = row.with_state(Direction(way), state)
         tx.put_mirror(row)
 
     write(work)

@@ -151,28 +151,28 @@ def _lines(status: MirrorStatus) -> list[str]:
 
 
 def _lines_of(standing: MirrorStanding, mirror: Mirror) -> list[str]:
-    half = standing.half
+    state = standing.state
     parts = [
         _step(standing),
-        f"{counted(half.items, 'change')} {'sent' if standing.direction is Direction.OUT else 'received'}",
+        f"{counted(state.items, 'change')} {'sent' if standing.direction is Direction.OUT else 'received'}",
     ]
     if standing.waiting:
         parts.append(f"{counted(standing.waiting, 'change')} waiting")
-    if half.conflicts:
-        parts.append(f"{counted(half.conflicts, 'conflict')} met")
+    if state.conflicts:
+        parts.append(f"{counted(state.conflicts, 'conflict')} met")
     # The outgoing direction shows no time while it is in step: the database knows which items are still to be sent.
-    if half.in_step_us is not None and (standing.direction is Direction.IN or standing.behind_us):
-        parts.append(f"{'read' if is_web(mirror.address) else 'in step'} last at {_second(half.in_step_us)}")
+    if state.in_step_us is not None and (standing.direction is Direction.IN or standing.behind_us):
+        parts.append(f"{'read' if is_web(mirror.address) else 'in step'} last at {_second(state.in_step_us)}")
     lines = [f"  {_WAYS[standing.direction]}: {', '.join(parts)}"]
-    if half.failure:
-        since = f"since {_second(half.failed_us)}: " if half.failed_us is not None else ""
-        lines.append(f"    {since}{half.failure}")
-    if half.note:
-        lines.append(f"    {half.note}")
-    if half.refused:
+    if state.failure:
+        since = f"since {_second(state.failed_us)}: " if state.failed_us is not None else ""
+        lines.append(f"    {since}{state.failure}")
+    if state.note:
+        lines.append(f"    {state.note}")
+    if state.refused:
         again = f"smartfeeds mirror restart {mirror.name} requests them again"
-        lines.append(f"    {counted(half.refused, 'item')} refused ({again}), the last of them:")
-        lines += [f"      {one.item_id}: {one.reason}" for one in half.reasons]
+        lines.append(f"    {counted(state.refused, 'item')} refused ({again}), the last of them:")
+        lines += [f"      {one.item_id}: {one.reason}" for one in state.reasons]
     return lines
 
 
@@ -181,7 +181,7 @@ def _step(standing: MirrorStanding) -> str:
         return "not started yet"
     if standing.behind_us:
         return f"behind by {_span(standing.behind_us)}"
-    refused = standing.half.refused
+    refused = standing.state.refused
     return f"in step, {counted(refused, 'item')} rejected" if refused else "in step"
 
 
@@ -203,20 +203,20 @@ def _json(status: MirrorStatus) -> dict[str, Any]:
 
 
 def _standing_json(standing: MirrorStanding) -> dict[str, Any]:
-    half: MirrorState = standing.half
+    state: MirrorState = standing.state
     return {
         "direction": standing.direction.value,
         "in_step": standing.in_step,
         "lag_s": None if standing.behind_us is None else standing.behind_us / US_PER_S,
-        "in_step_at": _second(half.in_step_us),
-        "failing_since": _second(half.failed_us),
-        "failure": half.failure,
-        "note": half.note,
-        "changes": half.items,
+        "in_step_at": _second(state.in_step_us),
+        "failing_since": _second(state.failed_us),
+        "failure": state.failure,
+        "note": state.note,
+        "changes": state.items,
         "waiting": standing.waiting,
-        "conflicts_met": half.conflicts,
-        "refused": half.refused,
-        "refusals": [{"id": one.item_id, "reason": one.reason, "at": _second(one.at_us)} for one in half.reasons],
+        "conflicts_met": state.conflicts,
+        "refused": state.refused,
+        "refusals": [{"id": one.item_id, "reason": one.reason, "at": _second(one.at_us)} for one in state.reasons],
     }
 
 

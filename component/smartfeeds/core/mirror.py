@@ -1,7 +1,7 @@
-"""A mirror: a node of ours that is kept in step with a feed elsewhere; its settings, and how far it has come.
+"""A mirror synchronises a node of this service with a feed of another service: its settings, and the state of each
+direction.
 
-Both are kept as JSON, because the settings of the command line and the state of either half have nothing that the
-store would look for.
+The store keeps both as JSON, because no query selects by one of their fields.
 """
 
 import hashlib
@@ -36,7 +36,7 @@ class Direction(Enum):
     BOTH = "both"
 
     @property
-    def halves(self) -> tuple["Direction", ...]:
+    def ways(self) -> tuple["Direction", ...]:
         """IN, OUT or both of them."""
         return (Direction.IN, Direction.OUT) if self is Direction.BOTH else (self,)
 
@@ -45,10 +45,11 @@ class Direction(Enum):
 class Mirror:
     """The settings of a mirror.
 
-    `name` is what commands and metrics call it, `node` the node here, `address` the feed there (`xmpp:`, `http:`,
-    `https:`). `owner` owns a node that has to be made; empty for the component. `every_s` is how often a web feed is
-    read, and after how long a silence an XMPP feed is asked whether there is anything. `own_edits` believes histories
-    that name edits made here which this database does not have. `allow_private` asks web addresses of private networks.
+    `name` identifies the mirror in commands and metrics. `node` is the local node, `address` the remote feed (`xmpp:`,
+    `http:`, `https:`). `owner` becomes the owner of a node that the mirror creates; empty for the component. `every_s`
+    is the interval between two reads of a web feed, and the silence after which an XMPP feed is asked for changes.
+    `own_edits` accepts histories with local edits that this database does not have. `allow_private` permits web
+    addresses in private networks.
     """
 
     name: str
@@ -62,7 +63,7 @@ class Mirror:
 
     @property
     def feed(self) -> FeedAddress | None:
-        """The feed over XMPP, named as a mirror reads it; None for a web address."""
+        """The remote feed in the view that a mirror reads; None for a web address."""
         if is_web(self.address):
             return None
         bare = parse_address(self.address, smart=False)
@@ -76,30 +77,30 @@ class Mirror:
 
     @property
     def remote_node(self) -> str:
-        """The node there, to publish to; empty for a web address."""
+        """The name of the remote node; empty for a web address."""
         return "" if is_web(self.address) else parse_address(self.address, smart=False).node
 
 
 def is_web(address: str) -> bool:
-    """Whether an address is to be fetched over HTTP."""
+    """Returns whether an address is fetched over HTTP."""
     return address.lower().startswith(("http://", "https://"))
 
 
 def check_address(text: str) -> str:
-    """The address of a feed as a mirror keeps it. Raises ConfigError with what to write."""
+    """Returns the address of a feed in the form that a mirror stores. Raises ConfigError with advice."""
     text = text.strip()
     if is_web(text):
         if _WEB.fullmatch(text) is None:
             raise ConfigError(f"{text!r} is no web address: write it as https://feeds.example/feeds/plans/")
         return text
-    found = parse_address(text, smart=False)
-    if names_view(found.node):
-        raise ConfigError(f"{found.node!r} is a view: a mirror needs the node itself, without parameters")
-    return str(found)
+    address = parse_address(text, smart=False)
+    if names_view(address.node):
+        raise ConfigError(f"{address.node!r} is a view: a mirror needs the node itself, without parameters")
+    return str(address)
 
 
 def name_of(node: str, address: str) -> str:
-    """What a mirror is called where nobody gave it a name: always the same for these two."""
+    """Returns the default name of a mirror. It is always the same for the same node and address."""
     return hashlib.sha256(f"{node}\0{address}".encode()).hexdigest()[:_DIGITS]
 
 
@@ -132,14 +133,14 @@ def make_mirror(
 
 
 def check_elsewhere(mirror: Mirror, domain: str) -> None:
-    """Raises ConfigError for a mirror of our own service, where every edit is one made here already."""
+    """Raises ConfigError if the feed is at this service: each of its edits would count as a local edit."""
     if mirror.feed is not None and mirror.feed.service == domain:
         raise ConfigError(f"{mirror.address} is at this service: a mirror is of a feed elsewhere")
 
 
 @dataclass(frozen=True, slots=True)
 class ItemRefusal:
-    """An item that was refused: its id, why, and when in microseconds."""
+    """An item that was refused: its id, the reason, and the time in microseconds."""
 
     item_id: str
     reason: str
@@ -148,14 +149,14 @@ class ItemRefusal:
 
 @dataclass(frozen=True, slots=True)
 class MirrorState:
-    """How far one direction of a mirror has come.
+    """The progress of one direction of a mirror.
 
-    `position` is where to go on, in words of its direction; empty for the outgoing one, whose mark and failure the
-    delivery mechanism stores. `in_step_us` is when it last had everything, `failed_us` and `failure` tell what went
-    wrong since, empty where nothing did. `items` counts what was taken over or sent,
-    `conflicts` how often taking over made one, `refused` the items that were not taken; `reasons` has the last of
-    them. `note` is for people. `epoch` counts how often it was made to begin anew. `filling` is set while a node that
-    the mirror itself has made is filled for the first time.
+    `position` is where the next read continues, in the format of the reader. It is empty for the outgoing direction,
+    whose mark and failure the delivery mechanism stores. `in_step_us` is the time when the direction was last complete.
+    `failure` is the present error, and `failed_us` the time of its first occurrence. `items` counts the items that were
+    merged or sent, `conflicts` the conflicts that merges created, `refused` the items that were not accepted; `reasons`
+    has the last of these. `note` is for people. `epoch` counts the restarts from the beginning. `filling` is true while
+    a node that the mirror created is filled for the first time.
     """
 
     position: str = ""
@@ -171,20 +172,20 @@ class MirrorState:
     filling: bool = False
 
     def failing(self, reason: str, at_us: int) -> "MirrorState":
-        """After something went wrong; `failed_us` stays where it already was."""
+        """Returns the state after a failure. `failed_us` keeps the time of the first failure."""
         at_us = at_us if self.failed_us is None else self.failed_us
         return replace(self, failure=reason[:REASON_CHARACTERS], failed_us=at_us)
 
     def well(self) -> "MirrorState":
-        """After something worked."""
+        """Returns the state after a success."""
         return replace(self, failure="", failed_us=None) if self.failure or self.failed_us else self
 
     def refuse(self, refused: tuple[ItemRefusal, ...], *, once: bool = False) -> "MirrorState":
-        """With more items that were refused. `once` does not count what is told already, of a document that is read
-        again."""
+        """Returns the state with more refused items. With `once`, items that are in `reasons` already are not counted
+        again, because the reader has read the same document again."""
         if once:
-            told = {one.item_id for one in self.reasons}
-            refused = tuple(one for one in refused if one.item_id not in told)
+            counted_ids = {refusal.item_id for refusal in self.reasons}
+            refused = tuple(refusal for refusal in refused if refusal.item_id not in counted_ids)
         if not refused:
             return self
         return replace(self, refused=self.refused + len(refused), reasons=(*self.reasons, *refused)[-MAX_REASONS:])
@@ -192,48 +193,48 @@ class MirrorState:
 
 @dataclass(frozen=True, slots=True)
 class MirrorRow:
-    """A mirror as the store keeps it. `configured` tells that it comes from the configuration file."""
+    """A mirror in the store. `configured`: it comes from the configuration file."""
 
     mirror: Mirror
     configured: bool = False
-    halves: Mapping[Direction, MirrorState] = field(default_factory=dict)
+    states: Mapping[Direction, MirrorState] = field(default_factory=dict)
 
-    def half(self, direction: Direction) -> MirrorState:
-        """How far a direction has come."""
-        return self.halves.get(direction, MirrorState())
+    def state(self, direction: Direction) -> MirrorState:
+        """Returns the state of a direction."""
+        return self.states.get(direction, MirrorState())
 
-    def with_half(self, direction: Direction, half: MirrorState) -> "MirrorRow":
-        """With another state of one direction."""
-        return replace(self, halves={**self.halves, direction: half})
+    def with_state(self, direction: Direction, state: MirrorState) -> "MirrorRow":
+        """Returns the row with another state of one direction."""
+        return replace(self, states={**self.states, direction: state})
 
 
 def refusal(item_id: str, reason: str, at_us: int) -> ItemRefusal:
-    """A refusal whose texts are not too long to be kept."""
+    """Returns a refusal with its texts cut to the length that the store keeps."""
     return ItemRefusal(item_id[:REASON_CHARACTERS], reason[:REASON_CHARACTERS], at_us)
 
 
 def dump_settings(mirror: Mirror) -> str:
-    """The settings as JSON, without the name."""
+    """Returns the settings as JSON, without the name."""
     fields = asdict(mirror) | {"direction": mirror.direction.value}
     del fields["name"]
     return json.dumps(fields, ensure_ascii=False, sort_keys=True)
 
 
 def load_settings(name: str, text: str) -> Mirror:
-    """What `dump_settings` wrote."""
+    """Reads the JSON of `dump_settings`."""
     fields = json.loads(text)
     return Mirror(name, **(fields | {"direction": Direction(fields["direction"])}))
 
 
-def dump_halves(halves: Mapping[Direction, MirrorState]) -> str:
-    """The state as JSON."""
-    return json.dumps({way.value: asdict(half) for way, half in halves.items()}, ensure_ascii=False, sort_keys=True)
+def dump_states(states: Mapping[Direction, MirrorState]) -> str:
+    """Returns the states as JSON."""
+    return json.dumps({way.value: asdict(state) for way, state in states.items()}, ensure_ascii=False, sort_keys=True)
 
 
-def load_halves(text: str) -> dict[Direction, MirrorState]:
-    """What `dump_halves` wrote."""
-    found = {}
+def load_states(text: str) -> dict[Direction, MirrorState]:
+    """Reads the JSON of `dump_states`."""
+    states = {}
     for way, fields in json.loads(text).items():
-        reasons = tuple(ItemRefusal(**one) for one in fields["reasons"])
-        found[Direction(way)] = MirrorState(**(fields | {"reasons": reasons}))
-    return found
+        reasons = tuple(ItemRefusal(**refusal) for refusal in fields["reasons"])
+        states[Direction(way)] = MirrorState(**(fields | {"reasons": reasons}))
+    return states

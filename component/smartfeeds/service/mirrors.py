@@ -28,14 +28,14 @@ class MirrorStanding:
     """
 
     direction: Direction
-    half: MirrorState
+    state: MirrorState
     behind_us: int | None
     waiting: int = 0
 
     @property
     def in_step(self) -> bool:
         """Whether nothing is known to be missing, items that were refused among it."""
-        return self.behind_us == 0 and not self.half.refused
+        return self.behind_us == 0 and not self.state.refused
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,9 +80,9 @@ def restart_mirror(tx: WriteTx, _context: Context, name: str) -> Mirror:
     row = tx.mirror(name)
     if row is None:
         raise ConfigError(f"there is no mirror {name}: smartfeeds mirror list shows all")
-    for way in row.mirror.direction.halves:
-        half = row.half(way)
-        row = row.with_half(way, MirrorState(epoch=half.epoch + 1, filling=half.filling))
+    for way in row.mirror.direction.ways:
+        state = row.state(way)
+        row = row.with_state(way, MirrorState(epoch=state.epoch + 1, filling=state.filling))
     tx.put_mirror(row)
     _remove_consumer(tx, row.mirror)
     return row.mirror
@@ -92,7 +92,7 @@ def consumer_of_mirror(tx: WriteTx, _context: Context, mirror: Mirror, epoch: in
     """The consumer that sends the node of a mirror; a new one begins before the first item. None where the node does
     not exist, or where the mirror was removed or begins anew: then `epoch` is not the stored one."""
     node, row = tx.node(mirror.node), tx.mirror(mirror.name)
-    if node is None or row is None or row.half(Direction.OUT).epoch != epoch:
+    if node is None or row is None or row.state(Direction.OUT).epoch != epoch:
         return None
     consumer = Consumer(node.node_no, mirror.consumer_name)
     add_consumer(tx, consumer, Order.MODIFIED, BEGINNING)
@@ -124,14 +124,14 @@ def set_configured(tx: WriteTx, _context: Context, mirrors: Sequence[Mirror]) ->
     wanted = {}
     for mirror in mirrors:
         kept = same[mirror.name]
-        wanted[mirror.name] = MirrorRow(mirror, configured=True, halves=kept.halves if kept is not None else {})
+        wanted[mirror.name] = MirrorRow(mirror, configured=True, states=kept.states if kept is not None else {})
     for name, row in former.items():
         if name not in wanted and (row.configured or name in renamed):
             tx.remove_mirror(name)
     for name, row in wanted.items():
         if former.get(name) != row:
             tx.put_mirror(row)
-    senders = [row.mirror for row in tx.mirrors() if Direction.OUT in row.mirror.direction.halves]
+    senders = [row.mirror for row in tx.mirrors() if Direction.OUT in row.mirror.direction.ways]
     for row in former.values():
         if not any(_is_same(row.mirror, sender) for sender in senders):
             _remove_consumer(tx, row.mirror)
@@ -151,41 +151,41 @@ def mirror_statuses(tx: ReadTx, context: Context, configured: Sequence[Mirror] =
 def _status(tx: ReadTx, context: Context, row: MirrorRow) -> MirrorStatus:
     node = tx.node(row.mirror.node)
     standings = tuple(
-        _outgoing(tx, context, row, node) if way is Direction.OUT else _incoming(context, row.half(way))
-        for way in row.mirror.direction.halves
+        _outgoing(tx, context, row, node) if way is Direction.OUT else _incoming(context, row.state(way))
+        for way in row.mirror.direction.ways
     )
     conflicted = 0 if node is None else tx.conflict_count(node.node_no)
     return MirrorStatus(row.mirror, row.configured, node is not None, conflicted, standings)
 
 
-def _incoming(context: Context, half: MirrorState) -> MirrorStanding:
+def _incoming(context: Context, state: MirrorState) -> MirrorStanding:
     """What the other side has is known to it alone: in step is whoever was so and met no trouble since."""
-    if half.in_step_us is None:
-        return MirrorStanding(Direction.IN, half, None)
-    behind_us = 0 if half.failed_us is None else max(1, context.now_us - half.in_step_us)
-    return MirrorStanding(Direction.IN, half, behind_us)
+    if state.in_step_us is None:
+        return MirrorStanding(Direction.IN, state, None)
+    behind_us = 0 if state.failed_us is None else max(1, context.now_us - state.in_step_us)
+    return MirrorStanding(Direction.IN, state, behind_us)
 
 
 def _outgoing(tx: ReadTx, context: Context, row: MirrorRow, node: Node | None) -> MirrorStanding:
-    half = row.half(Direction.OUT)
+    state = row.state(Direction.OUT)
     if node is None:
         missing = f"there is no node {row.mirror.node} here: make it, or mend the mirror's node"
-        return MirrorStanding(Direction.OUT, replace(half, failure=missing), None)
+        return MirrorStanding(Direction.OUT, replace(state, failure=missing), None)
     consumer = Consumer(node.node_no, row.mirror.consumer_name)
     failure = tx.failure(consumer)
     if failure is not None:
-        half = replace(half, failure=failure.error, failed_us=failure.since_us)
+        state = replace(state, failure=failure.error, failed_us=failure.since_us)
     mark = tx.mark(node.node_no, Order.MODIFIED, consumer.name) or BEGINNING
     failing_us = 0 if failure is None else max(1, context.now_us - failure.since_us)
     waiting, oldest_us = waiting_items(tx, node.node_no, Order.MODIFIED, mark)
     behind_us = failing_us if oldest_us is None else max(1, context.now_us - oldest_us)
-    return MirrorStanding(Direction.OUT, half, behind_us, waiting)
+    return MirrorStanding(Direction.OUT, state, behind_us, waiting)
 
 
-def save_half(tx: WriteTx, name: str, direction: Direction, half: MirrorState) -> bool:
+def save_state(tx: WriteTx, name: str, direction: Direction, state: MirrorState) -> bool:
     """Keeps the state of a direction; False where the mirror was removed, or made to begin anew, meanwhile."""
     row = tx.mirror(name)
-    if row is None or row.half(direction).epoch != half.epoch:
+    if row is None or row.state(direction).epoch != state.epoch:
         return False
-    tx.put_mirror(row.with_half(direction, half))
+    tx.put_mirror(row.with_state(direction, state))
     return True

@@ -33,7 +33,7 @@ from smartfeeds.service.feeds import FeedService
 from smartfeeds.service.merging import IncomingItem, MergeResult, merge_items
 from smartfeeds.service.syncing import is_own_endpoint, read_shared
 from smartfeeds.sources.mirror_in import BATCH, count_results, ensure_node, trusts_own_edits
-from smartfeeds.sources.mirror_state import MirrorStateKeeper, MirrorTools, run_for_ever
+from smartfeeds.sources.mirror_state import MirrorStateStore, MirrorTools, run_for_ever
 from smartfeeds.store.base import ReadTx, WriteTx
 from smartfeeds.sync.arriving import read_arrived
 from smartfeeds.sync.documents import DocumentPiece, FeedReader, PieceKind
@@ -114,9 +114,9 @@ class WebMirrorReader:
     """Reads the web feed of a mirror for ever."""
 
     def __init__(
-        self, mirror: Mirror, service: FeedService, fetch: HttpClient, keeper: MirrorStateKeeper, tools: MirrorTools
+        self, mirror: Mirror, service: FeedService, fetch: HttpClient, state_store: MirrorStateStore, tools: MirrorTools
     ) -> None:
-        self.keeper = keeper
+        self.state_store = state_store
         self.in_step = False
         self._mirror = mirror
         self._service = service
@@ -132,11 +132,11 @@ class WebMirrorReader:
 
     async def run(self) -> None:
         """Reads; what fails is tried again after growing pauses."""
-        await run_for_ever(self.keeper, self._step, self._rest, self._tools.spread)
+        await run_for_ever(self.state_store, self._step, self._rest, self._tools.spread)
 
     async def _step(self) -> None:
         await self.read()
-        self.keeper.failures = 0
+        self.state_store.failures = 0
         await self._tools.sleep(self._next_s())
 
     async def _rest(self, pause_s: float) -> None:
@@ -151,8 +151,8 @@ class WebMirrorReader:
 
     async def read(self) -> None:
         """Brings in what is new. Raises FetchError, FeedError, StoreError; what was merged before stays."""
-        await ensure_node(self._service, self._mirror, self.keeper)
-        await self._read_from(parse_position(self.keeper.half.position))
+        await ensure_node(self._service, self._mirror, self.state_store)
+        await self._read_from(parse_position(self.state_store.state.position))
 
     async def _read_from(self, place: WebPosition) -> None:
         """A page with a cursor is the first of a Smart Feed, unless it says that it is a part of another document."""
@@ -163,7 +163,7 @@ class WebMirrorReader:
         known = await self._validators(url)
         first = await self._get(url, known)
         if first is None:
-            self._done(self.keeper.half.position, self.keeper.half.note)
+            self._done(self.state_store.state.position, self.state_store.state.note)
         elif first.cursor and not first.synced and first.pieces and not place.view:
             await self._read_from(WebPosition(view=True))
         elif first.cursor and not first.sharing.complete_link:
@@ -228,10 +228,10 @@ class WebMirrorReader:
             decision = decision.state.read(complete.url, complete.sharing)
             merging = replace(merging, ids=set(), anew=True)
             merging.add_notes([decision.note])
-            await self._merge(complete, merging, self.keeper.half.position)
+            await self._merge(complete, merging, self.state_store.state.position)
             merging.add_notes([await self._absent(decision, merging.ids or set())])
             merging.ids = None
-        await self._merge(first, merging, self.keeper.half.position)
+        await self._merge(first, merging, self.state_store.state.position)
         self._sharing = first.sharing
         # A complete feed may have no bound; whoever has read it has all that the partial one spoke of before.
         until = decision.state.until or first.sharing.until
@@ -258,7 +258,7 @@ class WebMirrorReader:
 
     async def _validators(self, url: str) -> Validators:
         """The validators of the document at an address, none if the mirror begins anew."""
-        if not self.keeper.half.position:
+        if not self.state_store.state.position:
             return NO_VALIDATORS
         documents = await self._service.read(lambda tx, _context: tx.documents(self._reader))
         return documents[url].validators if url in documents else NO_VALIDATORS
@@ -268,9 +268,9 @@ class WebMirrorReader:
 
         def work(tx: WriteTx, _context: Context) -> tuple[None, Callable[[MirrorState], MirrorState]]:
             tx.put_document(self._reader, url, KnownDocument(validators))
-            return None, lambda half: replace(half, position=position)
+            return None, lambda state: replace(state, position=position)
 
-        await self.keeper.write(work)
+        await self.state_store.write(work)
 
     async def _get(self, url: str, known: Validators = NO_VALIDATORS) -> WebDocument | None:
         """A document, or None if it is the one that `known` belongs to. Raises FetchError, FeedError."""
@@ -292,10 +292,10 @@ class WebMirrorReader:
                 items=items,
                 refused=refused,
                 position=position if last else "",
-                own=trusts_own_edits(self._mirror, self.keeper.half),
+                own=trusts_own_edits(self._mirror, self.state_store.state),
                 anew=merging.anew,
             )
-            await self.keeper.write(work)
+            await self.state_store.write(work)
             merging.anew = False
             if merging.ids is not None:
                 merging.ids.update(item.found.version.sync_id for item in items)
@@ -313,17 +313,17 @@ class WebMirrorReader:
     ) -> tuple[None, Callable[[MirrorState], MirrorState]]:
         results: Sequence[MergeResult] = merge_items(tx, context, self._mirror.node, self._host, items, own=own)
 
-        def change(half: MirrorState) -> MirrorState:
-            half = replace(half, refused=0, reasons=()) if anew else half
-            half = count_results(half, results, refused, context.now_us, once=True)
-            return replace(half, position=position) if position else half
+        def change(state: MirrorState) -> MirrorState:
+            state = replace(state, refused=0, reasons=()) if anew else state
+            state = count_results(state, results, refused, context.now_us, once=True)
+            return replace(state, position=position) if position else state
 
         return None, change
 
     def _done(self, position: str, note: str) -> None:
         self.in_step = True
-        self.keeper.note(lambda half: replace(half, position=position, note=note))
-        self.keeper.in_step()
+        self.state_store.note(lambda state: replace(state, position=position, note=note))
+        self.state_store.in_step()
 
 
 def read_page(response: Response) -> WebDocument:

@@ -26,7 +26,7 @@ from smartfeeds.service.feeds import FeedService
 from smartfeeds.service.merging import IncomingItem, MergeResult, merge_items
 from smartfeeds.service.nodes import add_node
 from smartfeeds.sources.mirror_peer import Peer, digest, tells_of_feed
-from smartfeeds.sources.mirror_state import MirrorStateKeeper, MirrorTools, run_for_ever
+from smartfeeds.sources.mirror_state import MirrorStateStore, MirrorTools, run_for_ever
 from smartfeeds.store.base import WriteTx
 from smartfeeds.sync.markup import read_item
 from smartfeeds.sync.merging import Outcome
@@ -40,7 +40,7 @@ _NO_RIGHT: Final = frozenset({"forbidden", "not-allowed", "not-authorized", "reg
 NO_SYNC: Final = "it came without sync data: the other side is no smartfeeds that keeps them"
 
 
-async def ensure_node(service: FeedService, mirror: Mirror, keeper: MirrorStateKeeper) -> None:
+async def ensure_node(service: FeedService, mirror: Mirror, state_store: MirrorStateStore) -> None:
     """Makes the node of a mirror if it is missing; the mirror is then read from the beginning.
 
     Raises FeedError, StoreError.
@@ -51,24 +51,24 @@ async def ensure_node(service: FeedService, mirror: Mirror, keeper: MirrorStateK
 
     def work(tx: WriteTx, context: Context) -> tuple[None, Callable[[MirrorState], MirrorState]]:
         if tx.node(mirror.node) is not None:
-            return None, lambda half: half
+            return None, lambda state: state
         actor = owner or Jid("", context.policy.domain)
         add_node(tx, context, actor, mirror.node, {KIND: (NodeKind.FEED.value,)}, trusted=True)
-        return None, lambda half: replace(half, position="", filling=True)
+        return None, lambda state: replace(state, position="", filling=True)
 
-    await keeper.write(work)
+    await state_store.write(work)
 
 
-def trusts_own_edits(mirror: Mirror, half: MirrorState) -> bool:
+def trusts_own_edits(mirror: Mirror, state: MirrorState) -> bool:
     """Whether histories may name edits of this service that its database does not have (A-61).
 
     A node that was deleted here has lost all of them when it is filled again.
     """
-    return mirror.own_edits or half.filling
+    return mirror.own_edits or state.filling
 
 
 def count_results(
-    half: MirrorState,
+    state: MirrorState,
     results: Sequence[MergeResult],
     refused: Sequence[ItemRefusal],
     now_us: int,
@@ -80,8 +80,8 @@ def count_results(
     late = [refusal(one.item_id or one.sync_id, one.reason, now_us) for one in results if one.outcome is None]
     changed = sum(outcome not in (None, Outcome.UNCHANGED) for outcome in outcomes)
     conflicts = outcomes.count(Outcome.CONFLICT)
-    half = replace(half, items=half.items + changed, conflicts=half.conflicts + conflicts)
-    return half.refuse((*refused, *late), once=once)
+    state = replace(state, items=state.items + changed, conflicts=state.conflicts + conflicts)
+    return state.refuse((*refused, *late), once=once)
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,14 +105,14 @@ class XmppMirrorReader:
         mirror: Mirror,
         service: FeedService,
         make_link: Callable[[], FollowerLink],
-        keeper: MirrorStateKeeper,
+        state_store: MirrorStateStore,
         peer: Peer | None,
         tools: MirrorTools,
         on_recovery: Callable[[], None] = lambda: None,
     ) -> None:
         feed = mirror.feed
         assert feed is not None
-        self.keeper = keeper
+        self.state_store = state_store
         self._mirror = mirror
         self._feed = feed
         self._service = service
@@ -135,7 +135,7 @@ class XmppMirrorReader:
 
     async def run(self) -> None:
         """Follows; begins again after each failure, with growing pauses."""
-        await run_for_ever(self.keeper, self._follow, self._tools.sleep, self._tools.spread, self._advice)
+        await run_for_ever(self.state_store, self._follow, self._tools.sleep, self._tools.spread, self._advice)
 
     def _advice(self, error: SmartfeedsError) -> str:
         """The failure for the operator, with what to do about it."""
@@ -152,11 +152,11 @@ class XmppMirrorReader:
         return str(error)
 
     async def _follow(self) -> None:
-        await ensure_node(self._service, self._mirror, self.keeper)
+        await ensure_node(self._service, self._mirror, self.state_store)
         self._follower = Follower(
             self._make_link(),
             self._feed,
-            store=_MirrorPosition(self.keeper),
+            store=_MirrorPosition(self.state_store),
             mirror=True,
             integrity_s=self._mirror.every_s,
             page_items=PAGE_ITEMS,
@@ -176,21 +176,21 @@ class XmppMirrorReader:
             self._follower = None
 
     def _caught_up(self, _proof: Proof) -> None:
-        recovered = bool(self.keeper.half.failure)
-        self.keeper.failures = 0
+        recovered = bool(self.state_store.state.failure)
+        self.state_store.failures = 0
         if self.in_step:
-            self.keeper.in_step()
+            self.state_store.in_step()
         if recovered:
             self._on_recovery()
 
     def _connection(self, there: bool) -> None:
         if not there:
-            self.keeper.fail("there is no connection to our own XMPP server")
+            self.state_store.fail("there is no connection to our own XMPP server")
 
     def _trouble(self, error: Exception) -> None:
         there = self._feed.service
         useless = isinstance(error, AnswerError)
-        self.keeper.fail(
+        self.state_store.fail(
             f"{there} sends what cannot be used: {error}" if useless else f"{there} cannot be asked now: {error}"
         )
 
@@ -200,20 +200,20 @@ class XmppMirrorReader:
         read = partial(read_changes, changes, now_us, digests=self._peer is not None)
         little = sum(len(change.payload or b"") for change in changes) <= _AT_ONCE_BYTES
         batch = read() if little else await self._tools.aside(read)
-        own = trusts_own_edits(self._mirror, self.keeper.half)
-        caught_up = self.keeper.stepping() if self.in_step else None
+        own = trusts_own_edits(self._mirror, self.state_store.state)
+        caught_up = self.state_store.stepping() if self.in_step else None
 
         def work(tx: WriteTx, context: Context) -> tuple[tuple[MergeResult, ...], Callable[[MirrorState], MirrorState]]:
             results = merge_items(tx, context, self._mirror.node, self._feed.service, batch.items, own=own)
 
-            def change(half: MirrorState) -> MirrorState:
-                half = count_results(half, results, batch.refused, now_us)
-                half = replace(half, position=changes[-1].position)
-                return caught_up(half) if caught_up is not None else half
+            def change(state: MirrorState) -> MirrorState:
+                state = count_results(state, results, batch.refused, now_us)
+                state = replace(state, position=changes[-1].position)
+                return caught_up(state) if caught_up is not None else state
 
             return results, change
 
-        results = await self.keeper.write(work)
+        results = await self.state_store.write(work)
         if self._peer is not None:
             for result, version in zip(results, batch.digests, strict=True):
                 if result.outcome is not None:
@@ -223,17 +223,17 @@ class XmppMirrorReader:
 class _MirrorPosition:
     """The follower's position, which is a part of the mirror's state. A merge has stored it with its items already."""
 
-    def __init__(self, keeper: MirrorStateKeeper) -> None:
-        self._keeper = keeper
+    def __init__(self, state_store: MirrorStateStore) -> None:
+        self._keeper = state_store
 
     def load(self) -> str | None:
         """The text that was saved last."""
-        return self._keeper.half.position or None
+        return self._keeper.state.position or None
 
     def save(self, position: str) -> None:
         """Keeps the text."""
-        if position != self._keeper.half.position:
-            self._keeper.note(lambda half: replace(half, position=position))
+        if position != self._keeper.state.position:
+            self._keeper.note(lambda state: replace(state, position=position))
 
 
 def read_changes(changes: Sequence[Change], now_us: int, *, digests: bool = False) -> IncomingBatch:

@@ -24,7 +24,7 @@ from smartfeeds.service.context import Context
 from smartfeeds.service.feeds import FeedService
 from smartfeeds.service.syncing import shown
 from smartfeeds.sources.mirror_peer import Peer, digest, tells_of_feed
-from smartfeeds.sources.mirror_state import MirrorStateKeeper
+from smartfeeds.sources.mirror_state import MirrorStateStore
 from smartfeeds.store.base import ReadTx
 
 PAGE: Final = 50
@@ -82,14 +82,14 @@ class MirrorOutlet:
         mirror: Mirror,
         service: FeedService,
         publish: Publish,
-        keeper: MirrorStateKeeper,
+        state_store: MirrorStateStore,
         peer: Peer,
         limit_bytes: int,
         on_recovery: Callable[[], None],
     ) -> None:
         feed = mirror.feed
         assert feed is not None
-        self.keeper = keeper
+        self.state_store = state_store
         self.mirror = mirror
         self.consumer: Consumer | None = None
         self.behind_since_us: int | None = None
@@ -121,7 +121,7 @@ class MirrorOutlet:
             self._on_recovery()
         if not batch.more:
             self.behind_since_us = None
-            self.keeper.in_step(news=self._has_sent)
+            self.state_store.in_step(news=self._has_sent)
             self._has_sent = False
         return Delivered(position, batch.more)
 
@@ -139,7 +139,7 @@ class MirrorOutlet:
     ) -> tuple[ConsumerPosition, SendFailure | None]:
         """Sends some items at once; the position behind those that need not be sent again, and why the next one could
         not be sent. Raises StoreError."""
-        now_us = self.keeper.now_us()
+        now_us = self.state_store.now_us()
         results = await asyncio.gather(*(self._send_one(item) for item in items))
         failures = [(number, result) for number, result in enumerate(results) if isinstance(result, SendFailure)]
         first, failure = failures[0] if failures else (len(items), None)
@@ -152,7 +152,7 @@ class MirrorOutlet:
         self._has_sent = self._has_sent or sent > 0
         if sent or refused:
             # Before the mark moves over a refused item, the refusal is stored: else a crash could lose it.
-            await self.keeper.write(lambda _tx, _context: (None, _counted(sent, refused)))
+            await self.state_store.write(lambda _tx, _context: (None, _counted(sent, refused)))
         # A mark is a key, so it cannot pass some of the items that share the key of the one that failed.
         done = [item for item in items[:first] if failure is None or item.mark.key_us < items[first].mark.key_us]
         if done:
@@ -208,7 +208,7 @@ class MirrorOutlet:
 
 
 def _counted(sent: int, refused: tuple[ItemRefusal, ...]) -> Callable[[MirrorState], MirrorState]:
-    return lambda half: replace(half.refuse(refused), items=half.items + sent)
+    return lambda state: replace(state.refuse(refused), items=state.items + sent)
 
 
 def _outgoing(tx: ReadTx, context: Context, node: Node, item: Item) -> OutgoingItem:

@@ -29,7 +29,7 @@ from smartfeeds.sources.mirror_http import WebMirrorReader
 from smartfeeds.sources.mirror_in import XmppMirrorReader
 from smartfeeds.sources.mirror_out import MirrorOutlet, Publish
 from smartfeeds.sources.mirror_peer import Peers
-from smartfeeds.sources.mirror_state import MirrorStateKeeper, MirrorTools
+from smartfeeds.sources.mirror_state import MirrorStateStore, MirrorTools
 from smartfeeds.telemetry import MirrorReading
 
 MirrorPart = XmppMirrorReader | MirrorOutlet | WebMirrorReader
@@ -70,25 +70,25 @@ class MirrorRun:
         self._intake: XmppMirrorReader | WebMirrorReader | None = None
         self._task: asyncio.Task[None] | None = None
         # The feed that it follows over XMPP.
-        self.followed = mirror.feed if Direction.IN in mirror.direction.halves else None
+        self.followed = mirror.feed if Direction.IN in mirror.direction.ways else None
         peer = peers.new()
         # What comes is remembered for what is sent.
         seen = peer if mirror.direction is Direction.BOTH else None
 
-        def keeper(way: Direction) -> MirrorStateKeeper:
-            return MirrorStateKeeper(service, mirror.name, way, row.half(way), tools.now_us)
+        def state_store(way: Direction) -> MirrorStateStore:
+            return MirrorStateStore(service, mirror.name, way, row.state(way), tools.now_us)
 
-        for way in mirror.direction.halves:
+        for way in mirror.direction.ways:
             if is_web(mirror.address):
                 fetch = wires.fetch_private if mirror.allow_private else wires.fetch
-                self._intake = WebMirrorReader(mirror, service, fetch, keeper(way), tools)
+                self._intake = WebMirrorReader(mirror, service, fetch, state_store(way), tools)
             elif way is Direction.IN:
                 self._intake = XmppMirrorReader(
-                    mirror, service, wires.make_link, keeper(way), seen, tools, self._check_outlet
+                    mirror, service, wires.make_link, state_store(way), seen, tools, self._check_outlet
                 )
             else:
                 self.outlet = MirrorOutlet(
-                    mirror, service, wires.publish, keeper(way), peer, wires.limit_bytes, self._check_intake
+                    mirror, service, wires.publish, state_store(way), peer, wires.limit_bytes, self._check_intake
                 )
 
     @property
@@ -100,7 +100,7 @@ class MirrorRun:
     def is_old(self, row: MirrorRow) -> bool:
         """Whether the mirror has other settings by now, or is to begin anew."""
         return row.mirror != self.mirror or any(
-            row.half(way).epoch != part.keeper.half.epoch for way, part in self.parts.items()
+            row.state(way).epoch != part.state_store.state.epoch for way, part in self.parts.items()
         )
 
     def begin(self) -> None:
@@ -121,7 +121,7 @@ class MirrorRun:
                 self._task.cancel()
                 await asyncio.gather(self._task, return_exceptions=True)
         for part in self.parts.values():
-            await part.keeper.settle()
+            await part.state_store.settle()
 
     def readings(self) -> list[MirrorReading]:
         """How its directions are doing."""
@@ -130,10 +130,10 @@ class MirrorRun:
                 self.mirror.name,
                 way.value,
                 self.lag_s(way),
-                self.is_current(way) and not part.keeper.half.refused,
-                part.keeper.half.items,
-                part.keeper.half.refused,
-                part.keeper.half.conflicts,
+                self.is_current(way) and not part.state_store.state.refused,
+                part.state_store.state.items,
+                part.state_store.state.refused,
+                part.state_store.state.conflicts,
             )
             for way, part in self.parts.items()
         ]
@@ -143,14 +143,14 @@ class MirrorRun:
         part = self.parts[way]
         if isinstance(part, MirrorOutlet):
             return part.consumer is not None and self._delivery.is_current(part.consumer)
-        return part.in_step and part.keeper.half.failed_us is None
+        return part.in_step and part.state_store.state.failed_us is None
 
     def lag_s(self, way: Direction) -> float:
         """For how long something has been waiting or failing, in seconds; 0 where nothing is."""
         if self.is_current(way):
             return 0.0
         part = self.parts[way]
-        since_us = part.behind_since_us if isinstance(part, MirrorOutlet) else part.keeper.half.in_step_us
+        since_us = part.behind_since_us if isinstance(part, MirrorOutlet) else part.state_store.state.in_step_us
         return max(0.0, (self._tools.now_us() - (self.begun_us if since_us is None else since_us)) / US_PER_S)
 
     def _check_outlet(self) -> None:
@@ -258,7 +258,7 @@ class Mirrors:
         there = await self._service.read(lambda tx, _context: {name for name in names if tx.node(name) is not None})
         for outlet in [outlet for outlet in detached if outlet.mirror.node in there]:
             consumer = await self._service.write(
-                partial(consumer_of_mirror, mirror=outlet.mirror, epoch=outlet.keeper.half.epoch)
+                partial(consumer_of_mirror, mirror=outlet.mirror, epoch=outlet.state_store.state.epoch)
             )
             if consumer is not None:
                 outlet.consumer = consumer
@@ -267,7 +267,7 @@ class Mirrors:
     def _leave(self, mirror: Mirror) -> None:
         """Ends the subscription of a mirror that is there no more, unless another one has the same."""
         feed = mirror.feed
-        if feed is None or Direction.IN not in mirror.direction.halves:
+        if feed is None or Direction.IN not in mirror.direction.ways:
             return
         if all(run.followed != feed for run in self.runs.values()):
             self._spawn(self._unsubscribe(feed), f"mirror {mirror.name} leaves")

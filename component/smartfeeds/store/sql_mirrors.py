@@ -1,6 +1,6 @@
 """The rows of mirrors in SQL."""
 
-from smartfeeds.core.mirror import MirrorRow, dump_halves, dump_settings, load_halves, load_settings
+from smartfeeds.core.mirror import MirrorRow, dump_settings, dump_states, load_settings, load_states
 from smartfeeds.store.engine import Row
 from smartfeeds.store.sql_nodes import NodeReads, NodeWrites
 
@@ -9,7 +9,7 @@ _COLUMNS = "name, configured, settings, state"
 
 def _to_mirror(row: Row) -> MirrorRow:
     name, configured, settings, state = row
-    return MirrorRow(load_settings(name, settings), bool(configured), load_halves(state))
+    return MirrorRow(load_settings(name, settings), bool(configured), load_states(state))
 
 
 class MirrorReads(NodeReads):
@@ -28,7 +28,7 @@ class MirrorWrites(NodeWrites, MirrorReads):
 
     def put_mirror(self, row: MirrorRow) -> None:
         self.changes += 1
-        values = (row.mirror.name, int(row.configured), dump_settings(row.mirror), dump_halves(row.halves))
+        values = (row.mirror.name, int(row.configured), dump_settings(row.mirror), dump_states(row.states))
         self._db.run(
             f"INSERT INTO mirror ({_COLUMNS}) VALUES (?, ?, ?, ?) ON CONFLICT (name) DO UPDATE SET"
             " configured = excluded.configured, settings = excluded.settings, state = excluded.state",

@@ -154,8 +154,8 @@ async def test_what_has_not_changed_is_not_sent_again(net: Net, web: Web) -> Non
     await again(net, b)
 
     assert web.asked == [FILE, FILE]
-    half = await b.half()
-    assert (half.items, half.failure) == (1, "")
+    state = await b.state()
+    assert (state.items, state.failure) == (1, "")
     assert web.conditional == [False, True]
 
 
@@ -165,7 +165,7 @@ async def test_what_has_not_changed_is_not_sent_again_after_a_restart(net: Net, 
     b = await mirror_of(net)
     assert b.mirrors is not None
     (run,) = b.mirrors.runs.values()
-    run.parts[Direction.IN].keeper.note(lambda half: replace(half, position='{"view": false, "etag": "x"}'))
+    run.parts[Direction.IN].state_store.note(lambda state: replace(state, position='{"view": false, "etag": "x"}'))
     await net.settle()
     await b.stop()
     await b.start()
@@ -189,7 +189,7 @@ async def test_document_that_was_not_merged_is_sent_again(net: Net, web: Web, mo
 
     monkeypatch.setattr(mirror_http, "merge_items", failing)
     await again(net, b)
-    assert (await b.half()).failure == "the disk is full"
+    assert (await b.state()).failure == "the disk is full"
     for _ in range(2):
         await again(net, b)
 
@@ -219,7 +219,7 @@ async def test_conflicts_with_edits_made_here_are_kept(net: Net, web: Web) -> No
 
     (item,) = await b.items()
     assert item.conflicts == 1
-    assert (await b.half()).conflicts == 1
+    assert (await b.state()).conflicts == 1
 
 
 @pytest.mark.parametrize(
@@ -235,15 +235,15 @@ async def test_item_that_is_refused_is_told_and_the_rest_is_taken(net: Net, web:
     b = await mirror_of(net)
 
     assert await b.titles() == {"a": "a", "b": "b"}
-    half = await b.half()
-    assert (half.refused, half.failure) == (1, "")
-    assert reason in half.reasons[0].reason
+    state = await b.state()
+    assert (state.refused, state.failure) == (1, "")
+    assert reason in state.reasons[0].reason
     assert not (await b.status()).standings[0].in_step
 
     web.pages[FILE] = feed(entry("a"), bad, entry("c"))
     await again(net, b)
-    half = await b.half()
-    assert (half.refused, len(half.reasons)) == (1, 1)
+    state = await b.state()
+    assert (state.refused, len(state.reasons)) == (1, 1)
     web.pages[FILE] = feed(entry("a"), entry("x"), entry("c"))
     await again(net, b)
     assert (await b.status()).standings[0].in_step
@@ -258,12 +258,12 @@ async def test_item_that_a_partial_feed_goes_on_having_is_refused_once(net: Net,
     for number in range(6, 9):
         web.pages[FILE] = feed(bad, entry("a"), sharing=sharing("0001", f"000{number}", COMPLETE))
         await again(net, b)
-    assert (await b.half()).refused == 1
+    assert (await b.state()).refused == 1
 
     web.pages[COMPLETE] = feed(entry("a"), entry("x"))
     web.pages[FILE] = feed(sharing=sharing("0009", "0010", COMPLETE))
     await again(net, b)
-    assert (await b.half()).refused == 0
+    assert (await b.state()).refused == 0
     assert (await b.status()).standings[0].in_step
 
 
@@ -275,8 +275,8 @@ async def test_item_without_sync_data_takes_no_part_and_is_no_refusal(net: Net, 
     web.pages[FILE] = feed(entry("a"), plain, entry("b"))
     await again(net, b)
 
-    half = await b.half()
-    assert (half.refused, half.note) == (0, "1 item without sync data left out")
+    state = await b.state()
+    assert (state.refused, state.note) == (0, "1 item without sync data left out")
     assert await b.titles() == {"a": "a", "b": "b"}
     assert (await b.status()).standings[0].in_step
 
@@ -295,7 +295,7 @@ async def test_conflicts_that_are_no_entries_are_taken_as_content(net: Net, web:
 
     (item,) = await b.items()
     assert item.conflicts == 1 and b"other</content>" in item.sync
-    assert (await b.half()).refused == 0
+    assert (await b.state()).refused == 0
 
 
 @pytest.mark.parametrize(
@@ -316,12 +316,12 @@ async def test_document_that_cannot_be_used_changes_nothing_and_is_told(
     b = await mirror_of(net)
 
     assert await b.items() == []
-    assert reason in (await b.half()).failure
+    assert reason in (await b.state()).failure
 
     web.pages[FILE] = feed(entry("a"))
     await again(net, b)
     assert await b.titles() == {"a": "a"}
-    assert (await b.half()).failure == ""
+    assert (await b.state()).failure == ""
 
 
 async def test_address_that_fails_is_left_alone_for_growing_pauses(net: Net, web: Web) -> None:
@@ -332,7 +332,7 @@ async def test_address_that_fails_is_left_alone_for_growing_pauses(net: Net, web
         await again(net, b)
 
     assert pauses == sorted(pauses) and pauses[0] < pauses[-1] == 300.0
-    assert "answered 404" in (await b.half()).failure
+    assert "answered 404" in (await b.state()).failure
 
 
 async def test_partial_feed_is_completed_on_the_first_read(net: Net, web: Web) -> None:
@@ -360,7 +360,7 @@ async def test_gap_is_found_and_closed_with_the_complete_feed(net: Net, web: Web
     await again(net, b)
 
     assert set(await b.titles()) == {"a", "missed", "new"}
-    assert json.loads((await b.half()).position)["until"] == "0008"
+    assert json.loads((await b.state()).position)["until"] == "0008"
 
 
 async def test_what_the_complete_feed_dropped_stays_and_is_told(net: Net, web: Web) -> None:
@@ -375,7 +375,7 @@ async def test_what_the_complete_feed_dropped_stays_and_is_told(net: Net, web: W
     await again(net, b)
 
     assert set(await b.titles()) == {"a", "b", "c"}
-    assert (await b.half()).note == "1 item that the publisher dropped while this mirror was away stay here"
+    assert (await b.state()).note == "1 item that the publisher dropped while this mirror was away stay here"
 
 
 async def test_looking_for_what_was_dropped_holds_no_transaction_over_the_whole_node(
@@ -401,7 +401,7 @@ async def test_looking_for_what_was_dropped_holds_no_transaction_over_the_whole_
     await again(net, b)
 
     assert len({id(tx) for tx in used}) == len(used) == 5
-    assert (await b.half()).note == "6 items that the publisher dropped while this mirror was away stay here"
+    assert (await b.state()).note == "6 items that the publisher dropped while this mirror was away stay here"
 
 
 async def test_reading_page_by_page_remembers_neither_ids_nor_all_notes(
@@ -429,7 +429,7 @@ async def test_reading_page_by_page_remembers_neither_ids_nor_all_notes(
     (one,) = readings
     assert one.ids is None
     assert len(web.asked) >= 30 and len(one.notes) == mirror_http.MAX_NOTES
-    assert len((await b.half()).note) <= mirror_http.NOTE_CHARACTERS
+    assert len((await b.state()).note) <= mirror_http.NOTE_CHARACTERS
 
 
 async def test_complete_feed_that_cannot_be_read_loses_nothing(net: Net, web: Web) -> None:
@@ -441,8 +441,8 @@ async def test_complete_feed_that_cannot_be_read_loses_nothing(net: Net, web: We
     web.pages[FILE] = feed(entry("new"), sharing=sharing("0006", "0008", COMPLETE))
     await again(net, b)
     assert set(await b.titles()) == {"a"}
-    half = await b.half()
-    assert "404" in half.failure and json.loads(half.position)["until"] == "0005"
+    state = await b.state()
+    assert "404" in state.failure and json.loads(state.position)["until"] == "0005"
 
     web.pages[COMPLETE] = feed(entry("a"), entry("missed"), entry("new"))
     await again(net, b)
@@ -457,7 +457,7 @@ async def test_complete_feed_that_names_another_is_taken_as_it_is(net: Net, web:
 
     assert web.asked == [FILE, COMPLETE]
     assert set(await b.titles()) == {"a", "b"}
-    assert "refers to another complete feed" in (await b.half()).note
+    assert "refers to another complete feed" in (await b.state()).note
 
 
 async def test_feed_that_expires_is_read_before_that(net: Net, web: Web) -> None:
@@ -531,7 +531,7 @@ async def test_smart_feed_goes_on_where_a_restart_or_a_failure_left_it(net: Net,
     web.get = failing  # type: ignore[method-assign]
     b = await mirror_of(net, SMART + "?order=modified&sync=true&max=10")
     assert len(await b.items()) == 10
-    assert "does not answer" in (await b.half()).failure
+    assert "does not answer" in (await b.state()).failure
     await b.stop()
     await b.start()
     await net.settle()
@@ -588,7 +588,7 @@ async def test_feed_that_leads_on_for_ever_without_an_item_is_left(net: Net, web
     web.pages |= {f"https://files.example/{number}": smart_page(number) for number in range(1, 9)}
     b = await mirror_of(net)
 
-    assert set(await b.titles()) == {"a"} and (await b.half()).failure == ""
+    assert set(await b.titles()) == {"a"} and (await b.state()).failure == ""
     assert web.asked == [FILE, "https://files.example/1"]
 
 
@@ -598,4 +598,4 @@ async def test_cursor_that_is_too_long_to_be_one_is_not_kept(net: Net, web: Web)
     b = await mirror_of(net)
 
     assert set(await b.titles()) == {"a"}
-    assert "1111111111" not in (await b.half()).position
+    assert "1111111111" not in (await b.state()).position

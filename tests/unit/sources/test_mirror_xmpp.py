@@ -78,7 +78,7 @@ async def test_bootstrap_brings_everything_there_is(net: Net) -> None:
 
     assert await b.shown() == await a.shown()
     assert [item.id for item in await b.items()] == ["i0", "i1", "i2", "i4", "i5", "i6", "i3"]
-    assert (await b.half()).items == 7
+    assert (await b.state()).items == 7
     made = await b.service.read(lambda tx, _context: tx.node(NODE))
     assert made is not None
     held = await b.service.read(lambda tx, _context: tx.affiliation(made.node_no, OWNER))
@@ -118,9 +118,9 @@ async def test_pages_above_the_limit_of_the_stream_are_taken_over_in_parts(net: 
     await b.mirror(a)
     await net.settle()
 
-    half = await b.half()
-    assert (half.items, half.failure) == (8, "")
-    assert half.in_step_us is not None
+    state = await b.state()
+    assert (state.items, state.failure) == (8, "")
+    assert state.in_step_us is not None
     assert await b.shown() == await a.shown()
     maxima = [int(re.findall(rb"max>(\d+)<", payload)[0]) for _, _, payload in net.asked if b"max>" in payload]
     assert maxima[:7] == [100, 50, 25, 12, 6, 3, 1]
@@ -139,9 +139,9 @@ async def test_pages_that_the_other_side_finds_too_long_are_taken_over_in_parts(
     await b.mirror(a)
     await net.settle()
 
-    half = await b.half()
-    assert (half.items, half.failure) == (5, "")
-    assert half.in_step_us is not None and await b.shown() == await a.shown()
+    state = await b.state()
+    assert (state.items, state.failure) == (5, "")
+    assert state.in_step_us is not None and await b.shown() == await a.shown()
 
 
 @pytest.mark.parametrize("answer", [CUT, NOTHING, EMPTY], ids=["cut", "pubsub", "empty page"])
@@ -162,15 +162,15 @@ async def test_service_whose_answers_say_nothing_is_never_in_step(
     await b.mirror(a)
     await net.settle_all(3)
 
-    half = await b.half()
-    assert half.in_step_us is None and half.items == 0
-    assert half.failure.startswith(
+    state = await b.state()
+    assert state.in_step_us is None and state.items == 0
+    assert state.failure.startswith(
         "feeds.a.example sends what cannot be used: cannot read the item after the start, even in a page of one item: "
     )
     monkeypatch.setattr(a.router, "_reply", replied)
     await net.settle_all()
-    half = await b.half()
-    assert half.in_step_us is not None and half.failure == ""
+    state = await b.state()
+    assert state.in_step_us is not None and state.failure == ""
     assert await b.shown() == await a.shown()
 
 
@@ -181,20 +181,20 @@ async def test_item_that_cannot_come_is_told_and_not_passed_over(net: Net) -> No
     await a.publish("small")
     await net.settle()
     net.clock.move(1)
-    before = (await b.half()).in_step_us
+    before = (await b.state()).in_step_us
     await a.publish("large", payload=entry("quotes", content=QUOTES))
     net.clock.move(1)
     await a.publish("next")
     await net.settle()
 
-    half = await b.half()
-    assert "even in a page of one item: the response was truncated: the stanza is too long" in half.failure
-    assert half.in_step_us == before and list(await b.titles()) == ["small"]
+    state = await b.state()
+    assert "even in a page of one item: the response was truncated: the stanza is too long" in state.failure
+    assert state.in_step_us == before and list(await b.titles()) == ["small"]
 
     await a.publish("large", "shorter")
     await net.settle_all(2)
-    half = await b.half()
-    assert half.failure == "" and await b.shown() == await a.shown()
+    state = await b.state()
+    assert state.failure == "" and await b.shown() == await a.shown()
 
 
 @pytest.mark.parametrize(
@@ -208,7 +208,7 @@ async def test_refusal_tells_to_become_a_member_only_where_that_helps(net: Net, 
     net.fault = lambda _sender, _to, _payload: RequestError(condition, "cancel", "because")
     a, b = await two(net)
 
-    failure = (await b.half()).failure
+    failure = (await b.state()).failure
 
     assert condition in failure and a.domain in failure
     assert ("needs to be a member" in failure) is right
@@ -304,7 +304,7 @@ async def test_edits_made_while_apart_merge_and_conflict_on_both_sides(net: Net)
     await b.publish("only at b")
     await a.publish("only at a")
     await net.settle()
-    assert (await b.half(OUT)).failure.startswith("feeds.a.example cannot take it now: remote-server-not-found")
+    assert (await b.state(OUT)).failure.startswith("feeds.a.example cannot take it now: remote-server-not-found")
 
     net.heal()
     await net.settle_all()
@@ -313,7 +313,7 @@ async def test_edits_made_while_apart_merge_and_conflict_on_both_sides(net: Net)
     assert await a.titles() == {"x": "at b", "only at a": "only at a", "only at b": "only at b"}
     (x,) = [item for item in await a.items() if item.id == "x"]
     assert x.conflicts == 1 and b"at a" in x.sync
-    assert (await b.half()).conflicts == 1
+    assert (await b.state()).conflicts == 1
     assert all(one.in_step for one in (await b.status()).standings)
 
 
@@ -332,13 +332,13 @@ async def test_other_side_away_is_asked_less_and_less_and_told(net: Net) -> None
 
     (standing,) = [one for one in (await b.status()).standings if one.direction is OUT]
     assert (standing.in_step, standing.waiting, standing.behind_us) == (False, 1, 7 * S)
-    assert "cannot be reached" in standing.half.failure
+    assert "cannot be reached" in standing.state.failure
 
     net.heal()
     await net.settle_all()
     assert await a.titles() == {"x": "x"}
     (standing,) = [one for one in (await b.status()).standings if one.direction is OUT]
-    assert (standing.in_step, standing.waiting, standing.half.failure) == (True, 0, "")
+    assert (standing.in_step, standing.waiting, standing.state.failure) == (True, 0, "")
 
 
 async def test_one_direction_that_works_again_wakes_the_other(net: Net) -> None:
@@ -364,11 +364,11 @@ async def test_no_right_to_publish_is_told_with_what_to_do_and_loses_nothing(net
     await b.mirror(a, "out")
     await net.settle()
 
-    half = await b.half(OUT)
-    assert half.failure == (
+    state = await b.state(OUT)
+    assert state.failure == (
         "feeds.a.example does not let us publish (forbidden): feeds.b.example has to be a publisher of its node plans"
     )
-    assert (half.position, half.refused) == ("", 0)
+    assert (state.position, state.refused) == ("", 0)
 
 
 @pytest.mark.parametrize("closed", [False, True])
@@ -384,8 +384,8 @@ async def test_node_that_is_not_there_or_closed_is_told(net: Net, direction: str
     await b.mirror(net.sites["feeds.a.example"], direction)
     await net.settle()
 
-    half = await b.half(Direction(direction))
-    assert half.failure == (
+    state = await b.state(Direction(direction))
+    assert state.failure == (
         "there is no node plans at feeds.a.example, or it is closed: its owner makes it, or makes feeds.b.example "
         f"a {role}"
     )
@@ -397,7 +397,7 @@ async def test_outgoing_mirror_of_no_node_here_makes_none(net: Net) -> None:
     await b.mirror(a, "out")
     await net.settle()
 
-    assert (await b.half(OUT)).failure.startswith("there is no node plans here")
+    assert (await b.state(OUT)).failure.startswith("there is no node plans here")
     assert not (await b.status()).node_there
 
 
@@ -407,7 +407,7 @@ async def test_node_that_may_not_be_read_is_told_with_what_to_do(net: Net) -> No
     await b.mirror(a)
     await net.settle()
 
-    failure = (await b.half()).failure
+    failure = (await b.state()).failure
     assert failure.startswith("feeds.a.example does not let feeds.b.example read plans (")
     assert "has to be" in failure or "needs to be a member" in failure
 
@@ -423,10 +423,10 @@ async def test_refused_items_are_told_and_stop_nothing(net: Net, monkeypatch: py
     await net.settle()
 
     assert await a.titles() == {"good": "good"}
-    half = await b.half(OUT)
-    assert (half.refused, half.items, half.failure) == (1, 1, "")
-    assert half.reasons[0].item_id == "long"
-    assert "feeds.a.example refuses it: not-acceptable" in half.reasons[0].reason
+    state = await b.state(OUT)
+    assert (state.refused, state.items, state.failure) == (1, 1, "")
+    assert state.reasons[0].item_id == "long"
+    assert "feeds.a.example refuses it: not-acceptable" in state.reasons[0].reason
 
 
 async def test_id_that_is_taken_there_is_given_another(net: Net) -> None:
@@ -461,7 +461,7 @@ async def test_what_a_feed_says_of_itself_stays_its_own(net: Net) -> None:
 
     assert await a.titles() == {"0": "a"} and await b.titles() == {"0": "b"}
     status = await b.status()
-    assert [(one.in_step, one.half.refused, one.waiting) for one in status.standings] == [(True, 0, 0)] * 2
+    assert [(one.in_step, one.state.refused, one.waiting) for one in status.standings] == [(True, 0, 0)] * 2
 
 
 async def test_item_that_no_stanza_can_carry_is_not_sent(net: Net) -> None:
@@ -476,7 +476,7 @@ async def test_item_that_no_stanza_can_carry_is_not_sent(net: Net) -> None:
 
     assert len(publishes(net)) == 1
     assert await a.titles() == {"good": "good"}
-    assert "bytes" in (await b.half(OUT)).reasons[0].reason
+    assert "bytes" in (await b.state(OUT)).reasons[0].reason
 
 
 async def test_mirror_that_lies_about_who_edited_is_refused(net: Net) -> None:
@@ -492,9 +492,9 @@ async def test_mirror_that_lies_about_who_edited_is_refused(net: Net) -> None:
     await net.settle()
 
     assert await b.titles() == {"good": "good"}
-    half = await b.half()
-    assert half.refused == 1 and half.reasons[0].item_id == "lie"
-    assert half.failure == ""
+    state = await b.state()
+    assert state.refused == 1 and state.reasons[0].item_id == "lie"
+    assert state.failure == ""
     assert not (await b.status()).standings[0].in_step
     (reading,) = b.mirrors.readings()  # type: ignore[union-attr]
     assert (reading.in_step, reading.lag_s, reading.refused) == (False, 0.0, 1)
@@ -512,7 +512,7 @@ async def test_own_edits_that_this_database_lost_come_back_where_they_are_believ
     await net.settle()
 
     assert await again.shown() == await a.shown() != {}
-    assert (await again.half()).refused == 0
+    assert (await again.state()).refused == 0
 
 
 async def test_feed_without_sync_data_is_refused_item_by_item(net: Net) -> None:
@@ -527,7 +527,7 @@ async def test_feed_without_sync_data_is_refused_item_by_item(net: Net) -> None:
     await net.settle()
 
     assert await b.titles() == {}
-    assert (await b.half()).reasons[0].reason == mirror_in.NO_SYNC
+    assert (await b.state()).reasons[0].reason == mirror_in.NO_SYNC
 
 
 async def test_restart_goes_on_from_the_stored_position(net: Net) -> None:
@@ -553,7 +553,7 @@ async def test_restart_goes_on_from_the_stored_position(net: Net) -> None:
 async def test_position_is_kept_with_the_items_or_not_at_all(net: Net, monkeypatch: pytest.MonkeyPatch) -> None:
     """A write that fails takes nothing over; it is tried again from the same place."""
     a, b = await two(net)
-    before = (await b.half()).position
+    before = (await b.state()).position
     merge = mirror_in.merge_items
     failures = iter([True])
 
@@ -566,13 +566,13 @@ async def test_position_is_kept_with_the_items_or_not_at_all(net: Net, monkeypat
     monkeypatch.setattr(mirror_in, "merge_items", failing)
     await a.publish("x")
     await net.settle()
-    half = await b.half()
-    assert (await b.titles(), half.position, half.failure) == ({}, before, "the disk is full")
+    state = await b.state()
+    assert (await b.titles(), state.position, state.failure) == ({}, before, "the disk is full")
 
     b.timers.fire(longest=5)
     await net.settle()
-    half = await b.half()
-    assert (await b.titles(), half.failure) == ({"x": "x"}, "")
+    state = await b.state()
+    assert (await b.titles(), state.failure) == ({"x": "x"}, "")
 
 
 async def test_fault_of_the_program_ends_neither_the_mirror_nor_the_service(
@@ -587,7 +587,7 @@ async def test_fault_of_the_program_ends_neither_the_mirror_nor_the_service(
     monkeypatch.setattr(mirror_in, "merge_items", broken)
     await a.publish("x")
     await net.settle()
-    assert (await b.half()).failure == mirror_state.BROKEN
+    assert (await b.state()).failure == mirror_state.BROKEN
     monkeypatch.setattr(mirror_in, "merge_items", merge)
     await net.settle_all()
 
@@ -602,9 +602,9 @@ async def test_temporary_refusal_is_tried_again(net: Net) -> None:
     )
     await b.publish("x")
     await net.settle()
-    half = await b.half(OUT)
-    assert half.failure == "feeds.a.example wants us to wait: resource-constraint: too fast"
-    assert (half.refused, half.position) == (0, "")
+    state = await b.state(OUT)
+    assert state.failure == "feeds.a.example wants us to wait: resource-constraint: too fast"
+    assert (state.refused, state.position) == (0, "")
 
     net.fault = None
     await net.settle_all()
@@ -619,8 +619,8 @@ async def test_rate_limit_is_waited_for_whatever_it_is_called(net: Net) -> None:
     )
     await b.publish("x")
     await net.settle()
-    half = await b.half(OUT)
-    assert (half.failure, half.refused) == ("feeds.a.example wants us to wait: policy-violation: slow down", 0)
+    state = await b.state(OUT)
+    assert (state.failure, state.refused) == ("feeds.a.example wants us to wait: policy-violation: slow down", 0)
 
     net.fault = None
     await net.settle_all()
@@ -648,7 +648,7 @@ async def test_idle_mirror_writes_nothing(net: Net, monkeypatch: pytest.MonkeyPa
     a, b = await two(net, "both")
     await b.publish("x")
     await net.settle_all()
-    before = (await b.half(OUT)).in_step_us
+    before = (await b.state(OUT)).in_step_us
     writes: list[str] = []
     write = b.service.write
 
@@ -665,7 +665,7 @@ async def test_idle_mirror_writes_nothing(net: Net, monkeypatch: pytest.MonkeyPa
 
     await b.publish("y")
     await net.settle()
-    after = (await b.half(OUT)).in_step_us
+    after = (await b.state(OUT)).in_step_us
     assert before is not None and after is not None and after > before
     assert await a.titles() == {"x": "x", "y": "y"}
 
@@ -824,8 +824,8 @@ async def test_node_that_was_deleted_here_is_filled_again_from_the_beginning(net
 
     assert await b.shown() == await a.shown()
     assert await b.titles() == {"x": "changed here", "own": "own", "y": "y"}
-    half = await b.half()
-    assert (half.refused, half.filling) == (0, False)
+    state = await b.state()
+    assert (state.refused, state.filling) == (0, False)
     assert [one.in_step for one in (await b.status()).standings] == [True, True]
 
 
@@ -851,7 +851,7 @@ async def test_restart_while_a_node_is_filled_goes_on_believing_own_edits(net: N
     b.timers.fire(longest=5)
     await net.settle()
     assert 0 < len(await b.items()) < 130
-    assert (await b.half()).filling
+    assert (await b.state()).filling
     await b.stop()
     if anew:
         await b.store.open()
@@ -863,8 +863,8 @@ async def test_restart_while_a_node_is_filled_goes_on_believing_own_edits(net: N
     await net.settle_all()
 
     assert await b.shown() == await a.shown()
-    half = await b.half()
-    assert (half.refused, half.filling, len(await b.items())) == (0, False, 131)
+    state = await b.state()
+    assert (state.refused, state.filling, len(await b.items())) == (0, False, 131)
 
 
 async def test_payloads_come_as_they_are_whatever_prefixes_they_have(net: Net) -> None:
@@ -928,14 +928,14 @@ async def test_configured_mirrors_begin_and_end_with_the_configuration(net: Net)
     b = await net.add("b")
     await net.settle()
     assert await b.titles() == {"x": "x"}
-    position = (await b.half()).position
+    position = (await b.state()).position
     await b.stop()
 
     net.configured["feeds.b.example"] = [replace(mirror, every_s=60.0, name="two")]
     await b.start()
     await net.settle()
     assert [run.mirror.name for run in b.mirrors.runs.values()] == ["two"]  # type: ignore[union-attr]
-    assert (await b.half()).position == position
+    assert (await b.state()).position == position
     await b.stop()
 
     net.configured.clear()
@@ -1000,7 +1000,7 @@ async def test_outgoing_mirror_begins_when_its_node_is_made(net: Net) -> None:
     await net.settle()
 
     assert await a.titles() == {"x": "x"}
-    assert (await b.half(OUT)).failure == ""
+    assert (await b.state(OUT)).failure == ""
 
 
 async def test_configured_mirror_that_is_called_something_else_keeps_its_state(net: Net) -> None:
@@ -1013,8 +1013,8 @@ async def test_configured_mirror_that_is_called_something_else_keeps_its_state(n
     net.configured["feeds.b.example"] = [one, two_]
     b = await net.add("b")
     await net.settle()
-    before = {status.mirror.node: status.standings[0].half for status in await b.statuses()}
-    assert all(half.items == 1 and half.position for half in before.values())
+    before = {status.mirror.node: status.standings[0].state for status in await b.statuses()}
+    assert all(state.items == 1 and state.position for state in before.values())
     await b.stop()
     await b.store.open()
     renamed = [replace(one, name="two"), replace(two_, name="three")]
@@ -1022,7 +1022,7 @@ async def test_configured_mirror_that_is_called_something_else_keeps_its_state(n
     after = {row.mirror.name: row for row in await b.service.read(lambda tx, _context: tx.mirrors())}
 
     assert {name: row.mirror.node for name, row in after.items()} == {"two": NODE, "three": "other"}
-    assert {row.mirror.node: row.half(Direction.IN) for row in after.values()} == before
+    assert {row.mirror.node: row.state(Direction.IN) for row in after.values()} == before
 
 
 async def test_configured_mirror_takes_no_name_of_one_that_was_added(net: Net) -> None:

@@ -176,7 +176,7 @@ class App:
 
     @property
     def online(self) -> asyncio.Event:
-        """Set while the server accepts us."""
+        """Sets while the server accepts us."""
         return self.supervisor.online
 
     async def handle(self, request: Request) -> Answer:

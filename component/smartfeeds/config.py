@@ -156,7 +156,7 @@ class ComponentSettings(SettingsSection):
         return self
 
     def reveal_secret(self) -> str:
-        """Return the shared secret for the handshake. Raises ValueError if `secret_file` cannot be read."""
+        """Returns the shared secret for the handshake. Raises ValueError if `secret_file` cannot be read."""
         if self.secret is not None:
             return self.secret.get_secret_value()
         assert self.secret_file is not None
@@ -312,7 +312,7 @@ class MirrorSettings(SettingsSection):
     allow_private: bool = False
 
     def to_mirror(self) -> Mirror:
-        """Return the mirror that this section describes. Raises ConfigError."""
+        """Returns the mirror that this section describes. Raises ConfigError."""
         return make_mirror(**(self.model_dump() | {"owner": self.owner or ""}))
 
     @model_validator(mode="after")
@@ -378,7 +378,7 @@ class Settings(BaseSettings):
         dotenv_settings: PydanticBaseSettingsSource,  # noqa: ARG003
         file_secret_settings: PydanticBaseSettingsSource,  # noqa: ARG003
     ) -> tuple[PydanticBaseSettingsSource, ...]:
-        """Read the environment first, so that it overrides the file, whose values arrive as keyword arguments."""
+        """Reads the environment first, so that it overrides the file, whose values arrive as keyword arguments."""
         return env_settings, init_settings
 
     @model_validator(mode="after")
@@ -419,7 +419,7 @@ LISTS: Mapping[str, type[SettingsSection]] = {"nno": NnoSettings, "mirror": Mirr
 
 
 def load(path: Path | None) -> Settings:
-    """Return the settings from the file at `path`, or from the environment alone if `path` is None.
+    """Returns the settings from the file at `path`, or from the environment alone if `path` is None.
 
     A relative path in a setting is relative to the folder of the file, or to the working directory without a file.
     Raises ConfigError, whose text says what to change.
@@ -451,7 +451,7 @@ def _read(path: Path) -> dict[str, Any]:
 
 
 def is_configured_by_environment() -> bool:
-    """Return whether an environment variable sets a key or a section."""
+    """Returns whether an environment variable sets a key or a section."""
     names = (name.upper().removeprefix(ENV_PREFIX) for name in os.environ if name.upper().startswith(ENV_PREFIX))
     return any(name.partition(ENV_DELIMITER)[0].lower() in Settings.model_fields for name in names)
 
@@ -479,7 +479,7 @@ def _nearest_variable(name: str) -> str:
 
 
 def _explain(error: dict[str, Any]) -> str:
-    """Return one line about one mistake. The line never shows the value, which may be the secret."""
+    """Returns one line about one mistake. The line never shows the value, which may be the secret."""
     place = [str(part) for part in error["loc"]]
     variable = ENV_PREFIX + ENV_DELIMITER.join(place[:2]).upper()
     name = (".".join(place) or "settings") + (f" (from {variable})" if variable in os.environ else "")

@@ -90,7 +90,7 @@ def print_json(value: object) -> None:
 
 
 def print_lines(lines: Sequence[str], rest: str = "and {} more such lines") -> None:
-    """Print the first lines of a report on standard error, and the number of others. `--json` prints all of them."""
+    """Prints the first lines of a report on standard error, and the number of others. `--json` prints all of them."""
     for line in lines[:SHOWN_LINES]:
         err.print(one_line(line), markup=False)
     if len(lines) > SHOWN_LINES:

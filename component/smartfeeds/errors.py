@@ -89,5 +89,5 @@ class FeedError(SmartfeedsError):
 
 
 def unsupported(feature: str, text: str = "") -> FeedError:
-    """Return the error for a XEP-0060 feature that the node or the service does not support."""
+    """Returns the error for a XEP-0060 feature that the node or the service does not support."""
     return FeedError(Condition.UNSUPPORTED, text, feature=feature)

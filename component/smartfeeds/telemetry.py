@@ -164,7 +164,7 @@ class Readings:
 
 
 def _families(kind: type[Any], objects: Iterable[object], labels: tuple[str, ...] = ()) -> Iterator[Metric]:
-    """Return the metric families of a dataclass, with the values of its objects. `labels` are names of fields."""
+    """Returns the metric families of a dataclass, with the values of its objects. `labels` are names of fields."""
     for name, hint in get_type_hints(kind, include_extras=True).items():
         if get_origin(hint) is not Annotated:
             continue
@@ -176,7 +176,7 @@ def _families(kind: type[Any], objects: Iterable[object], labels: tuple[str, ...
 
 
 def _all_families(now: Readings | None) -> Iterator[Metric]:
-    """Return the metric families of all readings. Without readings they have no values."""
+    """Returns the metric families of all readings. Without readings they have no values."""
     yield from _families(Readings, (now,) if now else ())
     yield from _families(MirrorReading, now.mirrors if now else (), ("mirror", "direction"))
     yield from _families(DeliveryReading, now.deliveries if now else (), ("kind",))
@@ -189,11 +189,11 @@ class ReadingsCollector(Collector):
         self.source: Callable[[], Readings] | None = None
 
     def describe(self) -> Iterator[Metric]:
-        """Return the metric families without values."""
+        """Returns the metric families without values."""
         yield from _all_families(None)
 
     def collect(self) -> Iterator[Metric]:
-        """Return the metric families with their current values."""
+        """Returns the metric families with their current values."""
         now = self.source() if self.source else None
         if now is not None:
             yield from _all_families(now)
@@ -204,12 +204,12 @@ REGISTRY.register(GATHERED)
 
 
 def metrics_text() -> bytes:
-    """Return all metrics in the text format of Prometheus."""
+    """Returns all metrics in the text format of Prometheus."""
     return generate_latest(REGISTRY)
 
 
 def set_up_logging(form: Literal["console", "json"], level: str, stream: TextIO | None = None) -> None:
-    """Write log events and the records of libraries to `stream` (default: standard error), one line each.
+    """Writes log events and the records of libraries to `stream` (default: standard error), one line each.
 
     `level` is debug, info, warning or error. The function may be called again.
     """
@@ -241,7 +241,7 @@ def set_up_logging(form: Literal["console", "json"], level: str, stream: TextIO 
 
 
 async def watch_loop(period_s: float = _LOOP_PERIOD_S) -> None:
-    """Measure the lag of the event loop until cancelled. Run it as a task."""
+    """Measures the lag of the event loop until cancelled. The caller runs it as a task."""
     loop = asyncio.get_running_loop()
     while True:
         due = loop.time() + period_s
@@ -259,7 +259,7 @@ def _renderer(form: str, stream: TextIO) -> list[Processor]:
 
 
 def _name_of_record(_logger: object, _method: str, event: structlog.types.EventDict) -> structlog.types.EventDict:
-    """Add the name of the library that wrote the record."""
+    """Adds the name of the library that wrote the record."""
     record = event.get("_record")
     if isinstance(record, logging.LogRecord):
         event["logger"] = record.name

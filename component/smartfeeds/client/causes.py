@@ -5,7 +5,7 @@ import ssl
 
 
 def cause_of(reason: object) -> str:
-    """Return the cause that an event of slixmpp or an exception names, or an empty text."""
+    """Returns the cause that an event of slixmpp or an exception names, or an empty text."""
     if isinstance(reason, ssl.SSLCertVerificationError):
         return f"the certificate is not valid, {reason.verify_message}"
     if isinstance(reason, ssl.SSLError):
@@ -16,7 +16,7 @@ def cause_of(reason: object) -> str:
 
 
 def worst(reasons: list[object]) -> object:
-    """Return the cause to report after several attempts: an invalid certificate if there was one, else the last cause.
+    """Returns the cause to report after several attempts: an invalid certificate if there was one, else the last cause.
 
     An invalid certificate is the only cause that another attempt cannot repair.
     """

@@ -21,7 +21,7 @@ NOT_APPROVED = frozenset({"not-authorized", "forbidden"})
 
 
 def failure_of(delayed: DelayedPageRequest) -> AnswerError | RequestTimeoutError:
-    """Return the error to report for a page that did not arrive. It names the item if the page had one item only."""
+    """Returns the error to report for a page that did not arrive. It names the item if the page had one item only."""
     request = delayed.request
     item = "the newest item" if request.newest else f"the item after {request.after or 'the start'}"
     if delayed.answered:

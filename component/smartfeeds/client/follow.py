@@ -69,14 +69,14 @@ class Timer(Protocol):
     """A scheduled call, as `call_later` returns it."""
 
     def cancel(self) -> None:
-        """Cancel the call."""
+        """Cancels the call."""
 
 
 class Timers(Protocol):
     """The part of an event loop that schedules calls."""
 
     def call_later(self, delay: float, callback: Callable[[], None], /) -> Timer:
-        """Call `callback` after `delay` seconds."""
+        """Calls `callback` after `delay` seconds."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -202,7 +202,7 @@ class Follower:
         return self._last_change
 
     async def several(self, limit: int) -> list[Change]:
-        """Return the next change and up to `limit - 1` more that are ready. The next call acknowledges them."""
+        """Returns the next change and up to `limit - 1` more that are ready. The next call acknowledges them."""
         changes = [await anext(self)]
         while self._ready and len(changes) < limit:
             changes.append(self._ready.popleft())
@@ -215,7 +215,7 @@ class Follower:
         return len(self._ready)
 
     def check(self) -> None:
-        """Ask the service for changes now, and end the pause after a failed request."""
+        """Asks the service for changes now, and ends the pause after a failed request."""
         if self._retry is None or self._to_retry is None:
             self._put(GapSuspected())
             return
@@ -232,7 +232,7 @@ class Follower:
         await self.aclose()
 
     def acknowledge(self) -> None:
-        """Record that the last change was processed, and save its position. Raises what the store raises."""
+        """Records that the last change was processed, and saves its position. Raises what the store raises."""
         if self._last_change is not None:
             change, self._last_change = self._last_change, None
             self._save(change.position)
@@ -248,7 +248,7 @@ class Follower:
         return str(self._state.position)
 
     def proof(self) -> Proof:
-        """Return the current evidence of being in step."""
+        """Returns the current evidence of being in step."""
         at = self._state.position
         return Proof(
             self.address.node,
@@ -260,7 +260,7 @@ class Follower:
         )
 
     async def aclose(self) -> None:
-        """Stop, and unsubscribe if `leave` is set. The last change stays unacknowledged."""
+        """Stops, and unsubscribes if `leave` is set. The last change stays unacknowledged."""
         self._cancel()
         self._end = self._end or FollowError("the follower was closed")
         if self._leave and self._up:
@@ -293,7 +293,7 @@ class Follower:
         self._put(Disconnected())
 
     def _tell_connection(self, *, is_lost: bool) -> None:
-        """Report the start and the end of each outage once, however many attempts to connect it takes."""
+        """Reports the start and the end of each outage once, however many attempts to connect it takes."""
         if is_lost != self._is_lost:
             self._is_lost = is_lost
             if self._on_connection is not None:
@@ -304,7 +304,7 @@ class Follower:
         self._put(error)
 
     def on_message(self, message: Element) -> None:
-        """Queue the notifications of this node. Messages that other senders forged are ignored."""
+        """Queues the notifications of this node. Messages that other senders forged are ignored."""
         sender = parse_jid(message.get("from", ""))
         if sender is None or str(sender) != self.address.service:
             return
@@ -321,7 +321,7 @@ class Follower:
     # Work in the caller's task.
 
     def _work(self) -> None:
-        """Process all queued events."""
+        """Processes all queued events."""
         self._arrived.clear()
         while self._inbox:
             event = self._inbox.popleft()
@@ -369,7 +369,7 @@ class Follower:
         self._saved_position = position
 
     def _save_reached(self) -> None:
-        """Save a position that was reached without a change: at the start, or after a return to earlier content."""
+        """Saves a position that was reached without a change: at the start, or after a return to earlier content."""
         at = self._state.position
         if not self._ready and at is not None and (at.cursor or self._checked_at is not None):
             self._save(str(at))
@@ -379,7 +379,7 @@ class Follower:
         return timers.call_later(delay_s, callback)
 
     def _await_silence(self) -> None:
-        """Restart the integrity timer. It varies by a quarter, so that many followers do not pull at once."""
+        """Restarts the integrity timer. It varies by a quarter, so that many followers do not pull at once."""
         if self._silence is not None:
             self._silence.cancel()
         delay_s = self._integrity_s * (1 - self._spread() / 4)
@@ -438,7 +438,7 @@ class Follower:
         self._retry = self._call_later(delay_s, lambda: self._put(_Retry(request)))
 
     def _cancel(self) -> None:
-        """Cancel the requests and timers of this session."""
+        """Cancels the requests and timers of this session."""
         for pending in (self._task, self._silence, self._retry):
             if pending is not None:
                 pending.cancel()
@@ -471,7 +471,7 @@ def follow(
     on_caught_up: Callable[[Proof], None] | None = None,
     on_connection: Callable[[bool], None] | None = None,
 ) -> Follower:
-    """Follow a feed over a connection of its own, which reconnects. The other arguments are those of `Follower`.
+    """Follows a feed over a connection of its own, which reconnects. The other arguments are those of `Follower`.
 
     If `jid` has a resource, that full JID is subscribed, else the bare JID. `server` is the host and port to connect
     to, such as `("127.0.0.1", 5222)`; by default the DNS records of the account's domain name them. `plaintext=True`

@@ -33,11 +33,11 @@ class FollowMemory:
     before: dict[str, DeliveredVersion] = field(default_factory=dict)  # versions known before the feed was read again
 
     def get(self, item_id: str) -> DeliveredVersion | None:
-        """Return the version of an item that was delivered last, if the memory still has it."""
+        """Returns the version of an item that was delivered last, if the memory still has it."""
         return self.versions.get(item_id) or self.before.get(item_id)
 
     def read_again(self) -> None:
-        """Prepare to read the feed again from its beginning.
+        """Prepares to read the feed again from its beginning.
 
         Old versions come first then. They must not displace the newest versions, which come last, so the versions known
         so far move to `before`.
@@ -48,7 +48,7 @@ class FollowMemory:
             del self.before[next(iter(self.before))]
 
     def keep(self, item_id: str, mark: str, *, push_expected: bool) -> None:
-        """Add a version; drop the version that was added first if there are more than `limit`."""
+        """Adds a version, and drops the version that was added first if there are more than `limit`."""
         self.before.pop(item_id, None)
         self.versions[item_id] = DeliveredVersion(mark, push_expected)
         self.versions.move_to_end(item_id)
@@ -56,18 +56,18 @@ class FollowMemory:
             self.versions.popitem(last=False)
 
     def expects(self, item_id: str, mark: str) -> bool:
-        """Return whether a push of exactly this version may still arrive."""
+        """Returns whether a push of exactly this version may still arrive."""
         version = self.get(item_id)
         return version is not None and version.mark == mark and version.push_expected
 
     def push_came(self, item_id: str, mark: str) -> None:
-        """Record that the push of this version arrived or was superseded."""
+        """Records that the push of this version arrived or was superseded."""
         version = self.get(item_id)
         if version is not None and version.mark == mark:
             version.push_expected = False
 
     def pass_by(self, *cursors: str | None) -> None:
-        """Record that these cursors are at or before the follower's position."""
+        """Records that these cursors are at or before the follower's position."""
         for cursor in cursors:
             if cursor:
                 self.cursors[cursor] = None
@@ -77,6 +77,6 @@ class FollowMemory:
 
 
 def fingerprint(entry: ReceivedItem) -> str:
-    """Return a text that identifies a version of an item; its first `ID_MARK` characters identify the item."""
+    """Returns a text that identifies a version of an item; its first `ID_MARK` characters identify the item."""
     item = blake2b(entry.item_id.encode(), digest_size=8).hexdigest()
     return item + blake2b((b"-" if entry.deleted else b"+") + entry.payload, digest_size=16).hexdigest()

@@ -24,7 +24,7 @@ _SPACE = re.compile(r"\s+")
 
 
 def serialise(element: Element | etree._Element) -> bytes:
-    """Return the element as UTF-8 XML, without its tail.
+    """Returns the element as UTF-8 XML, without its tail.
 
     An element of lxml is written as exclusive canonical XML, which is 20 times as fast and preserves prefixes.
     """
@@ -69,7 +69,7 @@ def _attributes(node: Element, namespace: str, outer: str) -> str:
 
 
 def read_item(item: Element) -> ReceivedItem:
-    """Read an `item` element of a page or a push (XEP-0060). A mark in it makes it a tombstone (xep-map 2.3)."""
+    """Reads an `item` element of a page or a push (XEP-0060). A mark in it makes it a tombstone (xep-map 2.3)."""
     entry = next(iter(item), None)
     item_id, publisher = item.get("id", ""), item.get("publisher", "")
     if entry is None:
@@ -81,13 +81,13 @@ def read_item(item: Element) -> ReceivedItem:
 
 
 def is_tombstone(entry: Element) -> bool:
-    """Return whether the entry marks a deletion (FeedSync 2.4, RFC 6721)."""
+    """Returns whether the entry marks a deletion (FeedSync 2.4, RFC 6721)."""
     sync = entry.find(f"{{{FEEDSYNC}}}sync")
     return entry.tag == TOMBSTONE or (sync is not None and sync.get("deleted") in ("true", "1"))
 
 
 def read_atom(entry: Element) -> Atom:
-    """Return the fields of an Atom entry as plain text, all empty if the element is no Atom entry."""
+    """Returns the fields of an Atom entry as plain text, all empty if the element is no Atom entry."""
     if entry.tag != f"{{{ATOM}}}entry":
         return NO_ATOM
     links = [link for link in entry.findall(f"{{{ATOM}}}link") if link.get("rel", "alternate") == "alternate"]

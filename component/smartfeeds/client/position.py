@@ -38,12 +38,12 @@ BEGINNING = FollowPosition("", 0)
 
 
 def bare(cursor: str) -> str:
-    """Return a cursor without its type prefix: SHIM headers omit the prefix, result sets have it (A-15)."""
+    """Returns a cursor without its type prefix: SHIM headers omit the prefix, result sets have it (A-15)."""
     return cursor.removeprefix(_PREFIX)
 
 
 def parse_position(text: str) -> FollowPosition:
-    """Read the text of a position as `str(position)` writes it. Any other text is taken as a cursor."""
+    """Reads the text of a position as `str(position)` writes it. Any other text is taken as a cursor."""
     try:
         fields = json.loads(text)
     except ValueError:
@@ -62,10 +62,10 @@ class PositionStore(Protocol):
     """Storage for the position of a follower. Both methods block the follower, so they should be quick."""
 
     def load(self) -> str | None:
-        """Return the text that was saved last, or None at the first start."""
+        """Returns the text that was saved last, or None at the first start."""
 
     def save(self, position: str) -> None:
-        """Save the text. All changes before this position have been processed."""
+        """Saves the text. All changes before this position have been processed."""
 
 
 class MemoryStore:
@@ -75,11 +75,11 @@ class MemoryStore:
         self.position = position
 
     def load(self) -> str | None:
-        """Return the text that was saved last."""
+        """Returns the text that was saved last."""
         return self.position
 
     def save(self, position: str) -> None:
-        """Save the text."""
+        """Saves the text."""
         self.position = position
 
 
@@ -90,7 +90,7 @@ class FileStore:
         self.path = Path(path)
 
     def load(self) -> str | None:
-        """Return the text of the file, or None if there is no file. Raises StoreError."""
+        """Returns the text of the file, or None if there is no file. Raises StoreError."""
         try:
             return self.path.read_text(encoding="utf-8").strip() or None
         except FileNotFoundError:
@@ -99,7 +99,7 @@ class FileStore:
             raise StoreError(f"cannot read the position in {self.path}: {error}") from error
 
     def save(self, position: str) -> None:
-        """Write a temporary file in the same folder, sync it to disk and rename it. Raises StoreError."""
+        """Writes a temporary file in the same folder, syncs it to disk and renames it. Raises StoreError."""
         try:
             self._replace(position)
         except OSError as error:

@@ -25,21 +25,21 @@ _REASON_CHARACTERS = 200  # of a reason that came from another service
 
 
 def subscribe(node: str, jid: str) -> Element:
-    """Return the payload of a subscribe request."""
+    """Returns the payload of a subscribe request."""
     pubsub = Element(f"{{{PUBSUB}}}pubsub")
     SubElement(pubsub, f"{{{PUBSUB}}}subscribe", {"node": node, "jid": jid})
     return pubsub
 
 
 def unsubscribe(node: str, jid: str) -> Element:
-    """Return the payload of an unsubscribe request."""
+    """Returns the payload of an unsubscribe request."""
     pubsub = Element(f"{{{PUBSUB}}}pubsub")
     SubElement(pubsub, f"{{{PUBSUB}}}unsubscribe", {"node": node, "jid": jid})
     return pubsub
 
 
 def pull(node: str, request: PageRequest) -> Element:
-    """Return the payload of a request for a page (xep-map 3.1: rows 4, 6 and 9)."""
+    """Returns the payload of a request for a page (xep-map 3.1: rows 4, 6 and 9)."""
     pubsub = Element(f"{{{PUBSUB}}}pubsub")
     SubElement(pubsub, f"{{{PUBSUB}}}items", {"node": node})
     result_set = SubElement(pubsub, f"{{{RSM}}}set")
@@ -52,14 +52,14 @@ def pull(node: str, request: PageRequest) -> Element:
 
 
 def is_pending(reply: Element) -> bool:
-    """Return whether the subscription waits for the approval of an owner. Raises AnswerError."""
+    """Returns whether the subscription waits for the approval of an owner. Raises AnswerError."""
     _check_whole(reply)
     subscription = reply.find(f"{{{PUBSUB}}}pubsub/{{{PUBSUB}}}subscription")
     return subscription is not None and subscription.get("subscription") == "pending"
 
 
 def read_page(reply: Element, request_no: int, node: str) -> PageReceived:
-    """Read the response to a request for a page of `node`.
+    """Reads the response to a request for a page of `node`.
 
     A page of a view has a result set with the cursor of its last item (SF-094). Nodes without parameters, which any
     pubsub service may have, need none. The count is optional (XEP-0059 section 2.7). Raises AnswerError if the response
@@ -95,7 +95,7 @@ def _check_whole(reply: Element) -> None:
 
 
 def read_message(message: Element, node: str) -> Input | None:
-    """Return the event that a notification means to a follower of `node`, or None if it concerns something else."""
+    """Returns the event that a notification means to a follower of `node`, or None if it concerns something else."""
     event = message.find(f"{{{EVENT}}}event")
     if event is None or message.get("type") == "error":
         return None
@@ -134,7 +134,7 @@ def _read_push(items: Element, message: Element) -> PushReceived:
 
 
 def read_error(reply: Element) -> RequestError:
-    """Return the error in a response of type error."""
+    """Returns the error in a response of type error."""
     error = next((child for child in reply if child.tag.endswith("}error")), None)
     condition, text = "undefined-condition", ""
     for child in error if error is not None else ():

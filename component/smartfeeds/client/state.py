@@ -110,7 +110,7 @@ class FollowState:
         return self._phase is _Phase.IN_STEP
 
     def receive(self, event: Input) -> list[Output]:
-        """Apply one input and return the outputs. The changes among them are in the order of the feed."""
+        """Applies one input and returns the outputs. The changes among them are in the order of the feed."""
         if self._phase is _Phase.STOPPED:
             return []
         out: list[Output] = []
@@ -124,7 +124,7 @@ class FollowState:
         self._phase = _Phase.AWAY
 
     def _subscribe(self, out: list[Output]) -> None:
-        """Subscribe before pulling: later items are pushed, earlier ones are pulled, so none falls between (SF-047)."""
+        """Subscribes before pulling: later items are pushed, earlier ones are pulled, none falls between (SF-047)."""
         self._phase = _Phase.SUBSCRIBING
         self._request_no += 1
         out.append(SubscribeRequest(self._request_no))
@@ -134,7 +134,7 @@ class FollowState:
             self._pull(out)
 
     def _integrity_due(self, _event: IntegrityDue, out: list[Output]) -> None:
-        """Subscribe again, because silence may mean that the subscription was lost (SF-051)."""
+        """Subscribes again, because silence may mean that the subscription was lost (SF-051)."""
         if self._phase is _Phase.IN_STEP:
             self._subscribe(out)
 
@@ -155,7 +155,7 @@ class FollowState:
         out.append(self._next_pull())
 
     def _next_pull(self) -> PageRequest:
-        """Return the next page request. Its response covers every push received so far (SF-049)."""
+        """Returns the next page request. Its response covers every push received so far (SF-049)."""
         for push in self._queue:
             self._covered_pushes.append(replace(push, items=()))
             self._covered_versions.update((entry.item_id, fingerprint(entry)) for entry in push.items)
@@ -174,7 +174,7 @@ class FollowState:
         return PageRequest(self._request_no, after=self._position.cursor, max_items=self._max_items)
 
     def _pull_failed(self, event: PullFailed, out: list[Output]) -> None:
-        """Request fewer items, because the page may have been too large for a server on the way.
+        """Requests fewer items, because the page may have been too large for a server on the way.
 
         An error response shows that the service is reachable, so the smaller request goes out at once. Without a
         response the follower pauses first.
@@ -191,7 +191,7 @@ class FollowState:
         )
 
     def _ask_for_more(self) -> None:
-        """Grow the page size slowly after a failure, because the next large page may fail as well."""
+        """Increases the page size slowly after a failure, because the next large page may fail as well."""
         if self._max_items < self._page_items:
             self._good_pages += 1
             if self._good_pages == PAGES_BEFORE_MORE:
@@ -209,7 +209,7 @@ class FollowState:
         self._pull_again(self._position, out)
 
     def _pull_again(self, at: FollowPosition | None, out: list[Output]) -> None:
-        """Continue the series from `at`, which is not the end of its last page."""
+        """Continues the series from `at`, which is not the end of its last page."""
         if self._series is not None:
             self._series.total_before, self._series.item_count = at.total if at else None, 0
         self._pull(out)
@@ -234,7 +234,7 @@ class FollowState:
             self._pull(out)
 
     def _begin_after(self, page: PageReceived) -> None:
-        """Start at the end of the feed. The newest item is not delivered, but its push may still arrive (SF-047)."""
+        """Starts at the end of the feed. The newest item is not delivered, but its push may still arrive (SF-047)."""
         self._position = FollowPosition(page.last or "", page.count)
         self._memory.pass_by(page.first, page.last)
         for entry in page.items:
@@ -265,7 +265,7 @@ class FollowState:
             self.counters.gaps_found += 1
 
     def _settle(self, out: list[Output]) -> None:
-        """End the series: everything up to the last page request is there. Then apply the pushes queued since."""
+        """Ends the series: everything up to the last page request is there. Then applies the pushes queued since."""
         for push in self._covered_pushes:
             self._memory.pass_by(push.previous, push.last)
         for item_id, mark in self._covered_versions.items():
@@ -305,7 +305,7 @@ class FollowState:
             self._again = True
 
     def _fits(self, push: PushReceived, out: list[Output]) -> bool:
-        """Apply a push that directly follows L (SF-048). A missing previous cursor means an unset L (A-16)."""
+        """Applies a push that directly follows L (SF-048). A missing previous cursor means an unset L (A-16)."""
         at = self._position
         assert at is not None
         if not push.last or (push.previous or "") != at.cursor or not all(entry.complete for entry in push.items):
@@ -316,7 +316,7 @@ class FollowState:
         return True
 
     def _is_late(self, push: PushReceived) -> bool:
-        """Return whether the push shows only items at or before L (SF-050).
+        """Returns whether the push shows only items at or before L (SF-050).
 
         That is so if its cursor was passed, or if a pull brought the same versions: a pull often overtakes the pushes
         of its items. The second test applies once per version, because a later edit may restore earlier content. If
@@ -342,7 +342,7 @@ class FollowState:
         *,
         pulled: bool,
     ) -> int:
-        """Output the entries that were not delivered before, and move to `then`. Return the number of changes."""
+        """Outputs the entries that were not delivered before, and moves to `then`. Returns the number of changes."""
         at = self._position
         assert at is not None
         fresh: list[tuple[ReceivedItem, str, ChangeKind]] = []
@@ -369,7 +369,7 @@ class FollowState:
 
 
 def _kind(entry: ReceivedItem, all_new: bool | None, *, seen: bool) -> ChangeKind:
-    """Return the kind: by the entry itself, by the memory, by the totals, and last by the entry's own dates."""
+    """Returns the kind: by the entry itself, by the memory, by the totals, and last by the entry's own dates."""
     if entry.left:
         return ChangeKind.LEFT
     if entry.deleted:
@@ -382,26 +382,26 @@ def _kind(entry: ReceivedItem, all_new: bool | None, *, seen: bool) -> ChangeKin
 
 
 def _all_new(before: int | None, after: int | None, items: int) -> bool | None:
-    """Return whether all `items` changes are new (True) or none is (False), by the totals; else None."""
+    """Returns whether all `items` changes are new (True) or none is (False), by the totals; else None."""
     if before is None or after is None or after - before not in (0, items):
         return None
     return after - before == items
 
 
 def _reaches(page: PageReceived) -> bool | None:
-    """Return whether the page reaches the end of the feed by its index and count; None if it lacks them."""
+    """Returns whether the page reaches the end of the feed by its index and count; None if it lacks them."""
     if page.index is None or page.count is None:
         return None
     return page.index + len(page.items) >= page.count
 
 
 def _is_last(page: PageReceived, after: str) -> bool:
-    """Return whether the page ends the feed. A short page does not: services may shorten pages at will."""
+    """Returns whether the page ends the feed. A short page does not: services may shorten pages at will."""
     return not page.items or page.last is None or page.last == after or _reaches(page) is True
 
 
 def _contradiction(page: PageReceived, after: str) -> str:
-    """Return why the page cannot prove anything although it seems to be the last one, or an empty text."""
+    """Returns why the page cannot prove anything although it seems to be the last one, or an empty text."""
     if not page.items and not after and page.count:
         return f"the response has no items, but its count is {page.count}"
     if page.items and page.last == after and _reaches(page) is False:

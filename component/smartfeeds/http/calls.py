@@ -120,7 +120,7 @@ class CallReader:
         return is_within(text, self.proxies)
 
     def _forwarded(self, request: web.BaseRequest, peer: str) -> tuple[str, str, str]:
-        """Address, scheme and host from the headers of the nearest proxies. Read from our side, the first address that
+        """Address, scheme and host from the headers of the nearest proxies. Reads from our side, the first address that
         is not a proxy is that of the client; the client may have forged those before it.
 
         A proxy writes one kind of header and passes the other kind on as the client sent it. If both kinds are present

@@ -42,7 +42,7 @@ class ImportCounts:
     notes: tuple[str, ...] = ()
 
     def counts(self) -> dict[str, int]:
-        """Return the number of items per effect, for reports."""
+        """Returns the number of items per effect, for reports."""
         return {name: getattr(self, name) for name in ("added", "changed", "deleted", "unchanged")}
 
     def __add__(self, other: "ImportCounts") -> "ImportCounts":

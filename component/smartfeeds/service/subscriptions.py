@@ -248,7 +248,7 @@ def _own_jid(text: str | None, actor: Jid, foreign: Condition) -> str:
 def _own_subscription(
     tx: ReadTx, context: Context, request: Unsubscribe | GetSubscribeOptions | SetSubscribeOptions
 ) -> tuple[Node, Subscription]:
-    """Return the node and the actor's subscription to it. Raises FeedError."""
+    """Returns the node and the actor's subscription to it. Raises FeedError."""
     located = locate_for(tx, context, request.node, request.actor)
     jid = _own_jid(request.jid, request.actor, Condition.FORBIDDEN)
     subscription = tx.subscription(located.node.node_no, jid, located.view_text)

@@ -13,7 +13,7 @@ PAGES_A_STEP = 2_000  # between two steps the progress is reported
 
 
 def copy_database(source: Path, target: Path, on_progress: Callable[[int, int], None] | None = None) -> None:
-    """Copy the database `source` to the new file `target`, which appears only when it is complete and synced to disk.
+    """Copies the database `source` to the new file `target`, which appears only when it is complete and synced to disk.
 
     `on_progress` receives the number of copied pages and the number of all pages. Other processes may read and write
     meanwhile. Raises StoreError, also if `target` exists.
@@ -42,7 +42,7 @@ def _told(on_progress: Callable[[int, int], None] | None) -> Callable[[int, int,
 
 
 def _sync(folder: Path) -> None:
-    """Sync a folder, so that a new name in it survives a power loss."""
+    """Syncs a folder, so that a new name in it survives a power loss."""
     handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
     try:
         os.fsync(handle)

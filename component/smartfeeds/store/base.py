@@ -41,139 +41,139 @@ class ReadTx(Protocol):
     """The reading operations of a transaction. Lists are ordered by the key that `after` names, ascending."""
 
     def node(self, name: str) -> Node | None:
-        """Return the live node with exactly this name."""
+        """Returns the live node with exactly this name."""
 
     def node_by_no(self, node_no: int) -> Node | None:
-        """Return the node with this number, including deleted nodes."""
+        """Returns the node with this number, including deleted nodes."""
 
     def nodes(self, after: str, limit: int, *, before: str | None = None, newest: bool = False) -> list[Node]:
-        """Return live nodes by name in code point order, between `after` and `before`; with `newest` the last ones."""
+        """Returns live nodes by name in code point order, between `after` and `before`; with `newest` the last ones."""
 
     def node_count(self) -> int:
-        """Return the number of live nodes."""
+        """Returns the number of live nodes."""
 
     def listed_nodes(
         self, jid: str, after: str, limit: int, *, before: str | None = None, newest: bool = False
     ) -> list[Node]:
-        """Return the nodes that lists show to a bare JID (`core.access.Access.sees_description`), as `nodes` does.
+        """Returns the nodes that lists show to a bare JID (`core.access.Access.sees_description`), as `nodes` does.
 
         The cost grows with the result and with the nodes in between that exclude the JID, not with all hidden nodes.
         """
 
     def listed_count(self, jid: str) -> int:
-        """Return the number of `listed_nodes`. The cost grows with the hidden nodes among them and those that exclude
+        """Returns the number of `listed_nodes`. The cost grows with the hidden nodes among them and those that exclude
         the JID.
         """
 
     def created_by(self, creator: str) -> int:
-        """Return the number of live nodes that this bare JID created."""
+        """Returns the number of live nodes that this bare JID created."""
 
     def created_in(self, domain: str) -> int:
-        """Return the number of live nodes that bare JIDs of this domain created. O(1)."""
+        """Returns the number of live nodes that bare JIDs of this domain created. O(1)."""
 
     def affiliation(self, node_no: int, jid: str) -> Affiliation:
-        """Return the affiliation of a bare JID, or NONE."""
+        """Returns the affiliation of a bare JID, or NONE."""
 
     def affiliations(
         self, node_no: int, part: KeyRange[str] = ALL_TEXTS, *, held: Affiliation | None = None
     ) -> list[tuple[str, Affiliation]]:
-        """Return the affiliations of a node by JID; with `held` only those of this kind. The cost grows with the
+        """Returns the affiliations of a node by JID; with `held` only those of this kind. The cost grows with the
         result.
         """
 
     def affiliation_count(self, node_no: int) -> int:
-        """Return the number of affiliations of a node."""
+        """Returns the number of affiliations of a node."""
 
     def affiliations_of(self, jid: str, part: KeyRange[int] = ALL_NUMBERS) -> list[tuple[Node, Affiliation]]:
-        """Return the affiliations of a bare JID with live nodes, by node_no. The cost grows with the result."""
+        """Returns the affiliations of a bare JID with live nodes, by node_no. The cost grows with the result."""
 
     def affiliated(self, jid: str) -> int:
-        """Return the number of affiliations of a bare JID, including those with nodes still to be reaped."""
+        """Returns the number of affiliations of a bare JID, including those with nodes still to be reaped."""
 
     def subscription(self, node_no: int, jid: str, view: str) -> Subscription | None:
-        """Return the subscription of exactly this address to this canonical view."""
+        """Returns the subscription of exactly this address to this canonical view."""
 
     def subscription_by_no(self, sub_no: int) -> Subscription | None:
-        """Return the subscription with this number."""
+        """Returns the subscription with this number."""
 
     def subscriptions(self, node_no: int, after_no: int, limit: int) -> list[Subscription]:
-        """Return the subscriptions of a node in all states, by sub_no."""
+        """Returns the subscriptions of a node in all states, by sub_no."""
 
     def subscribers(self, node_no: int, part: KeyRange[str] = ALL_TEXTS) -> list[str]:
-        """Return the addresses in state subscribed on a node, each once, even if it follows several views. The cost
+        """Returns the addresses in state subscribed on a node, each once, even if it follows several views. The cost
         grows with the result.
         """
 
     def subscriptions_of(self, bare: str, part: KeyRange[int] = ALL_NUMBERS) -> list[tuple[Node, Subscription]]:
-        """Return the subscriptions of a bare JID and its resources on live nodes, by sub_no. The cost grows with the
+        """Returns the subscriptions of a bare JID and its resources on live nodes, by sub_no. The cost grows with the
         result.
         """
 
     def subscriptions_on(self, node_no: int, bare: str) -> list[Subscription]:
-        """Return the subscriptions of a bare JID and its resources to one node, by sub_no. The cost grows with the
+        """Returns the subscriptions of a bare JID and its resources to one node, by sub_no. The cost grows with the
         result.
         """
 
     def subscribed_by(self, bare: str) -> int:
-        """Return the number of subscriptions of a bare JID and its resources in all states, including those to deleted
+        """Returns the number of subscriptions of a bare JID and its resources in all states, including those to deleted
         nodes that are not yet reaped.
         """
 
     def subscribed_in(self, domain: str) -> int:
-        """Return the same number for all bare JIDs of a domain. O(1)."""
+        """Returns the same number for all bare JIDs of a domain. O(1)."""
 
     def subscription_count(self, node_no: int) -> int:
-        """Return the number of subscriptions of a node in state subscribed. O(1)."""
+        """Returns the number of subscriptions of a node in state subscribed. O(1)."""
 
     def subscribed_views(self, node_no: int) -> list[str]:
-        """Return the distinct canonical views to which a node has subscriptions in state subscribed."""
+        """Returns the distinct canonical views to which a node has subscriptions in state subscribed."""
 
     def item(self, node_no: int, item_id: str) -> Item | None:
-        """Return the item with this id, including tombstones."""
+        """Returns the item with this id, including tombstones."""
 
     def items(self, node_no: int, item_ids: Sequence[str]) -> list[Item]:
-        """Return the existing items with these ids, including tombstones, in no particular order."""
+        """Returns the existing items with these ids, including tombstones, in no particular order."""
 
     def item_of_sync(self, node_no: int, sync_id: str) -> Item | None:
-        """Return the item with this sync id, which is its `sync_id`, else its id."""
+        """Returns the item with this sync id, which is its `sync_id`, else its id."""
 
     def conflicted(self, node_no: int, part: KeyRange[int] = ALL_NUMBERS) -> list[Item]:
-        """Return the items with conflicts, by item_no. The cost grows with the result."""
+        """Returns the items with conflicts, by item_no. The cost grows with the result."""
 
     def conflict_count(self, node_no: int) -> int:
-        """Return the number of items with conflicts. The cost grows with this number."""
+        """Returns the number of items with conflicts. The cost grows with this number."""
 
     def slice(self, node_no: int, wanted: Slice) -> list[Item]:
-        """Return items of a view, ascending, with sync data only if the view shows it.
+        """Returns items of a view, ascending, with sync data only if the view shows it.
 
         `Item.left` marks items that have left a filtered view (`core.view.Standing`); a view that hides tombstones has
         none of them. For an unfiltered view the cost grows with the result, not with the feed.
         """
 
     def count(self, node_no: int, view: View, *, before: Edge | None = None) -> int:
-        """Return the number of items in a view, or of those up to an edge. O(1) for an unfiltered view without edge."""
+        """Returns the number of items in a view, or of those up to an edge. O(1) for an unfiltered view and no edge."""
 
     def bounded_count(self, node_no: int, view: View, *, before: Edge | None = None) -> int | None:
-        """Return `count`, or None if counting would take more than a bounded amount of work.
+        """Returns `count`, or None if counting would take more than a bounded amount of work.
 
         Counts of whole views are cached: the next count costs what has changed since.
         """
 
     def standings(self, node_no: int, item: Item, views: Sequence[View]) -> list[Standing]:
-        """Return the standing of a stored item in each of these views. The cost grows with the number of the item's
+        """Returns the standing of a stored item in each of these views. The cost grows with the number of the item's
         versions.
         """
 
     def group(self, node_no: int, order: Order, key_us: int, limit: int) -> list[tuple[int, str]]:
-        """Return (item_no, id) of the first `limit` items with this ordering key, before filters, by item_no."""
+        """Returns (item_no, id) of the first `limit` items with this ordering key, before filters, by item_no."""
 
     def index_current(self, node_no: int) -> bool:
-        """Return whether the filter index has every item of the node. If not, filtered views need `WriteTx.index_node`
+        """Returns whether the filter index has every item of the node. If not, filtered views need `WriteTx.index_node`
         first.
         """
 
     def unindexed(self, limit: int) -> list[bytes]:
-        """Return the payloads that `WriteTx.index_some` reads next with this limit."""
+        """Returns the payloads that `WriteTx.index_some` reads next with this limit."""
 
     def mark(self, node_no: int, order: Order, name: str) -> Mark | None:
         """How far the consumer of this name has come in an order of a feed; None if it does not read that order."""
@@ -192,74 +192,74 @@ class ReadTx(Protocol):
         """Every consumer whose last delivery failed, by node_no and name."""
 
     def events(self, node_no: int, limit: int) -> list[NodeEvent]:
-        """Return the events of a node that are still to be sent, by at_us, then event_no."""
+        """Returns the events of a node that are still to be sent, by at_us, then event_no."""
 
     def token(self, token_id: str) -> Token | None:
-        """Return the bearer token with this id, even if it has expired."""
+        """Returns the bearer token with this id, even if it has expired."""
 
     def tokens(self, after: str, limit: int) -> list[Token]:
-        """Return bearer tokens by id."""
+        """Returns bearer tokens by id."""
 
     def mirror(self, name: str) -> MirrorRow | None:
-        """Return the mirror with this name."""
+        """Returns the mirror with this name."""
 
     def mirrors(self) -> list[MirrorRow]:
-        """Return all mirrors by name. Their number is small."""
+        """Returns all mirrors by name. Their number is small."""
 
     def documents(self, reader: str) -> dict[str, KnownDocument]:
-        """Return the documents that a reader has processed, by the address that it requests."""
+        """Returns the documents that a reader has processed, by the address that it requests."""
 
 
 class WriteTx(ReadTx, Protocol):
     """The writing operations. Each method maintains the derived counts (total, live, subscriptions)."""
 
     def lock(self, name: str) -> Node | None:
-        """Return `node` and lock it until this transaction ends."""
+        """Returns `node` and lock it until this transaction ends."""
 
     def lock_no(self, node_no: int) -> Node | None:
-        """Return `node_by_no` and lock it until this transaction ends."""
+        """Returns `node_by_no` and lock it until this transaction ends."""
 
     def add_node(self, node: Node) -> Node:
-        """Store a new node and return it with its number. The caller must have checked that the name is free."""
+        """Stores a new node and returns it with its number. The caller must have checked that the name is free."""
 
     def set_options(self, node_no: int, options: FormFields) -> None:
-        """Replace the options of a node. Its audience number increases, and lists of nodes change accordingly."""
+        """Replaces the options of a node. Its audience number increases, and lists of nodes change accordingly."""
 
     def set_keys(self, node_no: int, last_modified_us: int, last_created_us: int) -> None:
-        """Store the greatest ordering keys that were assigned."""
+        """Stores the greatest ordering keys that were assigned."""
 
     def retire_node(self, node_no: int) -> None:
-        """Free the name and mark the node as deleted. Its rows remain until `reap`."""
+        """Frees the name and marks the node as deleted. Its rows remain until `reap`."""
 
     def reap(self, node_no: int, limit: int) -> bool:
-        """Remove up to `limit` rows of a deleted node. Return True if none is left."""
+        """Removes up to `limit` rows of a deleted node. Returns True if none is left."""
 
     def put_item(self, node_no: int, item: Item) -> Item:
-        """Store an item: a new item if item_no is 0 (returned with its number), else a new version of the item.
+        """Stores an item: a new item if item_no is 0 (returned with its number), else a new version of the item.
 
         The filter index keeps every replaced version of a feed's item, even if it had not read that version yet.
         """
 
     def remove_item(self, node_no: int, item_no: int) -> None:
-        """Remove an item without a tombstone (generic nodes only)."""
+        """Removes an item without a tombstone (generic nodes only)."""
 
     def set_affiliation(self, node_no: int, jid: str, affiliation: Affiliation) -> None:
-        """Store an affiliation; NONE removes it. The audience number increases."""
+        """Stores an affiliation; NONE removes it. The audience number increases."""
 
     def put_subscription(self, subscription: Subscription) -> Subscription:
-        """Store a subscription: a new one if sub_no is 0, returned with a number above all others.
+        """Stores a subscription: a new one if sub_no is 0, returned with a number above all others.
 
         The audience number increases, for a new subscription by 1.
         """
 
     def remove_subscription(self, sub_no: int) -> None:
-        """Remove a subscription. The audience number increases."""
+        """Removes a subscription. The audience number increases."""
 
     def add_event(self, event: NodeEvent) -> NodeEvent:
-        """Store an event to send and return it with its number."""
+        """Stores an event to send and return it with its number."""
 
     def remove_events(self, event_nos: Iterable[int]) -> None:
-        """Remove events that were sent."""
+        """Removes events that were sent."""
 
     def set_mark(self, node_no: int, order: Order, name: str, mark: Mark) -> None:
         """Stores how far the consumer of this name has come in an order of a feed."""
@@ -271,31 +271,31 @@ class WriteTx(ReadTx, Protocol):
         """Removes the marks and the failure of a consumer."""
 
     def add_token(self, token: Token) -> None:
-        """Store a new bearer token. Raises StoreError if its id exists."""
+        """Stores a new bearer token. Raises StoreError if its id exists."""
 
     def remove_token(self, token_id: str) -> None:
-        """Remove a bearer token."""
+        """Removes a bearer token."""
 
     def put_mirror(self, row: MirrorRow) -> None:
-        """Store a mirror, or replace the mirror with its name."""
+        """Stores a mirror, or replaces the mirror with its name."""
 
     def remove_mirror(self, name: str) -> None:
-        """Remove a mirror. The items that it received remain."""
+        """Removes a mirror. The items that it received remain."""
 
     def put_document(self, reader: str, url: str, document: KnownDocument) -> None:
-        """Store a document that a reader has processed, or replace the document of this address."""
+        """Stores a document that a reader has processed, or replaces the document of this address."""
 
     def remove_document(self, reader: str, url: str) -> None:
-        """Remove a document that a reader no longer requests."""
+        """Removes a document that a reader no longer requests."""
 
     def index_some(self, limit: int) -> int:
-        """Add up to `limit` items to the filter index, oldest change first. Return their number; 0 means up to date.
+        """Adds up to `limit` items to the filter index, oldest change first. Returns their number; 0 means up to date.
 
         An item above 1 KiB counts as several, because reading it takes as long as reading several.
         """
 
     def index_node(self, node_no: int, limit: int = NO_LIMIT) -> int:
-        """Add up to `limit` items of a node to its filter index, oldest change first. Return their number.
+        """Adds up to `limit` items of a node to its filter index, oldest change first. Returns their number.
 
         `slice`, `count` and `standings` of filtered views require an index that is up to date.
         """
@@ -327,23 +327,23 @@ class Store(Protocol):
     """A store of feeds."""
 
     async def open(self) -> None:
-        """Open the store as its `OpenMode` allows. Raises StoreError with advice."""
+        """Opens the store as its `OpenMode` allows. Raises StoreError with advice."""
 
     async def close(self) -> None:
-        """Finish running work and close the store."""
+        """Finishes running work and closes the store."""
 
     async def read(self, work: Callable[[ReadTx], T], *, turn: str = "") -> T:
-        """Run `work` on a snapshot. Raises what `work` raises, or StoreError.
+        """Runs `work` on a snapshot. Raises what `work` raises, or StoreError.
 
         `turn` names the requester. Waiting work of different turns is served in rotation, work of one turn in its
         order.
         """
 
     async def write(self, work: Callable[[WriteTx], T], *, turn: str = "") -> T:
-        """Run `work` in a transaction and return when it is durable. Raises what `work` raises, or StoreError."""
+        """Runs `work` in a transaction and returns when it is durable. Raises what `work` raises, or StoreError."""
 
     async def index_some(self, limit: int) -> int:
-        """Run `WriteTx.index_some` in a transaction of its own, with payloads read before it. Raises StoreError."""
+        """Runs `WriteTx.index_some` in a transaction of its own, with payloads read before it. Raises StoreError."""
 
 
 # Returns the facets and words of a payload. It is passed to the store, because only `formats` can read payloads.
@@ -365,9 +365,9 @@ class ReadAhead:
         return self._indexer(payload) if traits is None else traits
 
     def prepare(self, payloads: Iterable[bytes]) -> None:
-        """Read these payloads. May run in any thread."""
+        """Reads these payloads. May run in any thread."""
         self._traits = {payload: self._indexer(payload) for payload in payloads}
 
     def is_ready(self, payload: bytes) -> bool:
-        """Return whether this payload was read ahead."""
+        """Returns whether this payload was read ahead."""
         return payload in self._traits

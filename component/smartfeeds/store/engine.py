@@ -22,46 +22,46 @@ class Engine(Protocol):
         """The end of a SELECT that locks its row; empty if writers are serialised anyway."""
 
     def rows(self, sql: str, params: Sequence[object] = ()) -> list[Row]:
-        """Return all rows of a query."""
+        """Returns all rows of a query."""
 
     def row(self, sql: str, params: Sequence[object] = ()) -> Row | None:
-        """Return the first row of a query, or None."""
+        """Returns the first row of a query, or None."""
 
     def run(self, sql: str, params: Sequence[object] = ()) -> int:
-        """Run a statement and return the number of changed rows."""
+        """Runs a statement and returns the number of changed rows."""
 
     def run_many(self, sql: str, params: Iterable[Sequence[object]]) -> None:
-        """Run a statement once for each set of parameters."""
+        """Runs a statement once for each set of parameters."""
 
     def insert(self, sql: str, params: Sequence[object], key: str) -> int:
-        """Insert one row and return the value of its column `key`."""
+        """Inserts one row and returns the value of its column `key`."""
 
     def within(self, steps: int, work: Callable[[], T]) -> T | None:
-        """Return the result of the work, or None if it needs more than this number of steps (`SqliteEngine.allow`)."""
+        """Returns the result of the work, or None if it needs more than this number of steps (`SqliteEngine.allow`)."""
 
     def tokens(self, node_no: int, traits: Traits) -> frozenset[str]:
-        """Return the facets and words of a version of an item in the form of the full-text index."""
+        """Returns the facets and words of a version of an item in the form of the full-text index."""
 
     def documents(self, item_no: int) -> dict[int, str]:
-        """Return the versions of an item by number (`rows.STATES`): their tokens, each between two spaces.
+        """Returns the versions of an item by number (`rows.STATES`): their tokens, each between two spaces.
 
         The value is a text, because most callers search for a few tokens, and building sets takes ten times as long.
         """
 
     def put_documents(self, documents: Mapping[tuple[int, int], frozenset[str]]) -> None:
-        """Replace the tokens of versions, by item_no and number. A version without tokens is removed.
+        """Replaces the tokens of versions, by item_no and number. A version without tokens is removed.
 
         Storing many versions in one call takes a third of the time.
         """
 
     def drop_documents(self, item_nos: Sequence[int]) -> None:
-        """Remove items from the full-text index."""
+        """Removes items from the full-text index."""
 
     def documents_with(self, terms: Sequence[frozenset[str]]) -> tuple[str, list[object]]:
-        """Return a query and its parameters for the documents with a token of each term, as column `document`."""
+        """Returns a query and its parameters for the documents with a token of each term, as column `document`."""
 
     def present_has(self, item_no: str, terms: Sequence[frozenset[str]]) -> tuple[str, list[object]]:
-        """Return an expression and its parameters: whether the present version of an item has a token of each term.
+        """Returns an expression and its parameters: whether the present version of an item has a token of each term.
 
         `item_no` is the SQL text of the item's number. The expression is meant for the items of a page.
         """

@@ -21,7 +21,7 @@ class LockHeldError(StoreError):
 
 
 def lock_file(path: Path, purpose: str) -> Release:
-    """Create and lock the file `path`. Return the function that removes and releases it.
+    """Creates and lock the file `path`. Returns the function that removes and releases it.
 
     `purpose` says what the lock is for. Raises LockHeldError, or OSError if the file cannot be written.
     """
@@ -42,7 +42,7 @@ def lock_file(path: Path, purpose: str) -> Release:
 
 
 def lock_database(database: Path, purpose: str) -> Release:
-    """Lock the SQLite file `database` for the one process that serves it. Return the function that releases the lock.
+    """Locks the SQLite file `database` for the one process that serves it. Returns the function that releases the lock.
 
     Commands that may run beside a service do not take this lock. Raises StoreError.
     """
@@ -61,7 +61,7 @@ def lock_database(database: Path, purpose: str) -> Release:
 
 
 def _acquire(path: Path) -> int:
-    """Return a handle of the locked file. Raises LockHeldError, OSError."""
+    """Returns a handle of the locked file. Raises LockHeldError, OSError."""
     while True:
         handle = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
         try:

@@ -14,13 +14,13 @@ BUSY_S = 5.0  # wait for another process that has locked the file
 
 
 def schema_version(path: Path) -> str | None:
-    """Return the version of the schema, or None for an empty database. Raises StoreError for another program's file."""
+    """Returns the version of the schema, None for an empty database. Raises StoreError for another program's file."""
     with _reading(path) as connection:
         return migrate.version(connection)
 
 
 def is_sound(path: Path) -> bool:
-    """Return whether SQLite's quick check finds no damage."""
+    """Returns whether SQLite's quick check finds no damage."""
     with _reading(path) as connection:
         rows: list[tuple[str]] = connection.execute("PRAGMA quick_check(1)").fetchall()
         return rows == [("ok",)]
@@ -38,7 +38,7 @@ def _reading(path: Path) -> Iterator[sqlite3.Connection]:
 
 
 def check_writable(path: Path) -> None:
-    """Check that the file can be written or created, without changing anything. Raises StoreError."""
+    """Checks that the file can be written or created, without changing anything. Raises StoreError."""
     folder = path.parent
     if not folder.is_dir():
         raise StoreError(f"the folder {folder} does not exist; create it and make the user of the service its owner")

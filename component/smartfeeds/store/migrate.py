@@ -20,12 +20,12 @@ SCHEMA = "sqlite.sql"
 
 
 def statements(text: str) -> list[str]:
-    """Split a script into statements, which end with a semicolon at the end of a line."""
+    """Splits a script into statements, which end with a semicolon at the end of a line."""
     return [part for part in (piece.strip() for piece in text.split(";\n")) if part]
 
 
 def version(connection: sqlite3.Connection) -> str | None:
-    """Return the version of the schema, or None for an empty database. Raises StoreError for another program's data."""
+    """Returns the version of the schema, None for an empty database. Raises StoreError for another program's data."""
     tables = {row[0] for row in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
     if not tables:
         return None
@@ -38,7 +38,7 @@ def version(connection: sqlite3.Connection) -> str | None:
 
 
 def prepare(connection: sqlite3.Connection, path: Path, mode: OpenMode = OpenMode.SERVE) -> None:
-    """Ensure that the database at `path`, open as `connection`, has the schema of this code.
+    """Ensures that the database at `path`, open as `connection`, has the schema of this code.
 
     `mode` decides whether an empty database gets a schema and an older schema is upgraded. Raises StoreError if it does
     not, if the schema is newer, or if the database belongs to another program or cannot be read or written.
@@ -70,7 +70,7 @@ def prepare(connection: sqlite3.Connection, path: Path, mode: OpenMode = OpenMod
 
 
 def create(connection: sqlite3.Connection) -> None:
-    """Create the schema in an empty database in one transaction. Does nothing if another process created it first."""
+    """Creates the schema in an empty database in one transaction. Does nothing if another process created it first."""
     text = resources.files("smartfeeds.store").joinpath(SCHEMA).read_text(encoding="utf-8")
     connection.execute("BEGIN IMMEDIATE")
     try:
@@ -85,7 +85,7 @@ def create(connection: sqlite3.Connection) -> None:
 
 
 def upgrade(path: Path, target: str) -> None:
-    """Run the migrations up to `target` in one transaction. Raises StoreError."""
+    """Runs the migrations up to `target` in one transaction. Raises StoreError."""
     # Imported here only, because alembic and SQLAlchemy use much memory.
     from smartfeeds.store.migrations import run
 

@@ -35,7 +35,7 @@ class FeedMoment:
 
 
 def moment_of(row: NodeRow) -> FeedMoment | None:
-    """Return the state of a feed. None if its filter index is behind, and for other nodes, whose items can disappear
+    """Returns the state of a feed. None if its filter index is behind, and for other nodes, whose items can disappear
     without a trace.
     """
     if row.stale or row.node.kind is not NodeKind.FEED:
@@ -55,7 +55,7 @@ class Counts:
         self._lock = Lock()
 
     def get(self, node_no: int, view: View) -> tuple[FeedMoment, int] | None:
-        """Return the last count of a view and its moment."""
+        """Returns the last count of a view and its moment."""
         with self._lock:
             entry = self._known.get((node_no, view))
             if entry is not None:
@@ -63,7 +63,7 @@ class Counts:
             return entry
 
     def put(self, node_no: int, view: View, moment: FeedMoment, count: int) -> None:
-        """Store a count and drop the least recently used one if there are too many.
+        """Stores a count and drops the least recently used one if there are too many.
 
         A count of a newer moment is kept, because the snapshots of two connections end in any order.
         """
@@ -104,7 +104,7 @@ class CountReads(ItemReads):
         return count
 
     def _count_on(self, row: NodeRow, view: View, moment: FeedMoment, known: tuple[FeedMoment, int] | None) -> int:
-        """Return the count of a view from its last count, if only new items were added since; else count again.
+        """Returns the count of a view from its last count, if only new items were added since; else count again.
 
         An item that was in a view stays in it (`core.view.Standing`). An edit may add an item, and the index does not
         show whether the item was in the view before the edit.

@@ -42,7 +42,7 @@ class ItemQuery:
     join: str = ""
 
     def add(self, condition: str, *params: object) -> None:
-        """Add a condition."""
+        """Adds a condition."""
         self.where.append(condition)
         self.params.extend(params)
 
@@ -60,7 +60,7 @@ class ItemQuery:
 
 
 def all_items(node_no: int, order: Order, after: Edge | None, before: Edge | None) -> ItemQuery:
-    """Return a query for every item of a node between two edges."""
+    """Returns a query for every item of a node between two edges."""
     key = f"i.{KEYS[order]}"
     query = ItemQuery("item i", key, "i.item_no")
     query.add("i.node_no = ?", node_no)
@@ -79,7 +79,7 @@ def filtered_items(
     wildcard: bool,
     ordered: bool,
 ) -> ItemQuery:
-    """Return a query for the items of a filtered view between two edges, including tombstones.
+    """Returns a query for the items of a filtered view between two edges, including tombstones.
 
     `publishers` is that of `View.facets`. `wildcard`: the node has items for which the index has ANYTHING. `ordered`:
     only the first or last of them are read, in the order of the view.
@@ -118,7 +118,7 @@ def _searched_items(
     *,
     wildcard: bool,
 ) -> ItemQuery:
-    """Return a query for the items with a document that has all words of a view and a facet of each filter."""
+    """Returns a query for the items with a document that has all words of a view and a facet of each filter."""
     parts = [Traits(words=frozenset({word})) for word in sorted(view.query)]
     parts += [Traits(facets) for facets in filters]
     terms = [db.tokens(node_no, part) for part in parts]
@@ -143,7 +143,7 @@ def _lead(filters: Sequence[Facets], narrow: Sequence[Facets], *, ordered: bool)
 
 
 def _facet_items(node_no: int, facets: Facets, order: Order, after: Edge | None, before: Edge | None) -> ItemQuery:
-    """Return a query for the items that have one of these facets in some version, in the order of the view.
+    """Returns a query for the items that have one of these facets in some version, in the order of the view.
 
     Rows of one value are in this order already, rows of several values are merged.
     """
@@ -167,7 +167,7 @@ def _facet_items(node_no: int, facets: Facets, order: Order, after: Edge | None,
 def _one_state(
     row: str, node_no: int, filters: Sequence[Facets], states: Sequence[str], *, present: bool
 ) -> SqlCondition:
-    """Return the condition that one version of the row's item has a facet of every filter; with `present` the present
+    """Returns the condition that one version of the row's item has a facet of every filter; with `present` the present
     version.
 
     `states` are the states of filters that are looked up already.

@@ -165,11 +165,11 @@ class SqliteStore:
         return await self.write(lambda tx: tx.index_some(limit), turn=INDEX_TURN)
 
     async def backup(self, target: Path) -> None:
-        """Copy the state of one moment to a new file. Raises StoreError, also if the file exists."""
+        """Copies the state of one moment to a new file. Raises StoreError, also if the file exists."""
         await asyncio.to_thread(copy_database, self.path, target)
 
     async def _lane(self, prepare: Callable[[sqlite3.Connection], Runner]) -> StoreLane:
-        """Return a new connection that `prepare` has set up in its thread."""
+        """Returns a new connection that `prepare` has set up in its thread."""
         # mode=rw: only `make_private` creates the file. SQLite must not create a file that was removed meanwhile.
         connection = aiosqlite.connect(
             f"{self.path.absolute().as_uri()}?mode=rw",
@@ -307,7 +307,7 @@ class _WriteGroups:
         return len(jobs)
 
     def _commit(self, jobs: list[StoreJob], *, last: bool = False) -> int:
-        """Run jobs in the open transaction, as many as the time allows. Return 0 if it was rolled back and they must
+        """Runs jobs in the open transaction, as many as the time allows. Returns 0 if it was rolled back and they must
         run again.
         """
         until = time.monotonic() + WRITE_BUDGET_S

@@ -45,12 +45,12 @@ _ERRORS = (sqlite3.Error, OverflowError, UnicodeEncodeError)
 
 
 def missing(path: Path) -> StoreError:
-    """Return the error for a missing database file, for commands that do not create one."""
+    """Returns the error for a missing database file, for commands that do not create one."""
     return StoreError(f"the database {path.absolute()} does not exist; {CREATE_IT}")
 
 
 def make_private(path: Path) -> None:
-    """Create a new database file that only its owner can read: it contains closed nodes and subscriptions.
+    """Creates a new database file that only its owner can read: it contains closed nodes and subscriptions.
 
     SQLite gives its log files the same permissions. If the file cannot be created, SQLite reports the reason later.
     """
@@ -59,7 +59,7 @@ def make_private(path: Path) -> None:
 
 
 def store_error(error: Exception, path: str) -> StoreError:
-    """Return the StoreError for an error of SQLite, with advice for the operator."""
+    """Returns the StoreError for an error of SQLite, with advice for the operator."""
     code = getattr(error, "sqlite_errorcode", 0) & 0xFF
     advice = _ADVICE.get(code, "it cannot be used")
     return StoreError(f"the database {path}: {advice} ({error})")
@@ -81,7 +81,7 @@ class SqliteEngine:
         self._left: int | None = None
 
     def allow(self, steps: int | None) -> None:
-        """Bound the work that follows; None removes the bound.
+        """Limits the work that follows; None removes the bound.
 
         A step is an instruction of SQLite's virtual machine; a row of a page takes about 25. A statement costs
         `STATEMENT_STEPS` in addition. The bound counts steps in place of time, so that the same work always has the
@@ -150,19 +150,19 @@ class SqliteEngine:
         return number
 
     def begin(self) -> None:
-        """Start a transaction that may write."""
+        """Starts a transaction that may write."""
         self.run("BEGIN IMMEDIATE")
 
     def begin_read(self) -> None:
-        """Start a snapshot."""
+        """Starts a snapshot."""
         self.run("BEGIN")
 
     def commit(self) -> None:
-        """Commit the transaction; its changes are durable afterwards."""
+        """Commits the transaction; its changes are durable afterwards."""
         self.run("COMMIT")
 
     def rollback(self) -> None:
-        """Roll back the transaction, unless SQLite has ended it already."""
+        """Rolls back the transaction, unless SQLite has ended it already."""
         if self._connection.in_transaction:
             self.run("ROLLBACK")
 
@@ -208,5 +208,5 @@ class SqliteEngine:
 
 
 def _documents_of(item_no: int) -> tuple[int, int]:
-    """Return the first and the last possible number of a document of an item."""
+    """Returns the first and the last possible number of a document of an item."""
     return item_no * STATES, item_no * STATES + STATES - 1

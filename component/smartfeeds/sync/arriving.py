@@ -26,7 +26,7 @@ _SEVERAL = b'<data xmlns="urn:x-smartfeeds:conflict">', b"</data>"
 
 
 def read_arrived(raw: bytes, *, lenient: bool = False) -> tuple[str, SyncItem]:
-    """Read an entry or RSS item with sync data. Return the item id that a Smart Feed wrote into it, or an empty text,
+    """Reads an entry or RSS item with sync data. Returns the item id that a Smart Feed wrote into it, or an empty text,
     and the item in Atom.
 
     `raw` is that of a `Piece`. Raises FeedError for an invalid item.
@@ -40,7 +40,7 @@ def read_arrived(raw: bytes, *, lenient: bool = False) -> tuple[str, SyncItem]:
 
 
 def in_atom(item: SyncItem) -> SyncItem:
-    """Return an item with the payloads of all its versions in Atom. Raises FeedError(INVALID_PAYLOAD)."""
+    """Returns an item with the payloads of all its versions in Atom. Raises FeedError(INVALID_PAYLOAD)."""
     version = item.version
     convert = as_entry if item.dialect is FEEDSYNC else _anything_as_entry
     conflicts = in_order(replace(one, payload=convert(one)) for one in version.conflicts)
@@ -48,18 +48,18 @@ def in_atom(item: SyncItem) -> SyncItem:
 
 
 def read_plain(raw: bytes, base: str = "") -> ImportedItem:
-    """Read an entry or RSS item without sync data as an import with base address `base` does. Raises FeedError."""
+    """Reads an entry or RSS item without sync data as an import with base address `base` does. Raises FeedError."""
     return read_one(parse_stored(raw), len(raw), base)
 
 
 def is_deletion_alone(raw: bytes) -> bool:
-    """Return whether an item has a deletion mark but no sync data of a version (A-18)."""
+    """Returns whether an item has a deletion mark but no sync data of a version (A-18)."""
     syncs = syncs_of(parse_stored(raw))
     return bool(syncs) and syncs[0].get("deleted") == "true" and not is_whole(syncs[0])
 
 
 def as_entry(version: Version) -> bytes:
-    """Return the payload of a version in Atom. A payload that is neither an entry nor an RSS item is returned
+    """Returns the payload of a version in Atom. A payload that is neither an entry nor an RSS item is returned
     unchanged; the store rejects it later.
     """
     if version.payload.startswith(ENTRY_START):
@@ -78,7 +78,7 @@ def _of_rss(item: Element, version: Version) -> bytes:
 
 
 def _anything_as_entry(version: Version) -> bytes:
-    """Return a conflict of SSE as an entry. Its content can be anything (SSE-048), so content that is no item is
+    """Returns a conflict of SSE as an entry. Its content can be anything (SSE-048), so content that is no item is
     wrapped.
     """
     start, end = _SEVERAL

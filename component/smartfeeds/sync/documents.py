@@ -78,7 +78,7 @@ class DocumentPiece:
 
 
 def form_of(data: bytes) -> FeedFormat:
-    """Return the format of a document from its first bytes, which must include the start tag of the root.
+    """Returns the format of a document from its first bytes, which must include the start tag of the root.
 
     Raises FeedError(INVALID_PAYLOAD) for a document in another format.
     """
@@ -158,13 +158,13 @@ class FeedReader:
         self._growth = ItemGrowth()
 
     def read(self, chunks: Iterable[bytes]) -> Iterator[DocumentPiece]:
-        """Yield the items of a whole document that arrives in chunks."""
+        """Yields the items of a whole document that arrives in chunks."""
         for chunk in chunks:
             yield from self.feed(chunk)
         yield from self.close()
 
     def feed(self, data: bytes) -> Iterator[DocumentPiece]:
-        """Yield the items that these bytes complete."""
+        """Yields the items that these bytes complete."""
         self._since_item_bytes += len(data)
         self._growth.source_bytes += len(data)
         self._crowds.feed(data)
@@ -181,7 +181,7 @@ class FeedReader:
             )
 
     def close(self) -> Iterator[DocumentPiece]:
-        """Yield the remaining items, then read the head."""
+        """Yields the remaining items, then reads the head."""
         try:
             root = self._parser.close()
         except etree.XMLSyntaxError as error:
@@ -248,7 +248,7 @@ class FeedReader:
         return above.getparent() is None and rss_name(parent) == "channel"
 
     def _drop_done(self) -> None:
-        """Remove the last item from the tree. This is possible only after the parser has passed it."""
+        """Removes the last item from the tree. This is possible only after the parser has passed it."""
         if self._done is not None:
             parent = self._done.getparent()
             assert parent is not None
@@ -283,7 +283,7 @@ class FeedReader:
         return DocumentPiece(index, PieceKind.SYNCED, raw, sync_item)
 
     def _complete(self, item: Element) -> None:
-        """Add to an item what it inherits from its feed: language, base address, authors.
+        """Adds to an item what it inherits from its feed: language, base address, authors.
 
         Items in conflicts are versions that could be in the feed themselves. They inherit from the feed only, not from
         the item around them, so that a version has the same bytes as winner and as loser.
@@ -315,7 +315,7 @@ class FeedReader:
                 self._updated, self.updated_us = node, parse_datetime(text) if is_atom else parse_date(text)
 
     def bring_forward(self, time_us: int | None) -> None:
-        """Set the date in the head to `time_us` if that is later."""
+        """Sets the date in the head to `time_us` if that is later."""
         if self._updated is None or time_us is None or (self.updated_us is not None and self.updated_us >= time_us):
             return
         self.updated_us = time_us
@@ -327,7 +327,7 @@ class FeedReader:
         return next((one for one in root.iterchildren(etree.Element) if rss_name(one) == "channel"), None)
 
     def head(self) -> bytes:
-        """Return the document up to its first item, without sx:sharing, which must not be published again (FS-014)."""
+        """Returns the document up to its first item, without sx:sharing, which must not be published again (FS-014)."""
         assert self._root is not None
         root, holder = self._root, self._holder(self._root)
         lines = [b'<?xml version="1.0" encoding="UTF-8"?>', _start_tag(root)]
@@ -344,7 +344,7 @@ class FeedReader:
         return b"\n".join(lines) + b"\n"
 
     def line(self, item: bytes) -> bytes:
-        """Return an item as bytes for this document, without the declarations that the root already has."""
+        """Returns an item as bytes for this document, without the declarations that the root already has."""
         assert self._root is not None
         if self._declared is None:
             holder = self._holder(self._root)
@@ -352,7 +352,7 @@ class FeedReader:
         return _relative(item, self._declared) + b"\n"
 
     def tail(self) -> bytes:
-        """Return the end of the document."""
+        """Returns the end of the document."""
         assert self._root is not None
         root, holder = self._root, self._holder(self._root)
         nodes = [root] if holder is root or holder is None else [holder, root]
@@ -372,14 +372,14 @@ def _start_tag(node: Element) -> bytes:
 
 
 def _declarations(node: Element) -> tuple[tuple[bytes, ...], bool]:
-    """Return the namespace declarations in force at a node, as bytes, and whether there is a default namespace."""
+    """Returns the namespace declarations in force at a node, as bytes, and whether there is a default namespace."""
     tag: bytes = etree.tostring(new_element("{urn:x}x", node.nsmap), encoding="utf-8")
     declared = [text for text in re.findall(rb' xmlns(?::[^=]+)?="[^"]*"', tag) if not text.endswith(b'="urn:x"')]
     return tuple(declared), None in node.nsmap
 
 
 def _relative(raw: bytes, declared: tuple[tuple[bytes, ...], bool]) -> bytes:
-    """Return an element's bytes for a place where the namespaces in `declared` are declared."""
+    """Returns an element's bytes for a place where the namespaces in `declared` are declared."""
     texts, has_default = declared
     match = _START_TAG.match(raw)
     if match is None:

@@ -28,7 +28,7 @@ CLEAN_ABOVE = 100
 
 
 def is_subsumed(record: HistoryRecord, other: HistoryRecord) -> bool:
-    """Return whether one record of a history is subsumed by another (3.3 note 2)."""
+    """Returns whether one record of a history is subsumed by another (3.3 note 2)."""
     # 1.a: the same endpoint with at least the same sequence
     if record.by:
         return record.by == other.by and other.sequence >= record.sequence
@@ -63,7 +63,7 @@ def _known(history: Iterable[HistoryRecord]) -> _HistoryIndex:
 
 
 def _survivors(versions: Sequence[Version]) -> list[Version]:
-    """Return the versions that no other version subsumes (steps 6 to 8).
+    """Returns the versions that no other version subsumes (steps 6 to 8).
 
     The specification compares one side with the other, then the other with the rest. Comparing all with all has the
     same result for every history that the steps can produce, and does not depend on which side is local (FS-068). Twins
@@ -91,12 +91,12 @@ def _survivors(versions: Sequence[Version]) -> list[Version]:
 
 
 def _is_seen(version: Version, other: Version) -> bool:
-    """Return whether a version is subsumed, which is so if its topmost record is (note 1)."""
+    """Returns whether a version is subsumed, which is so if its topmost record is (note 1)."""
     return any(is_subsumed(version.top, record) for record in other.history)
 
 
 def _survivors_of_two(one: Version, other: Version) -> list[Version]:
-    """Do the work of `_survivors` for two versions, the most frequent case, without an index."""
+    """Does the work of `_survivors` for two versions, the most frequent case, without an index."""
     below, above = _is_seen(one, other), _is_seen(other, one)
     if below and above:
         return [one if rank(one) >= rank(other) else other]
@@ -106,7 +106,7 @@ def _survivors_of_two(one: Version, other: Version) -> list[Version]:
 
 
 def clean_history(history: Sequence[HistoryRecord]) -> tuple[HistoryRecord, ...]:
-    """Return the record with the highest sequence of each endpoint, records without endpoint (FS-054), and the topmost
+    """Returns the record with the highest sequence of each endpoint, records without endpoint (FS-054), and the topmost
     record.
 
     FeedSync 3.2 allows this clean-up.
@@ -130,7 +130,7 @@ class FeedSync(Dialect):
     counter = "updates"
 
     def join(self, local: Version, incoming: Version) -> tuple[Version, tuple[str, ...]]:
-        """Apply section 3.3 from step 2."""
+        """Applies section 3.3 from step 2."""
         # 2 to 4: the item and its conflicts on both sides, each without its own conflicts
         parts = [
             replace(one, conflicts=()) if one.conflicts else one
@@ -154,7 +154,7 @@ class FeedSync(Dialect):
     def create(
         self, sync_id: str, payload: bytes, edit: Edit, *, deleted: bool = False, noconflicts: bool = False
     ) -> Version:
-        """Create an item (3.1). `noconflicts` can only be set at creation (FS-032)."""
+        """Creates an item (3.1). `noconflicts` can only be set at creation (FS-032)."""
         check_name(sync_id, "an item")
         return Version(
             sync_id,
@@ -175,7 +175,7 @@ class FeedSync(Dialect):
         resolved: Sequence[Version] = (),
         noconflicts: bool | None = None,
     ) -> Version:
-        """Change an item (3.2). A tombstone remains one unless `deleted` is False (A-49). The endpoint's own conflicts
+        """Changes an item (3.2). A tombstone remains one unless `deleted` is False (A-49). The endpoint's own conflicts
         are merged. The histories of the resolved versions are added (3.4, FS-069 to FS-073).
 
         Raises FeedError(NOT_ALLOWED) for a `noconflicts` other than that of the item.
@@ -201,7 +201,7 @@ class FeedSync(Dialect):
 
 
 def _branch(by: str, version: Version, resolved: Sequence[Version]) -> str:
-    """Return the endpoint of an edit by one of several people who share a name and cannot see each other's lost
+    """Returns the endpoint of an edit by one of several people who share a name and cannot see each other's lost
     versions.
 
     They have not seen each other's lost versions. A later record of the same endpoint would subsume such a version, and
@@ -216,7 +216,7 @@ def _branch(by: str, version: Version, resolved: Sequence[Version]) -> str:
 
 
 def _next_sequence(version: Version, counter: int, by: str) -> int:
-    """Return the counter, or the endpoint's highest sequence plus one if that is greater (3.2 step 2, A-60).
+    """Returns the counter, or the endpoint's highest sequence plus one if that is greater (3.2 step 2, A-60).
 
     Records in conflicts count too: a conflict with a later record of the endpoint would subsume the new version.
     """
@@ -228,7 +228,7 @@ def _next_sequence(version: Version, counter: int, by: str) -> int:
 
 
 def _absorbed(version: Version, conflicts: Sequence[Version]) -> Version:
-    """Remove conflicts from the list and add their histories below the topmost record (3.4 note 4).
+    """Removes conflicts from the list and adds their histories below the topmost record (3.4 note 4).
 
     A record is added unless a record of the item subsumes it. The order is from the bottom, so that the newest record
     ends on top (A-42).
@@ -247,7 +247,7 @@ def _absorbed(version: Version, conflicts: Sequence[Version]) -> Version:
 
 
 def _tidied(version: Version) -> Version:
-    """Clean up a long history, which is optional. Raises FeedError(NOT_ALLOWED) if it remains too long."""
+    """Cleans up a long history, which is optional. Raises FeedError(NOT_ALLOWED) if it remains too long."""
     if len(version.history) > CLEAN_ABOVE:
         version = replace(version, history=clean_history(version.history))
     if len(version.history) > MAX_HISTORY:

@@ -38,10 +38,10 @@ class Spool(Protocol):
     """Temporary storage for items: bytes are appended and later read at their offset."""
 
     def append(self, data: bytes) -> int:
-        """Store the bytes and return their offset."""
+        """Stores the bytes and returns their offset."""
 
     def read(self, offset: int, size: int) -> bytes:
-        """Return the bytes at an offset."""
+        """Returns the bytes at an offset."""
 
 
 @dataclass(slots=True)
@@ -79,7 +79,7 @@ class Joiner:
         self._namespaces: dict[Dialect, str] = {}
 
     def add_local(self, piece: DocumentPiece) -> None:
-        """Add an item of the local feed."""
+        """Adds an item of the local feed."""
         if piece.sync_item is not None:
             if self._take(piece, piece.sync_item, LOCAL) is None:
                 self._record(piece.raw)
@@ -91,14 +91,14 @@ class Joiner:
             self._plain.append((at, piece.index))
 
     def end_local(self) -> None:
-        """Call this after the last item of the local feed."""
+        """Calls this after the last item of the local feed."""
         dialect = next(iter(self._namespaces), FEEDSYNC)
         for at, index in self._plain:
             assert self._edit is not None
             self._create(at, index, dialect, self._edit)
 
     def add_incoming(self, piece: DocumentPiece, form: FeedFormat) -> None:
-        """Add an item of the incoming feed, which has the format `form`."""
+        """Adds an item of the incoming feed, which has the format `form`."""
         if piece.kind is PieceKind.REFUSED:
             self.report.refuse(piece.index, piece.reason, INCOMING)
         elif piece.sync_item is None:
@@ -111,7 +111,7 @@ class Joiner:
     def _take(
         self, piece: DocumentPiece, item: SyncItem, document: str, form: FeedFormat | None = None
     ) -> Outcome | None:
-        """Add or merge an item. Return None if it is invalid. `form` is the format of an incoming item, None for a
+        """Adds or merge an item. Returns None if it is invalid. `form` is the format of an incoming item, None for a
         local item.
         """
         if item.notes:
@@ -127,7 +127,7 @@ class Joiner:
             return None
 
     def _merge(self, raw: bytes, incoming: SyncItem) -> Outcome:
-        """Merge an item by its id. Items with one id are one item, also within a feed (A-53)."""
+        """Merges an item by its id. Items with one id are one item, also within a feed (A-53)."""
         at = self._records.get(incoming.version.sync_id)
         if at is None:
             self._records[incoming.version.sync_id] = self._record(raw, incoming.dialect)
@@ -147,7 +147,7 @@ class Joiner:
         return difference(stored.version, newer)
 
     def _compare(self, at: int, *sides: tuple[SyncItem, Element]) -> Outcome:
-        """Merge two versions with their content."""
+        """Merges two versions with their content."""
         local, incoming = (read_rest(head, item, lenient=self._lenient) for head, item in sides)
         dialect = sides[0][0].dialect
         result = merge(dialect, local, incoming)
@@ -159,7 +159,7 @@ class Joiner:
         return result.outcome
 
     def _read(self, item: Element, *, payload: bool = True) -> SyncItem:
-        """Read an item that is known to have sync data."""
+        """Reads an item that is known to have sync data."""
         sync_item = read_item(item, lenient=self._lenient, payload=payload)
         assert sync_item is not None
         return sync_item
@@ -178,7 +178,7 @@ class Joiner:
         return self._spool.read(self._offsets[at], self._sizes[at])
 
     def _create(self, at: int, index: int, dialect: Dialect, edit: Edit) -> None:
-        """Create sync data for an item without it. The sync id comes from the item's id, so that all services choose
+        """Creates sync data for an item without it. The sync id comes from the item's id, so that all services choose
         the same.
         """
         item = parse_stored(self._raw(at))
@@ -194,25 +194,25 @@ class Joiner:
         self.report.created += 1
 
     def _translated(self, raw: bytes) -> bytes:
-        """Return the item and its conflicts in the format of the local feed (FS-002)."""
+        """Returns the item and its conflicts in the format of the local feed (FS-002)."""
         sync_item = self._read(parse_stored(raw))
         convert = _to_rss if self._form is FeedFormat.RSS else as_entry
         return write_item(_with_payloads(sync_item.version, convert), sync_item.dialect, sync_item.namespace)
 
     def _in_our_words(self, raw: bytes, namespace: str) -> bytes:
-        """Return the item in the namespace that this feed uses for its dialect (A-70), with its conflicts in one list
+        """Returns the item in the namespace that this feed uses for its dialect (A-70), with its conflicts in one list
         (A-54).
         """
         sync_item = self._read(parse_stored(raw))
         return write_item(sync_item.version, sync_item.dialect, namespace)
 
     def results(self) -> Iterator[bytes]:
-        """Return the items of the merged feed: local items in their order, then new items."""
+        """Returns the items of the merged feed: local items in their order, then new items."""
         return map(self._raw, range(len(self._offsets)))
 
 
 def _with_payloads(version: Version, convert: Callable[[Version], bytes]) -> Version:
-    """Return the version with converted payloads. Conflicts of SSE may have any content; content that is no item is
+    """Returns the version with converted payloads. Conflicts of SSE may have any content; content that is no item is
     unchanged.
     """
     conflicts = tuple(
@@ -223,7 +223,7 @@ def _with_payloads(version: Version, convert: Callable[[Version], bytes]) -> Ver
 
 
 def _to_rss(version: Version) -> bytes:
-    """Return a version as an RSS item. Its date, which RSS requires, is the entry's, else that of the last change."""
+    """Returns a version as an RSS item. Its date, which RSS requires, is the entry's, else that of the last change."""
     payload, when_us = version.payload, version.top.when_us or 0
     root = payload_of(payload).root
     item_id = (root.findtext(atom.ID) or "").strip()
@@ -233,7 +233,7 @@ def _to_rss(version: Version) -> bytes:
 
 
 def _made_id(item: Element, payload: bytes) -> str:
-    """Return a sync id made of the item's own id, else of its content."""
+    """Returns a sync id made of the item's own id, else of its content."""
     names = {atom.ID: 0, "guid": 1, "link": 2}
     texts = {names[name]: string_of(node).strip() for node in item if (name := rss_name(node) or node.tag) in names}
     text = next((texts[rank] for rank in sorted(texts) if texts[rank]), "")
@@ -246,7 +246,7 @@ def _made_id(item: Element, payload: bytes) -> str:
 def read_feed(
     chunks: Iterable[bytes], add: Callable[[DocumentPiece, FeedFormat], None], *, lenient: bool = False
 ) -> FeedReader:
-    """Read a feed to its end and pass its items to `add`. Raises FeedError."""
+    """Reads a feed to its end and passes its items to `add`. Raises FeedError."""
     reader = FeedReader(lenient=lenient)
     for piece in reader.read(chunks):
         add(piece, reader.form)
@@ -254,7 +254,7 @@ def read_feed(
 
 
 def write_feed(reader: FeedReader, items: Iterable[bytes], other: FeedReader) -> Iterator[bytes]:
-    """Yield a feed with the head of `reader` and the later date of the two feeds."""
+    """Yields a feed with the head of `reader` and the later date of the two feeds."""
     reader.bring_forward(other.updated_us)
     yield reader.head()
     for item in items:

@@ -60,7 +60,7 @@ class SyncItem:
 
 
 def read_item(item: Element, *, lenient: bool = False, payload: bool = True) -> SyncItem | None:
-    """Read the sync data of an entry, item or outline. Return None if it has none (FS-022, FS-024, SSE-016).
+    """Reads the sync data of an entry, item or outline. Returns None if it has none (FS-022, FS-024, SSE-016).
 
     With `payload` the version includes its content, and the function removes sx:sync from `item`. Without `payload` the
     content is only checked. `lenient` accepts dates of SSE in zones other than GMT. Raises FeedError(INVALID_PAYLOAD).
@@ -69,13 +69,13 @@ def read_item(item: Element, *, lenient: bool = False, payload: bool = True) -> 
 
 
 def read_stored(stored: bytes, payload: Payload) -> SyncItem:
-    """Return the item with this payload whose sync data is stored beside it. Raises FeedError."""
+    """Returns the item with this payload whose sync data is stored beside it. Raises FeedError."""
     item = _ItemReader(lenient=False, payload=True).sync(parse_stored(stored), 0)
     return replace(item, version=replace(item.version, payload=payload))
 
 
 def read_rest(head: SyncItem, item: Element, *, lenient: bool = False) -> Version:
-    """Return the whole version of an item that was read without its payload. Removes sx:sync from `item`.
+    """Returns the whole version of an item that was read without its payload. Removes sx:sync from `item`.
 
     Raises FeedError(INVALID_PAYLOAD) for content that cannot be stored.
     """
@@ -88,7 +88,7 @@ def read_rest(head: SyncItem, item: Element, *, lenient: bool = False) -> Versio
 
 
 def syncs_of(item: Element) -> list[Element]:
-    """Return the sx:sync elements of an item. If both vocabularies are present, FeedSync comes first and applies
+    """Returns the sx:sync elements of an item. If both vocabularies are present, FeedSync comes first and applies
     (A-87).
     """
     # One search in any namespace is faster than one search per namespace.
@@ -97,7 +97,7 @@ def syncs_of(item: Element) -> list[Element]:
 
 
 def items_within(item: Element) -> Iterator[Element]:
-    """Yield the items in the conflicts of an item, and in their conflicts."""
+    """Yields the items in the conflicts of an item, and in their conflicts."""
     for sync in syncs_of(item)[:1]:
         namespace = sync.tag[1:].partition("}")[0]
         for conflicts in sync.iterchildren(f"{{{namespace}}}conflicts"):
@@ -135,7 +135,7 @@ class _ItemReader:
         return found
 
     def sync(self, sync: Element, depth: int) -> SyncItem:
-        """Read sync data. The version has no content."""
+        """Reads sync data. The version has no content."""
         namespace = sync.tag[1:].partition("}")[0]
         lexis = self.lexis(sync, namespace)
         sync_id = read_id(sync)
@@ -146,7 +146,7 @@ class _ItemReader:
         return SyncItem(version, lexis.dialect, namespace, notes, self.nested)
 
     def lexis(self, sync: Element, namespace: str) -> DialectSyntax:
-        """Return the dialect of sync data. In the older namespaces only the attributes show it (A-83)."""
+        """Returns the dialect of sync data. In the older namespaces only the attributes show it (A-83)."""
         if namespace == FEEDSYNC_NS or ("updates" in sync.attrib and "version" not in sync.attrib):
             return FEEDSYNC_LEXIS
         return LENIENT_SSE_LEXIS if self.lenient else SSE_LEXIS
@@ -185,7 +185,7 @@ class _ItemReader:
     def _whole_conflicts(
         self, container: Element, sync_id: str, depth: int, versions: list[Version]
     ) -> tuple[str, ...]:
-        """Read the items in sx:conflicts, and beside them those in their own sx:conflicts (FS-039, FS-040, FS-063)."""
+        """Reads the items in sx:conflicts, and beside them those in their own sx:conflicts (FS-039, FS-040, FS-063)."""
         if depth > MAX_NESTING and len(container):
             raise invalid(f"conflicts are nested deeper than {MAX_NESTING + 1} levels")
         notes: tuple[str, ...] = ()
@@ -241,7 +241,7 @@ class _ItemReader:
     def _listed_conflicts(
         self, container: Element, sync_id: str, lexis: DialectSyntax, namespace: str, notes: list[str]
     ) -> Iterator[Version]:
-        """Read a conflict list of SSE (5.2). An invalid conflict is ignored; the item remains valid (SSE-047)."""
+        """Reads a conflict list of SSE (5.2). An invalid conflict is ignored; the item remains valid (SSE-047)."""
         nodes = _limited(container.iterchildren(f"{{{namespace}}}conflict"), MAX_CONFLICTS, "conflicts")
         if not nodes:
             notes.append(f"{sync_id}: sx:conflicts is empty; it was ignored")
@@ -274,7 +274,7 @@ def _feedsync_stamp(node: Element, lexis: DialectSyntax) -> HistoryRecord:
 
 @lru_cache(8192)
 def _full_stamp(sequence: str, when: str, by: str) -> HistoryRecord:
-    """Return a record with all three attributes, the usual case. Versions of one item share most records, hence the
+    """Returns a record with all three attributes, the usual case. Versions of one item share most records, hence the
     cache.
     """
     lexis = FEEDSYNC_LEXIS
@@ -284,7 +284,7 @@ def _full_stamp(sequence: str, when: str, by: str) -> HistoryRecord:
 def _stamp(
     node: Element, lexis: DialectSyntax, sequence: int, names: frozenset[str], children: set[str] | None
 ) -> HistoryRecord:
-    """Read one record. `children` are tags that are read elsewhere; None means all tags."""
+    """Reads one record. `children` are tags that are read elsewhere; None means all tags."""
     when: str | None = node.get("when")
     when_us, by = lexis.time(when, "when"), lexis.endpoint(node.get("by"))
     if when_us is None and not by:
@@ -305,7 +305,7 @@ def _foreign_attributes(node: Element, names: frozenset[str]) -> tuple[tuple[str
 
 
 def _extra(node: Element, names: frozenset[str], children: set[str] | None) -> ForeignMarkup:
-    """Return the attributes and children that the dialect does not define."""
+    """Returns the attributes and children that the dialect does not define."""
     attributes = _foreign_attributes(node, names)
     foreign = (
         ()
@@ -316,7 +316,7 @@ def _extra(node: Element, names: frozenset[str], children: set[str] | None) -> F
 
 
 def without_blanks(payload: bytes) -> Payload:
-    """Return a canonical payload without white space between the children of the item, the form that a version has."""
+    """Returns a canonical payload without white space between the children of the item, the form that a version has."""
     if _BLANKS.search(payload) is None:
         return payload_of(payload)
     item = parse_stored(payload)
@@ -325,7 +325,7 @@ def without_blanks(payload: bytes) -> Payload:
 
 
 def without_sync(payload: bytes) -> Payload:
-    """Return a canonical payload without sync data. Sync data is stored beside the payload, and two copies could
+    """Returns a canonical payload without sync data. Sync data is stored beside the payload, and two copies could
     differ.
     """
     if not any(namespace in payload for namespace in _NAMESPACES):
@@ -338,7 +338,7 @@ def without_sync(payload: bytes) -> Payload:
 
 
 def _drop_blanks(item: Element) -> None:
-    """Remove white space between the children of an item. It has no meaning, and programs write it differently."""
+    """Removes white space between the children of an item. It has no meaning, and programs write it differently."""
     if item.text is not None and not item.text.strip(_BLANK):
         item.text = None
     for child in item.iterchildren():
@@ -347,7 +347,7 @@ def _drop_blanks(item: Element) -> None:
 
 
 def _with_payload(version: Version, item: Element) -> Version:
-    """Return the version with the content of its item.
+    """Returns the version with the content of its item.
 
     `documents.FeedReader` has written into the item what it inherits from its feed, and likewise into each item in its
     conflicts. The surrounding stanza or winning version has no influence on the content.
@@ -357,7 +357,7 @@ def _with_payload(version: Version, item: Element) -> Version:
 
 
 def _content(node: Element) -> bytes:
-    """Return the content of an element as canonical bytes, without blank text."""
+    """Returns the content of an element as canonical bytes, without blank text."""
     parts = [_text(node.text)]
     for child in node.iterchildren(etree.Element):
         parts += [canonical(child), _text(child.tail)]
@@ -369,14 +369,14 @@ def _text(text: str | None) -> bytes:
 
 
 def is_whole(sync: Element) -> bool:
-    """Return whether sync data describes a version. A mark with `deleted` alone does not (A-18)."""
+    """Returns whether sync data describes a version. A mark with `deleted` alone does not (A-18)."""
     return (
         "updates" in sync.attrib or "version" in sync.attrib or next(sync.iterchildren(etree.Element), None) is not None
     )
 
 
 def read_id(sync: Element) -> str:
-    """Return the id of an item (FS-025, FS-028). Raises FeedError(INVALID_PAYLOAD)."""
+    """Returns the id of an item (FS-025, FS-028). Raises FeedError(INVALID_PAYLOAD)."""
     sync_id = sync.get("id")
     if sync_id is None:
         raise invalid("the id of sx:sync is missing")

@@ -57,13 +57,13 @@ class MergeReport:
     notes: list[str] = field(default_factory=list)
 
     def refuse(self, index: int, reason: str, document: str = "") -> None:
-        """Record a rejected item."""
+        """Records a rejected item."""
         self.refused += 1
         if len(self.reasons) < MAX_REPORTED:
             self.reasons.append(RejectedItem(index, reason, document))
 
     def note(self, texts: Iterable[str]) -> None:
-        """Add notes for users."""
+        """Adds notes for users."""
         self.notes += list(texts)[: MAX_REPORTED - len(self.notes)]
 
 
@@ -76,11 +76,11 @@ class Dialect(ABC):
 
     @abstractmethod
     def join(self, local: Version, incoming: Version) -> tuple[Version, tuple[str, ...]]:
-        """Return the merged version of two versions with the same id, and notes."""
+        """Returns the merged version of two versions with the same id, and notes."""
 
     @abstractmethod
     def create(self, sync_id: str, payload: bytes, edit: Edit, *, deleted: bool = False) -> Version:
-        """Return a new item (FS-041 to FS-044, SSE-031). Raises FeedError(BAD_REQUEST) for an invalid id."""
+        """Returns a new item (FS-041 to FS-044, SSE-031). Raises FeedError(BAD_REQUEST) for an invalid id."""
 
     @abstractmethod
     def update(
@@ -92,7 +92,7 @@ class Dialect(ABC):
         deleted: bool | None = None,
         resolved: Sequence[Version] = (),
     ) -> Version:
-        """Return the item after a local change. Without `payload` the content remains.
+        """Returns the item after a local change. Without `payload` the content remains.
 
         `deleted` makes the item a tombstone or restores it; each dialect defines the meaning of None. `resolved` are
         conflicts of the item that the change decides. Raises FeedError(NOT_ALLOWED) if the counter has no next value.
@@ -107,7 +107,7 @@ class Dialect(ABC):
         *,
         deleted: bool | None = None,
     ) -> Version:
-        """Return the item after a user decided on `resolved`, some of its conflicts. A resolution is an update.
+        """Returns the item after a user decided on `resolved`, some of its conflicts. A resolution is an update.
 
         Raises FeedError(ITEM_NOT_FOUND) if one of them is not a conflict of the item.
         """
@@ -120,7 +120,7 @@ class Dialect(ABC):
 
 
 def merge(dialect: Dialect, local: Version | None, incoming: Version) -> MergedVersion:
-    """Return the local item after a merge with `incoming`. `local` is None if there is no local item.
+    """Returns the local item after a merge with `incoming`. `local` is None if there is no local item.
 
     Raises FeedError(POLICY_VIOLATION) if the item would have more than MAX_CONFLICTS conflicts; the item is unchanged
     then.
@@ -143,7 +143,7 @@ def merge(dialect: Dialect, local: Version | None, incoming: Version) -> MergedV
 
 
 def newer_of(dialect: Dialect, local: Version, incoming: Version) -> Version | None:
-    """Return the version that a merge yields unchanged, or None if the merge needs content or has notes.
+    """Returns the version that a merge yields unchanged, or None if the merge needs content or has notes.
 
     The function uses counters, histories and marks only, so the versions may lack their payloads.
     """
@@ -156,7 +156,7 @@ def newer_of(dialect: Dialect, local: Version, incoming: Version) -> Version | N
 
 
 def difference(before: Version, after: Version) -> Outcome:
-    """Return what happened to an existing item. The order of conflicts is not significant (FS-063)."""
+    """Returns what happened to an existing item. The order of conflicts is not significant (FS-063)."""
     if before == after:
         return Outcome.UNCHANGED
     former, present = set(before.conflicts), set(after.conflicts)
@@ -167,6 +167,6 @@ def difference(before: Version, after: Version) -> Outcome:
 
 
 def in_order(versions: Iterable[Version]) -> tuple[Version, ...]:
-    """Return conflicts in the order in which they are written, the highest rank first, so that bytes are equal."""
+    """Returns conflicts in the order in which they are written, the highest rank first, so that bytes are equal."""
     conflicts = list(versions)
     return tuple(conflicts) if len(conflicts) < 2 else tuple(sorted(set(conflicts), key=rank, reverse=True))

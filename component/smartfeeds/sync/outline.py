@@ -22,14 +22,14 @@ class WinnerSide(Enum):
 
 
 def parents_of(tree: Tree) -> dict[str, str]:
-    """Return the parent of each item."""
+    """Returns the parent of each item."""
     return {child: parent for parent, children in tree.items() for child in children}
 
 
 def merge_trees(
     local: Tree, incoming: Tree, won: Callable[[str], WinnerSide]
 ) -> tuple[dict[str, list[str]], list[str]]:
-    """Return the merged tree, and the items that were moved to the root because they were among their own descendants.
+    """Returns the merged tree, and the items that were moved to the root because they were among their own descendants.
 
     The result is the same whichever side is local. `won` is called for items on both sides. A side may lack items (a
     partial feed). An item whose parent is on neither side moves to the root.
@@ -52,7 +52,7 @@ def merge_trees(
 
 
 def _parent(one: str, here: Mapping[str, str], there: Mapping[str, str], won: Callable[[str], WinnerSide]) -> str:
-    """Return the parent of an item: the winner remains with its parent, wherever that moves (SSE-030)."""
+    """Returns the parent of an item: the winner remains with its parent, wherever that moves (SSE-030)."""
     if one not in there:
         return here[one]
     if one not in here:
@@ -65,7 +65,7 @@ def _parent(one: str, here: Mapping[str, str], there: Mapping[str, str], won: Ca
 
 
 def break_cycles(parents: dict[str, str]) -> list[str]:
-    """Move items that are their own ancestor to the root (4.4.2, SSE-043). Changes `parents`.
+    """Moves items that are their own ancestor to the root (4.4.2, SSE-043). Changes `parents`.
 
     Of each cycle only the item with the lowest id moves, which breaks the cycle. Returns the moved ids in ascending
     order.
@@ -88,7 +88,7 @@ def break_cycles(parents: dict[str, str]) -> list[str]:
 
 
 def _siblings(local: list[str], incoming: list[str], won: Callable[[str], WinnerSide]) -> list[str]:
-    """Return the children of one parent in order (SSE-029, A-79).
+    """Returns the children of one parent in order (SSE-029, A-79).
 
     Items in the same order on both sides form the backbone. Every other item was moved or added: it follows the sibling
     that it followed on its own side. Items of both sides that follow the same sibling are ordered by ascending id, as
@@ -116,7 +116,7 @@ def _siblings(local: list[str], incoming: list[str], won: Callable[[str], Winner
 
 
 def _backbone(local: list[str], incoming: list[str], won: Callable[[str], WinnerSide]) -> list[str]:
-    """Return the items on both sides that were not moved: those with equal versions, and others whose order agrees.
+    """Returns the items on both sides that were not moved: those with equal versions, and others whose order agrees.
 
     If even items with equal versions are in another order, the lower of the two lists applies.
     """
@@ -145,7 +145,7 @@ def _backbone(local: list[str], incoming: list[str], won: Callable[[str], Winner
 
 
 def walk(tree: Tree) -> Iterator[tuple[int, str]]:
-    """Yield every item with its level, counted from 0, in document order."""
+    """Yields every item with its level, counted from 0, in document order."""
     stack = [(0, one) for one in reversed(tree.get(ROOT, ()))]
     while stack:
         level, one = stack.pop()

@@ -46,7 +46,7 @@ class SyncOutline:
 
 
 def read_sync_outline(data: bytes, *, lenient: bool = False) -> SyncOutline:
-    """Read an outline. Raises FeedError as `read_outline` does."""
+    """Reads an outline. Raises FeedError as `read_outline` does."""
     document = read_outline(data)
     outlines = SyncOutline(document, notes=list(document.warnings))
     sharings = [node for node in map(parse_stored, document.head_extensions) if node.tag in SHARINGS]
@@ -67,7 +67,7 @@ def read_sync_outline(data: bytes, *, lenient: bool = False) -> SyncOutline:
 
 
 def _add(outlines: SyncOutline, outline: Outline, index: int, *, lenient: bool) -> str:
-    """Read one outline and return its key."""
+    """Reads one outline and returns its key."""
     raw = outline_bytes(replace(outline, children=()) if outline.children else outline)
     plain = f"{_PLAIN}{index:08d}"
     if not outline.extensions:
@@ -93,7 +93,7 @@ def _add(outlines: SyncOutline, outline: Outline, index: int, *, lenient: bool) 
 
 
 def merge_outlines(local: SyncOutline, incoming: SyncOutline, report: JoinReport) -> SyncOutline:
-    """Return `local` with the merged versions, tree and order.
+    """Returns `local` with the merged versions, tree and order.
 
     Raises FeedError(INVALID_PAYLOAD) if the result is nested deeper than an outline may be.
     """
@@ -118,7 +118,7 @@ def merge_outlines(local: SyncOutline, incoming: SyncOutline, report: JoinReport
 
 
 def _merge_one(merged: SyncOutline, incoming: SyncOutline, sync_id: str, report: JoinReport) -> WinnerSide:
-    """Merge one item and return the side whose place applies."""
+    """Merges one item and returns the side whose place applies."""
     former, version, style = merged.versions.get(sync_id), incoming.versions[sync_id], incoming.styles[sync_id]
     try:
         if former is not None and merged.styles[sync_id][0] is not style[0]:
@@ -139,7 +139,7 @@ def _merge_one(merged: SyncOutline, incoming: SyncOutline, sync_id: str, report:
 
 
 def _with_plain(local: SyncOutline, tree: Tree) -> dict[str, list[str]]:
-    """Return the merged tree with the local plain outlines in their places, and inside them the items that did not
+    """Returns the merged tree with the local plain outlines in their places, and inside them the items that did not
     move.
     """
     before, after, holders = parents_of(local.tree), parents_of(tree), parents_of(local.full)

@@ -121,7 +121,7 @@ class Version:
 
 
 def rank(version: Version) -> tuple[object, ...]:
-    """Return a total order that starts with the winner rule. Versions of equal rank differ in their conflicts only.
+    """Returns a total order that starts with the winner rule. Versions of equal rank differ in their conflicts only.
 
     The specifications leave ties. History, deletion mark and content break them, so that every endpoint chooses the
     same version, in whatever order versions arrive (A-43).
@@ -140,7 +140,7 @@ def rank(version: Version) -> tuple[object, ...]:
 
 
 def highest(versions: Sequence[Version]) -> Version:
-    """Return the version with the highest rank. `rank` is computed for ties only, because the winner rule decides most
+    """Returns the version with the highest rank. `rank` is computed for ties only, because the winner rule decides most
     cases.
     """
     best = versions[0]
@@ -152,7 +152,7 @@ def highest(versions: Sequence[Version]) -> Version:
 
 
 def check_name(text: str, what: str) -> None:
-    """Check an id of an item or an endpoint (FS-004, FS-007, FS-028). Raises FeedError(BAD_REQUEST)."""
+    """Checks an id of an item or an endpoint (FS-004, FS-007, FS-028). Raises FeedError(BAD_REQUEST)."""
     if len(text.encode("utf-8", "surrogatepass")) > MAX_ID_BYTES:
         raise FeedError(Condition.BAD_REQUEST, f"the id of {what} is longer than {MAX_ID_BYTES} bytes")
     if not is_nss(text):
@@ -162,7 +162,7 @@ def check_name(text: str, what: str) -> None:
 
 
 def next_counter(version: Version) -> int:
-    """Return the counter plus one (FS-046, SSE-033). Raises FeedError(NOT_ALLOWED) at the highest number (A-63)."""
+    """Returns the counter plus one (FS-046, SSE-033). Raises FeedError(NOT_ALLOWED) at the highest number (A-63)."""
     if version.counter >= MAX_NUMBER:
         raise FeedError(
             Condition.NOT_ALLOWED, f"the item's counter is at its maximum, {MAX_NUMBER}; publish a new item"

@@ -64,7 +64,7 @@ class Sharing:
         return tuple(one for one in self.related if one.kind is RelatedKind.AGGREGATED)
 
     def next_read_us(self, now_us: int, interval_us: int) -> int:
-        """Return when to read again: after the interval, but before items expire or leave SSE's window (FS-017,
+        """Returns when to read again: after the interval, but before items expire or leave SSE's window (FS-017,
         SSE-010).
 
         These times are not calibrated, so the function uses half of the remaining time. An expiry in the
@@ -82,7 +82,7 @@ NO_SHARING = Sharing()
 
 
 def format_bound(time_us: int) -> str:
-    """Return a time as a bound: RFC 3339 with fixed width, so that bounds sort as texts and parse as dates (A-45,
+    """Returns a time as a bound: RFC 3339 with fixed width, so that bounds sort as texts and parse as dates (A-45,
     FS-087).
     """
     moment = EPOCH + timedelta(microseconds=time_us)
@@ -90,7 +90,7 @@ def format_bound(time_us: int) -> str:
 
 
 def is_out_of_sync(cached_until: str | None, since: str | None) -> bool:
-    """Return whether items left the feed that this follower has never seen (4.1.2 step 2.1, FS-079).
+    """Returns whether items left the feed that this follower has never seen (4.1.2 step 2.1, FS-079).
 
     Texts are compared by code point, even if a publisher writes numbers of different widths.
     """
@@ -136,7 +136,7 @@ class PartialFeedFollower:
         return bool(self.visited)
 
     def read(self, url: str, sharing: Sharing) -> FollowDecision:
-        """Return the decision about a document that was read completely from `url`."""
+        """Returns the decision about a document that was read completely from `url`."""
         if self.pending:
             return self._read_complete(url, sharing)
         # 4.1.2 step 2.1, or 4.1.1 for the first read
@@ -148,7 +148,7 @@ class PartialFeedFollower:
         return FollowDecision(FollowStep.MERGE, PartialFeedFollower(sharing.until or self.until), note=note)
 
     def _read_complete(self, url: str, sharing: Sharing) -> FollowDecision:
-        """Follow one link only: a complete feed that refers to another one is used as it is (A-46)."""
+        """Follows one link only: a complete feed that refers to another one is used as it is (A-46)."""
         link = sharing.complete_link
         note = "the complete feed refers to another complete feed, which was not read" if link and link != url else ""
         return FollowDecision(
@@ -165,7 +165,7 @@ class MirroredItem:
 
 
 def to_drop(mirror: Mapping[str, MirroredItem], complete: Collection[str], own: str) -> list[str]:
-    """Return the items of a mirror that the publisher dropped, given the complete feed (4.1.2 step 2.1.2 with A-46,
+    """Returns the items of a mirror that the publisher dropped, given the complete feed (4.1.2 step 2.1.2 with A-46,
     FS-080).
 
     `mirror` has the items that came through this subscription only. Items that this endpoint created or changed last
@@ -191,6 +191,6 @@ class FeedWindow:
     until_us: int
 
     def sharing(self, complete_link: str = "") -> Sharing:
-        """Return the sx:sharing of the partial feed (4.2.1, FS-077, FS-081). A complete feed has none (A-47)."""
+        """Returns the sx:sharing of the partial feed (4.2.1, FS-077, FS-081). A complete feed has none (A-47)."""
         related = (RelatedFeed(complete_link, RelatedKind.COMPLETE),) if complete_link else ()
         return Sharing(format_bound(self.since_us), format_bound(self.until_us), None, related)

@@ -22,7 +22,7 @@ _SHOWN = 200  # characters of a title
 
 
 def read_sharing(node: Element | None, *, lenient: bool = False) -> tuple[Sharing, list[str]]:
-    """Return the statements of a feed, and notes. `node` is None if the feed has no sx:sharing (FS-013, SSE-005)."""
+    """Returns the statements of a feed, and notes. `node` is None if the feed has no sx:sharing (FS-013, SSE-005)."""
     if node is None:
         return NO_SHARING, []
     notes: list[str] = []
@@ -52,7 +52,7 @@ def read_sharing(node: Element | None, *, lenient: bool = False) -> tuple[Sharin
 
 
 def _bounds(node: Element, notes: list[str]) -> tuple[str | None, str | None]:
-    """Return both bounds or none, and no empty bound (FS-006, FS-015, FS-016). Any text is valid (A-45)."""
+    """Returns both bounds or none, and no empty bound (FS-006, FS-015, FS-016). Any text is valid (A-45)."""
     since, until = node.get("since"), node.get("until")
     if since and until:
         return since, until
@@ -71,7 +71,7 @@ def _time(node: Element, name: str, lexis: DialectSyntax, notes: list[str]) -> i
 
 
 def _related(node: Element, namespace: str, notes: list[str], sse: DialectSyntax | None) -> Iterator[RelatedFeed]:
-    """Yield the valid sx:related elements: `link` must be an absolute URI without fragment (FS-018 to FS-020, SSE-011
+    """Yields the valid sx:related elements: `link` must be an absolute URI without fragment (FS-018 to FS-020, SSE-011
     to 013).
     """
     for child in node.iterchildren(f"{{{namespace}}}related"):
@@ -89,7 +89,7 @@ def _related(node: Element, namespace: str, notes: list[str], sse: DialectSyntax
 
 
 def write_sharing(sharing: Sharing) -> bytes:
-    """Return sx:sharing of FeedSync. Raises ForbiddenCharacterError."""
+    """Returns sx:sharing of FeedSync. Raises ForbiddenCharacterError."""
     values = {
         "since": sharing.since,
         "until": sharing.until,

@@ -15,7 +15,7 @@ KEPT_RECORDS = 100
 
 
 def stepped_on(winner: Version, loser: Version) -> bool:
-    """Return whether the winner was made without knowledge of the loser's newest change (4.4.1, SSE-040, SSE-041)."""
+    """Returns whether the winner was made without knowledge of the loser's newest change (4.4.1, SSE-040, SSE-041)."""
     # 1.a, 1.b
     n = winner.counter - loser.counter
     # 1.d: a truncated history shows no conflict.
@@ -27,7 +27,7 @@ def stepped_on(winner: Version, loser: Version) -> bool:
 
 
 def one_per_endpoint(conflicts: Iterable[Version]) -> tuple[Version, ...]:
-    """Return for each endpoint the conflict with the latest version, then the latest time (5.2, SSE-049, A-82)."""
+    """Returns for each endpoint the conflict with the latest version, then the latest time (5.2, SSE-049, A-82)."""
     newest: dict[str, Version] = {}
     for conflict in conflicts:
         former = newest.get(conflict.top.by)
@@ -37,7 +37,7 @@ def one_per_endpoint(conflicts: Iterable[Version]) -> tuple[Version, ...]:
 
 
 def _as_conflict(loser: Version) -> Version:
-    """Return what sx:conflict stores of a loser: version, when, by, and its content (SSE-048)."""
+    """Returns what sx:conflict stores of a loser: version, when, by, and its content (SSE-048)."""
     top = loser.top
     return Version(
         loser.sync_id,
@@ -54,7 +54,7 @@ class SseDialect(Dialect):
     counter = "version"
 
     def join(self, local: Version, incoming: Version) -> tuple[Version, tuple[str, ...]]:
-        """Return the winner, with a conflict mark if it does not know the loser (4.4)."""
+        """Returns the winner, with a conflict mark if it does not know the loser (4.4)."""
         winner, loser = (local, incoming) if rank(local) >= rank(incoming) else (incoming, local)
         # 4.4 step 2: equal in all keys. The marks of both are combined, otherwise they would never spread (A-77).
         if winner.key == loser.key:
@@ -69,7 +69,7 @@ class SseDialect(Dialect):
         return replace(winner, conflict=Flag.TRUE, conflicts=conflicts), ()
 
     def create(self, sync_id: str, payload: bytes, edit: Edit, *, deleted: bool = False) -> Version:
-        """Create an item (4.1). Section 4.2 does not apply, because it is for changes (A-72)."""
+        """Creates an item (4.1). Section 4.2 does not apply, because it is for changes (A-72)."""
         check_name(sync_id, "an item")
         flag = Flag.TRUE if deleted else Flag.ABSENT
         return Version(sync_id, 1, (HistoryRecord(1, edit.when_us, edit.by),), payload, deleted=flag)
@@ -83,7 +83,7 @@ class SseDialect(Dialect):
         deleted: bool | None = None,
         resolved: Sequence[Version] = (),  # noqa: ARG002 - any update resolves all conflicts (5, SSE-044)
     ) -> Version:
-        """Change an item (4.2). Any change except a deletion restores the item (SSE-035) and clears its conflicts
+        """Changes an item (4.2). Any change except a deletion restores the item (SSE-035) and clears its conflicts
         (SSE-036).
         """
         # 1, 2

@@ -13,12 +13,12 @@ from smartfeeds.sync.record import NO_MARKUP, Flag, ForeignMarkup, HistoryRecord
 
 
 def write_item(version: Version, dialect: Dialect, namespace: str = "") -> bytes:
-    """Return the item with sync data as its last child. An empty `namespace` means that of the dialect."""
+    """Returns the item with sync data as its last child. An empty `namespace` means that of the dialect."""
     return with_child(version.payload, write_sync(version, dialect, namespace))
 
 
 def write_sync(version: Version, dialect: Dialect, namespace: str = "") -> bytes:
-    """Return sx:sync of a version, with all its conflicts. Raises ForbiddenCharacterError."""
+    """Returns sx:sync of a version, with all its conflicts. Raises ForbiddenCharacterError."""
     lexis = FEEDSYNC_LEXIS if dialect is FEEDSYNC else SSE_LEXIS
     names = {
         "id": version.sync_id,
@@ -33,7 +33,7 @@ def write_sync(version: Version, dialect: Dialect, namespace: str = "") -> bytes
 
 
 def write_first(sync_id: str, when_us: int, by: str) -> bytes:
-    """Return what `write_sync` returns for an item that FeedSync's `create` makes. Every published item gets it."""
+    """Returns what `write_sync` returns for an item that FeedSync's `create` makes. Every published item gets it."""
     return (
         f'<sx:sync xmlns:sx="{FEEDSYNC_NS}" id="{attribute(sync_id)}" updates="1">'
         f'<sx:history sequence="1" when="{write_feedsync_time(when_us)}" by="{_quoted(by)}"/></sx:sync>'
@@ -41,7 +41,7 @@ def write_first(sync_id: str, when_us: int, by: str) -> bytes:
 
 
 def _whole(version: Version, lexis: DialectSyntax, namespace: str) -> Iterator[bytes]:
-    """Yield FeedSync's children: every record, then every conflict as an item."""
+    """Yields FeedSync's children: every record, then every conflict as an item."""
     for stamp in version.history:
         if stamp.extra is NO_MARKUP and stamp.when_us is not None and stamp.by:
             when = lexis.write_time(stamp.when_us)
@@ -55,7 +55,7 @@ def _whole(version: Version, lexis: DialectSyntax, namespace: str) -> Iterator[b
 
 
 def _listed(version: Version, lexis: DialectSyntax) -> Iterator[bytes]:
-    """Yield SSE's children: the newest record with the older ones inside, then the list of conflicts (SSE-046)."""
+    """Yields SSE's children: the newest record with the older ones inside, then the list of conflicts (SSE-046)."""
     top, *older = version.history
     updates = (_element("update", _when_and_by(one, lexis), one.extra, one.extra.children) for one in older)
     yield _element("history", _when_and_by(top, lexis), top.extra, (*updates, *top.extra.children))

@@ -15,7 +15,7 @@ class StanzaAttributes(Protocol):
     """The attributes of a stanza, as an element or a mapping."""
 
     def get(self, key: str, /) -> str | None:
-        """Return the value of an attribute, or None if it is absent."""
+        """Returns the value of an attribute, or None if it is absent."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,17 +58,17 @@ class AddressReader:
         self._known_own = lru_cache(512)(self._read_own)
 
     def sender(self, stanza: StanzaAttributes) -> PeerAddress | None:
-        """Return the sender, or None if the address is missing or malformed, so that no response could reach it."""
+        """Returns the sender, or None if the address is missing or malformed, so that no response could reach it."""
         text = stanza.get("from") or ""
         return self._known_sender(text) if len(text) <= _CACHED_CHARACTERS else _read_sender(text)
 
     def own(self, stanza: StanzaAttributes) -> OwnAddress | None:
-        """Return our address, by default the domain. None for the address of a foreign domain."""
+        """Returns our address, by default the domain. None for the address of a foreign domain."""
         text = stanza.get("to") or self._domain
         return self._known_own(text) if len(text) <= _CACHED_CHARACTERS else self._read_own(text)
 
     def read(self, stanza: StanzaAttributes) -> IncomingIq | None:
-        """Return the IQ, or None if no response could reach its sender."""
+        """Returns the IQ, or None if no response could reach its sender."""
         stanza_id = stanza.get("id")
         sender, address = self.sender(stanza), self.own(stanza)
         if not stanza_id or sender is None or address is None:

@@ -45,12 +45,12 @@ class CommandSessions:
         return len(self._known)
 
     def begin(self, *holder: str) -> str:
-        """Return a new id for a holder: the requester, the address and the command."""
+        """Returns a new id for a holder: the requester, the address and the command."""
         start = f"{self._now_us() // 1_000_000:x}-{self._new_id()}"
         return f"{start}-{_digest(start, holder)}"
 
     def check(self, session: str, *holder: str) -> StepForm | None:
-        """Return the form that the session sent last, or None if it is not cached.
+        """Returns the form that the session sent last, or None if it is not cached.
 
         Raises CommandError: BAD_SESSIONID for an id that is not this holder's, SESSION_EXPIRED for an ended session.
         """
@@ -66,11 +66,11 @@ class CommandSessions:
         return form
 
     def show(self, session: str, form: StepForm) -> None:
-        """Record that the session sent this form."""
+        """Records that the session sent this form."""
         self._keep(session, form)
 
     def end(self, session: str) -> None:
-        """Record that the session was completed or cancelled."""
+        """Records that the session was completed or cancelled."""
         self._keep(session, None)
 
     def _keep(self, session: str, form: StepForm | None) -> None:

@@ -99,7 +99,7 @@ class StepInput:
     handle: Handle
 
     def one(self, var: str, max_bytes: int = MAX_ID_BYTES) -> str:
-        """Return the value of a field. Raises CommandError(BAD_PAYLOAD) unless it has 1 to `max_bytes` bytes."""
+        """Returns the value of a field. Raises CommandError(BAD_PAYLOAD) unless it has 1 to `max_bytes` bytes."""
         values = self.values.get(var, ())
         if len(values) != 1 or not 0 < len(values[0].encode()) <= max_bytes:
             raise CommandError(
@@ -108,7 +108,7 @@ class StepInput:
         return values[0]
 
     async def answer(self, request: r.Request, kind: type[T]) -> T:
-        """Return the service's response. Raises FeedError, StoreError."""
+        """Returns the service's response. Raises FeedError, StoreError."""
         answer = await self.handle(request)
         if not isinstance(answer, kind):
             raise TypeError(f"{type(request).__name__} was answered with {type(answer).__name__}")
@@ -131,13 +131,13 @@ class Command:
     steps: tuple[Step, ...]
 
     def offered(self, step: int) -> tuple[CommandAction, ...]:
-        """Return the actions allowed after the form of a step, the default last."""
+        """Returns the actions allowed after the form of a step, the default last."""
         forward = CommandAction.COMPLETE if step + 2 == len(self.steps) else CommandAction.NEXT
         return (CommandAction.PREV, forward) if step else (forward,)
 
 
 def table_of(*commands: Command) -> Mapping[str, Command]:
-    """Return commands by node."""
+    """Returns commands by node."""
     return {command.node: command for command in commands}
 
 
@@ -172,7 +172,7 @@ class CommandRunner:
         self._sessions = sessions
 
     def read(self, element: Element, actor: Jid, service: str) -> RunCommand:
-        """Return the step that a `<command/>` requests. Raises FeedError."""
+        """Returns the step that a `<command/>` requests. Raises FeedError."""
         command = find(self._table, element.get("node"))
         move = _MOVES.get(element.get("action", CommandAction.EXECUTE.value))
         if move is None:
@@ -190,7 +190,7 @@ class CommandRunner:
         return RunCommand(actor, service, command, session, _target(command, submission.step, move), submission.hidden)
 
     async def run(self, request: RunCommand) -> CommandReply:
-        """Run a step. Raises FeedError, StoreError; the session then continues from the form that it sent last."""
+        """Runs a step. Raises FeedError, StoreError; the session then continues from the form that it sent last."""
         command, session = request.command, request.session
         if request.step is None:
             self._sessions.end(session)
@@ -210,7 +210,7 @@ class CommandRunner:
 
 
 def find(table: Mapping[str, Command], node: str | None) -> Command:
-    """Return the command of a node. Raises FeedError: BAD_REQUEST if the node is missing, ITEM_NOT_FOUND."""
+    """Returns the command of a node. Raises FeedError: BAD_REQUEST if the node is missing, ITEM_NOT_FOUND."""
     if node is None:
         raise FeedError(Condition.BAD_REQUEST, "the command has no node; name a command by its node")
     command = table.get(node)
@@ -220,7 +220,7 @@ def find(table: Mapping[str, Command], node: str | None) -> Command:
 
 
 def _submitted(element: Element, command: Command) -> FormFields | None:
-    """Return the fields of the form in a command, or None if there is no form. Raises CommandError(BAD_PAYLOAD)."""
+    """Returns the fields of the form in a command, or None if there is no form. Raises CommandError(BAD_PAYLOAD)."""
     try:
         form = only(element.iterchildren(X), X)
         if form is None:
@@ -233,7 +233,7 @@ def _submitted(element: Element, command: Command) -> FormFields | None:
 
 
 def _answered(values: FormFields | None, command: Command, form: StepForm | None) -> StepForm:
-    """Return the step whose form was submitted, with its values. Raises CommandError(BAD_PAYLOAD)."""
+    """Returns the step whose form was submitted, with its values. Raises CommandError(BAD_PAYLOAD)."""
     if values is None:
         if form is None:
             raise CommandError(CommandFault.BAD_PAYLOAD, "the form is missing; send it, or start without a sessionid")
@@ -248,7 +248,7 @@ def _answered(values: FormFields | None, command: Command, form: StepForm | None
 
 
 def _target(command: Command, step: int, move: CommandAction) -> int:
-    """Return the step that an action leads to from the form of `step`. Raises CommandError(BAD_ACTION)."""
+    """Returns the step that an action leads to from the form of `step`. Raises CommandError(BAD_ACTION)."""
     actions = command.offered(step)
     if move is not CommandAction.EXECUTE and move not in actions:
         allowed = " or ".join(each.value for each in (*actions, CommandAction.CANCEL))
@@ -257,7 +257,7 @@ def _target(command: Command, step: int, move: CommandAction) -> int:
 
 
 def encode_about(element: Element) -> bytes:
-    """Return the part of a `<command/>` that an error repeats, so that clients can find the session (XEP-0050 3.7)."""
+    """Returns the part of a `<command/>` that an error repeats, so that clients can find the session (XEP-0050 3.7)."""
     attributes = [(name, element.get(name)) for name in ("node", "sessionid", "action")]
     names = "".join(f" {name}='{attribute(value)}'" for name, value in attributes if value)
     command = f"<command xmlns='{COMMANDS}'{names}/>".encode()
@@ -265,7 +265,7 @@ def encode_about(element: Element) -> bytes:
 
 
 def encode_command(reply: CommandReply) -> bytes:
-    """Return the `<command/>` of a response. Raises ForbiddenCharacterError."""
+    """Returns the `<command/>` of a response. Raises ForbiddenCharacterError."""
     actions = ""
     if reply.offered:
         names = "".join(f"<{move.value}/>" for move in reply.offered)

@@ -122,7 +122,7 @@ def _item_name(item_id: str, payload: bytes) -> str:
 
 
 def _told(version: Version) -> tuple[str, str]:
-    """Return a line with author, date, deletion and title of a version; and the same with the text on a second line."""
+    """Returns a line with author, date, deletion and title of a version, and this line with the text below."""
     meta = read_meta(version.payload)
     when = "" if version.top.when_us is None else format_datetime(version.top.when_us)
     parts = (

@@ -40,7 +40,7 @@ ActionTable = Mapping[str, PubsubAction]
 
 
 def decode(actions: ActionTable, container: Element, actor: Jid, service: str) -> r.Request:
-    """Return the request in a `<pubsub/>` element. `actions` is the table for its namespace and the type of the IQ.
+    """Returns the request in a `<pubsub/>` element. `actions` is the table for its namespace and the type of the IQ.
 
     The first child in the container's namespace is the action. Raises FeedError.
     """

@@ -23,7 +23,7 @@ _DESCENDING = {None: False, "false": False, "0": False, "true": True, "1": True}
 
 
 def node_of(element: Element) -> str | None:
-    """Return the node attribute, or None if it is absent.
+    """Returns the node attribute, or None if it is absent.
 
     Raises FeedError: NODEID_REQUIRED for an empty name, BAD_REQUEST for a name above 1023 bytes (XEP-0060 section 4.1).
     """
@@ -36,7 +36,7 @@ def node_of(element: Element) -> str | None:
 
 
 def item_id_of(item: Element) -> str | None:
-    """Return the id attribute, or None if it is absent. Raises FeedError(BAD_REQUEST) unless it has 1 to 1023 bytes."""
+    """Returns the id attribute, None if it is absent. Raises FeedError(BAD_REQUEST) unless it has 1 to 1023 bytes."""
     item_id = item.get("id")
     if item_id is None or 0 < len(item_id) <= _SURELY_SHORT:
         return item_id
@@ -50,7 +50,7 @@ def _bounded(text: str, what: str) -> str:
 
 
 def only(elements: Iterable[Element], name: str) -> Element | None:
-    """Return the element with this tag, or None. Raises FeedError(BAD_REQUEST) if it occurs more than once."""
+    """Returns the element with this tag, or None. Raises FeedError(BAD_REQUEST) if it occurs more than once."""
     match = None
     for element in elements:
         if element.tag == name:
@@ -61,7 +61,7 @@ def only(elements: Iterable[Element], name: str) -> Element | None:
 
 
 def result_set_of(elements: Iterable[Element]) -> ResultSetRequest | None:
-    """Return the result set among the elements, or None. Raises FeedError(BAD_REQUEST) for repeated parts (row 22)."""
+    """Returns the result set among the elements, or None. Raises FeedError(BAD_REQUEST) for repeated parts (row 22)."""
     result_set = only(elements, SET)
     if result_set is None:
         return None
@@ -77,7 +77,7 @@ def result_set_of(elements: Iterable[Element]) -> ResultSetRequest | None:
 
 
 def orders_of(elements: Iterable[Element]) -> tuple[OrderBy, ...]:
-    """Return the requested orders, the most significant first (XEP-0413). Raises FeedError(BAD_REQUEST)."""
+    """Returns the requested orders, the most significant first (XEP-0413). Raises FeedError(BAD_REQUEST)."""
     orders = []
     for element in elements:
         if element.tag == ORDER:

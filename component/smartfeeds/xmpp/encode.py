@@ -32,17 +32,17 @@ def _known_attribute(text: str) -> bytes:
 
 
 def attribute_bytes(text: str) -> bytes:
-    """Return an escaped attribute value; short values are cached. Raises ForbiddenCharacterError."""
+    """Returns an escaped attribute value; short values are cached. Raises ForbiddenCharacterError."""
     return _known_attribute(text) if len(text) <= _CACHED_CHARACTERS else attribute(text).encode()
 
 
 def envelope(kind: bytes, head: bytes, body: bytes) -> bytes:
-    """Return an IQ of type `kind` (result, error) around a body. `head` is its id and addresses."""
+    """Returns an IQ of type `kind` (result, error) around a body. `head` is its id and addresses."""
     return b"<iq type='%b'%b>%b</iq>" % (kind, head, body)
 
 
 def encode_items(items: Sequence[Item], *, show_publisher: bool) -> bytes:
-    """Return items with their stored payloads in one join. Raises ForbiddenCharacterError."""
+    """Returns items with their stored payloads in one join. Raises ForbiddenCharacterError."""
     parts: list[bytes] = []
     add = parts.append
     safe = None if _is_plain("".join([item.id + item.publisher for item in items])) else attribute
@@ -60,12 +60,12 @@ def encode_items(items: Sequence[Item], *, show_publisher: bool) -> bytes:
 
 
 def _is_plain(text: str) -> bool:
-    """Return whether a text needs no escaping. One check for all ids of a page is faster than one per id."""
+    """Returns whether a text needs no escaping. One check for all ids of a page is faster than one per id."""
     return text.isascii() and not text.encode().translate(None, _PLAIN)
 
 
 def encode_result_set(result_set: r.ResultSet | None) -> bytes:
-    """Return the `<set/>` of a response (XEP-0059), or nothing for None."""
+    """Returns the `<set/>` of a response (XEP-0059), or nothing for None."""
     if result_set is None:
         return b""
     index = f" index='{result_set.index}'" if result_set.index is not None else ""
@@ -79,7 +79,7 @@ _PUBSUB_START = f"<pubsub xmlns='{PUBSUB}'>".encode()
 
 
 def pubsub(*parts: bytes) -> bytes:
-    """Return a `<pubsub/>` element around the parts."""
+    """Returns a `<pubsub/>` element around the parts."""
     return b"".join((_PUBSUB_START, *parts, b"</pubsub>"))
 
 
@@ -106,7 +106,7 @@ def _node_created(answer: r.NodeCreated) -> bytes:
 
 
 def subscription(entry: r.SubscriptionShown) -> bytes:
-    """Return one `<subscription/>` in the form for subscribers."""
+    """Returns one `<subscription/>` in the form for subscribers."""
     node, jid = attribute_bytes(entry.node), attribute_bytes(entry.jid)
     return b"<subscription node='%b' jid='%b' subscription='%b'/>" % (node, jid, entry.state.value.encode())
 
@@ -130,14 +130,14 @@ def _subscribe_options(answer: r.SubscribeOptions) -> bytes:
 
 
 def encode_subscriptions(answer: r.SubscriptionList) -> bytes:
-    """Return the requester's own subscriptions (XEP-0060 5.6)."""
+    """Returns the requester's own subscriptions (XEP-0060 5.6)."""
     node, entries = node_attribute(answer.node).encode(), map(subscription, answer.entries)
     result_set = encode_result_set(answer.result_set)
     return pubsub(b"<subscriptions%b>" % node, *entries, b"</subscriptions>", result_set)
 
 
 def encode_affiliations(answer: r.AffiliationList) -> bytes:
-    """Return the requester's own affiliations (XEP-0060 5.7)."""
+    """Returns the requester's own affiliations (XEP-0060 5.7)."""
     entries = [
         b"<affiliation node='%b' affiliation='%b'/>" % (attribute_bytes(e.node), e.affiliation.value.encode())
         for e in answer.entries
@@ -147,12 +147,12 @@ def encode_affiliations(answer: r.AffiliationList) -> bytes:
 
 
 def node_attribute(node: str | None) -> str:
-    """Return the node attribute with a leading space, or nothing for None."""
+    """Returns the node attribute with a leading space, or nothing for None."""
     return f" node='{attribute(node)}'" if node is not None else ""
 
 
 def encode_last_item(answer: r.Subscribed, item: Item, service: str, message_id: str) -> bytes:
-    """Return the message with the newest item for a new subscriber (XEP-0060 6.1.7; xep-map 116)."""
+    """Returns the message with the newest item for a new subscriber (XEP-0060 6.1.7; xep-map 116)."""
     entry = answer.subscription
     body = f"<body>{escape(answer.body)}</body>" if answer.body else ""
     return b"".join(

@@ -43,7 +43,7 @@ def _affiliations(answer: r.AffiliationList) -> bytes:
 
 
 def _entries(name: bytes, answer: r.SubscriptionList | r.AffiliationList, entries: Iterable[tuple[str, str]]) -> bytes:
-    """Return a list of addresses, each with the value of the attribute that has the name of the element."""
+    """Returns a list of addresses, each with the value of the attribute that has the name of the element."""
     elements = [
         b"<%b jid='%b' %b='%b'/>" % (name, attribute_bytes(jid), name, value.encode()) for jid, value in entries
     ]
@@ -52,7 +52,7 @@ def _entries(name: bytes, answer: r.SubscriptionList | r.AffiliationList, entrie
 
 
 def _partly_refused(answer: r.PartlyRefused) -> bytes:
-    """Return the body of an error response: the rejected entries, then the error (XEP-0060 8.8.2.4, 8.9.2.4)."""
+    """Returns the body of an error response: the rejected entries, then the error (XEP-0060 8.8.2.4, 8.9.2.4)."""
     entries = b""
     if answer.affiliations is not None:
         entries = _affiliations(answer.affiliations)

@@ -21,12 +21,12 @@ Values = tuple[str, ...]
 
 
 def find_form(parent: etree._Element) -> etree._Element | None:
-    """Return the data form among the children, or None."""
+    """Returns the data form among the children, or None."""
     return next(parent.iterchildren(X), None)
 
 
 def parse_submit(form: etree._Element | None, form_type: str) -> FormFields | None:
-    """Return the fields of a submitted form, or None if the form is cancelled.
+    """Returns the fields of a submitted form, or None if the form is cancelled.
 
     Fields without a name are ignored. If a field occurs twice, its values are joined, so that a field with one value is
     rejected later instead of choosing a value. A form without FORM_TYPE is accepted, a form with another one is not.
@@ -43,7 +43,7 @@ def parse_submit(form: etree._Element | None, form_type: str) -> FormFields | No
 
 
 def read_fields(form: etree._Element, form_type: str) -> FormFields:
-    """Return the fields of a form of any type, in the form of `parse_submit`. Raises FeedError(BAD_REQUEST)."""
+    """Returns the fields of a form of any type, in the form of `parse_submit`. Raises FeedError(BAD_REQUEST)."""
     fields: dict[str, Values] = {}
     for field in form.iterchildren(_FIELD):
         var = field.get("var")
@@ -72,7 +72,7 @@ class FormField:
 def encode_form(
     kind: str, form_type: str, fields: Iterable[FormField], *, title: str = "", instructions: str = ""
 ) -> str:
-    """Return a form of type `form` or `result` with a hidden FORM_TYPE. Raises ForbiddenCharacterError."""
+    """Returns a form of type `form` or `result` with a hidden FORM_TYPE. Raises ForbiddenCharacterError."""
     head = FormField(FORM_TYPE, "hidden", (form_type,))
     header = f"<title>{escape(title)}</title>" if title else ""
     header += f"<instructions>{escape(instructions)}</instructions>" if instructions else ""
@@ -95,7 +95,7 @@ def _encode_choice(value: str, text: str) -> str:
 
 
 def option_field(option: Option[object], options: NodeOptions) -> FormField:
-    """Return a node option with its current value."""
+    """Returns a node option with its current value."""
     values = options.values_of(option)
     if option.type is FieldType.JID_MULTI:
         values = tuple(value for value in values if value)
@@ -109,7 +109,7 @@ def configuration_form(node: Node) -> bytes:
 
 
 def config_fields(options: NodeOptions, *, creating: bool) -> list[FormField]:
-    """Return the configuration of a node; with `creating` also its kind, which cannot change later."""
+    """Returns the configuration of a node; with `creating` also its kind, which cannot change later."""
     fields = [option_field(option, options) for option in OPTIONS.values()]
     if creating:
         kinds = tuple((each.value, "") for each in NodeKind)
@@ -119,7 +119,7 @@ def config_fields(options: NodeOptions, *, creating: bool) -> list[FormField]:
 
 
 def subscribe_fields(kind: NodeKind, options: Mapping[str, Values]) -> list[FormField]:
-    """Return the options of a subscription to a node of this kind (xep-map 125)."""
+    """Returns the options of a subscription to a node of this kind (xep-map 125)."""
     return [_subscribe_field(option, options) for option in SUBSCRIBE_OPTIONS.values() if kind in option.kinds]
 
 

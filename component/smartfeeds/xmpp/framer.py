@@ -91,7 +91,7 @@ class Framer:
         self._close()
 
     def feed(self, data: bytes) -> list[StanzaFrame]:
-        """Add received bytes and return the stanzas that they complete, in order. Never raises."""
+        """Adds received bytes and returns the stanzas that they complete, in order. Never raises."""
         if self.error or self.ended:
             return []
         source: bytes | bytearray = data
@@ -139,7 +139,7 @@ class Framer:
         return match is not None and not self.ended
 
     def _open(self, source: bytes | bytearray) -> bool:
-        """Find the start tag of the next stanza. Return False if it is incomplete or the stream has ended."""
+        """Finds the start tag of the next stanza. Returns False if it is incomplete or the stream has ended."""
         gap = _GAP.match(source, self._start)
         self._start = begin = gap.end() if gap is not None else self._start
         match = _START.match(source, begin)
@@ -160,7 +160,7 @@ class Framer:
         return False
 
     def _open_long(self, source: bytes | bytearray, begin: int) -> bool:
-        """Read a long incomplete start tag in pieces, because repeated matching would cost the square of its length."""
+        """Reads a long incomplete start tag in pieces: repeated matching would cost the square of its length."""
         match = _NAME.match(source, begin)
         if match is None:
             self.error = "not-well-formed"
@@ -171,7 +171,7 @@ class Framer:
         return True
 
     def _close(self) -> None:
-        """Reset the state of the open stanza."""
+        """Resets the state of the open stanza."""
         self._name = b""
         self._depth = 0  # open elements with the stanza's own name, including the stanza
         self._in_cdata = False
@@ -185,7 +185,7 @@ class Framer:
         self._parser: expat.XMLParserType | None = None
 
     def _end_of_stanza(self, source: bytes | bytearray) -> int:
-        """Return the position after the end of the open stanza, or -1 if the end has not arrived."""
+        """Returns the position after the end of the open stanza, or -1 if the end has not arrived."""
         if self._parser is not None:
             return self._scan if self._skip(source, self._parser) else -1
         while True:
@@ -199,8 +199,8 @@ class Framer:
                 return -1
 
     def _walk(self, source: bytes | bytearray) -> bool:
-        """Search for the end of the stanza. Stop at an incomplete tag or CDATA section. Return False if more bytes are
-        needed."""
+        """Searches for the end of the stanza. Stops at an incomplete tag or CDATA section. Returns False if more bytes
+        are needed."""
         closing = b"</" + self._name
         while self._depth:
             at = source.find(closing, self._scan)
@@ -217,7 +217,7 @@ class Framer:
         return True
 
     def _has_more_than_content(self, source: bytes | bytearray, until: int) -> bool:
-        """Return whether CDATA or an element with the stanza's own name begins before the next closing tag of that
+        """Returns whether CDATA or an element with the stanza's own name begins before the next closing tag of that
         name.
 
         Few stanzas have either. Without them two searches find the end.
@@ -231,7 +231,7 @@ class Framer:
         )
 
     def _walk_tags(self, source: bytes | bytearray) -> bool:
-        """Do the work of `_walk` for every tag with the stanza's own name."""
+        """Does the work of `_walk` for every tag with the stanza's own name."""
         depth, scan = self._depth, self._scan
         tags = _tags_of(self._name)
         for count, match in enumerate(tags.finditer(source, scan)):
@@ -254,14 +254,14 @@ class Framer:
         return False
 
     def _skip_to_end(self, source: bytes | bytearray) -> bool:
-        """Switch to expat for a stanza with many tags of its own name or many CDATA sections."""
+        """Switches to expat for a stanza with many tags of its own name or many CDATA sections."""
         self._parser = parser = expat.ParserCreate("utf-8")
         parser.CommentHandler = parser.ProcessingInstructionHandler = self._restricted
         self._scan = self._start
         return self._skip(source, parser)
 
     def _skip(self, source: bytes | bytearray, parser: expat.XMLParserType) -> bool:
-        """Continue with expat. It has no element handlers: calling them would take twenty times as long.
+        """Continues with expat. It has no element handlers: calling them would take twenty times as long.
 
         Without handlers, expat reports the end of the stanza only by rejecting what follows. If nothing has followed
         yet, a stanza that may be complete is checked as a whole.
@@ -289,7 +289,7 @@ class Framer:
         self.error = "restricted-xml"
 
     def _incomplete_tag(self, source: bytes | bytearray, scan: int) -> int:
-        """Return the start of the last tag if it may be one with the stanza's own name, else the end of the bytes."""
+        """Returns the start of the last tag if it may be one with the stanza's own name, else the end of the bytes."""
         end = len(source)
         begin = source.rfind(b"<", scan)
         if begin >= 0 and source.find(b">", begin) < 0:
@@ -299,7 +299,7 @@ class Framer:
         return max(scan, end)
 
     def _enter(self, source: bytes | bytearray, match: re.Match[bytes]) -> bool:
-        """Start reading in pieces: an incomplete start tag or CDATA. Return False for any other markup."""
+        """Starts reading in pieces: an incomplete start tag or CDATA. Returns False for any other markup."""
         at = match.start()
         if match.lastindex == _INCOMPLETE:
             self._in_tag = True
@@ -322,7 +322,7 @@ class Framer:
         return at >= 0
 
     def _leave_tag(self, source: bytes | bytearray) -> bool:
-        """Continue in an incomplete start tag with the stanza's own name. Return False if its end has not arrived."""
+        """Continues in an incomplete start tag with the stanza's own name. Returns False if its end has not arrived."""
         if self._quote:
             at = source.find(self._quote, self._scan) + 1
             self._scan = at or len(source)
@@ -350,12 +350,12 @@ class Framer:
         return False
 
     def _collect(self, source: bytes | bytearray, begin: int, end: int) -> None:
-        """Keep the attributes that a response needs, from a part of the stanza's own start tag."""
+        """Keeps the attributes that a response needs, from a part of the stanza's own start tag."""
         self._head += b"".join(_ATTRIBUTE.findall(source, begin, end))
         self._uncollected = max(source.rfind(b'"', begin, end) + 1, source.rfind(b"'", begin, end) + 1, begin)
 
     def _drop(self, source: bytes | bytearray) -> None:
-        """Discard the bytes read so far of a stanza above the limit."""
+        """Discards the bytes read so far of a stanza above the limit."""
         if not self._cut and self._head_end > self._start:
             self._collect(source, self._start, self._head_end)
         self._cut = True
@@ -378,14 +378,14 @@ class Framer:
 
 @lru_cache(64)  # a server sends three names of stanzas and few others
 def _tags_of(name: bytes) -> re.Pattern[bytes]:
-    """Return the pattern for tags of one name and for other markup. `lastindex` of a match is its kind."""
+    """Returns the pattern for tags of one name and for other markup. `lastindex` of a match is its kind."""
     own = re.escape(name)
     start = own + rb"(?=[\s/>])" + rb"(?:%b(?:(?<=/)(>)|(>))|())" % TAG_REST
     return re.compile(rb"<(?:(/)%b\s*>|%b|%b|([!?]))" % (own, start, _WHOLE_CDATA))
 
 
 def start_of(frame: bytes) -> tuple[str, dict[str, str]]:
-    """Return the name and the attributes of a stanza, or empty values if there is no start tag."""
+    """Returns the name and the attributes of a stanza, or empty values if there is no start tag."""
     start_tags: list[tuple[str, dict[str, str]]] = []
     match = _START.match(frame)
     parser = expat.ParserCreate("utf-8")
@@ -396,7 +396,7 @@ def start_of(frame: bytes) -> tuple[str, dict[str, str]]:
 
 
 def cut_down(frame: bytes, reason: str) -> bytes:
-    """Return a truncated stanza: addresses, id and type, and one child with the reason.
+    """Returns a truncated stanza: addresses, id and type, and one child with the reason.
 
     The child is `<cut/>` in `CUT_NS` with the reason as its text. A start tag that is not XML is returned unchanged.
     """
@@ -412,7 +412,7 @@ def cut_down(frame: bytes, reason: str) -> bytes:
 
 
 def is_well_formed(frame: bytes) -> bool:
-    """Return whether the stanza is well-formed XML. If it is not, the server broke the stream, not a remote user."""
+    """Returns whether the stanza is well-formed XML. If it is not, the server broke the stream, not a remote user."""
     parser = expat.ParserCreate("utf-8")
     try:
         parser.Parse(frame, True)

@@ -38,11 +38,11 @@ class TokenBuckets:
         return len(self._buckets)
 
     def has(self, name: str) -> bool:
-        """Return whether a request is allowed now."""
+        """Returns whether a request is allowed now."""
         return self._tokens(name) >= 1.0
 
     def take(self, name: str) -> None:
-        """Count one request."""
+        """Counts one request."""
         self._buckets[name] = (self._tokens(name) - 1.0, self._clock())
         self._buckets.move_to_end(name)
         if len(self._buckets) > self._remembered:
@@ -64,7 +64,7 @@ class RateLimits:
         self.refused = 0
 
     def admit(self, sender: Jid) -> bool:
-        """Return whether the request is allowed. A rejected request uses up neither limit."""
+        """Returns whether the request is allowed. A rejected request uses up neither limit."""
         name = str(sender.bare)
         if not (self._senders.has(name) and self._domains.has(sender.domain)):
             self.refused += 1

@@ -39,23 +39,23 @@ class ComponentLink(Protocol):
         """The number of bytes received since the start. A change proves that the server is alive."""
 
     async def open(self) -> None:
-        """Connect and complete the handshake. Raises LinkDownError, and leaves no connection behind then."""
+        """Connects and complete the handshake. Raises LinkDownError, and leaves no connection behind then."""
 
     async def wait_closed(self) -> LinkDownError:
-        """Wait until the connection has ended, and return the reason."""
+        """Waits until the connection has ended, and returns the reason."""
 
     def ping(self) -> None:
-        """Send a ping (XEP-0199)."""
+        """Sends a ping (XEP-0199)."""
 
     def drop(self, condition: str) -> None:
-        """Abort the connection without waiting for the server."""
+        """Aborts the connection without waiting for the server."""
 
     async def close(self) -> None:
-        """Close the stream with its footer."""
+        """Closes the stream with its footer."""
 
 
 def stream_error(element: etree._Element) -> LinkDownError:
-    """Return the condition and the text of a stream error (RFC 6120 section 4.9)."""
+    """Returns the condition and the text of a stream error (RFC 6120 section 4.9)."""
     condition, text = "undefined-condition", ""
     for child in element:
         if isinstance(child.tag, str) and child.tag.startswith(_STREAM_CONDITIONS):

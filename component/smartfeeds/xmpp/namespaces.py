@@ -29,5 +29,5 @@ ATOM: Final = "http://www.w3.org/2005/Atom"
 
 
 def tag(namespace: str, name: str) -> str:
-    """Return an element's name in the notation of lxml."""
+    """Returns an element's name in the notation of lxml."""
     return f"{{{namespace}}}{name}"

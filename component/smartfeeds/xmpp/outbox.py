@@ -22,10 +22,10 @@ class WritableTransport(Protocol):
     """The part of `asyncio.Transport` that the outbox uses."""
 
     def write(self, data: bytes, /) -> None:
-        """Send what the socket accepts and buffer the rest."""
+        """Sends what the socket accepts and buffer the rest."""
 
     def get_write_buffer_size(self) -> int:
-        """Return the number of buffered bytes."""
+        """Returns the number of buffered bytes."""
 
 
 class Outbox:
@@ -88,14 +88,14 @@ class Outbox:
         return self.paused_total_s + (0.0 if self._paused_at is None else self._clock() - self._paused_at)
 
     def attach(self, transport: WritableTransport) -> None:
-        """Start a new epoch on a transport. The handshake is complete."""
+        """Starts a new epoch on a transport. The handshake is complete."""
         self.detach()
         self._transport = transport
         self.epoch += 1
         self._writable.set()
 
     def detach(self) -> None:
-        """End the epoch. Waiting senders get LinkError; responses that were not written are lost."""
+        """Ends the epoch. Waiting senders get LinkError; responses that were not written are lost."""
         self.resume()
         if self._flush_handle is not None:
             self._flush_handle.cancel()
@@ -120,9 +120,9 @@ class Outbox:
         self._writable.set()
 
     def reply(self, data: bytes) -> bool:
-        """Send one stanza at the end of this iteration of the event loop. Never waits.
+        """Sends one stanza at the end of this iteration of the event loop. Never waits.
 
-        Return False if the stanza was dropped: there is no connection, or the server has not read for a long time.
+        Returns False if the stanza was dropped: there is no connection, or the server has not read for a long time.
         """
         if self._transport is None or self._waiting_bytes() + len(data) > self._reply_limit_bytes:
             self.dropped_replies += 1
@@ -134,7 +134,7 @@ class Outbox:
         return True
 
     def flush(self) -> None:
-        """Write the waiting responses now."""
+        """Writes the waiting responses now."""
         if self._flush_handle is not None:
             self._flush_handle.cancel()
             self._flush_handle = None
@@ -148,7 +148,7 @@ class Outbox:
         self._transport.write(data)
 
     async def notify(self, stanzas: Iterable[bytes]) -> int:
-        """Send whole stanzas in batches of 64 KiB, in turn with other senders. Return the number of stanzas.
+        """Sends whole stanzas in batches of 64 KiB, in turn with other senders. Returns the number of stanzas.
 
         The call waits while the server is slow. The caller drops stanzas that become too old meanwhile. A server that
         reads nothing does not answer pings either, and the supervisor ends the link. The iterable is read batch by

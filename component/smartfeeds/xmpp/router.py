@@ -79,7 +79,7 @@ class RequestHandler(Protocol):
     """The service that answers requests."""
 
     def handle(self, request: r.Request) -> Awaitable[object]:
-        """Return the response. Raises FeedError, StoreError."""
+        """Returns the response. Raises FeedError, StoreError."""
 
 
 class StanzaRouter:
@@ -138,20 +138,20 @@ class StanzaRouter:
         return len(self._tasks)
 
     async def drain(self) -> None:
-        """Wait until all requests in progress are answered."""
+        """Waits until all requests in progress are answered."""
         while self._tasks:
             await asyncio.wait(tuple(self._tasks))
 
     def on_stanza(self, element: Element) -> bool | asyncio.Task[float]:
-        """Handle a stanza, or return False if it is not for the router. Never waits.
+        """Handles a stanza, or returns False if it is not for the router. Never waits.
 
-        Return the task of a request. Its result is the processor time in seconds spent on encoding the response.
+        Returns the task of a request. Its result is the processor time in seconds spent on encoding the response.
         """
         handler = self._kinds.get(element.tag)
         return handler is not None and handler(element)
 
     def on_full(self, name: str, attributes: Mapping[str, str]) -> None:
-        """Answer a stanza that the queue rejected, using the attributes of its start tag only."""
+        """Answers a stanza that the queue rejected, using the attributes of its start tag only."""
         iq = self._addresses.read(attributes)
         if name == "iq" and attributes.get("type") in ("get", "set") and iq is not None and self._answerable(iq):
             self._refuse(iq, FeedError(Condition.BUSY, "too many requests at once; try again later"))
@@ -188,7 +188,7 @@ class StanzaRouter:
         return True
 
     def _begin(self, iq: IncomingIq, read: Reader, payload: Element) -> bool | asyncio.Task[float]:
-        """Read a request and start its task."""
+        """Reads a request and starts its task."""
         request: r.Request | bytes | None = None
         try:
             request = read(payload, iq.sender.jid, iq.address.bare)
@@ -226,7 +226,7 @@ class StanzaRouter:
         return spent_s
 
     def _answer(self, iq: IncomingIq, answer: object) -> str:
-        """Send a response and what follows it. Return the outcome."""
+        """Sends a response and what follows it. Returns the outcome."""
         encode_discovery = self._disco.encoders.get(type(answer))
         body = (
             encode_discovery(answer, iq.address.bare)
@@ -257,7 +257,7 @@ class StanzaRouter:
         return FeedError(Condition.INTERNAL, f"internal error (incident {incident})")
 
     def _on_message(self, element: Element) -> bool | asyncio.Task[float]:
-        """Count bounces of notifications. Other messages are ignored (xep-map 14, 241), except notifications from a
+        """Counts bounces of notifications. Other messages are ignored (xep-map 14, 241), except notifications from a
         feed
         that we follow."""
         if element.get("type") != "error" and element.find(_EVENT) is not None:
@@ -291,7 +291,7 @@ class StanzaRouter:
 
 
 def _unread(reason: str) -> FeedError:
-    """Return the error for a request that the stream did not parse."""
+    """Returns the error for a request that the stream did not parse."""
     condition = Condition.PAYLOAD_TOO_BIG if reason == LARGE_ITEM else Condition.NOT_ACCEPTABLE
     return FeedError(condition, reason[:CUT_REASON_CHARACTERS])
 
@@ -301,7 +301,7 @@ def _no_setting(_query: Element, _actor: Jid, _service: str) -> r.Request:
 
 
 def _condition_of(message: Element) -> str:
-    """Return the defined condition of an error, or an empty text."""
+    """Returns the defined condition of an error, or an empty text."""
     for error in message.iterchildren(ns.tag(COMPONENT_NS, "error")):
         for child in error.iterchildren("*"):
             name: str = child.tag

@@ -30,7 +30,7 @@ _PUBLISH = re.compile(rb"<iq\s[^>]*>\s*<pubsub\s[^>]*>\s*<publish[\s/>]")
 
 
 def sender_of(frame: bytes) -> bytes | None:
-    """Return the sender's bare JID as the server wrote it, empty if there is none. None if the frame is no stanza."""
+    """Returns the sender's bare JID as the server wrote it, empty if there is none. None if the frame is no stanza."""
     match = _HEAD.match(frame)
     if match is None:
         return None
@@ -38,18 +38,18 @@ def sender_of(frame: bytes) -> bytes | None:
 
 
 def is_request(frame: bytes) -> bool:
-    """Return whether the frame is an IQ of type get or set."""
+    """Returns whether the frame is an IQ of type get or set."""
     name, attributes = start_of(frame)
     return name == "iq" and attributes.get("type") in ("get", "set")
 
 
 def shape_fault(data: bytes, most_tags: int = REQUEST_TAGS) -> str:
-    """Return why XML is too complex to parse, or an empty text: more than `most_tags` tags, or crowded attributes."""
+    """Returns why XML is too complex to parse, or an empty text: more than `most_tags` tags, or crowded attributes."""
     return ELABORATE.format(most_tags) if data.count(b"<") > most_tags else crowd_fault(data)
 
 
 def fault_of(frame: StanzaFrame, request_bytes: int = REQUEST_BYTES) -> str:
-    """Return why a stanza must not be parsed, or an empty text. A stanza that the framer truncated names its reason."""
+    """Returns why a stanza must not be parsed, or an empty text. A stanza that the framer cut names its reason."""
     data = frame.data
     # A stanza with fewer bytes than the tag limit is within all limits. Skipping `is_request` for it saves 7 us.
     request = len(data) > min(REQUEST_TAGS, request_bytes) and is_request(data)

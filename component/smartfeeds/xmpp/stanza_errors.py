@@ -82,7 +82,7 @@ class CommandError(FeedError):
 
 
 def encode_error(error: FeedError, request: type[Request] | None = None) -> bytes:
-    """Return the `<error/>` element: the defined condition, the text, then the specific condition (xep-map 17).
+    """Returns the `<error/>` element: the defined condition, the text, then the specific condition (xep-map 17).
 
     `request` is the type of the request that failed, or None if it could not be read.
     """

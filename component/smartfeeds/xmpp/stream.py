@@ -134,7 +134,7 @@ class ComponentStream(ComponentXMPP):
         return self._received_bytes
 
     async def open(self) -> None:
-        """Connect and complete the handshake. Raises LinkDownError, and leaves no connection behind then."""
+        """Connects and complete the handshake. Raises LinkDownError, and leaves no connection behind then."""
         if self._closed is not None and not self._closed.done():
             raise LinkDownError("connect-failed", "the previous connection is still open")
         self.init_plugins()  # type: ignore[no-untyped-call]
@@ -160,27 +160,27 @@ class ComponentStream(ComponentXMPP):
             raise self._closed.result()
 
     async def wait_closed(self) -> LinkDownError:
-        """Wait until the connection has ended, and return the reason."""
+        """Waits until the connection has ended, and returns the reason."""
         if self._closed is None:
             return LinkDownError("closed", "never opened")
         return await asyncio.shield(self._closed)
 
     def ping(self) -> None:
-        """Send a ping to our own address. It passes through the server and does not depend on any other host."""
+        """Sends a ping to our own address. It passes through the server and does not depend on any other host."""
         self._pings += 1
         domain = attribute(self.domain)
         start = f"<iq type='get' id='link-{self._pings}' from='{domain}' to='{domain}'>"
         self.outbox.reply(f"{start}<ping xmlns='urn:xmpp:ping'/></iq>".encode())
 
     def drop(self, condition: str) -> None:
-        """Abort the connection, without a footer."""
+        """Aborts the connection, without a footer."""
         if self.transport is not None:
             self._down = self._down or LinkDownError(condition)
             self.outbox.detach()
             self.transport.abort()
 
     async def close(self) -> None:
-        """Flush, close the stream with its footer, and wait up to 2 s for the server to close its side."""
+        """Flushes, closes the stream with its footer, and waits up to 2 s for the server to close its side."""
         if self._run_out_filters is not None:
             self._run_out_filters.cancel()
             await asyncio.wait((self._run_out_filters,))
@@ -238,12 +238,12 @@ class ComponentStream(ComponentXMPP):
         super().connection_made(transport, send_event)
 
     def init_parser(self) -> None:
-        """Create a new framer for each connection. slixmpp's own parser is never created."""
+        """Creates a new framer for each connection. slixmpp's own parser is never created."""
         self._framer = Framer(STANZA_LIMIT_BYTES)
         self._stanzas = None
 
     def data_received(self, data: bytes | str) -> None:
-        """Read received bytes stanza by stanza. End the stream if they are not XML."""
+        """Reads received bytes stanza by stanza. Ends the stream if they are not XML."""
         assert isinstance(data, bytes)
         self._received_bytes += len(data)
         framer = self._framer
@@ -301,7 +301,7 @@ class ComponentStream(ComponentXMPP):
         self.outbox.resume()
 
     def send(self, data: Any, use_filters: bool = True) -> None:
-        """Send a stanza of slixmpp. Drop it while offline: slixmpp would queue it without a limit [xep-map 3]."""
+        """Sends a stanza of slixmpp. Drops it while offline: slixmpp would queue it without a limit [xep-map 3]."""
         if self._online.is_set() or isinstance(data, Handshake):
             super().send(data, use_filters)
 
@@ -314,16 +314,16 @@ class ComponentStream(ComponentXMPP):
             listener.on_up()
 
     def _start_keepalive(self, event: Any) -> None:
-        """Disable slixmpp's whitespace keepalive, because nobody answers it. The supervisor sends pings instead."""
+        """Disables slixmpp's whitespace keepalive, because nobody answers it. The supervisor sends pings instead."""
 
     # Internals
 
     def _start_handshake(self, attributes: dict[str, str]) -> None:
-        """Let slixmpp answer the stream header with SHA-1 of its id and the secret [xep-map 2]."""
+        """Lets slixmpp answer the stream header with SHA-1 of its id and the secret [xep-map 2]."""
         self.start_stream_handler(ET.Element("stream", attributes))  # type: ignore[no-untyped-call]
 
     def _enter(self, frames: Sequence[StanzaFrame]) -> None:
-        """Queue stanzas for their senders' turns. Stanzas of the server itself are handled at once."""
+        """Queues stanzas for their senders' turns. Stanzas of the server itself are handled at once."""
         assert self._stanzas is not None
         byte_s = self._framing_s / sum(frame.size_bytes for frame in frames)
         self._framing_s = 0.0
@@ -342,7 +342,7 @@ class ComponentStream(ComponentXMPP):
                 self._on_full(*start_of(data))
 
     def _serve(self, *, last: bool = False) -> None:
-        """Serve waiting stanzas for a slice of time, then continue in the next iteration of the event loop.
+        """Serves waiting stanzas for a slice of time, then continues in the next iteration of the event loop.
 
         The `last` stanzas of a stream are served at once, because the stream is closed after this call.
         """
@@ -367,7 +367,7 @@ class ComponentStream(ComponentXMPP):
             self._serving = loop.call_later(rest_s, self._serve)
 
     def _batch(self) -> list[Turn]:
-        """Return the next stanzas in turn, up to `BATCH_BYTES`."""
+        """Returns the next stanzas in turn, up to `BATCH_BYTES`."""
         batch: list[Turn] = []
         size_bytes = 0
         while size_bytes < BATCH_BYTES and (turn := self.turns.take()) is not None:
@@ -376,7 +376,7 @@ class ComponentStream(ComponentXMPP):
         return batch
 
     def _serve_batch(self, batch: Sequence[Turn]) -> None:
-        """Parse and offer stanzas. Each sender pays its share of the time. Raises StreamSyntaxError."""
+        """Parses and offer stanzas. Each sender pays its share of the time. Raises StreamSyntaxError."""
         assert self._stanzas is not None
         began_s = time.thread_time()
         unread: list[bool] = []
@@ -407,7 +407,7 @@ class ComponentStream(ComponentXMPP):
             self._serve()
 
     def _is_idle(self) -> bool:
-        """Return whether no call of `_serve` is scheduled for the next iteration of the event loop."""
+        """Returns whether no call of `_serve` is scheduled for the next iteration of the event loop."""
         return self._serving is None or isinstance(self._serving, asyncio.TimerHandle)
 
     def _take(self, element: etree._Element | None) -> StanzaOutcome:
@@ -432,7 +432,7 @@ class ComponentStream(ComponentXMPP):
         return True
 
     def _offer(self, element: etree._Element) -> StanzaOutcome:
-        """Call the callback. An exception from it must not end the link for everybody."""
+        """Calls the callback. An exception from it must not end the link for everybody."""
         try:
             return self.on_stanza(element)
         except Exception:  # noqa: BLE001
@@ -446,7 +446,7 @@ class ComponentStream(ComponentXMPP):
                 self._failed(message)
 
     def _hand_on(self, element: etree._Element) -> None:
-        """Pass a stanza to slixmpp as an ElementTree."""
+        """Passes a stanza to slixmpp as an ElementTree."""
         try:
             self._spawn_event(ET.fromstring(etree.tostring(element, with_tail=False)))
         except InvalidJID as error:
@@ -475,7 +475,7 @@ class ComponentStream(ComponentXMPP):
         )
 
     def _end_stream(self, condition: str) -> None:
-        """End the stream after a violation by the server, with a stream error. The supervisor reconnects."""
+        """Ends the stream after a violation by the server, with a stream error. The supervisor reconnects."""
         self._down = self._down or LinkDownError(condition, "the stream from the server is not valid")
         self._shut(
             f"<stream:error><{condition} xmlns='urn:ietf:params:xml:ns:xmpp-streams'/></stream:error>".encode()

@@ -89,7 +89,7 @@ def _without_comments(text: str) -> str:
     """RFC 822 comments: in parentheses, nested, a backslash takes the meaning of the next character."""
     if "(" not in text:
         return text
-    kept: list[str] = []
+    parts: list[str] = []
     depth = 0
     characters = iter(text)
     for character in characters:
@@ -97,12 +97,12 @@ def _without_comments(text: str) -> str:
             next(characters, None)
         elif character == "(":
             depth += 1
-            kept.append(" ")
+            parts.append(" ")
         elif character == ")" and depth:
             depth -= 1
         elif not depth:
-            kept.append(character)
-    return "".join(kept)
+            parts.append(character)
+    return "".join(parts)
 
 
 def _time_us(parts: dict[str, str | None]) -> int | None:

@@ -103,11 +103,11 @@ def dates_of(items: Sequence[ImportedItem]) -> list[int | None]:
     if first is None:
         return own
     last_us = max(TIME_RANGE_US[0], (own[first] or 0) - first)
-    found: list[int | None] = []
+    dates_us: list[int | None] = []
     for time_us in own:
         last_us = last_us if time_us is None else time_us
-        found.append(last_us)
-    return found
+        dates_us.append(last_us)
+    return dates_us
 
 
 @dataclass(frozen=True, slots=True)

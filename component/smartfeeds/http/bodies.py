@@ -228,10 +228,10 @@ def _check_names(names: Iterable[str]) -> None:
     known = (KIND_NAME, *OPTIONS)
     for name in names:
         if name not in OPTIONS:
-            shown = name[:40]
-            near = difflib.get_close_matches(shown.removeprefix(PUBSUB).lower(), known, 1, 0.5)
+            short_name = name[:40]
+            near = difflib.get_close_matches(short_name.removeprefix(PUBSUB).lower(), known, 1, 0.5)
             hint = f"did you mean {near[0]}?" if near else f"there are {', '.join(known)}"
-            raise FeedError(Condition.BAD_REQUEST, f"{shown} is no option of a feed: {hint}")
+            raise FeedError(Condition.BAD_REQUEST, f"{short_name} is no option of a feed: {hint}")
 
 
 def _values(name: str, value: Json) -> tuple[str, ...]:

@@ -23,11 +23,11 @@ class ByteCache(Generic[Key, Value]):
 
     def get(self, key: Key) -> Value | None:
         """The value, which becomes the most recently used; None if it is not cached."""
-        found = self._values.get(key)
-        if found is None:
+        entry = self._values.get(key)
+        if entry is None:
             return None
         self._values.move_to_end(key)
-        return found[0]
+        return entry[0]
 
     def put(self, key: Key, value: Value, size_bytes: int) -> None:
         """Stores a value of this size and replaces the former value of the key."""

@@ -125,9 +125,9 @@ class CallReader:
 
         A proxy writes one kind of header and passes the other kind on as the client sent it. If both kinds are present
         and differ, the address is unknown."""
-        told = [self._told(hops, peer) for hops in (_stated(request), _stated_by_custom(request)) if hops]
-        address, proto, host = told[-1] if told else (peer, "http", "")
-        return "unknown" if any(other[0] != address for other in told) else address, proto, host
+        origins = [self._told(hops, peer) for hops in (_stated(request), _stated_by_custom(request)) if hops]
+        address, proto, host = origins[-1] if origins else (peer, "http", "")
+        return "unknown" if any(other[0] != address for other in origins) else address, proto, host
 
     def _told(self, hops: list[dict[str, str]], peer: str) -> tuple[str, str, str]:
         address, proto, host = peer, "http", ""

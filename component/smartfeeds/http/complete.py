@@ -51,8 +51,8 @@ class CompleteFeeds:
         query = read_query(call.query)
         if not query.sync or query.positioned or query.timeout_s is not None or query.callback:
             raise FeedError(Condition.BAD_REQUEST, "max=all can be combined with sync=true and filters only")
-        asked = self._request(call, query)
-        first = await self._pull(asked)
+        feed_request = self._request(call, query)
+        first = await self._pull(feed_request)
         public = first.public and call.anonymous
         headers = {
             "ETag": f'W/"{first.version}.{ALL}.{__version__}"',
@@ -68,7 +68,7 @@ class CompleteFeeds:
             response.enable_chunked_encoding()
         await response.prepare(call.request)
         if call.method != "HEAD":
-            await self._write(call, response, asked, first, PageAddress(call.origin, call.name, query))
+            await self._write(call, response, feed_request, first, PageAddress(call.origin, call.name, query))
         return response
 
     def _request(self, call: HttpCall, query: FeedQuery) -> PullFeed:
@@ -84,7 +84,7 @@ class CompleteFeeds:
         )
 
     async def _write(
-        self, call: HttpCall, response: web.StreamResponse, asked: PullFeed, first: FeedPage, place: PageAddress
+        self, call: HttpCall, response: web.StreamResponse, feed_request: PullFeed, first: FeedPage, place: PageAddress
     ) -> None:
         node = first.node
         head = FeedHead(
@@ -102,18 +102,18 @@ class CompleteFeeds:
             _, *entries, _ = write_feed(head, items, keys=False, whole=False)
             await response.write(b"".join(entries))
             more = page.newer and len(items) == len(items_of(page))
-            page = await self._next(call, asked, page) if more else None
+            page = await self._next(call, feed_request, page) if more else None
         await response.write(end)
         await response.write_eof()
 
-    async def _next(self, call: HttpCall, asked: PullFeed, page: FeedPage) -> FeedPage:
+    async def _next(self, call: HttpCall, feed_request: PullFeed, page: FeedPage) -> FeedPage:
         """The page after this one. Raises FeedError if the caller may not read it any more."""
         assert page.page is not None
         assert page.page.result_set is not None
         position = ResultSetRequest(str(PAGE), page.page.result_set.last)
         if call.credential:
             await self._authenticate(call.credential)
-        found = await self._pull(replace(asked, page=position))
+        found = await self._pull(replace(feed_request, page=position))
         if found.node.node_no != page.node.node_no:
             raise ConnectionResetError("the feed was deleted and created again while it was read")
         return found

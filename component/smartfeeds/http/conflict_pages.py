@@ -26,9 +26,9 @@ class ConflictVersion:
     cut: bool
 
 
-def conflicts_page(name: str, found: ConflictList, next_path: str, *, single: bool, first: bool) -> bytes:
+def conflicts_page(name: str, conflict_list: ConflictList, next_path: str, *, single: bool, first: bool) -> bytes:
     """The conflicts of a feed, or with `single` those of one item. `first`: the page is the first of its list."""
-    total = len(found.entries) if found.result_set is None else found.result_set.count
+    total = len(conflict_list.entries) if conflict_list.result_set is None else conflict_list.result_set.count
     html = template("conflicts.html").render(
         name=name,
         feed=feed_path(name),
@@ -45,7 +45,7 @@ def conflicts_page(name: str, found: ConflictList, next_path: str, *, single: bo
                 "tags": one.tags,
                 "sides": _sides(one),
             }
-            for one in found.entries
+            for one in conflict_list.entries
         ],
     )
     return html.encode("utf-8", "replace")

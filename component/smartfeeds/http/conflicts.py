@@ -95,7 +95,7 @@ class Conflicts:
         query = _query(call.query, ("max", "after") if not call.item_id else ())
         found, next_url = await (self._one(call) if call.item_id else self._page(call, query))
         if form is n.HTML:
-            shown = partial(
+            write_body = partial(
                 conflicts_page,
                 call.name,
                 found,
@@ -104,8 +104,8 @@ class Conflicts:
                 first="after" not in query,
             )
         else:
-            shown = partial(_json, call, found, next_url)
-        body = await asyncio.to_thread(shown)
+            write_body = partial(_json, call, found, next_url)
+        body = await asyncio.to_thread(write_body)
         headers = {"Cache-Control": "no-store", "Vary": "Accept, Authorization"}
         if form is n.HTML:
             # Browsers must send the header Origin with the form, for `is_from_here`.
@@ -116,8 +116,10 @@ class Conflicts:
     async def post(self, call: HttpCall) -> Reply:
         """Resolves the conflicts of an item. Raises FeedError."""
         if call.media_type not in _BODIES:
-            taken = ", ".join(_BODIES)
-            raise HttpError(HTTPStatus.UNSUPPORTED_MEDIA_TYPE, f"a decision is one of {taken}", Accept=taken)
+            media_types = ", ".join(_BODIES)
+            raise HttpError(
+                HTTPStatus.UNSUPPORTED_MEDIA_TYPE, f"a decision is one of {media_types}", Accept=media_types
+            )
         body = await self._bodies.read(call, _BODIES)
         by_form = call.media_type == n.WEB_FORM
         decision = _of_form(body) if by_form else _of_json(body)
@@ -169,8 +171,8 @@ def _query(raw: str, known: tuple[str, ...]) -> dict[str, str]:
     pairs = _fields(raw, 4)
     found = dict(pairs)
     if len(found) < len(pairs) or not found.keys() <= set(known):
-        told = f"one each of {', '.join(known)}" if known else "no parameters"
-        raise FeedError(Condition.BAD_REQUEST, f"this takes {told}")
+        expected = f"one each of {', '.join(known)}" if known else "no parameters"
+        raise FeedError(Condition.BAD_REQUEST, f"this takes {expected}")
     return found
 
 

@@ -85,12 +85,12 @@ def _ranges(accept: str) -> dict[str, float]:
     """Media range -> quality. A range with an unreadable quality gets 0."""
     if not accept.strip():
         return {"*/*": 1.0}
-    found: dict[str, float] = {}
+    qualities: dict[str, float] = {}
     for part in accept.split(",")[:_MAX_RANGES]:
         name, *parameters = (piece.strip().lower() for piece in part.split(";"))
         quality = next((text[2:] for text in parameters if text.startswith("q=")), "1")
-        found[name] = float(quality) if _QUALITY.fullmatch(quality) else 0.0
-    return found
+        qualities[name] = float(quality) if _QUALITY.fullmatch(quality) else 0.0
+    return qualities
 
 
 def _quality(ranges: Mapping[str, float], kind: str) -> float:

@@ -274,7 +274,7 @@ def _with(path: str, name: str, value: str) -> str:
 
 
 def _environment() -> Environment:
-    made = Environment(
+    environment = Environment(
         loader=PackageLoader("smartfeeds.http", "templates"),
         autoescape=True,
         undefined=StrictUndefined,
@@ -282,11 +282,11 @@ def _environment() -> Environment:
         lstrip_blocks=True,
         auto_reload=False,
     )
-    made.filters.update(
+    environment.filters.update(
         when=_when, stamp=format_datetime, size=_size, number=_number, link=link_of, filtered=_with, person=person_of
     )
-    made.globals.update(rel=LINK_REL, version=__version__, static=static_path)
-    return made
+    environment.globals.update(rel=LINK_REL, version=__version__, static=static_path)
+    return environment
 
 
 _ENVIRONMENT = _environment()

@@ -50,10 +50,10 @@ class Reply:
 
     def all_headers(self) -> dict[str, str]:
         """Every header but those of the connection."""
-        found = {**_COMMON, **self.headers}
+        headers = {**_COMMON, **self.headers}
         if self.media_type:
-            found["Content-Type"] = self.media_type
-        return found
+            headers["Content-Type"] = self.media_type
+        return headers
 
     def response(self) -> web.Response:
         """The response for aiohttp."""

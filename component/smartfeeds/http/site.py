@@ -103,7 +103,7 @@ class Site:
         await self.listener.start()
 
     async def watch(self) -> None:
-        """Enforces limits of connections. Runs it from `start` to `stop`; it does not end by itself."""
+        """Enforces limits of connections. It runs from `start` to `stop` and does not end by itself."""
         await self.listener.watch()
 
     async def stop(self) -> None:

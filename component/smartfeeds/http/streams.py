@@ -40,14 +40,14 @@ class Streams:
         last_seen = call.header("Last-Event-ID")
         since = f"cursor:{last_seen}" if last_seen else query.since
         newest = PageAddress(call.origin, call.name, FeedQuery(query.view, until="", max="1"))
-        asked = FeedRequest(
+        feed_request = FeedRequest(
             newest, n.JSON, call.actor, document=False, reader=False, zipped=False, credential=call.credential
         )
-        answer = await self._feeds.page(asked)
+        answer = await self._feeds.page(feed_request)
         if since is None and (cursor := last_cursor(answer, FeedQuery())):
             since = f"cursor:{cursor}"
-        asked = replace(asked, place=replace(newest, query=FeedQuery(query.view, since, max=query.max)))
-        news = await self._feeds.update(asked)
+        feed_request = replace(feed_request, place=replace(newest, query=FeedQuery(query.view, since, max=query.max)))
+        news = await self._feeds.update(feed_request)
         if news is not None and not news.cursor:
             return news.reply.response()
         response = web.StreamResponse(headers=Reply(media_type=n.EVENTS.media_type, headers=_HEADERS).all_headers())
@@ -60,29 +60,34 @@ class Streams:
         if call.method == "HEAD":
             return response
         with contextlib.suppress(ConnectionError):
-            await response.write(f"retry: {RECONNECT_MS}\n{_heartbeat(asked)}".encode())
-            await self._go_on(call, response, answer.node.node_no, asked, news)
+            await response.write(f"retry: {RECONNECT_MS}\n{_heartbeat(feed_request)}".encode())
+            await self._go_on(call, response, answer.node.node_no, feed_request, news)
         return response
 
     async def _go_on(
-        self, call: HttpCall, response: web.StreamResponse, node_no: int, asked: FeedRequest, news: FeedUpdate | None
+        self,
+        call: HttpCall,
+        response: web.StreamResponse,
+        node_no: int,
+        feed_request: FeedRequest,
+        news: FeedUpdate | None,
     ) -> None:
         """Writes what comes; ends where the feed ends for this reader."""
         seen = -1
         while True:
             if news is None:
-                news = await self._feeds.waiting.wait(node_no, asked, seen, self._heartbeat_s)
+                news = await self._feeds.waiting.wait(node_no, feed_request, seen, self._heartbeat_s)
             if news is None:
                 news = await self._ended(call)
             if news is None:
-                await response.write(_heartbeat(asked).encode())
+                await response.write(_heartbeat(feed_request).encode())
                 continue
             await response.write(_event(news))
             if not news.cursor:
                 return
-            query = replace(asked.place.query, since=f"cursor:{news.cursor}")
-            asked, seen = replace(asked, place=replace(asked.place, query=query)), news.seen
-            news = await self._feeds.update(asked) if news.more else None
+            query = replace(feed_request.place.query, since=f"cursor:{news.cursor}")
+            feed_request, seen = replace(feed_request, place=replace(feed_request.place, query=query)), news.seen
+            news = await self._feeds.update(feed_request) if news.more else None
 
     async def _ended(self, call: HttpCall) -> FeedUpdate | None:
         """Why the stream must end, None where it need not."""
@@ -101,7 +106,7 @@ def _event(news: FeedUpdate) -> bytes:
     return b"id: %b\ndata: %b\n\n" % (news.cursor.encode(), news.reply.body)
 
 
-def _heartbeat(asked: FeedRequest) -> str:
+def _heartbeat(feed_request: FeedRequest) -> str:
     """A comment that keeps the connection up, with the id once more for who missed it."""
-    kind, _, cursor = (asked.place.query.since or "").partition(":")
+    kind, _, cursor = (feed_request.place.query.since or "").partition(":")
     return f"id: {cursor}\n: \n\n" if kind == "cursor" else ": \n\n"

@@ -39,17 +39,17 @@ def write_version(item: Item, dialect: Dialect, version: Version, *, comments: b
 
 
 def _sync(version: Version, dialect: Dialect) -> JsonObject:
-    told: JsonObject = {"id": version.sync_id, dialect.counter: version.counter}
+    members: JsonObject = {"id": version.sync_id, dialect.counter: version.counter}
     flags = {"deleted": version.deleted, "noconflicts": version.noconflicts, "conflict": version.conflict}
-    told.update({name: flag.on for name, flag in flags.items() if flag in (Flag.TRUE, Flag.FALSE)})
-    told["history"] = [_stamp(stamp, numbered=dialect is FEEDSYNC) for stamp in version.history]
-    return told
+    members.update({name: flag.on for name, flag in flags.items() if flag in (Flag.TRUE, Flag.FALSE)})
+    members["history"] = [_stamp(stamp, numbered=dialect is FEEDSYNC) for stamp in version.history]
+    return members
 
 
 def _stamp(stamp: HistoryRecord, *, numbered: bool) -> JsonObject:
-    told: JsonObject = {"sequence": stamp.sequence} if numbered else {}
+    members: JsonObject = {"sequence": stamp.sequence} if numbered else {}
     if stamp.when_us is not None:
-        told["when"] = format_datetime(stamp.when_us)
+        members["when"] = format_datetime(stamp.when_us)
     if stamp.by:
-        told["by"] = stamp.by
-    return told
+        members["by"] = stamp.by
+    return members

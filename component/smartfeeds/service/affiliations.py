@@ -74,7 +74,7 @@ def set_affiliations(
     # New owners come first, so that a node can be handed over in one request; the actor's own entry comes last, because
     # the transactions that follow need its right.
     ordered = sorted(entries, key=lambda entry: (entry[0] == actor, entry[1] is not Affiliation.OWNER))
-    changes = tuple((bare, wanted) for bare, wanted in ordered if wanted is not None)
+    changes = tuple((bare, affiliation) for bare, affiliation in ordered if affiliation is not None)
     return _apply(tx, context, request, changes, ())
 
 
@@ -90,14 +90,14 @@ def _apply(
     owners = len(tx.affiliations(node.node_no, held=Affiliation.OWNER))
     count = tx.affiliation_count(node.node_no)
     rejected = list(refused)
-    for bare, wanted in changes[:STEP]:
+    for bare, affiliation in changes[:STEP]:
         current = tx.affiliation(node.node_no, bare)
-        left = owners + (wanted is Affiliation.OWNER) - (current is Affiliation.OWNER)
+        left = owners + (affiliation is Affiliation.OWNER) - (current is Affiliation.OWNER)
         if owners and not left:
             rejected.append(AffiliationShown(current, jid=bare))
         else:
             owners = left
-            _set(tx, context, node, bare, wanted)
+            _set(tx, context, node, bare, affiliation)
     # Two concurrent requests can both pass the check of the whole list, so the count is checked after each step.
     if tx.affiliation_count(node.node_no) > max(AFFILIATIONS, count):
         raise FeedError(Condition.POLICY_VIOLATION, f"a node has up to {AFFILIATIONS} affiliations")
@@ -110,23 +110,23 @@ def _apply(
 
 def _checked(entries: tuple[tuple[str, str | None], ...]) -> list[tuple[str, Affiliation | None]]:
     """Bare addresses and affiliations. Raises FeedError before anything is changed."""
-    found: dict[str, Affiliation | None] = {}
+    by_jid: dict[str, Affiliation | None] = {}
     for text, name in entries:
         jid = parse_jid(text)
         if jid is None:
             raise FeedError(Condition.JID_MALFORMED, "an affiliation names an address that is malformed")
         bare = str(jid.bare)
-        if bare in found:
+        if bare in by_jid:
             raise FeedError(Condition.BAD_REQUEST, f"{bare} is named twice")
         if name is not None and name not in _BY_NAME:
             raise unsupported(f"{name}-affiliation", f"{name} is no affiliation")
-        found[bare] = None if name is None else _BY_NAME[name]
-    return list(found.items())
+        by_jid[bare] = None if name is None else _BY_NAME[name]
+    return list(by_jid.items())
 
 
 def _check_room(before: Mapping[str, Affiliation], entries: Iterable[tuple[str, Affiliation | None]]) -> None:
     """Raises FeedError if the request would raise the number of affiliations or owners above its bound."""
-    after = {**before, **{bare: wanted for bare, wanted in entries if wanted is not None}}
+    after = {**before, **{bare: affiliation for bare, affiliation in entries if affiliation is not None}}
     held = sum(affiliation is not Affiliation.NONE for affiliation in after.values())
     if held > max(AFFILIATIONS, len(before)):
         raise FeedError(Condition.POLICY_VIOLATION, f"a node has up to {AFFILIATIONS} affiliations")
@@ -138,7 +138,7 @@ def _owners(affiliations: Mapping[str, Affiliation]) -> int:
     return sum(held is Affiliation.OWNER for held in affiliations.values())
 
 
-def _set(tx: WriteTx, context: Context, node: Node, bare: str, wanted: Affiliation) -> None:
-    tx.set_affiliation(node.node_no, bare, wanted)
-    if Access(wanted, node.options, SubscriptionState.SUBSCRIBED).reading_error is not None:
+def _set(tx: WriteTx, context: Context, node: Node, bare: str, affiliation: Affiliation) -> None:
+    tx.set_affiliation(node.node_no, bare, affiliation)
+    if Access(affiliation, node.options, SubscriptionState.SUBSCRIBED).reading_error is not None:
         end_all(tx, context, node, bare)

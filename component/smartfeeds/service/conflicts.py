@@ -136,20 +136,22 @@ def _resolve(tx: WriteTx, context: Context, node: Node, item: Item, request: Res
         raise FeedError(Condition.CONFLICT, "the item has changed meanwhile: look at its conflicts again")
     conflicts = dict(zip(tags[1:], version.conflicts, strict=True))
     decided = list(conflicts) if request.decided is None else list(request.decided)
-    kept = version if request.keep in ("", tags[0]) else conflicts.get(request.keep)
+    choice = version if request.keep in ("", tags[0]) else conflicts.get(request.keep)
     unknown = [tag for tag in decided if tag not in conflicts]
-    if kept is None or unknown or not decided:
+    if choice is None or unknown or not decided:
         raise FeedError(Condition.ITEM_NOT_FOUND, "the item has no such conflict: look at its conflicts again")
     publisher = str(request.actor.bare)
     changed = found.dialect.resolve(
         version,
         editor(context, node, publisher),
         [conflicts[tag] for tag in decided],
-        None if kept is version else kept.payload,
-        deleted=kept.deleted.on if found.dialect is not FEEDSYNC or kept.deleted.on is not version.deleted.on else None,
+        None if choice is version else choice.payload,
+        deleted=choice.deleted.on
+        if found.dialect is not FEEDSYNC or choice.deleted.on is not version.deleted.on
+        else None,
     )
     state = state_of(found, changed, told=node.options.notify_retract)
-    stored = write_state(tx, context, node, item, item.id, state, item.publisher if kept is version else publisher)
+    stored = write_state(tx, context, node, item, item.id, state, item.publisher if choice is version else publisher)
     return ResolvedItem(stored, len(changed.conflicts))
 
 

@@ -62,27 +62,27 @@ def list_nodes(tx: ReadTx, context: Context, request: GetNodes) -> NodeList:
     if request.included_types is not None and request.excluded_types is not None:
         raise FeedError(Condition.BAD_REQUEST, "types are either included or excluded")
     policy = context.policy
-    wanted = plan(request.page, None, page_default=policy.page_default, page_max=policy.page_max)
+    page_plan = plan(request.page, None, page_default=policy.page_default, page_max=policy.page_max)
     if request.page is None:
-        wanted = PagePlan(policy.page_max)
-    if wanted.offset > SCANNED:
+        page_plan = PagePlan(policy.page_max)
+    if page_plan.offset > SCANNED:
         raise FeedError(Condition.FEATURE_NOT_IMPLEMENTED, f"an index goes up to {SCANNED}: page on after a node name")
     source = _source(tx, context, request.actor)
     total = source.count()
-    if not wanted.limit:
+    if not page_plan.limit:
         return NodeList((), ResultSet(total))
-    result = _search(source.nodes, request, replace(wanted, limit=wanted.limit + 1))
-    nodes = _within(result.nodes, wanted, context.policy.page_bytes)
+    result = _search(source.nodes, request, replace(page_plan, limit=page_plan.limit + 1))
+    nodes = _within(result.nodes, page_plan, context.policy.page_bytes)
     more = result.reached is not None or len(nodes) < len(result.nodes)
     with_result_set = request.page is not None or more
     if not nodes and result.reached is None:
         return NodeList((), ResultSet(total) if with_result_set else None)
     index = None
-    if wanted.after is None and not wanted.newest and nodes:
-        index = wanted.offset
+    if page_plan.after is None and not page_plan.newest and nodes:
+        index = page_plan.offset
         # The page reaches the end, so its items can be counted and nodes of other types need not be.
         total = total if more else index + len(nodes)
-    first, last = _ends(nodes, result, wanted)
+    first, last = _ends(nodes, result, page_plan)
     return NodeList(tuple(nodes), ResultSet(total, first, last, index) if with_result_set else None)
 
 
@@ -91,9 +91,9 @@ def item_ids(tx: ReadTx, context: Context, request: GetItemIds) -> ItemIds:
     located = locate_for(tx, context, request.node, request.actor)
     located.access.check_read()
     policy = context.policy
-    wanted = plan(request.page, None, page_default=policy.page_default, page_max=policy.page_max)
-    items, result_set = read_page(tx, context, located.node, BARE, wanted)
-    with_result_set = wanted.set_wanted or result_set.is_longer_than(len(items))
+    page_plan = plan(request.page, None, page_default=policy.page_default, page_max=policy.page_max)
+    items, result_set = read_page(tx, context, located.node, BARE, page_plan)
+    with_result_set = page_plan.set_wanted or result_set.is_longer_than(len(items))
     return ItemIds(request.node, tuple(item.id for item in items), result_set if with_result_set else None)
 
 
@@ -125,20 +125,20 @@ def _source(tx: ReadTx, context: Context, actor: Jid) -> _NodeSource:
     return _NodeSource(partial(tx.listed_nodes, bare), partial(tx.listed_count, bare))
 
 
-def _search(read: _Nodes, request: GetNodes, wanted: PagePlan) -> _SearchResult:
+def _search(read: _Nodes, request: GetNodes, page_plan: PagePlan) -> _SearchResult:
     """The nodes of a plan that have a requested type, after an examination of about SCANNED nodes at most."""
     nodes: list[Node] = []
-    after, before = wanted.after or "", wanted.before
-    skip, scanned = wanted.offset, 0
+    after, before = page_plan.after or "", page_plan.before
+    skip, scanned = page_plan.offset, 0
     typed = request.included_types is not None or request.excluded_types is not None
-    size = max(wanted.limit, SCAN_CHUNK) if typed or skip else wanted.limit
-    while len(nodes) < wanted.limit:
+    size = max(page_plan.limit, SCAN_CHUNK) if typed or skip else page_plan.limit
+    while len(nodes) < page_plan.limit:
         if scanned >= SCANNED:
-            return _SearchResult(nodes, before if wanted.newest else after)
-        chunk = read(after, size, before=before, newest=wanted.newest)
+            return _SearchResult(nodes, before if page_plan.newest else after)
+        chunk = read(after, size, before=before, newest=page_plan.newest)
         scanned += len(chunk)
         of_type = [node for node in chunk if _has_type(node, request)] if typed else chunk
-        if wanted.newest:
+        if page_plan.newest:
             nodes = of_type + nodes
         else:
             dropped = min(skip, len(of_type))
@@ -146,8 +146,8 @@ def _search(read: _Nodes, request: GetNodes, wanted: PagePlan) -> _SearchResult:
             nodes += of_type[dropped:]
         if len(chunk) < size:
             break
-        after, before = (after, chunk[0].name) if wanted.newest else (chunk[-1].name, before)
-    return _SearchResult(nodes[-wanted.limit :] if wanted.newest else nodes[: wanted.limit])
+        after, before = (after, chunk[0].name) if page_plan.newest else (chunk[-1].name, before)
+    return _SearchResult(nodes[-page_plan.limit :] if page_plan.newest else nodes[: page_plan.limit])
 
 
 def _has_type(node: Node, request: GetNodes) -> bool:
@@ -157,21 +157,21 @@ def _has_type(node: Node, request: GetNodes) -> bool:
     return request.excluded_types is None or kind not in request.excluded_types
 
 
-def _within(nodes: list[Node], wanted: PagePlan, page_bytes: int) -> list[Node]:
+def _within(nodes: list[Node], page_plan: PagePlan, page_bytes: int) -> list[Node]:
     """As many of the requested nodes as fit into one stanza, without those at the far end."""
-    nodes = nodes[-wanted.limit :] if wanted.newest else nodes[: wanted.limit]
+    nodes = nodes[-page_plan.limit :] if page_plan.newest else nodes[: page_plan.limit]
     characters = sum([len(node.name) + len(node.options.title) for node in nodes])
     if surely_fits(characters, len(nodes), page_bytes):
         return nodes
     sizes = [written_bytes(node.name) + written_bytes(node.options.title) + ENTRY_BYTES for node in nodes]
-    kept = fitting(reversed(sizes) if wanted.newest else sizes, page_bytes)
-    return nodes[-kept:] if wanted.newest else nodes[:kept]
+    count = fitting(reversed(sizes) if page_plan.newest else sizes, page_bytes)
+    return nodes[-count:] if page_plan.newest else nodes[:count]
 
 
-def _ends(nodes: list[Node], result: _SearchResult, wanted: PagePlan) -> tuple[str, str]:
+def _ends(nodes: list[Node], result: _SearchResult, page_plan: PagePlan) -> tuple[str, str]:
     """The UIDs from which to continue. A search that stopped early continues where it stopped."""
     reached = result.reached if len(nodes) == len(result.nodes) else None
     names = [node.name for node in nodes] or [result.reached or ""]
     if reached is None:
         return names[0], names[-1]
-    return (reached, names[-1]) if wanted.newest else (names[0], reached)
+    return (reached, names[-1]) if page_plan.newest else (names[0], reached)

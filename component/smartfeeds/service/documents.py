@@ -24,8 +24,8 @@ def pull_feed(tx: ReadTx, context: Context, request: PullFeed) -> FeedPage | Ind
     if (behind := index_first(tx, node, view)) is not None:
         return behind
     policy = context.policy
-    wanted = plan(request.page, None, page_default=policy.page_default, page_max=policy.page_max)
-    items, result_set = read_page(tx, context, node, view, wanted)
+    page_plan = plan(request.page, None, page_default=policy.page_default, page_max=policy.page_max)
+    items, result_set = read_page(tx, context, node, view, page_plan)
     page = Page(request.node, items, result_set, node.options.shows_publisher)
     if not items:
         return FeedPage(node, view, version, public, page)
@@ -36,7 +36,7 @@ def pull_feed(tx: ReadTx, context: Context, request: PullFeed) -> FeedPage | Ind
         version,
         public,
         page,
-        newer=_newer(tx, context, located, wanted, result_set, items),
+        newer=_newer(tx, context, located, page_plan, result_set, items),
         older=before is not None,
         before_us=None if before is None else key_of(view.order, before),
     )
@@ -63,13 +63,13 @@ def version_of(node: Node) -> str:
 
 
 def _newer(
-    tx: ReadTx, context: Context, located: LocatedNode, wanted: PagePlan, told: ResultSet, items: tuple[Item, ...]
+    tx: ReadTx, context: Context, located: LocatedNode, page_plan: PagePlan, told: ResultSet, items: tuple[Item, ...]
 ) -> bool:
     """Whether there are items behind the last one; of a range that is read forwards, within it."""
-    if told.index is not None and told.count is not None and wanted.before is None:
+    if told.index is not None and told.count is not None and page_plan.before is None:
         return told.index + len(items) < told.count
     node, view = located.node, located.view
-    before = None if wanted.newest else edge_of(tx, context, node, view, wanted.before, newer_side=False)
+    before = None if page_plan.newest else edge_of(tx, context, node, view, page_plan.before, newer_side=False)
     after = Edge(key_of(view.order, items[-1]), items[-1].item_no)
     return bool(tx.slice(node.node_no, Slice(view, 1, after=after, before=before)))
 

@@ -89,19 +89,19 @@ async def ensure_feed(service: FeedService, node: str, actor: Jid, document: Fee
     ]
     if details.left_out:
         notes.append(f"of the feed itself these were left out: {', '.join(details.left_out)}")
-    said = {name: (text,) for name, text in values.items() if text}
-    different = await service.write(lambda tx, context: _ensure_node(tx, context, node, actor, said))
+    texts_of_document = {name: (text,) for name, text in values.items() if text}
+    different = await service.write(lambda tx, context: _ensure_node(tx, context, node, actor, texts_of_document))
     if different:
         notes.append(f"the node has its own {', '.join(different)}: that of the document was left out")
     return tuple(notes)
 
 
-def _ensure_node(tx: WriteTx, context: Context, name: str, actor: Jid, said: FormFields) -> list[str]:
+def _ensure_node(tx: WriteTx, context: Context, name: str, actor: Jid, texts_of_document: FormFields) -> list[str]:
     """Returns the names of what the node has already and the document says differently."""
     if tx.node(name) is None:
         add_node(tx, context, actor, name, {KIND: (NodeKind.FEED.value,)}, trusted=True)
     node = feed_locked(tx, name)
-    lacking = {var: values for var, values in said.items() if not any(node.options.stored.get(var, ()))}
+    lacking = {var: values for var, values in texts_of_document.items() if not any(node.options.stored.get(var, ()))}
     if lacking:
         form = {f"{PUBSUB}{var}": values for var, values in lacking.items()}
         options = node.options.apply(form, context.policy.options)
@@ -109,14 +109,18 @@ def _ensure_node(tx: WriteTx, context: Context, name: str, actor: Jid, said: For
             options = options.with_details("".join(lacking[DETAILS]))
         change_options(tx, context, node, options)
     own = node.options.stored
-    return [_NAMES.get(var, var) for var in said if var not in lacking and _differs(var, own[var], said[var])]
+    return [
+        _NAMES.get(var, var)
+        for var in texts_of_document
+        if var not in lacking and _differs(var, own[var], texts_of_document[var])
+    ]
 
 
-def _differs(var: str, own: Values, said: Values) -> bool:
+def _differs(var: str, own: Values, imported: Values) -> bool:
     if var != DETAILS:
-        return own != said
+        return own != imported
     # Many feeds are dated anew with each change of an item.
-    ours, theirs = (load_details("".join(values)) for values in (own, said))
+    ours, theirs = (load_details("".join(values)) for values in (own, imported))
     return ours != theirs._replace(channel=replace(theirs.channel, published_us=ours.channel.published_us))
 
 

@@ -49,8 +49,8 @@ def write_state(
     context.changed.add(node.node_no)
     sync_id = "" if state.sync_id == item_id else state.sync_id
     if existing is None:
-        wanted = modified_us if created_us is None else min(created_us, modified_us)
-        created_us = next_key(node.last_created_us, wanted)
+        latest_key_us = modified_us if created_us is None else min(created_us, modified_us)
+        created_us = next_key(node.last_created_us, latest_key_us)
         tx.set_keys(node.node_no, modified_us, created_us)
         item = Item(
             0,

@@ -50,8 +50,8 @@ def listing_of(entries: Sequence[T], size_bytes: Callable[[T], int]) -> PagedLis
 
     def read(part: KeyRange[int]) -> list[tuple[int, T]]:
         start = 0 if part.after is None else part.after + 1
-        found = list(enumerate(entries))[start : part.before]
-        return found[-part.limit :] if part.newest else found[part.offset :][: part.limit]
+        rows = list(enumerate(entries))[start : part.before]
+        return rows[-part.limit :] if part.newest else rows[part.offset :][: part.limit]
 
     return PagedList(number, read, size_bytes, lambda: len(entries))
 
@@ -60,34 +60,36 @@ def page_of(
     listing: PagedList[K, T], page: ResultSetRequest | None, policy: Policy
 ) -> tuple[tuple[T, ...], ResultSet | None]:
     """The requested entries and their result set. Raises FeedError for an invalid request."""
-    wanted = plan(page, None, page_default=policy.page_default, page_max=policy.page_max)
+    page_plan = plan(page, None, page_default=policy.page_default, page_max=policy.page_max)
     if page is None:
-        wanted = PagePlan(policy.page_bytes // ENTRY_BYTES + 1)
-    if wanted.offset > FARTHEST:
+        page_plan = PagePlan(policy.page_bytes // ENTRY_BYTES + 1)
+    if page_plan.offset > FARTHEST:
         raise FeedError(Condition.FEATURE_NOT_IMPLEMENTED, f"an index goes up to {FARTHEST}: page on after a UID")
-    if not wanted.limit:
+    if not page_plan.limit:
         return (), ResultSet(listing.count())
-    after, before = (None if uid is None else listing.key(uid) for uid in (wanted.after, wanted.before))
-    found = listing.read(KeyRange(wanted.limit + 1, after, before, wanted.newest, wanted.offset))
-    shown = _within(listing, found, wanted, policy.page_bytes)
-    more = len(shown) < len(found)
-    entries = tuple(entry for _, entry in shown)
+    after, before = (None if uid is None else listing.key(uid) for uid in (page_plan.after, page_plan.before))
+    rows = listing.read(KeyRange(page_plan.limit + 1, after, before, page_plan.newest, page_plan.offset))
+    page_rows = _within(listing, rows, page_plan, policy.page_bytes)
+    more = len(page_rows) < len(rows)
+    entries = tuple(entry for _, entry in page_rows)
     if page is None and not more:
         return entries, None
-    if not shown:
+    if not page_rows:
         return (), ResultSet(listing.count())
-    from_start = wanted.after is None and not wanted.newest
-    index = wanted.offset if from_start else None
-    count = wanted.offset + len(shown) if from_start and not more else listing.count()
-    return entries, ResultSet(count, str(shown[0][0]), str(shown[-1][0]), index)
+    from_start = page_plan.after is None and not page_plan.newest
+    index = page_plan.offset if from_start else None
+    count = page_plan.offset + len(page_rows) if from_start and not more else listing.count()
+    return entries, ResultSet(count, str(page_rows[0][0]), str(page_rows[-1][0]), index)
 
 
-def _within(listing: PagedList[K, T], found: list[tuple[K, T]], wanted: PagePlan, page_bytes: int) -> list[tuple[K, T]]:
+def _within(
+    listing: PagedList[K, T], rows: list[tuple[K, T]], page_plan: PagePlan, page_bytes: int
+) -> list[tuple[K, T]]:
     """As many of the requested entries as fit into one stanza, without those at the far end."""
-    found = found[-wanted.limit :] if wanted.newest else found[: wanted.limit]
-    sizes = [listing.size_bytes(entry) for _, entry in found]
-    kept = fitting(reversed(sizes) if wanted.newest else sizes, page_bytes)
-    return found[-kept:] if wanted.newest else found[:kept]
+    rows = rows[-page_plan.limit :] if page_plan.newest else rows[: page_plan.limit]
+    sizes = [listing.size_bytes(entry) for _, entry in rows]
+    count_fitting = fitting(reversed(sizes) if page_plan.newest else sizes, page_bytes)
+    return rows[-count_fitting:] if page_plan.newest else rows[:count_fitting]
 
 
 def number(uid: str) -> int:

@@ -121,14 +121,16 @@ def set_configured(tx: WriteTx, _context: Context, mirrors: Sequence[Mirror]) ->
                 f"{other.mirror.node} and {other.mirror.address} that was added on the command line: give another "
                 f"name, or smartfeeds mirror remove {mirror.name}"
             )
-    wanted = {}
+    rows = {}
     for mirror in mirrors:
-        kept = same[mirror.name]
-        wanted[mirror.name] = MirrorRow(mirror, configured=True, states=kept.states if kept is not None else {})
+        former_row = same[mirror.name]
+        rows[mirror.name] = MirrorRow(
+            mirror, configured=True, states=former_row.states if former_row is not None else {}
+        )
     for name, row in former.items():
-        if name not in wanted and (row.configured or name in renamed):
+        if name not in rows and (row.configured or name in renamed):
             tx.remove_mirror(name)
-    for name, row in wanted.items():
+    for name, row in rows.items():
         if former.get(name) != row:
             tx.put_mirror(row)
     senders = [row.mirror for row in tx.mirrors() if Direction.OUT in row.mirror.direction.ways]

@@ -53,16 +53,16 @@ def pull(tx: ReadTx, context: Context, request: Pull) -> Page | IndexFirst:
         return Page(name, _by_ids(tx, context, located, request.item_ids), None, publishers)
     view, descending = _ordered(located.view, request.order_by)
     policy = context.policy
-    wanted = plan(
+    page_plan = plan(
         request.page,
         request.max_items,
         page_default=policy.page_default,
         page_max=policy.page_max,
         descending=descending,
     )
-    items, result_set = read_page(tx, context, located.node, view, wanted)
+    items, result_set = read_page(tx, context, located.node, view, page_plan)
     truncated = result_set.is_longer_than(len(items))
-    return Page(name, items, result_set if wanted.set_wanted or truncated else None, publishers)
+    return Page(name, items, result_set if page_plan.set_wanted or truncated else None, publishers)
 
 
 def get_item(tx: ReadTx, context: Context, request: GetItem) -> ItemShown | IndexFirst:
@@ -87,7 +87,7 @@ def get_item(tx: ReadTx, context: Context, request: GetItem) -> ItemShown | Inde
 
 
 def read_page(
-    tx: ReadTx, context: Context, node: Node, view: View, wanted: PagePlan
+    tx: ReadTx, context: Context, node: Node, view: View, page_plan: PagePlan
 ) -> tuple[tuple[Item, ...], ResultSet]:
     """The items of a plan in the order they are shown, and the result set that describes them.
 
@@ -95,45 +95,47 @@ def read_page(
     """
     window = _Window(
         view,
-        edge_of(tx, context, node, view, wanted.after, newer_side=True),
-        edge_of(tx, context, node, view, wanted.before, newer_side=False),
+        edge_of(tx, context, node, view, page_plan.after, newer_side=True),
+        edge_of(tx, context, node, view, page_plan.before, newer_side=False),
     )
-    if not wanted.limit:
+    if not page_plan.limit:
         return (), ResultSet(tx.bounded_count(node.node_no, view))
-    items, ended = _read_items(tx, context, node, window, wanted)
-    whole = ended and window.after is window.before is None and not wanted.offset
+    items, ended = _read_items(tx, context, node, window, page_plan)
+    whole = ended and window.after is window.before is None and not page_plan.offset
     count = len(items) if whole else tx.bounded_count(node.node_no, view)
     if not items:
         return (), ResultSet(count)
-    index = _index(tx, node, window, wanted, items, count)
-    first, last = _uids(tx, node, view, wanted, items, spans=context.policy.span_cursors)
-    if wanted.descending:
+    index = _index(tx, node, window, page_plan, items, count)
+    first, last = _uids(tx, node, view, page_plan, items, spans=context.policy.span_cursors)
+    if page_plan.descending:
         items.reverse()
         first, last = last, first
         index = None if index is None or count is None else count - index - len(items)
     return tuple(items), ResultSet(count, first, last, index)
 
 
-def _read_items(tx: ReadTx, context: Context, node: Node, window: _Window, wanted: PagePlan) -> tuple[list[Item], bool]:
+def _read_items(
+    tx: ReadTx, context: Context, node: Node, window: _Window, page_plan: PagePlan
+) -> tuple[list[Item], bool]:
     """The items of a page, as many as one stanza may carry, and whether the store has no more of them.
 
     Steps of STEP_ITEMS avoid reading many items that do not fit into the stanza.
     """
     view, limit_bytes = window.view, context.policy.page_bytes
-    after, before, offset = window.after, window.before, wanted.offset
+    after, before, offset = window.after, window.before, page_plan.offset
     items: list[Item] = []
-    while len(items) < wanted.limit:
-        step = min(STEP_ITEMS, wanted.limit - len(items))
-        found = tx.slice(node.node_no, Slice(view, step, after, before, wanted.newest, offset))
+    while len(items) < page_plan.limit:
+        step = min(STEP_ITEMS, page_plan.limit - len(items))
+        found = tx.slice(node.node_no, Slice(view, step, after, before, page_plan.newest, offset))
         if view.sync or view.filtered:
             found = [shown(context, node, view, item) for item in found]
-        items = found + items if wanted.newest else items + found
-        kept = _within_bytes(items, limit_bytes, newest=wanted.newest)
-        if len(kept) < len(items) or len(found) < step:
-            return kept, len(kept) == len(items)
-        end = items[0] if wanted.newest else items[-1]
-        edge = Edge(key_of(view.order, end), end.item_no - wanted.newest)
-        after, before = (after, edge) if wanted.newest else (edge, before)
+        items = found + items if page_plan.newest else items + found
+        count_fitting = _within_bytes(items, limit_bytes, newest=page_plan.newest)
+        if len(count_fitting) < len(items) or len(found) < step:
+            return count_fitting, len(count_fitting) == len(items)
+        end = items[0] if page_plan.newest else items[-1]
+        edge = Edge(key_of(view.order, end), end.item_no - page_plan.newest)
+        after, before = (after, edge) if page_plan.newest else (edge, before)
         offset = 0
     return items, False
 
@@ -164,13 +166,13 @@ def _by_ids(tx: ReadTx, context: Context, located: LocatedNode, item_ids: tuple[
     """The existing items with these ids. A client takes a missing item for deleted, so a response that does not fit
     into one stanza is refused and never cut."""
     too_many = FeedError(Condition.NOT_ACCEPTABLE, "too many items for one answer: ask for fewer")
-    asked = dict.fromkeys(item_ids)
-    if len(asked) > context.policy.page_max:
+    requested_ids = dict.fromkeys(item_ids)
+    if len(requested_ids) > context.policy.page_max:
         raise too_many
     hidden = located.view.hides_tombstones
     found = []
     size_bytes = 0
-    for ids in _in_steps(list(asked)):
+    for ids in _in_steps(list(requested_ids)):
         items = {item.id: item for item in tx.items(located.node.node_no, ids)}
         for item_id in ids:
             item = _in_view(tx, located.node, located.view, items.get(item_id))
@@ -249,8 +251,8 @@ def _within_bytes(items: list[Item], limit_bytes: int, *, newest: bool) -> list[
     if _surely_within(items, limit_bytes):
         return items
     sizes = [_written_size_bytes(item) for item in items]
-    kept = fitting(reversed(sizes) if newest else sizes, limit_bytes)
-    return items[-kept:] if newest else items[:kept]
+    count_fitting = fitting(reversed(sizes) if newest else sizes, limit_bytes)
+    return items[-count_fitting:] if newest else items[:count_fitting]
 
 
 def _surely_within(items: list[Item], limit_bytes: int) -> bool:
@@ -271,13 +273,13 @@ def _written_size_bytes(item: Item) -> int:
 def fitting(sizes_bytes: Iterable[int], limit_bytes: int) -> int:
     """How many of these sizes, from the first on, fit into the limit together; at least one."""
     total = 0
-    kept = 0
+    count_fitting = 0
     for size_bytes in sizes_bytes:
         total += size_bytes
-        if total > limit_bytes and kept:
+        if total > limit_bytes and count_fitting:
             break
-        kept += 1
-    return kept
+        count_fitting += 1
+    return count_fitting
 
 
 def written_bytes(text: str) -> int:
@@ -286,15 +288,15 @@ def written_bytes(text: str) -> int:
 
 
 def _index(
-    tx: ReadTx, node: Node, window: _Window, wanted: PagePlan, items: list[Item], count: int | None
+    tx: ReadTx, node: Node, window: _Window, page_plan: PagePlan, items: list[Item], count: int | None
 ) -> int | None:
     """The position of the page's oldest item in the view, if it costs no more than the page (SF-096)."""
-    if not wanted.newest and window.after is None:
-        return wanted.offset
+    if not page_plan.newest and window.after is None:
+        return page_plan.offset
     if count is None:
         return None
-    if wanted.newest and window.before is None:
-        return count - wanted.offset - len(items)
+    if page_plan.newest and window.before is None:
+        return count - page_plan.offset - len(items)
     if count > COUNTED_INDEX:
         return None
     first = items[0]
@@ -302,11 +304,13 @@ def _index(
     return tx.bounded_count(node.node_no, window.view, before=before)
 
 
-def _uids(tx: ReadTx, node: Node, view: View, wanted: PagePlan, items: list[Item], *, spans: bool) -> tuple[str, str]:
+def _uids(
+    tx: ReadTx, node: Node, view: View, page_plan: PagePlan, items: list[Item], *, spans: bool
+) -> tuple[str, str]:
     first = cursor_of(tx, node.node_no, view.order, items[0])
     if len(items) == 1:
         return f"cursor:{first}", f"cursor:{first}"
     last = cursor_of(tx, node.node_no, view.order, items[-1])
-    if spans and wanted.spans and not view.smart:
+    if spans and page_plan.spans and not view.smart:
         return f"cursor:{first}{SPAN}{last}", f"cursor:{last}{SPAN}{first}"
     return f"cursor:{first}", f"cursor:{last}"

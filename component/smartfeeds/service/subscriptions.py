@@ -215,8 +215,8 @@ def _tell_owners(tx: WriteTx, context: Context, node: Node, subscription: Subscr
 
 
 def _tell(tx: WriteTx, context: Context, node: Node, subscription: Subscription, to: str) -> None:
-    told = f"{subscription.service} {subscription.state.value} {quote(subscription.jid)} {subscription.node_text}"
-    tx.add_event(NodeEvent(0, node.node_no, node.last_modified_us, "subscription", told, to))
+    notice = f"{subscription.service} {subscription.state.value} {quote(subscription.jid)} {subscription.node_text}"
+    tx.add_event(NodeEvent(0, node.node_no, node.last_modified_us, "subscription", notice, to))
     context.changed.add(node.node_no)
 
 

@@ -61,10 +61,11 @@ def is_own_endpoint(domain: str, by: str) -> bool:
     text = by
     for _ in range(_MOST_ENCODINGS):
         text = unquote(text)
-    shown = unicodedata.normalize("NFKC", text.translate(_SEEN_AS)).translate(_SEEN_AS)
-    shown = "".join(char for char in shown if unicodedata.category(char)[0] not in "CZ")  # neither blank nor control
-    scheme = _SCHEME.match(shown)
-    host = re.split(r"[/?#]", shown[scheme.end() if scheme is not None else 0 :], maxsplit=1)[0]
+    visible_text = unicodedata.normalize("NFKC", text.translate(_SEEN_AS)).translate(_SEEN_AS)
+    # Without blanks and control characters.
+    visible_text = "".join(char for char in visible_text if unicodedata.category(char)[0] not in "CZ")
+    scheme = _SCHEME.match(visible_text)
+    host = re.split(r"[/?#]", visible_text[scheme.end() if scheme is not None else 0 :], maxsplit=1)[0]
     return unquote(host) != host or parse_jid(host) == parse_jid(domain)
 
 

@@ -179,8 +179,8 @@ class WebMirrorReader:
         fields = [query] if query else []
         names = {name for name, _ in parse_qsl(query, keep_blank_values=True)}
         if place.view:
-            wanted = {"order": "modified", "sync": "true"}
-            fields += [f"{name}={value}" for name, value in wanted.items() if name not in names]
+            parameters = {"order": "modified", "sync": "true"}
+            fields += [f"{name}={value}" for name, value in parameters.items() if name not in names]
         if cursor:
             fields += [f"since=cursor:{quote(cursor, safe='')}"] if "since" not in names else []
             fields += ["timeout=0"] if "timeout" not in names else []
@@ -246,8 +246,8 @@ class WebMirrorReader:
         kept, after = 0, None
         while True:
             work = partial(count_absent, mirror=self._mirror, host=self._host, held=held, after=after)
-            found, after = await self._service.read(work, turn=f"mirror {self._mirror.name}")
-            kept += found
+            items_by_id, after = await self._service.read(work, turn=f"mirror {self._mirror.name}")
+            kept += items_by_id
             if after is None:
                 break
         return (
@@ -367,11 +367,11 @@ def count_absent(
     if node is None or not items:
         return 0, None
     ours = context.policy.domain
-    found: dict[str, MirroredItem] = {}
+    items_by_id: dict[str, MirroredItem] = {}
     for item in items:
         if item.publisher == host:
             version = read_shared(context, node, item).version
             by = [stamp.by for stamp in (version.history[-1], version.top)]
-            found[version.sync_id] = MirroredItem(*(ours if is_own_endpoint(ours, one) else one for one in by))
-    there = [one for one in found if one in held]
-    return len(to_drop(found, there, ours)), Edge(items[-1].modified_us, items[-1].item_no)
+            items_by_id[version.sync_id] = MirroredItem(*(ours if is_own_endpoint(ours, one) else one for one in by))
+    there = [one for one in items_by_id if one in held]
+    return len(to_drop(items_by_id, there, ours)), Edge(items[-1].modified_us, items[-1].item_no)

@@ -240,7 +240,7 @@ def read_changes(changes: Sequence[Change], now_us: int, *, digests: bool = Fals
     """Reads the content and the sync data of changes."""
     items: list[IncomingItem] = []
     refused: list[ItemRefusal] = []
-    made: list[bytes] = []
+    versions: list[bytes] = []
     for change in changes:
         try:
             if change.payload and tells_of_feed(change.item_id, change.payload):
@@ -256,5 +256,5 @@ def read_changes(changes: Sequence[Change], now_us: int, *, digests: bool = Fals
             refused.append(refusal(change.item_id, NO_SYNC, now_us))
             continue
         items.append(IncomingItem(change.item_id, found))
-        made.append(version)
-    return IncomingBatch(tuple(items), tuple(refused), tuple(made) if digests else ())
+        versions.append(version)
+    return IncomingBatch(tuple(items), tuple(refused), tuple(versions) if digests else ())

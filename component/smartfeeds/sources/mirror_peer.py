@@ -64,10 +64,10 @@ def digest(root: Element) -> bytes:
 
     `root` is the item with its sx:sync. The history alone does not tell: twins have the same one (A-59).
     """
-    made = hashlib.blake2b(digest_size=16)
+    hasher = hashlib.blake2b(digest_size=16)
     for part in names_and_texts(root):
-        made.update(repr(part).encode())
-    return made.digest()
+        hasher.update(repr(part).encode())
+    return hasher.digest()
 
 
 def tells_of_feed(item_id: str, payload: bytes) -> bool:

@@ -57,12 +57,12 @@ class NodeReads:
         """Writes the changes in memory to the database. Reading transactions have none."""
 
     def _row(self, node_no: int) -> NodeRow | None:
-        found = self._db.row(_BY_NO, (node_no,))
-        return to_node_row(found) if found else None
+        values = self._db.row(_BY_NO, (node_no,))
+        return to_node_row(values) if values else None
 
     def _row_named(self, name: str) -> NodeRow | None:
-        found = self._db.row(_BY_NAME, (name,))
-        return to_node_row(found) if found else None
+        values = self._db.row(_BY_NAME, (name,))
+        return to_node_row(values) if values else None
 
     def node(self, name: str) -> Node | None:
         row = self._row_named(name)
@@ -83,8 +83,8 @@ class NodeReads:
         return [to_node(row) for row in (reversed(rows) if newest else rows)]
 
     def node_count(self) -> int:
-        found = self._db.row("SELECT value FROM tally WHERE name = 'nodes'")
-        return int(found[0]) if found else 0
+        values = self._db.row("SELECT value FROM tally WHERE name = 'nodes'")
+        return int(values[0]) if values else 0
 
     def listed_nodes(
         self, jid: str, after: str, limit: int, *, before: str | None = None, newest: bool = False
@@ -97,25 +97,25 @@ class NodeReads:
         return nodes[-limit:] if newest else nodes[:limit]
 
     def listed_count(self, jid: str) -> int:
-        found = self._db.row(
+        values = self._db.row(
             "SELECT (SELECT value FROM tally WHERE name = 'listed')"
             " + (SELECT count(*) FROM affiliation WHERE jid = ? AND hidden IS NOT NULL)"
             " - (SELECT count(*) FROM affiliation a JOIN node n ON n.node_no = a.node_no WHERE a.jid = ?"
             f" AND a.affiliation IN ({_KEPT_OUT}) AND n.state = 'live' AND n.listed = 1)",
             (jid, jid),
         )
-        return int(found[0]) if found else 0
+        return int(values[0]) if values else 0
 
     def created_by(self, creator: str) -> int:
-        found = self._db.row("SELECT count(*) FROM node WHERE state = 'live' AND creator = ?", (creator,))
-        return int(found[0]) if found else 0
+        values = self._db.row("SELECT count(*) FROM node WHERE state = 'live' AND creator = ?", (creator,))
+        return int(values[0]) if values else 0
 
     def created_in(self, domain: str) -> int:
         return self._tallied(NODES_IN, domain)
 
     def _tallied(self, of: str, domain: str) -> int:
-        found = self._db.row("SELECT value FROM tally WHERE name = ?", (of + domain,))
-        return int(found[0]) if found else 0
+        values = self._db.row("SELECT value FROM tally WHERE name = ?", (of + domain,))
+        return int(values[0]) if values else 0
 
     def subscription_count(self, node_no: int) -> int:
         row = self._row(node_no)
@@ -177,10 +177,10 @@ class NodeWrites(NodeReads):
         row = self._names.get(name)
         return row if row is not None else self._remember(self._db.row(_BY_NAME + self._db.for_update, (name,)))
 
-    def _remember(self, found: tuple[object, ...] | None) -> NodeRow | None:
-        if found is None:
+    def _remember(self, values: tuple[object, ...] | None) -> NodeRow | None:
+        if values is None:
             return None
-        row = to_node_row(found)
+        row = to_node_row(values)
         known = self._cache.setdefault(row.node.node_no, row)
         if known.node.state is NodeState.LIVE:
             self._names[known.node.name] = known

@@ -142,8 +142,8 @@ class PushWrites(NodeWrites, PushReads):
         return True
 
     def _reap_rows(self, table: str, key: str, node_no: int, limit: int) -> int:
-        told = f"{key}, bare" if table == "subscription" else key
-        rows = self._db.rows(f"SELECT {told} FROM {table} WHERE node_no = ? LIMIT ?", (node_no, limit))
+        columns = f"{key}, bare" if table == "subscription" else key
+        rows = self._db.rows(f"SELECT {columns} FROM {table} WHERE node_no = ? LIMIT ?", (node_no, limit))
         if table == "item":
             self._db.drop_documents([row[0] for row in rows])
         elif table == "subscription":

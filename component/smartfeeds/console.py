@@ -1,4 +1,4 @@
-"""What every command shares with the terminal: exit codes, how errors end a command, and output."""
+"""Exit codes, error handling and output of all commands."""
 
 import asyncio
 import json
@@ -20,7 +20,7 @@ T = TypeVar("T")
 
 
 class Exit(IntEnum):
-    """How a command ends."""
+    """The exit codes of commands."""
 
     OK = 0
     FAILED = 1
@@ -54,13 +54,13 @@ _CODES: Final[tuple[tuple[type[SmartfeedsError], Exit], ...]] = (
     (FollowError, Exit.REFUSED),
 )
 
-# Rows for other programs are not folded at the width of a terminal that is not there.
+# Output to another program is not a terminal and must not be folded at a width.
 out = Console(highlight=False, emoji=False, soft_wrap=True, width=None if sys.stdout.isatty() else 1_000)
 err = Console(stderr=True, highlight=False, emoji=False, soft_wrap=True)
 
 
 def exit_code(error: SmartfeedsError) -> Exit:
-    """The exit code of an error."""
+    """Returns the exit code for an error."""
     return next((code for kind, code in _CODES if isinstance(error, kind)), Exit.FAILED)
 
 
@@ -79,7 +79,7 @@ class Commands(click.Group):
 
 
 def run_async(work: Coroutine[Any, Any, T], loop_factory: Callable[[], asyncio.AbstractEventLoop] | None = None) -> T:
-    """Runs a command's work to its end, on an event loop of `loop_factory`, else on the default one."""
+    """Runs a coroutine to its end, on an event loop of `loop_factory` or the default event loop."""
     with asyncio.Runner(loop_factory=loop_factory) as runner:
         return runner.run(work)
 
@@ -98,7 +98,7 @@ def print_lines(lines: Sequence[str], rest: str = "and {} more such lines") -> N
 
 
 def print_rows(rows: list[dict[str, Any]], *, as_json: bool, empty: str) -> None:
-    """Rows of the same columns as a table or as JSON; `empty` is said where there are none."""
+    """Prints rows with the same columns as a table or as JSON. Prints `empty` if there are no rows."""
     if as_json:
         print_json(rows)
         return
@@ -109,13 +109,13 @@ def print_rows(rows: list[dict[str, Any]], *, as_json: bool, empty: str) -> None
     for name, value in rows[0].items():
         table.add_column(name.replace("_", " "), justify="right" if isinstance(value, int) else "left", overflow="fold")
     for row in rows:
-        # What others named is no markup.
+        # The values may contain square brackets, which are not markup of rich.
         table.add_row(*(Text(one_line(str(value))) for value in row.values()))
     print_table(table)
 
 
 def print_table(table: Table) -> None:
-    """A table on standard output, without the blanks that fill up its last column."""
+    """Prints a table on standard output, without the blanks that fill its last column."""
     with out.capture() as printed:
         out.print(table, soft_wrap=False)
     for line in printed.get().splitlines():
@@ -123,7 +123,7 @@ def print_table(table: Table) -> None:
 
 
 def progress_bar() -> Progress:
-    """A bar on standard error; nothing moves where that is no terminal."""
+    """Returns a progress bar on standard error. It shows nothing if standard error is not a terminal."""
     return Progress(
         TextColumn("{task.description}"),
         BarColumn(),

@@ -1,7 +1,7 @@
-"""Versions from elsewhere, merged with the items that are here (FeedSync 3.3; A-43, A-50, A-59).
+"""Merges versions of other services with the local items (FeedSync 3.3; A-43, A-50, A-59).
 
-A merge is a modification if and only if the stored item changed: then it gets a new ordering key and is pushed once.
-What another service calls its item may differ from its id here; the sync id is what they share (A-154).
+A merge is a modification if and only if the stored item changes. The item then gets a new ordering key and is pushed
+once. The item id of another service may differ from the local one; both services share the sync id (A-154).
 """
 
 from collections.abc import Sequence
@@ -23,14 +23,14 @@ from smartfeeds.sync.markup import SyncItem, without_sync
 from smartfeeds.sync.merging import MergedVersion, Outcome, merge
 from smartfeeds.sync.record import MAX_HISTORY, MAX_NUMBER, Version
 
-# What comes from elsewhere leaves this much room for changes made here.
+# A version of another service must leave room for local changes: counters and history records have maxima.
 MAX_COUNTER = MAX_NUMBER - 1_000_000
 MAX_ENDPOINTS = MAX_HISTORY // 2
 
 
 @dataclass(frozen=True, slots=True)
 class IncomingItem:
-    """A version from elsewhere. `item_id` is what a new item is called here; as its sync id where it cannot be one."""
+    """A version of another service. A new item gets the id `item_id`, or its sync id if `item_id` is no valid id."""
 
     item_id: str
     found: SyncItem
@@ -38,7 +38,7 @@ class IncomingItem:
 
 @dataclass(frozen=True, slots=True)
 class MergedItem:
-    """What became of an item. `notes` are for people."""
+    """The item after a merge and the outcome. `notes` are for people."""
 
     item: Item
     outcome: Outcome
@@ -47,7 +47,7 @@ class MergedItem:
 
 @dataclass(frozen=True, slots=True)
 class MergeResult:
-    """What became of one of many; `outcome` is None where it was refused, for the `reason`."""
+    """The result for one of several items. `outcome` is None if the item was refused; `reason` says why."""
 
     sync_id: str
     item_id: str = ""
@@ -59,10 +59,10 @@ class MergeResult:
 def merge_items(
     tx: WriteTx, context: Context, name: str, publisher: str, items: Sequence[IncomingItem], *, own: bool = False
 ) -> tuple[MergeResult, ...]:
-    """Merges versions into a feed, one after the other; one that is refused changes nothing, the rest goes on (A-52).
+    """Merges versions into a feed, one after the other. A refused version changes nothing and stops no other (A-52).
 
-    Whoever may call this is trusted with the feed. `publisher` becomes that of the items whose content is replaced.
-    Raises FeedError where there is no such feed.
+    The caller must have checked the rights on the feed. Items whose content is replaced get `publisher`. Raises
+    FeedError if the feed does not exist.
     """
     done = []
     for incoming in items:
@@ -82,8 +82,8 @@ def merge_item(
 ) -> MergedItem:
     """Merges one version into a feed.
 
-    With `own` it may tell of changes made here that are not known here (after a restore from a backup); without, that
-    is a lie. Raises FeedError for a version that is refused: nothing is changed then.
+    With `own` its history may contain local changes that this database does not have (after a restore from a backup);
+    otherwise such a version is refused as forged. Raises FeedError for a refused version, which changes nothing.
     """
     found = _normal(incoming.found)
     version = found.version
@@ -133,15 +133,17 @@ def _store(
     item_id = incoming.item_id if 0 < len(incoming.item_id.encode()) <= MAX_ID_BYTES else version.sync_id
     if tx.item(node.node_no, item_id) is not None:
         item_id = context.new_id()
-    # Its first record says when it was made, as far as it is known.
+    # The oldest record of the history has the date of creation.
     known = [stamp.when_us for stamp in version.history if stamp.when_us is not None]
     created_us = min(known, default=context.now_us)
     return write_state(tx, context, node, None, item_id, state, publisher, created_us=created_us)
 
 
 def _normal(found: SyncItem) -> SyncItem:
-    """Versions as all services keep them, so that they end with the same bytes: entries that are complete, and of
-    deleted ones no more than that they are (A-50). It depends on the version alone."""
+    """Returns the versions in the form that all services store, so that they end with the same bytes (A-50).
+
+    Entries are complete; deleted entries have no content. The result depends on the version alone.
+    """
     version = found.version
     conflicts = tuple(_normal_version(one) for one in version.conflicts)
     return replace(found, version=replace(_normal_version(version), conflicts=conflicts))
@@ -170,9 +172,9 @@ def _normal_version(version: Version) -> Version:
 
 
 def _as_written(version: Version, here: Version) -> Version:
-    """The version with the bytes of what is here, where servers on the way wrote other prefixes (A-59).
+    """Returns the version with the local bytes if it differs only in prefixes that a server has rewritten (A-59).
 
-    Else a feed that comes back to where it was published would change it there.
+    Otherwise an item that comes back to its first service would change there.
     """
     known = here, *here.conflicts
     conflicts = tuple(_as_one_of(known, one) for one in version.conflicts)
@@ -187,7 +189,7 @@ def _as_one_of(known: Sequence[Version], version: Version) -> Version:
 
 
 def _check_bounds(node: Node, version: Version) -> None:
-    """Raises FeedError for what would leave no room for changes made here, or is larger than the feed allows (A-55)."""
+    """Raises FeedError if a version leaves no room for local changes or is larger than the feed allows (A-55)."""
     limit_bytes = node.options.max_payload_size
     versions = (version, *version.conflicts)
     if any(len(one.payload) > limit_bytes or wire_bytes(one.payload) > MAX_WRITTEN_BYTES for one in versions):
@@ -202,7 +204,7 @@ def _check_bounds(node: Node, version: Version) -> None:
 
 
 def _check_merged(version: Version, state: ItemState) -> None:
-    """Raises FeedError where the merged item could be neither settled nor shown any more."""
+    """Raises FeedError if the merged item has so many endpoints, or is so large, that nobody could resolve or show it."""
     endpoints = {stamp.by for one in (version, *version.conflicts) for stamp in one.history}
     nameless = sum(not stamp.by for one in (version, *version.conflicts) for stamp in one.history)
     if len(endpoints) + nameless > MAX_ENDPOINTS:
@@ -211,8 +213,10 @@ def _check_merged(version: Version, state: ItemState) -> None:
 
 
 def _check_content(context: Context, here: Version, incoming: Version) -> None:
-    """Raises FeedError(POLICY_VIOLATION) for other content under the very change that was made here (A-61): it would
-    pass for its author's. Of twins that were made elsewhere the rank decides (A-43)."""
+    """Raises FeedError(POLICY_VIOLATION) if a version has the record of a local change but other content (A-61).
+
+    It would appear as the text of the local author. For changes of other services the rank decides (A-43).
+    """
     domain = context.policy.domain
     ours = {one.top: one for one in (here, *here.conflicts) if is_own_endpoint(domain, one.top.by)}
     for one in (incoming, *incoming.conflicts):
@@ -225,9 +229,9 @@ def _check_content(context: Context, here: Version, incoming: Version) -> None:
 
 
 def _check_own(context: Context, here: Version | None, found: SyncItem) -> None:
-    """Raises FeedError(POLICY_VIOLATION) where a history tells of a change made here that never was (A-61).
+    """Raises FeedError(POLICY_VIOLATION) if a history contains a local change that was never made (A-61).
 
-    Where losers leave no trace, as in SSE and with `noconflicts`, that cannot be told.
+    SSE and `noconflicts` drop the history of losers, so there the check is not possible.
     """
     version = found.version
     if found.dialect is not FEEDSYNC or version.noconflicts.on or (here is not None and here.noconflicts.on):

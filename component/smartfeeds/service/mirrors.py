@@ -1,7 +1,7 @@
-"""Mirrors: added, removed, brought in line with the configuration, and how they are doing.
+"""Adds, removes and configures mirrors, and reports their status.
 
-They live in the store, so that a running service and the command line see the same; the service looks there for
-changes. Their state stays with them over every restart.
+The store contains the mirrors, so that a running service and the command line see the same ones. The service reads the
+store for changes. The state of a mirror survives restarts.
 """
 
 from collections.abc import Sequence
@@ -21,10 +21,10 @@ BEGINNING = Mark(-(2**62), "")
 
 @dataclass(frozen=True, slots=True)
 class MirrorStanding:
-    """How one direction of a mirror is doing.
+    """The status of one direction of a mirror.
 
-    `behind_us` is for how long it has not been in step, None where it never was or nobody can tell. `waiting` counts
-    the items that are still to be sent (outgoing only).
+    `behind_us` is the time since the direction was last in step; None if it never was or the time is unknown. `waiting`
+    counts the items that are still to be sent (outgoing only).
     """
 
     direction: Direction
@@ -34,14 +34,14 @@ class MirrorStanding:
 
     @property
     def in_step(self) -> bool:
-        """Whether nothing is known to be missing, items that were refused among it."""
+        """Whether no item is known to be missing. A refused item counts as missing."""
         return self.behind_us == 0 and not self.state.refused
 
 
 @dataclass(frozen=True, slots=True)
 class MirrorStatus:
-    """A mirror and how its directions are doing. `node_there` is whether its node exists, `conflicted` how many of its
-    items have conflicts."""
+    """A mirror and the status of its directions. `node_there`: its node exists. `conflicted` counts the node's items
+    with conflicts."""
 
     mirror: Mirror
     configured: bool
@@ -51,8 +51,8 @@ class MirrorStatus:
 
 
 def add_mirror(tx: WriteTx, context: Context, mirror: Mirror) -> None:
-    """Adds a mirror. Raises ConfigError where its name, or a mirror of the same node and address, is there, or where
-    its address is our own."""
+    """Adds a mirror. Raises ConfigError if a mirror has the same name or the same node and address, or if the feed is
+    at this service."""
     check_elsewhere(mirror, context.policy.domain)
     for row in tx.mirrors():
         other = row.mirror
@@ -64,7 +64,7 @@ def add_mirror(tx: WriteTx, context: Context, mirror: Mirror) -> None:
 
 
 def remove_mirror(tx: WriteTx, _context: Context, name: str) -> Mirror:
-    """Forgets a mirror and its state; the items stay. Raises ConfigError for one that is not there, or configured."""
+    """Removes a mirror and its state; the items remain. Raises ConfigError if the mirror is unknown or configured."""
     row = tx.mirror(name)
     if row is None:
         raise ConfigError(f"there is no mirror {name}: smartfeeds mirror list shows all")
@@ -76,7 +76,7 @@ def remove_mirror(tx: WriteTx, _context: Context, name: str) -> Mirror:
 
 
 def restart_mirror(tx: WriteTx, _context: Context, name: str) -> Mirror:
-    """Lets a mirror begin anew: everything is read and sent again. Raises ConfigError for one that is not there."""
+    """Restarts a mirror from the beginning: it reads and sends everything again. Raises ConfigError if it is unknown."""
     row = tx.mirror(name)
     if row is None:
         raise ConfigError(f"there is no mirror {name}: smartfeeds mirror list shows all")
@@ -89,8 +89,10 @@ def restart_mirror(tx: WriteTx, _context: Context, name: str) -> Mirror:
 
 
 def consumer_of_mirror(tx: WriteTx, _context: Context, mirror: Mirror, epoch: int) -> Consumer | None:
-    """The consumer that sends the node of a mirror; a new one begins before the first item. None where the node does
-    not exist, or where the mirror was removed or begins anew: then `epoch` is not the stored one."""
+    """Returns the consumer that sends the node of a mirror. A new consumer starts before the first item.
+
+    Returns None if the node does not exist, or if the mirror was removed or restarted and `epoch` is outdated.
+    """
     node, row = tx.node(mirror.node), tx.mirror(mirror.name)
     if node is None or row is None or row.state(Direction.OUT).epoch != epoch:
         return None
@@ -106,8 +108,8 @@ def _remove_consumer(tx: WriteTx, mirror: Mirror) -> None:
 
 
 def set_configured(tx: WriteTx, _context: Context, mirrors: Sequence[Mirror]) -> None:
-    """Makes the mirrors of the configuration those of the store; the state of one with its node and address is kept,
-    whatever it was called. Raises ConfigError where a name belongs to another mirror that the command line added."""
+    """Stores the mirrors of the configuration. A mirror with the same node and address keeps its state, even if its
+    name has changed. Raises ConfigError if the name belongs to another mirror that the command line added."""
     former = {row.mirror.name: row for row in tx.mirrors()}
     same = {
         mirror.name: next((row for row in former.values() if _is_same(row.mirror, mirror)), None) for mirror in mirrors
@@ -144,7 +146,10 @@ def _is_same(one: Mirror, other: Mirror) -> bool:
 
 
 def mirror_statuses(tx: ReadTx, context: Context, configured: Sequence[Mirror] = ()) -> list[MirrorStatus]:
-    """Every mirror, by name, with those `configured` that no service has begun yet. Cost: what waits to be sent."""
+    """Returns the status of every mirror by name, including `configured` ones that no service has started yet.
+
+    The cost grows with the number of items that are still to be sent.
+    """
     rows = {mirror.name: MirrorRow(mirror, configured=True) for mirror in configured}
     rows |= {row.mirror.name: row for row in tx.mirrors()}
     return [_status(tx, context, rows[name]) for name in sorted(rows)]
@@ -161,7 +166,7 @@ def _status(tx: ReadTx, context: Context, row: MirrorRow) -> MirrorStatus:
 
 
 def _incoming(context: Context, state: MirrorState) -> MirrorStanding:
-    """What the other side has is known to it alone: in step is whoever was so and met no trouble since."""
+    """Only the other service knows its items. A mirror counts as in step if it was so and has not failed since."""
     if state.in_step_us is None:
         return MirrorStanding(Direction.IN, state, None)
     behind_us = 0 if state.failed_us is None else max(1, context.now_us - state.in_step_us)
@@ -185,7 +190,7 @@ def _outgoing(tx: ReadTx, context: Context, row: MirrorRow, node: Node | None) -
 
 
 def save_state(tx: WriteTx, name: str, direction: Direction, state: MirrorState) -> bool:
-    """Keeps the state of a direction; False where the mirror was removed, or made to begin anew, meanwhile."""
+    """Stores the state of a direction. Returns False if the mirror was removed or restarted meanwhile."""
     row = tx.mirror(name)
     if row is None or row.state(direction).epoch != state.epoch:
         return False

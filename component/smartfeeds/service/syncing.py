@@ -1,10 +1,10 @@
-"""The sync data of items: made with every change here, read again, shown in views (FeedSync 2.4, 3.1, 3.2).
+"""Writes the sync data of items with every local change, and reads and shows it (FeedSync 2.4, 3.1, 3.2).
 
-It is stored beside the payload, as the sx:sync that views with `sync` show; of an item that was never changed since it
-was published here, only the endpoint, as the rest is known. The endpoint of a change made here is its
-publisher at this service, percent-encoded (A-51): the same person at two services is two endpoints, as each of them
-counts on its own. Where a node hides its publishers the service is the endpoint, or a branch of it where another
-publisher's conflict has that name (`sync.feedsync`).
+The store has it beside the payload, as the sx:sync that views with `sync` show. For an item that has not changed since
+its first publish here, the store has only the endpoint, because everything else follows from the item. The endpoint of
+a local change is the publisher at this service, percent-encoded (A-51). The same person at two services has two
+endpoints, because each service counts on its own. If a node hides its publishers, the endpoint is the service, or a
+branch of it if another publisher's conflict has that name (`sync.feedsync`).
 """
 
 import hashlib
@@ -30,8 +30,8 @@ from smartfeeds.sync.markup import SyncItem, read_stored, without_blanks, withou
 from smartfeeds.sync.record import Edit, HistoryRecord, Version
 from smartfeeds.sync.writing import write_first, write_sync
 
-# What one service stores another one takes, so edits, which only add to sync data, stop before merges do; settling and
-# deleting go on up to MAX_SYNC_BYTES.
+# Edits stop below the limit of merges, so that other services can still merge the item and users can still resolve its
+# conflicts or delete it, up to MAX_SYNC_BYTES.
 EDITED_SYNC_BYTES = 114_688
 
 _MOST_ENCODINGS = 4
@@ -44,9 +44,9 @@ _MARKUP = b"<"  # which no endpoint begins with
 
 @lru_cache(1_024)
 def endpoint(domain: str, publisher: str) -> str:
-    """The endpoint of what is changed here; an empty `publisher` gives that of the service.
+    """Returns the endpoint of a local change; for an empty `publisher` the endpoint of the service.
 
-    A digest replaces a publisher whose name would be too long: two people must never be one endpoint.
+    A digest replaces a publisher whose name is too long: two people must never share an endpoint.
     """
     name = to_nss(f"{domain}/{publisher}" if publisher else domain)
     return name if len(name) <= MAX_ID_BYTES else to_nss(f"{domain}/{hashlib.sha256(publisher.encode()).hexdigest()}")
@@ -54,9 +54,9 @@ def endpoint(domain: str, publisher: str) -> str:
 
 @lru_cache(1_024)
 def is_own_endpoint(domain: str, by: str) -> bool:
-    """Whether an endpoint is one of this service, or reads as one, however it is spelt.
+    """Whether an endpoint belongs to this service, or looks as if it did.
 
-    What could be read as ours is ours, so a service that is percent-encoded too often to be read is too.
+    An endpoint that is still percent-encoded after all attempts counts as one of this service, to be safe.
     """
     text = by
     for _ in range(_MOST_ENCODINGS):
@@ -70,7 +70,7 @@ def is_own_endpoint(domain: str, by: str) -> bool:
 
 
 def editor(context: Context, node: Node, publisher: str) -> Edit:
-    """Who changes an item now. Everybody whose name is not shown shares the endpoint of the service."""
+    """Returns the edit of a local change. All publishers whose names are hidden share the endpoint of the service."""
     name = _shown_name(node, publisher)
     return Edit(context.now_us, endpoint(context.policy.domain, name), shared=not name)
 
@@ -84,9 +84,9 @@ def _shown_name(node: Node, publisher: str) -> str:
 
 
 def state_of(found: SyncItem, version: Version, limit_bytes: int = MAX_SYNC_BYTES, *, told: bool = False) -> ItemState:
-    """What is stored for a version of an item whose sync data is written as that which was `found`.
+    """Returns the state to store for a version. `found` has the dialect and the namespace in which it is written.
 
-    Raises FeedError(POLICY_VIOLATION) where its sync data is longer than `limit_bytes`.
+    Raises FeedError(POLICY_VIOLATION) if the sync data is longer than `limit_bytes`.
     """
     sync = write_sync(version, found.dialect, found.namespace)
     if wire_bytes(sync) > limit_bytes:
@@ -100,12 +100,12 @@ def state_of(found: SyncItem, version: Version, limit_bytes: int = MAX_SYNC_BYTE
 
 
 def read_shared(context: Context, node: Node, item: Item) -> SyncItem:
-    """The item as the merge sees it: the payload of its version has no mark."""
+    """Returns the item in the form that a merge compares: the payload of its version has no tombstone mark."""
     payload = shared_payload(item)
     stored = _stored(item)
     if stored.startswith(_MARKUP):
         return read_stored(stored, payload)
-    # What was stored before there was sync data counts as changed by its publisher alone.
+    # Items of versions without sync data count as changed by their publisher alone.
     by = stored.decode() or _endpoint_of(context, node, item.publisher)
     edit = Edit(item.modified_us, by)
     first = FEEDSYNC.create(item.sync_id or _sync_id(item.id), payload, edit, deleted=item.deleted)
@@ -114,13 +114,13 @@ def read_shared(context: Context, node: Node, item: Item) -> SyncItem:
 
 
 def shared_payload(item: Item) -> Payload:
-    """The payload of an item as other services keep it, so that all end with the same bytes."""
+    """Returns the payload of an item in the form that all services store, so that they end with the same bytes."""
     payload = without_mark(item.payload) if item.deleted else item.payload
     return without_blanks(carried(without_sync(payload)))
 
 
 def created(tx: ReadTx, context: Context, node: Node, item_id: str, payload: bytes, publisher: str) -> ItemState:
-    """The state of an item that is published here first (FeedSync 3.1)."""
+    """Returns the state of an item that is published here for the first time (FeedSync 3.1)."""
     if node.kind is not NodeKind.FEED:
         return ItemState(payload)
     sync_id = _sync_id(item_id)
@@ -130,9 +130,9 @@ def created(tx: ReadTx, context: Context, node: Node, item_id: str, payload: byt
 
 
 def edited(context: Context, node: Node, item: Item, payload: bytes, publisher: str) -> ItemState:
-    """The state of an item that is published again, which brings back a deleted one (FeedSync 3.2, A-49).
+    """Returns the state of an item that is published again. A deleted item is restored (FeedSync 3.2, A-49).
 
-    Raises FeedError(NOT_ALLOWED) where it was changed too often.
+    Raises FeedError(NOT_ALLOWED) if the item was changed too often.
     """
     if node.kind is not NodeKind.FEED:
         return ItemState(payload)
@@ -146,9 +146,9 @@ def edited(context: Context, node: Node, item: Item, payload: bytes, publisher: 
 def buried(
     context: Context, node: Node, item: Item, payload: bytes, publisher: str, *, told: bool, settles: bool
 ) -> ItemState:
-    """The state of an item that is retracted; `payload` is what is left of its content.
+    """Returns the state of a retracted item. `payload` is the payload of the tombstone.
 
-    With `settles` the retraction settles the item's conflicts too, whose content would stay readable.
+    With `settles` the retraction resolves the item's conflicts too. Otherwise their content would stay readable.
     """
     found = read_shared(context, node, item)
     edit = editor(context, node, publisher)
@@ -158,8 +158,10 @@ def buried(
 
 
 def shown(context: Context, node: Node, view: View, item: Item) -> Item:
-    """The item as a view shows it: with its sync data where that is asked for; of an item that has left the view
-    nothing but that, because its present version is not for the readers of this view."""
+    """Returns the item as a view shows it, with its sync data if the view asks for it.
+
+    An item that has left the view has no content, because its present version is not for the readers of this view.
+    """
     if item.left:
         payload = departed(item.id, item.modified_us, item.payload, sync=view.sync)
         return item._replace(payload=payload, publisher="", deleted=True, conflicts=0)
@@ -169,7 +171,7 @@ def shown(context: Context, node: Node, view: View, item: Item) -> Item:
 
 
 def sync_of(context: Context, node: Node, item: Item) -> bytes:
-    """The sx:sync of an item."""
+    """Returns the sx:sync of an item."""
     stored = _stored(item)
     if stored.startswith(_MARKUP):
         return stored
@@ -187,6 +189,6 @@ def _stored(item: Item) -> bytes:
 
 
 def _sync_id(item_id: str) -> str:
-    """A-154: the item id, encoded where it cannot be one."""
+    """Returns the sync id for an item id: the item id itself, or encoded if it is no valid sync id (A-154)."""
     name = item_id if is_nss(item_id) else to_nss(item_id)
     return name if len(name) <= MAX_ID_BYTES else digest_id(item_id)

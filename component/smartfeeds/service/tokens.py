@@ -1,6 +1,7 @@
-"""Bearer tokens: made, checked, revoked. They are read from the store each time, so a revoked one ends at once.
+"""Creates, checks and revokes bearer tokens.
 
-Whoever bears one acts as its JID under the rules of every other use case, as far as its scope goes (`core.tokens`).
+Each request reads its token from the store, so a revoked token ends at once. A request with a token acts as the JID of the token. The rules of the use cases apply, and the scope of the token limits
+them further (`core.tokens`).
 """
 
 from dataclasses import replace
@@ -11,12 +12,12 @@ from smartfeeds.errors import Condition, FeedError
 from smartfeeds.service.context import Context, find
 from smartfeeds.store.base import ReadTx, WriteTx
 
-# A secret of its own, for tokens that are not there: they must take as long as those that are.
+# Stands for an unknown token. Its secret is compared too, so that the response time does not reveal which tokens exist.
 _NOBODY = Token("", digest_of(""), "", TokenScope.READ, "", "", 0, 0)
 
 
 def authenticate(tx: ReadTx, context: Context, text: str) -> Token:
-    """The token that this text is. Raises FeedError(NOT_AUTHORIZED), which says nothing about what is wrong with it."""
+    """Returns the token with this text. Raises FeedError(NOT_AUTHORIZED), which does not reveal what is wrong."""
     token_id, secret = parse_token(text) or ("", "")
     token = tx.token(token_id) or _NOBODY
     right = matches(token, secret)
@@ -26,9 +27,9 @@ def authenticate(tx: ReadTx, context: Context, text: str) -> Token:
 
 
 def add_token(tx: WriteTx, context: Context, token: Token, lifetime_s: int | None) -> bool:
-    """Stores a new token that begins now, and ends after its lifetime (None: never) whatever times it came with.
+    """Stores a new token that starts now and ends after its lifetime (None: never). The times of `token` are ignored.
 
-    Whether there is a node of the name it is for; there need not be. Raises FeedError where the name is a view's.
+    Returns whether the node of the token exists; it need not exist. Raises FeedError if the token names a view.
     """
     located = None if token.feed == ALL_FEEDS else find(tx, token.feed)
     if located is not None and located.view.smart:
@@ -41,7 +42,7 @@ def add_token(tx: WriteTx, context: Context, token: Token, lifetime_s: int | Non
 
 
 def revoke_token(tx: WriteTx, _context: Context, token_id: str) -> Token:
-    """Ends a token; what it was."""
+    """Removes a token and returns it. Raises FeedError(ITEM_NOT_FOUND)."""
     token = tx.token(token_id)
     if token is None:
         raise FeedError(Condition.ITEM_NOT_FOUND, "there is no such token: smartfeeds token list shows all")

@@ -56,7 +56,7 @@ class TellingLink(SlixLink):
 
 
 class DemoReader:
-    """Bob: keeps a mirror of the feed, and the position it is at, in a file."""
+    """Bob: follows the feed, copies it, and stores his position in a file."""
 
     def __init__(self, person: DemoUser, store: Path, tell: Tell) -> None:
         self.person = person
@@ -85,7 +85,7 @@ class DemoReader:
         await self.person.logout()
 
     def proof(self) -> Proof:
-        """What Bob can show, with what he has met in all his runs."""
+        """Returns the proof of Bob's follower, with the counters of all his runs."""
         assert self.follower is not None
         now = self.follower.proof()
         return replace(now, counters=self._met + now.counters)
@@ -123,7 +123,7 @@ class DemoReader:
 
 
 class GapDemo(Stage):
-    """What happens between Alice, the service and Bob."""
+    """Plays the demonstration: Alice publishes, Bob follows."""
 
     def __init__(self, folder: Path, console: Console) -> None:
         super().__init__(folder, console, [SERVICE])

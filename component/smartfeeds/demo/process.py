@@ -95,7 +95,7 @@ class LocalServer(ABC):
 
     @property
     def log_files(self) -> tuple[Path, ...]:
-        """Where the server writes what it does."""
+        """The log file of the server."""
         return (self.folder / "output.log",)
 
     @classmethod
@@ -140,7 +140,7 @@ class LocalServer(ABC):
         self._end(signal.SIGKILL)
 
     def log_text(self) -> str:
-        """What the server has written, the last lines of each file."""
+        """Returns the last lines of each log file of the server."""
         parts = []
         for path in self.log_files:
             if path.exists():

@@ -59,7 +59,7 @@ level = "warning"
 
 @dataclass(frozen=True, slots=True)
 class Scene:
-    """What stays the same from one start to the next."""
+    """The data that stays the same from one start to the next."""
 
     client_port: int
     component_port: int
@@ -108,7 +108,7 @@ def _free(port: int) -> int:
 
 
 def prepare(folder: Path) -> tuple[Scene, Prosody, Settings]:
-    """What a start needs, made in the folder or found there. Raises ConfigError."""
+    """Returns the data of a start. Creates it in the folder if it is missing. Raises ConfigError."""
     folder = folder.resolve()
     try:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)

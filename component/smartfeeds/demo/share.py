@@ -76,7 +76,7 @@ class SharedItem(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class FeedCopy:
-    """What a service holds of the feed, by item id, tombstones too."""
+    """The items of the feed at one service, by item id, including tombstones."""
 
     items: dict[str, SharedItem]
 
@@ -96,7 +96,7 @@ class FeedCopy:
 
 
 class SharingDemo(Stage):
-    """What happens at the two services."""
+    """Plays the demonstration at the two services."""
 
     def __init__(self, folder: Path, console: Console) -> None:
         super().__init__(folder, console, [SERVICE_A, SERVICE_B])
@@ -177,7 +177,7 @@ class SharingDemo(Stage):
 
 
 def verdict(copies: Sequence[FeedCopy], titles: Titles) -> str:
-    """What is wrong with these copies, of which each is to hold this; empty where nothing is."""
+    """Returns what is wrong with copies that should all have these versions; empty if they have."""
     if any(copy != copies[0] for copy in copies):
         return "THEY DIFFER"
     return "" if copies[0].holds(titles) else "THEY ARE THE SAME, BUT NOT WHAT WAS WRITTEN"

@@ -1,4 +1,4 @@
-"""What the demonstrations play on: a Prosody of its own, services that can be killed, and people with clients."""
+"""The environment of the demonstrations: a Prosody of its own, services that can be killed, and people with clients."""
 
 import asyncio
 import secrets

@@ -57,7 +57,7 @@ def write_activities(head: FeedHead, entries: Iterable[Entry]) -> WrittenDocumen
 
 
 def activity_losses(entry: Entry) -> list[FormatLoss]:
-    """What of the entry is not in its activity."""
+    """Returns the parts of the entry that its activity does not contain."""
     losses = losses_of(entry, _KEPT)
     author = entry.authors[0] if entry.authors and not entry.deleted else Person()
     if author.email and author.uri and not author.uri.startswith(_WEB):

@@ -1,4 +1,4 @@
-"""What Atom documents of this service add to an entry, and its removal when such a document is read.
+"""Data that Atom documents of this service add to an entry, and its removal when such a document is read.
 
 An entry in a document says its item id (fo:id, SF-070) and, in an export, its ordering keys. If the stored entry lacks
 an author, a summary of content that is not text, or both content and an alternate link, the document completes it,
@@ -28,7 +28,7 @@ _TEXT_CONTENT = re.compile(rb'<content(?: type="(?:text|html|xhtml)")?>')
 
 
 class Additions(NamedTuple):
-    """What was added to an entry; `item_id` is None if the entry has no fo:id."""
+    """The data that was added to an entry; `item_id` is None if the entry has no fo:id."""
 
     item_id: str | None
     keys: Element | None

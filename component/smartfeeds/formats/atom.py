@@ -81,7 +81,7 @@ def is_deletion(entry: Element, syncs: Collection[str] = (SYNC,)) -> bool:
 
 
 def tombstone(item_id: str, deleted_us: int, old_payload: bytes, *, atom_id: str = "") -> bytes:
-    """What is left of a deleted item: its atom:id, an empty title, the time, and the deleted mark (xep-map 2.3).
+    """Returns the payload of a tombstone: its atom:id, an empty title, the time, and the deleted mark (xep-map 2.3).
 
     An empty `atom_id` means that of `old_payload`, which may be empty too; then the id is derived from `item_id`.
     """
@@ -123,7 +123,7 @@ def marked(atom_id: str, updated: str, sync_id: str) -> bytes:
 
 
 def stripped(atom_id: str, updated: str) -> bytes:
-    """What a deleted entry keeps beside its mark."""
+    """Returns the content of a deleted entry beside its mark."""
     time = f"<updated>{updated}</updated>" if updated else ""
     return f'<entry xmlns="{ATOM_NS}"><id>{canonical_text(atom_id)}</id><title></title>{time}</entry>'.encode()
 
@@ -164,7 +164,7 @@ def _stored(payload: bytes) -> Element | None:
 
 
 def read_meta(payload: bytes) -> EntryMeta:
-    """What views filter by and bodies are made of. Bytes that hold no Atom entry give an empty value."""
+    """Returns the data that view filters and message bodies use. It is empty if the bytes contain no Atom entry."""
     root = _stored(payload)
     if root is None or root.tag not in (ENTRY, FEED):
         return EntryMeta()

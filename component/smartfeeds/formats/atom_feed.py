@@ -22,7 +22,7 @@ from smartfeeds.formats.rss_channel import Channel
 
 @dataclass(frozen=True, slots=True)
 class FeedHead:
-    """What the feed says of itself, for the writers of all formats; what is empty is left out.
+    """The metadata of a feed, for the writers of all formats. Empty values are left out.
 
     `id` is an atom:id (a URI), `updated_us` the time of its last change, `self_link` its own address, `next_link`
     that of its next page, `link` that of its page for people, `icon` that of a square picture, `hub` that of a

@@ -39,7 +39,7 @@ _ADDRESSES = {atom.LINK: "href", atom.CONTENT: "src"}
 
 @dataclass(frozen=True, slots=True)
 class FeedScope:
-    """What entries have from their feed: the base address in force, the language of its texts, its authors."""
+    """The data that entries inherit from their feed: the base address, the language of its texts, and its authors."""
 
     base: str = ""
     language: str = ""
@@ -74,7 +74,7 @@ def _alternate(root: Element, base: str) -> str:
 
 
 def _channel(root: Element, base: str, warnings: list[str]) -> Channel:
-    """What an atom:feed says of itself beside id, title, link and subtitle (RFC 4287 4.1.1)."""
+    """Returns the metadata of an atom:feed beside id, title, link and subtitle (RFC 4287 4.1.1)."""
     links = {link.get("rel", "alternate"): link for link in root.iterchildren(atom.LINK, reversed=True)}
     pictures = {
         name: resolve(base_of(node, base), node.text or "")

@@ -22,7 +22,7 @@ _MAX_ADDRESS: Final = 2_048
 
 
 class LinkType(Enum):
-    """What a link leads to."""
+    """The kind of a link's target."""
 
     ESS = "application/ess"
     NNO = "application/nno"

@@ -92,7 +92,7 @@ class Person:
 
     @property
     def label(self) -> str:
-        """What to call the person."""
+        """The name to show for the person."""
         return self.name or self.email or self.uri
 
 
@@ -129,7 +129,7 @@ class EntrySource:
 
 @dataclass(frozen=True, slots=True)
 class ReplyReference:
-    """What an entry answers (RFC 4685): the atom:id of the other entry, and an address of it."""
+    """The entry that an entry answers (RFC 4685): the atom:id of the other entry, and an address of it."""
 
     ref: str = ""
     href: str = ""
@@ -137,7 +137,7 @@ class ReplyReference:
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """What an item says.
+    """The content of an item.
 
     `published_us` and `updated_us` are what the entry itself says; `created_us` and `modified_us` the ordering keys
     of the item. `content_link` stands for content that is elsewhere. `content_type` is the media type of content that
@@ -178,12 +178,12 @@ class Entry:
 
     @property
     def issued_us(self) -> int:
-        """When it was published; where the entry does not say, when it came into the feed."""
+        """The date of publication, or the time when the item came into the feed if the entry has no date."""
         return self.created_us if self.published_us is None else self.published_us
 
     @property
     def changed_us(self) -> int:
-        """When it was last changed; where the entry does not say, when that came into the feed."""
+        """The date of the last change, or the time when it came into the feed if the entry has no date."""
         return self.modified_us if self.updated_us is None else self.updated_us
 
     @property
@@ -203,7 +203,7 @@ class Entry:
 
 
 def read_entry(item: Item) -> Entry:
-    """What the item says; of a payload that is no Atom entry, only what the item says of itself."""
+    """Returns the content of an item. Without an Atom entry as payload it contains the data of the item only."""
     payload = item.payload
     if payload:
         try:

@@ -1,4 +1,4 @@
-"""What a feed says of itself, as one text that is stored with its node: an RSS 2.0 document without items.
+"""The metadata of a feed as one text that is stored with its node: an RSS 2.0 document without items.
 
 RSS has a place for everything that `Channel` holds, so the writer and the reader of documents are all that it takes.
 """
@@ -104,7 +104,7 @@ def _shortened(link: str, channel: Channel) -> tuple[Channel, list[str]]:
 
 @lru_cache(256)
 def load_details(text: str) -> FeedDetails:
-    """What `dump_details` stored."""
+    """Reads the text of `dump_details`."""
     if not text:
         return NO_DETAILS
     document = read_document(text.encode())

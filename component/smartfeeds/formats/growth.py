@@ -21,7 +21,7 @@ MAX_SCOPE_BYTES = 4_096
 
 @dataclass(slots=True)
 class ItemGrowth:
-    """How large the items of one document have become; `source_bytes` is the size of the document so far."""
+    """The total size of the items of one document; `source_bytes` is the size of the document so far."""
 
     source_bytes: int = 0
     items: int = 0

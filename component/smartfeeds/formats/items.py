@@ -1,4 +1,4 @@
-"""What a document is read into: items with Atom payloads, whatever format the document had."""
+"""The result of reading a document of any format: items with Atom payloads."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -33,12 +33,12 @@ class ImportedItem:
 
     @property
     def time_us(self) -> int | None:
-        """When it was last changed, as far as the document says."""
+        """The time of the last change, if the document has one."""
         return self.published_us if self.updated_us is None else self.updated_us
 
     @property
     def made_us(self) -> int | None:
-        """When it was published first, else when it was last changed, as far as the document says."""
+        """The time of the first publication, else of the last change, if the document has one."""
         return self.time_us if self.published_us is None else self.published_us
 
 
@@ -112,7 +112,7 @@ def dates_of(items: Sequence[ImportedItem]) -> list[int | None]:
 
 @dataclass(frozen=True, slots=True)
 class FormatLoss:
-    """What a format cannot carry: the item it is about ("" for the feed itself), and what is left out, for people."""
+    """Data that a format cannot represent: the id of its item ("" for the feed itself) and a text for people."""
 
     item_id: str
     what: str
@@ -120,7 +120,7 @@ class FormatLoss:
 
 @dataclass(frozen=True, slots=True)
 class WrittenDocument:
-    """A document in another format, and what of the feed is not in it."""
+    """A document in another format, and the data of the feed that it lacks."""
 
     data: bytes
     losses: tuple[FormatLoss, ...] = ()
@@ -128,7 +128,7 @@ class WrittenDocument:
 
 @dataclass(slots=True)
 class ItemDraft:
-    """An item while it is being read: an atom:entry of our own, and what the document says of it."""
+    """An item while it is being read: a new atom:entry, and the data of the document about it."""
 
     index: int
     entry: Element
@@ -154,7 +154,7 @@ class FeedDraft:
 
 
 def each(read: Callable[[T, int], ItemDraft | SkippedItem], values: Iterable[T]) -> Iterator[ItemDraft | SkippedItem]:
-    """What `read` makes of each value and its place; one that it refuses is skipped with the reason."""
+    """Yields the result of `read` for each value and its index, or a `SkippedItem` if it raises FeedError."""
     for index, value in enumerate(values):
         try:
             yield read(value, index)

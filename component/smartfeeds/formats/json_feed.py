@@ -222,7 +222,7 @@ def read_json_feed(value: JsonObject, base: str) -> tuple[FeedDraft, Iterator[It
 
 
 def _channel(feed: JsonObject, base: str) -> Channel:
-    """What a JSON Feed says of itself beside its addresses, title and description."""
+    """Returns the metadata of a JSON Feed beside its addresses, title and description."""
     icon = text_of(feed.get("icon")).strip()
     hubs = feed.get("hubs")
     urls = [text_of(hub.get("url")).strip() for hub in hubs if isinstance(hub, dict)] if isinstance(hubs, list) else []

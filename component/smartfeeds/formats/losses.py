@@ -1,4 +1,4 @@
-"""What a format cannot carry of an entry: one table for all writers, so that nothing is dropped without a word."""
+"""The parts of an entry that a format cannot represent: one table for all writers, so that every loss is reported."""
 
 from collections.abc import Callable
 from enum import Enum
@@ -12,7 +12,7 @@ from smartfeeds.formats.items import FormatLoss
 
 
 class EntryPart(Enum):
-    """A part of an entry that some formats do not have; the value says it to people."""
+    """A part of an entry that some formats do not have. The value is a text for people."""
 
     TITLE_MARKUP = "the markup of the title"
     SUMMARY_MARKUP = "the markup of the summary"
@@ -46,7 +46,7 @@ class EntryPart(Enum):
 
 
 def losses_of(entry: Entry, kept: frozenset[EntryPart]) -> list[FormatLoss]:
-    """What is in the entry and not among the parts that a format keeps. Of a deleted item nothing is expected."""
+    """Returns the parts of the entry that are not in `kept`, the parts of a format. A deleted item has no losses."""
     if entry.deleted:
         return []
     return [FormatLoss(entry.item_id, part.value) for part, has in _PARTS if part not in kept and has(entry)]

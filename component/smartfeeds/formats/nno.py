@@ -167,7 +167,7 @@ def wanted_of(entries: Iterable[NnoEntry]) -> list[EntryRequest]:
 
 
 def to_download(wanted: Iterable[EntryRequest], known: Collection[EntryRequest]) -> dict[str, list[EntryRequest]]:
-    """Which feeds have entries that earlier results lack, and which entries these are (ESS-018, ESS-019)."""
+    """Returns the feeds that have entries which earlier results lack, with these entries (ESS-018, ESS-019)."""
     lacking: dict[str, list[EntryRequest]] = {}
     for one in wanted:
         if one not in known:
@@ -176,7 +176,7 @@ def to_download(wanted: Iterable[EntryRequest], known: Collection[EntryRequest])
 
 
 def match(wanted: Sequence[EntryRequest], candidates: Sequence[Candidate]) -> list[ItemMatch | None]:
-    """Which item of the feed each entry means, None where none fits; no item is given twice (ESS-020).
+    """Returns the matching item of the feed for each entry, or None. No item matches two entries (ESS-020).
 
     The time decides where one item alone has it, else the checksum among those of the time; where the time is
     nobody's, the checksum among all, the nearest time first. Titles as they are come before trimmed ones (A-106).

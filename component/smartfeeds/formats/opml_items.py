@@ -67,7 +67,7 @@ def _outline(entry: Entry, losses: list[FormatLoss]) -> Outline:
 
 
 def _lost(entry: Entry, terms: list[str], extensions: tuple[bytes, ...]) -> tuple[tuple[str, bool], ...]:
-    """What no other format lacks."""
+    """The losses of OPML that no other format has."""
     return (
         ("the markup of the text", has_styled(entry.content)),
         ("the authors", bool(entry.authors)),

@@ -27,7 +27,7 @@ _ATTRIBUTE_SPACE = re.compile(r"\r\n|[\t\n\r]")
 
 
 class Shape(NamedTuple):
-    """What a payload's root is, as far as nodes care.
+    """The properties of a payload's root that matter to nodes.
 
     `entry` is true for an atom:entry, `feed` for an atom:feed. `missing` are the tags of id, title and updated that one
     of these lacks; `valid_dates` is false if one of its dates is no RFC 3339 date. `synced` is true for an entry with
@@ -99,7 +99,7 @@ class Payload(bytes):
 
     @cached_property
     def shape(self) -> Shape:
-        """What the root is."""
+        """The properties of the root."""
         return shape_of(self.root)
 
     def check_limits(self) -> None:

@@ -42,7 +42,7 @@ _TWO_PARTS = re.compile(r"([^()]*)\(([^()]*)\)|([^<>]*)<([^<>]*)>")
 
 
 class RssScope(NamedTuple):
-    """What items have from what they stand in: the base address and the language."""
+    """The base address and the language that items inherit."""
 
     base: str
     language: str

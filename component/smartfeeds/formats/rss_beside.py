@@ -1,4 +1,4 @@
-"""What stands in an RSS item beside RSS's own elements: Atom's words for what those cannot say, and extensions.
+"""Elements of an RSS item beside those of RSS: Atom elements for data that RSS cannot represent, and extensions.
 
 `rss` reads both together: where Atom's words say the same and more, they count.
 """

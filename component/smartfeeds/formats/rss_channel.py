@@ -1,4 +1,4 @@
-"""What an RSS channel says of itself beside title, link and description (RSS-015 to RSS-017, RSS-031; A-126 to A-139).
+"""The metadata of an RSS channel beside title, link and description (RSS-015 to RSS-017, RSS-031; A-126 to A-139).
 
 Read from RSS 0.9x and 2.0 and written again as RSS 2.0. What is not as the format has it is left out with a warning;
 elements of other namespaces are kept as they are.
@@ -47,7 +47,7 @@ def rss_name(element: Element) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Cloud:
-    """Where to register for notifications of changes (RSS-016). `procedure` may be empty with http-post (A-137)."""
+    """The address to register at for notifications (RSS-016). `procedure` may be empty with http-post (A-137)."""
 
     domain: str
     port: int
@@ -58,7 +58,7 @@ class Cloud:
 
 @dataclass(frozen=True, slots=True)
 class Channel:
-    """What a feed of any format says of itself beside id, title, link and description; what is empty is not there.
+    """The metadata of a feed of any format beside id, title, link and description. Empty values are absent.
 
     `copyright` are the rights, `hub` is the address of a WebSub hub, `icon` that of a square picture and `logo` that of
     a wide one, `authors` are names. `ttl_min` is in minutes, `skip_hours` are hours of GMT from 0 to 23 in ascending

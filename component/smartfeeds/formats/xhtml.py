@@ -45,7 +45,7 @@ class _Writer:
         self._resolver = resolver
 
     def add_inside(self, node: Element, base: str) -> None:
-        """What is in an element, its text escaped."""
+        """Writes the content of an element, with its text escaped."""
         self.parts.append(escape(node.text or ""))
         self._add_children(node, base)
 

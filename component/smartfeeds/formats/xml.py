@@ -113,7 +113,7 @@ _FAULTS = {
 
 
 def fault(error: etree.XMLSyntaxError) -> str:
-    """What is wrong with a text and where, in words of our own: the parser's message would quote the text."""
+    """Returns the error in a text and its place. The message of the parser is not used, because it quotes the text."""
     reason = _FAULTS.get(getattr(error, "code", 0), "is not well-formed XML")
     if "epth" in str(error.msg):
         reason = "is nested too deeply"
@@ -199,7 +199,7 @@ def _veil(veil: bytes, match: re.Match[bytes]) -> bytes:
 
 
 def _content_prefixes(element: Element, data: bytes, declared: set[str]) -> list[str]:
-    """Which of the declared prefixes occur in text or attribute values."""
+    """Returns the declared prefixes that occur in text or attribute values."""
     if len(declared) > MAX_PREFIXES:
         raise FeedError(Condition.INVALID_PAYLOAD, f"the payload declares more than {MAX_PREFIXES} prefixes")
     uses = {prefix: f"{prefix}:".encode() for prefix in declared}

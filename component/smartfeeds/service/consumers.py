@@ -15,7 +15,7 @@ FIRST = (0, "", "")
 
 
 class ConsumerState(Enum):
-    """What a consumer does. The values are stable names for scripts."""
+    """The state of a consumer. The values are stable names for scripts."""
 
     CURRENT = "current"
     BEHIND = "behind"
@@ -46,7 +46,7 @@ def add_consumer(tx: WriteTx, consumer: Consumer, order: Order, mark: Mark | Non
 
 
 def waiting_items(tx: ReadTx, node_no: int, order: Order, mark: Mark) -> tuple[int, int | None]:
-    """How many items lie above a mark, and the key of the oldest of them."""
+    """Returns the number of items above a mark, and the key of the oldest of them."""
     after = Edge(mark.key_us, MAX_ITEM_NO)
     oldest = tx.slice(node_no, Slice(WHOLE[order], 1, after=after))
     if not oldest:

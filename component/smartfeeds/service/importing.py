@@ -32,7 +32,7 @@ _NAMES = {DETAILS: "page, pictures and other feed data"}
 
 @dataclass(frozen=True, slots=True)
 class ImportCounts:
-    """What an import did; `skipped` holds (item id, reason) pairs, `notes` are for people."""
+    """The effects of an import; `skipped` holds (item id, reason) pairs, `notes` are for people."""
 
     added: int = 0
     changed: int = 0

@@ -204,7 +204,7 @@ def _check_bounds(node: Node, version: Version) -> None:
 
 
 def _check_merged(version: Version, state: ItemState) -> None:
-    """Raises FeedError if the merged item has so many endpoints, or is so large, that nobody could resolve or show it."""
+    """Raises FeedError if the merged item has too many endpoints to be resolved, or is too large to be shown."""
     endpoints = {stamp.by for one in (version, *version.conflicts) for stamp in one.history}
     nameless = sum(not stamp.by for one in (version, *version.conflicts) for stamp in one.history)
     if len(endpoints) + nameless > MAX_ENDPOINTS:

@@ -76,7 +76,7 @@ def remove_mirror(tx: WriteTx, _context: Context, name: str) -> Mirror:
 
 
 def restart_mirror(tx: WriteTx, _context: Context, name: str) -> Mirror:
-    """Restarts a mirror from the beginning: it reads and sends everything again. Raises ConfigError if it is unknown."""
+    """Restarts a mirror: it reads and sends everything again. Raises ConfigError if it is unknown."""
     row = tx.mirror(name)
     if row is None:
         raise ConfigError(f"there is no mirror {name}: smartfeeds mirror list shows all")

@@ -271,7 +271,7 @@ def _written_size_bytes(item: Item) -> int:
 
 
 def fitting(sizes_bytes: Iterable[int], limit_bytes: int) -> int:
-    """How many of these sizes, from the first on, fit into the limit together; at least one."""
+    """Returns how many of these sizes, from the first on, fit into the limit together; at least one."""
     total = 0
     count_fitting = 0
     for size_bytes in sizes_bytes:

@@ -35,7 +35,7 @@ class DocumentItem:
 
 @dataclass(slots=True)
 class ImportReport(MergeReport):
-    """What an import did; `plain` are the items without sync data."""
+    """The effects of an import; `plain` are the items without sync data."""
 
     plain: ImportCounts = field(default_factory=ImportCounts)
 
@@ -48,14 +48,14 @@ class ImportReport(MergeReport):
 
     @property
     def taken(self) -> int:
-        """How many items are here now, changed or not."""
+        """The number of items of the document that the node has now, changed or not."""
         plain = self.plain
         return self.outcomes.total() + plain.added + plain.changed + plain.deleted + plain.unchanged
 
 
 @dataclass(frozen=True, slots=True)
 class ImportTarget:
-    """Where items go: a node, made where it is missing, who publishes, and what the document says of its feed.
+    """The target of an import: the node, which is created if it is missing, the publisher, and the document's metadata.
 
     With `own` histories may tell of changes made here that are not known here (a restored backup); without, such an
     item is refused. `lenient` reads dates of SSE in other zones. `base` is for relative links in items without sync
@@ -124,7 +124,7 @@ def _read(one: DocumentItem, target: ImportTarget) -> _Content:
 def _bring(
     tx: WriteTx, context: Context, target: ImportTarget, items: Sequence[_Content]
 ) -> list[tuple[_Result, tuple[str, ...]]]:
-    """What became of each item, a text where it was refused, with notes."""
+    """Returns the result for each item, or the reason of a refusal, with notes."""
     feed_locked(tx, target.node)
     return [_bring_one(tx, context, target, one) for one in items]
 

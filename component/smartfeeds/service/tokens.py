@@ -1,7 +1,7 @@
 """Creates, checks and revokes bearer tokens.
 
-Each request reads its token from the store, so a revoked token ends at once. A request with a token acts as the JID of the token. The rules of the use cases apply, and the scope of the token limits
-them further (`core.tokens`).
+Each request reads its token from the store, so a revoked token ends at once. A request with a token acts as the
+JID of the token. The rules of the use cases apply, and the scope of the token limits them further (`core.tokens`).
 """
 
 from dataclasses import replace
@@ -12,7 +12,7 @@ from smartfeeds.errors import Condition, FeedError
 from smartfeeds.service.context import Context, find
 from smartfeeds.store.base import ReadTx, WriteTx
 
-# Stands for an unknown token. Its secret is compared too, so that the response time does not reveal which tokens exist.
+# Stands for an unknown token. Its secret is compared too: the response time must not reveal which tokens exist.
 _NOBODY = Token("", digest_of(""), "", TokenScope.READ, "", "", 0, 0)
 
 

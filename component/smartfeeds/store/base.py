@@ -176,7 +176,7 @@ class ReadTx(Protocol):
         """Returns the payloads that `WriteTx.index_some` reads next with this limit."""
 
     def mark(self, node_no: int, order: Order, name: str) -> Mark | None:
-        """How far the consumer of this name has come in an order of a feed; None if it does not read that order."""
+        """Returns the mark of the consumer of this name in an order of a feed; None if it does not read that order."""
 
     def behind(self) -> list[Consumer]:
         """Every consumer with items above a mark, by node_no and name. `PUSH` is one also where a node has events to
@@ -302,7 +302,7 @@ class WriteTx(ReadTx, Protocol):
 
 
 class OpenMode(Enum):
-    """What opening a store may do to it.
+    """How a store is opened.
 
     Only a service and `db upgrade` change the schema: a command of a newer version must not change it under a running
     service of an older version.

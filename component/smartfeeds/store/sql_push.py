@@ -1,4 +1,4 @@
-"""What delivery needs in SQL: marks and failures of consumers, events to send, and the rows of deleted nodes.
+"""Delivery in SQL: marks and failures of consumers, events to send, and the rows of deleted nodes.
 
 There is no outbox table: the items above the mark of a consumer are what is still to be sent to it (SF-007).
 """

@@ -18,7 +18,7 @@ from smartfeeds.errors import Condition, FeedError
 
 ESS_TYPE: Final = "application/ess"
 NNO_TYPE: Final = "application/nno"
-MAX_BYTES: Final = 1_000_000
+MAX_BYTES: Final = 1_000_000
 MINUTE_S: Final = 60
 MILLISECONDS_FROM: Final = 100_000_000_000  # the year 5138 in seconds, 1973 in milliseconds
 MAX_CHECKSUM: Final = 256

@@ -26,7 +26,7 @@ from smartfeeds.service.publishing import bury, store_item
 from smartfeeds.store.base import WriteTx
 from smartfeeds.sync.markup import without_sync
 
-CHUNK = 64
+CHUNK = 64  # items that one transaction stores, so that the writes of other callers run in between
 _NAMES = {DETAILS: "page, pictures and other feed data"}
 
 

@@ -20,6 +20,7 @@ from smartfeeds.sync.arriving import read_arrived, read_plain
 from smartfeeds.sync.merging import MergeReport, Outcome
 from smartfeeds.sync.sharing import Sharing, format_bound, is_out_of_sync
 
+# Items and bytes that one transaction merges. The writes of other callers run between two transactions.
 CHUNK = 64
 CHUNK_BYTES = 1024 * 1024
 

@@ -34,6 +34,7 @@ from smartfeeds.sync.writing import write_first, write_sync
 # conflicts or delete it, up to MAX_SYNC_BYTES.
 EDITED_SYNC_BYTES = 114_688
 
+# Services on the way may have percent-encoded an endpoint again. Each attempt removes one layer.
 _MOST_ENCODINGS = 4
 # Fraction slash, division slash, big solidus, mathematical rising diagonal, the backslash; letters that are blank.
 _SEEN_AS = dict.fromkeys(map(ord, "\u2044\u2215\u29f8\u27cb\\"), "/") | dict.fromkeys((0x115F, 0x1160, 0x2800))

@@ -237,7 +237,7 @@ async def test_close_finishes_what_was_taken(sqlite: SqliteStore) -> None:
 WRITER = """
 import asyncio, sys
 from pathlib import Path
-from smartfeeds.store.lanes import Job, Turns
+from smartfeeds.store.lanes import StoreJob, StoreTurns
 from smartfeeds.store.sql import SqlWriteTx
 from smartfeeds.store.sqlite import SqliteStore
 from store.values import add_feed, item, read_payload

@@ -25,8 +25,8 @@ class PeopleReads(NodeReads):
     """The part of ReadTx that is about affiliations and subscriptions."""
 
     def affiliation(self, node_no: int, jid: str) -> Affiliation:
-        found = self._db.row("SELECT affiliation FROM affiliation WHERE node_no = ? AND jid = ?", (node_no, jid))
-        return _AFFILIATIONS[found[0]] if found else Affiliation.NONE
+        row = self._db.row("SELECT affiliation FROM affiliation WHERE node_no = ? AND jid = ?", (node_no, jid))
+        return _AFFILIATIONS[row[0]] if row else Affiliation.NONE
 
     def affiliations(
         self, node_no: int, part: KeyRange[str] = ALL_TEXTS, *, held: Affiliation | None = None
@@ -37,8 +37,8 @@ class PeopleReads(NodeReads):
         return [(jid, _AFFILIATIONS[affiliation]) for jid, affiliation in self._part(statement, params, "jid", part)]
 
     def affiliation_count(self, node_no: int) -> int:
-        found = self._db.row("SELECT count(*) FROM affiliation WHERE node_no = ?", (node_no,))
-        return int(found[0]) if found else 0
+        row = self._db.row("SELECT count(*) FROM affiliation WHERE node_no = ?", (node_no,))
+        return int(row[0]) if row else 0
 
     def affiliations_of(self, jid: str, part: KeyRange[int] = ALL_NUMBERS) -> list[tuple[Node, Affiliation]]:
         self.settle()
@@ -49,18 +49,18 @@ class PeopleReads(NodeReads):
         return [(to_node(row), _AFFILIATIONS[row[-1]]) for row in self._part(statement, (jid,), "a.node_no", part)]
 
     def affiliated(self, jid: str) -> int:
-        found = self._db.row("SELECT count(*) FROM affiliation WHERE jid = ?", (jid,))
-        return int(found[0]) if found else 0
+        row = self._db.row("SELECT count(*) FROM affiliation WHERE jid = ?", (jid,))
+        return int(row[0]) if row else 0
 
     def subscription(self, node_no: int, jid: str, view: str) -> Subscription | None:
-        found = self._db.row(
+        row = self._db.row(
             f"SELECT {SUBSCRIPTION} FROM subscription WHERE node_no = ? AND jid = ? AND view = ?", (node_no, jid, view)
         )
-        return to_subscription(found) if found else None
+        return to_subscription(row) if row else None
 
     def subscription_by_no(self, sub_no: int) -> Subscription | None:
-        found = self._db.row(f"SELECT {SUBSCRIPTION} FROM subscription WHERE sub_no = ?", (sub_no,))
-        return to_subscription(found) if found else None
+        row = self._db.row(f"SELECT {SUBSCRIPTION} FROM subscription WHERE sub_no = ?", (sub_no,))
+        return to_subscription(row) if row else None
 
     def subscriptions(self, node_no: int, after_no: int, limit: int) -> list[Subscription]:
         rows = self._db.rows(
@@ -90,11 +90,11 @@ class PeopleReads(NodeReads):
         rows = self._db.rows(
             f"{one} jid = ? UNION ALL {one} jid > ? AND jid < ?", (node_no, bare, node_no, f"{bare}/", f"{bare}0")
         )
-        return sorted((to_subscription(row) for row in rows), key=lambda found: found.sub_no)
+        return sorted((to_subscription(row) for row in rows), key=lambda subscription: subscription.sub_no)
 
     def subscribed_by(self, bare: str) -> int:
-        found = self._db.row("SELECT count(*) FROM subscription WHERE bare = ?", (bare,))
-        return int(found[0]) if found else 0
+        row = self._db.row("SELECT count(*) FROM subscription WHERE bare = ?", (bare,))
+        return int(row[0]) if row else 0
 
     def subscribed_in(self, domain: str) -> int:
         return self._tallied(SUBSCRIPTIONS_IN, domain)
@@ -103,10 +103,10 @@ class PeopleReads(NodeReads):
         # One index seek for each view: there are few of them, and there may be a million subscriptions.
         views: list[str] = []
         step = "SELECT min(view) FROM subscription WHERE node_no = ? AND state = 'subscribed'"
-        found = self._db.row(step, (node_no,))
-        while found and found[0] is not None:
-            views.append(found[0])
-            found = self._db.row(f"{step} AND view > ?", (node_no, found[0]))
+        row = self._db.row(step, (node_no,))
+        while row and row[0] is not None:
+            views.append(row[0])
+            row = self._db.row(f"{step} AND view > ?", (node_no, row[0]))
         return views
 
 

@@ -1,4 +1,4 @@
-"""Mirrors between services that reach each other over XMPP (issue 4, point 4; A-46, A-61; SF-045 to SF-051)."""
+"""Mirrors between services that reach each other over XMPP (A-46, A-61; SF-045 to SF-051)."""
 
 import asyncio
 import itertools

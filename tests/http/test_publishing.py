@@ -762,7 +762,7 @@ async def test_item_that_is_stored_but_cannot_be_read_back_is_reported_as_create
     """A 503 would make the client repeat the POST, which would publish the item twice."""
     notes = await start_web()
     await notes.component.create(ALICE, "notes")
-    token = await bearer(notes, ALICE, Scope.PUBLISH)
+    token = await bearer(notes, ALICE, TokenScope.PUBLISH)
     service = notes.component.app.service
     handle = service.handle
 

@@ -18,7 +18,7 @@ from smartfeeds.errors import FeedError
 from smartfeeds.formats import atom, xml
 from smartfeeds.formats.atom_feed import FeedHead
 from smartfeeds.formats.entry import Entry, EntryLink, Person
-from smartfeeds.formats.items import LEFT_REASON, ItemDraft, FeedDraft, FormatLoss, SkippedItem, WrittenDocument, each
+from smartfeeds.formats.items import LEFT_REASON, FeedDraft, FormatLoss, ItemDraft, SkippedItem, WrittenDocument, each
 from smartfeeds.formats.json_items import JsonItem, id_of, text_of
 from smartfeeds.formats.json_text import MAX_JSON_DEPTH, Json, JsonObject, dump_json, filled, load_json
 from smartfeeds.formats.links import is_uri, resolve

@@ -6,6 +6,7 @@ import shutil
 import sqlite3
 import threading
 from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
 
 import aiosqlite
@@ -191,19 +192,25 @@ def test_engine_ends_a_work_at_its_bound_always_at_the_same_place() -> None:
         raw.close()
 
 
+def held_count(node_no: int) -> tuple[Callable[[ReadTx], int], threading.Event, threading.Event]:
+    """A long read that counts the items of a feed and then waits; whether it has counted, and what lets it go on."""
+    entered, leave = threading.Event(), threading.Event()
+
+    def count(tx: ReadTx) -> int:
+        items = tx.count(node_no, WORD)
+        entered.set()
+        leave.wait()
+        return items
+
+    return count, entered, leave
+
+
 async def test_long_reads_leave_the_connections_for_short_ones_free(
     sqlite: SqliteStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """More long reads than there are connections wait in a lane of their own; short reads are answered meanwhile."""
     node_no = await filled_beyond_short_reads(sqlite, monkeypatch)
-    entered, leave = threading.Event(), threading.Event()
-
-    def long(tx: ReadTx) -> int:
-        count = tx.count(node_no, WORD)
-        entered.set()
-        leave.wait()
-        return count
-
+    long, entered, leave = held_count(node_no)
     reads = [asyncio.create_task(sqlite.read(long, turn=f"u{n}")) for n in range(READERS + 2)]
     await asyncio.to_thread(entered.wait)
     short = await asyncio.wait_for(sqlite.read(lambda tx: tx.node_count()), 10)
@@ -263,14 +270,7 @@ async def test_short_read_without_a_turn_does_not_wait_for_a_long_one(
 ) -> None:
     """The health probe and the dispatcher read without a turn, as other parts do: they are answered meanwhile."""
     node_no = await filled_beyond_short_reads(sqlite, monkeypatch)
-    entered, leave = threading.Event(), threading.Event()
-
-    def long(tx: ReadTx) -> int:
-        count = tx.count(node_no, WORD)
-        entered.set()
-        leave.wait()
-        return count
-
+    long, entered, leave = held_count(node_no)
     blocked = asyncio.create_task(sqlite.read(long))
     await asyncio.to_thread(entered.wait)
     try:

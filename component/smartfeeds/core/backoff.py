@@ -4,6 +4,8 @@ from dataclasses import dataclass
 
 # 2.0 ** 1024 overflows a float. With 60 doublings, one second has become longer than the age of the universe.
 _MOST_DOUBLINGS = 60
+# The longest pause that a peer may ask for. One that asks for more has a fault, and must not be left out for years.
+MAX_REQUESTED_PAUSE_S = 7 * 86_400.0
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,6 +12,7 @@ from typing import Protocol
 
 import structlog
 
+from smartfeeds.core.backoff import MAX_REQUESTED_PAUSE_S
 from smartfeeds.core.consumers import Consumer, Failure
 from smartfeeds.core.times import US_PER_S
 from smartfeeds.delivery.deliverer import ConsumerKind, ConsumerPosition, Delivered, Gone, Outcome, RetryAfter, Skip
@@ -20,7 +21,6 @@ from smartfeeds.errors import LinkError, StoreError
 from smartfeeds.telemetry import DeliveryReading
 
 RETRY_S = 1.0  # how long a delivery waits for a store that fails
-LONGEST_PAUSE_S = 7 * 86_400.0  # a receiver that asks for more has a fault; it must not be left out for years
 ERROR_CHARACTERS = 300
 BROKEN = "a fault of this program; the log has the details"
 
@@ -159,7 +159,7 @@ class DeliveryLane:
             self.wake_consumers([consumer])
         elif failure.next_us is not None and not self.paused and consumer not in self._retries:
             # The clock may have been ahead when the time was stored.
-            delay_s = min(max(0, failure.next_us - self._timing.clock()) / US_PER_S, LONGEST_PAUSE_S)
+            delay_s = min(max(0, failure.next_us - self._timing.clock()) / US_PER_S, MAX_REQUESTED_PAUSE_S)
             timers = self._timing.timers or asyncio.get_running_loop()
             self._retries[consumer] = timers.call_later(delay_s, partial(self._retry, consumer))
 
@@ -325,7 +325,7 @@ class DeliveryLane:
         if pause_s is None:
             pause_s = self._kind.backoff.pause_s(count, self._timing.spread())
         # A time beyond 64 bits cannot be stored, and one such failure would keep all marks from being stored.
-        pause_s = min(pause_s, LONGEST_PAUSE_S)
+        pause_s = min(pause_s, MAX_REQUESTED_PAUSE_S)
         next_us = None if self._gives_up(count, now_us - since_us) else now_us + int(pause_s * US_PER_S)
         if former is None or former.error != error or next_us is None:
             event = "delivery_given_up" if next_us is None else "delivery_failing"

@@ -12,10 +12,9 @@ from datetime import UTC
 from email.utils import parsedate_to_datetime
 from typing import Final
 
+from smartfeeds.core.backoff import MAX_REQUESTED_PAUSE_S
 from smartfeeds.errors import SmartfeedsError
 
-# A server that asks for more has a fault. It must not silence a feed for years.
-LONGEST_PAUSE_S: Final = 7 * 86_400.0
 _SWEEP_HOSTS: Final = 1_024
 
 
@@ -129,7 +128,7 @@ class HostLimiter:
 
 
 def retry_after_s(text: str, now_s: float) -> float | None:
-    """The pause that a `Retry-After` header asks for: seconds or an HTTP date, at most `LONGEST_PAUSE_S`.
+    """The pause that a `Retry-After` header asks for: seconds or an HTTP date, at most `MAX_REQUESTED_PAUSE_S`.
 
     `now_s` is the Unix time. None where the header is missing, cannot be read, or names a time that has passed.
     """
@@ -143,4 +142,4 @@ def retry_after_s(text: str, now_s: float) -> float | None:
             pause_s = date.replace(tzinfo=date.tzinfo or UTC).timestamp() - now_s
         except (ValueError, OverflowError):
             return None
-    return min(pause_s, LONGEST_PAUSE_S) if pause_s > 0 else None
+    return min(pause_s, MAX_REQUESTED_PAUSE_S) if pause_s > 0 else None

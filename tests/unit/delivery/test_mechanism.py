@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from smartfeeds.core.backoff import Backoff
+from smartfeeds.core.backoff import MAX_REQUESTED_PAUSE_S, Backoff
 from smartfeeds.core.consumers import Consumer, Failure
 from smartfeeds.core.model import Mark
 from smartfeeds.core.view import SMART, Order
@@ -17,7 +17,7 @@ from smartfeeds.delivery import dispatcher as dispatcher_module
 from smartfeeds.delivery import lane as lane_module
 from smartfeeds.delivery.deliverer import ConsumerKind, ConsumerPosition, Delivered, Gone, Outcome, RetryAfter, Skip
 from smartfeeds.delivery.dispatcher import Dispatcher
-from smartfeeds.delivery.lane import LONGEST_PAUSE_S, DeliveryTiming
+from smartfeeds.delivery.lane import DeliveryTiming
 from smartfeeds.delivery.slices import read_changes
 from smartfeeds.errors import StoreError
 from smartfeeds.service.consumers import add_consumer
@@ -593,9 +593,9 @@ async def test_receiver_that_asks_for_an_endless_pause_gets_a_week(bench: Bench)
     await publish(bench, "1")
     await bench.quiet()
 
-    assert bench.timers.planned == [LONGEST_PAUSE_S]
+    assert bench.timers.planned == [MAX_REQUESTED_PAUSE_S]
     failure = await bench.failure(asks)
-    assert failure is not None and failure.next_us == failure.since_us + int(LONGEST_PAUSE_S) * S
+    assert failure is not None and failure.next_us == failure.since_us + int(MAX_REQUESTED_PAUSE_S) * S
     assert await stored_key(bench, other) == T0_US
 
 
@@ -609,7 +609,7 @@ async def test_attempt_that_a_wrong_clock_put_far_away_comes_within_a_week(bench
     bench.world.clock.move(-400 * 86_400)
     await bench.restart(consumer)
 
-    assert bench.timers.planned == [LONGEST_PAUSE_S]
+    assert bench.timers.planned == [MAX_REQUESTED_PAUSE_S]
 
 
 async def test_consumer_that_cannot_be_removed_now_is_removed_later(

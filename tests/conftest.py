@@ -1,6 +1,7 @@
 """Fixtures that several folders of tests use."""
 
 import itertools
+import logging
 import os
 import shutil
 import sqlite3
@@ -10,6 +11,7 @@ from typing import Any
 
 import aiohttp
 import pytest
+import structlog
 from hypothesis import HealthCheck, settings
 
 from smartfeeds.demo import process
@@ -28,6 +30,17 @@ _WORKER = int(os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw"))
 process.PORTS = range(10_000 + 600 * (_WORKER % 8), 10_600 + 600 * (_WORKER % 8))
 
 _SERVER_FIXTURES = ("prosody", "ejabberd", "server")
+
+
+@pytest.fixture(autouse=True)
+def default_logging() -> Iterator[None]:
+    """Undoes `set_up_logging`, so that no test depends on which tests ran before it in the same process."""
+    root = logging.getLogger()
+    handlers, level = root.handlers, root.level
+    yield
+    root.handlers = handlers
+    root.setLevel(level)
+    structlog.reset_defaults()
 
 
 @pytest.fixture(scope="session")

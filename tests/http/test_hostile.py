@@ -3,15 +3,12 @@
 import asyncio
 import contextlib
 import io
-import logging
 import re
 import socket
-from collections.abc import Iterator
 from typing import Any
 
 import aiohttp
 import pytest
-import structlog
 
 from smartfeeds import telemetry
 from smartfeeds.core.tokens import Token, TokenScope
@@ -46,16 +43,11 @@ async def web(start_web: Any) -> Web:
 
 
 @pytest.fixture
-def log() -> Iterator[io.StringIO]:
+def log() -> io.StringIO:
     """What the operator sees on the console."""
-    root = logging.getLogger()
-    before = (root.handlers, root.level)
     stream = io.StringIO()
     telemetry.set_up_logging("console", "info", stream)
-    yield stream
-    root.handlers, _ = before
-    root.setLevel(before[1])
-    structlog.reset_defaults()
+    return stream
 
 
 def is_problem(heard: Heard, status: int) -> None:

@@ -4,7 +4,6 @@ import asyncio
 import io
 import json
 import logging
-from collections.abc import Iterator
 
 import pytest
 import structlog
@@ -15,13 +14,8 @@ from support.metrics import metric_names
 
 
 @pytest.fixture
-def stream() -> Iterator[io.StringIO]:
-    root = logging.getLogger()
-    before = (root.handlers, root.level)
-    yield io.StringIO()
-    root.handlers, _ = before
-    root.setLevel(before[1])
-    structlog.reset_defaults()
+def stream() -> io.StringIO:
+    return io.StringIO()
 
 
 def test_json_log_event_is_one_line_with_its_fields(stream: io.StringIO) -> None:

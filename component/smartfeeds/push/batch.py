@@ -66,10 +66,9 @@ class NodeBatch:
         return any(order.more for order in self.orders if order.order is Order.MODIFIED)
 
     @property
-    def empty(self) -> bool:
-        """Whether nothing is left to send or to clean up."""
-        moved = any(order.changes or order.more for order in self.orders)
-        return not moved and not self.events and self.node.state is NodeState.LIVE
+    def more(self) -> bool:
+        """Whether the snapshot held changes or, behind a full page of them, perhaps events that are not in this batch."""
+        return any(order.more for order in self.orders) or len(self.events) == ITEMS
 
 
 def read_batch(

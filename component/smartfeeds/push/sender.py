@@ -112,7 +112,7 @@ class PushSender:
         return ""
 
     async def deliver(self, consumer: Consumer, position: ConsumerPosition) -> Outcome:
-        """Sends one batch; `more` is False when there was none. Raises LinkError, StoreError."""
+        """Sends one batch; `more` says that the snapshot held others. Raises LinkError, StoreError."""
         # Each look at the store wakes every feed that is behind. Without a link, none of them is worth reading.
         if not self._wire.online:
             raise LinkError("the link to the XMPP server is down")
@@ -132,30 +132,34 @@ class PushSender:
                 if order.order is Order.MODIFIED or not batch.behind:
                     await self._send_events(run, change.key_us)
                 await self._send_change(run, change)
-        more = any(order.more for order in batch.orders)
-        if not more:
+        behind = any(order.more for order in batch.orders)
+        if not behind:
             await self._send_events(run, None)
         await self._flush(run, 0)
         self.counters.dropped += run.dropped
         ends = {order.order: order.end for order in batch.orders}
         position = ConsumerPosition(ends, SentCursors(run.told, run.purged_us))
         try:
-            await self._clean_up(batch, run.events_sent, more=more)
+            reaped = await self._clean_up(batch, run.events_sent)
         except StoreError as error:
             # The items were sent: only the events are to be sent again.
             return RetryAfter(f"sent events cannot be removed from the store: {error}", position=position)
-        return Delivered(position, more=not batch.empty)
+        return Delivered(ConsumerPosition()) if reaped else Delivered(position, more=batch.more)
 
-    async def _clean_up(self, batch: NodeBatch, events_sent: int, *, more: bool) -> None:
-        """Forgets the events that were sent, and takes away a deleted node in small transactions."""
+    async def _clean_up(self, batch: NodeBatch, events_sent: int) -> bool:
+        """Removes the events that were sent and, once nothing is left to send, a deleted node, in small transactions.
+
+        Returns whether the node is gone.
+        """
         if events_sent:
             gone = [event.event_no for event in batch.events[:events_sent]]
             await self._service.write(lambda tx, _context: tx.remove_events(gone))
         node = batch.node
-        if node.state is NodeState.DELETED and not more and events_sent == len(batch.events):
-            reaped = False
-            while not reaped:
-                reaped = await self._service.write(lambda tx, _context: tx.reap(node.node_no, REAPED))
+        if node.state is NodeState.LIVE or batch.more:
+            return False
+        while not await self._service.write(lambda tx, _context: tx.reap(node.node_no, REAPED)):
+            pass
+        return True
 
     async def _send_change(self, run: _BatchRun, change: PushedChange) -> None:
         node, item = run.node, change.item

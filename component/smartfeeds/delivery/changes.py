@@ -1,6 +1,6 @@
-"""Wake-up: tells every listener which nodes have changed, at once if this process has changed them.
+"""Wake-up: calls every listener when nodes change, at once for changes by this process.
 
-Changes by other processes are found by looking at the store again and again.
+Changes by other processes are found by reading the store every `LOOK_S` seconds.
 """
 
 import asyncio
@@ -15,23 +15,23 @@ from smartfeeds.errors import StoreError
 from smartfeeds.service.documents import version_of
 from smartfeeds.service.feeds import FeedService
 
-LOOK_S = 5.0  # how often the store is looked at
+LOOK_S = 5.0  # the longest delay of a change that another process has written
 
 _log = structlog.get_logger()
 
 
 class ChangeListener(Protocol):
-    """Somebody who follows changes."""
+    """A part of the service that follows changes."""
 
     def wake(self, node_nos: Collection[int]) -> None:
-        """These nodes have changed."""
+        """Handles changes of these nodes."""
 
     async def look(self) -> None:
-        """Finds in the store what other processes have changed. Raises StoreError."""
+        """Reads from the store what other processes have changed. Raises StoreError."""
 
 
 class ChangeNotifier:
-    """Passes changes on to the listeners, in the order in which they were added."""
+    """Calls the listeners in the order in which they were added."""
 
     def __init__(self, sleep: Callable[[float], Awaitable[None]] = asyncio.sleep) -> None:
         self._listeners: list[ChangeListener] = []
@@ -42,12 +42,12 @@ class ChangeNotifier:
         self._listeners.append(listener)
 
     def announce(self, node_nos: Collection[int]) -> None:
-        """These nodes have changed here."""
+        """Wakes every listener: this process has changed these nodes."""
         for listener in self._listeners:
             listener.wake(node_nos)
 
     async def run(self) -> None:
-        """Lets the listeners look at the store for ever; a look that fails is logged, and the next one comes."""
+        """Calls `look` of every listener every `LOOK_S` seconds, for ever. Failures are logged."""
         while True:
             await self._sleep(LOOK_S)
             for listener in self._listeners:
@@ -56,18 +56,18 @@ class ChangeNotifier:
 
 
 class Waiters(Protocol):
-    """Those who wait for the next change of a node with a position of their own."""
+    """Readers such as held pulls and event streams, which wait for the next change of a node."""
 
     @property
     def node_nos(self) -> Collection[int]:
-        """The nodes that somebody waits on."""
+        """The nodes that have readers waiting."""
 
     def wake(self, node_nos: Collection[int]) -> None:
-        """These nodes have changed."""
+        """Handles changes of these nodes."""
 
 
 class WatchedNodes:
-    """A listener for waiters, who have no mark in the store: it compares the versions of the nodes they wait on."""
+    """The listener for readers without a mark in the store: it compares versions of the nodes that they wait on."""
 
     def __init__(self, service: FeedService, waiters: Waiters) -> None:
         self._service = service
@@ -75,13 +75,13 @@ class WatchedNodes:
         self._versions: dict[int, str] = {}
 
     def wake(self, node_nos: Collection[int]) -> None:
-        """These nodes have changed."""
+        """Handles changes of these nodes."""
         self._waiters.wake(node_nos)
 
     async def look(self) -> None:
         """Wakes the waiters of nodes whose version differs from that of the look before. Raises StoreError.
 
-        A node that was not looked at before may have changed since its waiters read it, so they are woken too.
+        The first look at a node wakes its waiters too, because it may have changed since they read it.
         """
         node_nos = self._waiters.node_nos
         if not node_nos:
@@ -98,7 +98,7 @@ def _version(node: Node | None) -> str:
 
 @contextlib.contextmanager
 def failures_logged() -> Iterator[None]:
-    """Work that is done again and again goes on, whatever failed this time."""
+    """Logs an exception of work that is repeated, so that the loop around it goes on."""
     try:
         yield
     except StoreError as error:

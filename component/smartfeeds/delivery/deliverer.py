@@ -14,9 +14,9 @@ DEFAULT_BACKOFF = Backoff(first_s=2.0, longest_s=300.0)
 
 @dataclass(frozen=True, slots=True)
 class ConsumerPosition:
-    """Where a consumer stands: its mark by order. An order without a mark is read from the store.
+    """The position of a consumer: its mark in each order. An order without a mark is read from the store.
 
-    `memory` belongs to the deliverer. It is lost at a restart, so nothing may depend on it but speed.
+    `memory` belongs to the deliverer. It is lost at a restart, so only speed may depend on it.
     """
 
     marks: Mapping[Order, Mark] = field(default_factory=dict)
@@ -25,7 +25,7 @@ class ConsumerPosition:
 
 @dataclass(frozen=True, slots=True)
 class Delivered:
-    """The batch was delivered, or there was none. `more` asks for another turn at once."""
+    """The batch was delivered, or there was none. `more` says that there is another batch."""
 
     position: ConsumerPosition
     more: bool = False
@@ -33,7 +33,7 @@ class Delivered:
 
 @dataclass(frozen=True, slots=True)
 class Skip:
-    """The batch can never be delivered; the consumer goes on behind it. `error` says why."""
+    """The batch can never be delivered, and the next one is tried. `error` is the reason."""
 
     position: ConsumerPosition
     error: str
@@ -42,8 +42,11 @@ class Skip:
 
 @dataclass(frozen=True, slots=True)
 class RetryAfter:
-    """The delivery failed for now. `pause_s` is what the receiver asked for (None: the back-off of the kind decides);
-    `position` is set where a part of the batch was delivered."""
+    """The delivery failed and is to be tried again.
+
+    `pause_s` is the pause that the receiver asked for; None uses the back-off of the kind. `position` is set if a part
+    of the batch was delivered.
+    """
 
     error: str
     pause_s: float | None = None
@@ -64,7 +67,7 @@ class Deliverer(Protocol):
     """Carries changes to the consumers of one kind."""
 
     async def deliver(self, consumer: Consumer, position: ConsumerPosition) -> Outcome:
-        """Sends the next batch behind `position`. Never called twice at a time for one consumer.
+        """Sends the next batch behind `position`. The calls for one consumer never overlap.
 
         A LinkError is no failure: the consumer stays where it is until it is woken again or its kind is resumed. After
         a StoreError the delivery is repeated soon. Any other exception is a fault of the program and counts as a
@@ -72,17 +75,19 @@ class Deliverer(Protocol):
         """
 
     def host(self, consumer: Consumer) -> str:
-        """The host that the delivery goes to; empty if deliveries are not bounded by host. Must not raise an exception:
-        it is called while a publish reports its change."""
+        """The host that the delivery goes to; empty if deliveries are not bounded by host.
+
+        It must not raise an exception, because it is called while a publish reports its change.
+        """
 
 
 @dataclass(frozen=True, slots=True)
 class ConsumerKind:
-    """The consumers whose names begin alike, who delivers to them, and under which rules.
+    """A kind of consumers: their deliverer, and the bounds of their deliveries.
 
-    At most `at_once` deliveries run at a time, and `host_at_once` to one host. A consumer that has failed for
-    `give_up_s` seconds, or `give_up_failures` times, is not tried again until somebody resumes it; None never gives
-    up. With `every_feed` each feed has one consumer, named as the kind; else consumers are followed one by one.
+    At most `at_once` deliveries run at a time, and `host_at_once` to one host. After failures for `give_up_s`
+    seconds, or `give_up_failures` of them, the service gives a consumer up until a user resumes it; None never gives
+    up. With `every_feed` each feed has one consumer, named as the kind; otherwise consumers are followed one by one.
     """
 
     deliverer: Deliverer

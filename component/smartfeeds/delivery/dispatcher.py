@@ -20,7 +20,7 @@ from smartfeeds.store.base import WriteTx
 from smartfeeds.telemetry import DeliveryReading
 
 MARKS_FLUSH_S = 0.25  # after a crash at most this much is delivered twice
-KEPT_POSITIONS = 10_000
+POSITIONS = 10_000  # positions in memory beyond which those that the store has too are forgotten
 
 # A consumer, its marks, and its failure if it has one.
 _State = tuple[Consumer, Mapping[Order, Mark], Failure | None]
@@ -29,9 +29,9 @@ _log = structlog.get_logger()
 
 
 class Dispatcher:
-    """Delivers what changed. `wake` may be called from anywhere in the event loop, `stop` once.
+    """Delivers changes to consumers. `wake` may be called anywhere in the event loop, `stop` once.
 
-    A kind of consumers is registered once and begins paused; `resume` starts it.
+    A kind of consumers is registered once and is paused until `resume`.
     """
 
     def __init__(self, service: FeedService, timing: DeliveryTiming) -> None:
@@ -39,7 +39,7 @@ class Dispatcher:
         self._timing = timing
         self._lanes: dict[str, DeliveryLane] = {}
         self._unsaved: set[Consumer] = set()
-        self._failing: set[Consumer] = set()  # those that may have a failure in the store
+        self._failing: set[Consumer] = set()  # consumers that may have a failure in the store
         self._saver: asyncio.Task[None] | None = None
 
     def register(self, name: str, kind: ConsumerKind) -> None:
@@ -52,7 +52,7 @@ class Dispatcher:
         return any(lane.tasks for lane in self._lanes.values())
 
     async def resume(self, name: str) -> None:
-        """Goes on with the deliveries of a kind, for each consumer from its mark. Raises StoreError."""
+        """Starts the deliveries of a kind, from the mark of each consumer. Raises StoreError."""
         lane = self._lanes[name]
         behind, failures = await self._service.read(lambda tx, _context: (tx.behind(), tx.failures()))
         for consumer, failure in failures:
@@ -63,11 +63,11 @@ class Dispatcher:
         lane.resume(consumer for consumer in behind if consumer.kind == name)
 
     async def pause(self, name: str) -> None:
-        """Ends the deliveries of a kind where they are."""
+        """Cancels the deliveries of a kind."""
         await self._lanes[name].pause()
 
     async def stop(self) -> None:
-        """Ends all deliveries and stores the marks. Raises StoreError."""
+        """Cancels all deliveries and stores the marks. Raises StoreError."""
         for lane in self._lanes.values():
             await lane.pause()
         if self._saver is not None:
@@ -76,18 +76,18 @@ class Dispatcher:
         await self.save_marks()
 
     def wake(self, node_nos: Collection[int]) -> None:
-        """These feeds have changed."""
+        """Serves the consumers of these feeds, which have changed."""
         for lane in self._lanes.values():
             lane.wake(node_nos)
 
     async def look(self) -> None:
-        """Wakes every consumer that is behind, also by what other processes have written. Raises StoreError."""
+        """Wakes every consumer that is behind, including those behind changes by other processes. Raises StoreError."""
         behind = await self._service.read(lambda tx, _context: tx.behind())
         for name, lane in self._lanes.items():
             lane.wake_consumers(consumer for consumer in behind if consumer.kind == name)
 
     def follow(self, consumer: Consumer) -> None:
-        """Delivers to a consumer, which has a mark in the store, until it is forgotten."""
+        """Delivers to a consumer until `forget`. The consumer has a mark in the store."""
         self._lane(consumer).follow(consumer)
 
     async def forget(self, consumer: Consumer) -> None:
@@ -101,7 +101,7 @@ class Dispatcher:
             lane.forget(consumer)
 
     def hurry(self, consumer: Consumer) -> None:
-        """Makes the next attempt now: the receiver can be reached again, or somebody asks for it."""
+        """Makes the next attempt now: the receiver can be reached again, or a user has asked for it."""
         self._lane(consumer).hurry(consumer)
 
     def failure(self, consumer: Consumer) -> Failure | None:
@@ -113,16 +113,16 @@ class Dispatcher:
         return self._lane(consumer).is_current(consumer)
 
     def readings(self) -> tuple[DeliveryReading, ...]:
-        """What each kind does now, for metrics."""
+        """The metrics of each kind."""
         return tuple(lane.reading() for lane in self._lanes.values())
 
     async def idle(self) -> None:
-        """Returns when no delivery runs."""
+        """Waits until no delivery runs."""
         while tasks := [task for lane in self._lanes.values() for task in lane.tasks.values()]:
             await asyncio.gather(*tasks, return_exceptions=True)
 
     async def save_marks(self) -> None:
-        """Stores the marks and failures that have changed. Raises StoreError: then they are stored the next time."""
+        """Stores the marks and failures that have changed. Raises StoreError; the next call stores them then."""
         unsaved, self._unsaved = self._unsaved, set()
         states = [self._state(consumer) for consumer in unsaved]
         if not states:
@@ -131,7 +131,7 @@ class Dispatcher:
         try:
             await self._service.write(lambda tx, _context: _save(tx, states, failing))
         except BaseException:
-            # Also if it was cancelled, as by `stop`: storing a mark twice does no harm.
+            # BaseException, because `stop` cancels this task. Storing a mark twice does no harm.
             self._unsaved |= unsaved
             raise
         self._failing -= {consumer for consumer, _, failure in states if failure is None}
@@ -158,7 +158,7 @@ class Dispatcher:
             self._saver = asyncio.get_running_loop().create_task(self._save_later(), name="marks")
 
     async def _save_later(self) -> None:
-        # A mark that moves while others are being stored starts no second saver: this one goes on until none is left.
+        # A mark that moves while others are being stored starts no second task: this one runs until none is left.
         while self._unsaved:
             await asyncio.sleep(MARKS_FLUSH_S)
             try:
@@ -167,12 +167,12 @@ class Dispatcher:
                 _log.error("marks_not_saved", reason=str(error))
                 await asyncio.sleep(RETRY_S)
             for lane in self._lanes.values():
-                if len(lane.positions) > KEPT_POSITIONS:
-                    lane.keep_positions(self._unsaved)
+                if len(lane.positions) > POSITIONS:
+                    lane.trim_positions(self._unsaved)
 
 
 def _save(tx: WriteTx, states: Iterable[_State], failing: Collection[Consumer]) -> None:
-    """Never brings back a consumer that has been removed: what has no mark in the store gets none."""
+    """Stores marks and failures of consumers that have a mark; a consumer that was removed meanwhile stays removed."""
     for consumer, marks, failure in states:
         for order, mark in marks.items():
             if tx.mark(consumer.node_no, order, consumer.name) is not None:

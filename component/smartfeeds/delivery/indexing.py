@@ -7,14 +7,16 @@ from collections.abc import Collection
 from smartfeeds.delivery.changes import failures_logged
 from smartfeeds.store.base import Store
 
-INDEX_STEP = 50  # items that are read for the filter index at a time: some 5 ms
-INDEX_PAUSE = 4  # how much longer than such a step the pause behind it is
-INDEX_REST_S = 1.0  # between a publish and the filter index, which then reads all that has come in one go
+INDEX_STEP = 50  # items in one transaction, which takes about 5 ms: requests wait no longer than that
+INDEX_PAUSE = 4  # the pause after a step is so many times as long, so that indexing takes a fifth of the store at most
+INDEX_REST_S = 1.0  # from a publish to its indexing, so that many publishes are indexed together
 
 
 class Indexer:
-    """Brings the filter index forward: all of it while nothing is being published, else a little every second. The
-    pauses leave most of the time to requests."""
+    """Indexes new versions of items in small steps with pauses.
+
+    A publish ends the run, and the next one starts `INDEX_REST_S` later.
+    """
 
     def __init__(self, store: Store) -> None:
         self._store = store
@@ -22,11 +24,11 @@ class Indexer:
         self._written.set()
 
     def wake(self, _node_nos: Collection[int]) -> None:
-        """Nodes have changed."""
+        """Starts a run: nodes have changed."""
         self._written.set()
 
     async def look(self) -> None:
-        """Other processes may have written."""
+        """Starts a run: other processes may have written."""
         self._written.set()
 
     async def run(self) -> None:

@@ -1,6 +1,6 @@
-"""The consumers of one kind: whose turn it is, which deliveries run, and which wait for their next attempt.
+"""The consumers of one kind: their queue, the deliveries that run, and the attempts that are planned.
 
-Kinds do not share places, so that slow receivers of one kind hold up no other kind.
+Each kind has its own bound on deliveries that run, so slow receivers of one kind do not delay another kind.
 """
 
 import asyncio
@@ -28,25 +28,25 @@ _log = structlog.get_logger()
 
 
 class PlannedCall(Protocol):
-    """A planned call."""
+    """The handle of a planned call (`asyncio.TimerHandle`)."""
 
     def cancel(self) -> object:
-        """Takes it back."""
+        """Cancels the call."""
 
 
 class CallScheduler(Protocol):
-    """Plans calls, as an event loop does."""
+    """The part of an event loop that plans calls."""
 
     def call_later(self, delay: float, callback: Callable[[], None], /) -> PlannedCall:
-        """Calls back after so many seconds."""
+        """Calls `callback` after `delay` seconds."""
 
 
 @dataclass(frozen=True, slots=True)
 class DeliveryTiming:
-    """The clock, the chance and the timers of the mechanism.
+    """The clock, the random numbers and the timers of the mechanism.
 
-    `clock` gives microseconds since the Unix epoch, and `spread` a random number in 0..1. `timers` are those of the
-    event loop where they are None.
+    `clock` returns microseconds since the Unix epoch, `spread` a random number in 0..1. `timers` is the running event
+    loop if it is None.
     """
 
     clock: Callable[[], int]
@@ -55,8 +55,11 @@ class DeliveryTiming:
 
 
 class DeliveryLane:
-    """One kind of consumers. `on_moved` is called when a position or a failure has changed and is to be stored;
-    `remove` removes a consumer from the store."""
+    """The deliveries to one kind of consumers.
+
+    `on_moved` is called when a position or a failure has changed and must be stored. `remove` removes a consumer from
+    the store.
+    """
 
     def __init__(
         self,
@@ -79,10 +82,11 @@ class DeliveryLane:
         self._turns = DeliveryTurns(kind.deliverer.host, kind.host_at_once)
         self._again: set[Consumer] = set()  # woken while a delivery to them ran
         self._retries: dict[Consumer, PlannedCall] = {}
-        self._late_us: dict[Consumer, int] = {}  # since when each has something to receive, longest first
+        # Since when each consumer has had something to receive; the oldest entry comes first.
+        self._late_us: dict[Consumer, int] = {}
         self._outcomes: Counter[type[Outcome]] = Counter()
 
-    # Who follows.
+    # Consumers.
 
     def follow(self, consumer: Consumer) -> None:
         """Delivers to a consumer from its mark, unless its next attempt is due later."""
@@ -116,10 +120,10 @@ class DeliveryLane:
         self._late_us.pop(consumer, None)
         self._cancel_retry(consumer)
 
-    # Whose turn it is.
+    # Turns.
 
     def wake(self, node_nos: Collection[int]) -> None:
-        """These feeds have changed."""
+        """Serves the consumers of these feeds, which have changed."""
         if self.paused:
             return
         for node_no in node_nos:
@@ -131,7 +135,7 @@ class DeliveryLane:
         self._start()
 
     def wake_consumers(self, consumers: Iterable[Consumer]) -> None:
-        """These consumers may have something to receive."""
+        """Serves these consumers, which may have something to receive."""
         if self.paused:
             return
         for consumer in consumers:
@@ -140,11 +144,11 @@ class DeliveryLane:
         self._start()
 
     def is_current(self, consumer: Consumer) -> bool:
-        """Whether nothing waits for a consumer, and nothing fails."""
+        """Whether a consumer has received everything, and its last delivery did not fail."""
         return consumer not in self._late_us and consumer not in self.failures
 
     def hurry(self, consumer: Consumer) -> None:
-        """Makes the next attempt now, also where the service had given up."""
+        """Makes the next attempt now, even if the service had given up."""
         self._cancel_retry(consumer)
         failure = self.failures.get(consumer)
         if failure is not None and failure.next_us is None:
@@ -153,7 +157,7 @@ class DeliveryLane:
         self.wake_consumers([consumer])
 
     def plan(self, consumer: Consumer) -> None:
-        """Makes the next attempt when it is due: at once where nothing has failed."""
+        """Makes the next attempt when it is due; at once if the last delivery did not fail."""
         failure = self.failures.get(consumer)
         if failure is None:
             self.wake_consumers([consumer])
@@ -164,7 +168,7 @@ class DeliveryLane:
             self._retries[consumer] = timers.call_later(delay_s, partial(self._retry, consumer))
 
     def resume(self, behind: Iterable[Consumer]) -> None:
-        """Goes on with the deliveries, from the marks; `behind` are the consumers that have something to receive."""
+        """Starts the deliveries, from the marks. `behind` are the consumers that have something to receive."""
         self.paused = False
         for consumer in list(self.failures):
             if self.follows(consumer):
@@ -172,7 +176,7 @@ class DeliveryLane:
         self.wake_consumers(behind)
 
     async def pause(self) -> None:
-        """Ends the deliveries that run and begins no others; positions stay."""
+        """Cancels the deliveries that run and starts no others. Positions stay."""
         self.paused = True
         for waiting in (self._turns, self._again, self._late_us):
             waiting.clear()
@@ -184,7 +188,7 @@ class DeliveryLane:
         await asyncio.gather(*tasks, return_exceptions=True)
 
     def reading(self) -> DeliveryReading:
-        """What the lane does now. O(1) but for consumers that have failed."""
+        """The metrics of the lane. The time grows only with the number of consumers that have failed."""
         stopped = sum(failure.next_us is None for failure in self.failures.values())
         since_us = next(iter(self._late_us.values()), None)
         lag_us = 0 if since_us is None else max(0, self._timing.clock() - since_us)
@@ -200,8 +204,8 @@ class DeliveryLane:
             gone=self._outcomes[Gone],
         )
 
-    def keep_positions(self, unsaved: Collection[Consumer]) -> None:
-        """Drops the positions that are in the store and that no delivery uses."""
+    def trim_positions(self, unsaved: Collection[Consumer]) -> None:
+        """Forgets the positions that are in the store and that no delivery uses."""
         self.positions = {
             consumer: position
             for consumer, position in self.positions.items()
@@ -209,7 +213,7 @@ class DeliveryLane:
         }
 
     def _make_ready(self, consumer: Consumer) -> None:
-        """Gives a consumer a place in the queue, unless it waits for its next attempt."""
+        """Puts a consumer into the queue, unless its next attempt is planned or the service has given up."""
         if consumer in self.failures and (consumer in self._retries or self.failures[consumer].next_us is None):
             return
         if consumer in self.tasks:
@@ -228,7 +232,7 @@ class DeliveryLane:
             timer.cancel()
 
     def _start(self) -> None:
-        """Begins deliveries to the consumers whose turn it is, as far as there are places."""
+        """Starts deliveries in the order of the queue until `at_once` of them run."""
         while len(self.tasks) < self._kind.at_once and (turn := self._turns.take()) is not None:
             consumer, host = turn
             name = f"{consumer.name} {consumer.node_no}"
@@ -239,7 +243,7 @@ class DeliveryLane:
     # One delivery.
 
     async def _turn(self, consumer: Consumer, host: str) -> None:
-        """Delivers what a consumer has to receive; one batch only while others wait."""
+        """Delivers all batches for a consumer, or one batch if other consumers are waiting."""
         more = True
         while more:
             self._again.discard(consumer)
@@ -248,7 +252,7 @@ class DeliveryLane:
                 return
             more = await self._settle(consumer, outcome)
             if not more and consumer in self._again:
-                # All that was read is delivered: what woke the consumer meanwhile has waited since then at most.
+                # Everything up to the last batch is delivered, so what woke the consumer came after it.
                 more = True
                 self._late_us.pop(consumer, None)
                 self._late_us[consumer] = self._timing.clock()
@@ -257,7 +261,7 @@ class DeliveryLane:
                 return
 
     async def _attempt(self, consumer: Consumer) -> Outcome | None:
-        """The outcome of one delivery; None where the link is down."""
+        """The outcome of one delivery. None if the link is down."""
         while True:
             position = self.positions.get(consumer) or ConsumerPosition()
             try:
@@ -273,7 +277,7 @@ class DeliveryLane:
                 return RetryAfter(BROKEN)
 
     async def _settle(self, consumer: Consumer, outcome: Outcome) -> bool:
-        """Notes what came of a delivery; whether the consumer wants another turn."""
+        """Records the outcome of a delivery. Returns whether the consumer has more to receive."""
         self._outcomes[type(outcome)] += 1
         match outcome:
             case Delivered(position, more):
@@ -298,7 +302,7 @@ class DeliveryLane:
                 return False
 
     async def _remove_for_good(self, consumer: Consumer) -> None:
-        """Removes a consumer from the store, also if that fails at first: nobody else would remove its mark."""
+        """Removes a consumer from the store. Repeats that until it succeeds: no other code would remove its mark."""
         while True:
             try:
                 return await self._remove(consumer)
@@ -318,7 +322,7 @@ class DeliveryLane:
             self._on_moved(consumer)
 
     def _fail(self, consumer: Consumer, error: str, pause_s: float | None) -> None:
-        """Plans the next attempt, or gives up. What lasts is logged once."""
+        """Plans the next attempt, or gives up. The same error is logged once."""
         now_us, error = self._timing.clock(), error[:ERROR_CHARACTERS]
         former = self.failures.get(consumer)
         count, since_us = (former.count + 1, former.since_us) if former else (1, now_us)

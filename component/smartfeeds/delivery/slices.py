@@ -1,4 +1,4 @@
-"""Reading what a consumer has to receive: the items above its mark, in order."""
+"""Reads of what a consumer has to receive: the items above its mark, in order."""
 
 from dataclasses import dataclass, replace
 
@@ -39,8 +39,10 @@ def items_after(
 def read_changes(
     tx: ReadTx, consumer: Consumer, position: ConsumerPosition, view: View, limit: int
 ) -> ChangeBatch | None:
-    """The next items for a consumer that reads the order of `view`. None where the feed does not exist any more, or the
-    consumer was removed."""
+    """The next items for a consumer that reads the order of `view`.
+
+    None if the feed does not exist any more, or if the consumer was removed.
+    """
     node = tx.node_by_no(consumer.node_no)
     stored = tx.mark(consumer.node_no, view.order, consumer.name)
     if node is None or node.state is not NodeState.LIVE or stored is None:

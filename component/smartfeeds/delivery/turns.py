@@ -1,4 +1,4 @@
-"""Whose turn it is: feeds take turns, the consumers of a feed take turns, and a host has a bound of its own."""
+"""The order of deliveries: feeds take turns, the consumers of one feed take turns, and each host has a bound."""
 
 from collections import Counter
 from collections.abc import Callable
@@ -7,57 +7,60 @@ from smartfeeds.core.consumers import Consumer
 
 
 class DeliveryTurns:
-    """The consumers that wait for a place. `host_of` names the host that a delivery goes to, "" for none; at most
-    `host_at_once` places are taken for one host."""
+    """The queue of consumers that have something to receive.
+
+    `host_of` returns the host that a delivery goes to, "" for none. At most `host_at_once` deliveries run to one host.
+    """
 
     def __init__(self, host_of: Callable[[Consumer], str], host_at_once: int) -> None:
         self._host_of = host_of
         self._host_at_once = host_at_once
         # Feeds in the order of their turns, and the consumers of each in the order of theirs.
         self._queue: dict[int, dict[Consumer, None]] = {}
-        # Those whose host has no place, by host: nobody looks at them again before a place is free. Then they are the
-        # next of all, because they had their turn already.
-        self._freed: dict[Consumer, None] = {}
-        self._parked: dict[str, dict[Consumer, None]] = {}
-        self._taken: Counter[str] = Counter()
+        # Consumers whose host is at its bound, by host. Searching them at each turn would cost time that grows with the
+        # queue of a slow host, so they stay here until a delivery to the host ends. Then one of them comes before the
+        # queue, because it has had its turn already.
+        self._next_of_hosts: dict[Consumer, None] = {}
+        self._at_bound: dict[str, dict[Consumer, None]] = {}
+        self._running: Counter[str] = Counter()
 
     def add(self, consumer: Consumer) -> None:
-        """Puts a consumer at the end of its feed, unless it waits already."""
-        if consumer not in self._freed and consumer not in self._parked.get(self._host_of(consumer), ()):
+        """Puts a consumer at the end of the queue of its feed, unless it is in a queue."""
+        if consumer not in self._next_of_hosts and consumer not in self._at_bound.get(self._host_of(consumer), ()):
             self._queue.setdefault(consumer.node_no, {})[consumer] = None
 
     def discard(self, consumer: Consumer) -> None:
-        """Takes a consumer out."""
-        self._freed.pop(consumer, None)
+        """Removes a consumer from the queues."""
+        self._next_of_hosts.pop(consumer, None)
         self._queue.get(consumer.node_no, {}).pop(consumer, None)
-        self._parked.get(self._host_of(consumer), {}).pop(consumer, None)
+        self._at_bound.get(self._host_of(consumer), {}).pop(consumer, None)
 
     def clear(self) -> None:
-        """Takes out all of them."""
+        """Removes all consumers from the queues."""
         self._queue.clear()
-        self._freed.clear()
-        self._parked.clear()
+        self._next_of_hosts.clear()
+        self._at_bound.clear()
 
     def others_wait(self, host: str) -> bool:
-        """Whether somebody else could use a place that a delivery to this host has."""
-        return bool(self._queue) or bool(self._freed) or bool(self._parked.get(host))
+        """Whether another consumer could be served if a delivery to this host ended now."""
+        return bool(self._queue) or bool(self._next_of_hosts) or bool(self._at_bound.get(host))
 
     def take(self) -> tuple[Consumer, str] | None:
-        """The next consumer of the next feed, and its host, where it has a place now; None where nobody can go on."""
+        """The consumer to serve now, and its host. None if the queues are empty or their hosts are at their bound."""
         while (consumer := self._next()) is not None:
             host = self._host_of(consumer)
             if not host:
                 return consumer, host
-            if self._taken[host] < self._host_at_once:
-                self._taken[host] += 1
+            if self._running[host] < self._host_at_once:
+                self._running[host] += 1
                 return consumer, host
-            self._parked.setdefault(host, {})[consumer] = None
+            self._at_bound.setdefault(host, {})[consumer] = None
         return None
 
     def _next(self) -> Consumer | None:
-        if self._freed:
-            consumer = next(iter(self._freed))
-            del self._freed[consumer]
+        if self._next_of_hosts:
+            consumer = next(iter(self._next_of_hosts))
+            del self._next_of_hosts[consumer]
             return consumer
         while self._queue:
             node_no, consumers = next(iter(self._queue.items()))
@@ -70,17 +73,17 @@ class DeliveryTurns:
         return None
 
     def release(self, host: str) -> None:
-        """Gives a place back to those who wait for it."""
+        """A delivery to a host has ended: the next consumer of this host comes before the queue."""
         if not host:
             return
-        self._taken[host] -= 1
-        if not self._taken[host]:
-            del self._taken[host]
-        parked = self._parked.get(host)
-        if not parked:
+        self._running[host] -= 1
+        if not self._running[host]:
+            del self._running[host]
+        waiting = self._at_bound.get(host)
+        if not waiting:
             return
-        consumer = next(iter(parked))
-        del parked[consumer]
-        if not parked:
-            del self._parked[host]
-        self._freed[consumer] = None
+        consumer = next(iter(waiting))
+        del waiting[consumer]
+        if not waiting:
+            del self._at_bound[host]
+        self._next_of_hosts[consumer] = None

@@ -1,8 +1,7 @@
 """The recipients of a node's events: pages of subscriptions, prepared as parts of frames.
 
-A page is cached as long as the `audience` number of the node shows that it is current. Then a fan-out does not read a
-thousand rows for each event, and a new subscription invalidates the last page only. Correctness does not depend on the
-cache.
+A page stays cached until the `audience` number of the node changes, so that a fan-out does not read a thousand rows for
+each event. A new subscription invalidates the last page only.
 """
 
 from collections import OrderedDict
@@ -16,8 +15,8 @@ from smartfeeds.push.frames import RecipientGroup, recipient
 from smartfeeds.service.context import Context, affiliation_of
 from smartfeeds.store.base import ReadTx
 
-PAGE = 1_000
-KEPT_PAGES = 200
+PAGE = 1_000  # subscriptions of one transaction, so that other reads run in between
+CACHED_PAGES = 200  # of all nodes together
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,36 +39,38 @@ class GroupRecipients:
 
 @dataclass(frozen=True, slots=True)
 class AudiencePage:
-    """Up to PAGE subscriptions: crowds by group, and where the next page begins."""
+    """Up to PAGE subscriptions by group. The next page begins after the subscription number `next_after`."""
 
-    crowds: dict[RecipientGroup, GroupRecipients]
+    groups: dict[RecipientGroup, GroupRecipients]
     next_after: int | None
 
 
 def read_audience(tx: ReadTx, context: Context, node: Node, after_no: int, *, everybody: bool = False) -> AudiencePage:
-    """One page of a node's subscriptions that the access model still admits (xep-map 181). With `everybody` all
-    subscriptions, including pending ones."""
-    found = tx.subscriptions(node.node_no, after_no, PAGE)
-    told = [sub for sub in found if everybody or _served(tx, context, node, sub)]
-    return AudiencePage(_crowds(told), found[-1].sub_no if len(found) == PAGE else None)
+    """One page of a node's subscriptions that the access model still admits (xep-map 181).
+
+    With `everybody` all subscriptions are included, pending ones too.
+    """
+    subscriptions = tx.subscriptions(node.node_no, after_no, PAGE)
+    recipients = [sub for sub in subscriptions if everybody or _is_recipient(tx, context, node, sub)]
+    return AudiencePage(_groups(recipients), subscriptions[-1].sub_no if len(subscriptions) == PAGE else None)
 
 
-def _served(tx: ReadTx, context: Context, node: Node, sub: Subscription) -> bool:
+def _is_recipient(tx: ReadTx, context: Context, node: Node, sub: Subscription) -> bool:
     jid = parse_jid(sub.jid)
     if sub.state is not SubscriptionState.SUBSCRIBED or not flag(sub.options, "deliver") or jid is None:
         return False
     return Access(affiliation_of(tx, context, node, jid), node.options, sub.state).reading_error is None
 
 
-def _crowds(subs: list[Subscription]) -> dict[RecipientGroup, GroupRecipients]:
-    grouped: dict[RecipientGroup, list[Subscription]] = {}
+def _groups(subs: list[Subscription]) -> dict[RecipientGroup, GroupRecipients]:
+    members_of: dict[RecipientGroup, list[Subscription]] = {}
     for sub in subs:
         group = RecipientGroup(sub.view, sub.node_text, sub.service, flag(sub.options, "include_body"))
-        grouped.setdefault(group, []).append(sub)
-    return {group: _crowd(members) for group, members in grouped.items()}
+        members_of.setdefault(group, []).append(sub)
+    return {group: _group_recipients(members) for group, members in members_of.items()}
 
 
-def _crowd(members: list[Subscription]) -> GroupRecipients:
+def _group_recipients(members: list[Subscription]) -> GroupRecipients:
     created = "order=created" in members[0].view.split("&")
     since = tuple(sub.since_created_us if created else sub.since_us for sub in members)
     return GroupRecipients(tuple(recipient(sub.jid, sub.sub_no) for sub in members), since, max(since))
@@ -78,8 +79,8 @@ def _crowd(members: list[Subscription]) -> GroupRecipients:
 class AudienceCache:
     """The pages used last, by node and place. A page of an older audience is not returned."""
 
-    def __init__(self, kept_pages: int = KEPT_PAGES) -> None:
-        self._kept = kept_pages
+    def __init__(self, pages: int = CACHED_PAGES) -> None:
+        self._limit = pages
         self._pages: OrderedDict[tuple[int, int], tuple[int, AudiencePage]] = OrderedDict()
 
     def get(self, node: Node, after_no: int) -> AudiencePage | None:
@@ -99,5 +100,5 @@ class AudienceCache:
         """Stores a page."""
         self._pages[node.node_no, after_no] = (node.audience, page)
         self._pages.move_to_end((node.node_no, after_no))
-        while len(self._pages) > self._kept:
+        while len(self._pages) > self._limit:
             self._pages.popitem(last=False)

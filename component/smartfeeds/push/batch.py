@@ -1,6 +1,6 @@
-"""What is to be pushed next from a feed: read in one snapshot, in the order of the changes.
+"""The next changes to push from a feed: read in one snapshot, in the order of the changes.
 
-The feed is its own outbox (design section 4): whatever lies above the mark of an order is still to be sent. The
+The feed is its own outbox: all items above the mark of an order are still to be sent. The
 modified order carries items and node events for every view of that order; the created order new items for its views.
 """
 
@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
 from smartfeeds.core.consumers import PUSH
-from smartfeeds.core.model import MAX_ITEM_NO, Edge, Item, Mark, Node, NodeEvent, NodeKind, NodeState, Slice
+from smartfeeds.core.model import MAX_ITEM_NO, Edge, Item, Mark, Node, NodeEvent, NodeKind, Slice
 from smartfeeds.core.view import Order, Standing, View, from_canonical
 from smartfeeds.delivery.slices import items_after
 from smartfeeds.service.context import Context
@@ -17,7 +17,7 @@ from smartfeeds.service.steps import IndexFirst, index_first
 from smartfeeds.service.syncing import shown
 from smartfeeds.store.base import ReadTx
 
-ITEMS = 64  # a batch: enough to fill a write, little enough to stay fair
+ITEMS = 64  # of one batch: enough to fill a write, few enough that other feeds get their turn
 VIEWS = 8  # views whose items one transaction counts; each count costs up to `sql_counts.COUNT_STEPS`
 
 
@@ -34,7 +34,7 @@ class PushedChange:
 
 @dataclass(frozen=True, slots=True)
 class OrderBatch:
-    """The next changes of one order. `end` is where it stands once all is passed, `more` says that others follow."""
+    """The next changes of one order. `end` is the mark behind them, `more` says that others follow."""
 
     order: Order
     changes: tuple[PushedChange, ...]
@@ -46,9 +46,10 @@ class OrderBatch:
 class NodeBatch:
     """The next changes of a node.
 
-    `views` are those subscribed to, `starts` the marks it begins at. `totals` are the counts that are needed (None for
-    a view with too many items to be counted), `previous` the cursors of the newest items of views at the marks (only
-    of views that the caller did not know yet); `due` are the views of which both are still to be read (`read_views`).
+    `views` are the views that have subscribers, `starts` the marks at which the batch begins. `totals` are the counts
+    of filtered views (None for a view with too many items to be counted). `previous` are the cursors of the newest
+    items at the marks, for views that the caller does not know. `due` are the views of which `read_views` has still to
+    read these two.
     """
 
     node: Node
@@ -67,17 +68,17 @@ class NodeBatch:
 
     @property
     def more(self) -> bool:
-        """Whether the snapshot held changes or, behind a full page of them, perhaps events that are not in this batch."""
+        """Whether there are changes that are not in this batch, or may be events: this page of them is full."""
         return any(order.more for order in self.orders) or len(self.events) == ITEMS
 
 
 def read_batch(
     tx: ReadTx, context: Context, node_no: int, marks: Mapping[Order, Mark], known: frozenset[str]
 ) -> NodeBatch | IndexFirst | None:
-    """The next batch of a node, or None where there is no such node any more; `due` are most of a great many views.
+    """The next batch of a node, or None if the node does not exist any more.
 
-    `marks` are the caller's own marks where it has some, `known` the views whose last cursor it remembers. Returns
-    IndexFirst where a filtered view needs the index.
+    `marks` replace the stored marks. `known` are the views whose last cursor the caller remembers. Returns IndexFirst
+    if a filtered view needs the index first. Views beyond the first `VIEWS` are left in `due`.
     """
     node = tx.node_by_no(node_no)
     if node is None:
@@ -86,7 +87,7 @@ def read_batch(
     if any(view.filtered for view in views.values()) and not tx.index_current(node_no):
         return IndexFirst(node_no)
     events = tuple(tx.events(node_no, ITEMS))
-    # Behind the last event read there may be more, which come before the items behind them.
+    # A full page of events may have successors, and items behind those must wait for them.
     until_us = events[-1].at_us if len(events) == ITEMS else None
     orders, starts = [], {}
     for order in Order:
@@ -96,7 +97,7 @@ def read_batch(
         starts[order] = mark
         mine = {text: view for text, view in views.items() if view.order is order}
         orders.append(_read_order(tx, context, node, order, mark, mine, until_us))
-    due = tuple(_concerned(node, orders, views))
+    due = tuple(_notified_views(node, orders, views))
     return read_views(tx, context, NodeBatch(node, tuple(orders), events, views, starts, due), known)
 
 
@@ -110,7 +111,7 @@ def read_views(tx: ReadTx, _context: Context, batch: NodeBatch, known: frozenset
     for view in now.values():
         if (behind := index_first(tx, node, view)) is not None:
             return behind
-    # Items tell the totals of a feed's unfiltered views.
+    # An item of a feed has the totals of the unfiltered views; all other totals are counted.
     counted = {text: view for text, view in now.items() if view.filtered or node.kind is NodeKind.GENERIC}
     new = {text: view for text, view in now.items() if text not in known and view.order in batch.starts}
     previous = {text: _newest_cursor(tx, node, view, batch.starts[view.order]) for text, view in new.items()}
@@ -122,9 +123,11 @@ def read_views(tx: ReadTx, _context: Context, batch: NodeBatch, known: frozenset
     )
 
 
-def _concerned(node: Node, orders: Iterable[OrderBatch], views: Mapping[str, View]) -> Iterable[str]:
-    """The views that something is told: of a feed those that a change is in, for there may be many that it is not in;
-    the one of a generic node, where a retraction is no change of an item."""
+def _notified_views(node: Node, orders: Iterable[OrderBatch], views: Mapping[str, View]) -> Iterable[str]:
+    """The views to notify: in a feed only those that contain a change, because there may be many others.
+
+    A generic node has one view, and its retractions are events and no changes of items.
+    """
     if node.kind is NodeKind.GENERIC:
         return views
     return {text for order in orders for change in order.changes for text in change.views}
@@ -157,7 +160,7 @@ def _read_order(
 def _change(
     tx: ReadTx, context: Context, node: Node, order: Order, item: Item, views: Mapping[str, View]
 ) -> PushedChange:
-    # The bare node tells a deletion by a retraction, so its subscribers see every change.
+    # Subscribers of the bare node get a deletion as a retraction, so every change is in its view.
     smart = {text: view for text, view in views.items() if view.smart}
     standings = dict(zip(smart, tx.standings(node.node_no, item, list(smart.values())), strict=True))
     forms: dict[tuple[bool, bool], Item] = {}

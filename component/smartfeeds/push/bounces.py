@@ -13,11 +13,11 @@ from smartfeeds.core.times import US_PER_S
 from smartfeeds.service.feeds import FeedService
 from smartfeeds.service.requests import Bounce
 
-BOUND = 1_000
+BOUND = 1_000  # errors of one subscription in one period: a busy feed may cause many while a user is away
 PERIOD_S = 86_400
-REMEMBERED = 10_000
+COUNTS = 10_000  # subscriptions whose errors are counted; the count that was used least recently is dropped
 FINAL = "gone"
-WORN_OUT = "too-many-bounces"
+TOO_MANY = "too-many-bounces"
 
 
 @dataclass(slots=True)
@@ -39,18 +39,18 @@ class Bounces:
         """Counts one error, and ends the subscription if it is final."""
         if bounce.condition == FINAL:
             await self._service.handle(bounce)
-        elif self._counted(bounce) > self._bound:
+        elif self._count(bounce) > self._bound:
             self._counts.pop(_key(bounce), None)
-            await self._service.handle(replace(bounce, condition=WORN_OUT))
+            await self._service.handle(replace(bounce, condition=TOO_MANY))
 
-    def _counted(self, bounce: Bounce) -> int:
+    def _count(self, bounce: Bounce) -> int:
         now_us = self._clock()
         key = _key(bounce)
         count = self._counts.get(key)
         if count is None or now_us - count.since_us > PERIOD_S * US_PER_S:
             count = self._counts[key] = _Count(now_us)
         self._counts.move_to_end(key)
-        while len(self._counts) > REMEMBERED:
+        while len(self._counts) > COUNTS:
             self._counts.popitem(last=False)
         count.bounces += 1
         return count.bounces

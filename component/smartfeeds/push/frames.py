@@ -1,4 +1,4 @@
-"""Event messages as byte frames: one head and tail an event, recipients spliced in between (0.35 us each).
+"""Event messages as byte frames: one head and one tail for each event, with recipients between them (0.35 us each).
 
 XEP-0060 7.1.2, 8.4.2, 8.5.2; XEP-0131 headers (xep-map 164 to 180). A frame is `head + recipient + tail`, and a
 recipient is its address and subscription number, prepared once.

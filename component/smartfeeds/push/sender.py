@@ -30,12 +30,12 @@ from smartfeeds.push.frames import (
 from smartfeeds.service.feeds import FeedService
 
 REAPED = 500  # rows of a deleted node that one transaction removes
-FLUSH_BYTES = 65_536
-SPLICE_BYTES = 524_288  # frames that one sender makes before they are written: a large item has many recipients
+FLUSH_BYTES = 65_536  # bytes of frames that one write joins
+SPLICE_BYTES = 524_288  # bytes of frames made before they are written: a large item times many recipients is too much
 
 
 class StanzaSender(Protocol):
-    """Where frames go. Raises LinkError when there is no link; waits while the server does not keep up."""
+    """The link that frames are sent through. Raises LinkError if it is down; waits while the server reads slowly."""
 
     @property
     def online(self) -> bool:
@@ -47,8 +47,10 @@ class StanzaSender(Protocol):
 
 @dataclass(slots=True)
 class PushCounters:
-    """What all senders did, for metrics: stanzas sent, changes dropped because they were too old, and
-    how old the change sent last was."""
+    """Counts since the start, for metrics: stanzas sent, and changes dropped because they were too old.
+
+    `lag_us` is the age of the change that was sent last.
+    """
 
     sent: int = 0
     dropped: int = 0
@@ -57,8 +59,11 @@ class PushCounters:
 
 @dataclass(frozen=True, slots=True)
 class SentCursors:
-    """What the sender remembers of a node between two batches: the cursor that was sent last in each view, and the key
-    up to which one purge event has announced the items. It is read from the store again after a restart."""
+    """The memory of the sender between two batches of a node.
+
+    `by_view` has the cursor that was sent last in each view; after a restart the store gives it. Items up to the key
+    `purged_us` were announced by one purge event; after a restart they are announced one by one, which is correct too.
+    """
 
     by_view: Mapping[str, str] = field(default_factory=dict)
     purged_us: int = -1
@@ -66,10 +71,10 @@ class SentCursors:
 
 @dataclass(slots=True)
 class _BatchRun:
-    """One batch being sent: frames that wait to be written together, and the position as it will be."""
+    """One batch that is being sent: the frames to write together, and the position behind them."""
 
     batch: NodeBatch
-    told: dict[str, str]
+    last_cursors: dict[str, str]
     purged_us: int
     events_sent: int = 0
     dropped: int = 0
@@ -108,12 +113,12 @@ class PushSender:
         self.counters = PushCounters()
 
     def host(self, _consumer: Consumer) -> str:
-        """All notifications take the one link, which has its own back-pressure."""
+        """Returns "": all notifications use one link, which has its own back-pressure."""
         return ""
 
     async def deliver(self, consumer: Consumer, position: ConsumerPosition) -> Outcome:
         """Sends one batch; `more` says that the snapshot held others. Raises LinkError, StoreError."""
-        # Each look at the store wakes every feed that is behind. Without a link, none of them is worth reading.
+        # Each look at the store wakes every feed that is behind. Without a link, reading them would be wasted work.
         if not self._wire.online:
             raise LinkError("the link to the XMPP server is down")
         node_no, marks = consumer.node_no, position.marks
@@ -125,8 +130,8 @@ class PushSender:
             batch = await self._service.read(partial(read_views, batch=batch, known=known), turn=turn)
         if batch is None:
             return Delivered(ConsumerPosition())
-        told = {view: cursor for view, cursor in sent.by_view.items() if view in batch.views}
-        run = _BatchRun(batch, {**told, **batch.previous}, sent.purged_us)
+        last_cursors = {view: cursor for view, cursor in sent.by_view.items() if view in batch.views}
+        run = _BatchRun(batch, {**last_cursors, **batch.previous}, sent.purged_us)
         for order in batch.orders:
             for change in order.changes:
                 if order.order is Order.MODIFIED or not batch.behind:
@@ -138,11 +143,11 @@ class PushSender:
         await self._flush(run, 0)
         self.counters.dropped += run.dropped
         ends = {order.order: order.end for order in batch.orders}
-        position = ConsumerPosition(ends, SentCursors(run.told, run.purged_us))
+        position = ConsumerPosition(ends, SentCursors(run.last_cursors, run.purged_us))
         try:
             reaped = await self._clean_up(batch, run.events_sent)
         except StoreError as error:
-            # The items were sent: only the events are to be sent again.
+            # The items were sent. Only the events are sent again.
             return RetryAfter(f"sent events cannot be removed from the store: {error}", position=position)
         return Delivered(ConsumerPosition()) if reaped else Delivered(position, more=batch.more)
 
@@ -163,14 +168,14 @@ class PushSender:
 
     async def _send_change(self, run: _BatchRun, change: PushedChange) -> None:
         node, item = run.node, change.item
-        views = [view for view in change.views if _told(run.batch, view, change)]
+        views = [view for view in change.views if _is_notified(run.batch, view, change)]
         lag_us = self._clock() - item.modified_us
         self.counters.lag_us = max(lag_us, 0)
         if lag_us > self._max_age_us:
             run.dropped += 1
         elif change.key_us > run.purged_us and node.options.deliver_notifications:
             chains = {
-                view: PushHeaders(_total(run.batch, view, item), run.told.get(view, ""), change.cursor)
+                view: PushHeaders(_total(run.batch, view, item), run.last_cursors.get(view, ""), change.cursor)
                 for view in views
             }
 
@@ -180,7 +185,7 @@ class PushSender:
                 return item_frame(node, group, change.views[group.view], chains[group.view])
 
             await self._send_frames(run, chains, frame, change.key_us)
-        run.told.update(dict.fromkeys(views, change.cursor))
+        run.last_cursors.update(dict.fromkeys(views, change.cursor))
 
     async def _send_events(self, run: _BatchRun, before_us: int | None) -> None:
         """Sends the events that lie before a key of the modified order, or all that are left."""
@@ -196,18 +201,18 @@ class PushSender:
                 await self._send_node_event(run, event)
 
     async def _send_retraction(self, run: _BatchRun, event: NodeEvent) -> None:
-        """An item of a generic node is gone; its last cursor is that of the place where it went."""
+        """Sends the retraction of an item of a generic node. Its last cursor is the key of the retraction."""
         node = run.node
         cursor = format_cursor(Order.MODIFIED, event.at_us, [event.data])
         totals = run.batch.totals
-        chains = {view: PushHeaders(totals[view], run.told.get(view, ""), cursor) for view in run.batch.views}
+        chains = {view: PushHeaders(totals[view], run.last_cursors.get(view, ""), cursor) for view in run.batch.views}
 
         def frame(group: RecipientGroup) -> PushFrame:
             return retract_frame(node, group, event.data, chains[group.view], event.at_us)
 
         if node.options.deliver_notifications:
             await self._send_frames(run, chains, frame, event.at_us)
-        run.told.update(dict.fromkeys(chains, cursor))
+        run.last_cursors.update(dict.fromkeys(chains, cursor))
 
     async def _send_node_event(self, run: _BatchRun, event: NodeEvent) -> None:
         node = run.node
@@ -219,9 +224,9 @@ class PushSender:
             return
         deleted = event.kind == "delete"
         async for page in self._pages(node, everybody=deleted):
-            for group, crowd in page.crowds.items():
-                # Who came after a purge would throw away what it pulled.
-                recipients = crowd.recipients if deleted else crowd.after(event.at_us + 1)
+            for group, members in page.groups.items():
+                # A purge would make a client that subscribed after it discard the items that it has pulled since.
+                recipients = members.recipients if deleted else members.after(event.at_us + 1)
                 await self._send(run, node_frame(node, group, event, form), recipients)
 
     async def _send_frames(
@@ -234,9 +239,9 @@ class PushSender:
         if not chains:
             return
         async for page in self._pages(run.node):
-            for group, crowd in page.crowds.items():
+            for group, members in page.groups.items():
                 if group.view in chains:
-                    await self._send(run, frame(group), crowd.after(key_us))
+                    await self._send(run, frame(group), members.after(key_us))
 
     async def _pages(self, node: Node, *, everybody: bool = False) -> AsyncIterator[AudiencePage]:
         after_no: int | None = 0
@@ -263,19 +268,19 @@ class PushSender:
             await self._flush(run, FLUSH_BYTES)
 
     async def _flush(self, run: _BatchRun, at_least_bytes: int) -> None:
-        """Writes the frames that wait, once they are enough for a write."""
+        """Writes the frames of the run if they have at least so many bytes."""
         if run.frames and run.size_bytes >= at_least_bytes:
             self.counters.sent += await self._wire.notify(run.frames)
             run.frames, run.size_bytes = [], 0
 
 
-def _told(batch: NodeBatch, view: str, change: PushedChange) -> bool:
-    """Whether subscribers of a view hear of a change: a bare node tells a deletion only where one asked for it."""
+def _is_notified(batch: NodeBatch, view: str, change: PushedChange) -> bool:
+    """Whether subscribers of a view are notified of a change: of a bare node, only if the retraction asked for it."""
     return batch.views[view].smart or not change.item.deleted or change.item.notify
 
 
 def _total(batch: NodeBatch, view: str, item: Item) -> int | None:
-    """TotalItems right behind a change; what no write keeps (filtered views, generic nodes) is counted now."""
+    """TotalItems right after a change. Filtered views and generic nodes have no stored total, so theirs was counted."""
     shown = batch.views[view]
     if shown.filtered or batch.node.kind is NodeKind.GENERIC:
         return batch.totals[view]

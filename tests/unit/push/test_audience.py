@@ -113,7 +113,7 @@ def test_crowd_after_gives_those_who_listened_before() -> None:
 
 
 def test_cache_gives_a_page_of_the_same_audience_and_forgets_the_least_used() -> None:
-    cache = AudienceCache(kept_pages=2)
+    cache = AudienceCache(pages=2)
     nodes = [Node(number, "n", NodeKind.FEED, "a@x", 1, NodeOptions(NodeKind.FEED), audience=7) for number in range(3)]
     pages = [AudiencePage({}, number) for number in range(3)]
     cache.put(nodes[0], 0, pages[0])

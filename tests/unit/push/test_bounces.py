@@ -66,7 +66,7 @@ async def test_bounces_of_somebody_else_end_nothing(subscribed: World) -> None:
 async def test_counts_are_bounded_and_the_oldest_is_forgotten(
     subscribed: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(module, "REMEMBERED", 2)
+    monkeypatch.setattr(module, "COUNTS", 2)
     counted = Bounces(subscribed.service, clock=subscribed.clock, bound=1)
     for sub_no in (1, 2, 3):
         await counted.note(bounce("service-unavailable", sub_no=sub_no))

@@ -281,7 +281,7 @@ async def test_positions_of_idle_feeds_are_forgotten_and_the_chain_goes_on(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """[xep-map 175] No state in memory that correctness needs."""
-    monkeypatch.setattr(module, "KEPT_POSITIONS", 2)
+    monkeypatch.setattr(module, "POSITIONS", 2)
     monkeypatch.setattr(module, "MARKS_FLUSH_S", 0)
     lasts = {}
     for round_ in range(2):

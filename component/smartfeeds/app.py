@@ -1,4 +1,4 @@
-"""The composition root: builds everything from the settings, starts it in order, stops it in the other."""
+"""The composition root: builds all parts from the settings, starts them in order and stops them in reverse order."""
 
 import asyncio
 import contextlib
@@ -52,18 +52,18 @@ from smartfeeds.xmpp.supervisor import Pace, Supervisor
 from smartfeeds.xmpp.turns import QueueBounds
 
 DRAIN_S = 5.0  # how long a stop waits for requests in progress
-READ_S = 5.0  # how long the store may take to answer before we say that we are not ready
-# A feed that is read whole may be long, and whoever serves it may hold a request for a minute.
+READ_S = 5.0  # how long a read of the store may take before the service reports that it is not ready
+# A whole feed may be long, and its server may hold a pull for a minute.
 MIRROR_LIMITS = FetchLimits(idle_s=90.0, total_s=300.0, max_bytes=MAX_BYTES)
 
 _log = structlog.get_logger()
 
 
 class App:
-    """The running component. `start` and `stop` once; `online` is set while the server accepts it.
+    """The running component. `start` and `stop` are called once; `online` is set while the server accepts it.
 
-    `clock` gives microseconds since the Unix epoch, the system's where it is None; it may step back. `on_failure` is
-    called, and `failed` set, when a part that should never end has ended: then only a new start helps.
+    `clock` returns microseconds since the Unix epoch and may step back; it is the system's if it is None. `on_failure`
+    is called, and `failed` is set, when a part that should never end has ended. Only a restart helps then.
     """
 
     def __init__(
@@ -167,7 +167,7 @@ class App:
         )
 
     def _listen(self) -> None:
-        """Adds those that follow changes, in the order in which they are woken."""
+        """Adds the listeners of changes, in the order in which they are called."""
         self.changes.listen(self.dispatcher)
         self.changes.listen(self.mirrors)
         self.changes.listen(self._indexer)
@@ -176,38 +176,40 @@ class App:
 
     @property
     def online(self) -> asyncio.Event:
-        """Sets while the server accepts us."""
+        """The event that is set while the server accepts the component."""
         return self.supervisor.online
 
     async def handle(self, request: Request) -> Answer:
-        """The service, behind the operator's rates (xep-map 249)."""
+        """The service behind the rate limit of the operator (xep-map 249)."""
         limited = self._rates is not None and isinstance(request, Publish | Retract | ResolveConflicts)
         if limited and self._rates is not None and not self._rates.admit(request.actor):
             raise FeedError(Condition.BUSY, "you publish faster than this service allows")
         return await self.service.handle(request)
 
     async def _authenticate(self, text: str) -> Token:
-        """The bearer token that a text is. Raises FeedError."""
+        """The token of a bearer text. Raises FeedError."""
         return await self.service.read(lambda tx, context: authenticate(tx, context, text), turn="tokens")
 
     def _admit(self, sender: Jid, data: bytes) -> str:
-        """Why XML of a sender is not parsed, "" where it is: names are counted for all wires together."""
+        """Why XML of a sender is refused before it is parsed, or "".
+
+        Names are counted for XMPP and HTTP together, because libxml2 keeps every name for the life of the process.
+        """
         fault = shape_fault(data)
         if not fault and not self.stream.names.admits_of(str(sender.bare), data):
             fault = "the payload has too many names that are new here"
         return fault
 
     async def start(self) -> None:
-        """Locks the store, binds, opens the store, listens, begins to connect.
+        """Locks the store, binds the HTTP address, opens the store, serves HTTP and starts to connect.
 
-        Raises StoreError, or ConfigError for the address.
-        When a step fails, those before it are undone.
+        If a step fails, the steps before it are undone. Raises StoreError, or ConfigError for the address.
         """
         async with contextlib.AsyncExitStack() as parts:
             owner = f"smartfeeds, {self.settings.component.jid}"
             parts.callback(lock_database(self.settings.store.path, owner))
             if self.site is not None:
-                # Before the store is opened: a start that fails for its address leaves no empty database behind.
+                # Bound before the store is opened: a start that fails for its address creates no database.
                 parts.callback(self.site.unbind)
                 await self.site.bind()
             await self.service.store.open()
@@ -235,7 +237,7 @@ class App:
             self._parts = parts.pop_all()
 
     async def stop(self) -> None:
-        """Answers what has begun, ends the stream, saves the marks, closes the store: what `start` did, backwards."""
+        """Undoes `start` in reverse order: finishes the requests, ends the stream, saves the marks, closes the store."""
         await self._parts.aclose()
 
     async def _drain(self) -> None:
@@ -268,18 +270,18 @@ class App:
         )
 
     async def _unready(self) -> dict[str, str]:
-        """Why requests cannot be served, by part; empty where they can."""
-        found: dict[str, str] = {}
+        """Why requests cannot be served, by part of the service; empty if they can."""
+        reasons: dict[str, str] = {}
         try:
             async with asyncio.timeout(READ_S):
                 await self.service.read(lambda tx, _context: tx.node_by_no(0))
         except (StoreError, TimeoutError):
-            found["store"] = "it cannot be read"
+            reasons["store"] = "it cannot be read"
         if not self.online.is_set():
-            found["link"] = "the XMPP server does not accept us at the moment"
+            reasons["link"] = "the XMPP server does not accept us at the moment"
         if self.failed:
-            found["process"] = "a part that should never end has ended; restart the service"
-        return found
+            reasons["process"] = "a part that should never end has ended; restart the service"
+        return reasons
 
     def _spawn(self, work: Coroutine[None, None, None], name: str) -> None:
         task = asyncio.get_running_loop().create_task(work, name=name)
@@ -296,12 +298,12 @@ class App:
             self._on_failure()
 
     async def _resume(self) -> None:
-        """Goes on with the pushes where the last link left them."""
+        """Starts the deliveries of pushes, from the marks."""
         with failures_logged():
             await self.dispatcher.resume(PUSH)
 
     async def _fill(self, section: NnoSettings) -> None:
-        """Fills a node with the newest entries of other feeds, for ever."""
+        """Fills a node with the newest entries of other feeds, for ever (`sources.planet`)."""
         owner = parse_jid(section.owner or self.settings.component.jid)
         assert owner is not None
         plan = PlanetSettings(section.node, section.urls, section.entries, section.every_s, owner)

@@ -237,7 +237,7 @@ class App:
             self._parts = parts.pop_all()
 
     async def stop(self) -> None:
-        """Undoes `start` in reverse order: finishes the requests, ends the stream, saves the marks, closes the store."""
+        """Undoes `start` in reverse order: finishes requests, ends the stream, saves marks, closes the store."""
         await self._parts.aclose()
 
     async def _drain(self) -> None:

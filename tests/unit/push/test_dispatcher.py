@@ -157,14 +157,15 @@ async def test_many_feeds_take_turns(world: World) -> None:
         await world.create(name)
         await world.subscribe(ALICE, name + "?order=modified")
     await world.cut()
-    for number in range(300):
+    # Ten batches: the store charges turns by time, so under load the backlog may be served a few times in a row.
+    for number in range(640):
         await world.publish(f"i{number}", node=names[0])
     for name in names[1:]:
         await world.publish("x", node=name)
     await world.start()
 
     nodes = [event.node.partition("?")[0] for event in await world.events()]
-    assert nodes.count(names[0]) == 300 and set(nodes) == set(names)
+    assert nodes.count(names[0]) == 640 and set(nodes) == set(names)
     last_of_the_long = len(nodes) - nodes[::-1].index(names[0])
     assert all(nodes.index(name) < last_of_the_long for name in names[1:])
 

@@ -230,7 +230,7 @@ def test_a_deletion_survives(item_id, deleted_us, text):
         assert written.losses == ()
         again = read_again(written.data, item)
         assert (again.item_id, again.deleted, again.changed_us) == (item_id, True, deleted_us)
-        assert (again.title.value, again.content, again.extensions) == ("", None, ())
+        assert (again.title.value, again.content, again.extensions) == ("", None, [])
 
 
 @given(ODD_ITEMS, ODD_ITEMS)

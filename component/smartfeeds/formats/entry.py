@@ -6,7 +6,7 @@ those inside of HTML too.
 """
 
 import re
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from enum import Enum
 
 from smartfeeds.core.model import Item
@@ -135,17 +135,17 @@ class ReplyReference:
     href: str = ""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Entry:
     """The content of an item.
 
-    `published_us` and `updated_us` are what the entry itself says; `created_us` and `modified_us` the ordering keys
-    of the item. `content_link` stands for content that is elsewhere. `content_type` is the media type of content that
-    is neither text, HTML nor XHTML: XML of it is given as text, anything else is left out. `extensions` are the
-    elements that are not Atom's and not read into other fields, as canonical bytes; of a payload that is no Atom at
-    all, the payload. `left` says of a deleted item that it has only left the view (`core.model.Item`). `unread` are
-    the names of attributes and of Atom's elements that no field has. `unsafe`: addresses of links or authors
-    were left out, because a reader might run them.
+    `published_us` and `updated_us` are the dates of the entry; `created_us` and `modified_us` are the ordering keys of
+    the item. `content_link` is the address of content that is elsewhere. `content_type` is the media type of content
+    that is neither text, HTML nor XHTML: XML of such a type is in `content` as text, anything else is left out.
+    `extensions` are the canonical bytes of elements that are not Atom's and in no other field; of a payload that is
+    not Atom at all, the payload. `left` marks a deleted item that has only left the view (`core.model.Item`).
+    `unread` are the names of attributes and of Atom elements that no field represents. `typed`: the entry states its
+    `object_type`. `unsafe`: addresses of links or authors were left out, because a reader might run them.
     """
 
     item_id: str
@@ -153,27 +153,27 @@ class Entry:
     title: EntryText = NO_TEXT
     summary: EntryText | None = None
     content: EntryText | None = None
-    authors: tuple[Person, ...] = ()
-    categories: tuple[Category, ...] = ()
-    links: tuple[EntryLink, ...] = ()
+    authors: list[Person] = field(default_factory=list)
+    categories: list[Category] = field(default_factory=list)
+    links: list[EntryLink] = field(default_factory=list)
     published_us: int | None = None
     updated_us: int | None = None
     source: EntrySource | None = None
-    replies_to: tuple[ReplyReference, ...] = ()
+    replies_to: list[ReplyReference] = field(default_factory=list)
     deleted: bool = False
     language: str = ""
     object_type: str = "note"
-    extensions: tuple[bytes, ...] = ()
+    extensions: list[bytes] = field(default_factory=list)
     created_us: int = 0
     modified_us: int = 0
-    contributors: tuple[Person, ...] = ()
+    contributors: list[Person] = field(default_factory=list)
     rights: EntryText | None = None
     content_link: EntryLink | None = None
     content_type: str = ""
     verb: str = "post"
     typed: bool = False
     left: bool = False
-    unread: tuple[str, ...] = ()
+    unread: list[str] = field(default_factory=list)
     unsafe: bool = False
 
     @property
@@ -192,9 +192,9 @@ class Entry:
         return next((link.href for link in self.links if link.rel == "alternate"), "")
 
     @property
-    def enclosures(self) -> tuple[EntryLink, ...]:
+    def enclosures(self) -> list[EntryLink]:
         """The links to files that belong to the entry."""
-        return tuple(link for link in self.links if link.rel == "enclosure")
+        return [link for link in self.links if link.rel == "enclosure"]
 
     @property
     def has_own_id(self) -> bool:
@@ -204,202 +204,169 @@ class Entry:
 
 def read_entry(item: Item) -> Entry:
     """Returns the content of an item. Without an Atom entry as payload it contains the data of the item only."""
-    payload = item.payload
-    if payload:
-        try:
-            root = payload_of(payload).root
-        except FeedError:
-            return _bare(item, ())
-        if root.tag in (atom.ENTRY, atom.FEED):
-            return _Reader(root).entry(item)
-    return _bare(item, (payload,) if payload else ())
-
-
-def _bare(item: Item, extensions: tuple[bytes, ...]) -> Entry:
-    return Entry(
-        item_id=item.id,
-        atom_id=atom.derived_id(item.id),
+    entry = Entry(
+        item.id,
+        atom.derived_id(item.id),
         deleted=item.deleted,
         left=item.left,
-        extensions=extensions,
         created_us=item.created_us,
         modified_us=item.modified_us,
     )
+    if item.payload:
+        try:
+            root = payload_of(item.payload).root
+        except FeedError:
+            return entry
+        if root.tag in (atom.ENTRY, atom.FEED):
+            _EntryReader(root, entry).read()
+        else:
+            entry.extensions.append(item.payload)
+    return entry
 
 
-class _Reader:
-    """One pass over the children of an entry."""
+class _EntryReader:
+    """Fills an entry in one pass over the children of its element."""
 
-    def __init__(self, root: Element) -> None:
+    def __init__(self, root: Element, entry: Entry) -> None:
         self.root = root
+        self.entry = entry
         self.base = rebase("", root.get(XML_BASE))
-        self.atom_id = ""
         self.texts: dict[str, EntryText] = {}
         self.times: dict[str, int] = {}
-        self.authors: list[Person] = []
-        self.contributors: list[Person] = []
-        self.categories: list[Category] = []
-        self.links: list[EntryLink] = []
-        self.replies_to: list[ReplyReference] = []
-        self.source: EntrySource | None = None
+        self.names: dict[str, str] = {}
         self.source_authors: list[Person] = []
-        self.content_link: EntryLink | None = None
-        self.content_type = ""
-        self.object_type = ""
-        self.verb = ""
-        self.extensions: list[bytes] = []
-        self.unread = _others(root, _COMMON)
-        self.unsafe = False
 
-    def entry(self, item: Item) -> Entry:
+    def read(self) -> None:
+        entry = self.entry
+        entry.language = self.root.get(XML_LANG, "")
+        entry.unread += _others(self.root, _COMMON)
         for child in self.root:
-            tag = child.tag
-            step = _STEPS.get(tag)
+            step = _STEPS.get(child.tag)
             if step is not None:
                 step(self, child)
-            elif tag.startswith(_A):
-                self.unread.append(tag.removeprefix(_A))
+            elif child.tag.startswith(_A):
+                entry.unread.append(child.tag.removeprefix(_A))
             else:
-                self.extension(child, item.deleted)
-        title = self.texts.get(atom.TITLE, NO_TEXT)
-        guess = "comment" if self.replies_to else "article" if title.value.strip() else "note"
-        return Entry(
-            item_id=item.id,
-            atom_id=self.atom_id or atom.derived_id(item.id),
-            title=title,
-            summary=self.texts.get(atom.SUMMARY) or self.texts.get(atom.SUBTITLE),
-            content=self.texts.get(atom.CONTENT),
-            authors=tuple(self.authors or self.source_authors),
-            categories=tuple(self.categories),
-            links=tuple(self.links),
-            published_us=self.times.get(atom.PUBLISHED),
-            updated_us=self.times.get(atom.UPDATED),
-            source=self.source,
-            replies_to=tuple(self.replies_to),
-            deleted=item.deleted,
-            language=self.root.get(XML_LANG, ""),
-            object_type=self.object_type or guess,
-            extensions=tuple(self.extensions),
-            created_us=item.created_us,
-            modified_us=item.modified_us,
-            contributors=tuple(self.contributors),
-            rights=self.texts.get(_RIGHTS),
-            content_link=self.content_link,
-            content_type=self.content_type,
-            verb=self.verb or "post",
-            typed=bool(self.object_type),
-            left=item.left,
-            unread=tuple(self.unread),
-            unsafe=self.unsafe,
-        )
+                self.extension(child)
+        entry.atom_id = self.names.get(atom.ID, entry.atom_id)
+        entry.title = self.texts.get(atom.TITLE, NO_TEXT)
+        entry.summary = self.texts.get(atom.SUMMARY) or self.texts.get(atom.SUBTITLE)
+        entry.content = self.texts.get(atom.CONTENT)
+        entry.rights = self.texts.get(_RIGHTS)
+        entry.published_us = self.times.get(atom.PUBLISHED)
+        entry.updated_us = self.times.get(atom.UPDATED)
+        # RFC 4287 4.2.1: an entry without authors has those of its source.
+        entry.authors = entry.authors or self.source_authors
+        entry.verb = self.names.get(_VERB, entry.verb)
+        entry.typed = _OBJECT_TYPE in self.names
+        guess = "comment" if entry.replies_to else "article" if entry.title.value.strip() else "note"
+        entry.object_type = self.names.get(_OBJECT_TYPE, guess)
 
     def base_of(self, node: Element) -> str:
         return rebase(self.base, node.get(XML_BASE))
 
-    def id(self, node: Element) -> None:
-        self.atom_id = self.atom_id or (node.text or "").strip()
+    def name(self, node: Element) -> None:
+        """The first atom:id, verb and object type count. The latter may be URIs, which stand for their last segment."""
+        text = (node.text or "").strip()
+        if node.tag != atom.ID:
+            text = text.rstrip("/").rpartition("/")[2]
+        if text:
+            self.names.setdefault(node.tag, text)
 
     def text(self, node: Element) -> None:
         if node.tag not in self.texts:
-            self.unread += _others(node, _TEXT_ATTRIBUTES)
+            self.entry.unread += _others(node, _TEXT_ATTRIBUTES)
             kind = node.get("type", "text").strip().lower()
             self.texts[node.tag] = _text(node, kind, self.base_of(node))
 
     def content(self, node: Element) -> None:
-        if atom.CONTENT in self.texts or self.content_link is not None or self.content_type:
+        entry = self.entry
+        if atom.CONTENT in self.texts or entry.content_link is not None or entry.content_type:
             return
-        self.unread += _others(node, _TEXT_ATTRIBUTES)
+        entry.unread += _others(node, _TEXT_ATTRIBUTES)
         kind = node.get("type", "text").strip().lower()
         address = node.get("src", "").strip()
         if address:
+            # RFC 4287 4.1.3.2: with "src", the type is a media type and none of text, html and xhtml.
             kind = kind if "/" in kind else ""
-            self.content_link = EntryLink("content", resolve(self.base_of(node), address), kind)
+            entry.content_link = EntryLink("content", resolve(self.base_of(node), address), kind)
         elif kind in _TEXT_TYPES:
             self.texts[atom.CONTENT] = _text(node, _TEXT_TYPES[kind], self.base_of(node))
         else:
-            self.content_type = kind
+            entry.content_type = kind
             if kind.endswith(("+xml", "/xml")) and (plain := markup_text(node)):
                 self.texts[atom.CONTENT] = EntryText(TextKind.TEXT, plain)
             elif kind.startswith("text/"):
                 self.texts[atom.CONTENT] = EntryText(TextKind.TEXT, string_of(node))
 
     def time(self, node: Element) -> None:
-        if node.tag not in self.times:
-            time_us = parse_datetime((node.text or "").strip())
-            if time_us is not None:
-                self.times[node.tag] = time_us
+        time_us = parse_datetime((node.text or "").strip())
+        if time_us is not None:
+            self.times.setdefault(node.tag, time_us)
 
     def author(self, node: Element) -> None:
-        _add_person(node, self.base_of(node), self.authors)
-        person = self.authors[-1] if self.authors else None
-        if person is not None and person.uri and not harmless(person.uri):
-            self.unsafe = True
-            self.authors[-1] = replace(person, uri="")
+        for person in _people(node, self.base_of(node)):
+            if person.uri and not harmless(person.uri):
+                self.entry.unsafe = True
+                person = replace(person, uri="")
+            self.entry.authors.append(person)
 
     def contributor(self, node: Element) -> None:
-        _add_person(node, self.base_of(node), self.contributors)
+        self.entry.contributors += _people(node, self.base_of(node))
 
     def category(self, node: Element) -> None:
         term = node.get("term", "").strip()
         if term:
             scheme, label = node.get("scheme", "").strip(), node.get("label", "").strip()
-            self.categories.append(Category(term, scheme, label, has_more(node)))
+            self.entry.categories.append(Category(term, scheme, label, has_more(node)))
 
     def link(self, node: Element) -> None:
         link = _link(node, self.base_of(node))
-        if link is not None and harmless(link.href):
-            self.links.append(link)
+        if link is None:
+            return
+        if harmless(link.href):
+            self.entry.links.append(link)
         else:
-            self.unsafe = self.unsafe or link is not None
+            self.entry.unsafe = True
 
-    def of_source(self, node: Element) -> None:
-        if self.source is not None:
+    def source(self, node: Element) -> None:
+        if self.entry.source is not None:
             return
         base = self.base_of(node)
         links = [link for child in node.iterchildren(atom.LINK) if (link := _link(child, base)) is not None]
         links.sort(key=lambda link: link.rel != "self")
         href = next((link.href for link in links if link.rel in ("self", "alternate")), "")
-        self.source = EntrySource(atom.text_of(node, atom.TITLE), href)
+        self.entry.source = EntrySource(atom.text_of(node, atom.TITLE), href)
         for author in node.iterchildren(atom.AUTHOR):
-            _add_person(author, base, self.source_authors)
+            self.source_authors += _people(author, base)
 
     def reply(self, node: Element) -> None:
         ref, href = node.get("ref", "").strip(), node.get("href", "").strip()
         if ref or href:
-            self.replies_to.append(ReplyReference(ref, resolve(self.base_of(node), href) if href else ""))
+            self.entry.replies_to.append(ReplyReference(ref, resolve(self.base_of(node), href) if href else ""))
 
-    def activity_type(self, node: Element) -> None:
-        self.object_type = self.object_type or _last_segment(node)
-
-    def activity_verb(self, node: Element) -> None:
-        self.verb = self.verb or _last_segment(node)
-
-    def extension(self, node: Element, deleted: bool) -> None:
-        if deleted and node.tag in (atom.SYNC, atom.LEFT):
+    def extension(self, node: Element) -> None:
+        # The marks of a tombstone are in `deleted` and `left` of the item.
+        if self.entry.deleted and node.tag in (atom.SYNC, atom.LEFT):
             return
-        if node.tag == _OBJECT and not self.object_type:
-            kind = next(node.iterchildren(_OBJECT_TYPE), None)
-            self.object_type = "" if kind is None else _last_segment(kind)
-        self.extensions.append(xml.canonical(node))
+        if node.tag == _OBJECT:
+            for kind in node.iterchildren(_OBJECT_TYPE):
+                self.name(kind)
+                break
+        self.entry.extensions.append(xml.canonical(node))
 
 
 _STEPS = {
-    atom.ID: _Reader.id,
-    atom.TITLE: _Reader.text,
-    atom.SUMMARY: _Reader.text,
-    atom.SUBTITLE: _Reader.text,
-    _RIGHTS: _Reader.text,
-    atom.CONTENT: _Reader.content,
-    atom.PUBLISHED: _Reader.time,
-    atom.UPDATED: _Reader.time,
-    atom.AUTHOR: _Reader.author,
-    _CONTRIBUTOR: _Reader.contributor,
-    atom.CATEGORY: _Reader.category,
-    atom.LINK: _Reader.link,
-    atom.SOURCE: _Reader.of_source,
-    atom.IN_REPLY_TO: _Reader.reply,
-    _OBJECT_TYPE: _Reader.activity_type,
-    _VERB: _Reader.activity_verb,
+    **dict.fromkeys((atom.ID, _OBJECT_TYPE, _VERB), _EntryReader.name),
+    **dict.fromkeys((atom.TITLE, atom.SUMMARY, atom.SUBTITLE, _RIGHTS), _EntryReader.text),
+    **dict.fromkeys((atom.PUBLISHED, atom.UPDATED), _EntryReader.time),
+    atom.CONTENT: _EntryReader.content,
+    atom.AUTHOR: _EntryReader.author,
+    _CONTRIBUTOR: _EntryReader.contributor,
+    atom.CATEGORY: _EntryReader.category,
+    atom.LINK: _EntryReader.link,
+    atom.SOURCE: _EntryReader.source,
+    atom.IN_REPLY_TO: _EntryReader.reply,
 }
 _TEXT_TYPES = {
     "": "text",
@@ -410,10 +377,6 @@ _TEXT_TYPES = {
     "xhtml": "xhtml",
     "application/xhtml+xml": "xhtml",
 }
-
-
-def _last_segment(node: Element) -> str:
-    return (node.text or "").strip().rstrip("/").rpartition("/")[2]
 
 
 def _others(node: Element, known: frozenset[str]) -> list[str]:
@@ -437,14 +400,16 @@ def _text(node: Element, kind: str, base: str) -> EntryText:
     return EntryText(TextKind.TEXT, text, language)
 
 
-def _add_person(node: Element, base: str, people: list[Person]) -> None:
+def _people(node: Element, base: str) -> list[Person]:
+    """The person of a person construct (RFC 4287 3.2); none if the construct has no name, address or URI."""
     parts = {_NAME: "", _EMAIL: "", _URI: ""}
     for child in node:
         if parts.get(child.tag) == "":
             parts[child.tag] = squeeze(child.text or "")
     name, email, uri = parts.values()
-    if name or email or uri:
-        people.append(Person(name, email, resolve(base, uri) if uri else "", has_more(node)))
+    if not (name or email or uri):
+        return []
+    return [Person(name, email, resolve(base, uri) if uri else "", has_more(node))]
 
 
 def _link(node: Element, base: str) -> EntryLink | None:

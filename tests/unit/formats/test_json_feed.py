@@ -252,15 +252,15 @@ def test_a_feed_is_read():
     assert (entry.atom_id, entry.alternate) == ("http://e.example/1", "http://e.example/1.html")
     assert (entry.title, entry.summary) == (EntryText(TextKind.TEXT, "A & <B>"), EntryText(TextKind.TEXT, "s"))
     assert entry.content == EntryText(TextKind.HTML, '<a href="http://e.example/p">c</a>')
-    assert entry.authors == (
+    assert entry.authors == [
         Person("Ann", "a@e.example"),
         Person("http://e.example/b", "", "http://e.example/b"),
-    )
+    ]
     assert [category.term for category in entry.categories] == ["t", "u"]
-    assert entry.enclosures == (EntryLink("enclosure", "http://e.example/f.mp3", "audio/mpeg", "F", 12),)
+    assert entry.enclosures == [EntryLink("enclosure", "http://e.example/f.mp3", "audio/mpeg", "F", 12)]
     assert (entry.language, entry.source) == ("de", EntrySource("Other", "http://o.example/"))
-    assert entry.replies_to == (ReplyReference("tag:e.example,2011:0"),)
-    assert (entry.published_us, entry.updated_us, entry.extensions) == (US, US + 1_000_000, ())
+    assert entry.replies_to == [ReplyReference("tag:e.example,2011:0")]
+    assert (entry.published_us, entry.updated_us, entry.extensions) == (US, US + 1_000_000, [])
 
 
 def test_version_1_is_read():
@@ -369,7 +369,7 @@ def test_a_document_can_be_read_whatever_entries_keep():
 def test_too_many_unknown_members_are_left_out():
     (one,) = read({"id": "1", "_many": [0] * 20_000}).items
     assert one.warnings == ("members that JSON Feed does not know are too many or too deep and were left out",)
-    assert read_entry(item(one.payload)).extensions == ()
+    assert read_entry(item(one.payload)).extensions == []
 
 
 @pytest.mark.parametrize(

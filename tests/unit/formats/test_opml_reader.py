@@ -107,11 +107,11 @@ def test_list_of_feeds_is_items_that_link_to_them():
 
     assert (first.item_id, first.title.plain) == ("http://x.example/f.rss", "News")
     assert first.summary.plain == "All of it"
-    assert first.links == (
+    assert first.links == [
         EntryLink("alternate", "http://x.example/"),
         EntryLink("related", "http://x.example/f.rss"),
         EntryLink("related", "xmpp:x.example?;node=n"),
-    )
+    ]
     assert second.item_id != first.item_id
 
 

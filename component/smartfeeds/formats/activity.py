@@ -16,24 +16,12 @@ from smartfeeds.formats.items import LEFT_REASON, FeedDraft, FormatLoss, ItemDra
 from smartfeeds.formats.json_items import JsonItem, id_of, text_of
 from smartfeeds.formats.json_text import Json, JsonObject, dump_json, filled
 from smartfeeds.formats.links import resolve
-from smartfeeds.formats.losses import EntryPart, losses_of
+from smartfeeds.formats.losses import EMAIL, losses_of
 from smartfeeds.formats.xml import new_element
 
 _WEB = ("http://", "https://")
 _FILE_KINDS = frozenset({"audio", "image", "video"})
 _GUESSED = frozenset({"note", "article"})
-_KEPT = frozenset(
-    {
-        EntryPart.SUMMARY,
-        EntryPart.EMAIL,
-        EntryPart.SCHEME,
-        EntryPart.ENCLOSURE_TITLE,
-        EntryPart.SOURCE,
-        EntryPart.REPLIES,
-        EntryPart.LANGUAGE,
-        EntryPart.ACTIVITY,
-    }
-)
 
 
 def write_activity(entry: Entry, *, comments: bool = False) -> bytes:
@@ -58,10 +46,10 @@ def write_activities(head: FeedHead, entries: Iterable[Entry]) -> WrittenDocumen
 
 def activity_losses(entry: Entry) -> list[FormatLoss]:
     """Returns the parts of the entry that its activity does not contain."""
-    losses = losses_of(entry, _KEPT)
+    losses = losses_of(entry, "json")
     author = entry.authors[0] if entry.authors and not entry.deleted else Person()
     if author.email and author.uri and not author.uri.startswith(_WEB):
-        losses.append(FormatLoss(entry.item_id, EntryPart.EMAIL.value))
+        losses.append(FormatLoss(entry.item_id, EMAIL))
     return losses
 
 

@@ -22,7 +22,7 @@ from smartfeeds.formats.items import LEFT_REASON, FeedDraft, FormatLoss, ItemDra
 from smartfeeds.formats.json_items import JsonItem, id_of, text_of
 from smartfeeds.formats.json_text import MAX_JSON_DEPTH, Json, JsonObject, dump_json, filled, load_json
 from smartfeeds.formats.links import is_uri, resolve
-from smartfeeds.formats.losses import EntryPart, icon_losses, losses_of
+from smartfeeds.formats.losses import EXTENSIONS, icon_losses, losses_of
 from smartfeeds.formats.rss_channel import Channel
 from smartfeeds.formats.xml import new_element
 
@@ -49,18 +49,6 @@ _FEED_MEMBERS = frozenset(
 # Members of a feed that are named where they were left out.
 _MAX_NAMED = 20
 _UNKNOWN_TYPE = "application/octet-stream"
-_KEPT = frozenset(
-    {
-        EntryPart.SUMMARY,
-        EntryPart.MORE_AUTHORS,
-        EntryPart.ENCLOSURE_TITLE,
-        EntryPart.RELATED,
-        EntryPart.SOURCE,
-        EntryPart.REPLIES,
-        EntryPart.LANGUAGE,
-        EntryPart.EXTENSIONS,
-    }
-)
 
 
 def write_json_feed(head: FeedHead, entries: Iterable[Entry]) -> WrittenDocument:
@@ -104,7 +92,7 @@ def _item(entry: Entry, losses: list[FormatLoss]) -> JsonObject:
             "date_modified": format_datetime(entry.changed_us),
             _EXTENSION: {**own, "deleted": True, **({"left": True} if entry.left else {})},
         }
-    losses += losses_of(entry, _KEPT)
+    losses += losses_of(entry, "jsonfeed")
     related = next((link.href for link in entry.links if link.rel == "related"), "")
     source = entry.source
     members: JsonObject = {
@@ -171,7 +159,7 @@ def _kept_members(entry: Entry, losses: list[FormatLoss]) -> JsonObject:
             continue
         members = value if isinstance(value, dict) else {}
     if others:
-        losses.append(FormatLoss(entry.item_id, EntryPart.EXTENSIONS.value))
+        losses.append(FormatLoss(entry.item_id, EXTENSIONS))
     return members
 
 

@@ -1,7 +1,9 @@
-"""The parts of an entry that a format cannot represent: one table for all writers, so that every loss is reported."""
+"""The parts of an entry that some formats cannot represent: one table for all writers, so that every loss is reported.
+
+Atom has no row here, because entries are stored as Atom.
+"""
 
 from collections.abc import Callable
-from enum import Enum
 
 from smartfeeds.core.text import escape
 from smartfeeds.core.urls import harmless
@@ -10,60 +12,30 @@ from smartfeeds.formats.entry import Entry, EntryText
 from smartfeeds.formats.html_links import has_relative
 from smartfeeds.formats.items import FormatLoss
 
-
-class EntryPart(Enum):
-    """A part of an entry that some formats do not have. The value is a text for people."""
-
-    TITLE_MARKUP = "the markup of the title"
-    SUMMARY_MARKUP = "the markup of the summary"
-    SUMMARY = "the summary beside the content"
-    MORE_AUTHORS = "the authors after the first"
-    EMAIL = "the mail address of a person who has another address too"
-    CONTRIBUTORS = "the contributors"
-    SCHEME = "the schemes or labels of categories"
-    ENCLOSURE_TITLE = "the titles of enclosures"
-    RELATED = "the addresses of related pages"
-    MORE_RELATED = "the addresses of related pages after the first"
-    LINKS = "links other than to the page and to enclosures"
-    LINK_DETAILS = "the type, title or length of the link to the page, or what else is said of a link"
-    MORE_ALTERNATES = "the addresses of the page after the first"
-    RIGHTS = "the rights"
-    SOURCE = "the source"
-    REPLIES = "what it answers"
-    LANGUAGE = "the language"
-    TEXT_LANGUAGE = "the languages of single texts"
-    PEOPLE = "what is said of authors beside name and addresses"
-    CATEGORY_DETAILS = "what is said of categories beside term, scheme and label"
-    ADDRESSES = "addresses that a reader might run (javascript, vbscript, data)"
-    UNREAD = "attributes of other namespaces, and elements that an Atom entry does not have"
-    ACTIVITY = "the kind of activity or object"
-    CONTENT_LINK = "the address of content that is elsewhere"
-    CONTENT_TYPE = "the media type of the content, or the content itself"
-    BASE = "where relative addresses in its HTML lead: it says no base address"
-    EXTENSIONS = "elements of other namespaces"
-
-    __hash__ = object.__hash__
+EXTENSIONS = "elements of other namespaces"
+EMAIL = "the mail address of a person who has another address too"
+UNSAFE_ADDRESSES = "addresses that a reader might run (javascript, vbscript, data)"
 
 
-def losses_of(entry: Entry, kept: frozenset[EntryPart]) -> list[FormatLoss]:
-    """Returns the parts of the entry that are not in `kept`, the parts of a format. A deleted item has no losses."""
+def losses_of(entry: Entry, form: str) -> list[FormatLoss]:
+    """Returns the parts of the entry that a format of `WRITERS` cannot represent. A deleted item has no losses."""
     if entry.deleted:
         return []
-    return [FormatLoss(entry.item_id, part.value) for part, has in _PARTS if part not in kept and has(entry)]
+    return [FormatLoss(entry.item_id, text) for text, has in _LOSSES[form] if has(entry)]
 
 
 def icon_losses(head: FeedHead) -> list[FormatLoss]:
-    """The icon of the feed, where its address is one that no document names."""
+    """The icon of the feed, if its address is one that writers leave out."""
     icon = head.icon or (head.channel.icon if head.channel else "")
-    return [FormatLoss("", f"of the feed itself: {EntryPart.ADDRESSES.value}")] if icon and not harmless(icon) else []
+    return [FormatLoss("", f"of the feed itself: {UNSAFE_ADDRESSES}")] if icon and not harmless(icon) else []
 
 
-def has_styled(text: EntryText | None) -> bool:
-    """Whether a text says more as HTML than as plain text."""
+def _has_style(text: EntryText | None) -> bool:
+    """Whether a text has more in it as HTML than as plain text."""
     return text is not None and text.is_markup and text.value.strip() != escape(text.plain)
 
 
-def _relative(entry: Entry) -> bool:
+def _has_relative_address(entry: Entry) -> bool:
     texts = (text for text in (entry.content, entry.summary, entry.title) if text is not None)
     return any(text.is_markup and has_relative(text.value) for text in texts)
 
@@ -73,43 +45,74 @@ def _has_text_language(entry: Entry) -> bool:
     return any(text is not None and text.language not in ("", entry.language) for text in texts)
 
 
-def _rels(entry: Entry, rel: str) -> int:
+def _has_link_details(entry: Entry) -> bool:
+    """Formats other than Atom have the address of a page, and the type, title and length of an enclosure."""
+    return any(
+        (link.more and link.rel in ("alternate", "related", "enclosure"))
+        or (link.rel in ("alternate", "related") and (link.type or link.title or link.length))
+        for link in entry.links
+    )
+
+
+def _links(entry: Entry, rel: str) -> int:
     return sum(link.rel == rel for link in entry.links)
 
 
-_PARTS: tuple[tuple[EntryPart, Callable[[Entry], object]], ...] = (
-    (EntryPart.TITLE_MARKUP, lambda entry: has_styled(entry.title)),
-    (EntryPart.SUMMARY_MARKUP, lambda entry: has_styled(entry.summary)),
-    (EntryPart.SUMMARY, lambda entry: entry.summary is not None and entry.content is not None),
-    (EntryPart.MORE_AUTHORS, lambda entry: len(entry.authors) > 1),
-    (EntryPart.EMAIL, lambda entry: any(person.email and person.uri for person in entry.authors)),
-    (EntryPart.CONTRIBUTORS, lambda entry: entry.contributors),
-    (EntryPart.SCHEME, lambda entry: any(category.scheme or category.label for category in entry.categories)),
-    (EntryPart.ENCLOSURE_TITLE, lambda entry: any(link.title for link in entry.enclosures)),
-    (EntryPart.RELATED, lambda entry: _rels(entry, "related")),
-    (EntryPart.MORE_RELATED, lambda entry: _rels(entry, "related") > 1),
-    (EntryPart.LINKS, lambda entry: any(link.rel not in ("alternate", "enclosure", "related") for link in entry.links)),
+# A text for people, the formats that represent the part, and whether an entry has the part.
+_PARTS: tuple[tuple[str, str, Callable[[Entry], object]], ...] = (
+    ("the markup of the title", "rss", lambda entry: _has_style(entry.title)),
+    ("the markup of the summary", "rss", lambda entry: _has_style(entry.summary)),
+    ("the markup of the text", "rss jsonfeed json", lambda entry: _has_style(entry.content)),
+    ("the summary beside the content", "rss jsonfeed json", lambda entry: entry.summary and entry.content),
+    ("the authors", "rss jsonfeed json", lambda entry: entry.authors),
+    ("the authors after the first", "rss jsonfeed", lambda entry: len(entry.authors) > 1),
+    (EMAIL, "rss json", lambda entry: any(person.email and person.uri for person in entry.authors)),
+    ("the contributors", "rss", lambda entry: entry.contributors),
     (
-        EntryPart.LINK_DETAILS,
-        lambda entry: any(
-            (link.more and link.rel in ("alternate", "related", "enclosure"))
-            or (link.rel in ("alternate", "related") and (link.type or link.title or link.length))
-            for link in entry.links
-        ),
+        "the schemes or labels of categories",
+        "rss json",
+        lambda entry: any(category.scheme or category.label for category in entry.categories),
     ),
-    (EntryPart.MORE_ALTERNATES, lambda entry: _rels(entry, "alternate") > 1),
-    (EntryPart.RIGHTS, lambda entry: entry.rights is not None),
-    (EntryPart.SOURCE, lambda entry: entry.source is not None),
-    (EntryPart.REPLIES, lambda entry: entry.replies_to),
-    (EntryPart.LANGUAGE, lambda entry: entry.language),
-    (EntryPart.TEXT_LANGUAGE, _has_text_language),
-    (EntryPart.PEOPLE, lambda entry: any(person.more for person in (*entry.authors, *entry.contributors))),
-    (EntryPart.CATEGORY_DETAILS, lambda entry: any(category.more for category in entry.categories)),
-    (EntryPart.ADDRESSES, lambda entry: entry.unsafe),
-    (EntryPart.UNREAD, lambda entry: entry.unread),
-    (EntryPart.ACTIVITY, lambda entry: entry.typed or entry.verb != "post"),
-    (EntryPart.CONTENT_LINK, lambda entry: entry.content_link is not None),
-    (EntryPart.CONTENT_TYPE, lambda entry: entry.content_type),
-    (EntryPart.BASE, _relative),
-    (EntryPart.EXTENSIONS, lambda entry: entry.extensions),
+    ("the enclosures", "rss jsonfeed json", lambda entry: entry.enclosures),
+    ("the titles of enclosures", "rss jsonfeed json", lambda entry: any(link.title for link in entry.enclosures)),
+    ("the addresses of related pages", "rss jsonfeed", lambda entry: _links(entry, "related")),
+    ("the addresses of related pages after the first", "rss", lambda entry: _links(entry, "related") > 1),
+    (
+        "links other than to the page and to enclosures",
+        "rss",
+        lambda entry: any(link.rel not in ("alternate", "enclosure", "related") for link in entry.links),
+    ),
+    ("the type, title or length of the link to the page, or what else is said of a link", "rss", _has_link_details),
+    ("the addresses of the page after the first", "rss", lambda entry: _links(entry, "alternate") > 1),
+    ("the rights", "rss", lambda entry: entry.rights),
+    ("the source", "rss jsonfeed json", lambda entry: entry.source),
+    ("what it answers", "rss jsonfeed json", lambda entry: entry.replies_to),
+    ("the language", "rss jsonfeed json", lambda entry: entry.language),
+    ("the languages of single texts", "rss", _has_text_language),
+    (
+        "what is said of authors beside name and addresses",
+        "rss",
+        lambda entry: any(person.more for person in (*entry.authors, *entry.contributors)),
+    ),
+    (
+        "what is said of categories beside term, scheme and label",
+        "rss",
+        lambda entry: any(category.more for category in entry.categories),
+    ),
+    (UNSAFE_ADDRESSES, "", lambda entry: entry.unsafe),
+    (
+        "attributes of other namespaces, and elements that an Atom entry does not have",
+        "",
+        lambda entry: entry.unread,
+    ),
+    ("the kind of activity or object", "rss json", lambda entry: entry.typed or entry.verb != "post"),
+    ("the address of content that is elsewhere", "rss", lambda entry: entry.content_link),
+    ("the media type of the content, or the content itself", "rss", lambda entry: entry.content_type),
+    ("where relative addresses in its HTML lead: it says no base address", "", _has_relative_address),
+    # JSON Feed represents those that came from a JSON Feed; its writer reports the others.
+    (EXTENSIONS, "rss jsonfeed opml", lambda entry: entry.extensions),
 )
+_LOSSES = {
+    form: [(text, has) for text, forms, has in _PARTS if form not in forms.split()]
+    for form in ("rss", "jsonfeed", "json", "opml")
+}

@@ -14,12 +14,11 @@ from smartfeeds.formats.atom_feed import FeedHead
 from smartfeeds.formats.dates import format_rfc822
 from smartfeeds.formats.entry import NO_TEXT, Entry, read_entry
 from smartfeeds.formats.items import FormatLoss
-from smartfeeds.formats.losses import EntryPart, has_styled, losses_of
+from smartfeeds.formats.losses import losses_of
 from smartfeeds.formats.opml import CHANGED, ITEM_ID, NOTE, Outline, OutlineDocument, never_empty, write_outline
 from smartfeeds.formats.xml import parse_stored
 
 _LINE_CHARACTERS = 80
-_KEPT = frozenset({EntryPart.EXTENSIONS})
 
 
 def write_items(head: FeedHead, items: Iterable[Item], losses: list[FormatLoss]) -> Iterator[bytes]:
@@ -61,20 +60,12 @@ def _outline(entry: Entry, losses: list[FormatLoss]) -> Outline:
         CHANGED: format_datetime(entry.changed_us) if entry.changed_us != entry.issued_us else "",
     }
     named = tuple(extension for extension in entry.extensions if _has_namespace(extension))
-    losses += losses_of(entry, _KEPT)
-    losses += [FormatLoss(entry.item_id, what) for what, is_lost in _lost(entry, terms, named) if is_lost]
+    losses += losses_of(entry, "opml")
+    if len(terms) < len(entry.categories):
+        losses.append(FormatLoss(entry.item_id, "categories with a comma in them"))
+    if len(named) < len(entry.extensions):
+        losses.append(FormatLoss(entry.item_id, "elements without a namespace"))
     return Outline(title, {name: value for name, value in attributes.items() if value}, extensions=named)
-
-
-def _lost(entry: Entry, terms: list[str], extensions: tuple[bytes, ...]) -> tuple[tuple[str, bool], ...]:
-    """The losses of OPML that no other format has."""
-    return (
-        ("the markup of the text", has_styled(entry.content)),
-        ("the authors", bool(entry.authors)),
-        ("the enclosures", bool(entry.enclosures)),
-        ("categories with a comma in them", len(terms) < len(entry.categories)),
-        ("elements without a namespace", len(extensions) < len(entry.extensions)),
-    )
 
 
 def _has_namespace(extension: bytes) -> bool:

@@ -19,7 +19,7 @@ from smartfeeds.formats.atom_feed import FeedHead
 from smartfeeds.formats.dates import format_rfc822
 from smartfeeds.formats.entry import Category, Entry, EntryLink, EntryText, Person, read_entry
 from smartfeeds.formats.items import FormatLoss, WrittenDocument
-from smartfeeds.formats.losses import EntryPart, icon_losses, losses_of
+from smartfeeds.formats.losses import icon_losses, losses_of
 from smartfeeds.formats.payload import Payload, payload_of
 from smartfeeds.formats.rss import CONTENT_NS, LOOKS_LIKE_HTML
 from smartfeeds.formats.rss_beside import UNKNOWN_TYPE, WEB, extensions, has_body, in_words_of_atom, said_links
@@ -32,7 +32,6 @@ DC_NS = "http://purl.org/dc/elements/1.1/"
 
 _NAMESPACES = f' xmlns:atom="{ATOM_NS}" xmlns:content="{CONTENT_NS}" xmlns:dc="{DC_NS}"'
 _START = f'<?xml version="1.0" encoding="UTF-8"?>\n<rss version="2.0"{_NAMESPACES}>\n<channel>\n'
-_KEPT = frozenset(EntryPart) - {EntryPart.BASE, EntryPart.UNREAD, EntryPart.ADDRESSES}
 _EMAIL = re.compile(r"[^\s()<>]+@[^\s()<>]+")
 
 
@@ -86,7 +85,7 @@ def _item(item: Item, losses: list[FormatLoss]) -> bytes:
     if entry.deleted:
         losses.append(FormatLoss(item.id, "a deleted item: RSS has no form for it"))
         return b""
-    losses += losses_of(entry, _KEPT)
+    losses += losses_of(entry, "rss")
     lines = [f"<item{_language(entry.language)}>", *_identity(entry), *_dates(entry)]
     lines += _authors(entry.authors)
     for category in entry.categories:

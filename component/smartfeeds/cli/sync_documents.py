@@ -18,7 +18,7 @@ from smartfeeds.formats.additions import id_mark
 from smartfeeds.formats.atom_feed import write_feed
 from smartfeeds.formats.documents import document_bytes, read_document
 from smartfeeds.formats.items import NO_DOCUMENT, FeedDocument, FormatLoss
-from smartfeeds.formats.writers import IN_ATOM, FeedExport, tell_channel
+from smartfeeds.formats.writers import IN_ATOM, FeedExport, report_channel
 from smartfeeds.formats.xml import MAX_PAYLOAD_BYTES, parse_payload, parse_stored
 from smartfeeds.net.fetch import shown
 from smartfeeds.service.sync_import import DocumentItem, ImportReport, ImportTarget, lacks, merge_document
@@ -225,7 +225,7 @@ def write_shared(job: FeedExport, sharing: Sharing) -> Iterator[bytes]:
 
     sx:sharing is written for a partial feed only (A-47).
     """
-    tell_channel(job, IN_ATOM - {"authors"})
+    report_channel(job, IN_ATOM - {"authors"})
     start, end = write_feed(job.head, (), whole=False)
     yield start
     if sharing != NO_SHARING:

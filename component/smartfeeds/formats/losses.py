@@ -62,9 +62,7 @@ def _links(entry: Entry, rel: str) -> int:
 _PARTS: tuple[tuple[str, str, Callable[[Entry], object]], ...] = (
     ("the markup of the title", "rss", lambda entry: _has_style(entry.title)),
     ("the markup of the summary", "rss", lambda entry: _has_style(entry.summary)),
-    ("the markup of the text", "rss jsonfeed json", lambda entry: _has_style(entry.content)),
     ("the summary beside the content", "rss jsonfeed json", lambda entry: entry.summary and entry.content),
-    ("the authors", "rss jsonfeed json", lambda entry: entry.authors),
     ("the authors after the first", "rss jsonfeed", lambda entry: len(entry.authors) > 1),
     (EMAIL, "rss json", lambda entry: any(person.email and person.uri for person in entry.authors)),
     ("the contributors", "rss", lambda entry: entry.contributors),
@@ -73,7 +71,6 @@ _PARTS: tuple[tuple[str, str, Callable[[Entry], object]], ...] = (
         "rss json",
         lambda entry: any(category.scheme or category.label for category in entry.categories),
     ),
-    ("the enclosures", "rss jsonfeed json", lambda entry: entry.enclosures),
     ("the titles of enclosures", "rss jsonfeed json", lambda entry: any(link.title for link in entry.enclosures)),
     ("the addresses of related pages", "rss jsonfeed", lambda entry: _links(entry, "related")),
     ("the addresses of related pages after the first", "rss", lambda entry: _links(entry, "related") > 1),
@@ -111,6 +108,9 @@ _PARTS: tuple[tuple[str, str, Callable[[Entry], object]], ...] = (
     ("where relative addresses in its HTML lead: it says no base address", "", _has_relative_address),
     # JSON Feed represents those that came from a JSON Feed; its writer reports the others.
     (EXTENSIONS, "rss jsonfeed opml", lambda entry: entry.extensions),
+    ("the markup of the text", "rss jsonfeed json", lambda entry: _has_style(entry.content)),
+    ("the authors", "rss jsonfeed json", lambda entry: entry.authors),
+    ("the enclosures", "rss jsonfeed json", lambda entry: entry.enclosures),
 )
 _LOSSES = {
     form: [(text, has) for text, forms, has in _PARTS if form not in forms.split()]

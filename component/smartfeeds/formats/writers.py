@@ -9,7 +9,7 @@ from smartfeeds.formats.activity import write_activities
 from smartfeeds.formats.atom_feed import FeedHead, write_feed
 from smartfeeds.formats.entry import Entry, TextKind, read_entry
 from smartfeeds.formats.ess import write_ess
-from smartfeeds.formats.items import FormatLoss
+from smartfeeds.formats.items import FormatLoss, WrittenDocument
 from smartfeeds.formats.json_feed import write_json_feed
 from smartfeeds.formats.opml_items import write_items
 from smartfeeds.formats.rss_channel import CHANNEL_PARTS, Channel
@@ -31,68 +31,46 @@ class FeedExport:
     losses: list[FormatLoss] = field(default_factory=list)
 
 
-Writer = Callable[[FeedExport], Iterator[bytes]]
-
-
 @dataclass(frozen=True, slots=True)
 class Format:
-    """A format: its name for people, and who writes it.
+    """A format: its name for people, its writer, and the parts of `Channel` that it represents.
 
-    `write` gives the document in pieces and raises ForbiddenCharacterError for texts that it cannot carry.
+    `losses` returns what the format lacks of the rest of the feed's metadata, for people.
     """
 
     name: str
-    write: Writer
+    pieces: Callable[[FeedExport], Iterator[bytes]]
+    channel_parts: frozenset[str] = frozenset()
+    losses: Callable[[FeedHead], str] = lambda _: ""
+
+    def write(self, job: FeedExport) -> Iterator[bytes]:
+        """The document in pieces. Raises ForbiddenCharacterError for texts that the format cannot represent."""
+        report_channel(job, self.channel_parts)
+        if text := self.losses(job.head):
+            job.losses.append(FormatLoss("", text))
+        yield from self.pieces(job)
 
 
-def _atom(job: FeedExport) -> Iterator[bytes]:
-    tell_channel(job, IN_ATOM)
-    yield from write_feed(job.head, job.items, keys=job.keys)
+def _whole(write: Callable[[FeedHead, Iterable[Item]], WrittenDocument]) -> Callable[[FeedExport], Iterator[bytes]]:
+    """A writer whose document is one piece."""
 
+    def pieces(job: FeedExport) -> Iterator[bytes]:
+        document = write(job.head, job.items)
+        job.losses += document.losses
+        yield document.data
 
-def _rss(job: FeedExport) -> Iterator[bytes]:
-    tell_channel(job, frozenset(CHANNEL_PARTS))
-    written = write_rss(job.head, job.items)
-    job.losses += written.losses
-    yield written.data
-
-
-def _opml(job: FeedExport) -> Iterator[bytes]:
-    tell_channel(job)
-    if job.head.subtitle:
-        job.losses.append(FormatLoss("", "the description of the feed"))
-    yield from write_items(job.head, job.items, job.losses)
-
-
-def _json(job: FeedExport) -> Iterator[bytes]:
-    tell_channel(job)
-    if job.head.title or job.head.subtitle:
-        job.losses.append(FormatLoss("", "the title and the description of the feed"))
-    written = write_activities(job.head, map(read_entry, job.items))
-    job.losses += written.losses
-    yield written.data
-
-
-def _json_feed(job: FeedExport) -> Iterator[bytes]:
-    tell_channel(job, _IN_JSON_FEED)
-    written = write_json_feed(job.head, map(read_entry, job.items))
-    job.losses += written.losses
-    yield written.data
+    return pieces
 
 
 def _ess(job: FeedExport) -> Iterator[bytes]:
-    """Times and checksums are all that ESS is; deleted items are not listed, and the oldest where it is full."""
-    head = job.head
-    job.losses.append(FormatLoss("", "everything but the address of the feed, and time and checksum of each title"))
-    tell_channel(job)
+    """ESS has no deleted items, and the oldest items are left out if the file grows too large."""
     live: list[Entry] = []
-    for item in job.items:
-        entry = read_entry(item)
+    for entry in map(read_entry, job.items):
         if entry.deleted:
-            job.losses.append(FormatLoss(item.id, "a deleted item: ESS has no form for it"))
+            job.losses.append(FormatLoss(entry.item_id, "a deleted item: ESS has no form for it"))
         else:
             live.append(entry)
-    address = head.self_link or head.link or head.id
+    address = job.head.self_link or job.head.link or job.head.id
     file = write_ess(address, [(raw_title(entry), entry.issued_us) for entry in live], job.now_us)
     if file.count < len(live):
         missing = len(live) - file.count
@@ -109,14 +87,14 @@ _IN_JSON_FEED = frozenset({"language", "icon", "hub", "authors"})
 IN_ATOM = _IN_JSON_FEED | {"copyright", "generator", "categories", "logo", "extensions"}
 
 
-def tell_channel(job: FeedExport, kept: frozenset[str] = frozenset()) -> None:
-    """Reports what the feed says of itself and the format has no place for."""
+def report_channel(job: FeedExport, parts: frozenset[str]) -> None:
+    """Adds to the losses what the feed has in its `Channel` and a format with these parts has no place for."""
     channel = job.head.channel or Channel()
     lost = list(channel.left_out)
     lost += [
         name
         for attribute, name in CHANNEL_PARTS.items()
-        if attribute not in kept and getattr(channel, attribute) not in ("", None, ())
+        if attribute not in parts and getattr(channel, attribute) not in ("", None, ())
     ]
     if lost:
         job.losses.append(FormatLoss("", f"of the feed itself: {', '.join(lost)}"))
@@ -124,11 +102,25 @@ def tell_channel(job: FeedExport, kept: frozenset[str] = frozenset()) -> None:
 
 WRITERS: Mapping[str, Format] = MappingProxyType(
     {
-        "atom": Format("Atom 1.0", _atom),
-        "rss": Format("RSS 2.0", _rss),
-        "opml": Format("OPML 2.0", _opml),
-        "json": Format("ActivityStreams 1.0", _json),
-        "jsonfeed": Format("JSON Feed 1.1", _json_feed),
-        "ess": Format("ESS", _ess),
+        "atom": Format("Atom 1.0", lambda job: write_feed(job.head, job.items, keys=job.keys), IN_ATOM),
+        "rss": Format("RSS 2.0", _whole(write_rss), frozenset(CHANNEL_PARTS)),
+        "opml": Format(
+            "OPML 2.0",
+            lambda job: write_items(job.head, job.items, job.losses),
+            losses=lambda head: "the description of the feed" if head.subtitle else "",
+        ),
+        "json": Format(
+            "ActivityStreams 1.0",
+            _whole(lambda head, items: write_activities(head, map(read_entry, items))),
+            losses=lambda head: "the title and the description of the feed" if head.title or head.subtitle else "",
+        ),
+        "jsonfeed": Format(
+            "JSON Feed 1.1", _whole(lambda head, items: write_json_feed(head, map(read_entry, items))), _IN_JSON_FEED
+        ),
+        "ess": Format(
+            "ESS",
+            _ess,
+            losses=lambda _: "everything but the address of the feed, and time and checksum of each title",
+        ),
     }
 )

@@ -18,7 +18,7 @@ from smartfeeds.formats.ess import (
     write_ess,
     write_nno,
 )
-from smartfeeds.formats.nno import Aggregator, Candidate, ItemMatch, match, title_checksums, wanted_of
+from smartfeeds.formats.nno import Aggregator, Candidate, ItemMatch, match, requests_of, title_checksums
 
 TIMES_US = st.integers(-62_135_596_800_000_000, 253_402_300_799_999_999)
 NOW_US = st.integers(0, 99_999_999_999_000_000)
@@ -131,12 +131,12 @@ def test_aggregator_with_new_files_is_a_full_sort_of_the_newest_of_each(updates,
 )
 def test_match_gives_no_item_twice_and_never_misses_what_fits_exactly(items, entries):
     """[ESS-020] [ESS-022] One to one; an item of the same time and title is found."""
-    wanted = wanted_of([NnoEntry("http://e/", 60 * t, c) for t, c in entries])
+    wanted = requests_of([NnoEntry("http://e/", 60 * t, c) for t, c in entries])
     candidates = [Candidate((60 * t,), title_checksums(title)) for t, title in items]
     places = [found.place for found in match(wanted, candidates) if found is not None]
     assert len(places) == len(set(places))
 
-    own = wanted_of([NnoEntry("http://e/", 60 * t, dumb_checksum(title)) for t, title in items])
+    own = requests_of([NnoEntry("http://e/", 60 * t, dumb_checksum(title)) for t, title in items])
     for one, found in zip(own, match(own, candidates), strict=True):
         assert found is not None and not found.updated
         assert candidates[found.place].times_s == (one.entry.time_s,)
@@ -159,7 +159,7 @@ CANDIDATES = st.lists(
 WANTED = st.lists(
     st.builds(NnoEntry, st.just("http://a/"), st.integers(0, 5).map(lambda minute: minute * 60), st.integers(0, 4)),
     max_size=7,
-).map(wanted_of)
+).map(requests_of)
 
 
 def plain_match(wanted, candidates):

@@ -120,7 +120,7 @@ async def _fetch_all(run: _NnoRun, fetcher: Fetcher, web: dict[str, EssSource]) 
 
         async def one(source: EssSource) -> None:
             try:
-                await source.refresh(fetcher, run.aggregator.wanted)
+                await source.refresh(fetcher, run.aggregator.limit)
                 run.used += 1
             except FetchError as error:
                 run.skipped.append((source.url, error.reason))

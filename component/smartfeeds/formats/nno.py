@@ -10,6 +10,7 @@ import heapq
 from bisect import bisect_left, bisect_right
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from functools import partial
 from typing import Final, NamedTuple
 
 from lxml import etree
@@ -25,6 +26,8 @@ from smartfeeds.formats.payload import Payload, payload_of
 from smartfeeds.formats.xml import parse_stored
 
 _ITEMS: Final = frozenset({"item", "entry"})
+# Spellings of one trimmed title that are compared: a document could hold any number of them.
+_MAX_TITLE_VARIANTS: Final = 8
 
 
 class _ListedFeed(NamedTuple):
@@ -36,20 +39,21 @@ class _ListedFeed(NamedTuple):
 
 
 class Aggregator:
-    """The `wanted` feeds with the youngest first entries, and out of them the `wanted` youngest entries (ESS-011).
+    """The `limit` feeds with the youngest first entries, and out of them the `limit` youngest entries (ESS-011).
 
-    Each ESS file takes O(log wanted); `result` sorts what is left, which is at most wanted times wanted entries. Times
-    are absolute, so that files of different build times can be compared (A-111).
+    Each ESS file takes O(log limit). `result` sorts the rest, at most limit times limit entries. Times are absolute, so
+    that files of different build times can be compared (A-111).
     """
 
-    def __init__(self, wanted: int) -> None:
-        if wanted < 1:
-            raise ValueError("at least one entry must be wanted")
-        self.wanted = wanted
+    def __init__(self, limit: int) -> None:
+        if limit < 1:
+            raise ValueError("at least one entry must be requested")
+        self.limit = limit
         self._feeds: dict[str, _ListedFeed] = {}
-        # Oldest on top; feeds that were replaced leave lines behind that no feed matches any more.
+        # A heap with the oldest feed on top. A feed that is replaced leaves its former line behind, because a line inside
+        # a heap cannot be removed cheaply; `_top` skips such lines.
         self._oldest: list[tuple[int, int, str]] = []
-        self._came = 0
+        self._arrivals = 0
 
     @property
     def feeds(self) -> list[str]:
@@ -59,12 +63,12 @@ class Aggregator:
     @property
     def oldest_s(self) -> int | None:
         """The first time of the oldest feed on the list; None while there is room for more feeds (A-109)."""
-        return self._top()[0] if len(self._feeds) >= self.wanted else None
+        return self._top()[0] if len(self._feeds) >= self.limit else None
 
     def add(self, ess: EssContent) -> bool:
-        """Puts an ESS file on the list if it belongs there (ESS-013, ESS-014); whether it does.
+        """Puts an ESS file on the list if it belongs there, and returns whether it does (ESS-013, ESS-014).
 
-        It takes the place of a former one of the same feed, before anything is compared (A-110).
+        A file replaces the former file of the same feed before anything is compared (A-110).
         """
         former = self._feeds.pop(ess.feed_url, None)
         if not ess.entries:
@@ -76,16 +80,16 @@ class Aggregator:
                 return False
             self._drop_oldest()
         if former is None:
-            self._came += 1
-        kept = _ListedFeed(first_s, former.number if former else self._came, ess.entries[: self.wanted])
-        self._feeds[ess.feed_url] = kept
-        self._push(ess.feed_url, kept)
+            self._arrivals += 1
+        feed = _ListedFeed(first_s, former.number if former else self._arrivals, ess.entries[: self.limit])
+        self._feeds[ess.feed_url] = feed
+        self._push(ess.feed_url, feed)
         if self.oldest_s is not None:
             self._purge_feed(ess.feed_url, self._top()[0])
         return True
 
     def purge(self) -> None:
-        """Removes what is older than the oldest first entry, once there are `wanted` feeds (ESS-015, A-109)."""
+        """Removes what is older than the oldest first entry, once there are `limit` feeds (ESS-015, A-109)."""
         oldest_s = self.oldest_s
         if oldest_s is not None:
             for url in list(self._feeds):
@@ -94,36 +98,37 @@ class Aggregator:
     def split(self) -> list[NnoEntry]:
         """Everything that is left as single entries, youngest first (ESS-016)."""
         singles = [
-            (-stamp.time_s, kept.number, place, NnoEntry(url, *stamp))
-            for url, kept in self._feeds.items()
-            for place, stamp in enumerate(kept.entries)
+            (-stamp.time_s, feed.number, place, NnoEntry(url, *stamp))
+            for url, feed in self._feeds.items()
+            for place, stamp in enumerate(feed.entries)
         ]
         singles.sort(key=lambda single: single[:3])
         return [single[3] for single in singles]
 
     def result(self) -> list[NnoEntry]:
-        """The youngest entries of all, at most `wanted`, youngest first: what an NNO file is made of (ESS-017)."""
+        """The youngest entries of all, at most `limit`, youngest first: what an NNO file is made of (ESS-017)."""
         self.purge()
-        return self.split()[: self.wanted]
+        return self.split()[: self.limit]
 
     def _purge_feed(self, url: str, oldest_s: int) -> None:
-        kept = self._feeds[url]
-        if kept.entries[-1].time_s < oldest_s:
-            young = bisect_right(kept.entries, -oldest_s, key=lambda stamp: -stamp.time_s)
-            self._feeds[url] = kept._replace(entries=kept.entries[: max(young, 1)])
+        feed = self._feeds[url]
+        if feed.entries[-1].time_s < oldest_s:
+            young = bisect_right(feed.entries, -oldest_s, key=lambda stamp: -stamp.time_s)
+            self._feeds[url] = feed._replace(entries=feed.entries[: max(young, 1)])
 
-    def _push(self, url: str, kept: _ListedFeed) -> None:
-        if len(self._oldest) > 2 * self.wanted:
-            self._oldest = [(one.first_s, -one.number, name) for name, one in self._feeds.items()]
+    def _push(self, url: str, feed: _ListedFeed) -> None:
+        # The heap is built anew before the lines of replaced feeds outnumber the others.
+        if len(self._oldest) > 2 * self.limit:
+            self._oldest = [(feed.first_s, -feed.number, name) for name, feed in self._feeds.items()]
             heapq.heapify(self._oldest)
         else:
-            heapq.heappush(self._oldest, (kept.first_s, -kept.number, url))
+            heapq.heappush(self._oldest, (feed.first_s, -feed.number, url))
 
     def _top(self) -> tuple[int, int, str]:
         while True:
             first_s, number, url = self._oldest[0]
-            kept = self._feeds.get(url)
-            if kept is not None and (kept.first_s, -kept.number) == (first_s, number):
+            feed = self._feeds.get(url)
+            if feed is not None and (feed.first_s, -feed.number) == (first_s, number):
                 return self._oldest[0]
             heapq.heappop(self._oldest)
 
@@ -132,7 +137,7 @@ class Aggregator:
 
 
 class EntryRequest(NamedTuple):
-    """An entry of an NNO file that is to be found; `turn` counts entries that are equal in everything (ESS-022)."""
+    """An entry of an NNO file whose item is searched; `turn` counts entries that are equal in everything (ESS-022)."""
 
     entry: NnoEntry
     turn: int = 0
@@ -156,46 +161,50 @@ class ItemMatch(NamedTuple):
     updated: bool = False
 
 
-def wanted_of(entries: Iterable[NnoEntry]) -> list[EntryRequest]:
-    """The entries with their turns."""
-    seen: Counter[NnoEntry] = Counter()
-    found = []
+def requests_of(entries: Iterable[NnoEntry]) -> list[EntryRequest]:
+    """A request for each entry, with its turn."""
+    turns: Counter[NnoEntry] = Counter()
+    requests = []
     for entry in entries:
-        found.append(EntryRequest(entry, seen[entry]))
-        seen[entry] += 1
-    return found
+        requests.append(EntryRequest(entry, turns[entry]))
+        turns[entry] += 1
+    return requests
 
 
-def to_download(wanted: Iterable[EntryRequest], known: Collection[EntryRequest]) -> dict[str, list[EntryRequest]]:
+def to_download(requests: Iterable[EntryRequest], known: Collection[EntryRequest]) -> dict[str, list[EntryRequest]]:
     """Returns the feeds that have entries which earlier results lack, with these entries (ESS-018, ESS-019)."""
-    lacking: dict[str, list[EntryRequest]] = {}
-    for one in wanted:
-        if one not in known:
-            lacking.setdefault(one.entry.feed_url, []).append(one)
-    return lacking
+    feeds: dict[str, list[EntryRequest]] = {}
+    for request in requests:
+        if request not in known:
+            feeds.setdefault(request.entry.feed_url, []).append(request)
+    return feeds
 
 
-def match(wanted: Sequence[EntryRequest], candidates: Sequence[Candidate]) -> list[ItemMatch | None]:
+def match(requests: Sequence[EntryRequest], candidates: Sequence[Candidate]) -> list[ItemMatch | None]:
     """Returns the matching item of the feed for each entry, or None. No item matches two entries (ESS-020).
 
-    The time decides where one item alone has it, else the checksum among those of the time; where the time is
-    nobody's, the checksum among all, the nearest time first. Titles as they are come before trimmed ones (A-106).
+    If one item alone has the time of the entry, that item matches; if several have it, the checksum decides among them.
+    If no item has the time, the checksum decides among all items, the nearest time first. Titles as they stand come
+    before trimmed ones (A-106).
     """
-    return _MatchRun(candidates).run(wanted)
+    return _MatchRun(candidates).run(requests)
 
 
-class _SearchLine:
-    """Items in the order of a key. Each search passes over the items that were given away, and no later search passes
-    over them again, so that all searches together take about as many steps as there are items and searches."""
+class _FreeItems:
+    """The items that are not matched yet, in the order of a number.
+
+    Each search passes over matched items, and no later search passes over them again. All searches together therefore
+    take about as many steps as there are items and searches.
+    """
 
     def __init__(self, keys: Iterable[tuple[int, int]], free: Collection[int]) -> None:
-        """`keys` are pairs of a number to search by and the place of an item; `free` are the items not given away."""
+        """`keys` are pairs of a number to search by and the place of an item; `free` are the places not matched yet."""
         self._keys = sorted(keys)
         self._next = list(range(len(self._keys) + 1))
         self._free = free
 
     def first(self, number: int) -> tuple[int, int] | None:
-        """The first free item whose number is not below this one."""
+        """The key of the first free item whose number is not below this one."""
         start = at = bisect_left(self._keys, (number, -1))
         while at < len(self._keys):
             if self._next[at] == at:
@@ -203,28 +212,35 @@ class _SearchLine:
                     break
                 self._next[at] = at + 1
             at = self._next[at]
+        # Path compression: the next search from here jumps over everything that this search has passed.
         while start < at:
             start, self._next[start] = self._next[start], at
         return self._keys[at] if at < len(self._keys) else None
 
+    def at(self, number: int) -> int | None:
+        """The place of the first free item with this number."""
+        key = self.first(number)
+        return key[1] if key is not None and key[0] == number else None
 
-class _NearestItem:
+
+class _ItemsByTime:
     """The items of one checksum, to be searched by time."""
 
     def __init__(self, places: list[int], candidates: Sequence[Candidate], free: Collection[int]) -> None:
         times = [(time_s, place) for place in places for time_s in candidates[place].times_s]
-        self._later = _SearchLine(times, free)
-        self._earlier = _SearchLine(((-time_s, place) for time_s, place in times), free)
-        self._undated = _SearchLine(((0, place) for place in places if not candidates[place].times_s), free)
+        self._later = _FreeItems(times, free)
+        self._earlier = _FreeItems(((-time_s, place) for time_s, place in times), free)
+        self._undated = _FreeItems(((0, place) for place in places if not candidates[place].times_s), free)
 
-    def place(self, time_s: int) -> int | None:
-        """The nearest free item, of several the first one; an item without a time where there is no other."""
+    def at(self, time_s: int) -> int | None:
+        """The first free item of exactly this time."""
+        return self._later.at(time_s)
+
+    def nearest(self, time_s: int) -> int | None:
+        """The nearest free item, of several the first; an item without a time if there is no other."""
         later, earlier = self._later.first(time_s), self._earlier.first(-time_s)
         distances = [(key[0] + sign * time_s, key[1]) for key, sign in ((later, -1), (earlier, 1)) if key]
-        if distances:
-            return min(distances)[1]
-        undated = self._undated.first(0)
-        return None if undated is None else undated[1]
+        return min(distances)[1] if distances else self._undated.at(0)
 
 
 class _MatchRun:
@@ -234,72 +250,47 @@ class _MatchRun:
         self.candidates = candidates
         self.free = set(range(len(candidates)))
         self.free_at = Counter(time_s for candidate in candidates for time_s in set(candidate.times_s))
-        by_time: dict[int, list[int]] = {}
-        by_both: dict[tuple[int, int], list[int]] = {}
-        by_both_as_it_stands: dict[tuple[int, int], list[int]] = {}
-        by_checksum: dict[int, list[int]] = {}
-        by_title: dict[int, list[int]] = {}
-        for place, candidate in enumerate(candidates):
-            title = candidate.checksums[0]
-            by_title.setdefault(title, []).append(place)
-            for checksum in set(candidate.checksums):
-                by_checksum.setdefault(checksum, []).append(place)
-            for time_s in set(candidate.times_s):
-                by_time.setdefault(time_s, []).append(place)
-                by_both_as_it_stands.setdefault((time_s, title), []).append(place)
-                for checksum in set(candidate.checksums):
-                    by_both.setdefault((time_s, checksum), []).append(place)
-        self.at_time = {key: self._line(places) for key, places in by_time.items()}
-        self.at_both = {key: self._line(places) for key, places in by_both.items()}
-        self.at_title = {key: self._line(places) for key, places in by_both_as_it_stands.items()}
-        self.near = {key: _NearestItem(places, candidates, self.free) for key, places in by_checksum.items()}
-        self.near_title = {key: _NearestItem(places, candidates, self.free) for key, places in by_title.items()}
+        times = ((time_s, place) for place, candidate in enumerate(candidates) for time_s in candidate.times_s)
+        self.by_time = _FreeItems(times, self.free)
+        self.by_title = self._by_checksum(lambda candidate: candidate.checksums[:1])
+        self.by_any_title = self._by_checksum(lambda candidate: candidate.checksums)
 
-    def run(self, wanted: Sequence[EntryRequest]) -> list[ItemMatch | None]:
-        found: list[ItemMatch | None] = [None] * len(wanted)
-        rules: tuple[tuple[Callable[[EntryRequest], int | None], bool], ...] = (
-            (self._time_and_title, False),
-            (self._time_and_trimmed, False),
+    def _by_checksum(self, checksums: Callable[[Candidate], Iterable[int]]) -> dict[int, _ItemsByTime]:
+        places: dict[int, list[int]] = {}
+        for place, candidate in enumerate(self.candidates):
+            for checksum in set(checksums(candidate)):
+                places.setdefault(checksum, []).append(place)
+        return {checksum: _ItemsByTime(group, self.candidates, self.free) for checksum, group in places.items()}
+
+    def run(self, requests: Sequence[EntryRequest]) -> list[ItemMatch | None]:
+        matches: list[ItemMatch | None] = [None] * len(requests)
+        for rule, updated in (
+            (partial(self._at_time, self.by_title), False),
+            (partial(self._at_time, self.by_any_title), False),
             (self._time_alone, False),
-            (self._title, True),
-            (self._trimmed, True),
-        )
-        for rule, updated in rules:
-            for index, one in enumerate(wanted):
-                place = rule(one) if found[index] is None else None
+            (partial(self._nearest, self.by_title), True),
+            (partial(self._nearest, self.by_any_title), True),
+        ):
+            for index, request in enumerate(requests):
+                place = rule(request) if matches[index] is None else None
                 if place is not None:
                     self.free.discard(place)
                     self.free_at.subtract(set(self.candidates[place].times_s))
-                    found[index] = ItemMatch(place, updated)
-        return found
+                    matches[index] = ItemMatch(place, updated)
+        return matches
 
-    def _line(self, places: list[int]) -> _SearchLine:
-        return _SearchLine(((0, place) for place in places), self.free)
+    def _at_time(self, index: Mapping[int, _ItemsByTime], request: EntryRequest) -> int | None:
+        items = index.get(request.entry.checksum)
+        return None if items is None else items.at(request.entry.time_s)
 
-    def _time_and_title(self, one: EntryRequest) -> int | None:
-        return _first(self.at_title.get((one.entry.time_s, one.entry.checksum)))
+    def _time_alone(self, request: EntryRequest) -> int | None:
+        time_s = request.entry.time_s
+        return self.by_time.at(time_s) if self.free_at[time_s] == 1 else None
 
-    def _time_and_trimmed(self, one: EntryRequest) -> int | None:
-        return _first(self.at_both.get((one.entry.time_s, one.entry.checksum)))
-
-    def _time_alone(self, one: EntryRequest) -> int | None:
-        return _first(self.at_time.get(one.entry.time_s)) if self.free_at[one.entry.time_s] == 1 else None
-
-    def _title(self, one: EntryRequest) -> int | None:
-        return self._nearest(one, self.near_title)
-
-    def _trimmed(self, one: EntryRequest) -> int | None:
-        return self._nearest(one, self.near)
-
-    def _nearest(self, one: EntryRequest, index: Mapping[int, _NearestItem]) -> int | None:
-        nearest = index.get(one.entry.checksum)
+    def _nearest(self, index: Mapping[int, _ItemsByTime], request: EntryRequest) -> int | None:
+        items = index.get(request.entry.checksum)
         # A second entry of one time and title has its item at this time or nowhere.
-        return None if nearest is None or one.turn else nearest.place(one.entry.time_s)
-
-
-def _first(line: _SearchLine | None) -> int | None:
-    key = None if line is None else line.first(0)
-    return None if key is None else key[1]
+        return None if items is None or request.turn else items.nearest(request.entry.time_s)
 
 
 def title_checksums(title: str) -> tuple[int, ...]:
@@ -312,7 +303,7 @@ def raw_titles(data: bytes) -> dict[str, tuple[str, ...]]:
 
     Raises FeedError where the document cannot be read.
     """
-    found: dict[str, tuple[str, ...]] = {}
+    titles: dict[str, tuple[str, ...]] = {}
     for node in load(data).root.iter("{*}title"):
         parent = node.getparent()
         namespace = node.tag.rpartition("}")[0].lstrip("{")
@@ -321,10 +312,10 @@ def raw_titles(data: bytes) -> dict[str, tuple[str, ...]]:
         if namespace not in ("", ATOM_NS) and namespace != parent.tag.rpartition("}")[0].lstrip("{"):
             continue
         text = string_of(node)
-        known = found.get(text.strip(), ())
-        if text not in known and len(known) < 8:
-            found[text.strip()] = (*known, text)
-    return found
+        variants = titles.get(text.strip(), ())
+        if text not in variants and len(variants) < _MAX_TITLE_VARIANTS:
+            titles[text.strip()] = (*variants, text)
+    return titles
 
 
 def candidate_of(item: ImportedItem, titles: Mapping[str, tuple[str, ...]]) -> Candidate:

@@ -15,7 +15,7 @@ from smartfeeds.formats.autodiscovery import LinkType, links_of
 from smartfeeds.formats.documents import document_bytes, read_document
 from smartfeeds.formats.ess import ESS_TYPE, MAX_BYTES, NNO_TYPE, TIME_RANGE_S, EssContent, NnoEntry, read_either
 from smartfeeds.formats.items import FeedDocument, ImportedItem
-from smartfeeds.formats.nno import Candidate, EntryRequest, candidate_of, match, raw_titles, to_download, wanted_of
+from smartfeeds.formats.nno import Candidate, EntryRequest, candidate_of, match, raw_titles, requests_of, to_download
 from smartfeeds.net.fetch import FetchError, HttpClient, Response
 from smartfeeds.sources.results import FullEntry, dump_results, load_results
 
@@ -134,7 +134,7 @@ class Puller:
 
     async def pull(self, entries: Iterable[NnoEntry], skip: Collection[str] = ()) -> PullResult:
         """The full entries of an outline. Feeds in `skip` are not requested this time."""
-        wanted = wanted_of(entries)
+        wanted = requests_of(entries)
         of_feed: dict[str, list[EntryRequest]] = {}
         for entry in wanted:
             of_feed.setdefault(entry.entry.feed_url, []).append(entry)

@@ -259,7 +259,7 @@ def test_items_are_matched_in_steps_that_grow_with_them(monkeypatch, entry_time,
     """An outline and a feed of one sender: each entry was compared with each item."""
     monkeypatch.setattr(nno, "set", CountedSet, raising=False)
     for n in (500, 1_000):
-        wanted = nno.wanted_of(NnoEntry("http://a/", entry_time(i), entry_checksum(i)) for i in range(n))
+        wanted = nno.requests_of(NnoEntry("http://a/", entry_time(i), entry_checksum(i)) for i in range(n))
         matching = nno._MatchRun([nno.Candidate((item_time(i),), (5,)) for i in range(n)])
         assert matching.free.steps == 0
         matching.run(wanted)

@@ -16,9 +16,9 @@ from smartfeeds.formats.nno import (
     candidate_of,
     match,
     raw_titles,
+    requests_of,
     title_checksums,
     to_download,
-    wanted_of,
     with_source,
 )
 
@@ -158,12 +158,12 @@ def candidate(title, *minutes):
 
 
 def found(entries, candidates):
-    return match(wanted_of(entries), candidates)
+    return match(requests_of(entries), candidates)
 
 
 def test_to_download_nothing_where_the_same_entries_came_before():
     """[ESS-018] [ESS-019] A second outline with the same entries: no feed."""
-    wanted = wanted_of([entry(0), entry(1), entry(2, url="http://b/")])
+    wanted = requests_of([entry(0), entry(1), entry(2, url="http://b/")])
 
     assert to_download(wanted, {}) == {"http://a/": wanted[:2], "http://b/": wanted[2:]}
     assert to_download(wanted, set(wanted)) == {}
@@ -171,16 +171,16 @@ def test_to_download_nothing_where_the_same_entries_came_before():
 
 def test_to_download_one_feed_for_one_younger_entry():
     """[ESS-019] Only the feed with the entry that is new, whatever else it had."""
-    former = wanted_of([entry(1), entry(2, url="http://b/")])
-    now = wanted_of([entry(0), entry(1), entry(2, url="http://b/")])
+    former = requests_of([entry(1), entry(2, url="http://b/")])
+    now = requests_of([entry(0), entry(1), entry(2, url="http://b/")])
 
     assert to_download(now, set(former)) == {"http://a/": [now[0]]}
 
 
 def test_to_download_tells_entries_apart_that_are_equal_in_everything():
     """[ESS-022] The second of two equal entries is new."""
-    (first,) = wanted_of([entry(1, 5)])
-    both = wanted_of([entry(1, 5), entry(1, 5)])
+    (first,) = requests_of([entry(1, 5)])
+    both = requests_of([entry(1, 5), entry(1, 5)])
 
     assert both == [first, EntryRequest(entry(1, 5), 1)]
     assert to_download(both, {first}) == {"http://a/": [both[1]]}

@@ -50,8 +50,8 @@ class Aggregator:
             raise ValueError("at least one entry must be requested")
         self.limit = limit
         self._feeds: dict[str, _ListedFeed] = {}
-        # A heap with the oldest feed on top. A feed that is replaced leaves its former line behind, because a line inside
-        # a heap cannot be removed cheaply; `_top` skips such lines.
+        # A heap with the oldest feed on top. A feed that is replaced leaves its former line behind, because a line
+        # inside a heap cannot be removed cheaply; `_top` skips such lines.
         self._oldest: list[tuple[int, int, str]] = []
         self._arrivals = 0
 

@@ -13,18 +13,20 @@ from smartfeeds.core.model import Item
 from smartfeeds.core.text import attribute, escape
 from smartfeeds.core.times import US_PER_S, format_datetime
 from smartfeeds.core.urls import harmless
+from smartfeeds.errors import FeedError
+from smartfeeds.formats import atom, xml
 from smartfeeds.formats.additions import id_mark
 from smartfeeds.formats.atom import ATOM_NS, derived_id
 from smartfeeds.formats.atom_feed import FeedHead
 from smartfeeds.formats.dates import format_rfc822
-from smartfeeds.formats.entry import Category, Entry, EntryLink, EntryText, Person, read_entry
+from smartfeeds.formats.entry import ACTIVITY_NS, Entry, EntryText, Person, has_more, read_entry
 from smartfeeds.formats.items import FormatLoss, WrittenDocument
+from smartfeeds.formats.links import resolve
 from smartfeeds.formats.losses import icon_losses, losses_of
 from smartfeeds.formats.payload import Payload, payload_of
-from smartfeeds.formats.rss import CONTENT_NS, LOOKS_LIKE_HTML
-from smartfeeds.formats.rss_beside import UNKNOWN_TYPE, WEB, extensions, has_body, in_words_of_atom, said_links
-from smartfeeds.formats.rss_channel import Channel, channel_elements
-from smartfeeds.formats.xml import parse_stored
+from smartfeeds.formats.rss import CONTENT_ENCODED, CONTENT_NS, LOOKS_LIKE_HTML, is_mail
+from smartfeeds.formats.rss_channel import RSS_NAMESPACES, Channel, channel_elements
+from smartfeeds.formats.xml import XML_BASE, Element, parse_stored
 
 GENERATOR = "smartfeeds"
 RSS_SPECIFICATION = "https://www.rssboard.org/rss-specification"
@@ -32,7 +34,27 @@ DC_NS = "http://purl.org/dc/elements/1.1/"
 
 _NAMESPACES = f' xmlns:atom="{ATOM_NS}" xmlns:content="{CONTENT_NS}" xmlns:dc="{DC_NS}"'
 _START = f'<?xml version="1.0" encoding="UTF-8"?>\n<rss version="2.0"{_NAMESPACES}>\n<channel>\n'
-_EMAIL = re.compile(r"[^\s()<>]+@[^\s()<>]+")
+
+WEB = ("http://", "https://")
+UNKNOWN_TYPE = "application/octet-stream"  # RSS requires a type (RSS-011)
+_PAGE_TYPES = frozenset({"", "text/html"})
+# Elements with these local names would be read as RSS's own, which are written from the entry.
+_RSS_ELEMENTS = frozenset(
+    {"author", "category", "comments", "description", "enclosure", "guid", "link", "pubdate", "source", "title"}
+)
+_LOCAL_NAME = re.compile(rb"<(?:[^\s:>]+:)?([^\s>]+)")
+_SUSPECT = frozenset({b"encoded", *(name.encode() for name in _RSS_ELEMENTS)})
+_ALWAYS_ATOM = frozenset(
+    {
+        atom.IN_REPLY_TO,
+        f"{{{ACTIVITY_NS}}}object-type",
+        f"{{{ACTIVITY_NS}}}verb",
+        f"{{{ATOM_NS}}}contributor",
+        f"{{{ATOM_NS}}}rights",
+    }
+)
+_SIMPLE_SOURCE = frozenset({atom.ID, atom.TITLE, atom.LINK})
+_DEFAULT = re.compile(rb'<([^\s:>]+) xmlns="%s"' % re.escape(ATOM_NS.encode()))
 
 
 def write_rss(head: FeedHead, items: Iterable[Item]) -> WrittenDocument:
@@ -80,23 +102,26 @@ def _channel(head: FeedHead) -> bytes:
 
 def _item(item: Item, losses: list[FormatLoss]) -> bytes:
     """An item, or nothing and a loss for a deleted one."""
-    item = item._replace(payload=payload_of(item.payload))
+    item = item._replace(payload=payload_of(item.payload))  # parsed once, for the entry and for its Atom elements
     entry = read_entry(item)
     if entry.deleted:
         losses.append(FormatLoss(item.id, "a deleted item: RSS has no form for it"))
         return b""
     losses += losses_of(entry, "rss")
-    lines = [f"<item{_language(entry.language)}>", *_identity(entry), *_dates(entry)]
-    lines += _authors(entry.authors)
-    for category in entry.categories:
-        lines += _category(category)
-    links = said_links(entry)
-    lines += _links(links)
+    links, complete = _links(entry)
+    lines = [
+        f"<item{_language(entry.language)}>",
+        *_identity(entry),
+        *_dates(entry),
+        *_authors(entry.authors),
+        *_categories(entry),
+        *links,
+    ]
     if entry.source is not None and entry.source.href:
         lines.append(f'<source url="{attribute(entry.source.href)}">{escape(entry.source.title)}</source>')
     lines += _bodies(entry)
-    kept = [*in_words_of_atom(item, entry, links), *extensions(entry, losses)]
-    return "\n".join(lines).encode() + b"\n" + b"".join(one + b"\n" for one in kept) + b"</item>\n"
+    elements = [*_atom_elements(item, entry, complete), *_extensions(entry, losses), b"</item>"]
+    return "\n".join(lines).encode() + b"\n" + b"".join(element + b"\n" for element in elements)
 
 
 def _language(language: str) -> str:
@@ -107,7 +132,7 @@ def _identity(entry: Entry) -> list[str]:
     """Title, link, guid; the item id if the guid does not say it."""
     lines = []
     title = _title(entry.title)
-    if title or not has_body(entry):
+    if title or not _texts(entry):  # RSS 2.0: an item has a title or a description
         lines.append(f"<title{_language(entry.title.language)}>{escape(title)}</title>")
     page = entry.alternate
     if page:
@@ -138,57 +163,169 @@ def _dates(entry: Entry) -> list[str]:
 
 
 def _authors(people: Iterable[Person]) -> list[str]:
-    """An item has one author at most, a mail address with a name behind it; the others are named otherwise."""
+    """RSS 2.0 has one `author` at most: a mail address with a name behind it. Other people are in `dc:creator`."""
     lines: list[str] = []
+    has_author = False
     for person in people:
-        lines += _author(person, first=not any(line.startswith("<author>") for line in lines))
+        name, email = person.name, person.email
+        # Parentheses in a name would end the comment that the name is in (RFC 822 3.4.3).
+        if not has_author and is_mail(email) and not set(name) & set("()"):
+            has_author = True
+            lines.append(f"<author>{escape(f'{email} ({name})' if name and name != email else email)}</author>")
+            complete = not person.uri
+        else:
+            lines.append(f"<dc:creator>{escape(person.label)}</dc:creator>")
+            complete = not (email and name) and not (person.uri and (name or email))
+        # `_atom_elements` copies the whole element of a person who has more than these parts.
+        if not complete and not person.more:
+            parts = (("name", person.label), ("uri", person.uri), ("email", email))
+            inside = "".join(f"<atom:{tag}>{escape(text)}</atom:{tag}>" for tag, text in parts if text)
+            lines.append(f"<atom:author>{inside}</atom:author>")
     return lines
 
 
-def _author(person: Person, *, first: bool) -> list[str]:
-    name, email = person.name, person.email
-    if first and _EMAIL.fullmatch(email) and not set(name) & set("()"):
-        lines = [f"<author>{escape(f'{email} ({name})' if name and name != email else email)}</author>"]
-        said = not person.uri
-    else:
-        lines = [f"<dc:creator>{escape(person.label)}</dc:creator>"]
-        said = not (email and name) and not (person.uri and (name or email))
-    # The whole element of a person who has more is copied from the entry.
-    if not said and not person.more:
-        parts = (("name", person.label), ("uri", person.uri), ("email", email))
-        inside = "".join(f"<atom:{tag}>{escape(text)}</atom:{tag}>" for tag, text in parts if text)
-        lines.append(f"<atom:author>{inside}</atom:author>")
-    return lines
-
-
-def _category(category: Category) -> list[str]:
-    """RSS-013, RSS-014: the term as it is."""
-    domain = f' domain="{attribute(category.scheme)}"' if category.scheme else ""
-    lines = [f"<category{domain}>{escape(category.term)}</category>"]
-    if category.label and not category.more:
-        scheme = f' scheme="{attribute(category.scheme)}"' if category.scheme else ""
-        term, label = attribute(category.term), attribute(category.label)
-        lines.append(f'<atom:category term="{term}"{scheme} label="{label}"/>')
-    return lines
-
-
-def _links(links: list[EntryLink]) -> list[str]:
-    """Enclosures and the page of comments; the page of the entry stands at its front, other links are Atom's."""
+def _categories(entry: Entry) -> list[str]:
+    """RSS-013, RSS-014: the term as it is, the scheme as domain. RSS has no place for a label."""
     lines = []
-    for link in links:
-        if link.rel == "enclosure":
+    for category in entry.categories:
+        term, scheme = escape(category.term), attribute(category.scheme)
+        lines.append(f'<category domain="{scheme}">{term}</category>' if scheme else f"<category>{term}</category>")
+        if category.label and not category.more:
+            where = f' scheme="{scheme}"' if scheme else ""
+            label = attribute(category.label)
+            lines.append(f'<atom:category term="{attribute(category.term)}"{where} label="{label}"/>')
+    return lines
+
+
+def _links(entry: Entry) -> tuple[list[str], list[bool]]:
+    """The comments and enclosures of an item (RSS-010 to RSS-012, A-127), and for each link whether RSS has all of it.
+
+    `_identity` writes the page of the entry. RSS enclosures are on the web only.
+    """
+    lines: list[str] = []
+    complete: list[bool] = []
+    has_page = has_comments = False
+    for link in entry.links:
+        whole = False
+        if link.rel == "alternate" and not has_page:
+            has_page = True
+            whole = link.length is None and link.type in _PAGE_TYPES
+        elif link.rel == "replies" and link.type == "text/html" and not has_comments:
+            has_comments = True
+            lines.append(f"<comments>{escape(link.href)}</comments>")
+            whole = link.length is None
+        elif link.rel == "enclosure" and link.href.startswith(WEB):
             length, kind = link.length or 0, link.type or UNKNOWN_TYPE
             lines.append(f'<enclosure url="{attribute(link.href)}" length="{length}" type="{attribute(kind)}"/>')
-        elif link.rel == "replies":
-            lines.append(f"<comments>{escape(link.href)}</comments>")
-    return lines
+            whole = bool(link.type)
+        complete.append(whole and not link.title and not link.more)
+    return lines, complete
 
 
 def _bodies(entry: Entry) -> list[str]:
     """A-125: both are HTML, encoded once; with one of both it is the description."""
-    bodies = [text for text in (entry.summary, entry.content) if text is not None and text.value.strip()]
+    bodies = _texts(entry)
     names = ("description", "content:encoded") if not entry.content_type else ("description",)
     return [
         f"<{name}{_language(body.language)}>{escape(body.html)}</{name}>"
         for name, body in zip(names, bodies, strict=False)
     ]
+
+
+def _texts(entry: Entry) -> list[EntryText]:
+    """The texts of an entry that are not empty, the summary first."""
+    return [text for text in (entry.summary, entry.content) if text is not None and text.value.strip()]
+
+
+def _atom_elements(item: Item, entry: Entry, complete: list[bool]) -> list[bytes]:
+    """The elements of an entry that RSS has no element for, or only a poorer one; `complete` are the links that it has.
+
+    `rss` reads these elements together with RSS's own, so that no data of the entry is lost.
+    """
+    try:
+        root = payload_of(item.payload).root
+    except FeedError:  # `read_entry` has nothing of such a payload either
+        return []
+    base = root.get(XML_BASE, "")
+    links = iter(complete)
+    elements = []
+    for child in root:
+        if child.tag == atom.LINK:
+            # `read_entry` leaves out links without an address, and unsafe ones.
+            href = child.get("href", "").strip()
+            if not href or not harmless(href) or next(links):
+                continue
+        elif not _needs_atom(child, entry):
+            continue
+        elements.append(_alone(child, base))
+    return elements
+
+
+def _needs_atom(child: Element, entry: Entry) -> bool:
+    if child.tag == atom.CONTENT:
+        return entry.content_link is not None or bool(entry.content_type)
+    if child.tag == atom.SOURCE:
+        return not _is_simple(child)
+    if child.tag in (atom.AUTHOR, atom.CATEGORY):
+        return has_more(child)
+    return child.tag in _ALWAYS_ATOM
+
+
+def _is_simple(source: Element) -> bool:
+    """Whether a source has only what an RSS source is read into."""
+    address = next((link.get("href", "") for link in source.iterchildren(atom.LINK)), "")
+    return (
+        bool(address)
+        and len(source) == len({child.tag for child in source})
+        and all(child.tag in _SIMPLE_SOURCE for child in source)
+        and (source.findtext(atom.ID) or address).strip() == address
+    )
+
+
+def _alone(child: Element, base: str) -> bytes:
+    """An element of the entry with the base address that it has inherited written into it."""
+    base = resolve(base, child.get(XML_BASE, ""))
+    for name in ("href", "src"):
+        reference = child.get(name)
+        if reference is not None and base:
+            child.set(name, resolve(base, reference))
+    if base and child.tag not in (atom.LINK, atom.IN_REPLY_TO):
+        child.set(XML_BASE, base)
+    return _prefixed(xml.canonical(child))
+
+
+def _prefixed(data: bytes) -> bytes:
+    """An element of Atom under the prefix of the document: parsers that ignore namespaces take a "link" or a "source"
+    for the item's own. What is inside keeps its names, so the declaration of the default namespace stays for it."""
+    start = _DEFAULT.match(data)
+    if start is None or b" xmlns:atom=" in data:
+        return data
+    name = start[1]
+    rest = data[start.end() : -len(name) - 3]  # without the end tag
+    declaration = b' xmlns="%s"' % ATOM_NS.encode() if b"<" in rest else b""
+    return b"<atom:%b%b%b</atom:%b>" % (name, declaration, rest, name)
+
+
+def _extensions(entry: Entry, losses: list[FormatLoss]) -> list[bytes]:
+    """Elements of other namespaces, without those that a reader would take for RSS's own."""
+    extensions = []
+    for data in entry.extensions:
+        name = _LOCAL_NAME.match(data)
+        # Parsing takes much longer than this look at the name.
+        reason = _conflict(data, entry) if name is not None and name[1].lower() in _SUSPECT else ""
+        if reason:
+            losses.append(FormatLoss(entry.item_id, reason))
+        else:
+            extensions.append(data)
+    return extensions
+
+
+def _conflict(data: bytes, entry: Entry) -> str:
+    """Why an element cannot stand in an RSS item, or ""."""
+    tag = xml.parse_stored(data).tag
+    namespace, _, local = tag.removeprefix("{").rpartition("}")
+    if tag == CONTENT_ENCODED:
+        return "the element content:encoded: the entry has a text of its own" if _texts(entry) else ""
+    if namespace in RSS_NAMESPACES and local.lower() in _RSS_ELEMENTS:
+        return f"the element {local}: in RSS it means something else"
+    return ""

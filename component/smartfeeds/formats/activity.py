@@ -143,18 +143,18 @@ def _item(value: Json, index: int, base: str, *, smart: bool) -> ItemDraft | Ski
     if not isinstance(value, dict):
         return SkippedItem(index, "the item is no object")
     item = JsonItem(value, index, base)
-    item.found.item_id = id_of(value.get("id"))
+    item.draft.item_id = id_of(value.get("id"))
     said = item.object("object")
     published_us, updated_us = item.time("published"), item.time("updated")
     if value.get("left") is True:
         return SkippedItem(index, LEFT_REASON)
     if value.get("deleted") is True:
-        if not item.found.item_id:
+        if not item.draft.item_id:
             return SkippedItem(index, "a deleted item does not say which one it is")
         return item.delete(id_of(said.get("id")), updated_us)
     item.add_language(item.text("language", said))
     # Where a Smart Feed gives none, the atom:id was made of the item id.
-    own_id = atom.derived_id(item.found.item_id) if smart and item.found.item_id else item.found.item_id
+    own_id = atom.derived_id(item.draft.item_id) if smart and item.draft.item_id else item.draft.item_id
     item.add_id(id_of(said.get("id")) or own_id, given=smart)
     title = item.text("displayName", said) or item.text("title")
     item.add(atom.TITLE, title)
@@ -174,7 +174,7 @@ def _item(value: Json, index: int, base: str, *, smart: bool) -> ItemDraft | Ski
         item.add_source(item.text("displayName", source), item.text("url", source))
     _read_bodies(item, said, smart=smart)
     _read_kinds(item, said, "comment" if any(map(any, replies)) else "article" if title.strip() else "note")
-    return item.found
+    return item.draft
 
 
 def _read_actor(item: JsonItem) -> None:

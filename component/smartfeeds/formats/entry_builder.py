@@ -19,14 +19,14 @@ class EntryBuilder:
 
     def __init__(self, index: int, base: str) -> None:
         self.base = base
-        self.found = ItemDraft(index, new_element(atom.ENTRY, {None: ATOM_NS}))
-        self.entry = self.found.entry
+        self.draft = ItemDraft(index, new_element(atom.ENTRY, {None: ATOM_NS}))
+        self.entry = self.draft.entry
         self._addresses_bytes = 0
         if base:
             self.entry.set(XML_BASE, base)
 
     def warn(self, text: str) -> None:
-        self.found.warnings.append(text)
+        self.draft.warnings.append(text)
 
     def resolve(self, reference: str) -> str:
         """An absolute address. Raises FeedError(PAYLOAD_TOO_BIG) where those of the item grow too long by its base."""
@@ -51,7 +51,7 @@ class EntryBuilder:
     def add_times(self, published_us: int | None, updated_us: int | None) -> None:
         """The dates; what has only one of them was last changed then."""
         updated_us = published_us if updated_us is None else updated_us
-        self.found.published_us, self.found.updated_us = published_us, updated_us
+        self.draft.published_us, self.draft.updated_us = published_us, updated_us
         for tag, time_us in ((atom.PUBLISHED, published_us), (atom.UPDATED, updated_us)):
             if time_us is not None:
                 self.add(tag, format_datetime(time_us))
@@ -110,7 +110,7 @@ class EntryBuilder:
     def delete(self, atom_id: str, updated_us: int | None) -> ItemDraft:
         """The item as a deletion: of all that it says only its id and time are left."""
         text = "" if updated_us is None else format_datetime(updated_us)
-        payload = atom.marked(atom_id or atom.derived_id(self.found.item_id), text, "")
-        self.found.entry = parse_stored(payload)
-        self.found.updated_us, self.found.deleted = updated_us, True
-        return self.found
+        payload = atom.marked(atom_id or atom.derived_id(self.draft.item_id), text, "")
+        self.draft.entry = parse_stored(payload)
+        self.draft.updated_us, self.draft.deleted = updated_us, True
+        return self.draft

@@ -235,14 +235,14 @@ def _read_item(value: Json, index: int, feed: JsonObject, base: str) -> ItemDraf
     own = item.object(_EXTENSION)
     given = id_of(own.get("id"))
     atom_id = id_of(value.get("id"))
-    item.found.item_id = given or atom_id
+    item.draft.item_id = given or atom_id
     # The id of an item whose atom:id was made of it is no atom:id.
     is_own = given not in ("", atom_id) or is_uri(atom_id) or own.get("atom_id") == atom_id
     published_us, updated_us = item.time("date_published"), item.time("date_modified")
     if own.get("left") is True:
         return SkippedItem(index, LEFT_REASON)
     if own.get("deleted") is True:
-        if not item.found.item_id:
+        if not item.draft.item_id:
             return SkippedItem(index, "a deleted item does not say which one it is")
         return item.delete(atom_id if is_own else "", updated_us)
     item.add_language(item.text("language") or text_of(feed.get("language")))
@@ -264,7 +264,7 @@ def _read_item(value: Json, index: int, feed: JsonObject, base: str) -> ItemDraf
         item.add_source(item.text("title", source), item.text("url", source))
     _read_bodies(item)
     _keep_members(item, feed)
-    return item.found
+    return item.draft
 
 
 def _tags(item: JsonItem) -> list[str]:

@@ -77,7 +77,7 @@ class _OutlineBuilder(EntryBuilder):
 
     def read(self, item_id: str) -> ItemDraft:
         """The whole item."""
-        self.found.item_id = item_id
+        self.draft.item_id = item_id
         self.add_id(item_id, given=False)
         title = self.outline.text.strip()
         # What was written here is plain text; others write HTML too (OPML 2.0, "text attribute").
@@ -94,7 +94,7 @@ class _OutlineBuilder(EntryBuilder):
             if text.strip():
                 self.add(tag, text)
         self._rest()
-        return self.found
+        return self.draft
 
     def _links(self) -> None:
         page = self.text("htmlurl").strip() or self.text("url").strip()
@@ -112,8 +112,8 @@ class _OutlineBuilder(EntryBuilder):
             self.warn(f"attributes that an item has no place for were left out: {', '.join(left_out)[:80]}")
         if self.outline.extensions:
             children = b"".join(self.outline.extensions)
-            self.found.entry = parse_stored(atom.with_child(canonical(self.entry), children))
-        self.found.deleted = atom.is_deletion(self.found.entry, atom.SYNCS)
+            self.draft.entry = parse_stored(atom.with_child(canonical(self.entry), children))
+        self.draft.deleted = atom.is_deletion(self.draft.entry, atom.SYNCS)
 
 
 def _sync_id(sync: Element | None) -> str:

@@ -11,7 +11,6 @@ from typing import NamedTuple
 
 from lxml import etree
 
-from smartfeeds.core.times import format_datetime
 from smartfeeds.formats import atom
 from smartfeeds.formats.additions import FANOUT_ID
 from smartfeeds.formats.atom import ATOM_NS, string_of
@@ -21,7 +20,7 @@ from smartfeeds.formats.growth import check_scope
 from smartfeeds.formats.items import FeedDraft, ItemDraft, SkippedItem, each
 from smartfeeds.formats.links import is_uri, rebase, resolve
 from smartfeeds.formats.plain import html_text, squeeze
-from smartfeeds.formats.rss_channel import read_channel, rss_name
+from smartfeeds.formats.rss_channel import first_text, read_channel, rss_children, rss_name
 from smartfeeds.formats.xml import XML_BASE, XML_LANG, Element, canonical, is_language, language_of, parse_stored
 
 RDF_NS = "http://www.w3.org/1999/02/22-rdf-syntax-ns#"
@@ -50,7 +49,7 @@ class RssScope(NamedTuple):
 
 def read_rss(root: Element, base: str) -> tuple[FeedDraft, Iterator[ItemDraft | SkippedItem]]:
     """The head and the items of a document whose root is rss or rdf:RDF."""
-    channel = next((child for child in root.iterchildren(etree.Element) if rss_name(child) == "channel"), None)
+    channel = next(iter(rss_children(root, "channel")), None)
     head = FeedDraft(_format(root))
     outer = inner = RssScope(rebase(base, root.get(XML_BASE)), language_of(root))
     if channel is None:
@@ -60,10 +59,11 @@ def read_rss(root: Element, base: str) -> tuple[FeedDraft, Iterator[ItemDraft | 
         inner = RssScope(rebase(outer.base, channel.get(XML_BASE)), language_of(channel) or outer.language)
         _read_channel(channel, head, inner.base)
         head.channel = read_channel(channel, head.warnings)
-        said = head.channel.language if is_language(head.channel.language) else ""
-        outer, inner = (RssScope(scope.base, scope.language or said) for scope in (outer, inner))
-    nodes = [] if channel is None else _items(channel)
-    outside = _items(root)
+        language = head.channel.language if is_language(head.channel.language) else ""
+        outer, inner = (RssScope(scope.base, scope.language or language) for scope in (outer, inner))
+    nodes = [] if channel is None else rss_children(channel, "item")
+    outside = rss_children(root, "item")
+    # RSS 1.0 has its items beside the channel (5.1), the other versions in it.
     if outside and not root.tag.startswith(f"{{{RDF_NS}}}"):
         head.warnings.append("there are items outside the channel; they were read all the same")
     scoped = [*((node, inner) for node in nodes), *((node, outer) for node in outside)]
@@ -82,19 +82,10 @@ def _format(root: Element) -> str:
     return f"RSS {version}" if version else "RSS"
 
 
-def _items(parent: Element) -> list[Element]:
-    return [child for child in parent.iterchildren(etree.Element) if rss_name(child) == "item"]
-
-
-def _child(parent: Element, name: str) -> Element | None:
-    return next((child for child in parent.iterchildren(etree.Element) if rss_name(child) == name), None)
-
-
 def _read_channel(channel: Element, head: FeedDraft, base: str) -> None:
-    """RSS-003: title, link and description; what is missing is tolerated and told."""
+    """RSS-003: title, link and description are required; a missing one is tolerated with a warning."""
     for name in ("title", "link", "description"):
-        child = _child(channel, name)
-        text = "" if child is None else string_of(child)
+        text = "".join(map(string_of, rss_children(channel, name)[:1]))
         if not text.strip():
             head.warnings.append(f"the channel has no {name}")
         elif name == "title":
@@ -134,7 +125,7 @@ class _Item(EntryBuilder):
 
     def text(self, name: str) -> str:
         """The text of the first child of a name that has any."""
-        return next((text for node in self.take(name) if (text := string_of(node).strip())), "")
+        return first_text(self.take(name))
 
 
 def _item(scoped: tuple[Element, RssScope], index: int) -> ItemDraft | SkippedItem:
@@ -144,37 +135,39 @@ def _item(scoped: tuple[Element, RssScope], index: int) -> ItemDraft | SkippedIt
     item = _Item(node, index, scope)
     for step in _STEPS:
         step(item)
-    found = item.found
-    # The entry has the only one there may be of these elements of Atom already.
-    placed = _ATOM_SINGLES & {child.tag for child in item.entry}
-    kept = [child for children in item.parts.values() for child in children if child.tag not in placed]
-    if kept:
-        found.entry = _with(item, kept)
-    found.deleted = atom.is_deletion(found.entry, atom.SYNCS)
-    return found
+    draft = item.draft
+    # An entry has at most one of each of these elements, and the steps may have made it already.
+    present = _ATOM_SINGLES & {child.tag for child in item.entry}
+    rest = [child for children in item.parts.values() for child in children if child.tag not in present]
+    if rest:
+        draft.entry = _with(item, rest)
+    draft.deleted = atom.is_deletion(draft.entry, atom.SYNCS)
+    return draft
 
 
 def _identity(item: _Item) -> None:
-    """fo:id, guid, else an Atom id, a sync id, the link; the payload's atom:id must be a URI, the item id need not.
-    If no candidate is a URI the entry has no atom:id: a node derives one that includes service and node.
+    """The item id is fo:id, guid, Atom id, sync id, rdf:about or link. The atom:id of the payload must be a URI; if no
+    candidate is a URI, the entry has no atom:id, and a node derives one that includes service and node.
 
-    Beside a guid an atom:id is the payload's: others refer to the entry by it. A sync id is the same in all documents
-    that share an item (FS-025), a link need not be.
+    Beside a guid, an atom:id is the payload's, because other entries refer to it. A sync id is the same in all
+    documents that share an item (FS-025), a link need not be.
     """
     guids = item.take("guid")
-    guid = next((text for node in guids if (text := string_of(node).strip())), "")
+    guid = first_text(guids)
     atom_id = item.text(atom.ID)
     link = item.text("link")
+    # RSS 2.0, "guid": isPermaLink is true by default, and a permalink is the address of the item's page.
     permanent = any(node.get("isPermaLink", "true").strip().lower() != "false" for node in guids)
     if not link and permanent and guid.lower().startswith(("http://", "https://")):
         link = guid
     sync_id = next((text for node in item.node.iterchildren(*atom.SYNCS) if (text := node.get("id", "").strip())), "")
-    given = [node.text or "" for node in item.take(FANOUT_ID)]
     about = item.node.get(f"{{{RDF_NS}}}about", "").strip()
-    item.found.item_id = (given[-1] if given else "") or guid or atom_id or sync_id or about or link
-    own_id = next((one for one in (atom_id, guid, item.found.item_id) if is_uri(one)), "")
-    if own_id:
-        item.add(atom.ID, own_id)
+    # Of several fo:id the last is the document's: the writer puts it behind those of the stored entry.
+    fanout_id = next((node.text for node in reversed(item.take(FANOUT_ID))), "")
+    item.draft.item_id = fanout_id or guid or atom_id or sync_id or about or link
+    uri = next((text for text in (atom_id, guid, item.draft.item_id) if is_uri(text)), "")
+    if uri:
+        item.add(atom.ID, uri)
     if link and not item.has_link("alternate", link):
         item.add_link("alternate", link)
 
@@ -189,18 +182,11 @@ def _title(item: _Item) -> None:
 
 
 def _dates(item: _Item) -> None:
-    published_us = _date(item, ("pubdate", DC_DATE, atom.PUBLISHED))
-    updated_us = _date(item, (DCTERMS_MODIFIED, atom.UPDATED))
-    item.found.published_us = published_us
-    item.found.updated_us = updated_us if updated_us is not None else published_us
-    if published_us is not None:
-        item.add(atom.PUBLISHED, format_datetime(published_us))
-    if item.found.updated_us is not None:
-        item.add(atom.UPDATED, format_datetime(item.found.updated_us))
+    item.add_times(_date(item, "pubdate", DC_DATE, atom.PUBLISHED), _date(item, DCTERMS_MODIFIED, atom.UPDATED))
 
 
-def _date(item: _Item, names: tuple[str, ...]) -> int | None:
-    """The first readable date under these names. All of them are taken."""
+def _date(item: _Item, *names: str) -> int | None:
+    """The first readable date of the children with these names."""
     texts = [text for name in names for node in item.take(name) if (text := string_of(node).strip())]
     times = [time_us for text in texts if (time_us := parse_date(text)) is not None]
     if texts and not times:
@@ -238,10 +224,10 @@ def _categories(item: _Item) -> None:
     known = {(node.get("term", ""), node.get("scheme", "")) for node in item.parts.get(atom.CATEGORY, ())}
     for node in (*item.take("category"), *item.take(DC_SUBJECT)):
         term, scheme = squeeze(string_of(node)), node.get("domain", "").strip()
-        if term and (term, scheme) not in known:
-            item.add(atom.CATEGORY, term=term, scheme=scheme)
-        elif not term:
+        if not term:
             item.warn("an empty category was left out")
+        elif (term, scheme) not in known:
+            item.add_category(term, scheme)
 
 
 def _enclosures(item: _Item) -> None:

@@ -5,7 +5,10 @@ elements of other namespaces are kept as they are.
 """
 
 import re
+from collections import defaultdict
+from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import Any
 
 from lxml import etree
 
@@ -43,6 +46,16 @@ def rss_name(element: Element) -> str:
     """The lower-case name of an element of RSS itself, or "" for any other."""
     namespace, _, name = element.tag.removeprefix("{").rpartition("}")
     return name.lower() if namespace in RSS_NAMESPACES else ""
+
+
+def rss_children(parent: Element, name: str) -> list[Element]:
+    """The children of this name that are elements of RSS itself."""
+    return [child for child in parent.iterchildren(etree.Element) if rss_name(child) == name]
+
+
+def first_text(nodes: Iterable[Element]) -> str:
+    """The text of the first element that has any, without white space at its ends."""
+    return next((text for node in nodes if (text := string_of(node).strip())), "")
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,80 +122,80 @@ CHANNEL_PARTS = {
 }
 
 
+# The fields of `Channel` that are the text of one element.
+_TEXT_ELEMENTS = {
+    "language": "language",
+    "copyright": "copyright",
+    "managing_editor": "managingEditor",
+    "web_master": "webMaster",
+    "generator": "generator",
+    "rating": "rating",
+}
+
+
 def read_channel(channel: Element, warnings: list[str]) -> Channel:
-    """The rest of a channel; `warnings` gets what was left out."""
-    parts: dict[str, list[Element]] = {}
+    """The metadata of a channel beside title, link and description; `warnings` gets what was left out."""
+    parts: defaultdict[str, list[Element]] = defaultdict(list)
     for child in channel.iterchildren(etree.Element):
-        parts.setdefault(rss_name(child), []).append(child)
-
-    def text(name: str) -> str:
-        return next((found for node in parts.get(name, ()) if (found := squeeze(string_of(node)))), "")
-
-    return Channel(
-        language=text("language"),
-        copyright=text("copyright"),
-        managing_editor=text("managingeditor"),
-        web_master=text("webmaster"),
-        generator=text("generator"),
-        rating=text("rating"),
-        published_us=_date(text("pubdate"), warnings),
-        changed_us=_date(text("lastbuilddate"), warnings),
-        ttl_min=_ttl(text("ttl"), warnings),
-        skip_hours=_hours(parts.get("skiphours", []), warnings),
-        skip_days=tuple(day for day in _DAYS if day.lower() in _inside(parts.get("skipdays", []))),
-        categories=tuple(
-            (term, node.get("domain", "").strip())
-            for node in parts.get("category", ())
-            if (term := squeeze(string_of(node)))
-        ),
-        cloud=_cloud(parts.get("cloud", []), warnings),
-        icon=_icon(parts.get("image", [])),
-        logo=next((squeeze(node.text or "") for node in parts.get("", ()) if node.tag == _ATOM_LOGO), ""),
-        hub=next((node.get("href", "") for node in parts.get("", ()) if _is_hub(node)), ""),
-        authors=tuple(
-            name for node in parts.get("", ()) if node.tag == _CREATOR and (name := squeeze(string_of(node)))
-        ),
-        extensions=_extensions(parts.get("", []), warnings),
-        left_out=_left_out(parts),
-    )
-
-
-def _left_out(parts: dict[str, list[Element]]) -> tuple[str, ...]:
-    images = [rss_name(child) for node in parts.get("image", ()) for child in node.iterchildren(etree.Element)]
-    has = {
-        "textInput": "textinput" in parts,
-        "size and description of the image": not {"width", "height", "description"}.isdisjoint(images),
-        "hubs after the first": sum(map(_is_hub, parts.get("", ()))) > 1,
+        parts[rss_name(child)].append(child)
+    foreign = parts[""]
+    links = [node for node in foreign if node.tag == _ATOM_LINK]
+    hubs = [node.get("href", "") for node in links if _rel(node) == "hub"]
+    images = [child for node in parts["image"] for child in node.iterchildren(etree.Element)]
+    texts: dict[str, Any] = {name: squeeze(first_text(parts[tag.lower()])) for name, tag in _TEXT_ELEMENTS.items()}
+    left_out = {
+        "textInput": bool(parts["textinput"]),
+        "size and description of the image": not {"width", "height", "description"}.isdisjoint(map(rss_name, images)),
+        "hubs after the first": len(hubs) > 1,
     }
-    return tuple(name for name, found in has.items() if found)
-
-
-def _is_hub(node: Element) -> bool:
-    return node.tag == _ATOM_LINK and node.get("rel", "").lower() == "hub"
-
-
-def _extensions(nodes: list[Element], warnings: list[str]) -> tuple[bytes, ...]:
-    """Elements of other namespaces, without the links that say where the feed was: they are written anew."""
-    known = [node for node in nodes if node.tag not in (_ATOM_LOGO, _CREATOR)]
-    return foreign_elements(
-        [node for node in known if node.tag != _ATOM_LINK or node.get("rel", "").lower() not in _OUR_LINKS], warnings
+    days = _texts_inside(parts["skipdays"])
+    return Channel(
+        **texts,
+        published_us=_date(parts["pubdate"], warnings),
+        changed_us=_date(parts["lastbuilddate"], warnings),
+        ttl_min=_ttl(squeeze(first_text(parts["ttl"])), warnings),
+        skip_hours=_hours(parts["skiphours"], warnings),
+        skip_days=tuple(day for day in _DAYS if day.lower() in days),
+        categories=tuple(
+            (term, node.get("domain", "").strip()) for node in parts["category"] if (term := squeeze(string_of(node)))
+        ),
+        cloud=_cloud(parts["cloud"], warnings),
+        icon=first_text(node for node in images if rss_name(node) == "url"),
+        logo=next((squeeze(node.text or "") for node in foreign if node.tag == _ATOM_LOGO), ""),
+        hub=next(iter(hubs), ""),
+        authors=tuple(name for node in foreign if node.tag == _CREATOR and (name := squeeze(string_of(node)))),
+        # Links that say where the feed was are written anew.
+        extensions=foreign_elements(
+            [
+                node
+                for node in foreign
+                if node.tag not in (_ATOM_LOGO, _CREATOR) and (node.tag != _ATOM_LINK or _rel(node) not in _OUR_LINKS)
+            ],
+            warnings,
+        ),
+        left_out=tuple(name for name, is_left_out in left_out.items() if is_left_out),
     )
 
 
-def foreign_elements(kept: list[Element], warnings: list[str]) -> tuple[bytes, ...]:
+def _rel(link: Element) -> str:
+    return link.get("rel", "").lower()
+
+
+def foreign_elements(nodes: list[Element], warnings: list[str]) -> tuple[bytes, ...]:
     """The canonical bytes of elements that a feed has in other namespaces; `warnings` gets what was left out."""
-    found = []
-    for node in kept[:_MAX_EXTENSIONS]:
+    elements = []
+    for node in nodes[:_MAX_EXTENSIONS]:
         try:
-            found.append(canonical(node))
+            elements.append(canonical(node))
         except FeedError as error:
             warnings.append(f"an element of the channel was left out: {error.text}")
-    if len(kept) > _MAX_EXTENSIONS:
+    if len(nodes) > _MAX_EXTENSIONS:
         warnings.append(f"only the first {_MAX_EXTENSIONS} elements of other namespaces of the channel were kept")
-    return tuple(found)
+    return tuple(elements)
 
 
-def _date(text: str, warnings: list[str]) -> int | None:
+def _date(nodes: list[Element], warnings: list[str]) -> int | None:
+    text = squeeze(first_text(nodes))
     time_us = parse_date(text) if text else None
     if text and time_us is None:
         warnings.append(f"the date {text[:40]!r} of the channel cannot be read and was left out")
@@ -190,51 +203,39 @@ def _date(text: str, warnings: list[str]) -> int | None:
 
 
 def _ttl(text: str, warnings: list[str]) -> int | None:
-    if not text:
-        return None
-    if _NUMBER.fullmatch(text) is None:
+    if text and _NUMBER.fullmatch(text) is None:
         warnings.append("the ttl of the channel is no number of minutes and was left out")
         return None
-    return int(text)
+    return int(text) if text else None
 
 
 def _hours(nodes: list[Element], warnings: list[str]) -> tuple[int, ...]:
-    """A-138: GMT, in any order, 24 is midnight."""
-    found: set[int] = set()
-    for text in _inside(nodes):
+    """A-138: GMT, in any order. 24 is midnight: RSS 0.91 has the hours 1 to 24, RSS 2.0 has 0 to 23."""
+    hours: set[int] = set()
+    for text in _texts_inside(nodes):
         if _NUMBER.fullmatch(text) is None or int(text) > 24:
             warnings.append("an hour of skipHours is none and was left out")
         else:
-            found.add(int(text) % 24)
-    return tuple(sorted(found))
+            hours.add(int(text) % 24)
+    return tuple(sorted(hours))
 
 
-def _inside(nodes: list[Element]) -> list[str]:
+def _texts_inside(nodes: list[Element]) -> list[str]:
     return [squeeze(string_of(child)).lower() for node in nodes for child in node.iterchildren(etree.Element)]
 
 
-def _icon(nodes: list[Element]) -> str:
-    children = (child for node in nodes for child in node.iterchildren(etree.Element))
-    return next((text for child in children if rss_name(child) == "url" and (text := string_of(child).strip())), "")
-
-
 def _cloud(nodes: list[Element], warnings: list[str]) -> Cloud | None:
+    """RSS-016: the first cloud that has all that a registration needs."""
     for node in nodes:
-        cloud = _read_cloud(node)
-        if cloud is not None:
-            return cloud
+        domain, port, path, protocol = (node.get(name, "").strip() for name in ("domain", "port", "path", "protocol"))
+        procedure = node.get("registerProcedure", "").strip()
+        has_port = _NUMBER.fullmatch(port) is not None and 0 < int(port) <= MAX_PORT
+        # A-137: http-post calls no procedure.
+        has_procedure = protocol in PROTOCOLS and (procedure or protocol == "http-post")
+        if domain and path and has_port and has_procedure:
+            return Cloud(domain, int(port), path, procedure, protocol)
         warnings.append("the cloud of the channel lacks something or is wrong and was left out")
     return None
-
-
-def _read_cloud(node: Element) -> Cloud | None:
-    domain, port, path, protocol = (node.get(name, "").strip() for name in ("domain", "port", "path", "protocol"))
-    procedure = node.get("registerProcedure", "").strip()
-    if not domain or not path or protocol not in PROTOCOLS or not (procedure or protocol == "http-post"):
-        return None
-    if _NUMBER.fullmatch(port) is None or not 0 < int(port) <= MAX_PORT:
-        return None
-    return Cloud(domain, int(port), path, procedure, protocol)
 
 
 def cloud_element(cloud: Cloud) -> str:

@@ -11,7 +11,7 @@ from functools import partial
 from smartfeeds.core.times import format_datetime
 from smartfeeds.formats import atom
 from smartfeeds.formats.atom_feed import FeedHead
-from smartfeeds.formats.entry import ACTIVITY_NS, Entry, EntryLink, Person
+from smartfeeds.formats.entry import ACTIVITY_NS, NO_TEXT, Entry, EntryLink, EntrySource, Person
 from smartfeeds.formats.items import LEFT_REASON, FeedDraft, FormatLoss, ItemDraft, SkippedItem, WrittenDocument, each
 from smartfeeds.formats.json_items import JsonItem, id_of, text_of
 from smartfeeds.formats.json_text import Json, JsonObject, dump_json, filled
@@ -36,12 +36,13 @@ def write_activities(head: FeedHead, entries: Iterable[Entry]) -> WrittenDocumen
     for entry in entries:
         items.append(_activity(entry, comments=False))
         losses += activity_losses(entry)
-    whole: JsonObject = {"count": len(items), "totalItems": len(items) if head.total is None else head.total}
-    for name, text in (("url", head.self_link), ("last_cursor", head.last_cursor), ("next", head.next_link)):
-        if text:
-            whole[name] = text
-    whole["items"] = items
-    return WrittenDocument(dump_json(whole), tuple(losses))
+    page = {
+        "count": len(items),
+        "totalItems": len(items) if head.total is None else head.total,
+        **filled(url=head.self_link, last_cursor=head.last_cursor, next=head.next_link),
+        "items": items,
+    }
+    return WrittenDocument(dump_json(page), tuple(losses))
 
 
 def activity_losses(entry: Entry) -> list[FormatLoss]:
@@ -56,54 +57,49 @@ def activity_losses(entry: Entry) -> list[FormatLoss]:
 def _activity(entry: Entry, *, comments: bool) -> JsonObject:
     updated = format_datetime(entry.changed_us)
     if entry.deleted:
-        left: JsonObject = {"left": True} if entry.left else {}
-        return {"id": entry.item_id, "updated": updated, "deleted": True, **left}
+        return {"id": entry.item_id, "updated": updated, "deleted": True, **filled(left=entry.left)}
     title = entry.title.plain
-    activity: JsonObject = {"id": entry.item_id, "published": format_datetime(entry.issued_us), "updated": updated}
-    if title:
-        activity["title"] = title
-    activity["verb"] = entry.verb
-    if entry.authors:
-        activity["actor"] = _actor(entry.authors[0])
-    activity["object"] = _object(entry, title, comments=comments)
-    return activity
+    return {
+        "id": entry.item_id,
+        "published": format_datetime(entry.issued_us),
+        "updated": updated,
+        **filled(title=title),
+        "verb": entry.verb,
+        **filled(actor=_actor(entry.authors[0]) if entry.authors else None),
+        "object": _object(entry, title, comments=comments),
+    }
 
 
 def _actor(person: Person) -> JsonObject:
-    actor = {"objectType": "person", "displayName": person.label}
-    if person.uri.startswith(_WEB):
-        actor["url"] = person.uri
-    elif person.uri:
-        actor["id"] = person.uri
-    if person.email and "id" not in actor:
-        actor["id"] = f"mailto:{person.email}"
-    return actor
+    """AS 1.0 has one `url` and one `id`; a mail address is the id of a person who has no other."""
+    url = person.uri if person.uri.startswith(_WEB) else ""
+    own_id = person.uri if not url else ""
+    mail = f"mailto:{person.email}" if person.email else ""
+    return {"objectType": "person", "displayName": person.label} | filled(url=url, id=own_id or mail)
 
 
 def _object(entry: Entry, title: str, *, comments: bool) -> JsonObject:
     kind = entry.object_type
     if comments and not entry.typed and kind in _GUESSED:
         kind = "comment"
-    summary = "" if entry.summary is None else entry.summary.plain
-    content = entry.content
-    members: JsonObject = {
-        "objectType": kind,
-        "id": entry.atom_id if entry.has_own_id else "",
-        "url": entry.alternate,
-        "displayName": title,
-        "summary": summary,
-        "content": "" if content is None else content.value,
-        "contentType": "text/html" if content is not None and content.is_markup and content.value else "",
-        "language": entry.language,
-        "attachments": [_attachment(link) for link in entry.enclosures],
-        "tags": [
+    content, source = entry.content or NO_TEXT, entry.source or EntrySource()
+    return filled(
+        objectType=kind,
+        id=entry.atom_id if entry.has_own_id else "",
+        url=entry.alternate,
+        displayName=title,
+        summary=(entry.summary or NO_TEXT).plain,
+        content=content.value,
+        contentType="text/html" if content.is_markup and content.value else "",
+        language=entry.language,
+        attachments=[_attachment(link) for link in entry.enclosures],
+        tags=[
             filled(objectType="category", displayName=tag.term, scheme=tag.scheme, label=tag.label)
             for tag in entry.categories
         ],
-        "inReplyTo": [filled(id=reply.ref, url=reply.href) for reply in entry.replies_to],
-        "source": {} if entry.source is None else filled(displayName=entry.source.title, url=entry.source.href),
-    }
-    return filled(**members)
+        inReplyTo=[filled(id=reply.ref, url=reply.href) for reply in entry.replies_to],
+        source=filled(displayName=source.title, url=source.href),
+    )
 
 
 def _attachment(link: EntryLink) -> JsonObject:

@@ -6,6 +6,7 @@ since the Unix epoch in the years 1 to 9999, so that every writer can write them
 
 import re
 from datetime import UTC, datetime, timedelta
+from email.utils import format_datetime
 
 from smartfeeds.core.times import EPOCH, US_PER_S, parse_datetime, within_years
 
@@ -13,8 +14,6 @@ _LONG_MONTHS = (
     *("january", "february", "march", "april", "may", "june"),
     *("july", "august", "september", "october", "november", "december"),
 )
-_SHORT_MONTHS = tuple(name[:3].title() for name in _LONG_MONTHS)
-_WEEKDAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
 _MONTHS = {name[:3]: number for number, name in enumerate(_LONG_MONTHS, start=1)}
 _MONTHS |= {name: number for number, name in enumerate(_LONG_MONTHS, start=1)} | {"sept": 9}
 # Hours from UTC: RFC 822 with its letters, and names seen in feeds.
@@ -80,9 +79,7 @@ def format_rfc822(time_us: int) -> str:
 
     Raises OverflowError outside the years 1 to 9999.
     """
-    moment = EPOCH + timedelta(seconds=time_us // US_PER_S)
-    day, month, clock = _WEEKDAYS[moment.weekday()], _SHORT_MONTHS[moment.month - 1], moment.isoformat()[11:19]
-    return f"{day}, {moment.day:02d} {month} {moment.year:04d} {clock} GMT"
+    return format_datetime(EPOCH + timedelta(seconds=time_us // US_PER_S), usegmt=True)
 
 
 def _without_comments(text: str) -> str:

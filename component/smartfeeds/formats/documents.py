@@ -20,12 +20,13 @@ from smartfeeds.formats.json_text import load_json, looks_like_json
 from smartfeeds.formats.links import is_uri, rebase
 from smartfeeds.formats.loader import in_charset, load
 from smartfeeds.formats.opml import is_outline, outline_of
-from smartfeeds.formats.opml_reader import read_lines
+from smartfeeds.formats.opml_items import read_lines
 from smartfeeds.formats.payload import accept_payload, with_id_and_title
 from smartfeeds.formats.rss import RDF_NS, read_rss, read_rss_item
 from smartfeeds.formats.rss_channel import rss_name
 from smartfeeds.formats.xml import Element
 
+_NO_TIME = -(2**63)
 _ATOM03_ROOTS = frozenset({f"{{{ATOM03_NS}}}feed", f"{{{ATOM03_NS}}}entry"})
 _ESS = (
     "the document is an ESS or NNO file, which has neither texts nor addresses of items: smartfeeds nno reads it, "
@@ -170,25 +171,17 @@ def _derived(entry: Element, scope: str, payload: bytes) -> str:
 
 def _distinct(items: list[tuple[int, ImportedItem]], skipped: list[SkippedItem]) -> tuple[ImportedItem, ...]:
     """One item an id: the newest, without dates the first, because feeds have their newest on top (A-124)."""
-    kept: dict[str, tuple[int, ImportedItem]] = {}
-    repeated: set[str] = set()
+    groups: dict[str, list[tuple[int, ImportedItem]]] = {}
     for index, item in items:
-        former = kept.setdefault(item.id, (index, item))
-        if former[0] == index:
-            continue
-        repeated.add(item.id)
-        newer = _time(item) > _time(former[1])
-        if newer:
-            kept[item.id] = (index, item)
-        skipped.append(SkippedItem(former[0] if newer else index, f"a newer item has the same id: {item.id[:60]}"))
-    distinct = (item for _, item in sorted(kept.values(), key=lambda pair: pair[0]))
-    return tuple(_noted(item) if item.id in repeated else item for item in distinct)
-
-
-def _noted(item: ImportedItem) -> ImportedItem:
-    warning = "the document has several items of this id; the newest was kept"
-    return replace(item, warnings=(*item.warnings, warning))
-
-
-def _time(item: ImportedItem) -> int:
-    return -(2**63) if item.time_us is None else item.time_us
+        groups.setdefault(item.id, []).append((index, item))
+    distinct: list[tuple[int, ImportedItem]] = []
+    for item_id, group in groups.items():
+        newest, item = max(group, key=lambda pair: _NO_TIME if pair[1].time_us is None else pair[1].time_us)
+        reason = f"a newer item has the same id: {item_id[:60]}"
+        skipped += [SkippedItem(index, reason) for index, _ in group if index != newest]
+        if len(group) > 1:
+            warning = "the document has several items of this id; the newest was kept"
+            item = replace(item, warnings=(*item.warnings, warning))
+        distinct.append((newest, item))
+    distinct.sort(key=lambda pair: pair[0])
+    return tuple(item for _, item in distinct)

@@ -87,7 +87,7 @@ def test_documents_of_the_corpus_are_valid_in_every_format(form):
     assert faults == {}
 
 
-HEAD = FeedHead("urn:x-test:f", "T", 0, "http://x.example/feed", link="http://x.example/", authors=())
+HEAD = FeedHead("urn:x-test:f", "T", 0, "http://x.example/feed", link="http://x.example/")
 
 
 @pytest.mark.parametrize("form", CHECKS)

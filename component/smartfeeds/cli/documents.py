@@ -291,9 +291,6 @@ def _head(service: FeedService, located: LocatedNode) -> FeedHead:
     details = load_details(node.options.details)
     return FeedHead(
         link=details.link,
-        icon=details.channel.icon,
-        hub=details.channel.hub,
-        authors=details.channel.authors,
         language=node.options.language,
         channel=details.channel,
         id=address,

@@ -15,7 +15,7 @@ from smartfeeds.core.text import attribute, escape
 from smartfeeds.core.times import format_datetime
 from smartfeeds.formats.additions import FANOUT_NS, completion, id_mark, keys_mark
 from smartfeeds.formats.atom import ATOM_NS, ENTRY_START, START_TAG, derived_id, with_child
-from smartfeeds.formats.rss_channel import Channel
+from smartfeeds.formats.rss_channel import NO_CHANNEL, Channel
 
 # How the start tag of nearly every entry begins.
 
@@ -25,12 +25,10 @@ class FeedHead:
     """The metadata of a feed, for the writers of all formats. Empty values are left out.
 
     `id` is an atom:id (a URI), `updated_us` the time of its last change, `self_link` its own address, `next_link`
-    that of its next page, `link` that of its page for people, `icon` that of a square picture, `hub` that of a
-    WebSub hub, `language` a tag of BCP 47. `authors` are names: those of the items that name no author. `total` is
-    the number of items of the feed (SF-061), cursors are bare (SF-063);
-    `channel` is what only RSS says (cloud, ttl and the like). `entry_prefix` and the quoted item id make the address
-    of an item, which is not known where the prefix is empty. `via` is the page of the
-    feed that this one was imported from.
+    that of its next page, `link` that of its page for people, `language` a tag of BCP 47. `total` is the number of
+    items of the feed (SF-061), cursors are bare (SF-063). The authors of `channel` are those of all items that name no
+    author. `entry_prefix` and the quoted item id make the address of an item, which is not known if the prefix is
+    empty. `via` is the page of the feed that this one was imported from.
     """
 
     id: str
@@ -40,21 +38,18 @@ class FeedHead:
     subtitle: str = ""
     link: str = ""
     next_link: str = ""
-    hub: str = ""
-    icon: str = ""
     language: str = ""
-    authors: tuple[str, ...] = ()
     total: int | None = None
     prev_cursor: str = ""
     last_cursor: str = ""
-    channel: Channel | None = None
+    channel: Channel = NO_CHANNEL
     entry_prefix: str = ""
     via: str = ""
 
     @property
     def byline(self) -> str:
         """The author of an entry that has none in a feed that has none (RFC 4287 4.1.1)."""
-        return "" if self.authors else self.title.strip() or self.id
+        return "" if self.channel.authors else self.title.strip() or self.id
 
     def entry_address(self, item_id: str) -> str:
         """The address of an item, "" where it is not known."""
@@ -69,7 +64,7 @@ def write_feed(head: FeedHead, items: Iterable[Item], *, keys: bool = True, whol
     because FeedSync merges them as they are. For the same reason the feed has no authors then: its entries would
     inherit them (4.2.1).
     """
-    yield _head(head if whole else replace(head, authors=()))
+    yield _head(head if whole else replace(head, channel=replace(head.channel, authors=())))
     for item in items:
         yield _entry(head, item, keys=keys, whole=whole) + b"\n"
     yield b"</feed>\n"
@@ -87,7 +82,7 @@ def write_entry(item: Item, byline: str = "", address: str = "") -> bytes:
 
 def _head(head: FeedHead) -> bytes:
     """Nothing here reaches into the entries: what they are cut out with must not depend on it."""
-    channel = head.channel or Channel()
+    channel = head.channel
     language = f' xml:lang="{attribute(head.language)}"' if head.language else ""
     lines = [
         '<?xml version="1.0" encoding="UTF-8"?>',
@@ -95,9 +90,15 @@ def _head(head: FeedHead) -> bytes:
         f"<id>{escape(head.id)}</id>",
         f"<title{language}>{escape(head.title)}</title>",
         f"<updated>{format_datetime(head.updated_us)}</updated>",
-        *(f"<author><name>{escape(name)}</name></author>" for name in head.authors),
+        *(f"<author><name>{escape(name)}</name></author>" for name in channel.authors),
     ]
-    links = {"self": head.self_link, "next": head.next_link, "alternate": head.link, "via": head.via, "hub": head.hub}
+    links = {
+        "self": head.self_link,
+        "next": head.next_link,
+        "alternate": head.link,
+        "via": head.via,
+        "hub": channel.hub,
+    }
     for rel, href in links.items():
         if href:
             kind = ' type="application/atom+xml"' if rel in ("self", "next") else ""
@@ -105,7 +106,7 @@ def _head(head: FeedHead) -> bytes:
     extension = f' xmlns:fo="{FANOUT_NS}"'
     for tag, attributes, text in (
         ("subtitle", language, head.subtitle),
-        ("icon", "", head.icon),
+        ("icon", "", channel.icon),
         ("logo", "", channel.logo),
         ("rights", language, channel.copyright),
         ("generator", "", channel.generator),

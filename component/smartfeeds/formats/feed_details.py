@@ -13,7 +13,7 @@ from smartfeeds.formats.documents import read_document
 from smartfeeds.formats.items import FeedDocument
 from smartfeeds.formats.links import is_uri
 from smartfeeds.formats.rss import PAGES
-from smartfeeds.formats.rss_channel import CHANNEL_PARTS, Channel
+from smartfeeds.formats.rss_channel import CHANNEL_PARTS, NO_CHANNEL, Channel
 from smartfeeds.formats.rss_writer import GENERATOR, write_rss
 
 # A node's options are read with each request. The elements of other namespaces of a podcast take 2,000 bytes.
@@ -27,13 +27,13 @@ class FeedDetails(NamedTuple):
     channel: Channel
 
 
-NO_DETAILS = FeedDetails("", Channel())
+NO_DETAILS = FeedDetails("", NO_CHANNEL)
 
 
 def head_of(document: FeedDocument, updated_us: int) -> FeedHead:
     """What a document says of the feed; `updated_us` is the time where it does not say when it was changed. A feed
     without an id gets one of its address or its title."""
-    channel = document.channel or Channel()
+    channel = document.channel or NO_CHANNEL
     feed_id = next((text for text in (document.id, document.link) if is_uri(text)), "")
     return FeedHead(
         id=feed_id or atom.digest_id(document.title),
@@ -41,11 +41,8 @@ def head_of(document: FeedDocument, updated_us: int) -> FeedHead:
         updated_us=updated_us if channel.changed_us is None else channel.changed_us,
         subtitle=document.description,
         link=document.link,
-        icon=channel.icon,
         language=channel.language,
-        hub=channel.hub,
-        authors=channel.authors,
-        channel=document.channel,
+        channel=channel,
     )
 
 
@@ -59,26 +56,26 @@ class StoredDetails(NamedTuple):
 def dump_details(document: FeedDocument) -> StoredDetails:
     """The text for `load_details`, at most MAX_DETAILS_BYTES long: the parts in the order of CHANNEL_PARTS, as far as
     they fit. The dates of the last change are left out, because the node has its own."""
-    channel = replace(document.channel or Channel(), changed_us=None, left_out=())
+    channel = replace(document.channel or NO_CHANNEL, changed_us=None, left_out=())
     is_page = document.link.lower().startswith(PAGES)
-    link = document.link if is_page and len(_dump(document.link, Channel())) <= MAX_DETAILS_BYTES else ""
+    link = document.link if is_page and len(_dump(document.link, NO_CHANNEL)) <= MAX_DETAILS_BYTES else ""
     left_out = ["link"] if document.link and not link else []
     if len(_dump(link, channel)) > MAX_DETAILS_BYTES:
         channel, names = _shortened(link, channel)
         left_out += names
     left_out += document.channel.left_out if document.channel is not None else ()
-    text = "" if channel == Channel() and not link else _dump(link, channel).decode()
+    text = "" if channel == NO_CHANNEL and not link else _dump(link, channel).decode()
     return StoredDetails(text, tuple(left_out))
 
 
 def _dump(link: str, channel: Channel) -> bytes:
-    head = FeedHead("", "", 0, link=link, hub=channel.hub, authors=channel.authors, channel=channel)
+    head = FeedHead("", "", 0, link=link, channel=channel)
     return write_rss(head, ()).data
 
 
 def _shortened(link: str, channel: Channel) -> tuple[Channel, list[str]]:
     """The parts that fit, and the names of the others. Each part is an element of its own, so lengths add up."""
-    empty_bytes = len(_dump(link, Channel()))
+    empty_bytes = len(_dump(link, NO_CHANNEL))
     free_bytes = MAX_DETAILS_BYTES - empty_bytes
     kept: dict[str, Any] = {}
     left_out = []
@@ -89,17 +86,17 @@ def _shortened(link: str, channel: Channel) -> tuple[Channel, list[str]]:
         fitting = []
         for part in values:
             alone: dict[str, Any] = {attribute: (part,) if isinstance(value, tuple) else part}
-            part_bytes = len(_dump(link, replace(Channel(), **alone))) - empty_bytes
+            part_bytes = len(_dump(link, replace(NO_CHANNEL, **alone))) - empty_bytes
             if part_bytes <= free_bytes:
                 free_bytes -= part_bytes
                 fitting.append(part)
         if not isinstance(value, tuple):
-            kept[attribute] = value if fitting else getattr(Channel(), attribute)
+            kept[attribute] = value if fitting else getattr(NO_CHANNEL, attribute)
         else:
             kept[attribute] = tuple(fitting)
         if kept[attribute] != value:
             left_out.append(name if not fitting else f"{len(value) - len(fitting)} of {len(value)} {name}")
-    return replace(Channel(), **kept), left_out
+    return replace(NO_CHANNEL, **kept), left_out
 
 
 @lru_cache(256)
@@ -108,7 +105,7 @@ def load_details(text: str) -> FeedDetails:
     if not text:
         return NO_DETAILS
     document = read_document(text.encode())
-    channel = document.channel or Channel()
+    channel = document.channel or NO_CHANNEL
     # The writer named itself where the feed names no generator; the time of the last change is the node's.
     generator = "" if channel.generator == GENERATOR else channel.generator
     return FeedDetails(document.link, replace(channel, generator=generator, changed_us=None))

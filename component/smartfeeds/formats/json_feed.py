@@ -65,10 +65,10 @@ def write_json_feed(head: FeedHead, entries: Iterable[Entry]) -> WrittenDocument
             feed_url=head.self_link,
             description=head.subtitle,
             next_url=head.next_link,
-            icon=harmless(head.icon),
-            authors=[{"name": name} for name in head.authors],
+            icon=harmless(head.channel.icon),
+            authors=[{"name": name} for name in head.channel.authors],
             language=head.language,
-            hubs=[{"type": "WebSub", "url": head.hub}] if head.hub else [],
+            hubs=[{"type": "WebSub", "url": head.channel.hub}] if head.channel.hub else [],
         ),
         _EXTENSION: {
             "id": head.id,

@@ -26,7 +26,7 @@ def losses_of(entry: Entry, form: str) -> list[FormatLoss]:
 
 def icon_losses(head: FeedHead) -> list[FormatLoss]:
     """The icon of the feed, if its address is one that writers leave out."""
-    icon = head.icon or (head.channel.icon if head.channel else "")
+    icon = head.channel.icon
     return [FormatLoss("", f"of the feed itself: {UNSAFE_ADDRESSES}")] if icon and not harmless(icon) else []
 
 

@@ -41,7 +41,7 @@ def write_items(head: FeedHead, items: Iterable[Item], losses: list[FormatLoss])
     texts = {
         "title": head.title,
         "dateModified": format_rfc822(head.updated_us),
-        "ownerName": ", ".join(head.authors),
+        "ownerName": ", ".join(head.channel.authors),
     }
     document = OutlineDocument({name: text for name, text in texts.items() if text}, ())
     return opml.write_outline(document, opml.never_empty(_outlines(items, losses), "no entries"))

@@ -100,6 +100,8 @@ class Channel:
     left_out: tuple[str, ...] = ()
 
 
+NO_CHANNEL = Channel()
+
 # The name of each part for people. Where space is short the first parts are kept first.
 CHANNEL_PARTS = {
     "language": "language",

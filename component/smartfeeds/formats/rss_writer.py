@@ -25,7 +25,7 @@ from smartfeeds.formats.links import resolve
 from smartfeeds.formats.losses import icon_losses, losses_of
 from smartfeeds.formats.payload import Payload, payload_of
 from smartfeeds.formats.rss import CONTENT_ENCODED, CONTENT_NS, LOOKS_LIKE_HTML, is_mail
-from smartfeeds.formats.rss_channel import RSS_NAMESPACES, Channel, channel_elements
+from smartfeeds.formats.rss_channel import RSS_NAMESPACES, channel_elements
 from smartfeeds.formats.xml import XML_BASE, Element, parse_stored
 
 GENERATOR = "smartfeeds"
@@ -74,16 +74,16 @@ def write_rss_item(item: Item) -> Payload:
 
 
 def _channel(head: FeedHead) -> bytes:
-    channel = head.channel or Channel()
+    channel = head.channel
     link = head.link or head.self_link or head.id
     language = head.language or channel.language
-    icon = harmless(head.icon or channel.icon)
+    icon = harmless(channel.icon)
     lines = [
         f"<title>{escape(head.title)}</title>",  # RSS-003: these three always
         f"<link>{escape(link)}</link>",
         f"<description>{escape(head.subtitle or head.title)}</description>",
         f"<language>{escape(language)}</language>" if language else "",
-        *(f"<dc:creator>{escape(name)}</dc:creator>" for name in head.authors),
+        *(f"<dc:creator>{escape(name)}</dc:creator>" for name in channel.authors),
         f"<lastBuildDate>{format_rfc822(head.updated_us)}</lastBuildDate>",
         f"<generator>{escape(channel.generator or GENERATOR)}</generator>",
         f"<docs>{RSS_SPECIFICATION}</docs>",
@@ -92,7 +92,7 @@ def _channel(head: FeedHead) -> bytes:
         if icon
         else "",
     ]
-    for rel, href in {"self": head.self_link, "next": head.next_link, "via": head.via, "hub": head.hub}.items():
+    for rel, href in {"self": head.self_link, "next": head.next_link, "via": head.via, "hub": channel.hub}.items():
         if href:
             kind = ' type="application/rss+xml"' if rel in ("self", "next") else ""
             lines.append(f'<atom:link rel="{rel}"{kind} href="{attribute(href)}"/>')

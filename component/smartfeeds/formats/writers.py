@@ -12,7 +12,7 @@ from smartfeeds.formats.ess import write_ess
 from smartfeeds.formats.items import FormatLoss, WrittenDocument
 from smartfeeds.formats.json_feed import write_json_feed
 from smartfeeds.formats.opml_items import write_items
-from smartfeeds.formats.rss_channel import CHANNEL_PARTS, Channel
+from smartfeeds.formats.rss_channel import CHANNEL_PARTS
 from smartfeeds.formats.rss_writer import write_rss
 
 
@@ -89,7 +89,7 @@ IN_ATOM = _IN_JSON_FEED | {"copyright", "generator", "categories", "logo", "exte
 
 def report_channel(job: FeedExport, parts: frozenset[str]) -> None:
     """Adds to the losses what the feed has in its `Channel` and a format with these parts has no place for."""
-    channel = job.head.channel or Channel()
+    channel = job.head.channel
     lost = list(channel.left_out)
     lost += [
         name

@@ -109,9 +109,7 @@ def head_of(answer: FeedPage, place: PageAddress) -> FeedHead:
     channel = replace(details.channel, hub="", cloud=None)
     return FeedHead(
         via=details.link,
-        icon=channel.icon,
         language=node.options.language,
-        authors=channel.authors,
         channel=channel,
         id=place.base_url,
         title=title_of(node),

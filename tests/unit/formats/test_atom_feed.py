@@ -11,6 +11,7 @@ from smartfeeds.formats.additions import completion
 from smartfeeds.formats.atom_feed import FeedHead, write_feed
 from smartfeeds.formats.documents import read_document
 from smartfeeds.formats.payload import complete_entry
+from smartfeeds.formats.rss_channel import Channel
 from support.golden import GOLDEN
 from support.validity import atom_faults
 
@@ -122,7 +123,8 @@ def test_what_the_head_says_changes_no_entry():
     """[SF-009] a language, authors and prefixes of the head stay out of the entries"""
     head = FeedHead(
         "urn:x-test:f", "T", 0, "http://e.example/", "s", "http://e.example/p", "http://e.example/n",
-        "http://e.example/hub", "http://e.example/i.png", "ru", ("Ann",), 2, "1_0_00000000", "2_0_00000000",
+        "ru", 2, "1_0_00000000", "2_0_00000000",
+        Channel(hub="http://e.example/hub", icon="http://e.example/i.png", authors=("Ann",)),
     )  # fmt: skip
     payload = entry("<content>fo:x xmlns</content>")
     text = b"".join(write_feed(head, [item(payload)]))

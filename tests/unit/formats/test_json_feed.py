@@ -15,6 +15,7 @@ from smartfeeds.formats.items import FormatLoss
 from smartfeeds.formats.json_feed import JSON_NS, write_json_feed
 from smartfeeds.formats.json_text import MAX_JSON_DEPTH, load_json
 from smartfeeds.formats.payload import complete_entry
+from smartfeeds.formats.rss_channel import Channel
 from support.entries import accept_entry
 
 US = 1304942400_000_000
@@ -63,8 +64,9 @@ def test_what_the_feed_says():
     """[SF-061] [SF-063] the head, with what JSON Feed has no member for in an object of its own"""
     head = FeedHead(
         "urn:x-test:f", "T", US, self_link="http://e.example/f", subtitle="S", link="http://e.example/",
-        next_link="http://e.example/f?n", hub="http://e.example/hub", icon="http://e.example/i.png", language="en",
-        authors=("Ann",), total=3, prev_cursor="1_0_00000000", last_cursor="2_0_00000000",
+        next_link="http://e.example/f?n", language="en", total=3, prev_cursor="1_0_00000000",
+        last_cursor="2_0_00000000",
+        channel=Channel(hub="http://e.example/hub", icon="http://e.example/i.png", authors=("Ann",)),
     )  # fmt: skip
     assert written(head=head) == {
         "version": "https://jsonfeed.org/version/1.1",

@@ -20,6 +20,7 @@ from smartfeeds.formats.opml import (
     write_outline,
 )
 from smartfeeds.formats.opml_items import write_items
+from smartfeeds.formats.rss_channel import Channel
 from support.entries import accept_entry
 from support.outlines import listed_feeds
 
@@ -240,7 +241,7 @@ def item(inside, item_id="a", deleted=False):
 def outlines_of(*items):
     """The outlines of items, and what they lack."""
     losses = []
-    head = FeedHead("urn:x-test:f", "T", NOON_US, subtitle="S", authors=("Ann", "Bob"))
+    head = FeedHead("urn:x-test:f", "T", NOON_US, subtitle="S", channel=Channel(authors=("Ann", "Bob")))
     document = read_outline(b"".join(write_items(head, items, losses)))
     assert document.head == {"title": "T", "dateModified": "Mon, 09 May 2011 12:00:00 GMT", "ownerName": "Ann, Bob"}
     return document.outlines, [(loss.item_id, loss.what) for loss in losses]

@@ -95,10 +95,8 @@ def test_channel_says_when_by_what_and_where():
         NOON_US,
         "http://f.example/f.rss",
         next_link="http://f.example/f.rss?since=1&max=2",
-        hub="http://f.example/hub",
-        icon="http://f.example/i.png",
         language="de",
-        authors=("Ann", "Bob"),
+        channel=Channel(hub="http://f.example/hub", icon="http://f.example/i.png", authors=("Ann", "Bob")),
     )
     channel = channel_of(head=head)
     assert channel.findtext("language") == "de"

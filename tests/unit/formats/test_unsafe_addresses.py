@@ -7,6 +7,7 @@ from smartfeeds.formats.atom import ATOM_NS
 from smartfeeds.formats.atom_feed import FeedHead
 from smartfeeds.formats.entry import read_entry
 from smartfeeds.formats.json_feed import write_json_feed
+from smartfeeds.formats.rss_channel import Channel
 from smartfeeds.formats.rss_writer import write_rss
 
 NAMED = "addresses that a reader might run (javascript, vbscript, data)"
@@ -22,7 +23,7 @@ def test_what_a_reader_might_run_does_not_leave(scheme: str) -> None:
         '<link rel="related" href="https://e/good"/></entry>'
     )
     item = Item(1, "i", 0, 0, payload.encode(), "a@b")
-    head = FeedHead(id="urn:x", title="f", icon=text, updated_us=0)
+    head = FeedHead(id="urn:x", title="f", updated_us=0, channel=Channel(icon=text))
 
     written = [write_rss(head, [item]), write_json_feed(head, [read_entry(item)])]
 

@@ -6,7 +6,7 @@ An entry that is cut out of its feed keeps what it had from the feed: the base a
 
 import copy
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
 
@@ -23,6 +23,7 @@ from smartfeeds.formats.items import LEFT_REASON, FeedDraft, ItemDraft, SkippedI
 from smartfeeds.formats.links import base_of, rebase, resolve
 from smartfeeds.formats.plain import squeeze
 from smartfeeds.formats.rss_channel import Channel, foreign_elements
+from smartfeeds.formats.xhtml import XHTML_NS
 from smartfeeds.formats.xml import XML_BASE, XML_LANG, Element, language_of
 
 ATOM03_NS = "http://purl.org/atom/ns#"
@@ -34,6 +35,7 @@ _CONTROLS = {
     f"{{{uri}}}control": f"{{{uri}}}draft" for uri in ("http://www.w3.org/2007/app", "http://purl.org/atom/app#")
 }
 
+_A = f"{{{ATOM_NS}}}"
 _ADDRESSES = {atom.LINK: "href", atom.CONTENT: "src"}
 
 
@@ -54,7 +56,7 @@ def read_atom(root: Element, base: str) -> tuple[FeedDraft, Iterator[ItemDraft |
         "Atom 1.0",
         id=(root.findtext(atom.ID) or "").strip(),
         title=atom.text_of(root, atom.TITLE),
-        link=_alternate(root, base),
+        link=next((_address(link, base) for link in _links(root, "alternate") if link.get("href")), ""),
         description=atom.text_of(root, atom.SUBTITLE),
     )
     head.channel = _channel(root, base, head.warnings)
@@ -66,65 +68,55 @@ def read_atom(root: Element, base: str) -> tuple[FeedDraft, Iterator[ItemDraft |
     return head, each(partial(_read, scope=scope), root.iterchildren(atom.ENTRY, DELETED_ENTRY))
 
 
-def _alternate(root: Element, base: str) -> str:
-    for link in root.iterchildren(atom.LINK):
-        if link.get("rel", "alternate") == "alternate" and link.get("href"):
-            return resolve(base_of(link, base), link.get("href", ""))
-    return ""
+def _links(root: Element, rel: str) -> list[Element]:
+    return [link for link in root.iterchildren(atom.LINK) if link.get("rel", "alternate") == rel]
+
+
+def _address(link: Element, base: str) -> str:
+    return resolve(base_of(link, base), link.get("href", ""))
 
 
 def _channel(root: Element, base: str, warnings: list[str]) -> Channel:
     """Returns the metadata of an atom:feed beside id, title, link and subtitle (RFC 4287 4.1.1)."""
-    links = {link.get("rel", "alternate"): link for link in root.iterchildren(atom.LINK, reversed=True)}
-    pictures = {
-        name: resolve(base_of(node, base), node.text or "")
-        for name in ("icon", "logo")
-        for node in root.iterchildren(f"{{{ATOM_NS}}}{name}", reversed=True)
-    }
-    categories = [
-        (node.get("term", "").strip(), node.get("scheme", "").strip()) for node in root.iterchildren(atom.CATEGORY)
-    ]
-    namespaces = (f"{{{ATOM_NS}}}*", f"{{{TOMBSTONES_NS}}}*", f"{{{FANOUT_NS}}}*", f"{{{FEEDSYNC_NS}}}*")
-    ours = set(root.iterchildren(*namespaces))
+
+    def picture(name: str) -> str:
+        node = root.find(f"{_A}{name}")
+        return "" if node is None else resolve(base_of(node, base), node.text or "")
+
+    hubs = _links(root, "hub")
+    authors = list(root.iterchildren(atom.AUTHOR))
+    categories = list(root.iterchildren(atom.CATEGORY))
+    terms = [(node.get("term", "").strip(), node.get("scheme", "").strip()) for node in categories]
+    ours = set(root.iterchildren(f"{_A}*", f"{{{TOMBSTONES_NS}}}*", f"{{{FANOUT_NS}}}*", f"{{{FEEDSYNC_NS}}}*"))
     foreign = [node for node in root.iterchildren("*") if node not in ours]
-    own = list(root.iterchildren(f"{{{ATOM_NS}}}*"))
+    # Entries without an author have the whole element of the feed's author all the same.
+    left_out = {
+        "addresses of authors": any(part.tag in (f"{_A}email", f"{_A}uri") for node in authors for part in node),
+        "contributors": root.find(f"{_A}contributor") is not None,
+        "labels of categories": any(node.get("label") not in (None, node.get("term")) for node in categories),
+        "address and version of the generator": any(len(node.attrib) for node in root.iterchildren(f"{_A}generator")),
+        "hubs after the first": sum(node.get("rel") == "hub" for node in root.iterchildren(f"{_A}*")) > 1,
+    }
     return Channel(
         language=language_of(root),
-        copyright=atom.text_of(root, f"{{{ATOM_NS}}}rights"),
-        generator=squeeze(root.findtext(f"{{{ATOM_NS}}}generator") or ""),
-        categories=tuple(pair for pair in categories if pair[0]),
-        icon=pictures.get("icon", ""),
-        logo=pictures.get("logo", ""),
-        hub=resolve(base_of(links["hub"], base), links["hub"].get("href", "")) if "hub" in links else "",
-        authors=tuple(
-            name
-            for node in root.iterchildren(atom.AUTHOR)
-            if (name := squeeze(node.findtext(f"{{{ATOM_NS}}}name") or ""))
-        ),
+        copyright=atom.text_of(root, f"{_A}rights"),
+        generator=squeeze(root.findtext(f"{_A}generator") or ""),
+        categories=tuple(pair for pair in terms if pair[0]),
+        icon=picture("icon"),
+        logo=picture("logo"),
+        hub=_address(hubs[0], base) if hubs else "",
+        authors=tuple(name for node in authors if (name := squeeze(node.findtext(f"{_A}name") or ""))),
         extensions=foreign_elements([*_other_links(root, base), *foreign], warnings),
-        left_out=(
-            *(name for name, has in _LEFT_OUT.items() if any(map(has, own))),
-            *(["hubs after the first"] if sum(node.get("rel") == "hub" for node in own) > 1 else ()),
-        ),
+        left_out=tuple(name for name, is_left_out in left_out.items() if is_left_out),
     )
 
 
 # Links that each document writes anew. Those to archives (RFC 5005 4) lead to the pages of the original.
 _OWN_RELS = frozenset({"self", "alternate", "hub", "next", "previous", "prev", "first", "last", "current"})
-_DETAILS = frozenset({f"{{{ATOM_NS}}}email", f"{{{ATOM_NS}}}uri"})
-# What `Channel` has no place for. The entries without an author of their own have it all the same.
-_LEFT_OUT: Mapping[str, Callable[[Element], bool]] = {
-    "addresses of authors": lambda node: node.tag == atom.AUTHOR and any(part.tag in _DETAILS for part in node),
-    "contributors": lambda node: node.tag == f"{{{ATOM_NS}}}contributor",
-    "labels of categories": lambda node: (
-        node.tag == atom.CATEGORY and node.get("label") not in (None, node.get("term"))
-    ),
-    "address and version of the generator": lambda node: node.tag == f"{{{ATOM_NS}}}generator" and len(node.attrib) > 0,
-}
 
 
 def _other_links(root: Element, base: str) -> list[Element]:
-    """Links that only Atom has words for, such as the license, as RSS can have them too: with a prefix."""
+    """Links that only Atom has elements for, such as the license, with a prefix, so that RSS can have them too."""
     links = []
     alternates = 0
     for link in root.iterchildren(atom.LINK):
@@ -132,10 +124,10 @@ def _other_links(root: Element, base: str) -> list[Element]:
         alternates += rel == "alternate"
         if (rel in _OWN_RELS or rel.endswith("-archive")) and (rel != "alternate" or alternates == 1):
             continue
-        kept = xml.new_element(atom.LINK, {"atom": ATOM_NS})
-        kept.attrib.update({str(name): str(value) for name, value in link.attrib.items() if name != XML_BASE})
-        kept.set("href", resolve(base_of(link, base), link.get("href", "")))
-        links.append(kept)
+        copied = xml.new_element(atom.LINK, {"atom": ATOM_NS})
+        copied.attrib.update({str(name): str(value) for name, value in link.attrib.items() if name != XML_BASE})
+        copied.set("href", _address(link, base))
+        links.append(copied)
     return links
 
 
@@ -148,22 +140,22 @@ def _read(node: Element, index: int, scope: FeedScope) -> ItemDraft | SkippedIte
 def _entry(node: Element, index: int, scope: FeedScope) -> ItemDraft | SkippedItem:
     if not len(node) and not (node.text or "").strip():
         return SkippedItem(index, "the entry is empty")  # as an item of RSS (A-123)
-    found = ItemDraft(index, node, deleted=atom.is_deletion(node))
-    given_id, keys = take_additions(node)
-    found.item_id = (node.findtext(atom.ID) or "").strip() if given_id is None else given_id
+    draft = ItemDraft(index, node, deleted=atom.is_deletion(node))
+    item_id, keys = take_additions(node)
+    draft.item_id = (node.findtext(atom.ID) or "").strip() if item_id is None else item_id
     if keys is not None:
-        found.published_us = within_years(parse_time(keys.get("created", "")))
-        found.updated_us = within_years(parse_time(keys.get("modified", "")))
-        return found
+        # Only an export of this service has ordering keys, and its entries are complete as they are stored.
+        draft.published_us = within_years(parse_time(keys.get("created", "")))
+        draft.updated_us = within_years(parse_time(keys.get("modified", "")))
+        return draft
     if _is_draft(node):
         return SkippedItem(index, "the entry is a draft (app:draft), which its author has not published")
-    found.published_us = _date(found, atom.PUBLISHED)
-    found.updated_us = _date(found, atom.UPDATED)
-    if found.updated_us is None and found.published_us is not None:
-        updated = etree.SubElement(node, atom.UPDATED)
-        updated.text = format_datetime(found.published_us)
+    draft.published_us = _date(draft, atom.PUBLISHED)
+    draft.updated_us = _date(draft, atom.UPDATED)
+    if draft.updated_us is None and draft.published_us is not None:
+        etree.SubElement(node, atom.UPDATED).text = format_datetime(draft.published_us)
     adopt(node, scope)
-    return found
+    return draft
 
 
 def _is_draft(node: Element) -> bool:
@@ -172,21 +164,21 @@ def _is_draft(node: Element) -> bool:
     return any((control.findtext(_CONTROLS[control.tag]) or "").strip() == "yes" for control in controls)
 
 
-def _date(found: ItemDraft, tag: str) -> int | None:
+def _date(draft: ItemDraft, tag: str) -> int | None:
     """The first readable date. Unreadable dates are removed, and dates in other spellings are written as RFC 3339
     (RFC 4287 3.3), so that readers of the entry can read all dates that it has."""
     first_us: int | None = None
     name = tag.rpartition("}")[2]
-    for child in list(found.entry.iterchildren(tag)):
+    for child in list(draft.entry.iterchildren(tag)):
         text = (child.text or "").strip()
         time_us = parse_date(text)
         if time_us is None:
             xml.replace_by_text(child, "")
-            found.warnings.append(f"atom:{name} is no date-time and was left out")
+            draft.warnings.append(f"atom:{name} is no date-time and was left out")
             continue
         if parse_datetime(text) is None:
             child.text = format_datetime(time_us)
-            found.warnings.append(f"atom:{name} is not in RFC 3339 format and was read as {child.text}")
+            draft.warnings.append(f"atom:{name} is not in RFC 3339 format and was read as {child.text}")
         first_us = time_us if first_us is None else first_us
     return first_us
 
@@ -230,14 +222,8 @@ def _deletion(node: Element, index: int) -> ItemDraft | SkippedItem:
     return ItemDraft(index, entry, reference, updated_us=when_us, deleted=True)
 
 
-_NAMES_03 = {
-    "modified": "updated",
-    "issued": "published",
-    "created": "published",
-    "tagline": "subtitle",
-    "url": "uri",
-    "copyright": "rights",
-}
+_DATES_03 = {"modified": "updated", "issued": "published", "created": "published"}
+_NAMES_03 = _DATES_03 | {"tagline": "subtitle", "url": "uri", "copyright": "rights"}
 _TEXTS_03 = frozenset({"title", "summary", "content", "tagline", "subtitle", "info", "copyright"})
 _NS_03 = re.compile(rb'( xmlns(?::[^=\s]+)?=)"http://purl\.org/atom/ns#"')
 
@@ -249,14 +235,14 @@ def from_atom03(root: Element) -> Element:
         root = etree.fromstring(renamed, xml.strict_parser())
     except etree.XMLSyntaxError:
         raise FeedError(Condition.INVALID_PAYLOAD, "the Atom 0.3 document cannot be read as Atom 1.0") from None
-    for node in list(root.iter(f"{{{ATOM_NS}}}*")):
+    for node in list(root.iter(f"{_A}*")):
         name = node.tag.rpartition("}")[2]
         if name in _TEXTS_03:
             _retype(node)
-        if name in ("modified", "issued", "created"):
+        if name in _DATES_03:
             time_us = parse_date(node.text or "")
             node.text = node.text if time_us is None else format_datetime(time_us)
-        node.tag = f"{{{ATOM_NS}}}{_NAMES_03.get(name, name)}"
+        node.tag = f"{_A}{_NAMES_03.get(name, name)}"
     return root
 
 
@@ -264,21 +250,15 @@ def _retype(node: Element) -> None:
     """Atom 0.3 has a media type and a mode (xml, escaped); Atom 1.0 has text, html and xhtml."""
     mode = node.attrib.pop("mode", "xml")
     kind = node.get("type", "text/plain").strip().lower()
-    if len(node) and kind in ("text/plain", "text/html", "application/xhtml+xml"):
-        _wrap(node)
-        node.set("type", "xhtml")
-    elif kind in ("text/html", "application/xhtml+xml"):
-        node.set("type", "html" if mode == "escaped" else "text")
-    elif kind == "text/plain":
-        node.set("type", "text")
-
-
-def _wrap(node: Element) -> None:
-    """Atom 1.0 wants one xhtml:div around the markup."""
-    div = "{http://www.w3.org/1999/xhtml}div"
-    if len(node) == 1 and node[0].tag == div:
+    if kind not in ("text/plain", "text/html", "application/xhtml+xml"):
         return
-    wrapper = xml.new_element(div, {None: "http://www.w3.org/1999/xhtml"})
-    wrapper.text, node.text = node.text, None
-    wrapper.extend(list(node))
-    node.append(wrapper)
+    if not len(node):
+        node.set("type", "html" if kind != "text/plain" and mode == "escaped" else "text")
+        return
+    node.set("type", "xhtml")
+    # RFC 4287 3.1.1.3: a single xhtml:div is around the markup.
+    if len(node) > 1 or node[0].tag != f"{{{XHTML_NS}}}div":
+        wrapper = xml.new_element(f"{{{XHTML_NS}}}div", {None: XHTML_NS})
+        wrapper.text, node.text = node.text, None
+        wrapper.extend(list(node))
+        node.append(wrapper)

@@ -49,7 +49,7 @@ def read_document(data: bytes, base: str = "") -> FeedDocument:
     if looks_like_ess(data):
         raise FeedError(Condition.INVALID_PAYLOAD, _ESS)
     base = rebase("", base)
-    head, entries, warnings = _read_json(data, base) if looks_like_json(data) else _read_xml(data, base)
+    head, entries = (_read_json if looks_like_json(data) else _read_xml)(data, base)
     scope = head.id or head.link
     items: list[tuple[int, ImportedItem]] = []
     skipped: list[SkippedItem] = []
@@ -74,7 +74,7 @@ def read_document(data: bytes, base: str = "") -> FeedDocument:
         channel=head.channel,
         items=_distinct(items, skipped),
         skipped=tuple(sorted(skipped, key=lambda one: one.index)),
-        warnings=(*warnings, *head.warnings),
+        warnings=tuple(head.warnings),
         oldest_on_top=head.oldest_on_top,
     )
 
@@ -103,23 +103,27 @@ def read_one(root: Element, size_bytes: int, base: str = "") -> ImportedItem:
     return item
 
 
-def _read_json(data: bytes, base: str) -> tuple[FeedDraft, Iterator[ItemDraft | SkippedItem], list[str]]:
+def _read_json(data: bytes, base: str) -> tuple[FeedDraft, Iterator[ItemDraft | SkippedItem]]:
     value, warnings = load_json(data)
     if is_json_feed(value):
-        return (*read_json_feed(value, base), warnings)
-    if is_collection(value):
-        return (*read_activities(value, base), warnings)
-    raise FeedError(
-        Condition.INVALID_PAYLOAD, "the document is JSON, but neither a JSON Feed nor ActivityStreams 1.0 activities"
-    )
+        head, entries = read_json_feed(value, base)
+    elif is_collection(value):
+        head, entries = read_activities(value, base)
+    else:
+        text = "the document is JSON, but neither a JSON Feed nor ActivityStreams 1.0 activities"
+        raise FeedError(Condition.INVALID_PAYLOAD, text)
+    head.warnings = [*warnings, *head.warnings]
+    return head, entries
 
 
-def _read_xml(data: bytes, base: str) -> tuple[FeedDraft, Iterator[ItemDraft | SkippedItem], list[str]]:
+def _read_xml(data: bytes, base: str) -> tuple[FeedDraft, Iterator[ItemDraft | SkippedItem]]:
     root, warnings = load(data)
     check_scope(root)
     if is_outline(root):
-        return (*read_lines(outline_of(root, warnings), base), [])
-    return (*_read_root(root, base), warnings)
+        return read_lines(outline_of(root, warnings), base)
+    head, entries = _read_root(root, base)
+    head.warnings = [*warnings, *head.warnings]
+    return head, entries
 
 
 def _read_root(root: Element, base: str) -> tuple[FeedDraft, Iterator[ItemDraft | SkippedItem]]:
@@ -136,37 +140,30 @@ def _read_root(root: Element, base: str) -> tuple[FeedDraft, Iterator[ItemDraft 
     raise FeedError(Condition.INVALID_PAYLOAD, f"the document {other}")
 
 
-def _item(found: ItemDraft, scope: str) -> ImportedItem:
+def _item(draft: ItemDraft, scope: str) -> ImportedItem:
     """Canonical payload and final id. Raises FeedError for an entry beyond the limits of payloads."""
-    payload = accept_payload(found.entry)
-    item_id = found.item_id
+    payload = accept_payload(draft.entry)
+    item_id = draft.item_id
     if not item_id:
-        item_id = _derived(found.entry, scope, payload)
-        found.warnings.append("the item has no id; one was made of its content")
+        item_id = _content_id(draft.entry, scope, payload)
+        draft.warnings.append("the item has no id; one was made of its content")
     elif len(item_id.encode()) > MAX_ID_BYTES:
         item_id = atom.digest_id(item_id)
-        found.warnings.append(f"the id is longer than {MAX_ID_BYTES} bytes; a digest takes its place")
-    return ImportedItem(
-        id=item_id,
-        published_us=found.published_us,
-        updated_us=found.updated_us,
-        payload=with_id_and_title(payload, item_id if is_uri(item_id) else ""),
-        deleted=found.deleted,
-        warnings=tuple(found.warnings),
-    )
+        draft.warnings.append(f"the id is longer than {MAX_ID_BYTES} bytes; a digest takes its place")
+    payload = with_id_and_title(payload, item_id if is_uri(item_id) else "")
+    return ImportedItem(item_id, draft.published_us, draft.updated_us, payload, draft.deleted, tuple(draft.warnings))
 
 
-def _derived(entry: Element, scope: str, payload: bytes) -> str:
+def _content_id(entry: Element, scope: str, payload: bytes) -> str:
     """An id that stays the same over polls: the link, else a digest of feed, title, text and enclosures (A-122)."""
     links = [(link.get("rel", "alternate"), link.get("href", "")) for link in entry.iterchildren(atom.LINK)]
-    alternate = next((href for rel, href in links if rel == "alternate" and href), "")
-    if alternate:
-        return alternate
-    nodes = [next(entry.iterchildren(tag), None) for tag in (atom.TITLE, atom.SUMMARY, atom.CONTENT)]
+    page = next((href for rel, href in links if rel == "alternate" and href), "")
+    if page:
+        return page
+    nodes = [entry.find(tag) for tag in (atom.TITLE, atom.SUMMARY, atom.CONTENT)]
     texts = ["" if node is None else atom.string_of(node).strip() for node in nodes]
-    enclosures = [href for rel, href in links if rel == "enclosure"]
-    known = [*texts, *enclosures]
-    return atom.digest_id(scope, *known) if any(known) else atom.digest_id(scope, payload.decode())
+    parts = [*texts, *(href for rel, href in links if rel == "enclosure")]
+    return atom.digest_id(scope, *(parts if any(parts) else [payload.decode()]))
 
 
 def _distinct(items: list[tuple[int, ImportedItem]], skipped: list[SkippedItem]) -> tuple[ImportedItem, ...]:

@@ -114,9 +114,8 @@ def _recoded(data: bytes, warnings: list[str]) -> tuple[bytes, str | None]:
     superset = _SUPERSETS.get(name)
     if superset is None or (superset == "cp1252" and _C1.search(data) is None):
         return data, None
-    try:
-        text = data.decode(superset)
-    except UnicodeDecodeError:
+    text = _decoded(data, superset)
+    if text is None:
         return data, None
     if superset == "cp1252":
         warnings.append(f"{name} was read as windows-1252")
@@ -124,11 +123,12 @@ def _recoded(data: bytes, warnings: list[str]) -> tuple[bytes, str | None]:
 
 
 def _parsed(data: bytes, encoding: str | None, warnings: list[str]) -> Element:
+    CrowdCheck(encoding).feed(data)
     try:
-        return _parse(data, encoding)
+        return etree.fromstring(data, strict_parser(encoding))
     except etree.XMLSyntaxError as error:
         code = getattr(error, "code", 0)
-        if code in _UNKNOWN_ENCODING and encoding is None and _is_utf8(data):
+        if code in _UNKNOWN_ENCODING and encoding is None and _decoded(data, "utf-8") is not None:
             warnings.append("the declared encoding is not known; the document was read as UTF-8")
             return _parsed(data, "utf-8", warnings)
         if code == etree.ErrorTypes.ERR_UNDECLARED_ENTITY:
@@ -136,36 +136,19 @@ def _parsed(data: bytes, encoding: str | None, warnings: list[str]) -> Element:
             if changed != data:
                 warnings.append("names of HTML characters were read although the document does not declare them")
                 return _parsed(changed, encoding, warnings)
-        raise FeedError(Condition.INVALID_PAYLOAD, f"the document {_fault(data, error)}") from None
-
-
-def _parse(data: bytes, encoding: str | None) -> Element:
-    CrowdCheck(encoding).feed(data)
-    parser = strict_parser(encoding)
-    return etree.fromstring(data, parser)
-
-
-def _is_utf8(data: bytes) -> bool:
-    try:
-        data.decode()
-    except UnicodeDecodeError:
-        return False
-    return True
+        head = data[:_HEAD_BYTES].lstrip(b"\xef\xbb\xbf\x20\t\r\n").lower()
+        reason = fault(error)
+        if head.startswith((b"<html", b"<!doctype html")):
+            reason = "is a web page, not a feed"
+        elif head.startswith((b"{", b"[")):
+            reason = "looks like JSON, not like XML"
+        raise FeedError(Condition.INVALID_PAYLOAD, f"the document {reason}") from None
 
 
 def _numeric(match: re.Match[bytes]) -> bytes:
     """An HTML entity reference as character references; CDATA, comments and unknown names as they are."""
     characters = _PLAIN_CHARACTERS.get(match[1].decode()) if match[1] else None
     return match[0] if characters is None else "".join(f"&#{ord(c)};" for c in characters).encode()
-
-
-def _fault(data: bytes, error: etree.XMLSyntaxError) -> str:
-    head = data[:_HEAD_BYTES].lstrip(b"\xef\xbb\xbf\x20\t\r\n").lower()
-    if head.startswith((b"<html", b"<!doctype html")):
-        return "is a web page, not a feed"
-    if head.startswith((b"{", b"[")):
-        return "looks like JSON, not like XML"
-    return fault(error)
 
 
 def _settle_entities(root: Element) -> None:

@@ -12,7 +12,7 @@ from smartfeeds.core.times import format_datetime
 from smartfeeds.formats import atom
 from smartfeeds.formats.atom_feed import FeedHead
 from smartfeeds.formats.entry import ACTIVITY_NS, NO_TEXT, Entry, EntryLink, EntrySource, Person
-from smartfeeds.formats.items import LEFT_REASON, FeedDraft, FormatLoss, ItemDraft, SkippedItem, WrittenDocument, each
+from smartfeeds.formats.items import FeedDraft, FormatLoss, ItemDraft, SkippedItem, WrittenDocument, each
 from smartfeeds.formats.json_items import JsonItem, id_of, text_of
 from smartfeeds.formats.json_text import Json, JsonObject, dump_json, filled
 from smartfeeds.formats.links import resolve
@@ -140,58 +140,45 @@ def _item(value: Json, index: int, base: str, *, smart: bool) -> ItemDraft | Ski
         return SkippedItem(index, "the item is no object")
     item = JsonItem(value, index, base)
     item.draft.item_id = id_of(value.get("id"))
-    said = item.object("object")
+    body = item.object("object")
     published_us, updated_us = item.time("published"), item.time("updated")
-    if value.get("left") is True:
-        return SkippedItem(index, LEFT_REASON)
-    if value.get("deleted") is True:
-        if not item.draft.item_id:
-            return SkippedItem(index, "a deleted item does not say which one it is")
-        return item.delete(id_of(said.get("id")), updated_us)
-    item.add_language(item.text("language", said))
-    # Where a Smart Feed gives none, the atom:id was made of the item id.
+    removal = item.removal(value, id_of(body.get("id")), updated_us)
+    if removal is not None:
+        return removal
+    item.add_language(item.text("language", body))
+    # An activity of a Smart Feed without an id in its object has an atom:id that was made of the item id.
     own_id = atom.derived_id(item.draft.item_id) if smart and item.draft.item_id else item.draft.item_id
-    item.add_id(id_of(said.get("id")) or own_id, given=smart)
-    title = item.text("displayName", said) or item.text("title")
+    item.add_id(id_of(body.get("id")) or own_id, given=smart)
+    title = item.text("displayName", body) or item.text("title")
     item.add(atom.TITLE, title)
     item.add_times(published_us, updated_us)
-    _read_actor(item)
-    for link in item.objects("attachments", said):
-        address, kind, name = (item.text(key, link) for key in ("url", "mimeType", "displayName"))
-        item.add_link("enclosure", address, kind, name, link.get("length"))
-    item.add_link("alternate", item.text("url", said) or item.text("url"))
-    for tag in item.objects("tags", said):
+    actor = item.object("actor")
+    item.add_person(item.text("displayName", actor), item.text("url", actor), item.text("id", actor))
+    item.add_enclosures(body, "mimeType", "displayName", "length")
+    item.add_link("alternate", item.text("url", body) or item.text("url"))
+    for tag in item.objects("tags", body):
         item.add_category(*(item.text(key, tag) for key in ("displayName", "scheme", "label")))
-    replies = [(id_of(reply.get("id")), item.text("url", reply)) for reply in item.objects("inReplyTo", said)]
-    for reference, address in replies:
-        item.add_reply(reference, address)
-    source = said.get("source")
-    if isinstance(source, dict):
-        item.add_source(item.text("displayName", source), item.text("url", source))
-    _read_bodies(item, said, smart=smart)
-    _read_kinds(item, said, "comment" if any(map(any, replies)) else "article" if title.strip() else "note")
+    item.add_references(body, "inReplyTo", "displayName")
+    _read_bodies(item, body, smart=smart)
+    is_reply = item.entry.find(atom.IN_REPLY_TO) is not None
+    _read_kinds(item, body, "comment" if is_reply else "article" if title.strip() else "note")
     return item.draft
 
 
-def _read_actor(item: JsonItem) -> None:
-    actor = item.object("actor")
-    item.add_person(item.text("displayName", actor), item.text("url", actor), item.text("id", actor))
-
-
-def _read_bodies(item: JsonItem, said: JsonObject, *, smart: bool) -> None:
-    summary, content = item.text("summary", said), item.text("content", said)
-    kind = item.text("contentType", said).strip().lower() or ("text/plain" if smart else "text/html")
+def _read_bodies(item: JsonItem, body: JsonObject, *, smart: bool) -> None:
+    summary, content = item.text("summary", body), item.text("content", body)
+    kind = item.text("contentType", body).strip().lower() or ("text/plain" if smart else "text/html")
     if summary:
         item.add(atom.SUMMARY, summary, type="" if smart else "html")
     if content:
         item.add(atom.CONTENT, content, type="html" if kind == "text/html" else "")
 
 
-def _read_kinds(item: JsonItem, said: JsonObject, guess: str) -> None:
-    """Verb and object type, where they are not what goes without saying."""
+def _read_kinds(item: JsonItem, body: JsonObject, guess: str) -> None:
+    """Verb and object type, unless they are what a reader of the entry assumes anyway (`entry.read_entry`)."""
     for name, value, usual in (
         ("verb", item.text("verb"), "post"),
-        ("object-type", item.text("objectType", said), guess),
+        ("object-type", item.text("objectType", body), guess),
     ):
         text = value.strip()
         if text and text != usual:

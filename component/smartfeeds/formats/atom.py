@@ -6,7 +6,7 @@ Implements the deleted mark (SF-013, A-18, xep-map 2.3) and reads what filters, 
 
 import hashlib
 import re
-from collections.abc import Collection, Iterator
+from collections.abc import Collection
 from urllib.parse import quote
 
 from smartfeeds.core.filters import EntryMeta, entry_facets
@@ -85,20 +85,31 @@ def tombstone(item_id: str, deleted_us: int, old_payload: bytes, *, atom_id: str
 
     An empty `atom_id` means that of `old_payload`, which may be empty too; then the id is derived from `item_id`.
     """
+    # The FeedSync id is the old entry's, else the item id if that is a Namespace Specific String.
     old = _stored(old_payload)
-    return with_mark(_left_of(old, item_id, deleted_us, atom_id), _sync_id(old, item_id))
+    sync = None if old is None else old.find(SYNC)
+    sync_ids = ("" if sync is None else sync.get("id", ""), item_id)
+    sync_id = next((text for text in sync_ids if is_nss(text)), "")
+    return with_mark(_remains(old, item_id, deleted_us, atom_id), sync_id)
 
 
 def remains(item_id: str, deleted_us: int, old_payload: bytes) -> bytes:
-    """The same before it is marked."""
-    return _left_of(_stored(old_payload), item_id, deleted_us)
+    """The payload of `tombstone` without the deleted mark."""
+    return _remains(_stored(old_payload), item_id, deleted_us)
+
+
+def _remains(old: Element | None, item_id: str, deleted_us: int, atom_id: str = "") -> bytes:
+    atom_id = atom_id or ("" if old is None else (old.findtext(ID) or "").strip())
+    if not atom_id or not is_xml_text(atom_id):
+        atom_id = derived_id(item_id)
+    return stripped(atom_id, format_datetime(deleted_us))
 
 
 def departed(item_id: str, left_us: int, payload: bytes, *, sync: bool) -> bytes:
-    """What a filtered view shows of an item that has left it: the remains, marked as `left` and, for readers who know
-    only that, as deleted.
+    """The payload that a filtered view shows for an item that has left it: the remains, marked as `left`.
 
-    A view with `sync` leaves the mark of FeedSync out, and no view gives it an id: nobody may merge it as a deletion.
+    Readers that do not know this mark read the deleted mark beside it. A view with `sync` has no deleted mark, and no
+    view gives it an id: otherwise a merge would take the entry for a deletion.
     """
     marked = with_child(remains(item_id, left_us, payload), f'<left xmlns="{OWN_NS}"></left>'.encode())
     return marked if sync else with_mark(marked, "")
@@ -107,14 +118,6 @@ def departed(item_id: str, left_us: int, payload: bytes, *, sync: bool) -> bytes
 def is_left(entry: Element) -> bool:
     """Whether an entry stands for an item that has left a view, and is neither an entry nor a deletion."""
     return next(entry.iterchildren(LEFT), None) is not None
-
-
-def _left_of(old: Element | None, item_id: str, deleted_us: int, atom_id: str = "") -> bytes:
-    if not atom_id and old is not None:
-        atom_id = (old.findtext(ID) or "").strip()
-    if not atom_id or not is_xml_text(atom_id):
-        atom_id = derived_id(item_id)
-    return stripped(atom_id, format_datetime(deleted_us))
 
 
 def marked(atom_id: str, updated: str, sync_id: str) -> bytes:
@@ -146,13 +149,6 @@ def with_child(payload: bytes, child: bytes) -> bytes:
     return payload[:end] + child + payload[end:]
 
 
-def _sync_id(old: Element | None, item_id: str) -> str:
-    """The FeedSync id: the old entry's, else the item id where it is a Namespace Specific String, else none."""
-    sync = next(old.iterchildren(SYNC), None) if old is not None else None
-    candidates = (sync.get("id", "") if sync is not None else "", item_id)
-    return next((text for text in candidates if is_nss(text)), "")
-
-
 def _stored(payload: bytes) -> Element | None:
     """The entry in stored bytes, or None where a generic node keeps none or something else."""
     if not payload:
@@ -168,13 +164,14 @@ def read_meta(payload: bytes) -> EntryMeta:
     root = _stored(payload)
     if root is None or root.tag not in (ENTRY, FEED):
         return EntryMeta()
-    title = text_of(root, TITLE)
-    summary = text_of(root, SUMMARY)
-    content = text_of(root, CONTENT)
+    title, summary, content = (text_of(root, tag) for tag in (TITLE, SUMMARY, CONTENT))
+    parts = (part for author in root.iterchildren(AUTHOR) for part in author.iterchildren(*_PERSON))
+    references = (node.get(name, "").strip() for node in root.iterchildren(IN_REPLY_TO) for name in ("ref", "href"))
+    terms = (node.get("term", "").strip() for node in root.iterchildren(CATEGORY))
     return EntryMeta(
-        authors=frozenset(_people(root)),
-        categories=frozenset(term for node in root.iterchildren(CATEGORY) if (term := node.get("term", "").strip())),
-        replies_to=frozenset(_references(root)),
+        authors=frozenset(squeeze(part.text or "") for part in parts) - {""},
+        categories=frozenset(terms) - {""},
+        replies_to=frozenset(references) - {""},
         text="\n".join(text for text in (title, summary, content) if text),
         body=(title or summary)[:BODY_CHARACTERS],
         language=xml.language_of(root),
@@ -185,18 +182,6 @@ def read_traits(payload: bytes) -> Traits:
     """The store's Indexer: the facets that filters compare and the words that a search finds."""
     meta = read_meta(payload)
     return Traits(entry_facets(meta), words(meta.text))
-
-
-def _people(root: Element) -> Iterator[str]:
-    for author in root.iterchildren(AUTHOR):
-        for part in author.iterchildren(*_PERSON):
-            if text := squeeze(part.text or ""):
-                yield text
-
-
-def _references(root: Element) -> Iterator[str]:
-    for node in root.iterchildren(IN_REPLY_TO):
-        yield from (value for name in ("ref", "href") if (value := node.get(name, "").strip()))
 
 
 def text_of(root: Element, tag: str) -> str:

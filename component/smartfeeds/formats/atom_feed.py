@@ -17,8 +17,6 @@ from smartfeeds.formats.additions import FANOUT_NS, completion, id_mark, keys_ma
 from smartfeeds.formats.atom import ATOM_NS, ENTRY_START, START_TAG, derived_id, with_child
 from smartfeeds.formats.rss_channel import NO_CHANNEL, Channel
 
-# How the start tag of nearly every entry begins.
-
 
 @dataclass(frozen=True, slots=True)
 class FeedHead:

@@ -32,12 +32,12 @@ class LinkType(Enum):
 
 
 _OTHER_NAMES: Final = {"application/json": LinkType.JSON_FEED}  # JSON Feed 1.0 was announced like this
-_TYPES: Final = {one.value: one for one in LinkType} | _OTHER_NAMES
+_TYPES: Final = {kind.value: kind for kind in LinkType} | _OTHER_NAMES
 
 
 @dataclass(frozen=True, slots=True)
 class PageLink:
-    """One link of a page: what it leads to, where, and how the page calls it."""
+    """A link of a page: the type of its target, its address and its title."""
 
     type: LinkType
     href: str
@@ -56,24 +56,17 @@ def links_of(html: bytes, base: str) -> tuple[PageLink, ...]:
         return ()
     if root is None:
         return ()
-    base = _base(root, base)
-    found: dict[PageLink, None] = {}
+    # HTML, "The base element": only the first base element with an address counts.
+    addresses = (node.get("href", "").strip() for node in root.iter("base"))
+    base = resolve(base, next(filter(None, addresses), ""))
+    links: dict[PageLink, None] = {}
     for node in root.iter("link"):
         link = _link(node, base)
         if link is not None:
-            found.setdefault(link)
-        if len(found) >= MAX_LINKS:
+            links.setdefault(link)
+        if len(links) >= MAX_LINKS:
             break
-    return tuple(found)
-
-
-def _base(root: Element, page: str) -> str:
-    """The address that relative ones are relative to: that of the first base element which has one."""
-    for node in root.iter("base"):
-        href = node.get("href", "").strip()
-        if href:
-            return resolve(page, href)
-    return page
+    return tuple(links)
 
 
 def _link(node: Element, base: str) -> PageLink | None:
@@ -83,6 +76,7 @@ def _link(node: Element, base: str) -> PageLink | None:
     reference = node.get("href", "").strip()
     if kind is None or not reference or "alternate" not in relations or "stylesheet" in relations:
         return None
+    # RFC 5023 12.1: a single entry, not a feed.
     if "type=entry" in parameters.replace(" ", "").replace('"', ""):
         return None
     href = resolve(base, reference)

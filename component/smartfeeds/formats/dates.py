@@ -103,37 +103,22 @@ def _without_comments(text: str) -> str:
 
 
 def _time_us(parts: dict[str, str | None]) -> int | None:
-    month = _month(parts["month"] or "")
-    offset = _offset(parts.get("zone"))
+    month, offset = parts["month"] or "", _offset(parts.get("zone"))
+    number = int(month) if month.isdigit() else _MONTHS.get(month.lower())
     second = int(parts.get("second") or 0)
-    if month is None or offset is None or second > 60:
+    if number is None or offset is None or second > 60:
         return None
+    year = int(parts["year"] or 0)
+    if len(parts["year"] or "") == 2:
+        year += 2000 if year < 50 else 1900  # RFC 2822 4.3
+    day, hour, minute = int(parts.get("day") or 1), int(parts.get("hour") or 0), int(parts.get("minute") or 0)
     try:
-        moment = datetime(
-            _year(parts["year"] or ""),
-            month,
-            int(parts.get("day") or 1),
-            int(parts.get("hour") or 0),
-            int(parts.get("minute") or 0),
-            min(second, 59),
-            tzinfo=UTC,
-        )
+        # A leap second is the last second of its minute and one more, because `datetime` has none.
+        moment = datetime(year, number, day, hour, minute, min(second, 59), tzinfo=UTC)
     except ValueError:
         return None
     time_us = (moment - EPOCH - offset) // timedelta(microseconds=1)
     return within_years(time_us + US_PER_S if second == 60 else time_us)
-
-
-def _year(text: str) -> int:
-    """RFC 2822 4.3: two digits are 2000 to 2049 and 1950 to 1999."""
-    year = int(text)
-    if len(text) == 4:
-        return year
-    return year + (2000 if year < 50 else 1900)
-
-
-def _month(text: str) -> int | None:
-    return int(text) if text.isdigit() else _MONTHS.get(text.lower())
 
 
 def _offset(zone: str | None) -> timedelta | None:

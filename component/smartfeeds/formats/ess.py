@@ -155,7 +155,7 @@ def read_ess(data: bytes) -> EssContent:
     if len(numbers) % 2:
         raise _invalid("a number is left over: behind the address there are pairs of minutes and checksum")
     entries = [_stamp(build_s, numbers[at], numbers[at + 1]) for at in range(0, len(numbers), 2)]
-    entries.sort(key=_age)
+    entries.sort(key=lambda entry: -entry.time_s)
     return EssContent(build_s, url, tuple(entries))
 
 
@@ -171,7 +171,7 @@ def read_nno(data: bytes) -> NnoContent:
             raise _invalid("the last entry is not whole: an address is followed by minutes and checksum")
         entries.append(NnoEntry(url, *_stamp(build_s, fields[place], fields[place + 1])))
         place += 2
-    entries.sort(key=_age)
+    entries.sort(key=lambda entry: -entry.time_s)
     return NnoContent(build_s, tuple(entries))
 
 
@@ -195,10 +195,6 @@ def split_nno(nno: NnoContent) -> list[EssContent]:
     for url, time_s, checksum in nno.entries:
         feeds.setdefault(url, []).append(EntryStamp(time_s, checksum))
     return [EssContent(nno.build_s, url, tuple(stamps)) for url, stamps in feeds.items()]
-
-
-def _age(entry: EntryStamp | NnoEntry) -> int:
-    return -entry.time_s
 
 
 def _fields(data: bytes) -> list[str]:

@@ -77,26 +77,25 @@ def _shortened(link: str, channel: Channel) -> tuple[Channel, list[str]]:
     """The parts that fit, and the names of the others. Each part is an element of its own, so lengths add up."""
     empty_bytes = len(_dump(link, NO_CHANNEL))
     free_bytes = MAX_DETAILS_BYTES - empty_bytes
-    kept: dict[str, Any] = {}
+    short = NO_CHANNEL
     left_out = []
     for attribute, name in CHANNEL_PARTS.items():
         value = getattr(channel, attribute)
-        # No element takes less than 16 bytes, so those behind this number cannot fit.
-        values = value[: MAX_DETAILS_BYTES // 16] if isinstance(value, tuple) else (value,)
+        is_list = isinstance(value, tuple)
         fitting = []
-        for part in values:
-            alone: dict[str, Any] = {attribute: (part,) if isinstance(value, tuple) else part}
-            part_bytes = len(_dump(link, replace(NO_CHANNEL, **alone))) - empty_bytes
+        # No element takes less than 16 bytes, so the elements behind this number cannot fit.
+        for part in value[: MAX_DETAILS_BYTES // 16] if is_list else (value,):
+            changes: dict[str, Any] = {attribute: (part,) if is_list else part}
+            part_bytes = len(_dump(link, replace(NO_CHANNEL, **changes))) - empty_bytes
             if part_bytes <= free_bytes:
                 free_bytes -= part_bytes
                 fitting.append(part)
-        if not isinstance(value, tuple):
-            kept[attribute] = value if fitting else getattr(NO_CHANNEL, attribute)
-        else:
-            kept[attribute] = tuple(fitting)
-        if kept[attribute] != value:
-            left_out.append(name if not fitting else f"{len(value) - len(fitting)} of {len(value)} {name}")
-    return replace(NO_CHANNEL, **kept), left_out
+        if fitting:
+            changes = {attribute: tuple(fitting) if is_list else value}
+            short = replace(short, **changes)
+        if getattr(short, attribute) != value:
+            left_out.append(f"{len(value) - len(fitting)} of {len(value)} {name}" if fitting else name)
+    return short, left_out
 
 
 @lru_cache(256)

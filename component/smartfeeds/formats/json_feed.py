@@ -18,7 +18,7 @@ from smartfeeds.errors import FeedError
 from smartfeeds.formats import atom, xml
 from smartfeeds.formats.atom_feed import FeedHead
 from smartfeeds.formats.entry import Entry, EntryLink, Person
-from smartfeeds.formats.items import LEFT_REASON, FeedDraft, FormatLoss, ItemDraft, SkippedItem, WrittenDocument, each
+from smartfeeds.formats.items import FeedDraft, FormatLoss, ItemDraft, SkippedItem, WrittenDocument, each
 from smartfeeds.formats.json_items import JsonItem, id_of, text_of
 from smartfeeds.formats.json_text import MAX_JSON_DEPTH, Json, JsonObject, dump_json, filled, load_json
 from smartfeeds.formats.links import is_uri, resolve
@@ -239,59 +239,37 @@ def _read_item(value: Json, index: int, feed: JsonObject, base: str) -> ItemDraf
     # The id of an item whose atom:id was made of it is no atom:id.
     is_own = given not in ("", atom_id) or is_uri(atom_id) or own.get("atom_id") == atom_id
     published_us, updated_us = item.time("date_published"), item.time("date_modified")
-    if own.get("left") is True:
-        return SkippedItem(index, LEFT_REASON)
-    if own.get("deleted") is True:
-        if not item.draft.item_id:
-            return SkippedItem(index, "a deleted item does not say which one it is")
-        return item.delete(atom_id if is_own else "", updated_us)
+    removal = item.removal(own, atom_id if is_own else "", updated_us)
+    if removal is not None:
+        return removal
     item.add_language(item.text("language") or text_of(feed.get("language")))
     item.add_id(atom_id, given=is_own)
     item.add(atom.TITLE, item.text("title"))
     item.add_times(published_us, updated_us)
     item.add_link("alternate", item.text("url"))
     item.add_link("related", item.text("external_url"))
-    _read_authors(item, feed)
-    for tag in _tags(item):
-        item.add_category(tag)
-    for link in item.objects("attachments"):
-        address, kind, title = (item.text(name, link) for name in ("url", "mime_type", "title"))
-        item.add_link("enclosure", address, kind, title, link.get("size_in_bytes"))
-    for reply in item.objects("replies_to", own):
-        item.add_reply(id_of(reply.get("id")), item.text("url", reply))
-    source = own.get("source")
-    if isinstance(source, dict):
-        item.add_source(item.text("title", source), item.text("url", source))
-    _read_bodies(item)
-    _keep_members(item, feed)
-    return item.draft
-
-
-def _tags(item: JsonItem) -> list[str]:
-    tags = item.members.get("tags")
-    return [text_of(tag) for tag in tags] if isinstance(tags, list) else []
-
-
-def _read_authors(item: JsonItem, feed: JsonObject) -> None:
-    """The item's own, in the form of 1.1 or of 1.0, else those of the feed."""
-    authors = _authors(item.members) or _authors(feed)
-    for author in authors:
+    for author in _authors(value) or _authors(feed):
         item.add_person(item.text("name", author), item.text("url", author))
-
-
-def _authors(members: JsonObject) -> list[JsonObject]:
-    several = members.get("authors")
-    people = several if isinstance(several, list) and several else [members.get("author")]
-    return [person for person in people if isinstance(person, dict)]
-
-
-def _read_bodies(item: JsonItem) -> None:
-    """HTML before text: who gives both means the same, and the text is kept beside it."""
+    tags = value.get("tags")
+    for tag in tags if isinstance(tags, list) else []:
+        item.add_category(text_of(tag))
+    item.add_enclosures(value, "mime_type", "title", "size_in_bytes")
+    item.add_references(own, "replies_to", "title")
+    # An item may have both forms of its content, which mean the same. `_keep_members` keeps the text beside the HTML.
     html, text, summary = (item.text(name) for name in ("content_html", "content_text", "summary"))
     if summary:
         item.add(atom.SUMMARY, summary)
     if html or text:
         item.add(atom.CONTENT, html or text, type="html" if html else "")
+    _keep_members(item, feed)
+    return item.draft
+
+
+def _authors(members: JsonObject) -> list[JsonObject]:
+    """The authors in the form of JSON Feed 1.1, else the author in the form of 1.0."""
+    several = members.get("authors")
+    people = several if isinstance(several, list) and several else [members.get("author")]
+    return [person for person in people if isinstance(person, dict)]
 
 
 def _keep_members(item: JsonItem, feed: JsonObject) -> None:

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from smartfeeds.core.text import FORBIDDEN, is_xml_text
 from smartfeeds.formats import atom
 from smartfeeds.formats.entry_builder import EntryBuilder
+from smartfeeds.formats.items import LEFT_REASON, ItemDraft, SkippedItem
 from smartfeeds.formats.json_text import Json, JsonObject
 
 
@@ -61,12 +62,36 @@ class JsonItem(EntryBuilder):
         if not isinstance(value, list):
             self.warn(f"{name} is no array and was left out")
             return
-        for one in value:
-            if isinstance(one, dict):
-                yield one
+        for element in value:
+            if isinstance(element, dict):
+                yield element
             else:
                 self.warn(f"{name} holds something that is no object")
 
     def time(self, name: str) -> int | None:
         """A member that is a date."""
         return self.date(self.text(name))
+
+    def removal(self, members: JsonObject, atom_id: str, updated_us: int | None) -> ItemDraft | SkippedItem | None:
+        """The result for an item with the members `left` or `deleted` (A-18), None for any other item."""
+        if members.get("left") is True:
+            return SkippedItem(self.draft.index, LEFT_REASON)
+        if members.get("deleted") is not True:
+            return None
+        if not self.draft.item_id:
+            return SkippedItem(self.draft.index, "a deleted item does not say which one it is")
+        return self.delete(atom_id, updated_us)
+
+    def add_enclosures(self, members: JsonObject, kind: str, title: str, length: str) -> None:
+        """The attachments, whose members have these names."""
+        for link in self.objects("attachments", members):
+            address, media_type, text = (self.text(name, link) for name in ("url", kind, title))
+            self.add_link("enclosure", address, media_type, text, link.get(length))
+
+    def add_references(self, members: JsonObject, replies: str, title: str) -> None:
+        """The entries that the item answers, and its source, whose title has this name."""
+        for reply in self.objects(replies, members):
+            self.add_reply(id_of(reply.get("id")), self.text("url", reply))
+        source = members.get("source")
+        if isinstance(source, dict):
+            self.add_source(self.text(title, source), self.text("url", source))

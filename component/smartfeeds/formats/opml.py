@@ -107,31 +107,26 @@ def outline_of(root: Element, warnings: list[str]) -> OutlineDocument:
         raise FeedError(Condition.INVALID_PAYLOAD, "the outline has no body")
     if head is None:
         warnings.append("the outline has no head")
-    reading = _OutlineReading(warnings)
+    reader = _OutlineReader()
+    outlines = tuple(reader.outline(node, 1) for node in _children(body, "outline"))
+    warnings += reader.faults[:MAX_WARNINGS]
+    if len(reader.faults) > MAX_WARNINGS:
+        warnings.append("there is more of that kind")
     return OutlineDocument(
         head={} if head is None else {_local(node): squeeze(string_of(node)) for node in _plain(head)},
-        outlines=tuple(reading.outline(node, 1) for node in _children(body, "outline")),
+        outlines=outlines,
         version=squeeze(root.get("version", ""))[:10] or "1.0",
         head_extensions=() if head is None else _foreign(head),
         warnings=tuple(warnings),
     )
 
 
-class _OutlineReading:
-    """The work of reading one document: how many outlines there were, and what is to be said."""
+class _OutlineReader:
+    """Reads the outlines of one document, counts them and collects their faults."""
 
-    def __init__(self, warnings: list[str]) -> None:
+    def __init__(self) -> None:
         self.count = 0
-        self.warnings = warnings
-        self.said = 0
-
-    def warn(self, text: str) -> None:
-        """Each of the first faults; a document that is full of them is not told of as often."""
-        self.said += 1
-        if self.said <= MAX_WARNINGS:
-            self.warnings.append(text)
-        elif self.said == MAX_WARNINGS + 1:
-            self.warnings.append("there is more of that kind")
+        self.faults: list[str] = []
 
     def outline(self, node: Element, level: int) -> Outline:
         self.count += 1
@@ -140,20 +135,17 @@ class _OutlineReading:
         if level > MAX_LEVELS:
             raise FeedError(Condition.INVALID_PAYLOAD, f"the outline is nested deeper than {MAX_LEVELS} levels")
         if any(name != "outline" for name in map(_name, _plain(node))):
-            self.warn(f"an element in outline {self.count} that OPML does not have was left out")
+            self.faults.append(f"an element in outline {self.count} that OPML does not have was left out")
         if len(node.attrib) > MAX_ATTRIBUTES:
             raise FeedError(Condition.INVALID_PAYLOAD, f"an outline has more than {MAX_ATTRIBUTES} attributes")
         attributes = {str(name): str(value) for name, value in node.attrib.items()}
         text = attributes.pop("text", None)
         if text is None:
+            # OPML 2.0 requires a text; lists of feeds often have a title only.
             text = attributes.get("title", "")
-            self.warn(f"outline {self.count} has no text")
-        return Outline(
-            text,
-            attributes,
-            tuple(self.outline(child, level + 1) for child in _children(node, "outline")),
-            _foreign(node),
-        )
+            self.faults.append(f"outline {self.count} has no text")
+        children = tuple(self.outline(child, level + 1) for child in _children(node, "outline"))
+        return Outline(text, attributes, children, _foreign(node))
 
 
 def _name(node: Element) -> str:

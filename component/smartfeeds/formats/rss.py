@@ -50,7 +50,9 @@ class RssScope(NamedTuple):
 def read_rss(root: Element, base: str) -> tuple[FeedDraft, Iterator[ItemDraft | SkippedItem]]:
     """The head and the items of a document whose root is rss or rdf:RDF."""
     channel = next(iter(rss_children(root, "channel")), None)
-    head = FeedDraft(_format(root))
+    is_rdf = root.tag.startswith(f"{{{RDF_NS}}}")
+    version = "1.0" if is_rdf else squeeze(root.get("version", ""))[:10]
+    head = FeedDraft(f"RSS {version}".strip())
     outer = inner = RssScope(rebase(base, root.get(XML_BASE)), language_of(root))
     if channel is None:
         head.warnings.append("there is no channel")
@@ -64,7 +66,7 @@ def read_rss(root: Element, base: str) -> tuple[FeedDraft, Iterator[ItemDraft | 
     nodes = [] if channel is None else rss_children(channel, "item")
     outside = rss_children(root, "item")
     # RSS 1.0 has its items beside the channel (5.1), the other versions in it.
-    if outside and not root.tag.startswith(f"{{{RDF_NS}}}"):
+    if outside and not is_rdf:
         head.warnings.append("there are items outside the channel; they were read all the same")
     scoped = [*((node, inner) for node in nodes), *((node, outer) for node in outside)]
     return head, each(_item, scoped)
@@ -73,13 +75,6 @@ def read_rss(root: Element, base: str) -> tuple[FeedDraft, Iterator[ItemDraft | 
 def read_rss_item(item: Element, base: str) -> tuple[FeedDraft, Iterator[ItemDraft | SkippedItem]]:
     """The same of an item that stands alone."""
     return FeedDraft("RSS"), each(_item, [(item, RssScope(base, ""))])
-
-
-def _format(root: Element) -> str:
-    version = squeeze(root.get("version", ""))[:10]
-    if root.tag.startswith(f"{{{RDF_NS}}}"):
-        return "RSS 1.0"
-    return f"RSS {version}" if version else "RSS"
 
 
 def _read_channel(channel: Element, head: FeedDraft, base: str) -> None:
@@ -250,16 +245,13 @@ def _enclosures(item: _Item) -> None:
 
 
 def _source(item: _Item) -> None:
-    """RSS-007, RSS-009: the channel an item came from; nothing without its url."""
-    for node in item.take("source"):
-        if atom.SOURCE in item.parts:
-            return
+    """RSS-007, RSS-009: the channel an item came from; nothing without its url. An atom:source has more of it."""
+    for node in item.take("source")[: 0 if atom.SOURCE in item.parts else None]:
         address = node.get("url", "").strip()
-        if not address:
-            item.warn("a source without url was left out")
-            continue
-        item.add_source(string_of(node).strip(), address)
-        return
+        if address:
+            item.add_source(string_of(node).strip(), address)
+            return
+        item.warn("a source without url was left out")
 
 
 def _comments(item: _Item) -> None:
@@ -269,25 +261,21 @@ def _comments(item: _Item) -> None:
 
 
 def _bodies(item: _Item) -> None:
-    """A-125: both are HTML, decoded once. Beside content in Atom's own words a description is the summary."""
-    descriptions = [node for node in item.take("description") if len(node) or string_of(node).strip()]
-    contents = [node for node in item.take(CONTENT_ENCODED) if len(node) or string_of(node).strip()]
-    if contents:
-        _body(item, atom.CONTENT, contents[0])
-        if descriptions:
-            _body(item, atom.SUMMARY, descriptions[0])
-    elif descriptions:
-        _body(item, atom.SUMMARY if atom.CONTENT in item.parts else atom.CONTENT, descriptions[0])
+    """A-125: both are HTML, decoded once. If the item has an atom:content too, its description is the summary."""
+    descriptions, contents = (
+        [node for node in item.take(name) if len(node) or string_of(node).strip()]
+        for name in ("description", CONTENT_ENCODED)
+    )
+    bodies = [(atom.CONTENT, node) for node in contents[:1]]
+    tag = atom.SUMMARY if contents or atom.CONTENT in item.parts else atom.CONTENT
+    for tag, node in (*bodies, *((tag, node) for node in descriptions[:1])):
+        body = item.add(tag, _html_of(node), type="html")
+        if node.get(XML_BASE):
+            body.set(XML_BASE, rebase(item.base, node.get(XML_BASE)))
+        if node.get(XML_LANG):
+            body.set(XML_LANG, node.get(XML_LANG, ""))
     if len(descriptions) > 1 or len(contents) > 1:
         item.warn("only the first of several descriptions was kept")
-
-
-def _body(item: _Item, tag: str, node: Element) -> None:
-    body = item.add(tag, _html_of(node), type="html")
-    if node.get(XML_BASE):
-        body.set(XML_BASE, rebase(item.base, node.get(XML_BASE)))
-    if node.get(XML_LANG):
-        body.set(XML_LANG, node.get(XML_LANG, ""))
 
 
 def _html_of(node: Element) -> str:

@@ -3,13 +3,14 @@
 import sqlite3
 from pathlib import Path
 
-from alembic import command
+from alembic import command, op
 from alembic.config import Config
 from alembic.util.exc import CommandError
 from sqlalchemy import Connection, create_engine, event, exc
 from sqlalchemy.pool import NullPool
 
 from smartfeeds.errors import StoreError
+from smartfeeds.store.migrate import statements
 
 LOCATION = "smartfeeds.store:migrations"
 
@@ -38,3 +39,9 @@ def run(path: Path, target: str) -> None:
             command.upgrade(config, target)
     except (exc.SQLAlchemyError, CommandError) as error:
         raise StoreError(f"its migration to {target} failed and was undone: {error}") from error
+
+
+def run_script(script: str) -> None:
+    """Runs the statements of a version. Each ends with a semicolon at the end of a line."""
+    for statement in statements(script):
+        op.execute(statement)

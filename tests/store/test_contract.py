@@ -1,6 +1,7 @@
 """The contract of `store/base.py`, on every store."""
 
 import asyncio
+import inspect
 import random
 from dataclasses import replace
 
@@ -25,6 +26,23 @@ from smartfeeds.core.view import BARE, CREATED, SMART, Order, Standing, View
 from smartfeeds.errors import Condition, FeedError, StoreError
 from smartfeeds.store.base import ReadTx, Store, WriteTx
 from store.values import add_feed, ids, item, node, subscription, view
+from support.memory_store import MemoryReadTx, MemoryWriteTx
+
+MAINTENANCE = {"settle", "forget"}  # what the SQL stores call around a group of works
+
+
+@pytest.mark.parametrize(("interface", "memory"), [(ReadTx, MemoryReadTx), (WriteTx, MemoryWriteTx)])
+def test_memory_store_has_the_operations_of_the_interface(interface: type, memory: type) -> None:
+    """The model of the property tests may not lack an operation, and its arguments are the same."""
+
+    def operations(of: type) -> dict[str, inspect.Signature]:
+        functions = inspect.getmembers(of, inspect.isfunction)
+        return {name: inspect.signature(function) for name, function in functions if not name.startswith("_")}
+
+    expected = {name: made for name, made in operations(interface).items() if name not in MAINTENANCE}
+    assert expected
+    assert {name: made for name, made in operations(memory).items() if name != "undo"} == expected
+
 
 # Nodes
 

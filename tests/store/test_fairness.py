@@ -19,7 +19,6 @@ from smartfeeds.core.view import BARE, SMART, Traits
 from smartfeeds.errors import Condition, FeedError
 from smartfeeds.store.base import ReadTx, WriteTx
 from smartfeeds.store.lanes import StoreJob, StoreLane, StoreLanes, StoreTurns
-from smartfeeds.store.sql import SqlReadTx
 from smartfeeds.store.sql_counts import Counts
 from smartfeeds.store.sql_items import REPLACED_BYTES
 from smartfeeds.store.sqlite import READERS, SLOW_WRITE_S, SqliteStore
@@ -358,7 +357,7 @@ async def test_older_snapshot_counts_its_own_items_and_replaces_no_newer_count(t
         made = await store.write(add_feed(item("a", 1, "in=x"), item("b", 2)))
         await store.write(lambda tx: tx.index_node(made.node_no))
         counts = Counts()
-        older, newer = (SqlReadTx(SqliteEngine(raw, "s.db"), counts) for raw in connections)
+        older, newer = (ReadTx(SqliteEngine(raw, "s.db"), counts) for raw in connections)
         connections[0].execute("BEGIN")
         assert older.node_count() == 1  # takes the snapshot
 

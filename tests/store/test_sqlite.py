@@ -19,7 +19,6 @@ from smartfeeds.errors import Condition, FeedError, StoreError
 from smartfeeds.store.base import ReadTx, WriteTx
 from smartfeeds.store.lanes import StoreJob, StoreTurns
 from smartfeeds.store.rows import STATES
-from smartfeeds.store.sql import SqlWriteTx
 from smartfeeds.store.sqlite import SLOW_WRITE_S, SqliteStore
 from store.values import add_feed, ids, item, node, read_payload, subscription, view
 
@@ -238,7 +237,7 @@ WRITER = """
 import asyncio, sys
 from pathlib import Path
 from smartfeeds.store.lanes import StoreJob, StoreTurns
-from smartfeeds.store.sql import SqlWriteTx
+from smartfeeds.store.base import WriteTx
 from smartfeeds.store.sqlite import SqliteStore
 from store.values import add_feed, item, read_payload
 
@@ -790,7 +789,7 @@ async def test_write_whose_statement_ended_the_transaction_leaves_the_others_of_
         return lambda tx: tx.add_event(NodeEvent(0, made.node_no, 1, kind))
 
     def fail(tx: WriteTx) -> None:
-        assert isinstance(tx, SqlWriteTx)
+        assert isinstance(tx, WriteTx)
         tx._db.run("ROLLBACK")
         raise StoreError("the disk is full")
 

@@ -19,6 +19,7 @@ from smartfeeds.core.model import (
     ALL_TEXTS,
     AUDIENCE_CHANGE,
     MAX_ITEM_NO,
+    NO_LIMIT,
     Affiliation,
     Edge,
     Item,
@@ -37,7 +38,8 @@ from smartfeeds.core.tokens import Token
 from smartfeeds.core.validators import KnownDocument
 from smartfeeds.core.view import NO_TRAITS, Order, Standing, Traits, View, matches, version_traits
 from smartfeeds.errors import StoreError
-from smartfeeds.store.base import NO_LIMIT, Indexer, ReadTx, WriteTx
+from smartfeeds.store.base import ReadTx, WriteTx
+from smartfeeds.store.indexer import TraitsReader
 
 K = TypeVar("K")
 T = TypeVar("T")
@@ -358,9 +360,9 @@ class MemoryReadTx:
 class MemoryWriteTx(MemoryReadTx):
     """`base.WriteTx` over `Data`. `undo` takes back everything that it did."""
 
-    def __init__(self, data: Data, indexer: Indexer) -> None:
+    def __init__(self, data: Data, reader: TraitsReader) -> None:
         super().__init__(data)
-        self._indexer = indexer
+        self._read_traits = reader
         self._undo: list[Callable[[], object]] = []
 
     def undo(self) -> None:
@@ -587,7 +589,7 @@ class MemoryWriteTx(MemoryReadTx):
         return len(todo)
 
     def _index_item(self, item: Item) -> None:
-        content = NO_TRAITS if item.deleted else self._indexer(item.payload)
+        content = NO_TRAITS if item.deleted else self._read_traits(item.payload)
         version = version_traits(content, item.publisher, deleted=item.deleted, revision=item.revision)
         before = self._data.index.get(item.item_no)
         past = (*before.past, before.version) if before else ()
@@ -597,9 +599,9 @@ class MemoryWriteTx(MemoryReadTx):
 class MemoryStore:
     """A `base.Store` that forgets everything with the process. It keeps its data over `close` and `open`."""
 
-    def __init__(self, indexer: Indexer) -> None:
+    def __init__(self, reader: TraitsReader) -> None:
         self._data = Data()
-        self._indexer = indexer
+        self._read_traits = reader
         self._open = False
 
     async def open(self) -> None:
@@ -616,7 +618,7 @@ class MemoryStore:
 
     async def write(self, work: Callable[[WriteTx], T], *, turn: str = "") -> T:
         self._check_open()
-        tx = MemoryWriteTx(self._data, self._indexer)
+        tx = MemoryWriteTx(self._data, self._read_traits)
         try:
             return work(tx)
         except BaseException:

@@ -14,13 +14,13 @@ from xml.etree.ElementTree import fromstring, tostring
 
 from smartfeeds.app import App
 from smartfeeds.config import Settings, load
-from smartfeeds.core.model import Slice
+from smartfeeds.core.model import NO_LIMIT, Slice
 from smartfeeds.core.view import SHARED
 from smartfeeds.opening import open_service
 from smartfeeds.service.context import Context
 from smartfeeds.service.feeds import FeedService
 from smartfeeds.service.syncing import sync_of
-from smartfeeds.store.base import NO_LIMIT, ReadTx
+from smartfeeds.store.base import ReadTx
 from support.federation import KINDS, FederatedServer, domain_of
 from support.process import ServiceProcess
 from support.relay import Relay

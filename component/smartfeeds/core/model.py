@@ -189,6 +189,9 @@ class Slice:
     offset: int = 0
 
 
+NO_LIMIT = 2**62
+
+
 @dataclass(frozen=True, slots=True)
 class KeyRange(Generic[K]):
     """Which entries of a list to read, by key: up to `limit` entries after `after` and before `before`; None is open.
@@ -196,7 +199,7 @@ class KeyRange(Generic[K]):
     `newest` and `offset` are those of a `Slice`, and the result is ascending too.
     """
 
-    limit: int = 2**62
+    limit: int = NO_LIMIT
     after: K | None = None
     before: K | None = None
     newest: bool = False

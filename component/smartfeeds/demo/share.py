@@ -20,7 +20,7 @@ from xml.etree.ElementTree import canonicalize
 from rich.console import Console
 
 from smartfeeds.config import load
-from smartfeeds.core.model import Item, Node, Slice
+from smartfeeds.core.model import NO_LIMIT, Item, Node, Slice
 from smartfeeds.core.text import counted
 from smartfeeds.core.view import SHARED
 from smartfeeds.demo.person import DemoUser
@@ -31,7 +31,7 @@ from smartfeeds.service.conflicts import version_tag
 from smartfeeds.service.context import Context
 from smartfeeds.service.feeds import FeedService
 from smartfeeds.service.syncing import read_shared, sync_of
-from smartfeeds.store.base import NO_LIMIT, OpenMode, ReadTx
+from smartfeeds.store.base import OpenMode, ReadTx
 
 SERVICE_A: Final = "feeds-a.localhost"
 SERVICE_B: Final = "feeds-b.localhost"

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Protocol, TypeVar
 
 from smartfeeds.core.view import Traits
+from smartfeeds.store.sql_tables import Table
 
 T = TypeVar("T")
 Row = tuple[Any, ...]
@@ -33,8 +34,8 @@ class Engine(Protocol):
     def run_many(self, sql: str, params: Iterable[Sequence[object]]) -> None:
         """Runs a statement once for each set of parameters."""
 
-    def insert(self, sql: str, params: Sequence[object], key: str) -> int:
-        """Inserts one row and returns the value of its column `key`."""
+    def add(self, table: Table, values: Sequence[object]) -> int:
+        """Adds a row whose key the database assigns. Returns the key."""
 
     def within(self, steps: int, work: Callable[[], T]) -> T | None:
         """Returns the result of the work, or None if it needs more than this number of steps (`SqliteEngine.allow`)."""

@@ -21,7 +21,7 @@ class LockHeldError(StoreError):
 
 
 def lock_file(path: Path, purpose: str) -> Release:
-    """Creates and lock the file `path`. Returns the function that removes and releases it.
+    """Creates and locks the file `path`. Returns the function that removes and releases it.
 
     `purpose` says what the lock is for. Raises LockHeldError, or OSError if the file cannot be written.
     """

@@ -1,4 +1,4 @@
-"""Rows and values: the columns of the SQL store, and the functions from rows to values of `core.model` and back."""
+"""Functions from rows of the SQL store to values of `core.model` and back."""
 
 import hashlib
 import json
@@ -20,19 +20,7 @@ from smartfeeds.core.model import (
 from smartfeeds.core.options import FormFields, NodeOptions
 from smartfeeds.core.view import Order, change_of
 from smartfeeds.store.engine import Row
-
-NODE = (
-    "node_no, name, kind, creator, created_us, options, state, total, live, last_modified_us, last_created_us, audience"
-)
-NODE_STATE = f"{NODE}, subscribed, indexed_us, indexed_no, stale"
-# The row of an item has the fields of `Item` in their order, except that `deleted` is one of the values of `change` and
-# `left` is never stored. Selects, inserts, updates and `item_values` are made of these columns.
-ITEM_COLUMNS = tuple("change" if name == "deleted" else name for name in Item._fields if name != "left")
-ITEM = ", ".join(ITEM_COLUMNS)
-# For pages that do not show sync data, which may be longer than everything else.
-ITEM_WITHOUT_SYNC = ITEM.removesuffix("sync") + "NULL"
-SUBSCRIPTION = "sub_no, node_no, jid, view, node_text, service, state, since_us, since_created_us, created_us, options"
-EVENT = "event_no, node_no, at_us, kind, data, recipient"
+from smartfeeds.store.sql_tables import ITEM_COLUMNS
 
 KEYS = {Order.MODIFIED: "modified_us", Order.CREATED: "created_us"}
 CHANGES = {LastChange.NEW: 0, LastChange.EDITED: 1, LastChange.DELETED: 2}

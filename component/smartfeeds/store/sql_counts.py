@@ -84,6 +84,10 @@ class CountReads(ItemReads):
         self._counts = counts
 
     def bounded_count(self, node_no: int, view: View, *, before: Edge | None = None) -> int | None:
+        """Returns `count`, or None if counting would take more than a bounded amount of work.
+
+        Counts of whole views are cached: the next count costs what has changed since.
+        """
         if before is not None:
             # An unfiltered view needs the bound too: if it hides tombstones, all items of the feed are examined.
             return self._db.within(COUNT_STEPS, lambda: self.count(node_no, view, before=before))

@@ -12,26 +12,15 @@ from collections.abc import Sequence
 from functools import reduce
 from operator import or_
 
-from smartfeeds.core.model import ALL_NUMBERS, Edge, Item, KeyRange, NodeKind, Slice
+from smartfeeds.core.model import ALL_NUMBERS, NO_LIMIT, Edge, Item, KeyRange, NodeKind, Slice
 from smartfeeds.core.view import ANYTHING, NO_TRAITS, SMART, Order, Standing, Traits, View, version_traits
 from smartfeeds.errors import StoreError
-from smartfeeds.store.base import NO_LIMIT, ReadAhead
 from smartfeeds.store.engine import Engine
-from smartfeeds.store.rows import (
-    DELETED,
-    ITEM,
-    ITEM_COLUMNS,
-    ITEM_WITHOUT_SYNC,
-    KEYS,
-    STATES,
-    NodeRow,
-    digest,
-    item_values,
-    prefixed,
-    to_items,
-)
+from smartfeeds.store.indexer import ReadAhead
+from smartfeeds.store.rows import DELETED, KEYS, STATES, NodeRow, digest, item_values, prefixed, to_items
 from smartfeeds.store.sql_filters import ItemQuery, all_items, filtered_items
 from smartfeeds.store.sql_nodes import NodeReads, NodeWrites
+from smartfeeds.store.sql_tables import FACET, ITEM, ITEM_ROW, ITEM_WITHOUT_SYNC
 
 # Text and facets of all versions of an item before its past versions count as ANYTHING. Each edit writes the facets of
 # the item again, and joining versions reads and writes all their text, while all other writes wait. With these bounds
@@ -48,10 +37,6 @@ INDEX_ITEM_BYTES = 1_024
 # most of the time of the writing connection.
 REPLACED_BYTES = 8_192
 _LIVE = f"change < {DELETED}"
-# `item_no` is assigned by the database.
-_STORED = ITEM_COLUMNS[1:]
-_INSERT = f"INSERT INTO item (node_no, {', '.join(_STORED)}) VALUES (?{', ?' * len(_STORED)})"
-_UPDATE = f"UPDATE item SET {' = ?, '.join(_STORED)} = ? WHERE item_no = ?"
 _INDEX_CHUNK = 500
 _NO_TOKENS = frozenset[str]()
 (_WILDCARD,) = map(digest, ANYTHING.facets)
@@ -92,24 +77,27 @@ def _earlier(one: Edge | None, other: Edge) -> Edge:
 
 
 def _columns(view: View) -> str:
-    return ITEM if view.sync else ITEM_WITHOUT_SYNC
+    return ITEM_ROW if view.sync else ITEM_WITHOUT_SYNC
 
 
 class ItemReads(NodeReads):
     """The part of ReadTx that is about items."""
 
     def item(self, node_no: int, item_id: str) -> Item | None:
-        found = self._db.row(f"SELECT {ITEM} FROM item WHERE node_no = ? AND id = ?", (node_no, item_id))
+        """Returns the item with this id, including tombstones."""
+        found = self._db.row(f"SELECT {ITEM_ROW} FROM item WHERE node_no = ? AND id = ?", (node_no, item_id))
         return to_items((found,))[0] if found else None
 
     def items(self, node_no: int, item_ids: Sequence[str]) -> list[Item]:
+        """Returns the existing items with these ids, including tombstones, in no particular order."""
         marks = ", ".join("?" * len(item_ids))
-        rows = self._db.rows(f"SELECT {ITEM} FROM item WHERE node_no = ? AND id IN ({marks})", (node_no, *item_ids))
+        rows = self._db.rows(f"SELECT {ITEM_ROW} FROM item WHERE node_no = ? AND id IN ({marks})", (node_no, *item_ids))
         return to_items(rows)
 
     def item_of_sync(self, node_no: int, sync_id: str) -> Item | None:
+        """Returns the item with this sync id, which is its `sync_id`, else its id."""
         # Two looks into indexes; the condition on sync_id lets the partial one serve.
-        one = f"SELECT {ITEM} FROM item WHERE node_no = ? AND"
+        one = f"SELECT {ITEM_ROW} FROM item WHERE node_no = ? AND"
         found = self._db.row(
             f"{one} sync_id = ? AND sync_id <> '' UNION ALL {one} id = ? AND sync_id = '' LIMIT 1",
             (node_no, sync_id, node_no, sync_id),
@@ -117,14 +105,20 @@ class ItemReads(NodeReads):
         return to_items((found,))[0] if found else None
 
     def conflicted(self, node_no: int, part: KeyRange[int] = ALL_NUMBERS) -> list[Item]:
-        statement = f"SELECT {ITEM} FROM item WHERE node_no = ? AND conflicts > 0"
+        """Returns the items with conflicts, by item_no. The cost grows with the result."""
+        statement = f"SELECT {ITEM_ROW} FROM item WHERE node_no = ? AND conflicts > 0"
         return to_items(self._part(statement, (node_no,), "item_no", part))
 
     def conflict_count(self, node_no: int) -> int:
-        found = self._db.row("SELECT count(*) FROM item WHERE node_no = ? AND conflicts > 0", (node_no,))
-        return int(found[0]) if found else 0
+        """Returns the number of items with conflicts. The cost grows with this number."""
+        return self._number("SELECT count(*) FROM item WHERE node_no = ? AND conflicts > 0", (node_no,))
 
     def slice(self, node_no: int, wanted: Slice) -> list[Item]:
+        """Returns items of a view, ascending, with sync data only if the view shows it.
+
+        `Item.left` marks items that have left a filtered view (`core.view.Standing`); a view that hides tombstones has
+        none of them. For an unfiltered view the cost grows with the result, not with the feed.
+        """
         if wanted.view.filtered:
             return self._filtered_slice(node_no, wanted)
         key = KEYS[wanted.view.order]
@@ -162,6 +156,7 @@ class ItemReads(NodeReads):
         ]
 
     def count(self, node_no: int, view: View, *, before: Edge | None = None) -> int:
+        """Returns the number of items in a view, or of those up to an edge. O(1) for an unfiltered view and no edge."""
         row = self._row(node_no)
         if row is None:
             return 0
@@ -169,10 +164,10 @@ class ItemReads(NodeReads):
             return row.node.live if view.hides_tombstones else row.node.total
         query = self._query(row, view, None, before, ordered=False)
         whole = row.stale or view.hides_tombstones
-        found = self._db.row(f"SELECT count(*) FROM {query.text if whole else query.rows}", query.params)
-        return int(found[0]) if found else 0
+        return self._number(f"SELECT count(*) FROM {query.text if whole else query.rows}", query.params)
 
     def group(self, node_no: int, order: Order, key_us: int, limit: int) -> list[tuple[int, str]]:
+        """Returns (item_no, id) of the first `limit` items with this ordering key, before filters, by item_no."""
         rows = self._db.rows(
             f"SELECT item_no, id FROM item WHERE node_no = ? AND {KEYS[order]} = ? ORDER BY item_no LIMIT ?",
             (node_no, key_us, limit),
@@ -180,6 +175,9 @@ class ItemReads(NodeReads):
         return [(row[0], row[1]) for row in rows]
 
     def standings(self, node_no: int, item: Item, views: Sequence[View]) -> list[Standing]:
+        """Returns the standing of a stored item in each of these views. The cost grows with the number of the item's
+        versions.
+        """
         row = self._row(node_no)
         if row is None:
             return [Standing.ABSENT] * len(views)
@@ -244,6 +242,7 @@ class ItemReads(NodeReads):
         return query
 
     def unindexed(self, limit: int) -> list[bytes]:
+        """Returns the payloads that `WriteTx.index_some` reads next with this limit."""
         node_no = self._stalest()
         row = None if node_no is None else self._row(node_no)
         if row is None:
@@ -305,6 +304,10 @@ class ItemWrites(NodeWrites, ItemReads):
         self._indexer = indexer
 
     def put_item(self, node_no: int, item: Item) -> Item:
+        """Stores an item: a new item if item_no is 0 (returned with its number), else a new version of the item.
+
+        The filter index keeps every replaced version of a feed's item, even if it had not read that version yet.
+        """
         row = self._edit(node_no)
         added = int(not item.deleted)
         item = item._replace(left=False) if item.left else item
@@ -313,7 +316,7 @@ class ItemWrites(NodeWrites, ItemReads):
             stored = item
             row.node = row.node._replace(live=row.node.live + added)
         else:
-            stored = item._replace(item_no=self._db.insert(_INSERT, (node_no, *item_values(item)), "item_no"))
+            stored = item._replace(item_no=self._db.add(ITEM, (*item_values(item), node_no)))
             row.node = row.node._replace(total=row.node.total + 1, live=row.node.live + added)
         self._unindex_from(row, stored)
         return stored
@@ -327,11 +330,11 @@ class ItemWrites(NodeWrites, ItemReads):
             raise StoreError(f"node {node_no} has no item number {item.item_no}")
         # The index must not lose a version only because it had not come to it yet.
         if row.node.kind is NodeKind.FEED and (found[1], item.item_no) > (row.indexed_us, row.indexed_no):
-            rows = self._db.rows(f"SELECT {ITEM} FROM item WHERE item_no = ? AND node_no = ?", old)
+            rows = self._db.rows(f"SELECT {ITEM_ROW} FROM item WHERE item_no = ? AND node_no = ?", old)
             (replaced,) = to_items(rows)
             known = len(replaced.payload) <= REPLACED_BYTES or self._indexer.is_ready(replaced.payload)
             self._db.put_documents(self._index_item(node_no, replaced, self._version(replaced) if known else ANYTHING))
-        self._db.run(_UPDATE, (*item_values(item), item.item_no))
+        self._db.run(ITEM.update, (*item_values(item), node_no, item.item_no))
         return int(found[0] != DELETED)
 
     @staticmethod
@@ -341,16 +344,21 @@ class ItemWrites(NodeWrites, ItemReads):
             row.indexed_us, row.indexed_no = item.modified_us, item.item_no - 1
 
     def remove_item(self, node_no: int, item_no: int) -> None:
+        """Removes an item without a tombstone (generic nodes only)."""
         row = self._edit(node_no)
         found = self._db.row("SELECT change FROM item WHERE item_no = ? AND node_no = ?", (item_no, node_no))
         if found is None:
             return
         self._db.run("DELETE FROM facet WHERE node_no = ? AND item_no = ?", (node_no, item_no))
         self._db.drop_documents([item_no])
-        self._db.run("DELETE FROM item WHERE item_no = ?", (item_no,))
+        self._db.run(ITEM.delete, (item_no,))
         row.node = row.node._replace(total=row.node.total - 1, live=row.node.live - int(found[0] != DELETED))
 
     def index_some(self, limit: int) -> int:
+        """Adds up to `limit` items to the filter index, oldest change first. Returns their number; 0 means up to date.
+
+        An item above 1 KiB counts as several, because reading it takes as long as reading several.
+        """
         done = 0
         while done < limit:
             self.settle()
@@ -361,6 +369,10 @@ class ItemWrites(NodeWrites, ItemReads):
         return done
 
     def index_node(self, node_no: int, limit: int = NO_LIMIT) -> int:
+        """Adds up to `limit` items of a node to its filter index, oldest change first. Returns their number.
+
+        `slice`, `count` and `standings` of filtered views require an index that is up to date.
+        """
         done = 0
         while done < limit and not self.index_current(node_no):
             done += self._index(node_no, min(_INDEX_CHUNK, limit - done))
@@ -396,7 +408,7 @@ class ItemWrites(NodeWrites, ItemReads):
             self._db.run("DELETE FROM facet WHERE node_no = ? AND item_no = ?", (node_no, item.item_no))
         states.update({found: states.get(found, 0) | 1 for found in map(digest, version.facets)})
         self._db.run_many(
-            "INSERT INTO facet (node_no, facet, modified_us, item_no, created_us, states) VALUES (?, ?, ?, ?, ?, ?)",
+            FACET.insert,
             [
                 (node_no, found, item.modified_us, item.item_no, item.created_us, bits)
                 for found, bits in sorted(states.items())

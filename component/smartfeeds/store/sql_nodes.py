@@ -4,6 +4,7 @@ Within a group commit a node's row is read once, changed in memory and written b
 feed cost one update of its row. `settle` writes the rows back; `forget` drops them after the commit or a rollback.
 """
 
+from collections.abc import Sequence
 from functools import cache
 from operator import attrgetter
 
@@ -12,25 +13,17 @@ from smartfeeds.core.model import AUDIENCE_CHANGE, K, KeyRange, Node, NodeState
 from smartfeeds.core.options import FormFields, NodeOptions
 from smartfeeds.errors import StoreError
 from smartfeeds.store.engine import Engine, Row
-from smartfeeds.store.rows import (
-    NODE,
-    NODE_STATE,
-    NOWHERE,
-    NodeRow,
-    prefixed,
-    to_node,
-    to_node_row,
-    write_options,
-)
+from smartfeeds.store.rows import NOWHERE, NodeRow, prefixed, to_node, to_node_row, write_options
+from smartfeeds.store.sql_tables import NODE, NODE_COLUMNS, NODE_ROW
 
-_BY_NAME = f"SELECT {NODE_STATE} FROM node WHERE state = 'live' AND name = ?"
+_BY_NAME = f"SELECT {NODE_ROW} FROM node WHERE state = 'live' AND name = ?"
 _KEPT_OUT = ", ".join(sorted(f"'{held.value}'" for held in KEPT_OUT))
 _READERS = ", ".join(sorted(f"'{held.value}'" for held in READERS))
 # Counters for each domain: the name of a tally is one of these prefixes and the domain.
 NODES_IN = "nodes@"
 SUBSCRIPTIONS_IN = "subscriptions@"
 _NAME = attrgetter("name")
-_BY_NO = f"SELECT {NODE_STATE} FROM node WHERE node_no = ?"
+_BY_NO = f"SELECT {NODE_ROW} FROM node WHERE node_no = ?"
 
 
 @cache
@@ -39,10 +32,10 @@ def _listed_statements(*, bounded: bool, newest: bool) -> tuple[str, str]:
     direction = "DESC" if newest else "ASC"
     by_name, by_hidden = ("AND name < ?", "AND a.hidden < ?") if bounded else ("", "")
     return (
-        f"SELECT {NODE} FROM node WHERE state = 'live' AND listed = 1 AND name > ? {by_name} AND NOT EXISTS"
+        f"SELECT {NODE_COLUMNS} FROM node WHERE state = 'live' AND listed = 1 AND name > ? {by_name} AND NOT EXISTS"
         " (SELECT 1 FROM affiliation a WHERE a.node_no = node.node_no AND a.jid = ?"
         f" AND a.affiliation IN ({_KEPT_OUT})) ORDER BY name {direction} LIMIT ?",
-        f"SELECT {prefixed(NODE, 'n')} FROM affiliation a JOIN node n ON n.node_no = a.node_no"
+        f"SELECT {prefixed(NODE_COLUMNS, 'n')} FROM affiliation a JOIN node n ON n.node_no = a.node_no"
         f" WHERE a.jid = ? AND a.hidden > ? {by_hidden} ORDER BY a.hidden {direction} LIMIT ?",
     )
 
@@ -65,30 +58,37 @@ class NodeReads:
         return to_node_row(values) if values else None
 
     def node(self, name: str) -> Node | None:
+        """Returns the live node with exactly this name."""
         row = self._row_named(name)
         return row.node if row else None
 
     def node_by_no(self, node_no: int) -> Node | None:
+        """Returns the node with this number, including deleted nodes."""
         row = self._row(node_no)
         return row.node if row else None
 
     def nodes(self, after: str, limit: int, *, before: str | None = None, newest: bool = False) -> list[Node]:
+        """Returns live nodes by name in code point order, between `after` and `before`; with `newest` the last ones."""
         self.settle()
         bound, params = ("AND name < ?", [before]) if before is not None else ("", [])
         rows = self._db.rows(
-            f"SELECT {NODE} FROM node WHERE state = 'live' AND name > ? {bound}"
+            f"SELECT {NODE_COLUMNS} FROM node WHERE state = 'live' AND name > ? {bound}"
             f" ORDER BY name {'DESC' if newest else 'ASC'} LIMIT ?",
             (after, *params, limit),
         )
         return [to_node(row) for row in (reversed(rows) if newest else rows)]
 
     def node_count(self) -> int:
-        values = self._db.row("SELECT value FROM tally WHERE name = 'nodes'")
-        return int(values[0]) if values else 0
+        """Returns the number of live nodes."""
+        return self._number("SELECT value FROM tally WHERE name = 'nodes'")
 
     def listed_nodes(
         self, jid: str, after: str, limit: int, *, before: str | None = None, newest: bool = False
     ) -> list[Node]:
+        """Returns the nodes that lists show to a bare JID (`core.access.Access.sees_description`), as `nodes` does.
+
+        The cost grows with the result and with the nodes in between that exclude the JID, not with all hidden nodes.
+        """
         self.settle()
         open_to_all, hidden = _listed_statements(bounded=before is not None, newest=newest)
         bounds = (after,) if before is None else (after, before)
@@ -97,33 +97,44 @@ class NodeReads:
         return nodes[-limit:] if newest else nodes[:limit]
 
     def listed_count(self, jid: str) -> int:
-        values = self._db.row(
+        """Returns the number of `listed_nodes`. The cost grows with the hidden nodes among them and those that exclude
+        the JID.
+        """
+        return self._number(
             "SELECT (SELECT value FROM tally WHERE name = 'listed')"
             " + (SELECT count(*) FROM affiliation WHERE jid = ? AND hidden IS NOT NULL)"
             " - (SELECT count(*) FROM affiliation a JOIN node n ON n.node_no = a.node_no WHERE a.jid = ?"
             f" AND a.affiliation IN ({_KEPT_OUT}) AND n.state = 'live' AND n.listed = 1)",
             (jid, jid),
         )
-        return int(values[0]) if values else 0
 
     def created_by(self, creator: str) -> int:
-        values = self._db.row("SELECT count(*) FROM node WHERE state = 'live' AND creator = ?", (creator,))
-        return int(values[0]) if values else 0
+        """Returns the number of live nodes that this bare JID created."""
+        return self._number("SELECT count(*) FROM node WHERE state = 'live' AND creator = ?", (creator,))
 
     def created_in(self, domain: str) -> int:
+        """Returns the number of live nodes that bare JIDs of this domain created. O(1)."""
         return self._tallied(NODES_IN, domain)
 
     def _tallied(self, of: str, domain: str) -> int:
-        values = self._db.row("SELECT value FROM tally WHERE name = ?", (of + domain,))
-        return int(values[0]) if values else 0
+        return self._number("SELECT value FROM tally WHERE name = ?", (of + domain,))
 
     def subscription_count(self, node_no: int) -> int:
+        """Returns the number of subscriptions of a node in state subscribed. O(1)."""
         row = self._row(node_no)
         return row.subscribed if row else 0
 
     def index_current(self, node_no: int) -> bool:
+        """Returns whether the filter index has every item of the node. If not, filtered views need `WriteTx.index_node`
+        first.
+        """
         row = self._row(node_no)
         return row is None or not row.stale
+
+    def _number(self, sql: str, params: Sequence[object] = ()) -> int:
+        """Returns the number that a query selects, 0 if it selects no row."""
+        row = self._db.row(sql, params)
+        return int(row[0]) if row else 0
 
     def _part(self, statement: str, params: Row, key: str, part: KeyRange[K]) -> list[Row]:
         """The rows of a list within a range of keys. The statement must end with its conditions."""
@@ -155,6 +166,11 @@ class NodeWrites(NodeReads):
             [self._columns(self._cache[node_no]) for node_no in sorted(self._dirty)],
         )
         self._dirty.clear()
+
+    def _change(self, sql: str, params: Sequence[object]) -> None:
+        """Runs a statement that changes rows."""
+        self.changes += 1
+        self._db.run(sql, params)
 
     @staticmethod
     def _columns(row: NodeRow) -> tuple[int, ...]:
@@ -201,37 +217,40 @@ class NodeWrites(NodeReads):
         return row
 
     def lock(self, name: str) -> Node | None:
+        """Returns `node` and locks it until this transaction ends."""
         return self.node(name)
 
     def lock_no(self, node_no: int) -> Node | None:
+        """Returns `node_by_no` and locks it until this transaction ends."""
         return self.node_by_no(node_no)
 
     def add_node(self, node: Node) -> Node:
+        """Stores a new node and returns it with its number. The caller must have checked that the name is free."""
         self.changes += 1
         listed = node.options.listed
-        node_no = self._db.insert(
-            "INSERT INTO node (name, kind, creator, created_us, options, state, total, live, last_modified_us,"
-            " last_created_us, audience, subscribed, indexed_us, indexed_no, stale, listed)"
-            " VALUES (?, ?, ?, ?, ?, 'live', 0, 0, ?, ?, ?, 0, ?, ?, 0, ?)",
-            (
-                node.name,
-                node.kind.value,
-                node.creator,
-                node.created_us,
-                write_options(node.options.stored),
-                node.last_modified_us,
-                node.last_created_us,
-                node.audience,
-                *NOWHERE,
-                int(listed),
-            ),
-            "node_no",
+        options = write_options(node.options.stored)
+        keys = (node.last_modified_us, node.last_created_us, node.audience)
+        values = (
+            node.name,
+            node.kind.value,
+            node.creator,
+            node.created_us,
+            options,
+            "live",
+            0,
+            0,
+            *keys,
+            0,
+            *NOWHERE,
+            0,
         )
+        node_no = self._db.add(NODE, (*values, int(listed)))
         self._count(nodes=1, listed=int(listed))
         self._tally(NODES_IN, node.creator, 1)
         return node._replace(node_no=node_no, state=NodeState.LIVE, total=0, live=0)
 
     def set_options(self, node_no: int, options: FormFields) -> None:
+        """Replaces the options of a node. Its audience number increases, and lists of nodes change accordingly."""
         row = self._more_audience(node_no)
         before, node = row.node, row.node._replace(options=NodeOptions(row.node.kind, options))
         row.node = node
@@ -260,7 +279,7 @@ class NodeWrites(NodeReads):
         if added > 0:
             self._db.run(
                 "INSERT INTO tally (name, value) VALUES (?, ?)"
-                " ON CONFLICT (name) DO UPDATE SET value = value + excluded.value",
+                " ON CONFLICT (name) DO UPDATE SET value = tally.value + excluded.value",
                 (name, added),
             )
         elif added:
@@ -268,10 +287,12 @@ class NodeWrites(NodeReads):
             self._db.run("DELETE FROM tally WHERE name = ? AND value = 0", (name,))
 
     def set_keys(self, node_no: int, last_modified_us: int, last_created_us: int) -> None:
+        """Stores the greatest ordering keys that were assigned."""
         row = self._edit(node_no)
         row.node = row.node._replace(last_modified_us=last_modified_us, last_created_us=last_created_us)
 
     def retire_node(self, node_no: int) -> None:
+        """Frees the name and marks the node as deleted. Its rows remain until `reap`."""
         row = self._edit(node_no)
         if row.node.state is NodeState.DELETED:
             return

@@ -14,92 +14,116 @@ from smartfeeds.core.model import (
 )
 from smartfeeds.errors import StoreError
 from smartfeeds.store.engine import Row
-from smartfeeds.store.rows import NODE, SUBSCRIPTION, prefixed, to_node, to_subscription, write_options
+from smartfeeds.store.rows import prefixed, to_node, to_subscription, write_options
 from smartfeeds.store.sql_nodes import SUBSCRIPTIONS_IN, NodeReads, NodeWrites
+from smartfeeds.store.sql_tables import AFFILIATION, NODE_COLUMNS, SUBSCRIPTION, SUBSCRIPTION_ROW
 
 _AFFILIATIONS = {affiliation.value: affiliation for affiliation in Affiliation}
-_NODE_COLUMNS = NODE.count(",") + 1
+_NODE_WIDTH = NODE_COLUMNS.count(",") + 1
 
 
 class PeopleReads(NodeReads):
     """The part of ReadTx that is about affiliations and subscriptions."""
 
     def affiliation(self, node_no: int, jid: str) -> Affiliation:
+        """Returns the affiliation of a bare JID, or NONE."""
         row = self._db.row("SELECT affiliation FROM affiliation WHERE node_no = ? AND jid = ?", (node_no, jid))
         return _AFFILIATIONS[row[0]] if row else Affiliation.NONE
 
     def affiliations(
         self, node_no: int, part: KeyRange[str] = ALL_TEXTS, *, held: Affiliation | None = None
     ) -> list[tuple[str, Affiliation]]:
+        """Returns the affiliations of a node by JID; with `held` only those of this kind. The cost grows with the
+        result.
+        """
         of_kind = " AND affiliation = ?" if held is not None else ""
         params: Row = (node_no, held.value) if held is not None else (node_no,)
         statement = f"SELECT jid, affiliation FROM affiliation WHERE node_no = ?{of_kind}"
         return [(jid, _AFFILIATIONS[affiliation]) for jid, affiliation in self._part(statement, params, "jid", part)]
 
     def affiliation_count(self, node_no: int) -> int:
-        row = self._db.row("SELECT count(*) FROM affiliation WHERE node_no = ?", (node_no,))
-        return int(row[0]) if row else 0
+        """Returns the number of affiliations of a node."""
+        return self._number("SELECT count(*) FROM affiliation WHERE node_no = ?", (node_no,))
 
     def affiliations_of(self, jid: str, part: KeyRange[int] = ALL_NUMBERS) -> list[tuple[Node, Affiliation]]:
+        """Returns the affiliations of a bare JID with live nodes, by node_no. The cost grows with the result."""
         self.settle()
         statement = (
-            f"SELECT {prefixed(NODE, 'n')}, a.affiliation FROM affiliation a JOIN node n ON n.node_no = a.node_no"
+            f"SELECT {prefixed(NODE_COLUMNS, 'n')}, a.affiliation"
+            " FROM affiliation a JOIN node n ON n.node_no = a.node_no"
             " WHERE a.jid = ? AND n.state = 'live'"
         )
         return [(to_node(row), _AFFILIATIONS[row[-1]]) for row in self._part(statement, (jid,), "a.node_no", part)]
 
     def affiliated(self, jid: str) -> int:
-        row = self._db.row("SELECT count(*) FROM affiliation WHERE jid = ?", (jid,))
-        return int(row[0]) if row else 0
+        """Returns the number of affiliations of a bare JID, including those with nodes still to be reaped."""
+        return self._number("SELECT count(*) FROM affiliation WHERE jid = ?", (jid,))
 
     def subscription(self, node_no: int, jid: str, view: str) -> Subscription | None:
+        """Returns the subscription of exactly this address to this canonical view."""
         row = self._db.row(
-            f"SELECT {SUBSCRIPTION} FROM subscription WHERE node_no = ? AND jid = ? AND view = ?", (node_no, jid, view)
+            f"SELECT {SUBSCRIPTION_ROW} FROM subscription WHERE node_no = ? AND jid = ? AND view = ?",
+            (node_no, jid, view),
         )
         return to_subscription(row) if row else None
 
     def subscription_by_no(self, sub_no: int) -> Subscription | None:
-        row = self._db.row(f"SELECT {SUBSCRIPTION} FROM subscription WHERE sub_no = ?", (sub_no,))
+        """Returns the subscription with this number."""
+        row = self._db.row(f"SELECT {SUBSCRIPTION_ROW} FROM subscription WHERE sub_no = ?", (sub_no,))
         return to_subscription(row) if row else None
 
     def subscriptions(self, node_no: int, after_no: int, limit: int) -> list[Subscription]:
+        """Returns the subscriptions of a node in all states, by sub_no."""
         rows = self._db.rows(
-            f"SELECT {SUBSCRIPTION} FROM subscription WHERE node_no = ? AND sub_no > ? ORDER BY sub_no LIMIT ?",
+            f"SELECT {SUBSCRIPTION_ROW} FROM subscription WHERE node_no = ? AND sub_no > ? ORDER BY sub_no LIMIT ?",
             (node_no, after_no, limit),
         )
         return [to_subscription(row) for row in rows]
 
     def subscribers(self, node_no: int, part: KeyRange[str] = ALL_TEXTS) -> list[str]:
+        """Returns the addresses in state subscribed on a node, each once, even if it follows several views. The cost
+        grows with the result.
+        """
         statement = "SELECT DISTINCT jid FROM subscription WHERE node_no = ? AND state = 'subscribed'"
         return [str(row[0]) for row in self._part(statement, (node_no,), "jid", part)]
 
     def subscriptions_of(self, bare: str, part: KeyRange[int] = ALL_NUMBERS) -> list[tuple[Node, Subscription]]:
+        """Returns the subscriptions of a bare JID and its resources on live nodes, by sub_no. The cost grows with the
+        result.
+        """
         self.settle()
         statement = (
-            f"SELECT {prefixed(NODE, 'n')}, {prefixed(SUBSCRIPTION, 's')}"
+            f"SELECT {prefixed(NODE_COLUMNS, 'n')}, {prefixed(SUBSCRIPTION_ROW, 's')}"
             " FROM subscription s JOIN node n ON n.node_no = s.node_no"
             " WHERE s.bare = ? AND n.state = 'live'"
         )
         rows = self._part(statement, (bare,), "s.sub_no", part)
-        return [(to_node(row), to_subscription(row[_NODE_COLUMNS:])) for row in rows]
+        return [(to_node(row), to_subscription(row[_NODE_WIDTH:])) for row in rows]
 
     def subscriptions_on(self, node_no: int, bare: str) -> list[Subscription]:
+        """Returns the subscriptions of a bare JID and its resources to one node, by sub_no. The cost grows with the
+        result.
+        """
         # "0" is the character behind "/": the resources of an address are one range of the index. With OR, or with an
         # ORDER BY, SQLite reads all subscriptions of the node.
-        one = f"SELECT {SUBSCRIPTION} FROM subscription WHERE node_no = ? AND"
+        one = f"SELECT {SUBSCRIPTION_ROW} FROM subscription WHERE node_no = ? AND"
         rows = self._db.rows(
             f"{one} jid = ? UNION ALL {one} jid > ? AND jid < ?", (node_no, bare, node_no, f"{bare}/", f"{bare}0")
         )
         return sorted((to_subscription(row) for row in rows), key=lambda subscription: subscription.sub_no)
 
     def subscribed_by(self, bare: str) -> int:
-        row = self._db.row("SELECT count(*) FROM subscription WHERE bare = ?", (bare,))
-        return int(row[0]) if row else 0
+        """Returns the number of subscriptions of a bare JID and its resources in all states, including those to deleted
+        nodes that are not yet reaped.
+        """
+        return self._number("SELECT count(*) FROM subscription WHERE bare = ?", (bare,))
 
     def subscribed_in(self, domain: str) -> int:
+        """Returns the same number for all bare JIDs of a domain. O(1)."""
         return self._tallied(SUBSCRIPTIONS_IN, domain)
 
     def subscribed_views(self, node_no: int) -> list[str]:
+        """Returns the distinct canonical views to which a node has subscriptions in state subscribed."""
         # One index seek for each view: there are few of them, and there may be a million subscriptions.
         views: list[str] = []
         step = "SELECT min(view) FROM subscription WHERE node_no = ? AND state = 'subscribed'"
@@ -114,25 +138,25 @@ class PeopleWrites(NodeWrites, PeopleReads):
     """The part of WriteTx that is about affiliations and subscriptions."""
 
     def set_affiliation(self, node_no: int, jid: str, affiliation: Affiliation) -> None:
+        """Stores an affiliation; NONE removes it. The audience number increases."""
         node = self._more_audience(node_no).node
         if affiliation is Affiliation.NONE:
-            self._db.run("DELETE FROM affiliation WHERE node_no = ? AND jid = ?", (node_no, jid))
+            self._db.run(AFFILIATION.delete, (node_no, jid))
             return
         shown = node.options.listed or node.state is not NodeState.LIVE or affiliation not in READERS
-        self._db.run(
-            "INSERT INTO affiliation (node_no, jid, affiliation, hidden) VALUES (?, ?, ?, ?)"
-            " ON CONFLICT (node_no, jid) DO UPDATE SET affiliation = excluded.affiliation, hidden = excluded.hidden",
-            (node_no, jid, affiliation.value, None if shown else node.name),
-        )
+        self._db.run(AFFILIATION.replace, (node_no, jid, affiliation.value, None if shown else node.name))
 
     def put_subscription(self, subscription: Subscription) -> Subscription:
+        """Stores a subscription: a new one if sub_no is 0, returned with a number above all others.
+
+        The audience number increases, for a new subscription by 1.
+        """
         row = self._more_audience(subscription.node_no, AUDIENCE_CHANGE if subscription.sub_no else 1)
         added = int(subscription.state is SubscriptionState.SUBSCRIBED)
         bare = subscription.jid.partition("/")[0]
         values = (
             subscription.node_no,
             subscription.jid,
-            bare,
             subscription.view,
             subscription.node_text,
             subscription.service,
@@ -141,36 +165,29 @@ class PeopleWrites(NodeWrites, PeopleReads):
             subscription.since_created_us,
             subscription.created_us,
             write_options(subscription.options),
+            bare,
         )
         if subscription.sub_no:
             old = self.subscription_by_no(subscription.sub_no)
             if old is None or old.node_no != subscription.node_no:
                 raise StoreError(f"node {subscription.node_no} has no subscription number {subscription.sub_no}")
-            self._db.run(
-                "UPDATE subscription SET node_no = ?, jid = ?, bare = ?, view = ?, node_text = ?, service = ?,"
-                " state = ?, since_us = ?, since_created_us = ?, created_us = ?, options = ? WHERE sub_no = ?",
-                (*values, subscription.sub_no),
-            )
+            self._db.run(SUBSCRIPTION.update, (*values, subscription.sub_no))
             row.subscribed += added - int(old.state is SubscriptionState.SUBSCRIBED)
             if old.jid != subscription.jid:
                 self._tally(SUBSCRIPTIONS_IN, old.jid.partition("/")[0], -1)
                 self._tally(SUBSCRIPTIONS_IN, bare, 1)
             return subscription
-        sub_no = self._db.insert(
-            "INSERT INTO subscription (node_no, jid, bare, view, node_text, service, state, since_us,"
-            " since_created_us, created_us, options) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-            values,
-            "sub_no",
-        )
+        sub_no = self._db.add(SUBSCRIPTION, values)
         row.subscribed += added
         self._tally(SUBSCRIPTIONS_IN, bare, 1)
         return subscription._replace(sub_no=sub_no)
 
     def remove_subscription(self, sub_no: int) -> None:
+        """Removes a subscription. The audience number increases."""
         old = self.subscription_by_no(sub_no)
         if old is None:
             return
         row = self._more_audience(old.node_no)
         row.subscribed -= int(old.state is SubscriptionState.SUBSCRIBED)
-        self._db.run("DELETE FROM subscription WHERE sub_no = ?", (sub_no,))
+        self._db.run(SUBSCRIPTION.delete, (sub_no,))
         self._tally(SUBSCRIPTIONS_IN, old.jid.partition("/")[0], -1)

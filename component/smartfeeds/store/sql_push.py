@@ -11,8 +11,9 @@ from smartfeeds.core.consumers import PUSH, Consumer, ConsumerRow, Failure
 from smartfeeds.core.model import Mark, NodeEvent, NodeState
 from smartfeeds.core.view import Order
 from smartfeeds.errors import StoreError
-from smartfeeds.store.rows import EVENT, KEYS, to_event
+from smartfeeds.store.rows import KEYS
 from smartfeeds.store.sql_nodes import SUBSCRIPTIONS_IN, NodeReads, NodeWrites
+from smartfeeds.store.sql_tables import AFFILIATION, EVENT, FACET, FAILURE, ITEM, MARK, NODE, SUBSCRIPTION, Table
 
 
 def _behind(order: Order) -> str:
@@ -34,22 +35,15 @@ _CONSUMERS = (
     " WHERE (m.node_no, m.ord, m.consumer) > (?, ?, ?) ORDER BY m.node_no, m.ord, m.consumer LIMIT ?"
 )
 
-# table -> what names its rows, in the order they go. The words of items go with them.
-_BELONGINGS = (
-    ("facet", "node_no, facet, modified_us, item_no"),
-    ("item", "item_no"),
-    ("subscription", "sub_no"),
-    ("affiliation", "node_no, jid"),
-    ("event", "event_no"),
-    ("mark", "node_no, ord, consumer"),
-    ("failure", "node_no, consumer"),
-)
+# The rows that belong to a node, in the order in which they are removed. The words of items are removed with them.
+_BELONGINGS = (FACET, ITEM, SUBSCRIPTION, AFFILIATION, EVENT, MARK, FAILURE)
 
 
 class PushReads(NodeReads):
     """The part of ReadTx that is about delivery."""
 
     def mark(self, node_no: int, order: Order, name: str) -> Mark | None:
+        """Returns the mark of the consumer of this name in an order of a feed; None if it does not read that order."""
         row = self._db.row(
             "SELECT key_us, cursor FROM mark WHERE node_no = ? AND ord = ? AND consumer = ?",
             (node_no, order.value, name),
@@ -57,9 +51,12 @@ class PushReads(NodeReads):
         return Mark(*row) if row else None
 
     def behind(self) -> list[Consumer]:
+        """Returns the consumers with items above a mark, by node_no and name. `PUSH` is one also where a node has events to
+        send or is deleted."""
         return [Consumer(*row) for row in self._db.rows(_BEHIND)]
 
     def consumers(self, after: tuple[int, str, str], limit: int) -> list[ConsumerRow]:
+        """Returns the marks of all consumers, by node_no, order and name; `after` names the last one of the page before."""
         return [
             ConsumerRow(
                 Consumer(node_no, name),
@@ -71,85 +68,78 @@ class PushReads(NodeReads):
         ]
 
     def failure(self, consumer: Consumer) -> Failure | None:
+        """Returns the failure of a consumer, None if its last delivery succeeded."""
         row = self._db.row(f"SELECT {_FAILURE} FROM failure f WHERE node_no = ? AND consumer = ?", consumer)
         return Failure(*row) if row else None
 
     def failures(self) -> list[tuple[Consumer, Failure]]:
+        """Returns the consumers whose last delivery failed, by node_no and name."""
         rows = self._db.rows(f"SELECT node_no, consumer, {_FAILURE} FROM failure f ORDER BY 1, 2")
         return [(Consumer(node_no, name), Failure(*failure)) for node_no, name, *failure in rows]
 
     def events(self, node_no: int, limit: int) -> list[NodeEvent]:
-        rows = self._db.rows(
-            f"SELECT {EVENT} FROM event WHERE node_no = ? ORDER BY at_us, event_no LIMIT ?", (node_no, limit)
-        )
-        return [to_event(row) for row in rows]
+        """Returns the events of a node that are still to be sent, by at_us, then event_no."""
+        rows = self._db.rows(f"{EVENT.select} WHERE node_no = ? ORDER BY at_us, event_no LIMIT ?", (node_no, limit))
+        return [NodeEvent(*row) for row in rows]
 
 
 class PushWrites(NodeWrites, PushReads):
     """The part of WriteTx that is about delivery."""
 
     def add_event(self, event: NodeEvent) -> NodeEvent:
+        """Stores an event to send and returns it with its number."""
         self.changes += 1
-        event_no = self._db.insert(
-            "INSERT INTO event (node_no, at_us, kind, data, recipient) VALUES (?, ?, ?, ?, ?)",
-            (event.node_no, event.at_us, event.kind, event.data, event.to),
-            "event_no",
-        )
+        event_no = self._db.add(EVENT, (event.node_no, event.at_us, event.kind, event.data, event.to))
         return replace(event, event_no=event_no)
 
     def remove_events(self, event_nos: Iterable[int]) -> None:
+        """Removes events that were sent."""
         self.changes += 1
-        self._db.run_many("DELETE FROM event WHERE event_no = ?", [(event_no,) for event_no in event_nos])
+        self._db.run_many(EVENT.delete, [(event_no,) for event_no in event_nos])
 
     def set_mark(self, node_no: int, order: Order, name: str, mark: Mark) -> None:
-        self.changes += 1
-        self._db.run(
-            "INSERT INTO mark (node_no, ord, consumer, key_us, cursor) VALUES (?, ?, ?, ?, ?)"
-            " ON CONFLICT (node_no, ord, consumer) DO UPDATE SET key_us = excluded.key_us, cursor = excluded.cursor",
-            (node_no, order.value, name, mark.key_us, mark.cursor),
-        )
+        """Stores how far the consumer of this name has come in an order of a feed."""
+        self._change(MARK.replace, (node_no, order.value, name, mark.key_us, mark.cursor))
 
     def set_failure(self, consumer: Consumer, failure: Failure | None) -> None:
-        self.changes += 1
+        """Stores the failure of a consumer; None removes it."""
         if failure is None:
-            self._db.run("DELETE FROM failure WHERE node_no = ? AND consumer = ?", consumer)
-            return
-        self._db.run(
-            "INSERT INTO failure (node_no, consumer, failures, since_us, next_us, error) VALUES (?, ?, ?, ?, ?, ?)"
-            " ON CONFLICT (node_no, consumer) DO UPDATE SET failures = excluded.failures, since_us = excluded.since_us,"
-            " next_us = excluded.next_us, error = excluded.error",
-            (*consumer, failure.count, failure.since_us, failure.next_us, failure.error),
-        )
+            self._change(FAILURE.delete, consumer)
+        else:
+            values = (*consumer, failure.count, failure.since_us, failure.next_us, failure.error)
+            self._change(FAILURE.replace, values)
 
     def remove_consumer(self, consumer: Consumer) -> None:
+        """Removes the marks and the failure of a consumer."""
         self.set_failure(consumer, None)
         self._db.run("DELETE FROM mark WHERE node_no = ? AND consumer = ?", consumer)
 
     def reap(self, node_no: int, limit: int) -> bool:
+        """Removes up to `limit` rows of a deleted node. Returns True if none is left."""
         node = self.node_by_no(node_no)
         if node is None:
             return True
         if node.state is not NodeState.DELETED:
             raise StoreError(f"node {node_no} is not deleted")
         self.changes += 1
-        for table, key in _BELONGINGS:
-            limit -= self._reap_rows(table, key, node_no, limit)
+        for table in _BELONGINGS:
+            limit -= self._reap_rows(table, node_no, limit)
             if limit <= 0:
                 return False
         self.settle()
         self.forget()
-        self._db.run("DELETE FROM node WHERE node_no = ?", (node_no,))
+        self._db.run(NODE.delete, (node_no,))
         return True
 
-    def _reap_rows(self, table: str, key: str, node_no: int, limit: int) -> int:
-        columns = f"{key}, bare" if table == "subscription" else key
-        rows = self._db.rows(f"SELECT {columns} FROM {table} WHERE node_no = ? LIMIT ?", (node_no, limit))
-        if table == "item":
+    def _reap_rows(self, table: Table, node_no: int, limit: int) -> int:
+        """Removes rows of a node and returns their number."""
+        columns = f"{table.key}, bare" if table is SUBSCRIPTION else table.key
+        rows = self._db.rows(f"SELECT {columns} FROM {table.name} WHERE node_no = ? LIMIT ?", (node_no, limit))
+        if table is ITEM:
             self._db.drop_documents([row[0] for row in rows])
-        elif table == "subscription":
-            for bare, gone in Counter(row[1] for row in rows).items():
-                self._tally(SUBSCRIPTIONS_IN, bare, -gone)
+        elif table is SUBSCRIPTION:
+            for bare, count in Counter(row[1] for row in rows).items():
+                self._tally(SUBSCRIPTIONS_IN, bare, -count)
             rows = [row[:1] for row in rows]
-        match = " AND ".join(f"{name} = ?" for name in key.split(", "))
-        self._db.run_many(f"DELETE FROM {table} WHERE {match}", rows)
+        self._db.run_many(table.delete, rows)
         return len(rows)

@@ -25,9 +25,9 @@ import aiosqlite
 from smartfeeds.errors import StoreError
 from smartfeeds.store import migrate
 from smartfeeds.store.backup import copy_database
-from smartfeeds.store.base import Indexer, OpenMode, ReadAhead, ReadTx, WriteTx
+from smartfeeds.store.base import OpenMode, ReadTx, WriteTx
+from smartfeeds.store.indexer import ReadAhead, TraitsReader
 from smartfeeds.store.lanes import StoreJob, StoreLane, StoreLanes, ended, hop
-from smartfeeds.store.sql import SqlReadTx, SqlWriteTx
 from smartfeeds.store.sql_counts import Counts
 from smartfeeds.store.sqlite_engine import (
     READ_ONLY,
@@ -82,11 +82,11 @@ class SqliteStore:
     """
 
     def __init__(
-        self, path: Path, indexer: Indexer, *, mode: OpenMode = OpenMode.SERVE, busy_s: float = BUSY_S
+        self, path: Path, reader: TraitsReader, *, mode: OpenMode = OpenMode.SERVE, busy_s: float = BUSY_S
     ) -> None:
         self.path = path
         self._mode = mode
-        self._indexer = ReadAhead(indexer)
+        self._indexer = ReadAhead(reader)
         self._busy_s = busy_s
         self._counts = Counts()
         self._connections: list[aiosqlite.Connection] = []
@@ -208,7 +208,7 @@ class SqliteStore:
         # Not mode=ro: if such a connection is the last to close, it leaves the log files behind.
         raw.execute("PRAGMA query_only = ON").fetchall()
         engine = SqliteEngine(raw, str(self.path))
-        return _ReadSnapshots(engine, SqlReadTx(engine, self._counts), steps).run
+        return _ReadSnapshots(engine, ReadTx(engine, self._counts), steps).run
 
     def _tune(self, raw: sqlite3.Connection, cache_kib: int) -> None:
         for pragma in (
@@ -254,7 +254,7 @@ class _ReadSnapshots:
     `steps` bounds one read (`SqliteEngine.allow`). A read that needs more ends with OverBudgetError.
     """
 
-    def __init__(self, engine: SqliteEngine, tx: SqlReadTx, steps: int | None) -> None:
+    def __init__(self, engine: SqliteEngine, tx: ReadTx, steps: int | None) -> None:
         self._engine = engine
         self._steps = steps
         self._tx = tx
@@ -284,7 +284,7 @@ class _WriteGroups:
 
     def __init__(self, engine: SqliteEngine, indexer: ReadAhead) -> None:
         self._engine = engine
-        self._tx = SqlWriteTx(engine, indexer)
+        self._tx = WriteTx(engine, indexer)
 
     def run(self, jobs: list[StoreJob]) -> int:
         try:

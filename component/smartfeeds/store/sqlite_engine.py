@@ -14,6 +14,7 @@ from smartfeeds.core.view import Traits
 from smartfeeds.errors import StoreError
 from smartfeeds.store.engine import Row, T
 from smartfeeds.store.rows import STATES, digest
+from smartfeeds.store.sql_tables import Table
 
 _TOKEN_LIMIT = 32  # longer words, and words with other characters, are replaced by a digest
 
@@ -141,9 +142,9 @@ class SqliteEngine:
         except _ERRORS as error:
             raise store_error(error, self._path) from error
 
-    def insert(self, sql: str, params: Sequence[object], key: str) -> int:  # noqa: ARG002 - other engines return it
+    def add(self, table: Table, values: Sequence[object]) -> int:
         try:
-            number = self._cursor.execute(sql, params).lastrowid
+            number = self._cursor.execute(table.add, values).lastrowid
         except _ERRORS as error:
             raise store_error(error, self._path) from error
         assert number is not None

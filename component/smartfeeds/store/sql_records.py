@@ -1,0 +1,82 @@
+"""Bearer tokens, mirrors and fetched documents in SQL: small tables that no other table refers to."""
+
+from smartfeeds.core.mirror import MirrorRow, dump_settings, dump_states, load_settings, load_states
+from smartfeeds.core.tokens import SCOPES, Token
+from smartfeeds.core.validators import KnownDocument, Validators
+from smartfeeds.store.engine import Row
+from smartfeeds.store.sql_nodes import NodeReads, NodeWrites
+from smartfeeds.store.sql_tables import DOCUMENT, MIRROR, TOKEN
+
+
+def _to_token(row: Row) -> Token:
+    token_id, digest, jid, scope, *rest = row
+    return Token(token_id, digest, jid, SCOPES[scope], *rest)
+
+
+def _to_mirror(row: Row) -> MirrorRow:
+    name, configured, settings, state = row
+    return MirrorRow(load_settings(name, settings), bool(configured), load_states(state))
+
+
+class RecordReads(NodeReads):
+    """The part of ReadTx for tokens, mirrors and documents."""
+
+    def token(self, token_id: str) -> Token | None:
+        """Returns the bearer token with this id, even if it has expired."""
+        row = self._db.row(f"{TOKEN.select} WHERE token_id = ?", (token_id,))
+        return _to_token(row) if row else None
+
+    def tokens(self, after: str, limit: int) -> list[Token]:
+        """Returns bearer tokens by id."""
+        rows = self._db.rows(f"{TOKEN.select} WHERE token_id > ? ORDER BY token_id LIMIT ?", (after, limit))
+        return [_to_token(row) for row in rows]
+
+    def mirror(self, name: str) -> MirrorRow | None:
+        """Returns the mirror with this name."""
+        row = self._db.row(f"{MIRROR.select} WHERE name = ?", (name,))
+        return _to_mirror(row) if row else None
+
+    def mirrors(self) -> list[MirrorRow]:
+        """Returns all mirrors by name. Their number is small."""
+        return [_to_mirror(row) for row in self._db.rows(f"{MIRROR.select} ORDER BY name")]
+
+    def documents(self, reader: str) -> dict[str, KnownDocument]:
+        """Returns the documents that a reader has processed, by the address that it requests."""
+        rows = self._db.rows(f"{DOCUMENT.select} WHERE reader = ?", (reader,))
+        return {
+            url: KnownDocument(Validators(source_url, etag, last_modified), content)
+            for _, url, source_url, etag, last_modified, content in rows
+        }
+
+
+class RecordWrites(NodeWrites, RecordReads):
+    """The part of WriteTx for tokens, mirrors and documents."""
+
+    def add_token(self, token: Token) -> None:
+        """Stores a new bearer token. Raises StoreError if its id exists."""
+        scope, ends = token.scope.text, token.expires_us
+        values = (token.token_id, token.digest, token.jid, scope, token.feed, token.label, token.created_us, ends)
+        self._change(TOKEN.insert, values)
+
+    def remove_token(self, token_id: str) -> None:
+        """Removes a bearer token."""
+        self._change(TOKEN.delete, (token_id,))
+
+    def put_mirror(self, row: MirrorRow) -> None:
+        """Stores a mirror, or replaces the mirror with its name."""
+        values = (row.mirror.name, int(row.configured), dump_settings(row.mirror), dump_states(row.states))
+        self._change(MIRROR.replace, values)
+
+    def remove_mirror(self, name: str) -> None:
+        """Removes a mirror. The items that it received remain."""
+        self._change(MIRROR.delete, (name,))
+
+    def put_document(self, reader: str, url: str, document: KnownDocument) -> None:
+        """Stores a document that a reader has processed, or replaces the document of this address."""
+        known = document.validators
+        values = (reader, url, known.url, known.etag, known.last_modified, document.content)
+        self._change(DOCUMENT.replace, values)
+
+    def remove_document(self, reader: str, url: str) -> None:
+        """Removes a document that a reader no longer requests."""
+        self._change(DOCUMENT.delete, (reader, url))

@@ -1,0 +1,64 @@
+"""The tables of the SQL store: their columns, and the statements over whole rows.
+
+Statements that select, join or change a part of a row are written where they are used. `sqlite.sql` is the schema.
+"""
+
+from smartfeeds.core.model import Item
+
+
+class Table:
+    """A table with the columns `key` and `values`, both separated by commas.
+
+    Parameters of the statements are in the order of `columns`. `add` leaves out the key, which the database assigns;
+    `update` has the key last.
+    """
+
+    __slots__ = ("add", "columns", "delete", "insert", "key", "name", "replace", "select", "update")
+
+    def __init__(self, name: str, key: str, values: str) -> None:
+        self.name = name
+        self.key = key
+        self.columns = f"{key}, {values}"
+        self.select = f"SELECT {self.columns} FROM {name}"
+        self.add = _insert(name, values)
+        self.insert = _insert(name, self.columns)
+        found = " AND ".join(f"{column} = ?" for column in key.split(", "))
+        self.update = f"UPDATE {name} SET {', '.join(f'{column} = ?' for column in values.split(', '))} WHERE {found}"
+        self.delete = f"DELETE FROM {name} WHERE {found}"
+        changes = ", ".join(f"{column} = excluded.{column}" for column in values.split(", "))
+        self.replace = f"{self.insert} ON CONFLICT ({key}) DO UPDATE SET {changes}"
+
+
+def _insert(name: str, columns: str) -> str:
+    return f"INSERT INTO {name} ({columns}) VALUES (?{', ?' * columns.count(',')})"
+
+
+# The columns of a node in the order of `core.model.Node`, those of `rows.NodeRow`, and what only statements use.
+NODE_COLUMNS = (
+    "node_no, name, kind, creator, created_us, options, state, total, live, last_modified_us, last_created_us, audience"
+)
+NODE_ROW = f"{NODE_COLUMNS}, subscribed, indexed_us, indexed_no, stale"
+NODE = Table("node", "node_no", f"{NODE_ROW.removeprefix('node_no, ')}, listed")
+
+# An item is stored with its node and the fields of `Item` in their order, except that `deleted` is one of the values of
+# `change` and `left` is never stored.
+ITEM_COLUMNS = tuple("change" if name == "deleted" else name for name in Item._fields if name != "left")
+ITEM_ROW = ", ".join(ITEM_COLUMNS)
+# For pages that do not show sync data, which may be longer than everything else.
+ITEM_WITHOUT_SYNC = ITEM_ROW.removesuffix("sync") + "NULL"
+ITEM = Table("item", "item_no", f"{ITEM_ROW.removeprefix('item_no, ')}, node_no")
+FACET = Table("facet", "node_no, facet, modified_us, item_no", "created_us, states")
+
+SUBSCRIPTION_ROW = (
+    "sub_no, node_no, jid, view, node_text, service, state, since_us, since_created_us, created_us, options"
+)
+SUBSCRIPTION = Table("subscription", "sub_no", f"{SUBSCRIPTION_ROW.removeprefix('sub_no, ')}, bare")
+AFFILIATION = Table("affiliation", "node_no, jid", "affiliation, hidden")
+
+EVENT = Table("event", "event_no", "node_no, at_us, kind, data, recipient")
+MARK = Table("mark", "node_no, ord, consumer", "key_us, cursor")
+FAILURE = Table("failure", "node_no, consumer", "failures, since_us, next_us, error")
+
+TOKEN = Table("token", "token_id", "digest, jid, scope, feed, label, created_us, expires_us")
+MIRROR = Table("mirror", "name", "configured, settings, state")
+DOCUMENT = Table("document", "reader, url", "source_url, etag, last_modified, content")

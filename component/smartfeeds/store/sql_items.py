@@ -319,6 +319,7 @@ class ItemWrites(NodeWrites, ItemReads):
             stored = item._replace(item_no=self._db.add(ITEM, (*item_values(item), node_no)))
             row.node = row.node._replace(total=row.node.total + 1, live=row.node.live + added)
         self._unindex_from(row, stored)
+        self._published.add(node_no)
         return stored
 
     def _replace(self, row: NodeRow, item: Item) -> int:

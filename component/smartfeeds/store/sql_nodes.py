@@ -11,9 +11,10 @@ from operator import attrgetter
 from smartfeeds.core.access import KEPT_OUT, READERS
 from smartfeeds.core.model import AUDIENCE_CHANGE, K, KeyRange, Node, NodeState
 from smartfeeds.core.options import FormFields, NodeOptions
+from smartfeeds.core.view import Order
 from smartfeeds.errors import StoreError
 from smartfeeds.store.engine import Engine, Row
-from smartfeeds.store.rows import NOWHERE, NodeRow, prefixed, to_node, to_node_row, write_options
+from smartfeeds.store.rows import KEYS, NOWHERE, NodeRow, prefixed, to_node, to_node_row, write_options
 from smartfeeds.store.sql_tables import NODE, NODE_COLUMNS, NODE_ROW
 
 _BY_NAME = f"SELECT {NODE_ROW} FROM node WHERE state = 'live' AND name = ?"
@@ -23,6 +24,17 @@ _READERS = ", ".join(sorted(f"'{held.value}'" for held in READERS))
 NODES_IN = "nodes@"
 SUBSCRIPTIONS_IN = "subscriptions@"
 _NAME = attrgetter("name")
+
+
+def item_above(order: Order) -> str:
+    """Returns the condition that the feed of a row of `mark` has items above the mark in this order."""
+    return f"EXISTS (SELECT 1 FROM item i WHERE i.node_no = mark.node_no AND i.{KEYS[order]} > mark.key_us)"
+
+
+_FALL_BEHIND = (
+    "UPDATE mark SET behind = 1 WHERE behind = 0 AND node_no = ?"
+    f" AND CASE ord WHEN 'modified' THEN {item_above(Order.MODIFIED)} ELSE {item_above(Order.CREATED)} END"
+)
 _BY_NO = f"SELECT {NODE_ROW} FROM node WHERE node_no = ?"
 
 
@@ -154,12 +166,16 @@ class NodeWrites(NodeReads):
         self._cache: dict[int, NodeRow] = {}
         self._names: dict[str, NodeRow] = {}
         self._dirty: set[int] = set()
+        self._published: set[int] = set()  # nodes with new versions of items, whose marks may be behind now
         # Counts writes, and grows before each of them: a failed work that has written needs a rollback.
         self.changes = 0
 
     def settle(self) -> None:
         if not self._dirty:
             return
+        if self._published:
+            self._db.run_many(_FALL_BEHIND, [(node_no,) for node_no in sorted(self._published)])
+            self._published.clear()
         self._db.run_many(
             "UPDATE node SET total = ?, live = ?, last_modified_us = ?, last_created_us = ?, audience = ?,"
             " subscribed = ?, indexed_us = ?, indexed_no = ?, stale = ? WHERE node_no = ?",
@@ -184,6 +200,7 @@ class NodeWrites(NodeReads):
         self._cache.clear()
         self._names.clear()
         self._dirty.clear()
+        self._published.clear()
 
     def _row(self, node_no: int) -> NodeRow | None:
         row = self._cache.get(node_no)

@@ -12,16 +12,13 @@ from smartfeeds.core.model import Mark, NodeEvent, NodeState
 from smartfeeds.core.view import Order
 from smartfeeds.errors import StoreError
 from smartfeeds.store.rows import KEYS
-from smartfeeds.store.sql_nodes import SUBSCRIPTIONS_IN, NodeReads, NodeWrites
+from smartfeeds.store.sql_nodes import SUBSCRIPTIONS_IN, NodeReads, NodeWrites, item_above
 from smartfeeds.store.sql_tables import AFFILIATION, EVENT, FACET, FAILURE, ITEM, MARK, NODE, SUBSCRIPTION, Table
 
 
 def _behind(order: Order) -> str:
-    """The consumers with items above their mark in an order."""
-    return (
-        f"SELECT m.node_no, m.consumer FROM mark m WHERE m.ord = '{order.value}'"
-        f" AND EXISTS (SELECT 1 FROM item i WHERE i.node_no = m.node_no AND i.{KEYS[order]} > m.key_us)"
-    )
+    # An item above the mark may have been removed since `behind` was set.
+    return f"SELECT node_no, consumer FROM mark WHERE behind = 1 AND ord = '{order.value}' AND {item_above(order)}"
 
 
 _BEHIND = (
@@ -51,12 +48,14 @@ class PushReads(NodeReads):
         return Mark(*row) if row else None
 
     def behind(self) -> list[Consumer]:
-        """Returns the consumers with items above a mark, by node_no and name. `PUSH` is one also where a node has events to
-        send or is deleted."""
+        """Returns the consumers with items above a mark, by node_no and name. `PUSH` is one of them for a node that has
+        events to send or is deleted. The cost grows with the result.
+        """
+        self.settle()
         return [Consumer(*row) for row in self._db.rows(_BEHIND)]
 
     def consumers(self, after: tuple[int, str, str], limit: int) -> list[ConsumerRow]:
-        """Returns the marks of all consumers, by node_no, order and name; `after` names the last one of the page before."""
+        """Returns the marks of all consumers, by node_no, order and name, behind the mark that `after` names."""
         return [
             ConsumerRow(
                 Consumer(node_no, name),
@@ -99,7 +98,9 @@ class PushWrites(NodeWrites, PushReads):
 
     def set_mark(self, node_no: int, order: Order, name: str, mark: Mark) -> None:
         """Stores how far the consumer of this name has come in an order of a feed."""
-        self._change(MARK.replace, (node_no, order.value, name, mark.key_us, mark.cursor))
+        above = f"SELECT EXISTS (SELECT 1 FROM item WHERE node_no = ? AND {KEYS[order]} > ?)"
+        behind = self._number(above, (node_no, mark.key_us))
+        self._change(MARK.replace, (node_no, order.value, name, mark.key_us, mark.cursor, behind))
 
     def set_failure(self, consumer: Consumer, failure: Failure | None) -> None:
         """Stores the failure of a consumer; None removes it."""

@@ -56,7 +56,7 @@ SUBSCRIPTION = Table("subscription", "sub_no", f"{SUBSCRIPTION_ROW.removeprefix(
 AFFILIATION = Table("affiliation", "node_no, jid", "affiliation, hidden")
 
 EVENT = Table("event", "event_no", "node_no, at_us, kind, data, recipient")
-MARK = Table("mark", "node_no, ord, consumer", "key_us, cursor")
+MARK = Table("mark", "node_no, ord, consumer", "key_us, cursor, behind")
 FAILURE = Table("failure", "node_no, consumer", "failures, since_us, next_us, error")
 
 TOKEN = Table("token", "token_id", "digest, jid, scope, feed, label, created_us, expires_us")

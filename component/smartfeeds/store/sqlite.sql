@@ -132,15 +132,19 @@ CREATE TABLE event (
 
 CREATE INDEX event_node ON event (node_no, at_us, event_no);
 
--- How far each consumer of a feed has come in an order (core.consumers).
+-- How far each consumer of a feed has come in an order (core.consumers). behind: 1 if the feed has items above key_us; it
+-- may remain 1 after such an item was removed.
 CREATE TABLE mark (
     node_no INTEGER NOT NULL REFERENCES node (node_no),
     ord TEXT NOT NULL CHECK (ord IN ('modified', 'created')),
     consumer TEXT NOT NULL,
     key_us INTEGER NOT NULL,
     cursor TEXT NOT NULL,
+    behind INTEGER NOT NULL DEFAULT 0 CHECK (behind IN (0, 1)),
     PRIMARY KEY (node_no, ord, consumer)
 ) STRICT, WITHOUT ROWID;
+
+CREATE INDEX mark_behind ON mark (behind, node_no);
 
 -- The consumers whose last delivery failed; next_us is NULL where the service has given up.
 CREATE TABLE failure (

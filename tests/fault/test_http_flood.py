@@ -8,7 +8,7 @@ from itertools import pairwise
 
 import pytest
 
-from smartfeeds.store.lanes import StoreLanes
+from smartfeeds.store.work_queue import WorkQueue
 from support.component import ALICE, BOB, Component, Starter, bare, ok
 from support.raw import Raw, connected, request
 
@@ -87,7 +87,7 @@ async def test_held_pulls_whose_clients_go_leave_nothing_behind(start: Starter, 
         objects.append(sum(1 for one in gc.get_objects() if str(type(one).__module__).startswith(OURS)))
     assert site.listener._open == set() and len(site.listener._per_address) == 0
     # The task of a store lane ends with its queue and starts with the next job, so it may be missing in `before`.
-    assert tasks() - {StoreLanes._serve.__qualname__} <= before
+    assert tasks() - {WorkQueue._serve.__qualname__} <= before
     # What is put aside for a while comes and goes; what stays of each would grow with every round.
     assert min(later - earlier for earlier, later in pairwise(objects)) < HELD / 20
 

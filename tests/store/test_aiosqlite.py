@@ -8,7 +8,7 @@ from pathlib import Path
 import aiosqlite
 import pytest
 
-from smartfeeds.store.lanes import ended, hop
+from smartfeeds.store.sqlite import ended, hop
 
 
 async def test_hop_runs_functions_in_one_thread_in_order(tmp_path: Path) -> None:

@@ -7,6 +7,7 @@ import sqlite3
 import threading
 from collections import Counter
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import aiosqlite
@@ -18,11 +19,12 @@ from smartfeeds.core.model import MAX_ITEM_NO, Edge, Item, Slice
 from smartfeeds.core.view import BARE, SMART, Traits
 from smartfeeds.errors import Condition, FeedError
 from smartfeeds.store.base import ReadTx, WriteTx
-from smartfeeds.store.lanes import StoreJob, StoreLane, StoreLanes, StoreTurns
+from smartfeeds.store.engine import OverBudgetError
 from smartfeeds.store.sql_counts import Counts
 from smartfeeds.store.sql_items import REPLACED_BYTES
-from smartfeeds.store.sqlite import READERS, SLOW_WRITE_S, SqliteStore
-from smartfeeds.store.sqlite_engine import OverBudgetError, SqliteEngine
+from smartfeeds.store.sqlite import READERS, SLOW_WRITE_S, SqliteStore, hop
+from smartfeeds.store.sqlite_engine import SqliteEngine
+from smartfeeds.store.work_queue import QueuedWork, SenderQueue, WorkQueue
 from store.values import add_feed, item, read_payload, view
 
 ITEMS = 600
@@ -30,11 +32,11 @@ WORD = view("q=word")
 CATEGORY = view("category=x")
 
 
-def jobs_of(loop: asyncio.AbstractEventLoop, turn: str, count: int) -> list[StoreJob]:
-    return [StoreJob(lambda _tx: None, loop.create_future(), turn) for _ in range(count)]
+def jobs_of(loop: asyncio.AbstractEventLoop, turn: str, count: int) -> list[QueuedWork]:
+    return [QueuedWork(lambda _tx: None, loop.create_future(), turn) for _ in range(count)]
 
 
-def serve(turns: StoreTurns, cost_s: dict[str, float], seconds: float) -> Counter[str]:
+def serve(turns: SenderQueue, cost_s: dict[str, float], seconds: float) -> Counter[str]:
     """Takes jobs until they took so long together; how often it was each one's turn."""
     taken: Counter[str] = Counter()
     used_s = 0.0
@@ -52,7 +54,7 @@ def serve(turns: StoreTurns, cost_s: dict[str, float], seconds: float) -> Counte
 def test_turns_share_time_and_not_works(slow_s: float, quick_s: float) -> None:
     """Two senders that always have works waiting get the same time, whatever one work of each takes."""
     loop = asyncio.new_event_loop()
-    turns = StoreTurns(SLOW_WRITE_S)
+    turns = SenderQueue(SLOW_WRITE_S)
     try:
         for job in (*jobs_of(loop, "slow", 1_000), *jobs_of(loop, "quick", 4_000)):
             turns.add(job)
@@ -65,7 +67,7 @@ def test_turns_share_time_and_not_works(slow_s: float, quick_s: float) -> None:
 
 def test_turn_that_was_idle_is_next_and_has_saved_up_no_time() -> None:
     loop = asyncio.new_event_loop()
-    turns = StoreTurns(SLOW_WRITE_S)
+    turns = SenderQueue(SLOW_WRITE_S)
     try:
         for job in jobs_of(loop, "busy", 1_000):
             turns.add(job)
@@ -83,9 +85,9 @@ def test_turn_that_was_idle_is_next_and_has_saved_up_no_time() -> None:
 
 def test_turns_of_idle_senders_are_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
     """However many senders come and go, few are remembered, and none that waits is lost."""
-    monkeypatch.setattr("smartfeeds.store.lanes.REMEMBERED", 8)
+    monkeypatch.setattr("smartfeeds.store.work_queue.REMEMBERED", 8)
     loop = asyncio.new_event_loop()
-    turns = StoreTurns(SLOW_WRITE_S)
+    turns = SenderQueue(SLOW_WRITE_S)
     try:
         for job in jobs_of(loop, "waits", 3):
             turns.add(job)
@@ -105,7 +107,7 @@ async def test_slow_job_runs_in_a_batch_of_its_own() -> None:
     cost_s = {"slow": 0.010, "q0": 0.004, "q1": 0.004, "q2": 0.004}
     batches: list[list[str]] = []
 
-    def run(jobs: list[StoreJob]) -> int:
+    def run(jobs: list[QueuedWork]) -> int:
         batches.append([job.turn for job in jobs])
         for job in jobs:
             job.run(None)
@@ -115,22 +117,22 @@ async def test_slow_job_runs_in_a_batch_of_its_own() -> None:
     async def call(*turns: str) -> list[list[str]]:
         """Calls for these turns at one moment; their batches."""
         batches.clear()
-        await asyncio.gather(*(lanes.call(lambda _tx: None, turn) for turn in turns))
+        await asyncio.gather(*(queue.call(lambda _tx: None, turn) for turn in turns))
         return list(batches)
 
     async with aiosqlite.connect(":memory:") as connection:
-        lanes = StoreLanes([StoreLane(connection, run)], 64, SLOW_WRITE_S)
+        queue = WorkQueue([partial(hop, connection, run)], 64, SLOW_WRITE_S)
         quick = ["q0", "q1", "q2"]
         await call("slow", *quick * 3)
         assert await call("slow", *quick) == [["slow"], quick], "10 ms used so far, the others 12 ms"
         assert await call("slow", *quick) == [quick, ["slow"]], "20 ms used so far, the others 16 ms"
-        await lanes.close()
+        await queue.close()
 
 
 def test_slow_turn_has_one_job_in_work_at_a_time() -> None:
     """Else it would occupy every connection, and the others would wait for one of its jobs."""
     loop = asyncio.new_event_loop()
-    turns = StoreTurns(SLOW_WRITE_S)
+    turns = SenderQueue(SLOW_WRITE_S)
     try:
         for job in (*jobs_of(loop, "slow", 4), *jobs_of(loop, "quick", 2)):
             turns.add(job)
@@ -207,7 +209,7 @@ def held_count(node_no: int) -> tuple[Callable[[ReadTx], int], threading.Event, 
 async def test_long_reads_leave_the_connections_for_short_ones_free(
     sqlite: SqliteStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """More long reads than there are connections wait in a lane of their own; short reads are answered meanwhile."""
+    """Long reads wait for a connection of their own, and short reads are answered meanwhile."""
     node_no = await filled_beyond_short_reads(sqlite, monkeypatch)
     long, entered, leave = held_count(node_no)
     reads = [asyncio.create_task(sqlite.read(long, turn=f"u{n}")) for n in range(READERS + 2)]

@@ -172,6 +172,21 @@ async def test_marks_and_positions_of_mirrors_become_marks_of_consumers(path: Pa
     assert [row.states for row in mirrors] == [{Direction.OUT: kept}, {}, {Direction.OUT: kept}]
 
 
+async def test_upgrade_sets_the_flag_of_the_marks_that_are_behind(path: Path, raw: sqlite3.Connection) -> None:
+    migrations.run(path, "0011")
+    raw.execute("INSERT INTO node VALUES (1, 'f', 'feed', 'live', 'o@x', 1, '{}', 1, 1, 9, 3, 0, 0, 0, 0, 0, 1)")
+    raw.execute("INSERT INTO item VALUES (1, 1, 'a', 3, 9, 1, 2, 1, 1, 1, 'o@x', x'00', '', 0, x'')")
+    marks = [("modified", "push", 8), ("modified", "hub:a", 9), ("created", "hub:b", 2), ("created", "hub:c", 3)]
+    raw.executemany("INSERT INTO mark VALUES (1, ?, ?, ?, '')", marks)
+    store = SqliteStore(path, read_payload)
+    await store.open()
+    try:
+        assert await store.read(lambda tx: tx.behind()) == [Consumer(1, "hub:b"), Consumer(1, PUSH)]
+    finally:
+        await store.close()
+    assert raw.execute("SELECT consumer FROM mark WHERE behind = 1 ORDER BY 1").fetchall() == [("hub:b",), ("push",)]
+
+
 KILLED = """
 import os, signal, sys
 from pathlib import Path

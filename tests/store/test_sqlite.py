@@ -9,17 +9,21 @@ import sys
 import tempfile
 import threading
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 
-from smartfeeds.core.model import MAX_ITEM_NO, Affiliation, Edge, Item, KeyRange, Node, NodeEvent, Slice
-from smartfeeds.core.view import BARE, CREATED, SMART, Standing, View
+from smartfeeds.core.consumers import PUSH, Consumer
+from smartfeeds.core.model import MAX_ITEM_NO, Affiliation, Edge, Item, KeyRange, Mark, Node, NodeEvent, Slice
+from smartfeeds.core.view import BARE, CREATED, SMART, Order, Standing, View
 from smartfeeds.errors import Condition, FeedError, StoreError
 from smartfeeds.store.base import ReadTx, WriteTx
-from smartfeeds.store.lanes import StoreJob, StoreTurns
 from smartfeeds.store.rows import STATES
+from smartfeeds.store.sql_nodes import FALL_BEHIND
 from smartfeeds.store.sqlite import SLOW_WRITE_S, SqliteStore
+from smartfeeds.store.sqlite_engine import SqliteEngine
+from smartfeeds.store.work_queue import QueuedWork, SenderQueue
 from store.values import add_feed, ids, item, node, read_payload, subscription, view
 
 BIG = "x" * 4000
@@ -127,7 +131,7 @@ async def test_slow_writes_end_their_group(
     sqlite: SqliteStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Whoever waits behind slow writes waits for those that are running, and no write is lost or done twice."""
-    monkeypatch.setattr("smartfeeds.store.sqlite.WRITE_BUDGET_S", 0.0)
+    monkeypatch.setattr("smartfeeds.store.batches.WRITE_BUDGET_S", 0.0)
     made = await sqlite.write(add_feed())
     seen: list[int] = []
     other = sqlite3.connect(tmp_path / "s.db")
@@ -149,9 +153,9 @@ async def test_slow_writes_end_their_group(
 def test_turns_what_is_put_back_comes_next_in_its_order(done: int) -> None:
     loop = asyncio.new_event_loop()
     try:
-        turns = StoreTurns(SLOW_WRITE_S)
+        turns = SenderQueue(SLOW_WRITE_S)
         for name in ("a1", "a2", "b1", "a3", "c1"):
-            turns.add(StoreJob(lambda tx, name=name: name, loop.create_future(), name[0]))
+            turns.add(QueuedWork(lambda tx, name=name: name, loop.create_future(), name[0]))
         taken = [turns.take() for _ in range(4)]
         turns.put_back(taken[done:])
         rest = []
@@ -160,7 +164,7 @@ def test_turns_what_is_put_back_comes_next_in_its_order(done: int) -> None:
     finally:
         loop.close()
 
-    names = [str(job.work(None)) for job in (*taken[:done], *rest)]
+    names = [str(job.function(None)) for job in (*taken[:done], *rest)]
     assert sorted(names) == ["a1", "a2", "a3", "b1", "c1"]
     assert [name for name in names if name[0] == "a"] == ["a1", "a2", "a3"]
     assert names[: min(done + 1, 4)] == ["a1", "b1", "c1", "a2"][: min(done + 1, 4)]
@@ -236,7 +240,7 @@ async def test_close_finishes_what_was_taken(sqlite: SqliteStore) -> None:
 WRITER = """
 import asyncio, sys
 from pathlib import Path
-from smartfeeds.store.lanes import StoreJob, StoreTurns
+from smartfeeds.store.work_queue import QueuedWork, SenderQueue
 from smartfeeds.store.base import WriteTx
 from smartfeeds.store.sqlite import SqliteStore
 from store.values import add_feed, item, read_payload
@@ -799,3 +803,25 @@ async def test_write_whose_statement_ended_the_transaction_leaves_the_others_of_
     assert isinstance(refused, StoreError)
     events = await sqlite.read(lambda tx: tx.events(made.node_no, 9))
     assert [event.kind for event in events] == ["purge", "configuration"]
+
+
+async def test_look_for_consumers_that_are_behind_reads_no_other_marks(sqlite: SqliteStore) -> None:
+    """The service looks every few seconds, and nearly all of its marks are up to date then."""
+
+    def fill(tx: WriteTx) -> None:
+        for number in range(3_000):
+            node_no = add_feed(item("a", 5), name=f"n{number}")(tx).node_no
+            tx.set_mark(node_no, Order.MODIFIED, PUSH, Mark(4 if number == 7 else 5, ""))
+
+    await sqlite.write(fill)
+    with closing(sqlite3.connect(sqlite.path, isolation_level=None)) as raw:
+        engine = SqliteEngine(raw, "s.db")
+        behind = engine.within(2_000, ReadTx(engine).behind)  # 3,000 marks would take 40,000 steps
+    assert behind == [Consumer(8, PUSH)]
+
+
+async def test_publish_reads_only_marks_that_are_not_behind_yet(sqlite: SqliteStore) -> None:
+    """A feed may have thousands of consumers that are all behind."""
+    with closing(sqlite3.connect(sqlite.path)) as raw:
+        plan = [row[3] for row in raw.execute(f"EXPLAIN QUERY PLAN {FALL_BEHIND}", (1,))]
+    assert plan[0] == "SEARCH mark USING COVERING INDEX mark_behind (behind=? AND node_no=?)"

@@ -1,13 +1,15 @@
 """The interface between the SQL store and a database: one connection, used synchronously by one thread.
 
 The statements in `store/sql_*.py` use the SQL that SQLite and PostgreSQL share. An engine implements the rest:
-placeholders (statements write `?`), keys of new rows, row locks, full text. Every method raises StoreError with advice
-for the operator. Values reach the database as bound parameters only (xep-map 248).
+transactions, placeholders (statements write `?`), keys of new rows, row locks, ranges of two columns, the order of
+joins, full text. Every method raises StoreError with advice for the operator. Values reach the database as bound
+parameters only (xep-map 248).
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Protocol, TypeVar
 
+from smartfeeds.core.model import Edge
 from smartfeeds.core.view import Traits
 from smartfeeds.store.sql_tables import Table
 
@@ -15,8 +17,29 @@ T = TypeVar("T")
 Row = tuple[Any, ...]
 
 
+class OverBudgetError(Exception):
+    """A work needs more steps than `Engine.allow` permits. Run it again without this bound."""
+
+
 class Engine(Protocol):
-    """A connection within a transaction."""
+    """A connection, and the transaction that is open on it."""
+
+    def begin(self) -> None:
+        """Starts a transaction that may write."""
+
+    def begin_read(self) -> None:
+        """Starts a snapshot."""
+
+    def commit(self) -> None:
+        """Commits the transaction; its changes are durable afterwards."""
+
+    def rollback(self) -> None:
+        """Rolls back the transaction if one is open."""
+
+    def allow(self, steps: int | None) -> None:
+        """Limits the reads that follow to a number of steps; they raise OverBudgetError beyond it. None removes the
+        limit. A step is a small piece of the engine's work.
+        """
 
     @property
     def for_update(self) -> str:
@@ -34,11 +57,22 @@ class Engine(Protocol):
     def run_many(self, sql: str, params: Iterable[Sequence[object]]) -> None:
         """Runs a statement once for each set of parameters."""
 
+    @property
+    def ordered_join(self) -> str:
+        """The join that reads the rows of its left side in their order, each with the row of its right side."""
+
+    def ranges(self, key: str, after: Edge | None, before: Edge | None) -> list[tuple[str, list[int]]]:
+        """Returns the range between two edges as disjoint conditions on the columns `key` and `item_no`, ascending.
+
+        Each has its parameters and is one range of an index on these columns. A range without bounds has the
+        condition "". No condition is returned for an empty range.
+        """
+
     def add(self, table: Table, values: Sequence[object]) -> int:
         """Adds a row whose key the database assigns. Returns the key."""
 
     def within(self, steps: int, work: Callable[[], T]) -> T | None:
-        """Returns the result of the work, or None if it needs more than this number of steps (`SqliteEngine.allow`)."""
+        """Returns the result of the work, or None if it needs more than this number of steps (`allow`)."""
 
     def tokens(self, node_no: int, traits: Traits) -> frozenset[str]:
         """Returns the facets and words of a version of an item in the form of the full-text index."""

@@ -11,7 +11,6 @@ from smartfeeds.core.model import (
     NO_OPTIONS,
     Item,
     Node,
-    NodeEvent,
     NodeKind,
     NodeState,
     Subscription,
@@ -116,11 +115,6 @@ def to_subscription(row: Row) -> Subscription:
         created_us,
         read_options(options),
     )
-
-
-def to_event(row: Row) -> NodeEvent:
-    """An event from the columns EVENT."""
-    return NodeEvent(*row)
 
 
 def change_no(item: Item) -> int:

@@ -38,7 +38,7 @@ class ItemQuery:
     number: str
     where: list[str] = field(default_factory=list)
     params: list[object] = field(default_factory=list)
-    present: SqlCondition = field(default_factory=lambda: SqlCondition("1"))
+    present: SqlCondition = field(default_factory=lambda: SqlCondition("TRUE"))
     join: str = ""
 
     def add(self, condition: str, *params: object) -> None:
@@ -49,7 +49,7 @@ class ItemQuery:
     @property
     def text(self) -> str:
         """The text after FROM."""
-        return f"{self.source}{self.join} WHERE {' AND '.join(self.where) or '1'}"
+        return f"{self.source}{self.join} WHERE {' AND '.join(self.where) or 'TRUE'}"
 
     @property
     def rows(self) -> str:
@@ -96,7 +96,7 @@ def filtered_items(
     if lead is None:
         query = all_items(node_no, view.order, after, before)
     else:
-        query = _facet_items(node_no, lead, view.order, after, before)
+        query = _facet_items(db, node_no, lead, view.order, after, before)
     # Rows of one value include their states. Rows of several values are looked up again.
     own = ["f.states"] if lead is not None and len(lead) == 1 else []
     others = filters if lead is None or own else [*filters, lead]
@@ -142,7 +142,9 @@ def _lead(filters: Sequence[Facets], narrow: Sequence[Facets], *, ordered: bool)
     return fewest if len(fewest) == 1 or not ordered else None
 
 
-def _facet_items(node_no: int, facets: Facets, order: Order, after: Edge | None, before: Edge | None) -> ItemQuery:
+def _facet_items(
+    db: Engine, node_no: int, facets: Facets, order: Order, after: Edge | None, before: Edge | None
+) -> ItemQuery:
     """Returns a query for the items that have one of these facets in some version, in the order of the view.
 
     Rows of one value are in this order already, rows of several values are merged.
@@ -160,7 +162,7 @@ def _facet_items(node_no: int, facets: Facets, order: Order, after: Edge | None,
     # as long.
     merge = f" ORDER BY {KEYS[order]}, item_no" if len(facets) > 1 else ""
     query = ItemQuery(f"({' UNION '.join(parts)}{merge}) f", f"f.{KEYS[order]}", "f.item_no", params=params)
-    query.join = " CROSS JOIN item i ON i.item_no = f.item_no AND i.modified_us = f.modified_us"
+    query.join = f" {db.ordered_join} item i ON i.item_no = f.item_no AND i.modified_us = f.modified_us"
     return query
 
 

@@ -45,33 +45,6 @@ _NO_TOKENS = frozenset[str]()
 Documents = dict[tuple[int, int], frozenset[str]]
 
 
-def _pieces(key: str, after: Edge | None, before: Edge | None) -> list[tuple[str, list[int]]]:
-    """The range between two edges as disjoint conditions, ascending, that an index on (key, item_no) answers.
-
-    SQLite uses only the key of a row value whose second column is the rowid; so the items that share an edge's key
-    are pieces of their own, and a page costs the same however many items have one key.
-    """
-    if after and before and (after.key_us, after.item_no) >= (before.key_us, before.item_no):
-        return []
-    if after and before and after.key_us == before.key_us:
-        same = f"{key} = ? AND item_no > ? AND item_no <= ?"
-        return [(same, [after.key_us, after.item_no, before.item_no])]
-    inner: list[str] = []
-    params: list[int] = []
-    pieces: list[tuple[str, list[int]]] = []
-    if after:
-        pieces.append((f"{key} = ? AND item_no > ?", [after.key_us, after.item_no]))
-        inner.append(f"{key} > ?")
-        params.append(after.key_us)
-    if before:
-        inner.append(f"{key} < ?")
-        params.append(before.key_us)
-    pieces.append((" AND ".join(inner), params))
-    if before:
-        pieces.append((f"{key} = ? AND item_no <= ?", [before.key_us, before.item_no]))
-    return pieces
-
-
 def _earlier(one: Edge | None, other: Edge) -> Edge:
     return other if one is None or (other.key_us, other.item_no) < (one.key_us, one.item_no) else one
 
@@ -126,7 +99,7 @@ class ItemReads(NodeReads):
         columns = _columns(wanted.view)
         selects: list[str] = []
         params: list[object] = []
-        for condition, values in _pieces(key, wanted.after, wanted.before):
+        for condition, values in self._db.ranges(key, wanted.after, wanted.before):
             both = f" AND {condition}" if condition else ""
             selects.append(f"SELECT {columns} FROM item WHERE node_no = ?{hidden}{both}")
             params += (node_no, *values)

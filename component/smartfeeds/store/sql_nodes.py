@@ -31,7 +31,7 @@ def item_above(order: Order) -> str:
     return f"EXISTS (SELECT 1 FROM item i WHERE i.node_no = mark.node_no AND i.{KEYS[order]} > mark.key_us)"
 
 
-_FALL_BEHIND = (
+FALL_BEHIND = (
     "UPDATE mark SET behind = 1 WHERE behind = 0 AND node_no = ?"
     f" AND CASE ord WHEN 'modified' THEN {item_above(Order.MODIFIED)} ELSE {item_above(Order.CREATED)} END"
 )
@@ -174,7 +174,7 @@ class NodeWrites(NodeReads):
         if not self._dirty:
             return
         if self._published:
-            self._db.run_many(_FALL_BEHIND, [(node_no,) for node_no in sorted(self._published)])
+            self._db.run_many(FALL_BEHIND, [(node_no,) for node_no in sorted(self._published)])
             self._published.clear()
         self._db.run_many(
             "UPDATE node SET total = ?, live = ?, last_modified_us = ?, last_created_us = ?, audience = ?,"

@@ -2,12 +2,8 @@
 
 Writes are committed in groups in WAL mode with `synchronous=FULL`, so that an acknowledged write survives a power loss.
 A group costs one switch to the thread and one sync of the disk. aiosqlite has no call for several statements at once,
-so `lanes.hop` uses its `Connection._execute` and this module its `_conn`; tests/store/test_aiosqlite.py pins what they
+so `hop` uses its `Connection._execute` and other functions its `_conn`; tests/store/test_aiosqlite.py pins what they
 rely on.
-
-A work must leave no changes when it raises. Most works that raise have changed nothing yet and cost nothing. If one has
-changed something, its whole group is rolled back and the works run again, each in a transaction of its own. Works are
-functions of the transaction, so running them twice is safe.
 """
 
 import asyncio
@@ -18,7 +14,7 @@ import time
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
-from typing import TypeVar, cast
+from typing import Any, TypeVar, cast
 
 import aiosqlite
 
@@ -26,39 +22,35 @@ from smartfeeds.errors import StoreError
 from smartfeeds.store import migrate
 from smartfeeds.store.backup import copy_database
 from smartfeeds.store.base import OpenMode, ReadTx, WriteTx
+from smartfeeds.store.batches import ReadBatches, WriteBatches
+from smartfeeds.store.engine import OverBudgetError
 from smartfeeds.store.indexer import ReadAhead, TraitsReader
-from smartfeeds.store.lanes import StoreJob, StoreLane, StoreLanes, ended, hop
 from smartfeeds.store.sql_counts import Counts
 from smartfeeds.store.sqlite_engine import (
     READ_ONLY,
-    OverBudgetError,
     SqliteEngine,
     make_private,
     missing,
     store_error,
 )
+from smartfeeds.store.work_queue import BatchRunner, QueuedWork, WorkQueue
 
 T = TypeVar("T")
-Runner = Callable[[list[StoreJob]], int]
+Runner = Callable[[list[QueuedWork]], int]
 
-READERS = 2
-# SQLite instructions that a read may use on the short lanes. A longer read runs again in the long lane. A full batch of
-# pushes uses 10,000 and a page of 500 items 13,000, so both fit. A count of some thousand items does not fit: it would
-# delay the reads after it longer than such a page.
+READERS = 2  # connections for short reads: one takes the next batch while a slow read occupies the other
+# SQLite instructions that a read may use on the shared connections. A longer read runs again on the connection for long
+# reads. A full batch of pushes uses 10,000 and a page of 500 items 13,000, so both fit. A count of some thousand items
+# does not fit: it would delay the reads after it longer than such a page.
 LIGHT_STEPS = 20_000
 BUSY_S = 5.0  # wait for another process that has locked the file
-WRITE_BATCH = 256  # writes in one commit
-READ_BATCH = 64  # reads in one snapshot
-# A batch of reads ends after this time, and the next free connection continues with the rest. So a read waits at most
-# 2 ms and one short read for the batch before it. A budget of 5 ms did not make reads cheaper: 175 to 197 us of CPU
-# each, against 177 to 203 us with 2 ms.
-READ_BUDGET_S = 0.002
-# A group of writes ends after this time, so that a write waits at most 20 ms and one write for the group before it. A
-# full group of 256 publishes takes 5 ms, and 8 ms in a feed of a million items. So only groups with slow writes end
-# early, and such groups gain little from a shared commit, which takes about 5 ms.
-WRITE_BUDGET_S = 0.02
+# Writes in one commit. A sync of the disk takes as long as about 250 publishes, so larger groups gain little.
+WRITE_BATCH = 256
+READ_BATCH = 64  # reads in one snapshot: a snapshot that stays open keeps the log from being reset
 SLOW_WRITE_S = 0.005  # as long as a commit; what takes longer does not share a commit with works that wait behind it
 SLOW_READ_S = 0.001  # a page of 50 takes 0.12 ms, one of 500 items 1.5 ms
+# The writer changes pages of every index of an item, and a page that leaves its cache before the commit may be written
+# to the log twice. Readers use few pages at once, which the cache of the operating system has anyway.
 WRITER_CACHE_KIB = 16384
 READER_CACHE_KIB = 4096
 # Readers search the log in segments of about 4,000 pages. With this limit they search one segment, and syncs are rare.
@@ -68,10 +60,26 @@ CHECKPOINT_PAGES = 4000
 # this number of writes and with this interval. The writing connection copies the last pages only.
 CHECKPOINT_WRITES = 128
 CHECKPOINT_INTERVAL_S = 0.25
+# The log file is cut to this size after a checkpoint. A long read keeps the log growing, and SQLite never shrinks it
+# without a limit. A file below it is written again in place, which is faster than growing a new one.
 JOURNAL_LIMIT_BYTES = 64 * 1024 * 1024
 
 
 INDEX_TURN = "index"  # the turn of the background work on the filter index
+
+
+async def hop(connection: aiosqlite.Connection, function: Callable[..., Any], *args: object) -> Any:
+    """Runs a function in the thread of a connection. aiosqlite has no public way to run several statements there."""
+    return await connection._execute(function, *args)  # type: ignore[no-untyped-call]
+
+
+async def ended(connection: aiosqlite.Connection) -> None:
+    """Waits until the thread of a connection has ended, after the connection was closed or could not be opened.
+
+    The thread calls the event loop at its end, so the loop must still run.
+    """
+    while connection._thread.is_alive():  # noqa: ASYNC110 - a thread sets no event when it ends
+        await asyncio.sleep(0.001)
 
 
 class SqliteStore:
@@ -90,9 +98,9 @@ class SqliteStore:
         self._busy_s = busy_s
         self._counts = Counts()
         self._connections: list[aiosqlite.Connection] = []
-        self._reads: StoreLanes | None = None
-        self._long_reads: StoreLanes | None = None
-        self._writes: StoreLanes | None = None
+        self._reads: WorkQueue | None = None
+        self._long_reads: WorkQueue | None = None
+        self._writes: WorkQueue | None = None
         self._log_copier: aiosqlite.Connection | None = None
         self._log_writes = 0  # writes since the log was copied
         self._log_copied_s = 0.0  # time of the last copy, on the clock of the event loop
@@ -107,23 +115,24 @@ class SqliteStore:
         elif not self.path.exists():
             raise missing(self.path)
         try:
-            writers = [] if self._mode is OpenMode.READ else [await self._lane(self._writer)]
-            readers = [await self._lane(partial(self._reader, steps=LIGHT_STEPS)) for _ in range(READERS)]
-            long_reader = await self._lane(self._reader)
-            self._log_copier = (await self._lane(self._reader)).connection
+            writers = [] if self._mode is OpenMode.READ else [await self._connect(self._writer)]
+            readers = [await self._connect(partial(self._reader, steps=LIGHT_STEPS)) for _ in range(READERS)]
+            long_reader = await self._connect(self._reader)
+            await self._connect(self._reader)
+            self._log_copier = self._connections[-1]
         except BaseException:
             await self._disconnect()
             raise
-        self._writes = StoreLanes(writers, WRITE_BATCH, SLOW_WRITE_S) if writers else None
-        self._reads = StoreLanes(readers, READ_BATCH, SLOW_READ_S)
-        self._long_reads = StoreLanes([long_reader], 1, SLOW_READ_S)
+        self._writes = WorkQueue(writers, WRITE_BATCH, SLOW_WRITE_S) if writers else None
+        self._reads = WorkQueue(readers, READ_BATCH, SLOW_READ_S)
+        self._long_reads = WorkQueue([long_reader], 1, SLOW_READ_S)
 
     async def close(self) -> None:
         every = (self._reads, self._long_reads, self._writes)
         self._reads = self._long_reads = self._writes = None
-        for lanes in every:
-            if lanes is not None:
-                await lanes.close()
+        for queue in every:
+            if queue is not None:
+                await queue.close()
         if self._log_copy is not None:
             await self._log_copy
         await self._disconnect()
@@ -132,10 +141,10 @@ class SqliteStore:
         reads, long_reads = self._reads, self._long_reads
         if reads is None or long_reads is None:
             raise StoreError("the store is closed")
-        # A sender with a read in the long lane starts no read in the short lanes, so that it cannot use both. Reads
+        # A sender whose long read waits or runs starts no other read, so that it cannot use all connections. Reads
         # without a turn come from many parts of the service, and the health probe must not wait for the search of
         # another part.
-        if not turn or not long_reads.works_for(turn):
+        if not turn or not long_reads.is_serving(turn):
             with contextlib.suppress(OverBudgetError):
                 return cast(T, await reads.call(work, turn))
         return cast(T, await long_reads.call(work, turn))
@@ -168,8 +177,8 @@ class SqliteStore:
         """Copies the state of one moment to a new file. Raises StoreError, also if the file exists."""
         await asyncio.to_thread(copy_database, self.path, target)
 
-    async def _lane(self, prepare: Callable[[sqlite3.Connection], Runner]) -> StoreLane:
-        """Returns a new connection that `prepare` has set up in its thread."""
+    async def _connect(self, prepare: Callable[[sqlite3.Connection], Runner]) -> BatchRunner:
+        """Opens a connection. `prepare` sets it up in its thread and returns what runs batches there."""
         # mode=rw: only `make_private` creates the file. SQLite must not create a file that was removed meanwhile.
         connection = aiosqlite.connect(
             f"{self.path.absolute().as_uri()}?mode=rw",
@@ -185,7 +194,7 @@ class SqliteStore:
             raise store_error(error, str(self.path)) from error
         self._connections.append(connection)
         try:
-            return StoreLane(connection, await hop(connection, prepare, connection._conn))
+            return partial(hop, connection, await hop(connection, prepare, connection._conn))
         except sqlite3.Error as error:
             raise store_error(error, str(self.path)) from error
 
@@ -200,7 +209,7 @@ class SqliteStore:
         migrate.prepare(raw, self.path, self._mode)
         self._use_log(raw)
         self._tune(raw, WRITER_CACHE_KIB)
-        return _WriteGroups(SqliteEngine(raw, str(self.path)), self._indexer).run
+        return WriteBatches(SqliteEngine(raw, str(self.path)), self._indexer).run
 
     def _reader(self, raw: sqlite3.Connection, steps: int | None = None) -> Runner:
         migrate.prepare(raw, self.path, self._mode)
@@ -208,13 +217,13 @@ class SqliteStore:
         # Not mode=ro: if such a connection is the last to close, it leaves the log files behind.
         raw.execute("PRAGMA query_only = ON").fetchall()
         engine = SqliteEngine(raw, str(self.path))
-        return _ReadSnapshots(engine, ReadTx(engine, self._counts), steps).run
+        return ReadBatches(engine, ReadTx(engine, self._counts), steps).run
 
     def _tune(self, raw: sqlite3.Connection, cache_kib: int) -> None:
         for pragma in (
-            "synchronous = FULL",
-            "foreign_keys = ON",
-            "trusted_schema = OFF",
+            "synchronous = FULL",  # NORMAL would lose acknowledged writes after a power loss in WAL mode
+            "foreign_keys = ON",  # off by default, for each connection
+            "trusted_schema = OFF",  # the file may come from elsewhere: its schema may not call functions
             f"cache_size = -{cache_kib}",
             f"wal_autocheckpoint = {CHECKPOINT_PAGES}",
             f"journal_size_limit = {JOURNAL_LIMIT_BYTES}",
@@ -246,96 +255,3 @@ def _check_writable(path: Path) -> None:
     # SQLite would open the file for reading and leave read-only log files behind, which remain after the cause is gone.
     if path.exists() and not os.access(path, os.W_OK, effective_ids=os.access in os.supports_effective_ids):
         raise StoreError(f"the database {path}: {READ_ONLY}")
-
-
-class _ReadSnapshots:
-    """Runs batches of reads, each in one snapshot, in the thread of a reading connection.
-
-    `steps` bounds one read (`SqliteEngine.allow`). A read that needs more ends with OverBudgetError.
-    """
-
-    def __init__(self, engine: SqliteEngine, tx: ReadTx, steps: int | None) -> None:
-        self._engine = engine
-        self._steps = steps
-        self._tx = tx
-
-    def run(self, jobs: list[StoreJob]) -> int:
-        until = time.monotonic() + READ_BUDGET_S
-        count = 0
-        try:
-            self._engine.begin_read()
-            for job in jobs:
-                self._engine.allow(self._steps)
-                job.run(self._tx)
-                count += 1
-                # A slow read must not delay the reads after it: the next free connection continues with them.
-                if time.monotonic() > until:
-                    break
-        except StoreError as error:
-            return _fail(jobs, error)
-        finally:
-            self._engine.allow(None)
-            self._engine.rollback()
-        return count
-
-
-class _WriteGroups:
-    """Runs groups of writes, each in one transaction, in the thread of the writing connection."""
-
-    def __init__(self, engine: SqliteEngine, indexer: ReadAhead) -> None:
-        self._engine = engine
-        self._tx = WriteTx(engine, indexer)
-
-    def run(self, jobs: list[StoreJob]) -> int:
-        try:
-            self._engine.begin()
-        except StoreError as error:
-            return _fail(jobs, error)
-        count = self._commit(jobs)
-        if count:
-            return count
-        until = time.monotonic() + WRITE_BUDGET_S
-        for position, job in enumerate(jobs):
-            if position and time.monotonic() > until:
-                return position
-            try:
-                self._engine.begin()
-            except StoreError as error:
-                _fail(jobs[position:], error)
-                break
-            self._commit([job], last=True)
-        return len(jobs)
-
-    def _commit(self, jobs: list[StoreJob], *, last: bool = False) -> int:
-        """Runs jobs in the open transaction, as many as the time allows. Returns 0 if it was rolled back and they must
-        run again.
-        """
-        until = time.monotonic() + WRITE_BUDGET_S
-        count = 0
-        try:
-            for job in jobs:
-                # Slow writes must not delay the writes after them.
-                if count and time.monotonic() > until:
-                    break
-                before = self._tx.changes
-                job.run(self._tx)
-                count += 1
-                # After an error SQLite itself may have ended the transaction, even if the work changed nothing.
-                if job.error is not None and (self._tx.changes != before or isinstance(job.error, StoreError)):
-                    return int(last)
-            self._tx.settle()
-            self._engine.commit()
-        except StoreError as error:
-            if last:
-                _fail(jobs, error)
-            return int(last)
-        finally:
-            self._tx.forget()
-            self._engine.rollback()
-        return count
-
-
-def _fail(jobs: list[StoreJob], error: StoreError) -> int:
-    for job in jobs:
-        job.result, job.error = None, error
-    return len(jobs)

@@ -133,7 +133,8 @@ CREATE TABLE event (
 CREATE INDEX event_node ON event (node_no, at_us, event_no);
 
 -- How far each consumer of a feed has come in an order (core.consumers). behind: 1 if the feed has items above key_us; it
--- may remain 1 after such an item was removed.
+-- may remain 1 after such an item was removed. The index has key_us, because SQLite would otherwise prefer the primary key
+-- when a publish looks for the marks of its feed that are not behind yet, and read all consumers of the feed.
 CREATE TABLE mark (
     node_no INTEGER NOT NULL REFERENCES node (node_no),
     ord TEXT NOT NULL CHECK (ord IN ('modified', 'created')),
@@ -144,7 +145,7 @@ CREATE TABLE mark (
     PRIMARY KEY (node_no, ord, consumer)
 ) STRICT, WITHOUT ROWID;
 
-CREATE INDEX mark_behind ON mark (behind, node_no);
+CREATE INDEX mark_behind ON mark (behind, node_no, ord, key_us);
 
 -- The consumers whose last delivery failed; next_us is NULL where the service has given up.
 CREATE TABLE failure (

@@ -10,9 +10,10 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 
+from smartfeeds.core.model import Edge
 from smartfeeds.core.view import Traits
 from smartfeeds.errors import StoreError
-from smartfeeds.store.engine import Row, T
+from smartfeeds.store.engine import OverBudgetError, Row, T
 from smartfeeds.store.rows import STATES, digest
 from smartfeeds.store.sql_tables import Table
 
@@ -66,14 +67,12 @@ def store_error(error: Exception, path: str) -> StoreError:
     return StoreError(f"the database {path}: {advice} ({error})")
 
 
-class OverBudgetError(Exception):
-    """A work needs more steps than `SqliteEngine.allow` permits. Run it again without this bound."""
-
-
 class SqliteEngine:
     """An `engine.Engine` on one connection of the sqlite3 module, used by one thread."""
 
     for_update = ""
+    # SQLite never changes the order of the tables of a CROSS JOIN. In other joins it does, and sorts the result.
+    ordered_join = "CROSS JOIN"
 
     def __init__(self, connection: sqlite3.Connection, path: str) -> None:
         self._connection = connection
@@ -82,7 +81,7 @@ class SqliteEngine:
         self._left: int | None = None
 
     def allow(self, steps: int | None) -> None:
-        """Limits the work that follows; None removes the bound.
+        """Limits the reads that follow (`Engine.allow`).
 
         A step is an instruction of SQLite's virtual machine; a row of a page takes about 25. A statement costs
         `STATEMENT_STEPS` in addition. The bound counts steps in place of time, so that the same work always has the
@@ -150,20 +149,29 @@ class SqliteEngine:
         assert number is not None
         return number
 
+    def ranges(self, key: str, after: Edge | None, before: Edge | None) -> list[tuple[str, list[int]]]:
+        # SQLite uses only the first column of a row value whose second column is the rowid. So the items with the key
+        # of an edge are a range of their own, and a page costs the same however many items have one key.
+        if after and before and after >= before:
+            return []
+        if after and before and after.key_us == before.key_us:
+            return [(f"{key} = ? AND item_no > ? AND item_no <= ?", [after.key_us, after.item_no, before.item_no])]
+        first = [(f"{key} = ? AND item_no > ?", [after.key_us, after.item_no])] if after else []
+        last = [(f"{key} = ? AND item_no <= ?", [before.key_us, before.item_no])] if before else []
+        bounds = [(f"{key} {sign} ?", edge.key_us) for sign, edge in ((">", after), ("<", before)) if edge]
+        return [*first, (" AND ".join(text for text, _ in bounds), [key_us for _, key_us in bounds]), *last]
+
     def begin(self) -> None:
-        """Starts a transaction that may write."""
         self.run("BEGIN IMMEDIATE")
 
     def begin_read(self) -> None:
-        """Starts a snapshot."""
         self.run("BEGIN")
 
     def commit(self) -> None:
-        """Commits the transaction; its changes are durable afterwards."""
         self.run("COMMIT")
 
     def rollback(self) -> None:
-        """Rolls back the transaction, unless SQLite has ended it already."""
+        # After some errors SQLite has ended the transaction itself.
         if self._connection.in_transaction:
             self.run("ROLLBACK")
 

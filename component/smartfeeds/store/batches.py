@@ -1,0 +1,116 @@
+"""Batches of works on one connection: reads on a shared snapshot, writes with a shared commit.
+
+A work must leave no changes when it raises. Most works that raise have changed nothing yet and cost nothing. If one has
+changed something, its whole batch is rolled back and the works run again, each in a transaction of its own. Works are
+functions of the transaction, so running them twice is safe.
+"""
+
+import time
+
+from smartfeeds.errors import StoreError
+from smartfeeds.store.base import ReadTx, WriteTx
+from smartfeeds.store.engine import Engine
+from smartfeeds.store.indexer import ReadAhead
+from smartfeeds.store.work_queue import QueuedWork
+
+# A batch of reads ends after this time, and the next free connection continues with the rest. So a read waits at most
+# 2 ms and one short read for the batch before it. A budget of 5 ms did not make reads cheaper: 175 to 197 us of CPU
+# each, against 177 to 203 us with 2 ms.
+READ_BUDGET_S = 0.002
+# A group of writes ends after this time, so that a write waits at most 20 ms and one write for the group before it. A
+# full group of 256 publishes takes 5 ms, and 8 ms in a feed of a million items. So only groups with slow writes end
+# early, and such groups gain little from a shared commit, which takes about 5 ms.
+WRITE_BUDGET_S = 0.02
+
+
+class ReadBatches:
+    """Runs batches of reads, each in one snapshot, in the thread of a reading connection.
+
+    `steps` bounds one read (`Engine.allow`). A read that needs more ends with OverBudgetError.
+    """
+
+    def __init__(self, engine: Engine, tx: ReadTx, steps: int | None) -> None:
+        self._engine = engine
+        self._steps = steps
+        self._tx = tx
+
+    def run(self, works: list[QueuedWork]) -> int:
+        until = time.monotonic() + READ_BUDGET_S
+        count = 0
+        try:
+            self._engine.begin_read()
+            for work in works:
+                self._engine.allow(self._steps)
+                work.run(self._tx)
+                count += 1
+                # A slow read must not delay the reads after it: the next free connection continues with them.
+                if time.monotonic() > until:
+                    break
+        except StoreError as error:
+            return _fail(works, error)
+        finally:
+            self._engine.allow(None)
+            self._engine.rollback()
+        return count
+
+
+class WriteBatches:
+    """Runs groups of writes, each in one transaction, in the thread of the writing connection."""
+
+    def __init__(self, engine: Engine, reader: ReadAhead) -> None:
+        self._engine = engine
+        self._tx = WriteTx(engine, reader)
+
+    def run(self, works: list[QueuedWork]) -> int:
+        try:
+            self._engine.begin()
+        except StoreError as error:
+            return _fail(works, error)
+        count = self._commit(works)
+        if count:
+            return count
+        until = time.monotonic() + WRITE_BUDGET_S
+        for position, work in enumerate(works):
+            if position and time.monotonic() > until:
+                return position
+            try:
+                self._engine.begin()
+            except StoreError as error:
+                _fail(works[position:], error)
+                break
+            self._commit([work], last=True)
+        return len(works)
+
+    def _commit(self, works: list[QueuedWork], *, last: bool = False) -> int:
+        """Runs works in the open transaction, as many as the time allows. Returns 0 if it was rolled back and they must
+        run again.
+        """
+        until = time.monotonic() + WRITE_BUDGET_S
+        count = 0
+        try:
+            for work in works:
+                # Slow writes must not delay the writes after them.
+                if count and time.monotonic() > until:
+                    break
+                before = self._tx.changes
+                work.run(self._tx)
+                count += 1
+                # After an error the database may have ended the transaction, even if the work changed nothing.
+                if work.error is not None and (self._tx.changes != before or isinstance(work.error, StoreError)):
+                    return int(last)
+            self._tx.settle()
+            self._engine.commit()
+        except StoreError as error:
+            if last:
+                _fail(works, error)
+            return int(last)
+        finally:
+            self._tx.forget()
+            self._engine.rollback()
+        return count
+
+
+def _fail(works: list[QueuedWork], error: StoreError) -> int:
+    for work in works:
+        work.result, work.error = None, error
+    return len(works)

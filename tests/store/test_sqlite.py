@@ -19,6 +19,7 @@ from smartfeeds.core.model import MAX_ITEM_NO, Affiliation, Edge, Item, KeyRange
 from smartfeeds.core.view import BARE, CREATED, SMART, Order, Standing, View
 from smartfeeds.errors import Condition, FeedError, StoreError
 from smartfeeds.store.base import ReadTx, WriteTx
+from smartfeeds.store.indexer import ReadAhead
 from smartfeeds.store.rows import STATES
 from smartfeeds.store.sql_nodes import FALL_BEHIND
 from smartfeeds.store.sqlite import SLOW_WRITE_S, SqliteStore
@@ -825,3 +826,22 @@ async def test_publish_reads_only_marks_that_are_not_behind_yet(sqlite: SqliteSt
     with closing(sqlite3.connect(sqlite.path)) as raw:
         plan = [row[3] for row in raw.execute(f"EXPLAIN QUERY PLAN {FALL_BEHIND}", (1,))]
     assert plan[0] == "SEARCH mark USING COVERING INDEX mark_behind (behind=? AND node_no=?)"
+
+
+async def test_new_version_of_an_item_reads_the_stored_one_once(sqlite: SqliteStore) -> None:
+    """The look-up of the caller is enough, also if the filter index has not read the stored version yet."""
+    made = await sqlite.write(add_feed(item("a", 1)))
+    statements: list[str] = []
+    with closing(sqlite3.connect(sqlite.path, isolation_level=None)) as raw:
+        tx = WriteTx(SqliteEngine(raw, "s.db"), ReadAhead(read_payload))
+        raw.set_trace_callback(statements.append)
+        stored = tx.item(made.node_no, "a")
+        assert stored is not None
+        tx.put_item(made.node_no, stored._replace(modified_us=2, deleted=True))
+        assert [text for text in statements if "FROM item" in text] == [statements[0]]
+        statements.clear()
+        tx.put_item(made.node_no, stored._replace(modified_us=3))
+        node = tx.node_by_no(made.node_no)
+    assert len([text for text in statements if "FROM item" in text]) == 1
+    assert node is not None
+    assert (node.total, node.live) == (1, 1)

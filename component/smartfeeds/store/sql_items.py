@@ -15,7 +15,7 @@ from operator import or_
 from smartfeeds.core.model import ALL_NUMBERS, NO_LIMIT, Edge, Item, KeyRange, NodeKind, Slice
 from smartfeeds.core.view import ANYTHING, NO_TRAITS, SMART, Order, Standing, Traits, View, version_traits
 from smartfeeds.errors import StoreError
-from smartfeeds.store.engine import Engine
+from smartfeeds.store.engine import Engine, Row
 from smartfeeds.store.indexer import ReadAhead
 from smartfeeds.store.rows import DELETED, KEYS, STATES, NodeRow, digest, item_values, prefixed, to_items
 from smartfeeds.store.sql_filters import ItemQuery, all_items, filtered_items
@@ -36,6 +36,7 @@ INDEX_ITEM_BYTES = 1_024
 # ANYTHING instead: reading 60 KB of HTML takes 20 ms, and somebody who edits such an item again and again would take
 # most of the time of the writing connection.
 REPLACED_BYTES = 8_192
+_SELECT = f"SELECT {ITEM_ROW} FROM item WHERE node_no = ? AND"
 _LIVE = f"change < {DELETED}"
 _INDEX_CHUNK = 500
 _NO_TOKENS = frozenset[str]()
@@ -58,8 +59,7 @@ class ItemReads(NodeReads):
 
     def item(self, node_no: int, item_id: str) -> Item | None:
         """Returns the item with this id, including tombstones."""
-        found = self._db.row(f"SELECT {ITEM_ROW} FROM item WHERE node_no = ? AND id = ?", (node_no, item_id))
-        return to_items((found,))[0] if found else None
+        return self._item(node_no, f"{_SELECT} id = ?", (node_no, item_id))
 
     def items(self, node_no: int, item_ids: Sequence[str]) -> list[Item]:
         """Returns the existing items with these ids, including tombstones, in no particular order."""
@@ -69,13 +69,14 @@ class ItemReads(NodeReads):
 
     def item_of_sync(self, node_no: int, sync_id: str) -> Item | None:
         """Returns the item with this sync id, which is its `sync_id`, else its id."""
-        # Two looks into indexes; the condition on sync_id lets the partial one serve.
-        one = f"SELECT {ITEM_ROW} FROM item WHERE node_no = ? AND"
-        found = self._db.row(
-            f"{one} sync_id = ? AND sync_id <> '' UNION ALL {one} id = ? AND sync_id = '' LIMIT 1",
-            (node_no, sync_id, node_no, sync_id),
-        )
-        return to_items((found,))[0] if found else None
+        # Two look-ups in indexes. The condition sync_id <> '' makes the partial index usable.
+        statement = f"{_SELECT} sync_id = ? AND sync_id <> '' UNION ALL {_SELECT} id = ? AND sync_id = '' LIMIT 1"
+        return self._item(node_no, statement, (node_no, sync_id, node_no, sync_id))
+
+    def _item(self, node_no: int, statement: str, params: Row) -> Item | None:  # noqa: ARG002 - writes remember it
+        """Returns the item of a node that a statement selects."""
+        row = self._db.row(statement, params)
+        return to_items((row,))[0] if row else None
 
     def conflicted(self, node_no: int, part: KeyRange[int] = ALL_NUMBERS) -> list[Item]:
         """Returns the items with conflicts, by item_no. The cost grows with the result."""
@@ -276,6 +277,20 @@ class ItemWrites(NodeWrites, ItemReads):
         super().__init__(db)
         self._indexer = indexer
 
+    def _item(self, node_no: int, statement: str, params: Row) -> Item | None:
+        item = super()._item(node_no, statement, params)
+        self._last_item = (node_no, item) if item else None
+        return item
+
+    def _stored_item(self, node_no: int, item_no: int) -> Item:
+        """Returns the stored version of an item. Most callers of `put_item` have read it just before."""
+        if self._last_item is not None and self._last_item[0] == node_no and self._last_item[1].item_no == item_no:
+            return self._last_item[1]
+        item = self._item(node_no, f"{_SELECT} item_no = ?", (node_no, item_no))
+        if item is None:
+            raise StoreError(f"node {node_no} has no item number {item_no}")
+        return item
+
     def put_item(self, node_no: int, item: Item) -> Item:
         """Stores an item: a new item if item_no is 0 (returned with its number), else a new version of the item.
 
@@ -298,18 +313,14 @@ class ItemWrites(NodeWrites, ItemReads):
     def _replace(self, row: NodeRow, item: Item) -> int:
         """Stores the new version of an item; 1 where it was live before."""
         node_no = row.node.node_no
-        old = (item.item_no, node_no)
-        found = self._db.row("SELECT change, modified_us FROM item WHERE item_no = ? AND node_no = ?", old)
-        if found is None:
-            raise StoreError(f"node {node_no} has no item number {item.item_no}")
+        old = self._stored_item(node_no, item.item_no)
         # The index must not lose a version only because it had not come to it yet.
-        if row.node.kind is NodeKind.FEED and (found[1], item.item_no) > (row.indexed_us, row.indexed_no):
-            rows = self._db.rows(f"SELECT {ITEM_ROW} FROM item WHERE item_no = ? AND node_no = ?", old)
-            (replaced,) = to_items(rows)
-            known = len(replaced.payload) <= REPLACED_BYTES or self._indexer.is_ready(replaced.payload)
-            self._db.put_documents(self._index_item(node_no, replaced, self._version(replaced) if known else ANYTHING))
+        if row.node.kind is NodeKind.FEED and (old.modified_us, old.item_no) > (row.indexed_us, row.indexed_no):
+            readable = len(old.payload) <= REPLACED_BYTES or self._indexer.is_ready(old.payload)
+            self._db.put_documents(self._index_item(node_no, old, self._version(old) if readable else ANYTHING))
         self._db.run(ITEM.update, (*item_values(item), node_no, item.item_no))
-        return int(found[0] != DELETED)
+        self._last_item = None
+        return int(not old.deleted)
 
     @staticmethod
     def _unindex_from(row: NodeRow, item: Item) -> None:
@@ -326,6 +337,7 @@ class ItemWrites(NodeWrites, ItemReads):
         self._db.run("DELETE FROM facet WHERE node_no = ? AND item_no = ?", (node_no, item_no))
         self._db.drop_documents([item_no])
         self._db.run(ITEM.delete, (item_no,))
+        self._last_item = None
         row.node = row.node._replace(total=row.node.total - 1, live=row.node.live - int(found[0] != DELETED))
 
     def index_some(self, limit: int) -> int:

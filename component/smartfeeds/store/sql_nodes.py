@@ -9,7 +9,7 @@ from functools import cache
 from operator import attrgetter
 
 from smartfeeds.core.access import KEPT_OUT, READERS
-from smartfeeds.core.model import AUDIENCE_CHANGE, K, KeyRange, Node, NodeState
+from smartfeeds.core.model import AUDIENCE_CHANGE, Item, K, KeyRange, Node, NodeState
 from smartfeeds.core.options import FormFields, NodeOptions
 from smartfeeds.core.view import Order
 from smartfeeds.errors import StoreError
@@ -167,6 +167,8 @@ class NodeWrites(NodeReads):
         self._names: dict[str, NodeRow] = {}
         self._dirty: set[int] = set()
         self._published: set[int] = set()  # nodes with new versions of items, whose marks may be behind now
+        # The node and the item that were read last: a new version of an item is mostly stored just after its look-up.
+        self._last_item: tuple[int, Item] | None = None
         # Counts writes, and grows before each of them: a failed work that has written needs a rollback.
         self.changes = 0
 
@@ -201,6 +203,7 @@ class NodeWrites(NodeReads):
         self._names.clear()
         self._dirty.clear()
         self._published.clear()
+        self._last_item = None
 
     def _row(self, node_no: int) -> NodeRow | None:
         row = self._cache.get(node_no)

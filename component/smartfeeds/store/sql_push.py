@@ -123,12 +123,12 @@ class PushWrites(NodeWrites, PushReads):
         if node.state is not NodeState.DELETED:
             raise StoreError(f"node {node_no} is not deleted")
         self.changes += 1
+        self.settle()
+        self.forget()
         for table in _BELONGINGS:
             limit -= self._reap_rows(table, node_no, limit)
             if limit <= 0:
                 return False
-        self.settle()
-        self.forget()
         self._db.run(NODE.delete, (node_no,))
         return True
 

@@ -1,5 +1,6 @@
 """A deliverer that posts the changes of a feed to a URL as JSON pages (see "How to add a consumer" in the guide)."""
 
+import time
 from urllib.parse import urlsplit
 
 import aiohttp
@@ -9,6 +10,7 @@ from smartfeeds.core.view import SMART, Order
 from smartfeeds.delivery.deliverer import ConsumerPosition, Delivered, Gone, Outcome, RetryAfter, Skip
 from smartfeeds.delivery.dispatcher import Dispatcher
 from smartfeeds.delivery.slices import read_changes
+from smartfeeds.net.limiter import retry_after_s
 from smartfeeds.service.consumers import FIRST, add_consumer
 from smartfeeds.service.feeds import FeedService
 from smartfeeds.store.base import NO_LIMIT
@@ -41,7 +43,7 @@ class Webhooks:
         if status == 413:
             return Skip(changes.end, "the page is too large for the receiver", changes.more)
         if status >= 300:
-            return RetryAfter(f"the receiver answers {status}", float(retry_after) if retry_after.isdigit() else None)
+            return RetryAfter(f"the receiver answers {status}", retry_after_s(retry_after, time.time()))
         return Delivered(changes.end, changes.more)
 
     async def follow(self, dispatcher: Dispatcher, node_no: int, url: str) -> None:

@@ -15,7 +15,7 @@ from aiohttp import web
 from smartfeeds.core.backoff import Backoff
 from smartfeeds.core.consumers import Consumer
 from smartfeeds.core.view import Order
-from smartfeeds.delivery.deliverer import ConsumerKind
+from smartfeeds.delivery.deliverer import ConsumerKind, ConsumerPosition, RetryAfter
 from smartfeeds.delivery.dispatcher import Dispatcher
 from smartfeeds.delivery.lane import DeliveryTiming
 from smartfeeds.formats.atom import read_traits
@@ -49,6 +49,7 @@ class Receiver:
             self.port: int = probe.getsockname()[1]
         self.url = f"http://127.0.0.1:{self.port}/hook"
         self.answers: list[int] = []
+        self.retry_after = "3600"
         self.ids: list[str] = []
         self.requests = 0
         self._changed = asyncio.Condition()
@@ -75,7 +76,7 @@ class Receiver:
         async with self._changed:
             self.requests += 1
             self._changed.notify_all()
-        return web.Response(status=status, headers={"Retry-After": "3600"} if status == 503 else {})
+        return web.Response(status=status, headers={"Retry-After": self.retry_after} if status == 503 else {})
 
     async def until(self, ids: str) -> None:
         """Waits until exactly these items have been accepted, in this order."""
@@ -204,6 +205,18 @@ async def test_pause_that_the_receiver_asks_for_is_kept_over_a_restart(process: 
     assert failure is not None and failure.next_us is not None and failure.next_us - now_us() > 3_000_000_000
     process.dispatcher.hurry(consumer)
     await receiver.until("a b")
+
+
+@pytest.mark.parametrize(("retry_after", "pause_s"), [("60", 60.0), ("²", None), ("", None)])
+async def test_pause_that_cannot_be_read_leaves_the_back_off_of_the_mechanism(
+    process: Process, receiver: Receiver, retry_after: str, pause_s: float | None
+) -> None:
+    """`"²".isdigit()` is true, but it is not a number."""
+    await process.dispatcher.pause("webhook")
+    await process.publish("a")
+    receiver.answers, receiver.retry_after = [503], retry_after
+    outcome = await process.webhooks.deliver(Consumer(1, f"webhook:{receiver.url}"), ConsumerPosition())
+    assert outcome == RetryAfter("the receiver answers 503", pause_s)
 
 
 async def test_page_that_is_too_large_is_passed_over(process: Process, receiver: Receiver) -> None:

@@ -88,6 +88,26 @@ def test_list_for_people_keeps_one_line_a_consumer(ready: Run, tmp_path: Path) -
     assert [row["state"] for row in behind] == ["behind", "retrying", "stopped", "behind"]
 
 
+def test_retry_requests_an_attempt_for_one_consumer_or_for_all_that_failed(ready: Run, tmp_path: Path) -> None:
+    def failing() -> dict[str, tuple[str, int]]:
+        rows = json.loads(ready("consumer", "list", "--json").stdout)
+        return {row["consumer"]: (row["state"], row["failures"]) for row in rows if row["error"]}
+
+    fill(ready, tmp_path)
+    mirror, hub = "mirror:xmpp:b.example?;node=n", "hub:https://h.example/"
+    assert ready("consumer", "retry", hub).stdout == "1 consumer will be retried.\n"
+    assert failing() == {mirror: ("retrying", 4), hub: ("retrying", 1)}
+    assert ready("consumer", "retry", "--all").stdout == "2 consumers will be retried.\n"
+    assert failing() == {mirror: ("retrying", 1), hub: ("retrying", 1)}
+
+
+def test_retry_of_a_consumer_without_a_failure_says_where_the_names_are(ready: Run, tmp_path: Path) -> None:
+    fill(ready, tmp_path)
+    assert "consumer list" in ready("consumer", "retry", "push", code=Exit.REFUSED).stderr
+    for arguments in ([], ["push", "--all"]):
+        ready("consumer", "retry", *arguments, code=Exit.USAGE)
+
+
 def test_list_without_consumers_says_so_and_needs_a_database(ready: Run) -> None:
     assert ready("consumer", "list", code=Exit.STORE).stdout == ""
     ready("node", "create", "plans")

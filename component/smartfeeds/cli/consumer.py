@@ -1,4 +1,4 @@
-"""`smartfeeds consumer`: who reads the feeds of this service, how far each has come, and what fails."""
+"""`smartfeeds consumer`: lists the consumers of feeds with their lag and errors, and retries those that failed."""
 
 from functools import partial
 from pathlib import Path
@@ -7,17 +7,18 @@ from typing import Any, Final
 import click
 
 from smartfeeds.cli.common import config_option, json_option
-from smartfeeds.cli.offline import open_offline
-from smartfeeds.console import Commands, print_rows, run_async
+from smartfeeds.cli.offline import open_offline, write_offline
+from smartfeeds.console import Commands, out, print_rows, run_async
+from smartfeeds.core.text import counted
 from smartfeeds.core.times import US_PER_S, format_datetime
-from smartfeeds.service.consumers import FIRST, ConsumerState, ConsumerStatus, consumer_statuses
+from smartfeeds.service.consumers import FIRST, ConsumerState, ConsumerStatus, consumer_statuses, retry_consumers
 
 _PAGE: Final = 500  # consumers that one transaction reads
 
 
 @click.group("consumer", cls=Commands)
 def consumer_command() -> None:
-    """Show the readers that the service delivers changes to."""
+    """List the consumers that receive the changes of feeds, and retry those that failed."""
 
 
 @consumer_command.command("list")
@@ -29,6 +30,21 @@ def list_consumers(config: Path | None, *, behind: bool, as_json: bool) -> None:
     statuses = run_async(_statuses(config))
     rows = [_row(status) for status in statuses if not behind or status.state is not ConsumerState.CURRENT]
     print_rows(rows, as_json=as_json, empty="There are no such consumers." if behind else "There are no consumers.")
+
+
+@consumer_command.command("retry")
+@click.argument("name", required=False)
+@click.option("--all", "every", is_flag=True, help="All consumers whose last delivery failed.")
+@config_option
+def retry(name: str | None, config: Path | None, *, every: bool) -> None:
+    """Make the next attempt for the consumer NAME now, also if the service had given it up.
+
+    The name is in the first column of the list. A running service makes the attempt within seconds.
+    """
+    if every == (name is not None):
+        raise click.UsageError("name one consumer, or request all failed ones with --all")
+    consumers = write_offline(config, lambda tx, context: retry_consumers(tx, context, name))
+    out.print(f"{counted(len(consumers), 'consumer')} will be retried.", markup=False)
 
 
 def _row(status: ConsumerStatus) -> dict[str, Any]:

@@ -40,6 +40,11 @@ class Failure:
     next_us: int | None
     error: str
 
+    @property
+    def is_retry_request(self) -> bool:
+        """Whether an operator requested the next attempt. A deliverer that fails always gets a pause after `since_us`."""
+        return self.next_us == self.since_us
+
 
 @dataclass(frozen=True, slots=True)
 class ConsumerRow:

@@ -82,7 +82,14 @@ class Dispatcher:
 
     async def look(self) -> None:
         """Wakes every consumer that is behind, including those behind changes by other processes. Raises StoreError."""
-        behind = await self._service.read(lambda tx, _context: tx.behind())
+        behind, failures = await self._service.read(lambda tx, _context: (tx.behind(), tx.failures()))
+        for consumer, failure in failures:
+            # The request comes from another process (`smartfeeds consumer retry`). The failure here may be newer than
+            # the stored one, so only an explicit request may replace it.
+            if failure.is_retry_request and consumer.kind in self._lanes:
+                self._failing.add(consumer)
+                self._lane(consumer).failures[consumer] = failure
+                self.hurry(consumer)
         for name, lane in self._lanes.items():
             lane.wake_consumers(consumer for consumer in behind if consumer.kind == name)
 

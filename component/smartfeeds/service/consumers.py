@@ -6,6 +6,7 @@ from enum import Enum
 from smartfeeds.core.consumers import PUSH, Consumer, ConsumerRow, Failure
 from smartfeeds.core.model import MAX_ITEM_NO, Edge, Mark, Slice
 from smartfeeds.core.view import Order
+from smartfeeds.errors import Condition, FeedError
 from smartfeeds.service.context import Context
 from smartfeeds.service.pulls import WHOLE, key_of, newest_mark
 from smartfeeds.store.base import ReadTx, WriteTx
@@ -43,6 +44,25 @@ def add_consumer(tx: WriteTx, consumer: Consumer, order: Order, mark: Mark | Non
     node = tx.node_by_no(consumer.node_no)
     if node is not None and tx.mark(consumer.node_no, order, consumer.name) is None:
         tx.set_mark(consumer.node_no, order, consumer.name, mark or newest_mark(tx, node, order))
+
+
+def retry_consumers(tx: WriteTx, context: Context, name: str | None) -> list[Consumer]:
+    """Requests an attempt for the consumers of this name whose last delivery failed, or for all of them if it is None.
+
+    Also resumes consumers that were given up. A running service makes the attempt at its next look at the store.
+    Returns these consumers. Raises FeedError if no consumer of this name fails.
+    """
+    consumers = []
+    for consumer, failure in tx.failures():
+        if name in (None, consumer.name):
+            tx.set_failure(consumer, Failure(1, context.now_us, context.now_us, failure.error))
+            consumers.append(consumer)
+    if name is not None and not consumers:
+        raise FeedError(
+            Condition.ITEM_NOT_FOUND,
+            f"no consumer {name} is retrying or stopped; smartfeeds consumer list --behind shows the names",
+        )
+    return consumers
 
 
 def waiting_items(tx: ReadTx, node_no: int, order: Order, mark: Mark) -> tuple[int, int | None]:

@@ -20,7 +20,7 @@ from smartfeeds.delivery.dispatcher import Dispatcher
 from smartfeeds.delivery.lane import DeliveryTiming
 from smartfeeds.delivery.slices import read_changes
 from smartfeeds.errors import StoreError
-from smartfeeds.service.consumers import add_consumer
+from smartfeeds.service.consumers import add_consumer, retry_consumers
 from support.faketime import settle
 from support.mesh import Timers
 from support.world import T0_US, World, memory_store, running_world
@@ -409,6 +409,46 @@ async def test_service_gives_up_by_count_or_age_and_keeps_the_mark(
     bench.dispatcher.hurry(consumer)
     await bench.quiet()
     assert bench.got("a") == "1 2" and await bench.failure(consumer) is None
+
+
+@pytest.mark.parametrize("give_up", [1, 9])
+async def test_request_of_an_operator_ends_the_pause_or_resumes_a_consumer_that_was_given_up(
+    bench: Bench, give_up: int
+) -> None:
+    """`smartfeeds consumer retry` stores the request, and the running service finds it at its next look."""
+    bench.made(give_up_failures=give_up)
+    await bench.dispatcher.resume(HOOK)
+    (consumer,) = await bench.follow("a")
+    await bench.quiet()
+    bench.receivers.answers[consumer.name] = [RetryAfter("away")]
+    await publish(bench, "1")
+    await bench.quiet()
+    await bench.failure(consumer)
+    await bench.dispatcher.look()
+    await bench.quiet()
+    assert bench.got("a") == ""
+
+    requested = await bench.world.service.write(lambda tx, context: retry_consumers(tx, context, consumer.name))
+    await bench.dispatcher.look()
+    await bench.quiet()
+    assert requested == [consumer]
+    assert bench.got("a") == "1" and await bench.failure(consumer) is None
+
+
+async def test_request_of_an_operator_is_served_after_a_restart(bench: Bench) -> None:
+    rules: dict[str, object] = {"give_up_failures": 1}
+    bench.made(**rules)
+    await bench.dispatcher.resume(HOOK)
+    (consumer,) = await bench.follow("a")
+    await bench.quiet()
+    bench.receivers.answers[consumer.name] = [RetryAfter("away")]
+    await publish(bench, "1")
+    await bench.quiet()
+    await bench.dispatcher.stop()
+    await bench.world.service.write(lambda tx, context: retry_consumers(tx, context, None))
+    await bench.restart(consumer, **rules)
+    await bench.fire(0)
+    assert bench.got("a") == "1" and await bench.failure(consumer) is None
 
 
 async def test_gone_receiver_is_removed_with_its_marks_and_others_go_on(bench: Bench) -> None:

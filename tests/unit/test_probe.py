@@ -1,8 +1,11 @@
 """What doctor says of the HTTP side."""
 
 import socket
+import sqlite3
+from contextlib import closing
+from pathlib import Path
 
-from smartfeeds.cli.probe import CheckState, check_http
+from smartfeeds.cli.probe import CheckState, check_all, check_http
 from smartfeeds.config import Settings
 
 
@@ -34,3 +37,27 @@ async def test_http_address_that_is_taken_must_be_changed() -> None:
         found = await check_http(with_http(listen=f"127.0.0.1:{port}"))
     assert found.state is CheckState.FIX
     assert str(port) in found.found
+
+
+async def test_every_problem_names_the_value_and_has_advice(tmp_path: Path) -> None:
+    """An operator who has never seen the code can act on each line."""
+    secret = tmp_path / "secret"
+    secret.write_text("x")
+    secret.chmod(0o644)
+    database = tmp_path / "feeds.db"
+    with closing(sqlite3.connect(database)) as connection:
+        connection.execute("CREATE TABLE alembic_version (version_num TEXT)")
+        connection.execute("INSERT INTO alembic_version VALUES ('9999')")
+        connection.commit()
+    settings = Settings(
+        component={"jid": "feeds.example.org", "secret_file": secret, "port": 1},  # type: ignore[arg-type]
+        store={"url": f"sqlite:///{database}"},  # type: ignore[arg-type]
+        http={"listen": ""},  # type: ignore[arg-type]
+    )
+    findings = {finding.check: finding async for finding in check_all(settings)}
+    assert findings["secret"].found == f"all users of this machine can read {secret}"
+    assert findings["secret"].advice == f"run: chmod 600 {secret}"
+    assert "schema 9999, which is newer than this program" in findings["store"].found
+    assert "install a newer version" in findings["store"].advice
+    assert "feeds.example.org at 127.0.0.1:1: connect-failed" in findings["link"].found
+    assert all(finding.advice for finding in findings.values() if finding.state is not CheckState.OK)

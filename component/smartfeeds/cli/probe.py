@@ -12,6 +12,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from enum import Enum
+from itertools import count
 from pathlib import Path
 from typing import Final
 
@@ -31,6 +32,7 @@ ANSWER_S: Final = 10.0
 SIZES_BYTES: Final = (65_536, 131_072, 262_144, 400_000, 520_000, 600_000, 1_000_000, 2_000_000)
 DISK_BYTES: Final = 256 * 1024 * 1024
 CLOCK_S: Final = 10.0
+_SEE_LOG: Final = "the log of the XMPP server has the reason"
 
 _COMPONENT: Final = "{jabber:component:accept}"
 _VERSION: Final = "jabber:iq:version"
@@ -56,6 +58,29 @@ class Finding:
     advice: str = ""
 
 
+@dataclass(frozen=True, slots=True)
+class _Check:
+    """The name of a check in the table, with a method for each result."""
+
+    name: str
+
+    def ok(self, found: str) -> Finding:
+        """Return a finding that needs no attention."""
+        return Finding(self.name, CheckState.OK, found)
+
+    def note(self, found: str, advice: str = "") -> Finding:
+        """Return a finding that the operator should know of."""
+        return Finding(self.name, CheckState.NOTE, found, advice)
+
+    def fix(self, found: str, advice: str = "") -> Finding:
+        """Return a finding that the operator must act on."""
+        return Finding(self.name, CheckState.FIX, found, advice)
+
+
+_SECRET, _STORE, _DISK, _HTTP, _LINK = map(_Check, ("secret", "store", "disk", "http", "link"))
+_SERVER, _CLOCK, _SIZE, _SECOND = map(_Check, ("server", "clock", "stanza size", "second process"))
+
+
 class Probe(ComponentStream):
     """A component connection that sends requests and serves none."""
 
@@ -69,12 +94,11 @@ class Probe(ComponentStream):
             on_stanza=self._on_stanza,
         )
         self._waiting: dict[str, asyncio.Future[etree._Element]] = {}
-        self._asked = 0
+        self._numbers = count(1)
 
     async def ask(self, to: str, payload: str, kind: str = "get") -> etree._Element | LinkDownError | None:
         """Return the response, the reason if the link ended, or None if nothing arrived in time."""
-        self._asked += 1
-        stanza_id = f"doctor-{self._asked}"
+        stanza_id = f"doctor-{next(self._numbers)}"
         answer: asyncio.Future[etree._Element] = asyncio.get_running_loop().create_future()
         self._waiting[stanza_id] = answer
         start = f"<iq type='{kind}' id='{stanza_id}' from='{attribute(self.domain)}' to='{attribute(to)}'>"
@@ -108,18 +132,19 @@ class Probe(ComponentStream):
 async def check_all(settings: Settings, config: Path | None = None) -> AsyncIterator[Finding]:
     """Run all checks in order. `config` is the file that the settings came from."""
     yield check_secret_file(settings, config)
-    for finding in check_store(settings):
-        yield finding
+    yield _check_database(settings.store.path.absolute())
+    yield _check_disk(settings.store.path.absolute())
     yield await check_http(settings)
     link = await check_link(settings)
     yield link
-    if link.state is CheckState.OK:
-        for name, check in _ONLINE_CHECKS.items():
-            try:
-                finding = await check(settings)
-            except LinkError as error:
-                finding = Finding(name, CheckState.FIX, f"not finished: {error}", "see the log of the server")
-            yield finding
+    if link.state is not CheckState.OK:
+        return
+    for check, run in _ONLINE_CHECKS.items():
+        try:
+            finding = await run(settings)
+        except LinkError as error:
+            finding = check.fix(f"the connection ended during this check: {error}", _SEE_LOG)
+        yield finding
 
 
 def check_secret_file(settings: Settings, config: Path | None) -> Finding:
@@ -128,108 +153,81 @@ def check_secret_file(settings: Settings, config: Path | None) -> Finding:
     if path is None and config is not None and "secret" in tomllib.loads(config.read_text()).get("component", {}):
         path = config
     if path is None:
-        return Finding("secret", CheckState.OK, "in the environment")
+        return _SECRET.ok("comes from the environment")
     if path.stat().st_mode & 0o007:
-        return Finding(
-            "secret", CheckState.FIX, f"{path} can be read by all users of this machine", f"chmod 600 {path}"
-        )
-    return Finding("secret", CheckState.OK, f"in {path}")
-
-
-def check_store(settings: Settings) -> list[Finding]:
-    """Check the database, or the folder in which it will be created."""
-    path = settings.store.path.absolute()
-    return [_check_database(path) if path.exists() else _check_place(path), _check_disk(path)]
+        return _SECRET.fix(f"all users of this machine can read {path}", f"run: chmod 600 {path}")
+    return _SECRET.ok(f"in {path}, which only its owner and group can read")
 
 
 def _check_database(path: Path) -> Finding:
+    """Check the database, or the folder in which it will be created."""
     try:
+        if not path.exists():
+            maintenance.check_writable(path)
+            return _STORE.ok(f"{path} does not exist yet; smartfeeds run creates it")
         version = maintenance.schema_version(path)
         sound = maintenance.is_sound(path)
         maintenance.check_writable(path)
     except StoreError as error:
-        return Finding("store", CheckState.FIX, str(error))
+        return _STORE.fix(str(error))
     if not sound:
-        return Finding(
-            "store", CheckState.FIX, f"{path} is damaged", "stop the service, copy the damaged file, restore a backup"
-        )
+        return _STORE.fix(f"{path} is damaged", "stop the service, move the file away, and restore a backup")
     if version not in (None, *REVISIONS):
-        return Finding(
-            "store",
-            CheckState.FIX,
-            f"{path} has schema {version}",
-            f"this program knows schemas up to {HEAD}; install a newer version",
+        return _STORE.fix(
+            f"{path} has schema {version}, which is newer than this program",
+            f"install a newer version of smartfeeds; this one reads schemas up to {HEAD}",
         )
     if version != HEAD:
-        return Finding("store", CheckState.NOTE, f"{path} has schema {version}", "smartfeeds run will upgrade it")
-    return Finding("store", CheckState.OK, f"{path}, schema {version}, {path.stat().st_size:,} bytes, no damage")
-
-
-def _check_place(path: Path) -> Finding:
-    try:
-        maintenance.check_writable(path)
-    except StoreError as error:
-        return Finding("store", CheckState.FIX, str(error))
-    return Finding("store", CheckState.OK, f"{path} will be created at the first start")
+        advice = f"make a backup; the next start of smartfeeds run upgrades the database to schema {HEAD}"
+        return _STORE.note(f"{path} has the older schema {version or '(none)'}", advice)
+    return _STORE.ok(f"{path}, schema {version}, {path.stat().st_size:,} bytes, no damage")
 
 
 def _check_disk(path: Path) -> Finding:
     folder = next((parent for parent in path.parents if parent.exists()), Path("/"))
     free = shutil.disk_usage(folder).free
     if free < DISK_BYTES:
-        return Finding(
-            "disk",
-            CheckState.FIX,
-            f"{free // 2**20} MiB free in {folder}",
-            f"free disk space; the service needs at least {DISK_BYTES // 2**20} MiB",
-        )
-    return Finding("disk", CheckState.OK, f"{free / 2**30:.1f} GiB free in {folder}")
+        advice = f"free disk space, or set store.url to another disk; at least {DISK_BYTES // 2**20} MiB must be free"
+        return _DISK.fix(f"{free // 2**20} MiB free in {folder}", advice)
+    return _DISK.ok(f"{free / 2**30:.1f} GiB free in {folder}")
 
 
 async def check_http(settings: Settings) -> Finding:
     """Check whether the HTTP address is free, and whether base_url is set."""
     http = settings.http
     if not http.listen:
-        return Finding("http", CheckState.NOTE, "off", "set http.listen to serve feeds to browsers and feed readers")
+        return _HTTP.note("off, because http.listen is empty", "set http.listen to serve feeds to browsers and readers")
     host, _, port = http.listen.rpartition(":")
     try:
         server = await asyncio.get_running_loop().create_server(asyncio.Protocol, host.strip("[]"), int(port))
     except OSError as error:
-        why = error.strerror or str(error)
-        return Finding(
-            "http",
-            CheckState.FIX,
-            f"cannot listen on {http.listen}: {why}",
-            "stop the other process or choose another port",
+        return _HTTP.fix(
+            f"cannot bind {http.listen}: {error.strerror or error}",
+            "stop the process that uses this address (smartfeeds itself if it is running), or change http.listen",
         )
     server.close()
     await server.wait_closed()
     if not http.base_url:
-        advice = "for public access put a web server with TLS in front; set http.base_url and http.proxies"
-        return Finding("http", CheckState.NOTE, f"{http.listen}, under any host name", advice)
-    return Finding("http", CheckState.OK, f"{http.listen}, public address {http.base_url}")
+        return _HTTP.note(
+            f"{http.listen} is free; http.base_url is not set, so links contain the host name of each request",
+            "for public access put a web server with TLS in front, and set http.base_url and http.proxies",
+        )
+    return _HTTP.ok(f"{http.listen} is free, public address {http.base_url}")
 
 
 async def check_link(settings: Settings) -> Finding:
     """Check whether the server accepts this name and secret."""
-    probe = Probe(settings)
-    where = f"{settings.component.jid} at {probe.endpoint}"
+    component = settings.component
+    where = f"{component.jid} at {component.host}:{component.port}"
     try:
-        async with asyncio.timeout(ANSWER_S):
-            await probe.open()
-    except TimeoutError:
-        return Finding("link", CheckState.FIX, f"{where}: no answer", ADVICE["timeout"])
+        async with _online(settings):
+            return _LINK.ok(f"{where}: the server accepts name and secret")
     except LinkDownError as down:
         if down.condition == "conflict":
-            return Finding(
-                "link", CheckState.NOTE, f"{where}: {down}", "if smartfeeds is running, stop it for the other checks"
-            )
-        return Finding(
-            "link", CheckState.FIX, f"{where}: {down}", ADVICE.get(down.condition, "see the log of the server")
-        )
-    finally:
-        await probe.close()
-    return Finding("link", CheckState.OK, f"{where}: the server accepts name and secret")
+            advice = "if smartfeeds is running, this is correct; stop it to run the checks of the server"
+            return _LINK.note(f"{where}: another process is connected under this name", advice)
+        found = f"no answer in {ANSWER_S:.0f} seconds" if down.condition == "timeout" else str(down)
+        return _LINK.fix(f"{where}: {found}", ADVICE.get(down.condition, _SEE_LOG))
 
 
 async def check_host(settings: Settings) -> Finding:
@@ -239,14 +237,12 @@ async def check_host(settings: Settings) -> Finding:
         version = await probe.ask(parent, f"<query xmlns='{_VERSION}'/>")
         name = _texts(version, _VERSION, "name", "version")
         if name:
-            return Finding("server", CheckState.OK, f"{parent} runs {name}")
+            return _SERVER.ok(f"{parent} runs {name}")
         info = await probe.ask(parent, f"<query xmlns='{_INFO}'/>")
     identity = None if info is None or isinstance(info, LinkDownError) else info.find(f".//{{{_INFO}}}identity")
     if identity is None:
-        return Finding("server", CheckState.NOTE, f"{parent} does not name its software")
-    return Finding(
-        "server", CheckState.OK, f"{parent} identifies itself as {identity.get('name') or identity.get('type')}"
-    )
+        return _SERVER.note(f"{parent} does not report its software", "nothing to do, if the other checks are ok")
+    return _SERVER.ok(f"{parent} identifies itself as {identity.get('name') or identity.get('type')}")
 
 
 async def check_clock(settings: Settings) -> Finding:
@@ -254,19 +250,15 @@ async def check_clock(settings: Settings) -> Finding:
     parent = settings.component.jid.partition(".")[2]
     async with _online(settings) as probe:
         answer = await probe.ask(parent, f"<time xmlns='{_TIME}'/>")
-    theirs_us = parse_datetime(_texts(answer, _TIME, "utc"))
-    if theirs_us is None:
-        return Finding(
-            "clock",
-            CheckState.OK,
-            f"{time.strftime('%Y-%m-%dT%H:%M:%SZ', time.gmtime())}; the server does not report its time",
-        )
-    apart_s = abs(time.time() - theirs_us / US_PER_S)
+    server_us = parse_datetime(_texts(answer, _TIME, "utc"))
+    if server_us is None:
+        now = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
+        return _CLOCK.ok(f"{now} here; {parent} does not report its time")
+    apart_s = abs(time.time() - server_us / US_PER_S)
     if apart_s > CLOCK_S:
-        return Finding(
-            "clock", CheckState.FIX, f"{apart_s:.0f} s away from the server's", "set the clock, for example with chrony"
-        )
-    return Finding("clock", CheckState.OK, "agrees with the server's")
+        advice = "correct the clock that is wrong, for example with chrony; items get their times from the local clock"
+        return _CLOCK.fix(f"differs by {apart_s:.0f} seconds from the clock of {parent}", advice)
+    return _CLOCK.ok(f"agrees with the clock of {parent}")
 
 
 async def check_stanza_limit(settings: Settings) -> Finding:
@@ -279,37 +271,38 @@ async def check_stanza_limit(settings: Settings) -> Finding:
                 settings.component.jid, f"<query xmlns='urn:smartfeeds:doctor'>{'x' * size}</query>"
             )
         if answer is None or isinstance(answer, LinkDownError):
-            rejection = f"; {size:,} bytes: {'no answer' if answer is None else answer.condition}"
+            reason = "no answer" if answer is None else answer.condition
+            rejection = f"; the server refuses {size:,} bytes ({reason})"
             break
         largest_bytes = size
     text = f"stanzas of {largest_bytes:,} bytes pass{rejection}"
     if largest_bytes < needed_bytes:
-        advice = f"pages and items need {needed_bytes:,} bytes; raise the server's limit or lower pubsub.page_bytes"
-        return Finding("stanza size", CheckState.FIX, text, advice)
-    return Finding("stanza size", CheckState.OK, text)
+        return _SIZE.fix(
+            text,
+            f"the service sends up to {needed_bytes:,} bytes: raise the stanza limit of the server (in Prosody "
+            "component_stanza_size_limit), or lower pubsub.page_bytes and pubsub.max_payload_size_bytes",
+        )
+    return _SIZE.ok(text)
 
 
 async def check_second_connection(settings: Settings) -> Finding:
     """Report what happens when a second process connects with the same name."""
     async with _online(settings) as first:
-        second = Probe(settings)
         try:
-            async with asyncio.timeout(ANSWER_S):
-                await second.open()
-            await second.ask(settings.component.jid, "<ping xmlns='urn:xmpp:ping'/>")
-        except (LinkDownError, TimeoutError) as error:
-            return Finding(
-                "second process", CheckState.OK, f"rejected ({error or 'no answer'}); a second process would stand by"
-            )
-        finally:
-            await second.close()
+            async with _online(settings) as second:
+                await second.ask(settings.component.jid, "<ping xmlns='urn:xmpp:ping'/>")
+        except LinkDownError as down:
+            return _SECOND.ok(f"the server refuses it ({down}), so a second smartfeeds run would stand by")
         if first.transport is None:
-            return Finding("second process", CheckState.NOTE, "replaces the first connection", "run one process only")
-        return Finding("second process", CheckState.OK, "accepted; the server distributes stanzas over both")
+            return _SECOND.note(
+                "the server ends the first connection", "run one process only; two would end each other's connection"
+            )
+        return _SECOND.ok("accepted; the server distributes stanzas over both, so run one process only")
 
 
 @asynccontextmanager
 async def _online(settings: Settings) -> AsyncIterator[Probe]:
+    """Yield a connection. Raises LinkDownError, also if the server does not answer in time."""
     probe = Probe(settings)
     try:
         try:
@@ -329,9 +322,9 @@ def _texts(answer: etree._Element | LinkDownError | None, namespace: str, *names
     return " ".join(text for name in names if (text := answer.findtext(f".//{{{namespace}}}{name}")))
 
 
-_ONLINE_CHECKS: Final[Mapping[str, Callable[[Settings], Awaitable[Finding]]]] = {
-    "server": check_host,
-    "clock": check_clock,
-    "stanza size": check_stanza_limit,
-    "second process": check_second_connection,
+_ONLINE_CHECKS: Final[Mapping[_Check, Callable[[Settings], Awaitable[Finding]]]] = {
+    _SERVER: check_host,
+    _CLOCK: check_clock,
+    _SIZE: check_stanza_limit,
+    _SECOND: check_second_connection,
 }

@@ -42,7 +42,7 @@ class Failure:
 
     @property
     def is_retry_request(self) -> bool:
-        """Whether an operator requested the next attempt. A deliverer that fails always gets a pause after `since_us`."""
+        """Whether an operator requested the next attempt. After a real failure it is later than `since_us`."""
         return self.next_us == self.since_us
 
 

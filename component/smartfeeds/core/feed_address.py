@@ -14,7 +14,7 @@ from smartfeeds.errors import ConfigError
 DEFAULT_VIEW = "order=modified"
 _HELP = (
     "write it as xmpp:SERVICE?;node=NODE, for example xmpp:feeds.example?;node=comments "
-    "or xmpp:feeds.example?;node=comments%3Forder=created"
+    "or xmpp:feeds.example?;node=comments%3Forder=created, in quotes on the command line"
 )
 
 

@@ -93,6 +93,11 @@ def check_address(text: str) -> str:
         if _WEB.fullmatch(text) is None:
             raise ConfigError(f"{text!r} is no web address: write it as https://feeds.example/feeds/plans/")
         return text
+    if not text.lower().startswith("xmpp:"):
+        raise ConfigError(
+            f"{text!r} is not the address of a feed: write it as 'xmpp:feeds.example.org?;node=NODE', in quotes on the "
+            "command line, or as https://feeds.example.org/feeds/NODE/"
+        )
     address = parse_address(text, smart=False)
     if names_view(address.node):
         raise ConfigError(f"{address.node!r} is a view: a mirror needs the node itself, without parameters")

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from smartfeeds.cli.tokens import Duration
+from smartfeeds.cli.tokens import duration
 from smartfeeds.config import load
 from smartfeeds.console import Exit
 from smartfeeds.core.tokens import Token
@@ -153,4 +153,4 @@ def test_mistake_makes_no_token(ready: Run, change: dict[str, str], code: Exit, 
     ("text", "seconds"), [("1s", 1), ("2m", 120), ("3h", 10_800), ("90d", 7_776_000), ("9999w", 6_047_395_200)]
 )
 def test_duration_in_each_unit(text: str, seconds: int) -> None:
-    assert Duration().convert(text, None, None) == seconds
+    assert duration(text) == seconds

@@ -8,9 +8,12 @@ import click
 
 from smartfeeds.config import Settings, is_configured_by_environment, load
 from smartfeeds.console import err
+from smartfeeds.core.jid import parse_jid
 from smartfeeds.errors import ConfigError
 
 DEFAULT_CONFIG: Final = "smartfeeds.toml"
+# The path of a file that a command writes, or reads if it exists.
+FILE: Final = click.Path(dir_okay=False, path_type=Path)
 Command = TypeVar("Command", bound=Callable[..., Any])
 
 
@@ -18,8 +21,7 @@ def config_option(command: Command) -> Command:
     """Add `--config FILE`, which `read_settings` uses."""
     return click.option(
         "--config",
-        "config",
-        type=click.Path(dir_okay=False, path_type=Path),
+        type=FILE,
         envvar="SMARTFEEDS_CONFIG",
         help=f"The configuration file. Default: {DEFAULT_CONFIG} in this folder, else the environment alone.",
     )(command)
@@ -28,6 +30,25 @@ def config_option(command: Command) -> Command:
 def json_option(command: Command) -> Command:
     """Add `--json` to a command that reads."""
     return click.option("--json", "as_json", is_flag=True, help="Print JSON instead of a table.")(command)
+
+
+def output_option(command: Command) -> Command:
+    """Add `--output FILE` to a command that writes a document."""
+    return click.option("--output", type=FILE, help="The output file. Default: standard output.")(command)
+
+
+def private_option(command: Command) -> Command:
+    """Add `--allow-private` to a command that fetches documents."""
+    text = "Allow web addresses in private networks and on this machine."
+    return click.option("--allow-private", is_flag=True, help=text)(command)
+
+
+def bare_jid(text: str) -> str:
+    """Return the normal form of a bare JID, as the type of an option. Raises BadParameter."""
+    jid = parse_jid(text)
+    if jid is None or jid.resource:
+        raise click.BadParameter(f"{text!r} is not a bare JID such as alice@example.org")
+    return str(jid)
 
 
 def config_file(config: Path | None) -> Path | None:

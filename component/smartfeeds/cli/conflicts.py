@@ -2,6 +2,7 @@
 
 from collections.abc import AsyncIterator
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any, cast
 from urllib.parse import unquote
@@ -10,15 +11,15 @@ import click
 
 from smartfeeds.cli.common import config_option, json_option
 from smartfeeds.cli.nodes import all_nodes
-from smartfeeds.cli.offline import actor_of, named_or_admin, open_offline, operator
-from smartfeeds.console import Commands, err, out, print_json, run_async
+from smartfeeds.cli.offline import actor_of, named_or_admin, operator, run_offline
+from smartfeeds.console import Commands, err, out, print_json
 from smartfeeds.core.model import NodeKind
 from smartfeeds.core.page import ResultSetRequest
 from smartfeeds.core.text import counted, one_line
 from smartfeeds.core.times import format_datetime
 from smartfeeds.formats.atom import read_meta
 from smartfeeds.service.conflicts import ConflictedItem, ConflictList, ListConflicts, ResolveConflicts, ResolvedItem
-from smartfeeds.service.context import Context, locate
+from smartfeeds.service.context import locate
 from smartfeeds.service.feeds import FeedService
 from smartfeeds.store.base import OpenMode, ReadTx
 from smartfeeds.sync.record import Version
@@ -53,7 +54,7 @@ def list_conflicts(node: str | None, config: Path | None, *, as_json: bool) -> N
 
     Each version has a line: winner or conflict, tag, time, author, title.
     """
-    items = run_async(_list(config, node))
+    items = run_offline(config, partial(_list, node=node))
     if as_json:
         print_json(items)
         return
@@ -85,7 +86,8 @@ def resolve_conflicts(
     The list shows the tags. If you keep a deleted version, the item is deleted.
     """
     by = named_or_admin(config, by)
-    answer = run_async(_resolve(config, node, item, keep, settle, by))
+    work = partial(_resolve, node=node, item=item, keep=keep, settle=settle, by=by)
+    answer = run_offline(config, work, OpenMode.WRITE)
     title = "deleted" if answer.item.deleted else _title(answer.item.payload)
     if as_json:
         print_json({"node": node, "item": item, "title": title, "deleted": answer.item.deleted, "left": answer.left})
@@ -95,13 +97,12 @@ def resolve_conflicts(
         )
 
 
-async def _list(config: Path | None, node: str | None) -> list[dict[str, Any]]:
-    async with open_offline(config) as service:
-        names = await service.read(lambda tx, context: _names(tx, context, node))
-        return [_as_json(name, one) for name in names async for one in _conflicted(service, name)]
+async def _list(service: FeedService, node: str | None) -> list[dict[str, Any]]:
+    names = await service.read(lambda tx, _context: _names(tx, node))
+    return [_as_json(name, item) for name in names async for item in _conflicted(service, name)]
 
 
-def _names(tx: ReadTx, _context: Context, node: str | None) -> list[str]:
+def _names(tx: ReadTx, node: str | None) -> list[str]:
     """Return the feeds that have conflicts."""
     nodes = [locate(tx, node).node] if node is not None else all_nodes(tx)
     return [one.name for one in nodes if one.kind is NodeKind.FEED and tx.conflict_count(one.node_no)]
@@ -122,14 +123,13 @@ async def _conflicted(service: FeedService, name: str) -> AsyncIterator[Conflict
 
 
 async def _resolve(
-    config: Path | None, node: str, item: str, keep: str, settle: tuple[str, ...], by: str | None
+    service: FeedService, node: str, item: str, keep: str, settle: tuple[str, ...], by: str | None
 ) -> ResolvedItem:
-    async with open_offline(config, OpenMode.WRITE) as service:
-        actor = actor_of(service, by)
-        # The operator's choice of author overrides the rights on the node.
-        service.policy = replace(service.policy, admins=service.policy.admins | {str(actor)})
-        request = ResolveConflicts(actor, service.policy.domain, node, item, keep, settle or None)
-        return cast("ResolvedItem", await service.handle(request))
+    actor = actor_of(service, by)
+    # The operator's choice of author overrides the rights on the node.
+    service.policy = replace(service.policy, admins=service.policy.admins | {str(actor)})
+    request = ResolveConflicts(actor, service.policy.domain, node, item, keep, settle or None)
+    return cast("ResolvedItem", await service.handle(request))
 
 
 def _as_json(node: str, conflicted: ConflictedItem) -> dict[str, Any]:

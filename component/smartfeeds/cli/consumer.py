@@ -7,11 +7,12 @@ from typing import Any, Final
 import click
 
 from smartfeeds.cli.common import config_option, json_option
-from smartfeeds.cli.offline import open_offline, write_offline
-from smartfeeds.console import Commands, out, print_rows, run_async
+from smartfeeds.cli.offline import run_offline, write_offline
+from smartfeeds.console import Commands, out, print_rows
 from smartfeeds.core.text import counted
 from smartfeeds.core.times import US_PER_S, format_datetime
 from smartfeeds.service.consumers import FIRST, ConsumerState, ConsumerStatus, consumer_statuses, retry_consumers
+from smartfeeds.service.feeds import FeedService
 
 _PAGE: Final = 500  # consumers that one transaction reads
 
@@ -27,7 +28,7 @@ def consumer_command() -> None:
 @json_option
 def list_consumers(config: Path | None, *, behind: bool, as_json: bool) -> None:
     """List consumers: state, items that wait, age of the oldest in seconds, next attempt and last error."""
-    statuses = run_async(_statuses(config))
+    statuses = run_offline(config, _statuses)
     rows = [_row(status) for status in statuses if not behind or status.state is not ConsumerState.CURRENT]
     print_rows(rows, as_json=as_json, empty="There are no such consumers." if behind else "There are no consumers.")
 
@@ -62,11 +63,10 @@ def _row(status: ConsumerStatus) -> dict[str, Any]:
     }
 
 
-async def _statuses(config: Path | None) -> list[ConsumerStatus]:
+async def _statuses(service: FeedService) -> list[ConsumerStatus]:
     statuses: list[ConsumerStatus] = []
     after: tuple[int, str, str] | None = FIRST
-    async with open_offline(config) as service:
-        while after is not None:
-            page, after = await service.read(partial(consumer_statuses, after=after, limit=_PAGE))
-            statuses += page
+    while after is not None:
+        page, after = await service.read(partial(consumer_statuses, after=after, limit=_PAGE))
+        statuses += page
     return statuses

@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from smartfeeds.cli.reading import DOCUMENT, base_option, read_file
-from smartfeeds.cli.writing import check_report, end, report, tell, write_out, writing_options
+from smartfeeds.cli.writing import check_report, finish, write_out, writing_options
 from smartfeeds.core.model import Item
 from smartfeeds.formats import atom
 from smartfeeds.formats.feed_details import head_of
@@ -34,11 +34,7 @@ def convert_command(file: Path, base: str, form: str, output: Path | None, *, st
         head = replace(head, self_link=base)  # an ESS file names the address of its feed
     job = FeedExport(head, items, now_us)
     write_out(form, job, output)
-    if as_json and output is not None:
-        report(form, job, len(items), output, document)
-    else:
-        tell(form, job, len(items), output, document)
-    end(job, strict=strict, document=document)
+    finish(form, job, len(items), output, document, strict=strict, as_json=as_json)
 
 
 def items_of(document: FeedDocument) -> list[Item]:

@@ -4,9 +4,10 @@ from pathlib import Path
 
 import click
 
-from smartfeeds.cli.common import config_option, read_settings
-from smartfeeds.cli.offline import open_offline
-from smartfeeds.console import Commands, out, progress_bar, run_async
+from smartfeeds.cli.common import FILE, config_option, read_settings
+from smartfeeds.cli.offline import run_offline
+from smartfeeds.console import Commands, out, progress_bar
+from smartfeeds.service.feeds import FeedService
 from smartfeeds.store import maintenance
 from smartfeeds.store.backup import copy_database
 from smartfeeds.store.base import OpenMode
@@ -34,20 +35,19 @@ def upgrade(config: Path | None) -> None:
     # The lock prevents a change of schema under a running service of an older version.
     release = lock_database(path, "smartfeeds db upgrade")
     try:
-        run_async(_open_once(config))
+        run_offline(config, _open, OpenMode.SERVE)
     finally:
         release()
     after = maintenance.schema_version(path)
     out.print(f"{path}: schema {before or 'none'} is now {after}.", markup=False)
 
 
-async def _open_once(config: Path | None) -> None:
-    async with open_offline(config, OpenMode.SERVE):
-        pass
+async def _open(_service: FeedService) -> None:
+    """Do nothing: opening the database upgraded it."""
 
 
 @click.command("backup")
-@click.argument("file", type=click.Path(dir_okay=False, path_type=Path))
+@click.argument("file", type=FILE)
 @config_option
 def backup_command(file: Path, config: Path | None) -> None:
     """Copy the database to the new FILE while the service may be running.
@@ -59,9 +59,5 @@ def backup_command(file: Path, config: Path | None) -> None:
     maintenance.schema_version(path)  # raises if the file is not a database of smartfeeds
     with progress_bar() as progress:
         task = progress.add_task("pages copied", total=None)
-        copy_database(
-            path,
-            file,
-            lambda done, total: progress.update(task, completed=done, total=total),
-        )
+        copy_database(path, file, lambda done, total: progress.update(task, completed=done, total=total))
     out.print(f"Wrote {file} ({file.stat().st_size} bytes).", markup=False)

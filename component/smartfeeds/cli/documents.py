@@ -6,18 +6,18 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import click
 
-from smartfeeds.cli.common import config_option, json_option
-from smartfeeds.cli.fetching import FileOrAddress, fetch
-from smartfeeds.cli.offline import actor_of, named_or_admin, open_offline
+from smartfeeds.cli.common import config_option, json_option, private_option
+from smartfeeds.cli.fetching import fetch, file_or_address
+from smartfeeds.cli.offline import actor_of, named_or_admin, run_offline
 from smartfeeds.cli.reading import base_option, name_of, named, read_file
-from smartfeeds.cli.sync_documents import SyncImport, failed, import_synced, write_shared
 from smartfeeds.cli.sync_documents import as_json as merge_report
+from smartfeeds.cli.sync_documents import failed, import_synced, write_shared
 from smartfeeds.cli.sync_documents import tell as tell_merge
-from smartfeeds.cli.writing import check_report, end, report, tell, write_out, write_pieces, writing_options
+from smartfeeds.cli.writing import check_report, finish, write_out, write_pieces, writing_options
 from smartfeeds.console import Exit, err, out, print_json, print_lines, progress_bar, run_async
 from smartfeeds.core.model import Edge, Item, Slice
 from smartfeeds.core.text import counted, one_line
@@ -43,25 +43,19 @@ from smartfeeds.sync.sharing import NO_SHARING, FeedWindow
 T = TypeVar("T")
 
 
-class _Time(click.ParamType[int]):
-    """Microseconds since the epoch, from a date-time with a zone or from Unix seconds."""
-
-    name = "time"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
-        """Return the microseconds. Ends the command for an invalid time."""
-        time_us = parse_time(str(value))
-        if time_us is None:
-            self.fail(f"{value!r} is not a time such as 2026-01-02T10:00:00Z", param, ctx)
-        return time_us
-
-
-TIME = _Time()
 CHUNK = 256
 
 
+def time_us(text: str) -> int:
+    """Return microseconds since the epoch, from a date-time with a zone or from Unix seconds. Raises BadParameter."""
+    value_us = parse_time(text)
+    if value_us is None:
+        raise click.BadParameter(f"{text!r} is not a time such as 2026-01-02T10:00:00Z")
+    return value_us
+
+
 @click.command("import")
-@click.argument("source", type=FileOrAddress(), metavar="FILE|URL")
+@click.argument("source", type=file_or_address, metavar="FILE|URL")
 @click.option("--node", required=True, help="The node. It is created if it does not exist.")
 @click.option(
     "--owner",
@@ -77,7 +71,7 @@ CHUNK = 256
     help="With --sync: accept changes by this service that its database lacks (after a restored backup).",
 )
 @click.option("--lenient", is_flag=True, help="With --sync: accept SSE dates in time zones other than GMT.")
-@click.option("--allow-private", is_flag=True, help="Allow addresses in private networks and on this machine.")
+@private_option
 @config_option
 @json_option
 def import_command(
@@ -105,9 +99,8 @@ def import_command(
         raise click.UsageError("--own-edits and --lenient require --sync")
     owner = named_or_admin(config, owner)
     if sync:
-        synced = run_async(
-            import_synced(SyncImport(source, node, owner, base, config, own=own, lenient=lenient, web=allow_private))
-        )
+        work = import_synced(source, node, owner, base, config, own=own, lenient=lenient, allow_private=allow_private)
+        synced = run_async(work)
         if as_json:
             print_json(merge_report(synced))
         else:
@@ -116,7 +109,7 @@ def import_command(
         _fail(failed=failed(synced))
         return
     name, document = _read(source, base, allow_private=allow_private)
-    result = run_async(_import(config, node, document, owner))
+    result = run_offline(config, partial(_import, node=node, document=document, owner=owner), OpenMode.CREATE)
     if as_json:
         print_json(_as_json(document, result))
     else:
@@ -151,17 +144,13 @@ def _fail(*, failed: bool) -> None:
         click.get_current_context().exit(Exit.FAILED)
 
 
-async def _import(config: Path | None, node: str, document: FeedDocument, owner: str | None) -> ImportCounts:
-    async with open_offline(config, OpenMode.CREATE) as service:
-        with progress_bar() as progress:
-            task = progress.add_task(f"{document.format} into {node}", total=len(document.items))
-            return await import_document(
-                service,
-                node,
-                document,
-                actor_of(service, owner),
-                on_progress=lambda count: progress.advance(task, count),
-            )
+async def _import(service: FeedService, node: str, document: FeedDocument, owner: str | None) -> ImportCounts:
+    with progress_bar() as progress:
+        task = progress.add_task(f"{document.format} into {node}", total=len(document.items))
+        actor = actor_of(service, owner)
+        return await import_document(
+            service, node, document, actor, on_progress=lambda count: progress.advance(task, count)
+        )
 
 
 def _skipped(document: FeedDocument, result: ImportCounts) -> list[tuple[str, str]]:
@@ -198,7 +187,12 @@ def _tell(name: str, node: str, document: FeedDocument, result: ImportCounts) ->
 @click.command("export")
 @click.option("--node", required=True, help="The node, or a view of it such as 'comments?author=alice'.")
 @click.option("--sync", is_flag=True, help="Include sync data: histories and conflicts (FeedSync). Requires --to atom.")
-@click.option("--since", type=TIME, help="With --sync: only changes since this time, such as 2026-01-02T10:00:00Z.")
+@click.option(
+    "--since",
+    type=time_us,
+    metavar="TIME",
+    help="With --sync: only changes since this time, such as 2026-01-02T10:00:00Z.",
+)
 @click.option("--complete", help="With --since: the address of the complete feed, for readers without older changes.")
 @writing_options
 @config_option
@@ -222,12 +216,10 @@ def export_command(
     """
     check_report(output, as_json=as_json)
     _check_sync(form, since, complete, sync=sync)
-    job, count = run_async(_export(config, node, form, output, ExportPart(sync, since, complete or "")))
-    if as_json and output is not None:
-        report(form, job, count, output)
-    else:
-        tell(form, job, count, output)
-    end(job, strict=strict)
+    work = partial(_export, name=node, form=form, output=output, sync=sync, since_us=since, complete=complete or "")
+    # Reading a filtered view may first have to update the filter index, which is a write.
+    job, count = run_offline(config, work, OpenMode.WRITE)
+    finish(form, job, count, output, strict=strict, as_json=as_json)
 
 
 def _check_sync(form: str, since: int | None, complete: str | None, *, sync: bool) -> None:
@@ -244,45 +236,35 @@ def _check_sync(form: str, since: int | None, complete: str | None, *, sync: boo
         )
 
 
-@dataclass(frozen=True, slots=True)
-class ExportPart:
-    """The part of a node to export: with or without sync data, and optionally only changes since a time."""
-
-    sync: bool = False
-    since_us: int | None = None
-    complete: str = ""
-
-
 async def _export(
-    config: Path | None, name: str, form: str, output: Path | None, part: ExportPart
+    service: FeedService,
+    *,
+    name: str,
+    form: str,
+    output: Path | None,
+    sync: bool,
+    since_us: int | None,
+    complete: str,
 ) -> tuple[FeedExport, int]:
-    # Reading a filtered view may first have to update the filter index, which is a write.
-    async with open_offline(config, OpenMode.WRITE) as service:
-        located = await service.read(lambda tx, _context: locate(tx, name))
-        view = located.view if located.view.smart else CREATED
-        sharing, after = NO_SHARING, None
-        if part.since_us is not None:
-            view = replace(view, order=Order.MODIFIED)
-            window = _window(located, part.since_us)
-            sharing, after = window.sharing(part.complete), Edge(window.since_us, -1)
-        with progress_bar() as progress:
-            task = progress.add_task(f"{name} to {WRITERS[form].name}", total=None)
-            exported = _Exported(service, located, replace(view, sync=part.sync), asyncio.get_running_loop(), after)
-            items = exported.items(lambda done, total: progress.update(task, completed=done, total=total))
-            job = FeedExport(_head(service, located), items, time.time_ns() // 1000, keys=True)
-            if part.sync:
-                await asyncio.to_thread(write_pieces, write_shared(job, sharing), output)
-            else:
-                await asyncio.to_thread(write_out, form, job, output)
-        return job, exported.count
-
-
-def _window(located: LocatedNode, since_us: int) -> FeedWindow:
-    """Return the bounds of a partial feed. Changes during the export are later than these bounds, so the next export
-    has them.
-    """
-    until_us = max(located.node.last_modified_us, 0)
-    return FeedWindow(min(since_us, until_us), until_us)
+    located = await service.read(lambda tx, _context: locate(tx, name))
+    view = located.view if located.view.smart else CREATED
+    sharing, after = NO_SHARING, None
+    if since_us is not None:
+        view = replace(view, order=Order.MODIFIED)
+        # Changes during the export are later than these bounds, so the next export has them.
+        until_us = max(located.node.last_modified_us, 0)
+        window = FeedWindow(min(since_us, until_us), until_us)
+        sharing, after = window.sharing(complete), Edge(window.since_us, -1)
+    with progress_bar() as progress:
+        task = progress.add_task(f"{name} to {WRITERS[form].name}", total=None)
+        exported = _Exported(service, located, replace(view, sync=sync), asyncio.get_running_loop(), after)
+        items = exported.items(lambda done, total: progress.update(task, completed=done, total=total))
+        job = FeedExport(_head(service, located), items, time.time_ns() // 1000, keys=True)
+        if sync:
+            await asyncio.to_thread(write_pieces, write_shared(job, sharing), output)
+        else:
+            await asyncio.to_thread(write_out, form, job, output)
+    return job, exported.count
 
 
 def _head(service: FeedService, located: LocatedNode) -> FeedHead:

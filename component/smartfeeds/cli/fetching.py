@@ -1,9 +1,9 @@
-"""Documents from the web, for commands that accept an address in place of a file."""
+"""Documents from the web, for commands that accept an address in place of a file.
+
+A module of its own, because commands that only read files should not load the HTTP client.
+"""
 
 from pathlib import Path
-from typing import Any
-
-import click
 
 from smartfeeds.cli.reading import DOCUMENT
 from smartfeeds.core.mirror import is_web
@@ -12,16 +12,9 @@ from smartfeeds.net.addresses import EVERYWHERE
 from smartfeeds.net.fetch import Fetcher, FetchLimits, Response
 
 
-class FileOrAddress(click.ParamType[Path | str]):
-    """A path to a document, or an http or https address, which stays a text."""
-
-    name = "file or address"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Path | str:
-        """Return the path or the address. Ends the command if the file does not exist."""
-        if isinstance(value, str) and is_web(value):
-            return value
-        return Path(DOCUMENT.convert(value, param, ctx))
+def file_or_address(text: str) -> Path | str:
+    """Return the path of a document, or an http or https address as a text. Raises BadParameter for a missing file."""
+    return text if is_web(text) else Path(DOCUMENT.convert(text, None, None))
 
 
 async def fetch(url: str, *, allow_private: bool) -> Response:

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import click
 
+from smartfeeds.cli.common import FILE
 from smartfeeds.client.address import AddressError, parse_address
 from smartfeeds.client.cli import run_follow
 from smartfeeds.client.follow import follow
@@ -31,7 +32,7 @@ from smartfeeds.core.jid import parse_jid
 )
 @click.option(
     "--store",
-    type=click.Path(dir_okay=False, path_type=Path),
+    type=FILE,
     help="A file for the position. The next start continues from it.",
 )
 @click.option("--mirror", is_flag=True, help="Start with the oldest item. Default: with the next change.")

@@ -7,7 +7,7 @@ from typing import Final
 
 import click
 
-from smartfeeds.cli.common import DEFAULT_CONFIG, refuse_devices
+from smartfeeds.cli.common import DEFAULT_CONFIG, FILE, refuse_devices
 from smartfeeds.console import err, out
 from smartfeeds.core.jid import parse_jid
 from smartfeeds.errors import ConfigError
@@ -58,9 +58,7 @@ listen:
 
 @click.command("init")
 @click.argument("domain")
-@click.option(
-    "--output", type=click.Path(dir_okay=False, path_type=Path), default=Path(DEFAULT_CONFIG), show_default=True
-)
+@click.option("--output", type=FILE, default=Path(DEFAULT_CONFIG), show_default=True)
 @click.option("--port", type=click.IntRange(1, 65535), default=5347, show_default=True, help="The component port.")
 @click.option("--force", is_flag=True, help="Replace an existing file.")
 def init_command(domain: str, output: Path, port: int, *, force: bool) -> None:

@@ -1,19 +1,19 @@
 """`smartfeeds merge`: merges two FeedSync or SSE documents."""
 
 import time
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator
 from pathlib import Path
 
 import click
 
-from smartfeeds.cli.reading import DOCUMENT, FileSpool, OpenSource, file_spool, named, open_source
+from smartfeeds.cli.common import output_option
+from smartfeeds.cli.reading import DOCUMENT, OpenSource, file_spool, named, open_source
 from smartfeeds.cli.writing import check_report, opened
 from smartfeeds.console import Exit, err, print_json, print_lines
 from smartfeeds.core.text import counted, is_nss, one_line, to_nss
 from smartfeeds.errors import ConfigError
 from smartfeeds.formats.loader import MAX_DOCUMENT_BYTES
-from smartfeeds.sync.documents import DocumentPiece, FeedFormat, FeedReader
+from smartfeeds.sync.documents import FeedFormat
 from smartfeeds.sync.joining import Joiner, JoinReport, read_feed, write_feed
 from smartfeeds.sync.merging import Outcome
 from smartfeeds.sync.outlines import merge_outlines, read_sync_outline, write_sync_outline
@@ -30,9 +30,7 @@ from smartfeeds.sync.sharing import Sharing
     "this endpoint had created them now.",
 )
 @click.option("--lenient", is_flag=True, help="Accept SSE dates in time zones other than GMT.")
-@click.option(
-    "--output", type=click.Path(dir_okay=False, path_type=Path), help="The output file. Default: standard output."
-)
+@output_option
 @click.option("--json", "as_json", is_flag=True, help="Print a report as JSON. Requires --output.")
 def merge_command(
     local: Path, incoming: Path, by: str | None, output: Path | None, *, lenient: bool, as_json: bool
@@ -48,8 +46,13 @@ def merge_command(
     with file_spool() as spool, open_source(local) as mine, open_source(incoming) as theirs:
         if (mine.form is FeedFormat.OPML) != (theirs.form is FeedFormat.OPML):
             raise ConfigError("cannot merge an outline with a feed; both documents must be OPML, or both Atom or RSS")
-        job = _MergeJob(mine, theirs, spool, _edit(by), lenient)
-        pieces, report, sharing = _outline(job) if mine.form is FeedFormat.OPML else _feed(job)
+        if mine.form is FeedFormat.OPML:
+            if by is not None:
+                raise ConfigError("--by is not supported for OPML; outlines without sync data are copied unchanged")
+            pieces, report, sharing = _merge_outlines(mine, theirs, lenient=lenient)
+        else:
+            joiner = Joiner(spool, mine.form, _edit(by), lenient=lenient)
+            pieces, report, sharing = _merge_feeds(mine, theirs, joiner, lenient=lenient)
         with opened(output) as file:
             for piece in pieces:
                 file.write(piece)
@@ -71,36 +74,27 @@ def _edit(by: str | None) -> Edit | None:
     return Edit(time.time_ns() // 1000, by if is_nss(by) and "/" not in by else to_nss(by))
 
 
-@dataclass(frozen=True, slots=True)
-class _MergeJob:
-    local: OpenSource
-    incoming: OpenSource
-    spool: FileSpool
-    edit: Edit | None
-    lenient: bool
-
-
-def _feed(job: _MergeJob) -> tuple[Iterator[bytes], JoinReport, Sharing]:
-    joiner = Joiner(job.spool, job.local.form, job.edit, lenient=job.lenient)
-    mine = _read(job.local, lambda piece, _form: joiner.add_local(piece), job)
-    joiner.end_local()
-    theirs = _read(job.incoming, joiner.add_incoming, job)
+def _merge_feeds(
+    local: OpenSource, incoming: OpenSource, joiner: Joiner, *, lenient: bool
+) -> tuple[Iterator[bytes], JoinReport, Sharing]:
+    readers = []
+    for source, add in ((local, lambda piece, _form: joiner.add_local(piece)), (incoming, joiner.add_incoming)):
+        with named(source.name):
+            readers.append(read_feed(source.chunks, add, lenient=lenient))
+        if source is local:
+            joiner.end_local()
+    mine, theirs = readers
     joiner.report.note([*mine.notes, *theirs.notes])
     return write_feed(mine, joiner.results(), theirs), joiner.report, theirs.sharing
 
 
-def _read(source: OpenSource, add: Callable[[DocumentPiece, FeedFormat], None], job: _MergeJob) -> FeedReader:
-    with named(source.name):
-        return read_feed(source.chunks, add, lenient=job.lenient)
-
-
-def _outline(job: _MergeJob) -> tuple[Iterator[bytes], JoinReport, Sharing]:
-    if job.edit is not None:
-        raise ConfigError("--by is not supported for OPML; outlines without sync data are copied unchanged")
+def _merge_outlines(
+    local: OpenSource, incoming: OpenSource, *, lenient: bool
+) -> tuple[Iterator[bytes], JoinReport, Sharing]:
     sides = []
-    for source in (job.local, job.incoming):
+    for source in (local, incoming):
         with named(source.name):
-            sides.append(read_sync_outline(_whole(source), lenient=job.lenient))
+            sides.append(read_sync_outline(_whole(source), lenient=lenient))
     report = JoinReport()
     with named("the merged outline"):
         pieces = list(write_sync_outline(merge_outlines(sides[0], sides[1], report)))

@@ -8,13 +8,13 @@ from typing import Any, Final
 
 import click
 
-from smartfeeds.cli.common import config_option, json_option, read_settings
-from smartfeeds.cli.offline import open_offline, read_offline, write_offline
-from smartfeeds.cli.tokens import BareJid
-from smartfeeds.console import Commands, Exit, err, out, print_json, print_rows, run_async
+from smartfeeds.cli.common import bare_jid, config_option, json_option, private_option, read_settings
+from smartfeeds.cli.nodes import second
+from smartfeeds.cli.offline import read_offline, write_offline
+from smartfeeds.console import Commands, Exit, err, out, print_json, print_rows
 from smartfeeds.core.mirror import EVERY_S, LEAST_EVERY_S, Direction, Mirror, MirrorState, is_web, make_mirror
 from smartfeeds.core.text import counted, one_line
-from smartfeeds.core.times import US_PER_S, format_datetime
+from smartfeeds.core.times import US_PER_S
 from smartfeeds.service.mirrors import (
     MirrorStanding,
     MirrorStatus,
@@ -44,7 +44,7 @@ def mirror_command() -> None:
     help="in: receive changes; out: send changes; both.",
 )
 @click.option("--name", default="", help="The name in commands and metrics. Default: derived from node and address.")
-@click.option("--owner", type=BareJid(), help="The owner of a new node. Default: the component.")
+@click.option("--owner", type=bare_jid, metavar="JID", help="The owner of a new node. Default: the component.")
 @click.option(
     "--every",
     "every_s",
@@ -56,14 +56,14 @@ def mirror_command() -> None:
 @click.option(
     "--own-edits", is_flag=True, help="Accept edits by this service that its database lacks (after a restored backup)."
 )
-@click.option("--allow-private", is_flag=True, help="Allow web addresses in private networks and on this machine.")
+@private_option
 @config_option
 def add(address: str, config: Path | None, owner: str | None, **settings: Any) -> None:
     """Synchronise a node with the feed at ADDRESS, such as xmpp:feeds.b.example?;node=plans or https://..."""
     mirror = make_mirror(address=address, owner=owner or "", **settings)
-    domain = run_async(_add(config, mirror))
+    write_offline(config, lambda tx, context: add_mirror(tx, context, mirror), OpenMode.CREATE)
     click.echo(mirror.name)
-    for line in _advice(mirror, domain):
+    for line in _advice(mirror, read_settings(config).component.jid):
         err.print(line, markup=False)
 
 
@@ -193,6 +193,10 @@ def _span(behind_us: int) -> str:
     return f"{seconds} s"
 
 
+def _second(time_us: int | None) -> str | None:
+    return None if time_us is None else second(time_us)
+
+
 def _json(status: MirrorStatus) -> dict[str, Any]:
     return {
         **_row(status),
@@ -218,16 +222,6 @@ def _standing_json(standing: MirrorStanding) -> dict[str, Any]:
         "refused": state.refused,
         "refusals": [{"id": one.item_id, "reason": one.reason, "at": _second(one.at_us)} for one in state.reasons],
     }
-
-
-def _second(time_us: int | None) -> str | None:
-    return None if time_us is None else format_datetime(time_us // US_PER_S * US_PER_S)
-
-
-async def _add(config: Path | None, mirror: Mirror) -> str:
-    async with open_offline(config, OpenMode.CREATE) as service:
-        await service.write(lambda tx, context: add_mirror(tx, context, mirror))
-        return service.policy.domain
 
 
 def _statuses(config: Path | None) -> list[MirrorStatus]:

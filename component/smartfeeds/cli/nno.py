@@ -12,7 +12,7 @@ from typing import Final
 
 import click
 
-from smartfeeds.cli.common import json_option, refuse_devices
+from smartfeeds.cli.common import FILE, json_option, output_option, private_option, refuse_devices
 from smartfeeds.cli.files import whole_file
 from smartfeeds.console import Exit, err, print_lines, progress_bar, run_async
 from smartfeeds.core.mirror import is_web
@@ -46,15 +46,9 @@ class _NnoRun:
     "-n", "--entries", type=click.IntRange(1, 100_000), default=50, show_default=True, help="The number of entries."
 )
 @click.option("--full", is_flag=True, help="Download the feeds of these entries and print the entries themselves.")
-@click.option(
-    "--cache",
-    type=click.Path(dir_okay=False, path_type=Path),
-    help="A file that stores the results of --full for the next run.",
-)
-@click.option(
-    "--output", type=click.Path(dir_okay=False, path_type=Path), help="The output file. Default: standard output."
-)
-@click.option("--allow-private", is_flag=True, help="Allow addresses in private networks and on this machine.")
+@click.option("--cache", type=FILE, help="A file that stores the results of --full for the next run.")
+@output_option
+@private_option
 @json_option
 def nno_command(
     sources: tuple[str, ...],

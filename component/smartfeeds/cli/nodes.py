@@ -1,23 +1,23 @@
 """`smartfeeds node` and `smartfeeds sub`: lists nodes and subscriptions, creates nodes."""
 
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import click
 
 from smartfeeds.cli.common import config_option, json_option
-from smartfeeds.cli.offline import actor_of, open_offline, read_offline
-from smartfeeds.console import Commands, out, print_json, print_rows, run_async
+from smartfeeds.cli.offline import actor_of, read_offline, run_offline
+from smartfeeds.console import Commands, out, print_json, print_rows
 from smartfeeds.core.model import Node, NodeKind
 from smartfeeds.core.options import KIND, OPTIONS, PUBSUB, FormFields
 from smartfeeds.core.text import one_line
 from smartfeeds.core.times import US_PER_S, format_datetime
 from smartfeeds.errors import Condition, FeedError
 from smartfeeds.service.context import Context, locate
+from smartfeeds.service.feeds import FeedService
 from smartfeeds.service.nodes import add_node
-from smartfeeds.store.base import OpenMode, ReadTx
-
-CHUNK = 500
+from smartfeeds.store.base import NO_LIMIT, OpenMode, ReadTx
 
 
 @click.group("node", cls=Commands)
@@ -66,7 +66,7 @@ def show_node(name: str, config: Path | None, *, as_json: bool) -> None:
 def create_node(name: str, owner: str | None, kind: str | None, options: tuple[str, ...], config: Path | None) -> None:
     """Create the node NAME. A running service serves it at once."""
     form = _form(kind, options)
-    actor = run_async(_create(config, name, owner, form))
+    actor = run_offline(config, partial(_create, name=name, owner=owner, form=form), OpenMode.CREATE)
     out.print(f"Created the node {name}, owned by {actor}.", markup=False)
 
 
@@ -82,7 +82,8 @@ def sub_command() -> None:
 @json_option
 def list_subscriptions(node: str | None, jid: str | None, config: Path | None, *, as_json: bool) -> None:
     """List subscriptions in the order of their creation."""
-    print_rows(run_async(_subscriptions(config, node, jid)), as_json=as_json, empty="There are no such subscriptions.")
+    rows = run_offline(config, partial(_subscriptions, name=node, jid=jid))
+    print_rows(rows, as_json=as_json, empty="There are no such subscriptions.")
 
 
 def _node_rows(tx: ReadTx, _context: Context) -> list[dict[str, Any]]:
@@ -91,10 +92,7 @@ def _node_rows(tx: ReadTx, _context: Context) -> list[dict[str, Any]]:
 
 def all_nodes(tx: ReadTx) -> list[Node]:
     """Return every node, by name."""
-    nodes: list[Node] = []
-    while chunk := tx.nodes(nodes[-1].name if nodes else "", CHUNK):
-        nodes += chunk
-    return nodes
+    return tx.nodes("", NO_LIMIT)
 
 
 def _node_row(tx: ReadTx, node: Node) -> dict[str, Any]:
@@ -127,46 +125,39 @@ def _form(kind: str | None, options: tuple[str, ...]) -> FormFields:
     return form
 
 
-async def _create(config: Path | None, name: str, owner: str | None, form: FormFields) -> str:
-    async with open_offline(config, OpenMode.CREATE) as service:
-        actor = actor_of(service, owner)
-        try:
-            await service.write(lambda tx, context: add_node(tx, context, actor, name, form, trusted=True))
-        except FeedError as error:
-            if error.condition is not Condition.CONFLICT:
-                raise
-            raise FeedError(Condition.CONFLICT, f"the node {name} exists already") from None
-        return str(actor)
+async def _create(service: FeedService, name: str, owner: str | None, form: FormFields) -> str:
+    actor = actor_of(service, owner)
+    try:
+        await service.write(lambda tx, context: add_node(tx, context, actor, name, form, trusted=True))
+    except FeedError as error:
+        if error.condition is not Condition.CONFLICT:
+            raise
+        raise FeedError(Condition.CONFLICT, f"the node {name} exists already") from None
+    return str(actor)
 
 
-async def _subscriptions(config: Path | None, node: str | None, jid: str | None) -> list[dict[str, Any]]:
-    async with open_offline(config) as service:
-        bare = str(actor_of(service, jid).bare) if jid else None
+async def _subscriptions(service: FeedService, name: str | None, jid: str | None) -> list[dict[str, Any]]:
+    bare = str(actor_of(service, jid).bare) if jid else None
 
-        def work(tx: ReadTx, _context: Context) -> list[dict[str, Any]]:
-            nodes = [locate(tx, node).node] if node else all_nodes(tx)
-            return [row for one in nodes for row in _subscription_rows(tx, one, bare)]
+    def work(tx: ReadTx, _context: Context) -> list[dict[str, Any]]:
+        nodes = [locate(tx, name).node] if name else all_nodes(tx)
+        return [row for node in nodes for row in _subscription_rows(tx, node, bare)]
 
-        return await service.read(work)
+    return await service.read(work)
 
 
 def _subscription_rows(tx: ReadTx, node: Node, bare: str | None) -> list[dict[str, Any]]:
-    rows: list[dict[str, Any]] = []
-    last_no = 0
-    while chunk := tx.subscriptions(node.node_no, last_no, CHUNK):
-        last_no = chunk[-1].sub_no
-        rows += [
-            {
-                "node": node.name,
-                "view": sub.view,
-                "jid": sub.jid,
-                "state": sub.state.value,
-                "since": second(sub.created_us),
-            }
-            for sub in chunk
-            if bare is None or sub.jid == bare or sub.jid.startswith(f"{bare}/")
-        ]
-    return rows
+    return [
+        {
+            "node": node.name,
+            "view": sub.view,
+            "jid": sub.jid,
+            "state": sub.state.value,
+            "since": second(sub.created_us),
+        }
+        for sub in tx.subscriptions(node.node_no, 0, NO_LIMIT)
+        if bare is None or sub.jid == bare or sub.jid.startswith(f"{bare}/")
+    ]
 
 
 def second(time_us: int) -> str:

@@ -1,7 +1,7 @@
 """Opens the service on its database without a server, for commands. A running service sees the changes of a command."""
 
 import os
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -41,24 +41,24 @@ async def open_offline(config: Path | None, mode: OpenMode = OpenMode.READ) -> A
         await service.store.close()
 
 
-def read_offline(config: Path | None, work: Callable[[ReadTx, Context], T]) -> T:
-    """Return the result of a read on the database of the configuration."""
+def run_offline(config: Path | None, work: Callable[[FeedService], Awaitable[T]], mode: OpenMode = OpenMode.READ) -> T:
+    """Return the result of work with the service of `open_offline`."""
 
     async def run() -> T:
-        async with open_offline(config) as service:
-            return await service.read(work)
+        async with open_offline(config, mode) as service:
+            return await work(service)
 
     return run_async(run())
+
+
+def read_offline(config: Path | None, work: Callable[[ReadTx, Context], T]) -> T:
+    """Return the result of a read on the database of the configuration."""
+    return run_offline(config, lambda service: service.read(work))
 
 
 def write_offline(config: Path | None, work: Callable[[WriteTx, Context], T], mode: OpenMode = OpenMode.WRITE) -> T:
     """Return the result of a write to the database of the configuration."""
-
-    async def run() -> T:
-        async with open_offline(config, mode) as service:
-            return await service.write(work)
-
-    return run_async(run())
+    return run_offline(config, lambda service: service.write(work), mode)
 
 
 def operator(service: FeedService) -> Jid:

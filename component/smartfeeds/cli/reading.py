@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, BinaryIO, cast
+from typing import BinaryIO, cast
 
 import click
 
@@ -22,25 +22,22 @@ DOCUMENT = click.Path(exists=True, dir_okay=False, allow_dash=True, path_type=Pa
 _CHUNK_BYTES = 256 * 1024
 
 
-class BaseAddress(click.ParamType[str]):
-    """The address that a document came from."""
-
-    name = "address"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
-        """Return the address. Ends the command if relative links cannot be resolved with it."""
-        if value and not is_base(str(value)):
-            self.fail(
-                f"{str(value)[:100]!r} is not a web address of at most {MAX_BASE_CHARACTERS} characters; "
-                "give the http or https address of the document",
-                param,
-                ctx,
-            )
-        return str(value)
+def base_address(text: str) -> str:
+    """Return the address that a document came from, as the type of an option. Raises BadParameter."""
+    if text and not is_base(text):
+        raise click.BadParameter(
+            f"{text[:100]!r} is not a web address of at most {MAX_BASE_CHARACTERS} characters; "
+            "give the http or https address of the document"
+        )
+    return text
 
 
 base_option = click.option(
-    "--base", type=BaseAddress(), default="", help="The address of the document, which resolves its relative links."
+    "--base",
+    type=base_address,
+    metavar="ADDRESS",
+    default="",
+    help="The address of the document, which resolves its relative links.",
 )
 
 

@@ -17,7 +17,7 @@ import click
 import structlog
 
 from smartfeeds import __version__
-from smartfeeds.cli.common import config_option, json_option, read_settings, refuse_devices
+from smartfeeds.cli.common import FILE, config_option, json_option, read_settings, refuse_devices
 from smartfeeds.cli.files import whole_file
 from smartfeeds.config import Settings
 from smartfeeds.console import Exit, out, print_json, run_async
@@ -37,11 +37,7 @@ log = structlog.get_logger()
 
 @click.command("run")
 @config_option
-@click.option(
-    "--status",
-    type=click.Path(dir_okay=False, path_type=Path),
-    help="A file for the state of the service, which smartfeeds status reads.",
-)
+@click.option("--status", type=FILE, help="A file for the state of the service, which smartfeeds status reads.")
 def run_command(config: Path | None, status: Path | None) -> None:
     """Run the service until SIGTERM or Ctrl-C. A second signal ends it at once.
 
@@ -188,7 +184,7 @@ def _notify(state: str) -> None:
 
 
 @click.command("status")
-@click.argument("file", type=click.Path(dir_okay=False, path_type=Path))
+@click.argument("file", type=FILE)
 @json_option
 def status_command(file: Path, *, as_json: bool) -> None:
     """Read the status FILE of smartfeeds run and print whether the service runs and is connected; exit code 1 if it is

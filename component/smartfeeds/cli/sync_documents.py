@@ -2,7 +2,7 @@
 
 from array import array
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 
@@ -30,6 +30,7 @@ from smartfeeds.sync.sharing import NO_SHARING, Sharing
 from smartfeeds.sync.sharing_markup import write_sharing
 
 _EARLIEST_US = -(2**62)
+_ROW = 5  # numbers of an item in `SyncDocument`
 _NO_OUTLINES = "an OPML outline cannot be imported with --sync, because a node has no tree; use smartfeeds merge"
 
 
@@ -48,92 +49,80 @@ class SyncDocument:
     fault: str = ""
     count: int = 0
     merge: ImportReport = field(default_factory=ImportReport)
-    _indices: "array[int]" = field(default_factory=lambda: array("l"))
-    _offsets: "array[int]" = field(default_factory=lambda: array("q"))
-    _sizes: "array[int]" = field(default_factory=lambda: array("l"))
-    _synced: "array[int]" = field(default_factory=lambda: array("b"))
-    _times_us: "array[int]" = field(default_factory=lambda: array("q"))
+    # Five numbers for each item: time, index, offset and size in the spool, and whether it has sync data. An array,
+    # because a list of tuples would need five times the memory for a document of a million items.
+    _rows: "array[int]" = field(default_factory=lambda: array("q"))
 
     def keep(self, spool: FileSpool, piece: DocumentPiece, *, synced: bool, time_us: int | None) -> None:
         """Put an item into the spool. An item without a date has the date of the item before it."""
         if time_us is None:
-            time_us = self._times_us[-1] if self._times_us else _EARLIEST_US
-        self._indices.append(piece.index)
-        self._offsets.append(spool.append(piece.raw))
-        self._sizes.append(len(piece.raw))
-        self._synced.append(synced)
-        self._times_us.append(time_us)
+            time_us = self._rows[-_ROW] if self._rows else _EARLIEST_US
+        self._rows.extend((time_us, piece.index, spool.append(piece.raw), len(piece.raw), synced))
 
     def items(self, spool: FileSpool) -> Iterator[DocumentItem]:
         """Yield the items oldest first, so that the feed receives them in the order of their creation."""
-        for at in sorted(range(len(self._indices)), key=self._times_us.__getitem__):
-            raw = spool.read(self._offsets[at], self._sizes[at])
-            yield DocumentItem(self._indices[at], raw, bool(self._synced[at]))
+        for row in sorted(range(0, len(self._rows), _ROW), key=self._rows.__getitem__):
+            _, index, offset, size, synced = self._rows[row : row + _ROW]
+            yield DocumentItem(index, spool.read(offset, size), bool(synced))
 
 
-@dataclass(frozen=True, slots=True)
-class SyncImport:
-    """The arguments of `smartfeeds import --sync`."""
-
-    source: Path | str
-    node: str
-    owner: str | None
-    base: str
-    config: Path | None
-    own: bool
-    lenient: bool
-    web: bool  # whether private addresses are allowed
-
-
-async def import_synced(request: SyncImport) -> SyncDocument:
-    """Merges a document into a node. Raises DocumentError where nothing of it can be read, FeedError, FetchError."""
+async def import_synced(
+    file: Path | str,
+    node: str,
+    owner: str | None,
+    base: str,
+    config: Path | None,
+    *,
+    own: bool,
+    lenient: bool,
+    allow_private: bool,
+) -> SyncDocument:
+    """Merge a document into a node. Raises DocumentError if nothing of it can be read, FeedError, FetchError."""
     with file_spool() as spool:
-        if isinstance(request.source, str):
-            address = request.source
-            fetched = await fetch(address, allow_private=request.web)
-            request = replace(request, base=request.base or fetched.url)
-            with open_bytes(document_bytes(fetched.body, fetched.charset), shown(address)) as source:
-                document = _scan(source, spool, request)
+        if isinstance(file, str):
+            fetched = await fetch(file, allow_private=allow_private)
+            base = base or fetched.url
+            source = open_bytes(document_bytes(fetched.body, fetched.charset), shown(file))
         else:
-            with open_source(request.source) as source:
-                document = _scan(source, spool, request)
-        async with open_offline(request.config, OpenMode.CREATE) as service:
-            actor = actor_of(service, request.owner)
+            source = open_source(file)
+        with source as opened:
+            document = _scan(opened, spool, base, lenient=lenient)
+        async with open_offline(config, OpenMode.CREATE) as service:
             if document.sharing.since is not None:
-                behind = await service.read(partial(lacks, name=request.node, sharing=document.sharing))
+                behind = await service.read(partial(lacks, name=node, sharing=document.sharing))
                 document.merge.note([_partial(document.sharing, behind=behind)])
-            target = ImportTarget(request.node, actor, document.feed, request.own, request.lenient, request.base)
+            target = ImportTarget(node, actor_of(service, owner), document.feed, own, lenient, base)
             with progress_bar() as progress:
-                task = progress.add_task(f"{document.form.value} into {request.node}", total=document.count)
+                task = progress.add_task(f"{document.form.value} into {node}", total=document.count)
                 await merge_document(
                     service, target, document.items(spool), document.merge, lambda count: progress.advance(task, count)
                 )
     return document
 
 
-def _scan(source: OpenSource, spool: FileSpool, request: SyncImport) -> SyncDocument:
+def _scan(source: OpenSource, spool: FileSpool, base: str, *, lenient: bool) -> SyncDocument:
     """Read a document into the spool, up to its end or its first fault. Raises DocumentError if there is no item before
     it.
     """
     if source.form is FeedFormat.OPML:
         raise DocumentError(f"{source.name}: {_NO_OUTLINES}")
     document = SyncDocument(source.name, source.form)
-    reader = FeedReader(lenient=request.lenient)
+    reader = FeedReader(lenient=lenient)
     with named(source.name):
         try:
             for piece in reader.read(source.chunks):
                 document.count += 1
-                _keep(document, spool, piece, request)
+                _keep(document, spool, piece, base)
         except FeedError as error:
             if not document.count:
                 raise
             document.fault = error.text or error.condition.value
             return document
-        _read_head(document, reader, request.base)
+        _read_head(document, reader, base)
     return document
 
 
-def _keep(document: SyncDocument, spool: FileSpool, piece: DocumentPiece, request: SyncImport) -> None:
+def _keep(document: SyncDocument, spool: FileSpool, piece: DocumentPiece, base: str) -> None:
     if piece.sync_item is not None:
         times_us = [stamp.when_us for stamp in piece.sync_item.version.history if stamp.when_us is not None]
         document.keep(spool, piece, synced=True, time_us=min(times_us, default=None))
@@ -145,7 +134,7 @@ def _keep(document: SyncDocument, spool: FileSpool, piece: DocumentPiece, reques
         document.merge.refuse(piece.index, piece.reason)
         return
     try:
-        document.keep(spool, piece, synced=False, time_us=read_plain(piece.raw, request.base).made_us)
+        document.keep(spool, piece, synced=False, time_us=read_plain(piece.raw, base).made_us)
     except FeedError as error:
         document.merge.refuse(piece.index, error.text or error.condition.value)
 

@@ -7,48 +7,28 @@ from typing import Any
 
 import click
 
-from smartfeeds.cli.common import config_option, json_option
+from smartfeeds.cli.common import bare_jid, config_option, json_option
 from smartfeeds.cli.nodes import second
 from smartfeeds.cli.offline import read_offline, write_offline
 from smartfeeds.console import Commands, err, out, print_rows
-from smartfeeds.core.jid import parse_jid
 from smartfeeds.core.model import MAX_ID_BYTES
 from smartfeeds.core.tokens import ALL_FEEDS, ID_CHARACTERS, SCOPES, Token, digest_of, ended, write_token
 from smartfeeds.service.context import Context
 from smartfeeds.service.tokens import add_token, revoke_token
-from smartfeeds.store.base import OpenMode, ReadTx
+from smartfeeds.store.base import NO_LIMIT, OpenMode, ReadTx
 
-CHUNK = 500
 LONGEST_LABEL = 200
 SECRET_BYTES = 32  # 256 random bits, too many to guess
 _DURATION = re.compile(r"([1-9][0-9]{0,3})([smhdw])")
 _UNITS_S = {"s": 1, "m": 60, "h": 3600, "d": 86400, "w": 7 * 86400}
 
 
-class Duration(click.ParamType[int]):
-    """Seconds from a text such as 90d, with the units s, m, h, d, w."""
-
-    name = "duration"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
-        """Return the seconds. Ends the command for an invalid text."""
-        match = _DURATION.fullmatch(str(value))
-        if match is None:
-            self.fail(f"{value!r} is not a duration; give a number and one of s, m, h, d, w, such as 90d", param, ctx)
-        return int(match[1]) * _UNITS_S[match[2]]
-
-
-class BareJid(click.ParamType[str]):
-    """A bare JID in its normal form."""
-
-    name = "jid"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
-        """Return the normal form. Ends the command for an invalid bare JID."""
-        jid = parse_jid(str(value))
-        if jid is None or jid.resource:
-            self.fail(f"{value!r} is not a bare JID such as alice@example.org", param, ctx)
-        return str(jid)
+def duration(text: str) -> int:
+    """Return the seconds of a text such as 90d, as the type of an option. Raises BadParameter."""
+    match = _DURATION.fullmatch(text)
+    if match is None:
+        raise click.BadParameter(f"{text!r} is not a duration; give a number and one of s, m, h, d, w, such as 90d")
+    return int(match[1]) * _UNITS_S[match[2]]
 
 
 @click.group("token", cls=Commands)
@@ -57,10 +37,10 @@ def token_command() -> None:
 
 
 @token_command.command("add")
-@click.option("--jid", type=BareJid(), required=True, help="The bare JID whose rights the token has.")
+@click.option("--jid", type=bare_jid, metavar="JID", required=True, help="The bare JID whose rights the token has.")
 @click.option("--feed", required=True, help=f"The node that the token is valid for, or '{ALL_FEEDS}' for all nodes.")
 @click.option("--scope", type=click.Choice(list(SCOPES)), required=True, help="The operations that the token allows.")
-@click.option("--expires", type=Duration(), help="The time until it expires, such as 12h, 90d or 52w. Default: never.")
+@click.option("--expires", type=duration, help="The time until it expires, such as 12h, 90d or 52w. Default: never.")
 @click.option("--label", default="", help="A name for your own use.")
 @config_option
 def add(jid: str, feed: str, scope: str, expires: int | None, label: str, config: Path | None) -> None:
@@ -102,10 +82,8 @@ def _check_text(text: str, option: str, most_bytes: int) -> None:
 
 
 def _rows(tx: ReadTx, context: Context) -> list[dict[str, Any]]:
-    tokens: list[Token] = []
-    while chunk := tx.tokens(tokens[-1].token_id if tokens else "", CHUNK):
-        tokens += chunk
-    return [_row(token, context.now_us) for token in sorted(tokens, key=lambda one: (one.created_us, one.token_id))]
+    tokens = sorted(tx.tokens("", NO_LIMIT), key=lambda token: (token.created_us, token.token_id))
+    return [_row(token, context.now_us) for token in tokens]
 
 
 def _row(token: Token, now_us: int) -> dict[str, Any]:

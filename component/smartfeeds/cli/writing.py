@@ -2,18 +2,19 @@
 
 import sys
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO, TypeVar
 
 import click
 
+from smartfeeds.cli.common import output_option
 from smartfeeds.cli.files import whole_file
 from smartfeeds.console import SHOWN_LINES, Exit, err, print_json, print_lines
 from smartfeeds.core.text import one_line
 from smartfeeds.errors import ConfigError
-from smartfeeds.formats.items import FeedDocument, FormatLoss
+from smartfeeds.formats.items import NO_DOCUMENT, FeedDocument
 from smartfeeds.formats.writers import WRITERS, FeedExport
 
 _MORE = "--json lists all of them"
@@ -25,11 +26,7 @@ def writing_options(command: Command) -> Command:
     for option in (
         click.option("--json", "as_json", is_flag=True, help="Print a report as JSON. Requires --output."),
         click.option("--strict", is_flag=True, help="Exit with code 1 if data was lost or items were skipped."),
-        click.option(
-            "--output",
-            type=click.Path(dir_okay=False, path_type=Path),
-            help="The output file. Default: standard output.",
-        ),
+        output_option,
         click.option("--to", "form", type=click.Choice(list(WRITERS)), required=True, help="The output format."),
     ):
         command = option(command)
@@ -74,55 +71,62 @@ def opened(output: Path | None) -> Iterator[BinaryIO]:
         raise ConfigError(f"cannot write {output}: {error.strerror}") from None
 
 
-def tell(form: str, job: FeedExport, count: int, output: Path | None, document: FeedDocument | None = None) -> None:
-    """Print on standard error a line per item with lost data, per skipped item, and per warning."""
+def finish(
+    form: str,
+    job: FeedExport,
+    count: int,
+    output: Path | None,
+    document: FeedDocument = NO_DOCUMENT,
+    *,
+    strict: bool,
+    as_json: bool,
+) -> None:
+    """Report lost data, skipped items of the input document and warnings, as lines on standard error or as JSON.
+
+    Exits with FAILED if `strict` and data was lost, or if no item of the input document could be read.
+    """
+    if as_json:
+        _print_report(form, job, count, output, document)
+    else:
+        _print_lines(form, job, count, output, document)
+    nothing = bool(document.skipped) and not document.items
+    if nothing or (strict and (job.losses or document.skipped)):
+        click.get_current_context().exit(Exit.FAILED)
+
+
+def _print_lines(form: str, job: FeedExport, count: int, output: Path | None, document: FeedDocument) -> None:
+    """Print a line per item with lost data, per skipped item, and per warning."""
     name = WRITERS[form].name
     if output is not None:
         err.print(one_line(f"{output}: {name}, of a feed of {count} items."), markup=False)
-    items = _by_item(job.losses)
+    texts: dict[str, list[str]] = {}
+    for loss in job.losses:
+        texts.setdefault(loss.item_id, []).append(loss.what)
+    items = list(texts.items())
     print_lines(
         [f"not in {name}: {'; '.join(what)}{f' ({item})' if item else ''}" for item, what in items[:SHOWN_LINES]]
     )
-    rest = Counter(what for _, texts in items[SHOWN_LINES:] for what in texts)
+    rest = Counter(what for _, losses in items[SHOWN_LINES:] for what in losses)
     more = [f"not in {name}, of {times} more items: {what}" for what, times in rest.most_common()]
     print_lines([*more, *([_MORE] if more else [])])
-    if document is not None:
-        print_lines([f"skipped item {skipped.index + 1}: {skipped.reason}" for skipped in document.skipped])
-        print_lines([f"note: {warning}" for warning in warnings_of(document)])
+    print_lines([f"skipped item {skipped.index + 1}: {skipped.reason}" for skipped in document.skipped])
+    print_lines([f"note: {warning}" for warning in _warnings(document)])
 
 
-def warnings_of(document: FeedDocument) -> list[str]:
+def _warnings(document: FeedDocument) -> list[str]:
     """Return the warnings about the document and about each item."""
-    return [*document.warnings, *(f"{one.id}: {warning}" for one in document.items for warning in one.warnings)]
+    return [*document.warnings, *(f"{item.id}: {warning}" for item in document.items for warning in item.warnings)]
 
 
-def _by_item(losses: Sequence[FormatLoss]) -> list[tuple[str, list[str]]]:
-    texts: dict[str, list[str]] = {}
-    for loss in losses:
-        texts.setdefault(loss.item_id, []).append(loss.what)
-    return list(texts.items())
-
-
-def report(form: str, job: FeedExport, count: int, output: Path, document: FeedDocument | None = None) -> None:
-    """Print the whole report as JSON on standard output."""
+def _print_report(form: str, job: FeedExport, count: int, output: Path | None, document: FeedDocument) -> None:
     print_json(
         {
-            "from": "" if document is None else document.format,
+            "from": document.format,
             "to": WRITERS[form].name,
             "output": str(output),
             "items": count,
             "losses": [{"item": loss.item_id, "what": loss.what} for loss in job.losses],
-            "skipped": []
-            if document is None
-            else [{"item": s.index + 1, "reason": s.reason} for s in document.skipped],
-            "warnings": [] if document is None else warnings_of(document),
+            "skipped": [{"item": skipped.index + 1, "reason": skipped.reason} for skipped in document.skipped],
+            "warnings": _warnings(document),
         }
     )
-
-
-def end(job: FeedExport, *, strict: bool, document: FeedDocument | None = None) -> None:
-    """Exit with FAILED if `strict` and data was lost, or if no item of a document could be read."""
-    skipped = () if document is None else document.skipped
-    nothing = document is not None and bool(skipped) and not document.items
-    if nothing or (strict and (job.losses or skipped)):
-        click.get_current_context().exit(Exit.FAILED)

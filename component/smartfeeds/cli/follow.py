@@ -10,10 +10,10 @@ from pathlib import Path
 import click
 
 from smartfeeds.cli.common import FILE
-from smartfeeds.client.address import AddressError, parse_address
 from smartfeeds.client.cli import run_follow
 from smartfeeds.client.follow import follow
 from smartfeeds.console import Exit, err, run_async
+from smartfeeds.core.feed_address import AddressError, parse_address
 from smartfeeds.core.jid import parse_jid
 
 

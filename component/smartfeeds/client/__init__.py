@@ -8,7 +8,6 @@ async for change in follow("xmpp:feeds.example?;node=comments", jid=..., passwor
 `docs/bots.md` describes how to write a bot with it.
 """
 
-from smartfeeds.client.address import AddressError, FeedAddress, parse_address
 from smartfeeds.client.change import Atom, Change, ChangeKind
 from smartfeeds.client.errors import (
     CertificateError,
@@ -21,6 +20,7 @@ from smartfeeds.client.errors import (
 from smartfeeds.client.follow import Follower, Proof, follow
 from smartfeeds.client.position import FileStore, MemoryStore, PositionStore
 from smartfeeds.client.transport import ClientLink, SlixLink
+from smartfeeds.core.feed_address import AddressError, FeedAddress, parse_address
 
 __all__ = [
     "AddressError",

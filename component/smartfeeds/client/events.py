@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from enum import Enum
 
 from smartfeeds.client.change import Change, ReceivedItem
+from smartfeeds.client.errors import FollowError
 from smartfeeds.core.text import counted
 
 PAGE_ITEMS = 50  # the default page size of the service, `pubsub.page_default`
@@ -121,18 +122,12 @@ class CaughtUp:
     """A pull has proved that the follower has every item."""
 
 
-class StopReason(Enum):
-    """The reason for the end of following."""
-
-    NODE_GONE = "the node was deleted"
-    POSITION_REFUSED = "the service no longer knows the stored position"
-
-
 @dataclass(frozen=True, slots=True)
 class StopFollowing:
-    """Following has ended."""
+    """Following has ended. `error` is the class of the error that the iteration raises."""
 
-    reason: StopReason
+    error: type[FollowError]
+    reason: str
 
 
 Input = (

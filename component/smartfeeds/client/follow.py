@@ -15,17 +15,15 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 from types import TracebackType
-from typing import Protocol, Self
+from typing import Protocol, Self, TypedDict, Unpack
 from xml.etree.ElementTree import Element
 
 from smartfeeds.client import stanzas
-from smartfeeds.client.address import FeedAddress, parse_address
 from smartfeeds.client.change import Change
 from smartfeeds.client.errors import (
     AnswerError,
     FollowError,
     NodeMissingError,
-    PositionRefusedError,
     RefusedError,
     RequestError,
     RequestTimeoutError,
@@ -48,7 +46,6 @@ from smartfeeds.client.events import (
     PushReceived,
     StartPoint,
     StopFollowing,
-    StopReason,
     SubscribeRequest,
     SubscriptionAccepted,
 )
@@ -56,6 +53,7 @@ from smartfeeds.client.failures import NOT_APPROVED, TOO_LARGE, TRY_AGAIN, failu
 from smartfeeds.client.position import FileStore, PositionStore, parse_position
 from smartfeeds.client.state import REMEMBER, FollowState
 from smartfeeds.client.transport import BACKOFF, ClientLink, FollowerLink, Slixmpp, link_over
+from smartfeeds.core.feed_address import FeedAddress, parse_address
 from smartfeeds.core.jid import parse_jid
 from smartfeeds.core.text import counted
 
@@ -269,7 +267,7 @@ class Follower:
             await self._link.close()
 
     async def _unsubscribe(self) -> None:
-        request = stanzas.unsubscribe(self.address.node, self._link.subscriber)
+        request = stanzas.request("unsubscribe", node=self.address.node, jid=self._link.subscriber)
         try:
             await self._link.ask("set", self.address.service, request)
         except (RequestError, RequestTimeoutError) as error:
@@ -355,7 +353,7 @@ class Follower:
         elif isinstance(output, DelayedPageRequest):
             self._try_again(output.request, failure_of(output))
         elif isinstance(output, StopFollowing):
-            self._end = _STOP_ERRORS[output.reason](f"{self.address}: {output.reason.value}")
+            self._end = output.error(f"{self.address}: {output.reason}")
             self._cancel()
         elif isinstance(output, CaughtUp):
             self._checked_at = self._wall_clock()
@@ -397,7 +395,7 @@ class Follower:
     async def _perform(self, request: SubscribeRequest | PageRequest) -> None:
         try:
             if isinstance(request, SubscribeRequest):
-                payload = stanzas.subscribe(self.address.node, self._link.subscriber)
+                payload = stanzas.request("subscribe", node=self.address.node, jid=self._link.subscriber)
                 reply = await self._link.ask("set", self.address.service, payload)
                 self._pending = stanzas.is_pending(reply)
                 event: Input = SubscriptionAccepted(request.request_no)
@@ -445,10 +443,20 @@ class Follower:
         self._task = self._silence = self._retry = None
 
 
-_STOP_ERRORS: dict[StopReason, type[FollowError]] = {
-    StopReason.NODE_GONE: NodeMissingError,
-    StopReason.POSITION_REFUSED: PositionRefusedError,
-}
+class FollowOptions(TypedDict, total=False):
+    """The options of `Follower` that `follow` accepts."""
+
+    store: PositionStore | str | os.PathLike[str] | None
+    since: str | None
+    mirror: bool
+    smart: bool
+    leave: bool
+    replay: bool
+    integrity_s: float
+    page_items: int
+    remember: int
+    on_caught_up: Callable[[Proof], None] | None
+    on_connection: Callable[[bool], None] | None
 
 
 def follow(
@@ -456,22 +464,12 @@ def follow(
     *,
     jid: str,
     password: str,
-    store: PositionStore | str | os.PathLike[str] | None = None,
-    since: str | None = None,
-    mirror: bool = False,
     server: tuple[str, int] | None = None,
     plaintext: bool = False,
     ca_certs: Path | None = None,
-    smart: bool = True,
-    leave: bool = False,
-    replay: bool = True,
-    integrity_s: float = INTEGRITY_S,
-    page_items: int = PAGE_ITEMS,
-    remember: int = REMEMBER,
-    on_caught_up: Callable[[Proof], None] | None = None,
-    on_connection: Callable[[bool], None] | None = None,
+    **options: Unpack[FollowOptions],
 ) -> Follower:
-    """Follows a feed over a connection of its own, which reconnects. The other arguments are those of `Follower`.
+    """Follows a feed over a connection of its own, which reconnects. `options` are those of `Follower`.
 
     If `jid` has a resource, that full JID is subscribed, else the bare JID. `server` is the host and port to connect
     to, such as `("127.0.0.1", 5222)`; by default the DNS records of the account's domain name them. `plaintext=True`
@@ -483,18 +481,4 @@ def follow(
     CertificateError if the server's certificate is not valid; both are FollowErrors.
     """
     link = ClientLink(jid, password, server=server, plaintext=plaintext, ca_certs=ca_certs)
-    return Follower(
-        link,
-        address,
-        store=store,
-        since=since,
-        mirror=mirror,
-        smart=smart,
-        leave=leave,
-        replay=replay,
-        integrity_s=integrity_s,
-        page_items=page_items,
-        remember=remember,
-        on_caught_up=on_caught_up,
-        on_connection=on_connection,
-    )
+    return Follower(link, address, **options)

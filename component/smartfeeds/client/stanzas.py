@@ -24,30 +24,22 @@ _MAX_DIGITS = 15  # a count with more digits is not plausible, and int() of a lo
 _REASON_CHARACTERS = 200  # of a reason that came from another service
 
 
-def subscribe(node: str, jid: str) -> Element:
-    """Returns the payload of a subscribe request."""
+def request(action: str, **attributes: str) -> Element:
+    """Returns the payload of a request: a `pubsub` element with the element of the action, such as `subscribe`."""
     pubsub = Element(f"{{{PUBSUB}}}pubsub")
-    SubElement(pubsub, f"{{{PUBSUB}}}subscribe", {"node": node, "jid": jid})
+    SubElement(pubsub, f"{{{PUBSUB}}}{action}", attributes)
     return pubsub
 
 
-def unsubscribe(node: str, jid: str) -> Element:
-    """Returns the payload of an unsubscribe request."""
-    pubsub = Element(f"{{{PUBSUB}}}pubsub")
-    SubElement(pubsub, f"{{{PUBSUB}}}unsubscribe", {"node": node, "jid": jid})
-    return pubsub
-
-
-def pull(node: str, request: PageRequest) -> Element:
+def pull(node: str, page: PageRequest) -> Element:
     """Returns the payload of a request for a page (xep-map 3.1: rows 4, 6 and 9)."""
-    pubsub = Element(f"{{{PUBSUB}}}pubsub")
-    SubElement(pubsub, f"{{{PUBSUB}}}items", {"node": node})
+    pubsub = request("items", node=node)
     result_set = SubElement(pubsub, f"{{{RSM}}}set")
-    SubElement(result_set, f"{{{RSM}}}max").text = str(request.max_items)
-    if request.newest:
+    SubElement(result_set, f"{{{RSM}}}max").text = str(page.max_items)
+    if page.newest:
         SubElement(result_set, f"{{{RSM}}}before")
-    elif request.after:
-        SubElement(result_set, f"{{{RSM}}}after").text = f"cursor:{request.after}"
+    elif page.after:
+        SubElement(result_set, f"{{{RSM}}}after").text = f"cursor:{page.after}"
     return pubsub
 
 

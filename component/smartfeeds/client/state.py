@@ -5,12 +5,12 @@ newest item that it has. A push is applied only if its previous cursor equals L.
 from L, which is always safe. Cursors are compared as strings and never parsed (SF-027).
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
-from typing import Any
 
 from smartfeeds.client.change import Change, ChangeKind, ReceivedItem
+from smartfeeds.client.errors import FollowError, NodeMissingError, PositionRefusedError
 from smartfeeds.client.events import (
     PAGE_ITEMS,
     CaughtUp,
@@ -30,7 +30,6 @@ from smartfeeds.client.events import (
     PushReceived,
     StartPoint,
     StopFollowing,
-    StopReason,
     SubscribeRequest,
     SubscriptionAccepted,
 )
@@ -114,14 +113,37 @@ class FollowState:
         if self._phase is _Phase.STOPPED:
             return []
         out: list[Output] = []
-        _HANDLERS[type(event)](self, event, out)
+        match event:
+            case PushReceived():
+                self._push_received(event, out)
+            case PageReceived() | CursorRefused() | PullFailed():
+                self._pull_answered(event, out)
+            case Connected():
+                self._subscribe(out)
+            case Disconnected():
+                self._phase = _Phase.AWAY
+            case SubscriptionAccepted(request_no) if self._phase is _Phase.SUBSCRIBING:
+                if request_no == self._request_no:
+                    self._pull(out)
+            case NodeGone():
+                self._stop(NodeMissingError, "the node was deleted", out)
+            case GapSuspected() | IntegrityDue() if self._phase is _Phase.IN_STEP:
+                # Silence may mean that the subscription was lost, so the follower subscribes again (SF-051).
+                self._subscribe(out)
+            case GapSuspected():
+                self._again = True
         return out
 
-    def _connected(self, _event: Connected, out: list[Output]) -> None:
-        self._subscribe(out)
-
-    def _disconnected(self, _event: Disconnected, _out: list[Output]) -> None:
-        self._phase = _Phase.AWAY
+    def _pull_answered(self, event: PageReceived | CursorRefused | PullFailed, out: list[Output]) -> None:
+        if self._phase is not _Phase.PULLING or event.request_no != self._request_no:
+            return  # a late response to an earlier request
+        match event:
+            case PageReceived():
+                self._page_received(event, out)
+            case PullFailed():
+                self._pull_failed(event, out)
+            case CursorRefused():
+                self._cursor_refused(out)
 
     def _subscribe(self, out: list[Output]) -> None:
         """Subscribes before pulling: later items are pushed, earlier ones are pulled, none falls between (SF-047)."""
@@ -129,27 +151,9 @@ class FollowState:
         self._request_no += 1
         out.append(SubscribeRequest(self._request_no))
 
-    def _subscribed(self, event: SubscriptionAccepted, out: list[Output]) -> None:
-        if self._phase is _Phase.SUBSCRIBING and event.request_no == self._request_no:
-            self._pull(out)
-
-    def _integrity_due(self, _event: IntegrityDue, out: list[Output]) -> None:
-        """Subscribes again, because silence may mean that the subscription was lost (SF-051)."""
-        if self._phase is _Phase.IN_STEP:
-            self._subscribe(out)
-
-    def _gap_suspected(self, _event: GapSuspected, out: list[Output]) -> None:
-        if self._phase is _Phase.IN_STEP:
-            self._subscribe(out)
-        else:
-            self._again = True
-
-    def _node_gone(self, _event: NodeGone, out: list[Output]) -> None:
-        self._stop(StopReason.NODE_GONE, out)
-
-    def _stop(self, reason: StopReason, out: list[Output]) -> None:
+    def _stop(self, error: type[FollowError], reason: str, out: list[Output]) -> None:
         self._phase = _Phase.STOPPED
-        out.append(StopFollowing(reason))
+        out.append(StopFollowing(error, reason))
 
     def _pull(self, out: list[Output]) -> None:
         out.append(self._next_pull())
@@ -179,8 +183,6 @@ class FollowState:
         An error response shows that the service is reachable, so the smaller request goes out at once. Without a
         response the follower pauses first.
         """
-        if self._phase is not _Phase.PULLING or event.request_no != self._request_no:
-            return
         alone = self._position is None or self._max_items == 1
         if not alone:
             self._max_items //= 2
@@ -198,11 +200,9 @@ class FollowState:
                 self._max_items = min(self._page_items, 2 * self._max_items)
                 self._good_pages = 0
 
-    def _cursor_refused(self, event: CursorRefused, out: list[Output]) -> None:
-        if self._phase is not _Phase.PULLING or event.request_no != self._request_no:
-            return
+    def _cursor_refused(self, out: list[Output]) -> None:
         if not self._replay:
-            self._stop(StopReason.POSITION_REFUSED, out)
+            self._stop(PositionRefusedError, "the service no longer knows the stored position", out)
             return
         self._memory.read_again()
         self._position = FollowPosition()
@@ -215,8 +215,6 @@ class FollowState:
         self._pull(out)
 
     def _page_received(self, page: PageReceived, out: list[Output]) -> None:
-        if self._phase is not _Phase.PULLING or page.request_no != self._request_no:
-            return
         after = self._position.cursor if self._position is not None else ""
         reason = _contradiction(page, after)
         if reason:
@@ -407,17 +405,3 @@ def _contradiction(page: PageReceived, after: str) -> str:
     if page.items and page.last == after and _reaches(page) is False:
         return "the response ends at the cursor that it was to start from, but its count announces more items"
     return ""
-
-
-_HANDLERS: dict[type, Callable[[FollowState, Any, list[Output]], None]] = {
-    Connected: FollowState._connected,
-    Disconnected: FollowState._disconnected,
-    SubscriptionAccepted: FollowState._subscribed,
-    PushReceived: FollowState._push_received,
-    PageReceived: FollowState._page_received,
-    CursorRefused: FollowState._cursor_refused,
-    PullFailed: FollowState._pull_failed,
-    GapSuspected: FollowState._gap_suspected,
-    IntegrityDue: FollowState._integrity_due,
-    NodeGone: FollowState._node_gone,
-}

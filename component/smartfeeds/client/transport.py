@@ -206,6 +206,7 @@ class ClientLink(SlixLink):
         self._task: asyncio.Task[None] | None = None
         self._up = asyncio.Event()
         self._down = asyncio.Event()
+        self._settled = asyncio.Event()  # the session has started, or the connection has ended without one
         self._failures: list[object] = []
         self._login_refused = False
         self._refusal = ""
@@ -278,8 +279,8 @@ class ClientLink(SlixLink):
         self._login_refused = self._without_tls = False
         self._refusal = ""
         self._failures.clear()
-        self._up.clear()
-        self._down.clear()
+        for event in (self._up, self._down, self._settled):
+            event.clear()
         try:
             async with asyncio.timeout(self._timeouts.connect_s):
                 await self._client.connect(*self._server)
@@ -290,19 +291,11 @@ class ClientLink(SlixLink):
             return
         try:
             async with asyncio.timeout(self._timeouts.session_s):
-                await self._first_of(self._up, self._down)
+                await self._settled.wait()
         except TimeoutError:
             self._failures.append(f"no session in {self._timeouts.session_s:g} s after TCP was connected")
             self._client.abort()
         await self._down.wait()
-
-    async def _first_of(self, *events: asyncio.Event) -> None:
-        tasks = [asyncio.ensure_future(event.wait()) for event in events]
-        try:
-            await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
-        finally:
-            for task in tasks:
-                task.cancel()
 
     async def _check(self) -> None:
         """Drops the connection when the own server does not answer a ping (XEP-0199) with anything."""
@@ -384,6 +377,7 @@ class ClientLink(SlixLink):
         self._had_session = True
         self._cause = ""
         self._up.set()
+        self._settled.set()
         self._client.send_presence()
         super()._on_session_start(event)
 
@@ -391,4 +385,5 @@ class ClientLink(SlixLink):
         if event and not self._failures:
             self._failures.append(event)
         self._down.set()
+        self._settled.set()
         super()._on_disconnected(event)

@@ -36,7 +36,7 @@ class TellingLink(SlixLink):
     """A link that tells what a follower asks for and what it is sent."""
 
     def __init__(self, person: DemoUser, tell: Tell) -> None:
-        super().__init__(person)
+        super().__init__(person.link.client)
         self._tell = tell
 
     async def ask(self, kind: str, to: str, payload: Element) -> Element:
@@ -163,11 +163,11 @@ class GapDemo(Stage):
         await self.bob.until(await self.publish())
 
         self.tell("\n2. Bob's session takes no messages for a while: Prosody drops three notifications without a word.")
-        self.bob.person.send_presence(ptype="unavailable")
+        self.bob.person.link.client.send_presence(ptype="unavailable")
         await self._settled()
         await self.publish(3)
         await self._settled()
-        self.bob.person.send_presence()
+        self.bob.person.link.client.send_presence()
         await self._settled()
         self.tell("   The next notification says what came before it, and Bob does not have that:")
         await self.bob.until(await self.publish())

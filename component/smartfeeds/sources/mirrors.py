@@ -281,7 +281,7 @@ class Mirrors:
     async def _unsubscribe(self, feed: FeedAddress) -> None:
         link = self._wires.make_link()
         try:
-            await link.ask("set", feed.service, stanzas.unsubscribe(feed.node, link.subscriber))
+            await link.ask("set", feed.service, stanzas.request("unsubscribe", node=feed.node, jid=link.subscriber))
         except (RequestError, RequestTimeoutError) as error:
             _log.warning("mirror_not_unsubscribed", address=str(feed), reason=str(error))
 

@@ -50,7 +50,7 @@ def test_pull_newest_golden() -> None:
 @pytest.mark.parametrize("name", ["subscribe", "unsubscribe"])
 def test_subscribe_names_node_and_address(name: str) -> None:
     """[SF-097]"""
-    made = getattr(stanzas, name)(NODE, "alice@example.net/1")
+    made = stanzas.request(name, node=NODE, jid="alice@example.net/1")
 
     assert same(made, f'<pubsub xmlns="{stanzas.PUBSUB}"><{name} node="{NODE}" jid="alice@example.net/1"/></pubsub>')
 

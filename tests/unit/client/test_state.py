@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from smartfeeds.client.change import Atom, Change, ChangeKind, ReceivedItem
+from smartfeeds.client.errors import NodeMissingError, PositionRefusedError
 from smartfeeds.client.events import (
     CaughtUp,
     Connected,
@@ -25,7 +26,6 @@ from smartfeeds.client.events import (
     PushReceived,
     StartPoint,
     StopFollowing,
-    StopReason,
     SubscribeRequest,
     SubscriptionAccepted,
 )
@@ -631,7 +631,9 @@ def test_state_cursor_refused_without_replay_is_the_end() -> None:
     """The stored position stays for whoever decides what to do; nothing moves it any more."""
     state, pull = pulling(FollowPosition("5", 5), replay=False)
 
-    assert state.receive(CursorRefused(pull.request_no)) == [StopFollowing(StopReason.POSITION_REFUSED)]
+    assert state.receive(CursorRefused(pull.request_no)) == [
+        StopFollowing(PositionRefusedError, "the service no longer knows the stored position")
+    ]
     for late in (push("5", "6", entry("a"), total=6), PageReceived(pull.request_no, (entry("a"),), "5", "6", 0, 6)):
         assert state.receive(late) == []
     assert not state.in_step and state.position == FollowPosition("5", 5)
@@ -642,7 +644,7 @@ def test_state_node_gone_is_the_end() -> None:
     """[SF-045]"""
     state = in_step()
 
-    assert state.receive(NodeGone()) == [StopFollowing(StopReason.NODE_GONE)]
+    assert state.receive(NodeGone()) == [StopFollowing(NodeMissingError, "the node was deleted")]
     assert not state.in_step
     assert state.receive(push("5", "6", entry("a"))) == []
 

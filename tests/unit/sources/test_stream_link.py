@@ -36,7 +36,7 @@ class Stream:
 async def test_request_goes_out_as_bytes_and_its_answer_is_our_parsers():
     stream = Stream(b"<iq type='result'/>")
     link = StreamLink(stream, 7.0)
-    reply = await link.ask("set", THERE, stanzas.subscribe("plans", link.subscriber))
+    reply = await link.ask("set", THERE, stanzas.request("subscribe", node="plans", jid=link.subscriber))
 
     assert isinstance(reply, etree._Element)
     ((kind, to, payload, timeout_s),) = stream.calls
@@ -76,7 +76,7 @@ async def test_item_is_published_byte_for_byte(item_id, named):
 async def test_failures_are_those_of_the_client(answer, error, text):
     link = StreamLink(Stream(answer), 7.0)
     with pytest.raises(error, match=text):
-        await link.ask("get", THERE, stanzas.unsubscribe("plans", "x"))
+        await link.ask("get", THERE, stanzas.request("unsubscribe", node="plans", jid="x"))
     with pytest.raises(error, match=text):
         await link.publish(THERE, "plans", "x", ITEM)
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from smartfeeds.client import Follower, MemoryStore, Proof
+from smartfeeds.client import Follower, Proof
 from smartfeeds.client.change import Change, ReceivedItem
 from smartfeeds.client.events import (
     CaughtUp,
@@ -31,7 +31,7 @@ from smartfeeds.client.events import (
 from smartfeeds.client.position import parse_position
 from smartfeeds.client.state import FollowState
 from unit.client.model_feed import ModelFeed
-from unit.client.model_link import ADDRESS, FakeTimers, ModelLink, atom
+from unit.client.model_link import ADDRESS, FakeTimers, MemoryStore, ModelLink, atom
 
 IDS = st.sampled_from("abcdefg")
 TEXTS = st.sampled_from(["one", "two", "three"])

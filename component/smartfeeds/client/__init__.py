@@ -18,7 +18,7 @@ from smartfeeds.client.errors import (
     RefusedError,
 )
 from smartfeeds.client.follow import Follower, Proof, follow
-from smartfeeds.client.position import FileStore, MemoryStore, PositionStore
+from smartfeeds.client.position import FileStore, PositionStore
 from smartfeeds.client.transport import ClientLink, SlixLink
 from smartfeeds.core.feed_address import AddressError, FeedAddress, parse_address
 
@@ -34,7 +34,6 @@ __all__ = [
     "FollowError",
     "Follower",
     "LoginError",
-    "MemoryStore",
     "NodeMissingError",
     "PositionRefusedError",
     "PositionStore",

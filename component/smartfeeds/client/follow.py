@@ -18,7 +18,7 @@ from types import TracebackType
 from typing import Protocol, Self, TypedDict, Unpack
 from xml.etree.ElementTree import Element
 
-from smartfeeds.client import stanzas
+from smartfeeds.client import events, stanzas
 from smartfeeds.client.change import Change
 from smartfeeds.client.errors import (
     AnswerError,
@@ -28,27 +28,7 @@ from smartfeeds.client.errors import (
     RequestError,
     RequestTimeoutError,
 )
-from smartfeeds.client.events import (
-    PAGE_ITEMS,
-    CaughtUp,
-    Connected,
-    CursorRefused,
-    DelayedPageRequest,
-    Disconnected,
-    FollowCounters,
-    GapSuspected,
-    Input,
-    IntegrityDue,
-    Output,
-    PageReceived,
-    PageRequest,
-    PullFailed,
-    PushReceived,
-    StartPoint,
-    StopFollowing,
-    SubscribeRequest,
-    SubscriptionAccepted,
-)
+from smartfeeds.client.events import PAGE_ITEMS, FollowCounters, Input, Output, StartPoint
 from smartfeeds.client.failures import NOT_APPROVED, TOO_LARGE, TRY_AGAIN, failure_of
 from smartfeeds.client.position import FileStore, PositionStore, parse_position
 from smartfeeds.client.state import REMEMBER, FollowState
@@ -102,7 +82,7 @@ class Proof:
 class _Retry:
     """A request failed in a way that may pass, and its pause is over."""
 
-    request: SubscribeRequest | PageRequest
+    request: events.SubscribeRequest | events.PageRequest
 
 
 class Follower:
@@ -175,7 +155,7 @@ class Follower:
         self._task: asyncio.Task[None] | None = None
         self._silence: Timer | None = None
         self._retry: Timer | None = None
-        self._to_retry: SubscribeRequest | PageRequest | None = None
+        self._to_retry: events.SubscribeRequest | events.PageRequest | None = None
         self._failures = 0
         self._pending = False
         self._up = False
@@ -215,7 +195,7 @@ class Follower:
     def check(self) -> None:
         """Asks the service for changes now, and ends the pause after a failed request."""
         if self._retry is None or self._to_retry is None:
-            self._put(GapSuspected())
+            self._put(events.GapSuspected())
             return
         self._retry.cancel()
         self._retry = None
@@ -280,7 +260,7 @@ class Follower:
         self._up = True
         self._failures = 0
         self._tell_connection(is_lost=False)
-        self._put(Connected())
+        self._put(events.Connected())
 
     def on_down(self) -> None:
         """The session has ended."""
@@ -288,7 +268,7 @@ class Follower:
             self._tell_connection(is_lost=True)
         self._up = False
         self._cancel()
-        self._put(Disconnected())
+        self._put(events.Disconnected())
 
     def _tell_connection(self, *, is_lost: bool) -> None:
         """Reports the start and the end of each outage once, however many attempts to connect it takes."""
@@ -307,7 +287,7 @@ class Follower:
         if sender is None or str(sender) != self.address.service:
             return
         event = stanzas.read_message(message, self.address.node)
-        if isinstance(event, PushReceived) and len(self._inbox) >= INBOX:
+        if isinstance(event, events.PushReceived) and len(self._inbox) >= INBOX:
             self._overrun = True
         elif event is not None:
             self._put(event)
@@ -331,15 +311,15 @@ class Follower:
                 self._feed(event)
         if self._overrun:
             self._overrun = False
-            self._feed(GapSuspected())
+            self._feed(events.GapSuspected())
         self._save_reached()
 
     def _feed(self, event: Input) -> None:
-        if isinstance(event, PushReceived):
+        if isinstance(event, events.PushReceived):
             self._await_silence()
         outputs = self._state.receive(event)
-        if isinstance(event, SubscriptionAccepted | PageReceived) and not any(
-            isinstance(output, DelayedPageRequest) for output in outputs
+        if isinstance(event, events.SubscriptionAccepted | events.PageReceived) and not any(
+            isinstance(output, events.DelayedPageRequest) for output in outputs
         ):
             self._failures = 0
         for output in outputs:
@@ -348,14 +328,14 @@ class Follower:
     def _do(self, output: Output) -> None:
         if isinstance(output, Change):
             self._ready.append(output)
-        elif isinstance(output, SubscribeRequest | PageRequest):
+        elif isinstance(output, events.SubscribeRequest | events.PageRequest):
             self._ask(output)
-        elif isinstance(output, DelayedPageRequest):
+        elif isinstance(output, events.DelayedPageRequest):
             self._try_again(output.request, failure_of(output))
-        elif isinstance(output, StopFollowing):
+        elif isinstance(output, events.StopFollowing):
             self._end = output.error(f"{self.address}: {output.reason}")
             self._cancel()
-        elif isinstance(output, CaughtUp):
+        elif isinstance(output, events.CaughtUp):
             self._checked_at = self._wall_clock()
             self._await_silence()
             if self._on_caught_up is not None:
@@ -381,9 +361,9 @@ class Follower:
         if self._silence is not None:
             self._silence.cancel()
         delay_s = self._integrity_s * (1 - self._spread() / 4)
-        self._silence = self._call_later(delay_s, lambda: self._put(IntegrityDue()))
+        self._silence = self._call_later(delay_s, lambda: self._put(events.IntegrityDue()))
 
-    def _ask(self, request: SubscribeRequest | PageRequest) -> None:
+    def _ask(self, request: events.SubscribeRequest | events.PageRequest) -> None:
         if self._task is not None:
             self._task.cancel()
         if self._retry is not None:
@@ -392,41 +372,41 @@ class Follower:
         if self._up:
             self._task = asyncio.get_running_loop().create_task(self._perform(request))
 
-    async def _perform(self, request: SubscribeRequest | PageRequest) -> None:
+    async def _perform(self, request: events.SubscribeRequest | events.PageRequest) -> None:
         try:
-            if isinstance(request, SubscribeRequest):
+            if isinstance(request, events.SubscribeRequest):
                 payload = stanzas.request("subscribe", node=self.address.node, jid=self._link.subscriber)
                 reply = await self._link.ask("set", self.address.service, payload)
                 self._pending = stanzas.is_pending(reply)
-                event: Input = SubscriptionAccepted(request.request_no)
+                event: Input = events.SubscriptionAccepted(request.request_no)
             else:
                 reply = await self._link.ask("get", self.address.service, stanzas.pull(self.address.node, request))
                 event = stanzas.read_page(reply, request.request_no, self.address.node)
         except (RequestTimeoutError, AnswerError) as error:
-            if isinstance(request, SubscribeRequest):
+            if isinstance(request, events.SubscribeRequest):
                 self._try_again(request, error)
             else:
                 log.info("%s: %s", self.address, error)
-                self._put(PullFailed(request.request_no, str(error), answered=isinstance(error, AnswerError)))
+                self._put(events.PullFailed(request.request_no, str(error), answered=isinstance(error, AnswerError)))
         except RequestError as error:
             self._refused(request, error)
         else:
             self._put(event)
 
-    def _refused(self, request: SubscribeRequest | PageRequest, error: RequestError) -> None:
+    def _refused(self, request: events.SubscribeRequest | events.PageRequest, error: RequestError) -> None:
         if error.kind == "wait" or error.condition in TRY_AGAIN or (self._pending and error.condition in NOT_APPROVED):
             self._try_again(request, error)
-        elif isinstance(request, PageRequest) and request.max_items > 1 and error.condition in TOO_LARGE:
-            self._put(PullFailed(request.request_no, str(error), answered=True))
+        elif isinstance(request, events.PageRequest) and request.max_items > 1 and error.condition in TOO_LARGE:
+            self._put(events.PullFailed(request.request_no, str(error), answered=True))
         elif error.condition != "item-not-found":
             self._put(RefusedError(error.condition, f"{self.address}: {error}"))
-        elif isinstance(request, PageRequest) and request.after:
+        elif isinstance(request, events.PageRequest) and request.after:
             log.warning("%s: the service no longer knows the stored position", self.address)
-            self._put(CursorRefused(request.request_no))
+            self._put(events.CursorRefused(request.request_no))
         else:
             self._put(NodeMissingError(f"{self.address}: the node does not exist ({error}); check the address"))
 
-    def _try_again(self, request: SubscribeRequest | PageRequest, error: Exception) -> None:
+    def _try_again(self, request: events.SubscribeRequest | events.PageRequest, error: Exception) -> None:
         self._failures += 1
         delay_s = BACKOFF.pause_s(self._failures, self._spread())
         log.warning("%s: %s; next try in %.1f s", self.address, error, delay_s)

@@ -68,21 +68,6 @@ class PositionStore(Protocol):
         """Saves the text. All changes before this position have been processed."""
 
 
-class MemoryStore:
-    """A position in memory."""
-
-    def __init__(self, position: str | None = None) -> None:
-        self.position = position
-
-    def load(self) -> str | None:
-        """Returns the text that was saved last."""
-        return self.position
-
-    def save(self, position: str) -> None:
-        """Saves the text."""
-        self.position = position
-
-
 class FileStore:
     """A position in a file, which is replaced atomically: after a crash it has the old text or the new text."""
 

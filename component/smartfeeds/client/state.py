@@ -9,30 +9,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
 
+from smartfeeds.client import events
 from smartfeeds.client.change import Change, ChangeKind, ReceivedItem
 from smartfeeds.client.errors import FollowError, NodeMissingError, PositionRefusedError
-from smartfeeds.client.events import (
-    PAGE_ITEMS,
-    CaughtUp,
-    Connected,
-    CursorRefused,
-    DelayedPageRequest,
-    Disconnected,
-    FollowCounters,
-    GapSuspected,
-    Input,
-    IntegrityDue,
-    NodeGone,
-    Output,
-    PageReceived,
-    PageRequest,
-    PullFailed,
-    PushReceived,
-    StartPoint,
-    StopFollowing,
-    SubscribeRequest,
-    SubscriptionAccepted,
-)
+from smartfeeds.client.events import PAGE_ITEMS, FollowCounters, Input, Output, StartPoint
 from smartfeeds.client.memory import ID_MARK, FollowMemory, fingerprint
 from smartfeeds.client.position import BEGINNING, FollowPosition
 
@@ -91,8 +71,8 @@ class FollowState:
         self._memory = FollowMemory(remember)
         self._phase = _Phase.AWAY
         self._request_no = 0
-        self._queue: list[PushReceived] = []
-        self._covered_pushes: list[PushReceived] = []  # the running pull will cover them; without their payloads
+        self._queue: list[events.PushReceived] = []
+        self._covered_pushes: list[events.PushReceived] = []  # the running pull will cover them; without their payloads
         self._covered_versions: dict[str, str] = {}  # the versions they showed, by item
         self._again = False
         self._bootstrap = isinstance(start, StartPoint)
@@ -114,51 +94,53 @@ class FollowState:
             return []
         out: list[Output] = []
         match event:
-            case PushReceived():
+            case events.PushReceived():
                 self._push_received(event, out)
-            case PageReceived() | CursorRefused() | PullFailed():
+            case events.PageReceived() | events.CursorRefused() | events.PullFailed():
                 self._pull_answered(event, out)
-            case Connected():
+            case events.Connected():
                 self._subscribe(out)
-            case Disconnected():
+            case events.Disconnected():
                 self._phase = _Phase.AWAY
-            case SubscriptionAccepted(request_no) if self._phase is _Phase.SUBSCRIBING:
+            case events.SubscriptionAccepted(request_no) if self._phase is _Phase.SUBSCRIBING:
                 if request_no == self._request_no:
                     self._pull(out)
-            case NodeGone():
+            case events.NodeGone():
                 self._stop(NodeMissingError, "the node was deleted", out)
-            case GapSuspected() | IntegrityDue() if self._phase is _Phase.IN_STEP:
+            case events.GapSuspected() | events.IntegrityDue() if self._phase is _Phase.IN_STEP:
                 # Silence may mean that the subscription was lost, so the follower subscribes again (SF-051).
                 self._subscribe(out)
-            case GapSuspected():
+            case events.GapSuspected():
                 self._again = True
         return out
 
-    def _pull_answered(self, event: PageReceived | CursorRefused | PullFailed, out: list[Output]) -> None:
+    def _pull_answered(
+        self, event: events.PageReceived | events.CursorRefused | events.PullFailed, out: list[Output]
+    ) -> None:
         if self._phase is not _Phase.PULLING or event.request_no != self._request_no:
             return  # a late response to an earlier request
         match event:
-            case PageReceived():
+            case events.PageReceived():
                 self._page_received(event, out)
-            case PullFailed():
+            case events.PullFailed():
                 self._pull_failed(event, out)
-            case CursorRefused():
+            case events.CursorRefused():
                 self._cursor_refused(out)
 
     def _subscribe(self, out: list[Output]) -> None:
         """Subscribes before pulling: later items are pushed, earlier ones are pulled, none falls between (SF-047)."""
         self._phase = _Phase.SUBSCRIBING
         self._request_no += 1
-        out.append(SubscribeRequest(self._request_no))
+        out.append(events.SubscribeRequest(self._request_no))
 
     def _stop(self, error: type[FollowError], reason: str, out: list[Output]) -> None:
         self._phase = _Phase.STOPPED
-        out.append(StopFollowing(error, reason))
+        out.append(events.StopFollowing(error, reason))
 
     def _pull(self, out: list[Output]) -> None:
         out.append(self._next_pull())
 
-    def _next_pull(self) -> PageRequest:
+    def _next_pull(self) -> events.PageRequest:
         """Returns the next page request. Its response covers every push received so far (SF-049)."""
         for push in self._queue:
             self._covered_pushes.append(replace(push, items=()))
@@ -174,10 +156,10 @@ class FollowState:
         self._request_no += 1
         self.counters.pulls += 1
         if self._position is None:
-            return PageRequest(self._request_no, newest=True, max_items=1)
-        return PageRequest(self._request_no, after=self._position.cursor, max_items=self._max_items)
+            return events.PageRequest(self._request_no, newest=True, max_items=1)
+        return events.PageRequest(self._request_no, after=self._position.cursor, max_items=self._max_items)
 
-    def _pull_failed(self, event: PullFailed, out: list[Output]) -> None:
+    def _pull_failed(self, event: events.PullFailed, out: list[Output]) -> None:
         """Requests fewer items, because the page may have been too large for a server on the way.
 
         An error response shows that the service is reachable, so the smaller request goes out at once. Without a
@@ -188,9 +170,10 @@ class FollowState:
             self._max_items //= 2
         self._good_pages = 0
         request = self._next_pull()
-        out.append(
-            DelayedPageRequest(request, event.reason, event.answered, alone) if alone or not event.answered else request
-        )
+        if alone or not event.answered:
+            out.append(events.DelayedPageRequest(request, event.reason, event.answered, alone))
+        else:
+            out.append(request)
 
     def _ask_for_more(self) -> None:
         """Increases the page size slowly after a failure, because the next large page may fail as well."""
@@ -214,11 +197,11 @@ class FollowState:
             self._series.total_before, self._series.item_count = at.total if at else None, 0
         self._pull(out)
 
-    def _page_received(self, page: PageReceived, out: list[Output]) -> None:
+    def _page_received(self, page: events.PageReceived, out: list[Output]) -> None:
         after = self._position.cursor if self._position is not None else ""
         reason = _contradiction(page, after)
         if reason:
-            self._pull_failed(PullFailed(page.request_no, reason, answered=True), out)
+            self._pull_failed(events.PullFailed(page.request_no, reason, answered=True), out)
             return
         if self._position is None:
             self._begin_after(page)
@@ -231,14 +214,14 @@ class FollowState:
         else:
             self._pull(out)
 
-    def _begin_after(self, page: PageReceived) -> None:
+    def _begin_after(self, page: events.PageReceived) -> None:
         """Starts at the end of the feed. The newest item is not delivered, but its push may still arrive (SF-047)."""
         self._position = FollowPosition(page.last or "", page.count)
         self._memory.pass_by(page.first, page.last)
         for entry in page.items:
             self._memory.keep(entry.item_id, fingerprint(entry), push_expected=True)
 
-    def _take_page(self, at: FollowPosition, page: PageReceived, out: list[Output]) -> None:
+    def _take_page(self, at: FollowPosition, page: events.PageReceived, out: list[Output]) -> None:
         series = self._series
         assert series is not None
         remaining = None if page.index is None or page.count is None else page.count - page.index
@@ -286,9 +269,9 @@ class FollowState:
         if self._position is not None and self._position.delivered:
             self._position = replace(self._position, delivered=())
         self._phase = _Phase.IN_STEP
-        out.append(CaughtUp())
+        out.append(events.CaughtUp())
 
-    def _push_received(self, push: PushReceived, out: list[Output]) -> None:
+    def _push_received(self, push: events.PushReceived, out: list[Output]) -> None:
         self.counters.pushes += 1
         if self._phase is not _Phase.IN_STEP:
             self._hold(push)
@@ -296,13 +279,13 @@ class FollowState:
             self._queue.append(push)
             self._pull(out)
 
-    def _hold(self, push: PushReceived) -> None:
+    def _hold(self, push: events.PushReceived) -> None:
         if len(self._queue) < MAX_QUEUE:
             self._queue.append(push)
         else:
             self._again = True
 
-    def _fits(self, push: PushReceived, out: list[Output]) -> bool:
+    def _fits(self, push: events.PushReceived, out: list[Output]) -> bool:
         """Applies a push that directly follows L (SF-048). A missing previous cursor means an unset L (A-16)."""
         at = self._position
         assert at is not None
@@ -313,7 +296,7 @@ class FollowState:
         self._memory.pass_by(push.last)
         return True
 
-    def _is_late(self, push: PushReceived) -> bool:
+    def _is_late(self, push: events.PushReceived) -> bool:
         """Returns whether the push shows only items at or before L (SF-050).
 
         That is so if its cursor was passed, or if a pull brought the same versions: a pull often overtakes the pushes
@@ -386,19 +369,19 @@ def _all_new(before: int | None, after: int | None, items: int) -> bool | None:
     return after - before == items
 
 
-def _reaches(page: PageReceived) -> bool | None:
+def _reaches(page: events.PageReceived) -> bool | None:
     """Returns whether the page reaches the end of the feed by its index and count; None if it lacks them."""
     if page.index is None or page.count is None:
         return None
     return page.index + len(page.items) >= page.count
 
 
-def _is_last(page: PageReceived, after: str) -> bool:
+def _is_last(page: events.PageReceived, after: str) -> bool:
     """Returns whether the page ends the feed. A short page does not: services may shorten pages at will."""
     return not page.items or page.last is None or page.last == after or _reaches(page) is True
 
 
-def _contradiction(page: PageReceived, after: str) -> str:
+def _contradiction(page: events.PageReceived, after: str) -> str:
     """Returns why the page cannot prove anything although it seems to be the last one, or an empty text."""
     if not page.items and not after and page.count:
         return f"the response has no items, but its count is {page.count}"

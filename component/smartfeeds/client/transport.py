@@ -208,9 +208,8 @@ class ClientLink(SlixLink):
         self._down = asyncio.Event()
         self._settled = asyncio.Event()  # the session has started, or the connection has ended without one
         self._failures: list[object] = []
-        self._login_refused = False
         self._refusal = ""
-        self._without_tls = False
+        self._final_error: FollowError | None = None  # another attempt cannot succeed
         self._had_session = False
         self._cause = ""
 
@@ -219,6 +218,10 @@ class ClientLink(SlixLink):
         """The server to connect to, as messages name it."""
         host, port = self._server
         return f"{host}:{port}" if host else f"the server of {self._client.requested_jid.host}"
+
+    @property
+    def _account(self) -> str:
+        return str(self._client.requested_jid.bare)
 
     @property
     def client(self) -> ClientXMPP:
@@ -250,6 +253,11 @@ class ClientLink(SlixLink):
         self._client.cancel_connection_attempt()
         if self._client.is_connected():
             await self._client.disconnect(wait=2.0)
+        # slixmpp ends this task only when the client is collected, which may be after the event loop has ended.
+        sender = self._client._run_out_filters
+        if sender is not None:
+            sender.cancel()
+            await asyncio.wait([sender])
 
     async def _stay_connected(self) -> None:
         failures = 0
@@ -257,9 +265,8 @@ class ClientLink(SlixLink):
             loop = asyncio.get_running_loop()
             began_s = loop.time()
             await self._one_connection()
-            end = None if self._had_session else self._why_it_ends()
-            if end is not None:
-                self._fail(end)
+            if self._final_error is not None and not self._had_session:
+                self._fail(self._final_error)
                 return
             failures = 1 if self._had_session and loop.time() - began_s > HEALTHY_S else failures + 1
             delay_s = BACKOFF.pause_s(failures, self._spread())
@@ -268,16 +275,14 @@ class ClientLink(SlixLink):
 
     def _log_failure(self, delay_s: float) -> None:
         """An outage is a warning once, and again when its cause is another one."""
-        account = self._client.requested_jid.bare
         cause = cause_of(worst(self._failures)) or "the connection was closed"
         level, self._cause = logging.INFO if cause == self._cause else logging.WARNING, cause
         what = "lost the connection" if self._up.is_set() else "cannot connect"
-        log.log(level, "%s to %s as %s: %s; next try in %.1f s", what, self.server, account, cause, delay_s)
+        log.log(level, "%s to %s as %s: %s; next try in %.1f s", what, self.server, self._account, cause, delay_s)
 
     async def _one_connection(self) -> None:
         """Connects, and returns when the connection has ended or could not be made."""
-        self._login_refused = self._without_tls = False
-        self._refusal = ""
+        self._final_error, self._refusal = None, ""
         self._failures.clear()
         for event in (self._up, self._down, self._settled):
             event.clear()
@@ -311,26 +316,6 @@ class ClientLink(SlixLink):
             log.warning("%s does not answer, connecting again", self._client.requested_jid.host)
             self._client.abort()
 
-    def _why_it_ends(self) -> FollowError | None:
-        """The error if another attempt cannot succeed, else None."""
-        account, reason = self._client.requested_jid.bare, worst(self._failures)
-        if self._without_tls and not self._client.enable_plaintext:
-            return LoginError(
-                f"{self.server} offers no TLS, so the password of {account} was not sent: let it have a certificate "
-                "or, if it runs on this machine, allow a connection without TLS (--plaintext, plaintext=True)"
-            )
-        if self._login_refused:
-            refusal = self._refusal or "it offers no way to log in that this program knows"
-            return LoginError(
-                f"{self.server} refuses the login of {account}: {refusal}; check the account and its password"
-            )
-        if isinstance(reason, ssl.SSLCertVerificationError):
-            return CertificateError(
-                f"cannot connect to {self.server} as {account}: {cause_of(reason)}; it needs a certificate "
-                "for the domain of the account, from an authority that this machine trusts"
-            )
-        return None
-
     def _fail(self, error: Exception) -> None:
         if self._listener is not None:
             self._listener.on_failure(error)
@@ -351,27 +336,42 @@ class ClientLink(SlixLink):
         }
 
     def _on_connection_failed(self, reason: object) -> None:
-        # slixmpp gives a text when a name has no address; it names the account's domain, whatever name was looked up.
+        # slixmpp gives a text if a name has no address. It names the domain of the account, whatever was looked up.
         self._failures.append("the host name has no address" if isinstance(reason, str) else reason)
+        if isinstance(reason, ssl.SSLCertVerificationError):
+            self._final_error = CertificateError(
+                f"cannot connect to {self.server} as {self._account}: {cause_of(reason)}; it needs a certificate "
+                "for the domain of the account, from an authority that this machine trusts"
+            )
 
     def _on_bad_certificate(self, error: ssl.SSLError) -> None:
-        self._failures.append(error)
-        self._client.abort()  # slixmpp leaves it open for whoever handles this event
+        self._on_connection_failed(error)
+        self._client.abort()  # slixmpp leaves the connection open for the handler of this event
 
     def _on_mechanism_refused(self, failure: Any) -> None:
         self._refusal = str(failure["condition"])
 
     def _on_login_refused(self, _event: Any) -> None:
-        self._login_refused = self._refusal != "temporary-auth-failure"  # RFC 6120 6.5.11: another try may succeed
         self._failures.append(f"the login is refused, {self._refusal}")
+        if self._refusal != "temporary-auth-failure":  # after this condition another try may succeed (RFC 6120 6.5.11)
+            refusal = self._refusal or "it offers no way to log in that this program knows"
+            self._final_error = LoginError(
+                f"{self.server} refuses the login of {self._account}: {refusal}; check the account and its password"
+            )
 
     def _on_stream_error(self, error: Any) -> None:
         self._failures.append(f"the server ends the stream, {error['condition']} {error['text']}".strip())
 
     def _on_nothing_to_log_in_with(self, _event: Any) -> None:
-        """The server offers no way to log in that may be used, as it is where nothing is encrypted."""
+        """The server offers no way to log in that may be used, as happens without encryption."""
         transport = self._client.transport
-        self._without_tls = transport is not None and transport.get_extra_info("ssl_object") is None
+        is_encrypted = transport is None or transport.get_extra_info("ssl_object") is not None
+        if not is_encrypted and not self._client.enable_plaintext:
+            self._final_error = LoginError(
+                f"{self.server} offers no TLS, so the password of {self._account} was not sent: let it have a "
+                "certificate or, if it runs on this machine, allow a connection without TLS (--plaintext, "
+                "plaintext=True)"
+            )
 
     def _on_session_start(self, event: object) -> None:
         self._had_session = True

@@ -1,13 +1,18 @@
 """`smartfeeds demo`: the service and the two demonstrations on this machine, with nothing to set up."""
 
-import asyncio
+import tempfile
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from smartfeeds.console import Commands, Exit, out, progress_bar, run_async
 from smartfeeds.demo.person import DemoUser
 from smartfeeds.demo.serve import NODE, SERVICE, read_scene, serve
+
+if TYPE_CHECKING:
+    from smartfeeds.demo.gap import GapDemo
+    from smartfeeds.demo.share import SharingDemo
 
 _FOLDER = click.option(
     "--folder",
@@ -56,10 +61,9 @@ def demo_gap() -> None:
     Uses a real Prosody, the component as a process of its own, and a follower. Ends with a comparison of mirror and
     feed; exit code 1 where they differ.
     """
-    from smartfeeds.demo.gap import play
+    from smartfeeds.demo.gap import GapDemo
 
-    if not asyncio.run(play(out)):
-        click.get_current_context().exit(Exit.FAILED)
+    _play(GapDemo)
 
 
 @demo_command.command("share")
@@ -69,7 +73,12 @@ def demo_share() -> None:
     Uses a real Prosody, two services as processes of their own, and a mirror between them. Ends with a comparison of
     their stores; exit code 1 where they differ, or have something else than was written.
     """
-    from smartfeeds.demo.share import play
+    from smartfeeds.demo.share import SharingDemo
 
-    if not asyncio.run(play(out)):
-        click.get_current_context().exit(Exit.FAILED)
+    _play(SharingDemo)
+
+
+def _play(demo: "type[GapDemo | SharingDemo]") -> None:
+    with tempfile.TemporaryDirectory(prefix="smartfeeds-demo-") as folder:
+        if not run_async(demo(Path(folder), out).perform()):
+            click.get_current_context().exit(Exit.FAILED)

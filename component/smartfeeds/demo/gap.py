@@ -8,9 +8,6 @@ not there. Nobody tells the follower: the cursors do.
 import asyncio
 import hashlib
 import signal
-import tempfile
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Final
@@ -132,16 +129,17 @@ class GapDemo(Stage):
         self.alice: DemoUser
         self.bob: DemoReader
 
-    @asynccontextmanager
-    async def stage(self) -> AsyncIterator[None]:
-        """Prosody, the component and Alice, until the block ends. Raises LinkError, ConfigError."""
+    async def perform(self) -> bool:
+        """Plays all scenes. Returns whether mirror and feed are the same at the end. Raises LinkError, ConfigError."""
         async with self.open():
             await self._component.start()
             self.alice = await self.person("alice")
             self.bob = DemoReader(await self.person("bob"), self.folder / "position", self.tell)
             await self.alice.login()
-            yield
+            await self._play()
+            same = await self._compare()
             await self.alice.logout()
+            return same
 
     async def publish(self, count: int = 1) -> str:
         """Alice publishes; returns the id of the last item, acknowledged by the service."""
@@ -153,8 +151,7 @@ class GapDemo(Stage):
         self.tell(f"   alice  published {'up to ' if count > 1 else ''}{item_id}")
         return item_id
 
-    async def perform(self) -> None:
-        """All scenes."""
+    async def _play(self) -> None:
         self.tell(f"1. Alice makes the feed {NODE}; Bob mirrors it.")
         await when_online(lambda: self.alice.create(SERVICE, NODE))
         newest = await self.publish(3)
@@ -195,7 +192,7 @@ class GapDemo(Stage):
         await self.bob.begin()
         await self.bob.until(newest)
 
-    async def compare(self) -> bool:
+    async def _compare(self) -> bool:
         """Whether the mirror is the feed, as a fresh reader pulls it."""
         proof = self.bob.proof()
         await self.bob.end()
@@ -222,12 +219,3 @@ def _digest(mirror: dict[str, bytes]) -> str:
     for item_id in sorted(mirror):
         whole.update(item_id.encode() + b"\0" + mirror[item_id] + b"\0")
     return f"{counted(len(mirror), 'item')}, sha256 {whole.hexdigest()[:16]}"
-
-
-async def play(console: Console) -> bool:
-    """The whole demonstration; whether mirror and feed are the same in the end. Raises LinkError, ConfigError."""
-    with tempfile.TemporaryDirectory(prefix="smartfeeds-gap-") as folder:
-        stage = GapDemo(Path(folder), console)
-        async with stage.stage():
-            await stage.perform()
-            return await stage.compare()

@@ -1,4 +1,6 @@
-"""A Prosody of one's own: loopback only, no TLS, accounts kept in its folder."""
+"""The Prosody of a demonstration (loopback only, no TLS, accounts in its folder), and the configuration of a service
+beside it.
+"""
 
 import os
 import subprocess
@@ -26,6 +28,41 @@ authentication = "internal_plain"
 log = {{ info = "{folder}/prosody.log" }}
 VirtualHost "{domain}"
 {components}"""
+
+_SERVICE_CONFIG = """\
+# Written by smartfeeds demo at each start.
+[component]
+jid = "{service}"
+secret = "{secret}"
+port = {port}
+
+[store]
+url = "sqlite:///{folder}/feeds.db"
+
+[http]
+listen = "{listen}"
+
+[pubsub]
+admins = ["{owner}"]
+
+[link]
+retry_first_s = 0.1
+
+[log]
+level = "{log_level}"
+"""
+OWNER = "alice@localhost"  # of the feeds of all demonstrations
+
+
+def write_config(
+    folder: Path, service: str, secret: str, port: int, *, listen: str = "", log_level: str = "warning"
+) -> Path:
+    """Writes the configuration of a service with its database in `folder`. Returns the path of the file."""
+    path = folder / "smartfeeds.toml"
+    path.touch(mode=0o600)  # it contains the secret
+    values = {"service": service, "secret": secret, "port": port, "listen": listen, "log_level": log_level}
+    path.write_text(_SERVICE_CONFIG.format(**values, folder=folder, owner=OWNER))
+    return path
 
 
 class Prosody(LocalServer):

@@ -21,40 +21,18 @@ from smartfeeds.app import App
 from smartfeeds.config import Settings, load
 from smartfeeds.core.jid import Jid
 from smartfeeds.demo.process import HOST, DemoAccount, free_port, is_listening
-from smartfeeds.demo.prosody import Prosody
+from smartfeeds.demo.prosody import OWNER, Prosody, write_config
 from smartfeeds.errors import ConfigError, LinkError, StoreError
 from smartfeeds.formats.documents import read_document
 from smartfeeds.service.importing import ImportCounts, import_document
 from smartfeeds.store.lock import LockHeldError, Release, lock_file
 from smartfeeds.telemetry import set_up_logging
 
-DOMAIN: Final = "localhost"
 SERVICE: Final = "feeds.localhost"
 NODE: Final = "planet"
-OWNER: Final = "alice"
-READER: Final = "bob"
+READER: Final = "bob@localhost"
 ONLINE_S: Final = 60.0
 _CLIENT_PORT, _COMPONENT_PORT, _HTTP_PORT = 15222, 15347, 15280
-
-_CONFIG: Final = """\
-# Written by smartfeeds demo serve; removed folders are made anew.
-[component]
-jid = "{service}"
-secret = "{secret}"
-port = {port}
-
-[store]
-url = "sqlite:///{folder}/feeds.db"
-
-[http]
-listen = "127.0.0.1:{http_port}"
-
-[pubsub]
-admins = ["{owner}@{domain}"]
-
-[log]
-level = "warning"
-"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,12 +48,12 @@ class Scene:
     @property
     def reader(self) -> DemoAccount:
         """The account to try things with."""
-        return DemoAccount(f"{READER}@{DOMAIN}", self.password)
+        return DemoAccount(READER, self.password)
 
     @property
     def owner(self) -> DemoAccount:
         """The account that owns the feed."""
-        return DemoAccount(f"{OWNER}@{DOMAIN}", self.password)
+        return DemoAccount(OWNER, self.password)
 
 
 def read_scene(folder: Path) -> Scene:
@@ -118,14 +96,11 @@ def prepare(folder: Path) -> tuple[Scene, Prosody, Settings]:
     server = Prosody(
         folder / "prosody",
         {SERVICE: scene.secret},
-        domain=DOMAIN,
         client_port=scene.client_port,
         component_port=scene.component_port,
     )
-    config = folder / "smartfeeds.toml"
-    config.touch(mode=0o600)
-    values = {"service": SERVICE, "secret": scene.secret, "port": scene.component_port, "http_port": scene.http_port}
-    config.write_text(_CONFIG.format(**values, folder=folder, owner=OWNER, domain=DOMAIN))
+    listen = f"{HOST}:{scene.http_port}"
+    config = write_config(folder, SERVICE, scene.secret, scene.component_port, listen=listen)
     return scene, server, load(config)
 
 
@@ -183,7 +158,7 @@ async def fill(app: App, progress: Progress) -> ImportCounts:
         app.service,
         NODE,
         document,
-        Jid(OWNER, DOMAIN),
+        Jid(*OWNER.split("@")),
         on_progress=lambda count: progress.advance(task, count),
     )
 

@@ -8,7 +8,6 @@ their stores are compared, and what is in them with what was written.
 import asyncio
 import hashlib
 import signal
-import tempfile
 from collections.abc import AsyncIterator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
@@ -233,10 +232,3 @@ def _kept(context: Context, node: Node, item: Item) -> SharedItem:
 
 def _anew(data: bytes) -> str:
     return canonicalize(data.decode(), rewrite_prefixes=True)
-
-
-async def play(console: Console) -> bool:
-    """The whole demonstration; whether both services have the same in the end, and all of it. Raises LinkError,
-    ConfigError."""
-    with tempfile.TemporaryDirectory(prefix="smartfeeds-share-") as folder:
-        return await SharingDemo(Path(folder), console).perform()

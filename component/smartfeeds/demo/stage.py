@@ -12,28 +12,11 @@ from typing import Final
 from rich.console import Console
 
 from smartfeeds.demo.person import DemoUser
-from smartfeeds.demo.prosody import Prosody
+from smartfeeds.demo.prosody import Prosody, write_config
 from smartfeeds.errors import LinkError
 
 STEP_S: Final = 60.0
 _RETRY_S: Final = 0.1
-
-_CONFIG: Final = """\
-[component]
-jid = "{service}"
-secret = "{secret}"
-port = {port}
-[store]
-url = "sqlite:///{folder}/feeds.db"
-[http]
-listen = ""
-[pubsub]
-creators = ["localhost"]
-[link]
-retry_first_s = 0.1
-[log]
-level = "error"
-"""
 
 Tell = Callable[[str], None]
 
@@ -44,8 +27,7 @@ class DemoService:
     def __init__(self, folder: Path, service: str, secret: str, port: int) -> None:
         folder.mkdir()
         self.service = service
-        self.config = folder / "smartfeeds.toml"
-        self.config.write_text(_CONFIG.format(service=service, secret=secret, port=port, folder=folder))
+        self.config = write_config(folder, service, secret, port, log_level="error")
         self._status = folder / "status.json"
         self._process: asyncio.subprocess.Process | None = None
 

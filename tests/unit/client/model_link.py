@@ -27,6 +27,21 @@ def atom(item_id: str, title: str, *, deleted: bool = False) -> ReceivedItem:
     return ReceivedItem(item_id, payload.encode(), deleted=deleted)
 
 
+class MemoryStore:
+    """A position in memory, as a caller of the follower may store it."""
+
+    def __init__(self) -> None:
+        self.position: str | None = None
+
+    def load(self) -> str | None:
+        """The text that was saved last."""
+        return self.position
+
+    def save(self, position: str) -> None:
+        """Saves the text."""
+        self.position = position
+
+
 class ModelLink:
     """Answers as the service does. `asked` are the payloads it was sent; `fault` may refuse a request.
 

@@ -119,6 +119,8 @@ async def test_client_link_logs_in_and_asks(server: TestServer) -> None:
         await link.ask("get", "nowhere.localhost", unknown)
     await link.close()
     assert not link.client.is_connected()
+    tasks = [task for task in asyncio.all_tasks() if "XMLStream" in repr(task)]
+    assert tasks == [], "slixmpp would end this task after the event loop"
 
 
 async def test_client_link_connects_again_after_a_cut(prosody: TestServer) -> None:

@@ -12,7 +12,6 @@ from smartfeeds.client import (
     Change,
     Follower,
     FollowError,
-    MemoryStore,
     NodeMissingError,
     PositionRefusedError,
     Proof,
@@ -23,7 +22,7 @@ from smartfeeds.client.follow import INBOX
 from smartfeeds.client.position import parse_position
 from smartfeeds.client.stanzas import PUBSUB, RSM
 from smartfeeds.xmpp.framer import CUT_NS
-from unit.client.model_link import ADDRESS, ME, NODE, FakeTimers, ModelLink, atom
+from unit.client.model_link import ADDRESS, ME, NODE, FakeTimers, MemoryStore, ModelLink, atom
 
 
 def follower(link: ModelLink, **options: Any) -> tuple[Follower, FakeTimers]:

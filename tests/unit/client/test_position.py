@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from smartfeeds.client import FileStore, MemoryStore
+from smartfeeds.client import FileStore
 from smartfeeds.client.position import BEGINNING, FollowPosition, bare, parse_position
 from smartfeeds.errors import StoreError
 
@@ -100,14 +100,6 @@ def test_file_store_of_an_empty_file_has_none(tmp_path: Path) -> None:
     (tmp_path / "position").write_text("\n")
 
     assert FileStore(tmp_path / "position").load() is None
-
-
-def test_memory_store_keeps_what_it_is_given() -> None:
-    """[SF-045]"""
-    store = MemoryStore("5")
-    assert store.load() == "5"
-    store.save("6")
-    assert store.load() == "6"
 
 
 def test_file_store_over_a_special_file_leaves_it(tmp_path: Path) -> None:

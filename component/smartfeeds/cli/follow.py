@@ -1,20 +1,27 @@
 """`smartfeeds follow`: prints the changes of a feed as they arrive, and proves that none is missing."""
 
+import asyncio
+import json
 import logging
+import signal
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import asdict
 from functools import partial
 from pathlib import Path
 
 import click
 
 from smartfeeds.cli.common import FILE
-from smartfeeds.client.cli import run_follow
-from smartfeeds.client.follow import follow
+from smartfeeds.client.change import Change
+from smartfeeds.client.follow import Follower, Proof, follow
 from smartfeeds.console import Exit, err, run_async
 from smartfeeds.core.feed_address import AddressError, parse_address
 from smartfeeds.core.jid import parse_jid
+from smartfeeds.core.text import one_line
+
+_SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 
 @click.command("follow")
@@ -80,16 +87,91 @@ def follow_command(
         mirror=mirror,
         on_connection=_tell_connection,
     )
-    proof = run_async(
-        run_follow(
-            lambda on_caught_up: make(on_caught_up=on_caught_up),
-            _write,
-            as_json=as_json,
-            until_caught_up=until_caught_up,
-        )
-    )
+    proof = run_async(run_follow(make, _write, as_json=as_json, until_caught_up=until_caught_up))
     if until_caught_up and not proof.in_step:
         click.get_current_context().exit(Exit.FAILED)
+
+
+def change_line(change: Change, *, as_json: bool = False) -> str:
+    """Return a change as a line of text or of JSON."""
+    if as_json:
+        fields = {
+            "kind": change.kind.value,
+            "id": change.item_id,
+            "title": change.title,
+            "link": change.link,
+            "author": change.author,
+            "publisher": change.publisher,
+            "node": change.node,
+            "position": change.position,
+            "total": change.total,
+            "payload": change.payload.decode(),
+        }
+        return json.dumps(fields, ensure_ascii=False)
+    about = [change.title or "-", *(f"({text})" for text in (change.author or change.publisher,) if text)]
+    return one_line(f"{change.kind.value:<7}  {change.item_id}  {' '.join(about)}  {change.link}")
+
+
+def proof_line(proof: Proof, *, as_json: bool = False) -> str:
+    """Return a proof as a line of text or of JSON."""
+    if not as_json:
+        return one_line(f"proof    {proof}")
+    return json.dumps({"kind": "proof", **asdict(proof)}, ensure_ascii=False)
+
+
+async def run_follow(
+    make: Callable[..., Follower], write: Callable[[str], None], *, as_json: bool = False, until_caught_up: bool = False
+) -> Proof:
+    """Follow until a signal arrives or, with `until_caught_up`, every item was written.
+
+    `make` returns the follower. Its argument `on_caught_up` is that of `follow`. A proof is written when the follower
+    has caught up for the first time, and at the end. Returns the last proof. Raises FollowError, LinkError, StoreError.
+    """
+    has_proof = False
+    stop = asyncio.Event()
+
+    def on_caught_up(proof: Proof) -> None:
+        nonlocal has_proof
+        if not has_proof:
+            has_proof = True
+            write(proof_line(proof, as_json=as_json))
+        if until_caught_up:
+            stop.set()
+
+    with _interrupted_by_signals(stop.set):
+        async with make(on_caught_up=on_caught_up) as feed:
+            try:
+                while (change := await _next_unless(stop, feed)) is not None:
+                    write(change_line(change, as_json=as_json))
+                    feed.acknowledge()
+            finally:
+                proof = feed.proof()
+                write(proof_line(proof, as_json=as_json))
+            return proof
+
+
+async def _next_unless(stop: asyncio.Event, feed: Follower) -> Change | None:
+    """Return the next change, or None if `stop` is set first."""
+    stop_wait = asyncio.ensure_future(stop.wait())
+    next_change = asyncio.ensure_future(anext(feed))
+    try:
+        await asyncio.wait({stop_wait, next_change}, return_when=asyncio.FIRST_COMPLETED)
+        return await next_change if next_change.done() else None
+    finally:
+        stop_wait.cancel()
+        next_change.cancel()
+
+
+@contextmanager
+def _interrupted_by_signals(stop: Callable[[], None]) -> Iterator[None]:
+    loop = asyncio.get_running_loop()
+    for number in _SIGNALS:
+        loop.add_signal_handler(number, stop)
+    try:
+        yield
+    finally:
+        for number in _SIGNALS:
+            loop.remove_signal_handler(number)
 
 
 def _write(line: str) -> None:

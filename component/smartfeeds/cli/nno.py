@@ -25,7 +25,7 @@ from smartfeeds.formats.ess import MAX_BYTES, NnoEntry, build_time, read_either,
 from smartfeeds.formats.nno import Aggregator, EntryRequest
 from smartfeeds.net.addresses import EVERYWHERE
 from smartfeeds.net.fetch import Fetcher, FetchError, FetchLimits, shown
-from smartfeeds.sources.nno import EssSource, Puller, PullResult
+from smartfeeds.sources.nno import EssSource, Puller
 from smartfeeds.sources.results import FullEntry, dump_results, load_results
 
 _STEP: Final = 500  # files between two moves of the bar
@@ -60,7 +60,7 @@ def nno_command(
     allow_private: bool,
     as_json: bool,
 ) -> None:
-    """Print the newest entries of many feeds as an NNO file, found through their ESS files.
+    """Print the newest entries of many feeds as an NNO file, full_entry through their ESS files.
 
     A source is the address of an ESS or NNO file, or of a web page that links to one; or a file; or a folder, whose
     files and subfolders are read. Standard error lists the sources that cannot be read.
@@ -76,7 +76,7 @@ def nno_command(
         click.echo(text)
     else:
         _write(output, text.encode() + b"\n")
-    _tell(run)
+    print_lines([f"skipped {shown(source)}: {reason}" for source, reason in run.skipped], "skipped {} more")
     if not run.used:
         click.get_current_context().exit(Exit.FAILED)
 
@@ -98,14 +98,14 @@ async def _nno(
         entries = run.aggregator.result()
         now_us = time.time_ns() // 1_000
         if not full or fetcher is None:
-            return _outline_json(run, entries, now_us) if as_json else _outline(entries, now_us)
+            return _json(run, [(entry, None) for entry in entries], now_us) if as_json else _outline(entries, now_us)
         puller = Puller(fetcher, _cached(cache))
         pulled = await puller.pull(entries)
         run.skipped += pulled.failed.items()
         if cache is not None:
             _write(cache, dump_results(puller.known))
         err.print(f"{pulled.downloads} feeds downloaded", markup=False)
-        return _full_json(run, pulled, now_us) if as_json else "\n".join(_line(*result) for result in pulled.results)
+        return _json(run, pulled.results, now_us) if as_json else "\n".join(_line(*result) for result in pulled.results)
 
 
 async def _fetch_all(run: _NnoRun, fetcher: Fetcher, web: dict[str, EssSource]) -> None:
@@ -172,48 +172,44 @@ def _outline(entries: Sequence[NnoEntry], now_us: int) -> str:
     return file.data.decode()
 
 
-def _outline_json(run: _NnoRun, entries: Sequence[NnoEntry], now_us: int) -> str:
-    return _json(run, [_entry_json(entry) for entry in entries], now_us)
-
-
-def _full_json(run: _NnoRun, pulled: PullResult, now_us: int) -> str:
-    rows = [_entry_json(entry) | (_found_json(found) if found else {}) for entry, found in pulled.results]
-    return _json(run, rows, now_us)
-
-
-def _json(run: _NnoRun, rows: Sequence[dict[str, object]], now_us: int) -> str:
+def _json(run: _NnoRun, results: Sequence[tuple[NnoEntry, FullEntry | None]], now_us: int) -> str:
+    rows = [
+        {
+            "feed": entry.feed_url,
+            "time": format_datetime(entry.time_s * US_PER_S),
+            "checksum": entry.checksum,
+            **(_full_json(full) if full else {}),
+        }
+        for entry, full in results
+    ]
     skipped = [{"source": source, "reason": reason} for source, reason in run.skipped]
     content = {"build_time": build_time(now_us), "entries": rows, "skipped": skipped}
     return json.dumps(content, indent=2, ensure_ascii=False)
 
 
-def _entry_json(entry: NnoEntry) -> dict[str, object]:
-    return {"feed": entry.feed_url, "time": format_datetime(entry.time_s * US_PER_S), "checksum": entry.checksum}
-
-
-def _found_json(found: FullEntry) -> dict[str, object]:
-    title, link = _title_and_link(found)
+def _full_json(full_entry: FullEntry) -> dict[str, object]:
+    title, link = _title_and_link(full_entry)
     return {
-        "id": found.item.id,
+        "id": full_entry.item.id,
         "title": title,
         "link": link,
-        "feed_title": found.feed_title,
-        "is_updated": found.updated,
-        "entry": found.item.payload.decode(),
+        "feed_title": full_entry.feed_title,
+        "is_updated": full_entry.updated,
+        "entry": full_entry.item.payload.decode(),
     }
 
 
-def _line(entry: NnoEntry, found: FullEntry | None) -> str:
+def _line(entry: NnoEntry, full_entry: FullEntry | None) -> str:
     when = format_datetime(entry.time_s * US_PER_S)
-    if found is None:
+    if full_entry is None:
         return one_line(f"{when}  (not found)  {entry.feed_url}")
-    title, link = _title_and_link(found)
-    mark = " (updated)" if found.updated else ""
-    return one_line(f"{when}  {title or '(no title)'}{mark}  {link or found.item.id}")
+    title, link = _title_and_link(full_entry)
+    mark = " (updated)" if full_entry.updated else ""
+    return one_line(f"{when}  {title or '(no title)'}{mark}  {link or full_entry.item.id}")
 
 
-def _title_and_link(found: FullEntry) -> tuple[str, str]:
-    entry = read_entry(Item(0, found.item.id, 0, 0, found.item.payload, ""))
+def _title_and_link(full_entry: FullEntry) -> tuple[str, str]:
+    entry = read_entry(Item(0, full_entry.item.id, 0, 0, full_entry.item.payload, ""))
     return entry.title.plain, next((link.href for link in entry.links if link.rel == "alternate"), "")
 
 
@@ -231,7 +227,3 @@ def _cached(cache: Path | None) -> dict[EntryRequest, FullEntry]:
 def _write(path: Path, data: bytes) -> None:
     with whole_file(path) as file:
         file.write(data)
-
-
-def _tell(run: _NnoRun) -> None:
-    print_lines([f"skipped {shown(source)}: {reason}" for source, reason in run.skipped], "skipped {} more")

@@ -6,8 +6,8 @@ import os
 import signal
 from dataclasses import replace
 
+from smartfeeds.cli.follow import change_line, proof_line, run_follow
 from smartfeeds.client import Atom, Change, ChangeKind, Follower, Proof
-from smartfeeds.client.cli import change_line, proof_line, run_follow
 from smartfeeds.client.events import FollowCounters
 from unit.client.model_link import ADDRESS, NODE, FakeTimers, ModelLink, atom
 
@@ -75,9 +75,9 @@ async def test_run_follow_proves_at_both_ends() -> None:
         link.feed.put(atom(item_id, item_id))
 
     proof = await run_follow(
-        lambda caught_up: Follower(link, ADDRESS, mirror=True, timers=FakeTimers(), on_caught_up=caught_up),
+        lambda on_caught_up: Follower(link, ADDRESS, mirror=True, timers=FakeTimers(), on_caught_up=on_caught_up),
         lines.append,
-        limit=2,
+        until_caught_up=True,
     )
 
     assert [line.split()[0] for line in lines] == ["proof", "new", "new", "proof"]
@@ -92,7 +92,7 @@ async def test_run_follow_until_caught_up_writes_everything_there_is() -> None:
         link.feed.put(atom(item_id, item_id))
 
     proof = await run_follow(
-        lambda caught_up: Follower(link, ADDRESS, mirror=True, timers=FakeTimers(), on_caught_up=caught_up),
+        lambda on_caught_up: Follower(link, ADDRESS, mirror=True, timers=FakeTimers(), on_caught_up=on_caught_up),
         lines.append,
         until_caught_up=True,
     )
@@ -111,7 +111,9 @@ async def test_run_follow_json_until_interrupted() -> None:
 
     running = asyncio.ensure_future(
         run_follow(
-            lambda caught_up: Follower(link, ADDRESS, timers=FakeTimers(), on_caught_up=caught_up), write, as_json=True
+            lambda on_caught_up: Follower(link, ADDRESS, timers=FakeTimers(), on_caught_up=on_caught_up),
+            write,
+            as_json=True,
         )
     )
     await asyncio.wait_for(written.wait(), 5)

@@ -201,37 +201,58 @@ async def test_publish_without_a_running_demonstration_says_how_to_start_one(sta
     assert b"make run" in err
 
 
-async def test_readme_commands_of_http_do_what_they_say(start: Start, root: Path) -> None:
-    """Each curl of the README, as it stands, against the feed that `make run` shows."""
+async def test_readme_commands_of_http_do_what_they_say(start: Start, root: Path, tmp_path: Path) -> None:
+    """The block of the README, pasted as it stands, against the feed that `make run` shows."""
     process = await start("demo", "serve")
     page = re.search(r"web page +(http://127\.0\.0\.1:\d+)", await scene(process))
     assert page
     section = (root / "README.md").read_text().split("## The same feed over HTTP")[1].split("```")[1]
-    commands = [line for line in section.splitlines() if line.startswith("curl ")]
-    assert len(commands) == 4
-    printed = [await run(command.replace("http://127.0.0.1:15280", page[1])) for command in commands]
+    *lines, stream = section.removeprefix("sh\n").strip().replace("http://127.0.0.1:15280", page[1]).splitlines()
+    printed = await run(f'cd {tmp_path}; curl() {{ command curl -sS "$@" && echo; }}; ' + "\n".join(lines))
 
-    first, since, stream, rss = printed
-    assert json.loads(first)["count"] == 2
-    assert "next" in json.loads(first)
-    assert json.loads(since)["items"]
-    assert stream.startswith("retry: ")
+    first, since, rss = printed.split("\n", 2)
+    pages = [json.loads(first), json.loads(since)]
+    assert [len(one["items"]) for one in pages] == [2, 2]
+    assert not {item["id"] for item in pages[0]["items"]} & {item["id"] for item in pages[1]["items"]}
+    assert "next" in pages[0]
     assert rss.startswith('<?xml version="1.0"')
     assert "<rss" in rss[:200]
-    browser = await run(f"curl -H 'Accept: text/html' {page[1]}/feeds/planet/")
+    assert (await run(f"feed={page[1]}/feeds/planet/; {stream}")).startswith("retry: ")
+    browser = await run(f"curl -sS -H 'Accept: text/html' {page[1]}/feeds/planet/")
     assert "<title>Planet Tidemark" in browser
+
+
+async def test_readme_bot_prints_what_is_published(start: Start, root: Path, tmp_path: Path) -> None:
+    """The steps of the README. Only the port differs if 15222 is in use."""
+    *_, password, ports = told(await scene(await start("demo", "serve")))
+    (program,) = re.findall(r"(?s)```python\n(.*?)```", (root / "README.md").read_text())
+    (tmp_path / "bot.py").write_text(program.replace("15222", str(ports[0])))
+    bot = await asyncio.create_subprocess_exec(
+        sys.executable, "bot.py", password, cwd=tmp_path, env={**os.environ, "PYTHONPATH": str(root / "component")},
+        stdout=asyncio.subprocess.PIPE,
+    )  # fmt: skip
+    assert bot.stdout is not None
+    try:
+        async with asyncio.timeout(DEADLINE_S):
+            line = asyncio.ensure_future(bot.stdout.readline())
+            while not line.done():  # an entry that is published before the bot follows is not new for it
+                await output(start, "demo", "publish", "Hello, world")
+            assert await line == b"new Hello, world\n"
+    finally:
+        bot.terminate()
+        await bot.wait()
 
 
 async def run(command: str) -> str:
     """What a command prints; a stream has its first lines, then it is ended."""
     process = await asyncio.create_subprocess_shell(
-        f"exec {command.replace('curl', 'curl --silent --show-error', 1)}", stdout=asyncio.subprocess.PIPE
+        command, executable="/bin/bash", stdout=asyncio.subprocess.PIPE, start_new_session=True
     )
     assert process.stdout is not None
     async with asyncio.timeout(DEADLINE_S):
         if "event-stream" in command:
             line = await process.stdout.readline()
-            process.terminate()
+            os.killpg(process.pid, signal.SIGTERM)
             await process.wait()
             return line.decode()
         text = (await process.communicate())[0].decode()

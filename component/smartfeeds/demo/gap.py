@@ -1,8 +1,8 @@
-"""The recovery of gaps, as it really happens (Smart Feeds, Updates via Push; SF-047 to SF-051).
+"""`smartfeeds demo gap`: a follower detects lost notifications and pulls the missing items (SF-047 to SF-051).
 
-A real Prosody, the component as a process of its own, a publisher and a follower, each with its own client.
-Notifications are lost in three ways: the reader's session does not take any, the component is killed, the reader is
-not there. Nobody tells the follower: the cursors do.
+A real Prosody, the component as a separate process, a publisher and a follower, each with a client. Notifications are
+lost in three ways: the client of the reader is unavailable, the component is killed, the reader is logged out. The
+follower learns of each loss from the cursors alone.
 """
 
 import asyncio
@@ -30,14 +30,14 @@ ADDRESS: Final = f"xmpp:{SERVICE}?;node={NODE}"
 
 
 class TellingLink(SlixLink):
-    """A link that tells what a follower asks for and what it is sent."""
+    """A link that prints the requests of a follower and the notifications that it receives."""
 
     def __init__(self, person: DemoUser, tell: Tell) -> None:
         super().__init__(person.link.client)
         self._tell = tell
 
     async def ask(self, kind: str, to: str, payload: Element) -> Element:
-        """Tells the request and the size of its answer."""
+        """Prints the request and the number of items in its response."""
         reply = await super().ask(kind, to, payload)
         if payload.find(f"{{{PUBSUB}}}items") is not None:
             after = payload.findtext(f"{{{RSM}}}set/{{{RSM}}}after") or "the start"
@@ -53,7 +53,7 @@ class TellingLink(SlixLink):
 
 
 class DemoReader:
-    """Bob: follows the feed, copies it, and stores his position in a file."""
+    """A reader, such as Bob, who follows the feed, copies it, and stores the position in a file."""
 
     def __init__(self, person: DemoUser, store: Path, tell: Tell) -> None:
         self.person = person
@@ -63,29 +63,29 @@ class DemoReader:
         self._changed = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
         self.follower: Follower | None = None
-        self._met = FollowCounters()
+        self._counters = FollowCounters()
 
     async def begin(self) -> None:
-        """Logs in and follows, from the stored position where there is one."""
+        """Logs in and follows, from the stored position if there is one."""
         await self.person.login()
         link = TellingLink(self.person, self._tell)
         self.follower = Follower(link, ADDRESS, store=self._store, mirror=True, on_caught_up=self._caught_up)
         self._task = asyncio.create_task(self._read(self.follower))
 
     async def end(self) -> None:
-        """Stops following and logs out; what comes now is lost."""
+        """Stops following and logs out. Later notifications are lost."""
         if self._task is not None and self.follower is not None:
             self._task.cancel()
             await asyncio.wait([self._task])
             await self.follower.aclose()
-            self._met += self.follower.proof().counters
+            self._counters += self.follower.proof().counters
         await self.person.logout()
 
     def proof(self) -> Proof:
-        """Returns the proof of Bob's follower, with the counters of all his runs."""
+        """Returns the proof of the follower, with the counters of all runs."""
         assert self.follower is not None
-        now = self.follower.proof()
-        return replace(now, counters=self._met + now.counters)
+        proof = self.follower.proof()
+        return replace(proof, counters=self._counters + proof.counters)
 
     async def until(self, newest: str) -> None:
         """Returns when the item that was published last is in the mirror and the follower is in step."""
@@ -111,7 +111,7 @@ class DemoReader:
         self._tell(f"   bob    {change.kind.value} {name}")
 
     def _caught_up(self, proof: Proof) -> None:
-        """Comes before the last changes are handed over, so it waits for them."""
+        """Prints the proof after the changes that the follower delivers next."""
         asyncio.get_running_loop().call_soon(self._in_step, proof)
 
     def _in_step(self, proof: Proof) -> None:
@@ -120,7 +120,7 @@ class DemoReader:
 
 
 class GapDemo(Stage):
-    """Plays the demonstration: Alice publishes, Bob follows."""
+    """The scenes: Alice publishes, Bob follows."""
 
     def __init__(self, folder: Path, console: Console) -> None:
         super().__init__(folder, console, [SERVICE])
@@ -142,7 +142,7 @@ class GapDemo(Stage):
             return same
 
     async def publish(self, count: int = 1) -> str:
-        """Alice publishes; returns the id of the last item, acknowledged by the service."""
+        """Publishes items as Alice. Returns the id of the last item, which the service has acknowledged."""
         item_id = ""
         for _ in range(count):
             self._published += 1
@@ -152,36 +152,36 @@ class GapDemo(Stage):
         return item_id
 
     async def _play(self) -> None:
-        self.tell(f"1. Alice makes the feed {NODE}; Bob mirrors it.")
+        self.tell(f"1. Alice creates the feed {NODE}; Bob mirrors it.")
         await when_online(lambda: self.alice.create(SERVICE, NODE))
         newest = await self.publish(3)
         await self.bob.begin()
         await self.bob.until(newest)
         await self.bob.until(await self.publish())
 
-        self.tell("\n2. Bob's session takes no messages for a while: Prosody drops three notifications without a word.")
+        self.tell("\n2. Bob's client becomes unavailable: Prosody drops three notifications, and nobody gets an error.")
         self.bob.person.link.client.send_presence(ptype="unavailable")
         await self._settled()
         await self.publish(3)
         await self._settled()
         self.bob.person.link.client.send_presence()
         await self._settled()
-        self.tell("   The next notification says what came before it, and Bob does not have that:")
+        self.tell("   The next notification names the item before it. Bob lacks that item and pulls:")
         await self.bob.until(await self.publish())
 
-        self.tell("\n3. The component is killed right after it has acknowledged an item, and started again.")
+        self.tell("\n3. The component is killed right after it has acknowledged an item, and starts again.")
         newest = await self.publish()
         await self._component.end(signal.SIGKILL)
-        self.tell("   killed and started again; it sends again what it cannot know to have arrived, and Bob knows it:")
+        self.tell(
+            "   killed and started; it repeats notifications that may be lost, and Bob ignores those that he has:"
+        )
         await self._component.start()
         await when_online(lambda: self.alice.publish(SERVICE, NODE, "Number 1, edited", "item-1"))
         self.tell("   alice  edited item-1")
         await self.bob.until(newest)
         await self.bob.until(await self.publish())
 
-        self.tell(
-            "\n4. Bob is not there while Alice publishes, edits and deletes. He comes back with his stored cursor."
-        )
+        self.tell("\n4. Bob is logged out while Alice publishes, edits and deletes. He returns with his stored cursor.")
         await self.bob.end()
         await self.publish(2)
         await self.alice.publish(SERVICE, NODE, "Number 2, edited", "item-2")
@@ -193,7 +193,7 @@ class GapDemo(Stage):
         await self.bob.until(newest)
 
     async def _compare(self) -> bool:
-        """Whether the mirror is the feed, as a fresh reader pulls it."""
+        """Returns whether the mirror equals the feed as a new reader pulls it."""
         proof = self.bob.proof()
         await self.bob.end()
         fresh = DemoReader(await self.person("carol"), self.folder / "fresh", lambda _text: None)
@@ -201,14 +201,14 @@ class GapDemo(Stage):
         await fresh.until(f"item-{self._published}")
         await fresh.end()
         same = fresh.mirror == self.bob.mirror
-        self.tell("\n5. The proof: Bob's mirror beside the feed as Carol pulls it, from its first item on.")
+        self.tell("\n5. The proof: Bob's mirror, and the feed as Carol reads it from the beginning.")
         self.tell(f"   mirror {_digest(self.bob.mirror)}")
         self.tell(f"   feed   {_digest(fresh.mirror)}")
         self.tell(f"   {'They are the same.' if same else 'THEY DIFFER.'} Bob, in all his runs: {proof}")
         return same
 
     async def _settled(self) -> None:
-        """Returns when the server has worked on everything that Bob and Alice had sent."""
+        """Returns when the server has processed everything that Bob and Alice sent: stanzas are answered in order."""
         for person in (self.bob.person, self.alice):
             await person.link.ask("get", "localhost", Element("{urn:xmpp:ping}ping"))
             await person.link.ask("get", SERVICE, Element("{urn:xmpp:ping}ping"))

@@ -1,8 +1,8 @@
-"""One feed at two services, edited while they are apart (docs/mirrors.md; FeedSync 3.2 to 3.4).
+"""`smartfeeds demo share`: one feed at two services, edited apart (docs/mirrors.md; FeedSync 3.2 to 3.4).
 
-A real Prosody, two services as processes of their own with a mirror between them, and a person at each. The services
-are apart because never more than one of them runs; each takes changes of the same items meanwhile. After each meeting
-their stores are compared, and what is in them with what was written.
+A real Prosody, two services as separate processes with a mirror between them, and a user at each. The services are
+apart because only one of them runs at a time; each accepts changes of the same items meanwhile. After each meeting the
+databases are compared with each other and with the expected versions.
 """
 
 import asyncio
@@ -36,9 +36,9 @@ SERVICE_A: Final = "feeds-a.localhost"
 SERVICE_B: Final = "feeds-b.localhost"
 NODE: Final = "plans"
 ADDRESS: Final = f"xmpp:{SERVICE_A}?;node={NODE}"
-_LOOK_S: Final = 0.05  # how often the stores are looked at: services in other processes do not tell us of changes
+_LOOK_S: Final = 0.05  # between two reads of the databases: services in other processes do not report changes
 
-# What the feed is to hold: the titles of the versions of each item with their number of changes, the winner first.
+# The expected feed: for each item the titles of its versions with their numbers of changes, the winner first.
 _DELETED: Final = ""
 Titles = dict[str, tuple[tuple[str, int], ...]]
 _BEFORE: Final[Titles] = {"meeting": (("Monday", 1),), "cake": (("Cake", 1),)}
@@ -52,7 +52,7 @@ _SETTLED: Final[Titles] = _MET | {"meeting": (("Friday at ten", 4),), "cake": ((
 
 
 class SharedVersion(NamedTuple):
-    """A version of an item, for people: its title (empty where it is deleted), changes, who made it, and its tag."""
+    """A version of an item: its title (empty if it is deleted), number of changes, author, and tag."""
 
     title: str
     changes: int
@@ -65,7 +65,7 @@ class SharedVersion(NamedTuple):
 
 
 class SharedItem(NamedTuple):
-    """What two services must have in common of an item: XML whose prefixes are written anew, as servers may do."""
+    """The data of an item that must be equal at both services. Prefixes are normalised: servers may change them."""
 
     payload: str
     sync: str
@@ -80,22 +80,22 @@ class FeedCopy:
     items: dict[str, SharedItem]
 
     def holds(self, titles: Titles) -> bool:
-        """Whether it has these items with these versions, and no others."""
-        found = {key: tuple((one.title, one.changes) for one in kept.versions) for key, kept in self.items.items()}
-        return found == titles
+        """Returns whether the copy has exactly these items with these versions."""
+        versions = {key: tuple((one.title, one.changes) for one in item.versions) for key, item in self.items.items()}
+        return versions == titles
 
     def __str__(self) -> str:
         whole = hashlib.sha256()
-        for item_id, kept in sorted(self.items.items()):
-            whole.update("\0".join((item_id, kept.payload, kept.sync, str(kept.deleted), "")).encode())
-        conflicts = sum(len(kept.versions) - 1 for kept in self.items.values())
-        changes = sum(kept.versions[0].changes for kept in self.items.values())
+        for item_id, item in sorted(self.items.items()):
+            whole.update("\0".join((item_id, item.payload, item.sync, str(item.deleted), "")).encode())
+        conflicts = sum(len(item.versions) - 1 for item in self.items.values())
+        changes = sum(item.versions[0].changes for item in self.items.values())
         parts = counted(len(self.items), "item"), counted(changes, "change"), counted(conflicts, "conflict")
         return f"{', '.join(parts)}, sha256 {whole.hexdigest()[:16]}"
 
 
 class SharingDemo(Stage):
-    """Plays the demonstration at the two services."""
+    """The scenes at the two services."""
 
     def __init__(self, folder: Path, console: Console) -> None:
         super().__init__(folder, console, [SERVICE_A, SERVICE_B])
@@ -104,17 +104,17 @@ class SharingDemo(Stage):
         self._bob: DemoUser
 
     async def perform(self) -> bool:
-        """All scenes; whether everything was as it is told."""
+        """Plays all scenes. Returns whether both services were equal and as expected. Raises LinkError, ConfigError."""
         async with self.open():
             self._alice, self._bob = await self.person("alice"), await self.person("bob")
             await self._alice.login()
             await self._bob.login()
-            told = await self._begin() and await self._part() and await self._settle()
-            if told:
-                self.tell("   The two stores are the same, with all histories. Nothing was lost: Alice has decided.")
+            is_expected = await self._begin() and await self._part() and await self._settle()
+            if is_expected:
+                self.tell("   The two databases are the same, with all histories. No version was lost.")
             await self._alice.logout()
             await self._bob.logout()
-            return told
+            return is_expected
 
     async def _begin(self) -> bool:
         self.tell(f"1. Alice publishes meeting “Monday” and cake “Cake” at {SERVICE_A}. {SERVICE_B} shares the feed.")
@@ -129,7 +129,7 @@ class SharingDemo(Stage):
         return await self._meet(_BEFORE)
 
     async def _part(self) -> bool:
-        self.tell("\n2. They are apart: each is killed while somebody edits at the other.")
+        self.tell("\n2. The services are apart: each is killed while a user edits at the other.")
         await self._a.end(signal.SIGKILL)
         await self._bob.publish(SERVICE_B, NODE, "Tuesday", "meeting")
         await self._bob.publish(SERVICE_B, NODE, "No cake", "cake")
@@ -144,12 +144,16 @@ class SharingDemo(Stage):
         await self._alice.publish(SERVICE_A, NODE, "Cups", "cups")
         self.tell("   alice  edited meeting “Friday”, “Friday at ten”, cake “Plum cake”; published cups “Cups”")
 
-        self.tell("\n3. They meet again. Both have the same winner of each item, and keep what lost as a conflict.")
+        self.tell(
+            "\n3. Both run again. They choose the same winner of each item and store the other version as a conflict."
+        )
         await self._b.start()
         return await self._meet(_MET)
 
     async def _settle(self) -> bool:
-        self.tell(f"\n4. Alice settles both at {SERVICE_A}: of one the winner stays, of the other what lost.")
+        self.tell(
+            f"\n4. Alice resolves both at {SERVICE_A}: she keeps the winner of meeting, and the other version of cake."
+        )
         cake = (await _copy_of(self._a)).items["cake"].versions[1]
         for arguments in (["meeting"], ["cake", "--keep", cake.tag]):
             settled = await self._a.command("conflicts", "resolve", NODE, *arguments, "--by", "alice@localhost")
@@ -157,7 +161,7 @@ class SharingDemo(Stage):
         return await self._meet(_SETTLED)
 
     async def _meet(self, titles: Titles) -> bool:
-        """Waits until both hold this and the same, and tells what they hold; False where it does not come to that."""
+        """Waits until both services have these versions, and prints them. Returns False after a timeout."""
         async with AsyncExitStack() as stack:
             stores = [await stack.enter_async_context(_opened(component)) for component in self.components]
             try:
@@ -166,8 +170,8 @@ class SharingDemo(Stage):
             except TimeoutError:
                 copies = [await _read(store) for store in stores]
                 self.tell(f"   {verdict(copies, titles)} after {STEP_S:.0f} s")
-        for item_id, kept in copies[0].items.items():
-            winner, *others = kept.versions
+        for item_id, item in copies[0].items.items():
+            winner, *others = item.versions
             if others:
                 self.tell(f"   {item_id:8} {winner}; conflict: {', '.join(map(str, others))}")
         for component, copy in zip(self.components, copies, strict=True):
@@ -176,7 +180,7 @@ class SharingDemo(Stage):
 
 
 def verdict(copies: Sequence[FeedCopy], titles: Titles) -> str:
-    """Returns what is wrong with copies that should all have these versions; empty if they have."""
+    """Returns the difference between the copies and these versions, or an empty text."""
     if any(copy != copies[0] for copy in copies):
         return "THEY DIFFER"
     return "" if copies[0].holds(titles) else "THEY ARE THE SAME, BUT NOT WHAT WAS WRITTEN"
@@ -192,7 +196,7 @@ async def _alike(stores: Sequence[FeedService], titles: Titles) -> list[FeedCopy
 
 @asynccontextmanager
 async def _opened(component: DemoService) -> AsyncIterator[FeedService]:
-    """A look into the store of a service, whether it runs or not."""
+    """Yield the use cases over the database of a service, for reading. The service may be running."""
     service = open_service(load(component.config), on_change=lambda _nodes: None, mode=OpenMode.READ)
     await service.store.open()
     try:
@@ -209,15 +213,15 @@ async def _copy_of(component: DemoService) -> FeedCopy:
 async def _read(service: FeedService) -> FeedCopy:
     def read(tx: ReadTx, context: Context) -> FeedCopy:
         node = tx.node(NODE)
-        found = [] if node is None else tx.slice(node.node_no, Slice(SHARED, NO_LIMIT))
-        return FeedCopy({} if node is None else {item.id: _kept(context, node, item) for item in found})
+        items = [] if node is None else tx.slice(node.node_no, Slice(SHARED, NO_LIMIT))
+        return FeedCopy({} if node is None else {item.id: _kept(context, node, item) for item in items})
 
     return await service.read(read)
 
 
 def _kept(context: Context, node: Node, item: Item) -> SharedItem:
     winner = read_shared(context, node, item).version
-    seen = tuple(
+    versions = tuple(
         SharedVersion(
             _DELETED if one.deleted.on else read_meta(one.payload).body,
             one.counter,
@@ -227,7 +231,7 @@ def _kept(context: Context, node: Node, item: Item) -> SharedItem:
         for one in (winner, *winner.conflicts)
     )
     sync = sync_of(context, node, item)
-    return SharedItem(_anew(item.payload), _anew(sync), item.deleted, seen)
+    return SharedItem(_anew(item.payload), _anew(sync), item.deleted, versions)
 
 
 def _anew(data: bytes) -> str:

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from smartfeeds.cli import documents, main, reading
-from smartfeeds.cli.run import _kept
+from smartfeeds.cli.run import _status_file
 from smartfeeds.client.errors import LoginError, NodeMissingError
 from smartfeeds.config import load
 from smartfeeds.console import EXIT_TEXTS, Exit, exit_code
@@ -227,7 +227,7 @@ async def test_status_over_what_is_no_file_leaves_it(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe")
 
     with pytest.raises(ConfigError, match="not a regular file"):
-        async with _kept(tmp_path / "pipe", asyncio.Event()):
+        async with _status_file(tmp_path / "pipe", asyncio.Event()):
             pass
     assert stat.S_ISFIFO((tmp_path / "pipe").stat().st_mode)
 

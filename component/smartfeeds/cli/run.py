@@ -28,7 +28,7 @@ STATUS_S: Final = 5.0  # interval of writing the status file
 STALE_S: Final = 20.0  # an older status file comes from a process that has ended or does not respond
 M_TRIM_THRESHOLD: Final = -1  # parameters of glibc's mallopt(3)
 M_MMAP_THRESHOLD: Final = -3
-KEPT_FREE_BYTES: Final = 16 * 1024 * 1024  # freed memory that glibc may keep
+MAX_FREE_BYTES: Final = 16 * 1024 * 1024  # freed memory that glibc may keep
 MAPPED_BYTES: Final = 1024 * 1024  # larger blocks are mapped one by one, and returned when freed
 GC_THRESHOLD: Final = 10_000  # with Python's default, 700, collection takes a tenth of the time of a publish
 
@@ -51,7 +51,7 @@ def run_command(config: Path | None, status: Path | None) -> None:
 
 
 def _uvloop_factory() -> Callable[[], asyncio.AbstractEventLoop]:
-    """Returns what makes event loops of uvloop. Raises ConfigError if the package is not installed."""
+    """Returns the function that creates an event loop of uvloop. Raises ConfigError if the package is not installed."""
     try:
         import uvloop  # an extra, so it may be absent
     except ImportError:
@@ -74,7 +74,7 @@ async def _serve(settings: Settings, status: Path | None) -> None:
     _keep_freed_memory()
     log.info("started", version=__version__, component=settings.component.jid, store=str(settings.store.path))
     try:
-        async with _kept(status, app.online):
+        async with _status_file(status, app.online):
             _notify("READY=1")
             await stop.wait()
             _notify("STOPPING=1")
@@ -96,7 +96,7 @@ def _keep_freed_memory() -> None:
     """Let glibc reuse freed memory for the next page. By default it would return the memory and request it again."""
     with contextlib.suppress(OSError, AttributeError):  # other C libraries have no mallopt
         mallopt = ctypes.CDLL(None).mallopt
-        mallopt(M_TRIM_THRESHOLD, KEPT_FREE_BYTES)
+        mallopt(M_TRIM_THRESHOLD, MAX_FREE_BYTES)
         mallopt(M_MMAP_THRESHOLD, MAPPED_BYTES)
 
 
@@ -107,14 +107,14 @@ def _on_signal(stop: asyncio.Event) -> None:
 
 
 @contextlib.asynccontextmanager
-async def _kept(path: Path | None, online: asyncio.Event) -> AsyncIterator[None]:
+async def _status_file(path: Path | None, online: asyncio.Event) -> AsyncIterator[None]:
     """Update the status file while the service runs, and remove it at the end."""
     if path is None:
         yield
         return
     refuse_devices(path)
     _write(path, online=online.is_set())
-    task = asyncio.create_task(_keep(path, online))
+    task = asyncio.create_task(_update_status(path, online))
     try:
         yield
     finally:
@@ -123,7 +123,7 @@ async def _kept(path: Path | None, online: asyncio.Event) -> AsyncIterator[None]
         path.resolve().unlink(missing_ok=True)  # noqa: ASYNC240 - once, at the end
 
 
-async def _keep(path: Path, online: asyncio.Event) -> None:
+async def _update_status(path: Path, online: asyncio.Event) -> None:
     while True:
         if online.is_set():
             await asyncio.sleep(STATUS_S)

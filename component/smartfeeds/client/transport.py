@@ -1,7 +1,7 @@
-"""What a follower needs of XMPP, over slixmpp (xep-map 6.2): requests and messages as elements, and a session.
+"""The XMPP link of a follower, over slixmpp (docs/xmpp.md): requests and messages as elements, and a session.
 
-`SlixLink` uses an object that a bot already has and never connects it. `ClientLink` has its own and keeps it connected:
-slixmpp does not reconnect by itself, and its back-off starts anew with every TCP connection.
+`SlixLink` uses the slixmpp object of a bot and never connects it. `ClientLink` has an object of its own and keeps it
+connected: slixmpp does not reconnect by itself, and its back-off starts anew with every TCP connection.
 """
 
 import asyncio
@@ -27,14 +27,13 @@ from smartfeeds.core.backoff import Backoff
 
 log = logging.getLogger("smartfeeds.client")
 
-HEALTHY_S = 30.0
+HEALTHY_S = 30.0  # a connection that lasted longer resets the back-off
 BACKOFF = Backoff(first_s=1.0, longest_s=60.0)
 
 
 @dataclass(frozen=True, slots=True)
 class Timeouts:
-    """How long to wait, in seconds: for TCP and TLS, for the answer to a request, for a session after TCP, for a pong
-    of the own server."""
+    """Longest waits in seconds: for TCP and TLS, for a response, for a session after TCP, and for a pong."""
 
     connect_s: float = 30.0
     request_s: float = 30.0
@@ -46,43 +45,43 @@ DEFAULT_TIMEOUTS = Timeouts()
 
 
 class LinkListener(Protocol):
-    """Who is told what happens on a link. All calls come from the event loop and return at once."""
+    """The receiver of the events of a link. All calls come from the event loop and must return at once."""
 
     def on_up(self) -> None:
-        """A session has begun."""
+        """A session has started."""
 
     def on_down(self) -> None:
-        """The session has ended; nothing asked on it will be answered."""
+        """The session has ended. No further response arrives."""
 
     def on_message(self, message: Element) -> None:
         """A message stanza with a pubsub event."""
 
     def on_failure(self, error: Exception) -> None:
-        """There will be no session."""
+        """The link gives up. There will be no session."""
 
 
 class FollowerLink(Protocol):
-    """A way to an XMPP server."""
+    """A connection to an XMPP server."""
 
     @property
     def subscriber(self) -> str:
         """The address to subscribe. Valid while a session is up."""
 
     def open(self, listener: LinkListener) -> None:
-        """Starts to tell the listener; `on_up` follows when there is a session."""
+        """Starts to call the listener. `on_up` is called when there is a session."""
 
     async def ask(self, kind: str, to: str, payload: Element) -> Element:
-        """Sends an IQ of type `kind` and returns the reply stanza. Raises RequestError, RequestTimeoutError."""
+        """Sends an IQ of type `kind` and returns the response. Raises RequestError, RequestTimeoutError."""
 
     async def close(self) -> None:
-        """Stops telling, and gives back what `open` took."""
+        """Stops calling the listener, and releases the resources of `open`."""
 
 
-Slixmpp = BaseXMPP  # what a bot has: a client or a component
+Slixmpp = BaseXMPP  # the object of a bot: a client or a component
 
 
 def link_over(xmpp: Slixmpp | FollowerLink, *, subscribe_as: str | None = None) -> FollowerLink:
-    """A link over what the caller has, or the link itself."""
+    """Returns a link over the slixmpp object, or the link itself."""
     return SlixLink(xmpp, subscribe_as=subscribe_as) if isinstance(xmpp, BaseXMPP) else xmpp
 
 
@@ -92,7 +91,7 @@ async def _send(iq: Iq, timeout_s: float) -> Iq:
 
 
 class _PubsubEvent(MatcherBase):
-    """Messages with an event, in whatever namespace the stream has."""
+    """Matches messages with a pubsub event, in any namespace of the stream (client or component)."""
 
     def match(self, stanza: StanzaBase) -> bool:
         xml = stanza.xml
@@ -100,9 +99,9 @@ class _PubsubEvent(MatcherBase):
 
 
 class SlixLink:
-    """A link over a slixmpp client or component that somebody else connects.
+    """A link over a slixmpp client or component that the caller connects.
 
-    A client that subscribes with its bare address (the default) must have sent presence to get the notifications.
+    A client that subscribes with its bare address (the default) receives notifications only after it has sent presence.
     """
 
     def __init__(
@@ -120,7 +119,7 @@ class SlixLink:
         return self._subscribe_as or str(self._xmpp.boundjid.bare)
 
     def open(self, listener: LinkListener) -> None:
-        """Starts to tell the listener; `on_up` comes at once where a session is up already."""
+        """Starts to call the listener. Calls `on_up` at once if there is a session."""
         self._listener = listener
         self._xmpp.register_handler(Callback(self._handler, _PubsubEvent(None), self._on_message))
         self._xmpp.add_event_handler("session_start", self._on_session_start)
@@ -129,7 +128,7 @@ class SlixLink:
             listener.on_up()
 
     async def ask(self, kind: str, to: str, payload: Element) -> Element:
-        """Sends an IQ and returns its reply. Raises RequestError, RequestTimeoutError."""
+        """Sends an IQ and returns the response. Raises RequestError, RequestTimeoutError."""
         iq = self._xmpp.Iq()
         iq["type"] = kind
         iq["to"] = to
@@ -145,7 +144,7 @@ class SlixLink:
         return reply.xml
 
     async def close(self) -> None:
-        """Stops telling. The XMPP object stays as it is."""
+        """Stops calling the listener. The slixmpp object stays connected."""
         self._xmpp.remove_handler(self._handler)
         self._xmpp.del_event_handler("session_start", self._on_session_start)
         self._xmpp.del_event_handler("disconnected", self._on_disconnected)
@@ -165,15 +164,15 @@ class SlixLink:
 
 
 class ClientLink(SlixLink):
-    """A link with a client of its own, which is kept connected with a jittered back-off.
+    """A link with its own client, which it keeps connected with a jittered back-off.
 
-    With a resource in `jid` that full address is subscribed, else the bare one. `server` is the host and port to
+    If `jid` has a resource, that full address is subscribed, else the bare address. `server` is the host and port to
     connect to; without it, the DNS records of the account's domain name them. `plaintext` allows a connection without
     TLS: for a server on the same machine only. `ca_certs` is a file of certificates to trust instead of the system's.
 
-    A connection that fails is tried again for ever; the logger `smartfeeds.client` gets a warning with server and
-    cause. A login that is refused, a server without TLS and a certificate that is not valid end it, unless there was a
-    session before: the listener gets LoginError or CertificateError.
+    A failed connection is retried for ever, and the logger `smartfeeds.client` gets a warning with server and cause.
+    A refused login, a server without TLS and an invalid certificate end the link, unless there was a session before:
+    the listener gets LoginError or CertificateError.
     """
 
     def __init__(
@@ -215,7 +214,7 @@ class ClientLink(SlixLink):
 
     @property
     def server(self) -> str:
-        """The server to connect to, as messages name it."""
+        """The name of the server in messages."""
         host, port = self._server
         return f"{host}:{port}" if host else f"the server of {self._client.requested_jid.host}"
 
@@ -225,11 +224,11 @@ class ClientLink(SlixLink):
 
     @property
     def client(self) -> ClientXMPP:
-        """The client itself, for a bot that wants more of the connection than to follow."""
+        """The slixmpp client, for a bot that also sends messages or requests."""
         return self._client
 
     def open(self, listener: LinkListener) -> None:
-        """Begins to connect."""
+        """Starts to connect."""
         super().open(listener)
         for event, handler in self._handlers().items():
             self._client.add_event_handler(event, handler)
@@ -237,7 +236,7 @@ class ClientLink(SlixLink):
         self._task.add_done_callback(self._on_task_done)
 
     async def ask(self, kind: str, to: str, payload: Element) -> Element:
-        """As in SlixLink; when there is no answer and the own server does not answer either, the connection is dead."""
+        """As in SlixLink. After a timeout, a ping finds out whether the connection itself is dead."""
         try:
             return await super().ask(kind, to, payload)
         except RequestTimeoutError:
@@ -274,14 +273,14 @@ class ClientLink(SlixLink):
             await self._sleep(delay_s)
 
     def _log_failure(self, delay_s: float) -> None:
-        """An outage is a warning once, and again when its cause is another one."""
+        """Logs an outage as a warning once, and again when its cause changes."""
         cause = cause_of(worst(self._failures)) or "the connection was closed"
         level, self._cause = logging.INFO if cause == self._cause else logging.WARNING, cause
         what = "lost the connection" if self._up.is_set() else "cannot connect"
         log.log(level, "%s to %s as %s: %s; next try in %.1f s", what, self.server, self._account, cause, delay_s)
 
     async def _one_connection(self) -> None:
-        """Connects, and returns when the connection has ended or could not be made."""
+        """Connects. Returns when the connection has failed or ended."""
         self._final_error, self._refusal = None, ""
         self._failures.clear()
         for event in (self._up, self._down, self._settled):
@@ -291,7 +290,7 @@ class ClientLink(SlixLink):
                 await self._client.connect(*self._server)
         except TimeoutError:
             self._failures.append(f"no answer in {self._timeouts.connect_s:g} s")
-        self._client.cancel_connection_attempt()  # the next try is ours to time
+        self._client.cancel_connection_attempt()  # this class plans the next attempt
         if not self._client.is_connected():
             return
         try:
@@ -303,7 +302,7 @@ class ClientLink(SlixLink):
         await self._down.wait()
 
     async def _check(self) -> None:
-        """Drops the connection when the own server does not answer a ping (XEP-0199) with anything."""
+        """Drops the connection if the account's server does not answer a ping (XEP-0199), not even with an error."""
         ping = self._client.Iq()
         ping["type"] = "get"
         ping["to"] = self._client.requested_jid.host

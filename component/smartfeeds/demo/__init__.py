@@ -1,1 +1,1 @@
-"""Servers of one's own on loopback, a feed to try out, and the recovery of a gap as it really happens."""
+"""Demonstrations on loopback: an example feed to try out, lost notifications, and a feed at two services."""

@@ -1,4 +1,4 @@
-"""`smartfeeds demo`: the service and the two demonstrations on this machine, with nothing to set up."""
+"""`smartfeeds demo`: the service and two demonstrations on this machine, without any set-up."""
 
 import tempfile
 from pathlib import Path
@@ -19,19 +19,19 @@ _FOLDER = click.option(
     type=click.Path(file_okay=False, path_type=Path),
     default=Path(".run"),
     show_default=True,
-    help="Where everything is kept.",
+    help="The folder of all data.",
 )
 
 
 @click.group("demo", cls=Commands)
 def demo_command() -> None:
-    """See it work on this machine, with a Prosody of its own on loopback."""
+    """Demonstrate the service on this machine, with a Prosody on loopback."""
 
 
 @demo_command.command("serve")
 @_FOLDER
 def demo_serve(folder: Path) -> None:
-    """Start a Prosody and the component, fill a feed, and say what to try. Ctrl-C stops all of it."""
+    """Start a Prosody and the service, fill a feed, and print commands to try. Ctrl-C stops everything."""
     run_async(serve(folder, out, progress_bar()))
 
 
@@ -56,10 +56,10 @@ async def _publish(folder: Path, title: str) -> str:
 
 @demo_command.command("gap")
 def demo_gap() -> None:
-    """Lose notifications in every way there is, and watch the follower find and close the gaps.
+    """Lose notifications in three ways, and watch the follower detect and close the gaps.
 
-    Uses a real Prosody, the component as a process of its own, and a follower. Ends with a comparison of mirror and
-    feed; exit code 1 where they differ.
+    The demonstration uses a real Prosody, the service as a separate process, and a follower. At the end it compares
+    the mirror with the feed; exit code 1 if they differ.
     """
     from smartfeeds.demo.gap import GapDemo
 
@@ -68,10 +68,10 @@ def demo_gap() -> None:
 
 @demo_command.command("share")
 def demo_share() -> None:
-    """Edit one feed at two services while they are apart, and watch them agree when they meet again.
+    """Edit one feed at two services while they are apart, and watch them agree when both run again.
 
-    Uses a real Prosody, two services as processes of their own, and a mirror between them. Ends with a comparison of
-    their stores; exit code 1 where they differ, or have something else than was written.
+    The demonstration uses a real Prosody, two services as separate processes, and a mirror between them. At the end it
+    compares their databases; exit code 1 if they differ from each other or from the expected versions.
     """
     from smartfeeds.demo.share import SharingDemo
 

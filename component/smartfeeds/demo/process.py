@@ -23,9 +23,9 @@ HOST = "127.0.0.1"
 START_DEADLINE_S = 60.0
 STOP_DEADLINE_S = 10.0
 _POLL_S = 0.05
-# Below the range that the kernel gives to outgoing connections: a port stays ours while its server is down.
+# Below the range that the kernel uses for outgoing connections, so that a port stays free while its server restarts.
 PORTS = range(15_000, 31_000)
-_given: set[int] = set()
+_used: set[int] = set()
 _LOG_TAIL_LINES = 40
 
 
@@ -38,10 +38,10 @@ class DemoAccount:
 
 
 def free_port() -> int:
-    """A TCP port of PORTS that nobody on this machine listens on, never the same twice in a process."""
+    """Returns a free TCP port of PORTS, never the same twice in a process. Raises LinkError."""
     for _ in range(1000):
         port = random.choice(PORTS)
-        if port in _given:
+        if port in _used:
             continue
         with socket.socket() as probe:
             probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -49,13 +49,13 @@ def free_port() -> int:
                 probe.bind((HOST, port))
             except OSError:
                 continue
-            _given.add(port)
+            _used.add(port)
             return port
     raise LinkError("no free TCP port on loopback")
 
 
 def is_listening(port: int) -> bool:
-    """Whether somebody accepts connections on this port of the loopback interface."""
+    """Returns whether a process accepts connections on this port of the loopback interface."""
     with socket.socket() as probe:
         probe.settimeout(1.0)
         return probe.connect_ex((HOST, port)) == 0
@@ -64,8 +64,8 @@ def is_listening(port: int) -> bool:
 class LocalServer(ABC):
     """An XMPP server that runs in `folder` until `stop`.
 
-    `components` maps the names of components to their secrets. Ports that are not given are chosen. Raises
-    ConfigError where the program is not installed, LinkError where it does not come up.
+    `components` maps the names of components to their secrets. A port of 0 is replaced by a free port. Raises
+    ConfigError if the program is not installed, LinkError if it does not start.
     """
 
     software: ClassVar[str]
@@ -90,7 +90,7 @@ class LocalServer(ABC):
 
     @property
     def running(self) -> bool:
-        """Whether our process is alive."""
+        """Whether the server process is alive."""
         return self.process is not None and self.process.poll() is None
 
     @property
@@ -100,25 +100,25 @@ class LocalServer(ABC):
 
     @classmethod
     def find_program(cls) -> str:
-        """The path of the program. Raises ConfigError with what to install."""
-        found = shutil.which(cls.program) or shutil.which(cls.program, path="/usr/sbin:/usr/local/sbin")
-        if not found:
+        """Returns the path of the program. Raises ConfigError, whose text names the packages to install."""
+        path = shutil.which(cls.program) or shutil.which(cls.program, path="/usr/sbin:/usr/local/sbin")
+        if not path:
             raise ConfigError(
                 f"{cls.software} is not installed: apt-get install --no-install-recommends {cls.packages}"
             )
-        return found
+        return path
 
     def start(self, deadline_s: float = START_DEADLINE_S) -> None:
-        """Starts the server and returns when its ports answer."""
+        """Starts the server. Returns when its ports accept connections. Raises ConfigError, LinkError."""
         program = self.find_program()
         self.folder.mkdir(parents=True, exist_ok=True)
         self._end_leftover()
         for port in (self.client_port, self.component_port):
             if is_listening(port):
-                raise LinkError(f"port {port} is taken by another program: stop that program or choose another port")
+                raise LinkError(f"port {port} is in use by another program; stop that program or choose another port")
         self.write_config()
         with (self.folder / "output.log").open("ab") as output:
-            # A session of its own: Ctrl-C goes to us, and we stop the server in order.
+            # A separate session: Ctrl-C reaches only this process, which stops the server in order.
             self.process = subprocess.Popen(  # noqa: S603 - a fixed command line
                 self.command(program),
                 env={**os.environ, **self.environment()},
@@ -132,7 +132,7 @@ class LocalServer(ABC):
         self._wait(deadline_s)
 
     def stop(self) -> None:
-        """Stops the server in good order, and by force when it does not stop."""
+        """Stops the server with SIGTERM, and with SIGKILL after a timeout."""
         self._end(signal.SIGTERM)
 
     def kill(self) -> None:
@@ -154,15 +154,15 @@ class LocalServer(ABC):
 
     @abstractmethod
     def command(self, program: str) -> list[str]:
-        """The command line that runs the server in the foreground."""
+        """Returns the command line that runs the server in the foreground."""
 
     def environment(self) -> dict[str, str]:
-        """Variables beside those of our own process."""
+        """Returns variables to add to the environment of this process."""
         return {}
 
     @abstractmethod
     def account(self, name: str, password: str = "secret") -> DemoAccount:  # noqa: S107 - a throw-away account
-        """Makes a client account, or finds it."""
+        """Creates a client account if it does not exist."""
 
     @property
     def _pid_file(self) -> Path:
@@ -195,7 +195,7 @@ class LocalServer(ABC):
         self._pid_file.unlink(missing_ok=True)
 
     def _end_leftover(self) -> None:
-        """Ends the server that an earlier run in this folder left behind when it was killed."""
+        """Ends the server of an earlier run in this folder that was killed. Otherwise its ports would be in use."""
         try:
             pid = int(self._pid_file.read_text())
         except (OSError, ValueError):
@@ -208,7 +208,7 @@ class LocalServer(ABC):
                 time.sleep(_POLL_S)
 
     def _is_ours(self, pid: int) -> bool:
-        """Whether this process runs a server in our folder. The command line of an ended process is empty."""
+        """Returns whether this process runs a server in the folder. The command line of an ended process is empty."""
         try:
             return os.fsencode(self.folder) in Path(f"/proc/{pid}/cmdline").read_bytes()
         except OSError:

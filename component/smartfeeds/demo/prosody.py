@@ -74,7 +74,7 @@ class Prosody(LocalServer):
 
     @property
     def log_files(self) -> tuple[Path, ...]:
-        """Its own log and what it prints."""
+        """The log of Prosody and its output."""
         return (self.folder / "output.log", self.folder / "prosody.log")
 
     @property
@@ -83,7 +83,7 @@ class Prosody(LocalServer):
         return self.folder / "prosody.cfg.lua"
 
     def write_config(self) -> None:
-        """Writes the configuration file and makes the data folder."""
+        """Writes the configuration file and creates the data folder."""
         for name in ("data", "certs"):
             (self.folder / name).mkdir(exist_ok=True)
         blocks = [f'Component "{name}"\n    component_secret = "{key}"\n' for name, key in self.components.items()]
@@ -100,17 +100,19 @@ class Prosody(LocalServer):
         )
 
     def command(self, program: str) -> list[str]:
-        """Prosody in the foreground with our file."""
+        """Returns the command line of Prosody in the foreground."""
         return [program, "--config", str(self.config_file), "-F"]
 
     def account(self, name: str, password: str = "secret") -> DemoAccount:  # noqa: S107 - a throw-away account
-        """Makes a client account with prosodyctl; an account of this name gets this password."""
-        done = subprocess.run(  # noqa: S603 - a fixed command line
+        """Creates a client account with prosodyctl. An existing account gets this password."""
+        result = subprocess.run(  # noqa: S603 - a fixed command line
             ["/usr/bin/prosodyctl", "--config", str(self.config_file), "register", name, self.domain, password],
             capture_output=True,
             text=True,
             check=False,
         )
-        if done.returncode != 0:
-            raise LinkError(f"prosodyctl made no account {name}: {done.stdout.strip()} {done.stderr.strip()}")
+        if result.returncode != 0:
+            raise LinkError(
+                f"prosodyctl cannot create the account {name}: {result.stdout.strip()} {result.stderr.strip()}"
+            )
         return DemoAccount(f"{name}@{self.domain}", password)

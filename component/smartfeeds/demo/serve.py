@@ -1,6 +1,6 @@
-"""What `make run` shows: a Prosody of its own, the component beside it, and a feed with something in it.
+"""`make run`: a Prosody, the service beside it, and a feed with items.
 
-Everything is in one folder. The first start makes it, a later one finds it again.
+All data is in one folder. The first start creates it, and later starts use it again.
 """
 
 import asyncio
@@ -37,7 +37,7 @@ _CLIENT_PORT, _COMPONENT_PORT, _HTTP_PORT = 15222, 15347, 15280
 
 @dataclass(frozen=True, slots=True)
 class Scene:
-    """The data that stays the same from one start to the next."""
+    """The ports and secrets, which stay the same from one start to the next."""
 
     client_port: int
     component_port: int
@@ -47,7 +47,7 @@ class Scene:
 
     @property
     def reader(self) -> DemoAccount:
-        """The account to try things with."""
+        """The account for the user's experiments."""
         return DemoAccount(READER, self.password)
 
     @property
@@ -57,13 +57,13 @@ class Scene:
 
 
 def read_scene(folder: Path) -> Scene:
-    """The scene of a folder. Raises ConfigError where there is none."""
+    """Returns the scene of a folder. Raises ConfigError if there is none."""
     try:
         return Scene(**json.loads((folder / "scene.json").read_text()))
     except FileNotFoundError:
-        raise ConfigError(f"there is no demonstration in {folder}: start one with make run") from None
+        raise ConfigError(f"there is no demonstration in {folder}; start one with make run") from None
     except (OSError, ValueError, TypeError):
-        raise ConfigError(f"{folder}/scene.json cannot be read: remove the folder {folder} to start anew") from None
+        raise ConfigError(f"{folder}/scene.json is not valid; remove the folder {folder} to start anew") from None
 
 
 def _make_scene(folder: Path) -> Scene:
@@ -91,7 +91,7 @@ def prepare(folder: Path) -> tuple[Scene, Prosody, Settings]:
     try:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     except OSError as error:
-        raise ConfigError(f"cannot make the folder {folder}: {error.strerror}") from None
+        raise ConfigError(f"cannot create the folder {folder}: {error.strerror}") from None
     scene = _make_scene(folder)
     server = Prosody(
         folder / "prosody",
@@ -106,9 +106,9 @@ def prepare(folder: Path) -> tuple[Scene, Prosody, Settings]:
 
 @asynccontextmanager
 async def running(folder: Path, console: Console) -> AsyncIterator[tuple[Scene, App]]:
-    """Prosody and the component, online, until the block ends. Raises ConfigError, StoreError, LinkError.
+    """Runs Prosody and the service, online, until the block ends. Raises ConfigError, LinkError, StoreError.
 
-    StoreError also when a demonstration is running in this folder already.
+    StoreError is also raised if a demonstration is running in this folder already.
     """
     scene, server, settings = prepare(folder)
     release = _lock(folder, scene)
@@ -132,7 +132,8 @@ async def running(folder: Path, console: Console) -> AsyncIterator[tuple[Scene, 
 
 def _lock(folder: Path, scene: Scene) -> Release:
     folder = folder.resolve()
-    # Before Prosody starts: whoever has the lock ends a Prosody that a killed demonstration left in this folder.
+    # Lock before Prosody starts: the start ends a Prosody that a killed demonstration left in this folder, and must not
+    # end the Prosody of a running one.
     try:
         return lock_file(folder / "lock", f"smartfeeds demo serve, http://{HOST}:{scene.http_port}/feeds/{NODE}/")
     except LockHeldError as error:
@@ -147,11 +148,11 @@ async def _online(app: App) -> None:
     try:
         await asyncio.wait_for(app.online.wait(), ONLINE_S)
     except TimeoutError:
-        raise LinkError(f"the component did not get online: {app.supervisor.last_error}") from None
+        raise LinkError(f"the service did not connect: {app.supervisor.last_error}") from None
 
 
 async def fill(app: App, progress: Progress) -> ImportCounts:
-    """Brings the example feed into its node; what is there already stays."""
+    """Imports the example feed into its node. Items that exist stay as they are."""
     document = read_document(resources.files("smartfeeds.demo").joinpath("planet.xml").read_bytes())
     task = progress.add_task(f"Filling the feed {NODE}", total=len(document.items))
     return await import_document(
@@ -164,25 +165,25 @@ async def fill(app: App, progress: Progress) -> ImportCounts:
 
 
 async def serve(folder: Path, console: Console, progress: Progress) -> None:
-    """Shows everything until Ctrl-C or SIGTERM. Raises ConfigError, StoreError, LinkError."""
+    """Runs the demonstration until Ctrl-C or SIGTERM. Raises ConfigError, StoreError, LinkError."""
     stop = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(number, stop.set)
     async with running(folder, console) as (scene, app):
         with progress:
-            done = await fill(app, progress)
+            counts = await fill(app, progress)
         node = await app.service.read(lambda tx, _context: tx.node(NODE))
-        console.print(_text(folder, scene, done.added, node.live if node is not None else 0), markup=False)
+        console.print(_text(folder, scene, counts.added, node.live if node is not None else 0), markup=False)
         await stop.wait()
         console.print("Stopping.")
-    console.print(f"Everything is kept in {folder}; the next start finds it again.", markup=False)
+    console.print(f"All data is in {folder}; the next start finds it again.", markup=False)
 
 
 def _text(folder: Path, scene: Scene, added: int, items: int) -> str:
     news = f"{added} new" if added else "all there from the last start"
     command = ".venv/bin/smartfeeds" if Path(".venv/bin/smartfeeds").exists() else "smartfeeds"
     return f"""
-The feed is up.
+The feed is online.
 
   service   {SERVICE}
   node      {NODE}   ({items} items, {news})

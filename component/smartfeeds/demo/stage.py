@@ -1,4 +1,4 @@
-"""The environment of the demonstrations: a Prosody of its own, services that can be killed, and people with clients."""
+"""The environment of the demonstrations: a Prosody, services that can be killed, and users with clients."""
 
 import asyncio
 import secrets
@@ -22,7 +22,7 @@ Tell = Callable[[str], None]
 
 
 class DemoService:
-    """A service as a process of its own, so that it can be killed. Its store stays in `folder`."""
+    """A service as a separate process, so that it can be killed. Its database stays in `folder`."""
 
     def __init__(self, folder: Path, service: str, secret: str, port: int) -> None:
         folder.mkdir()
@@ -32,31 +32,31 @@ class DemoService:
         self._process: asyncio.subprocess.Process | None = None
 
     async def start(self) -> None:
-        """Starts it; it connects by itself."""
+        """Starts the process, which connects by itself."""
         arguments = self._line("run", "--status", str(self._status))
         self._process = await asyncio.create_subprocess_exec(*arguments, start_new_session=True)
 
     async def end(self, how: signal.Signals = signal.SIGTERM) -> None:
-        """Ends it; SIGKILL as a crash would."""
+        """Ends the process. SIGKILL simulates a crash."""
         if self._process is not None and self._process.returncode is None:
             self._process.send_signal(how)
             await self._process.wait()
 
     async def command(self, *arguments: str) -> str:
-        """What a command of its operator prints. Raises LinkError with what a command that failed says."""
+        """Runs a command of the operator and returns its output. Raises LinkError with the error output if it fails."""
         pipe = asyncio.subprocess.PIPE
         process = await asyncio.create_subprocess_exec(*self._line(*arguments), stdout=pipe, stderr=pipe)
-        printed, told = await process.communicate()
+        output, errors = await process.communicate()
         if process.returncode:
-            raise LinkError(f"smartfeeds {' '.join(arguments)} failed: {told.decode().strip()}")
-        return printed.decode().strip()
+            raise LinkError(f"smartfeeds {' '.join(arguments)} failed: {errors.decode().strip()}")
+        return output.decode().strip()
 
     def _line(self, *arguments: str) -> list[str]:
         return [sys.executable, "-m", "smartfeeds", *arguments, "--config", str(self.config)]
 
 
 class Stage:
-    """Prosody with these services as its components, and the transcript of what happens."""
+    """Prosody with these services as its components, and the transcript."""
 
     def __init__(self, folder: Path, console: Console, services: Sequence[str]) -> None:
         self.folder = folder
@@ -67,12 +67,12 @@ class Stage:
         self.components = [DemoService(folder / service, service, key, port) for service, key in keys.items()]
 
     def tell(self, text: str) -> None:
-        """One line of the transcript."""
+        """Prints a line of the transcript."""
         self._console.print(text, markup=False, style="bold" if not text.startswith(" ") else None)
 
     @asynccontextmanager
     async def open(self) -> AsyncIterator[None]:
-        """Prosody runs until the block ends; then all services end, too. Raises LinkError, ConfigError."""
+        """Runs Prosody until the block ends, and then ends all services. Raises LinkError, ConfigError."""
         try:
             await asyncio.to_thread(self._server.start)
             yield
@@ -84,13 +84,13 @@ class Stage:
             await asyncio.to_thread(self._server.stop)
 
     async def person(self, name: str) -> DemoUser:
-        """Somebody with an account, not logged in yet."""
+        """Creates an account and returns its user, who is not logged in yet."""
         account = await asyncio.to_thread(self._server.account, name)
         return DemoUser(account, self._server.client_port)
 
 
 async def when_online(work: Callable[[], Awaitable[object]]) -> None:
-    """Does something as soon as the service that it asks is there. Raises TimeoutError."""
+    """Repeats a request until the service is connected. Raises TimeoutError."""
     async with asyncio.timeout(STEP_S):
         while True:
             try:

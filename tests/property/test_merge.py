@@ -5,7 +5,6 @@
 
 import os
 from contextlib import suppress
-from dataclasses import replace
 
 import pytest
 from hypothesis import example, given, settings
@@ -76,7 +75,7 @@ def joined(dialect, *items):
 
 def plain(item: Version):
     """The item with its conflicts as the set that they are."""
-    return replace(item, conflicts=()), frozenset(item.conflicts)
+    return item._replace(conflicts=()), frozenset(item.conflicts)
 
 
 def exchanged(dialect, ends, order):
@@ -116,7 +115,7 @@ def test_feedsync_merge_is_idempotent_commutative_associative(steps, noconflicts
 def test_having_seen_is_an_order(steps):
     """[FS-065] [FS-066] transitive; and versions that have seen each other are the same version."""
     ends = run(FEEDSYNC, steps)
-    found = {replace(one, conflicts=()) for end in ends for one in (end, *end.conflicts)}
+    found = {one._replace(conflicts=()) for end in ends for one in (end, *end.conflicts)}
     seen = {(a, b) for a in found for b in found if any(is_subsumed(a.top, record) for record in b.history)}
 
     assert all((a, a) in seen for a in found)
@@ -295,12 +294,12 @@ def test_version_that_is_taken_unread_is_what_the_merge_comes_to(steps, names, d
     """[FS-059] [SSE-039] what is decided without the content is decided the same with it."""
     a, b, *_ = run(dialect, steps, names=names, noconflicts=noconflicts and dialect is FEEDSYNC)
 
-    newer = newer_of(dialect, replace(a, payload=b""), replace(b, payload=b""))
+    newer = newer_of(dialect, a._replace(payload=b""), b._replace(payload=b""))
 
     if newer is not None:
         merged = merge(dialect, a, b)
         assert merged.version == (a if newer.key == a.key else b)
-        assert merged.outcome is difference(replace(a, payload=b""), newer)
+        assert merged.outcome is difference(a._replace(payload=b""), newer)
 
 
 # Values that the two documents allow.

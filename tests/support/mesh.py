@@ -8,7 +8,7 @@ its way any more.
 import asyncio
 import itertools
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -341,7 +341,7 @@ def versions_of(tx: Any, context: Any, item_id: str) -> list[Version]:
     if item is None:
         return []
     version = read_shared(context, node, item).version
-    return [replace(version, conflicts=()), *version.conflicts]
+    return [version._replace(conflicts=()), *version.conflicts]
 
 
 class Net:

@@ -4,7 +4,7 @@ The service never resolves a conflict by itself. The requests about conflicts ar
 """
 
 import hashlib
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from smartfeeds.core.model import Item, KeyRange, Node, NodeKind
 from smartfeeds.core.page import ResultSetRequest
@@ -44,7 +44,7 @@ class ConflictedItem:
     @property
     def versions(self) -> tuple[tuple[str, Version], ...]:
         """Every version with its tag, the winner first; none of them has conflicts."""
-        versions = (replace(self.version, conflicts=()), *self.version.conflicts)
+        versions = (self.version._replace(conflicts=()), *self.version.conflicts)
         return tuple(zip(self.tags, versions, strict=True))
 
 

@@ -146,7 +146,7 @@ def _normal(found: SyncItem) -> SyncItem:
     """
     version = found.version
     conflicts = tuple(_normal_version(one) for one in version.conflicts)
-    return replace(found, version=replace(_normal_version(version), conflicts=conflicts))
+    return found._replace(version=_normal_version(version)._replace(conflicts=conflicts))
 
 
 def _normal_version(version: Version) -> Version:
@@ -163,12 +163,12 @@ def _normal_version(version: Version) -> Version:
     payload.check_limits()
     when_us = version.top.when_us or 0
     if not version.deleted.on:
-        return replace(version, payload=complete_entry(payload, version.sync_id, when_us))
+        return version._replace(payload=complete_entry(payload, version.sync_id, when_us))
     atom_id = (payload.root.findtext(ID) or "").strip() or derived_id(version.sync_id)
     updated = (payload.root.findtext(UPDATED) or "").strip()
     if parse_datetime(updated) is None:
         updated = format_datetime(when_us)
-    return replace(version, payload=stripped(atom_id, updated))
+    return version._replace(payload=stripped(atom_id, updated))
 
 
 def _as_written(version: Version, here: Version) -> Version:
@@ -178,13 +178,13 @@ def _as_written(version: Version, here: Version) -> Version:
     """
     known = here, *here.conflicts
     conflicts = tuple(_as_one_of(known, one) for one in version.conflicts)
-    return replace(_as_one_of(known, version), conflicts=conflicts)
+    return _as_one_of(known, version)._replace(conflicts=conflicts)
 
 
 def _as_one_of(known: Sequence[Version], version: Version) -> Version:
     for one in known:
         if one.key == version.key and means_the_same(one.payload, version.payload):
-            return replace(version, payload=one.payload)
+            return version._replace(payload=one.payload)
     return version
 
 

@@ -10,7 +10,6 @@ branch of it if another publisher's conflict has that name (`sync.feedsync`).
 import hashlib
 import re
 import unicodedata
-from dataclasses import replace
 from functools import lru_cache
 from urllib.parse import unquote
 
@@ -111,7 +110,7 @@ def read_shared(context: Context, node: Node, item: Item) -> SyncItem:
     edit = Edit(item.modified_us, by)
     first = FEEDSYNC.create(item.sync_id or _sync_id(item.id), payload, edit, deleted=item.deleted)
     stamp = HistoryRecord(item.revision, edit.when_us, by)
-    return SyncItem(replace(first, counter=item.revision, history=(stamp,)), FEEDSYNC, "")
+    return SyncItem(first._replace(counter=item.revision, history=(stamp,)), FEEDSYNC, "")
 
 
 def shared_payload(item: Item) -> Payload:

@@ -4,8 +4,6 @@ The result depends on the item alone, so that every service that reads it ends w
 no id, its sync id becomes the id: an id made of the content or the link would differ between versions of the item.
 """
 
-from dataclasses import replace
-
 from lxml import etree
 
 from smartfeeds.core.model import MAX_ID_BYTES
@@ -43,8 +41,8 @@ def in_atom(item: SyncItem) -> SyncItem:
     """Returns an item with the payloads of all its versions in Atom. Raises FeedError(INVALID_PAYLOAD)."""
     version = item.version
     convert = as_entry if item.dialect is FEEDSYNC else _anything_as_entry
-    conflicts = in_order(replace(one, payload=convert(one)) for one in version.conflicts)
-    return replace(item, version=replace(version, payload=as_entry(version), conflicts=conflicts))
+    conflicts = in_order(one._replace(payload=convert(one)) for one in version.conflicts)
+    return item._replace(version=version._replace(payload=as_entry(version), conflicts=conflicts))
 
 
 def read_plain(raw: bytes, base: str = "") -> ImportedItem:

@@ -4,7 +4,7 @@ Numbers in comments are the steps of the specification.
 """
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from itertools import chain, count
 
 from smartfeeds.errors import Condition, FeedError
@@ -133,7 +133,7 @@ class FeedSync(Dialect):
         """Applies section 3.3 from step 2."""
         # 2 to 4: the item and its conflicts on both sides, each without its own conflicts
         parts = [
-            replace(one, conflicts=()) if one.conflicts else one
+            one._replace(conflicts=()) if one.conflicts else one
             for side in (local, incoming)
             for one in (side, *side.conflicts)
         ]
@@ -149,7 +149,7 @@ class FeedSync(Dialect):
         if winner.noconflicts.on or len(survivors) == 1:
             return winner, notes
         # 9, 11
-        return replace(winner, conflicts=in_order(one for one in survivors if one is not winner)), notes
+        return winner._replace(conflicts=in_order(one for one in survivors if one is not winner)), notes
 
     def create(
         self, sync_id: str, payload: bytes, edit: Edit, *, deleted: bool = False, noconflicts: bool = False
@@ -190,8 +190,7 @@ class FeedSync(Dialect):
         own = [one for one in version.conflicts if by and one.top.by == by]
         # 5, 6
         flag = version.deleted if deleted is None else (Flag.TRUE if deleted else Flag.FALSE)
-        edited_version = replace(
-            version,
+        edited_version = version._replace(
             counter=counter,
             history=(stamp, *version.history),
             payload=version.payload if payload is None else payload,
@@ -243,13 +242,13 @@ def _absorbed(version: Version, conflicts: Sequence[Version]) -> Version:
                 history.insert(1, stamp)
                 index.add(stamp)
     remaining = tuple(one for one in version.conflicts if one not in conflicts)
-    return replace(version, history=tuple(history), conflicts=remaining)
+    return version._replace(history=tuple(history), conflicts=remaining)
 
 
 def _tidied(version: Version) -> Version:
     """Cleans up a long history, which is optional. Raises FeedError(NOT_ALLOWED) if it remains too long."""
     if len(version.history) > CLEAN_ABOVE:
-        version = replace(version, history=clean_history(version.history))
+        version = version._replace(history=clean_history(version.history))
     if len(version.history) > MAX_HISTORY:
         raise FeedError(
             Condition.NOT_ALLOWED,

@@ -7,7 +7,7 @@ Only versions that conflict are read completely. The memory holds two items and 
 import hashlib
 from array import array
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Protocol
 
 from smartfeeds.core.model import MAX_ID_BYTES, Item
@@ -216,10 +216,10 @@ def _with_payloads(version: Version, convert: Callable[[Version], bytes]) -> Ver
     unchanged.
     """
     conflicts = tuple(
-        replace(one, payload=convert(one)) if one.payload.endswith((b"</item>", b"entry>")) else one
+        one._replace(payload=convert(one)) if one.payload.endswith((b"</item>", b"entry>")) else one
         for one in version.conflicts
     )
-    return replace(version, payload=convert(version), conflicts=conflicts)
+    return version._replace(payload=convert(version), conflicts=conflicts)
 
 
 def _to_rss(version: Version) -> bytes:

@@ -5,9 +5,10 @@ defines is preserved in place (FS-012).
 """
 
 import re
-from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Iterator, Mapping, Sized
 from functools import lru_cache
+from itertools import islice
+from typing import NamedTuple
 
 from lxml import etree
 
@@ -28,25 +29,20 @@ from smartfeeds.sync.lexis import (
     read_number,
 )
 from smartfeeds.sync.merging import Dialect, in_order
-from smartfeeds.sync.record import MAX_CONFLICTS, MAX_HISTORY, NO_MARKUP, ForeignMarkup, HistoryRecord, Version
+from smartfeeds.sync.record import MAX_CONFLICTS, MAX_HISTORY, NO_MARKUP, Flag, ForeignMarkup, HistoryRecord, Version
 
 # Levels of conflicts within conflicts that are flattened; deeper nesting is rejected (A-54).
 MAX_NESTING = 1
 
 _NAMESPACES = tuple(namespace.encode() for namespace in SYNC_NAMESPACES)
-_SYNC_NAMES = {
-    FEEDSYNC.name: frozenset({"id", "updates", "deleted", "noconflicts"}),
-    SSE_LEXIS.dialect.name: frozenset({"id", "version", "deleted", "conflict"}),
-}
-_STAMP_NAMES = frozenset({"sequence", "when", "by"})
-_UPDATE_NAMES = frozenset({"when", "by"})
+_FEEDSYNC_NAMES = frozenset({"sequence", "when", "by"})  # attributes of a history record
+_SSE_NAMES = frozenset({"when", "by"})
 _CONFLICT_NAMES = frozenset({"version", "when", "by"})
 _BLANK = " \t\r\n"
 _BLANKS = re.compile(rb">(?:[ \t\n]|&#xD;)+<")
 
 
-@dataclass(frozen=True, slots=True)
-class SyncItem:
+class SyncItem(NamedTuple):
     """An item with sync data, as read. `namespace` is that of its markup; `notes` are for users.
 
     `nested` says whether the markup has conflicts within conflicts. The version has all of them in one list (FS-063).
@@ -59,19 +55,33 @@ class SyncItem:
     nested: bool = False
 
 
-def read_item(item: Element, *, lenient: bool = False, payload: bool = True) -> SyncItem | None:
+def read_item(item: Element, *, lenient: bool = False, payload: bool = True, depth: int = 0) -> SyncItem | None:
     """Reads the sync data of an entry, item or outline. Returns None if it has none (FS-022, FS-024, SSE-016).
 
     With `payload` the version includes its content, and the function removes sx:sync from `item`. Without `payload` the
-    content is only checked. `lenient` accepts dates of SSE in zones other than GMT. Raises FeedError(INVALID_PAYLOAD).
+    content is only checked. `lenient` accepts dates of SSE in zones other than GMT. `depth` is the number of items
+    around this one. Raises FeedError(INVALID_PAYLOAD).
     """
-    return _ItemReader(lenient, payload).item(item, 0)
+    syncs = syncs_of(item)
+    if not syncs:
+        return None
+    sync_item = _read_sync(syncs[0], lenient=lenient, payload=payload, depth=depth)
+    if len(syncs) > 1:
+        note = (
+            f"{sync_item.version.sync_id}: the item has sync data of two dialects; that of {sync_item.dialect.name} "
+            "applies"
+        )
+        sync_item = sync_item._replace(notes=(*sync_item.notes, note))
+    if payload:
+        replace_by_text(syncs[0], "")
+        sync_item = sync_item._replace(version=_with_payload(sync_item.version, item))
+    return sync_item
 
 
 def read_stored(stored: bytes, payload: Payload) -> SyncItem:
     """Returns the item with this payload whose sync data is stored beside it. Raises FeedError."""
-    item = _ItemReader(lenient=False, payload=True).sync(parse_stored(stored), 0)
-    return replace(item, version=replace(item.version, payload=payload))
+    item = _read_sync(parse_stored(stored))
+    return item._replace(version=item.version._replace(payload=payload))
 
 
 def read_rest(head: SyncItem, item: Element, *, lenient: bool = False) -> Version:
@@ -113,206 +123,156 @@ def _is_item(node: Element) -> bool:
     return node.tag == ENTRY or rss_name(node) == "item" or node.tag == "outline"
 
 
-@dataclass(slots=True)
-class _ItemReader:
-    lenient: bool
-    payload: bool
-    nested: bool = False
-
-    def item(self, item: Element, depth: int) -> SyncItem | None:
-        syncs = syncs_of(item)
-        if not syncs:
-            return None
-        found = self.sync(syncs[0], depth)
-        if len(syncs) > 1:
-            note = (
-                f"{found.version.sync_id}: the item has sync data of two dialects; that of {found.dialect.name} applies"
-            )
-            found = replace(found, notes=(*found.notes, note))
-        if self.payload:
-            replace_by_text(syncs[0], "")
-            found = replace(found, version=_with_payload(found.version, item))
-        return found
-
-    def sync(self, sync: Element, depth: int) -> SyncItem:
-        """Reads sync data. The version has no content."""
-        namespace = sync.tag[1:].partition("}")[0]
-        lexis = self.lexis(sync, namespace)
-        sync_id = read_id(sync)
-        if lexis.dialect is FEEDSYNC:
-            version, notes = self._feedsync(sync, sync_id, lexis, namespace, depth)
-        else:
-            version, notes = self._sse(sync, sync_id, lexis, namespace)
-        return SyncItem(version, lexis.dialect, namespace, notes, self.nested)
-
-    def lexis(self, sync: Element, namespace: str) -> DialectSyntax:
-        """Returns the dialect of sync data. In the older namespaces only the attributes show it (A-83)."""
-        if namespace == FEEDSYNC_NS or ("updates" in sync.attrib and "version" not in sync.attrib):
-            return FEEDSYNC_LEXIS
-        return LENIENT_SSE_LEXIS if self.lenient else SSE_LEXIS
-
-    def _feedsync(
-        self, sync: Element, sync_id: str, lexis: DialectSyntax, namespace: str, depth: int
-    ) -> tuple[Version, tuple[str, ...]]:
-        history, conflicts = f"{{{namespace}}}history", f"{{{namespace}}}conflicts"
-        stamps: list[HistoryRecord] = []
-        versions: list[Version] = []
-        foreign: list[bytes] = []
-        notes: tuple[str, ...] = ()
-        for node in sync.iterchildren(etree.Element):
-            if node.tag == history:
-                if len(stamps) == MAX_HISTORY:
-                    raise invalid(f"the item has more than {MAX_HISTORY} history records")
-                stamps.append(_feedsync_stamp(node, lexis))
-            elif node.tag == conflicts:
-                notes += self._whole_conflicts(node, sync_id, depth, versions)
-            else:
-                foreign.append(canonical(node))
-        if not stamps:
-            raise invalid("sx:sync has no sx:history")
-        attributes = _foreign_attributes(sync, _SYNC_NAMES[FEEDSYNC.name])
-        version = Version(
-            sync_id,
-            read_number(sync.get("updates"), "updates"),
-            tuple(stamps),
-            deleted=lexis.flag(sync.get("deleted"), "deleted"),
-            noconflicts=lexis.flag(sync.get("noconflicts"), "noconflicts"),
-            conflicts=in_order(versions) if self.payload else tuple(versions),
-            extra=ForeignMarkup(attributes, tuple(foreign)) if attributes or foreign else NO_MARKUP,
-        )
-        return version, notes
-
-    def _whole_conflicts(
-        self, container: Element, sync_id: str, depth: int, versions: list[Version]
-    ) -> tuple[str, ...]:
-        """Reads the items in sx:conflicts, and beside them those in their own sx:conflicts (FS-039, FS-040, FS-063)."""
-        if depth > MAX_NESTING and len(container):
-            raise invalid(f"conflicts are nested deeper than {MAX_NESTING + 1} levels")
-        notes: tuple[str, ...] = ()
-        for node in container.iterchildren(etree.Element):
-            if not _is_item(node):
-                notes += (f"{sync_id}: sx:conflicts has an element that is no item; it was ignored",)
-                continue
-            item = self.item(node, depth + 1)
-            if item is None or item.dialect is not FEEDSYNC:
-                raise invalid("an item in sx:conflicts has no FeedSync data")
-            if item.version.sync_id != sync_id:
-                raise invalid("the id of an item in sx:conflicts differs from the item's id")
-            versions += [replace(item.version, conflicts=()), *item.version.conflicts]
-            self.nested = self.nested or bool(item.version.conflicts)
-            notes += item.notes
-            if len(versions) > MAX_CONFLICTS:
-                raise invalid(f"the item has more than {MAX_CONFLICTS} conflicts")
-        return notes
-
-    def _sse(
-        self, sync: Element, sync_id: str, lexis: DialectSyntax, namespace: str
-    ) -> tuple[Version, tuple[str, ...]]:
-        history, conflicts = f"{{{namespace}}}history", f"{{{namespace}}}conflicts"
-        update = f"{{{namespace}}}update"
-        counter = read_number(sync.get("version"), "version")
-        tops = list(sync.iterchildren(history))
-        if not tops:
-            raise invalid("sx:sync has no sx:history")
-        top = tops[0]
-        nodes = [top, *_limited(top.iterchildren(update), MAX_HISTORY - 1, "sx:update records")]
-        notes: list[str] = []
-        if len(tops) > 1:
+def _read_sync(sync: Element, *, lenient: bool = False, payload: bool = True, depth: int = 0) -> SyncItem:
+    """Reads sync data. The version has no content."""
+    namespace = sync.tag[1:].partition("}")[0]
+    attributes = {str(name): str(value) for name, value in sync.items()}
+    # In the older namespaces only the attributes show the dialect (A-83).
+    if namespace == FEEDSYNC_NS or ("updates" in attributes and "version" not in attributes):
+        syntax = FEEDSYNC_LEXIS
+    else:
+        syntax = LENIENT_SSE_LEXIS if lenient else SSE_LEXIS
+    is_feedsync = syntax is FEEDSYNC_LEXIS
+    histories: list[Element] = []
+    containers: list[Element] = []
+    foreign: list[Element] = []
+    lists = {f"{{{namespace}}}history": histories, f"{{{namespace}}}conflicts": containers}
+    for node in sync.iterchildren(etree.Element):
+        lists.get(node.tag, foreign).append(node)
+    sync_id = attributes.get("id")
+    if sync_id is None:
+        raise invalid("the id of sx:sync is missing")
+    read_name(sync_id, "an item")
+    if not histories:
+        raise invalid("sx:sync has no sx:history")
+    counter = read_number(attributes.get(syntax.dialect.counter), syntax.dialect.counter)
+    notes: list[str] = []
+    nested = False
+    if is_feedsync:
+        _check_count(histories, MAX_HISTORY, "history records")
+        history = [_record(node, syntax) for node in histories]
+        conflicts, nested = _item_conflicts(containers, sync_id, notes, lenient=lenient, payload=payload, depth=depth)
+    else:
+        history = _sse_history(histories, counter, syntax, namespace)
+        if len(histories) > 1:
             notes.append(f"{sync_id}: sx:sync has more than one sx:history; the first applies")
-        versions = [
-            conflict
-            for container in sync.iterchildren(conflicts)
-            for conflict in self._listed_conflicts(container, sync_id, lexis, namespace, notes)
-        ]
-        version = Version(
-            sync_id,
-            counter,
-            tuple(
-                _stamp(node, lexis, counter - k, _UPDATE_NAMES, {update} if k == 0 else set())
-                for k, node in enumerate(nodes)
-            ),
-            deleted=lexis.flag(sync.get("deleted"), "deleted"),
-            conflict=lexis.flag(sync.get("conflict"), "conflict"),
-            conflicts=in_order(versions),
-            extra=_extra(sync, _SYNC_NAMES[lexis.dialect.name], {history, conflicts}),
-        )
-        return version, tuple(notes)
+        conflicts = _listed_conflicts(containers, sync_id, syntax, namespace, notes)
+    version = Version(
+        sync_id,
+        counter,
+        tuple(history),
+        deleted=syntax.flag(attributes.get("deleted"), "deleted"),
+        noconflicts=syntax.flag(attributes.get("noconflicts"), "noconflicts") if is_feedsync else Flag.ABSENT,
+        conflict=Flag.ABSENT if is_feedsync else syntax.flag(attributes.get("conflict"), "conflict"),
+        # Versions without payload may look equal, so they are counted only.
+        conflicts=in_order(conflicts) if payload else tuple(conflicts),
+        extra=_foreign_markup(attributes, syntax.names, foreign),
+    )
+    return SyncItem(version, syntax.dialect, namespace, tuple(notes), nested)
 
-    def _listed_conflicts(
-        self, container: Element, sync_id: str, lexis: DialectSyntax, namespace: str, notes: list[str]
-    ) -> Iterator[Version]:
-        """Reads a conflict list of SSE (5.2). An invalid conflict is ignored; the item remains valid (SSE-047)."""
-        nodes = _limited(container.iterchildren(f"{{{namespace}}}conflict"), MAX_CONFLICTS, "conflicts")
+
+def _item_conflicts(
+    containers: list[Element], sync_id: str, notes: list[str], *, lenient: bool, payload: bool, depth: int
+) -> tuple[list[Version], bool]:
+    """Reads the items in sx:conflicts, and beside them those in their own sx:conflicts (FS-039, FS-040, FS-063).
+
+    Returns also whether there were such items.
+    """
+    versions: list[Version] = []
+    nested = False
+    for node in (node for container in containers for node in container.iterchildren(etree.Element)):
+        if depth > MAX_NESTING:
+            raise invalid(f"conflicts are nested deeper than {MAX_NESTING + 1} levels")
+        if not _is_item(node):
+            notes.append(f"{sync_id}: sx:conflicts has an element that is no item; it was ignored")
+            continue
+        item = read_item(node, lenient=lenient, payload=payload, depth=depth + 1)
+        if item is None or item.dialect is not FEEDSYNC:
+            raise invalid("an item in sx:conflicts has no FeedSync data")
+        if item.version.sync_id != sync_id:
+            raise invalid("the id of an item in sx:conflicts differs from the item's id")
+        versions += [item.version._replace(conflicts=()), *item.version.conflicts]
+        nested = nested or bool(item.version.conflicts)
+        notes += item.notes
+        _check_count(versions, MAX_CONFLICTS, "conflicts")
+    return versions, nested
+
+
+def _sse_history(histories: list[Element], counter: int, syntax: DialectSyntax, namespace: str) -> list[HistoryRecord]:
+    """Reads the first sx:history and the sx:update elements in it. Record k has the number `counter - k`."""
+    tag = f"{{{namespace}}}update"
+    # The limit counts the sx:history too.
+    updates = list(islice(histories[0].iterchildren(tag), MAX_HISTORY))
+    _check_count(updates, MAX_HISTORY - 1, "sx:update records")
+    return [
+        _record(histories[0], syntax, counter, tag),
+        *(_record(node, syntax, counter - k) for k, node in enumerate(updates, start=1)),
+    ]
+
+
+def _listed_conflicts(
+    containers: list[Element], sync_id: str, syntax: DialectSyntax, namespace: str, notes: list[str]
+) -> list[Version]:
+    """Reads the conflict lists of SSE (5.2). An invalid conflict is ignored; the item remains valid (SSE-047)."""
+    versions: list[Version] = []
+    for container in containers:
+        nodes = list(islice(container.iterchildren(f"{{{namespace}}}conflict"), MAX_CONFLICTS + 1))
+        _check_count(nodes, MAX_CONFLICTS, "conflicts")
         if not nodes:
             notes.append(f"{sync_id}: sx:conflicts is empty; it was ignored")
         for node in nodes:
             try:
                 counter = read_number(node.get("version"), "the version of a conflict")
-                stamp = _stamp(node, lexis, counter, _CONFLICT_NAMES, None)
+                record = _record_of(tuple(node.items()), syntax, counter, _CONFLICT_NAMES)
             except FeedError as error:
                 notes.append(f"{sync_id}: a conflict was ignored: {error.text}")
                 continue
-            yield Version(sync_id, counter, (stamp,), _content(node))
+            versions.append(Version(sync_id, counter, (record,), _content(node)))
+    return versions
 
 
-def _limited(nodes: Iterator[Element], limit: int, what: str) -> list[Element]:
-    items: list[Element] = []
-    for node in nodes:
-        if len(items) >= limit:
-            raise invalid(f"the item has more than {limit} {what}")
-        items.append(node)
-    return items
+def _check_count(items: Sized, limit: int, what: str) -> None:
+    if len(items) > limit:
+        raise invalid(f"the item has more than {limit} {what}")
 
 
-def _feedsync_stamp(node: Element, lexis: DialectSyntax) -> HistoryRecord:
-    if len(node.attrib) == 3 and not len(node):
-        sequence, when, by = node.get("sequence"), node.get("when"), node.get("by")
-        if sequence and when and by:
-            return _full_stamp(sequence, when, by)
-    return _stamp(node, lexis, read_number(node.get("sequence"), "sequence"), _STAMP_NAMES, set())
+def _record(node: Element, syntax: DialectSyntax, sequence: int | None = None, own_tag: str = "") -> HistoryRecord:
+    """Reads one record. `sequence` is that of SSE, which does not write it; children with `own_tag` are not foreign."""
+    names = _FEEDSYNC_NAMES if sequence is None else _SSE_NAMES
+    record = _record_of(tuple(node.items()), syntax, sequence, names)
+    if len(node):
+        children = tuple(canonical(child) for child in node.iterchildren(etree.Element) if child.tag != own_tag)
+        if children:
+            record = record._replace(extra=record.extra._replace(children=children))
+    return record
 
 
+# Versions of one item share most records. A look-up takes a fifth of the time of reading the attributes.
 @lru_cache(8192)
-def _full_stamp(sequence: str, when: str, by: str) -> HistoryRecord:
-    """Returns a record with all three attributes, the usual case. Versions of one item share most records, hence the
-    cache.
-    """
-    lexis = FEEDSYNC_LEXIS
-    return HistoryRecord(read_number(sequence, "sequence"), lexis.time(when, "when"), lexis.endpoint(by))
-
-
-def _stamp(
-    node: Element, lexis: DialectSyntax, sequence: int, names: frozenset[str], children: set[str] | None
+def _record_of(
+    attributes: tuple[tuple[str, str], ...], syntax: DialectSyntax, sequence: int | None, names: frozenset[str]
 ) -> HistoryRecord:
-    """Reads one record. `children` are tags that are read elsewhere; None means all tags."""
-    when: str | None = node.get("when")
-    when_us, by = lexis.time(when, "when"), lexis.endpoint(node.get("by"))
+    """Returns the record with these attributes, of which the dialect defines `names`."""
+    values = dict(attributes)
+    if sequence is None:
+        sequence = read_number(values.get("sequence"), "sequence")
+    when = values.get("when")
+    when_us, by = syntax.time(when, "when"), syntax.endpoint(values.get("by"))
     if when_us is None and not by:
         raise invalid("a history record has neither when nor by")
     # FeedSync times are written in one form. SSE times are preserved as received.
-    as_written = when or ""
-    if when_us is None or lexis.dialect is FEEDSYNC or as_written == lexis.write_time(when_us):
-        as_written = ""
-    extra = NO_MARKUP
-    if len(node.attrib) > len(names & set(node.attrib)) or (children is not None and len(node)):
-        extra = _extra(node, names, children)
-    return HistoryRecord(sequence, when_us, by, as_written, extra)
+    is_ours = when_us is None or syntax.dialect is FEEDSYNC or when == syntax.write_time(when_us)
+    return HistoryRecord(sequence, when_us, by, "" if is_ours else when or "", _foreign_markup(values, names))
 
 
-def _foreign_attributes(node: Element, names: frozenset[str]) -> tuple[tuple[str, str], ...]:
-    attributes = [(str(k), str(v)) for k, v in node.items() if k not in names]
-    return tuple(sorted(attributes)) if attributes else ()
-
-
-def _extra(node: Element, names: frozenset[str], children: set[str] | None) -> ForeignMarkup:
-    """Returns the attributes and children that the dialect does not define."""
-    attributes = _foreign_attributes(node, names)
-    foreign = (
-        ()
-        if children is None
-        else tuple(canonical(one) for one in node.iterchildren(etree.Element) if one.tag not in children)
-    )
-    return ForeignMarkup(attributes, foreign) if attributes or foreign else NO_MARKUP
+def _foreign_markup(
+    attributes: Mapping[str, str], names: frozenset[str], children: Iterable[Element] = ()
+) -> ForeignMarkup:
+    """Returns the attributes whose names the dialect does not define, and the canonical bytes of `children`."""
+    if names.issuperset(attributes) and not children:
+        return NO_MARKUP
+    foreign = sorted((name, value) for name, value in attributes.items() if name not in names)
+    return ForeignMarkup(tuple(foreign), tuple(map(canonical, children)))
 
 
 def without_blanks(payload: bytes) -> Payload:
@@ -353,7 +313,7 @@ def _with_payload(version: Version, item: Element) -> Version:
     conflicts. The surrounding stanza or winning version has no influence on the content.
     """
     _drop_blanks(item)
-    return replace(version, payload=Payload.of(item))
+    return version._replace(payload=Payload.of(item))
 
 
 def _content(node: Element) -> bytes:
@@ -373,11 +333,3 @@ def is_whole(sync: Element) -> bool:
     return (
         "updates" in sync.attrib or "version" in sync.attrib or next(sync.iterchildren(etree.Element), None) is not None
     )
-
-
-def read_id(sync: Element) -> str:
-    """Returns the id of an item (FS-025, FS-028). Raises FeedError(INVALID_PAYLOAD)."""
-    sync_id = sync.get("id")
-    if sync_id is None:
-        raise invalid("the id of sx:sync is missing")
-    return read_name(sync_id, "an item")

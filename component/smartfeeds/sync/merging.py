@@ -7,8 +7,9 @@ with the same result (FS-068, SSE-037).
 from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from enum import Enum
+from typing import NamedTuple
 
 from smartfeeds.errors import Condition, FeedError
 from smartfeeds.sync.record import MAX_CONFLICTS, Edit, Version, rank
@@ -25,8 +26,7 @@ class Outcome(Enum):
     UNCHANGED = "unchanged"
 
 
-@dataclass(frozen=True, slots=True)
-class MergedVersion:
+class MergedVersion(NamedTuple):
     """A merged item. `outcome` is CONFLICT if the merge added a conflict. `notes` are for users."""
 
     version: Version
@@ -162,7 +162,7 @@ def difference(before: Version, after: Version) -> Outcome:
     former, present = set(before.conflicts), set(after.conflicts)
     if present - former or after.conflict.on > before.conflict.on:
         return Outcome.CONFLICT
-    same = former == present and replace(before, conflicts=()) == replace(after, conflicts=())
+    same = former == present and before._replace(conflicts=()) == after._replace(conflicts=())
     return Outcome.UNCHANGED if same else Outcome.UPDATED
 
 

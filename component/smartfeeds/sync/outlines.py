@@ -111,7 +111,7 @@ def merge_outlines(local: SyncOutline, incoming: SyncOutline, report: JoinReport
     result.tree, repaired = merge_trees(local.tree, theirs, lambda one: sides.get(one, WinnerSide.LOCAL))
     for sync_id in repaired:
         report.note([f"{sync_id}: moved to the root, because it was among its own descendants"])
-        result.versions[sync_id] = replace(result.versions[sync_id], conflict=Flag.TRUE)
+        result.versions[sync_id] = result.versions[sync_id]._replace(conflict=Flag.TRUE)
     result.full = _with_plain(local, result.tree)
     report.conflicts += sum(len(version.conflicts) for version in result.versions.values())
     return result

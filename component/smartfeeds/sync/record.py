@@ -7,6 +7,7 @@ An item is its winning version together with the versions that conflict with it.
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum
+from typing import NamedTuple
 
 from smartfeeds.core.model import MAX_ID_BYTES
 from smartfeeds.core.text import is_nss
@@ -34,8 +35,7 @@ class Flag(Enum):
         return self is Flag.TRUE
 
 
-@dataclass(frozen=True, slots=True)
-class ForeignMarkup:
+class ForeignMarkup(NamedTuple):
     """Markup that the dialect does not define and that is preserved in place (FS-012).
 
     `attributes` are pairs of a Clark name and a value; `children` are canonical bytes.
@@ -71,8 +71,7 @@ class Edit:
             object.__setattr__(self, "when_us", self.when_us // 1_000_000 * 1_000_000)
 
 
-@dataclass(frozen=True, slots=True)
-class HistoryRecord:
+class HistoryRecord(NamedTuple):
     """One record of a history.
 
     `when_us` is None if the record has no time, `by` is empty if it has no endpoint. `written` is the time as received,
@@ -91,8 +90,7 @@ class HistoryRecord:
         return (0, 0, self.by) if self.when_us is None else (1, self.when_us, self.by)
 
 
-@dataclass(frozen=True, slots=True)
-class Version:
+class Version(NamedTuple):
     """A version of an item. `history` has the newest record first and is never empty.
 
     `payload` is the canonical item without sync data. `noconflicts` is used by FeedSync, `conflict` by SSE. The

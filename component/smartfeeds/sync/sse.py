@@ -4,7 +4,6 @@ Numbers in comments are the steps of the specification.
 """
 
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
 
 from smartfeeds.sync.merging import Dialect, in_order
 from smartfeeds.sync.record import Edit, Flag, HistoryRecord, Version, check_name, next_counter, rank
@@ -60,13 +59,13 @@ class SseDialect(Dialect):
         if winner.key == loser.key:
             conflicts = one_per_endpoint((*winner.conflicts, *loser.conflicts))
             mark = Flag.TRUE if loser.conflict.on else winner.conflict
-            return replace(winner, conflict=mark, conflicts=conflicts), ()
+            return winner._replace(conflict=mark, conflicts=conflicts), ()
         # 4.4.1 step 2: without a conflict the winner is unchanged.
         if not stepped_on(winner, loser):
             return winner, ()
         rivals = [one for one in (_as_conflict(loser), *loser.conflicts) if stepped_on(winner, one)]
         conflicts = one_per_endpoint((*winner.conflicts, *rivals))
-        return replace(winner, conflict=Flag.TRUE, conflicts=conflicts), ()
+        return winner._replace(conflict=Flag.TRUE, conflicts=conflicts), ()
 
     def create(self, sync_id: str, payload: bytes, edit: Edit, *, deleted: bool = False) -> Version:
         """Creates an item (4.1). Section 4.2 does not apply, because it is for changes (A-72)."""
@@ -89,8 +88,7 @@ class SseDialect(Dialect):
         # 1, 2
         counter = next_counter(version)
         stamp = HistoryRecord(counter, edit.when_us, edit.by)
-        return replace(
-            version,
+        return version._replace(
             counter=counter,
             history=(stamp, *version.history)[:KEPT_RECORDS],
             payload=version.payload if payload is None else payload,

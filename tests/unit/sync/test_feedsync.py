@@ -1,7 +1,5 @@
 """FeedSync: merging, local changes, resolution, clean-up."""
 
-from dataclasses import replace
-
 import pytest
 
 from smartfeeds.errors import Condition, FeedError
@@ -19,7 +17,7 @@ def golden(start):
 
 def same(found, expected):
     """Equal but for the order of conflicts, which means nothing [FS-063]."""
-    assert replace(found, conflicts=()) == replace(expected, conflicts=())
+    assert found._replace(conflicts=()) == expected._replace(conflicts=())
     assert set(found.conflicts) == set(expected.conflicts)
 
 
@@ -56,7 +54,7 @@ def test_new_conflict_is_a_change_though_the_winner_stays():
     merged = merge(FEEDSYNC, winner, loser)
 
     assert merged.outcome is Outcome.CONFLICT
-    assert replace(merged.version, conflicts=()) == winner
+    assert merged.version._replace(conflicts=()) == winner
 
 
 def test_order_of_conflicts_is_no_change():
@@ -64,19 +62,19 @@ def test_order_of_conflicts_is_no_change():
     one, two = version(2, "2 09:00 B"), version(2, "2 08:00 C")
     here = version(2, "2 10:00 A", conflicts=(two, one))
 
-    assert merge(FEEDSYNC, here, replace(here, conflicts=(one, two))).outcome is Outcome.UNCHANGED
+    assert merge(FEEDSYNC, here, here._replace(conflicts=(one, two))).outcome is Outcome.UNCHANGED
 
 
 def test_versions_of_different_items_do_not_merge():
     with pytest.raises(FeedError):
-        merge(FEEDSYNC, version(1, "1 09:00 A"), replace(version(1, "1 09:00 A"), sync_id="i2"))
+        merge(FEEDSYNC, version(1, "1 09:00 A"), version(1, "1 09:00 A")._replace(sync_id="i2"))
 
 
 def test_winner_is_picked_by_code_points():
     """[FS-008] no culture, no UTF-16: U+10000 is above U+FFFD, small letters above capitals; never by length [A-64]."""
     for higher, lower in (("alpha", "Zed"), ("\U00010000", "\ufffd"), ("b", "aaaaaa"), ("bb", "ba")):
         pair = [Version("i1", 2, (stamp("2 10:00 X"),)) for _ in range(2)]
-        pair = [replace(one, history=(replace(one.top, by=by),)) for one, by in zip(pair, (higher, lower), strict=True)]
+        pair = [one._replace(history=(one.top._replace(by=by),)) for one, by in zip(pair, (higher, lower), strict=True)]
         for local, incoming in (pair, pair[::-1]):
             assert merge(FEEDSYNC, local, incoming).version.top.by == higher
 
@@ -156,7 +154,7 @@ def test_versions_that_tie_in_every_key_have_one_winner():
 
     assert one.key == other.key
     for pair in [(one, other), (other, one)]:
-        assert merge(FEEDSYNC, *pair).version == replace(one, conflicts=(other,))
+        assert merge(FEEDSYNC, *pair).version == one._replace(conflicts=(other,))
 
 
 def test_made_up_histories_lose_no_item():
@@ -166,7 +164,7 @@ def test_made_up_histories_lose_no_item():
         version(3, "3 10:00 B", "3 10:00 C"),
         version(3, "3 10:00 C", "3 10:00 A"),
     ]
-    both = merge(FEEDSYNC, ring[0], replace(ring[1], conflicts=(ring[2],)))
+    both = merge(FEEDSYNC, ring[0], ring[1]._replace(conflicts=(ring[2],)))
 
     assert both.version.top.by in "ABC"
 
@@ -315,7 +313,7 @@ def test_noconflicts_never_changes():
     item = FEEDSYNC.create("i1", b"", Edit(0, "A"), noconflicts=True)
 
     assert FEEDSYNC.update(item, Edit(0, "A"), noconflicts=True).noconflicts is Flag.TRUE
-    assert FEEDSYNC.update(replace(item, noconflicts=Flag.FALSE), Edit(0, "A")).noconflicts is Flag.FALSE
+    assert FEEDSYNC.update(item._replace(noconflicts=Flag.FALSE), Edit(0, "A")).noconflicts is Flag.FALSE
     with pytest.raises(FeedError, match="noconflicts"):
         FEEDSYNC.update(item, Edit(0, "A"), noconflicts=False)
 
@@ -390,6 +388,6 @@ def test_clocks_that_are_far_off_break_nothing():
     for one, other in [(old, new), (new, old)]:
         assert merge(FEEDSYNC, one, other).version == new, "what has seen the other needs no time"
     for one, other in [(slow, fast), (fast, slow)]:
-        assert merge(FEEDSYNC, one, other).version == replace(slow, conflicts=(fast,)), "no time beats a counter"
+        assert merge(FEEDSYNC, one, other).version == slow._replace(conflicts=(fast,)), "no time beats a counter"
     for one, other in [(slow, tie), (tie, slow)]:
-        assert merge(FEEDSYNC, one, other).version == replace(tie, conflicts=(slow,))
+        assert merge(FEEDSYNC, one, other).version == tie._replace(conflicts=(slow,))

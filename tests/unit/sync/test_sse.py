@@ -1,7 +1,5 @@
 """SSE 0.91: comparing, conflict lists, local changes."""
 
-from dataclasses import replace
-
 import pytest
 
 from smartfeeds.errors import FeedError
@@ -81,7 +79,7 @@ def test_linear_change_keeps_the_winner_s_mark():
     old, new = version(1, "1 09:00 A"), version(2, "2 10:00 A", "1 09:00 A", conflict=Flag.TRUE)
 
     assert merge(SSE, old, new).version.conflict is Flag.TRUE
-    assert merge(SSE, old, replace(new, conflict=Flag.FALSE)).version.conflict is Flag.FALSE
+    assert merge(SSE, old, new._replace(conflict=Flag.FALSE)).version.conflict is Flag.FALSE
 
 
 def test_loser_s_list_is_kept_where_it_is_news_to_the_winner():
@@ -168,7 +166,7 @@ def test_last_number_refuses_further_updates():
 
 def test_order_of_items_does_not_matter():
     """[SSE-025] each is compared with its own local state: no two share anything."""
-    items = [replace(version(1, "1 09:00 A"), sync_id=name) for name in "abc"]
+    items = [version(1, "1 09:00 A")._replace(sync_id=name) for name in "abc"]
     local = {one.sync_id: one for one in items[:2]}
     changed = [SSE.update(one, Edit(at("10:00"), "B")) for one in items]
 

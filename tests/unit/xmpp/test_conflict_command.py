@@ -1,7 +1,6 @@
 """The ad-hoc command `conflicts`: what it shows, what it asks of the service, and what it refuses (A-62)."""
 
 import threading
-from dataclasses import replace
 
 import pytest
 
@@ -177,8 +176,8 @@ async def test_conflicts_that_are_left_are_told() -> None:
 
 async def test_conflicts_deleted_and_nameless_versions_are_shown_as_they_are() -> None:
     """A tombstone has neither title nor text; a version may have no endpoint or no time (FS-037)."""
-    nobody = replace(version("", "No name"), history=(HistoryRecord(2, None, "x"),))
-    by_nobody = replace(version("", "Also"), history=(HistoryRecord(2, HOUR_US, ""),))
+    nobody = version("", "No name")._replace(history=(HistoryRecord(2, None, "x"),))
+    by_nobody = version("", "Also")._replace(history=(HistoryRecord(2, HOUR_US, ""),))
     shop = Shop(conflicted("one", version(ALICE, "", nobody, by_nobody, deleted=True)))
 
     items, versions = await shop.answer(0, node="n"), await shop.answer(1, node="n", item="one")

@@ -19,6 +19,8 @@ MAX_TAG_BYTES = 4 * 1024 * 1024
 # before 3.11.5 matches such groups wrongly.
 _ATTRIBUTE = rb"\s++[^\s=<>\"'/]++\s*+=\s*+(?:\"[^\"<]*+\"|'[^'<]*+')"
 _CROWD = re.compile(rb"<[^\s<>\"'/!?=]++(?:%b){%d}" % (_ATTRIBUTE, TAG_ATTRIBUTES + 1))
+# A start tag with that many attributes: its name, then a blank, a name, "=" and two quotes for each.
+_CROWD_BYTES = len("<a") + (TAG_ATTRIBUTES + 1) * len(' a=""')
 _UNFINISHED = re.compile(rb"<(?:[^\s<>\"'/!?=]++(?:%b)*[^<>\"']*+(?:\"[^\"<]*+|'[^'<]*+)?)?\Z" % _ATTRIBUTE)
 DECLARED_ENCODING = re.compile(rb"""\A<\?xml[^>]{0,200}?encoding\s*=\s*["']([A-Za-z0-9._:\-]+)["']""")
 _HEAD_BYTES = 1024
@@ -39,7 +41,17 @@ _BEGINNINGS = (
 
 def crowd_fault(data: bytes) -> str:
     """Why XML that is based on ASCII is not parsed; empty where no element has more than TAG_ATTRIBUTES attributes."""
-    return CROWDED if data.count(b"=") > TAG_ATTRIBUTES and _CROWD.search(data) else ""
+    at = data.find(b"<") if data.count(b"=") > TAG_ATTRIBUTES else -1
+    while at >= 0:
+        # A tag has no "<" in it, so the tags from here to the last "<" in reach are too short. To match each of them
+        # against the pattern takes eight times as long.
+        following = data.rfind(b"<", at + 1, at + _CROWD_BYTES)
+        if following < 0:
+            if _CROWD.match(data, at):
+                return CROWDED
+            following = data.find(b"<", at + 1)
+        at = following
+    return ""
 
 
 class CrowdCheck:

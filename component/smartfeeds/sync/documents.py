@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from enum import Enum
 from itertools import islice
+from operator import itemgetter
 from typing import Any, cast
 
 from lxml import etree
@@ -20,7 +21,7 @@ from smartfeeds.formats import atom
 from smartfeeds.formats.atom_reader import FeedScope, adopt
 from smartfeeds.formats.crowds import CrowdCheck
 from smartfeeds.formats.dates import format_rfc822, parse_date
-from smartfeeds.formats.growth import MAX_INHERITED_BYTES, ItemGrowth, check_scope
+from smartfeeds.formats.growth import MAX_INHERITED_BYTES, ItemGrowth, check_scope, check_size
 from smartfeeds.formats.links import rebase
 from smartfeeds.formats.rss_channel import RSS_NAMESPACES, rss_name
 from smartfeeds.formats.xml import (
@@ -63,7 +64,7 @@ class PieceKind(Enum):
     REFUSED = "refused"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)  # not frozen, because a frozen one takes twice the time to make
 class DocumentPiece:
     """An item as read: its index in the document, counted from 0, and its bytes with all namespaces declared.
 
@@ -125,8 +126,7 @@ _OPTIONS: dict[str, Any] = {
 
 
 def _events(parser: etree.XMLPullParser) -> Iterator[Element]:
-    for _, node in parser.read_events():
-        yield cast("Element", node)
+    return map(itemgetter(1), cast("Iterator[tuple[str, Element]]", parser.read_events()))
 
 
 class FeedReader:
@@ -209,6 +209,7 @@ class FeedReader:
         check_scope(root)
         authors = tuple(root.iterchildren(atom.AUTHOR))
         self._scope = FeedScope(rebase("", root.get(XML_BASE)), language_of(root), authors)
+        # 0 if the feed has nothing that its items inherit
         self._inherited_bytes = len(self._scope.base) + len(self._scope.language) + sum(map(size_bytes, authors))
         if self._inherited_bytes > MAX_INHERITED_BYTES:
             raise FeedError(
@@ -226,9 +227,9 @@ class FeedReader:
                 if not self._holds_items(parent):
                     continue
                 self._begin(node.getroottree().getroot())
-                self._parent = parent
             self._since_item_bytes = 0
             self._drop_done()
+            self._parent = parent
             if self.count >= MAX_ITEMS:
                 raise FeedError(Condition.PAYLOAD_TOO_BIG, f"the document has more than {MAX_ITEMS} items")
             # An item that left a view carries no content of its own. Merging it would delete or empty the item.
@@ -237,7 +238,6 @@ class FeedReader:
                 self._growth.add(len(piece.raw))
                 yield piece
             self.count += 1
-            cast("Any", node).clear(keep_tail=True)
             self._done = node
 
     @staticmethod
@@ -249,52 +249,48 @@ class FeedReader:
 
     def _drop_done(self) -> None:
         """Removes the last item from the tree. This is possible only after the parser has passed it."""
-        if self._done is not None:
-            parent = self._done.getparent()
-            assert parent is not None
-            parent.remove(self._done)
+        if self._done is not None and self._parent is not None:
+            self._parent.remove(self._done)
             self._done = None
 
     def _piece(self, node: Element) -> DocumentPiece:
-        index = self.count
-        too_large = f"the item is larger than {MAX_PAYLOAD_BYTES} bytes"
-        # An item with more conflicts than this is rejected later, so counting further is pointless.
-        conflict_items = list(islice(items_within(node), MAX_CONFLICTS)) if self._inherited_bytes else []
-        if len(conflict_items) * self._inherited_bytes > MAX_PAYLOAD_BYTES:
-            raw = etree.tostring(node, encoding="utf-8", with_tail=False)
-            return DocumentPiece(
-                index, PieceKind.REFUSED, raw, reason=f"{too_large}, counting the feed's authors in each conflict"
-            )
+        sync_item, reason = None, ""
         try:
-            for item in (node, *conflict_items):
-                self._complete(item)
+            if self._inherited_bytes:
+                self._complete(node)
         except FeedError as error:
-            raw = etree.tostring(node, encoding="utf-8", with_tail=False)
-            return DocumentPiece(index, PieceKind.REFUSED, raw, reason=error.text)
+            reason = error.text
         raw = etree.tostring(node, encoding="utf-8", with_tail=False)
-        if len(raw) > MAX_PAYLOAD_BYTES:
-            return DocumentPiece(index, PieceKind.REFUSED, raw, reason=too_large)
         try:
-            sync_item = read_item(node, lenient=self._lenient, payload=False)
+            if not reason:
+                check_size(len(raw))
+                sync_item = read_item(node, lenient=self._lenient, payload=False)
         except FeedError as error:
-            return DocumentPiece(index, PieceKind.REFUSED, raw, reason=error.text)
-        if sync_item is None:
-            return DocumentPiece(index, PieceKind.PLAIN, raw)
-        return DocumentPiece(index, PieceKind.SYNCED, raw, sync_item)
+            reason = error.text
+        kind = PieceKind.REFUSED if reason else PieceKind.PLAIN if sync_item is None else PieceKind.SYNCED
+        return DocumentPiece(self.count, kind, raw, sync_item, reason)
 
-    def _complete(self, item: Element) -> None:
+    def _complete(self, node: Element) -> None:
         """Adds to an item what it inherits from its feed: language, base address, authors.
 
         Items in conflicts are versions that could be in the feed themselves. They inherit from the feed only, not from
-        the item around them, so that a version has the same bytes as winner and as loser.
+        the item around them, so that a version has the same bytes as winner and as loser. Raises FeedError for an item
+        that grows too large by that.
         """
-        if item.tag == atom.ENTRY:
-            adopt(item, self._scope)
-            return
-        if self._scope.language and item.get(XML_LANG) is None:
-            item.set(XML_LANG, self._scope.language)
-        if self._scope.base and item.get(XML_BASE) is None:
-            item.set(XML_BASE, self._scope.base)
+        # An item with more conflicts than this is rejected later, so counting further is pointless.
+        items = [node, *islice(items_within(node), MAX_CONFLICTS)]
+        if (len(items) - 1) * self._inherited_bytes > MAX_PAYLOAD_BYTES:
+            raise FeedError(
+                Condition.PAYLOAD_TOO_BIG,
+                f"the item is larger than {MAX_PAYLOAD_BYTES} bytes, counting the feed's authors in each conflict",
+            )
+        for item in items:
+            if item.tag == atom.ENTRY:
+                adopt(item, self._scope)
+                continue
+            for name, value in ((XML_LANG, self._scope.language), (XML_BASE, self._scope.base)):
+                if value and item.get(name) is None:
+                    item.set(name, value)
 
     def _read_head(self, root: Element) -> None:
         holder = self._holder(root)

@@ -47,7 +47,6 @@ def read_number(text: str | None, name: str) -> int:
     return int(text)
 
 
-@lru_cache(_CACHED)
 def read_name(text: str, what: str) -> str:
     """Return an id of an item or an endpoint. Raises FeedError(INVALID_PAYLOAD)."""
     try:

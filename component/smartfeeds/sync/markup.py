@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sized
 from functools import lru_cache
 from itertools import islice
-from typing import NamedTuple
+from typing import NamedTuple, cast
 
 from lxml import etree
 
@@ -125,8 +125,8 @@ def _is_item(node: Element) -> bool:
 
 def _read_sync(sync: Element, *, lenient: bool = False, payload: bool = True, depth: int = 0) -> SyncItem:
     """Reads sync data. The version has no content."""
-    namespace = sync.tag[1:].partition("}")[0]
-    attributes = {str(name): str(value) for name, value in sync.items()}
+    namespace, history_tag, conflicts_tag = _tags(sync.tag)
+    attributes = _attributes(sync)
     # In the older namespaces only the attributes show the dialect (A-83).
     if namespace == FEEDSYNC_NS or ("updates" in attributes and "version" not in attributes):
         syntax = FEEDSYNC_LEXIS
@@ -136,7 +136,7 @@ def _read_sync(sync: Element, *, lenient: bool = False, payload: bool = True, de
     histories: list[Element] = []
     containers: list[Element] = []
     foreign: list[Element] = []
-    lists = {f"{{{namespace}}}history": histories, f"{{{namespace}}}conflicts": containers}
+    lists = {history_tag: histories, conflicts_tag: containers}
     for node in sync.iterchildren(etree.Element):
         lists.get(node.tag, foreign).append(node)
     sync_id = attributes.get("id")
@@ -147,11 +147,15 @@ def _read_sync(sync: Element, *, lenient: bool = False, payload: bool = True, de
         raise invalid("sx:sync has no sx:history")
     counter = read_number(attributes.get(syntax.dialect.counter), syntax.dialect.counter)
     notes: list[str] = []
+    conflicts: list[Version] = []
     nested = False
     if is_feedsync:
         _check_count(histories, MAX_HISTORY, "history records")
         history = [_record(node, syntax) for node in histories]
-        conflicts, nested = _item_conflicts(containers, sync_id, notes, lenient=lenient, payload=payload, depth=depth)
+        if containers:
+            conflicts, nested = _item_conflicts(
+                containers, sync_id, notes, lenient=lenient, payload=payload, depth=depth
+            )
     else:
         history = _sse_history(histories, counter, syntax, namespace)
         if len(histories) > 1:
@@ -169,6 +173,17 @@ def _read_sync(sync: Element, *, lenient: bool = False, payload: bool = True, de
         extra=_foreign_markup(attributes, syntax.names, foreign),
     )
     return SyncItem(version, syntax.dialect, namespace, tuple(notes), nested)
+
+
+@lru_cache(16)
+def _tags(tag: str) -> tuple[str, str, str]:
+    """Returns the namespace of an sx:sync, and the tags of sx:history and sx:conflicts in it."""
+    start = tag[: tag.index("}") + 1]
+    return start[1:-1], f"{start}history", f"{start}conflicts"
+
+
+def _attributes(node: Element) -> dict[str, str]:
+    return cast("dict[str, str]", dict(node.items()))
 
 
 def _item_conflicts(

@@ -152,7 +152,7 @@ def newer_of(dialect: Dialect, local: Version, incoming: Version) -> Version | N
     version, notes = dialect.join(local, incoming)
     if version.conflicts or notes:
         return None
-    return local if version.key == local.key else incoming
+    return local if version == local else incoming
 
 
 def difference(before: Version, after: Version) -> Outcome:

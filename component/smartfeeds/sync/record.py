@@ -151,7 +151,7 @@ def highest(versions: Sequence[Version]) -> Version:
 
 def check_name(text: str, what: str) -> None:
     """Checks an id of an item or an endpoint (FS-004, FS-007, FS-028). Raises FeedError(BAD_REQUEST)."""
-    if len(text.encode("utf-8", "surrogatepass")) > MAX_ID_BYTES:
+    if len(text) > MAX_ID_BYTES:  # a Namespace Specific String is ASCII
         raise FeedError(Condition.BAD_REQUEST, f"the id of {what} is longer than {MAX_ID_BYTES} bytes")
     if not is_nss(text):
         raise FeedError(

@@ -6,6 +6,7 @@ import pytest
 from lxml import etree
 
 from smartfeeds.errors import Condition, FeedError
+from smartfeeds.formats import growth
 from smartfeeds.formats.atom import FEEDSYNC_NS
 from smartfeeds.sync import documents
 from smartfeeds.sync.documents import FeedFormat, FeedReader, PieceKind, form_of
@@ -473,7 +474,7 @@ def test_item_without_end_is_refused_before_it_fills_the_memory(monkeypatch):
 
 def test_large_item_is_refused_alone(monkeypatch):
     """[A-55] [FS-007] and the others are merged."""
-    monkeypatch.setattr(documents, "MAX_PAYLOAD_BYTES", 1_000)
+    monkeypatch.setattr(growth, "MAX_PAYLOAD_BYTES", 1_000)
 
     found, _ = pieces(atom(entry("a"), entry("b", title="x" * 2_000), entry("c")))
 

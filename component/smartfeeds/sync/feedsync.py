@@ -4,7 +4,6 @@ Numbers in comments are the steps of the specification.
 """
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
 from itertools import chain, count
 
 from smartfeeds.errors import Condition, FeedError
@@ -27,39 +26,24 @@ from smartfeeds.sync.record import (
 CLEAN_ABOVE = 100
 
 
-def is_subsumed(record: HistoryRecord, other: HistoryRecord) -> bool:
-    """Returns whether one record of a history is subsumed by another (3.3 note 2)."""
-    # 1.a: the same endpoint with at least the same sequence
-    if record.by:
-        return record.by == other.by and other.sequence >= record.sequence
-    # 2.a: without endpoints only an equal record
-    return not other.by and other.when_us == record.when_us and other.sequence == record.sequence
+def is_subsumed(record: HistoryRecord, history: Iterable[HistoryRecord]) -> bool:
+    """Returns whether a history has a record that subsumes this one (3.3 note 2)."""
+    return _known(history).get(_subject(record), 0) >= record.sequence
 
 
-@dataclass(slots=True)
-class _HistoryIndex:
-    """An index of what a history subsumes. A query costs one look-up in place of a call of `is_subsumed` per record."""
-
-    sequences: dict[str, int] = field(default_factory=dict)
-    nameless: set[tuple[int | None, int]] = field(default_factory=set)
-
-    def add(self, record: HistoryRecord) -> None:
-        if record.by:
-            self.sequences[record.by] = max(record.sequence, self.sequences.get(record.by, 0))
-        else:
-            self.nameless.add((record.when_us, record.sequence))
-
-    def subsumes(self, record: HistoryRecord) -> bool:
-        if record.by:
-            return self.sequences.get(record.by, 0) >= record.sequence
-        return (record.when_us, record.sequence) in self.nameless
-
-
-def _known(history: Iterable[HistoryRecord]) -> _HistoryIndex:
-    known = _HistoryIndex()
-    for stamp in history:
-        known.add(stamp)
+def _known(history: Iterable[HistoryRecord]) -> dict[object, int]:
+    """Returns the highest sequence of each subject of a history. A history subsumes all records up to it."""
+    known: dict[object, int] = {}
+    for record in history:
+        subject = _subject(record)
+        if known.get(subject, 0) < record.sequence:
+            known[subject] = record.sequence
     return known
+
+
+def _subject(record: HistoryRecord) -> object:
+    """Returns the endpoint of a record (1.a). A record without endpoint is subsumed by an equal one only (2.a)."""
+    return record.by or (record.when_us, record.sequence)
 
 
 def _survivors(versions: Sequence[Version]) -> list[Version]:
@@ -70,11 +54,12 @@ def _survivors(versions: Sequence[Version]) -> list[Version]:
     are versions that subsume each other. They are settled first: the twin with the higher rank remains and decides
     alone (A-43).
     """
-    indices = [_known(version.history) for version in versions]
+    histories = [_known(version.history) for version in versions]
 
     # Note 1: a version is subsumed if its topmost record is.
     def below(one: int, other: int) -> bool:
-        return indices[other].subsumes(versions[one].top)
+        top = versions[one].top
+        return histories[other].get(_subject(top), 0) >= top.sequence
 
     remaining: list[int] = []
     for at in sorted(range(len(versions)), key=lambda at: versions[at].key, reverse=True):
@@ -90,14 +75,9 @@ def _survivors(versions: Sequence[Version]) -> list[Version]:
     return survivors or [highest(versions)]
 
 
-def _is_seen(version: Version, other: Version) -> bool:
-    """Returns whether a version is subsumed, which is so if its topmost record is (note 1)."""
-    return any(is_subsumed(version.top, record) for record in other.history)
-
-
 def _survivors_of_two(one: Version, other: Version) -> list[Version]:
-    """Does the work of `_survivors` for two versions, the most frequent case, without an index."""
-    below, above = _is_seen(one, other), _is_seen(other, one)
+    """Does the work of `_survivors` for two versions, the most frequent case, in half the time."""
+    below, above = is_subsumed(one.top, other.history), is_subsumed(other.top, one.history)
     if below and above:
         return [one if rank(one) >= rank(other) else other]
     if below or above:
@@ -111,7 +91,7 @@ def clean_history(history: Sequence[HistoryRecord]) -> tuple[HistoryRecord, ...]
 
     FeedSync 3.2 allows this clean-up.
     """
-    highest = _known(history).sequences
+    highest = _known(history)
     records: list[HistoryRecord] = []
     endpoints: set[str] = set()
     for place, stamp in enumerate(history):
@@ -235,12 +215,12 @@ def _absorbed(version: Version, conflicts: Sequence[Version]) -> Version:
     if not conflicts:
         return version
     history = list(version.history)
-    index = _known(history)
+    known = _known(history)
     for conflict in conflicts:
         for stamp in reversed(conflict.history):
-            if not index.subsumes(stamp):
+            if known.get(_subject(stamp), 0) < stamp.sequence:
                 history.insert(1, stamp)
-                index.add(stamp)
+                known[_subject(stamp)] = stamp.sequence
     remaining = tuple(one for one in version.conflicts if one not in conflicts)
     return version._replace(history=tuple(history), conflicts=remaining)
 

@@ -135,7 +135,7 @@ class TestOldDefects:
 )
 def test_record_is_subsumed(record, other, subsumed):
     """[FS-065] [FS-066] by an equal or greater sequence of the same endpoint; without endpoint by the same alone."""
-    assert is_subsumed(stamp(record), stamp(other)) is subsumed
+    assert is_subsumed(stamp(record), [stamp(other)]) is subsumed
     here, there = version(3, record), version(9, "9 23:00 Q", other)
     assert (len(merge(FEEDSYNC, here, there).version.conflicts) == 0) is subsumed
 

@@ -52,22 +52,22 @@ _LONG_TAG = re.compile(rb"</[^>]{%d}" % (MAX_NAME_BYTES + 1))
 _LONG_ATTRIBUTE = re.compile(rb'="(?<=[^\s"<>=]{%d}=")' % (MAX_NAME_BYTES + 1))
 
 
-def strict_parser(encoding: str | None = None) -> etree.XMLParser:
-    """A parser that opens nothing, loads no DTD, expands no entity and keeps libxml2's own limits.
+# Of every parser: it opens nothing, loads no DTD, expands no entity and keeps libxml2's own limits.
+STRICT_OPTIONS: dict[str, Any] = {
+    "resolve_entities": False,
+    "no_network": True,
+    "load_dtd": False,
+    "dtd_validation": False,
+    "attribute_defaults": False,
+    "huge_tree": False,
+    "remove_comments": True,
+    "remove_pis": True,
+}
 
-    `encoding` overrules what the document declares.
-    """
-    return etree.XMLParser(
-        encoding=encoding,
-        resolve_entities=False,
-        no_network=True,
-        load_dtd=False,
-        dtd_validation=False,
-        attribute_defaults=False,
-        huge_tree=False,
-        remove_comments=True,
-        remove_pis=True,
-    )
+
+def strict_parser(encoding: str | None = None) -> etree.XMLParser:
+    """A parser with `STRICT_OPTIONS`. `encoding` overrules what the document declares."""
+    return etree.XMLParser(encoding=encoding, **STRICT_OPTIONS)
 
 
 _PARSER = strict_parser()

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from enum import Enum
 from itertools import islice
 from operator import itemgetter
-from typing import Any, cast
+from typing import cast
 
 from lxml import etree
 
@@ -26,6 +26,7 @@ from smartfeeds.formats.links import rebase
 from smartfeeds.formats.rss_channel import RSS_NAMESPACES, rss_name
 from smartfeeds.formats.xml import (
     MAX_PAYLOAD_BYTES,
+    STRICT_OPTIONS,
     XML_BASE,
     XML_LANG,
     Element,
@@ -84,18 +85,16 @@ def form_of(data: bytes) -> FeedFormat:
     Raises FeedError(INVALID_PAYLOAD) for a document in another format.
     """
     CrowdCheck().feed(data)
-    parser = etree.XMLPullParser(events=("start",), **_OPTIONS)
+    parser = etree.XMLPullParser(events=("start",), **STRICT_OPTIONS)
+    reason = "has no root element at its start"
     try:
         parser.feed(data)
     except etree.XMLSyntaxError as error:
-        first = next(iter(_events(parser)), None)
-        if first is None:
-            raise FeedError(Condition.INVALID_PAYLOAD, f"the document {fault(error)}") from None
-        return _form(first)
-    first = next(iter(_events(parser)), None)
-    if first is None:
-        raise FeedError(Condition.INVALID_PAYLOAD, "the document has no root element at its start")
-    return _form(first)
+        reason = fault(error)
+    root = next(_events(parser), None)
+    if root is None:
+        raise FeedError(Condition.INVALID_PAYLOAD, f"the document {reason}")
+    return _form(root)
 
 
 def _form(root: Element) -> FeedFormat:
@@ -110,19 +109,6 @@ def _form(root: Element) -> FeedFormat:
         Condition.INVALID_PAYLOAD,
         f"the root of the document is {name[:40]}; only Atom 1.0, RSS 2.0 and OPML can be merged",
     )
-
-
-# The options of `strict_parser`, for a parser that is fed bytes as they arrive.
-_OPTIONS: dict[str, Any] = {
-    "resolve_entities": False,
-    "no_network": True,
-    "load_dtd": False,
-    "dtd_validation": False,
-    "attribute_defaults": False,
-    "huge_tree": False,
-    "remove_comments": True,
-    "remove_pis": True,
-}
 
 
 def _events(parser: etree.XMLPullParser) -> Iterator[Element]:
@@ -145,11 +131,12 @@ class FeedReader:
         self.updated_us: int | None = None
         self.count = 0
         self._lenient = lenient
-        self._declared: tuple[tuple[bytes, ...], bool] | None = None
-        self._parser = etree.XMLPullParser(events=("end",), tag=_ITEM_TAGS, **_OPTIONS)
+        self._declared: tuple[tuple[bytes, ...], bool] = ((), False)
+        self._parser = etree.XMLPullParser(events=("end",), tag=_ITEM_TAGS, **STRICT_OPTIONS)
         self._crowds = CrowdCheck()
         self._since_item_bytes = 0
         self._root: Element | None = None
+        self._holder: Element | None = None  # the root of Atom, the channel of RSS
         self._parent: Element | None = None
         self._done: Element | None = None
         self._updated: Element | None = None
@@ -172,7 +159,7 @@ class FeedReader:
             self._parser.feed(data)
         except etree.XMLSyntaxError as error:
             yield from self._pieces()  # items that were complete before the fault
-            raise self._fault(error) from None
+            raise FeedError(Condition.INVALID_PAYLOAD, f"the document {fault(error)}") from None
         yield from self._pieces()
         if self._since_item_bytes > MAX_ITEM_BYTES:
             raise FeedError(
@@ -185,15 +172,11 @@ class FeedReader:
         try:
             root = self._parser.close()
         except etree.XMLSyntaxError as error:
-            raise self._fault(error) from None
+            raise FeedError(Condition.INVALID_PAYLOAD, f"the document {fault(error)}") from None
         self._begin(root)
         yield from self._pieces()
         self._drop_done()
         self._read_head(root)
-
-    @staticmethod
-    def _fault(error: etree.XMLSyntaxError) -> FeedError:
-        return FeedError(Condition.INVALID_PAYLOAD, f"the document {fault(error)}")
 
     def _begin(self, root: Element) -> None:
         if self._root is not None:
@@ -293,18 +276,15 @@ class FeedReader:
                     item.set(name, value)
 
     def _read_head(self, root: Element) -> None:
-        holder = self._holder(root)
-        if (
-            self.form is FeedFormat.ATOM
-            and len(list(root.iterchildren(atom.AUTHOR))) > len(self._scope.authors)
-            and self.count
-        ):
-            self.notes.append("the feed's authors come after its entries, so the entries do not inherit them")
-        sharings = [] if holder is None else list(holder.iterchildren(*SHARINGS))
-        self.sharing, notes = read_sharing(sharings[0] if sharings else None, lenient=self._lenient)
-        self.notes += notes
-        children = () if holder is None else holder.iterchildren(etree.Element)
         is_atom = self.form is FeedFormat.ATOM
+        if is_atom and self.count and len(root.findall(atom.AUTHOR)) > len(self._scope.authors):
+            self.notes.append("the feed's authors come after its entries, so the entries do not inherit them")
+        children = list(root.iterchildren(etree.Element))
+        self._holder = root if is_atom else next((node for node in children if rss_name(node) == "channel"), None)
+        children = [] if self._holder is None else list(self._holder.iterchildren(etree.Element))
+        sharing = next((node for node in children if node.tag in SHARINGS), None)
+        self.sharing, notes = read_sharing(sharing, lenient=self._lenient)
+        self.notes += notes
         for node in children:
             if node.tag == atom.UPDATED if is_atom else rss_name(node) == "lastbuilddate":
                 text = (node.text or "").strip()
@@ -317,42 +297,29 @@ class FeedReader:
         self.updated_us = time_us
         self._updated.text = format_datetime(time_us) if self.form is FeedFormat.ATOM else format_rfc822(time_us)
 
-    def _holder(self, root: Element) -> Element | None:
-        if self.form is FeedFormat.ATOM:
-            return root
-        return next((one for one in root.iterchildren(etree.Element) if rss_name(one) == "channel"), None)
-
     def head(self) -> bytes:
         """Returns the document up to its first item, without sx:sharing, which must not be published again (FS-014)."""
-        assert self._root is not None
-        root, holder = self._root, self._holder(self._root)
-        lines = [b'<?xml version="1.0" encoding="UTF-8"?>', _start_tag(root)]
-        if holder is None:
+        root, holder = self._root, self._holder
+        if root is None or holder is None:
             raise FeedError(Condition.INVALID_PAYLOAD, "the document has no channel")
+        self._declared = _declarations(holder)
+        lines = [b'<?xml version="1.0" encoding="UTF-8"?>', _start_tag(root)]
         if holder is not root:
             lines.append(_relative(_start_tag(holder), _declarations(root)))
-        declared = _declarations(holder)
-        lines += [
-            _relative(etree.tostring(node, encoding="utf-8", with_tail=False), declared)
-            for node in holder.iterchildren(etree.Element)
-            if node.tag not in SHARINGS
-        ]
-        return b"\n".join(lines) + b"\n"
+        nodes = [node for node in holder.iterchildren(etree.Element) if node.tag not in SHARINGS]
+        items = [self.line(etree.tostring(node, encoding="utf-8", with_tail=False)) for node in nodes]
+        return b"".join([*(line + b"\n" for line in lines), *items])
 
     def line(self, item: bytes) -> bytes:
-        """Returns an item as bytes for this document, without the declarations that the root already has."""
-        assert self._root is not None
-        if self._declared is None:
-            holder = self._holder(self._root)
-            self._declared = _declarations(self._root if holder is None else holder)
+        """Returns an item as bytes for this document, without the declarations that the root already has. `head` must
+        be called first.
+        """
         return _relative(item, self._declared) + b"\n"
 
     def tail(self) -> bytes:
         """Returns the end of the document."""
-        assert self._root is not None
-        root, holder = self._root, self._holder(self._root)
-        nodes = [root] if holder is root or holder is None else [holder, root]
-        return b"".join(b"</" + _name(node).encode() + b">\n" for node in nodes)
+        nodes = dict.fromkeys(node for node in (self._holder, self._root) if node is not None)
+        return b"".join(f"</{_name(node)}>\n".encode() for node in nodes)
 
 
 def _name(node: Element) -> str:

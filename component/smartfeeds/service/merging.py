@@ -85,8 +85,8 @@ def merge_item(
     With `own` its history may contain local changes that this database does not have (after a restore from a backup);
     otherwise such a version is refused as forged. Raises FeedError for a refused version, which changes nothing.
     """
-    found = _normal(incoming.found)
-    version = found.version
+    version = incoming.found.version.each(_normal_version)
+    found = incoming.found._replace(version=version)
     _check_bounds(node, version)
     existing = tx.item_of_sync(node.node_no, version.sync_id)
     here = read_shared(context, node, existing) if existing else None
@@ -139,17 +139,11 @@ def _store(
     return write_state(tx, context, node, None, item_id, state, publisher, created_us=created_us)
 
 
-def _normal(found: SyncItem) -> SyncItem:
-    """Returns the versions in the form that all services store, so that they end with the same bytes (A-50).
+def _normal_version(version: Version) -> Version:
+    """Returns a version in the form that all services store, so that they end with the same bytes (A-50).
 
     Entries are complete; deleted entries have no content. The result depends on the version alone.
     """
-    version = found.version
-    conflicts = tuple(_normal_version(one) for one in version.conflicts)
-    return found._replace(version=_normal_version(version)._replace(conflicts=conflicts))
-
-
-def _normal_version(version: Version) -> Version:
     payload = payload_of(version.payload)
     try:
         shape = payload.shape
@@ -176,22 +170,20 @@ def _as_written(version: Version, here: Version) -> Version:
 
     Otherwise an item that comes back to its first service would change there.
     """
-    known = here, *here.conflicts
-    conflicts = tuple(_as_one_of(known, one) for one in version.conflicts)
-    return _as_one_of(known, version)._replace(conflicts=conflicts)
 
+    def as_written(one: Version) -> Version:
+        known = (other.payload for other in here.versions if other.key == one.key)
+        return one._replace(
+            payload=next((payload for payload in known if means_the_same(payload, one.payload)), one.payload)
+        )
 
-def _as_one_of(known: Sequence[Version], version: Version) -> Version:
-    for one in known:
-        if one.key == version.key and means_the_same(one.payload, version.payload):
-            return version._replace(payload=one.payload)
-    return version
+    return version.each(as_written)
 
 
 def _check_bounds(node: Node, version: Version) -> None:
     """Raises FeedError if a version leaves no room for local changes or is larger than the feed allows (A-55)."""
     limit_bytes = node.options.max_payload_size
-    versions = (version, *version.conflicts)
+    versions = version.versions
     if any(len(one.payload) > limit_bytes or wire_bytes(one.payload) > MAX_WRITTEN_BYTES for one in versions):
         raise FeedError(
             Condition.PAYLOAD_TOO_BIG, f"a version of the item is over the limit of this feed, {limit_bytes}"
@@ -205,8 +197,8 @@ def _check_bounds(node: Node, version: Version) -> None:
 
 def _check_merged(version: Version, state: ItemState) -> None:
     """Raises FeedError if the merged item has too many endpoints to be resolved, or is too large to be shown."""
-    endpoints = {stamp.by for one in (version, *version.conflicts) for stamp in one.history}
-    nameless = sum(not stamp.by for one in (version, *version.conflicts) for stamp in one.history)
+    endpoints = {stamp.by for one in version.versions for stamp in one.history}
+    nameless = sum(not stamp.by for one in version.versions for stamp in one.history)
     if len(endpoints) + nameless > MAX_ENDPOINTS:
         raise FeedError(Condition.POLICY_VIOLATION, f"the item would have more than {MAX_ENDPOINTS} endpoints")
     Payload(with_child(state.payload, state.sync)).check_limits()
@@ -218,8 +210,8 @@ def _check_content(context: Context, here: Version, incoming: Version) -> None:
     It would appear as the text of the local author. For changes of other services the rank decides (A-43).
     """
     domain = context.policy.domain
-    ours = {one.top: one for one in (here, *here.conflicts) if is_own_endpoint(domain, one.top.by)}
-    for one in (incoming, *incoming.conflicts):
+    ours = {one.top: one for one in here.versions if is_own_endpoint(domain, one.top.by)}
+    for one in incoming.versions:
         known = ours.get(one.top)
         if known is not None and (known.payload, known.deleted.on) != (one.payload, one.deleted.on):
             raise FeedError(
@@ -238,10 +230,10 @@ def _check_own(context: Context, here: Version | None, found: SyncItem) -> None:
         return
     domain = context.policy.domain
     known: dict[str, int] = {}
-    for one in (here, *here.conflicts) if here is not None else ():
+    for one in here.versions if here is not None else ():
         for stamp in one.history:
             known[stamp.by] = max(stamp.sequence, known.get(stamp.by, 0))
-    for one in (version, *version.conflicts):
+    for one in version.versions:
         for stamp in one.history:
             if stamp.by and stamp.sequence > known.get(stamp.by, 0) and is_own_endpoint(domain, stamp.by):
                 raise FeedError(

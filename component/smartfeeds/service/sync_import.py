@@ -14,7 +14,7 @@ from smartfeeds.formats.items import NO_DOCUMENT, FeedDocument, ImportedItem
 from smartfeeds.service.context import Context, feed_locked
 from smartfeeds.service.feeds import FeedService
 from smartfeeds.service.importing import ImportCounts, ensure_feed, import_items
-from smartfeeds.service.merging import IncomingItem, merge_items
+from smartfeeds.service.merging import IncomingItem, MergeResult, merge_items
 from smartfeeds.store.base import ReadTx, WriteTx
 from smartfeeds.sync.arriving import read_arrived, read_plain
 from smartfeeds.sync.merging import MergeReport, Outcome
@@ -72,7 +72,7 @@ class ImportTarget:
 
 
 _Content = IncomingItem | ImportedItem
-_Result = Outcome | ImportCounts | str
+_Result = MergeResult | ImportCounts
 
 
 async def merge_document(
@@ -82,23 +82,22 @@ async def merge_document(
     merge: ImportReport,
     on_progress: Callable[[int], None] = lambda _count: None,
 ) -> None:
-    """Merges the items of a document into a node, in their order, and tells `merge` what became of each.
+    """Merges the items of a document into a node, in their order, and records the results in `merge`.
 
-    Whoever may call this is trusted. `on_progress` hears how many more items are done. Raises FeedError where the node
-    cannot be made or is no feed.
+    The caller must have checked the rights of the actor. `on_progress` gets the number of items done since the last
+    call. Raises FeedError if the node cannot be created or is no feed.
     """
     merge.note(await ensure_feed(service, target.node, target.actor, target.feed))
     for chunk in _chunks(items):
-        read: list[tuple[int, _Content]] = []
-        for one in chunk:
+        contents: list[tuple[int, _Content]] = []
+        for item in chunk:
             try:
-                read.append((one.index, _read(one, target)))
+                contents.append((item.index, _read(item, target)))
             except FeedError as error:
-                merge.refuse(one.index, error.text or error.condition.value)
-        work = partial(_bring, target=target, items=[one for _, one in read])
-        for (index, _), (done, notes) in zip(read, await service.write(work), strict=True):
-            _count(merge, index, done)
-            merge.note(notes)
+                merge.refuse(item.index, error.text or error.condition.value)
+        work = partial(_bring, target=target, items=[content for _, content in contents])
+        for (index, _), result in zip(contents, await service.write(work), strict=True):
+            _count(merge, index, result)
         on_progress(len(chunk))
 
 
@@ -116,40 +115,38 @@ def _chunks(items: Iterable[DocumentItem]) -> Iterator[list[DocumentItem]]:
         yield chunk
 
 
-def _read(one: DocumentItem, target: ImportTarget) -> _Content:
-    if not one.synced:
-        return read_plain(one.raw, target.base)
-    return IncomingItem(*read_arrived(one.raw, lenient=target.lenient))
+def _read(item: DocumentItem, target: ImportTarget) -> _Content:
+    if not item.synced:
+        return read_plain(item.raw, target.base)
+    return IncomingItem(*read_arrived(item.raw, lenient=target.lenient))
 
 
-def _bring(
-    tx: WriteTx, context: Context, target: ImportTarget, items: Sequence[_Content]
-) -> list[tuple[_Result, tuple[str, ...]]]:
-    """Returns the result for each item, or the reason of a refusal, with notes."""
+def _bring(tx: WriteTx, context: Context, target: ImportTarget, items: Sequence[_Content]) -> list[_Result]:
+    """Merges or imports items, one after the other, and returns the result of each."""
     feed_locked(tx, target.node)
-    return [_bring_one(tx, context, target, one) for one in items]
+    results: list[_Result] = []
+    for item in items:
+        if isinstance(item, IncomingItem):
+            results += merge_items(tx, context, target.node, str(target.actor.bare), [item], own=target.own)
+            continue
+        try:
+            results.append(import_items(tx, context, target.node, target.actor, [item]))
+        except FeedError as error:
+            results.append(MergeResult(item.id, reason=error.text or error.condition.value))
+    return results
 
 
-def _bring_one(tx: WriteTx, context: Context, target: ImportTarget, one: _Content) -> tuple[_Result, tuple[str, ...]]:
-    if isinstance(one, IncomingItem):
-        (result,) = merge_items(tx, context, target.node, str(target.actor.bare), [one], own=target.own)
-        reason = f"{result.sync_id}: {result.reason}"
-        return (reason if result.outcome is None else result.outcome), result.notes
-    try:
-        return import_items(tx, context, target.node, target.actor, [one]), ()
-    except FeedError as error:
-        return f"{one.id}: {error.text or error.condition.value}", ()
-
-
-def _count(merge: ImportReport, index: int, done: _Result) -> None:
-    if isinstance(done, Outcome):
-        merge.outcomes[done] += 1
-    elif isinstance(done, str):
-        merge.refuse(index, done)
-    elif done.skipped:
-        merge.refuse(index, f"{done.skipped[0][0]}: {done.skipped[0][1]}")
+def _count(merge: ImportReport, index: int, result: _Result) -> None:
+    if isinstance(result, MergeResult):
+        merge.note(result.notes)
+        if result.outcome is None:
+            merge.refuse(index, f"{result.sync_id}: {result.reason}")
+        else:
+            merge.outcomes[result.outcome] += 1
+    elif result.skipped:
+        merge.refuse(index, f"{result.skipped[0][0]}: {result.skipped[0][1]}")
     else:
-        merge.plain += done
+        merge.plain += result
 
 
 def lacks(tx: ReadTx, _context: Context, name: str, sharing: Sharing) -> bool:

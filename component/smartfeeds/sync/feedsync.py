@@ -113,9 +113,7 @@ class FeedSync(Dialect):
         """Applies section 3.3 from step 2."""
         # 2 to 4: the item and its conflicts on both sides, each without its own conflicts
         parts = [
-            one._replace(conflicts=()) if one.conflicts else one
-            for side in (local, incoming)
-            for one in (side, *side.conflicts)
+            one._replace(conflicts=()) if one.conflicts else one for side in (local, incoming) for one in side.versions
         ]
         survivors = _survivors_of_two(*parts) if len(parts) == 2 else _survivors(list(dict.fromkeys(parts)))
         # 5, 7.c, 7.d: the winner
@@ -199,7 +197,7 @@ def _next_sequence(version: Version, counter: int, by: str) -> int:
 
     Records in conflicts count too: a conflict with a later record of the endpoint would subsume the new version.
     """
-    records = (stamp for one in (version, *version.conflicts) for stamp in one.history)
+    records = (stamp for one in version.versions for stamp in one.history)
     highest = max((stamp.sequence for stamp in records if by and stamp.by == by), default=0)
     if highest >= MAX_NUMBER:
         raise FeedError(Condition.NOT_ALLOWED, f"the endpoint {by} has no sequence number left for this item")

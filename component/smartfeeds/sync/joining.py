@@ -80,9 +80,7 @@ class Joiner:
 
     def add_local(self, piece: DocumentPiece) -> None:
         """Adds an item of the local feed."""
-        if piece.sync_item is not None:
-            if self._take(piece, piece.sync_item, LOCAL) is None:
-                self._record(piece.raw)
+        if piece.sync_item is not None and self._take(piece, piece.sync_item, LOCAL, self._form) is not None:
             return
         if piece.kind is PieceKind.REFUSED:
             self.report.refuse(piece.index, piece.reason, LOCAL)
@@ -108,23 +106,31 @@ class Joiner:
             if outcome is not None:
                 self.report.outcomes[outcome] += 1
 
-    def _take(
-        self, piece: DocumentPiece, item: SyncItem, document: str, form: FeedFormat | None = None
-    ) -> Outcome | None:
-        """Adds or merge an item. Returns None if it is invalid. `form` is the format of an incoming item, None for a
-        local item.
-        """
+    def _take(self, piece: DocumentPiece, item: SyncItem, document: str, form: FeedFormat) -> Outcome | None:
+        """Adds or merges an item of a document in the format `form`. Returns None if the item is refused."""
         if item.notes:
             self.report.note(item.notes)
+        raw = piece.raw
+        namespace = self._namespaces.get(item.dialect, item.namespace)
+        is_foreign = document is INCOMING and namespace != item.namespace
         try:
-            raw = piece.raw if form in (None, self._form) else self._translated(piece.raw)
-            namespace = self._namespaces.setdefault(item.dialect, item.namespace)
-            if item.nested or (form is not None and namespace != item.namespace):
-                raw = self._in_our_words(raw, namespace)
+            if item.nested or is_foreign or form is not self._form:
+                raw = self._rewritten(raw, namespace, form)
+            self._namespaces[item.dialect] = namespace
             return self._merge(raw, item)
         except FeedError as error:
             self.report.refuse(piece.index, error.text, document)
             return None
+
+    def _rewritten(self, raw: bytes, namespace: str, form: FeedFormat) -> bytes:
+        """Returns an item in the format of the local feed (FS-002) and in the namespace that this feed uses for its
+        dialect (A-70), with its conflicts in one list (A-54).
+        """
+        item = self._read(parse_stored(raw))
+        version = item.version
+        if form is not self._form:
+            version = _with_payloads(version, _to_rss if self._form is FeedFormat.RSS else as_entry)
+        return write_item(version, item.dialect, namespace)
 
     def _merge(self, raw: bytes, incoming: SyncItem) -> Outcome:
         """Merges an item by its id. Items with one id are one item, also within a feed (A-53)."""
@@ -193,19 +199,6 @@ class Joiner:
         self._records[sync_id] = at
         self.report.created += 1
 
-    def _translated(self, raw: bytes) -> bytes:
-        """Returns the item and its conflicts in the format of the local feed (FS-002)."""
-        sync_item = self._read(parse_stored(raw))
-        convert = _to_rss if self._form is FeedFormat.RSS else as_entry
-        return write_item(_with_payloads(sync_item.version, convert), sync_item.dialect, sync_item.namespace)
-
-    def _in_our_words(self, raw: bytes, namespace: str) -> bytes:
-        """Returns the item in the namespace that this feed uses for its dialect (A-70), with its conflicts in one list
-        (A-54).
-        """
-        sync_item = self._read(parse_stored(raw))
-        return write_item(sync_item.version, sync_item.dialect, namespace)
-
     def results(self) -> Iterator[bytes]:
         """Returns the items of the merged feed: local items in their order, then new items."""
         return map(self._raw, range(len(self._offsets)))
@@ -215,11 +208,12 @@ def _with_payloads(version: Version, convert: Callable[[Version], bytes]) -> Ver
     """Returns the version with converted payloads. Conflicts of SSE may have any content; content that is no item is
     unchanged.
     """
-    conflicts = tuple(
-        one._replace(payload=convert(one)) if one.payload.endswith((b"</item>", b"entry>")) else one
-        for one in version.conflicts
-    )
-    return version._replace(payload=convert(version), conflicts=conflicts)
+
+    def change(one: Version) -> Version:
+        is_item = one is version or one.payload.endswith((b"</item>", b"entry>"))
+        return one._replace(payload=convert(one)) if is_item else one
+
+    return version.each(change)
 
 
 def _to_rss(version: Version) -> bytes:

@@ -47,15 +47,6 @@ def read_number(text: str | None, name: str) -> int:
     return int(text)
 
 
-def read_name(text: str, what: str) -> str:
-    """Return an id of an item or an endpoint. Raises FeedError(INVALID_PAYLOAD)."""
-    try:
-        check_name(text, what)
-    except FeedError as error:
-        raise invalid(error.text) from None
-    return text
-
-
 @lru_cache(_CACHED)
 def _feedsync_time(text: str) -> int | None:
     """Read RFC 3339 in whole seconds of UTC. Lower-case letters and second 60 are accepted (A-57)."""
@@ -117,7 +108,7 @@ class DialectSyntax:
         """Read an endpoint, or return an empty text if it is absent. Raises FeedError(INVALID_PAYLOAD)."""
         if text is None or (self.empty and not text):
             return ""
-        return read_name(text, "an endpoint")
+        return check_name(text, "an endpoint", Condition.INVALID_PAYLOAD)
 
 
 FEEDSYNC_LEXIS = DialectSyntax(

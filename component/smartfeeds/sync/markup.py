@@ -13,7 +13,7 @@ from typing import NamedTuple, cast
 from lxml import etree
 
 from smartfeeds.core.text import escape
-from smartfeeds.errors import FeedError
+from smartfeeds.errors import Condition, FeedError
 from smartfeeds.formats.atom import ENTRY, FEEDSYNC_NS, SYNC, SYNC_NAMESPACES, SYNCS
 from smartfeeds.formats.payload import Payload, payload_of
 from smartfeeds.formats.rss_channel import rss_name
@@ -25,11 +25,19 @@ from smartfeeds.sync.lexis import (
     SSE_LEXIS,
     DialectSyntax,
     invalid,
-    read_name,
     read_number,
 )
 from smartfeeds.sync.merging import Dialect, in_order
-from smartfeeds.sync.record import MAX_CONFLICTS, MAX_HISTORY, NO_MARKUP, Flag, ForeignMarkup, HistoryRecord, Version
+from smartfeeds.sync.record import (
+    MAX_CONFLICTS,
+    MAX_HISTORY,
+    NO_MARKUP,
+    Flag,
+    ForeignMarkup,
+    HistoryRecord,
+    Version,
+    check_name,
+)
 
 # Levels of conflicts within conflicts that are flattened; deeper nesting is rejected.
 MAX_NESTING = 1
@@ -142,7 +150,7 @@ def _read_sync(sync: Element, *, lenient: bool = False, payload: bool = True, de
     sync_id = attributes.get("id")
     if sync_id is None:
         raise invalid("the id of sx:sync is missing")
-    read_name(sync_id, "an item")
+    check_name(sync_id, "an item", Condition.INVALID_PAYLOAD)
     if not histories:
         raise invalid("sx:sync has no sx:history")
     counter = read_number(attributes.get(syntax.dialect.counter), syntax.dialect.counter)

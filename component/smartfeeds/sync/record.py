@@ -4,7 +4,7 @@ An item is its winning version together with the versions that conflict with it.
 `version` in SSE. SSE's history and its updates form one list, in which record k has the sequence `counter - k`.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from typing import NamedTuple
@@ -117,6 +117,15 @@ class Version(NamedTuple):
         """The key by which both dialects choose the winner (FS-067, SSE-038)."""
         return (self.counter, *self.history[0].key)
 
+    @property
+    def versions(self) -> tuple["Version", ...]:
+        """The version and its conflicts."""
+        return (self, *self.conflicts)
+
+    def each(self, change: Callable[["Version"], "Version"]) -> "Version":
+        """Returns the version with `change` applied to it and to each of its conflicts."""
+        return change(self)._replace(conflicts=tuple(map(change, self.conflicts)))
+
 
 def rank(version: Version) -> tuple[object, ...]:
     """Returns a total order that starts with the winner rule. Versions of equal rank differ in their conflicts only.
@@ -149,14 +158,13 @@ def highest(versions: Sequence[Version]) -> Version:
     return best
 
 
-def check_name(text: str, what: str) -> None:
-    """Checks an id of an item or an endpoint (FS-004, FS-007, FS-028). Raises FeedError(BAD_REQUEST)."""
+def check_name(text: str, what: str, condition: Condition = Condition.BAD_REQUEST) -> str:
+    """Returns a valid id of an item or an endpoint (FS-004, FS-007, FS-028). Raises FeedError(condition)."""
     if len(text) > MAX_ID_BYTES:  # a Namespace Specific String is ASCII
-        raise FeedError(Condition.BAD_REQUEST, f"the id of {what} is longer than {MAX_ID_BYTES} bytes")
+        raise FeedError(condition, f"the id of {what} is longer than {MAX_ID_BYTES} bytes")
     if not is_nss(text):
-        raise FeedError(
-            Condition.BAD_REQUEST, f"the id of {what} is not a Namespace Specific String; encode {text[:60]!r}"
-        )
+        raise FeedError(condition, f"the id of {what} is not a Namespace Specific String; encode {text[:60]!r}")
+    return text
 
 
 def next_counter(version: Version) -> int:

@@ -18,7 +18,7 @@ from smartfeeds.service.drafts import LEFT_FAULT
 from smartfeeds.service.items import ItemState, write_state
 from smartfeeds.service.syncing import is_own_endpoint, read_shared, state_of
 from smartfeeds.store.base import WriteTx
-from smartfeeds.sync.feedsync import FEEDSYNC
+from smartfeeds.sync.feedsync import FEEDSYNC, known_sequences
 from smartfeeds.sync.markup import SyncItem, without_sync
 from smartfeeds.sync.merging import MergedVersion, Outcome, merge
 from smartfeeds.sync.record import MAX_HISTORY, MAX_NUMBER, Version
@@ -90,19 +90,20 @@ def merge_item(
     _check_bounds(node, version)
     existing = tx.item_of_sync(node.node_no, version.sync_id)
     here = read_shared(context, node, existing) if existing else None
+    local = None if here is None else here.version
     if here is not None and here.dialect is not found.dialect:
         raise FeedError(
             Condition.INVALID_PAYLOAD, f"the item is kept as {here.dialect.name} here, this is {found.dialect.name}"
         )
-    if here is not None and here.version.noconflicts.on is not version.noconflicts.on:
+    if local is not None and local.noconflicts.on is not version.noconflicts.on:
         raise FeedError(Condition.POLICY_VIOLATION, "it differs in noconflicts from the item here: that never changes")
     if not own:
-        _check_own(context, None if here is None else here.version, found)
-    if here is not None:
-        version = _as_written(version, here.version)
+        _check_own(context, local, found)
+    if local is not None:
+        version = _as_written(version, local)
         if not own:
-            _check_content(context, here.version, version)
-    merged = merge(found.dialect, None if here is None else here.version, version)
+            _check_content(context, local, version)
+    merged = merge(found.dialect, local, version)
     notes = found.notes + merged.notes
     if existing is not None and merged.outcome is Outcome.UNCHANGED:
         return MergedItem(existing, merged.outcome, notes)
@@ -188,7 +189,7 @@ def _check_bounds(node: Node, version: Version) -> None:
         raise FeedError(
             Condition.PAYLOAD_TOO_BIG, f"a version of the item is over the limit of this feed, {limit_bytes}"
         )
-    numbers = [one.counter for one in versions] + [stamp.sequence for one in versions for stamp in one.history]
+    numbers = [one.counter for one in versions] + [record.sequence for record in version.records]
     if max(numbers) > MAX_COUNTER:
         raise FeedError(
             Condition.POLICY_VIOLATION, f"it counts changes above {MAX_COUNTER}, so that few more could be made"
@@ -197,8 +198,8 @@ def _check_bounds(node: Node, version: Version) -> None:
 
 def _check_merged(version: Version, state: ItemState) -> None:
     """Raises FeedError if the merged item has too many endpoints to be resolved, or is too large to be shown."""
-    endpoints = {stamp.by for one in version.versions for stamp in one.history}
-    nameless = sum(not stamp.by for one in version.versions for stamp in one.history)
+    endpoints = {record.by for record in version.records}
+    nameless = sum(not record.by for record in version.records)
     if len(endpoints) + nameless > MAX_ENDPOINTS:
         raise FeedError(Condition.POLICY_VIOLATION, f"the item would have more than {MAX_ENDPOINTS} endpoints")
     Payload(with_child(state.payload, state.sync)).check_limits()
@@ -229,14 +230,10 @@ def _check_own(context: Context, here: Version | None, found: SyncItem) -> None:
     if found.dialect is not FEEDSYNC or version.noconflicts.on or (here is not None and here.noconflicts.on):
         return
     domain = context.policy.domain
-    known: dict[str, int] = {}
-    for one in here.versions if here is not None else ():
-        for stamp in one.history:
-            known[stamp.by] = max(stamp.sequence, known.get(stamp.by, 0))
-    for one in version.versions:
-        for stamp in one.history:
-            if stamp.by and stamp.sequence > known.get(stamp.by, 0) and is_own_endpoint(domain, stamp.by):
-                raise FeedError(
-                    Condition.POLICY_VIOLATION,
-                    f"it tells of change {stamp.sequence} by {stamp.by}, who is of this service and did not make it",
-                )
+    known = {} if here is None else known_sequences(here.records)
+    for record in version.records:
+        if record.by and record.sequence > known.get(record.by, 0) and is_own_endpoint(domain, record.by):
+            raise FeedError(
+                Condition.POLICY_VIOLATION,
+                f"it tells of change {record.sequence} by {record.by}, who is of this service and did not make it",
+            )

@@ -15,7 +15,6 @@ from smartfeeds.sync.record import (
     Flag,
     HistoryRecord,
     Version,
-    check_name,
     highest,
     next_counter,
     rank,
@@ -28,11 +27,13 @@ CLEAN_ABOVE = 100
 
 def is_subsumed(record: HistoryRecord, history: Iterable[HistoryRecord]) -> bool:
     """Returns whether a history has a record that subsumes this one (3.3 note 2)."""
-    return _known(history).get(_subject(record), 0) >= record.sequence
+    return known_sequences(history).get(_subject(record), 0) >= record.sequence
 
 
-def _known(history: Iterable[HistoryRecord]) -> dict[object, int]:
-    """Returns the highest sequence of each subject of a history. A history subsumes all records up to it."""
+def known_sequences(history: Iterable[HistoryRecord]) -> dict[object, int]:
+    """Returns the highest sequence of each subject of a history: an endpoint, or a record without endpoint. A history
+    subsumes all records up to it.
+    """
     known: dict[object, int] = {}
     for record in history:
         subject = _subject(record)
@@ -54,7 +55,7 @@ def _survivors(versions: Sequence[Version]) -> list[Version]:
     are versions that subsume each other. They are settled first: the twin with the higher rank remains and decides
     alone (A-43).
     """
-    histories = [_known(version.history) for version in versions]
+    histories = [known_sequences(version.history) for version in versions]
 
     # Note 1: a version is subsumed if its topmost record is.
     def below(one: int, other: int) -> bool:
@@ -91,7 +92,7 @@ def clean_history(history: Sequence[HistoryRecord]) -> tuple[HistoryRecord, ...]
 
     FeedSync 3.2 allows this clean-up.
     """
-    highest = _known(history)
+    highest = known_sequences(history)
     records: list[HistoryRecord] = []
     endpoints: set[str] = set()
     for place, stamp in enumerate(history):
@@ -133,15 +134,8 @@ class FeedSync(Dialect):
         self, sync_id: str, payload: bytes, edit: Edit, *, deleted: bool = False, noconflicts: bool = False
     ) -> Version:
         """Creates an item (3.1). `noconflicts` can only be set at creation (FS-032)."""
-        check_name(sync_id, "an item")
-        return Version(
-            sync_id,
-            1,
-            (HistoryRecord(1, edit.when_us, edit.by),),
-            payload,
-            deleted=Flag.TRUE if deleted else Flag.ABSENT,
-            noconflicts=Flag.TRUE if noconflicts else Flag.ABSENT,
-        )
+        flag = Flag.TRUE if noconflicts else Flag.ABSENT
+        return super().create(sync_id, payload, edit, deleted=deleted)._replace(noconflicts=flag)
 
     def update(
         self,
@@ -197,8 +191,7 @@ def _next_sequence(version: Version, counter: int, by: str) -> int:
 
     Records in conflicts count too: a conflict with a later record of the endpoint would subsume the new version.
     """
-    records = (stamp for one in version.versions for stamp in one.history)
-    highest = max((stamp.sequence for stamp in records if by and stamp.by == by), default=0)
+    highest = max((stamp.sequence for stamp in version.records if by and stamp.by == by), default=0)
     if highest >= MAX_NUMBER:
         raise FeedError(Condition.NOT_ALLOWED, f"the endpoint {by} has no sequence number left for this item")
     return max(counter, highest + 1)
@@ -213,7 +206,7 @@ def _absorbed(version: Version, conflicts: Sequence[Version]) -> Version:
     if not conflicts:
         return version
     history = list(version.history)
-    known = _known(history)
+    known = known_sequences(history)
     for conflict in conflicts:
         for stamp in reversed(conflict.history):
             if known.get(_subject(stamp), 0) < stamp.sequence:

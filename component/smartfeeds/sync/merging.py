@@ -12,7 +12,7 @@ from enum import Enum
 from typing import NamedTuple
 
 from smartfeeds.errors import Condition, FeedError
-from smartfeeds.sync.record import MAX_CONFLICTS, Edit, Version, rank
+from smartfeeds.sync.record import MAX_CONFLICTS, Edit, Flag, HistoryRecord, Version, check_name, rank
 
 MAX_REPORTED = 1_000  # entries per list of a report; a hostile document could cause any number
 
@@ -78,9 +78,14 @@ class Dialect(ABC):
     def join(self, local: Version, incoming: Version) -> tuple[Version, tuple[str, ...]]:
         """Returns the merged version of two versions with the same id, and notes."""
 
-    @abstractmethod
     def create(self, sync_id: str, payload: bytes, edit: Edit, *, deleted: bool = False) -> Version:
-        """Returns a new item (FS-041 to FS-044, SSE-031). Raises FeedError(BAD_REQUEST) for an invalid id."""
+        """Returns a new item (FS-041 to FS-044, SSE-031). Raises FeedError(BAD_REQUEST) for an invalid id.
+
+        Section 4.2 of SSE does not apply, because it is for changes (A-72).
+        """
+        check_name(sync_id, "an item")
+        flag = Flag.TRUE if deleted else Flag.ABSENT
+        return Version(sync_id, 1, (HistoryRecord(1, edit.when_us, edit.by),), payload, deleted=flag)
 
     @abstractmethod
     def update(

@@ -4,7 +4,7 @@ An item is its winning version together with the versions that conflict with it.
 `version` in SSE. SSE's history and its updates form one list, in which record k has the sequence `counter - k`.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from typing import NamedTuple
@@ -121,6 +121,11 @@ class Version(NamedTuple):
     def versions(self) -> tuple["Version", ...]:
         """The version and its conflicts."""
         return (self, *self.conflicts)
+
+    @property
+    def records(self) -> Iterator[HistoryRecord]:
+        """The history records of the version and of its conflicts."""
+        return (record for version in self.versions for record in version.history)
 
     def each(self, change: Callable[["Version"], "Version"]) -> "Version":
         """Returns the version with `change` applied to it and to each of its conflicts."""

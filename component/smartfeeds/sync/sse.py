@@ -6,7 +6,7 @@ Numbers in comments are the steps of the specification.
 from collections.abc import Iterable, Sequence
 
 from smartfeeds.sync.merging import Dialect, in_order
-from smartfeeds.sync.record import Edit, Flag, HistoryRecord, Version, check_name, next_counter, rank
+from smartfeeds.sync.record import Edit, Flag, HistoryRecord, Version, next_counter, rank
 
 # Records per history. Shorter histories hide conflicts: of 6,809 conflicts 153 went unnoticed with 3 records, and 1,754
 # with 1 record (A-78).
@@ -66,12 +66,6 @@ class SseDialect(Dialect):
         rivals = [one for one in (_as_conflict(loser), *loser.conflicts) if stepped_on(winner, one)]
         conflicts = one_per_endpoint((*winner.conflicts, *rivals))
         return winner._replace(conflict=Flag.TRUE, conflicts=conflicts), ()
-
-    def create(self, sync_id: str, payload: bytes, edit: Edit, *, deleted: bool = False) -> Version:
-        """Creates an item (4.1). Section 4.2 does not apply, because it is for changes (A-72)."""
-        check_name(sync_id, "an item")
-        flag = Flag.TRUE if deleted else Flag.ABSENT
-        return Version(sync_id, 1, (HistoryRecord(1, edit.when_us, edit.by),), payload, deleted=flag)
 
     def update(
         self,

@@ -1,6 +1,5 @@
 """Writes a version as sx:sync in an entry, item or outline (FeedSync 2.4 to 2.6, SSE 2.3 to 5.2). `markup` reads it."""
 
-from collections.abc import Iterable, Iterator
 from functools import lru_cache
 
 from smartfeeds.core.text import attribute
@@ -28,8 +27,19 @@ def write_sync(version: Version, dialect: Dialect, namespace: str = "") -> bytes
         "conflict": _flag(version.conflict),
     }
     start = f'<sx:sync xmlns:sx="{attribute(namespace or lexis.namespace)}"{_attributes(names, version.extra)}>'
-    inside = _whole(version, lexis, namespace) if dialect is FEEDSYNC else _listed(version, lexis)
-    return b"".join((start.encode(), *inside, *version.extra.children, b"</sx:sync>"))
+    if dialect is FEEDSYNC:
+        records = [_record("history", one, lexis, {"sequence": one.sequence}) for one in version.history]
+        conflicts = [write_item(one, dialect, namespace) for one in version.conflicts]
+    else:
+        # SSE writes the newest record with the older ones inside, and of a conflict its newest record (SSE-046).
+        top, *older = version.history
+        records = [_record("history", top, lexis, {}, *(_record("update", one, lexis, {}) for one in older))]
+        conflicts = [
+            _record("conflict", one.top, lexis, {"version": one.counter}, one.payload) for one in version.conflicts
+        ]
+    if conflicts:
+        conflicts = [b"<sx:conflicts>", *conflicts, b"</sx:conflicts>"]
+    return b"".join((start.encode(), *records, *conflicts, *version.extra.children, b"</sx:sync>"))
 
 
 def write_first(sync_id: str, when_us: int, by: str) -> bytes:
@@ -40,52 +50,25 @@ def write_first(sync_id: str, when_us: int, by: str) -> bytes:
     ).encode()
 
 
-def _whole(version: Version, lexis: DialectSyntax, namespace: str) -> Iterator[bytes]:
-    """Yields FeedSync's children: every record, then every conflict as an item."""
-    for stamp in version.history:
-        if stamp.extra is NO_MARKUP and stamp.when_us is not None and stamp.by:
-            when = lexis.write_time(stamp.when_us)
-            yield f'<sx:history sequence="{stamp.sequence}" when="{when}" by="{_quoted(stamp.by)}"/>'.encode()
-            continue
-        names = {"sequence": str(stamp.sequence), **_when_and_by(stamp, lexis)}
-        yield _element("history", names, stamp.extra, stamp.extra.children)
-    if version.conflicts:
-        inside = (write_item(one, lexis.dialect, namespace) for one in version.conflicts)
-        yield b"".join((b"<sx:conflicts>", *inside, b"</sx:conflicts>"))
-
-
-def _listed(version: Version, lexis: DialectSyntax) -> Iterator[bytes]:
-    """Yields SSE's children: the newest record with the older ones inside, then the list of conflicts (SSE-046)."""
-    top, *older = version.history
-    updates = (_element("update", _when_and_by(one, lexis), one.extra, one.extra.children) for one in older)
-    yield _element("history", _when_and_by(top, lexis), top.extra, (*updates, *top.extra.children))
-    if version.conflicts:
-        inside = (
-            _element("conflict", {"version": str(one.counter), **_when_and_by(one.top, lexis)}, one.top.extra, [data])
-            for one in version.conflicts
-            for data in (one.payload,)
-        )
-        yield b"".join((b"<sx:conflicts>", *inside, b"</sx:conflicts>"))
-
-
 @lru_cache(4096)
 def _quoted(by: str) -> str:
     return attribute(by)
 
 
-def _when_and_by(stamp: HistoryRecord, lexis: DialectSyntax) -> dict[str, str | None]:
-    when = None if stamp.when_us is None else stamp.written or lexis.write_time(stamp.when_us)
-    return {"when": when, "by": stamp.by or None}
+def _record(name: str, record: HistoryRecord, lexis: DialectSyntax, numbers: dict[str, int], *children: bytes) -> bytes:
+    """Returns an element with the attributes of a record, the `children` and the record's foreign markup inside."""
+    when = None if record.when_us is None else record.written or lexis.write_time(record.when_us)
+    if record.extra is NO_MARKUP and when is not None and record.by and lexis.dialect is FEEDSYNC:
+        # The usual case, in a quarter of the time.
+        return f'<sx:{name} sequence="{record.sequence}" when="{when}" by="{_quoted(record.by)}"/>'.encode()
+    names = {**{number: str(value) for number, value in numbers.items()}, "when": when, "by": record.by or None}
+    start = f"<sx:{name}{_attributes(names, record.extra)}"
+    inside = b"".join((*children, *record.extra.children))
+    return f"{start}>".encode() + inside + f"</sx:{name}>".encode() if inside else f"{start}/>".encode()
 
 
 def _flag(flag: Flag) -> str | None:
     return None if flag is Flag.ABSENT else flag.value
-
-
-def _element(name: str, names: dict[str, str | None], extra: ForeignMarkup, children: Iterable[bytes]) -> bytes:
-    inside = b"".join(children)
-    start = f"<sx:{name}{_attributes(names, extra)}".encode()
-    return start + (b">" + inside + f"</sx:{name}>".encode() if inside else b"/>")
 
 
 def _attributes(names: dict[str, str | None], extra: ForeignMarkup) -> str:

@@ -73,10 +73,16 @@ class DocumentPiece:
     """
 
     index: int
-    kind: PieceKind
     raw: bytes
     sync_item: SyncItem | None = None
     reason: str = ""
+
+    @property
+    def kind(self) -> PieceKind:
+        """How the merge treats the item."""
+        if self.reason:
+            return PieceKind.REFUSED
+        return PieceKind.PLAIN if self.sync_item is None else PieceKind.SYNCED
 
 
 def form_of(data: bytes) -> FeedFormat:
@@ -250,8 +256,7 @@ class FeedReader:
                 sync_item = read_item(node, lenient=self._lenient, payload=False)
         except FeedError as error:
             reason = error.text
-        kind = PieceKind.REFUSED if reason else PieceKind.PLAIN if sync_item is None else PieceKind.SYNCED
-        return DocumentPiece(self.count, kind, raw, sync_item, reason)
+        return DocumentPiece(self.count, raw, sync_item, reason)
 
     def _complete(self, node: Element) -> None:
         """Adds to an item what it inherits from its feed: language, base address, authors.

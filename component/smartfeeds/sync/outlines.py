@@ -12,10 +12,10 @@ from smartfeeds.formats.atom import with_child
 from smartfeeds.formats.opml import MAX_LEVELS, Outline, OutlineDocument, outline_bytes, read_outline, write_outline
 from smartfeeds.formats.xml import MAX_PAYLOAD_BYTES, parse_stored
 from smartfeeds.sync.joining import INCOMING, LOCAL, OTHER_DIALECT, JoinReport
-from smartfeeds.sync.markup import read_item
-from smartfeeds.sync.merging import Dialect, merge
+from smartfeeds.sync.markup import SyncItem, read_item
+from smartfeeds.sync.merging import merge
 from smartfeeds.sync.outline import ROOT, Tree, WinnerSide, merge_trees, parents_of
-from smartfeeds.sync.record import Flag, Version
+from smartfeeds.sync.record import Flag
 from smartfeeds.sync.sharing import NO_SHARING, Sharing
 from smartfeeds.sync.sharing_markup import SHARINGS, read_sharing
 from smartfeeds.sync.writing import write_sync
@@ -28,14 +28,13 @@ _PLAIN = "\0"
 class SyncOutline:
     """An outline document as read.
 
-    `versions` maps sync ids to items, `indices` to their positions in the document, counted from 0. `tree` has the
-    items with sync data, `full` all outlines; `plain` has the bytes of outlines without sync data, under keys of their
+    `items` maps sync ids to items, `indices` to their positions in the document, counted from 0. `tree` has the items
+    with sync data, `full` all outlines; `plain` has the bytes of outlines without sync data, under keys of their
     own. `refused` has (index, reason) pairs.
     """
 
     document: OutlineDocument
-    versions: dict[str, Version] = field(default_factory=dict)
-    styles: dict[str, tuple[Dialect, str]] = field(default_factory=dict)
+    items: dict[str, SyncItem] = field(default_factory=dict)
     indices: dict[str, int] = field(default_factory=dict)
     tree: dict[str, list[str]] = field(default_factory=dict)
     full: dict[str, list[str]] = field(default_factory=dict)
@@ -77,7 +76,7 @@ def _add(outlines: SyncOutline, outline: Outline, index: int, *, lenient: bool) 
         if len(raw) > MAX_PAYLOAD_BYTES:
             raise FeedError(Condition.PAYLOAD_TOO_BIG, f"the outline is larger than {MAX_PAYLOAD_BYTES} bytes")
         item = read_item(parse_stored(raw), lenient=lenient)
-        if item is not None and item.version.sync_id in outlines.versions:
+        if item is not None and item.version.sync_id in outlines.items:
             raise FeedError(Condition.INVALID_PAYLOAD, f"another outline has the same id, {item.version.sync_id}")
     except FeedError as error:
         outlines.refused.append((index, error.text))
@@ -85,8 +84,7 @@ def _add(outlines: SyncOutline, outline: Outline, index: int, *, lenient: bool) 
     if item is None:
         outlines.plain[plain] = raw
         return plain
-    outlines.versions[item.version.sync_id] = item.version
-    outlines.styles[item.version.sync_id] = (item.dialect, item.namespace)
+    outlines.items[item.version.sync_id] = item
     outlines.indices[item.version.sync_id] = index
     outlines.notes += item.notes
     return item.version.sync_id
@@ -102,40 +100,40 @@ def merge_outlines(local: SyncOutline, incoming: SyncOutline, report: JoinReport
         for index, reason in side.refused:
             report.refuse(index, reason, name)
     report.plain += len(incoming.plain)
-    result = replace(local, versions=dict(local.versions), styles=dict(local.styles))
+    result = replace(local, items=dict(local.items))
     sides: dict[str, WinnerSide] = {}
-    for sync_id in incoming.versions:
+    for sync_id in incoming.items:
         sides[sync_id] = _merge_one(result, incoming, sync_id, report)
-    sync_ids = result.versions.keys()
+    sync_ids = result.items.keys()
     theirs = {parent: [one for one in ids if one in sync_ids] for parent, ids in incoming.tree.items()}
     result.tree, repaired = merge_trees(local.tree, theirs, lambda one: sides.get(one, WinnerSide.LOCAL))
     for sync_id in repaired:
         report.note([f"{sync_id}: moved to the root, because it was among its own descendants"])
-        result.versions[sync_id] = result.versions[sync_id]._replace(conflict=Flag.TRUE)
+        item = result.items[sync_id]
+        result.items[sync_id] = item._replace(version=item.version._replace(conflict=Flag.TRUE))
     result.full = _with_plain(local, result.tree)
-    report.conflicts += sum(len(version.conflicts) for version in result.versions.values())
+    report.conflicts += sum(len(item.version.conflicts) for item in result.items.values())
     return result
 
 
 def _merge_one(merged: SyncOutline, incoming: SyncOutline, sync_id: str, report: JoinReport) -> WinnerSide:
     """Merges one item and returns the side whose place applies."""
-    former, version, style = merged.versions.get(sync_id), incoming.versions[sync_id], incoming.styles[sync_id]
+    local, item = merged.items.get(sync_id), incoming.items[sync_id]
     try:
-        if former is not None and merged.styles[sync_id][0] is not style[0]:
+        if local is not None and local.dialect is not item.dialect:
             raise FeedError(Condition.INVALID_PAYLOAD, OTHER_DIALECT.format(sync_id))
-        result = merge(style[0], former, version)
+        result = merge(item.dialect, None if local is None else local.version, item.version)
     except FeedError as error:
         report.refuse(incoming.indices[sync_id], error.text, INCOMING)
         return WinnerSide.LOCAL
     report.outcomes[result.outcome] += 1
     report.note(result.notes)
-    merged.versions[sync_id] = result.version
-    merged.styles.setdefault(sync_id, style)
-    if former is None:
+    merged.items[sync_id] = (local or item)._replace(version=result.version)
+    if local is None:
         return WinnerSide.INCOMING
-    if former.key == version.key:
+    if local.version.key == item.version.key:
         return WinnerSide.BOTH
-    return WinnerSide.INCOMING if result.version.key == version.key else WinnerSide.LOCAL
+    return WinnerSide.INCOMING if result.version.key == item.version.key else WinnerSide.LOCAL
 
 
 def _with_plain(local: SyncOutline, tree: Tree) -> dict[str, list[str]]:
@@ -175,8 +173,8 @@ def write_sync_outline(outline: SyncOutline) -> Iterator[bytes]:
     extensions = tuple(one for one in outline.document.head_extensions if parse_stored(one).tag not in SHARINGS)
     head, *tail = write_outline(replace(outline.document, outlines=(), head_extensions=extensions))
     namespaces: dict[str, str] = {}
-    for dialect, namespace in outline.styles.values():
-        namespaces.setdefault(dialect.name, namespace)
+    for item in outline.items.values():
+        namespaces.setdefault(item.dialect.name, item.namespace)
     yield head
     for key in outline.full.get(ROOT, ()):
         yield _written(outline, key, namespaces, 1)
@@ -192,7 +190,7 @@ def _written(outline: SyncOutline, key: str, namespaces: dict[str, str], level: 
         if raw.endswith(b"/>") and children:
             raw = raw.removesuffix(b"/>") + b"></outline>"
         return (with_child(raw, children) if children else raw) + b"\n"
-    dialect, _ = outline.styles[key]
-    sync = write_sync(outline.versions[key], dialect, namespaces[dialect.name])
-    payload = outline.versions[key].payload.replace(b'<outline xmlns=""', b"<outline", 1)
+    item = outline.items[key]
+    sync = write_sync(item.version, item.dialect, namespaces[item.dialect.name])
+    payload = item.version.payload.replace(b'<outline xmlns=""', b"<outline", 1)
     return with_child(payload, sync + (b"\n" + children if children else b"")) + b"\n"

@@ -82,7 +82,7 @@ def test_cycle_is_cut_and_marked():
     written, report = merged(here, there)
 
     assert shape(written) == ["z", "a", "-b", "-x"]
-    found = read_sync_outline(written).versions
+    found = {sync_id: item.version for sync_id, item in read_sync_outline(written).items.items()}
     assert found["a"].conflict.on and found["a"].counter == 2
     assert not found["b"].conflict.on
     assert "among its own descendants" in report.notes[-1]
@@ -128,14 +128,14 @@ def test_tombstone_keeps_its_place():
     written, _ = merged(opml(node("a", node("b"))), opml(gone))
 
     assert shape(written) == ["a", "-b"]
-    assert read_sync_outline(written).versions["a"].deleted.on
+    assert read_sync_outline(written).items["a"].version.deleted.on
 
 
 def test_conflict_keeps_the_line_of_the_loser():
     """[SSE-045] [SSE-048] with its text."""
     written, _ = merged(opml(node("a", by="E1", text="mine")), opml(node("a", by="E2", text="theirs")))
 
-    item = read_sync_outline(written).versions["a"]
+    item = read_sync_outline(written).items["a"].version
     assert item.conflict.on
     assert b'text="mine"' in item.conflicts[0].payload
 

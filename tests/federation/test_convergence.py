@@ -44,7 +44,7 @@ def merges(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     merge_items = mirror_in.merge_items
 
     def noted(tx, context, name, publisher, items, **options):  # type: ignore[no-untyped-def]
-        found.extend(one.found.version.sync_id for one in items)
+        found.extend(one.sync_item.version.sync_id for one in items)
         return merge_items(tx, context, name, publisher, items, **options)
 
     monkeypatch.setattr(mirror_in, "merge_items", noted)

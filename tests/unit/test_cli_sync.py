@@ -332,7 +332,7 @@ def test_changes_that_were_made_here_and_lost_are_believed_on_request(run: Place
     shutil.rmtree(run.folder / "a")
 
     lie = run.take(given, code=Exit.FAILED)
-    assert "it tells of change 1 by feeds.a.example%2F" in lie["reasons"][0]["reason"]
+    assert "its history has change 1 by feeds.a.example%2F" in lie["reasons"][0]["reason"]
     assert counts(run.take(given, "--own-edits")) == (1, 0, 0, 0, 0)
     assert entries(run.give()) == entries(given)
 

@@ -33,7 +33,7 @@ class IncomingItem:
     """A version of another service. A new item gets the id `item_id`, or its sync id if `item_id` is no valid id."""
 
     item_id: str
-    found: SyncItem
+    sync_item: SyncItem
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,17 +64,17 @@ def merge_items(
     The caller must have checked the rights on the feed. Items whose content is replaced get `publisher`. Raises
     FeedError if the feed does not exist.
     """
-    done = []
+    results = []
     for incoming in items:
         node = feed_locked(tx, name)
-        sync_id = incoming.found.version.sync_id
+        sync_id = incoming.sync_item.version.sync_id
         try:
             merged = merge_item(tx, context, node, incoming, publisher, own=own)
         except FeedError as error:
-            done.append(MergeResult(sync_id, reason=error.text or error.condition.value))
+            results.append(MergeResult(sync_id, reason=error.text or error.condition.value))
         else:
-            done.append(MergeResult(sync_id, merged.item.id, merged.outcome, notes=merged.notes))
-    return tuple(done)
+            results.append(MergeResult(sync_id, merged.item.id, merged.outcome, notes=merged.notes))
+    return tuple(results)
 
 
 def merge_item(
@@ -85,30 +85,31 @@ def merge_item(
     With `own` its history may contain local changes that this database does not have (after a restore from a backup);
     otherwise such a version is refused as forged. Raises FeedError for a refused version, which changes nothing.
     """
-    version = incoming.found.version.each(_normal_version)
-    found = incoming.found._replace(version=version)
+    version = incoming.sync_item.version.each(_normal_version)
+    sync_item = incoming.sync_item._replace(version=version)
     _check_bounds(node, version)
     existing = tx.item_of_sync(node.node_no, version.sync_id)
     here = read_shared(context, node, existing) if existing else None
     local = None if here is None else here.version
-    if here is not None and here.dialect is not found.dialect:
+    if here is not None and here.dialect is not sync_item.dialect:
         raise FeedError(
-            Condition.INVALID_PAYLOAD, f"the item is kept as {here.dialect.name} here, this is {found.dialect.name}"
+            Condition.INVALID_PAYLOAD,
+            f"the item has {here.dialect.name} data here, the version has {sync_item.dialect.name} data",
         )
     if local is not None and local.noconflicts.on is not version.noconflicts.on:
         raise FeedError(Condition.POLICY_VIOLATION, "it differs in noconflicts from the item here: that never changes")
     if not own:
-        _check_own(context, local, found)
+        _check_own(context, local, sync_item)
     if local is not None:
         version = _as_written(version, local)
         if not own:
             _check_content(context, local, version)
-    merged = merge(found.dialect, local, version)
-    notes = found.notes + merged.notes
+    merged = merge(sync_item.dialect, local, version)
+    notes = sync_item.notes + merged.notes
     if existing is not None and merged.outcome is Outcome.UNCHANGED:
         return MergedItem(existing, merged.outcome, notes)
     return MergedItem(
-        _store(tx, context, node, existing, here or found, merged, incoming, publisher), merged.outcome, notes
+        _store(tx, context, node, existing, here or sync_item, merged, incoming, publisher), merged.outcome, notes
     )
 
 
@@ -117,17 +118,17 @@ def _store(
     context: Context,
     node: Node,
     existing: Item | None,
-    as_found: SyncItem,
+    form: SyncItem,
     merged: MergedVersion,
     incoming: IncomingItem,
     publisher: str,
 ) -> Item:
+    """Stores a merged item. `form` is the former item or the new one; it has the dialect and the namespace."""
     version = merged.version
-    told = node.options.notify_retract
-    state = state_of(as_found, version, told=told)
+    state = state_of(form, version, told=node.options.notify_retract)
     _check_merged(version, state)
     if existing is not None:
-        if existing.deleted == state.deleted and as_found.version.payload == version.payload:
+        if existing.deleted == state.deleted and form.version.payload == version.payload:
             publisher = existing.publisher
             state = replace(state, told=existing.notify)
         return write_state(tx, context, node, existing, existing.id, state, publisher)
@@ -135,8 +136,8 @@ def _store(
     if tx.item(node.node_no, item_id) is not None:
         item_id = context.new_id()
     # The oldest record of the history has the date of creation.
-    known = [stamp.when_us for stamp in version.history if stamp.when_us is not None]
-    created_us = min(known, default=context.now_us)
+    times_us = [record.when_us for record in version.history if record.when_us is not None]
+    created_us = min(times_us, default=context.now_us)
     return write_state(tx, context, node, None, item_id, state, publisher, created_us=created_us)
 
 
@@ -173,10 +174,10 @@ def _as_written(version: Version, here: Version) -> Version:
     """
 
     def as_written(one: Version) -> Version:
-        known = (other.payload for other in here.versions if other.key == one.key)
-        return one._replace(
-            payload=next((payload for payload in known if means_the_same(payload, one.payload)), one.payload)
-        )
+        for local in here.versions:
+            if local.key == one.key and means_the_same(local.payload, one.payload):
+                return one._replace(payload=local.payload)
+        return one
 
     return version.each(as_written)
 
@@ -213,27 +214,27 @@ def _check_content(context: Context, here: Version, incoming: Version) -> None:
     domain = context.policy.domain
     ours = {one.top: one for one in here.versions if is_own_endpoint(domain, one.top.by)}
     for one in incoming.versions:
-        known = ours.get(one.top)
-        if known is not None and (known.payload, known.deleted.on) != (one.payload, one.deleted.on):
+        local = ours.get(one.top)
+        if local is not None and (local.payload, local.deleted.on) != (one.payload, one.deleted.on):
             raise FeedError(
                 Condition.POLICY_VIOLATION,
                 f"it has other content under change {one.top.sequence} by {one.top.by}, made here",
             )
 
 
-def _check_own(context: Context, here: Version | None, found: SyncItem) -> None:
+def _check_own(context: Context, here: Version | None, item: SyncItem) -> None:
     """Raises FeedError(POLICY_VIOLATION) if a history contains a local change that was never made (A-61).
 
     SSE and `noconflicts` drop the history of losers, so there the check is not possible.
     """
-    version = found.version
-    if found.dialect is not FEEDSYNC or version.noconflicts.on or (here is not None and here.noconflicts.on):
+    version = item.version
+    if item.dialect is not FEEDSYNC or version.noconflicts.on or (here is not None and here.noconflicts.on):
         return
     domain = context.policy.domain
-    known = {} if here is None else known_sequences(here.records)
+    sequences = {} if here is None else known_sequences(here.records)
     for record in version.records:
-        if record.by and record.sequence > known.get(record.by, 0) and is_own_endpoint(domain, record.by):
+        if record.by and record.sequence > sequences.get(record.by, 0) and is_own_endpoint(domain, record.by):
             raise FeedError(
                 Condition.POLICY_VIOLATION,
-                f"it tells of change {record.sequence} by {record.by}, who is of this service and did not make it",
+                f"its history has change {record.sequence} by {record.by}, of this service, which did not make it",
             )

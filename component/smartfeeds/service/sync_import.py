@@ -1,7 +1,7 @@
-"""Documents with sync data into nodes: every version is merged with what is here (FeedSync 3.3; FS-022, FS-024, A-52).
+"""Imports documents with sync data into nodes. Each version is merged with the local item (FeedSync 3.3; FS-022).
 
-Items come one after the other, some at a time in one transaction, so a document may be of any length. One that is
-refused changes nothing, and the rest goes on. Importing the same again changes nothing either (A-59).
+A transaction merges a few items, so a document may have any length. A refused item changes nothing and stops no other
+item (A-52). A second import of the same document changes nothing (A-59).
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -27,7 +27,7 @@ CHUNK_BYTES = 1024 * 1024
 
 @dataclass(frozen=True, slots=True)
 class DocumentItem:
-    """An item of a document: its place, counted from 0, its bytes (`Piece.raw`), and whether it has sync data."""
+    """An item of a document: its index, counted from 0, its bytes, and whether it has sync data."""
 
     index: int
     raw: bytes
@@ -42,14 +42,14 @@ class ImportReport(MergeReport):
 
     @property
     def changed(self) -> bool:
-        """Whether anything here is not as it was."""
+        """Whether the import changed anything."""
         plain = self.plain
         merged = self.outcomes.total() - self.outcomes[Outcome.UNCHANGED]
         return bool(merged + plain.added + plain.changed + plain.deleted)
 
     @property
     def taken(self) -> int:
-        """The number of items of the document that the node has now, changed or not."""
+        """The number of items of the document that are in the node now, changed or not."""
         plain = self.plain
         return self.outcomes.total() + plain.added + plain.changed + plain.deleted + plain.unchanged
 
@@ -58,9 +58,9 @@ class ImportReport(MergeReport):
 class ImportTarget:
     """The target of an import: the node, which is created if it is missing, the publisher, and the document's metadata.
 
-    With `own` histories may tell of changes made here that are not known here (a restored backup); without, such an
-    item is refused. `lenient` reads dates of SSE in other zones. `base` is for relative links in items without sync
-    data; what is shared stays as it came.
+    With `own`, histories may have changes of this service that its database does not have (after a restore from a
+    backup); otherwise such an item is refused. `lenient` accepts SSE dates in other zones. `base` resolves relative
+    links in items without sync data. Items with sync data stay unchanged.
     """
 
     node: str
@@ -102,7 +102,7 @@ async def merge_document(
 
 
 def _chunks(items: Iterable[DocumentItem]) -> Iterator[list[DocumentItem]]:
-    """Some items at a time: as many as one transaction should have, and not too many bytes."""
+    """Yields the items in chunks of at most CHUNK items and, unless one item is larger, CHUNK_BYTES bytes."""
     chunk: list[DocumentItem] = []
     size_bytes = 0
     for one in items:
@@ -150,9 +150,9 @@ def _count(merge: ImportReport, index: int, result: _Result) -> None:
 
 
 def lacks(tx: ReadTx, _context: Context, name: str, sharing: Sharing) -> bool:
-    """Whether a partial feed begins later than anything changed here: then what left it before is missing (FS-079).
+    """Returns whether a partial feed begins after the last change of the node. Items are missing then (FS-079).
 
-    That nothing is missing cannot be told, as nobody keeps how far a node has read which document.
+    The opposite does not prove that nothing is missing, because nodes store no position per document.
     """
     if sharing.since is None:
         return False

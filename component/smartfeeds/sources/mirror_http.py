@@ -298,7 +298,7 @@ class WebMirrorReader:
             await self.state_store.write(work)
             merging.anew = False
             if merging.ids is not None:
-                merging.ids.update(item.found.version.sync_id for item in items)
+                merging.ids.update(item.sync_item.version.sync_id for item in items)
 
     def _merge_some(
         self,

@@ -172,14 +172,12 @@ class FeedSync(Dialect):
 
 
 def _branch(by: str, version: Version, resolved: Sequence[Version]) -> str:
-    """Returns the endpoint of an edit by one of several people who share a name and cannot see each other's lost
-    versions.
+    """Returns the endpoint of an edit by one of several people who share a name.
 
-    They have not seen each other's lost versions. A later record of the same endpoint would subsume such a version, and
-    step 4 would settle it. So the edit uses the
-    first name of a series that no unresolved conflict has: the shared name, then its numbered branches `by/@2`, `by/@3`
-    and so on. An address never begins with @, so a branch is nobody's own endpoint. An item has at most one branch per
-    conflict, and branches of resolved conflicts are used again.
+    They cannot see each other's lost versions. A later record of the same endpoint would subsume such a version, and
+    step 4 would resolve it. So the edit uses the first name of a series that no unresolved conflict has: the shared
+    name, then its numbered branches `by/@2`, `by/@3` and so on. An address never begins with @, so a branch is nobody's
+    own endpoint. An item has at most one branch per conflict, and branches of resolved conflicts are used again.
     """
     conflict_endpoints = {one.top.by for one in version.conflicts if one not in resolved}
     names = chain([by], (f"{by}%2F@{number}" for number in count(2)))

@@ -222,7 +222,7 @@ def _to_rss(version: Version) -> bytes:
     root = payload_of(payload).root
     item_id = (root.findtext(atom.ID) or "").strip()
     dates = [parse_datetime((root.findtext(tag) or "").strip()) for tag in (atom.PUBLISHED, atom.UPDATED)]
-    time_us = next((found for found in dates if found is not None), when_us)
+    time_us = next((date for date in dates if date is not None), when_us)
     return write_rss_item(Item(1, item_id, time_us, time_us, payload, "", deleted=False))
 
 

@@ -33,13 +33,13 @@ _LAST_US = 253_402_300_799 * US_PER_S
 
 
 def invalid(text: str) -> FeedError:
-    """Return the error for an item with unusable sync data (A-52)."""
+    """Returns the error for an item with unusable sync data (A-52)."""
     return FeedError(Condition.INVALID_PAYLOAD, text)
 
 
 @lru_cache(_CACHED)
 def read_number(text: str | None, name: str) -> int:
-    """Return a number from 1 to 2147483647 without sign or leading zeros (A-56). Raises FeedError(INVALID_PAYLOAD)."""
+    """Returns a number from 1 to 2147483647 without sign or leading zeros (A-56). Raises FeedError(INVALID_PAYLOAD)."""
     if text is None:
         raise invalid(f"{name} is missing")
     if _NUMBER.fullmatch(text) is None or int(text) > MAX_NUMBER:
@@ -49,7 +49,7 @@ def read_number(text: str | None, name: str) -> int:
 
 @lru_cache(_CACHED)
 def _feedsync_time(text: str) -> int | None:
-    """Read RFC 3339 in whole seconds of UTC. Lower-case letters and second 60 are accepted (A-57)."""
+    """Reads RFC 3339 in whole seconds of UTC. Lower-case letters and second 60 are accepted (A-57)."""
     return parse_datetime(text) if _RFC3339.fullmatch(text) is not None else None
 
 
@@ -60,14 +60,14 @@ def _sse_time(text: str) -> int | None:
 
 @lru_cache(_CACHED)
 def _lenient_time(text: str) -> int | None:
-    """Read a date in any zone, if its year has four digits (A-85)."""
+    """Reads a date in any zone, if its year has four digits (A-85)."""
     time_us = parse_date(text) if _YEAR.search(text) is not None else None
     return None if time_us is None else time_us // US_PER_S * US_PER_S
 
 
 @lru_cache(_CACHED)
 def write_feedsync_time(time_us: int) -> str:
-    """Return a time as RFC 3339 in whole seconds of UTC."""
+    """Returns a time as RFC 3339 in whole seconds of UTC."""
     return (EPOCH + timedelta(seconds=time_us // US_PER_S)).isoformat()[:19] + "Z"
 
 
@@ -89,14 +89,14 @@ class DialectSyntax:
     empty: bool
 
     def flag(self, text: str | None, name: str) -> Flag:
-        """Read a boolean (FS-030, SSE-019). Raises FeedError(INVALID_PAYLOAD)."""
+        """Reads a boolean (FS-030, SSE-019). Raises FeedError(INVALID_PAYLOAD)."""
         flag = self.flags.get(text)
         if flag is None:
             raise invalid(f"{name} is {text[:20]!r}; it must be true or false" if text else f"{name} is empty")
         return flag
 
     def time(self, text: str | None, name: str) -> int | None:
-        """Read a time, or return None if it is absent. Raises FeedError(INVALID_PAYLOAD) for an invalid time."""
+        """Reads a time, or returns None if it is absent. Raises FeedError(INVALID_PAYLOAD) for an invalid time."""
         if text is None or (self.empty and not text):
             return None
         time_us = self.read_time(text)
@@ -105,7 +105,7 @@ class DialectSyntax:
         return time_us
 
     def endpoint(self, text: str | None) -> str:
-        """Read an endpoint, or return an empty text if it is absent. Raises FeedError(INVALID_PAYLOAD)."""
+        """Reads an endpoint, or returns an empty text if it is absent. Raises FeedError(INVALID_PAYLOAD)."""
         if text is None or (self.empty and not text):
             return ""
         return check_name(text, "an endpoint", Condition.INVALID_PAYLOAD)

@@ -110,8 +110,8 @@ def syncs_of(item: Element) -> list[Element]:
     (A-87).
     """
     # One search in any namespace is faster than one search per namespace.
-    found = [node for node in item.iterchildren("{*}sync") if node.tag in SYNCS]
-    return sorted(found, key=lambda node: node.tag != SYNC) if len(found) > 1 else found
+    syncs = [node for node in item.iterchildren("{*}sync") if node.tag in SYNCS]
+    return sorted(syncs, key=lambda node: node.tag != SYNC) if len(syncs) > 1 else syncs
 
 
 def items_within(item: Element) -> Iterator[Element]:
@@ -145,7 +145,7 @@ def _read_sync(sync: Element, *, lenient: bool = False, payload: bool = True, de
     containers: list[Element] = []
     foreign: list[Element] = []
     lists = {history_tag: histories, conflicts_tag: containers}
-    for node in sync.iterchildren(etree.Element):
+    for node in sync:
         lists.get(node.tag, foreign).append(node)
     sync_id = attributes.get("id")
     if sync_id is None:
@@ -295,7 +295,8 @@ def _foreign_markup(
     if names.issuperset(attributes) and not children:
         return NO_MARKUP
     foreign = sorted((name, value) for name, value in attributes.items() if name not in names)
-    return ForeignMarkup(tuple(foreign), tuple(map(canonical, children)))
+    # The tag of a comment is no text.
+    return ForeignMarkup(tuple(foreign), tuple(canonical(child) for child in children if isinstance(child.tag, str)))
 
 
 def without_blanks(payload: bytes) -> Payload:

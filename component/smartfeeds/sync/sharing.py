@@ -102,7 +102,7 @@ class FollowStep(Enum):
 
     MERGE = "merge it"
     FETCH = "read the complete feed first"
-    REPLACE = "merge it, and tell what is not in it"
+    REPLACE = "merge it, and report what is not in it"
 
 
 @dataclass(frozen=True, slots=True)

@@ -85,7 +85,7 @@ async def test_refused_item_changes_nothing_and_the_rest_goes_on(world: World) -
     assert done.refused == 4 and sorted(one.index for one in done.reasons) == [1, 2, 3, 4]
     reasons = {one.index: one.reason for one in done.reasons}
     assert "updates is '0'" in reasons[1] and "limit" in reasons[2] and "limit" in reasons[3]
-    assert reasons[4].startswith("lie: it tells of change 1")
+    assert reasons[4].startswith("lie: its history has change 1")
 
 
 async def test_own_changes_that_were_lost_are_believed_where_that_is_asked(world: World) -> None:

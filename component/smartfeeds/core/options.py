@@ -13,7 +13,7 @@ from enum import Enum
 from typing import Generic, TypeVar, overload
 
 from smartfeeds.core.jid import parse_jid
-from smartfeeds.core.text import is_xml_text
+from smartfeeds.core.text import MAX_LANGUAGE_CHARACTERS, is_language_tag, is_xml_text
 from smartfeeds.errors import Condition, FeedError, unsupported
 
 PUBSUB = "pubsub#"
@@ -156,20 +156,34 @@ class Option(Generic[T]):
 # Checks.
 
 
-def _number(values: Values, ceiling: int, *, lowest: int = 1) -> int:
+def _whole_number(values: Values) -> int | None:
+    """The number that a field has as its value, or None for any other text. 18 digits fit every column of the store."""
     text = values[0].strip() if values else ""
-    if not (text.isascii() and text.isdigit() and len(text) < 19 and lowest <= int(text) <= ceiling):
-        raise ValueError(f"a whole number from {lowest} to {ceiling}")
-    return int(text)
+    return int(text) if text.isascii() and text.isdigit() and len(text) < 19 else None
+
+
+def _number(values: Values, ceiling: int) -> int:
+    number = _whole_number(values)
+    if number is None or not 1 <= number <= ceiling:
+        raise ValueError(f"a whole number from 1 to {ceiling}")
+    return number
 
 
 def _check_max_items(values: Values, kind: NodeKind, limits: OptionLimits) -> Values:
     if kind is NodeKind.GENERIC:
         return values if values == ("max",) else (str(_number(values, limits.max_items)),)
-    # Feeds do not expire items: max, or so many that it means max (SF-012).
-    if values not in ((), ("",), ("max",)) and _number(values, 10**18, lowest=0) < limits.max_items:
-        raise ValueError("a feed never expires items; leave it at max, or make a generic node")
+    if values not in ((), ("",), ("max",)) and (_whole_number(values) or 0) < limits.max_items:
+        raise ValueError(
+            f"a feed never expires items; send max, or a whole number from {limits.max_items}, which means max"
+            " (a generic node accepts lower numbers)"
+        )
     return ("max",)
+
+
+def _check_language(values: Values, _kind: NodeKind, _limits: OptionLimits) -> Values:
+    if values != ("",) and not is_language_tag(values[0]):
+        raise ValueError(f"{values[0][:MAX_LANGUAGE_CHARACTERS]!r} is not a language tag; send one such as en or pt-BR")
+    return values
 
 
 def _check_no_expiry(values: Values, _kind: NodeKind, _limits: OptionLimits) -> Values:
@@ -206,10 +220,10 @@ def _first(values: Values) -> str:
     return values[0] if values else ""
 
 
-def _text(label: str, *, default: str = "", feeds: str = "", metadata: bool = False) -> Option[str]:
-    """A text; `feeds` is the default on feeds where it differs."""
-    defaults = {NodeKind.FEED: (feeds or default,), NodeKind.GENERIC: (default,)}
-    return Option(label, FieldType.TEXT_SINGLE, defaults, _first, metadata=metadata)
+def _text(label: str, *, feeds: str = "", check: Check | None = None) -> Option[str]:
+    """A text of the meta-data, empty by default. `feeds` is the default on feeds."""
+    defaults = {NodeKind.FEED: (feeds,), NodeKind.GENERIC: ("",)}
+    return Option(label, FieldType.TEXT_SINGLE, defaults, _first, check=check, metadata=True)
 
 
 def _flag(label: str, *, default: bool) -> Option[bool]:
@@ -270,10 +284,10 @@ class NodeOptions:
     values in force. An instance never changes. Each attribute is read from its texts once, so instances are shared.
     """
 
-    title = _text("A short name", metadata=True)
-    description = _text("What is published here", metadata=True)
-    type = _text("The type of the payloads", feeds=SOCIAL_FEED, metadata=True)
-    language = _text("The language of the texts", metadata=True)
+    title = _text("A short name")
+    description = _text("What is published here")
+    type = _text("The type of the payloads", feeds=SOCIAL_FEED)
+    language = _text("The language of the texts (BCP 47, such as en or pt-BR)", check=_check_language)
     contact = Option("Whom to contact", FieldType.JID_MULTI, _same(), lambda values: values, metadata=True)
     access_model = _model("Who may subscribe and retrieve", AccessModel.OPEN, check=_check_access_model)
     publish_model = _model("Who may publish", PublishModel.PUBLISHERS)

@@ -25,6 +25,19 @@ _ATTRIBUTE_ESCAPES = {
 _WORD = re.compile(r"[^\W_]+")
 # The characters of a Namespace Specific String, read as A-51 does.
 _NSS = re.compile(r"(?:[A-Za-z0-9()+,\-.:=@;$_!*'/?#]|%[0-9A-Fa-f]{2})+")
+# RFC 5646 2.1: the syntax of BCP 47, with the registered tags that the syntax does not cover.
+_LANGUAGE_TAG = re.compile(
+    r"""(?:[a-z]{2,3}(?:-[a-z]{3}){0,3}|[a-z]{4,8})         # language, or language and extended languages
+        (?:-[a-z]{4})?(?:-(?:[a-z]{2}|[0-9]{3}))?           # script, region
+        (?:-(?:[a-z0-9]{5,8}|[0-9][a-z0-9]{3}))*            # variants
+        (?:-[a-wyz0-9](?:-[a-z0-9]{2,8})+)*                 # extensions
+        (?:-x(?:-[a-z0-9]{1,8})+)?                          # private use
+    | x(?:-[a-z0-9]{1,8})+
+    | en-gb-oed | sgn-(?:be-fr|be-nl|ch-de)
+    | i-(?:ami|bnn|default|enochian|hak|klingon|lux|mingo|navajo|pwn|tao|tay|tsu)""",
+    re.ASCII | re.IGNORECASE | re.VERBOSE,
+)
+MAX_LANGUAGE_CHARACTERS = 35  # RFC 5646 4.4.1: the longest tag that every implementation must accept
 
 
 class ForbiddenCharacterError(ValueError):
@@ -34,6 +47,11 @@ class ForbiddenCharacterError(ValueError):
 def is_xml_text(text: str) -> bool:
     """Whether every character may stand in an XML 1.0 document."""
     return FORBIDDEN.search(text) is None
+
+
+def is_language_tag(text: str) -> bool:
+    """Whether a text is a well-formed language tag (BCP 47; RFC 5646 2.1) of at most MAX_LANGUAGE_CHARACTERS."""
+    return len(text) <= MAX_LANGUAGE_CHARACTERS and _LANGUAGE_TAG.fullmatch(text) is not None
 
 
 def escape(text: str) -> str:

@@ -15,7 +15,7 @@ from typing import Any, cast
 
 from lxml import etree
 
-from smartfeeds.core.text import escape
+from smartfeeds.core.text import MAX_LANGUAGE_CHARACTERS, escape
 from smartfeeds.errors import Condition, FeedError
 
 Element = etree._Element
@@ -32,7 +32,6 @@ MAX_PREFIXES = 64
 # What nodes allow is a matter of pubsub#max_payload_size; this bounds the work of checking.
 MAX_PAYLOAD_BYTES = 4 * 1024 * 1024
 
-MAX_LANGUAGE_CHARACTERS = 35
 _LANGUAGE = re.compile(r"[A-Za-z]{2,8}(?:-[A-Za-z0-9]{1,8})*")
 
 XML_NS = "http://www.w3.org/XML/1998/namespace"

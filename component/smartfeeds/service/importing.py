@@ -12,12 +12,12 @@ from functools import partial
 from smartfeeds.core.jid import Jid
 from smartfeeds.core.model import MAX_ID_BYTES, Item, Node, NodeKind
 from smartfeeds.core.options import DETAILS, KIND, MAX_TEXT, PUBSUB, FormFields, Values
+from smartfeeds.core.text import is_language_tag
 from smartfeeds.core.urls import xmpp_uri
 from smartfeeds.formats.atom import id_and_updated
 from smartfeeds.formats.feed_details import dump_details, load_details
 from smartfeeds.formats.items import FeedDocument, ImportedItem, dates_of
 from smartfeeds.formats.payload import repaired_entry
-from smartfeeds.formats.xml import is_language
 from smartfeeds.service.context import Context, feed_locked
 from smartfeeds.service.feeds import FeedService
 from smartfeeds.service.items import next_key
@@ -81,7 +81,7 @@ async def ensure_feed(service: FeedService, node: str, actor: Jid, document: Fee
     language = document.channel.language if document.channel is not None else ""
     texts = {"title": document.title, "description": document.description}
     values = {name: text[:MAX_TEXT] for name, text in texts.items()}
-    values |= {"language": language if is_language(language) else "", DETAILS: details.text}
+    values |= {"language": language if is_language_tag(language) else "", DETAILS: details.text}
     notes = [
         f"the {name} of the feed has {len(text)} characters, and the first {MAX_TEXT} were kept"
         for name, text in texts.items()

@@ -289,13 +289,22 @@ def test_initial_options_lower_the_payload_size_where_the_service_has_less() -> 
 @pytest.mark.parametrize(
     ("kind", "var", "value", "text"),
     [
+        *[
+            (
+                FEED,
+                "max_items",
+                value,
+                "pubsub#max_items: a feed never expires items; send max, or a whole number from 10000, which means max"
+                " (a generic node accepts lower numbers)",
+            )
+            for value in ("5", "-1", "many")
+        ],
         (
             FEED,
-            "max_items",
-            "5",
-            "pubsub#max_items: a feed never expires items; leave it at max, or make a generic node",
+            "language",
+            "en_GB",
+            "pubsub#language: 'en_GB' is not a language tag; send one such as en or pt-BR",
         ),
-        (FEED, "max_items", "-1", "pubsub#max_items: a whole number from 0 to 1000000000000000000"),
         (GENERIC, "max_items", "0", f"pubsub#max_items: a whole number from 1 to {LIMITS.max_items}"),
         (FEED, "item_expire", "60", "pubsub#item_expire: items of this service do not expire"),
         (
@@ -315,6 +324,23 @@ def test_apply_names_the_field_that_it_refuses_and_why(kind: NodeKind, var: str,
         set_option(kind, var, value)
 
     assert caught.value.text == text
+
+
+@pytest.mark.parametrize(
+    "value", ["en", "pt-BR", "zh-cmn-Hans-CN", "de-CH-1996", "sl-rozaj-biske", "x-klingon", "i-hak"]
+)
+@pytest.mark.parametrize("kind", NodeKind)
+def test_apply_language_of_a_language_tag_is_stored(kind: NodeKind, value: str) -> None:
+    assert set_option(kind, "language", value) == {"language": (value,)}
+    assert set_option(kind, "language", "") == {}
+
+
+@pytest.mark.parametrize(
+    "value", ["e", "en_GB", "en-", "-en", "de DE", "English (UK)", "x", "en-a", "a" * 9, "de-x-" + "a" * 40]
+)
+@pytest.mark.parametrize("kind", NodeKind)
+def test_apply_language_of_another_text_is_not_acceptable(kind: NodeKind, value: str) -> None:
+    assert refusal(kind, "language", value) is Condition.NOT_ACCEPTABLE
 
 
 @pytest.mark.parametrize(("value", "accepted"), [("1", True), ("0", False)])

@@ -1,12 +1,13 @@
-"""Owns connecting (design section 3; xep-map 3-5, 9, 11): back-off, standing by, the idle ping, and the end.
+"""Connects the component link and connects it again after each failure (xep-map 3 to 5, 9, 11).
 
-slixmpp's own retries are never started: `ComponentLink.open` makes exactly one attempt. Time and chance are injected.
+The module decides the pauses between attempts, pings an idle link, and logs what an operator should do. slixmpp's own
+retries never start, because `ComponentLink.open` makes exactly one attempt.
 """
 
 import asyncio
 from collections.abc import Callable, Coroutine
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, Never, TypeVar
 
 import structlog
 
@@ -15,7 +16,9 @@ from smartfeeds.telemetry import STREAM_ERRORS
 from smartfeeds.xmpp.link import ComponentLink, LinkDownError
 
 log = structlog.get_logger()
+T = TypeVar("T")
 
+# Ends that only an operator can change. They are retried with the longest pause, and logged as errors.
 REFUSED: Final = {
     "not-authorized": "the secret is not the one the server has for this domain, or ejabberd has no such domain",
     "handshake-refused": "the server closed the stream during the handshake; the secret or the domain may be wrong",
@@ -27,9 +30,9 @@ ADVICE: Final = {
     **REFUSED,
     "connect-failed": "is the server running, and does it accept components at component.host and component.port?",
     "conflict": "another process is connected under this name; standing by",
-    "policy-violation": "the server refused what was sent; compare its stanza size limit with ours",
-    "timeout": "the server accepts connections and does not answer",
-    "ping-timeout": "the link was dead though it was still open",
+    "policy-violation": "the server rejected a stanza; compare its stanza size limit with pubsub.stanza_bytes",
+    "timeout": "the server accepts connections but does not answer",
+    "ping-timeout": "the connection was open, but the server did not answer a ping",
 }
 
 
@@ -46,11 +49,11 @@ class Pace:
 
 
 class Supervisor:
-    """Keeps one link up until it is stopped.
+    """Keeps one link connected until `stop`.
 
-    `online` is set while the handshake stands. `epoch` counts the times it came up. `last_error` is why it is not
-    up, or was not the last time (None before the first failure). `connects` counts attempts. `on_online` is called
-    each time the handshake is done.
+    `online` is set while the stream is authenticated. `epoch` counts the successful handshakes, `connects` the
+    attempts. `last_error` is the reason of the latest end or failed attempt, None before the first. `on_online` is
+    called after each handshake.
     """
 
     def __init__(
@@ -80,34 +83,34 @@ class Supervisor:
         self.last_error: LinkDownError | None = None
 
     async def run(self) -> None:
-        """Connects, and connects again, until `stop`. To be run as one task; raises nothing of its own."""
+        """Connects and reconnects until `stop`, or until the task is cancelled. Then closes the link."""
         self._idle.clear()
         try:
-            while not self._stop.is_set():
-                down = await self._live_once()
-                if self._stop.is_set():
-                    break
-                self.last_error = down
-                STREAM_ERRORS.labels(down.condition if down.condition in ADVICE else "other").inc()
-                delay_s = self._delay_s(down)
-                self._say(down, delay_s)
-                await self._unless_stopped(self._sleep(delay_s))
+            if not self._stop.is_set():
+                await _first(self._connect_repeatedly(), self._stop.wait())
         finally:
             self.online.clear()
             await self._link.close()
             self._idle.set()
 
     async def stop(self) -> None:
-        """Ends the stream with its footer; returns when `run` is done with it."""
+        """Ends the stream with its footer. Returns when `run` has ended."""
         self._stop.set()
         await self._idle.wait()
 
-    async def _live_once(self) -> LinkDownError:
-        """One connection from its first attempt to its end; the reason of the end."""
+    async def _connect_repeatedly(self) -> Never:
+        while True:
+            self.last_error = down = await self._connect_once()
+            STREAM_ERRORS.labels(down.condition if down.condition in ADVICE else "other").inc()
+            delay_s = self._delay_s(down)
+            self._log_change(down, delay_s)
+            await self._sleep(delay_s)
+
+    async def _connect_once(self) -> LinkDownError:
+        """Makes one attempt to connect, and returns the reason of its failure or of the end of the connection."""
         self.connects += 1
         try:
-            if not await self._within(self._pace.open_timeout_s, self._link.open()):
-                return LinkDownError("stopped" if self._stop.is_set() else "timeout")
+            await _first(self._link.open(), self._time_out())
         except LinkDownError as down:
             return down
         self.epoch += 1
@@ -115,46 +118,47 @@ class Supervisor:
         self._on_online()
         self._logged = ""
         log.info("link_online", domain=self._link.domain, server=self._link.endpoint, epoch=self.epoch)
-        since = self._clock()
-        watch = asyncio.create_task(self._watch())
-        closed = asyncio.create_task(self._link.wait_closed())
+        start_s = self._clock()
         try:
-            await self._unless_stopped(_join(closed))
-            return closed.result() if closed.done() else LinkDownError("stopped")
+            return await _first(self._link.wait_closed(), self._watch())
         finally:
             self.online.clear()
-            await _cancelled(watch, closed)
-            if self._clock() - since >= self._pace.healthy_after_s:
+            # A link that ends soon after each handshake must not be reopened without pause.
+            if self._clock() - start_s >= self._pace.healthy_after_s:
                 self._failures = 0
 
-    async def _watch(self) -> None:
-        """Pings an idle link and drops it when nothing at all comes back [xep-map 11]."""
+    async def _time_out(self) -> None:
+        await self._sleep(self._pace.open_timeout_s)
+        raise LinkDownError("timeout")
+
+    async def _watch(self) -> LinkDownError:
+        """Pings an idle link and drops it if no byte arrives (xep-map 11). TCP alone notices a dead peer too late."""
         while True:
-            heard = self._link.received_bytes
+            received_bytes = self._link.received_bytes
             await self._sleep(self._pace.ping_idle_s)
-            if self._link.received_bytes != heard:
+            if self._link.received_bytes != received_bytes:
                 continue
             self._link.ping()
             await self._sleep(self._pace.ping_timeout_s)
-            if self._link.received_bytes == heard:
+            if self._link.received_bytes == received_bytes:
                 self._link.drop("ping-timeout")
-                return
+                return await self._link.wait_closed()
 
     def _delay_s(self, down: LinkDownError) -> float:
-        """The pause before the next attempt. A refusal gets the longest: only an operator can remove its cause."""
+        """Returns the pause before the next attempt, the longest one after a refusal."""
         pace = self._pace
         self._failures += 1
         first_s = pace.retry_most_s if down.condition in REFUSED else pace.retry_first_s
         return Backoff(first_s, pace.retry_most_s).pause_s(self._failures, self._random())
 
-    def _say(self, down: LinkDownError, delay_s: float) -> None:
-        """One line per change of state, however often the same thing happens again."""
+    def _log_change(self, down: LinkDownError, delay_s: float) -> None:
+        """Logs a reason once, however often it repeats."""
         if down.condition == self._logged:
             return
         self._logged = down.condition
-        say = log.error if down.condition in REFUSED else log.warning
-        say(
-            "link_refused" if down.condition in REFUSED else "link_offline",
+        refused = down.condition in REFUSED
+        (log.error if refused else log.warning)(
+            "link_refused" if refused else "link_offline",
             domain=self._link.domain,
             server=self._link.endpoint,
             condition=down.condition,
@@ -163,42 +167,17 @@ class Supervisor:
             retry_s=round(delay_s, 1),
         )
 
-    async def _unless_stopped(self, work: Coroutine[Any, Any, None]) -> bool:
-        """Runs `work` until it is done or the supervisor is stopped; whether it was done."""
-        task = asyncio.create_task(work)
-        stop = asyncio.create_task(self._stop.wait())
-        try:
-            await asyncio.wait((task, stop), return_when=asyncio.FIRST_COMPLETED)
-            done = task.done()
-        finally:
-            await _cancelled(stop, task)
-        if done:
-            task.result()
-        return done
 
-    async def _within(self, seconds: float, work: Coroutine[Any, Any, None]) -> bool:
-        """The same with a time limit."""
-        task = asyncio.create_task(work)
-        limit = asyncio.create_task(self._sleep(seconds))
-        try:
-            await self._unless_stopped(_first(task, limit))
-            done = task.done()
-        finally:
-            await _cancelled(limit, task)
-        if done:
-            task.result()
-        return done
+async def _first(*works: Coroutine[Any, Any, T]) -> T:
+    """Runs coroutines until one is done, cancels the others, and returns its result or raises its exception.
 
-
-async def _join(task: asyncio.Task[LinkDownError]) -> None:
-    await asyncio.wait((task,))
-
-
-async def _first(*tasks: asyncio.Task[None]) -> None:
-    await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
-
-
-async def _cancelled(*tasks: asyncio.Task[Any]) -> None:
-    for task in tasks:
-        task.cancel()
-    await asyncio.wait(tasks)
+    If several are done at the same time, the first argument decides.
+    """
+    tasks = [asyncio.create_task(work) for work in works]
+    try:
+        await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.wait(tasks)
+    return next(task for task in tasks if not task.cancelled()).result()

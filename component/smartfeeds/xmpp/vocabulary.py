@@ -1,7 +1,7 @@
 """The names in ordinary stanzas (xep-map 246).
 
-`names` limits how many new names peers can introduce, because the parser never forgets a name. It knows the names in
-this module from the start. So a peer that uses up the limit cannot block the requests of XEP-0060 or Atom entries.
+`names` limits how many new names peers can introduce, because the parser never frees a name. The names in this module
+do not count. So a peer that uses up the limit cannot block the requests of XEP-0060 or Atom entries.
 """
 
 from typing import Final
@@ -38,46 +38,15 @@ _ATTRIBUTES: Final = """
     term scheme href rel hreflang length title ref source uri src alt class style dir lang width height updates deleted
     noconflicts sequence when xmlns:thr xmlns:sx xmlns:atom xmlns:xml
 """
-_NAMESPACES: Final = (
-    ns.PUBSUB,
-    ns.OWNER,
-    ns.EVENT,
-    ns.ERRORS,
-    ns.STANZAS,
-    ns.DATA,
-    ns.VALIDATE,
-    ns.RSM,
-    ns.ORDER_BY,
-    ns.FILTER,
-    ns.DISCO_INFO,
-    ns.DISCO_ITEMS,
-    ns.SHIM,
-    ns.COMMANDS,
-    ns.DELAY,
-    ns.PING,
-    ns.VERSION,
-    ns.ATOM,
-    "jabber:client",
-    "jabber:server",
-    "jabber:component:accept",
-    "jabber:iq:last",
-    "vcard-temp",
-    "vcard-temp:x:update",
-    "urn:xmpp:time",
-    "urn:xmpp:hints",
-    "urn:xmpp:sid:0",
-    "http://jabber.org/protocol/caps",
-    "http://jabber.org/protocol/address",
-    "http://www.w3.org/1999/xhtml",
-    "http://www.w3.org/XML/1998/namespace",
-    "http://purl.org/syndication/thread/1.0",
-    "http://feedsync.org/2007/feedsync",
-    "http://jabber.org/protocol/geoloc",
-    "http://jabber.org/protocol/mood",
-    "http://jabber.org/protocol/tune",
-    "http://jabber.org/protocol/activity",
-    "http://jabber.org/protocol/nick",
-)
+# Other namespaces than those of `namespaces`.
+_NAMESPACES: Final = """
+    jabber:client jabber:server jabber:component:accept jabber:iq:last vcard-temp vcard-temp:x:update
+    urn:xmpp:time urn:xmpp:hints urn:xmpp:sid:0
+    http://jabber.org/protocol/caps http://jabber.org/protocol/address http://jabber.org/protocol/geoloc
+    http://jabber.org/protocol/mood http://jabber.org/protocol/tune http://jabber.org/protocol/activity
+    http://jabber.org/protocol/nick http://www.w3.org/1999/xhtml http://www.w3.org/XML/1998/namespace
+    http://purl.org/syndication/thread/1.0 http://feedsync.org/2007/feedsync
+"""
 _PREFIXES: Final = ("xmlns", "xmlns:thr", "xmlns:sx", "xmlns:atom")
 
 # One stanza with all names, spelt as Prosody and ejabberd write stanzas: one space and single quotes.
@@ -87,6 +56,10 @@ WRITTEN: Final = b"".join(
         b"<s",
         *(f" {name}=''".encode() for name in _ATTRIBUTES.split()),
         b">",
-        *(f"<s {prefix}='{namespace}'>".encode() for prefix in _PREFIXES for namespace in _NAMESPACES),
+        *(
+            f"<s {prefix}='{namespace}'>".encode()
+            for prefix in _PREFIXES
+            for namespace in (*_NAMESPACES.split(), *(uri for name, uri in vars(ns).items() if name.isupper()))
+        ),
     )
 )

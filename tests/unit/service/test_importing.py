@@ -160,7 +160,7 @@ async def test_import_leaves_the_feed_data_that_a_node_has(world: World) -> None
 
 async def test_import_without_a_valid_language_leaves_the_language_of_the_node_empty(world: World) -> None:
     """The node would refuse the text, and the items of the document would be lost with it."""
-    await import_document(world.service, FEED, of_feed("News", language="de-DE-1"), jid(OWNER))
+    await import_document(world.service, FEED, of_feed("News", "http://e.example/", language="de-DE-1"), jid(OWNER))
 
     assert ((await world.node()).options.title, (await world.node()).options.language) == ("News", "")
 

@@ -10,10 +10,9 @@ from smartfeeds.core.text import ForbiddenCharacterError
 from smartfeeds.core.view import BARE
 from smartfeeds.errors import Condition, FeedError
 from smartfeeds.service import requests as r
-from smartfeeds.xmpp.decode import decode
+from smartfeeds.xmpp.decode import ACTIONS, decode
 from smartfeeds.xmpp.disco import INFO_QUERY, ITEMS_QUERY, Disco, ServiceInfo
 from smartfeeds.xmpp.encode import ENCODERS, envelope
-from smartfeeds.xmpp.router import ACTIONS
 from smartfeeds.xmpp.stanza_errors import encode_error
 from unit.xmpp.wire import ACTOR, DATA, OW, PS, RSM, SERVICE, parse
 
@@ -83,8 +82,8 @@ def from_wire(container: etree._Element) -> etree._Element:
 # Where in a request the drawn elements go: below the last of these elements.
 FIELDS = (f"{{{DATA}}}x", f"{{{DATA}}}field")
 PLACES: list[tuple[str, tuple[str, ...]]] = [
-    *((kind, (container, action)) for (kind, container), actions in ACTIONS.items() for action in actions),
-    *((kind, (container,)) for kind, container in ACTIONS),
+    *((kind, (f"{action.partition('}')[0]}}}pubsub", action)) for kind, action in ACTIONS),
+    *((kind, (f"{{{namespace}}}pubsub",)) for kind in ("get", "set") for namespace in (PS, OW)),
     *[("set", (f"{{{PS}}}pubsub", f"{{{PS}}}publish", f"{{{PS}}}item"))] * 6,
     *[("set", (f"{{{PS}}}pubsub", f"{{{PS}}}options", *FIELDS))] * 3,
     *[("set", (f"{{{OW}}}pubsub", f"{{{OW}}}configure", *FIELDS))] * 3,
@@ -105,7 +104,7 @@ def test_decode_any_tree_gives_request_or_feed_error(
     found = from_wire(container)
 
     try:
-        request = decode(ACTIONS[kind, found.tag], found, ACTOR, SERVICE)
+        request = decode(kind, found, ACTOR, SERVICE)
     except FeedError as refused:
         parse(encode_error(refused))
     else:
@@ -135,7 +134,7 @@ def test_names_and_ids_of_any_characters_survive_the_wire(node: str, item_id: st
     etree.SubElement(publish, f"{{{PS}}}item", id=item_id)
     found = from_wire(container)
 
-    request = decode(ACTIONS["set", found.tag], found, ACTOR, SERVICE)
+    request = decode("set", found, ACTOR, SERVICE)
     assert isinstance(request, r.Publish) and (request.node, request.item_id) == (node, item_id)
     answer = parse(ENCODERS[r.Published](r.Published(node, item_id)))[0]
     assert (answer.get("node"), answer[0].get("id")) == (node, item_id)

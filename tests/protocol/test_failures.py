@@ -7,7 +7,7 @@ import pytest
 
 from smartfeeds.core.position import MAX_UID_BYTES
 from smartfeeds.push.bounces import BOUND, PERIOD_S
-from smartfeeds.xmpp.decode_owner import MAX_ENTRIES
+from smartfeeds.xmpp.decode import MAX_ENTRIES
 from support.component import (
     ALICE,
     BOB,

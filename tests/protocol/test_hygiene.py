@@ -14,7 +14,6 @@ from smartfeeds import config
 from smartfeeds.core.jid import parse_jid
 from smartfeeds.service.requests import Publish
 from smartfeeds.xmpp.decode import decode
-from smartfeeds.xmpp.router import ACTIONS
 from support.component import (
     ALICE,
     BOB,
@@ -71,7 +70,7 @@ async def test_nothing_is_sent_before_the_handshake_and_everything_after_it(star
 
     alice = parse_jid(ALICE)
     assert alice is not None
-    request = decode(ACTIONS["set", f"{{{PS}}}pubsub"], _published("one"), alice, DOMAIN)
+    request = decode("set", _published("one"), alice, DOMAIN)
     assert isinstance(request, Publish)
     await component.app.handle(request)
     await component.server.listen()

@@ -28,7 +28,7 @@ from smartfeeds.store.base import ReadTx
 SCANNED = 10_000
 SCAN_CHUNK = 200
 # The options that outcasts and publish-only entities see of a node that their list does not contain.
-TOLD_TO_ALL = frozenset({"type", "access_model"})
+PUBLIC_META_DATA = frozenset({"type", "access_model"})
 SHOWN = 50  # owners, and publishers, that the metadata names: more would not fit in a stanza
 
 
@@ -38,7 +38,7 @@ def node_info(tx: ReadTx, context: Context, request: GetNodeInfo) -> NodeInfo:
     node = located.node
     if located.access.reading_error is not None:
         if not located.access.sees_description:
-            public = {name: values for name, values in node.options.stored.items() if name in TOLD_TO_ALL}
+            public = {name: values for name, values in node.options.stored.items() if name in PUBLIC_META_DATA}
             closed = Node(node.node_no, node.name, node.kind, "", 0, NodeOptions(node.kind, public))
             return NodeInfo(request.node, closed, located.view, readable=False, described=False)
         return NodeInfo(request.node, node, located.view, readable=False)

@@ -1,11 +1,10 @@
-"""Pubsub elements to typed requests: a table per (type of IQ, container) maps each action to a function (xep-map 15,
-16).
+"""Pubsub elements to typed requests: one table, `ACTIONS` (XEP-0060; xep-map 15, 16).
 
-An action in no table is rejected, and the advertised features come from the same tables, so the two cannot differ. For
-any input this module raises FeedError only.
+An action that is not in the table is rejected, and the advertised features come from the same table, so the two cannot
+differ. For any input this module raises FeedError only.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
 from smartfeeds.core.jid import Jid
@@ -13,16 +12,22 @@ from smartfeeds.errors import Condition, FeedError
 from smartfeeds.service import requests as r
 from smartfeeds.service.drafts import PayloadDraft, draft_of
 from smartfeeds.xmpp.elements import TRUE, Element, item_id_of, node_of, only, orders_of, result_set_of
-from smartfeeds.xmpp.forms import find_form, parse_submit
-from smartfeeds.xmpp.namespaces import NODE_CONFIG, PUBLISH_OPTIONS, PUBSUB, SUBSCRIBE_OPTIONS, tag
+from smartfeeds.xmpp.forms import parse_submit
+from smartfeeds.xmpp.namespaces import NODE_CONFIG, OWNER, PUBLISH_OPTIONS, PUBSUB, SUBSCRIBE_OPTIONS, tag
 
 # Parameters: the requester, our address, the element of the action, the other children of the container.
 Decoder = Callable[[Jid, str, Element, list[Element]], r.Request]
+# Reads one field of a request from the element of the action and the other children of the container.
+FieldReader = Callable[[Element, list[Element]], object]
+
+# Each entry of an owner's list reads and writes a row, in one transaction that blocks other writers.
+MAX_ENTRIES = 256
 
 _ITEM = tag(PUBSUB, "item")
 _OPTIONS = tag(PUBSUB, "options")
 _CONFIGURE = tag(PUBSUB, "configure")
 _PUBLISH_OPTIONS = tag(PUBSUB, "publish-options")
+_REDIRECT = tag(OWNER, "redirect")
 # The prefix of all pubsub namespaces. Elements of another pubsub namespace than the container's are an error.
 _ANY_PUBSUB = f"{{{PUBSUB}"
 
@@ -36,11 +41,8 @@ class PubsubAction:
     companions: frozenset[str] = frozenset()
 
 
-ActionTable = Mapping[str, PubsubAction]
-
-
-def decode(actions: ActionTable, container: Element, actor: Jid, service: str) -> r.Request:
-    """Returns the request in a `<pubsub/>` element. `actions` is the table for its namespace and the type of the IQ.
+def decode(kind: str, container: Element, actor: Jid, service: str) -> r.Request:
+    """Returns the request in a `<pubsub/>` element of an IQ of type `kind` (get, set).
 
     The first child in the container's namespace is the action. Raises FeedError.
     """
@@ -61,12 +63,61 @@ def decode(actions: ActionTable, container: Element, actor: Jid, service: str) -
                 Condition.BAD_REQUEST, f"{name[:100]} is in another pubsub namespace than its parent; use one namespace"
             )
         rest.append(child)
-    entry = actions.get(action.tag) if action is not None else None
+    entry = ACTIONS.get((kind, action.tag)) if action is not None else None
     if action is None or entry is None:
         raise FeedError(Condition.BAD_REQUEST, "the request has no action, or one that this type of IQ does not have")
     if beside and (len(set(beside)) < len(beside) or not entry.companions.issuperset(beside)):
         raise FeedError(Condition.BAD_REQUEST, "the request has more than one action, or one element twice")
     return entry.decode(actor, service, action, rest)
+
+
+# Fields that many requests share.
+
+
+def _fields(request: Callable[..., r.Request], *fields: FieldReader) -> Decoder:
+    """Returns the decoder of a request whose fields are read one by one."""
+    return lambda actor, service, action, rest: request(actor, service, *(read(action, rest) for read in fields))
+
+
+def _node(action: Element, _rest: list[Element]) -> str | None:
+    return node_of(action)
+
+
+def _jid(action: Element, _rest: list[Element]) -> str | None:
+    return action.get("jid")
+
+
+def _page(_action: Element, rest: list[Element]) -> object:
+    return result_set_of(rest)
+
+
+def _constant(value: object) -> FieldReader:
+    return lambda _action, _rest: value
+
+
+def _form(form_type: str) -> FieldReader:
+    return lambda action, _rest: parse_submit(action, form_type)
+
+
+def _entries(name: str, *, required: bool) -> FieldReader:
+    """Reads an owner's list: the JID of each entry, and its attribute `name`, which may be absent unless `required`."""
+
+    def read(action: Element, _rest: list[Element]) -> tuple[tuple[str | None, str | None], ...]:
+        if len(action) > MAX_ENTRIES:
+            raise FeedError(
+                Condition.NOT_ACCEPTABLE, f"the request has {len(action)} entries; send at most {MAX_ENTRIES} at once"
+            )
+        entries = tuple((entry.get("jid"), entry.get(name)) for entry in action.iterchildren(tag(OWNER, name)))
+        if not all(jid for jid, _ in entries):
+            raise FeedError(Condition.JID_REQUIRED, "an entry has no jid")
+        if required and not all(value for _, value in entries):
+            raise FeedError(Condition.BAD_REQUEST, f"an entry has no {name} state")
+        return entries
+
+    return read
+
+
+# Requests with rules of their own.
 
 
 def _publish(actor: Jid, service: str, action: Element, rest: list[Element]) -> r.Request:
@@ -78,7 +129,7 @@ def _publish(actor: Jid, service: str, action: Element, rest: list[Element]) -> 
         item = child
     options = None
     if rest and (companion := only(rest, _PUBLISH_OPTIONS)) is not None:
-        options = parse_submit(find_form(companion), PUBLISH_OPTIONS)
+        options = parse_submit(companion, PUBLISH_OPTIONS)
         if options is None:
             raise FeedError(Condition.BAD_REQUEST, "the form in publish-options is cancelled; it must be submitted")
     node = node_of(action)
@@ -93,9 +144,7 @@ def _draft(item: Element) -> PayloadDraft | None:
         if payload is not None:
             raise FeedError(Condition.INVALID_PAYLOAD, "the item has several payloads; send one payload")
         payload = child
-    if payload is None:
-        return None
-    return draft_of(payload)
+    return None if payload is None else draft_of(payload)
 
 
 def _retract(actor: Jid, service: str, action: Element, _rest: list[Element]) -> r.Request:
@@ -113,29 +162,28 @@ def _items(actor: Jid, service: str, action: Element, rest: list[Element]) -> r.
         actor,
         service,
         node_of(action),
-        tuple(_known_id(child) for child in children if child.tag == _ITEM),
+        _ids(child for child in children if child.tag == _ITEM),
         action.get("max_items"),
         result_set_of(around) if around else None,
         orders_of(around) if around else (),
     )
 
 
-def _known_id(item: Element) -> str:
-    item_id = item_id_of(item)
-    if item_id is None:
+def _ids(items: Iterable[Element]) -> tuple[str, ...]:
+    item_ids = [item_id_of(item) for item in items]
+    if None in item_ids:
         raise FeedError(Condition.ITEM_REQUIRED, "an item has no id; request items by id")
-    return item_id
+    return tuple(item_id for item_id in item_ids if item_id is not None)
 
 
 def _create(actor: Jid, service: str, action: Element, rest: list[Element]) -> r.Request:
-    """XEP-0060 8.1 (xep-map 61)."""
+    """XEP-0060 8.1 (xep-map 61). An empty `<configure/>` asks for the default configuration."""
     configure = only(rest, _CONFIGURE)
     form = None
     if configure is not None:
         if configure.get("node") is not None:
             raise FeedError(Condition.BAD_REQUEST, "configure has a node attribute; only create names the node")
-        submitted_form = find_form(configure)
-        form = parse_submit(submitted_form, NODE_CONFIG) if submitted_form is not None else None
+        form = parse_submit(configure, NODE_CONFIG, required=False)
     return r.CreateNode(actor, service, node_of(action), form)
 
 
@@ -146,58 +194,64 @@ def _subscribe(actor: Jid, service: str, action: Element, rest: list[Element]) -
     if companion is not None:
         if companion.get("node") is not None or companion.get("jid") is not None:
             raise FeedError(Condition.BAD_REQUEST, "options has node or jid; beside subscribe it must have neither")
-        options = parse_submit(find_form(companion), SUBSCRIBE_OPTIONS)
+        options = parse_submit(companion, SUBSCRIBE_OPTIONS)
     return r.Subscribe(actor, service, node_of(action), action.get("jid"), options)
 
 
-def _unsubscribe(actor: Jid, service: str, action: Element, _rest: list[Element]) -> r.Request:
-    """XEP-0060 6.2."""
-    return r.Unsubscribe(actor, service, node_of(action), action.get("jid"))
+def _get_default(actor: Jid, service: str, action: Element, _rest: list[Element]) -> r.Request:
+    return r.GetDefaultConfiguration(actor, service, action.get("type") or "leaf")
 
 
-def _subscriptions(actor: Jid, service: str, action: Element, rest: list[Element]) -> r.Request:
-    """XEP-0060 5.6, with an optional result set beside it."""
-    return r.GetSubscriptions(actor, service, node_of(action), result_set_of(rest))
+def _delete(actor: Jid, service: str, action: Element, _rest: list[Element]) -> r.Request:
+    if next(action.iterchildren(_REDIRECT), None) is not None:
+        raise FeedError(Condition.FEATURE_NOT_IMPLEMENTED, "redirects are not supported; delete the node without one")
+    return r.DeleteNode(actor, service, node_of(action))
 
 
-def _affiliations(actor: Jid, service: str, action: Element, rest: list[Element]) -> r.Request:
-    """XEP-0060 5.7, with an optional result set beside it."""
-    return r.GetAffiliations(actor, service, node_of(action), False, result_set_of(rest))
+_CONFIGURATION = _form(NODE_CONFIG)
+_SUBSCRIPTION_OPTIONS = _form(SUBSCRIBE_OPTIONS)
 
-
-def _get_options(actor: Jid, service: str, action: Element, _rest: list[Element]) -> r.Request:
-    """XEP-0060 6.3.2. A form in the request is ignored."""
-    return r.GetSubscribeOptions(actor, service, node_of(action), action.get("jid"))
-
-
-def _set_options(actor: Jid, service: str, action: Element, _rest: list[Element]) -> r.Request:
-    """XEP-0060 6.3.5."""
-    form = parse_submit(find_form(action), SUBSCRIBE_OPTIONS)
-    return r.SetSubscribeOptions(actor, service, node_of(action), action.get("jid"), form)
-
-
-def _default(actor: Jid, service: str, action: Element, _rest: list[Element]) -> r.Request:
-    """XEP-0060 6.4."""
-    return r.GetDefaultSubscribeOptions(actor, service, node_of(action))
-
-
-GET: ActionTable = {
-    tag(PUBSUB, "items"): PubsubAction(_items, ("retrieve-items", "rsm", "multi-items")),
-    tag(PUBSUB, "subscriptions"): PubsubAction(_subscriptions, ("retrieve-subscriptions",)),
-    tag(PUBSUB, "affiliations"): PubsubAction(_affiliations, ("retrieve-affiliations",)),
-    _OPTIONS: PubsubAction(_get_options, ("subscription-options",)),
-    tag(PUBSUB, "default"): PubsubAction(_default, ("retrieve-default-sub",)),
-}
-
-SET: ActionTable = {
-    tag(PUBSUB, "publish"): PubsubAction(
+# By the type of the IQ and the tag of the action.
+ACTIONS: Mapping[tuple[str, str], PubsubAction] = {
+    ("get", tag(PUBSUB, "items")): PubsubAction(_items, ("retrieve-items", "rsm", "multi-items")),
+    ("get", tag(PUBSUB, "subscriptions")): PubsubAction(
+        _fields(r.GetSubscriptions, _node, _page), ("retrieve-subscriptions",)
+    ),
+    ("get", tag(PUBSUB, "affiliations")): PubsubAction(
+        _fields(r.GetAffiliations, _node, _constant(False), _page), ("retrieve-affiliations",)
+    ),
+    # A form in the request is ignored.
+    ("get", _OPTIONS): PubsubAction(_fields(r.GetSubscribeOptions, _node, _jid), ("subscription-options",)),
+    ("get", tag(PUBSUB, "default")): PubsubAction(
+        _fields(r.GetDefaultSubscribeOptions, _node), ("retrieve-default-sub",)
+    ),
+    ("set", tag(PUBSUB, "publish")): PubsubAction(
         _publish, ("publish", "publish-options", "item-ids", "persistent-items"), frozenset({_PUBLISH_OPTIONS})
     ),
-    tag(PUBSUB, "retract"): PubsubAction(_retract, ("delete-items", "retract-items")),
-    tag(PUBSUB, "subscribe"): PubsubAction(_subscribe, ("subscribe",), frozenset({_OPTIONS})),
-    tag(PUBSUB, "unsubscribe"): PubsubAction(_unsubscribe),
-    _OPTIONS: PubsubAction(_set_options, ("subscription-options",)),
-    tag(PUBSUB, "create"): PubsubAction(
+    ("set", tag(PUBSUB, "retract")): PubsubAction(_retract, ("delete-items", "retract-items")),
+    ("set", tag(PUBSUB, "subscribe")): PubsubAction(_subscribe, ("subscribe",), frozenset({_OPTIONS})),
+    ("set", tag(PUBSUB, "unsubscribe")): PubsubAction(_fields(r.Unsubscribe, _node, _jid)),
+    ("set", _OPTIONS): PubsubAction(
+        _fields(r.SetSubscribeOptions, _node, _jid, _SUBSCRIPTION_OPTIONS), ("subscription-options",)
+    ),
+    ("set", tag(PUBSUB, "create")): PubsubAction(
         _create, ("create-nodes", "create-and-configure", "instant-nodes"), frozenset({_CONFIGURE})
+    ),
+    ("get", tag(OWNER, "configure")): PubsubAction(_fields(r.GetConfiguration, _node), ("config-node",)),
+    ("set", tag(OWNER, "configure")): PubsubAction(_fields(r.Configure, _node, _CONFIGURATION), ("config-node",)),
+    ("get", tag(OWNER, "default")): PubsubAction(_get_default, ("retrieve-default",)),
+    ("set", tag(OWNER, "delete")): PubsubAction(_delete, ("delete-nodes",)),
+    ("set", tag(OWNER, "purge")): PubsubAction(_fields(r.Purge, _node), ("purge-nodes",)),
+    ("get", tag(OWNER, "affiliations")): PubsubAction(
+        _fields(r.GetAffiliations, _node, _constant(True), _page), ("modify-affiliations",)
+    ),
+    ("set", tag(OWNER, "affiliations")): PubsubAction(
+        _fields(r.SetAffiliations, _node, _entries("affiliation", required=False)), ("modify-affiliations",)
+    ),
+    ("get", tag(OWNER, "subscriptions")): PubsubAction(
+        _fields(r.GetNodeSubscriptions, _node, _page), ("manage-subscriptions",)
+    ),
+    ("set", tag(OWNER, "subscriptions")): PubsubAction(
+        _fields(r.SetSubscriptions, _node, _entries("subscription", required=True)), ("manage-subscriptions",)
     ),
 }

@@ -1,7 +1,7 @@
-"""Service discovery: what we are, what nodes there are, what a node is like (XEP-0030, 0128, 0131, 0157, 0462).
+"""Service discovery: the service, its nodes and its commands (XEP-0030, 0128, 0131, 0157, 0462).
 
-xep-map 1.5 and 22 to 46; Smart Feeds, Feed Requirements (SF-112 to SF-114). Features are read from the tables that
-do the work, so that they cannot lie. Approval forms are not there, so neither are their features.
+See xep-map 1.5 and 22 to 46, and Smart Feeds, Feed Requirements (SF-112 to SF-114). The features come from the tables
+of requests, options and commands, so the service announces what it implements and nothing else.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -18,30 +18,30 @@ from smartfeeds.core.urls import feed_path, xmpp_uri
 from smartfeeds.core.view import PARAMETERS, Order, View, canonical
 from smartfeeds.errors import Condition, FeedError
 from smartfeeds.service import requests as r
-from smartfeeds.service.discovery import TOLD_TO_ALL
+from smartfeeds.service.discovery import PUBLIC_META_DATA
 from smartfeeds.xmpp import namespaces as ns
 from smartfeeds.xmpp.commands import Command
-from smartfeeds.xmpp.decode import GET, SET
-from smartfeeds.xmpp.decode_owner import OWNER_GET, OWNER_SET
+from smartfeeds.xmpp.decode import ACTIONS
 from smartfeeds.xmpp.elements import Element, node_of, only, result_set_of
 from smartfeeds.xmpp.encode import attribute_bytes, encode_result_set, node_attribute
-from smartfeeds.xmpp.forms import FormField, encode_form, find_form, option_field, parse_submit
+from smartfeeds.xmpp.forms import FormField, encode_form, option_field, parse_submit
 
 INFO_QUERY = ns.tag(ns.DISCO_INFO, "query")
 ITEMS_QUERY = ns.tag(ns.DISCO_ITEMS, "query")
 _FILTER = ns.tag(ns.FILTER, "filter")
-# IQs that slixmpp answers, and that the service announces therefore.
+# IQs that slixmpp answers: namespace and name of the payload. The service announces them as features.
 PASSED_ON: Mapping[str, str] = {ns.PING: "ping", ns.VERSION: "query"}
 _HEADERS = ("TotalItems", "PreviousCursor", "LastCursor", "SubID")
 _ADDRESSES = ("abuse", "admin", "feedback", "sales", "security", "status", "support")
-_UNTOLD = frozenset({Affiliation.OWNER, Affiliation.NONE})
+# Every service has these two, so XEP-0060 section 10 defines no feature for them.
+_IMPLIED = frozenset({Affiliation.OWNER, Affiliation.NONE})
 
 
 @dataclass(frozen=True, slots=True)
 class ServiceInfo:
-    """What the operator tells about the service.
+    """The description of the service from the configuration.
 
-    `http_base_url` is empty where there is no HTTP side. `addresses` are contact URIs by role (XEP-0157): abuse,
+    `http_base_url` is empty if the service has no HTTP side. `addresses` are contact URIs by role (XEP-0157): abuse,
     admin, feedback, sales, security, status, support.
     """
 
@@ -54,11 +54,9 @@ class ServiceInfo:
 
 
 def features(info: ServiceInfo, commands: Mapping[str, Command]) -> list[str]:
-    """The features of the service, each once, in the order of xep-map 1.5."""
-    names = {
-        name for table in (GET, SET, OWNER_GET, OWNER_SET) for action in table.values() for name in action.features
-    }
-    names |= {f"{held.value}-affiliation" for held in Affiliation if held not in _UNTOLD}
+    """Returns the features of the service, each once, in the order of xep-map 1.5."""
+    names = {name for action in ACTIONS.values() for name in action.features}
+    names |= {f"{affiliation.value}-affiliation" for affiliation in Affiliation if affiliation not in _IMPLIED}
     names |= {f"access-{value}" for value in OPTIONS["access_model"].defaults[info.default_kind]}
     names |= {"meta-data", "subscription-notifications"}
     if any(option.datatype == "pubsub:integer-or-max" for option in OPTIONS.values()):
@@ -82,7 +80,11 @@ def features(info: ServiceInfo, commands: Mapping[str, Command]) -> list[str]:
 
 
 class Disco:
-    """Reads discovery requests and writes their answers; what needs no store is answered from prepared bytes."""
+    """Reads discovery requests and writes their responses.
+
+    Responses that need no store are prepared once. `readers` and `encoders` are the rows that the router adds to its
+    tables.
+    """
 
     def __init__(self, info: ServiceInfo, commands: Mapping[str, Command] | None = None) -> None:
         self._info = info
@@ -99,8 +101,11 @@ class Disco:
             (ITEMS_QUERY, ns.SHIM): _items_query(ns.SHIM),
             **{(ITEMS_QUERY, node): _items_query(node) for node in self._commands},
         }
-
-        # type of the answer -> what writes it, given the address of ours that was asked.
+        self.readers: Mapping[tuple[str, str], Callable[[Element, Jid, str], r.Request | bytes]] = {
+            **{("get", query): self.read for query in (INFO_QUERY, ITEMS_QUERY)},
+            **{("set", query): _refuse_set for query in (INFO_QUERY, ITEMS_QUERY)},
+        }
+        # By the type of the service's response. The second parameter is the address that the request was sent to.
         self.encoders: Mapping[type, Callable[[Any, str], bytes]] = {
             r.NodeInfo: self._node_info,
             r.NodeList: self._nodes,
@@ -108,7 +113,7 @@ class Disco:
         }
 
     def read(self, query: Element, actor: Jid, service: str) -> r.Request | bytes:
-        """The request of a `<query/>`, or the body of its answer where that is known already. Raises FeedError."""
+        """Returns the request of a `<query/>`, or the body of the response if it needs no store. Raises FeedError."""
         node = node_of(query) if query.get("node") else None
         prepared = self._prepared.get((query.tag, node))
         if prepared is not None:
@@ -126,28 +131,24 @@ class Disco:
         return r.GetItemIds(actor, service, node, result_set_of(children))
 
     def _command_list(self, service: str) -> bytes:
-        """The commands (XEP-0050 2.2; xep-map 46), at the address that was asked."""
-        jid = attribute_bytes(service)
-        items = [
-            b"<item jid='%b' node='%b' name='%b'/>" % (jid, attribute_bytes(each.node), attribute_bytes(each.name))
-            for each in self._commands.values()
-        ]
-        return _items_query(ns.COMMANDS, *items)
+        """Returns the commands (XEP-0050 2.2; xep-map 46), at the address that the request was sent to."""
+        commands = self._commands.values()
+        return _items_query(ns.COMMANDS, *(_disco_item(service, each.node, each.name) for each in commands))
 
     def _node_info(self, answer: r.NodeInfo, service: str) -> bytes:
         title = answer.node.options.title
-        shown = f" name='{attribute(title)}'" if title else ""
-        identity = f"<identity category='pubsub' type='leaf'{shown}/>"
+        name = f" name='{attribute(title)}'" if title else ""
+        identity = f"<identity category='pubsub' type='leaf'{name}/>"
         forms = encode_form("result", ns.META_DATA, _meta_data(answer))
         if answer.node.kind is NodeKind.FEED:
             forms += encode_form("result", ns.REQUIREMENTS, self._requirements(answer, service))
         return _info_query(answer.name, identity, [ns.DISCO_INFO, ns.PUBSUB], forms)
 
     def _requirements(self, answer: r.NodeInfo, service: str) -> list[FormField]:
-        """How to reach the feed and what it can do (Smart Feeds, Feed Requirements; D16)."""
+        """Returns the addresses of the feed and the requests that it accepts (Smart Feeds, Feed Requirements; D16)."""
         view = answer.view
-        mark = "&" if "?" in answer.name else "?"
-        node = answer.name if view.smart else f"{answer.name}{mark}order={Order.MODIFIED.value}"
+        separator = "&" if "?" in answer.name else "?"
+        node = answer.name if view.smart else f"{answer.name}{separator}order={Order.MODIFIED.value}"
         fields = [
             FormField("xmpp-jid", "jid-single", (service,), "Address"),
             FormField("xmpp-node", "text-single", (node,), "Node"),
@@ -169,14 +170,18 @@ class Disco:
         return f"{self._info.http_base_url.rstrip('/')}{feed_path(name)}{query}"
 
     def _nodes(self, answer: r.NodeList, _service: str) -> bytes:
-        """Nodes are listed at the domain, wherever the question went (D21)."""
-        jid = attribute_bytes(self._info.domain)
-        items = []
-        for node in answer.nodes:
-            title = node.options.title
-            shown = b" name='%b'" % attribute_bytes(title) if title else b""
-            items.append(b"<item jid='%b' node='%b'%b/>" % (jid, attribute_bytes(node.name), shown))
+        """Returns nodes at the domain, even if the request was sent to another address of ours (D21)."""
+        items = (_disco_item(self._info.domain, node.name, node.options.title) for node in answer.nodes)
         return _items_query(None, *items, encode_result_set(answer.result_set))
+
+
+def _refuse_set(_query: Element, _actor: Jid, _service: str) -> r.Request:
+    raise FeedError(Condition.BAD_REQUEST, "discovery requests must be of type get")
+
+
+def _disco_item(jid: str, node: str, name: str) -> bytes:
+    name_attribute = b" name='%b'" % attribute_bytes(name) if name else b""
+    return b"<item jid='%b' node='%b'%b/>" % (attribute_bytes(jid), attribute_bytes(node), name_attribute)
 
 
 def _command_info(command: Command) -> bytes:
@@ -191,18 +196,20 @@ def _item_ids(answer: r.ItemIds, service: str) -> bytes:
 
 
 def _meta_data(answer: r.NodeInfo) -> list[FormField]:
-    """The meta-data form (XEP-0060 5.4; xep-map 31 to 34)."""
+    """Returns the meta-data form (XEP-0060 5.4; xep-map 31 to 34)."""
     node = answer.node
-    told = [one for one in OPTIONS.values() if one.metadata and (answer.described or one.var in TOLD_TO_ALL)]
-    fields = [option_field(option, node.options) for option in told]
-    fields = [FormField(each.var, each.type, each.values, each.label) for each in fields]
-    if not answer.described:
-        return fields
-    fields.append(FormField(f"{PUBSUB}creator", "jid-single", (node.creator,), "Who made it"))
-    fields.append(
-        FormField(f"{PUBSUB}creation_date", "text-single", (format_datetime(node.created_us),), "When it was made")
-    )
-    if answer.readable:
+    known = OPTIONS if answer.described else PUBLIC_META_DATA
+    options = [option for var, option in OPTIONS.items() if option.metadata and var in known]
+    # Without the choices and the data types of the configuration form.
+    fields = [
+        FormField(each.var, each.type, each.values, each.label)
+        for each in (option_field(option, node.options) for option in options)
+    ]
+    if answer.described:
+        created = format_datetime(node.created_us)
+        fields.append(FormField(f"{PUBSUB}creator", "jid-single", (node.creator,), "Creator"))
+        fields.append(FormField(f"{PUBSUB}creation_date", "text-single", (created,), "Creation date"))
+    if answer.described and answer.readable:
         fields.append(FormField(f"{PUBSUB}owner", "jid-multi", answer.owners, "Owners"))
         fields.append(FormField(f"{PUBSUB}publisher", "jid-multi", answer.publishers, "Publishers"))
         fields.append(FormField(f"{PUBSUB}num_subscribers", "text-single", (str(answer.subscribers),), "Subscribers"))
@@ -210,7 +217,7 @@ def _meta_data(answer: r.NodeInfo) -> list[FormField]:
 
 
 def _contact_form(addresses: Mapping[str, tuple[str, ...]]) -> str:
-    """The serverinfo form (XEP-0157), nothing where no address is configured."""
+    """Returns the serverinfo form (XEP-0157), or an empty text if no address is configured."""
     fields = [
         FormField(f"{role}-addresses", "list-multi", addresses[role]) for role in _ADDRESSES if addresses.get(role)
     ]
@@ -218,18 +225,18 @@ def _contact_form(addresses: Mapping[str, tuple[str, ...]]) -> str:
 
 
 def _types(children: Iterable[Element]) -> tuple[tuple[str, ...] | None, tuple[str, ...] | None]:
-    """The included and the excluded types of a filter (XEP-0462). Raises FeedError(BAD_REQUEST)."""
-    found = only(children, _FILTER)
-    form = (parse_submit(find_form(found), ns.FILTER) if found is not None else None) or {}
+    """Returns the included and the excluded types of a filter (XEP-0462). Raises FeedError(BAD_REQUEST)."""
+    type_filter = only(children, _FILTER)
+    form = (parse_submit(type_filter, ns.FILTER) if type_filter is not None else None) or {}
     included, excluded = form.get("included-types"), form.get("excluded-types")
     if included is not None and excluded is not None:
-        raise FeedError(Condition.BAD_REQUEST, "types are either included or excluded")
+        raise FeedError(Condition.BAD_REQUEST, "the filter has included-types and excluded-types; send one of them")
     return included, excluded
 
 
 def _info_query(node: str | None, identity: str, names: Iterable[str], forms: str = "") -> bytes:
-    told = "".join(f"<feature var='{attribute(name)}'/>" for name in names)
-    return f"<query xmlns='{ns.DISCO_INFO}'{node_attribute(node)}>{identity}{told}{forms}</query>".encode()
+    features_xml = "".join(f"<feature var='{attribute(name)}'/>" for name in names)
+    return f"<query xmlns='{ns.DISCO_INFO}'{node_attribute(node)}>{identity}{features_xml}{forms}</query>".encode()
 
 
 def _items_query(node: str | None, *parts: bytes) -> bytes:

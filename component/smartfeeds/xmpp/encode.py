@@ -1,20 +1,22 @@
-"""Responses as bytes: stored payloads and escaped attributes, joined (XEP-0060 5 to 7; xep-map 5 K, 208, X7).
+"""Responses as bytes: stored payloads and escaped attributes, joined (XEP-0060 5 to 8; xep-map 5 K, 65 to 96, 208).
 
 Everything except stored payloads passes through `core.text`. A character that XML forbids raises
 ForbiddenCharacterError, because sending it would end the link for everybody. Elements name their own namespaces; only
 the stanza itself is in the namespace of the stream.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import lru_cache
 from typing import Any
 
 from smartfeeds.core.model import Item
 from smartfeeds.core.text import attribute, escape
 from smartfeeds.core.times import format_datetime
+from smartfeeds.errors import Condition, FeedError
 from smartfeeds.service import requests as r
-from smartfeeds.xmpp.forms import encode_form, subscribe_fields
-from smartfeeds.xmpp.namespaces import DELAY, EVENT, PUBSUB, RSM, SUBSCRIBE_OPTIONS
+from smartfeeds.xmpp.forms import config_fields, encode_form, subscribe_fields
+from smartfeeds.xmpp.namespaces import DELAY, EVENT, NODE_CONFIG, OWNER, PUBSUB, RSM, SUBSCRIBE_OPTIONS
+from smartfeeds.xmpp.stanza_errors import encode_error
 
 Encoder = Callable[[Any], bytes]
 
@@ -75,20 +77,15 @@ def encode_result_set(result_set: r.ResultSet | None) -> bytes:
     return f"<set xmlns='{RSM}'>{first}{last}{count}</set>".encode()
 
 
-_PUBSUB_START = f"<pubsub xmlns='{PUBSUB}'>".encode()
+_STARTS = {namespace: f"<pubsub xmlns='{namespace}'>".encode() for namespace in (PUBSUB, OWNER)}
 
 
-def pubsub(*parts: bytes) -> bytes:
-    """Returns a `<pubsub/>` element around the parts."""
-    return b"".join((_PUBSUB_START, *parts, b"</pubsub>"))
-
-
-def _done(_answer: r.EmptyResult) -> bytes:
-    return b""
+def _pubsub(*parts: bytes, namespace: str = PUBSUB) -> bytes:
+    return b"".join((_STARTS[namespace], *parts, b"</pubsub>"))
 
 
 def _page(page: r.Page) -> bytes:
-    return pubsub(
+    return _pubsub(
         b"<items node='%b'>" % attribute_bytes(page.node),
         encode_items(page.items, show_publisher=page.show_publisher),
         b"</items>",
@@ -98,15 +95,14 @@ def _page(page: r.Page) -> bytes:
 
 def _published(answer: r.Published) -> bytes:
     node, item_id = attribute_bytes(answer.node), attribute_bytes(answer.item_id)
-    return pubsub(b"<publish node='%b'><item id='%b'/></publish>" % (node, item_id))
+    return _pubsub(b"<publish node='%b'><item id='%b'/></publish>" % (node, item_id))
 
 
 def _node_created(answer: r.NodeCreated) -> bytes:
-    return pubsub(b"<create node='%b'/>" % attribute_bytes(answer.node)) if answer.generated else b""
+    return _pubsub(b"<create node='%b'/>" % attribute_bytes(answer.node)) if answer.generated else b""
 
 
-def subscription(entry: r.SubscriptionShown) -> bytes:
-    """Returns one `<subscription/>` in the form for subscribers."""
+def _subscription(entry: r.SubscriptionShown) -> bytes:
     node, jid = attribute_bytes(entry.node), attribute_bytes(entry.jid)
     return b"<subscription node='%b' jid='%b' subscription='%b'/>" % (node, jid, entry.state.value.encode())
 
@@ -116,7 +112,7 @@ def _subscribed(answer: r.Subscribed) -> bytes:
     if answer.options is not None:
         form = encode_form("result", SUBSCRIBE_OPTIONS, subscribe_fields(answer.kind, answer.options))
         options = f"<options>{form}</options>".encode()
-    return pubsub(subscription(answer.subscription), options)
+    return _pubsub(_subscription(answer.subscription), options)
 
 
 def _subscribe_options(answer: r.SubscribeOptions) -> bytes:
@@ -124,26 +120,63 @@ def _subscribe_options(answer: r.SubscribeOptions) -> bytes:
     fields = subscribe_fields(answer.kind, answer.options)
     if answer.jid is None:
         form = encode_form("result", SUBSCRIBE_OPTIONS, fields)
-        return pubsub(f"<default{node}>{form}</default>".encode())
+        return _pubsub(f"<default{node}>{form}</default>".encode())
     form = encode_form("form", SUBSCRIBE_OPTIONS, fields)
-    return pubsub(f"<options{node} jid='{attribute(answer.jid)}'>{form}</options>".encode())
+    return _pubsub(f"<options{node} jid='{attribute(answer.jid)}'>{form}</options>".encode())
 
 
-def encode_subscriptions(answer: r.SubscriptionList) -> bytes:
-    """Returns the requester's own subscriptions (XEP-0060 5.6)."""
-    node, entries = node_attribute(answer.node).encode(), map(subscription, answer.entries)
-    result_set = encode_result_set(answer.result_set)
-    return pubsub(b"<subscriptions%b>" % node, *entries, b"</subscriptions>", result_set)
+def _subscriptions(answer: r.SubscriptionList) -> bytes:
+    """Returns the requester's own subscriptions (XEP-0060 5.6), or those of a node for its owner (8.8.1)."""
+    if answer.owner:
+        return _owner_list(b"subscription", answer, ((entry.jid, entry.state.value) for entry in answer.entries))
+    return _list(PUBSUB, b"subscription", answer, map(_subscription, answer.entries))
 
 
-def encode_affiliations(answer: r.AffiliationList) -> bytes:
-    """Returns the requester's own affiliations (XEP-0060 5.7)."""
-    entries = [
-        b"<affiliation node='%b' affiliation='%b'/>" % (attribute_bytes(e.node), e.affiliation.value.encode())
-        for e in answer.entries
-    ]
+def _affiliations(answer: r.AffiliationList) -> bytes:
+    """Returns the requester's own affiliations (XEP-0060 5.7), or those of a node for its owner (8.9.1)."""
+    if answer.owner:
+        return _owner_list(b"affiliation", answer, ((entry.jid, entry.affiliation.value) for entry in answer.entries))
+    entries = (
+        b"<affiliation node='%b' affiliation='%b'/>" % (attribute_bytes(entry.node), entry.affiliation.value.encode())
+        for entry in answer.entries
+    )
+    return _list(PUBSUB, b"affiliation", answer, entries)
+
+
+def _owner_list(
+    name: bytes, answer: r.SubscriptionList | r.AffiliationList, entries: Iterable[tuple[str, str]]
+) -> bytes:
+    """Returns a list of addresses, each with the value of the attribute that has the name of the element."""
+    elements = (
+        b"<%b jid='%b' %b='%b'/>" % (name, attribute_bytes(jid), name, value.encode()) for jid, value in entries
+    )
+    return _list(OWNER, name, answer, elements)
+
+
+def _list(
+    namespace: str, name: bytes, answer: r.SubscriptionList | r.AffiliationList, entries: Iterable[bytes]
+) -> bytes:
     node, result_set = node_attribute(answer.node).encode(), encode_result_set(answer.result_set)
-    return pubsub(b"<affiliations%b>" % node, *entries, b"</affiliations>", result_set)
+    return _pubsub(b"<%bs%b>" % (name, node), *entries, b"</%bs>" % name, result_set, namespace=namespace)
+
+
+def _partly_refused(answer: r.PartlyRefused) -> bytes:
+    """Returns the body of an error response: the rejected entries, then the error (XEP-0060 8.8.2.4, 8.9.2.4)."""
+    entries = b""
+    if answer.affiliations is not None:
+        entries = _affiliations(answer.affiliations)
+    elif answer.subscriptions is not None:
+        entries = _subscriptions(answer.subscriptions)
+    return entries + encode_error(
+        FeedError(Condition.NOT_ACCEPTABLE, "the entries in this response were rejected, all others were applied")
+    )
+
+
+def _configuration(answer: r.Configuration) -> bytes:
+    creating = answer.node is None
+    name = "default" if creating else "configure"
+    form = encode_form("form", NODE_CONFIG, config_fields(answer.options, creating=creating))
+    return _pubsub(f"<{name}{node_attribute(answer.node)}>{form}</{name}>".encode(), namespace=OWNER)
 
 
 def node_attribute(node: str | None) -> str:
@@ -173,10 +206,14 @@ def encode_last_item(answer: r.Subscribed, item: Item, service: str, message_id:
 
 
 ENCODERS: Mapping[type, Encoder] = {
-    r.EmptyResult: _done,
+    r.EmptyResult: lambda _answer: b"",
     r.Page: _page,
     r.Published: _published,
     r.NodeCreated: _node_created,
     r.Subscribed: _subscribed,
     r.SubscribeOptions: _subscribe_options,
+    r.SubscriptionList: _subscriptions,
+    r.AffiliationList: _affiliations,
+    r.Configuration: _configuration,
+    r.PartlyRefused: _partly_refused,
 }

@@ -20,20 +20,18 @@ FORM_TYPE = "FORM_TYPE"
 Values = tuple[str, ...]
 
 
-def find_form(parent: etree._Element) -> etree._Element | None:
-    """Returns the data form among the children, or None."""
-    return next(parent.iterchildren(X), None)
-
-
-def parse_submit(form: etree._Element | None, form_type: str) -> FormFields | None:
-    """Returns the fields of a submitted form, or None if the form is cancelled.
+def parse_submit(parent: etree._Element, form_type: str, *, required: bool = True) -> FormFields | None:
+    """Returns the fields of the form that was submitted in an element, or None if the form is cancelled.
 
     Fields without a name are ignored. If a field occurs twice, its values are joined, so that a field with one value is
     rejected later instead of choosing a value. A form without FORM_TYPE is accepted, a form with another one is not.
-    Raises FeedError(BAD_REQUEST), also for a missing form.
+    Raises FeedError(BAD_REQUEST), also for a missing form unless `required` is false.
     """
+    form = next(parent.iterchildren(X), None)
     if form is None:
-        raise FeedError(Condition.BAD_REQUEST, "the data form is missing")
+        if required:
+            raise FeedError(Condition.BAD_REQUEST, "the data form is missing")
+        return None
     kind = form.get("type", "submit")
     if kind == "cancel":
         return None

@@ -9,7 +9,7 @@ import asyncio
 import re
 import secrets
 import time
-from collections.abc import Awaitable, Callable, Coroutine, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import replace
 from functools import partial
 from typing import Protocol
@@ -34,12 +34,10 @@ from smartfeeds.xmpp.commands import (
     table_of,
 )
 from smartfeeds.xmpp.conflict_command import CONFLICTS
-from smartfeeds.xmpp.decode import GET, SET, ActionTable, decode
-from smartfeeds.xmpp.decode_owner import OWNER_GET, OWNER_SET
-from smartfeeds.xmpp.disco import INFO_QUERY, ITEMS_QUERY, PASSED_ON, Disco, ServiceInfo
+from smartfeeds.xmpp.decode import decode
+from smartfeeds.xmpp.disco import PASSED_ON, Disco, ServiceInfo
 from smartfeeds.xmpp.elements import Element
 from smartfeeds.xmpp.encode import ENCODERS, Encoder, encode_last_item, envelope
-from smartfeeds.xmpp.encode_owner import OWNER_ENCODERS
 from smartfeeds.xmpp.framer import CUT_NS
 from smartfeeds.xmpp.parsing import COMPONENT_NS
 from smartfeeds.xmpp.screening import LARGE_ITEM
@@ -47,12 +45,7 @@ from smartfeeds.xmpp.stanza_errors import encode_error
 
 log = structlog.get_logger()
 
-ACTIONS: Mapping[tuple[str, str], ActionTable] = {
-    ("get", ns.tag(ns.PUBSUB, "pubsub")): GET,
-    ("set", ns.tag(ns.PUBSUB, "pubsub")): SET,
-    ("get", ns.tag(ns.OWNER, "pubsub")): OWNER_GET,
-    ("set", ns.tag(ns.OWNER, "pubsub")): OWNER_SET,
-}
+# The ad-hoc commands. A new command is a module with a `Command`, and its name in this call.
 COMMANDS: Mapping[str, Command] = table_of(CONFLICTS)
 _ERROR_BYTES = 4_096  # upper bound of the size of an error response
 _EVENT = ns.tag(ns.EVENT, "event")
@@ -68,11 +61,12 @@ UNREAD = "unread"  # operation of requests rejected before their kind is known
 
 _EVENT_ID = re.compile(r"([0-9]{1,18})\.-?[0-9]{1,18}(?:e[0-9]{1,18})?", re.ASCII)
 _STANZA_CONDITIONS = f"{{{ns.STANZAS}}}"
-_ENCODERS: Mapping[type, Encoder] = {**ENCODERS, **OWNER_ENCODERS, CommandReply: encode_command}
+_ENCODERS: Mapping[type, Encoder] = {**ENCODERS, CommandReply: encode_command}
 _OPERATIONS: Mapping[type[r.Request], str] = {**OPERATIONS, RunCommand: "command"}
 
 # Parameters: the payload, the requester, our address. Returns the request, or the body of a response that is known.
 Reader = Callable[[Element, Jid, str], r.Request | bytes]
+StanzaHandler = Callable[[Element], bool | asyncio.Task[float]]
 
 
 class RequestHandler(Protocol):
@@ -110,7 +104,6 @@ class StanzaRouter:
         self._service = service
         self._reply = reply
         self._observe = observe
-        self._on_bounce = on_bounce or service.handle
         self._follows = follows
         self._answer_limit_bytes = answer_limit_bytes
         self._clock = clock
@@ -119,14 +112,25 @@ class StanzaRouter:
         self._disco = disco = Disco(info, commands)
         sessions = CommandSessions(now_us=now_us, new_id=new_id)
         self._commands = CommandRunner(commands, service.handle, sessions)
+        # IQ requests by the type of the IQ and the tag of its payload.
         self._readers: Mapping[tuple[str, str], Reader] = {
-            **{key: partial(decode, actions) for key, actions in ACTIONS.items()},
-            **{("get", query): disco.read for query in (INFO_QUERY, ITEMS_QUERY)},
-            **{("set", query): _no_setting for query in (INFO_QUERY, ITEMS_QUERY)},
+            **{
+                (kind, ns.tag(namespace, "pubsub")): partial(decode, kind)
+                for kind in ("get", "set")
+                for namespace in (ns.PUBSUB, ns.OWNER)
+            },
+            **disco.readers,
             ("set", COMMAND): self._commands.read,
         }
+        # Requests that the service does not handle itself.
+        self._handlers: Mapping[type[r.Request], Callable[..., Awaitable[object]]] = {
+            RunCommand: self._commands.run,
+            r.Bounce: on_bounce or service.handle,
+        }
+        # Messages by the tag of a child; errors have a handler of their own. Other messages are ignored (xep-map 14).
+        self._messages: Mapping[str, StanzaHandler] = {_EVENT: self._on_event}
         self._tasks: set[asyncio.Task[float]] = set()
-        self._kinds: Mapping[str, Callable[[Element], bool | asyncio.Task[float]]] = {
+        self._kinds: Mapping[str, StanzaHandler] = {
             ns.tag(COMPONENT_NS, "iq"): self._on_iq,
             ns.tag(COMPONENT_NS, "message"): self._on_message,
             ns.tag(COMPONENT_NS, "presence"): lambda _element: True,
@@ -200,27 +204,28 @@ class StanzaRouter:
             self._reply(envelope(b"result", iq.head, request))
             self._observe(DISCOVER, "ok", 0.0)
         elif request is not None:
-            return self._start(self._run(iq, request))
+            return self._start(request, iq)
         return True
 
-    async def _run(self, iq: IncomingIq, request: r.Request) -> float:
+    def _start(self, request: r.Request, iq: IncomingIq | None = None) -> asyncio.Task[float]:
+        task = asyncio.get_running_loop().create_task(self._run(request, iq))
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+        return task
+
+    async def _run(self, request: r.Request, iq: IncomingIq | None) -> float:
+        """Handles a request and sends the response, unless it came in a message (`iq` is None)."""
         operation, start_s = _OPERATIONS[type(request)], self._clock()
         outcome, spent_s = "cancelled", 0.0
         try:
-            if isinstance(request, RunCommand):
-                answer: object = await self._commands.run(request)
-            else:
-                answer = await self._service.handle(request)
+            answer = await self._handlers.get(type(request), self._service.handle)(request)
             began_s = time.thread_time()
-            outcome = self._answer(iq, answer)
+            outcome = self._answer(iq, answer) if iq is not None else "ok"
             spent_s = time.thread_time() - began_s
         except FeedError as error:
-            outcome = error.condition.value
-            self._reply(envelope(b"error", iq.head, iq.about + encode_error(error, type(request))))
+            outcome = self._fail(iq, error, type(request))
         except Exception as error:  # noqa: BLE001  the boundary: nothing internal reaches the wire
-            failure = self._incident(operation, error)
-            outcome = failure.condition.value
-            self._reply(envelope(b"error", iq.head, iq.about + encode_error(failure)))
+            outcome = self._fail(iq, self._incident(operation, error))
         finally:
             self._observe(operation, outcome, self._clock() - start_s)
         return spent_s
@@ -243,12 +248,17 @@ class StanzaRouter:
             self._reply(encode_last_item(answer, answer.last, iq.address.bare, self._new_id()))
         return "ok"
 
+    def _fail(self, iq: IncomingIq | None, error: FeedError, request: type[r.Request] | None = None) -> str:
+        """Sends an error response, if a response is due. Returns the outcome."""
+        if iq is not None:
+            self._reply(envelope(b"error", iq.head, iq.about + encode_error(error, request)))
+        return error.condition.value
+
     def _refuse(self, iq: IncomingIq, error: FeedError) -> None:
-        self._reply(envelope(b"error", iq.head, iq.about + encode_error(error)))
-        self._observe(UNREAD, error.condition.value, 0.0)
+        self._observe(UNREAD, self._fail(iq, error), 0.0)
 
     def _incident(self, operation: str, error: Exception) -> FeedError:
-        """Logs what went wrong; the peer gets only the id under which it stands in the log."""
+        """Logs an unexpected exception. Returns an error that names only the id of the log entry."""
         incident = self._new_id()
         if isinstance(error, StoreError):
             log.error("store_failed", operation=operation, incident=incident, reason=str(error))
@@ -257,47 +267,29 @@ class StanzaRouter:
         return FeedError(Condition.INTERNAL, f"internal error (incident {incident})")
 
     def _on_message(self, element: Element) -> bool | asyncio.Task[float]:
-        """Counts bounces of notifications. Other messages are ignored (xep-map 14, 241), except notifications from a
-        feed
-        that we follow."""
-        if element.get("type") != "error" and element.find(_EVENT) is not None:
-            sender = self._addresses.sender(element)
-            return sender is None or not self._follows(str(sender.bare))
-        match = _EVENT_ID.fullmatch(element.get("id") or "") if element.get("type") == "error" else None
+        if element.get("type") == "error":
+            return self._on_error(element)
+        handler = next((self._messages[child.tag] for child in element if child.tag in self._messages), None)
+        return handler is None or handler(element)
+
+    def _on_event(self, element: Element) -> bool:
+        """Leaves the notifications of a feed that we follow to the follower (xep-map 241)."""
+        sender = self._addresses.sender(element)
+        return sender is None or not self._follows(str(sender.bare))
+
+    def _on_error(self, element: Element) -> bool | asyncio.Task[float]:
+        """Counts bounces of notifications, which carry the number of the subscription in their id."""
+        match = _EVENT_ID.fullmatch(element.get("id") or "")
         sender, address = self._addresses.sender(element), self._addresses.own(element)
         if match is None or sender is None or address is None:
             return True
-        return self._start(self._count(r.Bounce(sender.jid, address.bare, int(match[1]), _condition_of(element))))
-
-    async def _count(self, bounce: r.Bounce) -> float:
-        start_s = self._clock()
-        outcome = "cancelled"
-        try:
-            await self._on_bounce(bounce)
-            outcome = "ok"
-        except FeedError as error:
-            outcome = error.condition.value
-        except Exception as error:  # noqa: BLE001  the boundary: one bounce must not end anything
-            outcome = self._incident(OPERATIONS[r.Bounce], error).condition.value
-        finally:
-            self._observe(OPERATIONS[r.Bounce], outcome, self._clock() - start_s)
-        return 0.0
-
-    def _start(self, work: Coroutine[None, None, float]) -> asyncio.Task[float]:
-        task = asyncio.get_running_loop().create_task(work)
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
-        return task
+        return self._start(r.Bounce(sender.jid, address.bare, int(match[1]), _condition_of(element)))
 
 
 def _unread(reason: str) -> FeedError:
     """Returns the error for a request that the stream did not parse."""
     condition = Condition.PAYLOAD_TOO_BIG if reason == LARGE_ITEM else Condition.NOT_ACCEPTABLE
     return FeedError(condition, reason[:CUT_REASON_CHARACTERS])
-
-
-def _no_setting(_query: Element, _actor: Jid, _service: str) -> r.Request:
-    raise FeedError(Condition.BAD_REQUEST, "discovery requests must be of type get")
 
 
 def _condition_of(message: Element) -> str:

@@ -14,7 +14,7 @@ from smartfeeds.service.importing import import_document
 from smartfeeds.service.merging import merge_items
 from smartfeeds.sources.mirror_in import read_changes
 from smartfeeds.sync.merging import Outcome
-from smartfeeds.xmpp.decode import SET, decode
+from smartfeeds.xmpp.decode import decode
 from smartfeeds.xmpp.names import NameGuard
 from smartfeeds.xmpp.parsing import StanzaParser
 from support.world import ATOM_NS, FEED, OWNER, SERVICE, World, jid, running_world, sqlite_store
@@ -62,7 +62,7 @@ async def publish(world: World, monkeypatch: pytest.MonkeyPatch, payload: str, n
     with xml_work(monkeypatch) as work:
         (element,) = parser.parse([stanza])
         assert element is not None
-        await world.service.handle(decode(SET, element[0], jid(OWNER), SERVICE))
+        await world.service.handle(decode("set", element[0], jid(OWNER), SERVICE))
     return work
 
 

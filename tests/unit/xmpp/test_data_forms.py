@@ -6,8 +6,8 @@ from smartfeeds.core.model import NodeKind
 from smartfeeds.core.options import KIND, OPTIONS, PUBSUB, FieldType, FormFields, NodeOptions, OptionLimits
 from smartfeeds.errors import Condition, FeedError
 from smartfeeds.service import requests as r
-from smartfeeds.xmpp.encode_owner import OWNER_ENCODERS
-from smartfeeds.xmpp.forms import config_fields, encode_form, find_form, parse_submit
+from smartfeeds.xmpp.encode import ENCODERS
+from smartfeeds.xmpp.forms import config_fields, encode_form, parse_submit
 from unit.xmpp.wire import DATA, OW, PS, field, parse, submit
 
 TYPE = f"{PS}#node_config"
@@ -21,7 +21,7 @@ BAD_FORMS = {
 
 
 def parsed(form: str) -> FormFields | None:
-    return parse_submit(parse(form), TYPE)
+    return parse_submit(parse(f"<configure>{form}</configure>"), TYPE)
 
 
 def test_form_submitted_gives_fields() -> None:
@@ -73,7 +73,7 @@ def test_form_of_wrong_type_is_refused(form: str) -> None:
 
 def test_form_missing_is_refused() -> None:
     with pytest.raises(FeedError):
-        parse_submit(find_form(parse("<configure/>")), TYPE)
+        parse_submit(parse("<configure/>"), TYPE)
 
 
 @pytest.mark.parametrize("kind", NodeKind)
@@ -81,7 +81,7 @@ def test_configuration_form_has_all_offered_options(kind: NodeKind) -> None:
     """A hidden FORM_TYPE, current values, option lists [xep-map 65] [xep-map 230] [xep-map 231]."""
     stored = {"title": ("A & <B>",), "contact": ("a@b", "c@d"), "publish_model": ("open",)}
     answer = r.Configuration("n", NodeOptions(kind, stored))
-    configure = parse(OWNER_ENCODERS[r.Configuration](answer))[0]
+    configure = parse(ENCODERS[r.Configuration](answer))[0]
     form = configure[0]
     fields = {each.get("var"): each for each in form}
 
@@ -114,10 +114,10 @@ def test_configuration_form_hints_integer_or_max(kind: NodeKind) -> None:
 @pytest.mark.parametrize("kind", NodeKind)
 def test_default_form_submitted_unchanged_gives_default_options(kind: NodeKind) -> None:
     """[xep-map 77]"""
-    answer = OWNER_ENCODERS[r.Configuration](r.Configuration(None, NodeOptions(kind)))
+    answer = ENCODERS[r.Configuration](r.Configuration(None, NodeOptions(kind)))
     answer = answer.replace(b"type='form'", b"type='submit'")
     default = parse(answer)[0]
-    form = parse_submit(find_form(default), TYPE)
+    form = parse_submit(default, TYPE)
 
     assert default.tag == f"{{{OW}}}default" and default.get("node") is None
     assert form is not None and form[KIND] == (kind.value,)

@@ -9,7 +9,6 @@ from smartfeeds.service import feeds
 from smartfeeds.service import requests as r
 from smartfeeds.xmpp.disco import Disco, ServiceInfo
 from smartfeeds.xmpp.encode import ENCODERS, encode_items, encode_last_item, envelope
-from smartfeeds.xmpp.encode_owner import OWNER_ENCODERS
 from unit.xmpp.wire import DATA, ERR, OW, PS, RSM, STANZAS, canonical
 
 PAYLOAD = b'<entry xmlns="http://www.w3.org/2005/Atom"><title>a</title></entry>'
@@ -22,7 +21,7 @@ def item(item_id: str, publisher: str = "juliet@capulet.lit", payload: bytes = P
 
 
 def encoded(answer: object) -> bytes:
-    return {**ENCODERS, **OWNER_ENCODERS}[type(answer)](answer)
+    return ENCODERS[type(answer)](answer)
 
 
 def shown(node: str = "n", jid: str = "a@b", state: SubscriptionState = SubscriptionState.SUBSCRIBED) -> object:
@@ -164,7 +163,7 @@ def test_encode_answer_gives_tree(answer: object, expected: str) -> None:
 
 
 def test_encode_every_answer_of_the_service_has_an_encoder() -> None:
-    known = {*ENCODERS, *OWNER_ENCODERS, *Disco(ServiceInfo("feeds.example")).encoders}
+    known = {*ENCODERS, *Disco(ServiceInfo("feeds.example")).encoders}
     # Answers to what no pubsub stanza asks.
     documents = {r.FeedPage, r.ItemShown, s.ConflictList, s.ResolvedItem}
 

@@ -3,12 +3,14 @@
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from typing import cast
 
 import pytest
 from structlog.testing import capture_logs
 from structlog.typing import EventDict
 
 from smartfeeds.xmpp.link import LinkDownError
+from smartfeeds.xmpp.stream import ComponentStream
 from smartfeeds.xmpp.supervisor import ADVICE, REFUSED, Pace, Supervisor
 from support.fakeserver import FakeServer
 from support.faketime import FakeTime, settle
@@ -71,7 +73,7 @@ class Run:
         self.link = link
         self.time = FakeTime()
         self.supervisor = Supervisor(
-            link, clock=self.time.clock, sleep=self.time.sleep, random=lambda: random, pace=pace
+            cast(ComponentStream, link), clock=self.time.clock, sleep=self.time.sleep, random=lambda: random, pace=pace
         )
 
     @property

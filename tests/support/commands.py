@@ -2,7 +2,7 @@
 
 from smartfeeds.errors import Condition, FeedError
 from smartfeeds.service import requests as r
-from smartfeeds.xmpp.commands import Command, CommandForm, CommandNote, CommandResult, NoteSeverity, StepInput, table_of
+from smartfeeds.xmpp.commands import Command, CommandForm, CommandNote, CommandResult, StepInput, table_of
 from smartfeeds.xmpp.forms import FormField
 
 GREET_TYPE = "urn:test#greet"
@@ -16,9 +16,7 @@ async def ask_name(ask: StepInput) -> CommandForm:
 async def ask_how(ask: StepInput) -> CommandForm:
     name = ask.one("name")
     how = FormField("how", "list-single", ("warmly",), "How", (("warmly", "With love"), ("coldly", "")))
-    return CommandForm(
-        (FormField("name", "hidden", (name,)), how), notes=(CommandNote("Take care", NoteSeverity.WARN),)
-    )
+    return CommandForm((FormField("name", "hidden", (name,)), how), notes=(CommandNote("Take care", "warn"),))
 
 
 async def greet(ask: StepInput) -> CommandResult:

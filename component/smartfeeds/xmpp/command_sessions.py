@@ -65,15 +65,8 @@ class CommandSessions:
             raise CommandError(CommandFault.SESSION_EXPIRED, "the session has ended; start again without a sessionid")
         return form
 
-    def show(self, session: str, form: StepForm) -> None:
-        """Records that the session sent this form."""
-        self._keep(session, form)
-
-    def end(self, session: str) -> None:
-        """Records that the session was completed or cancelled."""
-        self._keep(session, None)
-
-    def _keep(self, session: str, form: StepForm | None) -> None:
+    def remember(self, session: str, form: StepForm | None) -> None:
+        """Records the form that the session sent, or None if it was completed or cancelled."""
         self._known[session] = form
         self._known.move_to_end(session)
         if len(self._known) > self._remembered:

@@ -9,8 +9,7 @@ All texts are English and marked as such. The language that servers add to stanz
 
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
-from enum import Enum
-from typing import TypeVar
+from typing import Literal, TypeVar
 
 from smartfeeds.core.jid import Jid
 from smartfeeds.core.model import MAX_ID_BYTES
@@ -34,41 +33,17 @@ STEP = "step"  # the hidden field with the number of the step; no command may us
 _SUBMITTED = frozenset({"submit", "cancel"})
 
 
-class CommandAction(Enum):
-    """The actions of XEP-0050 section 4.1."""
-
-    EXECUTE = "execute"
-    NEXT = "next"
-    PREV = "prev"
-    COMPLETE = "complete"
-    CANCEL = "cancel"
-
-
-_MOVES: Mapping[str, CommandAction] = {move.value: move for move in CommandAction}
-
-
-class CommandStatus(Enum):
-    """The states of a session (XEP-0050 section 4.1)."""
-
-    EXECUTING = "executing"
-    COMPLETED = "completed"
-    CANCELED = "canceled"
-
-
-class NoteSeverity(Enum):
-    """The severity of a note (XEP-0050 section 4.3)."""
-
-    INFO = "info"
-    WARN = "warn"
-    ERROR = "error"
+# XEP-0050 section 4.1.
+ACTIONS = ("execute", "next", "prev", "complete", "cancel")
+CommandStatus = Literal["executing", "completed", "canceled"]
 
 
 @dataclass(frozen=True, slots=True)
 class CommandNote:
-    """A note to the user."""
+    """A note to the user, with its severity (XEP-0050 section 4.3)."""
 
     text: str
-    severity: NoteSeverity = NoteSeverity.INFO
+    severity: Literal["info", "warn", "error"] = "info"
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +58,7 @@ class CommandForm:
 
 @dataclass(frozen=True, slots=True)
 class CommandResult:
-    """The end of a command. A failure has a note of severity ERROR (XEP-0050 section 3.6). `fields` are the result."""
+    """The end of a command. A failure has a note of severity error (XEP-0050 section 3.6). `fields` are the result."""
 
     notes: tuple[CommandNote, ...]
     fields: tuple[FormField, ...] = ()
@@ -91,7 +66,7 @@ class CommandResult:
 
 @dataclass(frozen=True, slots=True)
 class StepInput:
-    """The input of a step: the requester, the address that was asked, and the submitted fields."""
+    """The input of a step: the requester, the address that the request was sent to, and the submitted fields."""
 
     actor: Jid
     service: str
@@ -130,10 +105,10 @@ class Command:
     form_type: str
     steps: tuple[Step, ...]
 
-    def offered(self, step: int) -> tuple[CommandAction, ...]:
+    def actions_after(self, step: int) -> tuple[str, ...]:
         """Returns the actions allowed after the form of a step, the default last."""
-        forward = CommandAction.COMPLETE if step + 2 == len(self.steps) else CommandAction.NEXT
-        return (CommandAction.PREV, forward) if step else (forward,)
+        forward = "complete" if step + 2 == len(self.steps) else "next"
+        return ("prev", forward) if step else (forward,)
 
 
 def table_of(*commands: Command) -> Mapping[str, Command]:
@@ -158,7 +133,7 @@ class CommandReply:
     node: str
     session: str
     status: CommandStatus
-    offered: tuple[CommandAction, ...] = ()
+    actions: tuple[str, ...] = ()
     form: str = ""
     notes: tuple[CommandNote, ...] = ()
 
@@ -173,50 +148,53 @@ class CommandRunner:
 
     def read(self, element: Element, actor: Jid, service: str) -> RunCommand:
         """Returns the step that a `<command/>` requests. Raises FeedError."""
-        command = find(self._table, element.get("node"))
-        move = _MOVES.get(element.get("action", CommandAction.EXECUTE.value))
-        if move is None:
-            raise CommandError(CommandFault.MALFORMED_ACTION, f"unknown action; the actions are {', '.join(_MOVES)}")
-        session, holder = element.get("sessionid"), (str(actor.bare), service, command.node)
+        node, action = element.get("node"), element.get("action", "execute")
+        if node is None:
+            raise FeedError(Condition.BAD_REQUEST, "the command has no node; name a command by its node")
+        command = self._table.get(node)
+        if command is None:
+            raise FeedError(
+                Condition.ITEM_NOT_FOUND, f"no such command; the items of node {COMMANDS} list the commands"
+            )
+        if action not in ACTIONS:
+            raise CommandError(CommandFault.MALFORMED_ACTION, f"unknown action; the actions are {', '.join(ACTIONS)}")
+        session, holder = element.get("sessionid"), (str(actor.bare), service, node)
         if session is None:
-            if move is not CommandAction.EXECUTE:
-                raise CommandError(CommandFault.BAD_SESSIONID, f"{move.value} requires a sessionid")
+            if action != "execute":
+                raise CommandError(CommandFault.BAD_SESSIONID, f"{action} requires a sessionid")
             values = _submitted(element, command) or {}
             return RunCommand(actor, service, command, self._sessions.begin(*holder), 0, values)
         form = self._sessions.check(session, *holder)
-        if move is CommandAction.CANCEL:
+        if action == "cancel":
             return RunCommand(actor, service, command, session, None, {})
-        submission = _answered(_submitted(element, command), command, form)
-        return RunCommand(actor, service, command, session, _target(command, submission.step, move), submission.hidden)
+        submission = _submission(_submitted(element, command), command, form)
+        allowed = command.actions_after(submission.step)
+        if action not in ("execute", *allowed):
+            raise CommandError(
+                CommandFault.BAD_ACTION, f"this form allows the actions {' or '.join((*allowed, 'cancel'))}"
+            )
+        step = submission.step - 1 if action == "prev" else submission.step + 1
+        return RunCommand(actor, service, command, session, step, submission.hidden)
 
     async def run(self, request: RunCommand) -> CommandReply:
         """Runs a step. Raises FeedError, StoreError; the session then continues from the form that it sent last."""
         command, session = request.command, request.session
         if request.step is None:
-            self._sessions.end(session)
-            return CommandReply(command.node, session, CommandStatus.CANCELED)
-        ask = StepInput(request.actor, request.service, request.values, self._handle)
-        outcome = await command.steps[request.step](ask)
+            self._sessions.remember(session, None)
+            return CommandReply(command.node, session, "canceled")
+        outcome = await command.steps[request.step](
+            StepInput(request.actor, request.service, request.values, self._handle)
+        )
         if isinstance(outcome, CommandResult):
-            self._sessions.end(session)
+            self._sessions.remember(session, None)
             result = encode_form("result", command.form_type, outcome.fields) if outcome.fields else ""
-            return CommandReply(command.node, session, CommandStatus.COMPLETED, (), result, outcome.notes)
+            return CommandReply(command.node, session, "completed", (), result, outcome.notes)
         hidden = {field.var: field.values for field in outcome.fields if field.type == "hidden"}
-        self._sessions.show(session, StepForm(request.step, hidden))
+        self._sessions.remember(session, StepForm(request.step, hidden))
         fields = (FormField(STEP, "hidden", (str(request.step),)), *outcome.fields)
         form = encode_form("form", command.form_type, fields, title=outcome.title, instructions=outcome.instructions)
-        actions = command.offered(request.step)
-        return CommandReply(command.node, session, CommandStatus.EXECUTING, actions, form, outcome.notes)
-
-
-def find(table: Mapping[str, Command], node: str | None) -> Command:
-    """Returns the command of a node. Raises FeedError: BAD_REQUEST if the node is missing, ITEM_NOT_FOUND."""
-    if node is None:
-        raise FeedError(Condition.BAD_REQUEST, "the command has no node; name a command by its node")
-    command = table.get(node)
-    if command is None:
-        raise FeedError(Condition.ITEM_NOT_FOUND, f"no such command; the items of node {COMMANDS} list the commands")
-    return command
+        actions = command.actions_after(request.step)
+        return CommandReply(command.node, session, "executing", actions, form, outcome.notes)
 
 
 def _submitted(element: Element, command: Command) -> FormFields | None:
@@ -232,7 +210,7 @@ def _submitted(element: Element, command: Command) -> FormFields | None:
         raise CommandError(CommandFault.BAD_PAYLOAD, error.text) from None
 
 
-def _answered(values: FormFields | None, command: Command, form: StepForm | None) -> StepForm:
+def _submission(values: FormFields | None, command: Command, form: StepForm | None) -> StepForm:
     """Returns the step whose form was submitted, with its values. Raises CommandError(BAD_PAYLOAD)."""
     if values is None:
         if form is None:
@@ -247,15 +225,6 @@ def _answered(values: FormFields | None, command: Command, form: StepForm | None
     return StepForm(step, values)
 
 
-def _target(command: Command, step: int, move: CommandAction) -> int:
-    """Returns the step that an action leads to from the form of `step`. Raises CommandError(BAD_ACTION)."""
-    actions = command.offered(step)
-    if move is not CommandAction.EXECUTE and move not in actions:
-        allowed = " or ".join(each.value for each in (*actions, CommandAction.CANCEL))
-        raise CommandError(CommandFault.BAD_ACTION, f"this form allows the actions {allowed}")
-    return step - 1 if move is CommandAction.PREV else step + 1
-
-
 def encode_about(element: Element) -> bytes:
     """Returns the part of a `<command/>` that an error repeats, so that clients can find the session (XEP-0050 3.7)."""
     attributes = [(name, element.get(name)) for name in ("node", "sessionid", "action")]
@@ -267,11 +236,11 @@ def encode_about(element: Element) -> bytes:
 def encode_command(reply: CommandReply) -> bytes:
     """Returns the `<command/>` of a response. Raises ForbiddenCharacterError."""
     actions = ""
-    if reply.offered:
-        names = "".join(f"<{move.value}/>" for move in reply.offered)
-        actions = f"<actions execute='{reply.offered[-1].value}'>{names}</actions>"
-    notes = "".join(f"<note type='{note.severity.value}'>{escape(note.text)}</note>" for note in reply.notes)
+    if reply.actions:
+        names = "".join(f"<{action}/>" for action in reply.actions)
+        actions = f"<actions execute='{reply.actions[-1]}'>{names}</actions>"
+    notes = "".join(f"<note type='{note.severity}'>{escape(note.text)}</note>" for note in reply.notes)
     return (
         f"<command xmlns='{COMMANDS}' node='{attribute(reply.node)}' sessionid='{attribute(reply.session)}'"
-        f" status='{reply.status.value}' xml:lang='en'>{actions}{reply.form}{notes}</command>"
+        f" status='{reply.status}' xml:lang='en'>{actions}{reply.form}{notes}</command>"
     ).encode()

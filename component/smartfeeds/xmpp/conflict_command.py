@@ -7,7 +7,6 @@ payloads are read in a thread, because many long payloads would stall the event 
 """
 
 import asyncio
-from collections.abc import Sequence
 from urllib.parse import unquote
 
 from smartfeeds.core.page import ResultSetRequest
@@ -23,7 +22,7 @@ from smartfeeds.service.conflicts import (
     ResolvedItem,
 )
 from smartfeeds.sync.record import Version
-from smartfeeds.xmpp.commands import Command, CommandForm, CommandNote, CommandResult, NoteSeverity, StepInput
+from smartfeeds.xmpp.commands import Command, CommandForm, CommandNote, CommandResult, StepInput
 from smartfeeds.xmpp.forms import FormField
 from smartfeeds.xmpp.stanza_errors import CommandError, CommandFault
 
@@ -36,8 +35,8 @@ _TEXT_CHARACTERS = 300
 _TITLE = "Conflicts"
 
 
-async def _ask_node(ask: StepInput) -> CommandForm:
-    values = ask.values.get("node", ())[:1]
+async def _ask_node(step: StepInput) -> CommandForm:
+    values = step.values.get("node", ())[:1]
     return CommandForm(
         (FormField("node", "text-single", values, "Node", required=True),),
         _TITLE,
@@ -45,13 +44,13 @@ async def _ask_node(ask: StepInput) -> CommandForm:
     )
 
 
-async def _choose_item(ask: StepInput) -> CommandForm | CommandResult:
-    node = ask.one("node")
-    request = ListConflicts(ask.actor, ask.service, node, ResultSetRequest(max=str(LISTED)))
-    page = await ask.answer(request, ConflictList)
+async def _choose_item(step: StepInput) -> CommandForm | CommandResult:
+    node = step.one("node")
+    request = ListConflicts(step.actor, step.service, node, ResultSetRequest(max=str(LISTED)))
+    page = await step.answer(request, ConflictList)
     if not page.entries:
         return CommandResult((CommandNote(f"No item of {node} has a conflict."),))
-    choices = await asyncio.to_thread(_choices, page.entries)
+    choices = await asyncio.to_thread(lambda: tuple((entry.item.id, _choice(entry)) for entry in page.entries))
     total = page.result_set.count if page.result_set is not None else None
     more = (CommandNote(f"The list shows {len(choices)} of {total} items; resolve some to see the others."),)
     return CommandForm(
@@ -65,14 +64,14 @@ async def _choose_item(ask: StepInput) -> CommandForm | CommandResult:
     )
 
 
-async def _choose_version(ask: StepInput) -> CommandForm:
-    node, item_id = ask.one("node"), ask.one("item")
-    request = ListConflicts(ask.actor, ask.service, node, item_id=item_id)
-    entries = (await ask.answer(request, ConflictList)).entries
+async def _choose_version(step: StepInput) -> CommandForm:
+    node, item_id = step.one("node"), step.one("item")
+    request = ListConflicts(step.actor, step.service, node, item_id=item_id)
+    entries = (await step.answer(request, ConflictList)).entries
     if not entries:
         raise FeedError(Condition.ITEM_NOT_FOUND, "the item has no conflicts now; start the command again")
     tags, versions = entries[0].tags, entries[0].versions[:LISTED]
-    descriptions = await asyncio.to_thread(lambda: [_told(version) for _, version in versions])
+    descriptions = await asyncio.to_thread(lambda: [_describe(version) for _, version in versions])
     choices = tuple((tag, facts) for (tag, _), (facts, _) in zip(versions, descriptions, strict=True))
     texts = (FormField("", "fixed", (text,)) for _, text in descriptions)
     hidden_count = len(tags) - len(versions)
@@ -91,24 +90,20 @@ async def _choose_version(ask: StepInput) -> CommandForm:
     )
 
 
-async def _resolve(ask: StepInput) -> CommandResult:
-    node, item_id, keep = ask.one("node"), ask.one("item"), ask.one("keep")
-    tags = tuple(ask.one("tags", _TAGS_BYTES).split())
-    shown_tags = tags[:LISTED]
-    if keep not in shown_tags:
+async def _resolve(step: StepInput) -> CommandResult:
+    node, item_id, keep = step.one("node"), step.one("item"), step.one("keep")
+    tags = tuple(step.one("tags", _TAGS_BYTES).split())
+    listed_tags = tags[:LISTED]
+    if keep not in listed_tags:
         raise CommandError(CommandFault.BAD_PAYLOAD, "the value of keep is not one of the versions shown")
-    request = ResolveConflicts(ask.actor, ask.service, node, item_id, keep, shown_tags[1:], tags)
-    answer = await ask.answer(request, ResolvedItem)
-    conflicts = counted(len(shown_tags) - 1, "conflict")
+    request = ResolveConflicts(step.actor, step.service, node, item_id, keep, listed_tags[1:], tags)
+    answer = await step.answer(request, ResolvedItem)
+    conflicts = counted(len(listed_tags) - 1, "conflict")
     name = await asyncio.to_thread(_item_name, answer.item.id, answer.item.payload)
     notes = [CommandNote(f"Resolved {conflicts} of {name}.")]
     if answer.left:
-        notes.append(CommandNote(f"{counted(answer.left, 'conflict')} left.", NoteSeverity.WARN))
+        notes.append(CommandNote(f"{counted(answer.left, 'conflict')} left.", "warn"))
     return CommandResult(tuple(notes))
-
-
-def _choices(entries: Sequence[ConflictedItem]) -> tuple[tuple[str, str], ...]:
-    return tuple((entry.item.id, _choice(entry)) for entry in entries)
 
 
 def _choice(entry: ConflictedItem) -> str:
@@ -121,7 +116,7 @@ def _item_name(item_id: str, payload: bytes) -> str:
     return f"{title} ({_cut(item_id, _NAME_CHARACTERS)})"
 
 
-def _told(version: Version) -> tuple[str, str]:
+def _describe(version: Version) -> tuple[str, str]:
     """Returns a line with author, date, deletion and title of a version, and this line with the text below."""
     meta = read_meta(version.payload)
     when = "" if version.top.when_us is None else format_datetime(version.top.when_us)

@@ -75,9 +75,8 @@ class RateLimits:
 
 
 def publish_limits(per_s: float, clock: Callable[[], float]) -> RateLimits | None:
-    """The limits that let each user publish so often; None if there is no limit. `clock` gives seconds."""
+    """Returns the limits for `per_s` publishes of each user a second, or None for 0. `clock` returns seconds."""
     if not per_s:
         return None
-    sender = Rate(per_s=per_s, burst=max(1.0, per_s * BURST_S))
-    domain = Rate(per_s=per_s * DOMAIN_SHARE, burst=max(1.0, per_s * BURST_S * DOMAIN_SHARE))
+    sender, domain = (Rate(rate, max(1.0, rate * BURST_S)) for rate in (per_s, per_s * DOMAIN_SHARE))
     return RateLimits(per_sender=sender, per_domain=domain, clock=clock)

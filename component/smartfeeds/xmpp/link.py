@@ -1,6 +1,4 @@
-"""The interface between the supervisor and a component connection, and the reasons for its end (XEP-0114 section 3)."""
-
-from typing import Protocol
+"""The reasons for which a component connection ends (XEP-0114 section 3; RFC 6120 section 4.9)."""
 
 from lxml import etree
 
@@ -21,37 +19,6 @@ class LinkDownError(LinkError):
         super().__init__(f"{condition}: {detail}" if detail else condition)
         self.condition = condition
         self.detail = detail
-
-
-class ComponentLink(Protocol):
-    """A component connection that the supervisor opens and closes. There is one connection at a time."""
-
-    @property
-    def domain(self) -> str:
-        """The domain of the component."""
-
-    @property
-    def endpoint(self) -> str:
-        """The server's address as `host:port`."""
-
-    @property
-    def received_bytes(self) -> int:
-        """The number of bytes received since the start. A change proves that the server is alive."""
-
-    async def open(self) -> None:
-        """Connects and complete the handshake. Raises LinkDownError, and leaves no connection behind then."""
-
-    async def wait_closed(self) -> LinkDownError:
-        """Waits until the connection has ended, and returns the reason."""
-
-    def ping(self) -> None:
-        """Sends a ping (XEP-0199)."""
-
-    def drop(self, condition: str) -> None:
-        """Aborts the connection without waiting for the server."""
-
-    async def close(self) -> None:
-        """Closes the stream with its footer."""
 
 
 def stream_error(element: etree._Element) -> LinkDownError:

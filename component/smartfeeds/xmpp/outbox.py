@@ -7,7 +7,6 @@ stanzas that are escaped already; the outbox does not parse them.
 import asyncio
 import time
 from collections.abc import Callable, Iterable, Iterator
-from typing import Protocol
 
 from smartfeeds.errors import LinkError
 
@@ -16,16 +15,6 @@ BATCH_BYTES = 65_536  # notifications in one write; between writes other tasks r
 HIGH_WATER_BYTES = 1_048_576
 LOW_WATER_BYTES = 262_144
 REPLY_LIMIT_BYTES = 8_388_608  # responses are dropped if more bytes than this wait
-
-
-class WritableTransport(Protocol):
-    """The part of `asyncio.Transport` that the outbox uses."""
-
-    def write(self, data: bytes, /) -> None:
-        """Sends what the socket accepts and buffer the rest."""
-
-    def get_write_buffer_size(self) -> int:
-        """Returns the number of buffered bytes."""
 
 
 class Outbox:
@@ -58,7 +47,7 @@ class Outbox:
     ) -> None:
         self._reply_limit_bytes = reply_limit_bytes
         self._clock = clock
-        self._transport: WritableTransport | None = None
+        self._transport: asyncio.WriteTransport | None = None
         self._replies: list[bytes] = []
         self._replies_bytes = 0
         self._flush_handle: asyncio.Handle | None = None
@@ -87,7 +76,7 @@ class Outbox:
         """Seconds spent paused since the start, including the current pause."""
         return self.paused_total_s + (0.0 if self._paused_at is None else self._clock() - self._paused_at)
 
-    def attach(self, transport: WritableTransport) -> None:
+    def attach(self, transport: asyncio.WriteTransport) -> None:
         """Starts a new epoch on a transport. The handshake is complete."""
         self.detach()
         self._transport = transport

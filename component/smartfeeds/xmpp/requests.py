@@ -1,7 +1,8 @@
-"""The one tracker of requests that this service sent and that have no answer yet (RFC 6120 section 8.2.3).
+"""The IQs that this service has sent and that have no response yet (RFC 6120 section 8.2.3).
 
-It tells an answer from a flood, too. An answer that was requested does not make its sender rest, because a full page
-of a mirror is costly and welcome. Each answer claims its request, so our own requests bound how many of these come.
+The tracker also distinguishes responses from a flood. A sender does not rest after a response to our request, because a
+full page of a mirror takes long to process. Each request excuses one response, so a peer cannot send more of them than
+we requested.
 """
 
 import asyncio
@@ -12,18 +13,22 @@ from lxml import etree
 from smartfeeds.errors import LinkError
 from smartfeeds.xmpp.framer import start_of
 
-_ANSWERS = frozenset({"result", "error"})
+_RESPONSES = frozenset({"result", "error"})
 
 
 @dataclass(slots=True)
 class _Request:
     to: str
-    answer: "asyncio.Future[etree._Element]"
+    response: "asyncio.Future[etree._Element]"
     claimed: bool = False
+
+    def is_answered_by(self, attributes: "dict[str, str] | etree._Attrib") -> bool:
+        """Returns whether a stanza is a response from the entity that the request was sent to."""
+        return attributes.get("type") in _RESPONSES and attributes.get("from") == self.to
 
 
 class Requests:
-    """IQs without an answer. Only the entity that was asked can answer."""
+    """IQs without a response."""
 
     __slots__ = ("_count", "_open")
 
@@ -35,47 +40,43 @@ class Requests:
         return len(self._open)
 
     def add(self, to: str) -> "tuple[str, asyncio.Future[etree._Element]]":
-        """The id of a new request to this address, and its answer to come. `remove` ends it, answered or not."""
+        """Returns the id of a new request to this address and the future of its response. Callers `remove` it."""
         self._count += 1
         stanza_id = f"call-{self._count}"
-        answer: asyncio.Future[etree._Element] = asyncio.get_running_loop().create_future()
-        self._open[stanza_id] = _Request(to, answer)
-        return stanza_id, answer
+        response: asyncio.Future[etree._Element] = asyncio.get_running_loop().create_future()
+        self._open[stanza_id] = _Request(to, response)
+        return stanza_id, response
 
     def remove(self, stanza_id: str) -> None:
-        """Nobody waits for the answer any more."""
+        """Forgets a request, with or without a response."""
         self._open.pop(stanza_id, None)
 
     def claim(self, frame: bytes) -> bool:
-        """Whether a stanza is the first answer to one of the requests, from the entity that was asked.
+        """Returns whether a stanza is the first response to a request.
 
-        A forged or repeated answer is not, and costs its sender as much as any other stanza.
+        A forged or repeated response is not, so its sender pays for it as for any other stanza.
         """
         if not self._open:
             return False
         name, attributes = start_of(frame)
         request = self._open.get(attributes.get("id", ""))
-        if name != "iq" or request is None or request.claimed or not _answers(request, attributes):
+        if name != "iq" or request is None or request.claimed or not request.is_answered_by(attributes):
             return False
         request.claimed = True
         return True
 
     def resolve(self, iq: etree._Element) -> bool:
-        """Gives an answer to its request; False if the stanza answers none."""
+        """Passes a response to the caller of its request. Returns False if the stanza is no response to a request."""
         request = self._open.get(iq.get("id") or "")
-        if request is None or not _answers(request, iq.attrib):
+        if request is None or not request.is_answered_by(iq.attrib):
             return False
-        if not request.answer.done():
-            request.answer.set_result(iq)
+        if not request.response.done():
+            request.response.set_result(iq)
         return True
 
     def fail(self, error: LinkError) -> None:
-        """Ends all requests: the link is gone, no answer can come."""
+        """Ends all requests with an error, because the link has ended and no response can come."""
         for request in self._open.values():
-            if not request.answer.done():
-                request.answer.set_exception(error)
+            if not request.response.done():
+                request.response.set_exception(error)
         self._open.clear()
-
-
-def _answers(request: _Request, attributes: "dict[str, str] | etree._Attrib") -> bool:
-    return attributes.get("type") in _ANSWERS and attributes.get("from") == request.to

@@ -275,7 +275,7 @@ class StanzaRouter:
     def _on_event(self, element: Element) -> bool:
         """Leaves the notifications of a feed that we follow to the follower (xep-map 241)."""
         sender = self._addresses.sender(element)
-        return sender is None or not self._follows(str(sender.bare))
+        return sender is None or not self._follows(sender.bare)
 
     def _on_error(self, element: Element) -> bool | asyncio.Task[float]:
         """Counts bounces of notifications, which carry the number of the subscription in their id."""

@@ -1,7 +1,7 @@
 """Connects the component link and connects it again after each failure (xep-map 3 to 5, 9, 11).
 
 The module decides the pauses between attempts, pings an idle link, and logs what an operator should do. slixmpp's own
-retries never start, because `ComponentLink.open` makes exactly one attempt.
+retries never start, because `ComponentStream.open` makes exactly one attempt.
 """
 
 import asyncio
@@ -13,7 +13,8 @@ import structlog
 
 from smartfeeds.core.backoff import Backoff
 from smartfeeds.telemetry import STREAM_ERRORS
-from smartfeeds.xmpp.link import ComponentLink, LinkDownError
+from smartfeeds.xmpp.link import LinkDownError
+from smartfeeds.xmpp.stream import ComponentStream
 
 log = structlog.get_logger()
 T = TypeVar("T")
@@ -58,7 +59,7 @@ class Supervisor:
 
     def __init__(
         self,
-        link: ComponentLink,
+        link: ComponentStream,
         *,
         clock: Callable[[], float],
         sleep: Callable[[float], Coroutine[Any, Any, None]],

@@ -1,11 +1,11 @@
 """Stanzas that wait to be parsed, served in fair turns (`core.fairness`).
 
-There are two levels: domains, and the bare JIDs in each domain. A stanza costs its bytes, known when it arrives, and
-the processor time it took, known when it is done. The domain with the least cost is served next, and in it the sender
-with the least cost. Stanzas of one sender keep their order.
+There are two levels: domains, and the bare JIDs in each domain. The cost of a stanza is a price for its bytes, charged
+when its turn comes, and the processor time that it took, charged afterwards. The domain with the least cost is served
+next, and in it the sender with the least cost. Stanzas of one sender keep their order.
 
-A stanza that arrives while a long one is being parsed cannot overtake it. A sender of costly stanzas therefore rests
-after each, for a multiple of its cost, so that they take up a small part of the time.
+A stanza that arrives while a long stanza is being parsed cannot overtake it. The sender of a costly stanza therefore
+rests after it for a multiple of its cost, so that such stanzas take a small part of the time.
 """
 
 import heapq
@@ -19,26 +19,27 @@ from smartfeeds.core.fairness import FairOrder, Share, Shares
 SENDER_STANZAS = 1_024
 FRAME_COST_S = 0.000_02
 BYTE_COST_S = 0.000_000_01
-# The longest that parsing takes for a byte. What is measured beyond it is the garbage collector's, not the sender's.
+# The longest time that parsing takes for a byte. A longer measurement includes a run of the garbage collector. The
+# sender must not pay for that.
 BYTE_MOST_S = 0.000_001
-COSTLY_S = 0.003  # more than any item costs that feeds accept, apart from one of thousands of elements
-# The stanzas of all senders share one TCP stream. Refusals that come at once would keep it full of the bytes of one
-# sender. With a rest of 20 times its cost, a costly sender has at most 1/21 of the event loop's time, about 5 %.
+COSTLY_S = 0.003  # items that feeds accept cost less, unless they have thousands of elements
+# The stanzas of all senders share one TCP stream. Without a rest, rejected stanzas of one sender
+# could fill it. With a rest of 20 times its cost, a costly sender has at most 1/21 of the event loop's time, about 5 %.
 REST_FACTOR = 20.0
-# The rest after a stanza that costs 100 ms. The bound keeps one slow moment of the machine from silencing a sender.
+# The rest after a stanza that costs 100 ms. Without a bound, one slow moment of the machine could silence a sender.
 REST_MOST_S = 2.0
-# What one sender may have in work. A publish waits for the transaction before it and for the one that it shares with
-# others, and each item of 60 KB in them takes 2 ms. So a sender has one such item in work, or 64 ordinary publishes.
+# Bytes of one sender that may be in work. A publish waits for the transaction before it and for the transaction that it
+# shares with others, and each item of 60 KB in them takes 2 ms. This bound admits one such item, or 64 ordinary ones.
 WORK_BYTES = 98_304
 REMEMBERED = 1_024
 
 
 @dataclass(frozen=True, slots=True)
 class QueueBounds:
-    """How much may wait or be in work: of one sender, and in all.
+    """Upper bounds of the stanzas and bytes that wait or are in work: of one sender, and in all.
 
-    A sender, and a domain, may have as much as is still free for others: however many senders ask for much at once, a
-    new one finds room.
+    A sender or a domain may also not use more than what remains free. So a new sender finds room, however many senders
+    send much at once.
     """
 
     sender_stanzas: int = SENDER_STANZAS
@@ -48,13 +49,13 @@ class QueueBounds:
 
     @classmethod
     def of(cls, stanzas: int, page_max: int) -> "QueueBounds":
-        """The bounds of a service whose lists have up to `page_max` entries."""
-        # Clients ask two questions about every node of a list, all at once (xep-map 250).
+        """Returns the bounds of a service whose lists have up to `page_max` entries."""
+        # Clients send two requests about every node of a list, all at once (xep-map 250).
         return cls(sender_stanzas=max(SENDER_STANZAS, 2 * page_max), stanzas=stanzas)
 
 
 class _QueueShare(Share):
-    """A domain, a sender, or all of them. `stanzas`, `bytes`: its stanzas that wait or are being processed."""
+    """A domain, a sender, or the sum of all. `stanzas` and `bytes` are those that wait or are in work."""
 
     __slots__ = ("bytes", "stanzas")
 
@@ -64,11 +65,11 @@ class _QueueShare(Share):
         self.bytes = 0
 
     def fits(self, size_bytes: int, stanzas: int, bytes_: int) -> bool:
-        """Whether one more stanza stays within so many stanzas and bytes."""
+        """Returns whether one more stanza of this size stays within the bounds."""
         return self.stanzas < stanzas and self.bytes + size_bytes <= bytes_
 
     def add(self, stanzas: int, size_bytes: int) -> None:
-        """Counts stanzas that came, or went where the numbers are negative."""
+        """Adds to the counts; negative numbers subtract."""
         self.stanzas += stanzas
         self.bytes += size_bytes
 
@@ -88,32 +89,36 @@ class _Sender(_QueueShare):
         super().__init__()
         self.domain = domain
         self.waiting: deque[Turn] = deque()
-        self.resting = False  # has something waiting, and is out of the order until it has rested
+        self.resting = False  # stanzas wait, but the sender is not in the order until its rest is over
         self.rests_until_s = 0.0
         self.work_bytes = 0
 
 
+@dataclass(slots=True, eq=False)
 class Turn:
-    """A stanza that was admitted; it counts until `StanzaTurns.done`. `wire_bytes`: its size before it was cut down.
-    `price_s`: what it costs by then; `cost_s`: what its sender was charged for it. `requested`: it answers a request of
-    ours, so its sender does not rest after it."""
+    """An admitted stanza. It counts until `StanzaTurns.done`.
 
-    __slots__ = ("cost_s", "frame", "price_s", "requested", "sender", "size_bytes", "wire_bytes")
+    `wire_bytes` is its size before it was truncated, `price_s` its cost before it is parsed, `cost_s` what the sender
+    was charged for it so far. `requested`: it is a response to a request of ours, so its sender does not rest after it.
+    """
 
-    def __init__(self, sender: _Sender, frame: bytes, wire_bytes: int, price_s: float, *, requested: bool) -> None:
-        self.sender = sender
-        self.frame = frame
-        self.size_bytes = len(frame)
-        self.wire_bytes = wire_bytes
-        self.price_s = price_s
-        self.requested = requested
-        self.cost_s = 0.0
+    sender: _Sender
+    frame: bytes
+    wire_bytes: int
+    price_s: float
+    requested: bool
+    cost_s: float = 0.0
+
+    @property
+    def size_bytes(self) -> int:
+        """The size of the stanza after it was truncated."""
+        return len(self.frame)
 
 
 class StanzaTurns:
-    """The stanzas of one link; see the module. `clock` gives seconds and never steps back.
+    """The stanzas of one link that wait or are in work. `clock` returns seconds and never steps back.
 
-    `stanzas`: how many wait or are in work. `refused`: how many were not admitted since the start.
+    `refused` is the number of stanzas that were not admitted since the start.
     """
 
     __slots__ = ("_all", "_bounds", "_clock", "_domains", "_order", "_resting", "_senders", "refused")
@@ -122,7 +127,7 @@ class StanzaTurns:
         self._bounds = bounds
         self._clock = clock
         self._all = _QueueShare()
-        # A domain is remembered as long as one of its senders is.
+        # A domain stays in memory as long as one of its senders.
         self._domains: WeakValueDictionary[bytes, _Domain] = WeakValueDictionary()
         self._senders: Shares[bytes, _Sender] = Shares(self._new_sender, self._is_idle, REMEMBERED)
         self._order: FairOrder[_Domain] = FairOrder()
@@ -131,17 +136,17 @@ class StanzaTurns:
 
     @property
     def stanzas(self) -> int:
-        """How many stanzas wait or are in work."""
+        """The number of stanzas that wait or are in work."""
         return self._all.stanzas
 
     @property
     def size_bytes(self) -> int:
-        """How many bytes those stanzas have."""
+        """The size of these stanzas."""
         return self._all.bytes
 
     @property
     def senders(self) -> int:
-        """How many senders are remembered."""
+        """The number of senders in memory."""
         return len(self._senders)
 
     def add(
@@ -154,10 +159,10 @@ class StanzaTurns:
         cut: bool = False,
         requested: bool = False,
     ) -> bool:
-        """Admits a stanza of a bare JID, or returns False when that sender, its domain or all have too much.
+        """Admits a stanza of a bare JID. Returns False if the sender, its domain or all senders exceed their bounds.
 
-        `cpu_s` is the processor time that it has taken to find its end. `cut`: it is refused unread, and its sender
-        rests, or the refusals would leave no room on the link for others. `requested`: it answers a request of ours.
+        `cpu_s` is the processor time spent on finding the end of the stanza. `cut`: the stanza is rejected unread, and
+        its sender rests; otherwise rejected stanzas could fill the link. `requested`: it is a response to our request.
         """
         sender = self._senders[jid]
         size_bytes, bounds = len(frame), self._bounds
@@ -173,12 +178,12 @@ class StanzaTurns:
             party.add(1, size_bytes)
         price_s = FRAME_COST_S + BYTE_COST_S * wire_bytes + min(cpu_s, BYTE_MOST_S * wire_bytes)
         price_s += COSTLY_S * cut
-        sender.waiting.append(Turn(sender, frame, wire_bytes, price_s, requested=requested))
+        sender.waiting.append(Turn(sender, frame, wire_bytes, price_s, requested))
         self._rank(sender)
         return True
 
     def take(self) -> Turn | None:
-        """The stanza whose turn it is; None when all senders that have one rest, or none has."""
+        """Returns the next stanza, or None if no stanza waits or all senders with waiting stanzas rest."""
         self._wake()
         while self._order:
             domain = self._order.pop()
@@ -202,24 +207,26 @@ class StanzaTurns:
         return None
 
     def spend(self, turn: Turn, cpu_s: float, *, cut: bool = False) -> None:
-        """Charges the processor time that a stanza took to its sender, who rests when it was much, or when the stanza
-        could not be read, even if it answers a request."""
+        """Charges the processor time of a stanza to its sender. The sender rests if the time was long.
+
+        `cut`: the stanza could not be read. Its sender then rests even after a response to our request.
+        """
         turn.requested = turn.requested and not cut
         self._charge(turn, min(cpu_s, BYTE_MOST_S * turn.wire_bytes) + COSTLY_S * cut)
 
     def done(self, turn: Turn) -> None:
-        """Releases a stanza that was taken, after its answer or without one."""
+        """Releases a stanza of `take`, with or without a response."""
         turn.sender.work_bytes -= turn.size_bytes
         self._forget(turn)
         if turn.sender.waiting:
             self._rank(turn.sender)
 
     def rest_s(self) -> float | None:
-        """After how many seconds the next sender has rested; None when no stanza waits for that."""
+        """Returns the seconds until the next rest ends, or None if no sender rests."""
         return max(0.0, self._resting[0][0] - self._clock()) if self._resting else None
 
     def clear(self) -> None:
-        """Forgets the stanzas that wait: their link is gone."""
+        """Removes the waiting stanzas, because their link has ended."""
         for sender in self._senders.values():
             for turn in sender.waiting:
                 self._forget(turn)

@@ -14,7 +14,7 @@ from smartfeeds.service.conflicts import ConflictedItem, ConflictList, ListConfl
 from smartfeeds.sync.record import Flag, HistoryRecord, Version
 from smartfeeds.xmpp import conflict_command
 from smartfeeds.xmpp.command_sessions import CommandSessions
-from smartfeeds.xmpp.commands import CommandNote, CommandReply, CommandRunner, CommandStatus, NoteSeverity, table_of
+from smartfeeds.xmpp.commands import CommandNote, CommandReply, CommandRunner, table_of
 from smartfeeds.xmpp.conflict_command import CONFLICTS, LISTED, NODE
 from smartfeeds.xmpp.stanza_errors import CommandError, CommandFault
 from unit.xmpp.wire import ACTOR, DATA, SERVICE, field, parse, submit
@@ -140,7 +140,7 @@ async def test_conflicts_are_shown_and_settled() -> None:
         "feeds.b/bob@b, 2011-05-09T12:00:00Z, Coffee\nBlack",
     ]
     assert shop.resolutions == [ResolveConflicts(ACTOR, SERVICE, "n", "one", "t1", ("t1",), ("t0", "t1"))]
-    assert (done.status, done.form) == (CommandStatus.COMPLETED, "")
+    assert (done.status, done.form) == ("completed", "")
     assert done.notes == (CommandNote("Resolved 1 conflict of Tea & milk (one)."),)
 
 
@@ -165,13 +165,13 @@ async def test_conflicts_are_read_beside_the_event_loop(monkeypatch: pytest.Monk
 async def test_conflicts_of_a_node_without_any_are_none() -> None:
     done = await Shop().answer(0, node="n")
 
-    assert (done.status, done.notes) == (CommandStatus.COMPLETED, (CommandNote("No item of n has a conflict."),))
+    assert (done.status, done.notes) == ("completed", (CommandNote("No item of n has a conflict."),))
 
 
 async def test_conflicts_that_are_left_are_told() -> None:
     done = await Shop(TWO, left=2).answer(2, node="n", item="one", tags="t0 t1", keep="t0")
 
-    assert done.notes[1:] == (CommandNote("2 conflicts left.", NoteSeverity.WARN),)
+    assert done.notes[1:] == (CommandNote("2 conflicts left.", "warn"),)
 
 
 async def test_conflicts_deleted_and_nameless_versions_are_shown_as_they_are() -> None:
@@ -211,7 +211,7 @@ async def test_conflicts_of_many_items_are_listed_in_part_and_found_all() -> Non
     assert items.notes == (
         CommandNote(f"The list shows {LISTED} of {2 * LISTED + 1} items; resolve some to see the others."),
     )
-    assert last.status is CommandStatus.EXECUTING
+    assert last.status == "executing"
 
 
 async def test_conflicts_of_one_item_that_are_too_many_are_settled_in_parts() -> None:
@@ -284,4 +284,4 @@ async def test_conflicts_are_left_alone_when_cancelled(step: int) -> None:
 
     done = await shop.answer(step, "cancel", node="n", item="one", tags="t0 t1", keep="t1")
 
-    assert (done.status, shop.requests) == (CommandStatus.CANCELED, [])
+    assert (done.status, shop.requests) == ("canceled", [])

@@ -1,14 +1,13 @@
-"""The component stream (XEP-0114; xep-map 1-3, 11, 13): the only module that uses internals of slixmpp.
+"""The component stream (XEP-0114; xep-map 1 to 3, 11, 13): the only module that uses internals of slixmpp.
 
-In: bytes are cut into stanzas (`framer`), which wait for their sender's turn (`turns`), are parsed with lxml
-(`parsing`) and offered to one callback. Answers to our own requests go to their callers (`requests`), and messages that
-the callback leaves go to listeners. slixmpp gets the rest as its own tree: handshake, stream errors, ping (XEP-0199),
-version (XEP-0092), unknown IQs. Out: bytes through the outbox, whose water marks the transport drives. Presence never
-reaches slixmpp, which would keep every sender for ever, and nothing is queued while offline.
+Incoming bytes are split into stanzas (`framer`). Stanzas wait for their sender's turn (`turns`), are parsed with lxml
+(`parsing`) and passed to one callback. Responses to our own requests go to their callers (`requests`), and messages
+that the callback did not handle go to listeners. slixmpp receives the rest as its own tree: handshake, stream errors,
+ping (XEP-0199), version (XEP-0092) and unknown IQs. Presence never reaches slixmpp, which would store every sender
+without limit. Outgoing bytes pass through the outbox, and nothing is queued while offline.
 """
 
 import asyncio
-import socket
 import time
 import xml.etree.ElementTree as ET
 from collections.abc import Callable, Mapping, Sequence
@@ -41,8 +40,7 @@ from smartfeeds.xmpp.turns import QueueBounds, StanzaTurns, Turn
 
 STANZA_LIMIT_BYTES = 1_048_576  # a larger stanza is truncated by the framer, so that it cannot fill the memory
 CLOSE_TIMEOUT_S = 2.0  # wait for the server's footer
-# The loop serves stanzas for this long, then runs other tasks. A stanza of a quiet user that arrives meanwhile waits no
-# longer than this.
+# Stanzas are served for this long, then other tasks run. A stanza that arrives meanwhile waits no longer than this.
 SLICE_S = 0.005
 # Parsing a document has a fixed cost as large as that of some stanzas, so short stanzas of a turn share a document.
 BATCH_BYTES = 16_384
@@ -70,7 +68,7 @@ class _Listener(NamedTuple):
 
 
 class ComponentStream(ComponentXMPP):
-    """One component connection at a time. It implements `link.ComponentLink` for the supervisor.
+    """One component connection at a time. The supervisor opens and closes it.
 
     `on_stanza` receives each iq, message and presence as an lxml element in the component namespace and returns whether
     it handled the stanza. It must not block or store the element, which keeps its document in memory. `on_full`
@@ -106,7 +104,8 @@ class ComponentStream(ComponentXMPP):
         self._requests = Requests()
         self._listeners: list[_Listener] = []
         self._down: LinkDownError | None = None
-        self._online = asyncio.Event()
+        self._online = False  # from the handshake until the connection is lost
+        self._opened: asyncio.Future[LinkDownError | None] | None = None
         self._closed: asyncio.Future[LinkDownError] | None = None
         self._abort_handle: asyncio.TimerHandle | None = None
         self.stream_header = (
@@ -134,7 +133,7 @@ class ComponentStream(ComponentXMPP):
         return self._received_bytes
 
     async def open(self) -> None:
-        """Connects and complete the handshake. Raises LinkDownError, and leaves no connection behind then."""
+        """Connects and completes the handshake. Raises LinkDownError; the connection is closed then."""
         if self._closed is not None and not self._closed.done():
             raise LinkDownError("connect-failed", "the previous connection is still open")
         self.init_plugins()  # type: ignore[no-untyped-call]
@@ -142,22 +141,18 @@ class ComponentStream(ComponentXMPP):
         if self._run_out_filters is None or self._run_out_filters.done():
             self._run_out_filters = asyncio.get_running_loop().create_task(self.run_filters())
         self._down = None
-        self._online.clear()
+        self._opened = asyncio.get_running_loop().create_future()
         try:
             await asyncio.get_running_loop().create_connection(lambda: self, self.server_host, self.server_port)
         except OSError as error:
             raise LinkDownError("connect-failed", str(error)) from error
-        assert self._closed is not None
-        online = asyncio.ensure_future(self._online.wait())
         try:
-            await asyncio.wait((online, self._closed), return_when=asyncio.FIRST_COMPLETED)
+            down = await self._opened
         except asyncio.CancelledError:
             self.drop("timeout")
             raise
-        finally:
-            online.cancel()
-        if not self._online.is_set():
-            raise self._closed.result()
+        if down is not None:
+            raise down
 
     async def wait_closed(self) -> LinkDownError:
         """Waits until the connection has ended, and returns the reason."""
@@ -186,27 +181,25 @@ class ComponentStream(ComponentXMPP):
             await asyncio.wait((self._run_out_filters,))
         if self.transport is not None and self._closed is not None:
             self._down = self._down or LinkDownError("stopped")
-            self.outbox.flush()
-            self.outbox.detach()
-            self.transport.write(_FOOTER)
+            self._write_last(_FOOTER)
             await asyncio.wait((self._closed,), timeout=CLOSE_TIMEOUT_S)
             if self.transport is not None:
                 self.transport.abort()
             await asyncio.wait((self._closed,))
 
     async def call(self, kind: str, to: str, payload: bytes, timeout_s: float) -> etree._Element:
-        """The answer to an IQ of ours. It keeps its document alive, so it must not be kept for long.
+        """Sends an IQ and returns the response. The element keeps its document in memory, so it must not be stored.
 
-        The payload goes out as it is, which slixmpp's own stanzas cannot do: they lose attributes that have a
-        namespace. Raises LinkDownError, TimeoutError.
+        The payload is sent unchanged. slixmpp's own stanzas lose attributes that have a namespace. Raises
+        LinkDownError, TimeoutError.
         """
-        stanza_id, answer = self._requests.add(to)
+        stanza_id, response = self._requests.add(to)
         head = f"<iq type='{kind}' id='{stanza_id}' from='{attribute(self.domain)}' to='{attribute(to)}'>"
         try:
             if not self.outbox.reply(b"".join((head.encode(), payload, b"</iq>"))):
                 raise LinkDownError("lost", "there is no link, or the server does not read")
             async with asyncio.timeout(timeout_s):
-                return await answer
+                return await response
         finally:
             self._requests.remove(stanza_id)
 
@@ -216,24 +209,24 @@ class ComponentStream(ComponentXMPP):
         on_down: Callable[[], None],
         on_message: Callable[[etree._Element], None],
     ) -> Callable[[], None]:
-        """Calls back when the stream is online, at once if it is, when it is gone, and for each message that
-        `on_stanza` does not take. The element must not be kept. The result stops all that."""
+        """Registers callbacks and returns a function that removes them.
+
+        `on_up` is called after each handshake, and at once if the stream is online. `on_down` is called when the stream
+        has ended, `on_message` for each message that `on_stanza` did not handle. It must not store the element.
+        """
         listener = _Listener(on_up, on_down, on_message)
         self._listeners.append(listener)
-        if self._online.is_set():
+        if self._online:
             on_up()
         return lambda: self._listeners.remove(listener)
 
     # Callbacks of asyncio and slixmpp
 
     def connection_made(self, transport: asyncio.BaseTransport, send_event: bool = True) -> None:
-        """TCP is connected: set water marks and TCP_NODELAY, and send the stream header [xep-map 1]."""
+        """Sets water marks and sends the stream header (xep-map 1). asyncio and uvloop have set TCP_NODELAY."""
         # Not asserted: the transports of uvloop have the methods of asyncio.Transport and are no instances of it.
         transport = cast(asyncio.Transport, transport)
         transport.set_write_buffer_limits(high=HIGH_WATER_BYTES, low=LOW_WATER_BYTES)
-        sock = transport.get_extra_info("socket")
-        if sock is not None and sock.family in (socket.AF_INET, socket.AF_INET6):
-            sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self._closed = asyncio.get_running_loop().create_future()
         super().connection_made(transport, send_event)
 
@@ -265,11 +258,11 @@ class ComponentStream(ComponentXMPP):
         if framer.error:
             self._end_stream(framer.error)
         elif framer.ended:
-            self._down = self._down or LinkDownError("closed" if self._online.is_set() else "handshake-refused")
+            self._down = self._down or LinkDownError("closed" if self._online else "handshake-refused")
             self._shut(_FOOTER)
 
     def connection_lost(self, exception: BaseException | None) -> None:
-        """TCP is gone: take the outbox offline before anything else runs."""
+        """Takes the outbox offline before anything else runs, then ends all requests and tells the listeners."""
         self.outbox.detach()
         self.turns.clear()
         if self._serving is not None:
@@ -278,17 +271,18 @@ class ComponentStream(ComponentXMPP):
         if self._abort_handle is not None:
             self._abort_handle.cancel()
             self._abort_handle = None
+        was_online, self._online = self._online, False
         if self._down is None:
-            condition = "lost" if self._online.is_set() else "handshake-refused"
+            condition = "lost" if was_online else "handshake-refused"
             self._down = LinkDownError(condition, "" if exception is None else str(exception))
         self.sessionstarted = False
-        was_online = self._online.is_set()
-        self._online.clear()
         self._requests.fail(self._down)
         if was_online:
             for listener in tuple(self._listeners):
                 listener.on_down()
         super().connection_lost(exception)
+        if self._opened is not None and not self._opened.done():
+            self._opened.set_result(self._down)
         if self._closed is not None and not self._closed.done():
             self._closed.set_result(self._down)
 
@@ -301,14 +295,17 @@ class ComponentStream(ComponentXMPP):
         self.outbox.resume()
 
     def send(self, data: Any, use_filters: bool = True) -> None:
-        """Sends a stanza of slixmpp. Drops it while offline: slixmpp would queue it without a limit [xep-map 3]."""
-        if self._online.is_set() or isinstance(data, Handshake):
+        """Sends a stanza of slixmpp. Drops it while offline, because slixmpp would queue it without limit (xep-map 3)."""
+        if self._online or isinstance(data, Handshake):
             super().send(data, use_filters)
 
     def _handle_handshake(self, xml: Any) -> None:
         super()._handle_handshake(xml)  # type: ignore[no-untyped-call]
         assert self.transport is not None
-        self._online.set()
+        assert self._opened is not None
+        self._online = True
+        if not self._opened.done():
+            self._opened.set_result(None)
         self.outbox.attach(self.transport)
         for listener in tuple(self._listeners):
             listener.on_up()
@@ -329,9 +326,9 @@ class ComponentStream(ComponentXMPP):
         self._framing_s = 0.0
         for frame in frames:
             sender = sender_of(frame.data)
-            if sender is None or not self._online.is_set():
+            if sender is None or not self._online:
                 for element in self._stanzas.parse([frame.data]):
-                    self._take(element)
+                    self._handle(element)
                 continue
             fault = fault_of(frame, self._request_bytes)
             data = cut_down(frame.data, fault) if fault else frame.data
@@ -376,7 +373,7 @@ class ComponentStream(ComponentXMPP):
         return batch
 
     def _serve_batch(self, batch: Sequence[Turn]) -> None:
-        """Parses and offer stanzas. Each sender pays its share of the time. Raises StreamSyntaxError."""
+        """Parses and handles stanzas. Each sender is charged its share of the time. Raises StreamSyntaxError."""
         assert self._stanzas is not None
         began_s = time.thread_time()
         unread: list[bool] = []
@@ -385,7 +382,7 @@ class ComponentStream(ComponentXMPP):
             for turn, element in zip(batch, self._stanzas.parse([turn.frame for turn in batch]), strict=True):
                 unread.append(element is None or (len(element) > 0 and element[0].tag == _CUT))
                 # The callback may close the link. The rest of the batch is dropped then.
-                outcome = self._is_leaving() or self._take(element)
+                outcome = self._is_leaving() or self._handle(element)
                 if isinstance(outcome, asyncio.Task):
                     working.add(turn)
                     outcome.add_done_callback(partial(self._done, turn))
@@ -410,7 +407,7 @@ class ComponentStream(ComponentXMPP):
         """Returns whether no call of `_serve` is scheduled for the next iteration of the event loop."""
         return self._serving is None or isinstance(self._serving, asyncio.TimerHandle)
 
-    def _take(self, element: etree._Element | None) -> StanzaOutcome:
+    def _handle(self, element: etree._Element | None) -> StanzaOutcome:
         if element is None:
             return False
         tag = element.tag
@@ -418,35 +415,34 @@ class ComponentStream(ComponentXMPP):
             element = as_component_stanza(element)
             tag = element.tag
         if tag in _STANZAS:
-            if not self._online.is_set() or self._is_own_ping(element):
+            if not self._online or self._is_own_ping(element):
                 return True
-            taken = self._offer(element)
-            if taken or tag == _PRESENCE or (tag == _IQ and self._requests.resolve(element)):
-                return taken
+            outcome = self._call_back(element)
+            if outcome or tag == _PRESENCE or (tag == _IQ and self._requests.resolve(element)):
+                return outcome
             if tag == _MESSAGE:
-                self._tell_listeners(element)
+                self._pass_to_listeners(element)
                 return True
         elif tag == _STREAM_ERROR:
             self._down = stream_error(element)
-        self._hand_on(element)
+        self._pass_to_slixmpp(element)
         return True
 
-    def _offer(self, element: etree._Element) -> StanzaOutcome:
+    def _call_back(self, element: etree._Element) -> StanzaOutcome:
         """Calls the callback. An exception from it must not end the link for everybody."""
         try:
             return self.on_stanza(element)
         except Exception:  # noqa: BLE001
             return self._failed(element)
 
-    def _tell_listeners(self, message: etree._Element) -> None:
+    def _pass_to_listeners(self, message: etree._Element) -> None:
         for listener in tuple(self._listeners):
             try:
                 listener.on_message(message)
             except Exception:  # noqa: BLE001 - one follower must not end the link for everybody
                 self._failed(message)
 
-    def _hand_on(self, element: etree._Element) -> None:
-        """Passes a stanza to slixmpp as an ElementTree."""
+    def _pass_to_slixmpp(self, element: etree._Element) -> None:
         try:
             self._spawn_event(ET.fromstring(etree.tostring(element, with_tail=False)))
         except InvalidJID as error:
@@ -462,7 +458,7 @@ class ComponentStream(ComponentXMPP):
         return True
 
     def _refuse(self, element: etree._Element, condition: Condition) -> None:
-        """Answers a request with an error; messages, presence and answers get none."""
+        """Sends an error response to a request. Other stanzas get no response."""
         if element.tag == _IQ and element.get("type") in ("get", "set"):
             self.outbox.reply(error_answer(element.attrib, condition))
 
@@ -485,11 +481,17 @@ class ComponentStream(ComponentXMPP):
     def _is_leaving(self) -> bool:
         return self.transport is None or bool(self.transport.is_closing())
 
-    def _shut(self, last_words: bytes) -> None:
-        if self.transport is None or self._is_leaving():
-            return
+    def _write_last(self, data: bytes) -> None:
+        """Writes the waiting responses, then these bytes, and takes the outbox offline."""
+        assert self.transport is not None
         self.outbox.flush()
         self.outbox.detach()
-        self.transport.write(last_words)
+        self.transport.write(data)
+
+    def _shut(self, data: bytes) -> None:
+        """Closes the connection after these bytes, or aborts it if the server does not read them in time."""
+        if self.transport is None or self._is_leaving():
+            return
+        self._write_last(data)
         self._abort_handle = asyncio.get_running_loop().call_later(CLOSE_TIMEOUT_S, self.transport.abort)
         self.transport.close()

@@ -1,7 +1,7 @@
-"""Who may do what: the rights of each affiliation, the access models and the publish models (XEP-0060 4.1, 4.5).
+"""The rights of each affiliation, the access models and the publish models (XEP-0060 4.1, 4.5).
 
-`RIGHTS` is the table from affiliations to rights. `Access` joins it with the models of a node and answers every
-question about the rights of one actor on one node, including whether the actor may know that the node exists.
+`RIGHTS` is the table from affiliations to rights. `Access` combines it with the models of a node. It has the rights of
+one actor on one node, including whether the actor may know that the node exists.
 """
 
 from typing import NamedTuple
@@ -66,11 +66,11 @@ class Access(NamedTuple):
 
     @property
     def knows_node(self) -> bool:
-        """Whether the actor may know that the node exists. If not, every answer is that of a missing node."""
+        """Whether the actor may know that the node exists. If not, every response is that for a missing node."""
         if self.options.listed:
             return True
         if self.affiliation is Affiliation.NONE:
-            # The owner may have closed access after the actor subscribed. In an open publish model everybody publishes.
+            # The owner may have closed access after the actor subscribed. In an open publish model anybody may publish.
             subscribed = self.subscription is not SubscriptionState.NONE
             return subscribed or self.options.publish_model is PublishModel.OPEN
         return self.affiliation is not Affiliation.OUTCAST
@@ -112,20 +112,15 @@ class Access(NamedTuple):
         if not self.may_publish:
             raise FeedError(Condition.FORBIDDEN)
 
-    @property
-    def may_manage(self) -> bool:
-        """Whether the actor may configure, purge, delete and manage the node (xep-map 66, 83, 97)."""
-        return self.rights.manage
-
     def check_manage(self) -> None:
-        """Raises FeedError(FORBIDDEN) if the actor may not manage the node."""
-        if not self.may_manage:
+        """Raises FeedError(FORBIDDEN) if the actor may not configure, purge or delete it (xep-map 66, 83, 97)."""
+        if not self.rights.manage:
             raise FeedError(Condition.FORBIDDEN)
 
     def may_overwrite(self, *, own: bool) -> bool:
         """Whether the actor may publish under the id of an existing item, its own or somebody else's.
 
-        Actors whom only the publish model lets publish may not replace the content of other publishers.
+        Actors who may publish only by the publish model may not replace the content of other publishers.
         """
         return own or self.rights.publish is True
 

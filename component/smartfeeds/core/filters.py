@@ -14,7 +14,7 @@ from enum import Enum
 from smartfeeds.core.text import words
 
 MAX_FILTER_VALUES = 32
-MAX_QUERY_WORDS = 32  # each takes a look-up of its own
+MAX_QUERY_WORDS = 32  # each word is a look-up of its own in the index
 MAX_CATEGORY_PARTS = 8  # each part adds two facets to an item
 # RFC 4647 2.1, without "*": the index has no facet for "any language".
 _LANGUAGE = r"[A-Za-z]{1,8}(-[A-Za-z0-9]{1,8})*"
@@ -23,7 +23,7 @@ ParameterSchema = Mapping[str, object]
 
 
 class LastChange(Enum):
-    """What last happened to an item, for the parameter `kind`."""
+    """The last change of an item, for the parameter `kind`."""
 
     NEW = "new"
     EDITED = "edited"
@@ -32,7 +32,7 @@ class LastChange(Enum):
 
 @dataclass(frozen=True, slots=True)
 class EntryMeta:
-    """What filters compare and message bodies are made of, read from a payload by `formats.atom.read_meta`.
+    """The properties of an entry that filters and message bodies use, read by `formats.atom.read_meta`.
 
     `authors` are names, addresses and URIs; `replies_to` the references of thr:in-reply-to; `text` the plain text
     that is searched; `body` the title, else the summary (xep-map 180); `language` the tag that the entry declares, or
@@ -47,14 +47,6 @@ class EntryMeta:
     language: str = ""
 
 
-def _nothing_of_entry(_entry: EntryMeta) -> Iterable[str]:
-    return ()
-
-
-def _nothing_of_change(_publisher: str, _change: LastChange) -> Iterable[str]:
-    return ()
-
-
 @dataclass(frozen=True, slots=True)
 class FacetIndex:
     """A kind of facet: `kind` is its prefix in the filter index.
@@ -64,8 +56,8 @@ class FacetIndex:
     """
 
     kind: str
-    entry: Callable[[EntryMeta], Iterable[str]] = _nothing_of_entry
-    change: Callable[[str, LastChange], Iterable[str]] = _nothing_of_change
+    entry: Callable[[EntryMeta], Iterable[str]] = lambda _entry: ()
+    change: Callable[[str, LastChange], Iterable[str]] = lambda _publisher, _change: ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,22 +78,22 @@ class ViewFilter:
     broad: bool = False
 
     def facets(self, values: Iterable[str], *, publishers: bool) -> frozenset[str]:
-        """The facets of which a version must have one; none for a filter by words."""
+        """Returns the facets of which a version must have one, or no facets for a filter by words."""
         index = self.publisher_index or self.index if publishers else self.index
         return frozenset() if index is None else frozenset(facet(index.kind, value) for value in values)
 
     def write(self, values: Iterable[str]) -> list[str]:
-        """The values as parameters of a canonical view."""
+        """Returns the values as parameters of a canonical view."""
         return [" ".join(sorted(values))] if self.index is None else sorted(values)
 
 
 def facet(kind: str, value: str) -> str:
-    """One comparable property of a version: its kind and the folded value."""
+    """Returns a facet, one comparable property of a version: its kind and the folded value."""
     return f"{kind}:{fold(value)}"
 
 
 def fold(value: str) -> str:
-    """A text as it is compared. Folding it again changes nothing, so a canonical view is read back as it is."""
+    """Returns a text in the form that is compared. Folding twice changes nothing, so a canonical view stays the same."""
     folded = value.strip().casefold()
     while folded.startswith("xmpp:"):
         folded = folded.removeprefix("xmpp:").strip()
@@ -109,7 +101,7 @@ def fold(value: str) -> str:
 
 
 def category_names(term: str) -> set[str]:
-    """The values that select a category: the term, and for a path each part and each path above it (A-139).
+    """Returns the values that select a category: the term, and for a path each part and each parent path (A-139).
 
     Empty parts are left out. A URL is not a path, and a path with too many parts is selected by the whole term only.
     """
@@ -119,12 +111,8 @@ def category_names(term: str) -> set[str]:
     return {term, *parts, *("/".join(parts[:count]) for count in range(1, len(parts) + 1))}
 
 
-def _category_names(entry: EntryMeta) -> Iterable[str]:
-    return [name for term in entry.categories for name in category_names(term)]
-
-
 def language_ranges(tag: str) -> list[str]:
-    """The language ranges that match a tag by basic filtering: the tag and its prefixes (RFC 4647 3.3.1)."""
+    """Returns the language ranges that match a tag by basic filtering: the tag and its prefixes (RFC 4647 3.3.1)."""
     subtags = tag.split("-")
     return ["-".join(subtags[:count]) for count in range(1, len(subtags) + 1)] if tag else []
 
@@ -143,8 +131,8 @@ def _changes(values: Sequence[str]) -> frozenset[str] | None:
 
 
 def _words(values: Sequence[str]) -> frozenset[str] | None:
-    found = words(" ".join(values))
-    return found if len(found) <= MAX_QUERY_WORDS else None
+    query = words(" ".join(values))
+    return query if len(query) <= MAX_QUERY_WORDS else None
 
 
 _TEXT: ParameterSchema = {"type": "string", "minLength": 1}
@@ -167,7 +155,7 @@ FILTERS: Mapping[str, ViewFilter] = {
             "items with this category, or with a category path that has this part; repeatable, any of them",
             _TEXTS,
             _texts,
-            FacetIndex("c", _category_names),
+            FacetIndex("c", lambda entry: [name for term in entry.categories for name in category_names(term)]),
         ),
         ViewFilter(
             "in-reply-to",
@@ -199,12 +187,12 @@ _INDEXES = [index for row in FILTERS.values() for index in (row.index, row.publi
 
 
 def entry_facets(entry: EntryMeta) -> frozenset[str]:
-    """The facets that the content of an item gives to a version."""
+    """Returns the facets of a version that come from the content of the item."""
     return frozenset(facet(index.kind, value) for index in _INDEXES for value in index.entry(entry) if value)
 
 
 def change_facets(publisher: str, change: LastChange) -> frozenset[str]:
-    """The facets that the publisher and the last change give to a version."""
+    """Returns the facets of a version that come from its publisher and its last change."""
     return frozenset(
         facet(index.kind, value) for index in _INDEXES for value in index.change(publisher, change) if value
     )

@@ -16,12 +16,12 @@ from smartfeeds.core.feed_address import FeedAddress, parse_address
 from smartfeeds.core.view import names_view
 from smartfeeds.errors import ConfigError
 
-# What a mirror asks the other side for: every change, tombstones and sync data with it.
+# The view that a mirror reads: every change, with tombstones and sync data.
 MIRROR_VIEW: Final = "order=modified&sync=true"
 CONSUMER_KIND: Final = "mirror"
 MAX_REASONS: Final = 20
 REASON_CHARACTERS: Final = 300
-LEAST_EVERY_S: Final = 5.0
+LEAST_EVERY_S: Final = 5.0  # a shorter interval would load the other service more than a mirror is worth
 EVERY_S: Final = 300.0
 _NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,39}")
 _WEB = re.compile(r"https?://[^/?#\s\"<>]+[^\s\"<>#]*")
@@ -29,7 +29,7 @@ _DIGITS = 8
 
 
 class Direction(Enum):
-    """Which way changes go, seen from here."""
+    """The direction of changes, as seen from this service."""
 
     IN = "in"
     OUT = "out"
@@ -37,7 +37,7 @@ class Direction(Enum):
 
     @property
     def ways(self) -> tuple["Direction", ...]:
-        """IN, OUT or both of them."""
+        """The single directions: IN, OUT, or both."""
         return (Direction.IN, Direction.OUT) if self is Direction.BOTH else (self,)
 
 
@@ -63,7 +63,7 @@ class Mirror:
 
     @property
     def feed(self) -> FeedAddress | None:
-        """The remote feed in the view that a mirror reads; None for a web address."""
+        """The remote feed in the view that the mirror reads, or None for a web address."""
         if is_web(self.address):
             return None
         bare = parse_address(self.address, smart=False)
@@ -71,8 +71,10 @@ class Mirror:
 
     @property
     def consumer_name(self) -> str:
-        """The name of the consumer that sends the node to the other side. It holds the address and not the name of the
-        mirror, which the operator may change."""
+        """The name of the consumer that sends the node to the remote feed.
+
+        It contains the address, because the operator may change the name of the mirror.
+        """
         return f"{CONSUMER_KIND}:{self.address}"
 
     @property
@@ -91,7 +93,7 @@ def check_address(text: str) -> str:
     text = text.strip()
     if is_web(text):
         if _WEB.fullmatch(text) is None:
-            raise ConfigError(f"{text!r} is no web address: write it as https://feeds.example/feeds/plans/")
+            raise ConfigError(f"{text!r} is not a web address; write it like https://feeds.example/feeds/plans/")
         return text
     if not text.lower().startswith("xmpp:"):
         raise ConfigError(
@@ -100,7 +102,7 @@ def check_address(text: str) -> str:
         )
     address = parse_address(text, smart=False)
     if names_view(address.node):
-        raise ConfigError(f"{address.node!r} is a view: a mirror needs the node itself, without parameters")
+        raise ConfigError(f"{address.node!r} is a view; name the node without parameters")
     return str(address)
 
 
@@ -120,27 +122,27 @@ def make_mirror(
     own_edits: bool = False,
     allow_private: bool = False,
 ) -> Mirror:
-    """A mirror of checked settings. Raises ConfigError."""
+    """Returns a mirror after checking its settings. Raises ConfigError."""
     address = check_address(address)
     name = name or name_of(node, address)
     way = Direction(direction)
     if _NAME.fullmatch(name) is None:
-        raise ConfigError(f"{name!r} cannot be a mirror's name: use up to 40 of a-z, 0-9, _ and -")
+        raise ConfigError(f"{name!r} cannot be the name of a mirror; use up to 40 of a-z, 0-9, _ and -")
     if not node or names_view(node):
-        raise ConfigError(f"{node!r} is not a node of its own: a mirror fills a node, not a view of one")
+        raise ConfigError(f"{node!r} is not a node; a mirror needs the name of a node, not of a view")
     if is_web(address) and way is not Direction.IN:
         raise ConfigError(
-            f"{address} is read over HTTP, which goes one way: use direction in, or the xmpp: address of the feed"
+            f"{address} is read over HTTP, in one direction only; use direction in, or the xmpp: address of the feed"
         )
     if every_s < LEAST_EVERY_S:
-        raise ConfigError(f"every_s is {every_s:g}: it must be at least {LEAST_EVERY_S:g} seconds")
+        raise ConfigError(f"every_s is {every_s:g}; set it to at least {LEAST_EVERY_S:g} seconds")
     return Mirror(name, node, address, way, owner, every_s, own_edits, allow_private)
 
 
 def check_elsewhere(mirror: Mirror, domain: str) -> None:
     """Raises ConfigError if the feed is at this service: each of its edits would count as a local edit."""
     if mirror.feed is not None and mirror.feed.service == domain:
-        raise ConfigError(f"{mirror.address} is at this service: a mirror is of a feed elsewhere")
+        raise ConfigError(f"{mirror.address} is at this service; name a feed of another service")
 
 
 @dataclass(frozen=True, slots=True)
@@ -186,11 +188,13 @@ class MirrorState:
         return replace(self, failure="", failed_us=None) if self.failure or self.failed_us else self
 
     def refuse(self, refused: tuple[ItemRefusal, ...], *, once: bool = False) -> "MirrorState":
-        """Returns the state with more refused items. With `once`, items that are in `reasons` already are not counted
-        again, because the reader has read the same document again."""
+        """Returns the state with more refused items.
+
+        With `once`, items in `reasons` are not counted again, because the reader has read the same document again.
+        """
         if once:
-            counted_ids = {refusal.item_id for refusal in self.reasons}
-            refused = tuple(refusal for refusal in refused if refusal.item_id not in counted_ids)
+            known_ids = {refusal.item_id for refusal in self.reasons}
+            refused = tuple(refusal for refusal in refused if refusal.item_id not in known_ids)
         if not refused:
             return self
         return replace(self, refused=self.refused + len(refused), reasons=(*self.reasons, *refused)[-MAX_REASONS:])

@@ -12,47 +12,39 @@ from operator import or_
 from unicodedata import ucd_3_2_0 as unicode_3_2
 
 # Tables C.1.2 and C.2.2 to C.9 of RFC 3454, which all three profiles prohibit.
-_PROHIBITED: tuple[Callable[[str], bool], ...] = (
-    tables.in_table_c12,
-    tables.in_table_c22,
-    tables.in_table_c3,
-    tables.in_table_c4,
-    tables.in_table_c5,
-    tables.in_table_c6,
-    tables.in_table_c7,
-    tables.in_table_c8,
-    tables.in_table_c9,
-)
-# Of table C.1.1 and C.2.1, and what Nodeprep adds to them.
+_PROHIBITED: list[Callable[[str], bool]] = [
+    getattr(tables, f"in_table_{name}") for name in ("c12", "c22", "c3", "c4", "c5", "c6", "c7", "c8", "c9")
+]
+# The part of tables C.1.1 and C.2.1 in ASCII, and the characters that Nodeprep adds.
 _CONTROLS = frozenset(map(chr, (*range(0x20), 0x7F)))
 _NOT_IN_NODE = _CONTROLS | frozenset(" \"&'/:<>@")
 
 _DOTS = dict.fromkeys(map(ord, "\u3002\uff0e\uff61"), ".")  # RFC 3490 3.1
 
-# What a character does to the text that it is in.
+# Flags of a character.
 _IS_PROHIBITED, _RIGHT_TO_LEFT, _LEFT_TO_RIGHT = 1, 2, 4
 
 
 def nodeprep(text: str) -> str | None:
-    """The local part of an address in its compared form, or None where it is malformed."""
+    """Returns the local part of an address in the form that is compared, or None if it is malformed."""
     prepared = _prepared("".join(map(_folded, text)))
     return None if prepared is None or not _NOT_IN_NODE.isdisjoint(prepared) else prepared
 
 
 def nameprep(text: str) -> str | None:
-    """The domain of an address in its compared form, or None where it is malformed; with dots of one kind."""
+    """Returns the domain of an address in the form that is compared, with ASCII dots, or None if it is malformed."""
     prepared = _prepared("".join(map(_folded, text)))
     return None if prepared is None else prepared.translate(_DOTS)
 
 
 def resourceprep(text: str) -> str | None:
-    """The resource of an address in its compared form, or None where it is malformed."""
+    """Returns the resource of an address in the form that is compared, or None if it is malformed."""
     prepared = _prepared("".join(map(_without_ignored, text)))
     return None if prepared is None or not _CONTROLS.isdisjoint(prepared) else prepared
 
 
 def _prepared(mapped: str) -> str | None:
-    """Normalisation, prohibited characters, bidirectional texts (RFC 3454 4 to 6)."""
+    """Normalises a text. Returns None for prohibited characters or a wrong mix of directions (RFC 3454 4 to 6)."""
     text = unicode_3_2.normalize("NFKC", mapped)
     flags = reduce(or_, map(_flags, set(text)), 0)
     if flags & _IS_PROHIBITED:
@@ -62,21 +54,21 @@ def _prepared(mapped: str) -> str | None:
     return text
 
 
-# The tables of the standard library are functions that take microseconds. Addresses use few scripts, so nearly every
-# character is in these caches.
+# The tables of the standard library are functions that take microseconds. Addresses use few scripts, so these caches
+# contain nearly every character.
 @lru_cache(4_096)
 def _without_ignored(character: str) -> str:
-    """A character as table B.1 maps it."""
+    """Maps a character by table B.1."""
     assigned = not tables.in_table_a1(character)
     return "" if assigned and tables.in_table_b1(character) else character
 
 
 @lru_cache(4_096)
 def _folded(character: str) -> str:
-    """A character as tables B.1 and B.2 map it."""
+    """Maps a character by tables B.1 and B.2."""
     mapped = _without_ignored(character)
     folded = tables.map_table_b2(mapped) if mapped and not tables.in_table_a1(mapped) else mapped
-    # The library also folds to letters that are newer than table B.2.
+    # The library also folds to letters that are newer than table B.2 of the RFC.
     return mapped if any(map(tables.in_table_a1, folded)) else folded
 
 

@@ -59,27 +59,6 @@ class Framer:
     is returned truncated (see `cut_down`), and its content is discarded as it arrives.
     """
 
-    __slots__ = (
-        "_cut",
-        "_depth",
-        "_dropped_bytes",
-        "_head",
-        "_head_end",
-        "_in_cdata",
-        "_in_tag",
-        "_limit_bytes",
-        "_name",
-        "_parser",
-        "_quote",
-        "_rest",
-        "_scan",
-        "_start",
-        "_uncollected",
-        "ended",
-        "error",
-        "header",
-    )
-
     def __init__(self, limit_bytes: int) -> None:
         self._limit_bytes = limit_bytes
         self._rest = bytearray()

@@ -26,8 +26,6 @@ class Rate:
 class TokenBuckets:
     """Token buckets by name. A full bucket equals no bucket, so the bucket unused for the longest time is dropped."""
 
-    __slots__ = ("_buckets", "_clock", "_rate", "_remembered")
-
     def __init__(self, rate: Rate, *, clock: Callable[[], float], remembered: int = REMEMBERED) -> None:
         self._rate = rate
         self._clock = clock
@@ -55,8 +53,6 @@ class TokenBuckets:
 
 class RateLimits:
     """Limits per bare JID and per domain. The limit per domain holds for a sender that keeps creating new JIDs."""
-
-    __slots__ = ("_domains", "_senders", "refused")
 
     def __init__(self, *, per_sender: Rate, per_domain: Rate, clock: Callable[[], float]) -> None:
         self._senders = TokenBuckets(per_sender, clock=clock)

@@ -49,17 +49,6 @@ class NameGuard:
     `chance` returns numbers from 0 to below 1. They are never sent to anybody, so they need not be secret.
     """
 
-    __slots__ = (
-        "_budget_bytes",
-        "_chance",
-        "_domain_bytes",
-        "_known",
-        "_logged_domains",
-        "_sender_bytes",
-        "_spent",
-        "_watches",
-    )
-
     def __init__(self, budget_bytes: int = BUDGET_BYTES, chance: Callable[[], float] = random.random) -> None:
         self._chance = chance
         self._budget_bytes = budget_bytes

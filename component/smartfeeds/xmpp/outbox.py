@@ -24,24 +24,6 @@ class Outbox:
     `dropped_replies`, `paused_s`. `epoch` is the number of the connection, `online` whether there is one.
     """
 
-    __slots__ = (
-        "_clock",
-        "_flush_handle",
-        "_paused_at",
-        "_replies",
-        "_replies_bytes",
-        "_reply_limit_bytes",
-        "_transport",
-        "_turn",
-        "_writable",
-        "dropped_replies",
-        "epoch",
-        "paused_total_s",
-        "written_bytes",
-        "written_notifications",
-        "written_replies",
-    )
-
     def __init__(
         self, *, reply_limit_bytes: int = REPLY_LIMIT_BYTES, clock: Callable[[], float] = time.monotonic
     ) -> None:

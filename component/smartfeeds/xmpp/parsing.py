@@ -33,8 +33,6 @@ def new_parser() -> etree.XMLParser:
 class StanzaParser:
     """Parses the stanzas of one connection in the namespaces that its stream header declares."""
 
-    __slots__ = ("_close", "_names", "_open", "_parser", "attributes")
-
     def __init__(self, header: bytes, names: NameGuard) -> None:
         """Raises StreamSyntaxError when the header is not that of a component stream."""
         self._parser = new_parser()

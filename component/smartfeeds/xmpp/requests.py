@@ -30,8 +30,6 @@ class _Request:
 class Requests:
     """IQs without a response."""
 
-    __slots__ = ("_count", "_open")
-
     def __init__(self) -> None:
         self._open: dict[str, _Request] = {}
         self._count = 0

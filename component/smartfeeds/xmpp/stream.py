@@ -295,7 +295,7 @@ class ComponentStream(ComponentXMPP):
         self.outbox.resume()
 
     def send(self, data: Any, use_filters: bool = True) -> None:
-        """Sends a stanza of slixmpp. Drops it while offline, because slixmpp would queue it without limit (xep-map 3)."""
+        """Sends a stanza of slixmpp. Drops it while offline: slixmpp would queue it without limit (xep-map 3)."""
         if self._online or isinstance(data, Handshake):
             super().send(data, use_filters)
 

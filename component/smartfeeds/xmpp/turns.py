@@ -121,8 +121,6 @@ class StanzaTurns:
     `refused` is the number of stanzas that were not admitted since the start.
     """
 
-    __slots__ = ("_all", "_bounds", "_clock", "_domains", "_order", "_resting", "_senders", "refused")
-
     def __init__(self, bounds: QueueBounds, *, clock: Callable[[], float]) -> None:
         self._bounds = bounds
         self._clock = clock

@@ -47,7 +47,7 @@ def test_privileges_of_an_affiliation_are_those_of_the_table(
     assert RIGHTS[affiliation].publish is publish
     assert access(affiliation).may_retract(own=True) is own
     assert access(affiliation).may_retract(own=False) is foreign
-    assert access(affiliation).may_manage is manage
+    assert access(affiliation).rights.manage is manage
 
 
 @pytest.mark.parametrize("model", M)

@@ -90,7 +90,7 @@ def test_web_address_needs_no_publisher(ready: Run) -> None:
         ((ADDRESS + "%3Forder=created", "--node", "plans"), Exit.CONFIG, "is a view; name the node without parameters"),
         ((ADDRESS, "--node", "plans?order=created"), Exit.CONFIG, "a mirror needs the name of a node"),
         ((ADDRESS.replace("feeds.b", "feeds.a"), "--node", "copy"), Exit.CONFIG, "is at this service"),
-        ((WEB, "--node", "plans", "--direction", "both"), Exit.CONFIG, "goes one way: use direction in"),
+        ((WEB, "--node", "plans", "--direction", "both"), Exit.CONFIG, "in one direction only; use direction in"),
         ((ADDRESS, "--node", "plans", "--name", "A b"), Exit.CONFIG, "cannot be the name of a mirror"),
         ((ADDRESS, "--node", "plans", "--every", "1"), Exit.USAGE, "--every"),
         ((ADDRESS, "--node", "plans", "--owner", "@"), Exit.USAGE, "is not a bare JID"),

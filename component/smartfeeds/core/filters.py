@@ -93,7 +93,7 @@ def facet(kind: str, value: str) -> str:
 
 
 def fold(value: str) -> str:
-    """Returns a text in the form that is compared. Folding twice changes nothing, so a canonical view stays the same."""
+    """Returns a text in the form that is compared. Folding twice changes nothing, so canonical views stay the same."""
     folded = value.strip().casefold()
     while folded.startswith("xmpp:"):
         folded = folded.removeprefix("xmpp:").strip()

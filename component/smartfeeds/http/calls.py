@@ -7,6 +7,7 @@ import base64
 import re
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from http import HTTPStatus
 from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address
 
@@ -176,6 +177,7 @@ def is_from_here(call: HttpCall) -> bool:
     return site == "same-origin" if site else call.header("Origin").lower() == call.origin
 
 
+@lru_cache(1_024)
 def parse_address(text: str) -> Address | None:
     """An IP address, None for any other text. An IPv4-mapped IPv6 address becomes the IPv4 address."""
     try:

@@ -3,7 +3,8 @@
 Items are stored as Atom and joined as they are; as JSON each is made once and kept while it is asked for.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from typing import NamedTuple
 from urllib.parse import quote
 
 from smartfeeds.core.cursor import SPAN, canonical_cursor
@@ -26,8 +27,7 @@ KEPT_BYTES = 16 * 1024 * 1024
 _COMMENTS = "urn:xmpp:microblog:0:comments/"
 
 
-@dataclass(frozen=True, slots=True)
-class PageAddress:
+class PageAddress(NamedTuple):
     """Where a page was asked for: `origin` is scheme and host, `name` the feed, `query` what was asked."""
 
     origin: str

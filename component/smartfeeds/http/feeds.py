@@ -2,8 +2,10 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
+from functools import lru_cache
 from http import HTTPStatus
+from time import perf_counter
 
 from smartfeeds import __version__
 from smartfeeds.core.jid import Jid
@@ -39,6 +41,8 @@ from smartfeeds.http.wire import early_writer
 from smartfeeds.service.requests import FeedPage, PullFeed
 
 CACHE_BYTES = 8 * 1024 * 1024
+# A pause costs a turn of the event loop, which is as much as joining a small page. The loop may be late by 50 ms.
+PAUSE_EVERY_S = 0.005
 SUFFIXES = n.by_suffix(n.OF_FEED)
 # Documents for readers that do not know cursors: without a position they hold the newest items and a link to older
 # ones. NAME.atom is such a document too, unless the request has sync=true or `since`.
@@ -158,6 +162,7 @@ class Feeds:
         self._poll_max_s = poll_max_s
         self._cache: ByteCache[FeedRequest, tuple[str, Reply]] = ByteCache(CACHE_BYTES)
         self._making = asyncio.Lock()
+        self._busy_s = 0.0  # time spent on pages since the last pause
         self._shared = SharedWork(self._now)
         self.cache_hits = 0
         self.waiting: HeldPulls[FeedRequest, FeedUpdate] = HeldPulls(self.update, lambda update: update.reply.raw())
@@ -195,7 +200,7 @@ class Feeds:
         reader = form in _DOCUMENTS or _is_atom_document(form, call.suffix, query)
         document = reader and query.since is None and query.until is None
         document = document or bool(call.suffix and not query.positioned)
-        place = PageAddress(call.origin, call.name, replace(query, timeout_s=None))
+        place = PageAddress(call.origin, call.name, query._replace(timeout_s=None))
         zipped = n.takes_gzip(call.header("Accept-Encoding"))
         return FeedRequest(place, form, call.actor, document, reader, zipped, call.credential)
 
@@ -234,13 +239,18 @@ class Feeds:
     async def _made(self, request: FeedRequest, answer: FeedPage) -> Reply:
         """The response with a page, which goes into the cache.
 
-        A page whose items are not cached takes milliseconds. The lock and the pause after each let other requests run.
+        A page whose items are not cached takes milliseconds. Pages are made one at a time, with a pause after each
+        PAUSE_EVERY_S of such work, in which other requests run.
         """
         if not items_of(answer):
             return self._reply(request, answer)
         async with self._making:
+            began_s = perf_counter()
             reply = self._reply(request, answer)
-            await asyncio.sleep(0)
+            self._busy_s += perf_counter() - began_s
+            if self._busy_s > PAUSE_EVERY_S:
+                await asyncio.sleep(0)
+                self._busy_s = 0.0
         self._cache.put(request, (answer.version, reply), len(reply.body))
         return reply
 
@@ -291,7 +301,8 @@ def _form(accept: str, suffix: str, callback: str) -> Representation:
 def _headers(request: FeedRequest, answer: FeedPage) -> dict[str, str]:
     headers = dict(_PUBLIC if answer.public and request.actor is ANONYMOUS else _PRIVATE)
     headers["Vary"] = _VARY
-    headers["Link"] = _links(request, answer)
+    place = request.place
+    headers["Link"] = _links(place.origin, place.name, place.query.view, smart=is_feed(answer.node))
     headers.update(_OF_FORM.get(request.form, {}))
     # An empty page has no ETag: a client that waits for the next item would get 304 at once.
     if answer.page is None or answer.page.items:
@@ -299,17 +310,18 @@ def _headers(request: FeedRequest, answer: FeedPage) -> dict[str, str]:
     return headers
 
 
-def _links(request: FeedRequest, answer: FeedPage) -> str:
-    """The header Link: the other representations of the feed (SF-112; ESS-024)."""
-    place = request.place
-    plain = replace(place, query=FeedQuery(place.query.view))
-    view = f"?{place.query.view}" if place.query.view else ""
-    links = [f'<{plain.base_url}>; rel="self"']
-    for form in n.LINKED:
-        address = f"{place.origin}{feed_path(place.name, form.suffix)}{view}"
-        links.append(f'<{address}>; rel="alternate"; type="{form.asked_as[0]}"')
-    links.append(f'<{place.origin}{list_path(n.NNO.suffix)}>; rel="alternate"; type="{n.NNO.media_type}"')
-    return ", ".join(links) if is_feed(answer.node) else links[0]
+# Writing the addresses takes as long as reading the query of the request, and feeds have few views.
+@lru_cache(1_024)
+def _links(origin: str, name: str, view: str, *, smart: bool) -> str:
+    """The header Link: the other representations of the feed if it is a Smart Feed (SF-112; ESS-024)."""
+    query = f"?{view}" if view else ""
+    links = [f'<{origin}{feed_path(name)}{query}>; rel="self"']
+    if smart:
+        for form in n.LINKED:
+            address = f"{origin}{feed_path(name, form.suffix)}{query}"
+            links.append(f'<{address}>; rel="alternate"; type="{form.asked_as[0]}"')
+        links.append(f'<{origin}{list_path(n.NNO.suffix)}>; rel="alternate"; type="{n.NNO.media_type}"')
+    return ", ".join(links)
 
 
 def _etag(request: FeedRequest, version: str) -> str:

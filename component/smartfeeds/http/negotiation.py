@@ -13,7 +13,8 @@ _MAX_RANGES = 32
 _QUALITY = re.compile(r"0(?:\.[0-9]{0,3})?|1(?:\.0{0,3})?")
 
 
-@dataclass(frozen=True, slots=True)
+# Compared by identity: every representation is a constant of this module, and keys of caches hold them.
+@dataclass(frozen=True, slots=True, eq=False)
 class Representation:
     """A format of a response: its suffix, the media type for Content-Type, the types that select it in Accept, and its
     name for people."""

@@ -4,8 +4,9 @@ The parameters of the view belong to the base URL and are kept as they were writ
 """
 
 import re
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import lru_cache
+from typing import NamedTuple
 from urllib.parse import unquote_plus
 
 from smartfeeds.core.page import ResultSetRequest, parse_number
@@ -37,8 +38,7 @@ VIEW_PARAMETERS = tuple(Parameter(name, dict(PARAMETER_SCHEMAS[name]), text) for
 SYNC = next(parameter for parameter in VIEW_PARAMETERS if parameter.name == "sync")
 
 
-@dataclass(frozen=True, slots=True)
-class FeedQuery:
+class FeedQuery(NamedTuple):
     """The query of a pull. `view` is the query string of the base URL, as written.
 
     `since`, `until`, `max` and `timeout_s` are None if they are missing. `whole`: `max` was "all".

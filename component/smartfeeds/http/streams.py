@@ -46,7 +46,7 @@ class Streams:
         answer = await self._feeds.page(feed_request)
         if since is None and (cursor := last_cursor(answer, FeedQuery())):
             since = f"cursor:{cursor}"
-        feed_request = replace(feed_request, place=replace(newest, query=FeedQuery(query.view, since, max=query.max)))
+        feed_request = replace(feed_request, place=newest._replace(query=FeedQuery(query.view, since, max=query.max)))
         news = await self._feeds.update(feed_request)
         if news is not None and not news.cursor:
             return news.reply.response()
@@ -85,8 +85,8 @@ class Streams:
             await response.write(_event(news))
             if not news.cursor:
                 return
-            query = replace(feed_request.place.query, since=f"cursor:{news.cursor}")
-            feed_request, seen = replace(feed_request, place=replace(feed_request.place, query=query)), news.seen
+            query = feed_request.place.query._replace(since=f"cursor:{news.cursor}")
+            feed_request, seen = replace(feed_request, place=feed_request.place._replace(query=query)), news.seen
             news = await self._feeds.update(feed_request) if news.more else None
 
     async def _ended(self, call: HttpCall) -> FeedUpdate | None:

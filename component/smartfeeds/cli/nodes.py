@@ -9,7 +9,7 @@ import click
 from smartfeeds.cli.common import config_option, json_option
 from smartfeeds.cli.offline import actor_of, read_offline, run_offline
 from smartfeeds.console import Commands, out, print_json, print_rows
-from smartfeeds.core.model import Node, NodeKind
+from smartfeeds.core.model import NO_LIMIT, Node, NodeKind
 from smartfeeds.core.options import KIND, OPTIONS, PUBSUB, FormFields
 from smartfeeds.core.text import one_line
 from smartfeeds.core.times import US_PER_S, format_datetime
@@ -17,7 +17,7 @@ from smartfeeds.errors import Condition, FeedError
 from smartfeeds.service.context import Context, locate
 from smartfeeds.service.feeds import FeedService
 from smartfeeds.service.nodes import add_node
-from smartfeeds.store.base import NO_LIMIT, OpenMode, ReadTx
+from smartfeeds.store.base import OpenMode, ReadTx
 
 
 @click.group("node", cls=Commands)

@@ -11,11 +11,11 @@ from smartfeeds.cli.common import bare_jid, config_option, json_option
 from smartfeeds.cli.nodes import second
 from smartfeeds.cli.offline import read_offline, write_offline
 from smartfeeds.console import Commands, err, out, print_rows
-from smartfeeds.core.model import MAX_ID_BYTES
+from smartfeeds.core.model import MAX_ID_BYTES, NO_LIMIT
 from smartfeeds.core.tokens import ALL_FEEDS, ID_CHARACTERS, SCOPES, Token, digest_of, ended, write_token
 from smartfeeds.service.context import Context
 from smartfeeds.service.tokens import add_token, revoke_token
-from smartfeeds.store.base import NO_LIMIT, OpenMode, ReadTx
+from smartfeeds.store.base import OpenMode, ReadTx
 
 LONGEST_LABEL = 200
 SECRET_BYTES = 32  # 256 random bits, too many to guess

@@ -6,6 +6,7 @@ marked entries they are stored as (A-18: RFC 6721 is read, not written). A paylo
 of an entry.
 """
 
+import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from urllib.parse import quote
@@ -16,6 +17,9 @@ from smartfeeds.core.times import format_datetime
 from smartfeeds.formats.additions import FANOUT_NS, completion, id_mark, keys_mark
 from smartfeeds.formats.atom import ATOM_NS, ENTRY_START, START_TAG, derived_id, with_child
 from smartfeeds.formats.rss_channel import NO_CHANNEL, Channel
+
+# Most item ids need no percent-encoding (RFC 3986 2.3).
+_UNRESERVED = re.compile(r"[A-Za-z0-9._~\-]*")
 
 
 @dataclass(frozen=True, slots=True)

@@ -32,23 +32,18 @@ def read_sharing(node: Element | None, *, lenient: bool = False) -> tuple[Sharin
         expires_us = _time(node, "expires", FEEDSYNC_LEXIS, notes)
         return Sharing(since, until, expires_us, tuple(_related(node, namespace, notes, None))), notes
     lexis = LENIENT_SSE_LEXIS if lenient else SSE_LEXIS
-    since_us, until_us = _time(node, "since", lexis, notes), _time(node, "until", lexis, notes)
+    since, until = (
+        None if time_us is None else format_bound(time_us)
+        for time_us in (_time(node, name, lexis, notes) for name in ("since", "until"))
+    )
     version, days = node.get("version", ""), node.get("window", "")
     if version != SSE_VERSION:
         notes.append(f"sx:sharing has version {version[:20]!r}" if version else "sx:sharing has no version")
-    if days and _DAYS.fullmatch(days) is None:
+    window_days = int(days) if _DAYS.fullmatch(days) is not None else None
+    if days and window_days is None:
         notes.append("the window of sx:sharing is not a number of days; it was ignored")
-    return (
-        Sharing(
-            None if since_us is None else format_bound(since_us),
-            None if until_us is None else format_bound(until_us),
-            None,
-            tuple(_related(node, namespace, notes, lexis)),
-            version or SSE_VERSION,
-            int(days) if _DAYS.fullmatch(days) is not None else None,
-        ),
-        notes,
-    )
+    related = tuple(_related(node, namespace, notes, lexis))
+    return Sharing(since, until, None, related, version or SSE_VERSION, window_days), notes
 
 
 def _bounds(node: Element, notes: list[str]) -> tuple[str | None, str | None]:

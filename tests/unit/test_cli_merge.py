@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from lxml import etree
 
+from smartfeeds.cli.reading import file_spool
 from smartfeeds.console import Exit
 from smartfeeds.formats.documents import read_document
 from smartfeeds.formats.opml import read_outline
@@ -175,3 +176,18 @@ def test_merge_of_feeds_larger_than_what_waits_in_memory(run: Run) -> None:
     found = [(item.id, item.payload) for item in read_document(Path("out.xml").read_bytes()).items]
     assert [name for name, _ in found] == [f"urn:x:{n}" for n in range(400)]
     assert all(f"<title>B{n}</title>".encode() in payload for n, (_, payload) in enumerate(found))
+
+
+def test_spool_returns_each_item_in_any_order() -> None:
+    """Items on disk, in memory, across blocks, and larger than a block; some are read before others are written."""
+    sizes = [0, 1, 700, 40_000, 900, 70_000, 3, 15_000, 16_384, 16_385] * 4
+    items = [bytes([number]) * size for number, size in enumerate(sizes)]
+    with file_spool() as spool:
+        offsets: list[int] = []
+        for number, item in enumerate(items):
+            offsets.append(spool.append(item))
+            earlier = number // 2
+            assert spool.read(offsets[earlier], sizes[earlier]) == items[earlier]
+        forwards = list(range(len(items)))
+        for order in (forwards, forwards[::-1], forwards[::3] + forwards[1::3]):
+            assert [spool.read(offsets[number], sizes[number]) for number in order] == [items[n] for n in order]

@@ -111,6 +111,7 @@ class FeedSync(Dialect):
 
     name = "FeedSync"
     counter = "updates"
+    names = frozenset({"id", "updates", "deleted", "noconflicts"})
 
     def join(self, local: Version, incoming: Version) -> tuple[Version, tuple[str, ...]]:
         """Applies section 3.3 from step 2."""

@@ -76,13 +76,10 @@ _BOOLEANS = {None: Flag.ABSENT, "true": Flag.TRUE, "false": Flag.FALSE}
 
 @dataclass(frozen=True, slots=True, eq=False)
 class DialectSyntax:
-    """The syntax of a dialect. `names` are the attributes of sx:sync. `empty` says whether an empty attribute counts as
-    an absent one (A-84).
-    """
+    """The syntax of a dialect. `empty` says whether an empty attribute counts as an absent one (A-84)."""
 
     dialect: Dialect
     namespace: str
-    names: frozenset[str]
     flags: Mapping[str | None, Flag]
     read_time: Callable[[str], int | None]
     write_time: Callable[[int], str]
@@ -111,22 +108,6 @@ class DialectSyntax:
         return check_name(text, "an endpoint", Condition.INVALID_PAYLOAD)
 
 
-FEEDSYNC_LEXIS = DialectSyntax(
-    FEEDSYNC,
-    FEEDSYNC_NS,
-    frozenset({"id", "updates", "deleted", "noconflicts"}),
-    _BOOLEANS,
-    _feedsync_time,
-    write_feedsync_time,
-    empty=False,
-)
-SSE_LEXIS = DialectSyntax(
-    SSE,
-    SSE_NS,
-    frozenset({"id", "version", "deleted", "conflict"}),
-    {**_BOOLEANS, "": Flag.EMPTY},
-    _sse_time,
-    format_rfc822,
-    empty=True,
-)
+FEEDSYNC_LEXIS = DialectSyntax(FEEDSYNC, FEEDSYNC_NS, _BOOLEANS, _feedsync_time, write_feedsync_time, empty=False)
+SSE_LEXIS = DialectSyntax(SSE, SSE_NS, {**_BOOLEANS, "": Flag.EMPTY}, _sse_time, format_rfc822, empty=True)
 LENIENT_SSE_LEXIS = replace(SSE_LEXIS, read_time=_lenient_time)

@@ -140,7 +140,8 @@ def _read_sync(sync: Element, *, lenient: bool = False, payload: bool = True, de
         syntax = FEEDSYNC_LEXIS
     else:
         syntax = LENIENT_SSE_LEXIS if lenient else SSE_LEXIS
-    is_feedsync = syntax is FEEDSYNC_LEXIS
+    dialect = syntax.dialect
+    is_feedsync = dialect is FEEDSYNC
     histories: list[Element] = []
     containers: list[Element] = []
     foreign: list[Element] = []
@@ -153,7 +154,7 @@ def _read_sync(sync: Element, *, lenient: bool = False, payload: bool = True, de
     check_name(sync_id, "an item", Condition.INVALID_PAYLOAD)
     if not histories:
         raise invalid("sx:sync has no sx:history")
-    counter = read_number(attributes.get(syntax.dialect.counter), syntax.dialect.counter)
+    counter = read_number(attributes.get(dialect.counter), dialect.counter)
     notes: list[str] = []
     conflicts: list[Version] = []
     nested = False
@@ -178,9 +179,9 @@ def _read_sync(sync: Element, *, lenient: bool = False, payload: bool = True, de
         conflict=Flag.ABSENT if is_feedsync else syntax.flag(attributes.get("conflict"), "conflict"),
         # Versions without payload may look equal, so they are counted only.
         conflicts=in_order(conflicts) if payload else tuple(conflicts),
-        extra=_foreign_markup(attributes, syntax.names, foreign),
+        extra=_foreign_markup(attributes, dialect.names, foreign),
     )
-    return SyncItem(version, syntax.dialect, namespace, tuple(notes), nested)
+    return SyncItem(version, dialect, namespace, tuple(notes), nested)
 
 
 @lru_cache(16)

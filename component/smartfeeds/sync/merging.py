@@ -73,6 +73,8 @@ class Dialect(ABC):
     name: str
     # The name of the attribute that counts changes. It also identifies the dialect.
     counter: str
+    # The attributes of its sx:sync. Others are preserved (FS-012).
+    names: frozenset[str]
 
     @abstractmethod
     def join(self, local: Version, incoming: Version) -> tuple[Version, tuple[str, ...]]:

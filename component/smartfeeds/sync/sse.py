@@ -51,6 +51,7 @@ class SseDialect(Dialect):
 
     name = "SSE"
     counter = "version"
+    names = frozenset({"id", "version", "deleted", "conflict"})
 
     def join(self, local: Version, incoming: Version) -> tuple[Version, tuple[str, ...]]:
         """Returns the winner, with a conflict mark if it does not know the loser (4.4)."""

@@ -102,3 +102,16 @@ def test_the_search_is_linear() -> None:
     almost = b"<a" + b" b='c'" * TAG_ATTRIBUTES
     for data in (almost * 1000, b"<a " + b" " * 2_000_000 + b"=" * 300, b"<" * 2_000_000 + b"=" * 300):
         assert crowd_fault(data) == ""
+
+
+@pytest.mark.parametrize("gap", [0, 1, 2, 640, 1_284, 1_285, 1_286, 1_287, 3_000])
+@pytest.mark.parametrize("tags", [0, 1, 2, 40])
+def test_shortest_crowd_is_found_behind_tags_and_text_of_any_length(tags: int, gap: int) -> None:
+    """The search skips tags that are too short. It must not skip the shortest tag with too many attributes."""
+    before = b"<r>" + b"<i></i>" * tags + b"x" * gap
+    crowd = b"<a" + b' a=""' * ATTRIBUTES
+    most = b"<a" + b' a=""' * TAG_ATTRIBUTES
+
+    assert crowd_fault(before + crowd + b"/><b/></r>")
+    assert crowd_fault(before + crowd)
+    assert not crowd_fault(before + most + b"/>" + b"=" * TAG_ATTRIBUTES + b"<b/></r>")

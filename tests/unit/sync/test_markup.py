@@ -275,6 +275,16 @@ def test_unknown_markup_is_kept_where_it_is():
     assert b"keep me" in write_item(changed, FEEDSYNC)
 
 
+def test_comments_in_sync_data_are_no_markup():
+    """[FS-012] A tree that comes from another parser may have comments; a version has none of them."""
+    commented = entry(inside=f"<!-- a -->{HISTORY.replace('/>', '><!-- b --></sx:history>')}")
+
+    sync_item = read_item(etree.fromstring(commented))
+
+    assert sync_item is not None
+    assert sync_item.version == read(entry()).version
+
+
 def test_identity_is_the_sync_id_and_stays():
     """[FS-026] [FS-027] [A-73] [A-154] whatever atom:id says, byte for byte."""
     raw = entry('id="%e4/x" updates="1"', beside="<id>urn:other</id>")

@@ -6,6 +6,7 @@ import random
 import time
 from collections.abc import Callable, Coroutine
 from dataclasses import replace
+from functools import partial
 from ipaddress import ip_network
 
 import structlog
@@ -31,14 +32,14 @@ from smartfeeds.opening import open_service
 from smartfeeds.push.bounces import Bounces
 from smartfeeds.push.sender import PushSender
 from smartfeeds.service.conflicts import ResolveConflicts
-from smartfeeds.service.feeds import Answer
-from smartfeeds.service.requests import Publish, Request, Retract
+from smartfeeds.service.requests import Answer, Publish, Request, Retract
 from smartfeeds.service.tokens import authenticate
+from smartfeeds.sources.documents import remove_unread_documents
 from smartfeeds.sources.mirror_http import MAX_BYTES
-from smartfeeds.sources.mirror_state import MirrorTools
 from smartfeeds.sources.mirrors import MirrorConnections, Mirrors
 from smartfeeds.sources.planet import Planet, PlanetSettings
 from smartfeeds.sources.stream_link import StreamLink
+from smartfeeds.sources.tools import SourceTools
 from smartfeeds.store.lock import lock_database
 from smartfeeds.store.migrate import HEAD
 from smartfeeds.telemetry import GATHERED, SCHEMA_VERSION, Readings, metrics_text, observe_request, watch_loop
@@ -76,7 +77,7 @@ class App:
         self.settings = settings
         self.failed = False
         self._on_failure = on_failure
-        self._clock = clock = clock or system.now_us
+        clock = clock or system.now_us
         self.changes = ChangeNotifier()
         self.service = open_service(settings, self.changes.announce, clock)
         self._indexer = Indexer(self.service.store)
@@ -129,6 +130,7 @@ class App:
             Fetcher(replace(MIRROR_LIMITS, allowed=self._fetch_allowed), limiter=self._limiter),
             Fetcher(replace(MIRROR_LIMITS, allowed=EVERYWHERE), limiter=self._limiter),
         )
+        self._source_tools = SourceTools(clock, asyncio.sleep, random.random)
         self.mirrors = Mirrors(
             self.service,
             [section.to_mirror() for section in settings.mirror],
@@ -138,7 +140,7 @@ class App:
                 *self._fetchers,
                 limit_bytes=settings.pubsub.stanza_bytes,
             ),
-            MirrorTools(clock, asyncio.sleep, random.random),
+            self._source_tools,
             self.dispatcher,
         )
         networks = tuple(ip_network(text) for text in settings.http.metrics_from)
@@ -234,6 +236,8 @@ class App:
                 self._spawn(self._fill(section), f"nno {section.node}")
             parts.push_async_callback(_logged, self.mirrors.stop)
             await self.mirrors.start()
+            planets = [section.node for section in self.settings.nno]
+            await self.service.write(partial(remove_unread_documents, planets=planets))
             self._parts = parts.pop_all()
 
     async def stop(self) -> None:
@@ -309,15 +313,7 @@ class App:
         plan = PlanetSettings(section.node, section.urls, section.entries, section.every_s, owner)
         limits = FetchLimits(allowed=EVERYWHERE if section.allow_private else self._fetch_allowed)
         async with Fetcher(limits, limiter=self._limiter) as fetcher:
-            await Planet(
-                plan,
-                self.service,
-                fetcher,
-                now_us=self._clock,
-                clock=time.monotonic,
-                sleep=asyncio.sleep,
-                spread=random.random,
-            ).run()
+            await Planet(plan, self.service, fetcher, self._source_tools).run()
 
 
 def _http_options(settings: Settings, body_bytes: int) -> HttpOptions:

@@ -9,9 +9,9 @@ import difflib
 import os
 import re
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextvars import ContextVar
-from ipaddress import ip_network
+from ipaddress import ip_interface
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -27,7 +27,7 @@ from pydantic import (
 )
 from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict, SettingsError
 
-from smartfeeds.core.jid import parse_jid
+from smartfeeds.core.jid import Jid, parse_jid
 from smartfeeds.core.mirror import EVERY_S, Direction, Mirror, check_elsewhere, make_mirror
 from smartfeeds.core.model import MAX_SYNC_BYTES, NodeKind
 from smartfeeds.core.stores import database_path
@@ -53,18 +53,14 @@ _REASONS = {
 }
 
 
-def _domain(text: str) -> str:
-    jid = parse_jid(text)
-    if jid is None or jid.local or jid.resource:
-        raise ValueError(f'must be a domain such as "feeds.example.org", not "{text}"')
-    return str(jid)
+def _jid(kind: str, fits: Callable[[Jid], bool]) -> AfterValidator:
+    def check(text: str) -> str:
+        jid = parse_jid(text)
+        if jid is None or jid.resource or not fits(jid):
+            raise ValueError(f'must be {kind}, not "{text}"')
+        return str(jid)
 
-
-def _bare(text: str) -> str:
-    jid = parse_jid(text)
-    if jid is None or not jid.local or jid.resource:
-        raise ValueError(f'must be a bare JID such as "alice@example.org", not "{text}"')
-    return str(jid)
+    return AfterValidator(check)
 
 
 def _creator(text: str) -> str:
@@ -97,9 +93,13 @@ def _origin(text: str) -> str:
 
 def _network(text: str) -> str:
     try:
-        return str(ip_network(text))
+        interface = ip_interface(text)
     except ValueError:
         raise ValueError(f'must be an address or a network such as "10.0.0.0/8", not "{text}"') from None
+    address, network = interface.ip, interface.network
+    if address != network.network_address:
+        raise ValueError(f'"{text}" is no network: write "{network}", or "{address}" for this address alone')
+    return str(network)
 
 
 def _address(pattern: str, examples: str) -> AfterValidator:
@@ -116,8 +116,8 @@ def _address(pattern: str, examples: str) -> AfterValidator:
 _FOLDER: ContextVar[Path] = ContextVar("folder", default=Path())
 
 
-Domain = Annotated[str, AfterValidator(_domain)]
-BareJid = Annotated[str, AfterValidator(_bare)]
+Domain = Annotated[str, _jid('a domain such as "feeds.example.org"', lambda jid: not jid.local)]
+BareJid = Annotated[str, _jid('a bare JID such as "alice@example.org"', lambda jid: bool(jid.local))]
 Creator = Annotated[str, AfterValidator(_creator)]
 Port = Annotated[int, Field(ge=1, le=65535)]
 Origin = Annotated[str, AfterValidator(_origin)]

@@ -244,7 +244,7 @@ async def test_lies_are_refused_one_by_one_and_touch_nobody_else(
         assert {
             lie.item_id: lie.reason for lie in told if lie.reason and lie.reason not in refused.get(lie.item_id, "")
         } == {}
-        assert (state.refused, state.items, state.failure) == (len(refused), 1, "")
+        assert (state.refused, state.items, state.error) == (len(refused), 1, "")
         liar.push(
             site.name,
             f"{NODE}?order=modified&sync=true",
@@ -253,8 +253,8 @@ async def test_lies_are_refused_one_by_one_and_touch_nobody_else(
         state = await states.until(site, "liar", lambda state: state.refused == len(refused) + 1)
         long_state = await states.until(site, "long", lambda state: bool(state.items))
         assert "larger than" in long_state.reasons[0].reason
-        bomb = await states.until(site, "bomb", lambda state: bool(state.failure))
-        broken = await states.until(site, "broken", lambda state: bool(state.failure))
+        bomb = await states.until(site, "bomb", lambda state: bool(state.error))
+        broken = await states.until(site, "broken", lambda state: bool(state.error))
 
         link = SlixLink(bot, subscribe_as=f"news@{bot.boundjid.bare}")
         async with Follower(link, f"xmpp:{site.name}?;node={NODE}", mirror=True) as follower, asyncio.timeout(20):
@@ -271,8 +271,8 @@ async def test_lies_are_refused_one_by_one_and_touch_nobody_else(
             "web-true": "web-true",
         }
         honest = await states.until(site, "good", lambda state: bool(state.items))
-        assert (honest.refused, honest.failure) == (0, "")
+        assert (honest.refused, honest.error) == (0, "")
 
         told_status = await status_of(site)
-        for reason in [one.reason for one in (*state.reasons, *long_state.reasons)] + [bomb.failure, broken.failure]:
+        for reason in [one.reason for one in (*state.reasons, *long_state.reasons)] + [bomb.error, broken.error]:
             assert reason in told_status

@@ -14,7 +14,8 @@ from smartfeeds.service.context import Policy
 from smartfeeds.service.feeds import FeedService
 from smartfeeds.service.syncing import sync_of
 from smartfeeds.sources.mirror_http import WebMirrorReader
-from smartfeeds.sources.mirror_state import MirrorStateStore, MirrorTools
+from smartfeeds.sources.mirror_state import MirrorStateStore
+from smartfeeds.sources.tools import SourceTools
 from support.component import ALICE
 from support.web import Web, WebStarter
 from support.world import World, memory_store, running_world
@@ -44,7 +45,7 @@ async def reader_of(world: World, web: Web, path: str, fetcher: Fetcher) -> WebM
     await world.store.write(lambda tx: tx.put_mirror(MirrorRow(mirror)))
     state_store = MirrorStateStore(world.service, mirror.name, Direction.IN, MirrorState(), world.clock)
     return WebMirrorReader(
-        mirror, world.service, fetcher, state_store, MirrorTools(world.clock, asyncio.sleep, lambda: 0.0)
+        mirror, world.service, fetcher, state_store, SourceTools(world.clock, asyncio.sleep, lambda: 0.0)
     )
 
 

@@ -93,7 +93,7 @@ async def run(count: int, tree: Sequence[int], more: Sequence[tuple[int, int, st
         shown = [await site.shown() for site in sites]
         assert all(one == shown[0] for one in shown)
         standings = [one for site in sites for status in await site.statuses() for one in status.standings]
-        assert all(one.in_step and one.state.refused == 0 and not one.state.failure for one in standings)
+        assert all(one.in_step and one.state.refused == 0 and not one.state.error for one in standings)
         before = [[item.modified_us for item in await site.items()] for site in sites]
         await net.settle_all(3)
         assert [[item.modified_us for item in await site.items()] for site in sites] == before

@@ -23,6 +23,7 @@ async def test_document_is_found_as_it_was_put(store: Store) -> None:
     assert await store.read(lambda tx: tx.documents("nno planet")) == {URL: ONE, OTHER_URL: TWO}
     assert await store.read(lambda tx: tx.documents("mirror plans")) == {URL: TWO}
     assert await store.read(lambda tx: tx.documents("nno")) == {}
+    assert await store.read(lambda tx: tx.document_readers()) == {"nno planet", "mirror plans"}
 
 
 async def test_document_is_replaced_and_removed(store: Store) -> None:

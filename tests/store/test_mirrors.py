@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import pytest
 
+from smartfeeds.core.consumers import Failure
 from smartfeeds.core.mirror import Direction, Mirror, MirrorRow, MirrorState, refusal
 from smartfeeds.store.base import Store, WriteTx
 
@@ -11,7 +12,9 @@ ONE = MirrorRow(
     Mirror("plans-b", "plans", "xmpp:feeds.b.example?;node=plans", Direction.BOTH, "o@a.example", 60.0, own_edits=True),
     configured=True,
     states={
-        Direction.IN: MirrorState('{"cursor":"x"}', 5, 7, "away", 9, 2, 1, (refusal('i\n"', "bäd", 3),), "told"),
+        Direction.IN: MirrorState(
+            '{"cursor":"x"}', 5, Failure(2, 7, 8, "away"), 9, 2, 1, (refusal('i\n"', "bäd", 3),), "told"
+        ),
         Direction.OUT: MirrorState(),
     },
 )

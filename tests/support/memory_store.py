@@ -346,6 +346,9 @@ class MemoryReadTx:
     def mirrors(self) -> list[MirrorRow]:
         return [row for _, row in sorted(self._data.mirrors.items())]
 
+    def document_readers(self) -> set[str]:
+        return {reader for reader, _ in self._data.documents}
+
     def documents(self, reader: str) -> dict[str, KnownDocument]:
         return {url: row for (name, url), row in self._data.documents.items() if name == reader}
 

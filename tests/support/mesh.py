@@ -28,12 +28,12 @@ from smartfeeds.push.sender import PushSender
 from smartfeeds.service import requests as r
 from smartfeeds.service.conflicts import ResolveConflicts
 from smartfeeds.service.context import Policy
-from smartfeeds.service.feeds import USE_CASES, FeedService
+from smartfeeds.service.feeds import WRITES, FeedService
 from smartfeeds.service.mirrors import MirrorStatus, add_mirror, mirror_statuses
 from smartfeeds.service.syncing import read_shared, sync_of
-from smartfeeds.sources.mirror_state import MirrorTools
 from smartfeeds.sources.mirrors import MirrorConnections, Mirrors
 from smartfeeds.sources.stream_link import StreamLink
+from smartfeeds.sources.tools import SourceTools
 from smartfeeds.store.base import Store
 from smartfeeds.sync.record import Version
 from smartfeeds.xmpp.disco import ServiceInfo
@@ -211,7 +211,7 @@ class Site:
         """Comes up, its mirrors with it."""
         await self.store.open()
         await self.dispatcher.resume(PUSH)
-        tools = MirrorTools(self.clock, self.timers.sleep, lambda: 0.0, self.timers, at_once)
+        tools = SourceTools(self.clock, self.timers.sleep, lambda: 0.0, self.timers, at_once)
         wires = MirrorConnections(
             lambda: StreamLink(self, 30.0),
             StreamLink(self, 30.0).publish,
@@ -269,7 +269,7 @@ class Site:
 
         def work(tx: Any, context: Any) -> list[list[Version]]:
             before = versions_of(tx, context, item_id)
-            use_case = USE_CASES[type(request)].work
+            _, use_case = WRITES[type(request)]
             use_case(tx, context, request)
             return [before, versions_of(tx, context, item_id)]
 

@@ -32,7 +32,8 @@ from smartfeeds.push.sender import PushSender
 from smartfeeds.service import requests as r
 from smartfeeds.service.context import Policy
 from smartfeeds.service.drafts import PayloadDraft, draft_of
-from smartfeeds.service.feeds import Answer, FeedService
+from smartfeeds.service.feeds import FeedService
+from smartfeeds.service.requests import Answer
 from smartfeeds.store import migrate
 from smartfeeds.store.base import Store, WriteTx
 from smartfeeds.store.sqlite import SqliteStore

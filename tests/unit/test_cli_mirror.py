@@ -173,11 +173,14 @@ def test_status_of_a_mirror_that_has_not_begun_ends_with_1(ready: Run) -> None:
     assert "incoming: not started yet, 0 changes received" in result.stdout
 
 
+REFUSALS = (refusal("i1", "too big", T_US),)
+
+
 def test_status_tells_lag_failures_conflicts_and_refusals(ready: Run) -> None:
     """For people; what others wrote stays on its line."""
     ready("mirror", "add", ADDRESS, "--node", "plans", "--name", "b", "--direction", "both")
     ready("node", "create", "plans")
-    taken = MirrorState("x", T_US, T_US, "away\nfor long", 12, 2, 1, (refusal("i1", "too big", T_US),), "a note")
+    taken = MirrorState("x", T_US, Failure(3, T_US, T_US, "away\nfor long"), 12, 2, 1, REFUSALS, "a note")
     change("b", **{"in": taken, "out": MirrorState("", T_US, items=1)})
 
     text = ready("mirror", "status", "b", code=Exit.FAILED).stdout

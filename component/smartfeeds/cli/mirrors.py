@@ -164,9 +164,9 @@ def _lines_of(standing: MirrorStanding, mirror: Mirror) -> list[str]:
     if state.in_step_us is not None and (standing.direction is Direction.IN or standing.behind_us):
         parts.append(f"{'read' if is_web(mirror.address) else 'in step'} last at {_second(state.in_step_us)}")
     lines = [f"  {_WAYS[standing.direction]}: {', '.join(parts)}"]
-    if state.failure:
-        since = f"since {_second(state.failed_us)}: " if state.failed_us is not None else ""
-        lines.append(f"    {since}{state.failure}")
+    if state.failure is not None:
+        since = f"since {_second(state.failure.since_us)}: " if state.failure.count else ""
+        lines.append(f"    {since}{state.error}")
     if state.note:
         lines.append(f"    {state.note}")
     if state.refused:
@@ -213,8 +213,8 @@ def _standing_json(standing: MirrorStanding) -> dict[str, Any]:
         "in_step": standing.in_step,
         "lag_s": None if standing.behind_us is None else standing.behind_us / US_PER_S,
         "in_step_at": _second(state.in_step_us),
-        "failing_since": _second(state.failed_us),
-        "failure": state.failure,
+        "failing_since": None if state.failure is None else _second(state.failure.since_us),
+        "failure": state.error,
         "note": state.note,
         "changes": state.items,
         "waiting": standing.waiting,

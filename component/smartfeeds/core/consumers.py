@@ -3,10 +3,15 @@
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
+from smartfeeds.core.backoff import MAX_REQUESTED_PAUSE_S, Backoff
 from smartfeeds.core.model import Mark
+from smartfeeds.core.times import US_PER_S
 from smartfeeds.core.view import Order
 
 PUSH: Final = "push"  # the consumer that sends XMPP notifications; each feed has one
+ERROR_CHARACTERS: Final = 300
+# The error of an attempt that ended with an exception that nothing expects.
+BROKEN: Final = "a fault of this program; the log has the details"
 
 
 class Consumer(NamedTuple):
@@ -29,7 +34,7 @@ class Consumer(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """Deliveries to a consumer that have failed since the last one that succeeded.
+    """Attempts that have failed since the last one that succeeded: deliveries to a consumer, or reads of a mirror.
 
     `count` is their number, `since_us` the time of the first and `error` the message of the last. The next attempt is
     due at `next_us`; None means that the service has given up.
@@ -44,6 +49,28 @@ class Failure:
     def is_retry_request(self) -> bool:
         """Whether an operator requested the next attempt. After a real failure it is later than `since_us`."""
         return self.next_us == self.since_us
+
+    def pause_s(self, now_us: int) -> float:
+        """The seconds until the next attempt, which must be planned."""
+        assert self.next_us is not None
+        # The clock may have been ahead when the time was stored.
+        return min(max(0, self.next_us - now_us) / US_PER_S, MAX_REQUESTED_PAUSE_S)
+
+
+def next_failure(
+    former: Failure | None, error: str, now_us: int, backoff: Backoff, jitter: float, pause_s: float | None = None
+) -> Failure:
+    """The failure after one more failed attempt. `former` is the failure before it, None after a success.
+
+    `pause_s` is the pause that the peer asked for; without it the back-off decides. `jitter` is a random number in
+    0..1. The error is cut to the length that the store keeps.
+    """
+    count, since_us = (former.count + 1, former.since_us) if former else (1, now_us)
+    if pause_s is None:
+        pause_s = backoff.pause_s(count, jitter)
+    # A time beyond 64 bits cannot be stored, and one such failure would keep all marks from being stored.
+    pause_s = min(pause_s, MAX_REQUESTED_PAUSE_S)
+    return Failure(count, since_us, now_us + int(pause_s * US_PER_S), error[:ERROR_CHARACTERS])
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,6 +12,7 @@ from dataclasses import asdict, dataclass, field, replace
 from enum import Enum
 from typing import Final
 
+from smartfeeds.core.consumers import Failure
 from smartfeeds.core.feed_address import FeedAddress, parse_address
 from smartfeeds.core.view import names_view
 from smartfeeds.errors import ConfigError
@@ -160,32 +161,29 @@ class MirrorState:
 
     `position` is where the next read continues, in the format of the reader. It is empty for the outgoing direction,
     whose mark and failure the delivery mechanism stores. `in_step_us` is the time when the direction was last complete.
-    `failure` is the present error, and `failed_us` the time of its first occurrence. `items` counts the items that were
-    merged or sent, `conflicts` the conflicts that merges created, `refused` the items that were not accepted; `reasons`
-    has the last of these. `note` is for people. `epoch` counts the restarts from the beginning. `filling` is true while
-    a node that the mirror created is filled for the first time.
+    `failure` is None unless the last attempt failed. `items` counts the items that were merged or sent, `conflicts` the
+    conflicts that merges created, `refused` the items that were not accepted; `reasons` has the last of these. `note`
+    is for people. `epoch` counts the restarts from the beginning. `node_no` is the number of the local node that
+    `position` belongs to, 0 if it is not known yet. `filling` is true while a node that was missing or new is filled
+    for the first time.
     """
 
     position: str = ""
     in_step_us: int | None = None
-    failed_us: int | None = None
-    failure: str = ""
+    failure: Failure | None = None
     items: int = 0
     conflicts: int = 0
     refused: int = 0
     reasons: tuple[ItemRefusal, ...] = ()
     note: str = ""
     epoch: int = 0
+    node_no: int = 0
     filling: bool = False
 
-    def failing(self, reason: str, at_us: int) -> "MirrorState":
-        """Returns the state after a failure. `failed_us` keeps the time of the first failure."""
-        at_us = at_us if self.failed_us is None else self.failed_us
-        return replace(self, failure=reason[:REASON_CHARACTERS], failed_us=at_us)
-
-    def well(self) -> "MirrorState":
-        """Returns the state after a success."""
-        return replace(self, failure="", failed_us=None) if self.failure or self.failed_us else self
+    @property
+    def error(self) -> str:
+        """The message of the last failure; empty if there is none."""
+        return "" if self.failure is None else self.failure.error
 
     def refuse(self, refused: tuple[ItemRefusal, ...], *, once: bool = False) -> "MirrorState":
         """Returns the state with more refused items.
@@ -245,5 +243,6 @@ def load_states(text: str) -> dict[Direction, MirrorState]:
     states = {}
     for way, fields in json.loads(text).items():
         reasons = tuple(ItemRefusal(**refusal) for refusal in fields["reasons"])
-        states[Direction(way)] = MirrorState(**(fields | {"reasons": reasons}))
+        failure = Failure(**fields["failure"]) if fields["failure"] else None
+        states[Direction(way)] = MirrorState(**(fields | {"reasons": reasons, "failure": failure}))
     return states

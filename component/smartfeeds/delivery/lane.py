@@ -6,14 +6,13 @@ Each kind has its own bound on deliveries that run, so slow receivers of one kin
 import asyncio
 from collections import Counter
 from collections.abc import Awaitable, Callable, Collection, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Protocol
 
 import structlog
 
-from smartfeeds.core.backoff import MAX_REQUESTED_PAUSE_S
-from smartfeeds.core.consumers import Consumer, Failure
+from smartfeeds.core.consumers import BROKEN, Consumer, Failure, next_failure
 from smartfeeds.core.times import US_PER_S
 from smartfeeds.delivery.deliverer import ConsumerKind, ConsumerPosition, Delivered, Gone, Outcome, RetryAfter, Skip
 from smartfeeds.delivery.turns import DeliveryTurns
@@ -21,8 +20,6 @@ from smartfeeds.errors import LinkError, StoreError
 from smartfeeds.telemetry import DeliveryReading
 
 RETRY_S = 1.0  # how long a delivery waits for a store that fails
-ERROR_CHARACTERS = 300
-BROKEN = "a fault of this program; the log has the details"
 
 _log = structlog.get_logger()
 
@@ -162,10 +159,9 @@ class DeliveryLane:
         if failure is None:
             self.wake_consumers([consumer])
         elif failure.next_us is not None and not self.paused and consumer not in self._retries:
-            # The clock may have been ahead when the time was stored.
-            delay_s = min(max(0, failure.next_us - self._timing.clock()) / US_PER_S, MAX_REQUESTED_PAUSE_S)
             timers = self._timing.timers or asyncio.get_running_loop()
-            self._retries[consumer] = timers.call_later(delay_s, partial(self._retry, consumer))
+            pause_s = failure.pause_s(self._timing.clock())
+            self._retries[consumer] = timers.call_later(pause_s, partial(self._retry, consumer))
 
     def resume(self, behind: Iterable[Consumer]) -> None:
         """Starts the deliveries, from the marks. `behind` are the consumers that have something to receive."""
@@ -323,20 +319,16 @@ class DeliveryLane:
 
     def _fail(self, consumer: Consumer, error: str, pause_s: float | None) -> None:
         """Plans the next attempt, or gives up. The same error is logged once."""
-        now_us, error = self._timing.clock(), error[:ERROR_CHARACTERS]
-        former = self.failures.get(consumer)
-        count, since_us = (former.count + 1, former.since_us) if former else (1, now_us)
-        if pause_s is None:
-            pause_s = self._kind.backoff.pause_s(count, self._timing.spread())
-        # A time beyond 64 bits cannot be stored, and one such failure would keep all marks from being stored.
-        pause_s = min(pause_s, MAX_REQUESTED_PAUSE_S)
-        next_us = None if self._gives_up(count, now_us - since_us) else now_us + int(pause_s * US_PER_S)
-        if former is None or former.error != error or next_us is None:
-            event = "delivery_given_up" if next_us is None else "delivery_failing"
-            _log.warning(event, consumer=consumer.name, node_no=consumer.node_no, reason=error)
-        self.failures[consumer] = Failure(count, since_us, next_us, error)
+        now_us, former = self._timing.clock(), self.failures.get(consumer)
+        failure = next_failure(former, error, now_us, self._kind.backoff, self._timing.spread(), pause_s)
+        if self._gives_up(failure.count, now_us - failure.since_us):
+            failure = replace(failure, next_us=None)
+        if former is None or former.error != failure.error or failure.next_us is None:
+            event = "delivery_given_up" if failure.next_us is None else "delivery_failing"
+            _log.warning(event, consumer=consumer.name, node_no=consumer.node_no, reason=failure.error)
+        self.failures[consumer] = failure
         self._again.discard(consumer)
-        if next_us is None:
+        if failure.next_us is None:
             self._late_us.pop(consumer, None)
         self._on_moved(consumer)
         self.plan(consumer)

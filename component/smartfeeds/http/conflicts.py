@@ -29,8 +29,7 @@ from smartfeeds.http.pages import PAGE_POLICY
 from smartfeeds.http.replies import Reply
 from smartfeeds.http.sync_json import write_version
 from smartfeeds.service.conflicts import ConflictedItem, ConflictList, ListConflicts, ResolveConflicts, ResolvedItem
-from smartfeeds.service.feeds import Answer
-from smartfeeds.service.requests import Request
+from smartfeeds.service.requests import Answer, Request
 from smartfeeds.sync.record import MAX_CONFLICTS
 
 USUAL, MOST = 20, 100  # items in a page

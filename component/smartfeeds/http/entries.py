@@ -20,9 +20,8 @@ from smartfeeds.http.openapi_schemas import ref
 from smartfeeds.http.operations import IF_NONE_MATCH, Content, Operation
 from smartfeeds.http.queries import SYNC, read_flag
 from smartfeeds.http.replies import Reply
-from smartfeeds.service.feeds import Answer
 from smartfeeds.service.preconditions import item_tag
-from smartfeeds.service.requests import GetItem, ItemPrecondition, ItemShown, Request
+from smartfeeds.service.requests import Answer, GetItem, ItemPrecondition, ItemShown, Request
 
 Handle = Callable[[Request], Awaitable[Answer]]
 

@@ -22,9 +22,9 @@ from smartfeeds.http.openapi_schemas import ref
 from smartfeeds.http.operations import IF_MATCH, IF_NONE_MATCH, Content, Operation
 from smartfeeds.http.queries import SYNC, read_flag
 from smartfeeds.http.replies import Reply
-from smartfeeds.service.feeds import Answer
 from smartfeeds.service.preconditions import item_tag
 from smartfeeds.service.requests import (
+    Answer,
     CreateNode,
     DeleteNode,
     ItemShown,

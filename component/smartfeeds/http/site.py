@@ -22,8 +22,7 @@ from smartfeeds.http.router import Answered, HttpRouter, Observe
 from smartfeeds.http.routes import Handlers, document, resources
 from smartfeeds.http.server import AddressQuota, ConnectionLimits, HttpListener
 from smartfeeds.http.streams import Streams
-from smartfeeds.service.feeds import Answer
-from smartfeeds.service.requests import FeedPage, PullFeed, Request
+from smartfeeds.service.requests import Answer, FeedPage, PullFeed, Request
 
 
 @dataclass(frozen=True, slots=True)

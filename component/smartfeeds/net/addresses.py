@@ -28,7 +28,7 @@ class RefusedAddressError(PermissionError):
 def is_public(text: str) -> bool:
     """Whether this IP address, and the IPv4 address that it may contain, belong to the open Internet.
 
-    IPv4-mapped addresses do not, because nobody has a reason to publish one.
+    IPv4-mapped addresses do not, because no server has a reason to publish one.
     """
     address = _parsed(text)
     if address is None:

@@ -25,7 +25,7 @@ from smartfeeds.core.text import one_line
 from smartfeeds.core.validators import NO_VALIDATORS, Validators
 from smartfeeds.errors import SmartfeedsError
 from smartfeeds.net.addresses import Network, RefusedAddressError, guarded_socket
-from smartfeeds.net.bodies import ENCODINGS, BodyError, body_of
+from smartfeeds.net.bodies import ENCODINGS, Body, BodyError
 from smartfeeds.net.limiter import HostLimiter, HostPausedError, retry_after_s
 
 _REDIRECTS: Final = frozenset({301, 302, 303, 307, 308})
@@ -39,8 +39,8 @@ _SHOWN_CHARACTERS: Final = 200
 class FetchError(SmartfeedsError):
     """An address could not be fetched. `status` is the HTTP status if a response came that is no success, else 0.
 
-    `retry_after_s` is the pause in seconds that the server asked for, 0 where it asked for none. The client sends no
-    request to that host before the pause ends.
+    `retry_after_s` is the pause in seconds that the server asked for, 0 if it asked for none. The client sends no
+    request to that host and port before the pause ends.
     """
 
     def __init__(self, url: str, reason: str, *, status: int = 0, retry_after_s: float = 0.0) -> None:
@@ -95,7 +95,7 @@ class HttpClient(Protocol):
 class Fetcher:
     """The HTTP client; an async context manager.
 
-    Fetchers share a `limiter`, so that a host sees one client, whoever fetches. `resolver` looks names up. `clock`
+    Fetchers share a `limiter`, so that a host sees one client. `resolver` looks names up. `clock`
     gives the Unix time in seconds.
     """
 
@@ -114,11 +114,6 @@ class Fetcher:
         self._session: aiohttp.ClientSession | None = None
 
     async def __aenter__(self) -> "Fetcher":
-        await self.open()
-        return self
-
-    async def open(self) -> None:
-        """Makes the client ready; `close` ends it."""
         connector = aiohttp.TCPConnector(
             limit=0,  # the limiter has the bounds
             resolver=self._resolver,
@@ -132,14 +127,11 @@ class Fetcher:
             auto_decompress=False,
             trust_env=False,
         )
+        return self
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        await self.close()
-
-    async def close(self) -> None:
-        """Closes all connections."""
         session, self._session = self._session, None
         if session is not None:
             await session.close()
@@ -155,9 +147,12 @@ class Fetcher:
         max_bytes = self.limits.max_bytes if max_bytes is None else max_bytes
         loop, left_s, target = asyncio.get_running_loop(), self.limits.total_s, _address(url)
         for _hop in range(self.limits.redirects + 1):
-            headers = {"Accept": accept} | (_condition(known) if str(target) == known.url else {})
+            conditions = {"If-None-Match": known.etag, "If-Modified-Since": known.last_modified}
+            headers = {"Accept": accept}
+            if str(target) == known.url:
+                headers |= {name: value for name, value in conditions.items() if value}
             try:
-                async with self._limiter.turn(target.host or ""):
+                async with self._limiter.turn(target.host or "", target.port or 0):
                     began_s = loop.time()
                     async with asyncio.timeout(left_s):
                         response = await self._request(target, headers, known, max_bytes)
@@ -189,28 +184,26 @@ class Fetcher:
         except TimeoutError:
             raise FetchError(text, "does not answer") from None
         except aiohttp.ClientConnectorError as error:
-            raise FetchError(text, _why(error.os_error)) from None
+            cause = error.os_error
+            if isinstance(cause, RefusedAddressError):
+                raise FetchError(text, f"was not asked: {cause.args[0]}") from None
+            raise FetchError(text, f"cannot be reached: {_named(cause)}") from None
         except (aiohttp.ClientError, OSError, ValueError) as error:
             raise FetchError(text, f"gave no usable answer: {_named(error)}") from None
 
     def _pause(self, response: aiohttp.ClientResponse) -> float:
-        """Lets the host rest for as long as it asks; the seconds, 0 if it does not say."""
+        """Pauses requests to the server for as long as it asks; returns the seconds, 0 if it does not say."""
         pause_s = retry_after_s(response.headers.get("Retry-After", ""), self._clock())
         if pause_s is None:
             return 0.0
-        self._limiter.pause(response.url.host or "", pause_s)
+        self._limiter.pause(response.url.host or "", response.url.port or 0, pause_s)
         return pause_s
-
-
-def _condition(known: Validators) -> dict[str, str]:
-    fields = {"If-None-Match": known.etag, "If-Modified-Since": known.last_modified}
-    return {name: value for name, value in fields.items() if value}
 
 
 async def _read(response: aiohttp.ClientResponse, known: Validators, max_bytes: int) -> Response:
     not_modified = response.status == _NOT_MODIFIED
     try:
-        body = body_of(response.headers.get("Content-Encoding", ""), max_bytes)
+        body = Body(response.headers.get("Content-Encoding", ""), max_bytes)
         if not not_modified:
             if (response.content_length or 0) > max_bytes:
                 raise BodyError(f"is larger than {max_bytes} bytes")
@@ -256,12 +249,6 @@ def _joined(text: str, url: URL, location: str) -> URL:
     except (ValueError, TypeError):
         raise FetchError(text, "redirects to something that is no address") from None
     return _address(str(target))
-
-
-def _why(error: OSError) -> str:
-    if isinstance(error, RefusedAddressError):
-        return f"was not asked: {error.args[0]}"
-    return f"cannot be reached: {_named(error)}"
 
 
 def _named(error: BaseException) -> str:

@@ -1,4 +1,8 @@
-"""Limits on outgoing requests: concurrency in all and per host, rate per host, and the pauses that hosts ask for.
+"""Limits on outgoing requests: concurrency in all and per host, rate per host, and the pauses that servers ask for.
+
+Concurrency and rate are bounded per host, because strangers name addresses: with limits per port they could direct
+65,535 times as many requests at one machine. A pause concerns the port that asked for it, because another port may be
+the server of somebody else.
 
 Implements `Retry-After` (RFC 9110 section 10.2.3) for 429 (RFC 6585 section 4) and 503 (RFC 9110 section 15.6.4).
 """
@@ -19,7 +23,7 @@ _SWEEP_HOSTS: Final = 1_024
 
 
 class HostPausedError(SmartfeedsError):
-    """The host asked for a pause that has not ended. `left_s` is what is left of it, in seconds."""
+    """The server asked for a pause that has not ended. `left_s` is what is left of it, in seconds."""
 
     def __init__(self, left_s: float) -> None:
         super().__init__(f"was not asked: its server wants no requests for another {left_s:.0f} seconds")
@@ -46,7 +50,7 @@ class _Host:
         self.slots = asyncio.Semaphore(at_once)
         self.users = 0
         self.spent_until_s = 0.0  # when the rate is unspent again
-        self.paused_until_s = 0.0
+        self.paused_until_s: dict[int, float] = {}  # by port
 
 
 class HostLimiter:
@@ -74,10 +78,10 @@ class HostLimiter:
         return len(self._hosts)
 
     @asynccontextmanager
-    async def turn(self, host: str) -> AsyncIterator[None]:
+    async def turn(self, host: str, port: int) -> AsyncIterator[None]:
         """Waits until a request to `host` may start, and counts it until the block ends.
 
-        Raises HostPausedError at once, instead of waiting for the end of a pause that the host asked for.
+        Raises HostPausedError at once, instead of waiting for the end of a pause that the server at `port` asked for.
         """
         state = self._state(host)
         state.users += 1
@@ -86,17 +90,17 @@ class HostLimiter:
             async with state.slots:
                 await self._wait_for_rate(state)
                 async with self._all:
-                    left_s = state.paused_until_s - self._clock()
+                    left_s = state.paused_until_s.get(port, 0.0) - self._clock()
                     if left_s > 0:
                         raise HostPausedError(left_s)
                     yield
         finally:
             state.users -= 1
 
-    def pause(self, host: str, pause_s: float) -> None:
-        """Lets no request to `host` start for `pause_s` seconds. A longer pause that was asked for before stays."""
-        state = self._state(host)
-        state.paused_until_s = max(state.paused_until_s, self._clock() + pause_s)
+    def pause(self, host: str, port: int, pause_s: float) -> None:
+        """Starts no request to `port` of `host` for `pause_s` seconds. A longer pause that has begun before stays."""
+        pauses = self._state(host).paused_until_s
+        pauses[port] = max(pauses.get(port, 0.0), self._clock() + pause_s)
 
     def _state(self, host: str) -> _Host:
         name = host.lower()
@@ -122,7 +126,7 @@ class HostLimiter:
         self._hosts = {
             name: state
             for name, state in self._hosts.items()
-            if state.users or max(state.spent_until_s, state.paused_until_s) > now_s
+            if state.users or max((state.spent_until_s, *state.paused_until_s.values())) > now_s
         }
         self._sweep_at = max(_SWEEP_HOSTS, 2 * len(self._hosts))
 

@@ -9,10 +9,10 @@ from dataclasses import dataclass
 from smartfeeds.core.model import Item, KeyRange, Node, NodeKind
 from smartfeeds.core.page import ResultSetRequest
 from smartfeeds.errors import Condition, FeedError
-from smartfeeds.service.context import Context, LocatedNode, locate_for, no_such_node
+from smartfeeds.service.context import Context, LocatedNode, locate_for, lock_located
 from smartfeeds.service.items import write_state
 from smartfeeds.service.lists import PagedList, listed_bytes, number, page_of
-from smartfeeds.service.requests import Request, ResultSet
+from smartfeeds.service.requests import Answer, NodeRequest, ResultSet
 from smartfeeds.service.syncing import editor, read_shared, state_of
 from smartfeeds.store.base import ReadTx, WriteTx
 from smartfeeds.sync.feedsync import FEEDSYNC
@@ -24,10 +24,9 @@ TAG_DIGITS = 16
 
 
 @dataclass(frozen=True, slots=True)
-class ListConflicts(Request):
+class ListConflicts(NodeRequest):
     """The items of a feed that have conflicts, or `item_id` alone, if it has any."""
 
-    node: str | None
     page: ResultSetRequest | None = None
     item_id: str = ""
 
@@ -49,7 +48,7 @@ class ConflictedItem:
 
 
 @dataclass(frozen=True, slots=True)
-class ConflictList:
+class ConflictList(Answer):
     """Items with conflicts, in the order in which the service first stored them."""
 
     node: str
@@ -58,7 +57,7 @@ class ConflictList:
 
 
 @dataclass(frozen=True, slots=True)
-class ResolveConflicts(Request):
+class ResolveConflicts(NodeRequest):
     """A decision on the conflicts of an item (FeedSync 3.4).
 
     `keep` is the tag of the version whose content stays; empty for the winner. `decided` are the tags of the conflicts
@@ -66,7 +65,6 @@ class ResolveConflicts(Request):
     the request fails. None skips this check.
     """
 
-    node: str | None
     item_id: str | None
     keep: str = ""
     decided: tuple[str, ...] | None = None
@@ -74,7 +72,7 @@ class ResolveConflicts(Request):
 
 
 @dataclass(frozen=True, slots=True)
-class ResolvedItem:
+class ResolvedItem(Answer):
     """The item after a decision, and the number of its remaining conflicts."""
 
     item: Item
@@ -94,7 +92,11 @@ def list_conflicts(tx: ReadTx, context: Context, request: ListConflicts) -> Conf
     def read(part: KeyRange[int]) -> list[tuple[int, ConflictedItem]]:
         return [(item.item_no, _conflicted(context, node, item)) for item in tx.conflicted(node.node_no, part)]
 
-    listing = PagedList(number, read, _size_bytes, lambda: tx.conflict_count(node.node_no))
+    # All versions of an entry are read, so all of them count for the page limit.
+    def size_bytes(entry: ConflictedItem) -> int:
+        return listed_bytes(entry.item.id, *entry.tags) + len(entry.item.sync or b"")
+
+    listing = PagedList(number, read, size_bytes, lambda: tx.conflict_count(node.node_no))
     entries, result_set = page_of(listing, request.page, context.policy)
     return ConflictList(request.node or "", entries, result_set)
 
@@ -102,9 +104,7 @@ def list_conflicts(tx: ReadTx, context: Context, request: ListConflicts) -> Conf
 def resolve_conflicts(tx: WriteTx, context: Context, request: ResolveConflicts) -> ResolvedItem:
     """Settles conflicts of an item. The actor needs the right to replace it."""
     located = _feed(tx, context, request)
-    node = tx.lock(located.node.name)
-    if node is None:
-        raise no_such_node()
+    node = lock_located(tx, located)
     located.access.check_read()
     located.access.check_publish()
     if not request.item_id:
@@ -150,7 +150,7 @@ def _resolve(tx: WriteTx, context: Context, node: Node, item: Item, request: Res
         if found.dialect is not FEEDSYNC or choice.deleted.on is not version.deleted.on
         else None,
     )
-    state = state_of(found, changed, told=node.options.notify_retract)
+    state = state_of(found, changed, notify=node.options.notify_retract)
     stored = write_state(tx, context, node, item, item.id, state, item.publisher if choice is version else publisher)
     return ResolvedItem(stored, len(changed.conflicts))
 
@@ -168,8 +168,3 @@ def _conflicted(context: Context, node: Node, item: Item) -> ConflictedItem:
 def _tags_of(version: Version) -> tuple[str, ...]:
     """The tags of an item's versions, the winner's first."""
     return tuple(version_tag(one) for one in version.versions)
-
-
-def _size_bytes(entry: ConflictedItem) -> int:
-    """The size of an entry for the page limit. It includes all versions, because all of them are read."""
-    return listed_bytes(entry.item.id, *entry.tags) + len(entry.item.sync or b"")

@@ -39,8 +39,10 @@ class ConsumerStatus:
 
 
 def add_consumer(tx: WriteTx, consumer: Consumer, order: Order, mark: Mark | None = None) -> None:
-    """Stores a consumer that begins behind a mark, or behind the newest item where it is None. One that exists stays as
-    it is, and a feed that does not exist gets none."""
+    """Stores a consumer that begins behind a mark, or behind the newest item if `mark` is None.
+
+    It changes nothing if the consumer exists, or if the feed does not exist.
+    """
     node = tx.node_by_no(consumer.node_no)
     if node is not None and tx.mark(consumer.node_no, order, consumer.name) is None:
         tx.set_mark(consumer.node_no, order, consumer.name, mark or newest_mark(tx, node, order))

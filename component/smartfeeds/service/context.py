@@ -12,6 +12,7 @@ from smartfeeds.core.cursor import Cursor
 from smartfeeds.core.jid import Jid
 from smartfeeds.core.model import MAX_SYNC_BYTES, Affiliation, Node, SubscriptionState
 from smartfeeds.core.options import NodeKind, OptionLimits
+from smartfeeds.core.page import PagePlan, ResultSetRequest, plan
 from smartfeeds.core.view import BARE, View, canonical, parse_view, shared_splits, split_name
 from smartfeeds.errors import Condition, FeedError
 from smartfeeds.store.base import ReadTx, WriteTx
@@ -46,6 +47,12 @@ class Policy:
         # Character references make a payload longer on the wire than in the store.
         return 2 * self.options.max_payload_size_bytes + MAX_SYNC_BYTES + REQUEST_MARGIN_BYTES
 
+    def plan(
+        self, page: ResultSetRequest | None, max_items: str | None = None, *, descending: bool = False
+    ) -> PagePlan:
+        """The plan of a page within the limits of this service. Raises FeedError(BAD_REQUEST)."""
+        return plan(page, max_items, page_default=self.page_default, page_max=self.page_max, descending=descending)
+
 
 @dataclass(slots=True)
 class Context:
@@ -73,15 +80,6 @@ class LocatedNode:
     def view_text(self) -> str:
         """The canonical text of the view, under which subscriptions to it are stored."""
         return canonical(self.view)
-
-
-# What somebody may do on a node.
-AccessTo = Callable[[Node], Access]
-
-
-def operator_access(node: Node) -> Access:
-    """The operator owns every node."""
-    return Access(Affiliation.OWNER, node.options)
 
 
 def affiliation_of(tx: ReadTx, context: Context, node: Node, actor: Jid) -> Affiliation:
@@ -134,8 +132,13 @@ def locate(tx: ReadTx, name: str | None) -> LocatedNode:
     return located
 
 
-def find(tx: ReadTx, name: str | None, access_to: AccessTo = operator_access) -> LocatedNode | None:
-    """Resolves a node name as `locate` does, but returns None where no node has this name and it is no view of one."""
+def find(
+    tx: ReadTx,
+    name: str | None,
+    # The operator owns every node.
+    access_to: Callable[[Node], Access] = lambda node: Access(Affiliation.OWNER, node.options),
+) -> LocatedNode | None:
+    """Resolves a node name as `locate` does, but returns None if no node has this name and it is no view of one."""
     if not name:
         raise FeedError(Condition.NODEID_REQUIRED, "the name of the node is missing")
     node = tx.node(name)
@@ -162,6 +165,14 @@ def find(tx: ReadTx, name: str | None, access_to: AccessTo = operator_access) ->
     if feed_found:
         raise FeedError(Condition.ITEM_NOT_FOUND, "this feed has no such parameter or value")
     return None
+
+
+def lock_located(tx: WriteTx, located: LocatedNode) -> Node:
+    """Returns the node, locked until the transaction ends. Raises FeedError(ITEM_NOT_FOUND) if it is gone."""
+    node = tx.lock(located.node.name)
+    if node is None:
+        raise no_such_node()
+    return node
 
 
 def feed_locked(tx: WriteTx, name: str) -> Node:

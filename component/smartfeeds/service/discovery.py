@@ -1,27 +1,17 @@
 """Service discovery: lists and descriptions of nodes, lists of item ids (XEP-0030, XEP-0462; xep-map 28 to 44)."""
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Protocol
 
-from smartfeeds.core.jid import Jid
 from smartfeeds.core.model import Affiliation, KeyRange, Node
 from smartfeeds.core.options import NodeOptions
-from smartfeeds.core.page import PagePlan, plan
+from smartfeeds.core.page import PagePlan
 from smartfeeds.core.view import BARE
 from smartfeeds.errors import Condition, FeedError
 from smartfeeds.service.context import Context, locate_for
 from smartfeeds.service.pulls import ENTRY_BYTES, fitting, read_page, surely_fits, written_bytes
-from smartfeeds.service.requests import (
-    GetItemIds,
-    GetNodeInfo,
-    GetNodes,
-    ItemIds,
-    NodeInfo,
-    NodeList,
-    ResultSet,
-)
+from smartfeeds.service.requests import GetItemIds, GetNodeInfo, GetNodes, ItemIds, NodeInfo, NodeList, ResultSet
 from smartfeeds.store.base import ReadTx
 
 # How many nodes a request may examine to fill one page if few have the requested type, and how many at once.
@@ -62,16 +52,17 @@ def list_nodes(tx: ReadTx, context: Context, request: GetNodes) -> NodeList:
     if request.included_types is not None and request.excluded_types is not None:
         raise FeedError(Condition.BAD_REQUEST, "types are either included or excluded")
     policy = context.policy
-    page_plan = plan(request.page, None, page_default=policy.page_default, page_max=policy.page_max)
-    if request.page is None:
-        page_plan = PagePlan(policy.page_max)
+    page_plan = policy.plan(request.page) if request.page is not None else PagePlan(policy.page_max)
     if page_plan.offset > SCANNED:
         raise FeedError(Condition.FEATURE_NOT_IMPLEMENTED, f"an index goes up to {SCANNED}: page on after a node name")
-    source = _source(tx, context, request.actor)
-    total = source.count()
+    # Nodes that the actor may not know of cost nothing and do not count (xep-map 38).
+    bare = str(request.actor.bare)
+    is_admin = bare in policy.admins
+    read: _Nodes = tx.nodes if is_admin else partial(tx.listed_nodes, bare)
+    total = tx.node_count() if is_admin else tx.listed_count(bare)
     if not page_plan.limit:
         return NodeList((), ResultSet(total))
-    result = _search(source.nodes, request, replace(page_plan, limit=page_plan.limit + 1))
+    result = _search(read, request, replace(page_plan, limit=page_plan.limit + 1))
     nodes = _within(result.nodes, page_plan, context.policy.page_bytes)
     more = result.reached is not None or len(nodes) < len(result.nodes)
     with_result_set = request.page is not None or more
@@ -90,8 +81,7 @@ def item_ids(tx: ReadTx, context: Context, request: GetItemIds) -> ItemIds:
     """The ids of live items; the newest page if the request has no result set."""
     located = locate_for(tx, context, request.node, request.actor)
     located.access.check_read()
-    policy = context.policy
-    page_plan = plan(request.page, None, page_default=policy.page_default, page_max=policy.page_max)
+    page_plan = context.policy.plan(request.page)
     items, result_set = read_page(tx, context, located.node, BARE, page_plan)
     with_result_set = page_plan.set_wanted or result_set.is_longer_than(len(items))
     return ItemIds(request.node, tuple(item.id for item in items), result_set if with_result_set else None)
@@ -103,26 +93,11 @@ class _Nodes(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class _NodeSource:
-    """Reads and counts the nodes that an actor may know of. Hidden nodes cost nothing and do not count (xep-map 38)."""
-
-    nodes: _Nodes
-    count: Callable[[], int]
-
-
-@dataclass(frozen=True, slots=True)
 class _SearchResult:
     """`reached` is the last node that was examined, if the search stopped before its end."""
 
     nodes: list[Node]
     reached: str | None = None
-
-
-def _source(tx: ReadTx, context: Context, actor: Jid) -> _NodeSource:
-    bare = str(actor.bare)
-    if bare in context.policy.admins:
-        return _NodeSource(tx.nodes, tx.node_count)
-    return _NodeSource(partial(tx.listed_nodes, bare), partial(tx.listed_count, bare))
 
 
 def _search(read: _Nodes, request: GetNodes, page_plan: PagePlan) -> _SearchResult:

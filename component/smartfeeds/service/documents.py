@@ -2,8 +2,8 @@
 
 from smartfeeds.core.model import AUDIENCE_CHANGE, Edge, Item, Node, NodeKind, Slice
 from smartfeeds.core.options import AccessModel
-from smartfeeds.core.page import PagePlan, plan
-from smartfeeds.core.view import BARE, SMART, View, parse_view
+from smartfeeds.core.page import PagePlan
+from smartfeeds.core.view import BARE, SMART, parse_view
 from smartfeeds.errors import Condition, FeedError
 from smartfeeds.service.context import Context, LocatedNode, access_of, no_such_node
 from smartfeeds.service.pulls import edge_of, key_of, read_page
@@ -23,13 +23,15 @@ def pull_feed(tx: ReadTx, context: Context, request: PullFeed) -> FeedPage | Ind
         return FeedPage(node, view, version, public)
     if (behind := index_first(tx, node, view)) is not None:
         return behind
-    policy = context.policy
-    page_plan = plan(request.page, None, page_default=policy.page_default, page_max=policy.page_max)
+    page_plan = context.policy.plan(request.page)
     items, result_set = read_page(tx, context, node, view, page_plan)
     page = Page(request.node, items, result_set, node.options.shows_publisher)
     if not items:
         return FeedPage(node, view, version, public, page)
-    before = _before(tx, node, view, items[0]) if request.both_sides and result_set.index != 0 else None
+    before = None
+    if request.both_sides and result_set.index != 0:
+        edge = Edge(key_of(view.order, items[0]), items[0].item_no - 1)
+        before = next(iter(tx.slice(node.node_no, Slice(view, 1, before=edge, newest=True))), None)
     return FeedPage(
         node,
         view,
@@ -57,23 +59,23 @@ def locate_feed(tx: ReadTx, context: Context, request: PullFeed) -> LocatedNode:
 
 
 def version_of(node: Node) -> str:
-    """What every page of a node depends on: its last change, its configuration and who may read it. Who subscribes
-    changes no page."""
+    """The version of all pages of a node: it changes with its items, its configuration and its readers, and not with
+    its subscribers."""
     return f"{node.node_no}.{node.last_modified_us}.{node.audience // AUDIENCE_CHANGE}"
 
 
 def _newer(
-    tx: ReadTx, context: Context, located: LocatedNode, page_plan: PagePlan, told: ResultSet, items: tuple[Item, ...]
+    tx: ReadTx,
+    context: Context,
+    located: LocatedNode,
+    page_plan: PagePlan,
+    result_set: ResultSet,
+    items: tuple[Item, ...],
 ) -> bool:
     """Whether there are items behind the last one; of a range that is read forwards, within it."""
-    if told.index is not None and told.count is not None and page_plan.before is None:
-        return told.index + len(items) < told.count
+    if result_set.index is not None and result_set.count is not None and page_plan.before is None:
+        return result_set.index + len(items) < result_set.count
     node, view = located.node, located.view
     before = None if page_plan.newest else edge_of(tx, context, node, view, page_plan.before, newer_side=False)
     after = Edge(key_of(view.order, items[-1]), items[-1].item_no)
     return bool(tx.slice(node.node_no, Slice(view, 1, after=after, before=before)))
-
-
-def _before(tx: ReadTx, node: Node, view: View, first: Item) -> Item | None:
-    edge = Edge(key_of(view.order, first), first.item_no - 1)
-    return next(iter(tx.slice(node.node_no, Slice(view, 1, before=edge, newest=True))), None)

@@ -8,7 +8,7 @@ from smartfeeds.formats.payload import Payload, accept_payload
 from smartfeeds.formats.xml import Element, replace_by_text, size_bytes
 from smartfeeds.sync.markup import SyncItem, is_whole, read_item, syncs_of
 
-# Followers of a view would remove the item; and who copies what a view shows would delete it.
+# Followers of a view would remove the item, and a client that copies items from a view would delete them.
 LEFT_FAULT = "the entry has the mark of an item that has left a view (urn:smartfeeds:0 left): leave it out"
 
 

@@ -1,42 +1,23 @@
 """The service: the table of use cases, and the loops that run them as transactions of the store.
 
-Every wire passes typed requests to `FeedService.handle` and encodes the typed answers. `USE_CASES` has one line for
-each type of request.
+Every wire passes typed requests to `FeedService.handle` and encodes the typed answers. `READS` and `WRITES`
+have one line for each type of request.
 """
 
-from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Collection
 from functools import partial
 from time import perf_counter
-from typing import Protocol, TypeVar
+from typing import TypeVar
 
 from smartfeeds.service import affiliations, conflicts, discovery, documents, nodes, publishing, pulls, subscriptions
 from smartfeeds.service import requests as r
 from smartfeeds.service.context import Context, Policy
+from smartfeeds.service.requests import Answer
 from smartfeeds.service.steps import IndexFirst, MoreSteps, WriteStep
 from smartfeeds.store.base import ReadTx, Store, WriteTx
 from smartfeeds.telemetry import CURSOR_DEGRADATIONS, STORE_SECONDS
 
 T = TypeVar("T")
-Answer = (
-    r.Published
-    | r.EmptyResult
-    | r.Page
-    | r.FeedPage
-    | r.ItemShown
-    | r.NodeCreated
-    | r.Configuration
-    | r.Subscribed
-    | r.SubscriptionList
-    | r.SubscribeOptions
-    | r.AffiliationList
-    | r.PartlyRefused
-    | r.NodeInfo
-    | r.NodeList
-    | r.ItemIds
-    | conflicts.ConflictList
-    | conflicts.ResolvedItem
-)
 
 INDEXED = 100  # items that one transaction reads for the filter index: some 10 ms
 # Reads of filtered views take long. They only run in the writing connection, where all writes wait for them, if items
@@ -47,63 +28,47 @@ _READ_SECONDS = STORE_SECONDS.labels("read")
 _WRITE_SECONDS = STORE_SECONDS.labels("write")
 
 
-class Clock(Protocol):
-    """The time. Tests pass a clock of their own."""
-
-    def __call__(self) -> int:
-        """Microseconds since the Unix epoch."""
-
-
-@dataclass(frozen=True, slots=True)
-class _ReadCase:
-    name: str
-    work: Callable[..., Answer | IndexFirst]
-
-
-@dataclass(frozen=True, slots=True)
-class _WriteCase:
-    name: str
-    work: Callable[..., Answer | MoreSteps[Answer] | IndexFirst]
-
-
-# Every use case with its name in metrics and logs, by the type of its request.
-USE_CASES: dict[type[r.Request], _ReadCase | _WriteCase] = {
-    r.Publish: _WriteCase("publish", publishing.publish),
-    r.Retract: _WriteCase("retract", publishing.retract),
-    r.Purge: _WriteCase("purge", publishing.purge),
-    r.Pull: _ReadCase("pull", pulls.pull),
-    r.PullFeed: _ReadCase("pull_feed", documents.pull_feed),
-    r.GetItem: _ReadCase("get_item", pulls.get_item),
-    r.CreateNode: _WriteCase("create", nodes.create),
-    r.GetConfiguration: _ReadCase("get_configuration", nodes.get_configuration),
-    r.Configure: _WriteCase("configure", nodes.configure),
-    r.GetDefaultConfiguration: _ReadCase("get_default_configuration", nodes.get_default),
-    r.DeleteNode: _WriteCase("delete", nodes.delete),
-    r.Subscribe: _WriteCase("subscribe", subscriptions.subscribe),
-    r.Unsubscribe: _WriteCase("unsubscribe", subscriptions.unsubscribe),
-    r.GetSubscriptions: _ReadCase("get_subscriptions", subscriptions.get_subscriptions),
-    r.GetSubscribeOptions: _ReadCase("get_subscribe_options", subscriptions.get_options),
-    r.SetSubscribeOptions: _WriteCase("set_subscribe_options", subscriptions.set_options),
-    r.GetDefaultSubscribeOptions: _ReadCase("get_default_subscribe_options", subscriptions.get_default_options),
-    r.GetNodeSubscriptions: _ReadCase("get_node_subscriptions", subscriptions.list_for_owner),
-    r.SetSubscriptions: _WriteCase("set_subscriptions", subscriptions.set_for_owner),
-    r.GetAffiliations: _ReadCase("get_affiliations", affiliations.get_affiliations),
-    r.SetAffiliations: _WriteCase("set_affiliations", affiliations.set_affiliations),
-    r.GetNodeInfo: _ReadCase("get_node_info", discovery.node_info),
-    r.GetNodes: _ReadCase("get_nodes", discovery.list_nodes),
-    r.GetItemIds: _ReadCase("get_item_ids", discovery.item_ids),
-    conflicts.ListConflicts: _ReadCase("list_conflicts", conflicts.list_conflicts),
-    conflicts.ResolveConflicts: _WriteCase("resolve_conflicts", conflicts.resolve_conflicts),
-    r.Bounce: _WriteCase("bounce", subscriptions.bounced),
+# The use cases that only read, and those that write, by the type of the request. The names are for metrics and logs.
+READS: dict[type[r.Request], tuple[str, Callable[..., Answer | IndexFirst]]] = {
+    r.Pull: ("pull", pulls.pull),
+    r.PullFeed: ("pull_feed", documents.pull_feed),
+    r.GetItem: ("get_item", pulls.get_item),
+    r.GetConfiguration: ("get_configuration", nodes.get_configuration),
+    r.GetDefaultConfiguration: ("get_default_configuration", nodes.get_default),
+    r.GetSubscriptions: ("get_subscriptions", subscriptions.get_subscriptions),
+    r.GetSubscribeOptions: ("get_subscribe_options", subscriptions.get_options),
+    r.GetDefaultSubscribeOptions: ("get_default_subscribe_options", subscriptions.get_default_options),
+    r.GetNodeSubscriptions: ("get_node_subscriptions", subscriptions.list_for_owner),
+    r.GetAffiliations: ("get_affiliations", affiliations.get_affiliations),
+    r.GetNodeInfo: ("get_node_info", discovery.node_info),
+    r.GetNodes: ("get_nodes", discovery.list_nodes),
+    r.GetItemIds: ("get_item_ids", discovery.item_ids),
+    conflicts.ListConflicts: ("list_conflicts", conflicts.list_conflicts),
+}
+WRITES: dict[type[r.Request], tuple[str, Callable[..., Answer | MoreSteps[Answer] | IndexFirst]]] = {
+    r.Publish: ("publish", publishing.publish),
+    r.Retract: ("retract", publishing.retract),
+    r.Purge: ("purge", publishing.purge),
+    r.CreateNode: ("create", nodes.create),
+    r.Configure: ("configure", nodes.configure),
+    r.DeleteNode: ("delete", nodes.delete),
+    r.Subscribe: ("subscribe", subscriptions.subscribe),
+    r.Unsubscribe: ("unsubscribe", subscriptions.unsubscribe),
+    r.SetSubscribeOptions: ("set_subscribe_options", subscriptions.set_options),
+    r.SetSubscriptions: ("set_subscriptions", subscriptions.set_for_owner),
+    r.SetAffiliations: ("set_affiliations", affiliations.set_affiliations),
+    conflicts.ResolveConflicts: ("resolve_conflicts", conflicts.resolve_conflicts),
+    r.Bounce: ("bounce", subscriptions.bounced),
 }
 
-OPERATIONS: Mapping[type[r.Request], str] = {request: use_case.name for request, use_case in USE_CASES.items()}
+OPERATIONS = {request: name for request, (name, _) in (*READS.items(), *WRITES.items())}
 
 
 class FeedService:
     """The use cases over one store.
 
-    `on_change` is called after each commit with the numbers of the nodes that have changes to deliver.
+    `clock` returns microseconds since the Unix epoch. `on_change` is called after each commit with the numbers of the
+    nodes that have changes to deliver.
     """
 
     def __init__(
@@ -111,7 +76,7 @@ class FeedService:
         store: Store,
         policy: Policy,
         *,
-        clock: Clock,
+        clock: Callable[[], int],
         new_id: Callable[[], str],
         on_change: Callable[[Collection[int]], None],
     ) -> None:
@@ -123,10 +88,12 @@ class FeedService:
 
     async def handle(self, request: r.Request) -> Answer:
         """Returns the answer to a request. Raises FeedError, or StoreError if the store fails."""
-        use_case = USE_CASES[type(request)]
-        if isinstance(use_case, _WriteCase):
-            return await self.write(partial(use_case.work, request=request), turn=request.turn)
-        return await self.read(partial(use_case.work, request=request), turn=request.turn)
+        kind = type(request)
+        if kind in WRITES:
+            _, change = WRITES[kind]
+            return await self.write(partial(change, request=request), turn=request.turn)
+        _, look = READS[kind]
+        return await self.read(partial(look, request=request), turn=request.turn)
 
     async def read(self, work: Callable[[ReadTx, Context], T | IndexFirst], *, turn: str = "") -> T:
         """Runs a use case that only reads, on one snapshot. `turn` is the user it runs for (see `Store.read`)."""

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 from smartfeeds.core.jid import Jid
-from smartfeeds.core.model import MAX_ID_BYTES, Item, Node, NodeKind
+from smartfeeds.core.model import MAX_ID_BYTES, Node, NodeKind
 from smartfeeds.core.options import DETAILS, KIND, MAX_TEXT, PUBSUB, FormFields, Values
 from smartfeeds.core.text import is_language_tag
 from smartfeeds.core.urls import xmpp_uri
@@ -57,10 +57,11 @@ async def import_document(
     *,
     on_progress: Callable[[int], None] = lambda _count: None,
 ) -> ImportCounts:
-    """Brings every item of a document into a node, which is made, with the document's title, where it is missing.
+    """Brings every item of a document into a node. A missing node is created with the title of the document.
 
-    `actor` becomes the publisher and, of a new node, the owner; whoever may call this is trusted. `on_progress` hears
-    how many more items are done. Raises FeedError where the node cannot be made or is no feed.
+    `actor` becomes the publisher of the items and the owner of a new node. This function checks neither rights nor
+    quotas: it is for operators. `on_progress` is called after each transaction with the number of its items. Raises
+    FeedError if the node cannot be created or is no feed.
     """
     total = ImportCounts(notes=await ensure_feed(service, node, actor, document))
     items = _dated(document.oldest_first())
@@ -72,10 +73,10 @@ async def import_document(
 
 
 async def ensure_feed(service: FeedService, node: str, actor: Jid, document: FeedDocument) -> tuple[str, ...]:
-    """Makes a feed where there is no such node, and stores with the node what the document says of its feed.
+    """Creates the feed if it is missing, and stores the title and the other data of the document's feed with the node.
 
-    What the node has already stays: its owner may have chosen it. Returns notes for people on what was not stored.
-    Raises FeedError where the feed cannot be made.
+    Data that the node has already stays, because its owner may have chosen it. Returns notes for people on what was not
+    stored. Raises FeedError if the feed cannot be created.
     """
     details = dump_details(document)
     language = document.channel.language if document.channel is not None else ""
@@ -143,8 +144,16 @@ def import_items(tx: WriteTx, context: Context, name: str, actor: Jid, items: Se
 def _import_item(tx: WriteTx, context: Context, node: Node, actor: Jid, item: ImportedItem) -> ImportCounts:
     existing = tx.item(node.node_no, item.id)
     if item.deleted:
-        return _import_deletion(tx, context, node, actor, existing)
-    created_us = existing.created_us if existing else _first_key(context, node, item)
+        if existing is None or existing.deleted:
+            return ImportCounts(unchanged=1)
+        bury(tx, context, node, existing, str(actor.bare), notify=True)
+        return ImportCounts(deleted=1)
+    if existing is not None:
+        created_us = existing.created_us
+    else:
+        # The date of the item, if the feed still has room for it.
+        now_us = next_key(node.last_modified_us, context.now_us)
+        created_us = next_key(node.last_created_us, now_us if item.made_us is None else min(item.made_us, now_us))
     # An entry of another format may have no atom:id. RFC 4287 4.2.6: once it has one, that never changes.
     atom_id = id_and_updated(existing.payload)[0] if existing else ""
     own_id = atom_id or xmpp_uri(context.policy.domain, node.name, item.id)
@@ -157,17 +166,3 @@ def _import_item(tx: WriteTx, context: Context, node: Node, actor: Jid, item: Im
         return ImportCounts(skipped=((item.id, f"{len(payload)} bytes are over the limit of this node"),))
     store_item(tx, context, node, existing, item.id, payload, str(actor.bare), created_us=created_us)
     return ImportCounts(changed=1) if existing else ImportCounts(added=1)
-
-
-def _import_deletion(tx: WriteTx, context: Context, node: Node, actor: Jid, existing: Item | None) -> ImportCounts:
-    if existing is None or existing.deleted:
-        return ImportCounts(unchanged=1)
-    bury(tx, context, node, existing, str(actor.bare), told=True)
-    return ImportCounts(deleted=1)
-
-
-def _first_key(context: Context, node: Node, item: ImportedItem) -> int:
-    """The created key that the item will get: its date where the feed still has room for it."""
-    now_us = next_key(node.last_modified_us, context.now_us)
-    wanted_us = item.made_us
-    return next_key(node.last_created_us, now_us if wanted_us is None else min(wanted_us, now_us))

@@ -14,12 +14,12 @@ from smartfeeds.store.base import WriteTx
 class ItemState:
     """The new state of an item. The payload of a deleted item is its tombstone with the mark.
 
-    `told` says whether subscribers of the bare node are notified of a deletion.
+    `notify` says whether subscribers of the bare node are notified of a deletion.
     """
 
     payload: bytes
     deleted: bool = False
-    told: bool = False
+    notify: bool = False
     sync_id: str = ""
     conflicts: int = 0
     sync: bytes = b""
@@ -60,7 +60,7 @@ def write_state(
             state.payload,
             publisher,
             state.deleted,
-            notify=state.told,
+            notify=state.notify,
             total=node.total + 1,
             live=node.live + (not state.deleted),
             sync_id=sync_id,
@@ -75,7 +75,7 @@ def write_state(
         publisher=publisher,
         deleted=state.deleted,
         revision=existing.revision + 1,
-        notify=state.told,
+        notify=state.notify,
         total=node.total,
         live=node.live + existing.deleted - state.deleted,
         sync_id=sync_id,

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Generic, TypeVar
 
 from smartfeeds.core.model import K, KeyRange
-from smartfeeds.core.page import PagePlan, ResultSetRequest, plan
+from smartfeeds.core.page import PagePlan, ResultSetRequest
 from smartfeeds.errors import Condition, FeedError
 from smartfeeds.service.context import Policy
 from smartfeeds.service.pulls import ENTRY_BYTES, fitting, written_bytes
@@ -60,7 +60,7 @@ def page_of(
     listing: PagedList[K, T], page: ResultSetRequest | None, policy: Policy
 ) -> tuple[tuple[T, ...], ResultSet | None]:
     """The requested entries and their result set. Raises FeedError for an invalid request."""
-    page_plan = plan(page, None, page_default=policy.page_default, page_max=policy.page_max)
+    page_plan = policy.plan(page)
     if page is None:
         page_plan = PagePlan(policy.page_bytes // ENTRY_BYTES + 1)
     if page_plan.offset > FARTHEST:

@@ -61,8 +61,8 @@ def merge_items(
 ) -> tuple[MergeResult, ...]:
     """Merges versions into a feed, one after the other. A refused version changes nothing and stops no other (A-52).
 
-    The caller must have checked the rights on the feed. Items whose content is replaced get `publisher`. Raises
-    FeedError if the feed does not exist.
+    This function checks no rights: the caller must have done so. `publisher` becomes the publisher of each item whose
+    content is replaced. Raises FeedError if the feed does not exist.
     """
     results = []
     for incoming in items:
@@ -125,12 +125,12 @@ def _store(
 ) -> Item:
     """Stores a merged item. `form` is the former item or the new one; it has the dialect and the namespace."""
     version = merged.version
-    state = state_of(form, version, told=node.options.notify_retract)
+    state = state_of(form, version, notify=node.options.notify_retract)
     _check_merged(version, state)
     if existing is not None:
         if existing.deleted == state.deleted and form.version.payload == version.payload:
             publisher = existing.publisher
-            state = replace(state, told=existing.notify)
+            state = replace(state, notify=existing.notify)
         return write_state(tx, context, node, existing, existing.id, state, publisher)
     item_id = incoming.item_id if 0 < len(incoming.item_id.encode()) <= MAX_ID_BYTES else version.sync_id
     if tx.item(node.node_no, item_id) is not None:

@@ -7,7 +7,7 @@ store for changes. The state of a mirror survives restarts.
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from smartfeeds.core.consumers import Consumer
+from smartfeeds.core.consumers import Consumer, Failure
 from smartfeeds.core.mirror import Direction, Mirror, MirrorRow, MirrorState, check_elsewhere
 from smartfeeds.core.model import Mark, Node
 from smartfeeds.core.view import Order
@@ -65,9 +65,7 @@ def add_mirror(tx: WriteTx, context: Context, mirror: Mirror) -> None:
 
 def remove_mirror(tx: WriteTx, _context: Context, name: str) -> Mirror:
     """Removes a mirror and its state; the items remain. Raises ConfigError if the mirror is unknown or configured."""
-    row = tx.mirror(name)
-    if row is None:
-        raise ConfigError(f"there is no mirror {name}: smartfeeds mirror list shows all")
+    row = _row(tx, name)
     if row.configured:
         raise ConfigError(f"the mirror {name} comes from the configuration: take its [[mirror]] out there and restart")
     tx.remove_mirror(name)
@@ -77,15 +75,20 @@ def remove_mirror(tx: WriteTx, _context: Context, name: str) -> Mirror:
 
 def restart_mirror(tx: WriteTx, _context: Context, name: str) -> Mirror:
     """Restarts a mirror: it reads and sends everything again. Raises ConfigError if it is unknown."""
-    row = tx.mirror(name)
-    if row is None:
-        raise ConfigError(f"there is no mirror {name}: smartfeeds mirror list shows all")
+    row = _row(tx, name)
     for way in row.mirror.direction.ways:
         state = row.state(way)
         row = row.with_state(way, MirrorState(epoch=state.epoch + 1, filling=state.filling))
     tx.put_mirror(row)
     _remove_consumer(tx, row.mirror)
     return row.mirror
+
+
+def _row(tx: ReadTx, name: str) -> MirrorRow:
+    row = tx.mirror(name)
+    if row is None:
+        raise ConfigError(f"there is no mirror {name}: smartfeeds mirror list shows all")
+    return row
 
 
 def consumer_of_mirror(tx: WriteTx, _context: Context, mirror: Mirror, epoch: int) -> Consumer | None:
@@ -166,22 +169,22 @@ def _status(tx: ReadTx, context: Context, row: MirrorRow) -> MirrorStatus:
 
 
 def _incoming(context: Context, state: MirrorState) -> MirrorStanding:
-    """Only the other service knows its items. A mirror counts as in step if it was so and has not failed since."""
+    """A mirror is in step if it has been in step and has not failed since. More is not known here: the other service
+    does not report its new items."""
     if state.in_step_us is None:
         return MirrorStanding(Direction.IN, state, None)
-    behind_us = 0 if state.failed_us is None else max(1, context.now_us - state.in_step_us)
+    behind_us = 0 if state.failure is None else max(1, context.now_us - state.in_step_us)
     return MirrorStanding(Direction.IN, state, behind_us)
 
 
 def _outgoing(tx: ReadTx, context: Context, row: MirrorRow, node: Node | None) -> MirrorStanding:
     state = row.state(Direction.OUT)
     if node is None:
-        missing = f"there is no node {row.mirror.node} here: make it, or mend the mirror's node"
-        return MirrorStanding(Direction.OUT, replace(state, failure=missing), None)
+        missing = f"there is no node {row.mirror.node} here: create it, or correct the node of the mirror"
+        return MirrorStanding(Direction.OUT, replace(state, failure=Failure(0, context.now_us, None, missing)), None)
     consumer = Consumer(node.node_no, row.mirror.consumer_name)
     failure = tx.failure(consumer)
-    if failure is not None:
-        state = replace(state, failure=failure.error, failed_us=failure.since_us)
+    state = replace(state, failure=failure)
     mark = tx.mark(node.node_no, Order.MODIFIED, consumer.name) or BEGINNING
     failing_us = 0 if failure is None else max(1, context.now_us - failure.since_us)
     waiting, oldest_us = waiting_items(tx, node.node_no, Order.MODIFIED, mark)

@@ -5,7 +5,7 @@ from smartfeeds.core.model import Affiliation, Node, NodeEvent, NodeKind
 from smartfeeds.core.options import KIND, FormFields, NodeOptions
 from smartfeeds.core.view import names_view
 from smartfeeds.errors import Condition, FeedError, unsupported
-from smartfeeds.service.context import Context, find, locate_for, no_such_node
+from smartfeeds.service.context import Context, LocatedNode, find, locate_for, lock_located
 from smartfeeds.service.requests import (
     Configuration,
     Configure,
@@ -38,9 +38,7 @@ def add_node(
     kind = _kind(context, form)
     limits = context.policy.options
     options = NodeOptions.initial(kind, limits).apply(form or {}, limits)
-    taken = _taken(tx, name)
-    if taken is not None:
-        raise taken
+    _check_free(tx, name)
     creator = str(actor.bare)
     if kind is NodeKind.FEED and _shadowed(tx, name, creator):
         raise FeedError(Condition.NOT_ALLOWED, "somebody has a node that is named like a view of this feed")
@@ -61,22 +59,16 @@ def may_create(context: Context, actor: Jid) -> bool:
 
 def get_configuration(tx: ReadTx, context: Context, request: GetConfiguration) -> Configuration:
     """The options of a node, for its owners."""
-    node = _owned(tx, context, request.node, request.actor)
-    return Configuration(request.node, node.options)
+    return Configuration(request.node, _owned(tx, context, request.node, request.actor).node.options)
 
 
 def configure(tx: WriteTx, context: Context, request: Configure) -> EmptyResult:
     """Changes the options in the form; a cancelled form changes nothing (xep-map 67, 69)."""
-    node = _owned(tx, context, request.node, request.actor)
-    locked = tx.lock(node.name)
-    if locked is None:
-        raise no_such_node()
-    if request.form is None:
-        return EmptyResult()
-    options = locked.options.apply(request.form, context.policy.options)
-    if options == locked.options:
-        return EmptyResult()
-    change_options(tx, context, locked, options)
+    node = lock_located(tx, _owned(tx, context, request.node, request.actor))
+    if request.form is not None:
+        options = node.options.apply(request.form, context.policy.options)
+        if options != node.options:
+            change_options(tx, context, node, options)
     return EmptyResult()
 
 
@@ -97,23 +89,20 @@ def get_default(_tx: ReadTx, context: Context, request: GetDefaultConfiguration)
 
 def delete(tx: WriteTx, context: Context, request: DeleteNode) -> EmptyResult:
     """Frees the name of a node. Its rows are removed after the delete event is sent (xep-map 78 to 80)."""
-    node = _owned(tx, context, request.node, request.actor)
-    locked = tx.lock(node.name)
-    if locked is None:
-        raise no_such_node()
-    if locked.options.notify_delete:
-        tx.add_event(NodeEvent(0, locked.node_no, locked.last_modified_us, "delete", locked.name))
-    tx.retire_node(locked.node_no)
-    context.changed.add(locked.node_no)
+    node = lock_located(tx, _owned(tx, context, request.node, request.actor))
+    if node.options.notify_delete:
+        tx.add_event(NodeEvent(0, node.node_no, node.last_modified_us, "delete", node.name))
+    tx.retire_node(node.node_no)
+    context.changed.add(node.node_no)
     return EmptyResult()
 
 
-def _owned(tx: ReadTx, context: Context, name: str | None, actor: Jid) -> Node:
+def _owned(tx: ReadTx, context: Context, name: str | None, actor: Jid) -> LocatedNode:
     located = locate_for(tx, context, name, actor)
     if located.view.smart:
         raise FeedError(Condition.NOT_ALLOWED, "a view has no configuration of its own")
     located.access.check_manage()
-    return located.node
+    return located
 
 
 def _kind(context: Context, form: FormFields | None) -> NodeKind:
@@ -126,21 +115,20 @@ def _kind(context: Context, form: FormFields | None) -> NodeKind:
         raise FeedError(Condition.NOT_ACCEPTABLE, f"{KIND}: feed or generic") from None
 
 
-def _taken(tx: ReadTx, name: str) -> FeedError | None:
-    """Why a new node cannot have this name: a node or a view of a feed has it (xep-map 51, 58); None if it can."""
+def _check_free(tx: ReadTx, name: str) -> None:
+    """Raises FeedError if a node or a view of a feed has this name (xep-map 51, 58)."""
     try:
         located = find(tx, name)
     except FeedError:
-        return FeedError(Condition.NOT_ALLOWED, "the part before the question mark is a feed")
-    if located is None:
-        return None
-    if located.view.smart:
+        raise FeedError(Condition.NOT_ALLOWED, "the part before the question mark is a feed") from None
+    if located is not None and located.view.smart:
         feed = located.node.name
-        return FeedError(
+        raise FeedError(
             Condition.NOT_ALLOWED,
             f"{name} is a view of the feed {feed}, and nothing can be brought into a view: name {feed}",
         )
-    return FeedError(Condition.CONFLICT, f"there is a node {name} already")
+    if located is not None:
+        raise FeedError(Condition.CONFLICT, f"there is a node {name} already")
 
 
 def _shadowed(tx: ReadTx, name: str, creator: str) -> bool:

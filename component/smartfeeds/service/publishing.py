@@ -18,20 +18,14 @@ from smartfeeds.core.model import (
     NodeState,
     Slice,
 )
-from smartfeeds.core.options import GALLERY, FormFields, OptionLimits
+from smartfeeds.core.options import GALLERY, OptionLimits
 from smartfeeds.core.text import wire_bytes
 from smartfeeds.core.urls import xmpp_uri
 from smartfeeds.core.view import BARE, View
 from smartfeeds.errors import Condition, FeedError, unsupported
 from smartfeeds.formats.atom import id_and_updated, remains
 from smartfeeds.formats.payload import Payload, repaired_entry
-from smartfeeds.service.context import (
-    Context,
-    LocatedNode,
-    access_of,
-    find_for,
-    no_such_node,
-)
+from smartfeeds.service.context import Context, LocatedNode, access_of, find_for, lock_located, no_such_node
 from smartfeeds.service.drafts import PayloadDraft
 from smartfeeds.service.items import next_key, write_state
 from smartfeeds.service.merging import IncomingItem, merge_item
@@ -57,7 +51,9 @@ def publish(tx: WriteTx, context: Context, request: Publish) -> Published:
     node, access = _publishable(tx, context, request)
     limits = context.policy.options
     access.check_publish()
-    _check_preconditions(node, request.options, limits)
+    unmet = node.options.unmet(request.options or {}, limits)
+    if unmet is not None:
+        raise FeedError(Condition.PRECONDITION_NOT_MET, f"{unmet} is not so")
     draft = _checked(node, request, limits)
     if draft.sync is not None and node.kind is NodeKind.FEED:
         return _publish_version(tx, context, node, access, request, draft.sync)
@@ -204,7 +200,7 @@ def _bury_chunk(tx: WriteTx, context: Context, node: Node, up_to_us: int, by: st
         step = min(PURGE_STEP, PURGE_CHUNK - done)
         items = tx.slice(node.node_no, Slice(_LIVE, step, before=before))
         for item in items:
-            node = bury(tx, context, node, item, by, told=False)
+            node = bury(tx, context, node, item, by, notify=False)
         done += len(items)
         size_bytes += sum(len(item.sync or b"") for item in items)
         if len(items) < step:
@@ -224,10 +220,9 @@ def _locked(tx: WriteTx, located: LocatedNode | None, feature: str) -> tuple[Nod
     """Returns the node, locked until the transaction ends, and the actor's access. Views are read-only (xep-map 52)."""
     if located is not None and located.view.smart:
         raise unsupported(feature, "a view is read only")
-    node = tx.lock(located.node.name) if located is not None else None
-    if located is None or node is None:
+    if located is None:
         raise no_such_node()
-    return node, located.access
+    return lock_located(tx, located), located.access
 
 
 def _check_right_to_item(access: Access, request: Publish, existing: Item | None, *, deletion: bool) -> None:
@@ -244,12 +239,6 @@ def _check_right_to_item(access: Access, request: Publish, existing: Item | None
     allowed = access.may_retract if deletion else access.may_overwrite
     if existing is not None and not allowed(own=False):
         raise FeedError(Condition.FORBIDDEN, "this item is somebody else's")
-
-
-def _check_preconditions(node: Node, options: FormFields | None, limits: OptionLimits) -> None:
-    name = node.options.unmet(options or {}, limits)
-    if name is not None:
-        raise FeedError(Condition.PRECONDITION_NOT_MET, f"{name} is not so")
 
 
 def _checked(node: Node, request: Publish, limits: OptionLimits) -> PayloadDraft:
@@ -284,26 +273,26 @@ def _retract_item(
 ) -> None:
     if item is None or item.deleted:
         raise FeedError(Condition.ITEM_NOT_FOUND, "no such item")
-    told = notify or node.options.notify_retract
-    bury(tx, context, node, item, by, told=told, settles=settles)
+    notify = notify or node.options.notify_retract
+    bury(tx, context, node, item, by, notify=notify, settles=settles)
 
 
-def bury(tx: WriteTx, context: Context, node: Node, item: Item, by: str, *, told: bool, settles: bool = True) -> Node:
+def bury(tx: WriteTx, context: Context, node: Node, item: Item, by: str, *, notify: bool, settles: bool = True) -> Node:
     """Replaces a feed's item by a tombstone, or removes a generic node's item. Returns the node after the change.
 
-    `by` is the address of the actor. `told` says whether subscribers of the bare node are notified. With `settles` the
+    `by` is the address of the actor. With `notify` the subscribers of the bare node are notified. With `settles` the
     deletion also settles the conflicts of the item.
     """
     modified_us = next_key(node.last_modified_us, context.now_us)
     if node.kind is NodeKind.FEED:
         payload = remains(item.id, modified_us, item.payload)
-        state = buried(context, node, item, payload, by, told=told, settles=settles)
+        state = buried(context, node, item, payload, by, notify=notify, settles=settles)
         write_state(tx, context, node, item, item.id, state, item.publisher)
     else:
         tx.set_keys(node.node_no, modified_us, node.last_created_us)
         context.changed.add(node.node_no)
         tx.remove_item(node.node_no, item.item_no)
-        if told:
+        if notify:
             tx.add_event(NodeEvent(0, node.node_no, modified_us, "retract", item.id))
     return node._replace(last_modified_us=modified_us, live=node.live - 1)
 

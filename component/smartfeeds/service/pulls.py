@@ -4,12 +4,12 @@ Implements XEP-0060 6.5 with XEP-0059 and XEP-0413 (xep-map 184 to 229) and the 
 count and its index come from one snapshot.
 """
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable
+from dataclasses import replace
 
 from smartfeeds.core.cursor import MAX_GROUP, SPAN, Cursor, format_cursor, matches
 from smartfeeds.core.model import MAX_ITEM_NO, Edge, Item, Mark, Node, NodeKind, Slice
-from smartfeeds.core.page import PagePlan, plan
+from smartfeeds.core.page import PagePlan
 from smartfeeds.core.position import AtCursor, AtItem, parse_position
 from smartfeeds.core.text import attribute, wire_bytes
 from smartfeeds.core.view import CREATED, SMART, Order, Standing, View
@@ -32,15 +32,6 @@ WHOLE = {Order.MODIFIED: SMART, Order.CREATED: CREATED}
 _BY = {"creation": Order.CREATED, "modification": Order.MODIFIED}
 
 
-@dataclass(frozen=True, slots=True)
-class _Window:
-    """A plan with its positions resolved."""
-
-    view: View
-    after: Edge | None
-    before: Edge | None
-
-
 def pull(tx: ReadTx, context: Context, request: Pull) -> Page | IndexFirst:
     """Returns one page of a node or view, or the items that were requested by id."""
     located = locate_for(tx, context, request.node, request.actor)
@@ -52,14 +43,7 @@ def pull(tx: ReadTx, context: Context, request: Pull) -> Page | IndexFirst:
     if request.item_ids:
         return Page(name, _by_ids(tx, context, located, request.item_ids), None, publishers)
     view, descending = _ordered(located.view, request.order_by)
-    policy = context.policy
-    page_plan = plan(
-        request.page,
-        request.max_items,
-        page_default=policy.page_default,
-        page_max=policy.page_max,
-        descending=descending,
-    )
+    page_plan = context.policy.plan(request.page, request.max_items, descending=descending)
     items, result_set = read_page(tx, context, located.node, view, page_plan)
     truncated = result_set.is_longer_than(len(items))
     return Page(name, items, result_set if page_plan.set_wanted or truncated else None, publishers)
@@ -79,11 +63,7 @@ def get_item(tx: ReadTx, context: Context, request: GetItem) -> ItemShown | Inde
     item = _in_view(tx, located.node, view, tx.item(located.node.node_no, request.item_id))
     if item is None:
         raise FeedError(Condition.ITEM_NOT_FOUND, "no such item")
-    return ItemShown(
-        shown(context, located.node, view, item),
-        located.node,
-        located.node.options.shows_publisher,
-    )
+    return ItemShown(shown(context, located.node, view, item), located.node, located.node.options.shows_publisher)
 
 
 def read_page(
@@ -93,19 +73,17 @@ def read_page(
 
     The caller has checked `index_first`.
     """
-    window = _Window(
-        view,
-        edge_of(tx, context, node, view, page_plan.after, newer_side=True),
-        edge_of(tx, context, node, view, page_plan.before, newer_side=False),
-    )
+    after = edge_of(tx, context, node, view, page_plan.after, newer_side=True)
+    before = edge_of(tx, context, node, view, page_plan.before, newer_side=False)
     if not page_plan.limit:
         return (), ResultSet(tx.bounded_count(node.node_no, view))
-    items, ended = _read_items(tx, context, node, window, page_plan)
-    whole = ended and window.after is window.before is None and not page_plan.offset
+    window = Slice(view, page_plan.limit, after, before, page_plan.newest, page_plan.offset)
+    items, ended = _read_items(tx, context, node, window)
+    whole = ended and after is before is None and not page_plan.offset
     count = len(items) if whole else tx.bounded_count(node.node_no, view)
     if not items:
         return (), ResultSet(count)
-    index = _index(tx, node, window, page_plan, items, count)
+    index = _index(tx, node, window, items, count)
     first, last = _uids(tx, node, view, page_plan, items, spans=context.policy.span_cursors)
     if page_plan.descending:
         items.reverse()
@@ -114,28 +92,26 @@ def read_page(
     return tuple(items), ResultSet(count, first, last, index)
 
 
-def _read_items(
-    tx: ReadTx, context: Context, node: Node, window: _Window, page_plan: PagePlan
-) -> tuple[list[Item], bool]:
+def _read_items(tx: ReadTx, context: Context, node: Node, window: Slice) -> tuple[list[Item], bool]:
     """The items of a page, as many as one stanza may carry, and whether the store has no more of them.
 
     Steps of STEP_ITEMS avoid reading many items that do not fit into the stanza.
     """
-    view, limit_bytes = window.view, context.policy.page_bytes
-    after, before, offset = window.after, window.before, page_plan.offset
+    view, newest, limit_bytes = window.view, window.newest, context.policy.page_bytes
+    after, before, offset = window.after, window.before, window.offset
     items: list[Item] = []
-    while len(items) < page_plan.limit:
-        step = min(STEP_ITEMS, page_plan.limit - len(items))
-        found = tx.slice(node.node_no, Slice(view, step, after, before, page_plan.newest, offset))
+    while len(items) < window.limit:
+        step = min(STEP_ITEMS, window.limit - len(items))
+        rows = tx.slice(node.node_no, Slice(view, step, after, before, newest, offset))
         if view.sync or view.filtered:
-            found = [shown(context, node, view, item) for item in found]
-        items = found + items if page_plan.newest else items + found
-        count_fitting = _within_bytes(items, limit_bytes, newest=page_plan.newest)
-        if len(count_fitting) < len(items) or len(found) < step:
-            return count_fitting, len(count_fitting) == len(items)
-        end = items[0] if page_plan.newest else items[-1]
-        edge = Edge(key_of(view.order, end), end.item_no - page_plan.newest)
-        after, before = (after, edge) if page_plan.newest else (edge, before)
+            rows = [shown(context, node, view, item) for item in rows]
+        items = rows + items if newest else items + rows
+        fitting_items = _within_bytes(items, limit_bytes, newest=newest)
+        if len(fitting_items) < len(items) or len(rows) < step:
+            return fitting_items, len(fitting_items) == len(items)
+        end = items[0] if newest else items[-1]
+        edge = Edge(key_of(view.order, end), end.item_no - newest)
+        after, before = (after, edge) if newest else (edge, before)
         offset = 0
     return items, False
 
@@ -172,7 +148,9 @@ def _by_ids(tx: ReadTx, context: Context, located: LocatedNode, item_ids: tuple[
     hidden = located.view.hides_tombstones
     found = []
     size_bytes = 0
-    for ids in _in_steps(list(requested_ids)):
+    remaining_ids = list(requested_ids)
+    while ids := remaining_ids[:STEP_ITEMS]:
+        del remaining_ids[:STEP_ITEMS]
         items = {item.id: item for item in tx.items(located.node.node_no, ids)}
         for item_id in ids:
             item = _in_view(tx, located.node, located.view, items.get(item_id))
@@ -183,10 +161,6 @@ def _by_ids(tx: ReadTx, context: Context, located: LocatedNode, item_ids: tuple[
         if size_bytes > context.policy.page_bytes and len(found) > 1:
             raise too_many
     return tuple(found)
-
-
-def _in_steps(item_ids: Sequence[str]) -> Iterable[Sequence[str]]:
-    return (item_ids[start : start + STEP_ITEMS] for start in range(0, len(item_ids), STEP_ITEMS))
 
 
 def _in_view(tx: ReadTx, node: Node, view: View, item: Item | None) -> Item | None:
@@ -287,16 +261,14 @@ def written_bytes(text: str) -> int:
     return len(text) if len(text) <= PLAIN_CHARACTERS else len(attribute(text).encode())
 
 
-def _index(
-    tx: ReadTx, node: Node, window: _Window, page_plan: PagePlan, items: list[Item], count: int | None
-) -> int | None:
+def _index(tx: ReadTx, node: Node, window: Slice, items: list[Item], count: int | None) -> int | None:
     """The position of the page's oldest item in the view, if it costs no more than the page (SF-096)."""
-    if not page_plan.newest and window.after is None:
-        return page_plan.offset
+    if not window.newest and window.after is None:
+        return window.offset
     if count is None:
         return None
-    if page_plan.newest and window.before is None:
-        return count - page_plan.offset - len(items)
+    if window.newest and window.before is None:
+        return count - window.offset - len(items)
     if count > COUNTED_INDEX:
         return None
     first = items[0]

@@ -29,6 +29,19 @@ class Request:
 
 
 @dataclass(frozen=True, slots=True)
+class NodeRequest(Request):
+    """The base of requests about one node, or a view of it."""
+
+    node: str | None
+
+
+class Answer:
+    """The base of all responses."""
+
+    __slots__ = ()
+
+
+@dataclass(frozen=True, slots=True)
 class OrderBy:
     """An order of XEP-0413; `by` is "creation" or "modification", as written."""
 
@@ -52,13 +65,12 @@ class ItemPrecondition:
 
 
 @dataclass(frozen=True, slots=True)
-class Publish(Request):
+class Publish(NodeRequest):
     """XEP-0060 7.1. `draft` None means an empty item; `options` are publish-options, None if absent.
 
     `may_create` is False if the sender's token does not allow it to create a missing node.
     """
 
-    node: str | None
     item_id: str | None
     draft: PayloadDraft | None
     options: FormFields | None = None
@@ -68,7 +80,7 @@ class Publish(Request):
 
 
 @dataclass(frozen=True, slots=True)
-class Published:
+class Published(Answer):
     """The node name as written, and the id of the item.
 
     `tag` is the item's new tag for `ItemPrecondition.tags`, empty if the publish deleted the item. `created` is true if
@@ -82,27 +94,23 @@ class Published:
 
 
 @dataclass(frozen=True, slots=True)
-class Retract(Request):
+class Retract(NodeRequest):
     """XEP-0060 7.2."""
 
-    node: str | None
     item_id: str | None
     notify: bool = False
     expected: ItemPrecondition | None = None
 
 
 @dataclass(frozen=True, slots=True)
-class Purge(Request):
+class Purge(NodeRequest):
     """XEP-0060 8.5."""
-
-    node: str | None
 
 
 @dataclass(frozen=True, slots=True)
-class Pull(Request):
+class Pull(NodeRequest):
     """XEP-0060 6.5 with XEP-0059 and XEP-0413. With `item_ids`, only these items."""
 
-    node: str | None
     item_ids: tuple[str, ...] = ()
     max_items: str | None = None
     page: ResultSetRequest | None = None
@@ -151,7 +159,7 @@ class ResultSet:
 
 
 @dataclass(frozen=True, slots=True)
-class Page:
+class Page(Answer):
     """Items in the order of the response. `show_publisher` follows `pubsub#itemreply`."""
 
     node: str
@@ -161,16 +169,15 @@ class Page:
 
 
 @dataclass(frozen=True, slots=True)
-class GetItem(Request):
+class GetItem(NodeRequest):
     """One item of a node or view; with `sync`, as a view with that parameter shows it."""
 
-    node: str | None
     item_id: str
     sync: bool = False
 
 
 @dataclass(frozen=True, slots=True)
-class ItemShown:
+class ItemShown(Answer):
     """An item or its tombstone, and its node. `show_publisher` follows `pubsub#itemreply`."""
 
     item: Item
@@ -179,7 +186,7 @@ class ItemShown:
 
 
 @dataclass(frozen=True, slots=True)
-class FeedPage:
+class FeedPage(Answer):
     """A page of a feed, ascending, with its node. `version` changes with everything that a page depends on.
 
     `page` is None if the client has it already. `newer` and `older` say whether the view has items behind and before
@@ -201,15 +208,14 @@ class FeedPage:
 
 
 @dataclass(frozen=True, slots=True)
-class CreateNode(Request):
+class CreateNode(NodeRequest):
     """XEP-0060 8.1. `node` None requests an instant node; `form` None means no configuration."""
 
-    node: str | None
     form: FormFields | None = None
 
 
 @dataclass(frozen=True, slots=True)
-class NodeCreated:
+class NodeCreated(Answer):
     """`generated` is true if the service chose the name, which the response must then contain."""
 
     node: str
@@ -217,17 +223,14 @@ class NodeCreated:
 
 
 @dataclass(frozen=True, slots=True)
-class GetConfiguration(Request):
+class GetConfiguration(NodeRequest):
     """XEP-0060 8.2."""
-
-    node: str | None
 
 
 @dataclass(frozen=True, slots=True)
-class Configure(Request):
+class Configure(NodeRequest):
     """XEP-0060 8.2.4. `form` None is a form of type cancel."""
 
-    node: str | None
     form: FormFields | None
 
 
@@ -239,7 +242,7 @@ class GetDefaultConfiguration(Request):
 
 
 @dataclass(frozen=True, slots=True)
-class Configuration:
+class Configuration(Answer):
     """A node's options, or the defaults of a new node if `node` is None."""
 
     node: str | None
@@ -247,14 +250,12 @@ class Configuration:
 
 
 @dataclass(frozen=True, slots=True)
-class DeleteNode(Request):
+class DeleteNode(NodeRequest):
     """XEP-0060 8.4."""
-
-    node: str | None
 
 
 @dataclass(frozen=True, slots=True)
-class EmptyResult:
+class EmptyResult(Answer):
     """An empty result."""
 
 
@@ -262,19 +263,17 @@ class EmptyResult:
 
 
 @dataclass(frozen=True, slots=True)
-class Subscribe(Request):
+class Subscribe(NodeRequest):
     """XEP-0060 6.1. `options` is a submitted subscribe_options form, None if absent."""
 
-    node: str | None
     jid: str | None
     options: FormFields | None = None
 
 
 @dataclass(frozen=True, slots=True)
-class Unsubscribe(Request):
+class Unsubscribe(NodeRequest):
     """XEP-0060 6.2. A subid is ignored, because the service assigns none (xep-map 123)."""
 
-    node: str | None
     jid: str | None
 
 
@@ -288,7 +287,7 @@ class SubscriptionShown:
 
 
 @dataclass(frozen=True, slots=True)
-class Subscribed:
+class Subscribed(Answer):
     """`options` are set if they were part of the request; `last` is an item to send with the response (xep-map 116).
 
     The item is sent as the node sends items: `last` is without payload if events are, and `message_type` and `body`
@@ -313,7 +312,7 @@ class GetSubscriptions(Request):
 
 
 @dataclass(frozen=True, slots=True)
-class SubscriptionList:
+class SubscriptionList(Answer):
     """Subscriptions of an entity (`node` as in the request) or, with `owner`, of a node."""
 
     node: str | None
@@ -323,18 +322,16 @@ class SubscriptionList:
 
 
 @dataclass(frozen=True, slots=True)
-class GetSubscribeOptions(Request):
+class GetSubscribeOptions(NodeRequest):
     """XEP-0060 6.3.2."""
 
-    node: str | None
     jid: str | None
 
 
 @dataclass(frozen=True, slots=True)
-class SetSubscribeOptions(Request):
+class SetSubscribeOptions(NodeRequest):
     """XEP-0060 6.3.5. `form` None is a form of type cancel."""
 
-    node: str | None
     jid: str | None
     form: FormFields | None
 
@@ -347,7 +344,7 @@ class GetDefaultSubscribeOptions(Request):
 
 
 @dataclass(frozen=True, slots=True)
-class SubscribeOptions:
+class SubscribeOptions(Answer):
     """The options of a subscription (`core.suboptions`), or the defaults if `jid` is None."""
 
     node: str | None
@@ -378,7 +375,7 @@ class AffiliationShown:
 
 
 @dataclass(frozen=True, slots=True)
-class AffiliationList:
+class AffiliationList(Answer):
     """Affiliations of an entity or, with `owner`, of a node."""
 
     node: str | None
@@ -388,31 +385,28 @@ class AffiliationList:
 
 
 @dataclass(frozen=True, slots=True)
-class SetAffiliations(Request):
+class SetAffiliations(NodeRequest):
     """XEP-0060 8.9.2: (jid, affiliation as written or None) pairs."""
 
-    node: str | None
     entries: tuple[tuple[str, str | None], ...]
 
 
 @dataclass(frozen=True, slots=True)
-class GetNodeSubscriptions(Request):
+class GetNodeSubscriptions(NodeRequest):
     """XEP-0060 8.8.1, with XEP-0059."""
 
-    node: str | None
     page: ResultSetRequest | None = None
 
 
 @dataclass(frozen=True, slots=True)
-class SetSubscriptions(Request):
+class SetSubscriptions(NodeRequest):
     """XEP-0060 8.8.2: (jid, state as written) pairs."""
 
-    node: str | None
     entries: tuple[tuple[str, str], ...]
 
 
 @dataclass(frozen=True, slots=True)
-class PartlyRefused:
+class PartlyRefused(Answer):
     """The entries of a SetAffiliations or SetSubscriptions that were not applied; all others were (xep-map 89, 96)."""
 
     affiliations: AffiliationList | None = None
@@ -430,7 +424,7 @@ class GetNodeInfo(Request):
 
 
 @dataclass(frozen=True, slots=True)
-class NodeInfo:
+class NodeInfo(Answer):
     """The description of a node. Owners, publishers and subscribers are only filled if it is `readable` (xep-map 34).
 
     If it is not `described`, the response has its name, type and access model, and `node` holds nothing else.
@@ -456,7 +450,7 @@ class GetNodes(Request):
 
 
 @dataclass(frozen=True, slots=True)
-class NodeList:
+class NodeList(Answer):
     """Nodes by name."""
 
     nodes: tuple[Node, ...]
@@ -472,7 +466,7 @@ class GetItemIds(Request):
 
 
 @dataclass(frozen=True, slots=True)
-class ItemIds:
+class ItemIds(Answer):
     """The ids of live items (xep-map 40, 41)."""
 
     node: str

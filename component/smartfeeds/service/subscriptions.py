@@ -12,11 +12,7 @@ from smartfeeds.core.suboptions import flag as subscriber_wants
 from smartfeeds.core.view import Order, from_canonical
 from smartfeeds.errors import Condition, FeedError, unsupported
 from smartfeeds.formats.atom import read_meta
-from smartfeeds.service.context import (
-    Context,
-    LocatedNode,
-    locate_for,
-)
+from smartfeeds.service.context import Context, LocatedNode, locate_for
 from smartfeeds.service.lists import PagedList, listed_bytes, listing_of, number, page_of, shown_bytes
 from smartfeeds.service.pulls import newest_mark
 from smartfeeds.service.requests import (

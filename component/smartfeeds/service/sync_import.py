@@ -84,8 +84,8 @@ async def merge_document(
 ) -> None:
     """Merges the items of a document into a node, in their order, and records the results in `merge`.
 
-    The caller must have checked the rights of the actor. `on_progress` gets the number of items done since the last
-    call. Raises FeedError if the node cannot be created or is no feed.
+    This function checks neither rights nor quotas: it is for operators. `on_progress` gets the number of items done
+    since the last call. Raises FeedError if the node cannot be created or is no feed.
     """
     merge.note(await ensure_feed(service, target.node, target.actor, target.feed))
     for chunk in _chunks(items):

@@ -83,12 +83,14 @@ def _shown_name(node: Node, publisher: str) -> str:
     return publisher if node.options.shows_publisher else ""
 
 
-def state_of(found: SyncItem, version: Version, limit_bytes: int = MAX_SYNC_BYTES, *, told: bool = False) -> ItemState:
-    """Returns the state to store for a version. `found` has the dialect and the namespace in which it is written.
+def state_of(
+    stored: SyncItem, version: Version, limit_bytes: int = MAX_SYNC_BYTES, *, notify: bool = False
+) -> ItemState:
+    """Returns the state to store for a version. `stored` has the dialect and the namespace in which it is written.
 
     Raises FeedError(POLICY_VIOLATION) if the sync data is longer than `limit_bytes`.
     """
-    sync = write_sync(version, found.dialect, found.namespace)
+    sync = write_sync(version, stored.dialect, stored.namespace)
     if wire_bytes(sync) > limit_bytes:
         raise FeedError(
             Condition.POLICY_VIOLATION,
@@ -96,7 +98,7 @@ def state_of(found: SyncItem, version: Version, limit_bytes: int = MAX_SYNC_BYTE
         )
     deleted = version.deleted.on
     payload = with_mark(version.payload, version.sync_id) if deleted else version.payload
-    return ItemState(payload, deleted, told and deleted, version.sync_id, len(version.conflicts), sync)
+    return ItemState(payload, deleted, notify and deleted, version.sync_id, len(version.conflicts), sync)
 
 
 def read_shared(context: Context, node: Node, item: Item) -> SyncItem:
@@ -144,7 +146,7 @@ def edited(context: Context, node: Node, item: Item, payload: bytes, publisher: 
 
 
 def buried(
-    context: Context, node: Node, item: Item, payload: bytes, publisher: str, *, told: bool, settles: bool
+    context: Context, node: Node, item: Item, payload: bytes, publisher: str, *, notify: bool, settles: bool
 ) -> ItemState:
     """Returns the state of a retracted item. `payload` is the payload of the tombstone.
 
@@ -154,7 +156,7 @@ def buried(
     edit = editor(context, node, publisher)
     decided = found.version.conflicts if settles else ()
     version = found.dialect.resolve(found.version, edit, decided, payload, deleted=True)
-    return state_of(found, version, told=told)
+    return state_of(found, version, notify=notify)
 
 
 def shown(context: Context, node: Node, view: View, item: Item) -> Item:

@@ -1,6 +1,6 @@
 """The incoming direction of a mirror over HTTP: a feed with sync data, read again and again (FeedSync 4.1, SSE 2.1).
 
-A document is read whole before anything of it is merged. Where its publisher lets items expire, its complete feed is
+A document is read whole before anything of it is merged. If its publisher lets items expire, its complete feed is
 read on the first time and after a gap (FS-079, A-46). What the complete feed no longer has stays here all the same,
 because Smart Feeds never lose items (A-150); the state tells how many those are. A Smart Feed is read page by page,
 and the next time from its last cursor.
@@ -30,23 +30,26 @@ from smartfeeds.formats.xml import strict_parser
 from smartfeeds.net.fetch import FetchError, HttpClient, Response
 from smartfeeds.service.context import Context
 from smartfeeds.service.feeds import FeedService
-from smartfeeds.service.merging import IncomingItem, MergeResult, merge_items
+from smartfeeds.service.merging import IncomingItem
 from smartfeeds.service.syncing import is_own_endpoint, read_shared
-from smartfeeds.sources.mirror_in import BATCH, count_results, ensure_node, trusts_own_edits
-from smartfeeds.sources.mirror_state import MirrorStateStore, MirrorTools, run_for_ever
+from smartfeeds.sources.documents import ACCEPT_FEED, mirror_reader
+from smartfeeds.sources.mirror_in import BATCH, IncomingBatch, IncomingMirror
+from smartfeeds.sources.mirror_state import MirrorStateStore, unchanged
+from smartfeeds.sources.tools import SourceTools
 from smartfeeds.store.base import ReadTx, WriteTx
 from smartfeeds.sync.arriving import read_arrived
 from smartfeeds.sync.documents import DocumentPiece, FeedReader, PieceKind
 from smartfeeds.sync.sharing import FollowDecision, FollowStep, MirroredItem, PartialFeedFollower, Sharing, to_drop
 
-ACCEPT: Final = "application/atom+xml, application/rss+xml, application/xml;q=0.8, text/xml;q=0.8, */*;q=0.1"
 MAX_BYTES: Final = 64 * 1024 * 1024
 MAX_PAGES: Final = 100_000
 MAX_NOTES: Final = 20
 NOTE_CHARACTERS: Final = 300
 _CHUNK: Final = 65_536
 _LAST_CURSOR: Final = f"{{{FANOUT_NS}}}last_cursor"
+# Statuses of a service that does not know a cursor any more.
 _GONE: Final = frozenset({400, 404, 410, 414})
+_REMOVED: Final = frozenset({404, 410})
 # A cursor goes back in an address and is kept; longer ones are none of a Smart Feed.
 MAX_CURSOR_CHARACTERS: Final = 1_024
 
@@ -110,37 +113,32 @@ class MergeProgress:
         return "; ".join([*plain, *self.notes])[:NOTE_CHARACTERS]
 
 
-class WebMirrorReader:
-    """Reads the web feed of a mirror for ever."""
+class WebMirrorReader(IncomingMirror):
+    """Reads the web feed of a mirror again and again. The host of the address counts as the publisher of its items."""
 
     def __init__(
-        self, mirror: Mirror, service: FeedService, fetch: HttpClient, state_store: MirrorStateStore, tools: MirrorTools
+        self, mirror: Mirror, service: FeedService, fetch: HttpClient, state_store: MirrorStateStore, tools: SourceTools
     ) -> None:
-        self.state_store = state_store
-        self.in_step = False
-        self._mirror = mirror
-        self._service = service
+        super().__init__(mirror, service, state_store, tools, urlsplit(mirror.address).hostname or "")
         self._fetch = fetch
-        self._tools = tools
         self._sharing = Sharing()
-        self._reader = f"mirror of {mirror.node}"
-        # Who publishes what comes from there, as far as this service can say.
-        self._host = urlsplit(mirror.address).hostname or ""
+        self._reader = mirror_reader(mirror.node)
+        self._in_step = False
+
+    @property
+    def in_step(self) -> bool:
+        """Whether the last attempt to read the feed succeeded."""
+        return self._in_step
 
     def check(self) -> None:
-        """Nothing but the time tells when a web feed is to be read."""
-
-    async def run(self) -> None:
-        """Reads; what fails is tried again after growing pauses."""
-        await run_for_ever(self.state_store, self._step, self._rest, self._tools.spread)
+        """Does nothing: a web feed is read at fixed times."""
 
     async def _step(self) -> None:
         await self.read()
-        self.state_store.failures = 0
         await self._tools.sleep(self._next_s())
 
     async def _rest(self, pause_s: float) -> None:
-        self.in_step = False
+        self._in_step = False
         await self._tools.sleep(max(pause_s, min(self._mirror.every_s, pause_s * 10)))
 
     def _next_s(self) -> float:
@@ -151,7 +149,7 @@ class WebMirrorReader:
 
     async def read(self) -> None:
         """Brings in what is new. Raises FetchError, FeedError, StoreError; what was merged before stays."""
-        await ensure_node(self._service, self._mirror, self.state_store)
+        await self._ensure_node()
         await self._read_from(parse_position(self.state_store.state.position))
 
     async def _read_from(self, place: WebPosition) -> None:
@@ -159,9 +157,7 @@ class WebMirrorReader:
         if place.cursor:
             await self._read_pages(place, await self._page_after(place))
             return
-        url = self._address(place)
-        known = await self._validators(url)
-        first = await self._get(url, known)
+        first = await self._first(place, await self._validators(self._address(place)))
         if first is None:
             self._done(self.state_store.state.position, self.state_store.state.note)
         elif first.cursor and not first.synced and first.pieces and not place.view:
@@ -186,6 +182,17 @@ class WebMirrorReader:
             fields += ["timeout=0"] if "timeout" not in names else []
         return f"{url}?{'&'.join(fields)}" if fields else url
 
+    async def _first(self, place: WebPosition, known: Validators = NO_VALIDATORS) -> WebDocument | None:
+        """The document at the address of the mirror; None if it is the one that `known` belongs to."""
+        try:
+            return await self._get(self._address(place), known)
+        except FetchError as error:
+            if error.status in _REMOVED:
+                # What comes back at this address may be another feed. Its validators could be those of the former one,
+                # and its cursors and bounds mean nothing: it is read from the beginning.
+                self.state_store.note(lambda state: replace(state, position=""))
+            raise
+
     async def _page_after(self, place: WebPosition) -> WebDocument:
         """The page behind the cursor; all of the feed from its beginning where the cursor is not known any more."""
         try:
@@ -193,7 +200,7 @@ class WebMirrorReader:
         except FetchError as error:
             if error.status not in _GONE:
                 raise
-            page = await self._get(self._address(place))
+            page = await self._first(place)
         assert page is not None
         return page
 
@@ -202,7 +209,7 @@ class WebMirrorReader:
         merging = MergeProgress()
         for _ in range(MAX_PAGES):
             place = replace(place, cursor=page.cursor or place.cursor)
-            await self._merge(page, merging, str(place))
+            await self._merge_page(page, merging, str(place))
             if not page.next_url:
                 break
             following = await self._get(page.next_url)
@@ -228,24 +235,25 @@ class WebMirrorReader:
             decision = decision.state.read(complete.url, complete.sharing)
             merging = replace(merging, ids=set(), anew=True)
             merging.add_notes([decision.note])
-            await self._merge(complete, merging, self.state_store.state.position)
+            await self._merge_page(complete, merging, self.state_store.state.position)
             merging.add_notes([await self._absent(decision, merging.ids or set())])
             merging.ids = None
-        await self._merge(first, merging, self.state_store.state.position)
+        await self._merge_page(first, merging, self.state_store.state.position)
         self._sharing = first.sharing
-        # A complete feed may have no bound; whoever has read it has all that the partial one spoke of before.
+        # A complete feed may have no bound. It contains all items that the partial feed had before.
         until = decision.state.until or first.sharing.until
         position = str(WebPosition(until=until, view=place.view))
         await self._store(self._address(place), first.validators, position)
         self._done(position, str(merging))
 
     async def _absent(self, decision: FollowDecision, held: Set[str]) -> str:
-        """FS-080, A-46, A-150: what is not in the complete feed would be dropped elsewhere; here it is told."""
+        """A note on the items that the complete feed does not have. A mirror elsewhere would drop them (FS-080, A-46);
+        here they stay (A-150)."""
         if decision.step is not FollowStep.REPLACE:
             return ""
         kept, after = 0, None
         while True:
-            work = partial(count_absent, mirror=self._mirror, host=self._host, held=held, after=after)
+            work = partial(count_absent, mirror=self._mirror, host=self._publisher, held=held, after=after)
             items_by_id, after = await self._service.read(work, turn=f"mirror {self._mirror.name}")
             kept += items_by_id
             if after is None:
@@ -274,54 +282,30 @@ class WebMirrorReader:
 
     async def _get(self, url: str, known: Validators = NO_VALIDATORS) -> WebDocument | None:
         """A document, or None if it is the one that `known` belongs to. Raises FetchError, FeedError."""
-        response = await self._fetch.get(url, known=known, accept=ACCEPT, max_bytes=MAX_BYTES)
+        response = await self._fetch.get(url, known=known, accept=ACCEPT_FEED, max_bytes=MAX_BYTES)
         if response.not_modified:
             return None
         return await self._tools.aside(read_page, response)
 
-    async def _merge(self, page: WebDocument, merging: MergeProgress, position: str) -> None:
+    async def _merge_page(self, page: WebDocument, merging: MergeProgress, position: str) -> None:
         """Merges the items of a page; with the last of them `position` is kept."""
         merging.add_notes(page.notes)
         merging.plain += sum(piece.kind is PieceKind.PLAIN for piece in page.pieces)
         pieces = iter(page.pieces)
-        for start in range(0, max(1, len(page.pieces)), BATCH):
-            items, refused = await self._tools.aside(read_pieces, list(islice(pieces, BATCH)), self._tools.now_us())
-            last = start + BATCH >= len(page.pieces)
-            work = partial(
-                self._merge_some,
-                items=items,
-                refused=refused,
-                position=position if last else "",
-                own=trusts_own_edits(self._mirror, self.state_store.state),
-                anew=merging.anew,
-            )
-            await self.state_store.write(work)
-            merging.anew = False
-            if merging.ids is not None:
-                merging.ids.update(item.sync_item.version.sync_id for item in items)
-
-    def _merge_some(
-        self,
-        tx: WriteTx,
-        context: Context,
-        items: Sequence[IncomingItem],
-        refused: Sequence[ItemRefusal],
-        position: str,
-        *,
-        own: bool,
-        anew: bool,
-    ) -> tuple[None, Callable[[MirrorState], MirrorState]]:
-        results: Sequence[MergeResult] = merge_items(tx, context, self._mirror.node, self._host, items, own=own)
 
         def change(state: MirrorState) -> MirrorState:
-            state = replace(state, refused=0, reasons=()) if anew else state
-            state = count_results(state, results, refused, context.now_us, once=True)
-            return replace(state, position=position) if position else state
+            return replace(state, position=position)
 
-        return None, change
+        for start in range(0, max(1, len(page.pieces)), BATCH):
+            batch = await self._tools.aside(read_pieces, list(islice(pieces, BATCH)), self._tools.now_us())
+            last = start + BATCH >= len(page.pieces)
+            await self._merge(batch, change if last else unchanged, anew=merging.anew, once=True)
+            merging.anew = False
+            if merging.ids is not None:
+                merging.ids.update(item.sync_item.version.sync_id for item in batch.items)
 
     def _done(self, position: str, note: str) -> None:
-        self.in_step = True
+        self._in_step = True
         self.state_store.note(lambda state: replace(state, position=position, note=note))
         self.state_store.in_step()
 
@@ -340,9 +324,7 @@ def read_page(response: Response) -> WebDocument:
     return WebDocument(response.url, tuple(pieces), reader.sharing, next_url, cursor, notes, response.validators)
 
 
-def read_pieces(
-    pieces: Sequence[DocumentPiece], now_us: int
-) -> tuple[tuple[IncomingItem, ...], tuple[ItemRefusal, ...]]:
+def read_pieces(pieces: Sequence[DocumentPiece], now_us: int) -> IncomingBatch:
     """The items of a document for a merge, under the item ids that a Smart Feed names."""
     items: list[IncomingItem] = []
     refused: list[ItemRefusal] = []
@@ -354,7 +336,7 @@ def read_pieces(
                 items.append(IncomingItem(*read_arrived(piece.raw, lenient=True)))
             except FeedError as error:
                 refused.append(refusal(piece.sync_item.version.sync_id, error.text, now_us))
-    return tuple(items), tuple(refused)
+    return IncomingBatch(tuple(items), tuple(refused))
 
 
 def count_absent(

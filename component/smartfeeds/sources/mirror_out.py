@@ -17,12 +17,14 @@ from smartfeeds.core.mirror import ItemRefusal, Mirror, MirrorState, refusal
 from smartfeeds.core.model import Item, Mark, Node
 from smartfeeds.core.view import SHARED, Order
 from smartfeeds.delivery.deliverer import ConsumerPosition, Delivered, Gone, Outcome, RetryAfter
+from smartfeeds.delivery.dispatcher import Dispatcher
 from smartfeeds.delivery.slices import mark_at, read_changes
 from smartfeeds.errors import LinkError
 from smartfeeds.formats.xml import parse_stored
 from smartfeeds.service.context import Context
 from smartfeeds.service.feeds import FeedService
 from smartfeeds.service.syncing import shown
+from smartfeeds.sources.mirror_in import NO_RIGHT
 from smartfeeds.sources.mirror_peer import Peer, digest, tells_of_feed
 from smartfeeds.sources.mirror_state import MirrorStateStore
 from smartfeeds.store.base import ReadTx
@@ -31,7 +33,6 @@ PAGE: Final = 50
 AT_ONCE: Final = 10  # items on their way
 # Conditions that concern the content of one item; other items may still be accepted.
 _OF_THE_ITEM: Final = frozenset({"bad-request", "conflict", "not-acceptable", "policy-violation"})
-_NO_RIGHT: Final = frozenset({"forbidden", "not-authorized", "not-allowed", "registration-required"})
 
 # (service, node, item id or "", payload): publishes an item. Raises RequestError, RequestTimeoutError, LinkError.
 Publish = Callable[[str, str, str, bytes], Awaitable[None]]
@@ -47,14 +48,6 @@ class OutgoingItem:
     sync_id: str
     payload: bytes
     version: bytes
-
-
-@dataclass(frozen=True, slots=True)
-class OutgoingBatch:
-    """The next items to send; `more` says that others follow."""
-
-    items: tuple[OutgoingItem, ...]
-    more: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,6 +74,7 @@ class MirrorOutlet:
         self,
         mirror: Mirror,
         service: FeedService,
+        delivery: Dispatcher,
         publish: Publish,
         state_store: MirrorStateStore,
         peer: Peer,
@@ -92,7 +86,8 @@ class MirrorOutlet:
         self.state_store = state_store
         self.mirror = mirror
         self.consumer: Consumer | None = None
-        self.behind_since_us: int | None = None
+        self.since_us: int | None = None  # the age of the oldest item that waits
+        self._delivery = delivery
         self._remote_service = feed.service
         self._service = service
         self._publish = publish
@@ -102,6 +97,25 @@ class MirrorOutlet:
         self._failing = False
         self._has_sent = False
 
+    @property
+    def is_current(self) -> bool:
+        """Whether nothing waits, and nothing fails."""
+        return self.consumer is not None and self._delivery.is_current(self.consumer)
+
+    def check(self) -> None:
+        """Sends now, because the other side can be reached again."""
+        if self.consumer is not None:
+            self._delivery.hurry(self.consumer)
+
+    def begin(self) -> None:
+        """Does nothing: sending starts when the consumer is followed."""
+
+    async def end(self) -> None:
+        """Ends the deliveries and stores the state."""
+        if self.consumer is not None:
+            await self._delivery.forget(self.consumer)
+        await self.state_store.settle()
+
     async def deliver(self, consumer: Consumer, position: ConsumerPosition) -> Outcome:
         """Sends the next items. Raises StoreError."""
         batch = await self._service.read(
@@ -110,29 +124,30 @@ class MirrorOutlet:
         if batch is None:
             self.consumer = None
             return Gone("the node was deleted, or the mirror begins anew")
-        self.behind_since_us = batch.items[0].mark.key_us if batch.items else None
-        for start in range(0, len(batch.items), AT_ONCE):
-            position, failure = await self._send(batch.items[start : start + AT_ONCE], position)
+        items, more = batch
+        self.since_us = items[0].mark.key_us if items else None
+        for start in range(0, len(items), AT_ONCE):
+            position, failure = await self._send(items[start : start + AT_ONCE], position)
             if failure is not None:
                 self._failing = True
                 return RetryAfter(failure.reason, position=position)
         if self._failing:
             self._failing = False
             self._on_recovery()
-        if not batch.more:
-            self.behind_since_us = None
+        if not more:
+            self.since_us = None
             self.state_store.in_step(news=self._has_sent)
             self._has_sent = False
-        return Delivered(position, batch.more)
+        return Delivered(position, more)
 
     def _read(
         self, tx: ReadTx, context: Context, consumer: Consumer, position: ConsumerPosition
-    ) -> OutgoingBatch | None:
+    ) -> tuple[list[OutgoingItem], bool] | None:
+        """The next items to send, and whether others follow; None if the consumer does not exist any more."""
         changes = read_changes(tx, consumer, position, SHARED, PAGE)
         if changes is None:
             return None
-        items = [_outgoing(tx, context, changes.node, item) for item in changes.items]
-        return OutgoingBatch(tuple(items), changes.more)
+        return [_outgoing(tx, context, changes.node, item) for item in changes.items], changes.more
 
     async def _send(
         self, items: Sequence[OutgoingItem], position: ConsumerPosition
@@ -199,7 +214,7 @@ class MirrorOutlet:
                 f"there is no node {node} at {self._remote_service}, or it is closed: its owner makes it, "
                 f"or makes {ours} a publisher"
             )
-        if error.condition in _NO_RIGHT:
+        if error.condition in NO_RIGHT:
             return (
                 f"{self._remote_service} does not let us publish ({error}): "
                 f"{ours} has to be a publisher of its node {node}"

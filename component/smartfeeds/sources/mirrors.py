@@ -5,6 +5,7 @@ The mirrors are rows of a table in the store, which is read again and again beca
 
 import asyncio
 from collections.abc import Callable, Collection, Coroutine, Sequence
+from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from functools import partial
 from typing import Final
@@ -26,13 +27,13 @@ from smartfeeds.service.feeds import FeedService
 from smartfeeds.service.mirrors import consumer_of_mirror, set_configured
 from smartfeeds.sources import mirror_state
 from smartfeeds.sources.mirror_http import WebMirrorReader
-from smartfeeds.sources.mirror_in import XmppMirrorReader
+from smartfeeds.sources.mirror_in import IncomingMirror, XmppMirrorReader
 from smartfeeds.sources.mirror_out import MirrorOutlet, Publish
-from smartfeeds.sources.mirror_peer import Peers
-from smartfeeds.sources.mirror_state import MirrorStateStore, MirrorTools
+from smartfeeds.sources.mirror_peer import Peer, PeerMemory
+from smartfeeds.sources.mirror_state import MirrorStateStore
+from smartfeeds.sources.tools import SourceTools
 from smartfeeds.telemetry import MirrorReading
 
-MirrorPart = XmppMirrorReader | MirrorOutlet | WebMirrorReader
 HOST_AT_ONCE: Final = 8  # outgoing mirrors of one service that send at a time
 
 _log = structlog.get_logger()
@@ -58,44 +59,33 @@ class MirrorRun:
         row: MirrorRow,
         service: FeedService,
         wires: MirrorConnections,
-        tools: MirrorTools,
-        peers: Peers,
+        tools: SourceTools,
+        peers: PeerMemory,
         delivery: Dispatcher,
     ) -> None:
         self.mirror = mirror = row.mirror
-        self.begun_us = tools.now_us()
+        self.parts: dict[Direction, IncomingMirror | MirrorOutlet] = {}
         self.outlet: MirrorOutlet | None = None
-        self._tools = tools
-        self._delivery = delivery
-        self._intake: XmppMirrorReader | WebMirrorReader | None = None
-        self._task: asyncio.Task[None] | None = None
         # The feed that it follows over XMPP.
         self.followed = mirror.feed if Direction.IN in mirror.direction.ways else None
-        peer = peers.new()
-        # What comes is remembered for what is sent.
-        seen = peer if mirror.direction is Direction.BOTH else None
-
-        def state_store(way: Direction) -> MirrorStateStore:
-            return MirrorStateStore(service, mirror.name, way, row.state(way), tools.now_us)
-
+        self._begun_us = tools.now_us()
+        self._tools = tools
+        peer = Peer(peers)
         for way in mirror.direction.ways:
+            store = MirrorStateStore(service, mirror.name, way, row.state(way), tools.now_us)
             if is_web(mirror.address):
                 fetch = wires.fetch_private if mirror.allow_private else wires.fetch
-                self._intake = WebMirrorReader(mirror, service, fetch, state_store(way), tools)
+                self.parts[way] = WebMirrorReader(mirror, service, fetch, store, tools)
             elif way is Direction.IN:
-                self._intake = XmppMirrorReader(
-                    mirror, service, wires.make_link, state_store(way), seen, tools, self._check_outlet
-                )
+                # What comes is remembered for what is sent.
+                seen = peer if mirror.direction is Direction.BOTH else None
+                check = partial(self._check, Direction.OUT)
+                self.parts[way] = XmppMirrorReader(mirror, service, wires.make_link, store, seen, tools, check)
             else:
-                self.outlet = MirrorOutlet(
-                    mirror, service, wires.publish, state_store(way), peer, wires.limit_bytes, self._check_intake
+                check = partial(self._check, Direction.IN)
+                self.outlet = self.parts[way] = MirrorOutlet(
+                    mirror, service, delivery, wires.publish, store, peer, wires.limit_bytes, check
                 )
-
-    @property
-    def parts(self) -> dict[Direction, MirrorPart]:
-        """What runs, by direction."""
-        parts: dict[Direction, MirrorPart | None] = {Direction.IN: self._intake, Direction.OUT: self.outlet}
-        return {way: part for way, part in parts.items() if part is not None}
 
     def is_old(self, row: MirrorRow) -> bool:
         """Whether the mirror has other settings by now, or is to begin anew."""
@@ -105,63 +95,32 @@ class MirrorRun:
 
     def begin(self) -> None:
         """Starts the incoming direction. The outgoing one starts when its consumer is followed."""
-        if self._intake is not None:
-            loop = asyncio.get_running_loop()
-            self._task = loop.create_task(self._intake.run(), name=f"mirror {self.mirror.name} in")
+        for part in self.parts.values():
+            part.begin()
 
     async def end(self) -> None:
         """Ends both directions; their state is stored."""
         # The outgoing one first: `Mirrors` does not list this run any more, so a delivery would find no mirror for its
         # consumer and remove the mark.
-        try:
-            if self.outlet is not None and self.outlet.consumer is not None:
-                await self._delivery.forget(self.outlet.consumer)
-        finally:
-            if self._task is not None:
-                self._task.cancel()
-                await asyncio.gather(self._task, return_exceptions=True)
-        for part in self.parts.values():
-            await part.state_store.settle()
+        async with AsyncExitStack() as stack:
+            for part in self.parts.values():
+                stack.push_async_callback(part.end)
 
     def readings(self) -> list[MirrorReading]:
         """How its directions are doing."""
-        return [
-            MirrorReading(
-                self.mirror.name,
-                way.value,
-                self.lag_s(way),
-                self.is_current(way) and not part.state_store.state.refused,
-                part.state_store.state.items,
-                part.state_store.state.refused,
-                part.state_store.state.conflicts,
-            )
-            for way, part in self.parts.items()
-        ]
+        return [self._reading(way, part) for way, part in self.parts.items()]
 
-    def is_current(self, way: Direction) -> bool:
-        """Whether nothing waits, and nothing fails."""
-        part = self.parts[way]
-        if isinstance(part, MirrorOutlet):
-            return part.consumer is not None and self._delivery.is_current(part.consumer)
-        return part.in_step and part.state_store.state.failed_us is None
+    def _reading(self, way: Direction, part: IncomingMirror | MirrorOutlet) -> MirrorReading:
+        state, current = part.state_store.state, part.is_current
+        since_us = self._begun_us if part.since_us is None else part.since_us
+        lag_s = 0.0 if current else max(0.0, (self._tools.now_us() - since_us) / US_PER_S)
+        in_step = current and not state.refused
+        return MirrorReading(self.mirror.name, way.value, lag_s, in_step, state.items, state.refused, state.conflicts)
 
-    def lag_s(self, way: Direction) -> float:
-        """For how long something has been waiting or failing, in seconds; 0 where nothing is."""
-        if self.is_current(way):
-            return 0.0
-        part = self.parts[way]
-        since_us = part.behind_since_us if isinstance(part, MirrorOutlet) else part.state_store.state.in_step_us
-        return max(0.0, (self._tools.now_us() - (self.begun_us if since_us is None else since_us)) / US_PER_S)
-
-    def _check_outlet(self) -> None:
-        """The other side can be reached again, as the incoming direction has found."""
-        if self.outlet is not None and self.outlet.consumer is not None:
-            self._delivery.hurry(self.outlet.consumer)
-
-    def _check_intake(self) -> None:
-        """The other side can be reached again, as the outgoing direction has found."""
-        if self._intake is not None:
-            self._intake.check()
+    def _check(self, way: Direction) -> None:
+        """The other side can be reached again, as the other direction has found."""
+        if way in self.parts:
+            self.parts[way].check()
 
 
 class Mirrors:
@@ -173,11 +132,12 @@ class Mirrors:
         service: FeedService,
         configured: Sequence[Mirror],
         wires: MirrorConnections,
-        tools: MirrorTools,
+        tools: SourceTools,
         delivery: Dispatcher,
     ) -> None:
         self.runs: dict[str, MirrorRun] = {}
-        self.peers = Peers()
+        self._outlets: dict[Consumer, MirrorOutlet] = {}  # those whose node exists
+        self.peers = PeerMemory()
         self._service = service
         self._configured = configured
         self._wires = wires
@@ -206,6 +166,8 @@ class Mirrors:
             row = rows.get(name)
             if row is None or run.is_old(row):
                 del self.runs[name]
+                if run.outlet is not None and run.outlet.consumer is not None:
+                    self._outlets.pop(run.outlet.consumer, None)
                 await run.end()
                 ended.append(run.mirror)
         for name, row in rows.items():
@@ -226,10 +188,11 @@ class Mirrors:
 
     async def deliver(self, consumer: Consumer, position: ConsumerPosition) -> Outcome:
         """Sends the next items of the mirror that a consumer is of. Raises StoreError."""
-        for run in self.runs.values():
-            if run.outlet is not None and run.outlet.consumer == consumer:
-                return await run.outlet.deliver(consumer, position)
-        return Gone("the mirror was removed")
+        outlet = self._outlets.get(consumer)
+        outcome = await outlet.deliver(consumer, position) if outlet is not None else Gone("the mirror was removed")
+        if isinstance(outcome, Gone):
+            self._outlets.pop(consumer, None)
+        return outcome
 
     def host(self, consumer: Consumer) -> str:
         """The service that a mirror publishes to: `xmpp:SERVICE?;node=NODE`."""
@@ -262,6 +225,7 @@ class Mirrors:
             )
             if consumer is not None:
                 outlet.consumer = consumer
+                self._outlets[consumer] = outlet
                 self._delivery.follow(consumer)
 
     def _leave(self, mirror: Mirror) -> None:
@@ -291,6 +255,7 @@ class Mirrors:
         await self._delivery.pause(CONSUMER_KIND)
         runs = list(self.runs.values())
         self.runs.clear()
+        self._outlets.clear()
         self._followed = frozenset()
         await asyncio.gather(*(run.end() for run in runs))
         tasks = list(self._tasks)

@@ -14,13 +14,12 @@ from smartfeeds.errors import Condition, FeedError
 from smartfeeds.formats.autodiscovery import LinkType, links_of
 from smartfeeds.formats.documents import document_bytes, read_document
 from smartfeeds.formats.ess import ESS_TYPE, MAX_BYTES, NNO_TYPE, TIME_RANGE_S, EssContent, NnoEntry, read_either
-from smartfeeds.formats.items import FeedDocument, ImportedItem
-from smartfeeds.formats.nno import Candidate, EntryRequest, candidate_of, match, raw_titles, requests_of, to_download
+from smartfeeds.formats.nno import EntryRequest, candidate_of, match, raw_titles, requests_of, to_download
 from smartfeeds.net.fetch import FetchError, HttpClient, Response
+from smartfeeds.sources.documents import ACCEPT_FEED
 from smartfeeds.sources.results import FullEntry, dump_results, load_results
 
 ACCEPT_ESS: Final = f"{ESS_TYPE}, {NNO_TYPE}, text/html;q=0.5, */*;q=0.1"
-ACCEPT_FEED: Final = "application/atom+xml, application/rss+xml, application/xml;q=0.8, text/xml;q=0.8, */*;q=0.1"
 _PAGES: Final = frozenset({"text/html", "application/xhtml+xml"})
 
 # By the address that is requested.
@@ -48,7 +47,8 @@ class EssSource:
         """
         try:
             response = await self._get(fetch)
-            if not response.not_modified and _is_page(response):
+            is_page = response.content_type in _PAGES or response.body.lstrip()[:1] == b"<"
+            if not response.not_modified and is_page:
                 self.target = _linked(response)
                 response = await self._get(fetch)
             body = self._documents[self.target].content if response.not_modified else response.body
@@ -68,10 +68,6 @@ class EssSource:
 
 def _cut(file: EssContent, keep: int, latest_s: int) -> EssContent:
     return replace(file, entries=tuple(stamp for stamp in file.entries if stamp.time_s <= latest_s)[:keep])
-
-
-def _is_page(response: Response) -> bool:
-    return response.content_type in _PAGES or response.body.lstrip()[:1] == b"<"
 
 
 def _linked(page: Response) -> str:
@@ -203,18 +199,10 @@ def _full_entries(url: str, response: Response, wanted: Sequence[EntryRequest]) 
     body = document_bytes(response.body, response.charset)
     document = read_document(body, response.url)
     items = [item for item in document.items if not item.deleted]
-    matches = match(wanted, _candidates(body, items))
+    titles = raw_titles(body)
+    matches = match(wanted, [candidate_of(item, titles) for item in items])
     return {
-        entry: _result(url, document, items[place.place], updated=place.updated)
+        entry: FullEntry(url, replace(items[place.place], warnings=()), document.id, document.title, place.updated)
         for entry, place in zip(wanted, matches, strict=True)
         if place is not None
     }
-
-
-def _candidates(body: bytes, items: Sequence[ImportedItem]) -> list[Candidate]:
-    titles = raw_titles(body)
-    return [candidate_of(item, titles) for item in items]
-
-
-def _result(url: str, document: FeedDocument, item: ImportedItem, *, updated: bool) -> FullEntry:
-    return FullEntry(url, replace(item, warnings=()), document.id, document.title, updated)

@@ -8,13 +8,13 @@ that were processed are remembered in the store, so that a new start requests th
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field, replace
 from typing import Final
 
 import structlog
 
 from smartfeeds.core.backoff import Backoff
+from smartfeeds.core.consumers import Failure, next_failure
 from smartfeeds.core.jid import Jid
 from smartfeeds.core.times import US_PER_S
 from smartfeeds.core.validators import KnownDocument
@@ -26,8 +26,10 @@ from smartfeeds.net.fetch import FetchError, HttpClient, shown
 from smartfeeds.service.context import Context
 from smartfeeds.service.feeds import FeedService
 from smartfeeds.service.importing import ImportCounts, import_document
+from smartfeeds.sources.documents import ess_reader, feeds_reader
 from smartfeeds.sources.nno import Documents, EssSource, Puller
 from smartfeeds.sources.results import FullEntry
+from smartfeeds.sources.tools import SourceTools
 from smartfeeds.store.base import ReadTx, WriteTx
 
 LONGEST_PAUSE_S: Final = 86_400.0
@@ -56,58 +58,18 @@ class PlanetRound:
     failed: dict[str, str] = field(default_factory=dict)
 
 
-class _Pauses:
-    """The addresses that failed and are not asked again before their pause ends. Each failure doubles the pause."""
-
-    def __init__(self, clock: Callable[[], float], back_off: Backoff, spread: Callable[[], float]) -> None:
-        self._clock = clock
-        self._back_off = back_off
-        self._spread = spread
-        self._failures: dict[str, tuple[int, float]] = {}  # address -> failures in a row, end of its pause
-
-    def current(self) -> set[str]:
-        """The addresses whose pause has not ended."""
-        now_s = self._clock()
-        return {url for url, (_failures, until_s) in self._failures.items() if until_s > now_s}
-
-    def record(self, url: str, *, failed: bool) -> None:
-        """Starts a longer pause after a failure; a success ends all pauses of the address."""
-        failures = self._failures.pop(url, (0, 0.0))[0] + 1
-        if failed:
-            self._failures[url] = failures, self._clock() + self._back_off.pause_s(failures, self._spread())
-
-    def retain(self, urls: set[str]) -> None:
-        """Forgets all other addresses."""
-        self._failures = {url: state for url, state in self._failures.items() if url in urls}
-
-
 class Planet:
-    """One node and what fills it.
+    """One node and what fills it."""
 
-    `now_us` gives microseconds since the Unix epoch, `clock` seconds that never go back; `sleep` waits for seconds.
-    `spread` gives random numbers in 0..1.
-    """
-
-    def __init__(
-        self,
-        plan: PlanetSettings,
-        service: FeedService,
-        fetch: HttpClient,
-        *,
-        now_us: Callable[[], int],
-        clock: Callable[[], float],
-        sleep: Callable[[float], Awaitable[None]],
-        spread: Callable[[], float],
-    ) -> None:
+    def __init__(self, plan: PlanetSettings, service: FeedService, fetch: HttpClient, tools: SourceTools) -> None:
         self.plan = plan
         self._service = service
         self._fetch = fetch
-        self._now_us = now_us
-        self._sleep = sleep
-        self._spread = spread
-        self._back_off = Backoff(plan.every_s, max(plan.every_s, LONGEST_PAUSE_S))
+        self._tools = tools
+        self._backoff = Backoff(plan.every_s, max(plan.every_s, LONGEST_PAUSE_S))
         # A little less than a round, so that the first pause has ended when the next round begins.
-        self._pauses = _Pauses(clock, replace(self._back_off, first_s=plan.every_s * 0.9), spread)
+        self._url_backoff = replace(self._backoff, first_s=plan.every_s * 0.9)
+        self._failures: dict[str, Failure] = {}  # by the address that is not requested before its next attempt
         self._pending: dict[str, FullEntry] = {}
         self._begun = False
         self._stored: dict[tuple[str, str], KnownDocument] = {}  # (reader, address) -> what the store has
@@ -130,12 +92,12 @@ class Planet:
                 _log.exception("nno_round_failed", node=self.plan.node)
             else:
                 failures = 0
-                self._tell(done)
+                self._log_round(done)
             # The first pause is a normal round; only repeated failures make it longer.
-            pause_s = self._back_off.pause_s(failures + 1, self._spread()) if failures else 0.0
-            await self._sleep(max(self.plan.every_s, pause_s))
+            pause_s = self._backoff.pause_s(failures + 1, self._tools.spread()) if failures else 0.0
+            await self._tools.sleep(max(self.plan.every_s, pause_s))
 
-    def _tell(self, done: PlanetRound) -> None:
+    def _log_round(self, done: PlanetRound) -> None:
         for url, reason in done.failed.items():
             _log.warning("nno_source_failed", node=self.plan.node, url=shown(url), reason=reason)
         published = done.published
@@ -152,7 +114,8 @@ class Planet:
         """One round. Raises FeedError where the node cannot be filled, StoreError where the store fails."""
         puller = self._puller or await self._restore()
         failed: dict[str, str] = {}
-        paused = self._pauses.current()
+        now_us = self._tools.now_us()
+        paused = {url for url, failure in self._failures.items() if failure.pause_s(now_us)}
         await asyncio.gather(*(self._refresh(url, failed) for url in self._sources if url not in paused))
         aggregator = Aggregator(self.plan.entries)
         for source in self._sources.values():
@@ -162,8 +125,10 @@ class Planet:
         pulled = await puller.pull(entries, skip=paused)
         feeds = {entry.feed_url for entry in entries}
         for url in feeds - paused:
-            self._pauses.record(url, failed=url in pulled.failed)
-        self._pauses.retain(feeds | self._sources.keys())
+            self._record(url, pulled.failed.get(url))
+        self._failures = {
+            url: failure for url, failure in self._failures.items() if url in feeds or url in self._sources
+        }
         current = {item_id(full) for _entry, full in pulled.results if full is not None}
         self._pending |= {item_id(full): full for full in pulled.fresh}
         # Entries that leave the outline before they are stored are dropped, so this never grows beyond the outline. A
@@ -180,7 +145,7 @@ class Planet:
         node = self.plan.node
 
         def read(tx: ReadTx, _context: Context) -> tuple[bool, Documents, Documents]:
-            return tx.node(node) is not None, tx.documents(f"ess of {node}"), tx.documents(f"feeds of {node}")
+            return tx.node(node) is not None, tx.documents(ess_reader(node)), tx.documents(feeds_reader(node))
 
         there, files, feeds = await self._service.read(read)
         self._stored = self._documents(files, feeds)
@@ -211,18 +176,25 @@ class Planet:
 
     def _documents(self, files: Documents, feeds: Documents) -> dict[tuple[str, str], KnownDocument]:
         """All documents by reader and address."""
-        readers = {f"ess of {self.plan.node}": files, f"feeds of {self.plan.node}": feeds}
+        readers = {ess_reader(self.plan.node): files, feeds_reader(self.plan.node): feeds}
         return {(name, url): document for name, documents in readers.items() for url, document in documents.items()}
 
     async def _refresh(self, url: str, failed: dict[str, str]) -> None:
         try:
-            latest_s = self._now_us() // US_PER_S + AHEAD_S
+            latest_s = self._tools.now_us() // US_PER_S + AHEAD_S
             await self._sources[url].refresh(self._fetch, self.plan.entries, latest_s)
         except FetchError as error:
             failed[url] = error.reason
         except FeedError as error:
             failed[url] = error.text or error.condition.value
-        self._pauses.record(url, failed=url in failed)
+        self._record(url, failed.get(url))
+
+    def _record(self, url: str, reason: str | None) -> None:
+        """Records what came of a request to an address; `reason` None is a success, which ends all pauses."""
+        former = self._failures.pop(url, None)
+        if reason is not None:
+            now_us, jitter = self._tools.now_us(), self._tools.spread()
+            self._failures[url] = next_failure(former, reason, now_us, self._url_backoff, jitter)
 
     async def _publish(self) -> ImportCounts:
         """Publishes the new entries; those that cannot be stored are tried again in the next round."""

@@ -3,7 +3,7 @@
 import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 from smartfeeds.errors import FeedError
 from smartfeeds.formats.ess import NnoEntry
@@ -11,6 +11,8 @@ from smartfeeds.formats.items import ImportedItem
 from smartfeeds.formats.nno import EntryRequest
 from smartfeeds.formats.payload import Payload, shape_of
 from smartfeeds.formats.xml import parse_stored
+
+T = TypeVar("T")
 
 VERSION: Final = 1
 
@@ -65,30 +67,24 @@ def _key(wanted: EntryRequest) -> dict[str, object]:
 
 
 def _wanted(row: dict[str, Any]) -> EntryRequest:
-    entry = NnoEntry(_text(row["feed"]), _number(row["time_s"]), _number(row["checksum"]))
-    return EntryRequest(entry, _number(row["turn"]))
+    entry = NnoEntry(_typed(row["feed"], str), _typed(row["time_s"], int), _typed(row["checksum"], int))
+    return EntryRequest(entry, _typed(row["turn"], int))
 
 
 def _result(row: dict[str, Any]) -> tuple[EntryRequest, FullEntry]:
     wanted = _wanted(row)
-    payload = Payload(_text(row["payload"]).encode())
+    payload = Payload(_typed(row["payload"], str).encode())
     payload.shape = shape_of(parse_stored(payload))
-    item = ImportedItem(_text(row["id"]), _time(row["published_us"]), _time(row["updated_us"]), payload)
-    feed_id, feed_title = _text(row["feed_id"]), _text(row["feed_title"])
+    item = ImportedItem(_typed(row["id"], str), _time(row["published_us"]), _time(row["updated_us"]), payload)
+    feed_id, feed_title = _typed(row["feed_id"], str), _typed(row["feed_title"], str)
     return wanted, FullEntry(wanted.entry.feed_url, item, feed_id, feed_title, updated=row["updated"] is True)
 
 
-def _text(value: object) -> str:
-    if not isinstance(value, str):
-        raise TypeError(value)
-    return value
-
-
-def _number(value: object) -> int:
-    if not isinstance(value, int):
+def _typed(value: object, kind: type[T]) -> T:
+    if not isinstance(value, kind):
         raise TypeError(value)
     return value
 
 
 def _time(value: object) -> int | None:
-    return None if value is None else _number(value)
+    return None if value is None else _typed(value, int)

@@ -46,7 +46,7 @@ class StreamLink:
         return self._stream.domain
 
     def open(self, listener: LinkListener) -> None:
-        """Starts to tell the listener."""
+        """Passes events of the stream to the listener."""
         # The client's types name the standard library's elements; it reads both kinds in the same way.
         on_message = cast(Callable[[Element], None], listener.on_message)
         self._stop = self._stream.listen(listener.on_up, listener.on_down, on_message)
@@ -63,7 +63,7 @@ class StreamLink:
         await self._call("set", service, head.encode() + payload + b"</item></publish></pubsub>")
 
     async def close(self) -> None:
-        """Stops telling the listener. The stream stays as it is."""
+        """Passes no more events to the listener. The stream stays as it is."""
         self._stop()
         self._stop = lambda: None
 

@@ -40,6 +40,10 @@ class RecordReads(NodeReads):
         """Returns all mirrors by name. Their number is small."""
         return [_to_mirror(row) for row in self._db.rows(f"{MIRROR.select} ORDER BY name")]
 
+    def document_readers(self) -> set[str]:
+        """Returns the readers that have documents."""
+        return {reader for (reader,) in self._db.rows("SELECT DISTINCT reader FROM document")}
+
     def documents(self, reader: str) -> dict[str, KnownDocument]:
         """Returns the documents that a reader has processed, by the address that it requests."""
         rows = self._db.rows(f"{DOCUMENT.select} WHERE reader = ?", (reader,))

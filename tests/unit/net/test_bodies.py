@@ -7,7 +7,7 @@ from functools import partial
 
 import pytest
 
-from smartfeeds.net.bodies import BodyError, body_of
+from smartfeeds.net.bodies import Body, BodyError
 
 # Without the time of day in it.
 packed = partial(gzip.compress, mtime=0)
@@ -20,7 +20,7 @@ def bare(data):
 
 
 def read(encoding, data, limit=10_000, step=7):
-    body = body_of(encoding, limit)
+    body = Body(encoding, limit)
     for at in range(0, len(data), step):
         body.feed(data[at : at + step])
     return body.whole()

@@ -20,8 +20,10 @@ def limiter_of(time: FakeTime, **limits: float) -> HostLimiter:
     return HostLimiter(HostLimits(**limits), clock=time.clock, sleep=time.sleep)  # type: ignore[arg-type]
 
 
-async def visit(limiter: HostLimiter, host: str, starts: list[tuple[str, float]], time: FakeTime) -> None:
-    async with limiter.turn(host):
+async def visit(
+    limiter: HostLimiter, host: str, starts: list[tuple[str, float]], time: FakeTime, port: int = 443
+) -> None:
+    async with limiter.turn(host, port):
         starts.append((host, time.clock()))
 
 
@@ -70,7 +72,7 @@ async def test_requests_in_flight_are_bounded_per_host_and_in_all(
     limiter, inside, leave = limiter_of(time, **limits), [], asyncio.Event()
 
     async def hold(host: str) -> None:
-        async with limiter.turn(host):
+        async with limiter.turn(host, 443):
             inside.append(host.lower())
             await leave.wait()
 
@@ -87,7 +89,7 @@ async def test_requests_that_wait_for_a_slow_host_leave_room_for_others(time: Fa
     limiter, starts, leave = limiter_of(time, at_once=2, at_once_per_host=1), [], asyncio.Event()
 
     async def hold() -> None:
-        async with limiter.turn("slow.example"):
+        async with limiter.turn("slow.example", 443):
             await leave.wait()
 
     holders = [asyncio.create_task(hold()) for _ in range(5)]
@@ -101,8 +103,8 @@ async def test_requests_that_wait_for_a_slow_host_leave_room_for_others(time: Fa
 
 async def test_pause_refuses_requests_to_its_host_until_it_ends(time: FakeTime) -> None:
     limiter, starts = limiter_of(time), []
-    limiter.pause("A.example", 60)
-    limiter.pause("a.example", 20)
+    limiter.pause("A.example", 443, 60)
+    limiter.pause("a.example", 443, 20)
     await visit(limiter, "b.example", starts, time)
     await time.advance(59)
 
@@ -115,12 +117,30 @@ async def test_pause_refuses_requests_to_its_host_until_it_ends(time: FakeTime) 
     assert [host for host, _ in starts] == ["b.example", "a.example"]
 
 
+async def test_pause_is_of_one_port_and_the_rate_of_all(time: FakeTime) -> None:
+    """Another port may be the server of somebody else; the machine behind all ports is one."""
+    limiter, starts = limiter_of(time, per_s=0.5, burst=2), []
+    limiter.pause("a.example", 8443, 60)
+    await visit(limiter, "a.example", starts, time)
+    with pytest.raises(HostPausedError):
+        async with limiter.turn("a.example", 8443):
+            starts.append(("a.example:8443", time.clock()))
+    assert [host for host, _ in starts] == ["a.example"]
+
+    await time.advance(60)
+    began_s = time.clock()
+    visits = [asyncio.create_task(visit(limiter, "a.example", starts, time, port)) for port in (443, 8443, 443)]
+    await time.advance(2)
+    await asyncio.gather(*visits)
+    assert [start_s - began_s for _, start_s in starts[1:]] == [0.0, 0.0, 2.0]
+
+
 async def test_pause_refuses_requests_that_were_waiting_for_their_turn(time: FakeTime) -> None:
     limiter = limiter_of(time, at_once_per_host=1)
-    async with limiter.turn("a.example"):
+    async with limiter.turn("a.example", 443):
         waiting = asyncio.create_task(visit(limiter, "a.example", [], time))
         await settle()
-        limiter.pause("a.example", 60)
+        limiter.pause("a.example", 443, 60)
 
     with pytest.raises(HostPausedError):
         await waiting
@@ -129,7 +149,7 @@ async def test_pause_refuses_requests_that_were_waiting_for_their_turn(time: Fak
 async def test_hosts_are_forgotten_when_no_limit_applies_to_them(time: FakeTime) -> None:
     """Addresses of strangers must not fill the memory; a pause must not be forgotten."""
     limiter = limiter_of(time)
-    limiter.pause("paused.example", MAX_REQUESTED_PAUSE_S)
+    limiter.pause("paused.example", 443, MAX_REQUESTED_PAUSE_S)
     for number in range(5_000):
         await visit(limiter, f"host-{number}.example", [], time)
         await time.advance(1) if number % 500 == 0 else None

@@ -5,10 +5,10 @@ import pytest
 from smartfeeds.core.model import Affiliation
 from smartfeeds.errors import Condition, FeedError
 from smartfeeds.service.affiliations import AFFILIATIONS, OWNERS
-from smartfeeds.service.feeds import Answer
 from smartfeeds.service.requests import (
     AffiliationList,
     AffiliationShown,
+    Answer,
     EmptyResult,
     GetAffiliations,
     PartlyRefused,

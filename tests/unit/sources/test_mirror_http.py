@@ -18,7 +18,7 @@ from smartfeeds.http.paths import PathTemplate, decode_value
 from smartfeeds.http.queries import read_query
 from smartfeeds.net.fetch import FetchError, Response
 from smartfeeds.service.requests import DeleteNode, FeedPage, PullFeed
-from smartfeeds.sources import mirror_http
+from smartfeeds.sources import mirror_http, mirror_in
 from smartfeeds.store.base import ReadTx
 from support.mesh import NODE, OWNER, Net, Site
 from support.world import ATOM_NS, S, jid
@@ -155,7 +155,7 @@ async def test_what_has_not_changed_is_not_sent_again(net: Net, web: Web) -> Non
 
     assert web.asked == [FILE, FILE]
     state = await b.state()
-    assert (state.items, state.failure) == (1, "")
+    assert (state.items, state.error) == (1, "")
     assert web.conditional == [False, True]
 
 
@@ -180,16 +180,16 @@ async def test_document_that_was_not_merged_is_sent_again(net: Net, web: Web, mo
     web.pages[FILE] = feed(entry("a"))
     b = await mirror_of(net)
     web.pages[FILE] = feed(entry("a"), entry("b"))
-    merge, failures = mirror_http.merge_items, [StoreError("the disk is full")]
+    merge, failures = mirror_in.merge_items, [StoreError("the disk is full")]
 
     def failing(*arguments: object, **named: object) -> object:
         if failures:
             raise failures.pop()
         return merge(*arguments, **named)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(mirror_http, "merge_items", failing)
+    monkeypatch.setattr(mirror_in, "merge_items", failing)
     await again(net, b)
-    assert (await b.state()).failure == "the disk is full"
+    assert (await b.state()).error == "the disk is full"
     for _ in range(2):
         await again(net, b)
 
@@ -207,6 +207,76 @@ async def test_mirror_that_begins_anew_reads_everything(net: Net, web: Web) -> N
 
     assert web.conditional == [False, False]
     assert await b.titles() == {"a": "a"}
+
+
+@pytest.mark.parametrize("direct", [True, False])
+async def test_node_that_was_deleted_and_created_again_is_filled_again(net: Net, web: Web, *, direct: bool) -> None:
+    """Its owner was faster than the next read. The stored validators belong to the items of the former node."""
+    web.pages[FILE] = feed(entry("a"))
+    b = await mirror_of(net)
+    await b.service.handle(DeleteNode(jid(OWNER), b.domain, NODE))
+    await b.create()
+    if not direct:
+        await b.stop()
+        await b.start()
+        await net.settle()
+    else:
+        await again(net, b)
+
+    assert web.conditional == [False, False]
+    assert await b.titles() == {"a": "a"}
+    await again(net, b)
+    assert web.conditional == [False, False, True]
+
+
+@pytest.mark.parametrize("status", [404, 410])
+async def test_remote_feed_that_was_deleted_and_created_again_is_read_without_validators(
+    net: Net, web: Web, status: int
+) -> None:
+    """The new feed may give out the validators of the former one, so a 304 would prove nothing."""
+    tag = '"1"'
+
+    def present(title: str) -> Page:
+        return lambda url, etag: (
+            Response(url, 304, validators=Validators(url, tag))
+            if etag == tag
+            else Response(url, 200, feed(entry("a"), entry(title)), "application/atom+xml", Validators(url, tag))
+        )
+
+    def absent(url: str, _etag: str) -> Response:
+        raise FetchError(url, f"answered {status}", status=status)
+
+    web.pages[FILE] = present("b")
+    b = await mirror_of(net)
+    web.pages[FILE] = absent
+    await again(net, b)
+    assert f"answered {status}" in (await b.state()).error and web.conditional == [False, True]
+
+    web.pages[FILE] = present("c")
+    for _ in range(2):
+        await again(net, b)
+    assert await b.titles() == {"a": "a", "b": "b", "c": "c"}
+
+
+async def test_failures_are_counted_as_those_of_deliveries(net: Net, web: Web) -> None:
+    """Their number outlives a restart, so the pauses go on growing. A success ends them."""
+    b = await mirror_of(net)
+    for _ in range(3):
+        await again(net, b)
+    failure = (await b.state()).failure
+    assert failure is not None and failure.next_us is not None
+    assert failure.count == 4 and "answered 404" in failure.error
+    assert failure.next_us > failure.since_us
+
+    await b.stop()
+    await b.start()
+    await net.settle()
+    later = (await b.state()).failure
+    assert later is not None and (later.count, later.since_us) == (5, failure.since_us)
+
+    web.pages[FILE] = feed(entry("a"))
+    await again(net, b)
+    assert (await b.state()).failure is None
 
 
 async def test_conflicts_with_edits_made_here_are_kept(net: Net, web: Web) -> None:
@@ -236,7 +306,7 @@ async def test_item_that_is_refused_is_told_and_the_rest_is_taken(net: Net, web:
 
     assert await b.titles() == {"a": "a", "b": "b"}
     state = await b.state()
-    assert (state.refused, state.failure) == (1, "")
+    assert (state.refused, state.error) == (1, "")
     assert reason in state.reasons[0].reason
     assert not (await b.status()).standings[0].in_step
 
@@ -316,12 +386,12 @@ async def test_document_that_cannot_be_used_changes_nothing_and_is_told(
     b = await mirror_of(net)
 
     assert await b.items() == []
-    assert reason in (await b.state()).failure
+    assert reason in (await b.state()).error
 
     web.pages[FILE] = feed(entry("a"))
     await again(net, b)
     assert await b.titles() == {"a": "a"}
-    assert (await b.state()).failure == ""
+    assert (await b.state()).error == ""
 
 
 async def test_address_that_fails_is_left_alone_for_growing_pauses(net: Net, web: Web) -> None:
@@ -332,7 +402,7 @@ async def test_address_that_fails_is_left_alone_for_growing_pauses(net: Net, web
         await again(net, b)
 
     assert pauses == sorted(pauses) and pauses[0] < pauses[-1] == 300.0
-    assert "answered 404" in (await b.state()).failure
+    assert "answered 404" in (await b.state()).error
 
 
 async def test_partial_feed_is_completed_on_the_first_read(net: Net, web: Web) -> None:
@@ -442,7 +512,7 @@ async def test_complete_feed_that_cannot_be_read_loses_nothing(net: Net, web: We
     await again(net, b)
     assert set(await b.titles()) == {"a"}
     state = await b.state()
-    assert "404" in state.failure and json.loads(state.position)["until"] == "0005"
+    assert "404" in state.error and json.loads(state.position)["until"] == "0005"
 
     web.pages[COMPLETE] = feed(entry("a"), entry("missed"), entry("new"))
     await again(net, b)
@@ -531,7 +601,7 @@ async def test_smart_feed_goes_on_where_a_restart_or_a_failure_left_it(net: Net,
     web.get = failing  # type: ignore[method-assign]
     b = await mirror_of(net, SMART + "?order=modified&sync=true&max=10")
     assert len(await b.items()) == 10
-    assert "does not answer" in (await b.state()).failure
+    assert "does not answer" in (await b.state()).error
     await b.stop()
     await b.start()
     await net.settle()
@@ -588,7 +658,7 @@ async def test_feed_that_leads_on_for_ever_without_an_item_is_left(net: Net, web
     web.pages |= {f"https://files.example/{number}": smart_page(number) for number in range(1, 9)}
     b = await mirror_of(net)
 
-    assert set(await b.titles()) == {"a"} and (await b.state()).failure == ""
+    assert set(await b.titles()) == {"a"} and (await b.state()).error == ""
     assert web.asked == [FILE, "https://files.example/1"]
 
 

@@ -8,11 +8,13 @@ from structlog.testing import capture_logs
 
 from smartfeeds.core.access import Affiliation
 from smartfeeds.core.model import NodeKind
+from smartfeeds.core.times import US_PER_S
 from smartfeeds.errors import Condition, FeedError, StoreError
 from smartfeeds.formats.atom import read_meta
 from smartfeeds.net.fetch import Fetcher, FetchLimits
 from smartfeeds.service.importing import ImportCounts
 from smartfeeds.sources.planet import LONGEST_PAUSE_S, Planet, PlanetSettings
+from smartfeeds.sources.tools import SourceTools
 from support.faketime import FakeTime
 from support.world import OWNER, jid
 
@@ -27,15 +29,10 @@ def time():
 
 def planet_of(world, fetcher, time, urls, *, entries=3, owner=OWNER, every_s=EVERY_S, spread=1.0):
     plan = PlanetSettings(NODE, tuple(urls), entries, every_s, jid(owner))
-    return Planet(
-        plan,
-        world.service,
-        fetcher,
-        now_us=world.clock,
-        clock=time.clock,
-        sleep=time.sleep,
-        spread=lambda: spread,
-    )
+    began_s = time.clock()
+    now_us = world.clock()
+    tools = SourceTools(lambda: now_us + int((time.clock() - began_s) * US_PER_S), time.sleep, lambda: spread)
+    return Planet(plan, world.service, fetcher, tools)
 
 
 async def titles(world):

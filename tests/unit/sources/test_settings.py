@@ -51,7 +51,12 @@ def test_sections_come_from_the_environment_as_a_list(tmp_path, monkeypatch):
         (SECTION + "every_s = 5", "nno.0.every_s: must be at least 60"),
         (SECTION + 'owner = "x/y"', "nno.0.owner: must be a bare JID"),
         ('[[nno]]\nnode = "x"\nurls = ["file:///etc/passwd"]', "nno.0.urls.0: must be an address such as"),
-        ('[net]\nfetch_allow = ["10.0.0.1/8"]', "net.fetch_allow.0: must be an address or a network"),
+        (
+            '[net]\nfetch_allow = ["10.0.0.1/8"]',
+            'net.fetch_allow.0: "10.0.0.1/8" is no network: write "10.0.0.0/8", or "10.0.0.1" for this address alone',
+        ),
+        ('[net]\nfetch_allow = ["fd00::1/64"]', 'write "fd00::/64", or "fd00::1" for this address alone'),
+        ('[net]\nfetch_allow = ["10.0.0.0/33"]', "net.fetch_allow.0: must be an address or a network such as"),
         ('[net]\ncallback_allow = ["localhost"]', "net.callback_allow.0: must be an address or a network"),
         ("[[nnos]]\nx = 1", "nnos: there is no such section; did you mean nno?"),
     ],

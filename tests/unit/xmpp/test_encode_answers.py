@@ -5,7 +5,6 @@ import pytest
 from smartfeeds.core.model import Affiliation, Item, NodeKind, SubscriptionState
 from smartfeeds.core.text import ForbiddenCharacterError
 from smartfeeds.service import conflicts as s
-from smartfeeds.service import feeds
 from smartfeeds.service import requests as r
 from smartfeeds.xmpp.disco import Disco, ServiceInfo
 from smartfeeds.xmpp.encode import ENCODERS, encode_items, encode_last_item, envelope
@@ -167,7 +166,9 @@ def test_encode_every_answer_of_the_service_has_an_encoder() -> None:
     # Answers to what no pubsub stanza asks.
     documents = {r.FeedPage, r.ItemShown, s.ConflictList, s.ResolvedItem}
 
-    assert known | documents == set(feeds.Answer.__args__)
+    # By name: a class with slots replaces the one that was declared, which may still exist.
+    names = {answer.__name__ for answer in r.Answer.__subclasses__()}
+    assert {answer.__name__ for answer in known | documents} == names
 
 
 def test_encode_envelope_holds_kind_head_and_body() -> None:

@@ -1,0 +1,39 @@
+"""Documents of the web that the store remembers: their readers, and their end.
+
+A reader is a configuration section or a mirror that fetches documents. Its name is the key of their rows.
+"""
+
+from collections.abc import Iterable
+from typing import Final
+
+from smartfeeds.service.context import Context
+from smartfeeds.store.base import WriteTx
+
+ACCEPT_FEED: Final = "application/atom+xml, application/rss+xml, application/xml;q=0.8, text/xml;q=0.8, */*;q=0.1"
+
+
+def mirror_reader(node: str) -> str:
+    """The reader of the feeds that mirrors bring into a node."""
+    return f"mirror of {node}"
+
+
+def ess_reader(node: str) -> str:
+    """The reader of the ESS files of an `[[nno]]` section."""
+    return f"ess of {node}"
+
+
+def feeds_reader(node: str) -> str:
+    """The reader of the feeds that an `[[nno]]` section finds in ESS files."""
+    return f"feeds of {node}"
+
+
+def remove_unread_documents(tx: WriteTx, _context: Context, planets: Iterable[str]) -> None:
+    """Removes the documents whose reader exists no more. `planets` are the nodes of the `[[nno]]` sections.
+
+    It runs at the start of the service, when the store has the mirrors of the configuration.
+    """
+    readers = {mirror_reader(row.mirror.node) for row in tx.mirrors()}
+    readers |= {reader(node) for node in planets for reader in (ess_reader, feeds_reader)}
+    for reader in tx.document_readers() - readers:
+        for url in tx.documents(reader):
+            tx.remove_document(reader, url)

@@ -1,0 +1,39 @@
+"""The documents that readers of the web remember in the store, and their end."""
+
+from pathlib import Path
+
+import smartfeeds
+from smartfeeds.core.mirror import MirrorRow, make_mirror
+from smartfeeds.core.validators import KnownDocument, Validators
+from smartfeeds.sources.documents import (
+    ACCEPT_FEED,
+    ess_reader,
+    feeds_reader,
+    mirror_reader,
+    remove_unread_documents,
+)
+from smartfeeds.store.base import WriteTx
+from support.world import World
+
+URL = "https://a.example/feed"
+
+
+async def test_documents_end_with_the_section_of_their_reader(world: World) -> None:
+    """Those of sections and mirrors that exist stay; the command line may have added the mirror."""
+    readers = {reader(node) for reader in (mirror_reader, ess_reader, feeds_reader) for node in ("a", "b")}
+
+    def put(tx: WriteTx, _context: object) -> None:
+        tx.put_mirror(MirrorRow(make_mirror(node="a", address=URL)))
+        for reader in readers:
+            tx.put_document(reader, URL, KnownDocument(Validators(URL, "1")))
+
+    await world.service.write(put)
+    await world.service.write(lambda tx, context: remove_unread_documents(tx, context, ["b"]))
+
+    left = await world.service.read(lambda tx, _context: tx.document_readers())
+    assert left == {mirror_reader("a"), ess_reader("b"), feeds_reader("b")}
+
+
+def test_media_types_of_feeds_are_written_once() -> None:
+    texts = [path.read_text() for path in Path(smartfeeds.__file__).parent.rglob("*.py")]
+    assert sum(text.count(ACCEPT_FEED) for text in texts) == 1

@@ -86,8 +86,8 @@ def list_conflicts(tx: ReadTx, context: Context, request: ListConflicts) -> Conf
     node = located.node
     if request.item_id:
         item = tx.item(node.node_no, request.item_id)
-        found = (_conflicted(context, node, item),) if item is not None and item.conflicts else ()
-        return ConflictList(request.node or "", found, None)
+        conflicted = (_conflicted(context, node, item),) if item is not None and item.conflicts else ()
+        return ConflictList(request.node or "", conflicted, None)
 
     def read(part: KeyRange[int]) -> list[tuple[int, ConflictedItem]]:
         return [(item.item_no, _conflicted(context, node, item)) for item in tx.conflicted(node.node_no, part)]
@@ -129,8 +129,8 @@ def _feed(tx: ReadTx, context: Context, request: ListConflicts | ResolveConflict
 
 
 def _resolve(tx: WriteTx, context: Context, node: Node, item: Item, request: ResolveConflicts) -> ResolvedItem:
-    found = read_shared(context, node, item)
-    version = found.version
+    shared = read_shared(context, node, item)
+    version = shared.version
     tags = _tags_of(version)
     if request.seen is not None and set(request.seen) != set(tags):
         raise FeedError(Condition.CONFLICT, "the item has changed meanwhile: look at its conflicts again")
@@ -141,16 +141,16 @@ def _resolve(tx: WriteTx, context: Context, node: Node, item: Item, request: Res
     if choice is None or unknown or not decided:
         raise FeedError(Condition.ITEM_NOT_FOUND, "the item has no such conflict: look at its conflicts again")
     publisher = str(request.actor.bare)
-    changed = found.dialect.resolve(
+    changed = shared.dialect.resolve(
         version,
         editor(context, node, publisher),
         [conflicts[tag] for tag in decided],
         None if choice is version else choice.payload,
         deleted=choice.deleted.on
-        if found.dialect is not FEEDSYNC or choice.deleted.on is not version.deleted.on
+        if shared.dialect is not FEEDSYNC or choice.deleted.on is not version.deleted.on
         else None,
     )
-    state = state_of(found, changed, notify=node.options.notify_retract)
+    state = state_of(shared, changed, notify=node.options.notify_retract)
     stored = write_state(tx, context, node, item, item.id, state, item.publisher if choice is version else publisher)
     return ResolvedItem(stored, len(changed.conflicts))
 
@@ -161,8 +161,8 @@ def version_tag(version: Version) -> str:
 
 
 def _conflicted(context: Context, node: Node, item: Item) -> ConflictedItem:
-    found = read_shared(context, node, item)
-    return ConflictedItem(item, found.version, _tags_of(found.version), found.dialect)
+    shared = read_shared(context, node, item)
+    return ConflictedItem(item, shared.version, _tags_of(shared.version), shared.dialect)
 
 
 def _tags_of(version: Version) -> tuple[str, ...]:

@@ -76,20 +76,20 @@ def publish(tx: WriteTx, context: Context, request: Publish) -> Published:
 
 
 def _publish_version(
-    tx: WriteTx, context: Context, node: Node, access: Access, request: Publish, found: SyncItem
+    tx: WriteTx, context: Context, node: Node, access: Access, request: Publish, sync_item: SyncItem
 ) -> Published:
     """Merges an entry with sync data into the feed (A-59, A-61). It needs the rights of any other publish. A deletion
     merges like every version, so it may lose."""
-    existing = tx.item_of_sync(node.node_no, found.version.sync_id)
+    existing = tx.item_of_sync(node.node_no, sync_item.version.sync_id)
     if existing is None and request.item_id and tx.item(node.node_no, request.item_id) is not None:
         raise FeedError(Condition.CONFLICT, "the item of this id is shared under another one: leave the id out")
     if access.reading_error is not None:
         raise FeedError(Condition.FORBIDDEN, "you may not read this node: publish without sync data")
     _check_right_to_item(access, request, existing, deletion=False)
-    if found.dialect is not FEEDSYNC and not access.may_overwrite(own=False):
-        raise FeedError(Condition.FORBIDDEN, f"{found.dialect.name} is taken from publishers of the node alone")
+    if sync_item.dialect is not FEEDSYNC and not access.may_overwrite(own=False):
+        raise FeedError(Condition.FORBIDDEN, f"{sync_item.dialect.name} is taken from publishers of the node alone")
     check_expected(existing, request.expected)
-    incoming = IncomingItem(request.item_id or "", found)
+    incoming = IncomingItem(request.item_id or "", sync_item)
     merged = merge_item(tx, context, node, incoming, str(request.actor.bare))
     created = (existing is None or existing.deleted) and not merged.item.deleted
     return Published(request.node or "", merged.item.id, item_tag(merged.item), created=created)

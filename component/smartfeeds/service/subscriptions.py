@@ -71,21 +71,23 @@ def subscribe(tx: WriteTx, context: Context, request: Subscribe) -> Subscribed |
     if _sends_last(node, state) and (behind := index_first(tx, node, located.view)) is not None:
         return behind
     current = existing.options if request.options is None else apply(node.kind, existing.options, request.options)
-    wanted = existing._replace(state=state, node_text=request.node or "", service=request.service, options=current)
-    if wanted != existing or not existing.sub_no:
+    subscription = existing._replace(
+        state=state, node_text=request.node or "", service=request.service, options=current
+    )
+    if subscription != existing or not existing.sub_no:
         if state is SubscriptionState.SUBSCRIBED and (existing.state is not state or not existing.sub_no):
-            _tell_owners(tx, context, node, wanted)
-        wanted = tx.put_subscription(wanted)
+            _tell_owners(tx, context, node, subscription)
+        subscription = tx.put_subscription(subscription)
         start_pushing(tx, node, located.view.order)
     last = _last_item(tx, context, located, state)
     return Subscribed(
-        _shown(wanted),
+        _shown(subscription),
         node.kind,
-        wanted.options if request.options is not None else None,
+        subscription.options if request.options is not None else None,
         last if last is None or node.options.deliver_payloads else last._replace(payload=b""),
         node.options.shows_publisher,
         node.options.notification_type,
-        read_meta(last.payload).body if last and subscriber_wants(wanted.options, "include_body") else "",
+        read_meta(last.payload).body if last and subscriber_wants(subscription.options, "include_body") else "",
     )
 
 
@@ -171,15 +173,15 @@ def set_for_owner(
     """
     node = owned_node(tx, context, request.node, request.actor)
     rejected = list(refused)
-    for text, wanted in request.entries[:STEP]:
+    for text, state_text in request.entries[:STEP]:
         jid = parse_jid(text)
-        state = _STATES.get(wanted)
-        found = _of_jid(tx, node, jid) if jid is not None else []
-        if state is None or not found:
-            current = found[0].state if found else SubscriptionState.NONE
+        state = _STATES.get(state_text)
+        subscriptions = _of_jid(tx, node, jid) if jid is not None else []
+        if state is None or not subscriptions:
+            current = subscriptions[0].state if subscriptions else SubscriptionState.NONE
             rejected.append(SubscriptionShown(node.name, text, current))
             continue
-        for subscription in found:
+        for subscription in subscriptions:
             change_state(tx, context, subscription, state)
     if len(request.entries) > STEP:
         rest = replace(request, entries=request.entries[STEP:])

@@ -138,11 +138,11 @@ def edited(context: Context, node: Node, item: Item, payload: bytes, publisher: 
     """
     if node.kind is not NodeKind.FEED:
         return ItemState(payload)
-    found = read_shared(context, node, item)
+    shared = read_shared(context, node, item)
     deleted = False if item.deleted else None
     edit = editor(context, node, publisher)
-    version = found.dialect.update(found.version, edit, payload, deleted=deleted)
-    return state_of(found, version, EDITED_SYNC_BYTES)
+    version = shared.dialect.update(shared.version, edit, payload, deleted=deleted)
+    return state_of(shared, version, EDITED_SYNC_BYTES)
 
 
 def buried(
@@ -152,11 +152,11 @@ def buried(
 
     With `settles` the retraction resolves the item's conflicts too. Otherwise their content would stay readable.
     """
-    found = read_shared(context, node, item)
+    shared = read_shared(context, node, item)
     edit = editor(context, node, publisher)
-    decided = found.version.conflicts if settles else ()
-    version = found.dialect.resolve(found.version, edit, decided, payload, deleted=True)
-    return state_of(found, version, notify=notify)
+    decided = shared.version.conflicts if settles else ()
+    version = shared.dialect.resolve(shared.version, edit, decided, payload, deleted=True)
+    return state_of(shared, version, notify=notify)
 
 
 def shown(context: Context, node: Node, view: View, item: Item) -> Item:
@@ -180,8 +180,8 @@ def sync_of(context: Context, node: Node, item: Item) -> bytes:
     if stored and item.revision == 1:
         when_us = item.modified_us // US_PER_S * US_PER_S
         return write_first(item.sync_id or item.id, when_us, stored.decode())
-    found = read_shared(context, node, item)
-    return write_sync(found.version, found.dialect, found.namespace)
+    shared = read_shared(context, node, item)
+    return write_sync(shared.version, shared.dialect, shared.namespace)
 
 
 def _stored(item: Item) -> bytes:

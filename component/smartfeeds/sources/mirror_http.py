@@ -251,15 +251,17 @@ class WebMirrorReader(IncomingMirror):
         here they stay (A-150)."""
         if decision.step is not FollowStep.REPLACE:
             return ""
-        kept, after = 0, None
+        absent, after = 0, None
         while True:
             work = partial(count_absent, mirror=self._mirror, host=self._publisher, held=held, after=after)
             items_by_id, after = await self._service.read(work, turn=f"mirror {self._mirror.name}")
-            kept += items_by_id
+            absent += items_by_id
             if after is None:
                 break
         return (
-            f"{counted(kept, 'item')} that the publisher dropped while this mirror was away stay here" if kept else ""
+            f"{counted(absent, 'item')} that the publisher dropped while this mirror was away stay here"
+            if absent
+            else ""
         )
 
     # Both.

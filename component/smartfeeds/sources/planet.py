@@ -83,7 +83,7 @@ class Planet:
         failures = 0
         while True:
             try:
-                done = await self.round()
+                result = await self.round()
             except SmartfeedsError as error:
                 failures += 1
                 _log.error("nno_round_failed", node=self.plan.node, reason=str(error))
@@ -92,22 +92,22 @@ class Planet:
                 _log.exception("nno_round_failed", node=self.plan.node)
             else:
                 failures = 0
-                self._log_round(done)
+                self._log_round(result)
             # The first pause is a normal round; only repeated failures make it longer.
             pause_s = self._backoff.pause_s(failures + 1, self._tools.spread()) if failures else 0.0
             await self._tools.sleep(max(self.plan.every_s, pause_s))
 
-    def _log_round(self, done: PlanetRound) -> None:
-        for url, reason in done.failed.items():
+    def _log_round(self, result: PlanetRound) -> None:
+        for url, reason in result.failed.items():
             _log.warning("nno_source_failed", node=self.plan.node, url=shown(url), reason=reason)
-        published = done.published
+        published = result.published
         _log.info(
             "nno_round_done",
             node=self.plan.node,
             added=published.added,
             changed=published.changed,
-            downloads=done.downloads,
-            failed=len(done.failed),
+            downloads=result.downloads,
+            failed=len(result.failed),
         )
 
     async def round(self) -> PlanetRound:
@@ -202,10 +202,10 @@ class Planet:
             return ImportCounts()
         buried = await self._service.read(self._buried)
         items = tuple(_item(name, full) for name, full in self._pending.items() if name not in buried)
-        done = await import_document(self._service, self.plan.node, FeedDocument("NNO", items=items), self.plan.owner)
+        result = await import_document(self._service, self.plan.node, FeedDocument("NNO", items=items), self.plan.owner)
         self._begun = True
         self._pending.clear()
-        return done
+        return result
 
     def _buried(self, tx: ReadTx, _context: Context) -> set[str]:
         """Which of the new entries the owner has retracted before."""

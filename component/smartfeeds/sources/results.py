@@ -34,7 +34,7 @@ class FullEntry:
 def dump_results(known: Mapping[EntryRequest, FullEntry], missing: Iterable[EntryRequest] = ()) -> bytes:
     """The full entries as JSON, and the entries that are not in their feeds."""
     rows = [
-        _key(wanted)
+        _key(request)
         | {
             "feed_id": full.feed_id,
             "feed_title": full.feed_title,
@@ -44,9 +44,9 @@ def dump_results(known: Mapping[EntryRequest, FullEntry], missing: Iterable[Entr
             "updated_us": full.item.updated_us,
             "payload": full.item.payload.decode(),
         }
-        for wanted, full in known.items()
+        for request, full in known.items()
     ]
-    content = {"version": VERSION, "results": rows, "missing": [_key(wanted) for wanted in missing]}
+    content = {"version": VERSION, "results": rows, "missing": [_key(request) for request in missing]}
     return json.dumps(content, indent=1).encode() + b"\n"
 
 
@@ -56,28 +56,28 @@ def load_results(data: bytes) -> tuple[dict[EntryRequest, FullEntry], frozenset[
         content = json.loads(data)
         if content["version"] != VERSION:
             raise ValueError("it is of another version")
-        return dict(map(_result, content["results"])), frozenset(map(_wanted, content.get("missing", ())))
+        return dict(map(_result, content["results"])), frozenset(map(_request, content.get("missing", ())))
     except (KeyError, TypeError, AttributeError, RecursionError, FeedError) as error:
         raise ValueError(f"it holds something else: {type(error).__name__}") from None
 
 
-def _key(wanted: EntryRequest) -> dict[str, object]:
-    entry = wanted.entry
-    return {"feed": entry.feed_url, "time_s": entry.time_s, "checksum": entry.checksum, "turn": wanted.turn}
+def _key(request: EntryRequest) -> dict[str, object]:
+    entry = request.entry
+    return {"feed": entry.feed_url, "time_s": entry.time_s, "checksum": entry.checksum, "turn": request.turn}
 
 
-def _wanted(row: dict[str, Any]) -> EntryRequest:
+def _request(row: dict[str, Any]) -> EntryRequest:
     entry = NnoEntry(_typed(row["feed"], str), _typed(row["time_s"], int), _typed(row["checksum"], int))
     return EntryRequest(entry, _typed(row["turn"], int))
 
 
 def _result(row: dict[str, Any]) -> tuple[EntryRequest, FullEntry]:
-    wanted = _wanted(row)
+    request = _request(row)
     payload = Payload(_typed(row["payload"], str).encode())
     payload.shape = shape_of(parse_stored(payload))
     item = ImportedItem(_typed(row["id"], str), _time(row["published_us"]), _time(row["updated_us"]), payload)
     feed_id, feed_title = _typed(row["feed_id"], str), _typed(row["feed_title"], str)
-    return wanted, FullEntry(wanted.entry.feed_url, item, feed_id, feed_title, updated=row["updated"] is True)
+    return request, FullEntry(request.entry.feed_url, item, feed_id, feed_title, updated=row["updated"] is True)
 
 
 def _typed(value: object, kind: type[T]) -> T:

@@ -114,6 +114,11 @@ class Fetcher:
         self._session: aiohttp.ClientSession | None = None
 
     async def __aenter__(self) -> "Fetcher":
+        await self.open()
+        return self
+
+    async def open(self) -> None:
+        """Makes the client ready, until the end of the `async with`."""
         connector = aiohttp.TCPConnector(
             limit=0,  # the limiter has the bounds
             resolver=self._resolver,
@@ -127,7 +132,6 @@ class Fetcher:
             auto_decompress=False,
             trust_env=False,
         )
-        return self
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None

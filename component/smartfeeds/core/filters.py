@@ -6,18 +6,15 @@ and its description. Parsing, the filter index, pulls, pushes, the OpenAPI docum
 row reads facets that the index does not have yet (see migration 0011).
 """
 
-import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 
-from smartfeeds.core.text import words
+from smartfeeds.core.text import LANGUAGE_RANGE_PATTERN, MAX_LANGUAGE_CHARACTERS, is_language_range, words
 
 MAX_FILTER_VALUES = 32
 MAX_QUERY_WORDS = 32  # each word is a look-up of its own in the index
 MAX_CATEGORY_PARTS = 8  # each part adds two facets to an item
-# RFC 4647 2.1, without "*": the index has no facet for "any language".
-_LANGUAGE = r"[A-Za-z]{1,8}(-[A-Za-z0-9]{1,8})*"
 
 ParameterSchema = Mapping[str, object]
 
@@ -123,7 +120,7 @@ def _texts(values: Sequence[str]) -> frozenset[str] | None:
 
 
 def _languages(values: Sequence[str]) -> frozenset[str] | None:
-    return frozenset(map(fold, values)) if all(re.fullmatch(_LANGUAGE, value) for value in values) else None
+    return frozenset(map(fold, values)) if all(map(is_language_range, values)) else None
 
 
 def _changes(values: Sequence[str]) -> frozenset[str] | None:
@@ -136,6 +133,12 @@ def _words(values: Sequence[str]) -> frozenset[str] | None:
 
 
 _TEXT: ParameterSchema = {"type": "string", "minLength": 1}
+# RFC 4647 2.1, without "*": the index has no facet for "any language".
+_LANGUAGE_RANGE: ParameterSchema = {
+    "type": "string",
+    "pattern": f"^{LANGUAGE_RANGE_PATTERN}$",
+    "maxLength": MAX_LANGUAGE_CHARACTERS,
+}
 _TEXTS: ParameterSchema = {"type": "array", "items": _TEXT}
 
 FILTERS: Mapping[str, ViewFilter] = {
@@ -175,7 +178,7 @@ FILTERS: Mapping[str, ViewFilter] = {
         ViewFilter(
             "lang",
             "items in this language: en also selects en-GB (RFC 4647 basic filtering); repeatable, any of them",
-            {"type": "array", "items": {"type": "string", "pattern": f"^{_LANGUAGE}$"}},
+            {"type": "array", "items": _LANGUAGE_RANGE},
             _languages,
             FacetIndex("l", lambda entry: language_ranges(entry.language)),
             broad=True,

@@ -22,6 +22,10 @@ _ATTRIBUTE_ESCAPES = {
     "\n": "&#10;",
     "\r": "&#13;",
 }
+# A language range of RFC 4647 2.1 without "*". Every language tag has this form too. One letter begins private tags
+# ("x-foo") and tags that RFC 5646 2.2.8 grandfathers ("i-klingon").
+LANGUAGE_RANGE_PATTERN = "[A-Za-z]{1,8}(-[A-Za-z0-9]{1,8})*"
+_LANGUAGE_RANGE = re.compile(LANGUAGE_RANGE_PATTERN)
 _WORD = re.compile(r"[^\W_]+")
 # The characters of a Namespace Specific String, read as A-51 does.
 _NSS = re.compile(r"(?:[A-Za-z0-9()+,\-.:=@;$_!*'/?#]|%[0-9A-Fa-f]{2})+")
@@ -90,6 +94,15 @@ def counted(count: int, what: str, ending: str = "s") -> str:
 def words(text: str) -> frozenset[str]:
     """The distinct words of a text as a search compares them: compatibility form, case folded, letters and digits."""
     return frozenset(_WORD.findall(unicodedata.normalize("NFKC", text).casefold()))
+
+
+def is_language_range(text: str) -> bool:
+    """Whether a text is a basic language range (RFC 4647 2.1) of at most MAX_LANGUAGE_CHARACTERS.
+
+    The readers of documents, the filter index and the view filter `lang` all use this test, so that each language in
+    the index can be selected.
+    """
+    return len(text) <= MAX_LANGUAGE_CHARACTERS and _LANGUAGE_RANGE.fullmatch(text) is not None
 
 
 def is_nss(text: str) -> bool:

@@ -2,6 +2,7 @@
 
 from lxml import etree
 
+from smartfeeds.core.text import is_language_range
 from smartfeeds.core.times import format_datetime
 from smartfeeds.formats import atom
 from smartfeeds.formats.atom import ATOM_NS
@@ -9,7 +10,7 @@ from smartfeeds.formats.dates import parse_date
 from smartfeeds.formats.growth import check_size
 from smartfeeds.formats.items import ItemDraft
 from smartfeeds.formats.links import is_uri, resolve
-from smartfeeds.formats.xml import XML_BASE, XML_LANG, Element, is_language, new_element, parse_stored
+from smartfeeds.formats.xml import XML_BASE, XML_LANG, Element, new_element, parse_stored
 
 _MAILTO = "mailto:"
 
@@ -57,7 +58,7 @@ class EntryBuilder:
                 self.add(tag, format_datetime(time_us))
 
     def add_language(self, language: str) -> None:
-        if is_language(language):
+        if is_language_range(language):
             self.entry.set(XML_LANG, language)
 
     def add_id(self, atom_id: str, *, given: bool) -> None:

@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 from lxml import etree
 
+from smartfeeds.core.text import is_language_range
 from smartfeeds.formats import atom
 from smartfeeds.formats.additions import FANOUT_ID
 from smartfeeds.formats.atom import ATOM_NS, string_of
@@ -21,7 +22,7 @@ from smartfeeds.formats.items import FeedDraft, ItemDraft, SkippedItem, each
 from smartfeeds.formats.links import is_uri, rebase, resolve
 from smartfeeds.formats.plain import html_text, squeeze
 from smartfeeds.formats.rss_channel import first_text, read_channel, rss_children, rss_name
-from smartfeeds.formats.xml import XML_BASE, XML_LANG, Element, canonical, is_language, language_of, parse_stored
+from smartfeeds.formats.xml import XML_BASE, XML_LANG, Element, canonical, language_of, parse_stored
 
 RDF_NS = "http://www.w3.org/1999/02/22-rdf-syntax-ns#"
 CONTENT_NS = "http://purl.org/rss/1.0/modules/content/"
@@ -61,7 +62,7 @@ def read_rss(root: Element, base: str) -> tuple[FeedDraft, Iterator[ItemDraft | 
         inner = RssScope(rebase(outer.base, channel.get(XML_BASE)), language_of(channel) or outer.language)
         _read_channel(channel, head, inner.base)
         head.channel = read_channel(channel, head.warnings)
-        language = head.channel.language if is_language(head.channel.language) else ""
+        language = head.channel.language if is_language_range(head.channel.language) else ""
         outer, inner = (RssScope(scope.base, scope.language or language) for scope in (outer, inner))
     nodes = [] if channel is None else rss_children(channel, "item")
     outside = rss_children(root, "item")

@@ -15,7 +15,7 @@ from typing import Any, cast
 
 from lxml import etree
 
-from smartfeeds.core.text import MAX_LANGUAGE_CHARACTERS, escape
+from smartfeeds.core.text import escape, is_language_range
 from smartfeeds.errors import Condition, FeedError
 
 Element = etree._Element
@@ -31,8 +31,6 @@ MAX_ATTRIBUTES = 128
 MAX_PREFIXES = 64
 # What nodes allow is a matter of pubsub#max_payload_size; this bounds the work of checking.
 MAX_PAYLOAD_BYTES = 4 * 1024 * 1024
-
-_LANGUAGE = re.compile(r"[A-Za-z]{2,8}(?:-[A-Za-z0-9]{1,8})*")
 
 XML_NS = "http://www.w3.org/XML/1998/namespace"
 XML_LANG = f"{{{XML_NS}}}lang"
@@ -145,12 +143,7 @@ def canonical(element: Element) -> bytes:
 def language_of(element: Element) -> str:
     """The language that an element declares itself, "" where it is none (RFC 5646 2.1)."""
     text = element.get(XML_LANG, "").strip()
-    return text if is_language(text) else ""
-
-
-def is_language(text: str) -> bool:
-    """Whether a text is a language tag by its form, and no longer than RFC 5646 4.4.1 lets one be."""
-    return len(text) <= MAX_LANGUAGE_CHARACTERS and _LANGUAGE.fullmatch(text) is not None
+    return text if is_language_range(text) else ""
 
 
 def size_bytes(element: Element) -> int:

@@ -4,6 +4,7 @@ import pytest
 
 from smartfeeds.core.model import Item
 from smartfeeds.core.times import parse_datetime
+from smartfeeds.core.view import matches, parse_view
 from smartfeeds.errors import Condition, FeedError
 from smartfeeds.formats import atom, loader, xml
 from smartfeeds.formats.atom_feed import FeedHead, write_feed
@@ -338,6 +339,30 @@ def test_entry_keeps_the_language_of_its_feed():
         feed = f"<feed xmlns='{atom.ATOM_NS}' xml:lang='{language}'>{entries}</feed>"
         payloads = [xml.parse_stored(item.payload) for item in read_document(feed.encode()).items]
         assert [entry.get(xml.XML_LANG) for entry in payloads] == expected
+
+
+@pytest.mark.parametrize(
+    ("language", "is_valid"),
+    [
+        ("de", True),
+        ("en-GB", True),
+        ("i-klingon", True),
+        ("x-foo", True),
+        ("de-" + "-".join(["abcdefgh"] * 3) + "-abcde", True),
+        ("de-" + "-".join(["abcdefgh"] * 3) + "-abcdef", False),
+        ("en_GB", False),
+    ],
+)
+def test_filter_accepts_the_languages_that_are_indexed(language, is_valid):
+    """[SF-015] The index and the filter `lang` have one notion of a language (RFC 5646 2.1, 4.4.1)."""
+    document = f"<entry xmlns='{atom.ATOM_NS}' xml:lang='{language}'><id>urn:x:1</id></entry>"
+    (item,) = read_document(document.encode()).items
+    traits = atom.read_traits(item.payload)
+    view = parse_view(f"lang={language}")
+
+    assert any(facet.startswith("l:") for facet in traits.facets) is is_valid
+    assert (view is not None and matches(view, traits, publishers=False)) is is_valid
+    assert (view is not None) is is_valid
 
 
 @pytest.mark.parametrize(

@@ -1,10 +1,10 @@
 """JSON Feed 1.1, written and read (jsonfeed.org/version/1.1).
 
-`id` is the atom:id, so that a reader that knows the Atom form of a feed meets nothing twice; an atom:id that was made
-of the id of a JSON Feed is written as that id again. The item id stands in the
-object `_smartfeeds`, beside what JSON Feed has no member for: deletions (A-18), answers, the source; in that of the
-feed are its total and cursors. Members of an item that are not of JSON Feed, or have no place in Atom, are kept in the
-entry as they are: one extension element holds them as JSON.
+`id` is the atom:id, so that a reader of both the Atom and the JSON form of a feed shows no entry twice. An atom:id that
+was made of the id of a JSON Feed is written as that id again. The object `_smartfeeds` holds what JSON Feed has no
+member for: of an item its id, deletion (A-18), answers and source, of a feed its total and cursors. JSON Feed 1.1,
+"Extensions", reserves names that begin with an underscore for this. Members that have no place in Atom are stored in
+the entry in one extension element, as JSON.
 """
 
 import re
@@ -17,12 +17,13 @@ from smartfeeds.core.urls import harmless
 from smartfeeds.errors import FeedError
 from smartfeeds.formats import atom, xml
 from smartfeeds.formats.atom_feed import FeedHead
-from smartfeeds.formats.entry import Entry, EntryLink, Person
+from smartfeeds.formats.entry import NO_TEXT, Entry, EntryLink, Person
 from smartfeeds.formats.items import FeedDraft, FormatLoss, ItemDraft, SkippedItem, WrittenDocument, each
 from smartfeeds.formats.json_items import JsonItem, id_of, text_of
 from smartfeeds.formats.json_text import MAX_JSON_DEPTH, Json, JsonObject, dump_json, filled, load_json
 from smartfeeds.formats.links import is_uri, resolve
 from smartfeeds.formats.losses import EXTENSIONS, icon_losses, losses_of
+from smartfeeds.formats.plain import squeeze
 from smartfeeds.formats.rss_channel import Channel
 from smartfeeds.formats.xml import new_element
 
@@ -37,7 +38,7 @@ _VERSION = re.compile(r"https?://(?:www\.)?jsonfeed\.org/version/([0-9][0-9.]{0,
 _EXTENSION = "_smartfeeds"
 _PERSON_MEMBERS = frozenset({"name", "url"})
 _ATTACHMENT_MEMBERS = frozenset({"url", "mime_type", "title", "size_in_bytes"})
-# Members that are written from the entry; none of them is taken from what an entry keeps.
+# Members that are written from the entry, and never from stored members.
 _ITEM_MEMBERS = frozenset(
     {"id", "url", "external_url", "title", "content_html", "summary", "date_published", "date_modified"}
     | {"author", "authors", "tags", "language", "attachments", _EXTENSION}
@@ -94,11 +95,12 @@ def _item(entry: Entry, losses: list[FormatLoss]) -> JsonObject:
         }
     losses += losses_of(entry, "jsonfeed")
     related = next((link.href for link in entry.links if link.rel == "related"), "")
-    source = entry.source
+    source, content = entry.source, entry.content or NO_TEXT
     members: JsonObject = {
         "id": _id(entry),
         **filled(url=entry.alternate, external_url=related, title=entry.title.plain),
-        **_content(entry),
+        # JSON Feed 1.1, "Items": an item has one of both, so an item without content has an empty text.
+        **({"content_html": content.value} if content.is_markup and content.value else {"content_text": content.value}),
         **filled(summary="" if entry.summary is None else entry.summary.plain),
         "date_published": format_datetime(entry.issued_us),
         "date_modified": format_datetime(entry.changed_us),
@@ -109,7 +111,7 @@ def _item(entry: Entry, losses: list[FormatLoss]) -> JsonObject:
             attachments=[_attachment(link) for link in entry.enclosures],
         ),
     }
-    _restore(members, _kept_members(entry, losses))
+    _restore(members, _stored_members(entry, losses))
     members[_EXTENSION] = own | filled(
         replies_to=[filled(id=reply.ref, url=reply.href) for reply in entry.replies_to],
         source={} if source is None else filled(title=source.title, url=source.href),
@@ -119,14 +121,6 @@ def _item(entry: Entry, losses: list[FormatLoss]) -> JsonObject:
 
 def _id(entry: Entry) -> str:
     return entry.item_id if entry.atom_id == atom.derived_id(entry.item_id) else entry.atom_id
-
-
-def _content(entry: Entry) -> JsonObject:
-    """An item has one of both; one without content has an empty text."""
-    content = entry.content
-    if content is None or not content.value or not content.is_markup:
-        return {"content_text": "" if content is None else content.value}
-    return {"content_html": content.value}
 
 
 def _author(person: Person) -> JsonObject:
@@ -141,41 +135,50 @@ def _attachment(link: EntryLink) -> JsonObject:
     )
 
 
-def _kept_members(entry: Entry, losses: list[FormatLoss]) -> JsonObject:
-    """What the entry keeps of a JSON Feed. Anybody may publish such an element, so it is read as any document is."""
+# Members whose objects can have members that Atom has no place for: the key that identifies an object, and the members
+# that are written from the entry.
+_NESTED = (("authors", "name", _PERSON_MEMBERS), ("attachments", "url", _ATTACHMENT_MEMBERS))
+
+
+def _load_members(data: bytes) -> Json:
+    return load_json(data, max_depth=_MAX_MEMBER_DEPTH, max_values=_MAX_MEMBER_VALUES).value
+
+
+def _stored_members(entry: Entry, losses: list[FormatLoss]) -> JsonObject:
+    """The members of a JSON Feed that are stored in the entry.
+
+    Anybody may publish such an element, so its limits are checked like those of a document.
+    """
     members: JsonObject = {}
-    others = False
-    for extension in entry.extensions:
-        root = xml.parse_stored(extension)
+    has_losses = False
+    for root in map(xml.parse_stored, entry.extensions):
         if root.tag != MEMBERS:
-            others = True
+            has_losses = True
             continue
         try:
-            value = load_json(
-                atom.string_of(root).encode(), max_depth=_MAX_MEMBER_DEPTH, max_values=_MAX_MEMBER_VALUES
-            ).value
+            value = _load_members(atom.string_of(root).encode())
         except FeedError:
-            others = True
-            continue
-        members = value if isinstance(value, dict) else {}
-    if others:
+            has_losses = True
+        else:
+            members = value if isinstance(value, dict) else {}
+    if has_losses:
         losses.append(FormatLoss(entry.item_id, EXTENSIONS))
     return members
 
 
-def _restore(members: JsonObject, kept: JsonObject) -> None:
-    for name, key, known in _NESTED:
-        extras = kept.get(name)
-        by_key = {str(one.get(key)): one for one in extras if isinstance(one, dict)} if isinstance(extras, list) else {}
-        for one in members.get(name, ()):
-            extra = by_key.get(str(one.get(key)), {})
-            one |= {member: value for member, value in extra.items() if member not in known}
-    for member, value in kept.items():
-        if member not in _ITEM_MEMBERS and member not in members:
-            members[member] = value
-
-
-_NESTED = (("authors", "name", _PERSON_MEMBERS), ("attachments", "url", _ATTACHMENT_MEMBERS))
+def _restore(members: JsonObject, stored: JsonObject) -> None:
+    """Adds stored members to those that were written from the entry, which count if both have a name."""
+    for name, key, own_names in _NESTED:
+        extras = stored.get(name)
+        if not isinstance(extras, list):
+            continue
+        by_key = {str(extra.get(key)): extra for extra in extras if isinstance(extra, dict)}
+        for value in members.get(name, ()):
+            extra = by_key.get(str(value.get(key)), {})
+            value |= {member: text for member, text in extra.items() if member not in own_names}
+    for member, value in stored.items():
+        if member not in _ITEM_MEMBERS:
+            members.setdefault(member, value)
 
 
 def is_json_feed(value: Json) -> bool:
@@ -189,13 +192,13 @@ def read_json_feed(value: JsonObject, base: str) -> tuple[FeedDraft, Iterator[It
     version = _VERSION.fullmatch(value["version"].strip())
     number = version[1] if version is not None else ""
     address, page = (text_of(value.get(name)).strip() for name in ("feed_url", "home_page_url"))
-    said = value.get(_EXTENSION)
+    extension = value.get(_EXTENSION)
     head = FeedDraft(
         f"JSON Feed {number}",
-        id=(id_of(said.get("id")) if isinstance(said, dict) else "") or address,
-        title=" ".join(text_of(value.get("title")).split()),
+        id=(id_of(extension.get("id")) if isinstance(extension, dict) else "") or address,
+        title=squeeze(text_of(value.get("title"))),
         link=resolve(base, page) if page else "",
-        description=" ".join(text_of(value.get("description")).split()),
+        description=squeeze(text_of(value.get("description"))),
     )
     head.channel = _channel(value, base)
     if number not in ("1", "1.0", "1.1"):
@@ -223,7 +226,7 @@ def _channel(feed: JsonObject, base: str) -> Channel:
         language=text_of(feed.get("language")).strip(),
         icon=resolve(base, icon) if icon else "",
         hub=next((resolve(base, url) for url in urls if url), ""),
-        authors=tuple(name for author in _authors(feed) if (name := " ".join(text_of(author.get("name")).split()))),
+        authors=tuple(name for author in _authors(feed) if (name := squeeze(text_of(author.get("name"))))),
         left_out=tuple(name[:40] for name in unknown[:_MAX_NAMED]),
     )
 
@@ -233,11 +236,11 @@ def _read_item(value: Json, index: int, feed: JsonObject, base: str) -> ItemDraf
         return SkippedItem(index, "the item is no object")
     item = JsonItem(value, index, base)
     own = item.object(_EXTENSION)
-    given = id_of(own.get("id"))
+    own_id = id_of(own.get("id"))
     atom_id = id_of(value.get("id"))
-    item.draft.item_id = given or atom_id
-    # The id of an item whose atom:id was made of it is no atom:id.
-    is_own = given not in ("", atom_id) or is_uri(atom_id) or own.get("atom_id") == atom_id
+    item.draft.item_id = own_id or atom_id
+    # If the atom:id was made of the item id, the writer has put the item id in its place.
+    is_own = own_id not in ("", atom_id) or is_uri(atom_id) or own.get("atom_id") == atom_id
     published_us, updated_us = item.time("date_published"), item.time("date_modified")
     removal = item.removal(own, atom_id if is_own else "", updated_us)
     if removal is not None:
@@ -255,13 +258,13 @@ def _read_item(value: Json, index: int, feed: JsonObject, base: str) -> ItemDraf
         item.add_category(text_of(tag))
     item.add_enclosures(value, "mime_type", "title", "size_in_bytes")
     item.add_references(own, "replies_to", "title")
-    # An item may have both forms of its content, which mean the same. `_keep_members` keeps the text beside the HTML.
+    # An item may have both forms of its content, which mean the same. `_store_members` keeps the text beside the HTML.
     html, text, summary = (item.text(name) for name in ("content_html", "content_text", "summary"))
     if summary:
         item.add(atom.SUMMARY, summary)
     if html or text:
         item.add(atom.CONTENT, html or text, type="html" if html else "")
-    _keep_members(item, feed)
+    _store_members(item, feed)
     return item.draft
 
 
@@ -272,20 +275,20 @@ def _authors(members: JsonObject) -> list[JsonObject]:
     return [person for person in people if isinstance(person, dict)]
 
 
-def _keep_members(item: JsonItem, feed: JsonObject) -> None:
-    """The members that the entry has no other place for."""
-    kept = {name: value for name, value in item.members.items() if name not in _ITEM_MEMBERS}
-    if not (kept.get("content_text") and item.members.get("content_html")):
-        kept.pop("content_text", None)
-    if people := _unknown(_authors(item.members) or _authors(feed), _PERSON_MEMBERS):
-        kept["authors"] = [one | {"name": _label(one)} for one in people]
-    if links := _unknown(list(item.objects("attachments")), _ATTACHMENT_MEMBERS):
-        kept["attachments"] = [one | {"url": item.resolve(text_of(one.get("url")))} for one in links]
-    if not kept:
+def _store_members(item: JsonItem, feed: JsonObject) -> None:
+    """Stores the members that have no other place in the entry."""
+    stored = {name: value for name, value in item.members.items() if name not in _ITEM_MEMBERS}
+    if not (stored.get("content_text") and item.members.get("content_html")):
+        stored.pop("content_text", None)
+    if people := _with_more(_authors(item.members) or _authors(feed), _PERSON_MEMBERS):
+        stored["authors"] = [person | {"name": _label(person)} for person in people]
+    if links := _with_more(item.objects("attachments"), _ATTACHMENT_MEMBERS):
+        stored["attachments"] = [link | {"url": item.resolve(text_of(link.get("url")))} for link in links]
+    if not stored:
         return
-    text = dump_json(kept)
+    text = dump_json(stored)
     try:
-        load_json(text, max_depth=_MAX_MEMBER_DEPTH, max_values=_MAX_MEMBER_VALUES)
+        _load_members(text)
     except FeedError:
         item.warn("members that JSON Feed does not know are too many or too deep and were left out")
         return
@@ -295,15 +298,16 @@ def _keep_members(item: JsonItem, feed: JsonObject) -> None:
     item.entry.append(node)
 
 
-def _unknown(objects: list[JsonObject], known: frozenset[str]) -> list[JsonObject]:
+def _with_more(objects: Iterable[JsonObject], own_names: frozenset[str]) -> list[JsonObject]:
+    """The objects that have other members than `own_names`, with these members and those that identify the object."""
     return [
-        {name: value for name, value in one.items() if name in ("name", "url") or name not in known}
-        for one in objects
-        if not known.issuperset(one)
+        {name: member for name, member in value.items() if name in ("name", "url") or name not in own_names}
+        for value in objects
+        if not own_names.issuperset(value)
     ]
 
 
 def _label(person: JsonObject) -> str:
     """The name as it will be written again."""
-    name, address = (" ".join(text_of(person.get(key)).split()) for key in ("name", "url"))
+    name, address = (squeeze(text_of(person.get(key))) for key in ("name", "url"))
     return name or address.removeprefix("mailto:")

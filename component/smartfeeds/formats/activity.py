@@ -1,8 +1,9 @@
 """ActivityStreams 1.0 in JSON: the form of a Smart Feed over HTTP, written and read (A-35, SF-060 to SF-065, A-18).
 
-An item is an activity: `id` is the item id, the author its actor, the entry its object. AS 1.0 holds content for HTML;
-a Smart Feed gives plain text as it is, and says `"contentType":"text/html"` beside content that is HTML. So a reader
-of a Smart Feed, which `count` tells, takes content without `contentType` for text, and that of others for HTML.
+An item is an activity: `id` is the item id, the author is its actor and the entry its object. In AS 1.0 content is
+HTML. A Smart Feed has plain text as it is, and `"contentType":"text/html"` beside content that is HTML. The member
+`count` marks a Smart Feed. The reader therefore reads content without `contentType` as text in a Smart Feed, and else
+as HTML.
 """
 
 from collections.abc import Iterable, Iterator
@@ -25,7 +26,7 @@ _GUESSED = frozenset({"note", "article"})
 
 
 def write_activity(entry: Entry, *, comments: bool = False) -> bytes:
-    """One item as an activity. `comments` makes comments of the items of a feed of comments."""
+    """One item as an activity. With `comments`, an item without a type of its own is a comment."""
     return dump_json(_activity(entry, comments=comments))
 
 

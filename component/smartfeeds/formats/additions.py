@@ -92,7 +92,7 @@ def _needs_summary(content: Element) -> bool:
 
 
 def _is_completion(node: Element) -> bool:
-    """Whether it is what `completion` makes: anything else was written by somebody, and is kept."""
+    """Whether `completion` could have made this element. Any other element belongs to the entry and stays."""
     is_empty = not len(node) and not (node.text or "").strip()
     return node.tag in (atom.AUTHOR, atom.LINK) or (node.tag in (atom.SUMMARY, atom.CONTENT) and is_empty)
 

@@ -86,7 +86,7 @@ def write_entry(item: Item, byline: str = "", address: str = "") -> bytes:
 
 
 def _head(head: FeedHead) -> bytes:
-    """Nothing here reaches into the entries: what they are cut out with must not depend on it."""
+    """The head. It declares nothing that its entries inherit, because readers cut the entries out of the feed."""
     channel = head.channel
     language = f' xml:lang="{attribute(head.language)}"' if head.language else ""
     lines = [

@@ -1,7 +1,7 @@
 """Atom documents: Atom 1.0 feeds and entries (RFC 4287), deletions (RFC 6721), Atom 0.3 as far as it maps.
 
-An entry that is cut out of its feed keeps what it had from the feed: the base address, the language, the authors
-(`FeedScope`). Entries that `atom_feed.write_feed` wrote come back exactly as they were stored.
+An entry inherits its base address, language and authors from its feed (`FeedScope`); the reader writes them into the
+entry. Entries that `atom_feed.write_feed` wrote are read exactly as they were stored.
 """
 
 import copy
@@ -184,7 +184,7 @@ def _date(draft: ItemDraft, tag: str) -> int | None:
 
 
 def adopt(node: Element, scope: FeedScope) -> None:
-    """Gives an entry what it would lose without its feed: base address, language, and authors where it has none.
+    """Writes into an entry what it inherits from its feed: base address, language, and authors if it has none.
 
     Raises FeedError(PAYLOAD_TOO_BIG) where its addresses grow too long by that.
     """

@@ -87,11 +87,11 @@ def _codec_of(head: bytes) -> str:
     for beginning, codec in _BEGINNINGS:
         if head.startswith(beginning):
             return codec
-    declared = DECLARED_ENCODING.match(head.removeprefix(codecs.BOM_UTF8))
-    if declared is None:
+    declaration = DECLARED_ENCODING.match(head.removeprefix(codecs.BOM_UTF8))
+    if declaration is None:
         return ""
     try:
-        codec = codecs.lookup(declared[1].decode()).name
+        codec = codecs.lookup(declaration[1].decode()).name
         if codec.startswith(("utf-16", "utf-32")):  # declared in ASCII, which shows that it is wrong
             return ""
         is_plain = not codec.startswith(("iso2022", "hz")) and _ASCII.decode(codec) == _ASCII.decode("ascii")

@@ -73,7 +73,7 @@ def read_document(data: bytes, base: str = "") -> FeedDocument:
         description=head.description,
         channel=head.channel,
         items=_distinct(items, skipped),
-        skipped=tuple(sorted(skipped, key=lambda one: one.index)),
+        skipped=tuple(sorted(skipped, key=lambda item: item.index)),
         warnings=tuple(head.warnings),
         oldest_on_top=head.oldest_on_top,
     )

@@ -1,8 +1,7 @@
 """A stored payload as values: what writers of other formats and pages make of an item (RFC 4287, RFC 4685, A-35).
 
-Nothing here changes a payload. What an Atom entry may say twice is taken the first time; what a reader of an entry
-could not use (a date that is none, a link without address) is left out. Relative references are resolved by xml:base,
-those inside of HTML too.
+Nothing here changes a payload. If an element occurs more often than Atom allows, the first counts. Values without a use
+(an invalid date, a link without address) are left out. Relative references are resolved by xml:base, in HTML too.
 """
 
 import re
@@ -64,12 +63,12 @@ class EntryText:
 
     @property
     def html(self) -> str:
-        """As HTML, the lines of plain text apart. It is as harmless as its author made it: who shows it cleans it."""
+        """The text as HTML, with the line ends of plain text as `br`. The HTML is not sanitised."""
         return _LINE_END.sub("<br/>\n", escape(self.value.strip())) if self.kind is TextKind.TEXT else self.value
 
     @property
     def plain(self) -> str:
-        """On one line, without markup."""
+        """The text on one line, without markup."""
         return squeeze(self.value) if self.kind is TextKind.TEXT else html_text(self.value)
 
     @property
@@ -417,12 +416,12 @@ def _link(node: Element, base: str) -> EntryLink | None:
     if not href:
         return None
     length = node.get("length", "").strip()
-    known = length.isascii() and length.isdigit() and len(length) <= _LENGTH_DIGITS
+    is_length = length.isascii() and length.isdigit() and len(length) <= _LENGTH_DIGITS
     return EntryLink(
         rel=node.get("rel", "").strip().removeprefix(_IANA) or "alternate",
         href=resolve(base, href),
         type=node.get("type", "").strip(),
         title=node.get("title", ""),
-        length=int(length) if known else None,
+        length=int(length) if is_length else None,
         more=has_more(node),
     )

@@ -48,10 +48,10 @@ def check_size(item_bytes: int) -> None:
 def check_scope(node: Element) -> None:
     """Raises FeedError(INVALID_PAYLOAD) where so much is declared at a node that each element below it is costly: all
     declarations in force are looked at for each."""
-    declared = node.nsmap
-    if len(declared) > MAX_PREFIXES:
+    namespaces = node.nsmap
+    if len(namespaces) > MAX_PREFIXES:
         raise FeedError(Condition.INVALID_PAYLOAD, f"the document declares more than {MAX_PREFIXES} prefixes")
-    if sum(len(prefix or "") + len(uri) for prefix, uri in declared.items()) > MAX_SCOPE_BYTES:
+    if sum(len(prefix or "") + len(uri) for prefix, uri in namespaces.items()) > MAX_SCOPE_BYTES:
         raise FeedError(
             Condition.INVALID_PAYLOAD, f"the document declares namespaces of more than {MAX_SCOPE_BYTES} characters"
         )

@@ -1,7 +1,7 @@
 """Relative references in HTML as absolute addresses (RFC 3986 5; HTML, "Document base URLs").
 
-RSS, JSON Feed and a web page have no place for the base address of one text, so every reader of an entry gets its HTML
-with the references resolved. Nothing else of the HTML changes, however broken it is.
+RSS, JSON Feed and web pages have no place for the base address of a single text, so `read_entry` resolves the
+references in HTML. Nothing else of the HTML changes, even if the HTML is broken.
 """
 
 import html

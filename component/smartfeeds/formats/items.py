@@ -20,8 +20,8 @@ class ImportedItem:
     `id` becomes the item id: it is the same each time the document is read. `payload` is an Atom entry with a title,
     without its tree. It has no atom:id if the document has no URI for it, and no atom:updated if the document gives no
     time; `complete_entry` and `repaired_entry` add them. `deleted` marks a deletion (FeedSync, SSE or RFC 6721), whose
-    payload may still have content: who stores it makes a tombstone. Times are microseconds since the epoch. `warnings`
-    say what was dropped or remedied.
+    payload may still have content; the import makes a tombstone of it. Times are microseconds since the epoch.
+    `warnings` say what was dropped or remedied.
     """
 
     id: str
@@ -88,7 +88,6 @@ class FeedDocument:
         return [item for _, item in dated]
 
 
-# A document that says nothing.
 NO_DOCUMENT = FeedDocument("")
 
 
@@ -98,13 +97,13 @@ def dates_of(items: Sequence[ImportedItem]) -> list[int | None]:
     An item without a date has that of its older neighbour. Items before the first date lie just before it. All are None
     where no item has a date. Nothing else counts, not even the time of reading: so the dates are the same each time.
     """
-    own = [item.made_us for item in items]
-    first = next((place for place, time_us in enumerate(own) if time_us is not None), None)
+    item_dates_us = [item.made_us for item in items]
+    first = next((place for place, time_us in enumerate(item_dates_us) if time_us is not None), None)
     if first is None:
-        return own
-    last_us = max(TIME_RANGE_US[0], (own[first] or 0) - first)
+        return item_dates_us
+    last_us = max(TIME_RANGE_US[0], (item_dates_us[first] or 0) - first)
     dates_us: list[int | None] = []
-    for time_us in own:
+    for time_us in item_dates_us:
         last_us = last_us if time_us is None else time_us
         dates_us.append(last_us)
     return dates_us

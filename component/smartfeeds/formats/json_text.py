@@ -54,12 +54,12 @@ def load_json(data: bytes, *, max_depth: int = MAX_JSON_DEPTH, max_values: int =
         raise FeedError(Condition.PAYLOAD_TOO_BIG, f"the document is larger than {MAX_DOCUMENT_BYTES} bytes")
     data = data.removeprefix(_BOM)
     _check_structure(data, max_depth, max_values)
-    repeated: list[str] = []
+    repeats: list[str] = []
 
     def members(pairs: list[tuple[str, Json]]) -> JsonObject:
         value = dict(pairs)
         if len(value) < len(pairs):
-            repeated.append("")
+            repeats.append("")
         return value
 
     try:
@@ -76,7 +76,7 @@ def load_json(data: bytes, *, max_depth: int = MAX_JSON_DEPTH, max_values: int =
         raise FeedError(
             Condition.INVALID_PAYLOAD, f"the document is not well-formed JSON (line {error.lineno})"
         ) from None
-    return LoadedJson(value, ["a member stands twice in an object; the last one was read"] if repeated else [])
+    return LoadedJson(value, ["a member stands twice in an object; the last one was read"] if repeats else [])
 
 
 def _check_structure(data: bytes, max_depth: int, max_values: int) -> None:

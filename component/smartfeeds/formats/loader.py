@@ -107,8 +107,8 @@ def _decoded(data: bytes, codec: str) -> str | None:
 
 def _recoded(data: bytes, warnings: list[str]) -> tuple[bytes, str | None]:
     """The data in an encoding that libxml2 reads right, and its name where that is not what the data declares."""
-    declared = DECLARED_ENCODING.match(data[:_HEAD_BYTES])
-    name = declared[1].decode().lower() if declared is not None else ""
+    declaration = DECLARED_ENCODING.match(data[:_HEAD_BYTES])
+    name = declaration[1].decode().lower() if declaration is not None else ""
     if name in _REFUSED_ENCODINGS:
         raise FeedError(Condition.INVALID_PAYLOAD, "the document declares UTF-7, which is never read")
     superset = _SUPERSETS.get(name)

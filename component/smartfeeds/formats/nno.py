@@ -1,9 +1,9 @@
 """From many ESS files to the N newest entries of all of them, and from there to the items of the feeds (ESS-011 to
 ESS-022, A-106, A-109 to A-112).
 
-Choices that the document leaves open. Ties keep what is there already. An entry that comes with a new time is shown
-in its new place and marked as updated (ESS-021). Entries of the same time and title are all included, each with an item
-of its own as far as the feed has them (ESS-022).
+The specification leaves some choices open. Of two feeds or entries with equal times, the earlier arrival stays. An
+entry whose item has a new time moves to its new place and is marked as updated (ESS-021). Entries of the same time and
+title are all included, each with an item of its own if the feed has enough of them (ESS-022).
 """
 
 import heapq
@@ -299,7 +299,8 @@ def title_checksums(title: str) -> tuple[int, ...]:
 
 
 def raw_titles(data: bytes) -> dict[str, tuple[str, ...]]:
-    """The titles of a document's items as they stand in it, by the same title trimmed: readers of feeds trim them.
+    """Returns the titles of a document's items with their white space, by the trimmed title, which is all that feed
+    readers keep.
 
     Raises FeedError where the document cannot be read.
     """
@@ -321,19 +322,19 @@ def raw_titles(data: bytes) -> dict[str, tuple[str, ...]]:
 def candidate_of(item: ImportedItem, titles: Mapping[str, tuple[str, ...]]) -> Candidate:
     """An item of a document as a candidate; `titles` are the document's `raw_titles`."""
     node = next(parse_stored(item.payload).iterchildren(atom.TITLE), None)
-    own = "" if node is None else string_of(node)
-    raw = titles.get(own.strip(), ())
-    ordered = (own, *raw) if own in raw else (*raw, own)
-    checksums = [checksum for title in ordered for checksum in title_checksums(title)]
+    title = "" if node is None else string_of(node)
+    raw = titles.get(title.strip(), ())
+    spellings = (title, *raw) if title in raw else (*raw, title)
+    checksums = [checksum for spelling in spellings for checksum in title_checksums(spelling)]
     times_us = (item.published_us, item.updated_us)
     times_s = [time_us // US_PER_S // MINUTE_S * MINUTE_S for time_us in times_us if time_us is not None]
     return Candidate(tuple(dict.fromkeys(times_s)), tuple(dict.fromkeys(checksums)))
 
 
 def with_source(payload: bytes, feed_id: str, title: str, url: str) -> Payload:
-    """An entry that says which feed it comes from, as entries in the feed of another do (RFC 4287 4.2.11).
+    """Returns the entry with an atom:source that names its feed (RFC 4287 4.2.11).
 
-    What it says already stays. The id is left out where it is no URI.
+    A source that the entry has already stays. The id is left out if it is not a URI.
     """
     entry = parse_stored(payload)
     if next(entry.iterchildren(atom.SOURCE), None) is not None:

@@ -1,8 +1,8 @@
 """OPML 2.0: outlines read and written, and the list of all feeds as one (SF-008, A-153).
 
-An outline is a tree of texts with attributes. It is read whole or not at all, within limits of size and depth, from
-OPML 1.0, 1.1 and 2.0; what an outline includes or links to is never opened. Attributes and elements of other
-namespaces are kept, so that what another program wrote (sx:sync, say) is still there when the outline is written.
+An outline is a tree of texts with attributes. OPML 1.0, 1.1 and 2.0 are read, within limits of size and depth. Links
+and inclusions are never opened. Attributes and elements of other namespaces are stored, so that the data of other
+programs (such as sx:sync) is still there when the outline is written (OPML 2.0, "Extending OPML").
 """
 
 from collections.abc import Iterable, Iterator
@@ -18,7 +18,7 @@ from smartfeeds.formats.loader import load
 from smartfeeds.formats.plain import squeeze
 from smartfeeds.formats.xml import Element, canonical
 
-OPML_NS = "urn:x-smartfeeds:opml"  # attributes of ours: OPML lets others add theirs in a namespace only
+OPML_NS = "urn:x-smartfeeds:opml"  # OPML 2.0, "Extending OPML": added attributes must be in a namespace
 ADDRESS = f"{{{OPML_NS}}}xmpp"
 ITEM_ID = f"{{{OPML_NS}}}id"
 CHANGED = f"{{{OPML_NS}}}updated"
@@ -28,9 +28,10 @@ PLACEHOLDER = f"{{{OPML_NS}}}placeholder"
 MAX_OUTLINES = 100_000
 MAX_LEVELS = 128
 MAX_ATTRIBUTES = 128
+# A document can have a fault in each of its outlines.
 MAX_WARNINGS = 20
 
-# The namespaces that OPML itself has been given; most documents use none.
+# Some programs put OPML itself into these namespaces. OPML defines none, and most documents use none.
 _NAMESPACES = frozenset({"", "http://opml.org/spec2", "http://www.opml.org/spec2"})
 _ROOTS = frozenset({"opml", "outlinedocument"})
 _PREFIXES = {OPML_NS: "sf", "http://www.w3.org/XML/1998/namespace": "xml"}
@@ -172,24 +173,24 @@ def _foreign(parent: Element) -> tuple[bytes, ...]:
 
 def flattened(outlines: Iterable[Outline]) -> Iterator[tuple[int, Outline]]:
     """Every outline with its level, counted from 0, in document order: a tree as a flat list (SF-008)."""
-    waiting = [(0, outline) for outline in outlines][::-1]
-    while waiting:
-        level, outline = waiting.pop()
+    stack = [(0, outline) for outline in outlines][::-1]
+    while stack:
+        level, outline = stack.pop()
         yield level, outline
-        waiting += [(level + 1, child) for child in reversed(outline.children)]
+        stack += [(level + 1, child) for child in reversed(outline.children)]
 
 
 def write_list(title: str, feeds: Iterable[ListedFeed], now_us: int | None = None) -> Iterator[bytes]:
     """The list of feeds as OPML 2.0, in pieces, one a feed. Raises ForbiddenCharacterError.
 
-    `now_us` is the time of writing, where it is to be told.
+    `now_us` is the date of creation in the head; None leaves it out.
     """
     head = {"title": title} | ({} if now_us is None else {"dateCreated": format_rfc822(now_us)})
     return write_outline(OutlineDocument(head, ()), never_empty(map(_listed, feeds), "no feeds"))
 
 
 def never_empty(outlines: Iterable[Outline], text: str) -> Iterator[Outline]:
-    """The outlines, or a comment with this text: OPML 2.0 requires a body to hold an outline."""
+    """The outlines, or a comment with this text if there are none: a body of OPML 2.0 contains at least one outline."""
     empty = True
     for outline in outlines:
         empty = False
@@ -199,9 +200,9 @@ def never_empty(outlines: Iterable[Outline], text: str) -> Iterator[Outline]:
 
 
 def _listed(feed: ListedFeed) -> Outline:
-    known = {
+    attributes = {
         "title": feed.title,
-        "type": "rss",  # of any feed, whatever its format
+        "type": "rss",  # OPML 2.0, "Subscription lists": the type of a feed of any format
         "xmlUrl": feed.xml_url,
         "htmlUrl": feed.html_url,
         "description": feed.description,
@@ -209,7 +210,7 @@ def _listed(feed: ListedFeed) -> Outline:
         "created": "" if feed.created_us is None else format_rfc822(feed.created_us),
         ADDRESS: feed.xmpp,
     }
-    return Outline(feed.title, {name: value for name, value in known.items() if value})
+    return Outline(feed.title, {name: value for name, value in attributes.items() if value})
 
 
 def write_outline(document: OutlineDocument, more: Iterable[Outline] = ()) -> Iterator[bytes]:

@@ -94,7 +94,7 @@ def read_lines(document: OutlineDocument, base: str) -> tuple[FeedDraft, Iterato
 
 
 def _lines(document: OutlineDocument, base: str) -> Iterator[ItemDraft | SkippedItem]:
-    used: Counter[str] = Counter()
+    uses: Counter[str] = Counter()
     above: list[str] = []  # of each level the key of the last line
     for index, (level, outline) in enumerate(flattened(document.outlines)):
         key = atom.digest_id(*above[level - 1 : level], outline.text)
@@ -106,13 +106,13 @@ def _lines(document: OutlineDocument, base: str) -> Iterator[ItemDraft | Skipped
         if not (outline.text.strip() or line.addresses or line.own_id):
             yield SkippedItem(index, "the outline has no text, address or id")
             continue
-        yield line.read(_unused(line.own_id or next(iter(line.addresses), key), used, own=bool(line.own_id)))
+        yield line.read(_unused(line.own_id or next(iter(line.addresses), key), uses, own=bool(line.own_id)))
 
 
-def _unused(item_id: str, used: Counter[str], *, own: bool) -> str:
+def _unused(item_id: str, uses: Counter[str], *, own: bool) -> str:
     """An id that was made of a line's address or text, and that no line above has: equal lines are counted."""
-    used[item_id] += 1
-    turn = used[item_id]
+    uses[item_id] += 1
+    turn = uses[item_id]
     return item_id if own or turn == 1 else atom.digest_id(item_id, str(turn))
 
 

@@ -1,8 +1,8 @@
 """A payload as a value: canonical bytes, what their root is, and, on demand, their tree.
 
-A payload is parsed once, when it enters the service, and made canonical once. Whoever needs its tree or its shape later
-asks the value, which reads its own bytes at most once. Implements "items are always Atom entries" (SF-091, SF-092, D20,
-D22): what an entry lacks is added to the bytes.
+A payload is parsed once, when it enters the service, and made canonical once. The value parses its own bytes when its
+tree or shape is first used, and at most once. Implements "items are always Atom entries" (SF-091, SF-092, D20, D22):
+what an entry lacks is added to the bytes.
 """
 
 import re

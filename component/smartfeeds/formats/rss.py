@@ -1,8 +1,8 @@
 """RSS 0.9x, 1.0 and 2.0 items as Atom entries (RSS-001 to RSS-014, RSS-031; A-122 to A-128).
 
-guid, else link, identifies an item; pubDate is both published and updated; description is the content, or the summary
-beside content:encoded; enclosure, category, source, comments and authors have their Atom counterparts. What has none,
-and what nobody knows, stays in the entry as it is.
+The guid identifies an item, or else its link. pubDate is the date of publication and of the last change. description is
+the content, or the summary if the item has content:encoded too. enclosure, category, source, comments and authors
+become the Atom elements of the same meaning. All other elements stay in the entry unchanged.
 """
 
 import re
@@ -112,11 +112,11 @@ class _Item(EntryBuilder):
         }
 
     def has_link(self, rel: str, address: str) -> bool:
-        """Whether the item has this link as an atom:link too, which says more of it."""
+        """Whether the item has this link as an atom:link too, which has more attributes."""
         return (rel, self.resolve(address)) in self._links
 
     def take(self, name: str) -> list[Element]:
-        """All children of a name; they are not kept as they are."""
+        """Removes and returns the children of a name; the children that stay are copied to the entry."""
         return self.parts.pop(name, [])
 
     def text(self, name: str) -> str:
@@ -192,11 +192,11 @@ def _date(item: _Item, *names: str) -> int | None:
 
 def _authors(item: _Item) -> None:
     # An atom:author says more of the same person.
-    seen = {squeeze(part.text or "").casefold() for node in item.parts.get(atom.AUTHOR, ()) for part in node}
+    names = {squeeze(part.text or "").casefold() for node in item.parts.get(atom.AUTHOR, ()) for part in node}
     for node in (*item.take("author"), *item.take(DC_CREATOR)):
         name, email = name_and_mail(squeeze(string_of(node)))
-        if (name or email).casefold() not in seen:
-            seen.add((name or email).casefold())
+        if (name or email).casefold() not in names:
+            names.add((name or email).casefold())
             item.add_person(name, email and f"mailto:{email}")
 
 
@@ -217,12 +217,12 @@ def is_mail(text: str) -> bool:
 
 def _categories(item: _Item) -> None:
     """RSS-013, RSS-014: the value as it is, the domain as scheme."""
-    known = {(node.get("term", ""), node.get("scheme", "")) for node in item.parts.get(atom.CATEGORY, ())}
+    atom_categories = {(node.get("term", ""), node.get("scheme", "")) for node in item.parts.get(atom.CATEGORY, ())}
     for node in (*item.take("category"), *item.take(DC_SUBJECT)):
         term, scheme = squeeze(string_of(node)), node.get("domain", "").strip()
         if not term:
             item.warn("an empty category was left out")
-        elif (term, scheme) not in known:
+        elif (term, scheme) not in atom_categories:
             item.add_category(term, scheme)
 
 
@@ -280,14 +280,15 @@ def _bodies(item: _Item) -> None:
 
 
 def _html_of(node: Element) -> str:
-    """The text of an element; markup that should have been escaped is taken as it stands."""
+    """The text of an element. Child elements become markup: some feeds do not escape their HTML (RSS 2.0 requires
+    it)."""
     return (node.text or "") + "".join(etree.tostring(child, encoding="unicode") for child in node)
 
 
 def _with(item: _Item, children: list[Element]) -> Element:
     """The entry with children that have no counterpart in Atom, or are Atom's own.
 
-    Joined as bytes: a tree that elements are moved to would find their namespaces under other prefixes.
+    They are joined as bytes, because elements that move to another tree get other namespace prefixes.
     """
     for child in children:
         if child.tag == atom.LINK and child.get("href"):
@@ -296,8 +297,8 @@ def _with(item: _Item, children: list[Element]) -> Element:
 
 
 def _unprefixed(child: Element) -> bytes:
-    """The canonical bytes of a child; one of Atom's is put under the entry's default namespace, as if it had been
-    written there, because parsers that ignore namespaces know Atom's elements by their bare names."""
+    """The canonical bytes of a child. An Atom element loses its prefix and gets the default namespace of the entry,
+    because parsers that ignore namespaces find Atom elements by their bare names."""
     data = canonical(child)
     prefix = (child.prefix or "").encode()
     start = b'<%b:%b xmlns:%b="%b"' % (prefix, child.tag.rpartition("}")[2].encode(), prefix, ATOM_NS.encode())
@@ -308,9 +309,9 @@ def _unprefixed(child: Element) -> bytes:
     rest = data[len(start) : -len(name) - 3]  # without the end tag
     if b' xmlns="' not in rest and b" " + use not in rest and b" xmlns:" + prefix not in rest:
         rest = rest.replace(b"<" + use, b"<").replace(b"</" + use, b"</")
-    kept = b" " + declaration if use in rest else b""
+    inner_declaration = b" " + declaration if use in rest else b""
     local = name.removeprefix(use)
-    return b'<%b xmlns="%b"%b%b</%b>' % (local, ATOM_NS.encode(), kept, rest, local)
+    return b'<%b xmlns="%b"%b%b</%b>' % (local, ATOM_NS.encode(), inner_declaration, rest, local)
 
 
 _STEPS: tuple[Callable[[_Item], None], ...] = (

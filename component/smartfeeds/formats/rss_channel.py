@@ -1,7 +1,7 @@
 """The metadata of an RSS channel beside title, link and description (RSS-015 to RSS-017, RSS-031; A-126 to A-139).
 
-Read from RSS 0.9x and 2.0 and written again as RSS 2.0. What is not as the format has it is left out with a warning;
-elements of other namespaces are kept as they are.
+It is read from RSS 0.9x and 2.0 and written as RSS 2.0. Values that break the format are left out with a warning.
+Elements of other namespaces are stored unchanged.
 """
 
 import re
@@ -19,7 +19,7 @@ from smartfeeds.formats.dates import format_rfc822, parse_date
 from smartfeeds.formats.plain import squeeze
 from smartfeeds.formats.xml import Element, canonical
 
-# The namespaces that RSS itself has been given at one time or another; most feeds use none.
+# Drafts and vendors put RSS itself into these namespaces. RSS 0.9x and 2.0 define none, and most feeds use none.
 RSS_NAMESPACES = frozenset(
     {
         "",
@@ -249,8 +249,8 @@ def cloud_element(cloud: Cloud) -> str:
 
 
 def channel_elements(channel: Channel) -> list[str]:
-    """The elements of RSS that say it, one each; language, generator and what changes with a page are the writer's."""
-    known = {
+    """The RSS elements of a channel, without language, generator and what differs from page to page."""
+    texts = {
         "copyright": channel.copyright,
         "managingEditor": channel.managing_editor,
         "webMaster": channel.web_master,
@@ -259,7 +259,7 @@ def channel_elements(channel: Channel) -> list[str]:
         "pubDate": "" if channel.published_us is None else format_rfc822(channel.published_us),
         "ttl": "" if channel.ttl_min is None else str(channel.ttl_min),
     }
-    lines = [f"<{name}>{escape(text)}</{name}>" for name, text in known.items() if text]
+    lines = [f"<{name}>{escape(text)}</{name}>" for name, text in texts.items() if text]
     for term, domain in channel.categories:
         where = f' domain="{attribute(domain)}"' if domain else ""
         lines.append(f"<category{where}>{escape(term)}</category>")

@@ -1,9 +1,9 @@
 """Items as RSS 2.0 with the elements of 0.92 (RSS-001 to RSS-018, RSS-031; A-121 to A-128, A-137, A-153).
 
-The newest item comes first. RSS's own elements say what they can; what they cannot say (a second link, an author's
-address, what an entry answers) stands beside them in Atom's words, and elements of other namespaces are written as
-they came, so that `read_document` makes the same items of it. The guid is the atom:id, so that a reader of both
-documents of a feed meets no entry twice. A deleted item has no form in RSS.
+The newest item comes first. RSS elements represent what they can. Atom elements beside them represent the rest: a
+second link, an author's address, the entry that an item answers. RSS 2.0, "Extending RSS", allows this. Elements of
+other namespaces are copied, so that `read_document` returns the same items. The guid is the atom:id, so that a reader
+of both the Atom and the RSS form of a feed shows no entry twice. A deleted item has no form in RSS.
 """
 
 import re
@@ -137,7 +137,7 @@ def _identity(entry: Entry) -> list[str]:
     page = entry.alternate
     if page:
         lines.append(f"<link>{escape(page)}</link>")
-    # An atom:id that was made of a guid is that guid again: whoever knew the item by it must not meet it anew.
+    # An atom:id that was made of a guid is written as that guid again, because readers know the item by its guid.
     guid = entry.item_id if entry.atom_id == derived_id(entry.item_id) else entry.atom_id
     permanent = "" if guid == page and guid.startswith(WEB) else ' isPermaLink="false"'
     lines.append(f"<guid{permanent}>{escape(guid)}</guid>")
@@ -147,7 +147,8 @@ def _identity(entry: Entry) -> list[str]:
 
 
 def _title(title: EntryText) -> str:
-    """RSS does not say whether a title is HTML, so readers guess: what looks like HTML has to be HTML."""
+    """RSS does not define whether a title is HTML, so readers guess. A text that looks like HTML is escaped once
+    more."""
     if title.is_markup and LOOKS_LIKE_HTML.search(title.value):
         return title.value.strip()
     text = title.plain if title.is_markup else title.value.strip()
@@ -223,7 +224,7 @@ def _links(entry: Entry) -> tuple[list[str], list[bool]]:
 
 
 def _bodies(entry: Entry) -> list[str]:
-    """A-125: both are HTML, encoded once; with one of both it is the description."""
+    """A-125: summary and content are HTML, escaped once. If the entry has only one of them, it is the description."""
     bodies = _texts(entry)
     names = ("description", "content:encoded") if not entry.content_type else ("description",)
     return [
@@ -272,7 +273,7 @@ def _needs_atom(child: Element, entry: Entry) -> bool:
 
 
 def _is_simple(source: Element) -> bool:
-    """Whether a source has only what an RSS source is read into."""
+    """Whether a source has only the elements that the reader makes of an RSS source."""
     address = next((link.get("href", "") for link in source.iterchildren(atom.LINK)), "")
     return (
         bool(address)
@@ -295,8 +296,8 @@ def _alone(child: Element, base: str) -> bytes:
 
 
 def _prefixed(data: bytes) -> bytes:
-    """An element of Atom under the prefix of the document: parsers that ignore namespaces take a "link" or a "source"
-    for the item's own. What is inside keeps its names, so the declaration of the default namespace stays for it."""
+    """An Atom element with the prefix of the document, because parsers that ignore namespaces would read a "link" or a
+    "source" as the item's own. Elements inside have no prefix, so the default namespace stays declared for them."""
     start = _DEFAULT.match(data)
     if start is None or b" xmlns:atom=" in data:
         return data

@@ -1,7 +1,7 @@
 """The XHTML of a text construct as HTML (RFC 4287 3.1.1.3).
 
-Prefixes and namespaces go, addresses are resolved by xml:base, and no text becomes markup. The result is as harmless
-as its author made it.
+Prefixes and namespaces are removed, addresses are resolved by xml:base, and text never becomes markup. The result is
+not sanitised.
 """
 
 from collections.abc import Iterable
@@ -60,17 +60,17 @@ class _Writer:
         left."""
         base = rebase(base, node.get(XML_BASE))
         namespace, _, name = node.tag.removeprefix("{").rpartition("}")
-        known = namespace in _HTML_NAMESPACES
-        if not known:
+        is_html = namespace in _HTML_NAMESPACES
+        if not is_html:
             name = f"{node.prefix}:{name}" if node.prefix else ""
         if name:
             self.parts.append(f"<{name}{''.join(self._attributes(node, base))}>")
         text = node.text or ""
         # Inside of such an element "</" could end it; then the text stays escaped, which is harmless.
-        raw = known and name in _RAW and "</" not in text and "<!--" not in text
+        raw = is_html and name in _RAW and "</" not in text and "<!--" not in text
         self.parts.append(text if raw else escape(text))
         self._add_children(node, base)
-        if name and not (known and name in _VOID):
+        if name and not (is_html and name in _VOID):
             self.parts.append(f"</{name}>")
 
     def _attributes(self, node: Element, base: str) -> Iterable[str]:

@@ -127,13 +127,13 @@ def canonical(element: Element) -> bytes:
     Raises FeedError(INVALID_PAYLOAD) for unexpanded entities, more than MAX_PREFIXES namespace prefixes and namespace
     names longer than MAX_NAME_BYTES.
     """
-    declared = {pair for _, pair in etree.iterwalk(element, events=("start-ns",))}
-    declared.update(element.nsmap.items())
+    namespaces = {pair for _, pair in etree.iterwalk(element, events=("start-ns",))}
+    namespaces.update(element.nsmap.items())
     # Exclusive form declares a namespace anew in each element that uses it, so a long name would multiply. Inclusive
     # form, which would not, takes a time that grows with elements times declarations.
-    if any(len(uri.encode()) > MAX_NAME_BYTES for _, uri in declared):
+    if any(len(uri.encode()) > MAX_NAME_BYTES for _, uri in namespaces):
         raise FeedError(Condition.INVALID_PAYLOAD, f"a namespace name is longer than {MAX_NAME_BYTES} bytes")
-    prefixes = {prefix for prefix, _ in declared if prefix}
+    prefixes = {prefix for prefix, _ in namespaces if prefix}
     try:
         return _canonical(element, prefixes)
     except etree.C14NError:
@@ -154,9 +154,11 @@ def size_bytes(element: Element) -> int:
 def _canonical(element: Element, prefixes: set[str]) -> bytes:
     """The same of an element in which these prefixes are declared."""
     data = etree.tostring(element, method="c14n", exclusive=True, with_comments=False)
-    used = _content_prefixes(element, data, prefixes)
-    if used:
-        data = etree.tostring(element, method="c14n", exclusive=True, with_comments=False, inclusive_ns_prefixes=used)
+    content_prefixes = _content_prefixes(element, data, prefixes)
+    if content_prefixes:
+        data = etree.tostring(
+            element, method="c14n", exclusive=True, with_comments=False, inclusive_ns_prefixes=content_prefixes
+        )
     if b"?" in data and b"<?" in data:  # most have neither, and one character is found more quickly than two
         data = _PROCESSING_INSTRUCTION.sub(b"", data)
     if (element.prefix or not element.tag.startswith("{")) and next(element.iter("{}*"), None) is not None:
@@ -172,9 +174,9 @@ def _canonical_veiled(element: Element, prefixes: set[str]) -> bytes:
     """
     data = etree.tostring(element, encoding="utf-8", with_tail=False)
     veil = _VEIL + hashlib.sha256(data).hexdigest().encode() + b":"
-    veiled = _START_TAG.sub(lambda tag: _NAMESPACE.sub(partial(_veil, veil), tag[0]), data)
+    veiled_data = _START_TAG.sub(lambda tag: _NAMESPACE.sub(partial(_veil, veil), tag[0]), data)
     try:
-        data = _canonical(etree.fromstring(veiled, _PARSER), prefixes)
+        data = _canonical(etree.fromstring(veiled_data, _PARSER), prefixes)
     except (etree.XMLSyntaxError, etree.C14NError):
         raise FeedError(Condition.INVALID_PAYLOAD, "the payload has entities, which are not allowed here") from None
     data = re.sub(veil + rb'((?:[0-9a-f]{2})+)(?=")', lambda match: bytes.fromhex(match[1].decode()), data)

@@ -15,7 +15,6 @@ _ADDRESS_ATTRIBUTES = frozenset({"href", "src", "srcset", "cite", "action", "pos
 # A first filter: HTML without relative references is not read tag by tag. It may match too much, but not too little.
 _SUSPECT = re.compile(
     rf"""srcset\s*=|(?:{"|".join(sorted(_ADDRESS_ATTRIBUTES))})\s*=(?!\s*(?:["']\s*)?(?:[a-z][a-z0-9+.\-]*:|\#))""",
-    re.IGNORECASE,
 )
 _RELATIVE = re.compile(r"\s*(?![A-Za-z][A-Za-z0-9+.\-]*:|#)\S")
 _CANDIDATE = re.compile(r"(\s*,?\s*)([^\s,]\S*)(\s+[^,]*)?")
@@ -56,8 +55,12 @@ def has_relative(text: str) -> bool:
 
 
 def _may_have_relative(text: str) -> bool:
-    # Without "=" there are no attributes. This takes a hundredth of the time of the search.
-    return "=" in text and _SUSPECT.search(text) is not None
+    # Without "=" there are no attributes, and without these names none with addresses. Both tests together take a tenth
+    # of the time of the search, which is faster in lower case than with IGNORECASE.
+    if "=" not in text:
+        return False
+    lower = text.lower()
+    return any(name in lower for name in _ADDRESS_ATTRIBUTES) and _SUSPECT.search(lower) is not None
 
 
 def _address_attributes(text: str) -> Iterator[re.Match[str]]:

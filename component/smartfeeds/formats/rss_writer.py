@@ -44,6 +44,8 @@ _RSS_ELEMENTS = frozenset(
 )
 _LOCAL_NAME = re.compile(rb"<(?:[^\s:>]+:)?([^\s>]+)")
 _SUSPECT = frozenset({b"encoded", *(name.encode() for name in _RSS_ELEMENTS)})
+# RSS has all of these, and most entries have little else.
+_NEVER_ATOM = frozenset({atom.ID, atom.TITLE, atom.UPDATED, atom.PUBLISHED, atom.SUMMARY})
 _ALWAYS_ATOM = frozenset(
     {
         atom.IN_REPLY_TO,
@@ -251,25 +253,28 @@ def _atom_elements(item: Item, entry: Entry, complete: list[bool]) -> list[bytes
     links = iter(complete)
     elements = []
     for child in root:
-        if child.tag == atom.LINK:
+        tag = child.tag  # lxml makes it anew each time
+        if tag in _NEVER_ATOM:
+            continue
+        if tag == atom.LINK:
             # `read_entry` leaves out links without an address, and unsafe ones.
             href = child.get("href", "").strip()
             if not href or not harmless(href) or next(links):
                 continue
-        elif not _needs_atom(child, entry):
+        elif not _needs_atom(child, tag, entry):
             continue
         elements.append(_alone(child, base))
     return elements
 
 
-def _needs_atom(child: Element, entry: Entry) -> bool:
-    if child.tag == atom.CONTENT:
+def _needs_atom(child: Element, tag: str, entry: Entry) -> bool:
+    if tag == atom.CONTENT:
         return entry.content_link is not None or bool(entry.content_type)
-    if child.tag == atom.SOURCE:
+    if tag == atom.SOURCE:
         return not _is_simple(child)
-    if child.tag in (atom.AUTHOR, atom.CATEGORY):
+    if tag in (atom.AUTHOR, atom.CATEGORY):
         return has_more(child)
-    return child.tag in _ALWAYS_ATOM
+    return tag in _ALWAYS_ATOM
 
 
 def _is_simple(source: Element) -> bool:

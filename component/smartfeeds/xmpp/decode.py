@@ -24,7 +24,6 @@ FieldReader = Callable[[Element, list[Element]], object]
 MAX_ENTRIES = 256
 
 _ITEM = tag(PUBSUB, "item")
-_OPTIONS = tag(PUBSUB, "options")
 _CONFIGURE = tag(PUBSUB, "configure")
 _PUBLISH_OPTIONS = tag(PUBSUB, "publish-options")
 _REDIRECT = tag(OWNER, "redirect")
@@ -34,11 +33,18 @@ _ANY_PUBSUB = f"{{{PUBSUB}"
 
 @dataclass(frozen=True, slots=True)
 class PubsubAction:
-    """A function that reads an action, the XEP-0060 features it provides, and elements allowed once beside it."""
+    """An action of IQs of type `kind` (get, set): its element, and the function that reads it.
 
+    `features` are the XEP-0060 features that it provides, separated by spaces. One element called `companion` may stand
+    beside it.
+    """
+
+    kind: str
+    namespace: str
+    name: str
     decode: Decoder
-    features: tuple[str, ...] = ()
-    companions: frozenset[str] = frozenset()
+    features: str = ""
+    companion: str = ""
 
 
 def decode(kind: str, container: Element, actor: Jid, service: str) -> r.Request:
@@ -66,7 +72,7 @@ def decode(kind: str, container: Element, actor: Jid, service: str) -> r.Request
     entry = ACTIONS.get((kind, action.tag)) if action is not None else None
     if action is None or entry is None:
         raise FeedError(Condition.BAD_REQUEST, "the request has no action, or one that this type of IQ does not have")
-    if beside and (len(set(beside)) < len(beside) or not entry.companions.issuperset(beside)):
+    if beside and beside != [tag(entry.namespace, entry.companion)]:
         raise FeedError(Condition.BAD_REQUEST, "the request has more than one action, or one element twice")
     return entry.decode(actor, service, action, rest)
 
@@ -189,7 +195,7 @@ def _create(actor: Jid, service: str, action: Element, rest: list[Element]) -> r
 
 def _subscribe(actor: Jid, service: str, action: Element, rest: list[Element]) -> r.Request:
     """XEP-0060 6.1 and 6.3.7 (xep-map 118)."""
-    companion = only(rest, _OPTIONS)
+    companion = only(rest, tag(PUBSUB, "options"))
     options = None
     if companion is not None:
         if companion.get("node") is not None or companion.get("jid") is not None:
@@ -208,50 +214,41 @@ def _delete(actor: Jid, service: str, action: Element, _rest: list[Element]) -> 
     return r.DeleteNode(actor, service, node_of(action))
 
 
-_CONFIGURATION = _form(NODE_CONFIG)
-_SUBSCRIPTION_OPTIONS = _form(SUBSCRIBE_OPTIONS)
+_CONFIGURATION, _SUBSCRIPTION = _form(NODE_CONFIG), _form(SUBSCRIBE_OPTIONS)
+_AFFILIATIONS, _STATES = _entries("affiliation", required=False), _entries("subscription", required=True)
+_OF_USER, _OF_NODE = _constant(False), _constant(True)  # whose affiliations a request is for
 
+# A new action is a line here, and a line in `service.feeds.USE_CASES`.
+_ROWS = (
+    PubsubAction("get", PUBSUB, "items", _items, "retrieve-items rsm multi-items"),
+    PubsubAction("get", PUBSUB, "subscriptions", _fields(r.GetSubscriptions, _node, _page), "retrieve-subscriptions"),
+    PubsubAction(
+        "get", PUBSUB, "affiliations", _fields(r.GetAffiliations, _node, _OF_USER, _page), "retrieve-affiliations"
+    ),
+    # A form in this request is ignored.
+    PubsubAction("get", PUBSUB, "options", _fields(r.GetSubscribeOptions, _node, _jid), "subscription-options"),
+    PubsubAction("get", PUBSUB, "default", _fields(r.GetDefaultSubscribeOptions, _node), "retrieve-default-sub"),
+    PubsubAction(
+        "set", PUBSUB, "publish", _publish, "publish publish-options item-ids persistent-items", "publish-options"
+    ),
+    PubsubAction("set", PUBSUB, "retract", _retract, "delete-items retract-items"),
+    PubsubAction("set", PUBSUB, "subscribe", _subscribe, "subscribe", "options"),
+    PubsubAction("set", PUBSUB, "unsubscribe", _fields(r.Unsubscribe, _node, _jid)),
+    PubsubAction(
+        "set", PUBSUB, "options", _fields(r.SetSubscribeOptions, _node, _jid, _SUBSCRIPTION), "subscription-options"
+    ),
+    PubsubAction("set", PUBSUB, "create", _create, "create-nodes create-and-configure instant-nodes", "configure"),
+    PubsubAction("get", OWNER, "configure", _fields(r.GetConfiguration, _node), "config-node"),
+    PubsubAction("set", OWNER, "configure", _fields(r.Configure, _node, _CONFIGURATION), "config-node"),
+    PubsubAction("get", OWNER, "default", _get_default, "retrieve-default"),
+    PubsubAction("set", OWNER, "delete", _delete, "delete-nodes"),
+    PubsubAction("set", OWNER, "purge", _fields(r.Purge, _node), "purge-nodes"),
+    PubsubAction(
+        "get", OWNER, "affiliations", _fields(r.GetAffiliations, _node, _OF_NODE, _page), "modify-affiliations"
+    ),
+    PubsubAction("set", OWNER, "affiliations", _fields(r.SetAffiliations, _node, _AFFILIATIONS), "modify-affiliations"),
+    PubsubAction("get", OWNER, "subscriptions", _fields(r.GetNodeSubscriptions, _node, _page), "manage-subscriptions"),
+    PubsubAction("set", OWNER, "subscriptions", _fields(r.SetSubscriptions, _node, _STATES), "manage-subscriptions"),
+)
 # By the type of the IQ and the tag of the action.
-ACTIONS: Mapping[tuple[str, str], PubsubAction] = {
-    ("get", tag(PUBSUB, "items")): PubsubAction(_items, ("retrieve-items", "rsm", "multi-items")),
-    ("get", tag(PUBSUB, "subscriptions")): PubsubAction(
-        _fields(r.GetSubscriptions, _node, _page), ("retrieve-subscriptions",)
-    ),
-    ("get", tag(PUBSUB, "affiliations")): PubsubAction(
-        _fields(r.GetAffiliations, _node, _constant(False), _page), ("retrieve-affiliations",)
-    ),
-    # A form in the request is ignored.
-    ("get", _OPTIONS): PubsubAction(_fields(r.GetSubscribeOptions, _node, _jid), ("subscription-options",)),
-    ("get", tag(PUBSUB, "default")): PubsubAction(
-        _fields(r.GetDefaultSubscribeOptions, _node), ("retrieve-default-sub",)
-    ),
-    ("set", tag(PUBSUB, "publish")): PubsubAction(
-        _publish, ("publish", "publish-options", "item-ids", "persistent-items"), frozenset({_PUBLISH_OPTIONS})
-    ),
-    ("set", tag(PUBSUB, "retract")): PubsubAction(_retract, ("delete-items", "retract-items")),
-    ("set", tag(PUBSUB, "subscribe")): PubsubAction(_subscribe, ("subscribe",), frozenset({_OPTIONS})),
-    ("set", tag(PUBSUB, "unsubscribe")): PubsubAction(_fields(r.Unsubscribe, _node, _jid)),
-    ("set", _OPTIONS): PubsubAction(
-        _fields(r.SetSubscribeOptions, _node, _jid, _SUBSCRIPTION_OPTIONS), ("subscription-options",)
-    ),
-    ("set", tag(PUBSUB, "create")): PubsubAction(
-        _create, ("create-nodes", "create-and-configure", "instant-nodes"), frozenset({_CONFIGURE})
-    ),
-    ("get", tag(OWNER, "configure")): PubsubAction(_fields(r.GetConfiguration, _node), ("config-node",)),
-    ("set", tag(OWNER, "configure")): PubsubAction(_fields(r.Configure, _node, _CONFIGURATION), ("config-node",)),
-    ("get", tag(OWNER, "default")): PubsubAction(_get_default, ("retrieve-default",)),
-    ("set", tag(OWNER, "delete")): PubsubAction(_delete, ("delete-nodes",)),
-    ("set", tag(OWNER, "purge")): PubsubAction(_fields(r.Purge, _node), ("purge-nodes",)),
-    ("get", tag(OWNER, "affiliations")): PubsubAction(
-        _fields(r.GetAffiliations, _node, _constant(True), _page), ("modify-affiliations",)
-    ),
-    ("set", tag(OWNER, "affiliations")): PubsubAction(
-        _fields(r.SetAffiliations, _node, _entries("affiliation", required=False)), ("modify-affiliations",)
-    ),
-    ("get", tag(OWNER, "subscriptions")): PubsubAction(
-        _fields(r.GetNodeSubscriptions, _node, _page), ("manage-subscriptions",)
-    ),
-    ("set", tag(OWNER, "subscriptions")): PubsubAction(
-        _fields(r.SetSubscriptions, _node, _entries("subscription", required=True)), ("manage-subscriptions",)
-    ),
-}
+ACTIONS: Mapping[tuple[str, str], PubsubAction] = {(row.kind, tag(row.namespace, row.name)): row for row in _ROWS}

@@ -55,7 +55,7 @@ class ServiceInfo:
 
 def features(info: ServiceInfo, commands: Mapping[str, Command]) -> list[str]:
     """Returns the features of the service, each once, in the order of xep-map 1.5."""
-    names = {name for action in ACTIONS.values() for name in action.features}
+    names = {name for action in ACTIONS.values() for name in action.features.split()}
     names |= {f"{affiliation.value}-affiliation" for affiliation in Affiliation if affiliation not in _IMPLIED}
     names |= {f"access-{value}" for value in OPTIONS["access_model"].defaults[info.default_kind]}
     names |= {"meta-data", "subscription-notifications"}

@@ -1,13 +1,13 @@
-"""Bounds the names that the XML library learns from peers (xep-map 246; design section 3).
+"""Limits how many new names of elements and attributes the XML library stores for peers (xep-map 246).
 
-libxml2 keeps every element and attribute name that it ever saw for the life of the process. So new names are counted,
-for all peers, for each domain and for each bare JID: one peer uses up its own share, and nobody else notices. Many
-peers of one domain use up that of their domain: its users then bring no new names any more, and go on with those of
-`vocabulary`, which cost nothing.
+libxml2 stores each name for the life of the process. So new names are counted for all peers together, for each domain
+and for each bare JID. A peer that has used up its share cannot introduce new names; other peers still can. If many
+peers of a domain have used up the share of the domain, none of its users can introduce new names. The names in
+`vocabulary` are not counted, so ordinary requests always work.
 
-Counting costs as much as parsing, so of short stanzas only a random part is counted, the more the longer they are, and
-each of these pays for those that were not. Nobody can tell which one will be counted. Who has spent half of a share is
-watched from then on: all stanzas of that sender, or of that domain, are counted, at what they cost.
+Counting takes as long as parsing. So a random sample of the short stanzas is counted, at a rate that grows with their
+length, and a sampled stanza pays for those that were not counted. A sender or a domain that has used up half of its
+share is watched: each of its stanzas is counted, at its own price.
 """
 
 import random
@@ -24,29 +24,29 @@ from smartfeeds.xmpp.vocabulary import WRITTEN
 log = structlog.get_logger()
 
 BUDGET_BYTES = 4_194_304
-DOMAIN_SHARE = 2  # a domain may use half of the budget,
-SENDER_SHARE = 64  # a bare JID this part of it
-OVERHEAD_BYTES = 16
+DOMAIN_SHARE = 2  # a domain may use one half of the budget
+SENDER_SHARE = 64  # a bare JID may use 1/64 of the budget
+OVERHEAD_BYTES = 16  # of each name in the dictionary of libxml2
 REMEMBERED = 16_384
-COUNTED_BYTES = 8_192  # a stanza of this length is always counted, of shorter ones a part in proportion,
-COUNTED_RATE = 1 / 8  # but at least this part
+COUNTED_BYTES = 8_192  # a stanza of this length is always counted, a shorter one at a rate in proportion
+COUNTED_RATE = 1 / 8  # the lowest rate
 
 _TAG = re.compile(rb"<[^/!?]" + TAG_REST)
 _NAMES = re.compile(rb"<[^\s/>]+|\sxmlns[^\s=]*\s*=\s*(?:\"[^\"]*|'[^']*)|\s[^\s=\"'<>/]+(?=\s*=\s*[\"'])")
 
 
 def names_in(frame: bytes) -> set[bytes]:
-    """The names of a stanza, as they are counted."""
-    return set(_NAMES.findall(b" ".join(set(_TAG.findall(frame)))))  # tags are often alike
+    """Returns the distinct names in a stanza."""
+    return set(_NAMES.findall(b" ".join(set(_TAG.findall(frame)))))  # many tags repeat
 
 
 _ORDINARY = frozenset(names_in(WRITTEN))
 
 
 class NameGuard:
-    """Decides of each stanza whether the XML library may learn its names.
+    """Decides whether a stanza may be parsed, which stores its names.
 
-    `chance` returns numbers from 0 to below 1. They are never sent to anybody, so they need not be secret.
+    `chance` returns numbers from 0 to below 1. Peers cannot observe them, so they need not be secret.
     """
 
     def __init__(self, budget_bytes: int = BUDGET_BYTES, chance: Callable[[], float] = random.random) -> None:
@@ -55,17 +55,19 @@ class NameGuard:
         self._domain_bytes = budget_bytes // DOMAIN_SHARE
         self._sender_bytes = budget_bytes // SENDER_SHARE
         self._known: set[bytes] = set(_ORDINARY)
-        self._spent: OrderedDict[bytes, int] = OrderedDict()  # by bare JID and by domain; the longest unused goes first
-        self._logged_domains: OrderedDict[bytes, None] = OrderedDict()  # domains whose end was logged
-        self._watches = False  # whether anybody is watched; until then no sender is looked up
+        self._spent: OrderedDict[bytes, int] = (
+            OrderedDict()
+        )  # bytes by bare JID and by domain, the longest unused first
+        self._logged_domains: OrderedDict[bytes, None] = OrderedDict()  # domains whose used-up share was logged
+        self._watches = False  # whether any party is watched; before that, looking up senders is not necessary
 
     @property
     def exhausted(self) -> bool:
-        """Whether new names are refused from everybody."""
+        """Whether the whole budget is used up, so that no peer can introduce new names."""
         return self._budget_bytes <= 0
 
     def admits(self, frame: bytes, sender: bytes | None = None) -> bool:
-        """Whether a stanza may be parsed. `sender` is a bare JID; None stands for the one in the stanza."""
+        """Returns whether a stanza may be parsed. `sender` is a bare JID, by default that of the stanza."""
         rate = max(len(frame) / COUNTED_BYTES, COUNTED_RATE)
         if rate >= 1 or self.exhausted or (self._watches and self._is_watched(_parties_of(frame, sender))):
             rate = 1.0
@@ -80,7 +82,7 @@ class NameGuard:
         return True
 
     def admits_of(self, sender: str, data: bytes) -> bool:
-        """Whether XML in UTF-8 that is no stanza may be parsed. The names of processing instructions count too."""
+        """Returns whether XML in UTF-8 from HTTP may be parsed. The names of processing instructions count too."""
         return self.admits(data.replace(b"<?", b"<"), sender.encode())
 
     def _share(self, party: bytes) -> int:
@@ -93,15 +95,15 @@ class NameGuard:
         return any(self._spent.get(party, 0) >= self._watched_from(party) for party in parties)
 
     def _pay(self, parties: tuple[bytes, ...], cost_bytes: int, rate: float) -> bool:
-        """Takes the price from the sender's share, its domain's and the whole; False where one of them is used up.
+        """Charges the sender, its domain and the whole budget. Returns False if one of them is used up.
 
-        The price of a sample may be far above the cost. It brings its payer to be watched and no further.
+        The price of a sampled stanza may be far above its cost. So it can make a party watched, but not use up a share.
         """
         price_bytes = round(cost_bytes / rate)
         spent = {party: self._spent.get(party, 0) + price_bytes for party in parties}
         if rate < 1:
-            spent = {party: min(used, self._watched_from(party)) for party, used in spent.items()}
-        used_up = [party for party, used in spent.items() if used > self._share(party)]
+            spent = {party: min(spent_bytes, self._watched_from(party)) for party, spent_bytes in spent.items()}
+        used_up = [party for party, spent_bytes in spent.items() if spent_bytes > self._share(party)]
         if self.exhausted or used_up:
             log.debug("new_names_refused", sender=parties[0].decode("utf-8", "replace"), exhausted=self.exhausted)
             for party in used_up:
@@ -109,17 +111,17 @@ class NameGuard:
             return False
         self._budget_bytes -= price_bytes
         if self._budget_bytes <= 0:
-            log.error("new_names_exhausted", advice="restart the service where new kinds of payloads are needed")
-        for party, used in spent.items():
-            self._watches = self._watches or used >= self._watched_from(party)
-            self._spent[party] = used
+            log.error("new_names_exhausted", advice="restart the service to accept new kinds of payloads")
+        for party, spent_bytes in spent.items():
+            self._watches = self._watches or spent_bytes >= self._watched_from(party)
+            self._spent[party] = spent_bytes
             self._spent.move_to_end(party)
         while len(self._spent) > REMEMBERED:
             self._spent.popitem(last=False)
         return True
 
     def _log_domain(self, party: bytes) -> None:
-        """Logs a domain whose share is used up: once, until it is forgotten. Senders are too many to be logged."""
+        """Logs a domain whose share is used up, once. There are too many senders to log them."""
         if b"@" in party:
             return
         if party not in self._logged_domains:
@@ -131,7 +133,7 @@ class NameGuard:
 
 
 def _parties_of(frame: bytes, sender: bytes | None) -> tuple[bytes, ...]:
-    """The parties that pay for a stanza: the bare JID that it is from, and the domain of that."""
+    """Returns the parties that pay for a stanza: its sender and the sender's domain."""
     if sender is None:
         sender = sender_of(frame) or b""
     domain = sender.rpartition(b"@")[2]

@@ -82,10 +82,10 @@ def test_web_address_needs_no_publisher(ready: Run) -> None:
 @pytest.mark.parametrize(
     ("arguments", "code", "message"),
     [
-        (("mailto:a@b", "--node", "plans"), Exit.CONFIG, "is not the address of a feed: write it as 'xmpp:"),
+        (("mailto:a@b", "--node", "plans"), Exit.CONFIG, "is not the address of a feed; write it as 'xmpp:"),
         (("foo", "--node", "plans"), Exit.CONFIG, "or as https://feeds.example.org/feeds/NODE/"),
         (("xmpp:feeds.b.example?", "--node", "plans"), Exit.CONFIG, "in quotes on the command line"),
-        (("xmpp:feeds.b.example", "--node", "plans"), Exit.CONFIG, "names no node"),
+        (("xmpp:feeds.b.example", "--node", "plans"), Exit.CONFIG, "has no node"),
         (("https:///x", "--node", "plans"), Exit.CONFIG, "is not a web address"),
         ((ADDRESS + "%3Forder=created", "--node", "plans"), Exit.CONFIG, "is a view; name the node without parameters"),
         ((ADDRESS, "--node", "plans?order=created"), Exit.CONFIG, "a mirror needs the name of a node"),

@@ -15,8 +15,11 @@ BROKEN: Final = "a fault of this program; the log has the details"
 
 
 class Consumer(NamedTuple):
-    """A reader of one feed. `name` is its kind, or its kind and what tells it from others of the kind: `push`,
-    `mirror:plans`, `hub:https://reader.example/callback`."""
+    """A reader of one feed.
+
+    `name` is its kind, and if a feed has several of the kind, a colon and the target: `push`,
+    `mirror:xmpp:feeds.b.example?;node=plans`, `hub:https://reader.example/callback`.
+    """
 
     node_no: int
     name: str
@@ -28,7 +31,7 @@ class Consumer(NamedTuple):
 
     @property
     def target(self) -> str:
-        """The part of the name behind the first colon, such as an address; empty where the kind says it all."""
+        """The part of the name after the first colon, such as an address; empty if the name is the kind only."""
         return self.name.partition(":")[2]
 
 
@@ -36,7 +39,7 @@ class Consumer(NamedTuple):
 class Failure:
     """Attempts that have failed since the last one that succeeded: deliveries to a consumer, or reads of a mirror.
 
-    `count` is their number, `since_us` the time of the first and `error` the message of the last. The next attempt is
+    `count` is their number, `since_us` the time of the first, `error` the message of the latest. The next attempt is
     due at `next_us`; None means that the service has given up.
     """
 

@@ -1,8 +1,8 @@
 """T+O+C cursors: texts that point to an item and detect when they no longer do (SF-101 to SF-109).
 
-T is the ordering key of the item in the order of the view, O its position among the items of the same key, C the
-CRC-32 of their ids up to and with this one. A cursor of the created order starts with `c`, so that it is never taken
-for one of the modified order.
+T is the ordering key of the item in the order of the view, O its position among the items with the same key, C the
+CRC-32 of their ids up to and including its own. A cursor of the created order starts with `c`, so that it cannot be
+mistaken for a cursor of the modified order.
 """
 
 import re
@@ -15,7 +15,7 @@ from smartfeeds.core.view import Order
 
 PREFIX = {Order.MODIFIED: "", Order.CREATED: "c"}
 SPAN = "~"
-MAX_GROUP = 100_000  # items of one key; in a longer run of items only the time of a cursor is compared
+MAX_GROUP = 100_000  # items with one key; if there are more, only the time of a cursor is compared
 
 _CANONICAL = re.compile(r"c?-?(?:0|[1-9][0-9]{0,11})(?:\.[0-9]{0,5}[1-9])?_(?:0|[1-9][0-9]{0,8})_[0-9a-f]{8}", re.ASCII)
 
@@ -31,12 +31,12 @@ class Cursor:
 
 
 def checksum(ids: Sequence[str]) -> str:
-    """C: the checksum over the ids of one key, from the first up to and with the item itself (SF-106)."""
+    """Returns C, the checksum of the ids with one key, from the first up to and including the item itself (SF-106)."""
     return f"{crc32('_'.join(ids).encode()):08x}"
 
 
 def format_cursor(order: Order, key_us: int, ids: Sequence[str]) -> str:
-    """The cursor of the last of `ids`, which are all items of this key up to that item (SF-103)."""
+    """Returns the cursor of the last of `ids`, which are all ids with this key up to that item (SF-103)."""
     return f"{PREFIX[order]}{format_t(key_us)}_{len(ids) - 1}_{checksum(ids)}"
 
 
@@ -53,22 +53,22 @@ def parse_cursor(text: str) -> Cursor | None:
 
 
 def canonical_cursor(text: str) -> str:
-    """A cursor in the service's own spelling, without trailing zeros in its time. Other texts stay as they are."""
+    """Returns a cursor in the service's own spelling, without trailing zeros in its time. Other texts stay the same."""
     cursor = parse_cursor(text)
     if cursor is None:
         return text
     _, offset, check = text.split("_")
-    written = f"{PREFIX[cursor.order]}{format_t(cursor.key_us)}_{offset}_{check}"
-    return written if is_canonical(written) else text
+    spelling = f"{PREFIX[cursor.order]}{format_t(cursor.key_us)}_{offset}_{check}"
+    return spelling if is_canonical(spelling) else text
 
 
 def is_canonical(text: str) -> bool:
-    """Whether a text is a cursor in the service's own spelling, which is recognised without its prefix."""
+    """Returns whether a text is a cursor in the service's own spelling, which is recognised without its prefix."""
     return _CANONICAL.fullmatch(text) is not None
 
 
 def matches(cursor: Cursor, group_ids: Sequence[str]) -> bool:
-    """Whether the cursor still points to its item. `group_ids` are the present ids of its key, in order (SF-108)."""
+    """Returns whether the cursor still points to its item. `group_ids` are the current ids with its key (SF-108)."""
     return (
         bool(cursor.checksum)
         and cursor.offset < len(group_ids)

@@ -1,8 +1,8 @@
 """Fair turns by measured cost: start-time fair queueing (Goyal, Vin and Cheng 1996).
 
 The sender that has been charged least is served next. A sender that was idle starts at the cost of the sender that was
-served last: idle senders save nothing up, and nobody waits for more than what is being served. The unit of cost is the
-caller's; the callers here charge seconds. The jobs themselves stay with the caller.
+served last. So idle senders gain no credit, and a new sender waits only for the job in progress. The unit of cost is
+the caller's; the callers here charge seconds. The caller stores the jobs themselves.
 """
 
 import heapq
@@ -11,7 +11,7 @@ from typing import Generic, TypeVar
 
 
 class Share:
-    """What one sender has been charged so far: `cost`. `entry` belongs to `FairOrder`; it is 0 for an idle sender."""
+    """The sum that one sender was charged: `cost`. `entry` belongs to `FairOrder`; it is 0 for an idle sender."""
 
     __slots__ = ("cost", "entry")
 
@@ -25,16 +25,16 @@ S = TypeVar("S", bound=Share)
 
 
 class FairOrder(Generic[S]):
-    """The senders that have something to be served, least cost first; of equal ones the one that came first.
+    """The senders with waiting jobs, in the order of their cost, and at equal cost in the order of their arrival.
 
-    The caller adds to `Share.cost` at any time, before or after the work. `reached`: the cost at which the last sender
-    was served.
+    The caller may add to `Share.cost` at any time, before or after the work. `reached` is the cost at which the last
+    sender was served.
     """
 
     __slots__ = ("_entries", "_heap", "_waiting", "reached")
 
     def __init__(self) -> None:
-        self._heap: list[tuple[float, int, S]] = []  # one valid entry for each sender that waits, and outdated ones
+        self._heap: list[tuple[float, int, S]] = []  # one valid entry for each sender that waits, and outdated entries
         self._entries = 0
         self._waiting = 0
         self.reached = 0.0
@@ -43,14 +43,14 @@ class FairOrder(Generic[S]):
         return self._waiting > 0
 
     def enter(self, share: S) -> None:
-        """Puts a sender in its place, unless it is in the order already."""
+        """Adds a sender to the order, unless it is there already."""
         if not share.entry:
             share.cost = max(share.cost, self.reached)
             self._waiting += 1
             self._push(share, 1)
 
     def put_back(self, share: S, refund: float) -> None:
-        """Puts a sender in front of those of equal cost: it was served last, and what it was charged for is undone."""
+        """Adds the sender that was served last before those of equal cost, with a refund for undone work."""
         share.cost -= refund
         self._waiting += not share.entry
         self._push(share, -1)
@@ -71,7 +71,7 @@ class FairOrder(Generic[S]):
             return share
 
     def clear(self) -> None:
-        """Makes every sender idle. What they were charged stays."""
+        """Makes every sender idle. Their costs stay."""
         for _, _, share in self._heap:
             share.entry = 0
         self._heap.clear()
@@ -84,11 +84,11 @@ class FairOrder(Generic[S]):
 
 
 class Shares(dict[K, S]):
-    """The shares of senders by their names. Idle ones are forgotten, with their cost, when there are too many.
+    """The shares of senders by name. If there are too many, idle shares are deleted with their cost.
 
-    `remembered`: how many shares there are at least before any is forgotten. `is_idle`: whether one may be forgotten.
-    The number of shares stays below `remembered` or twice the number of busy ones, whichever is more, so that looking
-    for idle ones takes constant time for each new sender.
+    No share is deleted while there are fewer than `remembered`. `is_idle` returns whether a share may be deleted. The
+    number of shares stays below `remembered` or twice the number of busy shares, whichever is more. So the search for
+    idle shares takes constant time for each new sender.
     """
 
     def __init__(self, make: Callable[[K], S], is_idle: Callable[[S], bool], remembered: int) -> None:

@@ -1,6 +1,6 @@
 """Addresses of feeds: `xmpp:feeds.example?;node=comments` (XEP-0060 12.22, RFC 5122; SF-085, SF-086).
 
-A bare node is followed through its Smart view, because deletions can only be pulled there.
+Followers read a bare node through its Smart view, because only that view contains deletions.
 """
 
 from dataclasses import dataclass
@@ -19,12 +19,12 @@ _HELP = (
 
 
 class AddressError(ConfigError, ValueError):
-    """This is not the address of a feed; the text says how to write one."""
+    """A text is not the address of a feed. The message explains how to write an address."""
 
 
 @dataclass(frozen=True, slots=True)
 class FeedAddress:
-    """Where a feed is: the address of its service, and the node with its parameters."""
+    """The address of a feed: its service, and the node with its parameters."""
 
     service: str
     node: str
@@ -40,16 +40,16 @@ def parse_address(text: str, *, smart: bool = True) -> FeedAddress:
     """
     scheme, colon, rest = text.strip().partition(":")
     if not colon or scheme.lower() != "xmpp":
-        raise AddressError(f"{text!r} is not the address of a feed: {_HELP}")
+        raise AddressError(f"{text!r} is not the address of a feed; {_HELP}")
     service, question, query = rest.partition("?")
     jid = parse_jid(unquote(service))
     if jid is None:
-        raise AddressError(f"{unquote(service)!r} is not an XMPP address: {_HELP}")
+        raise AddressError(f"{unquote(service)!r} is not an XMPP address; {_HELP}")
     node = _node_of(query) if question else ""
     if not node:
-        raise AddressError(f"{text!r} names no node: {_HELP}")
+        raise AddressError(f"{text!r} has no node; {_HELP}")
     if not is_xml_text(node):
-        raise AddressError(f"the node in {text!r} has characters that XMPP cannot carry: {_HELP}")
+        raise AddressError(f"the node in {text!r} has characters that XML forbids; {_HELP}")
     if smart and "?" not in node:
         node = f"{node}?{DEFAULT_VIEW}"
     return FeedAddress(str(jid), node)

@@ -30,7 +30,7 @@ class Jid:
 
 
 def parse_jid(text: str) -> Jid | None:
-    """The address written in `text`, or None where it is malformed. All spellings of an address give the same Jid."""
+    """Returns an address, or None if it is malformed. All spellings of an address give equal values."""
     rest, slash, resource = text.partition("/")
     local, at, domain = rest.rpartition("@")
     if text.isascii():

@@ -98,7 +98,7 @@ def check_address(text: str) -> str:
         return text
     if not text.lower().startswith("xmpp:"):
         raise ConfigError(
-            f"{text!r} is not the address of a feed: write it as 'xmpp:feeds.example.org?;node=NODE', in quotes on the "
+            f"{text!r} is not the address of a feed; write it as 'xmpp:feeds.example.org?;node=NODE', in quotes on the "
             "command line, or as https://feeds.example.org/feeds/NODE/"
         )
     address = parse_address(text, smart=False)

@@ -1,4 +1,4 @@
-"""Result sets: the items that a request asks for (XEP-0059, XEP-0413).
+"""Result sets: the part of a list that a request asks for (XEP-0059, XEP-0413).
 
 `plan` translates a request to a `PagePlan`, which is always ascending. Its positions are still texts; `service.pulls`
 resolves them and reads the page.
@@ -27,8 +27,8 @@ class PagePlan:
     """What to read: `limit` items of the view between two positions (texts, None is open).
 
     `newest` reads them from the newer end; `offset` items at that end are skipped. `descending` reverses the page
-    (XEP-0413). `set_wanted` is false if the response has a result set only when the page is not the whole view. `spans`
-    allows span cursors in the bare view.
+    (XEP-0413). `always_result_set` is false if the response needs no result set when the page is the whole view.
+    `spans` allows span cursors in the bare view.
     """
 
     limit: int
@@ -37,14 +37,14 @@ class PagePlan:
     newest: bool = False
     offset: int = 0
     descending: bool = False
-    set_wanted: bool = True
+    always_result_set: bool = True
     spans: bool = False
 
 
 def parse_number(text: str, name: str) -> int:
     """Reads a whole number from 0. Raises FeedError(BAD_REQUEST)."""
     if not _NUMBER.fullmatch(text.strip()):
-        raise FeedError(Condition.BAD_REQUEST, f"{name} is a whole number from 0")
+        raise FeedError(Condition.BAD_REQUEST, f"{name} must be a whole number from 0")
     return int(text)
 
 
@@ -56,17 +56,19 @@ def plan(
     page_max: int,
     descending: bool = False,
 ) -> PagePlan:
-    """The plan for a request with or without a result set. Raises FeedError(BAD_REQUEST)."""
-    wanted = _max_items(max_items)
+    """Returns the plan for a request with or without a result set. Raises FeedError(BAD_REQUEST)."""
+    limit = _max_items(max_items)
     if request is None:
         ascending = PagePlan(
-            limit=page_max if wanted is None else min(wanted, page_max),
+            limit=page_max if limit is None else min(limit, page_max),
             newest=True,
-            set_wanted=wanted is not None,
+            always_result_set=limit is not None,
             spans=True,
         )
         return replace(ascending, descending=descending)
-    limit = min(_limit(request, wanted, page_default), page_max)
+    if request.max is not None:
+        limit = parse_number(request.max, "max")
+    limit = min(page_default if limit is None else limit, page_max)
     if request.index is not None:
         return _indexed(request, limit, descending=descending)
     after, before = request.after or None, request.before or None
@@ -79,20 +81,14 @@ def plan(
 def _max_items(text: str | None) -> int | None:
     if text is None:
         return None
-    wanted = parse_number(text, "max_items")
-    if wanted == 0:
-        raise FeedError(Condition.BAD_REQUEST, "max_items is a whole number from 1")
-    return wanted
-
-
-def _limit(request: ResultSetRequest, wanted: int | None, page_default: int) -> int:
-    if request.max is not None:
-        return parse_number(request.max, "max")
-    return page_default if wanted is None else wanted
+    number = parse_number(text, "max_items")
+    if number == 0:
+        raise FeedError(Condition.BAD_REQUEST, "max_items must be a whole number from 1")
+    return number
 
 
 def _indexed(request: ResultSetRequest, limit: int, *, descending: bool) -> PagePlan:
     if request.after or request.before:
-        raise FeedError(Condition.BAD_REQUEST, "index goes with neither after nor before")
+        raise FeedError(Condition.BAD_REQUEST, "index cannot be combined with after or before")
     offset = parse_number(request.index or "", "index")
     return PagePlan(limit, newest=descending, offset=offset, descending=descending)

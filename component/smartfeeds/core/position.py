@@ -16,7 +16,7 @@ _UNPRINTABLE = re.compile(r"[\x00-\x1f\x7f]")
 
 @dataclass(frozen=True, slots=True)
 class AtCursor:
-    """Exclusive. A span has two cursors, at its earlier and its later edge; otherwise both are the same."""
+    """A cursor, exclusive. A span has two cursors, at its earlier and its later edge; otherwise both are the same."""
 
     earlier: Cursor
     later: Cursor
@@ -40,24 +40,29 @@ PagePosition = AtCursor | AtItem | AtTime
 
 
 def kinds_of_positions(view: View) -> tuple[str, ...]:
-    """The kinds of positions in a view. An id is only a position where items do not move, and in the bare view, because
-    stock clients use ids there."""
+    """Returns the kinds of positions in a view.
+
+    An id is a position only where items do not move, and in the bare view, because stock clients use ids there.
+    """
     moving = view.smart and view.order is Order.MODIFIED
     return ("cursor", "time") if moving else ("cursor", "id", "time")
 
 
 def parse_position(text: str, view: View) -> PagePosition:
-    """Reads a UID as a position in this view. Raises FeedError: BAD_REQUEST, ITEM_NOT_FOUND for a cursor of another
-    order, FEATURE_NOT_IMPLEMENTED for an id where items move."""
+    """Reads a UID as a position in this view.
+
+    Raises FeedError: BAD_REQUEST, ITEM_NOT_FOUND for a cursor of another order, FEATURE_NOT_IMPLEMENTED for an id where
+    items move.
+    """
     if not text.strip() or len(text.encode("utf-8", "surrogatepass")) > MAX_UID_BYTES or _UNPRINTABLE.search(text):
-        raise FeedError(Condition.BAD_REQUEST, "a position is 1 to 1024 bytes of printable text")
+        raise FeedError(Condition.BAD_REQUEST, "a position must be 1 to 1024 bytes of printable text")
     kind, colon, value = text.partition(":")
     if colon and kind in _READERS:
         return _READERS[kind](value, view)
     if is_canonical(text) or (SPAN in text and all(is_canonical(part) for part in text.split(SPAN))):
         return _read_cursor(text, view)
     if view.smart:
-        raise FeedError(Condition.BAD_REQUEST, "a position is written type:value, with type cursor, id or time")
+        raise FeedError(Condition.BAD_REQUEST, "a position must be written type:value, with type cursor, id or time")
     return AtItem(text)
 
 
@@ -65,7 +70,7 @@ def _read_cursor(value: str, view: View) -> PagePosition:
     parts = value.split(SPAN)
     cursors = [cursor for cursor in map(parse_cursor, parts) if cursor is not None and cursor.order is view.order]
     if len(cursors) != len(parts) or len(parts) > 2 or (len(parts) == 2 and view.smart):
-        raise FeedError(Condition.ITEM_NOT_FOUND, "this cursor is not one of this view")
+        raise FeedError(Condition.ITEM_NOT_FOUND, "this cursor is not of this view")
     cursors.sort(key=lambda cursor: (cursor.key_us, cursor.offset))
     return AtCursor(cursors[0], cursors[-1])
 

@@ -4,7 +4,7 @@ _SQLITE = "sqlite:///"
 
 
 def database_path(url: str) -> str:
-    """The path of the database file that an address names. Raises ValueError for any other address."""
+    """Returns the path of the database file. Raises ValueError for an address that is not of this form."""
     if url.startswith(("postgresql:", "postgres:")):
         raise ValueError("PostgreSQL is not served by this version: use sqlite:///FILE")
     path = url.removeprefix(_SQLITE)

@@ -18,7 +18,7 @@ class SubscribeOption:
     kinds: frozenset[NodeKind]
 
 
-# A generic node has no text to make a body of (XEP-0060 12.8).
+# The items of a generic node have no text for a body (XEP-0060 12.8).
 SUBSCRIBE_OPTIONS: Mapping[str, SubscribeOption] = {
     option.var: option
     for option in (
@@ -26,7 +26,7 @@ SUBSCRIBE_OPTIONS: Mapping[str, SubscribeOption] = {
         SubscribeOption("include_body", "Whether events carry a readable body", "false", frozenset({NodeKind.FEED})),
     )
 }
-# Known fields that the service refuses unless their value is what it does anyway.
+# Known fields of features that the service does not have, with the values that it accepts because they change nothing.
 _NOTHING = ("", "0", "false")
 _UNSUPPORTED: Mapping[str, tuple[str, ...]] = {
     "digest": _NOTHING,
@@ -39,7 +39,7 @@ _UNSUPPORTED: Mapping[str, tuple[str, ...]] = {
 
 
 def apply(kind: NodeKind, current: Mapping[str, Values], submitted: Mapping[str, Values]) -> dict[str, Values]:
-    """The options after a submit; `submitted` has full field names. Raises FeedError(INVALID_OPTIONS)."""
+    """Returns the options after a submit. `submitted` has full field names. Raises FeedError(INVALID_OPTIONS)."""
     options = dict(current)
     for name, values in submitted.items():
         var = name.removeprefix(PUBSUB)
@@ -50,7 +50,7 @@ def apply(kind: NodeKind, current: Mapping[str, Values], submitted: Mapping[str,
             continue
         value = BOOLEANS.get(values[0].strip()) if len(values) == 1 else None
         if value is None:
-            raise FeedError(Condition.INVALID_OPTIONS, f"{name} is true or false")
+            raise FeedError(Condition.INVALID_OPTIONS, f"{name} must be true or false")
         if value == option.default:
             options.pop(var, None)
         else:
@@ -59,5 +59,5 @@ def apply(kind: NodeKind, current: Mapping[str, Values], submitted: Mapping[str,
 
 
 def flag(options: Mapping[str, Values], var: str) -> bool:
-    """The value in force."""
+    """Returns the value of an option, or its default."""
     return options.get(var, (SUBSCRIBE_OPTIONS[var].default,)) == ("true",)

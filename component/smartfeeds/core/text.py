@@ -9,7 +9,7 @@ import unicodedata
 from urllib.parse import quote
 
 FORBIDDEN = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
-# The ampersand first: the others are written with one.
+# The ampersand first, because the other references contain one.
 _TEXT_ESCAPES = (("&", "&amp;"), ("<", "&lt;"), (">", "&gt;"), ("\r", "&#13;"))
 _ATTRIBUTE_SPECIAL = re.compile("[&<>'\"\t\n\r]")
 _ATTRIBUTE_ESCAPES = {
@@ -49,20 +49,20 @@ class ForbiddenCharacterError(ValueError):
 
 
 def is_xml_text(text: str) -> bool:
-    """Whether every character may stand in an XML 1.0 document."""
+    """Returns whether XML 1.0 allows every character of a text."""
     return FORBIDDEN.search(text) is None
 
 
 def is_language_tag(text: str) -> bool:
-    """Whether a text is a well-formed language tag (BCP 47; RFC 5646 2.1) of at most MAX_LANGUAGE_CHARACTERS."""
+    """Returns whether a text is a well-formed language tag (RFC 5646 2.1) of at most MAX_LANGUAGE_CHARACTERS."""
     return len(text) <= MAX_LANGUAGE_CHARACTERS and _LANGUAGE_TAG.fullmatch(text) is not None
 
 
 def escape(text: str) -> str:
-    """Character data, escaped. Raises ForbiddenCharacterError."""
+    """Returns a text escaped as character data. Raises ForbiddenCharacterError."""
     if FORBIDDEN.search(text) is not None:
         raise ForbiddenCharacterError(text)
-    # A quarter of the time of a substitution where there is markup, as in HTML.
+    # In texts with markup, such as HTML, this takes a quarter of the time of a regular expression.
     for character, reference in _TEXT_ESCAPES:
         if character in text:
             text = text.replace(character, reference)
@@ -70,29 +70,29 @@ def escape(text: str) -> str:
 
 
 def attribute(text: str) -> str:
-    """An attribute value for either kind of quote, escaped. Raises ForbiddenCharacterError."""
+    """Returns a text escaped as an attribute value, for both kinds of quotes. Raises ForbiddenCharacterError."""
     if FORBIDDEN.search(text) is not None:
         raise ForbiddenCharacterError(text)
     return _ATTRIBUTE_SPECIAL.sub(lambda m: _ATTRIBUTE_ESCAPES[m[0]], text)
 
 
 def one_line(text: str) -> str:
-    """A text for a terminal, on one line and without control characters, for texts that others wrote."""
+    """Returns a text on one line and without control characters, so that it cannot control a terminal."""
     return "".join(char if char.isprintable() else " " for char in text).rstrip()
 
 
 def wire_bytes(xml: bytes) -> int:
-    """The greatest size of this XML after a server has written it again: some escape every quotation mark."""
+    """Returns the greatest size of this XML after a server has written it again; some escape every quotation mark."""
     return len(xml) + 5 * (xml.count(b'"') + xml.count(b"'"))
 
 
 def counted(count: int, what: str, ending: str = "s") -> str:
-    """A count with its noun, such as `1 pull` or `2 pulls`."""
+    """Returns a count with its noun, such as `1 pull` or `2 pulls`."""
     return f"{count} {what}" if count == 1 else f"{count} {what}{ending}"
 
 
 def words(text: str) -> frozenset[str]:
-    """The distinct words of a text as a search compares them: compatibility form, case folded, letters and digits."""
+    """Returns the distinct words of a text as a search compares them: NFKC, case folded, letters and digits."""
     return frozenset(_WORD.findall(unicodedata.normalize("NFKC", text).casefold()))
 
 
@@ -106,10 +106,10 @@ def is_language_range(text: str) -> bool:
 
 
 def is_nss(text: str) -> bool:
-    """Whether a text is a Namespace Specific String of RFC 2141, with the `/`, `?` and `#` that its grammar has."""
+    """Returns whether a text is a Namespace Specific String (RFC 2141), which may contain `/`, `?` and `#`."""
     return _NSS.fullmatch(text) is not None
 
 
 def to_nss(text: str) -> str:
-    """Any text as a Namespace Specific String: characters that RFC 2141 excludes are percent-encoded (A-51)."""
+    """Returns a text as a Namespace Specific String. Characters that RFC 2141 excludes are percent-encoded (A-51)."""
     return quote(text, safe="()+,-.:=@;$_!*'", errors="surrogatepass").replace("~", "%7E")

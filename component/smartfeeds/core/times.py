@@ -8,10 +8,10 @@ import re
 from datetime import UTC, datetime, timedelta
 
 US_PER_S = 1_000_000
-# The years 1 to 9999 in UTC, in microseconds: what a date-time can say. The offset of a date may lead out of them.
+# The years 1 to 9999 in UTC, which a date-time can express. The offset of a date-time may lead out of this range.
 TIME_RANGE_US = (-62_135_596_800_000_000, 253_402_300_799_999_999)
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-_NAIVE_EPOCH = datetime(1970, 1, 1)  # noqa: DTZ001 - written faster, and UTC all the same
+_NAIVE_EPOCH = datetime(1970, 1, 1)  # noqa: DTZ001 - naive arithmetic is faster, and all times are UTC
 _T = re.compile(r"(-?)(0|[1-9][0-9]{0,11})(?:\.([0-9]{1,6}))?")
 _DATETIME = re.compile(
     r"[0-9]{4}-[0-9]{2}-[0-9]{2}[Tt][0-9]{2}:[0-9]{2}:[0-9]{2}(?:\.[0-9]{1,9})?(?:[Zz]|[+-][0-9]{2}:[0-9]{2})"
@@ -20,7 +20,7 @@ _FINE = re.compile(r"(\.[0-9]{6})[0-9]+")
 
 
 def format_t(time_us: int) -> str:
-    """Microseconds as `T`: `1304942400.5`, `-0.25`, `0`."""
+    """Returns microseconds as `T`: `1304942400.5`, `-0.25`, `0`."""
     sign = "-" if time_us < 0 else ""
     seconds, fraction = divmod(abs(time_us), US_PER_S)
     if not fraction:
@@ -29,7 +29,7 @@ def format_t(time_us: int) -> str:
 
 
 def parse_t(text: str) -> int | None:
-    """`T` in microseconds, or None where the text is not one. Trailing zeros are accepted."""
+    """Returns `T` in microseconds, or None for any other text. Trailing zeros are accepted."""
     match = _T.fullmatch(text)
     if match is None:
         return None
@@ -39,14 +39,14 @@ def parse_t(text: str) -> int | None:
 
 
 def format_datetime(time_us: int) -> str:
-    """Microseconds as a UTC date-time that ends in Z (XEP-0082). Raises OverflowError outside of TIME_RANGE_US."""
+    """Returns a UTC date-time that ends in Z (XEP-0082). Raises OverflowError outside of TIME_RANGE_US."""
     moment = _NAIVE_EPOCH + timedelta(microseconds=time_us)
     text = moment.isoformat()
     return (text.rstrip("0") if moment.microsecond else text) + "Z"
 
 
 def parse_datetime(text: str) -> int | None:
-    """An RFC 3339 date-time with a zone, in microseconds; None for any other text and outside of TIME_RANGE_US."""
+    """Returns an RFC 3339 date-time with a zone in microseconds, or None for other texts or outside TIME_RANGE_US."""
     if _DATETIME.fullmatch(text) is None:
         return None
     leap = text[17:19] == "60"
@@ -62,11 +62,11 @@ def parse_datetime(text: str) -> int | None:
 
 
 def within_years(time_us: int | None) -> int | None:
-    """The time where a UTC date-time can say it, else None."""
+    """Returns the time, or None outside of TIME_RANGE_US."""
     return time_us if time_us is not None and TIME_RANGE_US[0] <= time_us <= TIME_RANGE_US[1] else None
 
 
 def parse_time(text: str) -> int | None:
-    """The value of a `time:` position: a date-time or a `T` (A-05)."""
+    """Returns the value of a `time:` position, a date-time or a `T`, in microseconds (A-05). None for other texts."""
     time_us = parse_t(text)
     return parse_datetime(text) if time_us is None else time_us

@@ -1,7 +1,7 @@
-"""Bearer tokens: what one looks like, what it lets its bearer do, when it has ended (RFC 6750).
+"""Bearer tokens: their text, their scope and their end (RFC 6750).
 
-A token acts as one bare JID. What it may do is what that JID may do in the service, and no more than its scope: there
-is no second set of rules.
+A token acts as one bare JID. It has the rights of that JID in the service, limited by its scope. There is no second set
+of rules.
 """
 
 import hashlib
@@ -18,7 +18,7 @@ _TEXT = re.compile(rf"{PREFIX}_([0-9a-f]{{{ID_CHARACTERS}}})_([A-Za-z0-9_-]{{{SE
 
 
 class TokenScope(IntEnum):
-    """How much of its JID's rights a token has; each includes those before it."""
+    """The part of its JID's rights that a token has. Each scope includes those before it."""
 
     READ = 0
     PUBLISH = 1
@@ -26,7 +26,7 @@ class TokenScope(IntEnum):
 
     @property
     def text(self) -> str:
-        """As it is written on the command line and in the store."""
+        """The name of the scope on the command line and in the store."""
         return self.name.lower()
 
 
@@ -35,9 +35,9 @@ SCOPES = {scope.text: scope for scope in TokenScope}
 
 @dataclass(frozen=True, slots=True)
 class Token:
-    """A token as stored: `digest` stands for its secret, which nobody keeps.
+    """A token as stored, with the digest of its secret in place of the secret.
 
-    `jid` is the bare JID it acts as, `feed` a node name or ALL_FEEDS, `expires_us` None where it never ends by itself.
+    `jid` is the bare JID that it acts as, `feed` a node name or ALL_FEEDS, `expires_us` None if it does not expire.
     """
 
     token_id: str
@@ -51,31 +51,31 @@ class Token:
 
 
 def write_token(token_id: str, secret: str) -> str:
-    """The text that its bearer sends: `sf_`, the id, `_`, the secret."""
+    """Returns the text that the bearer sends: `sf_`, the id, `_`, the secret."""
     return f"{PREFIX}_{token_id}_{secret}"
 
 
 def parse_token(text: str) -> tuple[str, str] | None:
-    """The id and the secret in a text, or None where it is no token."""
-    found = _TEXT.fullmatch(text)
-    return (found[1], found[2]) if found else None
+    """Returns the id and the secret of a token, or None for any other text."""
+    match = _TEXT.fullmatch(text)
+    return (match[1], match[2]) if match else None
 
 
 def digest_of(secret: str) -> bytes:
-    """What is stored of a secret. A slow hash is for secrets that can be guessed: this one is 256 random bits."""
+    """Returns the stored digest of a secret. A slow hash is not necessary, because a secret has 256 random bits."""
     return hashlib.sha256(secret.encode()).digest()
 
 
 def matches(token: Token, secret: str) -> bool:
-    """Whether this is the token's secret, in a time that does not tell how much of it is right."""
+    """Returns whether this is the token's secret. The time does not depend on the number of equal characters."""
     return hmac.compare_digest(token.digest, digest_of(secret))
 
 
 def ended(token: Token, now_us: int) -> bool:
-    """Whether the token's time is over."""
+    """Returns whether the token has expired."""
     return token.expires_us is not None and token.expires_us <= now_us
 
 
 def covers(token: Token, scope: TokenScope, feed: str) -> bool:
-    """Whether the token has this scope on the node of this name (not a view's), as long as it lasts (`ended`)."""
+    """Returns whether the token has this scope on the node of this name, not of a view, unless it has `ended`."""
     return token.scope >= scope and token.feed in (ALL_FEEDS, feed)

@@ -5,9 +5,9 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Validators:
-    """The validators of one response, byte for byte as the server sent them; empty where it sent none.
+    """The validators of one response, byte for byte as the server sent them, or empty.
 
-    `url` is the address that sent them. They mean nothing to any other address, such as the new target of a redirect.
+    `url` is the address that sent them. They are not valid for any other address, such as the new target of a redirect.
     """
 
     url: str = ""
@@ -15,7 +15,7 @@ class Validators:
     last_modified: str = ""
 
     def __bool__(self) -> bool:
-        """Whether there is anything that a request could send."""
+        """Whether there is a validator to send."""
         return bool(self.etag or self.last_modified)
 
 
@@ -24,7 +24,7 @@ NO_VALIDATORS = Validators()
 
 @dataclass(frozen=True, slots=True)
 class KnownDocument:
-    """A document that was processed. `content` is what "304 Not Modified" stands for, empty if it is needed no more."""
+    """A processed document. `content` is used again after "304 Not Modified"; it is empty if nobody needs it."""
 
     validators: Validators
     content: bytes = b""

@@ -46,7 +46,7 @@ def pull(tx: ReadTx, context: Context, request: Pull) -> Page | IndexFirst:
     page_plan = context.policy.plan(request.page, request.max_items, descending=descending)
     items, result_set = read_page(tx, context, located.node, view, page_plan)
     truncated = result_set.is_longer_than(len(items))
-    return Page(name, items, result_set if page_plan.set_wanted or truncated else None, publishers)
+    return Page(name, items, result_set if page_plan.always_result_set or truncated else None, publishers)
 
 
 def get_item(tx: ReadTx, context: Context, request: GetItem) -> ItemShown | IndexFirst:

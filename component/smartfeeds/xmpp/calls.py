@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, partial
 
 from lxml import etree
 
@@ -44,18 +44,20 @@ class AddressReader:
 
     def __init__(self, domain: str) -> None:
         self._domain = domain
-        # One cache per object: whether an address is ours depends on the domain.
-        self._read_cached = lru_cache(_CACHED)(self._read)
+        # Caches of the object, because the domain decides which addresses are ours. Two, because a key of one text is
+        # found twice as fast as a key of two values.
+        self._known_sender = lru_cache(_CACHED)(partial(self._read, own=False))
+        self._known_own = lru_cache(_CACHED)(partial(self._read, own=True))
 
     def sender(self, stanza: StanzaAttributes) -> StanzaAddress | None:
         """Returns the sender, or None if the address is missing or malformed, so that no response could reach it."""
         text = stanza.get("from") or ""
-        return self._read_cached(text, False) if len(text) <= _CACHED_CHARACTERS else self._read(text, False)
+        return self._known_sender(text) if len(text) <= _CACHED_CHARACTERS else self._read(text, own=False)
 
     def own(self, stanza: StanzaAttributes) -> StanzaAddress | None:
         """Returns our address, by default the domain. None for the address of a foreign domain."""
         text = stanza.get("to") or self._domain
-        return self._read_cached(text, True) if len(text) <= _CACHED_CHARACTERS else self._read(text, True)
+        return self._known_own(text) if len(text) <= _CACHED_CHARACTERS else self._read(text, own=True)
 
     def read(self, stanza: StanzaAttributes) -> IncomingIq | None:
         """Returns the IQ, or None if no response could reach its sender."""
@@ -66,7 +68,7 @@ class AddressReader:
         head = b" id='%b' from='%b' to='%b'" % (attribute(stanza_id).encode(), address.written, sender.written)
         return IncomingIq(sender, address, head)
 
-    def _read(self, text: str, own: bool) -> StanzaAddress | None:
+    def _read(self, text: str, *, own: bool) -> StanzaAddress | None:
         jid = parse_jid(text)
         if jid is None or (own and jid.domain != self._domain):
             return None

@@ -19,8 +19,8 @@ def planned(request: Set | None, max_items: str | None = None, *, descending: bo
         pytest.param(
             None,
             None,
-            PagePlan(CAP, newest=True, set_wanted=False, spans=True),
-            PagePlan(CAP, newest=True, set_wanted=False, spans=True, descending=True),
+            PagePlan(CAP, newest=True, always_result_set=False, spans=True),
+            PagePlan(CAP, newest=True, always_result_set=False, spans=True, descending=True),
             id="row 1",
         ),
         pytest.param(

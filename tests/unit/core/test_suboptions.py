@@ -81,7 +81,7 @@ def test_apply_reads_the_fields_behind_an_idle_one() -> None:
 
 @pytest.mark.parametrize(
     ("name", "text"),
-    [("pubsub#deliver", "pubsub#deliver is true or false"), ("pubsub#digest", "pubsub#digest is not supported")],
+    [("pubsub#deliver", "pubsub#deliver must be true or false"), ("pubsub#digest", "pubsub#digest is not supported")],
 )
 def test_apply_names_the_field_that_it_refuses(name: str, text: str) -> None:
     with pytest.raises(FeedError) as caught:

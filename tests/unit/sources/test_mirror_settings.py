@@ -48,7 +48,7 @@ def test_sections_come_from_the_environment_as_a_list(tmp_path, monkeypatch):
     [
         ('[[mirror]]\naddress = "https://e/"', "mirror.0.node: is missing"),
         ('[[mirror]]\nnode = "x"', "mirror.0.address: is missing"),
-        ('[[mirror]]\nnode = "x"\naddress = "y"', "mirror.0: 'y' is not the address of a feed: write it as"),
+        ('[[mirror]]\nnode = "x"\naddress = "y"', "mirror.0: 'y' is not the address of a feed; write it as"),
         (SECTION + "own_edit = true", "mirror.0.own_edit: there is no such key; did you mean own_edits?"),
         (SECTION + "every_s = 1", "mirror.0: every_s is 1; set it to at least 5 seconds"),
         (SECTION + 'direction = "up"', "mirror.0.direction: "),

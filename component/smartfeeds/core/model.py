@@ -51,16 +51,15 @@ class NodeState(Enum):
 
 
 class Node(NamedTuple):
-    """A node as stored. Keys are microseconds; `-1` means that none was given out yet.
+    """A node as stored. Keys are microseconds; `-1` means that none has been assigned yet.
 
     `total` counts every item of the feed, tombstones too; `live` counts those that are not deleted. `last_modified_us`
-    and `last_created_us` are the greatest ordering keys given out so far. `audience` is a version of who receives what
-    (subscriptions, affiliations, configuration), with which a cached list of recipients is found to be outdated. It
-    grows by 1 with a new subscription, which changes nothing for earlier ones, and by AUDIENCE_CHANGE with every other
-    change.
+    and `last_created_us` are the greatest ordering keys assigned so far. `audience` is the version of the recipients
+    (subscriptions, affiliations, configuration); a cached list of another version is outdated. It grows by 1 with a new
+    subscription, which does not affect earlier ones, and by AUDIENCE_CHANGE with every other change.
 
-    Nodes are tuples because lists read hundreds of them and each publish makes three: a frozen dataclass takes six
-    times as long to make.
+    Nodes are tuples because lists read hundreds of them and each publish creates three. A frozen dataclass takes six
+    times as long to create.
     """
 
     node_no: int
@@ -78,19 +77,19 @@ class Node(NamedTuple):
 
 
 class Item(NamedTuple):
-    """An item as stored: the whole object (SF-009), or what is left of it after its deletion (SF-013).
+    """An item as stored: the whole object (SF-009), or its tombstone (SF-013).
 
     `item_no` grows in the order of first storing and breaks ties between equal keys (A-07). `payload` is canonical
-    UTF-8 XML, ready to be joined into a stanza; empty where a generic node keeps none. `revision` is 1 for an item
-    that was never changed. `notify` says of a tombstone that subscribers of the bare node are told (XEP-0060 7.2.2.1).
-    `total` and `live` are the counts of the feed right behind this change, which pushes of it tell (xep-map 172).
-    `sync` is the sx:sync of a feed's item as XML, with its `conflicts` (FeedSync 2.4), or the endpoint alone where it
-    is as it was published here, or None where it was not read; the payload has none. `sync_id` is its id there, empty
-    where that is `id` (A-154). `left` says that the view from which the item was read does not contain the item any
-    more, although the item is not deleted (`core.view.Standing`); no store keeps it. As `service.syncing.shown` shows
-    such an item, `deleted` is set too.
+    UTF-8 XML, ready to be joined into a stanza, or empty if a generic node stores none. `revision` is 1 for an item
+    that was never changed. `notify`: subscribers of the bare node are notified of this tombstone (XEP-0060 7.2.2.1).
+    `total` and `live` are the counts of the feed right after this change, for its notifications (xep-map 172). `sync`
+    is the sx:sync of a feed's item as XML, with its `conflicts` (FeedSync 2.4); the endpoint alone if the item was
+    published here and not changed since; None if it was not read. The payload never contains it. `sync_id` is the id in
+    the sync data, empty if it equals `id` (A-154). `left`: the view from which the item was read does not contain the
+    item any more, although it is not deleted (`core.view.Standing`). No store has this flag. If `service.syncing.shown`
+    shows such an item, `deleted` is set too.
 
-    A tuple, because pages make fifty of them: a frozen dataclass takes seven times as long to be made.
+    A tuple, because a page has fifty of them, and a frozen dataclass takes seven times as long to create.
     """
 
     item_no: int
@@ -111,7 +110,7 @@ class Item(NamedTuple):
 
 
 class Subscription(NamedTuple):
-    """Who receives the events of which view.
+    """A subscription: an address receives the events of a view.
 
     `jid` is the address exactly as subscribed, `view` the canonical text of the view, `node_text` the NodeID as last
     written by the subscriber (xep-map 115), `service` the address to which the subscriber sent the request. `since_us`
@@ -175,7 +174,7 @@ MAX_ITEM_NO = 2**62
 
 @dataclass(frozen=True, slots=True)
 class Slice:
-    """Which items of a view to read: up to `limit` items after `after` and up to `before`; None is open.
+    """The part of a view to read: up to `limit` items after `after` and up to `before`; None is open.
 
     With `newest` the last items of the range are read, else the first. The result is always ascending. `offset` skips
     as many items at the end from which they are read.
@@ -194,7 +193,7 @@ NO_LIMIT = 2**62
 
 @dataclass(frozen=True, slots=True)
 class KeyRange(Generic[K]):
-    """Which entries of a list to read, by key: up to `limit` entries after `after` and before `before`; None is open.
+    """The part of a list to read, by key: up to `limit` entries after `after` and before `before`; None is open.
 
     `newest` and `offset` are those of a `Slice`, and the result is ascending too.
     """

@@ -42,7 +42,7 @@ class NodeKind(Enum):
 
 
 class AccessModel(Enum):
-    """Who may subscribe and retrieve (`pubsub#access_model`). The models that need presence are not supported."""
+    """Values of `pubsub#access_model`. The models that need presence are not supported."""
 
     OPEN = "open"
     AUTHORIZE = "authorize"
@@ -50,7 +50,7 @@ class AccessModel(Enum):
 
 
 class PublishModel(Enum):
-    """Who may publish without being a publisher (`pubsub#publish_model`)."""
+    """Values of `pubsub#publish_model`."""
 
     PUBLISHERS = "publishers"
     SUBSCRIBERS = "subscribers"
@@ -68,8 +68,11 @@ class FieldType(Enum):
 
 @dataclass(frozen=True, slots=True)
 class OptionLimits:
-    """The service's ceilings. `max_items` is the most that a generic node keeps. A feed accepts any number from there
-    on and stores it as `max`, because it keeps every item."""
+    """The upper bounds of the service.
+
+    `max_items` is the largest number of items of a generic node. A feed accepts greater numbers and stores them as
+    `max`, because it never expires items.
+    """
 
     max_payload_size_bytes: int = DEFAULT_PAYLOAD_SIZE_BYTES
     max_items: int = 10_000
@@ -126,7 +129,7 @@ class Option(Generic[T]):
     def normalise(self, kind: NodeKind, values: Values, limits: OptionLimits) -> Values:
         """Returns the stored form of submitted values. Raises FeedError, NOT_ACCEPTABLE where they may not be set."""
         if len(values) > MAX_VALUES or sum(map(len, values)) > MAX_TEXT or not is_xml_text("".join(values)):
-            raise _refuse(self.var, "too long, or with characters that XML cannot carry")
+            raise _refuse(self.var, "too many values, too long, or with characters that XML forbids")
         values = self._typed(values)
         try:
             if self.check is not None:
@@ -188,7 +191,7 @@ def _check_language(values: Values, _kind: NodeKind, _limits: OptionLimits) -> V
 
 def _check_no_expiry(values: Values, _kind: NodeKind, _limits: OptionLimits) -> Values:
     if values not in ((), ("",), ("max",)):
-        raise ValueError("items of this service do not expire")
+        raise ValueError("items of this service do not expire; send max")
     return ("max",)
 
 
@@ -212,7 +215,7 @@ def _check_leaf(values: Values, _kind: NodeKind, _limits: OptionLimits) -> Value
 
 
 def _same(*values: str) -> Mapping[NodeKind, Values]:
-    """The same default on nodes of every kind."""
+    """Returns the same default for nodes of every kind."""
     return dict.fromkeys(NodeKind, values)
 
 
@@ -231,7 +234,7 @@ def _flag(label: str, *, default: bool) -> Option[bool]:
 
 
 def _fixed(label: str, why: str, *, value: bool) -> Option[bool]:
-    """A flag that can only have this value; `why` is the reason given to those who try to set the other one."""
+    """A flag that can only have this value. `why` is the text of the error for the other value."""
     option = _flag(label, default=value)
 
     def check(values: Values, _kind: NodeKind, _limits: OptionLimits) -> Values:
@@ -326,7 +329,7 @@ class NodeOptions:
 
     @classmethod
     def initial(cls, kind: NodeKind, limits: OptionLimits) -> "NodeOptions":
-        """The options of a new node. The service's ceilings replace higher defaults."""
+        """Returns the options of a new node. The bounds of the service replace greater defaults."""
         ceiling_bytes = limits.max_payload_size_bytes
         lower = ceiling_bytes < DEFAULT_PAYLOAD_SIZE_BYTES
         return cls(kind, {"max_payload_size": (str(ceiling_bytes),)} if lower else {})
@@ -345,7 +348,7 @@ class NodeOptions:
 
     @property
     def listed(self) -> bool:
-        """Whether strangers may know that the node exists. A node with authorisation must be found to be asked for."""
+        """Whether anybody may know that the node exists. To request authorisation, users must find the node first."""
         return self.access_model is not AccessModel.WHITELIST
 
     @property
@@ -355,11 +358,11 @@ class NodeOptions:
 
     @property
     def details(self) -> str:
-        """Data about the imported feed that this node holds; empty for every other node."""
+        """Data about the imported feed in this node, empty for other nodes."""
         return "".join(self.stored.get(DETAILS, ()))
 
     def with_details(self, text: str) -> "NodeOptions":
-        """These options with other data about the imported feed."""
+        """Returns these options with other data about the imported feed."""
         return NodeOptions(self.kind, {**self.stored, DETAILS: (text,)})
 
     def apply(self, form: FormFields, limits: OptionLimits) -> "NodeOptions":
@@ -383,7 +386,7 @@ class NodeOptions:
         return NodeOptions(self.kind, stored)
 
     def unmet(self, form: FormFields, limits: OptionLimits) -> str | None:
-        """The full name of the first publish-option that differs from these options, or None (xep-map 145 to 149)."""
+        """Returns the full name of the first publish-option that is not met, or None (xep-map 145 to 149)."""
         for name, values in form.items():
             option = _by_name(name)
             if option is None:
@@ -401,7 +404,7 @@ OPTIONS: Mapping[str, Option[object]] = {
     name: option for name, option in vars(NodeOptions).items() if isinstance(option, Option)
 }
 
-# Known fields that the service refuses: it fetches no URL of a configuration, and it knows no roster.
+# Known fields that the service rejects, because it fetches no URL of a configuration and has no rosters.
 REFUSED = frozenset({"body_xslt", "dataform_xslt", "roster_groups_allowed"})
 
 

@@ -4,7 +4,7 @@ Smart Feeds, XMPP: parameters are appended to the node name like a query string 
 the stock projection: modified order, tombstones hidden (design section 1). A node name with parameters is a Smart
 view: tombstones are visible, counted, and pushed as items.
 
-Whether a text is a view or a literal NodeID is decided by who knows the nodes that exist (`service.nodes`, D17).
+`service.nodes` decides whether a text is a view or a literal NodeID, because that depends on the existing nodes (D17).
 """
 
 from collections.abc import Mapping
@@ -60,7 +60,7 @@ class View:
 
     @property
     def hides_tombstones(self) -> bool:
-        """The bare node shows what is there, a Smart view also what was deleted (R5)."""
+        """Whether the view has no deleted items: the bare node has none, a Smart view has them (R5)."""
         return not self.smart
 
     @property
@@ -82,7 +82,7 @@ class View:
         return _facets(self.filters, publishers, broad)
 
 
-# Every push and every page of a filtered view asks for them; folding the values takes 3 us.
+# Every push and every page of a filtered view needs the facets, and folding the values takes 3 us.
 @lru_cache(4_096)
 def _facets(
     filters: tuple[tuple[str, frozenset[str]], ...], publishers: bool, broad: bool | None
@@ -99,7 +99,7 @@ SHARED = View(smart=True, sync=True)
 
 
 class Traits(NamedTuple):
-    """What filters compare of one version of an item: its facets (see `facet`) and the words of its text."""
+    """The properties of one version of an item that filters compare: facets (see `facet`) and the words of its text."""
 
     facets: frozenset[str] = frozenset()
     words: frozenset[str] = frozenset()
@@ -111,7 +111,7 @@ ANYTHING = Traits(frozenset({""}), frozenset({""}))
 
 
 class Standing(Enum):
-    """How an item stands to a view.
+    """The relation of an item to a view.
 
     A view contains an item if one of the versions that the item has had matches all its filters at once. `LEFT`: the
     view contains the item, but the present version does not match, and the item is not deleted.
@@ -125,32 +125,32 @@ class Standing(Enum):
 
 
 def change_of(*, deleted: bool, revision: int) -> LastChange:
-    """What last happened to an item of this state."""
+    """Returns the last change of an item in this state."""
     if deleted:
         return LastChange.DELETED
     return LastChange.NEW if revision == 1 else LastChange.EDITED
 
 
 def version_traits(content: Traits, publisher: str, *, deleted: bool, revision: int) -> Traits:
-    """The traits of a version. A deleted item has lost its `content` (SF-013): its publisher and kind are left."""
+    """Returns the traits of a version. A deleted item has no `content` (SF-013), only its publisher and its kind."""
     own = change_facets(publisher, change_of(deleted=deleted, revision=revision))
     return Traits(own) if deleted else Traits(content.facets | own, content.words)
 
 
 def matches(view: View, version: Traits, *, publishers: bool) -> bool:
-    """Whether a version matches every filter of a view. `publishers` as in `View.facets`."""
+    """Returns whether a version matches every filter of a view. `publishers` as in `View.facets`."""
     facets = view.facets(publishers=publishers)
     return all(alternatives & version.facets for alternatives in facets) and view.query <= version.words
 
 
 def split_name(text: str) -> tuple[str, str] | None:
-    """The base and the query string of a NodeID, split at the first "?", or None where there is none."""
+    """Returns the base and the query string of a NodeID, split at the first "?", or None if there is none."""
     base, mark, query = text.partition("?")
     return (base, query) if mark and base else None
 
 
 def shared_splits(text: str) -> list[tuple[str, str]]:
-    """The ways to split a NodeID whose base has a query string of its own, the longest base first (SF-087)."""
+    """Returns the ways to split a NodeID whose base has a query string too, the longest base first (SF-087)."""
     start = text.find("?")
     if start < 1:
         return []
@@ -159,7 +159,7 @@ def shared_splits(text: str) -> list[tuple[str, str]]:
 
 
 def parse_view(text: str) -> View | None:
-    """The Smart view that a query string names, or None where a parameter or value is unknown (SF-024, A-24).
+    """Returns the Smart view of a query string, or None if a parameter or value is unknown (SF-024, A-24).
 
     Raises FeedError(BAD_REQUEST) for the reserved names since, until, max, callback and timeout (A-25).
     """
@@ -170,7 +170,7 @@ def parse_view(text: str) -> View | None:
     values: dict[str, list[str]] = {}
     for name, value in pairs:
         if name in RESERVED_PARAMETERS:
-            raise FeedError(Condition.BAD_REQUEST, f"{name} is a position: use the result set")
+            raise FeedError(Condition.BAD_REQUEST, f"{name} is a position; send positions in the result set")
         if name not in PARAMETERS or "\0" in value:
             return None
         values.setdefault(name, []).append(value)
@@ -191,7 +191,7 @@ def parse_view(text: str) -> View | None:
 
 
 def names_view(text: str) -> bool:
-    """Whether a NodeID reads as a view of some feed, whatever feeds there are."""
+    """Returns whether a NodeID has the form of a view, whether or not the feed exists."""
     first = split_name(text)
     return any(_is_view(query) for _, query in ([first] if first else []) + shared_splits(text))
 
@@ -204,7 +204,7 @@ def _is_view(query: str) -> bool:
 
 
 def canonical(view: View) -> str:
-    """The one text of a view: parameters sorted, values folded, defaults spelt out; empty for the bare node."""
+    """Returns the canonical text of a view: sorted parameters, folded values, all defaults. Empty for the bare node."""
     if not view.smart:
         return ""
     pairs = [(_ORDER, view.order.value)]
@@ -216,7 +216,7 @@ def canonical(view: View) -> str:
 
 @lru_cache(4_096)
 def from_canonical(text: str) -> View:
-    """The view that `canonical` wrote. Raises ValueError for anything else."""
+    """Returns the view of a text that `canonical` returned. Raises ValueError for any other text."""
     if not text:
         return BARE
     view = parse_view(text)

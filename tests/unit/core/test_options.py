@@ -306,7 +306,7 @@ def test_initial_options_lower_the_payload_size_where_the_service_has_less() -> 
             "pubsub#language: 'en_GB' is not a language tag; send one such as en or pt-BR",
         ),
         (GENERIC, "max_items", "0", f"pubsub#max_items: a whole number from 1 to {LIMITS.max_items}"),
-        (FEED, "item_expire", "60", "pubsub#item_expire: items of this service do not expire"),
+        (FEED, "item_expire", "60", "pubsub#item_expire: items of this service do not expire; send max"),
         (
             FEED,
             "max_payload_size",

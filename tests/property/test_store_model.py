@@ -7,6 +7,7 @@ read is compared: pages of every kind, counts, subscriptions, marks, what is sti
 import asyncio
 import tempfile
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -83,8 +84,22 @@ def op(method: str, *arguments: st.SearchStrategy[Any]) -> st.SearchStrategy[Op]
     return st.builds(Op, st.just(method), st.tuples(*arguments))
 
 
+# The fields that are only stored and read are drawn together, because each drawn field costs as much as a write.
+STORED = [(1, False, 0, 0), (1, True, 1, 1), (2, False, 3, 2), (2, True, 2, 0), (1, True, 3, 3), (2, False, 0, 1)]
+SHARED = [("", 0, b""), ("", 2, b"<sync/>"), ("", 0, b"<sync/>"), ("", 1, b""), ("i7", 0, b""), ("i7", 1, b"<sync/>")]
+SHARED += [("s", 2, b""), ("s", 0, b"<sync/>")]
+
+
+def to_item(stored: tuple[int, bool, int, int], shared: tuple[str, int, bytes], **fields: Any) -> Item:
+    (revision, notify, total, live), (sync_id, conflicts, sync) = stored, shared
+    fields |= {"revision": revision, "notify": notify, "total": total, "live": live}
+    return Item(**fields, sync_id=sync_id, conflicts=conflicts, sync=sync)
+
+
 ITEMS = st.builds(
-    Item,
+    to_item,
+    stored=st.sampled_from(STORED),
+    shared=st.sampled_from(SHARED),
     item_no=st.one_of(st.just(0), st.integers(0, 9)),
     id=st.sampled_from([f"i{n}" for n in range(8)]),
     created_us=KEYS,
@@ -92,13 +107,6 @@ ITEMS = st.builds(
     payload=PAYLOADS.map(str.encode),
     publisher=JIDS,
     deleted=st.booleans(),
-    revision=st.integers(1, 2),
-    notify=st.booleans(),
-    total=st.integers(0, 3),
-    live=st.integers(0, 3),
-    sync_id=st.sampled_from(["", "", "", "i7", "s"]),
-    conflicts=st.integers(0, 2),
-    sync=st.sampled_from([b"", b"<sync/>"]),
 )
 SUBSCRIPTIONS = st.builds(
     Subscription,
@@ -185,20 +193,32 @@ SHAPES = [(limit, newest, offset) for limit in (2, 9) for newest in (False, True
 
 @dataclass(frozen=True)
 class Look:
-    """Reads everything once. `step` chooses the ranges and the shapes of the pages."""
+    """Reads everything once. `step` chooses the ranges and the shapes of the pages.
+
+    It consists of several reads, because the SQLite store runs a read of more than `LIGHT_STEPS` twice.
+    """
 
     step: int
 
-    def pages(self, tx: ReadTx, node_no: int) -> list[object]:
+    async def results(self, store: Store) -> list[object]:
+        """Returns the results of all reads."""
+        node_nos = range(1, 5)
+        nodes = [partial(self.node, node_no=node_no) for node_no in node_nos]
+        pages = [partial(self.pages, node_no=node_no, half=half) for node_no in node_nos for half in (0, 1)]
+        return list(await asyncio.gather(*map(store.read, [self.service, *nodes, *pages])))
+
+    def pages(self, tx: ReadTx, node_no: int, half: int) -> list[object]:
+        if tx.node_by_no(node_no) is None:
+            return []
         found: list[object] = []
-        for position, wanted in enumerate(VIEWS_READ):
+        for position, wanted in list(enumerate(VIEWS_READ))[half::2]:
             after, before = RANGES[(self.step + 7 * position) % len(RANGES)]
             limit, newest, offset = SHAPES[(self.step + position) % len(SHAPES)]
             found += [tx.count(node_no, wanted), tx.count(node_no, wanted, before=before)]
             found.append(tx.slice(node_no, Slice(wanted, limit, after, before, newest, offset)))
             found.append(tx.slice(node_no, Slice(wanted, 99)))
         stored = tx.item(node_no, f"i{self.step % 8}")
-        found.append(tx.standings(node_no, stored, VIEWS_READ) if stored else None)
+        found.append(tx.standings(node_no, stored, VIEWS_READ[half::2]) if stored else None)
         return found
 
     def node(self, tx: ReadTx, node_no: int) -> list[object]:
@@ -214,7 +234,7 @@ class Look:
         shared += [tx.conflict_count(node_no), tx.conflicted(node_no), tx.conflicted(node_no, KeyRange(1, newest=True))]
         return [tx.node_by_no(node_no), *people, *push, *groups, *counts, *shared]
 
-    def __call__(self, tx: ReadTx) -> list[object]:
+    def service(self, tx: ReadTx) -> list[object]:
         found = [tx.node_count(), tx.nodes("", 9), tx.nodes("a", 1, before="c", newest=True), tx.behind()]
         found += [tx.failures(), tx.consumers((0, "", ""), 99)]
         found += [tx.created_by("alice@example.org"), tx.affiliations_of("a@x"), tx.subscriptions_of("a@x")]
@@ -225,8 +245,6 @@ class Look:
         ]
         found += [tx.created_in("example.org"), tx.subscribed_in("x"), tx.subscribed_in("")]
         found += [tx.listed_count("a@x"), tx.listed_nodes("a@x", "", 9), tx.listed_nodes("b@x", "a", 2, newest=True)]
-        for node_no in range(1, 5):
-            found += [self.node(tx, node_no), self.pages(tx, node_no) if tx.node_by_no(node_no) else []]
         return found
 
 
@@ -287,8 +305,8 @@ class StoreModel(RuleBasedStateMachine):
     def same(self) -> None:
         self.step += 1
         look = Look(self.step)
-        assert self.runner.run(self.store.read(look)) == self.runner.run(self.model.read(look))
+        assert self.runner.run(look.results(self.store)) == self.runner.run(look.results(self.model))
 
 
-StoreModel.TestCase.settings = settings(max_examples=30, stateful_step_count=20, deadline=None)
+StoreModel.TestCase.settings = settings(max_examples=24, stateful_step_count=20, deadline=None)
 TestStoreModel = StoreModel.TestCase

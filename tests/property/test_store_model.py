@@ -176,6 +176,7 @@ def group_of(ops: st.SearchStrategy[Any], most_ops: int) -> st.SearchStrategy[li
     return st.lists(works, min_size=1, max_size=6)
 
 
+RESTART = st.sampled_from([False, False, False, True])
 VIEWS_READ = [BARE, SMART, CREATED, View(order=Order.CREATED), view("kind=new")]
 VIEWS_READ += [view("kind=deleted&kind=edited&order=created"), view("kind=deleted&author=a%40x")]
 VIEWS_READ += [replace(view("category=x"), smart=False), replace(view("q=two&author=a"), smart=False)]
@@ -223,7 +224,7 @@ class Look:
 
     def node(self, tx: ReadTx, node_no: int) -> list[object]:
         people = [tx.affiliations(node_no), tx.subscriptions(node_no, 0, 9), tx.subscriptions(node_no, 2, 1)]
-        people += [tx.affiliations(node_no, KeyRange(2, "a", newest=True), held=held) for held in Affiliation]
+        people += [tx.affiliations(node_no, KeyRange(2, "a", newest=True), kind=held) for held in Affiliation]
         people += [tx.subscribers(node_no), tx.subscribers(node_no, KeyRange(1, before="b@x", newest=True))]
         people += [tx.affiliation_count(node_no), tx.subscribers(node_no, KeyRange(2, offset=1))]
         push = [*(tx.mark(node_no, order, name) for order in Order for name in (PUSH, "hub:x")), tx.events(node_no, 9)]
@@ -294,7 +295,10 @@ class StoreModel(RuleBasedStateMachine):
     def manage(self, works: list[Work]) -> None:
         self.group(works)
 
-    @rule(works=group_of(st.one_of(ITEM_OP, PEOPLE_OP, PUSH_OP, NODE_OP, INDEX), 3), restart=st.sampled_from([False] * 3 + [True]))
+    @rule(
+        works=group_of(st.one_of(ITEM_OP, PEOPLE_OP, PUSH_OP, NODE_OP, INDEX), 3),
+        restart=st.sampled_from([False] * 3 + [True]),
+    )
     def mix(self, works: list[Work], restart: bool) -> None:
         if restart:
             self.runner.run(self.store.close())

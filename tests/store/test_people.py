@@ -84,7 +84,7 @@ async def test_lists_are_read_in_parts(store: Store, part: KeyRange[int], places
 
     texts = KeyRange(part.limit, key(part.after), key(part.before), part.newest, part.offset)
     jids = [f"{place}@x" for place in places]
-    held = await store.read(lambda tx: tx.affiliations(first_node, texts, held=PUBLISHER))
+    held = await store.read(lambda tx: tx.affiliations(first_node, texts, kind=PUBLISHER))
     assert held == [(jid, PUBLISHER) for jid in jids]
     assert await store.read(lambda tx: tx.subscribers(first_node, texts)) == jids
     names = ["?hgfedcb"[int(place)] for place in places]

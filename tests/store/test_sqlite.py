@@ -628,7 +628,7 @@ async def test_look_ups_use_their_indexes(sqlite: SqliteStore) -> None:
         lambda tx: tx.subscription(made.node_no, "bob@x", ""),
         lambda tx: tx.subscriptions(made.node_no, 0, 5),
         lambda tx: tx.affiliations(made.node_no, KeyRange(5, "a", "z", newest=True)),
-        lambda tx: tx.affiliations(made.node_no, KeyRange(5, "a"), held=Affiliation.OWNER),
+        lambda tx: tx.affiliations(made.node_no, KeyRange(5, "a"), kind=Affiliation.OWNER),
         lambda tx: tx.affiliation_count(made.node_no),
         lambda tx: tx.affiliations_of("bob@x", KeyRange(5, 1, 9, newest=True)),
         lambda tx: tx.affiliated("bob@x"),

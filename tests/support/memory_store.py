@@ -156,10 +156,10 @@ class MemoryReadTx:
         return self._data.affiliations.get((node_no, jid), Affiliation.NONE)
 
     def affiliations(
-        self, node_no: int, part: KeyRange[str] = ALL_TEXTS, *, held: Affiliation | None = None
+        self, node_no: int, part: KeyRange[str] = ALL_TEXTS, *, kind: Affiliation | None = None
     ) -> list[tuple[str, Affiliation]]:
         stored = ((jid, found) for (number, jid), found in self._data.affiliations.items() if number == node_no)
-        found = sorted((pair for pair in stored if held in (None, pair[1])), key=lambda pair: pair[0])
+        found = sorted((pair for pair in stored if kind in (None, pair[1])), key=lambda pair: pair[0])
         return part_of(found, part, lambda pair: pair[0])
 
     def affiliation_count(self, node_no: int) -> int:
@@ -249,26 +249,26 @@ class MemoryReadTx:
     def conflict_count(self, node_no: int) -> int:
         return len(self.conflicted(node_no))
 
-    def slice(self, node_no: int, wanted: Slice) -> list[Item]:
+    def slice(self, node_no: int, page: Slice) -> list[Item]:
         items = self._feed(node_no).items
-        places = self._range(node_no, wanted.view.order, wanted.after, wanted.before)
-        if wanted.newest:
+        places = self._range(node_no, page.view.order, page.after, page.before)
+        if page.newest:
             places.reverse()
         found: list[Item] = []
-        skip = wanted.offset
+        skip = page.offset
         for _, item_no in places:
-            if len(found) == wanted.limit:
+            if len(found) == page.limit:
                 break
             item = items[item_no]
-            standing = self._standing(node_no, item, wanted.view)
+            standing = self._standing(node_no, item, page.view)
             if standing is Standing.ABSENT:
                 continue
             if skip:
                 skip -= 1
             else:
                 item = item._replace(left=standing is Standing.LEFT)
-                found.append(item if wanted.view.sync else item._replace(sync=None))
-        return found[::-1] if wanted.newest else found
+                found.append(item if page.view.sync else item._replace(sync=None))
+        return found[::-1] if page.newest else found
 
     def count(self, node_no: int, view: View, *, before: Edge | None = None) -> int:
         items = self._feed(node_no).items

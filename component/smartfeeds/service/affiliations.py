@@ -87,7 +87,7 @@ def _apply(
 ) -> EmptyResult | PartlyRefused | MoreSteps[EmptyResult | PartlyRefused]:
     """Applies the next changes; `refused` are the entries that earlier steps refused."""
     node = owned_node(tx, context, request.node, request.actor)
-    owners = len(tx.affiliations(node.node_no, held=Affiliation.OWNER))
+    owners = len(tx.affiliations(node.node_no, kind=Affiliation.OWNER))
     count = tx.affiliation_count(node.node_no)
     rejected = list(refused)
     for bare, affiliation in changes[:STEP]:

@@ -33,7 +33,7 @@ def node_info(tx: ReadTx, context: Context, request: GetNodeInfo) -> NodeInfo:
             return NodeInfo(request.node, closed, located.view, readable=False, described=False)
         return NodeInfo(request.node, node, located.view, readable=False)
     owners, publishers = (
-        tuple(jid for jid, _ in tx.affiliations(node.node_no, KeyRange(SHOWN), held=held))
+        tuple(jid for jid, _ in tx.affiliations(node.node_no, KeyRange(SHOWN), kind=held))
         for held in (Affiliation.OWNER, Affiliation.PUBLISHER)
     )
     return NodeInfo(

@@ -208,7 +208,7 @@ def change_state(tx: WriteTx, context: Context, subscription: Subscription, stat
 def _tell_owners(tx: WriteTx, context: Context, node: Node, subscription: Subscription) -> None:
     """Notifies the owners of a new or ended subscription, if the node is configured so (`pubsub#notify_sub`)."""
     if node.options.notify_sub:
-        for jid, _ in tx.affiliations(node.node_no, held=Affiliation.OWNER):
+        for jid, _ in tx.affiliations(node.node_no, kind=Affiliation.OWNER):
             _tell(tx, context, node, subscription, jid)
 
 

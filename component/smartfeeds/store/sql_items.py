@@ -4,8 +4,8 @@ Every order is (key, item_no), so equal keys have one order too (SF-107, A-07), 
 feed is its own change log (SF-007): the filter index is brought forward in modified order from the items themselves.
 
 The index remembers the versions that an item has had, because a view must show that an item has left it
-(`core.view.Standing`). Versions beyond `STATES` are joined into one. A joined version matches whatever one of its parts
-matches, so no item that has left a view is ever missing there; at worst a view shows a needless tombstone.
+(`core.view.Standing`). Versions beyond `STATES` are joined into one. A joined version matches every view that any of
+its versions matches. So no item that has left a view is missing there; at worst a view shows a needless tombstone.
 """
 
 from collections.abc import Sequence
@@ -87,42 +87,42 @@ class ItemReads(NodeReads):
         """Returns the number of items with conflicts. The cost grows with this number."""
         return self._number("SELECT count(*) FROM item WHERE node_no = ? AND conflicts > 0", (node_no,))
 
-    def slice(self, node_no: int, wanted: Slice) -> list[Item]:
+    def slice(self, node_no: int, page: Slice) -> list[Item]:
         """Returns items of a view, ascending, with sync data only if the view shows it.
 
         `Item.left` marks items that have left a filtered view (`core.view.Standing`); a view that hides tombstones has
         none of them. For an unfiltered view the cost grows with the result, not with the feed.
         """
-        if wanted.view.filtered:
-            return self._filtered_slice(node_no, wanted)
-        key = KEYS[wanted.view.order]
-        hidden = f" AND {_LIVE}" if wanted.view.hides_tombstones else ""
-        columns = _columns(wanted.view)
+        if page.view.filtered:
+            return self._filtered_slice(node_no, page)
+        key = KEYS[page.view.order]
+        hidden = f" AND {_LIVE}" if page.view.hides_tombstones else ""
+        columns = _columns(page.view)
         selects: list[str] = []
         params: list[object] = []
-        for condition, values in self._db.ranges(key, wanted.after, wanted.before):
+        for condition, values in self._db.ranges(key, page.after, page.before):
             both = f" AND {condition}" if condition else ""
             selects.append(f"SELECT {columns} FROM item WHERE node_no = ?{hidden}{both}")
             params += (node_no, *values)
         if not selects:
             return []
         union = selects[0] if len(selects) == 1 else f"SELECT * FROM ({' UNION ALL '.join(selects)}) AS pieces"
-        rows = self._db.rows(union + _tail(key, "item_no", wanted), (*params, wanted.limit, wanted.offset))
-        if wanted.newest:
+        rows = self._db.rows(union + _tail(key, "item_no", page), (*params, page.limit, page.offset))
+        if page.newest:
             rows.reverse()
         return to_items(rows)
 
-    def _filtered_slice(self, node_no: int, wanted: Slice) -> list[Item]:
+    def _filtered_slice(self, node_no: int, page: Slice) -> list[Item]:
         row = self._row(node_no)
         if row is None:
             return []
-        query = self._query(row, wanted.view, wanted.after, wanted.before)
+        query = self._query(row, page.view, page.after, page.before)
         rows = self._db.rows(
-            f"SELECT {query.present.text}, {prefixed(_columns(wanted.view), 'i')}"
-            f" FROM {query.text}{_tail(query.key, query.number, wanted)}",
-            (*query.present.params, *query.params, wanted.limit, wanted.offset),
+            f"SELECT {query.present.text}, {prefixed(_columns(page.view), 'i')}"
+            f" FROM {query.text}{_tail(query.key, query.number, page)}",
+            (*query.present.params, *query.params, page.limit, page.offset),
         )
-        if wanted.newest:
+        if page.newest:
             rows.reverse()
         items = to_items([row[1:] for row in rows])
         return [
@@ -156,47 +156,50 @@ class ItemReads(NodeReads):
         if row is None:
             return [Standing.ABSENT] * len(views)
         states: dict[bytes, int] = {}
-        known = (item.modified_us, item.item_no) <= (row.indexed_us, row.indexed_no)
-        if known and any(view.filtered for view in views):
+        indexed = (item.modified_us, item.item_no) <= (row.indexed_us, row.indexed_no)
+        if indexed and any(view.filtered for view in views):
             states = self._facet_states(node_no, item.item_no)
-        documents = self._db.documents(item.item_no) if known and any(view.query for view in views) else {}
+        documents = self._db.documents(item.item_no) if indexed and any(view.query for view in views) else {}
         publishers = row.node.options.shows_publisher
         every = states.get(_WILDCARD, 0)
 
         def matching(view: View) -> int:
-            """The states that match all filters."""
-            found = -1
+            """Returns the states that match all filters."""
+            bits = -1
             for alternatives in view.facets(publishers=publishers):
-                found &= every | reduce(or_, (states.get(digest(facet), 0) for facet in alternatives))
-            if view.query and found:
+                bits &= every | reduce(or_, (states.get(digest(facet), 0) for facet in alternatives))
+            if view.query and bits:
                 terms = [f" {token} " for token in self._db.tokens(node_no, Traits(words=view.query))]
                 present = max(documents, default=0)
-                having = (number for number, text in documents.items() if all(term in text for term in terms))
-                found &= every | sum(1 << present - number for number in having)
-            return found
+                matches = (number for number, text in documents.items() if all(term in text for term in terms))
+                bits &= every | sum(1 << present - number for number in matches)
+            return bits
 
         return [_standing(view, item, matching(view)) for view in views]
 
     def _facet_states(self, node_no: int, item_no: int) -> dict[bytes, int]:
-        """The facets of an item, each with the states that have it; none where the index has never read the item."""
+        """Returns the facets of an item, each with the states that have it. An item that the index has never read has
+        none.
+        """
         rows = self._db.rows("SELECT facet, states FROM facet WHERE node_no = ? AND item_no = ?", (node_no, item_no))
         return dict(rows)
 
     def _query(
         self, row: NodeRow, view: View, after: Edge | None, before: Edge | None, *, ordered: bool = True
     ) -> ItemQuery:
-        """The items of a view between two edges; `ordered` as in `filtered_items`.
+        """Returns a query for the items of a view between two edges; `ordered` as in `filtered_items`.
 
-        Only what the filter index knows as it is now can match a filter."""
+        Only items whose present version is in the filter index can match a filter.
+        """
         node_no = row.node.node_no
         if not view.filtered:
             query = all_items(node_no, view.order, after, before)
             if view.hides_tombstones:
                 query.add(f"i.{_LIVE}")
             return query
-        known = Edge(row.indexed_us, row.indexed_no)
+        index_end = Edge(row.indexed_us, row.indexed_no)
         if row.stale and view.order is Order.MODIFIED:
-            before = _earlier(before, known)
+            before = _earlier(before, index_end)
         publishers = row.node.options.shows_publisher
         wildcard = self._db.row("SELECT 1 FROM facet WHERE node_no = ? AND facet = ? LIMIT 1", (node_no, _WILDCARD))
         query = filtered_items(
@@ -210,7 +213,7 @@ class ItemReads(NodeReads):
             ordered=ordered,
         )
         if row.stale:
-            query.add("(i.modified_us, i.item_no) <= (?, ?)", known.key_us, known.item_no)
+            query.add("(i.modified_us, i.item_no) <= (?, ?)", index_end.key_us, index_end.item_no)
         if view.hides_tombstones:
             query.add(f"i.{_LIVE} AND {query.present.text}", *query.present.params)
         return query
@@ -224,14 +227,15 @@ class ItemReads(NodeReads):
         return [item.payload for item in self._next_unindexed(row, limit)[0] if not item.deleted]
 
     def _stalest(self, lock: str = "") -> int | None:
-        """The node whose filter index is furthest behind, or None if no index is behind."""
+        """Returns the node whose filter index is furthest behind, or None if no index is behind."""
         stalest = "SELECT node_no FROM node WHERE stale = 1 AND state = 'live' ORDER BY indexed_us, node_no LIMIT 1"
-        found = self._db.row(stalest + lock)
-        return None if found is None else int(found[0])
+        row = self._db.row(stalest + lock)
+        return None if row is None else int(row[0])
 
     def _next_unindexed(self, row: NodeRow, limit: int) -> tuple[list[Item], bool]:
-        """The items that the filter index takes next, and whether it takes more after them. A large item counts as
-        several (`INDEX_ITEM_BYTES`)."""
+        """Returns the items that are added to the filter index next, and whether more items follow them. A large item
+        counts as several (`INDEX_ITEM_BYTES`).
+        """
         edge = Edge(row.indexed_us, row.indexed_no)
         items = self.slice(row.node.node_no, Slice(SMART, limit, after=edge))
         done = size_bytes = 0
@@ -242,10 +246,10 @@ class ItemReads(NodeReads):
 
 
 def _is_known(documents: dict[int, str], tokens: frozenset[str]) -> bool:
-    """Whether the document of some past version holds all tokens of the present one.
+    """Returns whether the document of some past version contains all tokens of the present version.
 
-    Without this check, edits that alternate between two contents would use up all documents, and the one that joins
-    them would match views that no version was in. A shorter text cannot hold all of them, which spares most reads.
+    Without this check, edits that alternate between two contents would use up all documents, and the joined document
+    would match views that no version was in. A shorter text cannot contain all tokens, so most texts are not split.
     """
     present = max(documents)
     size = len(documents[present])
@@ -257,7 +261,7 @@ def _is_known(documents: dict[int, str], tokens: frozenset[str]) -> bool:
 
 
 def _standing(view: View, item: Item, states: int) -> Standing:
-    """The standing of an item in a view, from the states that match."""
+    """Returns the standing of an item in a view, from the states that match the view."""
     if view.hides_tombstones and (item.deleted or not states & 1):
         return Standing.ABSENT
     if states & 1 or (states and item.deleted):
@@ -265,8 +269,8 @@ def _standing(view: View, item: Item, states: int) -> Standing:
     return Standing.LEFT if states else Standing.ABSENT
 
 
-def _tail(key: str, number: str, wanted: Slice) -> str:
-    direction = "DESC" if wanted.newest else "ASC"
+def _tail(key: str, number: str, page: Slice) -> str:
+    direction = "DESC" if page.newest else "ASC"
     return f" ORDER BY {key} {direction}, {number} {direction} LIMIT ? OFFSET ?"
 
 
@@ -311,10 +315,13 @@ class ItemWrites(NodeWrites, ItemReads):
         return stored
 
     def _replace(self, row: NodeRow, item: Item) -> int:
-        """Stores the new version of an item; 1 where it was live before."""
+        """Stores a new version of an item. Returns 1 if the item was live before, else 0.
+
+        The filter index reads the replaced version first if it has not done so yet: afterwards nothing would show that
+        the item has left a view.
+        """
         node_no = row.node.node_no
         old = self._stored_item(node_no, item.item_no)
-        # The index must not lose a version only because it had not come to it yet.
         if row.node.kind is NodeKind.FEED and (old.modified_us, old.item_no) > (row.indexed_us, row.indexed_no):
             readable = len(old.payload) <= REPLACED_BYTES or self._indexer.is_ready(old.payload)
             self._db.put_documents(self._index_item(node_no, old, self._version(old) if readable else ANYTHING))
@@ -331,14 +338,14 @@ class ItemWrites(NodeWrites, ItemReads):
     def remove_item(self, node_no: int, item_no: int) -> None:
         """Removes an item without a tombstone (generic nodes only)."""
         row = self._edit(node_no)
-        found = self._db.row("SELECT change FROM item WHERE item_no = ? AND node_no = ?", (item_no, node_no))
-        if found is None:
+        change = self._db.row("SELECT change FROM item WHERE item_no = ? AND node_no = ?", (item_no, node_no))
+        if change is None:
             return
         self._db.run("DELETE FROM facet WHERE node_no = ? AND item_no = ?", (node_no, item_no))
         self._db.drop_documents([item_no])
         self._db.run(ITEM.delete, (item_no,))
         self._last_item = None
-        row.node = row.node._replace(total=row.node.total - 1, live=row.node.live - int(found[0] != DELETED))
+        row.node = row.node._replace(total=row.node.total - 1, live=row.node.live - int(change[0] != DELETED))
 
     def index_some(self, limit: int) -> int:
         """Adds up to `limit` items to the filter index, oldest change first. Returns their number; 0 means up to date.
@@ -365,8 +372,9 @@ class ItemWrites(NodeWrites, ItemReads):
         return done
 
     def _index(self, node_no: int, limit: int) -> int:
-        """Takes the next items of a node into the filter index; how many, a large one counting as several
-        (`INDEX_ITEM_BYTES`). Fewer than `limit`: it is up to date."""
+        """Adds the next items of a node to the filter index and returns their number. A large item counts as several
+        (`INDEX_ITEM_BYTES`). If the number is below `limit`, the index is up to date.
+        """
         row = self._edit(node_no)
         items, more = self._next_unindexed(row, limit)
         changes: Documents = {}
@@ -383,8 +391,9 @@ class ItemWrites(NodeWrites, ItemReads):
         return version_traits(content, item.publisher, deleted=item.deleted, revision=item.revision)
 
     def _index_item(self, node_no: int, item: Item, version: Traits) -> Documents:
-        """Makes a version the present one of an item in the index; the one that was so far is remembered as a past one.
-        Returns the documents that change with it."""
+        """Makes a version the present version of an item in the filter index. The former present version becomes a past
+        one. Returns the documents that change.
+        """
         tokens = self._db.tokens(node_no, version)
         states = self._facet_states(node_no, item.item_no)
         documents = self._db.documents(item.item_no) if states else {}
@@ -392,12 +401,12 @@ class ItemWrites(NodeWrites, ItemReads):
         if states:
             states, changes = self._past_states(node_no, states, documents, tokens)
             self._db.run("DELETE FROM facet WHERE node_no = ? AND item_no = ?", (node_no, item.item_no))
-        states.update({found: states.get(found, 0) | 1 for found in map(digest, version.facets)})
+        states.update({facet: states.get(facet, 0) | 1 for facet in map(digest, version.facets)})
         self._db.run_many(
             FACET.insert,
             [
-                (node_no, found, item.modified_us, item.item_no, item.created_us, bits)
-                for found, bits in sorted(states.items())
+                (node_no, facet, item.modified_us, item.item_no, item.created_us, bits)
+                for facet, bits in sorted(states.items())
             ],
         )
         return {(item.item_no, number): changes[number] for number in changes}
@@ -405,21 +414,21 @@ class ItemWrites(NodeWrites, ItemReads):
     def _past_states(
         self, node_no: int, states: dict[bytes, int], documents: dict[int, str], tokens: frozenset[str]
     ) -> tuple[dict[bytes, int], dict[int, frozenset[str]]]:
-        """The facets of an item whose present version is to have these tokens, with the states of past versions only,
-        and the documents that change.
+        """Returns the facets of an item with the states of its past versions, and the documents that change, if the
+        next present version has these tokens.
 
-        A version that the new one or a past one holds whole is not remembered. If there are too many versions, all past
-        ones become one; if they hold too much, that one is ANYTHING.
+        A version is not remembered if the next version or a past version contains all of its tokens. If there are too
+        many versions, all past versions are joined into one. If their text is too long, the joined version is ANYTHING.
         """
         present = max(documents)
-        before = frozenset(documents[present].split())
-        if before <= tokens or states.get(_WILDCARD, 0) > 1 or _is_known(documents, before):
-            past = {found: bits & ~1 for found, bits in states.items() if bits > 1}
-            return past, {present: tokens} if before != tokens else {}
+        present_tokens = frozenset(documents[present].split())
+        if present_tokens <= tokens or states.get(_WILDCARD, 0) > 1 or _is_known(documents, present_tokens):
+            past = {facet: bits & ~1 for facet, bits in states.items() if bits > 1}
+            return past, {present: tokens} if present_tokens != tokens else {}
         if sum(map(len, documents.values())) > PAST_TEXT or len(states) > PAST_FACETS:
             past, joined = {_WILDCARD: 2}, self._db.tokens(node_no, ANYTHING)
         elif present == STATES - 1:
             past, joined = dict.fromkeys(states, 2), frozenset(" ".join(documents.values()).split())
         else:
-            return {found: bits << 1 for found, bits in states.items()}, {present + 1: tokens}
+            return {facet: bits << 1 for facet, bits in states.items()}, {present + 1: tokens}
         return past, {**dict.fromkeys(documents, _NO_TOKENS), 0: joined, 1: tokens}

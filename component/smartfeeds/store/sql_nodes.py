@@ -18,8 +18,8 @@ from smartfeeds.store.rows import KEYS, NOWHERE, NodeRow, prefixed, to_node, to_
 from smartfeeds.store.sql_tables import NODE, NODE_COLUMNS, NODE_ROW
 
 _BY_NAME = f"SELECT {NODE_ROW} FROM node WHERE state = 'live' AND name = ?"
-_KEPT_OUT = ", ".join(sorted(f"'{held.value}'" for held in KEPT_OUT))
-_READERS = ", ".join(sorted(f"'{held.value}'" for held in READERS))
+_KEPT_OUT = ", ".join(sorted(f"'{affiliation.value}'" for affiliation in KEPT_OUT))
+_READERS = ", ".join(sorted(f"'{affiliation.value}'" for affiliation in READERS))
 # Counters for each domain: the name of a tally is one of these prefixes and the domain.
 NODES_IN = "nodes@"
 SUBSCRIPTIONS_IN = "subscriptions@"

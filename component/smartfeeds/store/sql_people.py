@@ -31,14 +31,14 @@ class PeopleReads(NodeReads):
         return _AFFILIATIONS[row[0]] if row else Affiliation.NONE
 
     def affiliations(
-        self, node_no: int, part: KeyRange[str] = ALL_TEXTS, *, held: Affiliation | None = None
+        self, node_no: int, part: KeyRange[str] = ALL_TEXTS, *, kind: Affiliation | None = None
     ) -> list[tuple[str, Affiliation]]:
-        """Returns the affiliations of a node by JID; with `held` only those of this kind. The cost grows with the
+        """Returns the affiliations of a node by JID; with `kind` only those of this kind. The cost grows with the
         result.
         """
-        of_kind = " AND affiliation = ?" if held is not None else ""
-        params: Row = (node_no, held.value) if held is not None else (node_no,)
-        statement = f"SELECT jid, affiliation FROM affiliation WHERE node_no = ?{of_kind}"
+        condition = " AND affiliation = ?" if kind is not None else ""
+        params: Row = (node_no, kind.value) if kind is not None else (node_no,)
+        statement = f"SELECT jid, affiliation FROM affiliation WHERE node_no = ?{condition}"
         return [(jid, _AFFILIATIONS[affiliation]) for jid, affiliation in self._part(statement, params, "jid", part)]
 
     def affiliation_count(self, node_no: int) -> int:
@@ -143,8 +143,8 @@ class PeopleWrites(NodeWrites, PeopleReads):
         if affiliation is Affiliation.NONE:
             self._db.run(AFFILIATION.delete, (node_no, jid))
             return
-        shown = node.options.listed or node.state is not NodeState.LIVE or affiliation not in READERS
-        self._db.run(AFFILIATION.replace, (node_no, jid, affiliation.value, None if shown else node.name))
+        is_visible = node.options.listed or node.state is not NodeState.LIVE or affiliation not in READERS
+        self._db.run(AFFILIATION.replace, (node_no, jid, affiliation.value, None if is_visible else node.name))
 
     def put_subscription(self, subscription: Subscription) -> Subscription:
         """Stores a subscription: a new one if sub_no is 0, returned with a number above all others.

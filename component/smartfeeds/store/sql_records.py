@@ -77,8 +77,8 @@ class RecordWrites(NodeWrites, RecordReads):
 
     def put_document(self, reader: str, url: str, document: KnownDocument) -> None:
         """Stores a document that a reader has processed, or replaces the document of this address."""
-        known = document.validators
-        values = (reader, url, known.url, known.etag, known.last_modified, document.content)
+        validators = document.validators
+        values = (reader, url, validators.url, validators.etag, validators.last_modified, document.content)
         self._change(DOCUMENT.replace, values)
 
     def remove_document(self, reader: str, url: str) -> None:

@@ -22,9 +22,9 @@ class Table:
         self.select = f"SELECT {self.columns} FROM {name}"
         self.add = _insert(name, values)
         self.insert = _insert(name, self.columns)
-        found = " AND ".join(f"{column} = ?" for column in key.split(", "))
-        self.update = f"UPDATE {name} SET {', '.join(f'{column} = ?' for column in values.split(', '))} WHERE {found}"
-        self.delete = f"DELETE FROM {name} WHERE {found}"
+        match = " AND ".join(f"{column} = ?" for column in key.split(", "))
+        self.update = f"UPDATE {name} SET {', '.join(f'{column} = ?' for column in values.split(', '))} WHERE {match}"
+        self.delete = f"DELETE FROM {name} WHERE {match}"
         changes = ", ".join(f"{column} = excluded.{column}" for column in values.split(", "))
         self.replace = f"{self.insert} ON CONFLICT ({key}) DO UPDATE SET {changes}"
 

@@ -146,15 +146,15 @@ async def test_set_more_affiliations_than_a_node_has_changes_nothing(feed: World
 async def test_set_reads_the_list_of_a_node_once_a_request(feed: World, monkeypatch: pytest.MonkeyPatch) -> None:
     """However many owners it has, and however many go: a request holds up all other writers."""
     await put(feed, *[(f"u{number}@example.org", "owner") for number in range(50)])
-    kind = await feed.service.write(lambda tx, _context: type(tx))
-    real, reads = kind.affiliations, 0
+    tx_type = await feed.service.write(lambda tx, _context: type(tx))
+    real, reads = tx_type.affiliations, 0
 
-    def counted(tx: WriteTx, node_no: int, *, held: Affiliation | None = None) -> list[tuple[str, Affiliation]]:
+    def counted(tx: WriteTx, node_no: int, *, kind: Affiliation | None = None) -> list[tuple[str, Affiliation]]:
         nonlocal reads
-        reads += held is None
-        return real(tx, node_no, held=held)
+        reads += kind is None
+        return real(tx, node_no, kind=kind)
 
-    monkeypatch.setattr(kind, "affiliations", counted)
+    monkeypatch.setattr(tx_type, "affiliations", counted)
     await put(feed, *[(f"u{number}@example.org", "none") for number in range(50)])
 
     assert reads == 1

@@ -35,6 +35,7 @@ STATES = 32
 NOWHERE = (-(2**63), 0)
 
 _CHANGE, _NOTIFY = ITEM_COLUMNS.index("change"), ITEM_COLUMNS.index("notify")
+_STATE = Subscription._fields.index("state") - 1
 _STATES = {state.value: state for state in NodeState}
 _SUBSCRIPTION_STATES = {state.value: state for state in SubscriptionState}
 _KNOWN_OPTIONS = 512  # most nodes share a few combinations of options
@@ -101,20 +102,18 @@ def item_values(item: Item) -> Row:
 
 def to_subscription(row: Row) -> Subscription:
     """A subscription from the columns SUBSCRIPTION."""
-    sub_no, node_no, jid, view, node_text, service, state, since_us, since_created_us, created_us, options = row
-    return Subscription(
-        sub_no,
-        node_no,
-        jid,
-        view,
-        node_text,
-        service,
-        _SUBSCRIPTION_STATES[state],
-        since_us,
-        since_created_us,
-        created_us,
-        read_options(options),
-    )
+    no, node_no, jid, view, text, service, state, since_us, since_created_us, created_us, options = row
+    state = _SUBSCRIPTION_STATES[state]
+    options = read_options(options)
+    return Subscription(no, node_no, jid, view, text, service, state, since_us, since_created_us, created_us, options)
+
+
+def subscription_values(subscription: Subscription, bare: str) -> Row:
+    """Returns the values of a subscription by this bare JID for the columns of SUBSCRIPTION, without its number."""
+    # The fields of `Subscription` have the order of the columns. Two of them are stored as text.
+    *fields, options = subscription[1:]
+    fields[_STATE] = subscription.state.value
+    return (*fields, write_options(options), bare)
 
 
 def change_no(item: Item) -> int:

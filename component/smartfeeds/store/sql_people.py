@@ -14,7 +14,7 @@ from smartfeeds.core.model import (
 )
 from smartfeeds.errors import StoreError
 from smartfeeds.store.engine import Row
-from smartfeeds.store.rows import prefixed, to_node, to_subscription, write_options
+from smartfeeds.store.rows import prefixed, subscription_values, to_node, to_subscription
 from smartfeeds.store.sql_nodes import SUBSCRIPTIONS_IN, NodeReads, NodeWrites
 from smartfeeds.store.sql_tables import AFFILIATION, NODE_COLUMNS, SUBSCRIPTION, SUBSCRIPTION_ROW
 
@@ -154,19 +154,7 @@ class PeopleWrites(NodeWrites, PeopleReads):
         row = self._more_audience(subscription.node_no, AUDIENCE_CHANGE if subscription.sub_no else 1)
         added = int(subscription.state is SubscriptionState.SUBSCRIBED)
         bare = subscription.jid.partition("/")[0]
-        values = (
-            subscription.node_no,
-            subscription.jid,
-            subscription.view,
-            subscription.node_text,
-            subscription.service,
-            subscription.state.value,
-            subscription.since_us,
-            subscription.since_created_us,
-            subscription.created_us,
-            write_options(subscription.options),
-            bare,
-        )
+        values = subscription_values(subscription, bare)
         if subscription.sub_no:
             old = self.subscription_by_no(subscription.sub_no)
             if old is None or old.node_no != subscription.node_no:

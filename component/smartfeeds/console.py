@@ -84,6 +84,22 @@ def run_async(work: Coroutine[Any, Any, T], loop_factory: Callable[[], asyncio.A
         return runner.run(work)
 
 
+def print_out(text: str) -> None:
+    """Prints a line on standard output. Line ends and control characters in the text are replaced."""
+    out.print(one_line(text), markup=False)
+
+
+def print_err(text: str) -> None:
+    """Prints a line on standard error, as `print_out` does."""
+    err.print(one_line(text), markup=False)
+
+
+def exit_failed_if(failed: object) -> None:
+    """Ends the command with the code FAILED if `failed` is true or not empty. Otherwise the command continues."""
+    if failed:
+        click.get_current_context().exit(Exit.FAILED)
+
+
 def print_json(value: object) -> None:
     """Writes a value as JSON to standard output."""
     click.echo(json.dumps(value, indent=2, ensure_ascii=False))
@@ -92,9 +108,9 @@ def print_json(value: object) -> None:
 def print_lines(lines: Sequence[str], rest: str = "and {} more such lines") -> None:
     """Prints the first lines of a report on standard error, and the number of others. `--json` prints all of them."""
     for line in lines[:SHOWN_LINES]:
-        err.print(one_line(line), markup=False)
+        print_err(line)
     if len(lines) > SHOWN_LINES:
-        err.print(f"{rest.format(len(lines) - SHOWN_LINES)}; --json lists all of them", markup=False)
+        print_err(f"{rest.format(len(lines) - SHOWN_LINES)}; --json lists all of them")
 
 
 def print_rows(rows: list[dict[str, Any]], *, as_json: bool, empty: str) -> None:
@@ -103,7 +119,7 @@ def print_rows(rows: list[dict[str, Any]], *, as_json: bool, empty: str) -> None
         print_json(rows)
         return
     if not rows:
-        err.print(empty, markup=False)
+        print_err(empty)
         return
     table = Table(box=None, header_style="bold", pad_edge=False)
     for name, value in rows[0].items():

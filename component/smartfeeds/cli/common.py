@@ -7,7 +7,7 @@ from typing import Any, Final, TypeVar
 import click
 
 from smartfeeds.config import Settings, is_configured_by_environment, load
-from smartfeeds.console import err
+from smartfeeds.console import print_err
 from smartfeeds.core.jid import parse_jid
 from smartfeeds.errors import ConfigError
 
@@ -70,7 +70,7 @@ def read_settings(config: Path | None) -> Settings:
             raise ConfigError(f"{error}\n  {advice}" if is_configured_by_environment() else advice) from None
         raise
     if settings.store.warning:
-        err.print(f"warning: {settings.store.warning}", markup=False)
+        print_err(f"warning: {settings.store.warning}")
     return settings
 
 

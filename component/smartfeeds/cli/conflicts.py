@@ -12,7 +12,7 @@ import click
 from smartfeeds.cli.common import config_option, json_option
 from smartfeeds.cli.nodes import all_nodes
 from smartfeeds.cli.offline import actor_of, named_or_admin, operator, run_offline
-from smartfeeds.console import Commands, err, out, print_json
+from smartfeeds.console import Commands, print_err, print_json, print_out
 from smartfeeds.core.model import NodeKind
 from smartfeeds.core.page import ResultSetRequest
 from smartfeeds.core.text import counted, one_line
@@ -24,7 +24,7 @@ from smartfeeds.service.feeds import FeedService
 from smartfeeds.store.base import OpenMode, ReadTx
 from smartfeeds.sync.record import Version
 
-_LONGEST_TITLE = 80
+_LONGEST_TITLE = 80  # characters, so that a version fits a line of a terminal
 
 
 class _ListFirst(Commands):
@@ -59,9 +59,9 @@ def list_conflicts(node: str | None, config: Path | None, *, as_json: bool) -> N
         print_json(items)
         return
     for item in items:
-        _tell(item)
+        _print_item(item)
     if not items:
-        err.print("There are no conflicts.", markup=False)
+        print_err("There are no conflicts.")
 
 
 @conflicts_command.command("resolve")
@@ -92,9 +92,7 @@ def resolve_conflicts(
     if as_json:
         print_json({"node": node, "item": item, "title": title, "deleted": answer.item.deleted, "left": answer.left})
     else:
-        out.print(
-            one_line(f"Resolved {item} of {node}: {title}; {counted(answer.left, 'conflict')} left."), markup=False
-        )
+        print_out(f"Resolved {item} of {node}: {title}; {counted(answer.left, 'conflict')} left.")
 
 
 async def _list(service: FeedService, node: str | None) -> list[dict[str, Any]]:
@@ -102,10 +100,10 @@ async def _list(service: FeedService, node: str | None) -> list[dict[str, Any]]:
     return [_as_json(name, item) for name in names async for item in _conflicted(service, name)]
 
 
-def _names(tx: ReadTx, node: str | None) -> list[str]:
+def _names(tx: ReadTx, name: str | None) -> list[str]:
     """Return the feeds that have conflicts."""
-    nodes = [locate(tx, node).node] if node is not None else all_nodes(tx)
-    return [one.name for one in nodes if one.kind is NodeKind.FEED and tx.conflict_count(one.node_no)]
+    nodes = [locate(tx, name).node] if name is not None else all_nodes(tx)
+    return [node.name for node in nodes if node.kind is NodeKind.FEED and tx.conflict_count(node.node_no)]
 
 
 async def _conflicted(service: FeedService, name: str) -> AsyncIterator[ConflictedItem]:
@@ -115,8 +113,8 @@ async def _conflicted(service: FeedService, name: str) -> AsyncIterator[Conflict
         page = ResultSetRequest(max=str(service.policy.page_max), after=after)
         answer = await service.handle(ListConflicts(operator(service), service.policy.domain, name, page))
         conflicts = cast("ConflictList", answer)
-        for one in conflicts.entries:
-            yield one
+        for item in conflicts.entries:
+            yield item
         if not conflicts.entries or conflicts.result_set is None:
             return
         after = conflicts.result_set.last
@@ -137,7 +135,9 @@ def _as_json(node: str, conflicted: ConflictedItem) -> dict[str, Any]:
         "node": node,
         "item": conflicted.item.id,
         "sync_id": conflicted.version.sync_id,
-        "versions": [_version(tag, one, wins=place == 0) for place, (tag, one) in enumerate(conflicted.versions)],
+        "versions": [
+            _version(tag, version, wins=place == 0) for place, (tag, version) in enumerate(conflicted.versions)
+        ],
     }
 
 
@@ -158,13 +158,13 @@ def _title(payload: bytes) -> str:
     return one_line(read_meta(payload).body)[:_LONGEST_TITLE]
 
 
-def _tell(item: dict[str, Any]) -> None:
+def _print_item(item: dict[str, Any]) -> None:
     """Print an item with a line per version."""
     versions = item["versions"]
-    out.print(one_line(f"{item['node']}: {item['item']}, {counted(len(versions), 'version')}"), markup=False)
-    width = max(len(one["by"]) for one in versions)
-    for one in versions:
-        what = "wins" if one["wins"] else "conflict"
-        title = "(deleted)" if one["deleted"] else one["title"] or "(no title)"
-        when = one["when"] or "-"
-        out.print(one_line(f"  {what:8}  {one['tag']}  {when:20}  {one['by'] or '-':{width}}  {title}"), markup=False)
+    print_out(f"{item['node']}: {item['item']}, {counted(len(versions), 'version')}")
+    width = max(len(version["by"]) for version in versions)
+    for version in versions:
+        what = "wins" if version["wins"] else "conflict"
+        title = "(deleted)" if version["deleted"] else version["title"] or "(no title)"
+        when = version["when"] or "-"
+        print_out(f"  {what:8}  {version['tag']}  {when:20}  {version['by'] or '-':{width}}  {title}")

@@ -8,13 +8,13 @@ import click
 
 from smartfeeds.cli.common import config_option, json_option
 from smartfeeds.cli.offline import run_offline, write_offline
-from smartfeeds.console import Commands, out, print_rows
+from smartfeeds.console import Commands, print_out, print_rows
 from smartfeeds.core.text import counted
 from smartfeeds.core.times import US_PER_S, format_datetime
 from smartfeeds.service.consumers import FIRST, ConsumerState, ConsumerStatus, consumer_statuses, retry_consumers
 from smartfeeds.service.feeds import FeedService
 
-_PAGE: Final = 500  # consumers that one transaction reads
+_PAGE: Final = 500  # consumers of one transaction: a long read would let the WAL file of a running service grow
 
 
 @click.group("consumer", cls=Commands)
@@ -45,7 +45,7 @@ def retry(name: str | None, config: Path | None, *, every: bool) -> None:
     if every == (name is not None):
         raise click.UsageError("name one consumer, or request all failed ones with --all")
     consumers = write_offline(config, lambda tx, context: retry_consumers(tx, context, name))
-    out.print(f"{counted(len(consumers), 'consumer')} will be retried.", markup=False)
+    print_out(f"{counted(len(consumers), 'consumer')} will be retried.")
 
 
 def _row(status: ConsumerStatus) -> dict[str, Any]:

@@ -48,11 +48,11 @@ def items_of(document: FeedDocument) -> list[Item]:
     return [_item(number, item, made_us or 0) for number, (item, made_us) in enumerate(dates, start=1)]
 
 
-def _item(number: int, one: ImportedItem, made_us: int) -> Item:
-    changed_us = made_us if one.time_us is None else one.time_us
-    created_us = changed_us if one.published_us is None else one.published_us
-    payload = one.payload
-    if one.deleted and not payload.shape.deletion:
-        payload = Payload(atom.tombstone(one.id, changed_us, payload))
-    payload = complete_entry(payload, one.id, changed_us)
-    return Item(number, one.id, created_us, changed_us, payload, "", one.deleted)
+def _item(number: int, entry: ImportedItem, date_us: int) -> Item:
+    changed_us = date_us if entry.time_us is None else entry.time_us
+    created_us = changed_us if entry.published_us is None else entry.published_us
+    payload = entry.payload
+    if entry.deleted and not payload.shape.deletion:
+        payload = Payload(atom.tombstone(entry.id, changed_us, payload))
+    payload = complete_entry(payload, entry.id, changed_us)
+    return Item(number, entry.id, created_us, changed_us, payload, "", entry.deleted)

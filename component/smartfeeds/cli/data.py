@@ -6,7 +6,7 @@ import click
 
 from smartfeeds.cli.common import FILE, config_option, read_settings
 from smartfeeds.cli.offline import run_offline
-from smartfeeds.console import Commands, out, progress_bar
+from smartfeeds.console import Commands, print_out, progress_bar
 from smartfeeds.service.feeds import FeedService
 from smartfeeds.store import maintenance
 from smartfeeds.store.backup import copy_database
@@ -30,7 +30,7 @@ def upgrade(config: Path | None) -> None:
     path = read_settings(config).store.path
     before = maintenance.schema_version(path)
     if before == HEAD:
-        out.print(f"{path} has schema {before} already.", markup=False)
+        print_out(f"{path} has schema {before} already.")
         return
     # The lock prevents a change of schema under a running service of an older version.
     release = lock_database(path, "smartfeeds db upgrade")
@@ -39,7 +39,7 @@ def upgrade(config: Path | None) -> None:
     finally:
         release()
     after = maintenance.schema_version(path)
-    out.print(f"{path}: schema {before or 'none'} is now {after}.", markup=False)
+    print_out(f"{path}: schema {before or 'none'} is now {after}.")
 
 
 async def _open(_service: FeedService) -> None:
@@ -60,4 +60,4 @@ def backup_command(file: Path, config: Path | None) -> None:
     with progress_bar() as progress:
         task = progress.add_task("pages copied", total=None)
         copy_database(path, file, lambda done, total: progress.update(task, completed=done, total=total))
-    out.print(f"Wrote {file} ({file.stat().st_size} bytes).", markup=False)
+    print_out(f"Wrote {file} ({file.stat().st_size} bytes).")

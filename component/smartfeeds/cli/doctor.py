@@ -11,7 +11,7 @@ from rich.table import Table
 from smartfeeds.cli.common import config_file, config_option, json_option, read_settings
 from smartfeeds.cli.probe import CheckState, Finding, check_all
 from smartfeeds.config import Settings
-from smartfeeds.console import Exit, err, print_json, print_table, run_async
+from smartfeeds.console import err, exit_failed_if, print_json, print_table, run_async
 
 _STYLES = {CheckState.OK: "green", CheckState.NOTE: "yellow", CheckState.FIX: "bold red"}
 
@@ -37,8 +37,7 @@ def doctor_command(config: Path | None, *, as_json: bool) -> None:
         print_json([asdict(finding) | {"state": finding.state.value} for finding in findings])
     else:
         _print(findings)
-    if any(finding.state is CheckState.FIX for finding in findings):
-        click.get_current_context().exit(Exit.FAILED)
+    exit_failed_if(any(finding.state is CheckState.FIX for finding in findings))
 
 
 async def _collect(settings: Settings, config: Path | None) -> list[Finding]:

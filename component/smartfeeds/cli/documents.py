@@ -16,11 +16,20 @@ from smartfeeds.cli.offline import actor_of, named_or_admin, run_offline
 from smartfeeds.cli.reading import base_option, name_of, named, read_file
 from smartfeeds.cli.sync_documents import as_json as merge_report
 from smartfeeds.cli.sync_documents import failed, import_synced, write_shared
-from smartfeeds.cli.sync_documents import tell as tell_merge
+from smartfeeds.cli.sync_documents import print_result as print_merge
 from smartfeeds.cli.writing import check_report, finish, write_out, write_pieces, writing_options
-from smartfeeds.console import Exit, err, out, print_json, print_lines, progress_bar, run_async
+from smartfeeds.console import (
+    err,
+    exit_failed_if,
+    print_err,
+    print_json,
+    print_lines,
+    print_out,
+    progress_bar,
+    run_async,
+)
 from smartfeeds.core.model import Edge, Item, Slice
-from smartfeeds.core.text import counted, one_line
+from smartfeeds.core.text import counted
 from smartfeeds.core.times import parse_time
 from smartfeeds.core.urls import xmpp_uri
 from smartfeeds.core.view import CREATED, Order, View
@@ -43,7 +52,7 @@ from smartfeeds.sync.sharing import NO_SHARING, FeedWindow
 T = TypeVar("T")
 
 
-CHUNK = 256
+CHUNK = 256  # items of one transaction: a long read would let the WAL file of a running service grow
 
 
 def time_us(text: str) -> int:
@@ -104,8 +113,8 @@ def import_command(
         if as_json:
             print_json(merge_report(synced))
         else:
-            tell_merge(synced, node)
-            _tell_owner(owner, new=synced.merge.changed)
+            print_merge(synced, node)
+            _hint_owner(owner, new=synced.merge.changed)
         _fail(failed=failed(synced))
         return
     name, document = _read(source, base, allow_private=allow_private)
@@ -113,8 +122,8 @@ def import_command(
     if as_json:
         print_json(_as_json(document, result))
     else:
-        _tell(name, node, document, result)
-        _tell_owner(owner, new=bool(result.added + result.changed))
+        _print_result(name, node, document, result)
+        _hint_owner(owner, new=bool(result.added + result.changed))
     _fail(failed=_is_useless(document, result))
 
 
@@ -134,14 +143,13 @@ def _read(source: Path | str, base: str, *, allow_private: bool) -> tuple[str, F
         return shown(source), read_document(document_bytes(fetched.body, fetched.charset), base or fetched.url)
 
 
-def _tell_owner(owner: str | None, *, new: bool) -> None:
+def _hint_owner(owner: str | None, *, new: bool) -> None:
     if owner is None and new:
         err.print("note: the publisher is the component; name another with --owner or in pubsub.admins")
 
 
 def _fail(*, failed: bool) -> None:
-    if failed:
-        click.get_current_context().exit(Exit.FAILED)
+    exit_failed_if(failed)
 
 
 async def _import(service: FeedService, node: str, document: FeedDocument, owner: str | None) -> ImportCounts:
@@ -176,12 +184,12 @@ def _as_json(document: FeedDocument, result: ImportCounts) -> dict[str, object]:
     }
 
 
-def _tell(name: str, node: str, document: FeedDocument, result: ImportCounts) -> None:
+def _print_result(name: str, node: str, document: FeedDocument, result: ImportCounts) -> None:
     counts = ", ".join(f"{count} {what}" for what, count in result.counts().items())
-    out.print(f"{name} ({document.format}) into {node}: {counts}.", markup=False)
+    print_out(f"{name} ({document.format}) into {node}: {counts}.")
     print_lines([f"skipped {item}: {reason}" for item, reason in _skipped(document, result)], "skipped {} more")
     for warning in _warnings(document, result):
-        err.print(one_line(f"note: {warning}"), markup=False)
+        print_err(f"note: {warning}")
 
 
 @click.command("export")

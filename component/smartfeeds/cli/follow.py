@@ -16,7 +16,7 @@ import click
 from smartfeeds.cli.common import FILE
 from smartfeeds.client.change import Change
 from smartfeeds.client.follow import Follower, Proof, follow
-from smartfeeds.console import Exit, err, run_async
+from smartfeeds.console import exit_failed_if, print_err, run_async
 from smartfeeds.core.feed_address import AddressError, parse_address
 from smartfeeds.core.jid import parse_jid
 from smartfeeds.core.text import one_line
@@ -85,11 +85,10 @@ def follow_command(
         plaintext=plaintext,
         store=store,
         mirror=mirror,
-        on_connection=_tell_connection,
+        on_connection=_report_connection,
     )
     proof = run_async(run_follow(make, _write, as_json=as_json, until_caught_up=until_caught_up))
-    if until_caught_up and not proof.in_step:
-        click.get_current_context().exit(Exit.FAILED)
+    exit_failed_if(until_caught_up and not proof.in_step)
 
 
 def change_line(change: Change, *, as_json: bool = False) -> str:
@@ -184,7 +183,7 @@ class StderrHandler(logging.Handler):
 
     def emit(self, record: logging.LogRecord) -> None:
         """Print the message of a record."""
-        err.print(f"smartfeeds: {record.getMessage()}", markup=False)
+        print_err(f"smartfeeds: {record.getMessage()}")
 
 
 _HANDLERS = (
@@ -210,10 +209,10 @@ def _warnings_on_stderr() -> Iterator[None]:
             logger.propagate = True
 
 
-def _tell_connection(up: bool) -> None:
+def _report_connection(up: bool) -> None:
     """Report the connection on standard error, because standard output has the changes."""
     what = "connected again; pulling missed changes" if up else "connection lost; reconnecting"
-    err.print(f"smartfeeds: {what}", markup=False)
+    print_err(f"smartfeeds: {what}")
 
 
 def _server(text: str | None) -> tuple[str, int] | None:

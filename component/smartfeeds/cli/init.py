@@ -88,6 +88,7 @@ def _write(path: Path, text: str, *, force: bool) -> None:
     refuse_devices(path)
     if path.exists() and not force:
         raise ConfigError(f"{path} exists and contains a secret; choose another --output, or replace it with --force")
+    # The file has its final mode from the start: between writing and chmod other users could read the secret.
     partial = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
     try:
         handle = os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)

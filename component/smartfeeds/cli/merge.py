@@ -9,8 +9,8 @@ import click
 from smartfeeds.cli.common import output_option
 from smartfeeds.cli.reading import DOCUMENT, OpenSource, file_spool, named, open_source
 from smartfeeds.cli.writing import check_report, opened
-from smartfeeds.console import Exit, err, print_json, print_lines
-from smartfeeds.core.text import counted, is_nss, one_line, to_nss
+from smartfeeds.console import exit_failed_if, print_err, print_json, print_lines
+from smartfeeds.core.text import counted, is_nss, to_nss
 from smartfeeds.errors import ConfigError
 from smartfeeds.formats.loader import MAX_DOCUMENT_BYTES
 from smartfeeds.sync.documents import FeedFormat
@@ -60,10 +60,9 @@ def merge_command(
     if as_json:
         print_json(_as_json(local, incoming, output, report))
     else:
-        _tell(report)
+        _print_report(report)
     merge_count = sum(report.outcomes.values())
-    if report.refused and not merge_count:
-        click.get_current_context().exit(Exit.FAILED)
+    exit_failed_if(report.refused and not merge_count)
 
 
 def _edit(by: str | None) -> Edit | None:
@@ -115,7 +114,7 @@ def _hints(sharing: Sharing, report: JoinReport) -> None:
     if sharing.since is not None:
         where = f"; the complete feed is at {sharing.complete_link}" if sharing.complete_link else ""
         report.note([f"INCOMING is a partial feed with changes since {sharing.since}{where}"])
-    report.note(f"INCOMING aggregates {one.link} {one.title}".rstrip() for one in sharing.aggregated)
+    report.note(f"INCOMING aggregates {feed.link} {feed.title}".rstrip() for feed in sharing.aggregated)
 
 
 def _as_json(local: Path, incoming: Path, output: Path | None, report: JoinReport) -> dict[str, object]:
@@ -127,12 +126,14 @@ def _as_json(local: Path, incoming: Path, output: Path | None, report: JoinRepor
         "conflicts": report.conflicts,
         "created": report.created,
         "without_sync": report.plain,
-        "refused": [{"document": one.document, "item": one.index + 1, "reason": one.reason} for one in report.reasons],
+        "refused": [
+            {"document": item.document, "item": item.index + 1, "reason": item.reason} for item in report.reasons
+        ],
         "notes": report.notes,
     }
 
 
-def _tell(report: JoinReport) -> None:
+def _print_report(report: JoinReport) -> None:
     counts = ", ".join(f"{report.outcomes[outcome]} {outcome.value}" for outcome in Outcome)
     parts = [
         counts,
@@ -140,7 +141,7 @@ def _tell(report: JoinReport) -> None:
         f"{report.created} received sync data" if report.created else "",
         f"{report.plain} of INCOMING ignored, without sync data" if report.plain else "",
     ]
-    err.print(one_line("merged: " + "; ".join(part for part in parts if part) + "."), markup=False)
-    lines = [f"refused item {one.index + 1} of {one.document.upper()}: {one.reason}" for one in report.reasons]
+    print_err("merged: " + "; ".join(part for part in parts if part) + ".")
+    lines = [f"refused item {item.index + 1} of {item.document.upper()}: {item.reason}" for item in report.reasons]
     lines += [f"note: {text}" for text in report.notes]
     print_lines(lines)

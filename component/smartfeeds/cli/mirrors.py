@@ -11,9 +11,9 @@ import click
 from smartfeeds.cli.common import bare_jid, config_option, json_option, private_option, read_settings
 from smartfeeds.cli.nodes import second
 from smartfeeds.cli.offline import read_offline, write_offline
-from smartfeeds.console import Commands, Exit, err, out, print_json, print_rows
+from smartfeeds.console import Commands, exit_failed_if, print_err, print_json, print_out, print_rows
 from smartfeeds.core.mirror import EVERY_S, LEAST_EVERY_S, Direction, Mirror, MirrorState, is_web, make_mirror
-from smartfeeds.core.text import counted, one_line
+from smartfeeds.core.text import counted
 from smartfeeds.core.times import US_PER_S
 from smartfeeds.service.mirrors import (
     MirrorStanding,
@@ -64,7 +64,7 @@ def add(address: str, config: Path | None, owner: str | None, **settings: Any) -
     write_offline(config, lambda tx, context: add_mirror(tx, context, mirror), OpenMode.CREATE)
     click.echo(mirror.name)
     for line in _advice(mirror, read_settings(config).component.jid):
-        err.print(line, markup=False)
+        print_err(line)
 
 
 def _advice(mirror: Mirror, domain: str) -> list[str]:
@@ -84,7 +84,7 @@ def _advice(mirror: Mirror, domain: str) -> list[str]:
 def remove(name: str, config: Path | None) -> None:
     """End the mirror NAME. The node and its items remain."""
     mirror = write_offline(config, lambda tx, context: remove_mirror(tx, context, name))
-    out.print(f"Removed the mirror {name}; the node {mirror.node} remains.", markup=False)
+    print_out(f"Removed the mirror {name}; the node {mirror.node} remains.")
 
 
 @mirror_command.command("restart")
@@ -93,7 +93,7 @@ def remove(name: str, config: Path | None) -> None:
 def restart(name: str, config: Path | None) -> None:
     """Make the mirror NAME read and send everything again, for example after a backup was restored on either side."""
     write_offline(config, lambda tx, context: restart_mirror(tx, context, name))
-    out.print(f"The mirror {name} starts again; items that are equal on both sides do not change.", markup=False)
+    print_out(f"The mirror {name} starts again; items that are equal on both sides do not change.")
 
 
 @mirror_command.command("list")
@@ -120,23 +120,22 @@ def _row(status: MirrorStatus) -> dict[str, Any]:
 @click.argument("name", required=False)
 @config_option
 @json_option
-def status(name: str | None, config: Path | None, *, as_json: bool) -> None:
+def show_status(name: str | None, config: Path | None, *, as_json: bool) -> None:
     """Show the state of mirrors: lag, conflicts, rejected items with reasons. Exit code 1: a mirror is not in step."""
-    statuses = [one for one in _statuses(config) if name in (None, one.mirror.name)]
+    statuses = [status for status in _statuses(config) if name in (None, status.mirror.name)]
     if name is not None and not statuses:
         raise click.BadParameter(
             f"there is no mirror {name}; smartfeeds mirror list shows all mirrors", param_hint="NAME"
         )
     if as_json:
-        print_json([_json(one) for one in statuses])
+        print_json([_json(status) for status in statuses])
     else:
-        for one in statuses:
-            for line in _lines(one):
-                out.print(one_line(line), markup=False)
+        for status in statuses:
+            for line in _lines(status):
+                print_out(line)
         if not statuses:
-            err.print("There are no mirrors.", markup=False)
-    if not all(standing.in_step for one in statuses for standing in one.standings):
-        click.get_current_context().exit(Exit.FAILED)
+            print_err("There are no mirrors.")
+    exit_failed_if(not all(standing.in_step for status in statuses for standing in status.standings))
 
 
 def _lines(status: MirrorStatus) -> list[str]:
@@ -172,7 +171,7 @@ def _lines_of(standing: MirrorStanding, mirror: Mirror) -> list[str]:
     if state.refused:
         again = f"smartfeeds mirror restart {mirror.name} requests them again"
         lines.append(f"    {counted(state.refused, 'item')} refused ({again}), the last of them:")
-        lines += [f"      {one.item_id}: {one.reason}" for one in state.reasons]
+        lines += [f"      {refusal.item_id}: {refusal.reason}" for refusal in state.reasons]
     return lines
 
 
@@ -202,7 +201,7 @@ def _json(status: MirrorStatus) -> dict[str, Any]:
         **_row(status),
         "node_exists": status.node_there,
         "items_with_conflicts": status.conflicted,
-        "directions": [_standing_json(one) for one in status.standings],
+        "directions": [_standing_json(standing) for standing in status.standings],
     }
 
 
@@ -220,7 +219,9 @@ def _standing_json(standing: MirrorStanding) -> dict[str, Any]:
         "waiting": standing.waiting,
         "conflicts_met": state.conflicts,
         "refused": state.refused,
-        "refusals": [{"id": one.item_id, "reason": one.reason, "at": _second(one.at_us)} for one in state.reasons],
+        "refusals": [
+            {"id": refusal.item_id, "reason": refusal.reason, "at": _second(refusal.at_us)} for refusal in state.reasons
+        ],
     }
 
 

@@ -14,7 +14,7 @@ import click
 
 from smartfeeds.cli.common import FILE, json_option, output_option, private_option, refuse_devices
 from smartfeeds.cli.files import whole_file
-from smartfeeds.console import Exit, err, print_lines, progress_bar, run_async
+from smartfeeds.console import err, exit_failed_if, print_err, print_lines, progress_bar, run_async
 from smartfeeds.core.mirror import is_web
 from smartfeeds.core.model import Item
 from smartfeeds.core.text import one_line
@@ -77,8 +77,7 @@ def nno_command(
     else:
         _write(output, text.encode() + b"\n")
     print_lines([f"skipped {shown(source)}: {reason}" for source, reason in run.skipped], "skipped {} more")
-    if not run.used:
-        click.get_current_context().exit(Exit.FAILED)
+    exit_failed_if(not run.used)
 
 
 async def _nno(
@@ -104,7 +103,7 @@ async def _nno(
         run.skipped += pulled.failed.items()
         if cache is not None:
             _write(cache, dump_results(puller.known))
-        err.print(f"{pulled.downloads} feeds downloaded", markup=False)
+        print_err(f"{pulled.downloads} feeds downloaded")
         return _json(run, pulled.results, now_us) if as_json else "\n".join(_line(*result) for result in pulled.results)
 
 
@@ -112,7 +111,7 @@ async def _fetch_all(run: _NnoRun, fetcher: Fetcher, web: dict[str, EssSource]) 
     with progress_bar() as progress:
         task = progress.add_task("ESS files", total=len(web))
 
-        async def one(source: EssSource) -> None:
+        async def refresh(source: EssSource) -> None:
             try:
                 await source.refresh(fetcher, run.aggregator.limit)
                 run.used += 1
@@ -122,7 +121,7 @@ async def _fetch_all(run: _NnoRun, fetcher: Fetcher, web: dict[str, EssSource]) 
                 run.skipped.append((source.url, error.text or error.condition.value))
             progress.advance(task)
 
-        await asyncio.gather(*(one(source) for source in web.values()))
+        await asyncio.gather(*(refresh(source) for source in web.values()))
 
 
 def _read_all(run: _NnoRun, source: str) -> None:

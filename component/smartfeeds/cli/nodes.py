@@ -8,10 +8,9 @@ import click
 
 from smartfeeds.cli.common import config_option, json_option
 from smartfeeds.cli.offline import actor_of, read_offline, run_offline
-from smartfeeds.console import Commands, out, print_json, print_rows
+from smartfeeds.console import Commands, print_json, print_out, print_rows
 from smartfeeds.core.model import NO_LIMIT, Node, NodeKind
 from smartfeeds.core.options import KIND, OPTIONS, PUBSUB, FormFields
-from smartfeeds.core.text import one_line
 from smartfeeds.core.times import US_PER_S, format_datetime
 from smartfeeds.errors import Condition, FeedError
 from smartfeeds.service.context import Context, locate
@@ -44,11 +43,11 @@ def show_node(name: str, config: Path | None, *, as_json: bool) -> None:
         print_json(details)
         return
     for key in ("node", "kind", "created", "creator", "items", "deleted", "subscriptions"):
-        out.print(one_line(f"{key:14} {details[key]}"), markup=False)
+        print_out(f"{key:14} {details[key]}")
     for jid, affiliation in details["affiliations"].items():
-        out.print(one_line(f"{affiliation:14} {jid}"), markup=False)
+        print_out(f"{affiliation:14} {jid}")
     for option, value in details["options"].items():
-        out.print(one_line(f"  {option} = {value}"), markup=False)
+        print_out(f"  {option} = {value}")
 
 
 @node_command.command("create")
@@ -67,7 +66,7 @@ def create_node(name: str, owner: str | None, kind: str | None, options: tuple[s
     """Create the node NAME. A running service serves it at once."""
     form = _form(kind, options)
     actor = run_offline(config, partial(_create, name=name, owner=owner, form=form), OpenMode.CREATE)
-    out.print(f"Created the node {name}, owned by {actor}.", markup=False)
+    print_out(f"Created the node {name}, owned by {actor}.")
 
 
 @click.group("sub", cls=Commands)

@@ -9,7 +9,7 @@ from typing import TypeVar
 
 from smartfeeds.cli.common import config_file, read_settings
 from smartfeeds.config import STORE_URL
-from smartfeeds.console import err, run_async
+from smartfeeds.console import print_err, run_async
 from smartfeeds.core.jid import Jid, parse_jid
 from smartfeeds.errors import ConfigError
 from smartfeeds.opening import open_service
@@ -30,7 +30,7 @@ async def open_offline(config: Path | None, mode: OpenMode = OpenMode.READ) -> A
     settings = read_settings(config)
     path = settings.store.path
     if config_file(config) is None or STORE_URL in os.environ:
-        err.print(f"smartfeeds: using the database {path.absolute()}", markup=False)
+        print_err(f"smartfeeds: using the database {path.absolute()}")
     service = open_service(settings, on_change=lambda _nodes: None, mode=mode)
     policy = service.policy
     service.policy = replace(policy, admins=policy.admins | {policy.domain})

@@ -29,9 +29,10 @@ from smartfeeds.xmpp.stream import ComponentStream
 from smartfeeds.xmpp.supervisor import ADVICE
 
 ANSWER_S: Final = 10.0
+# The default limit of Prosody, 512 KiB, is between 520,000 and 600,000.
 SIZES_BYTES: Final = (65_536, 131_072, 262_144, 400_000, 520_000, 600_000, 1_000_000, 2_000_000)
-DISK_BYTES: Final = 256 * 1024 * 1024
-CLOCK_S: Final = 10.0
+DISK_BYTES: Final = 256 * 1024 * 1024  # room for the WAL file and its checkpoint
+CLOCK_S: Final = 10.0  # more than the delay of two stanzas
 _SEE_LOG: Final = "the log of the XMPP server has the reason"
 
 _COMPONENT: Final = "{jabber:component:accept}"

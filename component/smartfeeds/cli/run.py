@@ -20,7 +20,7 @@ from smartfeeds import __version__
 from smartfeeds.cli.common import FILE, config_option, json_option, read_settings, refuse_devices
 from smartfeeds.cli.files import whole_file
 from smartfeeds.config import Settings
-from smartfeeds.console import Exit, out, print_json, run_async
+from smartfeeds.console import Exit, exit_failed_if, out, print_json, run_async
 from smartfeeds.errors import ConfigError, SmartfeedsError
 from smartfeeds.telemetry import set_up_logging
 
@@ -200,5 +200,4 @@ def status_command(file: Path, *, as_json: bool) -> None:
         print_json({"running": running, "online": running and online})
     else:
         out.print("not running" if not running else "online" if online else "running, not online")
-    if not (running and online):
-        click.get_current_context().exit(Exit.FAILED)
+    exit_failed_if(not (running and online))

@@ -9,9 +9,8 @@ from pathlib import Path
 from smartfeeds.cli.fetching import fetch
 from smartfeeds.cli.offline import actor_of, open_offline
 from smartfeeds.cli.reading import FileSpool, OpenSource, file_spool, named, open_bytes, open_source
-from smartfeeds.console import err, out, print_lines, progress_bar
+from smartfeeds.console import print_err, print_lines, print_out, progress_bar
 from smartfeeds.core.model import Item
-from smartfeeds.core.text import one_line
 from smartfeeds.errors import DocumentError, FeedError
 from smartfeeds.formats import atom
 from smartfeeds.formats.additions import id_mark
@@ -29,7 +28,7 @@ from smartfeeds.sync.merging import Outcome, RejectedItem
 from smartfeeds.sync.sharing import NO_SHARING, Sharing
 from smartfeeds.sync.sharing_markup import write_sharing
 
-_EARLIEST_US = -(2**62)
+_EARLIEST_US = -(2**62)  # items without a date come before all others
 _ROW = 5  # numbers of an item in `SyncDocument`
 _NO_OUTLINES = "an OPML outline cannot be imported with --sync, because a node has no tree; use smartfeeds merge"
 
@@ -53,7 +52,7 @@ class SyncDocument:
     # because a list of tuples would need five times the memory for a document of a million items.
     _rows: "array[int]" = field(default_factory=lambda: array("q"))
 
-    def keep(self, spool: FileSpool, piece: DocumentPiece, *, synced: bool, time_us: int | None) -> None:
+    def add(self, spool: FileSpool, piece: DocumentPiece, *, synced: bool, time_us: int | None) -> None:
         """Put an item into the spool. An item without a date has the date of the item before it."""
         if time_us is None:
             time_us = self._rows[-_ROW] if self._rows else _EARLIEST_US
@@ -112,7 +111,7 @@ def _scan(source: OpenSource, spool: FileSpool, base: str, *, lenient: bool) -> 
         try:
             for piece in reader.read(source.chunks):
                 document.count += 1
-                _keep(document, spool, piece, base)
+                _add_piece(document, spool, piece, base)
         except FeedError as error:
             if not document.count:
                 raise
@@ -122,10 +121,10 @@ def _scan(source: OpenSource, spool: FileSpool, base: str, *, lenient: bool) -> 
     return document
 
 
-def _keep(document: SyncDocument, spool: FileSpool, piece: DocumentPiece, base: str) -> None:
+def _add_piece(document: SyncDocument, spool: FileSpool, piece: DocumentPiece, base: str) -> None:
     if piece.sync_item is not None:
         times_us = [stamp.when_us for stamp in piece.sync_item.version.history if stamp.when_us is not None]
-        document.keep(spool, piece, synced=True, time_us=min(times_us, default=None))
+        document.add(spool, piece, synced=True, time_us=min(times_us, default=None))
         return
     # An export without sync data marks a deleted item but has no history for it. Such an item is imported as a
     # deletion.
@@ -134,7 +133,7 @@ def _keep(document: SyncDocument, spool: FileSpool, piece: DocumentPiece, base: 
         document.merge.refuse(piece.index, piece.reason)
         return
     try:
-        document.keep(spool, piece, synced=False, time_us=read_plain(piece.raw, base).made_us)
+        document.add(spool, piece, synced=False, time_us=read_plain(piece.raw, base).made_us)
     except FeedError as error:
         document.merge.refuse(piece.index, error.text or error.condition.value)
 
@@ -146,9 +145,11 @@ def _read_head(document: SyncDocument, reader: FeedReader, base: str) -> None:
     document.merge.note(document.feed.warnings)
     document.form, document.sharing = reader.form, reader.sharing
     links = parse_payload(head).iter(atom.LINK)
-    document.next_page = next((one.get("href", "") for one in links if one.get("rel") == "next"), "")
+    document.next_page = next((link.get("href", "") for link in links if link.get("rel") == "next"), "")
     document.merge.note(reader.notes)
-    document.merge.note(f"the feed aggregates {one.link} {one.title}".rstrip() for one in document.sharing.aggregated)
+    document.merge.note(
+        f"the feed aggregates {feed.link} {feed.title}".rstrip() for feed in document.sharing.aggregated
+    )
     if document.next_page:
         document.merge.note(
             [f"the document is one page of a feed, and only this page was read; the next page is {document.next_page}"]
@@ -174,17 +175,17 @@ def as_json(document: SyncDocument) -> dict[str, object]:
         **{outcome.value: merge.outcomes[outcome] for outcome in Outcome},
         "without_sync": merge.plain.counts(),
         "refused": merge.refused,
-        "reasons": [{"item": one.index + 1, "reason": one.reason} for one in _in_order(merge)],
+        "reasons": [{"item": item.index + 1, "reason": item.reason} for item in _in_order(merge)],
         "notes": merge.notes,
         "fault": document.fault,
     }
 
 
 def _in_order(merge: ImportReport) -> list[RejectedItem]:
-    return sorted(merge.reasons, key=lambda one: one.index)
+    return sorted(merge.reasons, key=lambda item: item.index)
 
 
-def tell(document: SyncDocument, node: str) -> None:
+def print_result(document: SyncDocument, node: str) -> None:
     """Print the result of an import."""
     merge = document.merge
     parts = [", ".join(f"{merge.outcomes[outcome]} {outcome.value}" for outcome in Outcome)]
@@ -194,14 +195,12 @@ def tell(document: SyncDocument, node: str) -> None:
         parts.append(f"without sync data {counts}")
     if merge.refused:
         parts.append(f"{merge.refused} refused")
-    out.print(
-        one_line(f"{document.name} ({document.form.value}, merged) into {node}: {'; '.join(parts)}."), markup=False
-    )
-    reasons = [f"refused item {one.index + 1}: {one.reason}" for one in _in_order(merge)]
+    print_out(f"{document.name} ({document.form.value}, merged) into {node}: {'; '.join(parts)}.")
+    reasons = [f"refused item {item.index + 1}: {item.reason}" for item in _in_order(merge)]
     for lines in (reasons, [f"note: {text}" for text in merge.notes]):
         print_lines(lines)
     if document.fault:
-        err.print(one_line(f"{document.fault}: nothing after item {document.count} was read"), markup=False)
+        print_err(f"{document.fault}: nothing after item {document.count} was read")
 
 
 def failed(document: SyncDocument) -> bool:

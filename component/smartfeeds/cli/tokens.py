@@ -10,7 +10,7 @@ import click
 from smartfeeds.cli.common import bare_jid, config_option, json_option
 from smartfeeds.cli.nodes import second
 from smartfeeds.cli.offline import read_offline, write_offline
-from smartfeeds.console import Commands, err, out, print_rows
+from smartfeeds.console import Commands, print_err, print_out, print_rows
 from smartfeeds.core.model import MAX_ID_BYTES, NO_LIMIT
 from smartfeeds.core.tokens import ALL_FEEDS, ID_CHARACTERS, SCOPES, Token, digest_of, ended, write_token
 from smartfeeds.service.context import Context
@@ -54,9 +54,9 @@ def add(jid: str, feed: str, scope: str, expires: int | None, label: str, config
     token = Token(token_id, digest_of(secret), jid, SCOPES[scope], feed, label, 0)
     node_there = write_offline(config, lambda tx, context: add_token(tx, context, token, expires), OpenMode.CREATE)
     click.echo(write_token(token_id, secret))
-    err.print("The token is shown only once. Send it as: Authorization: Bearer TOKEN (docs/http.md)", markup=False)
+    print_err("The token is shown only once. Send it as: Authorization: Bearer TOKEN (docs/http.md)")
     if not node_there:
-        err.print(f"The node {feed} does not exist yet. The token works after it is created.", markup=False)
+        print_err(f"The node {feed} does not exist yet. The token works after it is created.")
 
 
 @token_command.command("list")
@@ -73,7 +73,7 @@ def list_tokens(config: Path | None, *, as_json: bool) -> None:
 def revoke(token_id: str, config: Path | None) -> None:
     """Revoke the token ID at once and for ever. The ID is in the list, and in the token after sf_."""
     token = write_offline(config, lambda tx, context: revoke_token(tx, context, token_id))
-    out.print(f"Revoked the token {token_id}, which acted as {token.jid}.", markup=False)
+    print_out(f"Revoked the token {token_id}, which acted as {token.jid}.")
 
 
 def _check_text(text: str, option: str, most_bytes: int) -> None:

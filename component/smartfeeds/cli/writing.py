@@ -11,8 +11,7 @@ import click
 
 from smartfeeds.cli.common import output_option
 from smartfeeds.cli.files import whole_file
-from smartfeeds.console import SHOWN_LINES, Exit, err, print_json, print_lines
-from smartfeeds.core.text import one_line
+from smartfeeds.console import SHOWN_LINES, exit_failed_if, print_err, print_json, print_lines
 from smartfeeds.errors import ConfigError
 from smartfeeds.formats.items import NO_DOCUMENT, FeedDocument
 from smartfeeds.formats.writers import WRITERS, FeedExport
@@ -90,15 +89,14 @@ def finish(
     else:
         _print_lines(form, job, count, output, document)
     nothing = bool(document.skipped) and not document.items
-    if nothing or (strict and (job.losses or document.skipped)):
-        click.get_current_context().exit(Exit.FAILED)
+    exit_failed_if(nothing or (strict and (job.losses or document.skipped)))
 
 
 def _print_lines(form: str, job: FeedExport, count: int, output: Path | None, document: FeedDocument) -> None:
     """Print a line per item with lost data, per skipped item, and per warning."""
     name = WRITERS[form].name
     if output is not None:
-        err.print(one_line(f"{output}: {name}, of a feed of {count} items."), markup=False)
+        print_err(f"{output}: {name}, of a feed of {count} items.")
     texts: dict[str, list[str]] = {}
     for loss in job.losses:
         texts.setdefault(loss.item_id, []).append(loss.what)

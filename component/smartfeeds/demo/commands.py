@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from smartfeeds.console import Commands, Exit, out, progress_bar, run_async
+from smartfeeds.console import Commands, exit_failed_if, out, progress_bar, run_async
 from smartfeeds.demo.person import DemoUser
 from smartfeeds.demo.serve import NODE, SERVICE, read_scene, serve
 
@@ -80,5 +80,4 @@ def demo_share() -> None:
 
 def _play(demo: "type[GapDemo | SharingDemo]") -> None:
     with tempfile.TemporaryDirectory(prefix="smartfeeds-demo-") as folder:
-        if not run_async(demo(Path(folder), out).perform()):
-            click.get_current_context().exit(Exit.FAILED)
+        exit_failed_if(not run_async(demo(Path(folder), out).perform()))

@@ -34,6 +34,7 @@ class DemoService:
     async def start(self) -> None:
         """Starts the process, which connects by itself."""
         arguments = self._line("run", "--status", str(self._status))
+        # A separate session: Ctrl-C reaches only this process, which ends the service in order.
         self._process = await asyncio.create_subprocess_exec(*arguments, start_new_session=True)
 
     async def end(self, how: signal.Signals = signal.SIGTERM) -> None:

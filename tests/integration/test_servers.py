@@ -77,7 +77,7 @@ def test_prosody_left_behind_by_a_killed_run_is_ended_by_the_next_start(tmp_path
 def test_server_port_taken_by_another_program_says_so(tmp_path: Path, prosody: TestServer) -> None:
     clashing = Prosody(tmp_path, {}, client_port=prosody.client_port, component_port=free_port())
 
-    with pytest.raises(LinkError, match=f"port {prosody.client_port} is taken"):
+    with pytest.raises(LinkError, match=f"port {prosody.client_port} is in use"):
         clashing.start()
 
 

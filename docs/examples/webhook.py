@@ -6,6 +6,7 @@ from urllib.parse import urlsplit
 import aiohttp
 
 from smartfeeds.core.consumers import Consumer
+from smartfeeds.core.model import NO_LIMIT
 from smartfeeds.core.view import SMART, Order
 from smartfeeds.delivery.deliverer import ConsumerPosition, Delivered, Gone, Outcome, RetryAfter, Skip
 from smartfeeds.delivery.dispatcher import Dispatcher
@@ -13,7 +14,6 @@ from smartfeeds.delivery.slices import read_changes
 from smartfeeds.net.limiter import retry_after_s
 from smartfeeds.service.consumers import FIRST, add_consumer
 from smartfeeds.service.feeds import FeedService
-from smartfeeds.store.base import NO_LIMIT
 
 KIND, PAGE_ITEMS = "webhook", 50
 

@@ -203,23 +203,21 @@ async def test_bot_with_a_wrong_password_ends_with_server_and_cause(prosody: Tes
     )
 
 
-def readme_program(**parameters: object) -> str:
-    """The program of the README with these parameters of `follow`."""
+def readme_program(port: int) -> str:
+    """The program of the README for a server at another port."""
     (program,) = re.findall(r"(?s)```python\n(.*?)```", (ROOT / "README.md").read_text())
-    given = 'jid="bot@example.org", password="..."'
-    assert given in program
-    return str(program).replace(given, ", ".join(f"{name}={value!r}" for name, value in parameters.items()))
+    assert '("127.0.0.1", 15222)' in program
+    return str(program).replace("15222", str(port))
 
 
 async def test_readme_program_names_server_and_cause(prosody: TestServer, unused_tcp_port: int) -> None:
     """A login that is refused ends it; a server that is away is named at once, and tried again."""
-    await asyncio.to_thread(prosody.server.account, "bot")
+    await asyncio.to_thread(prosody.server.account, "bob")
     environment = {**os.environ, "PYTHONPATH": str(ROOT / "component")}
 
     async def start(port: int) -> asyncio.subprocess.Process:
-        program = readme_program(jid="bot@localhost", password="wrong", server=(HOST, port), plaintext=True)
         return await asyncio.create_subprocess_exec(
-            sys.executable, "-c", program, env=environment, stderr=asyncio.subprocess.PIPE
+            sys.executable, "-c", readme_program(port), "wrong", env=environment, stderr=asyncio.subprocess.PIPE
         )
 
     refused, away = await start(prosody.client_port), await start(unused_tcp_port)
@@ -234,12 +232,12 @@ async def test_readme_program_names_server_and_cause(prosody: TestServer, unused
             await process.communicate()
 
     start_of_warning = (
-        f"cannot connect to 127.0.0.1:{unused_tcp_port} as bot@localhost: connection refused; next try in"
+        f"cannot connect to 127.0.0.1:{unused_tcp_port} as bob@localhost: connection refused; next try in"
     )
     assert warning.decode().startswith(start_of_warning)
     assert refused.returncode == 1
     assert error.decode().splitlines()[-1] == (
-        f"cannot follow: 127.0.0.1:{prosody.client_port} refuses the login of bot@localhost: not-authorized; "
+        f"cannot follow: 127.0.0.1:{prosody.client_port} refuses the login of bob@localhost: not-authorized; "
         "check the account and its password"
     )
 

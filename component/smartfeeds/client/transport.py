@@ -256,7 +256,7 @@ class ClientLink(SlixLink):
         sender = self._client._run_out_filters
         if sender is not None:
             sender.cancel()
-            await asyncio.wait([sender])
+            await asyncio.wait([sender], timeout=2.0)
 
     async def _stay_connected(self) -> None:
         failures = 0

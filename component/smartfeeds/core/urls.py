@@ -5,6 +5,7 @@ as `/feeds/NAME.rss`. An item is at `/entries/NAME/ID`, its conflicts at `/confl
 """
 
 import re
+from functools import lru_cache
 from urllib.parse import quote
 
 FEEDS = "/feeds/"
@@ -59,6 +60,8 @@ def subscribe_uri(service: str, name: str, view: str = "") -> str:
     return f"xmpp:{quote(service, safe=_JID)}?pubsub;action=subscribe;node={quote(node, safe='')}"
 
 
+# Every page names its feed in several addresses.
+@lru_cache(1_024)
 def _quoted(name: str) -> str:
     """Escapes a name. Its slashes stay, unless clients would normalise the path, as they do with `//` and `/../`."""
     safe = _SEGMENT if any(segment in _DOTS for segment in name.split("/")) else _SEGMENT + "/"

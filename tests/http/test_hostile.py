@@ -13,7 +13,7 @@ import pytest
 from smartfeeds import telemetry
 from smartfeeds.core.tokens import Token, TokenScope
 from smartfeeds.errors import StoreError
-from smartfeeds.http import server
+from smartfeeds.http import router, server
 from smartfeeds.http.negotiation import ATOM
 from smartfeeds.http.static import static_path
 from support.component import ALICE, Component
@@ -571,6 +571,28 @@ async def test_an_unexpected_failure_is_told_as_an_incident(
     assert incident[1] in told and "the reason" in told
     for private in ("127.0.0.1", "s3cret-cookie", "private", "feeds.example"):
         assert private not in told.partition("request_failed")[2], private
+
+
+@pytest.mark.parametrize("part", ["for_reader", "_send"])
+async def test_a_failure_of_the_last_step_is_an_incident(
+    web: Web, log: io.StringIO, monkeypatch: pytest.MonkeyPatch, part: str
+) -> None:
+    """Making the page of a problem and writing the response are within the boundary for failures too."""
+
+    def fail(*_values: object) -> object:
+        raise ValueError("the reason")
+
+    assert web.component.app.site is not None
+    outcomes: list[tuple[str, str]] = []
+    monkeypatch.setattr(web.component.app.site.router, "_observe", lambda *values: outcomes.append(values[:2]))
+    monkeypatch.setattr(router, part, fail)
+    got = await web.get("/healthz")
+    assert got.status == 500
+    incident = re.fullmatch(r"incident ([0-9a-f]{8})", got.json["detail"])
+    assert incident is not None
+    events = log.getvalue()
+    assert events.count("request_failed") == 1 and incident[1] in events and "the reason" in events
+    assert outcomes == [("http_healthz", "internal-server-error")]
 
 
 async def test_a_failure_while_an_answer_is_made_is_told_as_an_incident(

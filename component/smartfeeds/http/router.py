@@ -8,6 +8,7 @@ import time
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from http import HTTPStatus
+from typing import TypeVar
 
 from aiohttp import HttpVersion10, HttpVersion11, web
 
@@ -28,6 +29,7 @@ CORS_AGE_S = 86_400
 _VERSIONS = frozenset({HttpVersion10, HttpVersion11})
 _SERVER = "*"  # the target of OPTIONS for the server itself (RFC 9110 9.3.7)
 
+T = TypeVar("T")
 Answered = Reply | web.StreamResponse
 Handler = Callable[[HttpCall], Awaitable[Answered]]
 Observe = Callable[[str, str, float], None]
@@ -81,32 +83,14 @@ class HttpRouter:
     async def __call__(self, request: web.BaseRequest) -> web.StreamResponse:
         """The response. Every exception of a request ends here, except that its connection or its task ended."""
         start_s = time.perf_counter()
-        metric, outcome = "unread", "ok"
-        call: HttpCall | None = None
-        resource: Resource | None = None
+        exchange = _Exchange(request)
+        answered = await _guarded(exchange, self._answer(exchange))
+        answer_s = time.perf_counter() - start_s
         try:
-            if request.version not in _VERSIONS:
-                raise HttpError(HTTPStatus.HTTP_VERSION_NOT_SUPPORTED, "use HTTP/1.1 or 1.0")
-            call = self._callers.read(request)
-            resource, values = self._resource(call)
-            metric = resource.metric
-            answered = await self._answer(call, resource, values)
-        except ConnectionError:
-            raise
-        except Exception as error:  # noqa: BLE001 - the one boundary: nothing else may reach aiohttp
-            anonymous = call is None or call.actor is ANONYMOUS
-            answered, outcome = failure_reply(error, metric, anonymous=anonymous)
-        self._observe(metric, outcome, time.perf_counter() - start_s)
-        if call is not None and call.written:
-            return AlreadySent()
-        if isinstance(answered, web.StreamResponse):
-            return answered
-        if has_begun(request):
-            raise ConnectionResetError("a response that had begun cannot be finished")
-        answered = for_reader("" if call is None else call.header("Accept"), answered)
-        if resource is not None and resource.cors and _is_readable_elsewhere(answered.status):
-            answered = answered.with_headers(Access_Control_Allow_Origin="*")
-        return await _send(request, answered)
+            response = await _guarded(exchange, _response(exchange, answered))
+            return _last_response(exchange, response) if isinstance(response, Reply) else response
+        finally:
+            self._observe(exchange.metric, exchange.outcome, answer_s)
 
     def _resource(self, call: HttpCall) -> tuple[Resource, Mapping[str, str]]:
         """The resource of a path and the raw values of its variables."""
@@ -117,7 +101,12 @@ class HttpRouter:
                 return resource, values
         raise HttpError(HTTPStatus.NOT_FOUND, "there is no such page; the feeds are under /feeds/")
 
-    async def _answer(self, call: HttpCall, resource: Resource, values: Mapping[str, str]) -> Answered:
+    async def _answer(self, exchange: "_Exchange") -> Answered:
+        if exchange.request.version not in _VERSIONS:
+            raise HttpError(HTTPStatus.HTTP_VERSION_NOT_SUPPORTED, "use HTTP/1.1 or 1.0")
+        call = exchange.call = self._callers.read(exchange.request)
+        resource, values = self._resource(call)
+        exchange.resource = resource
         if call.method == "OPTIONS":
             return _preflight(call, resource)
         bound = resource.methods.get("GET" if call.method == "HEAD" else call.method)
@@ -135,6 +124,61 @@ class HttpRouter:
             _read_values(call, values)
         _authorize(call, bound.operation)
         return await bound.handler(call)
+
+
+@dataclass(slots=True)
+class _Exchange:
+    """A request on its way through the router. `call` and `resource` are None if the request failed before them.
+    `outcome` labels it in the metrics."""
+
+    request: web.BaseRequest
+    call: HttpCall | None = None
+    resource: Resource | None = None
+    outcome: str = "ok"
+
+    @property
+    def metric(self) -> str:
+        """The label of the operation in the metrics and in the log."""
+        return "unread" if self.resource is None else self.resource.metric
+
+
+async def _guarded(exchange: _Exchange, work: Awaitable[T]) -> T | Reply:
+    """The result of the work, or the response to its failure. Raises ConnectionError."""
+    try:
+        return await work
+    except ConnectionError:
+        raise
+    except Exception as error:  # noqa: BLE001 - the one boundary: nothing else may reach aiohttp
+        anonymous = exchange.call is None or exchange.call.actor is ANONYMOUS
+        reply, exchange.outcome = failure_reply(error, exchange.metric, anonymous=anonymous)
+        return reply
+
+
+async def _response(exchange: _Exchange, answered: Answered) -> web.StreamResponse:
+    """Writes the response, for browsers with a page for people and the headers of CORS."""
+    call, resource = exchange.call, exchange.resource
+    if call is not None and call.written:
+        return AlreadySent()
+    if isinstance(answered, web.StreamResponse):
+        return answered
+    reply = for_reader("" if call is None else call.header("Accept"), _unsent(exchange, answered))
+    if resource is not None and resource.cors and _is_readable_elsewhere(reply.status):
+        reply = reply.with_headers(Access_Control_Allow_Origin="*")
+    return await _send(exchange.request, reply)
+
+
+def _last_response(exchange: _Exchange, problem: Reply) -> web.StreamResponse:
+    """The response to a request whose response cannot be written: the problem as JSON, and the connection ends."""
+    response = _unsent(exchange, problem).response()
+    response.force_close()
+    return response
+
+
+def _unsent(exchange: _Exchange, reply: Reply) -> Reply:
+    """The same reply. Raises ConnectionResetError if a part of another response was sent already."""
+    if has_begun(exchange.request):
+        raise ConnectionResetError("a response that had begun cannot be finished")
+    return reply
 
 
 def _read_values(call: HttpCall, values: Mapping[str, str]) -> None:

@@ -132,8 +132,8 @@ class HeldPulls(Generic[Key, Answer]):
 
     async def _deliver(self, waiters: list[HeldPull[Answer]], answer: Answer) -> None:
         """Writes the bytes to all connections first, because finishing one request takes longer than several writes."""
-        data = self._raw(answer) if any(waiter.write is not None for waiter in waiters) else b""
         try:
+            data = self._raw(answer) if any(waiter.write is not None for waiter in waiters) else b""
             for number, waiter in enumerate(waiters, 1):
                 if waiter.write is not None and not waiter.answered.done():
                     waiter.timer.cancel()
@@ -148,6 +148,8 @@ class HeldPulls(Generic[Key, Answer]):
         except asyncio.CancelledError:
             _end(waiters)
             raise
+        except Exception as error:  # noqa: BLE001 - each request passes it to the failure boundary of the router
+            _end(waiters, error)
 
     def _ended(self, feed: _HeldFeed[Key, Answer], node_no: int, task: "asyncio.Task[None]") -> None:
         feed.task = None
@@ -162,7 +164,8 @@ def _give_up(answered: "asyncio.Future[Answer | None]") -> None:
         answered.set_result(None)
 
 
-def _end(waiters: Iterable[HeldPull[Answer]]) -> None:
+def _end(waiters: Iterable[HeldPull[Answer]], error: Exception | None = None) -> None:
+    """Ends waits with an error, by default because the service stops."""
     for waiter in waiters:
         if not waiter.answered.done():
-            waiter.answered.set_exception(ConnectionResetError("the service ends"))
+            waiter.answered.set_exception(error or ConnectionResetError("the service ends"))

@@ -210,3 +210,24 @@ async def test_after_the_stop_nobody_waits() -> None:
         await on.wait(1, "a", 0, LONG_S)
     assert on.held == 0
     assert asyncio.all_tasks() == {asyncio.current_task()}
+
+
+async def test_an_answer_whose_bytes_cannot_be_made_ends_its_pulls_with_the_error() -> None:
+    """The requests of the group get the error at once, and pulls of other views of the feed get their answer."""
+
+    def raw(answer: str) -> bytes:
+        if answer == "bad":
+            raise ValueError("the reason")
+        return answer.encode()
+
+    board, written = Board(), list[bytes]()
+    on = HeldPulls(board, raw)
+    pulls = [wait(on, "a", written=written), wait(on, "a"), wait(on, "b", written=written)]
+    await settle()
+    board.answers = {"a": "bad", "b": "news"}
+    on.wake([1])
+    await settle()
+    assert all(pull.done() for pull in pulls)
+    first, second, third = await asyncio.gather(*pulls, return_exceptions=True)
+    assert (str(first), str(second), third) == ("the reason", "the reason", "news")
+    assert (written, on.held, list(on.node_nos)) == ([b"news"], 0, [])

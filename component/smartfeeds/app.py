@@ -212,8 +212,8 @@ class App:
             parts.callback(lock_database(self.settings.store.path, owner))
             if self.site is not None:
                 # Bound before the store is opened: a start that fails for its address creates no database.
-                parts.callback(self.site.unbind)
-                await self.site.bind()
+                parts.callback(self.site.listener.unbind)
+                await self.site.listener.bind()
             await self.service.store.open()
             parts.push_async_callback(self.service.store.close)
             SCHEMA_VERSION.set(int(HEAD))
@@ -226,8 +226,8 @@ class App:
                 await parts.enter_async_context(fetcher)
             if self.site is not None:
                 parts.push_async_callback(self.site.stop)
-                await self.site.start()
-                self._spawn(self.site.watch(), "http watch")
+                await self.site.listener.start()
+                self._spawn(self.site.listener.watch(), "http watch")
             self._spawn(self.supervisor.run(), "link")
             self._spawn(watch_loop(), "loop watch")
             self._spawn(self.changes.run(), "other processes")

@@ -99,14 +99,14 @@ async def test_address_that_was_taken_since_it_was_bound_says_so(tmp_path: Path)
     """Two processes can bind an address; the first one to listen has it."""
     app = app_on(tmp_path / "feeds.db")
     assert app.site is not None
-    await app.site.bind()
+    await app.site.listener.bind()
     with socket.socket() as other:
         other.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         other.bind(("127.0.0.1", app.site.listener.port))
         other.listen()
 
         with pytest.raises(ConfigError, match=r"http\.listen: cannot bind .* the address is in use"):
-            await app.site.start()
+            await app.site.listener.start()
     await app.site.stop()
 
 

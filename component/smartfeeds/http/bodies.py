@@ -45,15 +45,8 @@ _ENCODING = re.compile(rb"""\A<\?xml\s[^>]*?\sencoding\s*=\s*["']([A-Za-z0-9._\-
 _BOMS = {b"\xff\xfe": "utf-16", b"\xfe\xff": "utf-16", b"\xef\xbb\xbf": "utf-8-sig"}
 _ENCODINGS = frozenset(
     {
-        "utf-8",
-        "utf-8-sig",
-        "utf-16",
-        "us-ascii",
-        "iso-8859-1",
-        "iso-8859-2",
-        "iso-8859-15",
-        "windows-1251",
-        "windows-1252",
+        *("utf-8", "utf-8-sig", "utf-16", "us-ascii"),
+        *("iso-8859-1", "iso-8859-2", "iso-8859-15", "windows-1251", "windows-1252"),
     }
 )
 _DTD = re.compile(rb"\A(?:\s+|<!--.*?-->|<\?.*?\?>)*+<!DOCTYPE", re.DOTALL)

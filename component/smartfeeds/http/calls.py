@@ -17,6 +17,8 @@ from smartfeeds.core.jid import Jid
 from smartfeeds.core.tokens import Token, TokenScope, covers
 from smartfeeds.errors import Condition, FeedError
 from smartfeeds.http.http_errors import HttpError
+from smartfeeds.http.negotiation import takes_gzip
+from smartfeeds.http.replies import Reply
 
 Network = IPv4Network | IPv6Network
 Address = IPv4Address | IPv6Address
@@ -78,6 +80,10 @@ class HttpCall:
         if token is not None and not covers(token, scope, feed):
             text = f"this takes a token with the scope {scope.text} on this feed"
             raise FeedError(Condition.FORBIDDEN, text)
+
+    def zipped(self, reply: Reply) -> Reply:
+        """The response, compressed if the client accepts that."""
+        return reply.zipped() if takes_gzip(self.header("Accept-Encoding")) else reply
 
     def header(self, name: str) -> str:
         """The value of a header, "" if it is missing. Several lines are joined to one list."""

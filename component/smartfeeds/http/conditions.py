@@ -5,6 +5,9 @@ tag of a header with a syntax error, and return the same value for `*` and for t
 """
 
 import re
+from http import HTTPStatus
+
+from smartfeeds.http.replies import Reply
 
 MAX_TAGS = 64
 ANY = "*"
@@ -29,3 +32,12 @@ def is_any(header: str) -> bool:
 def is_known(header: str, tag: str) -> bool:
     """Whether If-None-Match has this tag (weak comparison, RFC 9110 13.1.2)."""
     return is_any(header) or tag.removeprefix("W/").strip('"') in tags_of(header)
+
+
+def unless_known(header: str, reply: Reply) -> Reply:
+    """304 (Not Modified) if If-None-Match has the tag of a reply, else the reply. The headers stay, except the coding
+    of the body, which a 304 does not have."""
+    if not is_known(header, reply.headers["ETag"]):
+        return reply
+    headers = {name: value for name, value in reply.headers.items() if name != "Content-Encoding"}
+    return Reply(status=HTTPStatus.NOT_MODIFIED, headers=headers)

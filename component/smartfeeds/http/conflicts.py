@@ -10,7 +10,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import replace
 from functools import partial
 from http import HTTPStatus
-from urllib.parse import parse_qsl, quote
+from urllib.parse import quote
 
 from smartfeeds.core.page import ResultSetRequest, parse_number
 from smartfeeds.core.tokens import TokenScope
@@ -20,12 +20,12 @@ from smartfeeds.formats.json_text import Json, JsonObject, dump_json, load_json
 from smartfeeds.http import negotiation as n
 from smartfeeds.http.bodies import BodyReader
 from smartfeeds.http.calls import HttpCall
-from smartfeeds.http.conflict_pages import conflicts_page
 from smartfeeds.http.entries import Handle
 from smartfeeds.http.http_errors import HttpError
 from smartfeeds.http.openapi_schemas import Schema, ref
 from smartfeeds.http.operations import WHOLE_NUMBER, Content, Operation, Parameter
-from smartfeeds.http.pages import PAGE_POLICY
+from smartfeeds.http.pages import PAGE_POLICY, conflicts_page
+from smartfeeds.http.queries import read_fields, read_parameters
 from smartfeeds.http.replies import Reply
 from smartfeeds.http.sync_json import write_version
 from smartfeeds.service.conflicts import ConflictedItem, ConflictList, ListConflicts, ResolveConflicts, ResolvedItem
@@ -86,12 +86,8 @@ class Conflicts:
 
     async def get(self, call: HttpCall) -> Reply:
         """A page of the items that have conflicts, or one such item. Raises FeedError."""
-        form = n.choose(call.header("Accept"), _FORMS)
-        if form is None:
-            raise HttpError(
-                HTTPStatus.NOT_ACCEPTABLE, f"conflicts are {' or '.join(one.asked_as[0] for one in _FORMS)}"
-            )
-        query = _query(call.query, ("max", "after") if not call.item_id else ())
+        form = n.negotiate(call.header("Accept"), _FORMS, "a list of conflicts")
+        query = read_parameters(call.query, () if call.item_id else ("max", "after"))
         found, next_url = await (self._one(call) if call.item_id else self._page(call, query))
         if form is n.HTML:
             write_body = partial(
@@ -109,8 +105,7 @@ class Conflicts:
         if form is n.HTML:
             # Browsers must send the header Origin with the form, for `is_from_here`.
             headers |= {"Content-Security-Policy": PAGE_POLICY, "Referrer-Policy": "same-origin"}
-        reply = Reply(body, form.media_type, headers=headers)
-        return reply.zipped() if n.takes_gzip(call.header("Accept-Encoding")) else reply
+        return call.zipped(Reply(body, form.media_type, headers=headers))
 
     async def post(self, call: HttpCall) -> Reply:
         """Resolves the conflicts of an item. Raises FeedError."""
@@ -166,24 +161,6 @@ def _url(call: HttpCall, item_id: str = "") -> str:
     return f"{call.origin}{entry_path(call.name, item_id, CONFLICTS)}"
 
 
-def _query(raw: str, known: tuple[str, ...]) -> dict[str, str]:
-    pairs = _fields(raw, 4)
-    found = dict(pairs)
-    if len(found) < len(pairs) or not found.keys() <= set(known):
-        expected = f"one each of {', '.join(known)}" if known else "no parameters"
-        raise FeedError(Condition.BAD_REQUEST, f"this takes {expected}")
-    return found
-
-
-def _fields(raw: str, most: int) -> list[tuple[str, str]]:
-    try:
-        return parse_qsl(raw, keep_blank_values=True, strict_parsing=True, errors="strict", max_num_fields=most)
-    except ValueError:
-        if not raw:
-            return []
-        raise FeedError(Condition.BAD_REQUEST, "the parameters are malformed, or too many") from None
-
-
 _Decision = tuple[str, tuple[str, ...] | None, tuple[str, ...] | None]
 
 
@@ -210,7 +187,7 @@ def _tags(value: Mapping[str, Json], name: str) -> tuple[str, ...] | None:
 def _of_form(body: bytes) -> _Decision:
     """The same from a form, where a name is repeated for each tag."""
     try:
-        pairs = _fields(body.decode("ascii"), _MAX_FIELDS)
+        pairs = read_fields(body.decode("ascii"), _MAX_FIELDS)
     except UnicodeDecodeError:
         raise FeedError(Condition.BAD_REQUEST, "a form is ASCII") from None
     found = {name: tuple(value for one, value in pairs if one == name) for name in _MEMBERS}

@@ -10,9 +10,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import partial
 from types import MappingProxyType
-from urllib.parse import quote
 
-from smartfeeds.core.urls import feed_path
 from smartfeeds.formats.writers import WRITERS, FeedExport, Format
 from smartfeeds.http import negotiation as n
 from smartfeeds.http.encode import PageAddress, first_cursor, head_of, items_of
@@ -38,24 +36,15 @@ def document_writers(now_us: Callable[[], int]) -> Mapping[Representation, Write
     return {form: partial(_write, form, format_, now_us) for form, format_ in _FORMATS.items()}
 
 
-def document_url(place: PageAddress, form: Representation, **position: str) -> str:
-    """The address of a document of the same view of a feed."""
-    fields = [place.query.view] if place.query.view else []
-    if position and place.query.max is not None:
-        position["max"] = place.query.max
-    fields += [f"{name}={quote(value, safe='')}" for name, value in position.items()]
-    return f"{place.origin}{feed_path(place.name, form.suffix)}{'?' if fields else ''}{'&'.join(fields)}"
-
-
 def _write(
     form: Representation, format_: Format, now_us: Callable[[], int], answer: FeedPage, place: PageAddress
 ) -> bytes:
     first = first_cursor(answer)
-    older = document_url(place, form, until=f"cursor:{first}") if answer.older and first else ""
+    older = place.page_url(form.suffix, until=f"cursor:{first}") if answer.older and first else ""
     head = replace(
         head_of(answer, place),
         link=place.base_url,
-        self_link=document_url(place, _SELF.get(form, form)),
+        self_link=place.document_url(_SELF.get(form, form).suffix),
         next_link=older,
     )
     items = items_of(answer)

@@ -37,16 +37,20 @@ class PageAddress(NamedTuple):
     @property
     def base_url(self) -> str:
         """The feed with its own parameters, without those of the pull (SF-057, SF-062)."""
-        view = f"?{self.query.view}" if self.query.view else ""
-        return f"{self.origin}{feed_path(self.name)}{view}"
+        return self.document_url("")
 
-    def page_url(self, **position: str) -> str:
-        """A page of the same view; the length of pages goes on (A-10)."""
+    def document_url(self, suffix: str) -> str:
+        """A document of the view; "" is the feed itself."""
+        view = f"?{self.query.view}" if self.query.view else ""
+        return f"{self.origin}{feed_path(self.name, suffix)}{view}"
+
+    def page_url(self, suffix: str = "", **position: str) -> str:
+        """A page of the same view and of the same size, as a document if it has a suffix (A-10)."""
+        if self.query.max is not None:
+            position["max"] = self.query.max
         fields = [self.query.view] if self.query.view else []
         fields += [f"{name}={quote(value, safe='')}" for name, value in position.items()]
-        if self.query.max is not None:
-            fields.append(f"max={quote(self.query.max, safe='')}")
-        return f"{self.origin}{feed_path(self.name)}?{'&'.join(fields)}"
+        return f"{self.origin}{feed_path(self.name, suffix)}?{'&'.join(fields)}"
 
     @property
     def complete_url(self) -> str:

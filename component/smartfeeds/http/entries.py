@@ -12,7 +12,7 @@ from smartfeeds.core.urls import entry_path
 from smartfeeds.formats.atom_feed import write_entry
 from smartfeeds.http import negotiation as n
 from smartfeeds.http.calls import HttpCall
-from smartfeeds.http.conditions import is_any, is_known, strong_tags_of
+from smartfeeds.http.conditions import is_any, strong_tags_of, unless_known
 from smartfeeds.http.encode import Encoder
 from smartfeeds.http.http_errors import HttpError
 from smartfeeds.http.negotiation import Representation
@@ -49,18 +49,13 @@ class Entries:
 
     async def get(self, call: HttpCall) -> Reply:
         """One item; the tombstone of a deleted item with status 410. Raises FeedError."""
-        form = n.choose(call.header("Accept"), n.OF_ENTRY)
-        if form is None:
-            offered = ", ".join(form.asked_as[0] for form in n.OF_ENTRY)
-            raise HttpError(HTTPStatus.NOT_ACCEPTABLE, f"an item is one of {offered}")
+        form = n.negotiate(call.header("Accept"), n.OF_ENTRY, "an item")
         sync = read_flag(call.query, "sync")
         shown = await self.shown(call, call.item_id, sync=sync)
         reply = self.reply(call, shown, form, sync=sync)
         if shown.item.deleted:
             return Reply(reply.body, reply.media_type, HTTPStatus.GONE, reply.headers)
-        if is_known(call.header("If-None-Match"), reply.headers["ETag"]):
-            return Reply(status=HTTPStatus.NOT_MODIFIED, headers=reply.headers)
-        return reply
+        return unless_known(call.header("If-None-Match"), reply)
 
     async def shown(self, call: HttpCall, item_id: str, *, sync: bool = False) -> ItemShown:
         """The item, with `sync` including its sync data. Raises FeedError."""

@@ -16,7 +16,7 @@ from smartfeeds.errors import Condition, FeedError
 from smartfeeds.http import negotiation as n
 from smartfeeds.http.byte_cache import ByteCache
 from smartfeeds.http.calls import ANONYMOUS, Authenticate, HttpCall
-from smartfeeds.http.conditions import is_any, tags_of
+from smartfeeds.http.conditions import is_any, tags_of, unless_known
 from smartfeeds.http.encode import Encoder, PageAddress, in_callback, is_feed, items_of, last_cursor
 from smartfeeds.http.http_errors import HttpError, failure_reply
 from smartfeeds.http.negotiation import Representation
@@ -182,8 +182,7 @@ class Feeds:
         none_match = call.header("If-None-Match")
         answer, reply = await self._shared.get((request, _known(none_match, request)), call.address)
         if is_any(none_match) and "ETag" in reply.headers:
-            headers = {name: text for name, text in reply.headers.items() if name != "Content-Encoding"}
-            return Reply(status=HTTPStatus.NOT_MODIFIED, headers=headers)
+            return unless_known(none_match, reply)
         wait_s = self._wait_s(call, request, query.timeout_s)
         if answer is None or items_of(answer) or not wait_s:
             return reply
@@ -287,14 +286,12 @@ def _is_atom_document(form: Representation, suffix: str, query: FeedQuery) -> bo
 
 def _form(accept: str, suffix: str, callback: str) -> Representation:
     """The representation to send. With a callback it is wrapped in a script (SF-059)."""
-    form = SUFFIXES[suffix] if suffix else n.choose(accept, _CALLABLE if callback else n.OF_FEED)
-    if callback:
-        form = form or n.JSON
-        if form not in _CALLABLE:
-            raise HttpError(HTTPStatus.BAD_REQUEST, "callback works with JSON and Atom only")
-    if form is None:
-        offered = ", ".join(form.asked_as[0] for form in n.OF_FEED)
-        raise HttpError(HTTPStatus.NOT_ACCEPTABLE, f"a feed is one of {offered}")
+    if not callback:
+        return SUFFIXES[suffix] if suffix else n.negotiate(accept, n.OF_FEED, "a feed")
+    # A script element of a browser accepts any script, but no JSON.
+    form = SUFFIXES[suffix] if suffix else n.choose(accept, _CALLABLE) or n.JSON
+    if form not in _CALLABLE:
+        raise HttpError(HTTPStatus.BAD_REQUEST, "callback works with JSON and Atom only")
     return form
 
 

@@ -26,15 +26,8 @@ GET_METRICS = Operation(
 _NOW = {"Cache-Control": "no-store"}
 # Headers that proxies add. Behind a proxy that is not in http.proxies, the peer address is that of the proxy.
 _FORWARDED = (
-    "Forwarded",
-    "Via",
-    "X-Forwarded-For",
-    "X-Forwarded-Host",
-    "X-Forwarded-Proto",
-    "X-Real-IP",
-    "X-Client-IP",
-    "CF-Connecting-IP",
-    "True-Client-IP",
+    *("Forwarded", "Via", "X-Forwarded-For", "X-Forwarded-Host", "X-Forwarded-Proto"),
+    *("X-Real-IP", "X-Client-IP", "CF-Connecting-IP", "True-Client-IP"),
 )
 
 

@@ -14,50 +14,39 @@ from smartfeeds.http.replies import Reply
 _log = structlog.get_logger()
 
 PROBLEM = "application/problem+json"
-# Browsers look at the first scheme of a line alone: it is the one that they can ask a person for.
+# Basic comes first: browsers read only the first scheme of a line, and they can ask a person for a password only.
 CHALLENGE = 'Basic realm="smartfeeds: a token as the password", charset="UTF-8", Bearer realm="smartfeeds"'
-WHO = "the feed is closed: send a token"
+CLOSED = "the feed is closed: send a token"
 RETRY_AFTER_S = 5
 STORE_AWAY = "the store cannot be used at the moment"
 
-STATUSES: Mapping[Condition, HTTPStatus] = {
-    Condition.BAD_REQUEST: HTTPStatus.BAD_REQUEST,
-    Condition.NODEID_REQUIRED: HTTPStatus.BAD_REQUEST,
-    Condition.JID_REQUIRED: HTTPStatus.BAD_REQUEST,
-    Condition.INVALID_JID: HTTPStatus.BAD_REQUEST,
-    Condition.ITEM_REQUIRED: HTTPStatus.BAD_REQUEST,
-    Condition.PAYLOAD_REQUIRED: HTTPStatus.BAD_REQUEST,
-    Condition.INVALID_PAYLOAD: HTTPStatus.BAD_REQUEST,
-    Condition.INVALID_OPTIONS: HTTPStatus.BAD_REQUEST,
-    Condition.JID_MALFORMED: HTTPStatus.BAD_REQUEST,
-    Condition.NOT_ACCEPTABLE: HTTPStatus.NOT_ACCEPTABLE,
-    Condition.UNSUPPORTED_ACCESS_MODEL: HTTPStatus.BAD_REQUEST,
-    Condition.PAYLOAD_TOO_BIG: HTTPStatus.REQUEST_ENTITY_TOO_LARGE,
-    Condition.FORBIDDEN: HTTPStatus.FORBIDDEN,
-    Condition.NOT_AUTHORIZED: HTTPStatus.UNAUTHORIZED,
-    Condition.NOT_SUBSCRIBED_READER: HTTPStatus.FORBIDDEN,
-    Condition.PENDING_SUBSCRIPTION: HTTPStatus.FORBIDDEN,
-    Condition.NOT_ALLOWED: HTTPStatus.FORBIDDEN,
-    Condition.CLOSED_NODE: HTTPStatus.FORBIDDEN,
-    Condition.ITEM_NOT_FOUND: HTTPStatus.NOT_FOUND,
-    Condition.NOT_SUBSCRIBED: HTTPStatus.CONFLICT,
-    Condition.CONFLICT: HTTPStatus.CONFLICT,
-    Condition.PRECONDITION_NOT_MET: HTTPStatus.PRECONDITION_FAILED,
-    Condition.UNSUPPORTED: HTTPStatus.BAD_REQUEST,
-    Condition.FEATURE_NOT_IMPLEMENTED: HTTPStatus.BAD_REQUEST,
-    Condition.TOO_MANY_SUBSCRIPTIONS: HTTPStatus.TOO_MANY_REQUESTS,
-    Condition.POLICY_VIOLATION: HTTPStatus.FORBIDDEN,
-    Condition.BUSY: HTTPStatus.TOO_MANY_REQUESTS,
-    Condition.UNAVAILABLE: HTTPStatus.SERVICE_UNAVAILABLE,
-    Condition.INTERNAL: HTTPStatus.INTERNAL_SERVER_ERROR,
+_CONDITIONS: Mapping[HTTPStatus, tuple[Condition, ...]] = {
+    HTTPStatus.BAD_REQUEST: (
+        *(Condition.BAD_REQUEST, Condition.NODEID_REQUIRED, Condition.JID_REQUIRED, Condition.INVALID_JID),
+        *(Condition.ITEM_REQUIRED, Condition.PAYLOAD_REQUIRED, Condition.INVALID_PAYLOAD, Condition.INVALID_OPTIONS),
+        *(Condition.JID_MALFORMED, Condition.UNSUPPORTED_ACCESS_MODEL, Condition.UNSUPPORTED),
+        Condition.FEATURE_NOT_IMPLEMENTED,
+    ),
+    HTTPStatus.UNAUTHORIZED: (Condition.NOT_AUTHORIZED,),
+    HTTPStatus.FORBIDDEN: (
+        *(Condition.FORBIDDEN, Condition.NOT_SUBSCRIBED_READER, Condition.PENDING_SUBSCRIPTION),
+        *(Condition.NOT_ALLOWED, Condition.CLOSED_NODE, Condition.POLICY_VIOLATION),
+    ),
+    HTTPStatus.NOT_FOUND: (Condition.ITEM_NOT_FOUND,),
+    HTTPStatus.NOT_ACCEPTABLE: (Condition.NOT_ACCEPTABLE,),
+    HTTPStatus.CONFLICT: (Condition.NOT_SUBSCRIBED, Condition.CONFLICT),
+    HTTPStatus.PRECONDITION_FAILED: (Condition.PRECONDITION_NOT_MET,),
+    HTTPStatus.REQUEST_ENTITY_TOO_LARGE: (Condition.PAYLOAD_TOO_BIG,),
+    HTTPStatus.TOO_MANY_REQUESTS: (Condition.TOO_MANY_SUBSCRIPTIONS, Condition.BUSY),
+    HTTPStatus.INTERNAL_SERVER_ERROR: (Condition.INTERNAL,),
+    HTTPStatus.SERVICE_UNAVAILABLE: (Condition.UNAVAILABLE,),
 }
+STATUSES = {condition: status for status, conditions in _CONDITIONS.items() for condition in conditions}
 _LATER = frozenset({HTTPStatus.TOO_MANY_REQUESTS, HTTPStatus.SERVICE_UNAVAILABLE})
-# Who says nothing of who it is may be somebody who is let in.
-_WHO_ARE_YOU = frozenset({HTTPStatus.FORBIDDEN})
 
 
 class HttpError(FeedError):
-    """A refusal that only this wire knows, under a status of its own."""
+    """An error that exists only over HTTP, with its own status."""
 
     __slots__ = ("headers", "status")
 
@@ -76,22 +65,24 @@ class Problem(Reply):
 
 
 def error_reply(error: FeedError, *, anonymous: bool = False, **members: object) -> Problem:
-    """The answer to a request that failed. `anonymous`: the caller named nobody. `members` are added to the JSON."""
-    own = isinstance(error, HttpError)
-    status = error.status if isinstance(error, HttpError) else STATUSES[error.condition]
-    headers = dict(error.headers) if isinstance(error, HttpError) else {}
-    if anonymous and not own and status in _WHO_ARE_YOU:
-        status = HTTPStatus.UNAUTHORIZED
+    """The response to a request that failed. `anonymous`: it had no credentials. `members` are added to the JSON."""
+    problem: dict[str, object] = {}
+    if isinstance(error, HttpError):
+        status, headers = error.status, dict(error.headers)
+    else:
+        status, headers = STATUSES[error.condition], {}
+        problem["condition"] = error.condition.value
+        # An anonymous caller may have the right after a login, so it is asked for credentials.
+        if anonymous and status is HTTPStatus.FORBIDDEN:
+            status = HTTPStatus.UNAUTHORIZED
     if status is HTTPStatus.UNAUTHORIZED:
         headers.setdefault("WWW-Authenticate", CHALLENGE)
     if status in _LATER:
         headers.setdefault("Retry-After", str(RETRY_AFTER_S))
-    problem: dict[str, object] = {"title": status.phrase, "status": status.value}
-    detail = error.text or (WHO if status is HTTPStatus.UNAUTHORIZED else "")
+    problem |= {"title": status.phrase, "status": status.value}
+    detail = error.text or (CLOSED if status is HTTPStatus.UNAUTHORIZED else "")
     if detail:
         problem["detail"] = detail
-    if not own:
-        problem["condition"] = error.condition.value
     problem.update(members)
     body = json.dumps(problem, ensure_ascii=False).encode("utf-8", "replace") + b"\n"
     return Problem(body, PROBLEM, status, {"Cache-Control": "no-store", **headers}, status.phrase, detail)

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from http import HTTPStatus
-from urllib.parse import parse_qsl, quote, urlencode
+from urllib.parse import quote, urlencode
 
 from smartfeeds.core.jid import Jid
 from smartfeeds.core.model import Item, Node
@@ -28,14 +28,14 @@ from smartfeeds.formats.writers import raw_title
 from smartfeeds.http import negotiation as n
 from smartfeeds.http.byte_cache import ByteCache
 from smartfeeds.http.calls import ANONYMOUS, HttpCall
-from smartfeeds.http.conditions import is_known
+from smartfeeds.http.conditions import unless_known
 from smartfeeds.http.encode import is_feed, title_of
 from smartfeeds.http.entries import Handle
-from smartfeeds.http.http_errors import HttpError
 from smartfeeds.http.negotiation import Representation
 from smartfeeds.http.openapi_schemas import TEXT, ref
 from smartfeeds.http.operations import IF_NONE_MATCH, WHOLE_NUMBER, Content, Operation, Parameter
 from smartfeeds.http.pages import PAGE_POLICY, feed_list
+from smartfeeds.http.queries import read_parameters
 from smartfeeds.http.replies import Reply
 from smartfeeds.service.requests import FeedPage, GetNodes, NodeList, PullFeed
 
@@ -132,10 +132,7 @@ class Lists:
 
     async def get(self, call: HttpCall) -> Reply:
         """A list. Raises FeedError."""
-        form = _SUFFIXES.get(call.path) or n.choose(call.header("Accept"), n.OF_LIST)
-        if form is None:
-            offered = ", ".join(form.asked_as[0] for form in n.OF_LIST)
-            raise HttpError(HTTPStatus.NOT_ACCEPTABLE, f"the list of feeds is one of {offered}")
+        form = _SUFFIXES.get(call.path) or n.negotiate(call.header("Accept"), n.OF_LIST, "the list of feeds")
         query = _query(call.query, form)
         actor = call.actor if call.token is not None and call.token.feed == ALL_FEEDS else ANONYMOUS
         zipped = n.takes_gzip(call.header("Accept-Encoding"))
@@ -148,9 +145,7 @@ class Lists:
             reply = await self._nno(call, actor, query, zipped=zipped)
         else:
             reply = await self._outline(call, actor, zipped=zipped)
-        if is_known(call.header("If-None-Match"), reply.headers["ETag"]):
-            return Reply(status=HTTPStatus.NOT_MODIFIED, headers=reply.headers)
-        return reply
+        return unless_known(call.header("If-None-Match"), reply)
 
     async def _listing(self, origin: str, actor: Jid, query: Mapping[str, str]) -> FeedListPage:
         asked = ResultSetRequest(query.get("max"), query.get("after"), query.get("before"))
@@ -258,16 +253,8 @@ class Lists:
 
 
 def _query(raw: str, form: Representation) -> dict[str, str]:
-    """The parameters. Raises FeedError(BAD_REQUEST) for an unknown or repeated parameter."""
-    try:
-        pairs = parse_qsl(raw, keep_blank_values=True, errors="strict", max_num_fields=8)
-    except ValueError:
-        raise FeedError(Condition.BAD_REQUEST, "the query string cannot be read") from None
-    query = dict(pairs)
-    taken = [parameter.name for parameter in PARAMETERS[form]]
-    if len(query) < len(pairs) or not query.keys() <= set(taken):
-        what = f"only {', '.join(taken)}, each once" if taken else "no parameters: it is whole"
-        raise FeedError(Condition.BAD_REQUEST, f"the list as {form.asked_as[0]} takes {what}")
+    """The parameters. Raises FeedError(BAD_REQUEST)."""
+    query = read_parameters(raw, [parameter.name for parameter in PARAMETERS[form]])
     if "after" in query and "before" in query:
         raise FeedError(Condition.BAD_REQUEST, "after and before cannot be combined")
     if "max" in query:

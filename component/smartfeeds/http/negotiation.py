@@ -7,6 +7,9 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
+from http import HTTPStatus
+
+from smartfeeds.http.http_errors import HttpError
 
 _MAX_ACCEPT = 1_024
 _MAX_RANGES = 32
@@ -66,6 +69,16 @@ def choose(accept: str, offered: tuple[Representation, ...]) -> Representation |
         if quality > 0 and (best is None or quality > best[0]):
             best = (quality, form)
     return best[1] if best else None
+
+
+def negotiate(accept: str, offered: tuple[Representation, ...], what: str) -> Representation:
+    """The representation that an Accept header prefers. Raises HttpError(406) if it accepts none: `what` is one of the
+    media types that the text names."""
+    form = choose(accept, offered)
+    if form is None:
+        text = f"{what} is one of {', '.join(form.asked_as[0] for form in offered)}"
+        raise HttpError(HTTPStatus.NOT_ACCEPTABLE, text)
+    return form
 
 
 @lru_cache(512)

@@ -90,11 +90,10 @@ class OpenApiDocument:
     def __init__(self, content: Mapping[str, Any]) -> None:
         headers = {"Cache-Control": "no-cache", "Vary": "Accept-Encoding"}
         self._reply = Reply(dump_json(content), n.JSON.bare_type, headers=headers)
-        self._zipped = self._reply.zipped()
 
     async def get(self, call: HttpCall) -> Reply:
         """The document itself."""
-        return self._zipped if n.takes_gzip(call.header("Accept-Encoding")) else self._reply
+        return call.zipped(self._reply)
 
 
 def _operation(operation: Operation, variables: tuple[str, ...]) -> dict[str, Any]:

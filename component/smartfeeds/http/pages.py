@@ -5,7 +5,6 @@ change as a page of this same form: what a script puts into a page was cleaned h
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from datetime import timedelta
 from http import HTTPStatus
 from urllib.parse import parse_qsl, quote, unquote, urlencode
@@ -29,6 +28,7 @@ from smartfeeds.http.http_errors import Problem
 from smartfeeds.http.replies import Reply
 from smartfeeds.http.sanitise import LINK_REL, CleanHtml, clean, link_of
 from smartfeeds.http.static import LOGIN, static_path
+from smartfeeds.service.conflicts import ConflictedItem, ConflictList
 from smartfeeds.service.requests import FeedPage
 from smartfeeds.sync.markup import read_item
 
@@ -42,25 +42,6 @@ KEPT_BYTES = 8 * 1024 * 1024
 _MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
 _NNO, _OPML = list_path(n.NNO.suffix), list_path(n.OPML.suffix)
 _CHOICE = (n.JSON, n.HTML)
-
-
-@dataclass(frozen=True, slots=True)
-class FormatLink:
-    """A form of a feed to subscribe to; `path` is where it is."""
-
-    name: str
-    media_type: str
-    path: str
-    words: str
-
-
-@dataclass(frozen=True, slots=True)
-class FilterLink:
-    """A parameter of the view, and the path of the page without it."""
-
-    name: str
-    value: str
-    without: str
 
 
 _WORDS = {n.JSON: "ActivityStreams, with cursors", n.ESS: "times and checksums of the entries"}
@@ -182,6 +163,45 @@ def feed_list(nodes: Sequence[Node], origin: str, next_url: str, previous_url: s
     return html.encode("utf-8", "replace")
 
 
+def conflicts_page(name: str, conflict_list: ConflictList, next_path: str, *, single: bool, first: bool) -> bytes:
+    """The versions of items with conflicts side by side, each with a button that keeps it (FeedSync 3.4).
+
+    With `single` the list is one item. `first`: the page is the first of its list. The page has no script.
+    """
+    total = len(conflict_list.entries) if conflict_list.result_set is None else conflict_list.result_set.count
+    html = template("conflicts.html").render(
+        name=name,
+        feed=feed_path(name),
+        all=entry_path(name, folder=CONFLICTS),
+        alone=single,
+        first=first,
+        total=total,
+        next_path=next_path,
+        items=[
+            {
+                "anchor": f"e-{one.item.item_no}",
+                "path": entry_path(name, one.item.id, CONFLICTS),
+                "id": one.item.id,
+                "tags": one.tags,
+                "sides": _sides(one),
+            }
+            for one in conflict_list.entries
+        ],
+    )
+    return html.encode("utf-8", "replace")
+
+
+def _sides(entry: ConflictedItem) -> list[dict[str, object]]:
+    """The versions of an item. `top` is the last change of a version, with author and time."""
+    sides: list[dict[str, object]] = []
+    for tag, version in entry.versions:
+        content = read_entry(entry.item._replace(payload=version.payload, deleted=version.deleted.on))
+        body = body_of(content)
+        markup = Markup(body.html)  # noqa: S704 - it was cleaned
+        sides.append({"tag": tag, "top": version.top, "entry": content, "body": markup, "cut": body.cut})
+    return sides
+
+
 def problem(status: HTTPStatus, title: str, detail: str) -> bytes:
     """An error as a page."""
     html = template("problem.html").render(status=status.value, title=title, detail=detail, login=LOGIN)
@@ -197,14 +217,15 @@ def for_reader(accept: str, reply: Reply) -> Reply:
     return Reply(body, n.HTML.media_type, reply.status, headers)
 
 
-def _offers(name: str, view: str) -> list[FormatLink]:
+def _offers(name: str, view: str) -> list[dict[str, str]]:
+    """The links to the formats of a feed."""
     return [
-        FormatLink(
-            form.name,
-            form.asked_as[0],
-            f"{feed_path(name, form.suffix)}{view}",
-            _WORDS.get(form, "for feed readers"),
-        )
+        {
+            "name": form.name,
+            "media_type": form.asked_as[0],
+            "path": f"{feed_path(name, form.suffix)}{view}",
+            "words": _WORDS.get(form, "for feed readers"),
+        }
         for form in n.LINKED
     ]
 
@@ -230,14 +251,15 @@ def _search(view: str) -> Mapping[str, object]:
     return {"words": words, "others": [(name, value) for name, value in pairs if name != "q"]}
 
 
-def _filters(path: str, view: str) -> list[FilterLink]:
+def _filters(path: str, view: str) -> list[dict[str, str]]:
+    """The filters of the view. `without` is the path of the page without the filter."""
     pairs = parse_qsl(view, keep_blank_values=True)
-    found = []
-    for place, (name, value) in enumerate(pairs):
+    filters = []
+    for number, (name, value) in enumerate(pairs):
         if name not in ("q", "order"):
-            rest = urlencode([*pairs[:place], *pairs[place + 1 :]])
-            found.append(FilterLink(name, value, f"{path}?{rest}" if rest else path))
-    return found
+            rest = urlencode([*pairs[:number], *pairs[number + 1 :]])
+            filters.append({"name": name, "value": value, "without": f"{path}?{rest}" if rest else path})
+    return filters
 
 
 def person_of(by: str) -> str:

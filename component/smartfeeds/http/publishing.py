@@ -101,14 +101,6 @@ class Publishing:
         """Waits for changes that have begun."""
         await asyncio.gather(*self._working, return_exceptions=True)
 
-    async def put_item(self, call: HttpCall) -> Reply:
-        """Creates or replaces the item with this id (XEP-0060 7.1)."""
-        return await self._publish(call)
-
-    async def post_item(self, call: HttpCall) -> Reply:
-        """Publishes a new item; the service chooses its id."""
-        return await self._publish(call)
-
     async def retract(self, call: HttpCall) -> Reply:
         """Retracts an item (XEP-0060 7.2)."""
         expected = expected_of(call)
@@ -131,7 +123,9 @@ class Publishing:
         await self.change(DeleteNode(call.actor, self._service, call.name))
         return Reply(status=HTTPStatus.NO_CONTENT, headers=_CHANGED)
 
-    async def _publish(self, call: HttpCall) -> Reply:
+    async def publish(self, call: HttpCall) -> Reply:
+        """Creates or replaces the item with the id in the path (XEP-0060 7.1). For a path without an id the service
+        chooses it."""
         expected = expected_of(call) if call.item_id else None
         sync = read_flag(call.query, "sync")
         draft, form = await self._bodies.draft(call, call.item_id)

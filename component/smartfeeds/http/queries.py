@@ -4,10 +4,11 @@ The parameters of the view belong to the base URL and are kept as they were writ
 """
 
 import re
+from collections.abc import Collection
 from dataclasses import replace
 from functools import lru_cache
 from typing import NamedTuple
-from urllib.parse import unquote_plus
+from urllib.parse import parse_qsl, unquote_plus
 
 from smartfeeds.core.page import ResultSetRequest, parse_number
 from smartfeeds.core.view import PARAMETER_SCHEMAS, PARAMETERS, RESERVED_PARAMETERS, SMART, View, canonical, parse_view
@@ -110,6 +111,24 @@ def read_query(raw: str) -> FeedQuery:
 def _view(text: str) -> View:
     """The view of a query string that is known to be valid."""
     return parse_view(text) or SMART
+
+
+def read_fields(raw: str, most: int) -> list[tuple[str, str]]:
+    """Names and values of a form or a query string. Raises FeedError if it is malformed or has more than `most`."""
+    try:
+        return parse_qsl(raw, keep_blank_values=True, strict_parsing=bool(raw), errors="strict", max_num_fields=most)
+    except ValueError:
+        raise FeedError(Condition.BAD_REQUEST, "the parameters are malformed, or too many") from None
+
+
+def read_parameters(raw: str, names: Collection[str]) -> dict[str, str]:
+    """The parameters of a query string that may have these, each once. Raises FeedError(BAD_REQUEST)."""
+    pairs = read_fields(raw, 8)
+    parameters = dict(pairs)
+    if len(parameters) < len(pairs) or not parameters.keys() <= set(names):
+        expected = f"one each of {', '.join(names)}" if names else "no parameters"
+        raise FeedError(Condition.BAD_REQUEST, f"this takes {expected}")
+    return parameters
 
 
 def read_flag(raw: str, name: str) -> bool:

@@ -34,14 +34,18 @@ class Reply:
     media_type: str = ""
     status: HTTPStatus = HTTPStatus.OK
     headers: Mapping[str, str] = field(default_factory=dict)
+    # Made once, because a response may be sent many times.
     _head: list[bytes] = field(default_factory=list, init=False, repr=False, compare=False)
+    _zipped: "list[Reply]" = field(default_factory=list, init=False, repr=False, compare=False)
 
     def zipped(self) -> "Reply":
         """The same with a compressed body, unless the body is too short to gain by it."""
         if len(self.body) < GZIP_FROM_BYTES or "Content-Encoding" in self.headers:
             return self
-        body = gzip.compress(self.body, GZIP_LEVEL, mtime=0)
-        return replace(self, body=body, headers={**self.headers, "Content-Encoding": "gzip"})
+        if not self._zipped:
+            body = gzip.compress(self.body, GZIP_LEVEL, mtime=0)
+            self._zipped.append(replace(self, body=body, headers={**self.headers, "Content-Encoding": "gzip"}))
+        return self._zipped[0]
 
     def with_headers(self, **headers: str) -> "Reply":
         """The same with more headers; an underscore stands for a hyphen."""

@@ -46,7 +46,7 @@ TOO_MANY = "too many requests for feeds at once from your address; wait for one 
 
 
 class Site:
-    """Listens and handles requests. `handle` is the service. Call `start` and `stop` once."""
+    """Handles the requests that `listener` accepts. `handle` is the service. Call `stop` once."""
 
     def __init__(
         self,
@@ -88,22 +88,6 @@ class Site:
         )
         self.listener = HttpListener(self.router, options.listen, options.bounds, options.proxies)
         self.behind_proxies = AddressQuota(options.bounds.per_address)
-
-    async def bind(self) -> None:
-        """Reserves the address. Raises ConfigError."""
-        await self.listener.bind()
-
-    def unbind(self) -> None:
-        """Releases the address of a site that was not started."""
-        self.listener.unbind()
-
-    async def start(self) -> None:
-        """Begins to listen. Raises ConfigError."""
-        await self.listener.start()
-
-    async def watch(self) -> None:
-        """Enforces limits of connections. It runs from `start` to `stop` and does not end by itself."""
-        await self.listener.watch()
 
     async def stop(self) -> None:
         """Closes every connection and finishes changes that have begun."""

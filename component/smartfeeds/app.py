@@ -22,7 +22,7 @@ from smartfeeds.delivery.dispatcher import Dispatcher
 from smartfeeds.delivery.indexing import Indexer
 from smartfeeds.delivery.lane import DeliveryTiming
 from smartfeeds.errors import Condition, FeedError, StoreError
-from smartfeeds.http.health import HealthSources
+from smartfeeds.http.health import Health
 from smartfeeds.http.server import ConnectionLimits
 from smartfeeds.http.site import HttpOptions, Site
 from smartfeeds.net.addresses import EVERYWHERE
@@ -144,14 +144,14 @@ class App:
             self.dispatcher,
         )
         networks = tuple(ip_network(text) for text in settings.http.metrics_from)
-        watch = HealthSources(self._unready, metrics_text, networks)
+        health = Health(self._unready, metrics_text, networks)
         self.site = (
             Site(
                 _http_options(settings, policy.max_request_bytes),
                 self.handle,
                 self._authenticate,
                 observe_request,
-                watch,
+                health,
                 clock,
                 self._admit,
             )

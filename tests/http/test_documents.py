@@ -91,9 +91,9 @@ async def test_ess_takes_titles_as_they_stand_and_leaves_deleted_items_out(web: 
 async def test_each_document_by_suffix_and_by_accept(web: Web, form: str) -> None:
     """[SF-058] [RSS-001] [ESS-025] The suffix and the Accept header give the same bytes under the same media type."""
     await filled(web, "a b")
-    media_type, asked_as = TYPES[form]
+    media_type, accept_types = TYPES[form]
     by_suffix = await web.get(f"/feeds/notes.{form}", accept="text/plain")
-    by_accept = await web.get("/feeds/notes/", accept=asked_as)
+    by_accept = await web.get("/feeds/notes/", accept=accept_types)
     assert by_suffix.status == by_accept.status == 200
     assert by_suffix.header("Content-Type") == by_accept.header("Content-Type") == media_type
     assert by_suffix.body == by_accept.body

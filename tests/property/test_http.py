@@ -173,8 +173,8 @@ def test_any_accept_header_gets_an_offered_form_or_none(
     if chosen is n.EVENTS:
         assert "text/event-stream" in accept.lower()
     for form in offered:
-        assert n.choose(f"{form.asked_as[0]};q=0, */*", offered) is not form
-        assert n.choose(f"*/*;q=0.1, {form.asked_as[0]}", offered) is form
+        assert n.choose(f"{form.accept_types[0]};q=0, */*", offered) is not form
+        assert n.choose(f"*/*;q=0.1, {form.accept_types[0]}", offered) is form
     n.takes_gzip(accept)
 
 

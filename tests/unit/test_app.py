@@ -52,7 +52,7 @@ def files(folder: Path) -> list[Path]:
 
 
 # The steps of a start that can fail, in their order.
-STEPS = ("site.bind", "service.store.open", "_fetchers.1.open", "site.start", "mirrors.start")
+STEPS = ("site.listener.bind", "service.store.open", "_fetchers.1.open", "site.listener.start", "mirrors.start")
 
 
 @pytest.mark.parametrize("step", STEPS)

@@ -34,8 +34,10 @@ from smartfeeds.service.drafts import PayloadDraft, draft_of
 
 # A client that is still sending does not read the response, so this much beyond the limit is read and discarded.
 SPILLED_BYTES = 1_048_576
-_ENTRIES: Mapping[str, Representation] = MappingProxyType({kind: form for form in n.OF_ENTRY for kind in form.asked_as})
-_OPTIONS = n.JSON.asked_as[:1]
+_ENTRIES: Mapping[str, Representation] = MappingProxyType(
+    {kind: form for form in n.OF_ENTRY for kind in form.accept_types}
+)
+_OPTIONS = n.JSON.accept_types[:1]
 KIND_NAME = "kind"  # the member for the kind of a new node, beside its options
 _KINDS = tuple(kind.value for kind in NodeKind)
 _CHARSETS = frozenset({"", "utf-8", "utf8", "us-ascii"})

@@ -13,7 +13,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from http import HTTPStatus
 
-from aiohttp import HttpVersion11, web
+from aiohttp import web
 
 from smartfeeds import __version__
 from smartfeeds.core.page import ResultSetRequest
@@ -25,7 +25,7 @@ from smartfeeds.http.calls import ANONYMOUS, Authenticate, HttpCall
 from smartfeeds.http.conditions import is_known
 from smartfeeds.http.encode import PageAddress, items_of, title_of, total_of
 from smartfeeds.http.queries import ALL, FeedQuery, read_query
-from smartfeeds.http.replies import Reply
+from smartfeeds.http.replies import Reply, begin_stream
 from smartfeeds.service.requests import FeedPage, PullFeed
 
 PAGE = 1_000  # items to read at once; fewer if the service has a lower limit or the items are large
@@ -63,10 +63,7 @@ class CompleteFeeds:
             headers["Access-Control-Allow-Origin"] = "*"
         if is_known(call.header("If-None-Match"), headers["ETag"]):
             return Reply(status=HTTPStatus.NOT_MODIFIED, headers=headers)
-        response = web.StreamResponse(headers=Reply(media_type=n.ATOM.media_type, headers=headers).all_headers())
-        if call.request.version >= HttpVersion11:
-            response.enable_chunked_encoding()
-        await response.prepare(call.request)
+        response = await begin_stream(call.request, n.ATOM.media_type, headers)
         if call.method != "HEAD":
             await self._write(call, response, feed_request, first, PageAddress(call.origin, call.name, query))
         return response

@@ -1,6 +1,6 @@
 """Pages of a feed as JSON ActivityStreams and Atom, and JSON-P around both (SF-058 to SF-072; A-09, A-12, A-35).
 
-Items are stored as Atom and joined as they are; as JSON each is made once and kept while it is asked for.
+Items are stored as Atom, and an Atom page joins their bytes. The JSON of an item is written once and cached.
 """
 
 from dataclasses import replace
@@ -23,12 +23,12 @@ from smartfeeds.service.requests import FeedPage
 from smartfeeds.sync.sharing import FeedWindow, RelatedFeed, RelatedKind, Sharing
 from smartfeeds.sync.sharing_markup import write_sharing
 
-KEPT_BYTES = 16 * 1024 * 1024
+CACHE_BYTES = 16 * 1024 * 1024
 _COMMENTS = "urn:xmpp:microblog:0:comments/"
 
 
 class PageAddress(NamedTuple):
-    """Where a page was asked for: `origin` is scheme and host, `name` the feed, `query` what was asked."""
+    """The address of a request: `origin` is scheme and host, `name` the feed."""
 
     origin: str
     name: str
@@ -54,24 +54,24 @@ class PageAddress(NamedTuple):
 
     @property
     def complete_url(self) -> str:
-        """The whole view as one document with sync data, for FeedSync's readers, who know no pages (FS-077)."""
+        """The whole view as one document with sync data, for FeedSync readers, which do not know pages (FS-077)."""
         return f"{self.origin}{feed_path(self.name, 'atom')}?{self.query.view}&max={ALL}"
 
     def next_url(self, answer: FeedPage) -> str:
-        """The next page, "" where nothing more exists now (SF-064, A-10)."""
+        """The next page, "" if it has no items now (SF-064, A-10)."""
         last, query = last_cursor(answer, self.query), self.query
-        # What ends at a position and begins at none was taken from its end.
+        # A page with an end and without a beginning has the last items before that end, so nothing follows it.
         if not answer.newer or not last or (query.until is not None and not query.since):
             return ""
         return self.page_url(since=f"cursor:{last}", **({"until": query.until} if query.until else {}))
 
     def newer_url(self, answer: FeedPage) -> str:
-        """The page behind this one, whatever was asked for, "" where there is none."""
+        """The page behind this one in the whole view, "" if there is none."""
         last = last_cursor(answer, self.query)
         return self.page_url(since=f"cursor:{last}") if answer.newer and last else ""
 
     def previous_url(self, answer: FeedPage) -> str:
-        """The page before this one, "" where there is none."""
+        """The page before this one, "" if there is none."""
         first = first_cursor(answer)
         return self.page_url(until=f"cursor:{first}") if answer.older and first else ""
 
@@ -82,7 +82,7 @@ def items_of(answer: FeedPage) -> tuple[Item, ...]:
 
 
 def total_of(answer: FeedPage) -> int | None:
-    """How many items the view has (SF-061, SF-066), None where the service does not count them."""
+    """How many items the view has (SF-061, SF-066), None if the service does not count them."""
     result_set = answer.page.result_set if answer.page is not None else None
     return result_set.count if result_set is not None else len(items_of(answer))
 
@@ -95,7 +95,7 @@ def first_cursor(answer: FeedPage) -> str:
 
 
 def last_cursor(answer: FeedPage, query: FeedQuery) -> str:
-    """The bare cursor to go on from: that of the last item, on an empty page the one that came (A-09)."""
+    """The bare cursor to continue from: that of the last item, for an empty page that of the request (A-09)."""
     result_set = answer.page.result_set if answer.page is not None else None
     last = (result_set.last or "") if result_set is not None else ""
     if last:
@@ -105,7 +105,7 @@ def last_cursor(answer: FeedPage, query: FeedQuery) -> str:
 
 
 def head_of(answer: FeedPage, place: PageAddress) -> FeedHead:
-    """What a document says of the feed and of this page of it."""
+    """The metadata of the feed and of this page."""
     node = answer.node
     items = items_of(answer)
     # The hub and the cloud of an imported feed notify of that feed, not of this one.
@@ -128,20 +128,20 @@ def head_of(answer: FeedPage, place: PageAddress) -> FeedHead:
 
 
 def title_of(node: Node) -> str:
-    """The title of a feed, else its name."""
+    """The title of a feed, or its name if it has no title."""
     return node.options.title or node.name
 
 
 def is_comments(node: Node) -> bool:
-    """Whether the items of a feed are comments, as its name says (XEP-0277 4; golden.json)."""
+    """Whether the name of a feed says that its items are comments (XEP-0277 4)."""
     return node.name.startswith(_COMMENTS) or node.name.rpartition("/")[2] == "comments"
 
 
 class Encoder:
-    """Makes documents of pages, and remembers the activities of the items that are read most."""
+    """Writes pages as documents, and caches the JSON of the items that are read most."""
 
     def __init__(self) -> None:
-        self._activities: ByteCache[tuple[int, int, int, str, bool, bool], bytes] = ByteCache(KEPT_BYTES)
+        self._activities: ByteCache[tuple[int, int, int, str, bool, bool], bytes] = ByteCache(CACHE_BYTES)
 
     def json(self, answer: FeedPage, place: PageAddress) -> bytes:
         """A collection (SF-060 to SF-065)."""
@@ -165,23 +165,24 @@ class Encoder:
         return b"".join((head, sharing_of(answer, place), *pieces))
 
     def activity(self, node: Node, item: Item, *, sync: bool = False) -> bytes:
-        """One item as JSON; with `sync` its payload has sync data, which is shown."""
+        """One item as JSON, with `sync` including the sync data in its payload."""
         key = (node.node_no, item.item_no, item.modified_us, item.id, sync, item.left)
-        found = self._activities.get(key)
-        if found is None:
+        activity = self._activities.get(key)
+        if activity is None:
             comments = is_comments(node)
-            found = (
+            activity = (
                 write_shared(item, comments=comments) if sync else write_activity(read_entry(item), comments=comments)
             )
-            self._activities.put(key, found, len(found))
-        return found
+            self._activities.put(key, activity, len(activity))
+        return activity
 
 
 def sharing_of(answer: FeedPage, place: PageAddress) -> bytes:
-    """What the newest page of a view says of itself where it is not all of it (FeedSync 4.2: FS-045, FS-083, FS-085).
+    """The sx:sharing of the newest page of a view that has more items (FeedSync 4.2: FS-045, FS-083, FS-085).
 
-    `until` is the bound of its newest item, `since` that of the newest item before it. In order of creation such
-    bounds say nothing, so there is only the way to the whole. A-45, A-47, A-48, A-156.
+    `until` is the bound of its newest item, `since` that of the newest item before the page. Such bounds have no
+    meaning in the order of creation, so sx:sharing then has only the link to the complete feed (A-45, A-47, A-48,
+    A-156).
     """
     items, query = items_of(answer), place.query
     newest = query.since is None and not query.until and not answer.newer

@@ -316,7 +316,7 @@ def _links(origin: str, name: str, view: str, *, smart: bool) -> str:
     if smart:
         for form in n.LINKED:
             address = f"{origin}{feed_path(name, form.suffix)}{query}"
-            links.append(f'<{address}>; rel="alternate"; type="{form.asked_as[0]}"')
+            links.append(f'<{address}>; rel="alternate"; type="{form.bare_type}"')
         links.append(f'<{origin}{list_path(n.NNO.suffix)}>; rel="alternate"; type="{n.NNO.media_type}"')
     return ", ".join(links)
 

@@ -32,20 +32,13 @@ _FORWARDED = (
 
 
 @dataclass(frozen=True, slots=True)
-class HealthSources:
-    """Where the health checks get their data. `reasons` maps each part that does not work to a short reason; `metrics`
-    returns the text of all metrics, for clients in `metrics_from` only."""
+class Health:
+    """Handles /healthz, /readyz and /metrics. `reasons` maps each part that does not work to a short reason;
+    `metrics_text` returns all metrics, for clients in `metrics_from` only."""
 
     reasons: Callable[[], Awaitable[Mapping[str, str]]]
-    metrics: Callable[[], bytes]
+    metrics_text: Callable[[], bytes]
     metrics_from: Sequence[Network]
-
-
-class Health:
-    """Handles /healthz, /readyz and /metrics."""
-
-    def __init__(self, watch: HealthSources) -> None:
-        self._watch = watch
 
     async def alive(self, call: HttpCall) -> Reply:  # noqa: ARG002 - one signature for all handlers
         """Always success: the process answers."""
@@ -53,7 +46,7 @@ class Health:
 
     async def ready(self, call: HttpCall) -> Reply:  # noqa: ARG002
         """Whether requests can be served, and if not, the reasons."""
-        reasons = await self._watch.reasons()
+        reasons = await self.reasons()
         if reasons:
             error = FeedError(Condition.UNAVAILABLE, "a part of the service does not work")
             return error_reply(error, reasons=dict(reasons))
@@ -64,6 +57,6 @@ class Health:
         """The metrics in the text format of Prometheus. Raises HttpError for a client that may not read them."""
         if not call.proxied and any(call.header(name) for name in _FORWARDED):
             raise HttpError(HTTPStatus.FORBIDDEN, "the request came through a proxy that is not in http.proxies")
-        if call.address != "local" and not is_within(call.address, self._watch.metrics_from):
+        if call.address != "local" and not is_within(call.address, self.metrics_from):
             raise HttpError(HTTPStatus.FORBIDDEN, "metrics are for the addresses in http.metrics_from")
-        return Reply(self._watch.metrics(), METRICS, headers=_NOW)
+        return Reply(self.metrics_text(), METRICS, headers=_NOW)

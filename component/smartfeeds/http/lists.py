@@ -45,7 +45,7 @@ CHUNK = 500  # feeds to read at once
 NEWEST = 100
 NEWEST_MOST = 1_000
 READ_AT_ONCE = 16  # feeds to read concurrently
-LOOKED_AT = 8  # newest items of a feed among which the newest that is not deleted is searched
+SEARCHED = 8  # newest items of a feed among which the newest that is not deleted is searched
 CACHE_BYTES = 8_388_608
 HEAD_BYTES = 2_048  # memory of a response in addition to its body
 ENTRY_BYTES = 256  # memory of an NNO entry in addition to its address
@@ -90,25 +90,14 @@ def list_document(form: Representation) -> Operation:
 
 
 @dataclass(frozen=True, slots=True)
-class FeedListPage:
-    """A page of the list. `total` counts all feeds. An address is "" if there is no such page."""
-
-    nodes: Sequence[Node]
-    total: int
-    origin: str
-    next_url: str = ""
-    previous_url: str = ""
-
-
-@dataclass(frozen=True, slots=True)
 class _WholeList:
-    """A cached list of all feeds: the response, or for NNO up to `wanted` entries with paths that have no origin."""
+    """A cached list of all feeds: the response, or for NNO up to `count` entries with paths that have no origin."""
 
     made_us: int
     left_out: int
     reply: Reply | None = None
     entries: Sequence[NnoEntry] = ()
-    wanted: int = 0
+    count: int = 0
 
 
 class Lists:
@@ -118,10 +107,6 @@ class Lists:
         self._handle = handle
         self._service = service
         self._now_us = now_us
-        self._writers: Mapping[Representation, Callable[[FeedListPage], bytes]] = {
-            n.JSON: partial(_json, service),
-            n.HTML: _html,
-        }
         self._making = asyncio.Lock()
         self._cache: ByteCache[tuple[object, ...], _WholeList] = ByteCache(CACHE_BYTES)
 
@@ -136,43 +121,44 @@ class Lists:
         query = _query(call.query, form)
         actor = call.actor if call.token is not None and call.token.feed == ALL_FEEDS else ANONYMOUS
         zipped = n.takes_gzip(call.header("Accept-Encoding"))
-        if form in self._writers:
-            listing = await self._listing(call.origin, actor, query)
-            body = self._writers[form](listing)
-            reply = _reply(call, actor, form, body)
-            reply = reply.zipped() if zipped else reply
+        if form in (n.JSON, n.HTML):
+            body = await self._page(call.origin, actor, query, form)
+            reply = call.zipped(_reply(call, actor, form, body))
         elif form is n.NNO:
             reply = await self._nno(call, actor, query, zipped=zipped)
         else:
             reply = await self._outline(call, actor, zipped=zipped)
         return unless_known(call.header("If-None-Match"), reply)
 
-    async def _listing(self, origin: str, actor: Jid, query: Mapping[str, str]) -> FeedListPage:
-        asked = ResultSetRequest(query.get("max"), query.get("after"), query.get("before"))
-        nodes, total = await self._nodes(actor, asked)
-        if not nodes or (total == len(nodes) and query.keys() <= {"max"}):
-            return FeedListPage(nodes, total, origin)
-        first, last = nodes[0].name, nodes[-1].name
-        behind, _ = await self._nodes(actor, ResultSetRequest("1", last))
-        ahead, _ = await self._nodes(actor, ResultSetRequest("1", None, first))
-        return FeedListPage(
-            nodes,
-            total,
-            origin,
-            _page_url(origin, query, after=last) if behind else "",
-            _page_url(origin, query, before=first) if ahead else "",
+    async def _page(self, origin: str, actor: Jid, query: Mapping[str, str], form: Representation) -> bytes:
+        """A page of the list with the addresses of the pages beside it, which are "" if there is no such page."""
+        nodes, total = await self._nodes(
+            actor, ResultSetRequest(query.get("max"), query.get("after"), query.get("before"))
         )
+        next_url = previous_url = ""
+        if nodes and (total > len(nodes) or not query.keys() <= {"max"}):
+            first, last = nodes[0].name, nodes[-1].name
+            following, _ = await self._nodes(actor, ResultSetRequest("1", last))
+            preceding, _ = await self._nodes(actor, ResultSetRequest("1", None, first))
+            next_url = _page_url(origin, query, after=last) if following else ""
+            previous_url = _page_url(origin, query, before=first) if preceding else ""
+        if form is n.HTML:
+            return feed_list(nodes, origin, next_url, previous_url, total)
+        head: JsonObject = {"count": len(nodes), "totalItems": total, "url": f"{origin}{FEEDS}"}
+        if next_url:
+            head["next"] = next_url
+        return dump_json({**head, "items": [_listed(self._service, origin, node) for node in nodes]})
 
     async def _outline(self, call: HttpCall, actor: Jid, *, zipped: bool) -> Reply:
         """The feeds as OPML."""
         key = (n.OPML, actor, call.origin, zipped)
         async with self._making:
-            whole = self._young(key)
+            whole = self._recent(key)
             if whole is None:
                 nodes, total = await self._all(actor)
                 make = partial(_opml, self._service, call.origin, nodes, total)
                 left_out = total - len(nodes)
-                reply = await asyncio.to_thread(_made, call, actor, n.OPML, make, left_out, zipped=zipped)
+                reply = await asyncio.to_thread(_document, call, actor, n.OPML, make, left_out, zipped=zipped)
                 whole = _WholeList(self._now_us(), left_out, reply)
                 self._cache.put(key, whole, len(reply.body) + HEAD_BYTES)
             assert whole.reply is not None
@@ -180,66 +166,66 @@ class Lists:
 
     async def _nno(self, call: HttpCall, actor: Jid, query: Mapping[str, str], *, zipped: bool) -> Reply:
         """The newest entries as NNO. They are cached for all origins, because their paths have none."""
-        wanted = min(parse_number(query.get("max", str(NEWEST)), "max"), NEWEST_MOST)
+        count = min(parse_number(query.get("max", str(NEWEST)), "max"), NEWEST_MOST)
         key = (n.NNO, actor)
         async with self._making:
-            whole = self._young(key)
-            if whole is None or whole.wanted < wanted:
+            whole = self._recent(key)
+            if whole is None or whole.count < count:
                 nodes, total = await self._all(actor)
-                most = NEWEST if wanted <= NEWEST else NEWEST_MOST
+                most = NEWEST if count <= NEWEST else NEWEST_MOST
                 entries = await self._newest(actor, [node for node in nodes if is_feed(node)], most)
-                whole = _WholeList(self._now_us(), total - len(nodes), entries=entries, wanted=most)
+                whole = _WholeList(self._now_us(), total - len(nodes), entries=entries, count=most)
                 self._cache.put(key, whole, sum(len(entry.feed_url) + ENTRY_BYTES for entry in entries))
-        make = partial(_youngest_of, call.origin, whole.entries[:wanted], whole.made_us)
-        return await asyncio.to_thread(_made, call, actor, n.NNO, make, whole.left_out, zipped=zipped)
+        make = partial(_nno_document, call.origin, whole.entries[:count], whole.made_us)
+        return await asyncio.to_thread(_document, call, actor, n.NNO, make, whole.left_out, zipped=zipped)
 
-    def _young(self, key: tuple[object, ...]) -> _WholeList | None:
+    def _recent(self, key: tuple[object, ...]) -> _WholeList | None:
         """A cached list that is not too old. Older lists of all callers are removed."""
         now_us = self._now_us()
         self._cache.drop_where(lambda whole: not 0 <= now_us - whole.made_us < CACHE_US)
         return self._cache.get(key)
 
-    async def _nodes(self, actor: Jid, asked: ResultSetRequest) -> tuple[tuple[Node, ...], int]:
-        answer = await self._handle(GetNodes(actor, self._service, asked))
+    async def _nodes(self, actor: Jid, page: ResultSetRequest) -> tuple[tuple[Node, ...], int]:
+        answer = await self._handle(GetNodes(actor, self._service, page))
         assert isinstance(answer, NodeList)
         total = answer.result_set.count if answer.result_set is not None else None
         return answer.nodes, len(answer.nodes) if total is None else total
 
     async def _all(self, actor: Jid) -> tuple[list[Node], int]:
         """Up to LISTED feeds by name, and the number of all. Read in chunks, so that other requests can run."""
-        found: list[Node] = []
+        all_nodes: list[Node] = []
         nodes, total = await self._nodes(actor, ResultSetRequest(str(CHUNK)))
-        while nodes and len(found) < LISTED:
-            found += nodes
-            if len(found) >= total:
+        while nodes and len(all_nodes) < LISTED:
+            all_nodes += nodes
+            if len(all_nodes) >= total:
                 break
-            nodes, _ = await self._nodes(actor, ResultSetRequest(str(CHUNK), found[-1].name))
-        return found[:LISTED], max(total, len(found))
+            nodes, _ = await self._nodes(actor, ResultSetRequest(str(CHUNK), all_nodes[-1].name))
+        return all_nodes[:LISTED], max(total, len(all_nodes))
 
-    async def _newest(self, actor: Jid, feeds: list[Node], wanted: int) -> list[NnoEntry]:
-        """The newest entry of each feed; of these the newest `wanted`.
+    async def _newest(self, actor: Jid, feeds: list[Node], count: int) -> list[NnoEntry]:
+        """The newest entry of each feed; of these the newest `count`.
 
         Feeds whose newest item is older than the last of them are not read.
         """
         feeds = sorted((node for node in feeds if node.live), key=lambda node: -node.last_created_us)
-        found: list[tuple[int, NnoEntry]] = []
+        newest: list[tuple[int, NnoEntry]] = []
         for start in range(0, len(feeds), READ_AT_ONCE):
-            some = feeds[start : start + READ_AT_ONCE]
-            if len(found) >= wanted and (not wanted or some[0].last_created_us <= found[wanted - 1][0]):
+            batch = feeds[start : start + READ_AT_ONCE]
+            if len(newest) >= count and (not count or batch[0].last_created_us <= newest[count - 1][0]):
                 break
-            items = await asyncio.gather(*(self._youngest(actor, node) for node in some))
-            found += [
+            items = await asyncio.gather(*(self._newest_item(actor, node) for node in batch))
+            newest += [
                 (item.created_us, _entry(node, item))
-                for node, item in zip(some, items, strict=True)
+                for node, item in zip(batch, items, strict=True)
                 if item is not None
             ]
-            found.sort(key=lambda one: -one[0])
-        return [entry for _, entry in found[:wanted]]
+            newest.sort(key=lambda entry: -entry[0])
+        return [entry for _, entry in newest[:count]]
 
-    async def _youngest(self, actor: Jid, node: Node) -> Item | None:
+    async def _newest_item(self, actor: Jid, node: Node) -> Item | None:
         """The newest item of a feed that the caller may read, None if there is none."""
         for view in ("order=created", ""):
-            page = ResultSetRequest(str(LOOKED_AT), None, "")
+            page = ResultSetRequest(str(SEARCHED), None, "")
             try:
                 answer = await self._handle(PullFeed(actor, self._service, node.name, view, stock=True, page=page))
             except FeedError:
@@ -269,7 +255,7 @@ def _page_url(origin: str, query: Mapping[str, str], **position: str) -> str:
 
 def _reply(call: HttpCall, actor: Jid, form: Representation, body: bytes) -> Reply:
     """The response with a list. Pages of other hosts may read it: it has public data, or what their token allows."""
-    links = [f'<{call.origin}{path}>; rel="alternate"; type="{kind.asked_as[0]}"' for path, kind in _SUFFIXES.items()]
+    links = [f'<{call.origin}{path}>; rel="alternate"; type="{kind.bare_type}"' for path, kind in _SUFFIXES.items()]
     headers = {
         "ETag": f'W/"{hashlib.sha256(body).hexdigest()[:24]}"',
         "Cache-Control": "no-cache" if actor is ANONYMOUS else "private, no-cache",
@@ -282,7 +268,7 @@ def _reply(call: HttpCall, actor: Jid, form: Representation, body: bytes) -> Rep
     return Reply(body, form.media_type, headers=headers)
 
 
-def _made(
+def _document(
     call: HttpCall, actor: Jid, form: Representation, make: Callable[[], bytes], left_out: int, *, zipped: bool
 ) -> Reply:
     """The response with an OPML or NNO document. Runs in a thread."""
@@ -290,22 +276,9 @@ def _made(
     return reply.zipped() if zipped else reply
 
 
-def _html(listing: FeedListPage) -> bytes:
-    return feed_list(listing.nodes, listing.origin, listing.next_url, listing.previous_url, listing.total)
-
-
-def _json(service: str, listing: FeedListPage) -> bytes:
-    """A collection of feeds, in the format of the items of a feed (SF-060 to SF-064)."""
-    whole: JsonObject = {"count": len(listing.nodes), "totalItems": listing.total, "url": f"{listing.origin}{FEEDS}"}
-    if listing.next_url:
-        whole["next"] = listing.next_url
-    whole["items"] = [_listed(service, listing.origin, node) for node in listing.nodes]
-    return dump_json(whole)
-
-
 def _listed(service: str, origin: str, node: Node) -> JsonObject:
     links = [
-        {"rel": "alternate", "type": form.asked_as[0], "href": f"{origin}{feed_path(node.name, form.suffix)}"}
+        {"rel": "alternate", "type": form.bare_type, "href": f"{origin}{feed_path(node.name, form.suffix)}"}
         for form in n.LINKED
     ]
     links.append({"rel": "alternate", "href": xmpp_uri(service, node.name)})
@@ -340,7 +313,7 @@ def _opml(service: str, origin: str, nodes: Sequence[Node], total: int) -> bytes
     return b"".join(write_list(title, feeds))
 
 
-def _youngest_of(origin: str, entries: Sequence[NnoEntry], now_us: int) -> bytes:
+def _nno_document(origin: str, entries: Sequence[NnoEntry], now_us: int) -> bytes:
     return write_nno((entry._replace(feed_url=f"{origin}{entry.feed_url}") for entry in entries), now_us).data
 
 

@@ -24,7 +24,7 @@ class Representation:
 
     suffix: str
     media_type: str
-    asked_as: tuple[str, ...]
+    accept_types: tuple[str, ...]
     name: str = ""
 
     @property
@@ -61,8 +61,8 @@ def choose(accept: str, offered: tuple[Representation, ...]) -> Representation |
     ranges = _ranges(accept[:_MAX_ACCEPT])
     best: tuple[float, Representation] | None = None
     for form in offered:
-        named = [ranges[kind] for kind in form.asked_as if kind in ranges]
-        quality = max(named) if named else _quality(ranges, form.asked_as[0])
+        named = [ranges[kind] for kind in form.accept_types if kind in ranges]
+        quality = max(named) if named else _quality(ranges, form.bare_type)
         # A stream never ends, so `*/*` must not select it.
         if form is EVENTS and not named:
             continue
@@ -76,7 +76,7 @@ def negotiate(accept: str, offered: tuple[Representation, ...], what: str) -> Re
     media types that the text names."""
     form = choose(accept, offered)
     if form is None:
-        text = f"{what} is one of {', '.join(form.asked_as[0] for form in offered)}"
+        text = f"{what} is one of {', '.join(form.bare_type for form in offered)}"
         raise HttpError(HTTPStatus.NOT_ACCEPTABLE, text)
     return form
 

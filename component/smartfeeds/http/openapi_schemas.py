@@ -39,6 +39,12 @@ def many(schema: Schema) -> Schema:
     return {"type": "array", "minItems": 1, "items": schema}
 
 
+def _page(item: str, description: str) -> Schema:
+    """A page of a list of these items."""
+    required = {"count": COUNT, "totalItems": COUNT, "url": TEXT, "items": {"type": "array", "items": ref(item)}}
+    return {**exactly(required, {"next": TEXT}), "description": description}
+
+
 def _options() -> dict[str, Schema]:
     """The options of a node by name, from the table `core.options.OPTIONS`."""
     return {
@@ -66,13 +72,7 @@ SCHEMAS: Mapping[str, Schema] = {
         ),
         "description": "A page of a feed: a collection of ActivityStreams 1.0.",
     },
-    "List": {
-        **exactly(
-            {"count": COUNT, "totalItems": COUNT, "url": TEXT, "items": {"type": "array", "items": ref("Listed")}},
-            {"next": TEXT},
-        ),
-        "description": "A page of the list of feeds.",
-    },
+    "List": _page("Listed", "A page of the list of feeds."),
     "Listed": exactly(
         {
             "id": {**TEXT, "description": "the name of the feed"},
@@ -135,13 +135,7 @@ SCHEMAS: Mapping[str, Schema] = {
         {"objectType": {"enum": ["audio", "image", "video", "file"]}},
         {"displayName": TEXT, "url": TEXT, "mimeType": TEXT, "length": {"type": ["integer", "string"]}},
     ),
-    "Conflicts": {
-        **exactly(
-            {"count": COUNT, "totalItems": COUNT, "url": TEXT, "items": {"type": "array", "items": ref("Conflicted")}},
-            {"next": TEXT},
-        ),
-        "description": "A page of the items of a feed that have conflicts.",
-    },
+    "Conflicts": _page("Conflicted", "A page of the items of a feed that have conflicts."),
     "Conflicted": exactly(
         {
             "id": {"type": "string"},

@@ -38,7 +38,7 @@ PAGE_POLICY = (
     "base-uri 'none'; img-src 'self' data:; frame-ancestors 'none'; "
     "require-trusted-types-for 'script'; trusted-types 'none'"
 )
-KEPT_BYTES = 8 * 1024 * 1024
+CACHE_BYTES = 8 * 1024 * 1024
 _MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
 _NNO, _OPML = list_path(n.NNO.suffix), list_path(n.OPML.suffix)
 _CHOICE = (n.JSON, n.HTML)
@@ -50,9 +50,9 @@ _WORDS = {n.JSON: "ActivityStreams, with cursors", n.ESS: "times and checksums o
 class Pages:
     """Makes pages of feeds, and remembers the entries that are read most. `domain` is the component's."""
 
-    def __init__(self, domain: str, kept_bytes: int = KEPT_BYTES) -> None:
+    def __init__(self, domain: str, cache_bytes: int = CACHE_BYTES) -> None:
         self._domain = domain
-        self._articles: ByteCache[tuple[int, str, int, int, str, bool, bool], str] = ByteCache(kept_bytes)
+        self._articles: ByteCache[tuple[int, str, int, int, str, bool, bool], str] = ByteCache(cache_bytes)
 
     def feed(self, answer: FeedPage, place: PageAddress) -> bytes:
         """A page of a feed, the newest entry on top (ESS-024)."""
@@ -222,7 +222,7 @@ def _offers(name: str, view: str) -> list[dict[str, str]]:
     return [
         {
             "name": form.name,
-            "media_type": form.asked_as[0],
+            "media_type": form.bare_type,
             "path": f"{feed_path(name, form.suffix)}{view}",
             "words": _WORDS.get(form, "for feed readers"),
         }

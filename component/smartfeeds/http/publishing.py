@@ -40,8 +40,8 @@ _log = structlog.get_logger()
 _CHANGED = {"Cache-Control": "no-store", "Access-Control-Allow-Origin": "*"}
 _EXPOSED = {**_CHANGED, "Access-Control-Expose-Headers": "ETag, Location"}
 
-_BODIES: Content = {kind: {"type": "string"} for kind in n.ATOM.asked_as} | {
-    kind: {"type": "object"} for kind in n.JSON.asked_as
+_BODIES: Content = {kind: {"type": "string"} for kind in n.ATOM.accept_types} | {
+    kind: {"type": "object"} for kind in n.JSON.accept_types
 }
 
 PUT_ITEM = Operation(

@@ -12,7 +12,7 @@ from email.utils import formatdate
 from functools import lru_cache
 from http import HTTPStatus
 
-from aiohttp import web
+from aiohttp import HttpVersion11, web
 
 GZIP_FROM_BYTES = 1_024
 GZIP_LEVEL = 4
@@ -73,6 +73,16 @@ class Reply:
                 head.append(f"Content-Length: {len(self.body)}")
             self._head.append("\r\n".join(head).encode())
         return b"%b\r\nDate: %b\r\n\r\n%b" % (self._head[0], _date(int(time.time())), self.body)
+
+
+async def begin_stream(request: web.BaseRequest, media_type: str, headers: Mapping[str, str]) -> web.StreamResponse:
+    """Sends the head of a response whose body is written in pieces."""
+    response = web.StreamResponse(headers=Reply(media_type=media_type, headers=headers).all_headers())
+    # In HTTP/1.0 the end of the connection is the end of the body.
+    if request.version >= HttpVersion11:
+        response.enable_chunked_encoding()
+    await response.prepare(request)
+    return response
 
 
 @lru_cache(1)

@@ -36,20 +36,12 @@ Observe = Callable[[str, str, float], None]
 
 
 @dataclass(frozen=True, slots=True)
-class BoundOperation:
-    """An operation with the handler that performs it."""
-
-    operation: Operation
-    handler: Handler
-
-
-@dataclass(frozen=True, slots=True)
 class Resource:
     """A path with its methods. HEAD is served by the handler of GET. `metric` labels its requests in the metrics."""
 
     template: PathTemplate
     metric: str
-    methods: dict[str, BoundOperation] = field(default_factory=dict)
+    methods: dict[str, tuple[Operation, Handler]] = field(default_factory=dict)
 
     @property
     def allowed(self) -> list[str]:
@@ -59,7 +51,7 @@ class Resource:
     @property
     def cors(self) -> bool:
         """Whether pages of other hosts may use any of the methods."""
-        return any(bound.operation.cors for bound in self.methods.values())
+        return any(operation.cors for operation, _ in self.methods.values())
 
 
 class HttpRouter:
@@ -112,9 +104,10 @@ class HttpRouter:
         bound = resource.methods.get("GET" if call.method == "HEAD" else call.method)
         if bound is None or resource.template.text == _SERVER:
             allowed = ", ".join(resource.allowed)
-            hint = "".join(bound.operation.hint for bound in resource.methods.values())
+            hint = "".join(operation.hint for operation, _ in resource.methods.values())
             text = f"the methods of this address are {allowed}{hint}"
             raise HttpError(HTTPStatus.METHOD_NOT_ALLOWED, text, Allow=allowed)
+        operation, handler = bound
         if call.credential:
             call.token = await self._authenticate(call.credential)
             actor = parse_jid(call.token.jid)
@@ -122,8 +115,8 @@ class HttpRouter:
             call.actor = actor
         if values:
             _read_values(call, values)
-        _authorize(call, bound.operation)
-        return await bound.handler(call)
+        _authorize(call, operation)
+        return await handler(call)
 
 
 @dataclass(slots=True)
@@ -226,7 +219,7 @@ def _preflight(call: HttpCall, resource: Resource) -> Reply:
     """OPTIONS: the methods; for pages of other hosts, those that they may use (the Fetch standard, CORS)."""
     headers = {"Allow": ", ".join([*resource.allowed, "OPTIONS"])}
     if resource.cors and call.header("Origin"):
-        methods = [method for method, bound in resource.methods.items() if bound.operation.cors]
+        methods = [method for method, (operation, _) in resource.methods.items() if operation.cors]
         headers |= {
             "Access-Control-Allow-Origin": "*",
             "Access-Control-Allow-Methods": ", ".join(_with_head(methods)),

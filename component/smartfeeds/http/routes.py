@@ -12,7 +12,7 @@ from smartfeeds.http import conflicts, entries, feeds, health, lists, openapi, p
 from smartfeeds.http import negotiation as n
 from smartfeeds.http.operations import Operation
 from smartfeeds.http.paths import PathTemplate
-from smartfeeds.http.router import BoundOperation, Handler, Resource
+from smartfeeds.http.router import Handler, Resource
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,5 +82,5 @@ def resources(handlers: Handlers) -> tuple[Resource, ...]:
     for route in TABLE:
         if route.path not in by_path:
             by_path[route.path] = Resource(PathTemplate(route.path, feeds.SUFFIXES), f"http_{route.metric}")
-        by_path[route.path].methods[route.method] = BoundOperation(route.operation, route.handler(handlers))
+        by_path[route.path].methods[route.method] = (route.operation, route.handler(handlers))
     return tuple(by_path.values())

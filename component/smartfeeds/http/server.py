@@ -180,7 +180,6 @@ class HttpListener:
             "access_log": None,
             "lingering_time": 0.0,
             "auto_decompress": False,  # a compressed body is rejected by `BodyReader`
-            "logger": _Quiet(),
         }
         host, _, port = self._listen.rpartition(":")
         try:
@@ -275,17 +274,3 @@ def _files(wanted: int) -> int:
         soft = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
         resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
     return wanted if soft == resource.RLIM_INFINITY else soft
-
-
-class _Quiet:
-    """Replaces aiohttp's logger: errors of clients are not logged, and our own are logged by `failure_reply`."""
-
-    def debug(self, message: str, *values: object, **more: object) -> None:
-        """Ignores the message."""
-
-    def exception(self, message: str, *values: object, **more: object) -> None:  # noqa: ARG002
-        """Logs an error inside aiohttp."""
-        _log.error("http_request_failed", reason=message, exc_info=more.get("exc_info", True))
-
-    info = warning = debug
-    error = exception

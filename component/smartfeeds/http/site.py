@@ -13,7 +13,7 @@ from smartfeeds.http.documents import document_writers
 from smartfeeds.http.encode import Encoder
 from smartfeeds.http.entries import Entries
 from smartfeeds.http.feeds import Feeds
-from smartfeeds.http.health import Health, HealthSources
+from smartfeeds.http.health import Health
 from smartfeeds.http.lists import Lists
 from smartfeeds.http.openapi import OpenApiDocument
 from smartfeeds.http.pages import Pages
@@ -54,7 +54,7 @@ class Site:
         handle: Callable[[Request], Awaitable[Answer]],
         authenticate: Authenticate,
         observe: Observe,
-        watch: HealthSources,
+        health: Health,
         now_us: Callable[[], int],
         admit: Admit,
     ) -> None:
@@ -80,7 +80,7 @@ class Site:
             entries=entries,
             publishing=publishing,
             conflicts=Conflicts(handle, publishing.change, options.domain, bodies),
-            health=Health(watch),
+            health=health,
             openapi=OpenApiDocument(document()),
         )
         self.router = HttpRouter(

@@ -1,13 +1,13 @@
-"""The event stream: a pull that goes on (`text/event-stream`; HTML Living Standard 9.2; SF-004).
+"""Event streams: pulls that continue with each change (`text/event-stream`; HTML Living Standard 9.2; SF-004).
 
-Each event is the JSON page that a pull would give, and its id is the cursor to go on from, so that a browser's
-`Last-Event-ID` is where a lost stream is taken up again. A heartbeat says the cursor once more.
+Each event is the JSON page that a pull returns, and its id is the cursor to continue from. A browser that lost its
+stream sends this cursor as `Last-Event-ID`. A heartbeat repeats the cursor.
 """
 
 import contextlib
 from dataclasses import replace
 
-from aiohttp import HttpVersion11, web
+from aiohttp import web
 
 from smartfeeds.errors import Condition, FeedError, StoreError
 from smartfeeds.http import negotiation as n
@@ -16,14 +16,13 @@ from smartfeeds.http.encode import PageAddress, last_cursor
 from smartfeeds.http.feeds import FeedRequest, Feeds, FeedUpdate
 from smartfeeds.http.http_errors import failure_reply
 from smartfeeds.http.queries import FeedQuery, read_query
-from smartfeeds.http.replies import Reply
+from smartfeeds.http.replies import begin_stream
 
 RECONNECT_MS = 3_000
-_HEADERS = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
 
 
 class Streams:
-    """Streams of feeds. A stream that came with a token ends when the token does."""
+    """Handles streams of feeds. A stream with a token ends when the token becomes invalid."""
 
     def __init__(self, feeds: Feeds, authenticate: Authenticate, *, heartbeat_s: float) -> None:
         self._feeds = feeds
@@ -31,11 +30,11 @@ class Streams:
         self._heartbeat_s = heartbeat_s
 
     async def get(self, call: HttpCall) -> web.StreamResponse:
-        """Streams until the client goes. Raises FeedError before anything is sent."""
+        """Streams until the client disconnects. Raises FeedError before anything is sent."""
         query = read_query(call.query)
         if query.until is not None or query.callback or query.max == "0" or query.whole:
             raise FeedError(
-                Condition.BAD_REQUEST, "a stream has no end: it takes no until, no callback, no max=0 or all"
+                Condition.BAD_REQUEST, "a stream has no end: it supports no until, no callback, and no max=0 or all"
             )
         last_seen = call.header("Last-Event-ID")
         since = f"cursor:{last_seen}" if last_seen else query.since
@@ -47,50 +46,47 @@ class Streams:
         if since is None and (cursor := last_cursor(answer, FeedQuery())):
             since = f"cursor:{cursor}"
         feed_request = replace(feed_request, place=newest._replace(query=FeedQuery(query.view, since, max=query.max)))
-        news = await self._feeds.update(feed_request)
-        if news is not None and not news.cursor:
-            return news.reply.response()
-        response = web.StreamResponse(headers=Reply(media_type=n.EVENTS.media_type, headers=_HEADERS).all_headers())
+        update = await self._feeds.update(feed_request)
+        if update is not None and not update.cursor:
+            return update.reply.response()
+        headers = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
         if answer.public and call.anonymous:
-            response.headers["Access-Control-Allow-Origin"] = "*"
-        # Before HTTP/1.1 the end of the connection is the end of the stream.
-        if call.request.version >= HttpVersion11:
-            response.enable_chunked_encoding()
-        await response.prepare(call.request)
+            headers["Access-Control-Allow-Origin"] = "*"
+        response = await begin_stream(call.request, n.EVENTS.media_type, headers)
         if call.method == "HEAD":
             return response
         with contextlib.suppress(ConnectionError):
             await response.write(f"retry: {RECONNECT_MS}\n{_heartbeat(feed_request)}".encode())
-            await self._go_on(call, response, answer.node.node_no, feed_request, news)
+            await self._write_updates(call, response, answer.node.node_no, feed_request, update)
         return response
 
-    async def _go_on(
+    async def _write_updates(
         self,
         call: HttpCall,
         response: web.StreamResponse,
         node_no: int,
         feed_request: FeedRequest,
-        news: FeedUpdate | None,
+        update: FeedUpdate | None,
     ) -> None:
-        """Writes what comes; ends where the feed ends for this reader."""
+        """Writes the changes. Returns when this reader can read the feed no more."""
         seen = -1
         while True:
-            if news is None:
-                news = await self._feeds.waiting.wait(node_no, feed_request, seen, self._heartbeat_s)
-            if news is None:
-                news = await self._ended(call)
-            if news is None:
+            if update is None:
+                update = await self._feeds.waiting.wait(node_no, feed_request, seen, self._heartbeat_s)
+            if update is None:
+                update = await self._ended(call)
+            if update is None:
                 await response.write(_heartbeat(feed_request).encode())
                 continue
-            await response.write(_event(news))
-            if not news.cursor:
+            await response.write(_event(update))
+            if not update.cursor:
                 return
-            query = feed_request.place.query._replace(since=f"cursor:{news.cursor}")
-            feed_request, seen = replace(feed_request, place=feed_request.place._replace(query=query)), news.seen
-            news = await self._feeds.update(feed_request) if news.more else None
+            query = feed_request.place.query._replace(since=f"cursor:{update.cursor}")
+            feed_request, seen = replace(feed_request, place=feed_request.place._replace(query=query)), update.seen
+            update = await self._feeds.update(feed_request) if update.more else None
 
     async def _ended(self, call: HttpCall) -> FeedUpdate | None:
-        """Why the stream must end, None where it need not."""
+        """The error that ends the stream, None if the token is still valid."""
         if not call.credential:
             return None
         try:
@@ -100,13 +96,13 @@ class Streams:
         return None
 
 
-def _event(news: FeedUpdate) -> bytes:
-    if not news.cursor:
-        return b"event: error\ndata: %b\n\n" % news.reply.body.strip()
-    return b"id: %b\ndata: %b\n\n" % (news.cursor.encode(), news.reply.body)
+def _event(update: FeedUpdate) -> bytes:
+    if not update.cursor:
+        return b"event: error\ndata: %b\n\n" % update.reply.body.strip()
+    return b"id: %b\ndata: %b\n\n" % (update.cursor.encode(), update.reply.body)
 
 
 def _heartbeat(feed_request: FeedRequest) -> str:
-    """A comment that keeps the connection up, with the id once more for who missed it."""
+    """A comment that keeps the connection open, with the id for a client that missed it."""
     kind, _, cursor = (feed_request.place.query.since or "").partition(":")
     return f"id: {cursor}\n: \n\n" if kind == "cursor" else ": \n\n"

@@ -20,7 +20,7 @@ from smartfeeds.formats.items import FeedDocument
 from smartfeeds.formats.rss_channel import Channel
 from smartfeeds.http.encode import PageAddress
 from smartfeeds.http.http_errors import PROBLEM, HttpError, error_reply
-from smartfeeds.http.pages import KEPT_BYTES, PAGE_POLICY, Pages, article, feed_list, for_reader
+from smartfeeds.http.pages import CACHE_BYTES, PAGE_POLICY, Pages, article, feed_list, for_reader
 from smartfeeds.http.queries import read_query
 from smartfeeds.http.replies import Reply
 from smartfeeds.service.requests import FeedPage, Page, ResultSet
@@ -243,14 +243,14 @@ def test_article_parses_its_payload_once(monkeypatch: pytest.MonkeyPatch, sync: 
 
 def test_kept_articles_are_bounded_and_fresh() -> None:
     """An item that changed is made anew; what is kept has a bound."""
-    pages = Pages("feeds.example.org", kept_bytes=3_000)
+    pages = Pages("feeds.example.org", cache_bytes=3_000)
     place = PageAddress(ORIGIN, "notes", read_query(""))
     for number in range(20):
         one = item(note(f"text {number}"), modified_us=KEY_US + number, revision=number + 1)
         answer = FeedPage(node(), BARE, "v", True, Page("notes", (one,), ResultSet(1, "1", "1", 0), False))
         assert f"text {number}" in pages.feed(answer, place).decode()
         assert pages.feed(answer, place) == pages.feed(answer, place)
-    assert 0 < pages._articles.size_bytes <= 3_000 < KEPT_BYTES
+    assert 0 < pages._articles.size_bytes <= 3_000 < CACHE_BYTES
 
 
 def test_list_of_feeds_shows_each() -> None:

@@ -164,7 +164,7 @@ async def test_status_that_is_no_success_is_an_error_that_names_it(site, fetcher
 @pytest.mark.parametrize(
     "path", ["/a%2Cb,c", "/%7Euser", "/x?q=%2C,+%20&r=%26", "/straße"], ids=["commas", "tilde", "query", "unicode"]
 )
-async def test_address_is_asked_as_it_is_written(site, fetcher, path):
+async def test_address_is_accept_types_it_is_written(site, fetcher, path):
     decoded = path.partition("?")[0].replace("%2C", ",").replace("%7E", "~")
     site.pages[decoded] = b"hello"
     await fetcher.get(site.url(path))

@@ -106,10 +106,10 @@ class BodyReader:
         _check_names(value)
         return {KIND: (str(kind),), **{f"{PUBSUB}{name}": _values(name, one) for name, one in value.items()}}
 
-    async def read(self, call: HttpCall, taken: Iterable[str]) -> bytes:
-        """A whole body. Raises HttpError: 413, 408, or 415 for a compressed body; `taken` are the supported types."""
+    async def read(self, call: HttpCall, media_types: Iterable[str]) -> bytes:
+        """A whole body. Raises HttpError: 413, 408, or 415 with the supported media types for a compressed body."""
         if call.header("Content-Encoding").strip().lower() not in ("", "identity"):
-            raise _unsupported("a body must have no Content-Encoding", taken)
+            raise _unsupported("a body must have no Content-Encoding", media_types)
         request = call.request
         length = request.content_length
         if length is not None and length > self.limit_bytes + SPILLED_BYTES:
@@ -118,20 +118,20 @@ class BodyReader:
             if length is not None and length > self.limit_bytes:
                 raise self._too_large()
             await invite_body(request)
-        kept, size_bytes = bytearray(), 0
+        body, size_bytes = bytearray(), 0
         try:
             async with asyncio.timeout(self.timeout_s):
                 async for chunk in request.content.iter_any():
                     size_bytes += len(chunk)
                     if size_bytes <= self.limit_bytes:
-                        kept += chunk
+                        body += chunk
                     elif size_bytes > self.limit_bytes + SPILLED_BYTES:
                         break
         except TimeoutError:
             raise HttpError(HTTPStatus.REQUEST_TIMEOUT, "the body did not arrive in time", **_CLOSE) from None
         if size_bytes > self.limit_bytes:
             raise self._too_large()
-        return bytes(kept)
+        return bytes(body)
 
     def _too_large(self) -> HttpError:
         text = f"a body is at most {self.limit_bytes} bytes long"
@@ -139,8 +139,8 @@ class BodyReader:
 
 
 def _charset(call: HttpCall) -> str:
-    found = _CHARSET.search(call.header("Content-Type"))
-    return found[1].lower() if found else ""
+    match = _CHARSET.search(call.header("Content-Type"))
+    return match[1].lower() if match else ""
 
 
 def _form(call: HttpCall) -> Representation:
@@ -153,9 +153,9 @@ def _form(call: HttpCall) -> Representation:
     return form
 
 
-def _unsupported(text: str, taken: Iterable[str]) -> HttpError:
-    """`taken`: the media types that are supported (RFC 9110 15.5.16)."""
-    return HttpError(HTTPStatus.UNSUPPORTED_MEDIA_TYPE, text, Accept=", ".join(taken), Accept_Encoding="identity")
+def _unsupported(text: str, media_types: Iterable[str]) -> HttpError:
+    """`media_types`: the media types that are supported (RFC 9110 15.5.16)."""
+    return HttpError(HTTPStatus.UNSUPPORTED_MEDIA_TYPE, text, Accept=", ".join(media_types), Accept_Encoding="identity")
 
 
 def _as_utf8(data: bytes, *, declared: bool) -> bytes:
@@ -163,9 +163,9 @@ def _as_utf8(data: bytes, *, declared: bool) -> bytes:
     document (RFC 7303 3). Raises FeedError(INVALID_PAYLOAD)."""
     name = "utf-8-sig"
     if not declared:
-        found = _ENCODING.match(data)
+        match = _ENCODING.match(data)
         boms = (encoding for bom, encoding in _BOMS.items() if data.startswith(bom))
-        name = next(boms, found[1].decode().lower() if found else "utf-8")
+        name = next(boms, match[1].decode().lower() if match else "utf-8")
     if name not in _ENCODINGS:
         raise FeedError(
             Condition.INVALID_PAYLOAD, "the payload declares an encoding that is not known here: send UTF-8"
@@ -211,12 +211,12 @@ def _activity(data: bytes, item_id: str) -> Element:
     # A deletion needs the id of the item. Any other entry without atom:id gets one from its node, not from this reader.
     if item_id and value.get("deleted") is True:
         members["id"] = item_id
-    found = next(read_activities({"count": 1, "items": [members]}, "")[1])
-    if isinstance(found, SkippedItem):
-        raise FeedError(Condition.INVALID_PAYLOAD, found.reason)
-    if warnings or found.warnings:
-        raise FeedError(Condition.INVALID_PAYLOAD, f"the activity is faulty: {(*warnings, *found.warnings)[0]}")
-    return found.entry
+    activity = next(read_activities({"count": 1, "items": [members]}, "")[1])
+    if isinstance(activity, SkippedItem):
+        raise FeedError(Condition.INVALID_PAYLOAD, activity.reason)
+    if warnings or activity.warnings:
+        raise FeedError(Condition.INVALID_PAYLOAD, f"the activity is faulty: {(*warnings, *activity.warnings)[0]}")
+    return activity.entry
 
 
 def _check_names(names: Iterable[str]) -> None:
@@ -224,8 +224,8 @@ def _check_names(names: Iterable[str]) -> None:
     for name in names:
         if name not in OPTIONS:
             short_name = name[:40]
-            near = difflib.get_close_matches(short_name.removeprefix(PUBSUB).lower(), known, 1, 0.5)
-            hint = f"did you mean {near[0]}?" if near else f"there are {', '.join(known)}"
+            similar = difflib.get_close_matches(short_name.removeprefix(PUBSUB).lower(), known, 1, 0.5)
+            hint = f"did you mean {similar[0]}?" if similar else f"there are {', '.join(known)}"
             raise FeedError(Condition.BAD_REQUEST, f"{short_name} is no option of a feed: {hint}")
 
 

@@ -110,7 +110,7 @@ class CompleteFeeds:
         position = ResultSetRequest(str(PAGE), page.page.result_set.last)
         if call.credential:
             await self._authenticate(call.credential)
-        found = await self._pull(replace(feed_request, page=position))
-        if found.node.node_no != page.node.node_no:
+        following = await self._pull(replace(feed_request, page=position))
+        if following.node.node_no != page.node.node_no:
             raise ConnectionResetError("the feed was deleted and created again while it was read")
-        return found
+        return following

@@ -88,18 +88,18 @@ class Conflicts:
         """A page of the items that have conflicts, or one such item. Raises FeedError."""
         form = n.negotiate(call.header("Accept"), _FORMS, "a list of conflicts")
         query = read_parameters(call.query, () if call.item_id else ("max", "after"))
-        found, next_url = await (self._one(call) if call.item_id else self._page(call, query))
+        conflict_list, next_url = await (self._one(call) if call.item_id else self._page(call, query))
         if form is n.HTML:
             write_body = partial(
                 conflicts_page,
                 call.name,
-                found,
+                conflict_list,
                 next_url.removeprefix(call.origin),
                 single=bool(call.item_id),
                 first="after" not in query,
             )
         else:
-            write_body = partial(_json, call, found, next_url)
+            write_body = partial(_json, call, conflict_list, next_url)
         body = await asyncio.to_thread(write_body)
         headers = {"Cache-Control": "no-store", "Vary": "Accept, Authorization"}
         if form is n.HTML:
@@ -126,30 +126,32 @@ class Conflicts:
         return Reply(dump_json({"id": answer.item.id, "left": answer.left}), n.JSON.media_type, headers=headers)
 
     async def _one(self, call: HttpCall) -> tuple[ConflictList, str]:
-        found = await self._ask(ListConflicts(call.actor, self._service, call.name, item_id=call.item_id))
-        if not found.entries:
+        conflict_list = await self._ask(ListConflicts(call.actor, self._service, call.name, item_id=call.item_id))
+        if not conflict_list.entries:
             raise FeedError(Condition.ITEM_NOT_FOUND, "no such item, or it has no conflicts")
-        return found, ""
+        return conflict_list, ""
 
     async def _page(self, call: HttpCall, query: Mapping[str, str]) -> tuple[ConflictList, str]:
         """A page of items, and the address of the next one."""
         most = min(parse_number(query.get("max", str(USUAL)), "max"), MOST)
         # An item more than needed shows whether there is a next page. The service may cut a page short.
-        found = await self._ask(
+        conflict_list = await self._ask(
             ListConflicts(call.actor, self._service, call.name, ResultSetRequest(str(most + 1), query.get("after")))
         )
-        entries = found.entries[:most]
+        entries = conflict_list.entries[:most]
         if not entries:
-            return replace(found, entries=()), ""
+            return replace(conflict_list, entries=()), ""
         last = str(entries[-1].item.item_no)
-        if not (len(found.entries) > most or await self._any_behind(call, last)):
-            return found, ""
+        if not (len(conflict_list.entries) > most or await self._any_behind(call, last)):
+            return conflict_list, ""
         fields = [f"{name}={quote(value, safe='')}" for name, value in {**query, "after": last}.items()]
-        return replace(found, entries=entries), f"{_url(call)}?{'&'.join(fields)}"
+        return replace(conflict_list, entries=entries), f"{_url(call)}?{'&'.join(fields)}"
 
     async def _any_behind(self, call: HttpCall, last: str) -> bool:
-        found = await self._ask(ListConflicts(call.actor, self._service, call.name, ResultSetRequest("1", last)))
-        return bool(found.entries)
+        conflict_list = await self._ask(
+            ListConflicts(call.actor, self._service, call.name, ResultSetRequest("1", last))
+        )
+        return bool(conflict_list.entries)
 
     async def _ask(self, request: ListConflicts) -> ConflictList:
         answer = await self._handle(request)
@@ -190,18 +192,18 @@ def _of_form(body: bytes) -> _Decision:
         pairs = read_fields(body.decode("ascii"), _MAX_FIELDS)
     except UnicodeDecodeError:
         raise FeedError(Condition.BAD_REQUEST, "a form is ASCII") from None
-    found = {name: tuple(value for one, value in pairs if one == name) for name in _MEMBERS}
-    if sum(map(len, found.values())) < len(pairs) or len(found["keep"]) > 1:
+    tags = {name: tuple(value for one, value in pairs if one == name) for name in _MEMBERS}
+    if sum(map(len, tags.values())) < len(pairs) or len(tags["keep"]) > 1:
         raise FeedError(Condition.BAD_REQUEST, f"a decision is one keep, and tags as {' and '.join(_MEMBERS[1:])}")
-    return "".join(found["keep"]), found["decided"] or None, found["seen"] or None
+    return "".join(tags["keep"]), tags["decided"] or None, tags["seen"] or None
 
 
-def _json(call: HttpCall, found: ConflictList, next_url: str) -> bytes:
+def _json(call: HttpCall, conflict_list: ConflictList, next_url: str) -> bytes:
     """Items with their versions as activities with sync data, the winner first."""
-    items = [_conflicted(call, one) for one in found.entries]
+    items = [_conflicted(call, one) for one in conflict_list.entries]
     if call.item_id:
         return items[0]
-    total = len(items) if found.result_set is None else found.result_set.count
+    total = len(items) if conflict_list.result_set is None else conflict_list.result_set.count
     head: JsonObject = {"count": len(items), "totalItems": total, "url": _url(call)}
     if next_url:
         head["next"] = next_url

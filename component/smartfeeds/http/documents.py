@@ -9,7 +9,6 @@ first, so the link to the next document leads to older items.
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import partial
-from types import MappingProxyType
 
 from smartfeeds.formats.writers import WRITERS, FeedExport, Format
 from smartfeeds.http import negotiation as n
@@ -19,16 +18,14 @@ from smartfeeds.http.negotiation import Representation
 from smartfeeds.service.requests import FeedPage
 
 # The representation that the self link names: an ESS file describes the items of the RSS document (ESS-001).
-_SELF: Mapping[Representation, Representation] = MappingProxyType({n.ESS: n.RSS})
-_FORMATS: Mapping[Representation, Format] = MappingProxyType(
-    {
-        n.ATOM: WRITERS["atom"],
-        n.RSS: WRITERS["rss"],
-        n.JSON_FEED: WRITERS["jsonfeed"],
-        n.ESS: WRITERS["ess"],
-        n.OPML: WRITERS["opml"],
-    }
-)
+_SELF: Mapping[Representation, Representation] = {n.ESS: n.RSS}
+_FORMATS: Mapping[Representation, Format] = {
+    n.ATOM: WRITERS["atom"],
+    n.RSS: WRITERS["rss"],
+    n.JSON_FEED: WRITERS["jsonfeed"],
+    n.ESS: WRITERS["ess"],
+    n.OPML: WRITERS["opml"],
+}
 
 
 def document_writers(now_us: Callable[[], int]) -> Mapping[Representation, Write]:

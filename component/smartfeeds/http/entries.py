@@ -51,24 +51,24 @@ class Entries:
         """One item; the tombstone of a deleted item with status 410. Raises FeedError."""
         form = n.negotiate(call.header("Accept"), n.OF_ENTRY, "an item")
         sync = read_flag(call.query, "sync")
-        shown = await self.shown(call, call.item_id, sync=sync)
-        reply = self.reply(call, shown, form, sync=sync)
-        if shown.item.deleted:
+        answer = await self.read(call, call.item_id, sync=sync)
+        reply = self.reply(call, answer, form, sync=sync)
+        if answer.item.deleted:
             return Reply(reply.body, reply.media_type, HTTPStatus.GONE, reply.headers)
         return unless_known(call.header("If-None-Match"), reply)
 
-    async def shown(self, call: HttpCall, item_id: str, *, sync: bool = False) -> ItemShown:
+    async def read(self, call: HttpCall, item_id: str, *, sync: bool = False) -> ItemShown:
         """The item, with `sync` including its sync data. Raises FeedError."""
         answer = await self._handle(GetItem(call.actor, self._service, call.name, item_id, sync))
         assert isinstance(answer, ItemShown)
         return answer
 
-    def reply(self, call: HttpCall, shown: ItemShown, form: Representation, *, sync: bool = False) -> Reply:
+    def reply(self, call: HttpCall, answer: ItemShown, form: Representation, *, sync: bool = False) -> Reply:
         """The response with an item and its entity tag. `sync`: the item was read with its sync data."""
-        public = shown.node.options.access_model is AccessModel.OPEN and call.anonymous
+        public = answer.node.options.access_model is AccessModel.OPEN and call.anonymous
         as_json = form is n.JSON
         headers = {
-            "ETag": f'"{item_tag(shown.item)}{_SYNC_MARK if sync else ""}{_JSON_MARK if as_json else ""}"',
+            "ETag": f'"{item_tag(answer.item)}{_SYNC_MARK if sync else ""}{_JSON_MARK if as_json else ""}"',
             "Cache-Control": "no-cache" if public else "private, no-cache",
             "Vary": "Accept, Authorization",
         }
@@ -76,9 +76,9 @@ class Entries:
         if public or call.token is not None:
             headers |= _EXPOSED
         if as_json:
-            body = self._encoder.activity(shown.node, shown.item, sync=sync)
+            body = self._encoder.activity(answer.node, answer.item, sync=sync)
         else:
-            name, item = shown.node.name, shown.item
+            name, item = answer.node.name, answer.item
             # The name of the feed, not its title: the title may change while the tag of the item stays.
             body = write_entry(item) if sync else write_entry(item, name, f"{call.origin}{entry_path(name, item.id)}")
         return Reply(body, form.media_type, headers=headers)

@@ -178,7 +178,7 @@ class Feeds:
                 Condition.FORBIDDEN, "callback works only without credentials, on feeds that are open to all"
             )
         request = self.read_request(call, query)
-        seen = self.waiting.changes
+        changes = self.waiting.changes
         none_match = call.header("If-None-Match")
         answer, reply = await self._shared.get((request, _known(none_match, request)), call.address)
         if is_any(none_match) and "ETag" in reply.headers:
@@ -187,7 +187,7 @@ class Feeds:
         if answer is None or items_of(answer) or not wait_s:
             return reply
         write = early_writer(call.request)
-        update = await self.waiting.wait(answer.node.node_no, request, seen, wait_s, write)
+        update = await self.waiting.wait(answer.node.node_no, request, changes, wait_s, write)
         if update is None:
             return (await self._shared.get((request, frozenset()), call.address))[1]
         call.written = write is not None
@@ -216,26 +216,26 @@ class Feeds:
             answer = await self.page(request)
             if not items_of(answer):
                 return None
-            reply = await self._made(request, answer)
+            reply = await self._new_reply(request, answer)
         except Exception as error:  # noqa: BLE001 - a failure in one view must not end the waits in the other views
             return FeedUpdate(failure_reply(error, "held", anonymous=request.actor is ANONYMOUS)[0], "", seen)
         return FeedUpdate(reply, last_cursor(answer, request.place.query), seen, answer.newer)
 
-    async def _now(self, wanted: tuple[FeedRequest, frozenset[str]], asker: str) -> tuple[FeedPage | None, Reply]:
+    async def _now(self, pull: tuple[FeedRequest, frozenset[str]], asker: str) -> tuple[FeedPage | None, Reply]:
         """The page and its response. The page is None if the client or the cache has the current version."""
-        request, known = wanted
-        kept = self._cache.get(request)
-        versions = known if kept is None else known | {kept[0]}
+        request, known = pull
+        cached = self._cache.get(request)
+        versions = known if cached is None else known | {cached[0]}
         answer = await self._pull(request.pull_request(self._service, versions, asker))
         if answer.page is not None:
-            return answer, await self._made(request, answer)
+            return answer, await self._new_reply(request, answer)
         if answer.version in known:
             return None, Reply(status=HTTPStatus.NOT_MODIFIED, headers=_headers(request, answer))
-        assert kept is not None
+        assert cached is not None
         self.cache_hits += 1
-        return None, kept[1]
+        return None, cached[1]
 
-    async def _made(self, request: FeedRequest, answer: FeedPage) -> Reply:
+    async def _new_reply(self, request: FeedRequest, answer: FeedPage) -> Reply:
         """The response with a page, which goes into the cache.
 
         A page whose items are not cached takes milliseconds. Pages are made one at a time, with a pause after each

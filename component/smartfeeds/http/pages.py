@@ -1,7 +1,7 @@
 """Feeds, the list of feeds and errors as pages for a browser (ESS-024; XEP-0060, URI Query Types; XEP-0147).
 
-Every page works without script. With it, a feed's page listens to the event stream of what it shows, and fetches each
-change as a page of this same form: what a script puts into a page was cleaned here.
+Every page works without a script. The script of a feed's page listens to the event stream of the view and fetches each
+change as an HTML page from here, so the content that it adds is sanitised too.
 """
 
 from collections.abc import Mapping, Sequence
@@ -32,7 +32,7 @@ from smartfeeds.service.conflicts import ConflictedItem, ConflictList
 from smartfeeds.service.requests import FeedPage
 from smartfeeds.sync.markup import read_item
 
-# A page runs our own script and shows pictures that it has in itself, nothing else; no script makes markup of text.
+# A page runs only our own script and shows only pictures that it contains; no script may make markup of text.
 PAGE_POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; form-action 'self'; "
     "base-uri 'none'; img-src 'self' data:; frame-ancestors 'none'; "
@@ -48,7 +48,7 @@ _WORDS = {n.JSON: "ActivityStreams, with cursors", n.ESS: "times and checksums o
 
 
 class Pages:
-    """Makes pages of feeds, and remembers the entries that are read most. `domain` is the component's."""
+    """Writes pages of feeds, and caches the entries that are read most. `domain` is that of the component."""
 
     def __init__(self, domain: str, cache_bytes: int = CACHE_BYTES) -> None:
         self._domain = domain
@@ -64,7 +64,7 @@ class Pages:
         sync = answer.view.sync
         articles = [self._article(node, item, sync=sync) for item in reversed(items_of(answer))]
         details = load_details(node.options.details)
-        # Links, as the pictures of entries are: a page loads nothing from elsewhere.
+        # Pictures become links, as in entries: a page loads nothing from other hosts.
         pictures = dict.fromkeys((details.channel.icon, details.channel.logo))
         html = template("feed.html").render(
             title=title_of(node),
@@ -99,17 +99,17 @@ class Pages:
 
     def _article(self, node: Node, item: Item, *, sync: bool) -> str:
         key = (node.node_no, node.name, item.item_no, item.modified_us, item.id, sync, item.left)
-        found = self._articles.get(key)
-        if found is None:
-            found = article(node, item, sync=sync)
-            self._articles.put(key, found, len(found.encode("utf-8", "replace")))
-        return found
+        html = self._articles.get(key)
+        if html is None:
+            html = article(node, item, sync=sync)
+            self._articles.put(key, html, len(html.encode("utf-8", "replace")))
+        return html
 
 
 def article(node: Node, item: Item, *, sync: bool = False) -> str:
-    """An item as an article element. It tells the positions right before it in both orders (SF-032).
+    """An item as an article element with the positions right before it in both orders (SF-032).
 
-    With `sync` its payload has sync data, of which it says how often the item was changed, and who did so last.
+    With `sync` the payload has sync data, and the article shows the number of changes and the author of the last one.
     """
     payload = Payload(item.payload)
     shared = read_item(payload.root, payload=False) if sync else None
@@ -133,7 +133,7 @@ def article(node: Node, item: Item, *, sync: bool = False) -> str:
 
 
 def body_of(entry: Entry) -> CleanHtml:
-    """What is to be read under the title: the content, else the summary."""
+    """The text under the title: the content, or the summary if the content is empty."""
     for text in (entry.content, entry.summary):
         if isinstance(text, EntryText) and (body := clean(text)).html.strip():
             return body
@@ -141,7 +141,7 @@ def body_of(entry: Entry) -> CleanHtml:
 
 
 def feed_list(nodes: Sequence[Node], origin: str, next_url: str, previous_url: str, total: int) -> bytes:
-    """The feeds as a page. `total` counts all of them, the addresses are "" where there is no such page."""
+    """The feeds as a page. `total` counts all feeds. An address is "" if there is no such page."""
     html = template("list.html").render(
         nodes=[
             {
@@ -231,13 +231,13 @@ def _offers(name: str, view: str) -> list[dict[str, str]]:
 
 
 def _changes(view: str) -> str:
-    """The view that has every change of what a view shows."""
+    """The query of the view with every change of the items that a view shows."""
     pairs = [pair for pair in parse_qsl(view, keep_blank_values=True) if pair[0] != "order"]
     return urlencode([*pairs, ("order", Order.MODIFIED.value)])
 
 
 def _since(answer: FeedPage, place: PageAddress) -> str:
-    """Where the changes behind this page begin: behind a page of changes its last item, else the last change."""
+    """The position behind this page: the last item of a page of changes, or the last change of the feed."""
     last = last_cursor(answer, place.query)
     if place.query.since is not None and last:
         return f"cursor:{last}"
@@ -245,7 +245,7 @@ def _since(answer: FeedPage, place: PageAddress) -> str:
 
 
 def _search(view: str) -> Mapping[str, object]:
-    """What the search form has in it: the words, and the other parameters."""
+    """The content of the search form: the words, and the other parameters."""
     pairs = parse_qsl(view, keep_blank_values=True)
     words = " ".join(value for name, value in pairs if name == "q")
     return {"words": words, "others": [(name, value) for name, value in pairs if name != "q"]}
@@ -263,7 +263,7 @@ def _filters(path: str, view: str) -> list[dict[str, str]]:
 
 
 def person_of(by: str) -> str:
-    """An endpoint for people: who, at which service, where it reads as that (A-51)."""
+    """An endpoint for people: the user and the service, or the text itself if it has another form (A-51)."""
     text = unquote(by, errors="replace")
     if not text.isprintable() or "\N{REPLACEMENT CHARACTER}" in text:
         return by
@@ -272,7 +272,7 @@ def person_of(by: str) -> str:
 
 
 def _when(time_us: int) -> str:
-    """A time for people, as long as a script does not tell it in theirs."""
+    """A time in UTC, for readers whose browser does not run the script that shows local times."""
     moment = EPOCH + timedelta(microseconds=time_us)
     return f"{moment.day} {_MONTHS[moment.month - 1]} {moment.year}, {moment:%H:%M} UTC"
 
@@ -291,7 +291,7 @@ def _number(number: int) -> str:
 
 
 def _with(path: str, name: str, value: str) -> str:
-    """A feed's page with one parameter."""
+    """The path of a feed's page with one parameter."""
     return f"{path}?{name}={quote(value, safe='')}"
 
 

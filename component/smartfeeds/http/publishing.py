@@ -95,11 +95,11 @@ class Publishing:
         self._service = service
         self._bodies = bodies
         self._entries = entries
-        self._working: set[asyncio.Task[Answer]] = set()
+        self._tasks: set[asyncio.Task[Answer]] = set()
 
     async def stop(self) -> None:
         """Waits for changes that have begun."""
-        await asyncio.gather(*self._working, return_exceptions=True)
+        await asyncio.gather(*self._tasks, return_exceptions=True)
 
     async def retract(self, call: HttpCall) -> Reply:
         """Retracts an item (XEP-0060 7.2)."""
@@ -139,42 +139,40 @@ class Publishing:
             # Only a token with the scope admin may create a feed by publishing to it.
             may_create=call.token is not None and call.token.scope >= TokenScope.ADMIN,
         )
-        published = await self.change(request)
-        assert isinstance(published, Published)
-        if not published.tag:
+        result = await self.change(request)
+        assert isinstance(result, Published)
+        if not result.tag:
             return Reply(status=HTTPStatus.NO_CONTENT, headers=_CHANGED)
-        url = entry_url(call, published.item_id)
-        headers = {**_EXPOSED, "Location": url} if published.created else dict(_EXPOSED)
-        shown = await self._stored(call, published, sync=sync)
-        if shown is None:
-            return Reply(status=HTTPStatus.CREATED if published.created else HTTPStatus.NO_CONTENT, headers=headers)
-        stored = self._entries.reply(call, shown, _answered_as(call, form), sync=sync)
-        headers = {**stored.headers, **headers, "Content-Location": url}
-        return Reply(
-            stored.body, stored.media_type, HTTPStatus.CREATED if published.created else HTTPStatus.OK, headers
-        )
+        url = entry_url(call, result.item_id)
+        headers = {**_EXPOSED, "Location": url} if result.created else dict(_EXPOSED)
+        status = HTTPStatus.CREATED if result.created else HTTPStatus.OK
+        answer = await self._read_back(call, result, sync=sync)
+        if answer is None:
+            return Reply(status=status if result.created else HTTPStatus.NO_CONTENT, headers=headers)
+        entry = self._entries.reply(call, answer, _response_form(call, form), sync=sync)
+        return Reply(entry.body, entry.media_type, status, {**entry.headers, **headers, "Content-Location": url})
 
-    async def _stored(self, call: HttpCall, published: Published, *, sync: bool) -> ItemShown | None:
+    async def _read_back(self, call: HttpCall, result: Published, *, sync: bool) -> ItemShown | None:
         """The item as stored; None if its publisher may not read it, if it has changed again, or if the store fails."""
         try:
-            shown = await self._entries.shown(call, published.item_id, sync=sync)
+            answer = await self._entries.read(call, result.item_id, sync=sync)
         except FeedError:
             return None
         except StoreError as error:
             # The item is stored: after a 503 the client would send it again, and POST would make a second item of it.
             _log.error("store_failed", reason=str(error))
             return None
-        return shown if item_tag(shown.item) == published.tag else None
+        return answer if item_tag(answer.item) == result.tag else None
 
     async def change(self, request: Request) -> Answer:
         """Performs a change, even if the caller is cancelled meanwhile."""
         task = asyncio.ensure_future(self._handle(request))
-        self._working.add(task)
-        task.add_done_callback(self._working.discard)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
         return await asyncio.shield(task)
 
 
-def _answered_as(call: HttpCall, sent: Representation) -> Representation:
-    """The representation of the response: by Accept, else the one that the client sent."""
-    offered = (sent, *(form for form in n.OF_ENTRY if form is not sent))
-    return n.choose(call.header("Accept"), offered) or sent
+def _response_form(call: HttpCall, body_form: Representation) -> Representation:
+    """The representation of the response: by Accept, else the one of the request body."""
+    offered = (body_form, *(form for form in n.OF_ENTRY if form is not body_form))
+    return n.choose(call.header("Accept"), offered) or body_form

@@ -1,7 +1,7 @@
-"""HTML of strangers, made fit to stand in a page of ours (RFC 4287 8.1).
+"""Sanitises the HTML of entries for our pages (RFC 4287 8.1).
 
-What may stay is listed, everything else goes. No address is loaded by itself: pictures of other hosts become links.
-Headings are moved below those of the page. The Content-Security-Policy of the page is the second wall behind this one.
+Only listed elements and attributes stay. A browser loads nothing from other hosts: their pictures become links.
+Headings are moved below those of the page. The Content-Security-Policy of the page is a second line of defence.
 """
 
 import re
@@ -15,7 +15,7 @@ import nh3
 
 from smartfeeds.formats.entry import EntryText, TextKind
 
-# Of one text; who wants more follows the link to it. Deep nesting takes time that grows with its square.
+# Limits for one text; the page links to the whole entry. The time for deep nesting grows with its square.
 MAX_CHARACTERS = 65_536
 MAX_TAGS = 2_000
 LINK_REL = "noopener noreferrer nofollow ugc"
@@ -30,7 +30,7 @@ _PHRASES = (
     "var wbr"
 )
 _TAGS = {*_BLOCKS.split(), *_PHRASES.split()}
-# Words inside of these are not for readers.
+# The text inside these elements is not for readers.
 _SILENT = {
     "script", "style", "template", "noscript", "noembed", "noframes", "iframe", "object", "svg", "math", "title",
     "textarea", "select", "xmp", "plaintext", "audio", "video", "canvas",
@@ -55,16 +55,16 @@ _VALUES: Mapping[str, re.Pattern[str]] = {
     "datetime": re.compile(r"[0-9A-Za-z:+.\- ]{1,40}"),
 }
 _PICTURE = re.compile(r"data:image/(?:png|gif|jpeg|webp|avif);base64,[A-Za-z0-9+/=\s]*", re.IGNORECASE)
-# A tag as the sanitiser writes it: values in double quotes, and no "<" that is not the beginning of one.
+# A tag as nh3 writes it: values are in double quotes, and every "<" begins a tag.
 _TAG = re.compile(r'<(/?)([a-z0-9]+)((?: [a-z]+="[^"]*")*)>')
-# What says nothing without its attributes: code in colours has thousands of these.
+# These have no meaning without attributes, and coloured code has thousands of them.
 _BARE = re.compile(r"</?(?:span|font)(?:\s[^<>\"']*+(?:\"[^\"<]*+\"[^<>\"']*+|'[^'<]*+'[^<>\"']*+)*+)?>", re.IGNORECASE)
 _VALUE = re.compile(r' ([a-z]+)="([^"]*)"')
 _HEADINGS = {"h1": "h3", "h2": "h4", "h3": "h5", "h4": "h6", "h5": "h6", "h6": "h6"}
 
 
 class CleanHtml(NamedTuple):
-    """HTML for a page of ours, and whether it is only the beginning of the text."""
+    """HTML for our pages, and whether it is only the beginning of the text."""
 
     html: str
     cut: bool
@@ -79,7 +79,7 @@ def clean(text: EntryText) -> CleanHtml:
 
 
 def _beginning(value: str) -> tuple[str, bool]:
-    """As much of some HTML as is cleaned, and whether that is not all."""
+    """The beginning of HTML up to the limits, and whether it was cut."""
     bare = _BARE.sub("", value[: 4 * MAX_CHARACTERS])
     end = next((match.start() for match in islice(re.finditer("<", bare), MAX_TAGS, None)), len(bare))
     end = min(end, MAX_CHARACTERS)
@@ -87,7 +87,7 @@ def _beginning(value: str) -> tuple[str, bool]:
 
 
 def link_of(address: str) -> str:
-    """The address where a link may lead there, else ""."""
+    """The address if a link to it is harmless, else ""."""
     return address if _scheme(address) in _LINK_SCHEMES else ""
 
 
@@ -100,7 +100,7 @@ def _scheme(address: str) -> str:
 
 
 def _attribute(_element: str, name: str, value: str) -> str | None:
-    """What is left of an attribute, None for nothing. No value holds a "<" afterwards."""
+    """The value that an attribute keeps, None to remove it. No value contains a "<" afterwards."""
     if name == "href" and value.lstrip().lower().startswith("data:"):
         return None
     if name == "src" and value.startswith("data:") and _PICTURE.fullmatch(value) is None:
@@ -113,7 +113,7 @@ def _attribute(_element: str, name: str, value: str) -> str | None:
     return value.replace("<", "‹").replace(">", "›")
 
 
-# What is still relative leads nowhere: on our page it would be relative to that.
+# Relative addresses are removed: on our page they would be relative to the page.
 _CLEANER = nh3.Cleaner(
     tags=_TAGS,
     clean_content_tags=_SILENT,
@@ -126,7 +126,7 @@ _CLEANER = nh3.Cleaner(
 
 
 class _Rewriter:
-    """Called with each tag in turn: headings go down, pictures of other hosts become links."""
+    """Rewrites each tag in turn: moves headings down, and makes links of pictures of other hosts."""
 
     def __init__(self) -> None:
         self._in_link = False

@@ -1,8 +1,8 @@
 """Sync data in JSON: the member `sync` of an activity (FeedSync 2.4 to 2.6, SSE 2.3 to 5.2; A-35).
 
-It says what sx:sync says, for programs that read: markup of others in sx:sync is not in it, and nothing is published in
-it. An item that is kept as SSE has `version` where FeedSync has `updates`, and its history has no sequences. Flags that
-are not set are left out.
+It has the data of sx:sync for readers, without foreign markup in sx:sync; nothing can be published with it. An item
+stored as SSE has `version` instead of the `updates` of FeedSync, and its history has no sequences. Flags that are not
+set are omitted.
 """
 
 from smartfeeds.core.model import Item
@@ -20,7 +20,7 @@ MEMBER = "sync"
 
 
 def write_shared(item: Item, *, comments: bool = False) -> bytes:
-    """An item as a view with `sync` shows it, as an activity; its payload holds its sx:sync."""
+    """An item with its sync data as an activity. The payload of the item has sx:sync."""
     found = read_item(parse_stored(item.payload))
     if found is None:
         return write_activity(read_entry(item), comments=comments)
@@ -28,7 +28,7 @@ def write_shared(item: Item, *, comments: bool = False) -> bytes:
 
 
 def write_version(item: Item, dialect: Dialect, version: Version, *, comments: bool = False) -> bytes:
-    """A version of an item as an activity: the item itself with its conflicts, or one of those."""
+    """A version of an item as an activity: the winner with its conflicts, or a conflict."""
     payload, deleted = version.payload, version.deleted.on
     activity = write_activity(read_entry(item._replace(payload=payload, deleted=deleted)), comments=comments)
     sync = dump_json(_sync(version, dialect))

@@ -1,8 +1,8 @@
-"""Held pulls: requests that wait for the next item of a view, and how all are answered at once (SF-004, SF-056, A-11).
+"""Held pulls: requests that wait for the next item of a view, and get it at the same time (SF-004, SF-056, A-11).
 
 Equal pulls form a group. When their feed changes, the answer is made once, and its bytes are written to all connections
-of the group before any request is finished. A held pull has no mark in the service: its client holds the position, and
-the answer is that of a pull at that moment.
+of the group before any request is finished. A held pull has no mark in the service: its client has the position, and
+the answer is that of a pull at the time of the change.
 """
 
 import asyncio
@@ -14,8 +14,8 @@ Key = TypeVar("Key", bound=Hashable)
 Answer = TypeVar("Answer")
 Write = Callable[[bytes], object]
 
-WRITTEN_AT_ONCE = 512  # connections written to before others have their turn: some 6 ms
-ANSWERED_AT_ONCE = 128  # requests that come to their end before others have their turn
+WRITTEN_AT_ONCE = 512  # connections to write to before other tasks run: about 6 ms
+ANSWERED_AT_ONCE = 128  # requests to finish before other tasks run
 
 
 @dataclass(eq=False, slots=True)

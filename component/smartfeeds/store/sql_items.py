@@ -325,7 +325,7 @@ class ItemWrites(NodeWrites, ItemReads):
         if row.node.kind is NodeKind.FEED and (old.modified_us, old.item_no) > (row.indexed_us, row.indexed_no):
             readable = len(old.payload) <= REPLACED_BYTES or self._indexer.is_ready(old.payload)
             self._db.put_documents(self._index_item(node_no, old, self._version(old) if readable else ANYTHING))
-        self._db.run(ITEM.update, (*item_values(item), node_no, item.item_no))
+        self._db.run(ITEM.update, (*item_values(item), item.item_no))
         self._last_item = None
         return int(not old.deleted)
 

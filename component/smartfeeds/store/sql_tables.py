@@ -7,20 +7,21 @@ from smartfeeds.core.model import Item
 
 
 class Table:
-    """A table with the columns `key` and `values`, both separated by commas.
+    """A table with the columns `key`, `values` and `parent`, separated by commas.
 
-    Parameters of the statements are in the order of `columns`. `add` leaves out the key, which the database assigns;
-    `update` has the key last.
+    Parameters of the statements are in the order of `columns`. `add` leaves out the key, which the database assigns.
+    `update` has the key last and leaves out the parent: SQLite checks a foreign key that is set, even to its old value.
     """
 
     __slots__ = ("add", "columns", "delete", "insert", "key", "name", "replace", "select", "update")
 
-    def __init__(self, name: str, key: str, values: str) -> None:
+    def __init__(self, name: str, key: str, values: str, parent: str = "") -> None:
         self.name = name
         self.key = key
-        self.columns = f"{key}, {values}"
+        rest = f"{values}, {parent}" if parent else values
+        self.columns = f"{key}, {rest}"
         self.select = f"SELECT {self.columns} FROM {name}"
-        self.add = _insert(name, values)
+        self.add = _insert(name, rest)
         self.insert = _insert(name, self.columns)
         match = " AND ".join(f"{column} = ?" for column in key.split(", "))
         self.update = f"UPDATE {name} SET {', '.join(f'{column} = ?' for column in values.split(', '))} WHERE {match}"
@@ -46,7 +47,7 @@ ITEM_COLUMNS = tuple("change" if name == "deleted" else name for name in Item._f
 ITEM_ROW = ", ".join(ITEM_COLUMNS)
 # For pages that do not show sync data, which may be longer than everything else.
 ITEM_WITHOUT_SYNC = ITEM_ROW.removesuffix("sync") + "NULL"
-ITEM = Table("item", "item_no", f"{ITEM_ROW.removeprefix('item_no, ')}, node_no")
+ITEM = Table("item", "item_no", ITEM_ROW.removeprefix("item_no, "), "node_no")
 FACET = Table("facet", "node_no, facet, modified_us, item_no", "created_us, states")
 
 SUBSCRIPTION_ROW = (

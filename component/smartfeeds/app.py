@@ -20,7 +20,7 @@ from smartfeeds.delivery.changes import ChangeNotifier, WatchedNodes, failures_l
 from smartfeeds.delivery.deliverer import ConsumerKind
 from smartfeeds.delivery.dispatcher import Dispatcher
 from smartfeeds.delivery.indexing import Indexer
-from smartfeeds.delivery.lane import DeliveryTiming
+from smartfeeds.delivery.lane import RETRY_S, DeliveryTiming
 from smartfeeds.errors import Condition, FeedError, StoreError
 from smartfeeds.http.health import Health
 from smartfeeds.http.server import ConnectionLimits
@@ -303,8 +303,13 @@ class App:
 
     async def _resume(self) -> None:
         """Starts the deliveries of pushes, from the marks."""
-        with failures_logged():
-            await self.dispatcher.resume(PUSH)
+        while True:
+            try:
+                return await self.dispatcher.resume(PUSH)
+            except StoreError as error:
+                # Without a repetition, no notification would be sent before the link is connected again.
+                _log.error("store_failed", reason=str(error))
+                await asyncio.sleep(RETRY_S)
 
     async def _fill(self, section: NnoSettings) -> None:
         """Fills a node with the newest entries of other feeds, for ever (`sources.planet`)."""

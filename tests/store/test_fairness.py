@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 from smartfeeds.core.model import MAX_ITEM_NO, Edge, Item, Slice
 from smartfeeds.core.view import BARE, SMART, Traits
 from smartfeeds.errors import Condition, FeedError
+from smartfeeds.store import work_queue
 from smartfeeds.store.base import ReadTx, WriteTx
 from smartfeeds.store.engine import OverBudgetError
 from smartfeeds.store.sql_counts import Counts
@@ -147,6 +148,29 @@ def test_slow_turn_has_one_job_in_work_at_a_time() -> None:
         assert not turns
         turns.charge(first)
         assert turns.take().turn == "slow"
+    finally:
+        loop.close()
+
+
+def test_slow_sender_with_a_running_work_is_not_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its account says that a work runs: without it, a second one would run beside the first."""
+    monkeypatch.setattr(work_queue, "REMEMBERED", 2)
+    loop = asyncio.new_event_loop()
+    turns = SenderQueue(SLOW_WRITE_S)
+    try:
+        (slow,) = jobs_of(loop, "slow", 1)
+        for _ in range(2):  # the second work of a sender whose first one was slow
+            turns.add(slow)
+            assert turns.take() is slow
+            if _ == 0:
+                slow.spent_s = 2 * SLOW_WRITE_S
+                turns.charge(slow)
+        for name in ("a", "b", "c", "d"):
+            turns.add(*jobs_of(loop, name, 1))
+            turns.charge(turns.take())
+        turns.add(*jobs_of(loop, "slow", 1))
+
+        assert not turns
     finally:
         loop.close()
 

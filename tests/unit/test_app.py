@@ -9,8 +9,10 @@ from typing import Any
 
 import pytest
 
+from smartfeeds import app as app_module
 from smartfeeds.app import App
 from smartfeeds.config import Settings
+from smartfeeds.core.consumers import PUSH
 from smartfeeds.errors import ConfigError, StoreError
 
 CLOSED_PORT = 1  # nobody listens there
@@ -166,4 +168,25 @@ async def test_app_whose_watch_on_slow_readers_fails_says_so(tmp_path: Path, mon
     await app.start()
     await told.wait()
     assert app.failed
+    await app.stop()
+
+
+async def test_store_that_fails_at_the_handshake_does_not_end_the_notifications(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Push begins paused: without a repetition nothing would be sent before the link is connected again."""
+    app = make_app(tmp_path)
+    await app.start()
+    resume, errors = app.dispatcher.resume, [StoreError("locked")]
+
+    async def failing_resume(name: str) -> None:
+        if errors:
+            raise errors.pop()
+        await resume(name)
+
+    monkeypatch.setattr(app.dispatcher, "resume", failing_resume)
+    monkeypatch.setattr(app_module, "RETRY_S", 0.0)
+    await app._resume()
+
+    assert not errors and not app.dispatcher._lanes[PUSH].paused
     await app.stop()

@@ -15,8 +15,9 @@ from smartfeeds.core.view import Order
 from smartfeeds.delivery.deliverer import ConsumerKind, ConsumerPosition
 from smartfeeds.delivery.lane import RETRY_S, DeliveryLane, DeliveryTiming
 from smartfeeds.errors import StoreError
+from smartfeeds.service.context import Context
 from smartfeeds.service.feeds import FeedService
-from smartfeeds.store.base import WriteTx
+from smartfeeds.store.base import ReadTx, WriteTx
 from smartfeeds.telemetry import DeliveryReading
 
 MARKS_FLUSH_S = 0.25  # after a crash at most this much is delivered twice
@@ -54,13 +55,13 @@ class Dispatcher:
     async def resume(self, name: str) -> None:
         """Starts the deliveries of a kind, from the mark of each consumer. Raises StoreError."""
         lane = self._lanes[name]
-        behind, failures = await self._service.read(lambda tx, _context: (tx.behind(), tx.failures()))
+        behind, failures = await self._service.read(_read_states)
         for consumer, failure in failures:
             if consumer.kind == name:
                 self._failing.add(consumer)
                 if consumer not in lane.positions:
                     lane.failures.setdefault(consumer, failure)
-        lane.resume(consumer for consumer in behind if consumer.kind == name)
+        lane.resume(behind.get(name, ()))
 
     async def pause(self, name: str) -> None:
         """Cancels the deliveries of a kind."""
@@ -82,7 +83,7 @@ class Dispatcher:
 
     async def look(self) -> None:
         """Wakes every consumer that is behind, including those behind changes by other processes. Raises StoreError."""
-        behind, failures = await self._service.read(lambda tx, _context: (tx.behind(), tx.failures()))
+        behind, failures = await self._service.read(_read_states)
         for consumer, failure in failures:
             # The request comes from another process (`smartfeeds consumer retry`). The failure here may be newer than
             # the stored one, so only an explicit request may replace it.
@@ -91,21 +92,22 @@ class Dispatcher:
                 self._lane(consumer).failures[consumer] = failure
                 self.hurry(consumer)
         for name, lane in self._lanes.items():
-            lane.wake_consumers(consumer for consumer in behind if consumer.kind == name)
+            lane.wake_consumers(behind.get(name, ()))
 
     def follow(self, consumer: Consumer) -> None:
         """Delivers to a consumer until `forget`. The consumer has a mark in the store."""
         self._lane(consumer).follow(consumer)
 
     async def forget(self, consumer: Consumer) -> None:
-        """Ends the deliveries to a consumer; its mark and its failure stay in the store. Raises StoreError."""
+        """Ends the deliveries to a consumer; its mark and its failure stay in the store.
+
+        Raises StoreError. The mark stays in memory then, and is stored later.
+        """
         lane = self._lane(consumer)
         await lane.stop(consumer)
-        try:
-            if consumer in self._unsaved:
-                await self.save_marks()
-        finally:
-            lane.forget(consumer)
+        if consumer in self._unsaved:
+            await self.save_marks()
+        lane.forget(consumer)
 
     def hurry(self, consumer: Consumer) -> None:
         """Makes the next attempt now: the receiver can be reached again, or a user has asked for it."""
@@ -134,14 +136,16 @@ class Dispatcher:
         states = [self._state(consumer) for consumer in unsaved]
         if not states:
             return
-        failing = unsaved & self._failing
+        ended = {consumer for consumer, _, failure in states if failure is None} & self._failing
+        # Before the write: a consumer that fails during it is added again, by another call of this method.
+        self._failing -= ended
         try:
-            await self._service.write(lambda tx, _context: _save(tx, states, failing))
+            await self._service.write(lambda tx, _context: _save(tx, states, ended))
         except BaseException:
             # BaseException, because `stop` cancels this task. Storing a mark twice does no harm.
             self._unsaved |= unsaved
+            self._failing |= ended
             raise
-        self._failing -= {consumer for consumer, _, failure in states if failure is None}
 
     def _lane(self, consumer: Consumer) -> DeliveryLane:
         return self._lanes[consumer.kind]
@@ -178,13 +182,21 @@ class Dispatcher:
                     lane.trim_positions(self._unsaved)
 
 
-def _save(tx: WriteTx, states: Iterable[_State], failing: Collection[Consumer]) -> None:
+def _read_states(tx: ReadTx, _context: Context) -> tuple[Mapping[str, list[Consumer]], list[tuple[Consumer, Failure]]]:
+    """The consumers that are behind, by kind, and the stored failures."""
+    behind: dict[str, list[Consumer]] = {}
+    for consumer in tx.behind():
+        behind.setdefault(consumer.kind, []).append(consumer)
+    return behind, tx.failures()
+
+
+def _save(tx: WriteTx, states: Iterable[_State], ended: Collection[Consumer]) -> None:
     """Stores marks and failures of consumers that have a mark; a consumer that was removed meanwhile stays removed."""
     for consumer, marks, failure in states:
         for order, mark in marks.items():
             if tx.mark(consumer.node_no, order, consumer.name) is not None:
                 tx.set_mark(consumer.node_no, order, consumer.name, mark)
-        if failure is None and consumer in failing:
+        if failure is None and consumer in ended:
             tx.set_failure(consumer, None)
         elif failure is not None and any(tx.mark(consumer.node_no, order, consumer.name) for order in Order):
             tx.set_failure(consumer, failure)

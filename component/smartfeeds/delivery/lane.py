@@ -163,9 +163,11 @@ class DeliveryLane:
             pause_s = failure.pause_s(self._timing.clock())
             self._retries[consumer] = timers.call_later(pause_s, partial(self._retry, consumer))
 
-    def resume(self, behind: Iterable[Consumer]) -> None:
+    def resume(self, behind: Collection[Consumer]) -> None:
         """Starts the deliveries, from the marks. `behind` are the consumers that have something to receive."""
         self.paused = False
+        waiting = {*behind, *self.failures, *self.tasks}
+        self._late_us = {consumer: since_us for consumer, since_us in self._late_us.items() if consumer in waiting}
         for consumer in list(self.failures):
             if self.follows(consumer):
                 self.plan(consumer)
@@ -174,8 +176,8 @@ class DeliveryLane:
     async def pause(self) -> None:
         """Cancels the deliveries that run and starts no others. Positions stay."""
         self.paused = True
-        for waiting in (self._turns, self._again, self._late_us):
-            waiting.clear()
+        self._turns.clear()
+        self._again.clear()
         for consumer in list(self._retries):
             self._cancel_retry(consumer)
         tasks = list(self.tasks.values())
@@ -245,6 +247,7 @@ class DeliveryLane:
             self._again.discard(consumer)
             outcome = await self._attempt(consumer)
             if outcome is None:
+                # Its time in `_late_us` stays: the lag grows while the link is down.
                 return
             more = await self._settle(consumer, outcome)
             if not more and consumer in self._again:
@@ -255,6 +258,8 @@ class DeliveryLane:
             if more and self._turns.others_wait(host):
                 self._again.add(consumer)
                 return
+        if consumer not in self.failures:
+            self._late_us.pop(consumer, None)
 
     async def _attempt(self, consumer: Consumer) -> Outcome | None:
         """The outcome of one delivery. None if the link is down."""
@@ -352,6 +357,4 @@ class DeliveryLane:
         if consumer in self._again:
             self._again.discard(consumer)
             self._make_ready(consumer)
-        elif consumer not in self.failures:
-            self._late_us.pop(consumer, None)
         self._start()

@@ -1,9 +1,12 @@
 """The order of deliveries: feeds take turns, the consumers of one feed take turns, and each host has a bound."""
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
+from typing import TypeVar
 
 from smartfeeds.core.consumers import Consumer
+
+K = TypeVar("K", bound=Hashable)
 
 
 class DeliveryTurns:
@@ -32,8 +35,8 @@ class DeliveryTurns:
     def discard(self, consumer: Consumer) -> None:
         """Removes a consumer from the queues."""
         self._next_of_hosts.pop(consumer, None)
-        self._queue.get(consumer.node_no, {}).pop(consumer, None)
-        self._at_bound.get(self._host_of(consumer), {}).pop(consumer, None)
+        _discard(self._queue, consumer.node_no, consumer)
+        _discard(self._at_bound, self._host_of(consumer), consumer)
 
     def clear(self) -> None:
         """Removes all consumers from the queues."""
@@ -80,10 +83,15 @@ class DeliveryTurns:
         if not self._running[host]:
             del self._running[host]
         waiting = self._at_bound.get(host)
-        if not waiting:
-            return
-        consumer = next(iter(waiting))
-        del waiting[consumer]
-        if not waiting:
-            del self._at_bound[host]
-        self._next_of_hosts[consumer] = None
+        if waiting:
+            consumer = next(iter(waiting))
+            _discard(self._at_bound, host, consumer)
+            self._next_of_hosts[consumer] = None
+
+
+def _discard(queues: dict[K, dict[Consumer, None]], key: K, consumer: Consumer) -> None:
+    """Removes a consumer from one of the queues, and the queue with its last consumer: empty ones count as waiting."""
+    queue = queues.get(key, {})
+    queue.pop(consumer, None)
+    if not queue:
+        queues.pop(key, None)

@@ -29,6 +29,7 @@ from smartfeeds.push.frames import (
 )
 from smartfeeds.service.feeds import FeedService
 
+RETRY_S = 1.0  # how long a delivery waits after its events could not be removed
 REAPED = 500  # rows of a deleted node that one transaction removes
 FLUSH_BYTES = 65_536  # bytes of frames that one write joins
 SPLICE_BYTES = 524_288  # bytes of frames made before they are written: a large item times many recipients is too much
@@ -63,10 +64,12 @@ class SentCursors:
 
     `by_view` has the cursor that was sent last in each view; after a restart the store gives it. Items up to the key
     `purged_us` were announced by one purge event; after a restart they are announced one by one, which is correct too.
+    The event `event_no` and those before it were sent; they are in the store as long as their removal fails.
     """
 
     by_view: Mapping[str, str] = field(default_factory=dict)
     purged_us: int = -1
+    event_no: int = 0
 
 
 @dataclass(slots=True)
@@ -131,7 +134,8 @@ class PushSender:
         if batch is None:
             return Delivered(ConsumerPosition())
         last_cursors = {view: cursor for view, cursor in sent.by_view.items() if view in batch.views}
-        run = _BatchRun(batch, {**last_cursors, **batch.previous}, sent.purged_us)
+        events_sent = sum(event.event_no <= sent.event_no for event in batch.events)
+        run = _BatchRun(batch, {**last_cursors, **batch.previous}, sent.purged_us, events_sent)
         for order in batch.orders:
             for change in order.changes:
                 if order.order is Order.MODIFIED or not batch.behind:
@@ -143,12 +147,13 @@ class PushSender:
         await self._flush(run, 0)
         self.counters.dropped += run.dropped
         ends = {order.order: order.end for order in batch.orders}
-        position = ConsumerPosition(ends, SentCursors(run.last_cursors, run.purged_us))
+        event_no = batch.events[run.events_sent - 1].event_no if run.events_sent else sent.event_no
+        position = ConsumerPosition(ends, SentCursors(run.last_cursors, run.purged_us, event_no))
         try:
             reaped = await self._clean_up(batch, run.events_sent)
         except StoreError as error:
-            # The items were sent. Only the events are sent again.
-            return RetryAfter(f"sent events cannot be removed from the store: {error}", position=position)
+            # The pause is short and constant: new items of the feed wait for it, too.
+            return RetryAfter(f"sent events cannot be removed from the store: {error}", RETRY_S, position)
         return Delivered(ConsumerPosition()) if reaped else Delivered(position, more=batch.more)
 
     async def _clean_up(self, batch: NodeBatch, events_sent: int) -> bool:

@@ -90,7 +90,7 @@ class SenderQueue:
     def __init__(self, slow_s: float) -> None:
         self._slow_s = slow_s
         self._accounts: Shares[str, _SenderAccount] = Shares(
-            self._new_account, lambda account: not account.works, REMEMBERED
+            self._new_account, lambda account: not account.works and not account.blocked, REMEMBERED
         )
         self._order: FairOrder[_SenderAccount] = FairOrder()
 

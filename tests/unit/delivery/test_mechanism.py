@@ -19,7 +19,7 @@ from smartfeeds.delivery.deliverer import ConsumerKind, ConsumerPosition, Delive
 from smartfeeds.delivery.dispatcher import Dispatcher
 from smartfeeds.delivery.lane import DeliveryTiming
 from smartfeeds.delivery.slices import read_changes
-from smartfeeds.errors import StoreError
+from smartfeeds.errors import LinkError, StoreError
 from smartfeeds.service.consumers import add_consumer, retry_consumers
 from support.faketime import settle
 from support.mesh import Timers
@@ -725,6 +725,90 @@ async def test_lag_begins_again_when_everything_read_was_delivered(bench: Bench)
 
     assert reading.running == 1 and reading.lag_s == 3.0
     assert bench.got("a") == "1 2"
+
+
+async def test_lag_grows_while_the_link_is_down(bench: Bench) -> None:
+    """A consumer without a link has something to receive, and alarms depend on its lag."""
+    (consumer,) = await bench.follow("a")
+    await bench.quiet()
+    bench.receivers.answers[consumer.name] = [LinkError("down"), LinkError("down")]
+    await publish(bench, "1")
+    await bench.quiet()
+    bench.world.clock.move(599)
+    await bench.dispatcher.look()
+    await bench.quiet()
+    (reading,) = bench.dispatcher.readings()
+    assert reading.lag_s == 600.0 and not bench.dispatcher.is_current(consumer)
+    await bench.dispatcher.pause(HOOK)
+    assert bench.dispatcher.readings()[0].lag_s == 600.0
+    await bench.dispatcher.resume(HOOK)
+    await bench.quiet()
+
+    assert bench.got("a") == "1" and bench.dispatcher.is_current(consumer)
+    assert bench.dispatcher.readings()[0].lag_s == 0.0
+
+
+async def test_lag_of_what_was_delivered_elsewhere_ends_with_the_pause(bench: Bench) -> None:
+    """Another process may have delivered it meanwhile: then the consumer is not behind."""
+    (consumer,) = await bench.follow("a")
+    await bench.quiet()
+    bench.receivers.answers[consumer.name] = [LinkError("down")]
+    await publish(bench, "1")
+    await bench.quiet()
+    await bench.dispatcher.pause(HOOK)
+    mark = Mark(bench.world.clock(), "")
+    await bench.world.store.write(lambda tx: tx.set_mark(1, Order.MODIFIED, consumer.name, mark))
+    await bench.dispatcher.resume(HOOK)
+
+    assert bench.dispatcher.is_current(consumer) and bench.dispatcher.readings()[0].lag_s == 0.0
+
+
+async def test_consumer_that_cannot_be_saved_is_not_forgotten(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its mark and its failure stay in memory and are stored later."""
+    (consumer,) = await bench.follow("a")
+    await publish(bench, "1")
+    await bench.quiet()
+    bench.receivers.answers[consumer.name] = [RetryAfter("away", pause_s=100.0)]
+    await publish(bench, "2")
+    await bench.quiet()
+    write, errors = bench.world.service.write, [StoreError("the disk is full")]
+
+    async def failing_write(work: Callable[..., object], *, turn: str = "") -> object:
+        if errors:
+            raise errors.pop()
+        return await write(work, turn=turn)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(bench.world.service, "write", failing_write)
+    with pytest.raises(StoreError):
+        await bench.dispatcher.forget(consumer)
+    failure = await bench.failure(consumer)
+
+    assert failure is not None and failure.error == "away"
+    assert await stored_key(bench, consumer) == T0_US
+
+
+async def test_failure_during_the_write_of_the_former_success_is_removed_by_the_next_success(bench: Bench) -> None:
+    """Otherwise the stored failure outlives it: the list of consumers shows it for ever."""
+    (consumer,) = await bench.follow("a")
+    bench.receivers.answers[consumer.name] = [RetryAfter("away", pause_s=1.0)]
+    await publish(bench, "1")
+    await bench.quiet()
+    assert await bench.failure(consumer) is not None
+    await bench.fire(1.0)
+    saves = HeldSaves(bench)
+    first = asyncio.get_running_loop().create_task(bench.dispatcher.save_marks())
+    await settle()
+    bench.receivers.answers[consumer.name] = [RetryAfter("away again", pause_s=1.0)]
+    await publish(bench, "2")
+    await bench.quiet()
+    second = asyncio.get_running_loop().create_task(bench.dispatcher.save_marks())
+    await settle()
+    saves.gate.set()
+    await asyncio.gather(first, second)
+    assert await bench.failure(consumer) is not None
+    await bench.fire(1.0)
+
+    assert bench.got("a") == "1 2" and await bench.failure(consumer) is None
 
 
 OUTCOMES = st.sampled_from([None, None, None, RetryAfter("away"), RetryAfter("busy", pause_s=3.0), ValueError("fault")])

@@ -87,3 +87,17 @@ def test_each_consumer_waits_once_and_no_host_has_more_than_its_places(
             waiting.remove(turn[0])
             running.append(turn[0])
         assert running, "somebody waits and nobody can go on"
+
+
+def test_consumer_that_was_discarded_leaves_no_empty_queue_that_counts_as_waiting() -> None:
+    turns = DeliveryTurns(host_of, 1)
+    turns.add(Consumer(1, "hook:x"))
+    turns.add(Consumer(2, "hook:a"))
+    turns.add(Consumer(2, "hook:b"))
+    assert taken(turns) == [(1, "x"), (2, "a")]
+    turns.add(Consumer(3, "hook:x"))
+    turns.discard(Consumer(3, "hook:x"))
+    turns.discard(Consumer(2, "hook:b"))
+
+    assert not turns.others_wait("h")
+    assert (turns._queue, turns._at_bound) == ({}, {})

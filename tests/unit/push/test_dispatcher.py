@@ -8,11 +8,13 @@ import pytest
 
 from smartfeeds.core.consumers import PUSH, Consumer
 from smartfeeds.core.model import Mark
+from smartfeeds.core.times import US_PER_S
 from smartfeeds.core.view import Order
 from smartfeeds.delivery import dispatcher as module
 from smartfeeds.delivery import lane
 from smartfeeds.delivery.deliverer import ConsumerKind, ConsumerPosition, Outcome
 from smartfeeds.errors import StoreError
+from smartfeeds.push import sender
 from support.faketime import settle
 from support.world import ALICE, BOB, CREATED, FEED, MODIFIED, T0_US, World, bare
 
@@ -399,3 +401,37 @@ async def test_large_item_for_many_is_written_in_parts(feed: World, monkeypatch:
 
     assert [event.to for event in await feed.events()] == people
     assert feed.wire.writes == 5
+
+
+async def test_event_whose_removal_failed_is_not_sent_again_behind_later_items(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """[SF-041] A second purge behind the item would make a client discard it."""
+    await world.create()
+    await world.subscribe(ALICE, FEED)
+    await world.publish("a")
+    await world.settle()
+    await world.told()
+    await world.dispatcher.pause(PUSH)
+    await world.purge()
+    world.clock.move(1)
+    await world.publish("b")
+    write, errors = world.service.write, [StoreError("the disk is full")]
+
+    async def failing_write(work: Callable[..., object], *, turn: str = "") -> object:
+        if "_clean_up" in getattr(work, "__qualname__", "") and errors:
+            raise errors.pop()
+        return await write(work, turn=turn)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(world.service, "write", failing_write)
+    await world.dispatcher.resume(PUSH)
+    await world.dispatcher.idle()
+    failure = world.dispatcher.failure(Consumer(1, PUSH))
+    assert failure is not None and failure.next_us == failure.since_us + int(sender.RETRY_S * US_PER_S)
+    assert await world.told() == "purge +b"
+    world.dispatcher.hurry(Consumer(1, PUSH))
+    await world.dispatcher.idle()
+    await world.publish("c")
+
+    assert not errors and await world.told() == "+c"
+    assert await world.store.read(lambda tx: tx.events(1, 10)) == []

@@ -218,7 +218,7 @@ _CONFIGURATION, _SUBSCRIPTION = _form(NODE_CONFIG), _form(SUBSCRIBE_OPTIONS)
 _AFFILIATIONS, _STATES = _entries("affiliation", required=False), _entries("subscription", required=True)
 _OF_USER, _OF_NODE = _constant(False), _constant(True)  # whose affiliations a request is for
 
-# A new action is a line here, and a line in `service.feeds.USE_CASES`.
+# A new action is a line here, and a line in `service.feeds.READS` or `WRITES`.
 _ROWS = (
     PubsubAction("get", PUBSUB, "items", _items, "retrieve-items rsm multi-items"),
     PubsubAction("get", PUBSUB, "subscriptions", _fields(r.GetSubscriptions, _node, _page), "retrieve-subscriptions"),

@@ -2,13 +2,14 @@
 
 A parser that runs over the whole stream has limits (depth, length of a name). If one remote user exceeds a limit, the
 link closes for everybody. So the framer splits the stream first, and each stanza becomes a document of its own that can
-be rejected alone. Splitting needs no tree. Nearly every stanza ends at the first closing tag with its name. A stanza
-that has CDATA or further elements with its name passes through expat, which has none of these limits.
+be rejected alone. Splitting needs no tree: outside CDATA every `<` starts a tag, and a stanza ends with the closing tag
+that balances its name. Each byte is read a bounded number of times, whatever the sizes of the chunks are.
 """
 
 import contextlib
 import re
 import secrets
+from functools import lru_cache
 from typing import NamedTuple
 from xml.parsers import expat
 from xml.sax.saxutils import quoteattr
@@ -17,9 +18,9 @@ HEADER_LIMIT_BYTES = 65_536  # longer start tags are read in pieces
 # The namespace is random, so that a client cannot send this element and make its request look truncated.
 CUT_NS = f"urn:smartfeeds:0#cut-{secrets.token_hex(16)}"
 TOO_LONG = "the stanza is too long"
-_REPLY_ATTRIBUTES = ("from", "to", "id", "type", "xmlns")  # attributes that a response needs
-_REPLY_CHARACTERS = 65_536
-_REPLY_BYTES = 2 * HEADER_LIMIT_BYTES  # longest attribute that is stored of a start tag above the stanza limit
+_KEPT = ("from", "to", "id", "type", "xmlns")  # attributes that a response needs
+_KEPT_CHARACTERS = 65_536
+_KEPT_BYTES = 2 * HEADER_LIMIT_BYTES  # longest attribute that is kept of a start tag above the stanza limit
 _NAME_CHARACTER = rb"[^\s<>/!?\"'=]"
 # The rest of a tag after its name. Not possessive, because possessive groups are wrong before Python 3.11.5.
 TAG_REST = rb"[^<>\"']*(?:(?:\"[^\"<]*\"|'[^'<]*')[^<>\"']*)*"
@@ -27,13 +28,20 @@ TAG_REST = rb"[^<>\"']*(?:(?:\"[^\"<]*\"|'[^'<]*')[^<>\"']*)*"
 _START = re.compile(rb"<(" + _NAME_CHARACTER + rb"+)(?!" + _NAME_CHARACTER + rb")" + TAG_REST + rb">")
 _NAME = re.compile(rb"<(" + _NAME_CHARACTER + rb"+)(?=[\s/>])")
 _REST = re.compile(TAG_REST)
-_ATTRIBUTE = re.compile(rb"\s(?:" + "|".join(_REPLY_ATTRIBUTES).encode() + rb")\s*=\s*(?:\"[^\"<]*\"|'[^'<]*')")
+_ATTRIBUTE = re.compile(rb"\s(?:" + "|".join(_KEPT).encode() + rb")\s*=\s*(?:\"[^\"<]*\"|'[^'<]*')")
 _PROLOG = re.compile(rb"(?:\xef\xbb\xbf)?\s*(?:<\?xml\s[^<>?]*\?>)?\s*")
 _GAP = re.compile(rb"\s*")
 _NAME_ENDS = b" \t\r\n>"
 _SLASH = 0x2F
+_CDATA = b"<![CDATA["
+_CDATA_END = b"]]>"
+# Short CDATA is matched at once. Longer CDATA is read in pieces, because matching it again and again costs more.
+_WHOLE_CDATA = rb"!\[CDATA\[[^\]]{0,1024}(?:\](?!\]>)[^\]]{0,1024}){0,64}\]\]>"
+_END, _BEGIN, _INCOMPLETE, _MARKUP = 1, 3, 4, 5  # groups of `_tags_of`
+_MANY_TAGS = 256  # tags with the stanza's own name after which expat reads the rest
 _JUNK = expat.errors.codes[expat.errors.XML_ERROR_JUNK_AFTER_DOC_ELEMENT]
 _INVALID = expat.errors.codes[expat.errors.XML_ERROR_INVALID_TOKEN]
+_IN_PIECES = (_INCOMPLETE, _MARKUP)
 
 
 class StanzaFrame(NamedTuple):
@@ -80,7 +88,6 @@ class Framer:
         self._scan -= consumed_bytes
         self._head_end -= consumed_bytes
         self._uncollected -= consumed_bytes
-        self._parser_offset -= consumed_bytes
         return frames
 
     def _read(self, source: bytes | bytearray, frames: list[StanzaFrame]) -> None:
@@ -118,7 +125,7 @@ class Framer:
         if match is not None:
             self._name = bytes(match[1])
             self._scan = self._head_end = match.end()
-            self._is_empty = source[match.end() - 2] == _SLASH
+            self._depth = 0 if source[match.end() - 2] == _SLASH else 1
             return True
         first, second = source[begin : begin + 1], source[begin + 1 : begin + 2]
         if first not in (b"", b"<"):
@@ -145,39 +152,52 @@ class Framer:
     def _close(self) -> None:
         """Resets the state of the open stanza."""
         self._name = b""
-        self._is_empty = False  # the stanza is an empty-element tag
-        self._in_tag = False  # inside its own start tag, which is longer than HEADER_LIMIT_BYTES
+        self._depth = 0  # open elements with the stanza's own name, including the stanza
+        self._in_cdata = False
+        self._in_tag = False  # inside an incomplete start tag with its name
         self._quote = b""  # the quote of an incomplete attribute value
-        self._head_end = 0  # end of the stanza's own start tag, once it is complete
+        self._head_end = 0  # end of the stanza's own start tag; 0 or less while the tag is incomplete or discarded
         self._cut = False
         self._head = b""  # the attributes to keep of a truncated stanza
         self._uncollected = 0  # start of the attributes that are not yet in `_head`
         self._dropped_bytes = 0
         self._parser: expat.XMLParserType | None = None
-        self._parser_offset = 0  # where the first byte that the parser has read would be
 
     def _end_of_stanza(self, source: bytes | bytearray) -> int:
         """Returns the position after the end of the open stanza, or -1 if the end has not arrived."""
-        if self._in_tag and not self._leave_tag(source):
-            return -1
-        if self._is_empty:
-            return self._scan
         if self._parser is not None:
-            return self._parse(source, self._parser)
+            return self._scan if self._skip(source, self._parser) else -1
+        while True:
+            if self._in_tag and not self._leave_tag(source):
+                return -1
+            if self._in_cdata and not self._leave_cdata(source):
+                return -1
+            if self._depth == 0:
+                return self._scan
+            if not self._walk(source):
+                return -1
+
+    def _walk(self, source: bytes | bytearray) -> bool:
+        """Searches for the end of the stanza. Stops at an incomplete tag or CDATA section. Returns False if more bytes
+        are needed."""
         closing = b"</" + self._name
-        at = source.find(closing, self._scan)
-        until = at if at >= 0 else len(source)
-        if self._has_more_than_content(source, until):
-            return self._switch_to_parser(source)
-        end = source.find(b">", at) if at >= 0 else -1
-        if end < 0:
-            # The received bytes may end with the beginning of a closing tag.
-            self._scan = at if at >= 0 else max(self._scan, until - len(closing))
-            return -1
-        return end + 1 if source[at + len(closing)] in _NAME_ENDS else self._switch_to_parser(source)
+        while self._depth:
+            at = source.find(closing, self._scan)
+            until = at if at >= 0 else len(source)
+            if self._has_more_than_content(source, until):
+                return self._walk_tags(source)
+            end = source.find(b">", at) if at >= 0 else -1
+            if end < 0:
+                # The received bytes may end with the beginning of a closing tag.
+                self._scan = at if at >= 0 else max(self._scan, until - len(closing))
+                return False
+            self._scan = end + 1
+            self._depth -= source[at + len(closing)] in _NAME_ENDS
+        return True
 
     def _has_more_than_content(self, source: bytes | bytearray, until: int) -> bool:
-        """Returns whether CDATA or an element with the stanza's own name begins before this position.
+        """Returns whether CDATA or an element with the stanza's own name begins before the next closing tag of that
+        name.
 
         Few stanzas have either. Without them two searches find the end.
         """
@@ -189,60 +209,99 @@ class Framer:
             or (source.find(b"?", scan, until) >= 0 and source.find(b"<?", scan, until) >= 0)
         )
 
-    def _switch_to_parser(self, source: bytes | bytearray) -> int:
+    def _walk_tags(self, source: bytes | bytearray) -> bool:
+        """Does the work of `_walk` for every tag with the stanza's own name."""
+        depth, scan = self._depth, self._scan
+        tags = _tags_of(self._name)
+        for count, match in enumerate(tags.finditer(source, scan)):
+            if count == _MANY_TAGS and not self._cut:
+                return self._skip_to_end(source)
+            kind = match.lastindex
+            if kind == _END:
+                depth -= 1
+            elif kind == _BEGIN:
+                depth += 1
+            elif kind in _IN_PIECES:
+                self._depth, self._scan = depth, match.start()
+                return self._enter(source, match)
+            scan = match.end()
+            if depth == 0:
+                self._depth, self._scan = 0, scan
+                return True
+        self._depth = depth
+        self._scan = self._incomplete_tag(source, scan)
+        return False
+
+    def _skip_to_end(self, source: bytes | bytearray) -> bool:
+        """Switches to expat for a stanza with many tags of its own name or many CDATA sections."""
         self._parser = parser = expat.ParserCreate("utf-8")
         parser.CommentHandler = parser.ProcessingInstructionHandler = self._restricted
-        if hasattr(parser, "SetReparseDeferralEnabled"):
-            parser.SetReparseDeferralEnabled(False)  # expat 2.6 would report the end of a tag in two chunks too late
-        # The attributes have no influence on the end of the stanza, and may be discarded already.
-        start_tag = b"<%b>" % self._name
-        self._scan = self._head_end
-        self._parser_offset = self._head_end - len(start_tag)
-        return self._parse(source, parser, start_tag)
+        self._scan = self._start
+        return self._skip(source, parser)
 
-    def _parse(self, source: bytes | bytearray, parser: expat.XMLParserType, start_tag: bytes = b"") -> int:
-        """Continues with expat. Returns the position after the end of the stanza, or -1 if it has not arrived.
+    def _skip(self, source: bytes | bytearray, parser: expat.XMLParserType) -> bool:
+        """Continues with expat. It has no element handlers: calling them would take twenty times as long.
 
-        The parser has no element handlers, because calling them would take twenty times as long. Without handlers,
-        expat reports the end of the stanza only by rejecting what follows. If nothing has followed yet, white space
-        shows whether the stanza is complete.
+        Without handlers, expat reports the end of the stanza only by rejecting what follows. If nothing has followed
+        yet, a stanza that may be complete is checked as a whole.
         """
-        # An incomplete tag may be that of the next stanza, so the bytes before it are parsed first.
-        at = source.rfind(b"<", self._scan)
-        until = at if at >= 0 and source.find(b">", at) < 0 else len(source)
-        begin, self._scan, end = self._scan, len(source), -1
+        begin = self._start - self._dropped_bytes
+        data = bytes(memoryview(source)[self._scan :])
+        self._scan = end = len(source)
         try:
-            parser.Parse(start_tag + bytes(memoryview(source)[begin:until]), False)
-            if (until < len(source) or source.endswith(b">")) and self._is_complete(parser):
-                end = until
-            else:
-                parser.Parse(bytes(memoryview(source)[until:]), False)
+            parser.Parse(data, False)
         except expat.ExpatError as error:
-            end = self._parser_offset + parser.ErrorByteIndex
+            at = begin + parser.ErrorByteIndex
             # Within the stanza, a wrong closing tag has another error code.
-            if error.code != _JUNK and not (error.code == _INVALID and source[end - 1 : end + 1] == b"</"):
+            if error.code != _JUNK and not (error.code == _INVALID and source[at - 1 : at + 1] == b"</"):
                 self.error = self.error or "not-well-formed"
-        if self.error or end < 0:
-            return -1
-        return max(source.rfind(b">", self._start, end) + 1, self._start)
-
-    def _is_complete(self, parser: expat.XMLParserType) -> bool:
-        """Returns whether the stanza has ended: only then is a white space outside of it, and no character data.
-
-        The caller must have parsed up to a tag, or up to a `>`. There, a white space changes nothing.
-        """
-        outside: list[str] = []
-        parser.DefaultHandlerExpand, parser.CharacterDataHandler = outside.append, lambda _text: None
-        parser.Parse(b" ", False)
-        parser.DefaultHandlerExpand = parser.CharacterDataHandler = None
-        self._parser_offset -= 1
-        return bool(outside)
+                return False
+            self._scan = source.rfind(b">", self._start, at) + 1
+        else:
+            tail = source.find(b">", source.rfind(b"</" + self._name, max(self._start, end - HEADER_LIMIT_BYTES)))
+            if self.error or self._cut or tail != end - 1 or not is_well_formed(bytes(source[self._start :])):
+                return False
+        self._depth = 0
+        return True
 
     def _restricted(self, *_: str) -> None:
         self.error = "restricted-xml"
 
+    def _incomplete_tag(self, source: bytes | bytearray, scan: int) -> int:
+        """Returns the start of the last tag if it may be one with the stanza's own name, else the end of the bytes."""
+        end = len(source)
+        begin = source.rfind(b"<", scan)
+        if begin >= 0 and source.find(b">", begin) < 0:
+            short = end - begin <= len(self._name) + len(_CDATA)
+            if short or source.startswith(b"</" + self._name, begin):
+                return begin
+        return max(scan, end)
+
+    def _enter(self, source: bytes | bytearray, match: re.Match[bytes]) -> bool:
+        """Starts reading in pieces: an incomplete start tag or CDATA. Returns False for any other markup."""
+        at = match.start()
+        if match.lastindex == _INCOMPLETE:
+            self._in_tag = True
+            self._scan = match.end()
+            return True
+        if source.startswith(_CDATA, at):
+            self._in_cdata = True
+            self._scan = at + len(_CDATA)
+            return True
+        self._scan = at
+        if not _CDATA.startswith(source[at : at + len(_CDATA)]):
+            self.error = "restricted-xml"
+        return False
+
+    def _leave_cdata(self, source: bytes | bytearray) -> bool:
+        at = source.find(_CDATA_END, self._scan)
+        self._in_cdata = at < 0
+        # The received bytes may end with the first bytes of the end mark.
+        self._scan = at + len(_CDATA_END) if at >= 0 else max(self._scan, len(source) - len(_CDATA_END) + 1)
+        return at >= 0
+
     def _leave_tag(self, source: bytes | bytearray) -> bool:
-        """Continues in the stanza's own start tag. Returns False if its end has not arrived."""
+        """Continues in an incomplete start tag with the stanza's own name. Returns False if its end has not arrived."""
         if self._quote:
             at = source.find(self._quote, self._scan) + 1
             self._scan = at or len(source)
@@ -253,13 +312,14 @@ class Framer:
                 self._uncollected = at
         match = _REST.match(source, self._scan)
         at = match.end() if match is not None else self._scan
-        self._collect(source, self._uncollected, at)
+        if self._depth == 0:
+            self._collect(source, self._uncollected, at)
         self._scan = at
         following = source[at : at + 1]
         if following == b">":
             self._in_tag = False
-            self._is_empty = source[at - 1] == _SLASH
-            self._scan = self._head_end = at + 1
+            self._depth += source[at - 1] != _SLASH
+            self._scan = at + 1
             return True
         if following in (b'"', b"'") and source.find(following, at + 1) < 0:
             self._quote = bytes(following)
@@ -275,15 +335,13 @@ class Framer:
 
     def _drop(self, source: bytes | bytearray) -> None:
         """Discards the bytes read so far of a stanza above the limit."""
-        if not (self._cut or self._in_tag or self._head):
+        if not self._cut and self._head_end > self._start:
             self._collect(source, self._start, self._head_end)
         self._cut = True
-        if not self._in_tag and self._parser is None:
-            self._switch_to_parser(source)  # expat must see the content before it is discarded
         # Keep the byte before the end of a tag: a slash there means that the element is empty.
         keep = self._scan - 1 if self._in_tag and not self._quote else self._scan
-        if self._in_tag:
-            if self._scan - self._uncollected <= _REPLY_BYTES:
+        if self._in_tag and self._depth == 0:
+            if self._scan - self._uncollected <= _KEPT_BYTES:
                 keep = self._uncollected
             else:
                 self._uncollected = -1 if self._quote else keep
@@ -295,6 +353,14 @@ class Framer:
         if not self._cut:
             return StanzaFrame(bytes(source[self._start : end]), size_bytes)
         return StanzaFrame(cut_down(b"<%b%b>" % (self._name, self._head), TOO_LONG), size_bytes)
+
+
+@lru_cache(64)  # a server sends three names of stanzas and few others
+def _tags_of(name: bytes) -> re.Pattern[bytes]:
+    """Returns the pattern for tags of one name and for other markup. `lastindex` of a match is its kind."""
+    own = re.escape(name)
+    start = own + rb"(?=[\s/>])" + rb"(?:%b(?:(?<=/)(>)|(>))|())" % TAG_REST
+    return re.compile(rb"<(?:(/)%b\s*>|%b|%b|([!?]))" % (own, start, _WHOLE_CDATA))
 
 
 def start_of(frame: bytes) -> tuple[str, dict[str, str]]:
@@ -318,8 +384,8 @@ def cut_down(frame: bytes, reason: str) -> bytes:
         return frame
     attribute_text = "".join(
         f" {key}={quoteattr(attributes[key])}"
-        for key in _REPLY_ATTRIBUTES
-        if key in attributes and len(attributes[key]) <= _REPLY_CHARACTERS
+        for key in _KEPT
+        if key in attributes and len(attributes[key]) <= _KEPT_CHARACTERS
     )
     return f"<{name}{attribute_text}><cut xmlns='{CUT_NS}'>{reason}</cut></{name}>".encode()
 

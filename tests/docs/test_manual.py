@@ -218,7 +218,10 @@ def test_bound_of_endpoints_is_that_of_the_code(manual: str) -> None:
 
 def test_pages_say_what_else_a_decision_settles(manual: str) -> None:
     """[FS-051] Versions of the person who decides, in the same words on both pages."""
-    settled = "It also settles conflicts with earlier versions by this person at this service, because authors have seen their own versions (FeedSync 3.2)"
+    settled = (
+        "It also settles conflicts with earlier versions by this person at this service, because authors have seen "
+        "their own versions (FeedSync 3.2)"
+    )
 
     for text in (manual, (ROOT / "docs/http.md").read_text()):
         assert settled in " ".join(text.split())

@@ -291,3 +291,14 @@ def test_framer_start_tag_ends_at_the_first_bracket_outside_of_quotes(parts: lis
             assert frames_of(HEADER + tag[:place] + b"/>", [])[1] == [tag[:place] + b"/>"]
             return
     assert frames_of(HEADER + tag, [])[1] == []
+
+
+@pytest.mark.parametrize("space", [b"", b" ", b"\n\n"])
+def test_framer_nested_stanza_ends_with_its_last_tag_whatever_follows(space: bytes) -> None:
+    """White space is a keepalive (RFC 6120 4.6.1): it neither delays the stanza before it nor counts as part of it."""
+    stanza = b"<message><forwarded><message xmlns='jabber:client'><body>x</body></message></forwarded></message>"
+    framer = Framer(len(stanza))
+    framer.feed(HEADER)
+    (frame,) = framer.feed(stanza + space)
+
+    assert (frame.data, frame.size_bytes) == (stanza, len(stanza))

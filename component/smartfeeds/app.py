@@ -21,6 +21,7 @@ from smartfeeds.delivery.deliverer import ConsumerKind
 from smartfeeds.delivery.dispatcher import Dispatcher
 from smartfeeds.delivery.indexing import Indexer
 from smartfeeds.delivery.lane import RETRY_S, DeliveryTiming
+from smartfeeds.delivery.purging import OpenPurges
 from smartfeeds.errors import Condition, FeedError, StoreError
 from smartfeeds.http.health import Health
 from smartfeeds.http.server import ConnectionLimits
@@ -232,6 +233,7 @@ class App:
             self._spawn(watch_loop(), "loop watch")
             self._spawn(self.changes.run(), "other processes")
             self._spawn(self._indexer.run(), "filter index")
+            self._spawn(OpenPurges(self.service).run(), "open purges")
             for section in self.settings.nno:
                 self._spawn(self._fill(section), f"nno {section.node}")
             parts.push_async_callback(_logged, self.mirrors.stop)

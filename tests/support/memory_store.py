@@ -29,6 +29,7 @@ from smartfeeds.core.model import (
     NodeEvent,
     NodeKind,
     NodeState,
+    OpenPurge,
     Slice,
     Subscription,
     SubscriptionState,
@@ -89,6 +90,7 @@ class Data:
     events: dict[int, NodeEvent] = field(default_factory=dict)
     marks: dict[tuple[int, str, str], Mark] = field(default_factory=dict)
     failures: dict[Consumer, Failure] = field(default_factory=dict)
+    purges: dict[int, OpenPurge] = field(default_factory=dict)
     tokens: dict[str, Token] = field(default_factory=dict)
     mirrors: dict[str, MirrorRow] = field(default_factory=dict)
     documents: dict[tuple[str, str], KnownDocument] = field(default_factory=dict)
@@ -334,6 +336,12 @@ class MemoryReadTx:
     def failures(self) -> list[tuple[Consumer, Failure]]:
         return sorted(self._data.failures.items(), key=lambda entry: entry[0])
 
+    def open_purges(self) -> list[OpenPurge]:
+        return sorted(self._data.purges.values())
+
+    def open_purge(self, node_no: int) -> OpenPurge | None:
+        return self._data.purges.get(node_no)
+
     def token(self, token_id: str) -> Token | None:
         return self._data.tokens.get(token_id)
 
@@ -451,6 +459,7 @@ class MemoryWriteTx(MemoryReadTx):
         steps += [partial(self._drop, data.affiliations, (node_no, jid)) for jid, _ in self.affiliations(node_no)]
         events = [event for event in data.events.values() if event.node_no == node_no]
         steps += [partial(self._drop, data.events, event.event_no) for event in events]
+        steps += [partial(self._drop, data.purges, key) for key in list(data.purges) if key == node_no]
         steps += [partial(self._drop, data.marks, key) for key in list(data.marks) if key[0] == node_no]
         return steps + [partial(self._drop, data.failures, key) for key in list(data.failures) if key[0] == node_no]
 
@@ -538,6 +547,13 @@ class MemoryWriteTx(MemoryReadTx):
     def remove_events(self, event_nos: Iterable[int]) -> None:
         for event_no in event_nos:
             self._drop(self._data.events, event_no)
+
+    def put_purge(self, purge: OpenPurge) -> None:
+        self._known(purge.node_no)
+        self._set(self._data.purges, purge.node_no, purge)
+
+    def remove_purge(self, node_no: int) -> None:
+        self._drop(self._data.purges, node_no)
 
     def set_mark(self, node_no: int, order: Order, name: str, mark: Mark) -> None:
         self._known(node_no)

@@ -4,6 +4,8 @@ import asyncio
 import os
 import socket
 import threading
+from collections.abc import Collection
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +16,9 @@ from smartfeeds.app import App
 from smartfeeds.config import Settings
 from smartfeeds.core.consumers import PUSH
 from smartfeeds.errors import ConfigError, StoreError
+from smartfeeds.service.publishing import purge
+from smartfeeds.service.requests import CreateNode, Publish, Purge
+from support.world import FEED, SERVICE, draft, entry, jid
 
 CLOSED_PORT = 1  # nobody listens there
 
@@ -190,3 +195,37 @@ async def test_store_that_fails_at_the_handshake_does_not_end_the_notifications(
 
     assert not errors and not app.dispatcher._lanes[PUSH].paused
     await app.stop()
+
+
+async def test_start_continues_a_purge_that_the_last_process_began(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """[xep-map 81]"""
+    monkeypatch.setattr("smartfeeds.service.publishing.PURGE_CHUNK", 1)
+    owner = jid("alice@example.org")
+    first = make_app(tmp_path)
+    await first.service.store.open()
+    await first.service.handle(CreateNode(owner, SERVICE, FEED, None))
+    for item_id in "abc":
+        await first.service.handle(Publish(owner, SERVICE, FEED, item_id, draft(entry(item_id))))
+    await first.service.step(partial(purge, request=Purge(owner, SERVICE, FEED)))
+    await first.service.store.close()
+
+    ended = asyncio.Event()
+    app = make_app(tmp_path)
+    announce = app.service._on_change
+
+    def look(node_nos: Collection[int]) -> None:
+        announce(node_nos)
+        changes.append(node_nos)
+        if len(changes) == 2:
+            ended.set()
+
+    changes: list[Collection[int]] = []
+    monkeypatch.setattr(app.service, "_on_change", look)
+    await app.start()
+    await ended.wait()
+    node = await app.service.read(lambda tx, _context: tx.node(FEED))
+    await app.stop()
+
+    assert node is not None and node.live == 0

@@ -147,6 +147,15 @@ class NodeEvent:
     to: str = ""
 
 
+class OpenPurge(NamedTuple):
+    """A purge that has begun: the items up to `up_to_us` of the modified order are still to be retracted for `actor`,
+    the bare JID of the user who purged the node."""
+
+    node_no: int
+    up_to_us: int
+    actor: str
+
+
 @dataclass(frozen=True, slots=True)
 class Mark:
     """The progress of deliveries in one order of a feed: everything up to `key_us` has been sent or dropped.

@@ -16,6 +16,7 @@ from smartfeeds.core.model import (
     NodeEvent,
     NodeKind,
     NodeState,
+    OpenPurge,
     Slice,
 )
 from smartfeeds.core.options import GALLERY, OptionLimits
@@ -165,42 +166,40 @@ def purge(tx: WriteTx, context: Context, request: Purge) -> EmptyResult | MoreSt
     node, access = _locked(tx, find_for(tx, context, request.node, request.actor), "purge-nodes")
     access.check_manage()
     first_us = next_key(node.last_modified_us, context.now_us)
-    rest = _bury_chunk(tx, context, node, node.last_modified_us, str(request.actor.bare))
+    purge = OpenPurge(node.node_no, node.last_modified_us, str(request.actor.bare))
+    rest = _bury_chunk(tx, context, node, purge)
     last_us = max(rest.last_modified_us, first_us)
     tx.set_keys(node.node_no, last_us, node.last_created_us)
     tx.add_event(NodeEvent(0, node.node_no, first_us - 1, "purge", str(last_us)))
     context.changed.add(node.node_no)
     if rest.live == 0:
         return EmptyResult()
-    return MoreSteps(
-        partial(_purge_rest, node_no=node.node_no, up_to_us=node.last_modified_us, by=str(request.actor.bare))
-    )
+    # The event is sent even if the process ends now, so the rest must be retracted then too (`delivery.purging`).
+    tx.put_purge(purge)
+    return MoreSteps(partial(continue_purge, node_no=node.node_no))
 
 
-def _purge_rest(
-    tx: WriteTx, context: Context, node_no: int, up_to_us: int, by: str
-) -> EmptyResult | MoreSteps[EmptyResult]:
-    """Retracts the next chunk of the items up to a key of the modified order."""
+def continue_purge(tx: WriteTx, context: Context, node_no: int) -> EmptyResult | MoreSteps[EmptyResult]:
+    """Retracts the next chunk of the open purge of a node. Two callers may run the steps of one purge together."""
     node = tx.lock_no(node_no)
-    if node is None or node.state is NodeState.DELETED:
+    purge = tx.open_purge(node_no)
+    if node is None or purge is None:
         return EmptyResult()
-    rest = _bury_chunk(tx, context, node, up_to_us, by)
-    return (
-        MoreSteps(partial(_purge_rest, node_no=node_no, up_to_us=up_to_us, by=by))
-        if rest.live < node.live
-        else EmptyResult()
-    )
+    if node.state is not NodeState.DELETED and _bury_chunk(tx, context, node, purge).live < node.live:
+        return MoreSteps(partial(continue_purge, node_no=node_no))
+    tx.remove_purge(node_no)
+    return EmptyResult()
 
 
-def _bury_chunk(tx: WriteTx, context: Context, node: Node, up_to_us: int, by: str) -> Node:
-    """Buries the oldest live items up to a key, a chunk of them; the node with its new key and count."""
-    before = Edge(up_to_us, MAX_ITEM_NO)
+def _bury_chunk(tx: WriteTx, context: Context, node: Node, purge: OpenPurge) -> Node:
+    """Buries the oldest live items of a purge, a chunk of them. Returns the node with its new key and count."""
+    before = Edge(purge.up_to_us, MAX_ITEM_NO)
     done = size_bytes = 0
     while done < PURGE_CHUNK and size_bytes < PURGE_BYTES:
         step = min(PURGE_STEP, PURGE_CHUNK - done)
         items = tx.slice(node.node_no, Slice(_LIVE, step, before=before))
         for item in items:
-            node = bury(tx, context, node, item, by, notify=False)
+            node = bury(tx, context, node, item, purge.actor, notify=False)
         done += len(items)
         size_bytes += sum(len(item.sync or b"") for item in items)
         if len(items) < step:

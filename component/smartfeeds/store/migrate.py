@@ -14,7 +14,22 @@ from smartfeeds.store.base import OpenMode
 from smartfeeds.store.sqlite_engine import CREATE_IT, store_error
 
 # Every version of the schema, oldest first; the last one is what this code works with.
-REVISIONS = ("0001", "0002", "0003", "0004", "0005", "0006", "0007", "0008", "0009", "0010", "0011", "0012", "0013")
+REVISIONS = (
+    "0001",
+    "0002",
+    "0003",
+    "0004",
+    "0005",
+    "0006",
+    "0007",
+    "0008",
+    "0009",
+    "0010",
+    "0011",
+    "0012",
+    "0013",
+    "0014",
+)
 HEAD = REVISIONS[-1]
 SCHEMA = "sqlite.sql"
 

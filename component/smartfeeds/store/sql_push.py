@@ -8,12 +8,12 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from smartfeeds.core.consumers import PUSH, Consumer, ConsumerRow, Failure
-from smartfeeds.core.model import Mark, NodeEvent, NodeState
+from smartfeeds.core.model import Mark, NodeEvent, NodeState, OpenPurge
 from smartfeeds.core.view import Order
 from smartfeeds.errors import StoreError
 from smartfeeds.store.rows import KEYS
 from smartfeeds.store.sql_nodes import SUBSCRIPTIONS_IN, NodeReads, NodeWrites, item_above
-from smartfeeds.store.sql_tables import AFFILIATION, EVENT, FACET, FAILURE, ITEM, MARK, NODE, SUBSCRIPTION, Table
+from smartfeeds.store.sql_tables import AFFILIATION, EVENT, FACET, FAILURE, ITEM, MARK, NODE, PURGE, SUBSCRIPTION, Table
 
 
 def _behind(order: Order) -> str:
@@ -33,7 +33,7 @@ _CONSUMERS = (
 )
 
 # The rows that belong to a node, in the order in which they are removed. The words of items are removed with them.
-_BELONGINGS = (FACET, ITEM, SUBSCRIPTION, AFFILIATION, EVENT, MARK, FAILURE)
+_BELONGINGS = (FACET, ITEM, SUBSCRIPTION, AFFILIATION, EVENT, PURGE, MARK, FAILURE)
 
 
 class PushReads(NodeReads):
@@ -81,6 +81,15 @@ class PushReads(NodeReads):
         rows = self._db.rows(f"{EVENT.select} WHERE node_no = ? ORDER BY at_us, event_no LIMIT ?", (node_no, limit))
         return [NodeEvent(*row) for row in rows]
 
+    def open_purges(self) -> list[OpenPurge]:
+        """Returns the purges that have begun and not ended, by node_no. Their number is small."""
+        return [OpenPurge(*row) for row in self._db.rows(f"{PURGE.select} ORDER BY node_no")]
+
+    def open_purge(self, node_no: int) -> OpenPurge | None:
+        """Returns the purge of a node that has begun and not ended."""
+        row = self._db.row(f"{PURGE.select} WHERE node_no = ?", (node_no,))
+        return OpenPurge(*row) if row else None
+
 
 class PushWrites(NodeWrites, PushReads):
     """The part of WriteTx that is about delivery."""
@@ -95,6 +104,14 @@ class PushWrites(NodeWrites, PushReads):
         """Removes events that were sent."""
         self.changes += 1
         self._db.run_many(EVENT.delete, [(event_no,) for event_no in event_nos])
+
+    def put_purge(self, purge: OpenPurge) -> None:
+        """Stores a purge that has begun, or replaces the open purge of its node."""
+        self._change(PURGE.replace, purge)
+
+    def remove_purge(self, node_no: int) -> None:
+        """Removes the purge of a node that has ended."""
+        self._change(PURGE.delete, (node_no,))
 
     def set_mark(self, node_no: int, order: Order, name: str, mark: Mark) -> None:
         """Stores how far the consumer of this name has come in an order of a feed."""

@@ -56,6 +56,7 @@ SUBSCRIPTION_ROW = (
 SUBSCRIPTION = Table("subscription", "sub_no", f"{SUBSCRIPTION_ROW.removeprefix('sub_no, ')}, bare")
 AFFILIATION = Table("affiliation", "node_no, jid", "affiliation, hidden")
 
+PURGE = Table("purge", "node_no", "up_to_us, actor")
 EVENT = Table("event", "event_no", "node_no, at_us, kind, data, recipient")
 MARK = Table("mark", "node_no, ord, consumer", "key_us, cursor, behind")
 FAILURE = Table("failure", "node_no, consumer", "failures, since_us, next_us, error")

@@ -132,6 +132,13 @@ CREATE TABLE event (
 
 CREATE INDEX event_node ON event (node_no, at_us, event_no);
 
+-- Purges that have retracted some of the items up to up_to_us. They continue after a restart.
+CREATE TABLE purge (
+    node_no INTEGER NOT NULL PRIMARY KEY REFERENCES node (node_no),
+    up_to_us INTEGER NOT NULL,
+    actor TEXT NOT NULL
+) STRICT, WITHOUT ROWID;
+
 -- How far each consumer of a feed has come in an order (core.consumers). behind: 1 if the feed has items above key_us; it
 -- may remain 1 after such an item was removed. The index has key_us, because SQLite would otherwise prefer the primary key
 -- when a publish looks for the marks of its feed that are not behind yet, and read all consumers of the feed.

@@ -6,6 +6,7 @@ import pytest
 
 from smartfeeds.core.model import Affiliation
 from smartfeeds.core.options import GALLERY, FormFields
+from smartfeeds.delivery.purging import OpenPurges
 from smartfeeds.errors import Condition, FeedError
 from smartfeeds.formats.atom import read_meta
 from smartfeeds.service.context import Context
@@ -429,6 +430,34 @@ async def test_purge_in_chunks_leaves_what_is_published_meanwhile_and_its_event_
     assert [event.short for event in bobs[:2]] == ["purge", "+h"]
     assert sorted(event.short for event in bobs[2:]) == ["-d", "-e", "-f", "-g"]
     assert await feed.ids_of(FEED) == "h"
+
+
+async def test_purge_that_a_killed_process_began_is_continued(feed: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    """[xep-map 81] The event was sent, so the items that were live then must not stay live."""
+    monkeypatch.setattr("smartfeeds.service.publishing.PURGE_CHUNK", 3)
+    await feed.publish_all("a b c d e f g")
+    await feed.subscribe(ALICE, FEED)
+    await feed.service.step(partial(purge, request=Purge(jid(OWNER), SERVICE, FEED)))
+    assert await feed.told() == "purge"
+    await feed.publish("h")
+    await feed.crash()
+    await feed.start()
+    await OpenPurges(feed.service).look()
+
+    assert await feed.ids_of(FEED) == "h"
+    assert await feed.told() == "+h"
+    assert await feed.store.read(lambda tx: tx.open_purges()) == []
+
+
+async def test_purge_of_a_deleted_node_ends(feed: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("smartfeeds.service.publishing.PURGE_CHUNK", 3)
+    await feed.publish_all("a b c d")
+    await feed.service.step(partial(purge, request=Purge(jid(OWNER), SERVICE, FEED)))
+    await feed.cut()
+    await feed.delete()
+    await OpenPurges(feed.service).look()
+
+    assert await feed.store.read(lambda tx: tx.open_purges()) == []
 
 
 async def test_purge_of_an_empty_node_is_fine_and_only_for_owners(feed: World) -> None:

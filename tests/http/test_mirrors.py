@@ -43,10 +43,9 @@ async def items(service: FeedService) -> dict[str, tuple[bytes, bytes, bool]]:
 async def reader_of(world: World, web: Web, path: str, fetcher: Fetcher) -> WebMirrorReader:
     mirror = make_mirror(node=NODE, address=f"{web.origin}{path}", allow_private=True)
     await world.store.write(lambda tx: tx.put_mirror(MirrorRow(mirror)))
-    state_store = MirrorStateStore(world.service, mirror.name, Direction.IN, MirrorState(), world.clock)
-    return WebMirrorReader(
-        mirror, world.service, fetcher, state_store, SourceTools(world.clock, asyncio.sleep, lambda: 0.0)
-    )
+    tools = SourceTools(world.clock, asyncio.sleep, lambda: 0.0)
+    state_store = MirrorStateStore(world.service, mirror.name, Direction.IN, MirrorState(), tools)
+    return WebMirrorReader(mirror, world.service, fetcher, state_store, tools)
 
 
 @pytest.mark.parametrize(

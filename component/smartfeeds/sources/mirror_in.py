@@ -156,12 +156,18 @@ class IncomingMirror(ABC):
         return node is not None and node.node_no == self.state_store.state.node_no
 
     async def _merge(
-        self, batch: IncomingBatch, change: StateChange, *, anew: bool = False, once: bool = False
+        self,
+        batch: IncomingBatch,
+        change: StateChange,
+        *,
+        anew: bool = False,
+        once: bool = False,
+        on_stored: Callable[[tuple[MergeResult, ...]], None] | None = None,
     ) -> tuple[MergeResult, ...]:
         """Merges changes and stores the state after them in one transaction. Raises FeedError, StoreError.
 
         `change` is applied to the state after the results are counted. With `anew` former refusals are dropped first;
-        `once` is that of `MirrorState.refuse`.
+        `once` is that of `MirrorState.refuse`, `on_stored` that of `MirrorStateStore.write`.
         """
         # Histories may name edits of this service that its database does not have (A-61) if the operator says so. A
         # node that was deleted here has lost all of them when it is filled again.
@@ -178,7 +184,7 @@ class IncomingMirror(ABC):
 
             return results, counted
 
-        return await self.state_store.write(work)
+        return await self.state_store.write(work, on_stored)
 
 
 def _count_results(
@@ -294,11 +300,14 @@ class XmppMirrorReader(IncomingMirror):
             state = replace(state, position=changes[-1].position)
             return caught_up(state) if caught_up is not None else state
 
-        results = await self._merge(batch, change)
-        if self._peer is not None:
-            for result, version in zip(results, batch.digests, strict=True):
-                if result.outcome is not None:
-                    self._peer.note(result.sync_id, version)
+        def note_versions(results: Sequence[MergeResult]) -> None:
+            # Before the outgoing direction looks at these items: it does not send back what came from there.
+            if self._peer is not None:
+                for result, version in zip(results, batch.digests, strict=True):
+                    if result.outcome is not None:
+                        self._peer.note(result.sync_id, version)
+
+        await self._merge(batch, change, on_stored=note_versions)
 
 
 def read_changes(changes: Sequence[Change], now_us: int, *, digests: bool = False) -> IncomingBatch:

@@ -3,17 +3,19 @@
 import asyncio
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Final, TypeVar
+from typing import Any, Final, TypeVar
 
 import structlog
 
 from smartfeeds.core.consumers import ERROR_CHARACTERS, Failure, next_failure
 from smartfeeds.core.mirror import Direction, MirrorState
 from smartfeeds.delivery.deliverer import DEFAULT_BACKOFF
+from smartfeeds.delivery.lane import RETRY_S
 from smartfeeds.errors import StoreError
 from smartfeeds.service.context import Context
 from smartfeeds.service.feeds import FeedService
 from smartfeeds.service.mirrors import save_state
+from smartfeeds.sources.tools import SourceTools
 from smartfeeds.store.base import WriteTx
 
 T = TypeVar("T")
@@ -28,33 +30,43 @@ _log = structlog.get_logger()
 class MirrorStateStore:
     """The state of one direction, in memory and in the store.
 
-    Changes of `note` are stored soon, or with the next `write`, in the order of the calls. `now_us` returns
-    microseconds since the Unix epoch.
+    Changes of `note` are stored soon, or with the next `write`, in the order of the calls.
     """
 
     def __init__(
-        self, service: FeedService, name: str, direction: Direction, state: MirrorState, now_us: Callable[[], int]
+        self, service: FeedService, name: str, direction: Direction, state: MirrorState, tools: SourceTools
     ) -> None:
         self.name = name
         self.direction = direction
         self.state = state
-        self.now_us = now_us
+        self.now_us = tools.now_us
+        self._sleep = tools.sleep
         self._stored = state
         self._service = service
         self._turn = asyncio.Lock()
+        self._writes: set[asyncio.Task[Any]] = set()  # that run
         self._writer: asyncio.Task[None] | None = None
 
     def note(self, change: StateChange) -> None:
         """Changes the state and stores it soon."""
         self.state = change(self.state)
         if self._writer is None and self.state != self._stored:
-            self._writer = asyncio.get_running_loop().create_task(self._write_soon(), name=f"mirror {self.name} state")
+            self._writer = asyncio.get_running_loop().create_task(self._write_soon(), name=f"mirror {self.name} saver")
 
-    async def write(self, work: StateWork[T]) -> T:
+    async def write(self, work: StateWork[T], on_stored: Callable[[T], None] | None = None) -> T:
         """Runs `work` in a transaction and stores the resulting state in the same transaction.
 
-        Raises what `work` raises, or StoreError. Then nothing is stored.
+        `on_stored` is called with the result of `work` before any delivery of the change begins. A write that has
+        begun ends even if the caller is cancelled. Raises what `work` raises, or StoreError. Then nothing is stored.
         """
+        # The store would commit the write of a cancelled caller too. Without its result, `note` would store the state
+        # before it over the state that it stored.
+        task = asyncio.get_running_loop().create_task(self._write(work, on_stored), name=f"mirror {self.name} state")
+        self._writes.add(task)
+        task.add_done_callback(self._writes.discard)
+        return await asyncio.shield(task)
+
+    async def _write(self, work: StateWork[T], on_stored: Callable[[T], None] | None) -> T:
         # Two writes must not overlap: each starts from the state that the last one stored.
         async with self._turn:
             before = self.state
@@ -67,6 +79,9 @@ class MirrorStateStore:
 
             result, change, self._stored = await self._service.write(both, turn=f"mirror {self.name}")
             self.state = self._stored if self.state is before else change(self.state)
+            # Without an await since the commit: the deliveries that it has woken have not run yet.
+            if on_stored is not None:
+                on_stored(result)
             return result
 
     def load(self) -> str | None:
@@ -113,18 +128,33 @@ class MirrorStateStore:
         return lambda state: replace(state, failure=None, in_step_us=now_us, filling=False)
 
     async def settle(self) -> None:
-        """Waits until all changes of `note` are stored."""
-        while self._writer is not None:
-            await asyncio.wait((self._writer,))
+        """Ends the writes that run, and stores the changes that are not stored yet. Nothing may change afterwards.
+
+        A failure is logged, because the mirror ends anyway.
+        """
+        if self._writer is not None:
+            self._writer.cancel()  # it may be in the pause after a failure
+        while self._writes:
+            await asyncio.wait(self._writes)
+        if self.state != self._stored:
+            await self._write_logged()
 
     async def _write_soon(self) -> None:
         try:
             while self.state != self._stored:
-                await self.write(lambda _tx, _context: (None, unchanged))
-        except StoreError as error:
-            _log.error("mirror_state_not_kept", mirror=self.name, reason=str(error))
+                if not await self._write_logged():
+                    await self._sleep(RETRY_S)
         finally:
             self._writer = None
+
+    async def _write_logged(self) -> bool:
+        """Stores the state. Returns False if that fails."""
+        try:
+            await self.write(lambda _tx, _context: (None, unchanged))
+        except StoreError as error:
+            _log.error("mirror_state_not_saved", mirror=self.name, reason=str(error))
+            return False
+        return True
 
 
 def unchanged(state: MirrorState) -> MirrorState:

@@ -72,7 +72,7 @@ class MirrorRun:
         self._tools = tools
         peer = Peer(peers)
         for way in mirror.direction.ways:
-            store = MirrorStateStore(service, mirror.name, way, row.state(way), tools.now_us)
+            store = MirrorStateStore(service, mirror.name, way, row.state(way), tools)
             if is_web(mirror.address):
                 fetch = wires.fetch_private if mirror.allow_private else wires.fetch
                 self.parts[way] = WebMirrorReader(mirror, service, fetch, store, tools)

@@ -84,15 +84,16 @@ class HostLimiter:
         Raises HostPausedError at once, instead of waiting for the end of a pause that the server at `port` asked for.
         """
         state = self._state(host)
+        # First, so that requests to a paused port take no slot and no rate from the other ports of the host.
+        self._check_pause(state, port)
         state.users += 1
         try:
             # The host comes first: requests that wait for a slow host must not take the turns of other hosts.
             async with state.slots:
                 await self._wait_for_rate(state)
                 async with self._all:
-                    left_s = state.paused_until_s.get(port, 0.0) - self._clock()
-                    if left_s > 0:
-                        raise HostPausedError(left_s)
+                    # Again, because the server may have asked for a pause meanwhile.
+                    self._check_pause(state, port)
                     yield
         finally:
             state.users -= 1
@@ -101,6 +102,12 @@ class HostLimiter:
         """Starts no request to `port` of `host` for `pause_s` seconds. A longer pause that has begun before stays."""
         pauses = self._state(host).paused_until_s
         pauses[port] = max(pauses.get(port, 0.0), self._clock() + pause_s)
+
+    def _check_pause(self, state: _Host, port: int) -> None:
+        """Raises HostPausedError during a pause of this port."""
+        left_s = state.paused_until_s.get(port, 0.0) - self._clock()
+        if left_s > 0:
+            raise HostPausedError(left_s)
 
     def _state(self, host: str) -> _Host:
         name = host.lower()

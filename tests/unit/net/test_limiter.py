@@ -135,6 +135,22 @@ async def test_pause_is_of_one_port_and_the_rate_of_all(time: FakeTime) -> None:
     assert [start_s - began_s for _, start_s in starts[1:]] == [0.0, 0.0, 2.0]
 
 
+async def test_paused_port_takes_nothing_from_the_other_ports(time: FakeTime) -> None:
+    """Neither a slot, nor the rate, nor a turn of the process: the request fails without waiting for any of them."""
+    limiter, starts = limiter_of(time, at_once=1, at_once_per_host=1, per_s=1.0, burst=1), []
+    limiter.pause("a.example", 8443, 60)
+    for _ in range(3):
+        with pytest.raises(HostPausedError):
+            await visit(limiter, "a.example", starts, time, 8443)
+    await visit(limiter, "a.example", starts, time)
+    assert (len(starts), time.slept) == (1, [])
+
+    await time.advance(1)
+    async with limiter.turn("a.example", 443):
+        with pytest.raises(HostPausedError):
+            await visit(limiter, "a.example", starts, time, 8443)
+
+
 async def test_pause_refuses_requests_that_were_waiting_for_their_turn(time: FakeTime) -> None:
     limiter = limiter_of(time, at_once_per_host=1)
     async with limiter.turn("a.example", 443):

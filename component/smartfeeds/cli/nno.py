@@ -100,7 +100,7 @@ async def _nno(
             return _json(run, [(entry, None) for entry in entries], now_us) if as_json else _outline(entries, now_us)
         puller = Puller(fetcher, _cached(cache))
         pulled = await puller.pull(entries)
-        run.skipped += pulled.failed.items()
+        run.skipped += [(url, failure.reason) for url, failure in pulled.failed.items()]
         if cache is not None:
             _write(cache, dump_results(puller.known))
         print_err(f"{pulled.downloads} feeds downloaded")

@@ -39,11 +39,11 @@ _SHOWN_CHARACTERS: Final = 200
 class FetchError(SmartfeedsError):
     """An address could not be fetched. `status` is the HTTP status if a response came that is no success, else 0.
 
-    `retry_after_s` is the pause in seconds that the server asked for, 0 if it asked for none. The client sends no
+    `retry_after_s` is the pause in seconds that the server asked for, None if it asked for none. The client sends no
     request to that host and port before the pause ends.
     """
 
-    def __init__(self, url: str, reason: str, *, status: int = 0, retry_after_s: float = 0.0) -> None:
+    def __init__(self, url: str, reason: str, *, status: int = 0, retry_after_s: float | None = None) -> None:
         super().__init__(f"{shown(url)} {reason}")
         self.reason = reason
         self.status = status
@@ -183,7 +183,7 @@ class Fetcher:
                 if 200 <= response.status < 300 or (response.status == _NOT_MODIFIED and conditional):
                     return await _read(response, known, max_bytes)
                 response.close()
-                pause_s = self._pause(response) if response.status in _OVERLOADED else 0.0
+                pause_s = self._pause(response) if response.status in _OVERLOADED else None
                 raise FetchError(text, f"answered {response.status}", status=response.status, retry_after_s=pause_s)
         except TimeoutError:
             raise FetchError(text, "does not answer") from None
@@ -195,12 +195,11 @@ class Fetcher:
         except (aiohttp.ClientError, OSError, ValueError) as error:
             raise FetchError(text, f"gave no usable answer: {_named(error)}") from None
 
-    def _pause(self, response: aiohttp.ClientResponse) -> float:
-        """Pauses requests to the server for as long as it asks; returns the seconds, 0 if it does not say."""
+    def _pause(self, response: aiohttp.ClientResponse) -> float | None:
+        """Pauses requests to the server for as long as it asks; returns the seconds, None if it does not say."""
         pause_s = retry_after_s(response.headers.get("Retry-After", ""), self._clock())
-        if pause_s is None:
-            return 0.0
-        self._limiter.pause(response.url.host or "", response.url.port or 0, pause_s)
+        if pause_s is not None:
+            self._limiter.pause(response.url.host or "", response.url.port or 0, pause_s)
         return pause_s
 
 

@@ -26,6 +26,7 @@ from smartfeeds.core.options import KIND
 from smartfeeds.core.times import US_PER_S
 from smartfeeds.errors import Condition, FeedError, SmartfeedsError
 from smartfeeds.formats.xml import parse_payload
+from smartfeeds.net.fetch import FetchError
 from smartfeeds.service.context import Context
 from smartfeeds.service.feeds import FeedService
 from smartfeeds.service.merging import IncomingItem, MergeResult, merge_items
@@ -117,18 +118,21 @@ class IncomingMirror(ABC):
         await self.state_store.settle()
 
     async def _run(self) -> None:
-        """Reads for ever. Each failure makes the pause before the next attempt longer."""
+        """Reads for ever. Each failure makes the pause before the next attempt longer, unless the server asks for
+        another pause."""
         while True:
+            pause_s = None
             try:
                 await self._step()
             except SmartfeedsError as error:
                 reason = self._advice(error)
+                pause_s = error.retry_after_s if isinstance(error, FetchError) else None
             except Exception:  # noqa: BLE001 - one mirror must not end the others
                 _log.exception("mirror_failed", mirror=self._mirror.name)
                 reason = BROKEN
             else:
                 continue
-            await self._rest(self.state_store.fail(reason, self._tools.spread()))
+            await self._rest(self.state_store.fail(reason, self._tools.spread(), pause_s))
 
     async def _ensure_node(self) -> None:
         """Creates the node if it is missing. A node that is not the one of the last read is read from the beginning: it

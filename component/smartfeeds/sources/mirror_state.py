@@ -93,11 +93,11 @@ class MirrorStateStore:
         if position != self.state.position:
             self.note(lambda state: replace(state, position=position))
 
-    def fail(self, error: str, jitter: float) -> float:
+    def fail(self, error: str, jitter: float, pause_s: float | None = None) -> float:
         """Records a failed attempt and returns the pause before the next one, in seconds. `jitter` is a random number
-        in 0..1."""
+        in 0..1, `pause_s` the pause that the other side asked for."""
         now_us = self.now_us()
-        failure = next_failure(self.state.failure, error, now_us, BACKOFF, jitter)
+        failure = next_failure(self.state.failure, error, now_us, BACKOFF, jitter, pause_s)
         self._record(failure)
         return failure.pause_s(now_us)
 

@@ -7,7 +7,7 @@ are looked for again only after the feed has changed.
 import asyncio
 from collections.abc import Collection, Iterable, Mapping, MutableMapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Final
+from typing import Final, NamedTuple
 
 from smartfeeds.core.validators import NO_VALIDATORS, KnownDocument, Validators
 from smartfeeds.errors import Condition, FeedError
@@ -80,19 +80,33 @@ def _linked(page: Response) -> str:
     raise FeedError(Condition.INVALID_PAYLOAD, "this is a web page, and it links to no ESS file")
 
 
+class SourceFailure(NamedTuple):
+    """Why an address gave nothing, and the pause in seconds that its server asked for, None if it asked for none."""
+
+    reason: str
+    pause_s: float | None = None
+
+
+def source_failure(error: FetchError | FeedError) -> SourceFailure:
+    """The failure of an address that could not be fetched, or whose content could not be read."""
+    if isinstance(error, FetchError):
+        return SourceFailure(error.reason, error.retry_after_s)
+    return SourceFailure(error.text or error.condition.value)
+
+
 @dataclass(frozen=True, slots=True)
 class PullResult:
     """The result of a pull.
 
     `results` are the entries of the outline in its order, each with its full entry, or None if its feed does not have
     it. `fresh` are those that are new or have changed. `downloads` counts the feeds that were requested, `failed` has
-    the feeds that could not be read, with the reason.
+    the feeds that could not be read.
     """
 
     results: tuple[tuple[NnoEntry, FullEntry | None], ...]
     fresh: tuple[FullEntry, ...] = ()
     downloads: int = 0
-    failed: Mapping[str, str] = field(default_factory=dict)
+    failed: Mapping[str, SourceFailure] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,7 +149,7 @@ class Puller:
         for entry in wanted:
             of_feed.setdefault(entry.entry.feed_url, []).append(entry)
         lacking = {url: these for url, these in to_download(wanted, self.known).items() if url not in skip}
-        failed: dict[str, str] = {}
+        failed: dict[str, SourceFailure] = {}
         fresh: list[FullEntry] = []
         requests = (self._feed(url, of_feed[url], these, failed) for url, these in lacking.items())
         for download in await asyncio.gather(*requests):
@@ -168,7 +182,11 @@ class Puller:
         return fresh
 
     async def _feed(
-        self, url: str, wanted: Sequence[EntryRequest], lacking: Sequence[EntryRequest], failed: dict[str, str]
+        self,
+        url: str,
+        wanted: Sequence[EntryRequest],
+        lacking: Sequence[EntryRequest],
+        failed: dict[str, SourceFailure],
     ) -> _Download | None:
         """Downloads a feed and matches all its entries of the outline, so that no entry gets the item of another one.
 
@@ -185,11 +203,8 @@ class Puller:
                 return None
             # Reading a large feed takes long enough to hold up everything else.
             entries = await asyncio.to_thread(_full_entries, url, response, wanted)
-        except FetchError as error:
-            failed[url] = error.reason
-            return None
-        except FeedError as error:
-            failed[url] = error.text or error.condition.value
+        except (FetchError, FeedError) as error:
+            failed[url] = source_failure(error)
             return None
         return _Download(url, response.validators, wanted, entries, frozenset(lacking).difference(entries))
 

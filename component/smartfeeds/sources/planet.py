@@ -27,7 +27,7 @@ from smartfeeds.service.context import Context
 from smartfeeds.service.feeds import FeedService
 from smartfeeds.service.importing import ImportCounts, import_document
 from smartfeeds.sources.documents import ess_reader, feeds_reader
-from smartfeeds.sources.nno import Documents, EssSource, Puller
+from smartfeeds.sources.nno import Documents, EssSource, Puller, SourceFailure, source_failure
 from smartfeeds.sources.results import FullEntry
 from smartfeeds.sources.tools import SourceTools
 from smartfeeds.store.base import ReadTx, WriteTx
@@ -51,11 +51,11 @@ class PlanetSettings:
 
 @dataclass(frozen=True, slots=True)
 class PlanetRound:
-    """What one round did; `failed` are the addresses that gave nothing, with the reason."""
+    """What one round did; `failed` are the addresses that gave nothing."""
 
     published: ImportCounts = field(default_factory=ImportCounts)
     downloads: int = 0
-    failed: dict[str, str] = field(default_factory=dict)
+    failed: dict[str, SourceFailure] = field(default_factory=dict)
 
 
 class Planet:
@@ -98,8 +98,8 @@ class Planet:
             await self._tools.sleep(max(self.plan.every_s, pause_s))
 
     def _log_round(self, result: PlanetRound) -> None:
-        for url, reason in result.failed.items():
-            _log.warning("nno_source_failed", node=self.plan.node, url=shown(url), reason=reason)
+        for url, failure in result.failed.items():
+            _log.warning("nno_source_failed", node=self.plan.node, url=shown(url), reason=failure.reason)
         published = result.published
         _log.info(
             "nno_round_done",
@@ -113,7 +113,7 @@ class Planet:
     async def round(self) -> PlanetRound:
         """One round. Raises FeedError where the node cannot be filled, StoreError where the store fails."""
         puller = self._puller or await self._restore()
-        failed: dict[str, str] = {}
+        failed: dict[str, SourceFailure] = {}
         now_us = self._tools.now_us()
         paused = {url for url, failure in self._failures.items() if failure.pause_s(now_us)}
         await asyncio.gather(*(self._refresh(url, failed) for url in self._sources if url not in paused))
@@ -179,31 +179,39 @@ class Planet:
         readers = {ess_reader(self.plan.node): files, feeds_reader(self.plan.node): feeds}
         return {(name, url): document for name, documents in readers.items() for url, document in documents.items()}
 
-    async def _refresh(self, url: str, failed: dict[str, str]) -> None:
+    async def _refresh(self, url: str, failed: dict[str, SourceFailure]) -> None:
         try:
             latest_s = self._tools.now_us() // US_PER_S + AHEAD_S
             await self._sources[url].refresh(self._fetch, self.plan.entries, latest_s)
-        except FetchError as error:
-            failed[url] = error.reason
-        except FeedError as error:
-            failed[url] = error.text or error.condition.value
+        except (FetchError, FeedError) as error:
+            failed[url] = source_failure(error)
         self._record(url, failed.get(url))
 
-    def _record(self, url: str, reason: str | None) -> None:
-        """Records what came of a request to an address; `reason` None is a success, which ends all pauses."""
+    def _record(self, url: str, failure: SourceFailure | None) -> None:
+        """Records what came of a request to an address; None is a success, which ends all pauses."""
         former = self._failures.pop(url, None)
-        if reason is not None:
+        if failure is not None:
             now_us, jitter = self._tools.now_us(), self._tools.spread()
-            self._failures[url] = next_failure(former, reason, now_us, self._url_backoff, jitter)
+            self._failures[url] = next_failure(
+                former, failure.reason, now_us, self._url_backoff, jitter, failure.pause_s
+            )
 
     async def _publish(self) -> ImportCounts:
-        """Publishes the new entries; those that cannot be stored are tried again in the next round."""
+        """Publishes the new entries. If the store fails, the next round publishes them.
+
+        An entry that the node does not accept is logged and left out until its feed has another version of it.
+        """
         if not self._pending and self._begun:
             return ImportCounts()
         buried = await self._service.read(self._buried)
         items = tuple(_item(name, full) for name, full in self._pending.items() if name not in buried)
         result = await import_document(self._service, self.plan.node, FeedDocument("NNO", items=items), self.plan.owner)
         self._begun = True
+        for name, reason in result.skipped:
+            full = self._pending[name]
+            _log.warning(
+                "nno_entry_skipped", node=self.plan.node, feed=shown(full.feed_url), entry=full.item.id, reason=reason
+            )
         self._pending.clear()
         return result
 

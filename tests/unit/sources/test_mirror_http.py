@@ -405,6 +405,20 @@ async def test_address_that_fails_is_left_alone_for_growing_pauses(net: Net, web
     assert "answered 404" in (await b.state()).error
 
 
+async def test_server_that_asks_for_a_pause_gets_it(net: Net, web: Web) -> None:
+    """Retry-After (RFC 9110 10.2.3) takes the place of the back-off."""
+
+    def overloaded(url: str, _etag: str) -> Response:
+        raise FetchError(url, "answered 503", status=503, retry_after_s=7_200.0)
+
+    web.pages[FILE] = overloaded
+    b = await mirror_of(net)
+    failure = (await b.state()).failure
+
+    assert b.timers.planned == [7_200.0]
+    assert failure is not None and failure.next_us == failure.since_us + 7_200 * S
+
+
 async def test_partial_feed_is_completed_on_the_first_read(net: Net, web: Web) -> None:
     """[A-46] 4.1.1: the complete feed once; then only the partial one."""
     web.pages[COMPLETE] = feed(entry("old"), entry("new"))

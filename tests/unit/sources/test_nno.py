@@ -229,7 +229,8 @@ async def test_pull_goes_on_without_the_feeds_that_fail(site, fetcher):
 
     assert told(pulled) == [None, None, ("urn:1", False)]
     assert set(pulled.failed) == {site.url("/b.xml"), site.url("/c.xml")}
-    assert "web page" in pulled.failed[site.url("/b.xml")] and "404" in pulled.failed[site.url("/c.xml")]
+    assert "web page" in pulled.failed[site.url("/b.xml")].reason
+    assert "404" in pulled.failed[site.url("/c.xml")].reason
     assert (await puller.pull(entries, skip={site.url("/c.xml")})).downloads == 1
 
 

@@ -260,6 +260,31 @@ async def test_sources_that_fail_are_left_alone_for_longer_and_longer_and_the_ot
     assert await titles(world) == ["B1", "A1"]
 
 
+@pytest.mark.parametrize("path", ["/a.ess", "/a.xml"])
+async def test_address_that_asks_for_a_pause_gets_it(site, world, fetcher, time, path):
+    """Retry-After (RFC 9110 10.2.3) takes the place of the back-off."""
+    urls = [site.blog("a", ("urn:a1", "A1", 1))]
+    page = site.pages[path]
+
+    async def overloaded(_request):
+        return web.Response(status=503, headers={"Retry-After": str(int(4 * EVERY_S))})
+
+    site.pages[path] = overloaded
+    planet = planet_of(world, fetcher, time, urls)
+    await planet.round()
+    site.pages[path] = page
+    requests = []
+    for _round in range(4):
+        site.asked_for(path)
+        await time.advance(EVERY_S)
+        fetcher._limiter._hosts.clear()  # its clock is not that of this test
+        await planet.round()
+        requests.append(site.asked_for(path))
+
+    assert requests == [[], [], [], [path]]
+    assert await titles(world) == ["A1"]
+
+
 async def test_feed_that_fails_is_asked_again_after_a_pause(site, world, fetcher, time):
     """[ESS-018] Its entries come when it answers."""
     urls = [site.blog("a", ("urn:a1", "A1", 1)), site.blog("b", ("urn:b1", "B1", 2))]
@@ -336,6 +361,20 @@ async def test_node_that_is_no_feed_is_an_error(site, world, fetcher, time):
         await planet.round()
 
 
+async def test_entry_that_the_node_does_not_accept_is_logged(site, world, fetcher, time):
+    """An operator who misses an entry must find the reason."""
+    await world.create(NODE, max_payload_size="1024")
+    urls = [site.blog("a", ("urn:long", "x" * 2_000, 1), ("urn:short", "A2", 2))]
+    with capture_logs() as logs:
+        done = await planet_of(world, fetcher, time, urls).round()
+
+    assert done.published.added == 1
+    assert await titles(world) == ["A2"]
+    [log] = logs
+    assert (log["event"], log["node"], log["feed"]) == ("nno_entry_skipped", NODE, site.url("/a.xml"))
+    assert log["entry"] == "urn:long" and "over the limit" in log["reason"]
+
+
 async def test_private_addresses_are_not_asked_unless_allowed(site, world, time):
     """Neither the ESS file nor the feed that it names."""
     urls = [site.blog("a", ("urn:a1", "A1", 1))]
@@ -343,7 +382,7 @@ async def test_private_addresses_are_not_asked_unless_allowed(site, world, time)
         done = await planet_of(world, fetcher, time, urls).round()
 
     assert site.asked == []
-    assert "not public" in done.failed[urls[0]]
+    assert "not public" in done.failed[urls[0]].reason
     assert (await world.node(NODE)).total == 0
 
 

@@ -91,14 +91,16 @@ def test_list_for_people_keeps_one_line_a_consumer(ready: Run, tmp_path: Path) -
 def test_retry_requests_an_attempt_for_one_consumer_or_for_all_that_failed(ready: Run, tmp_path: Path) -> None:
     def failing() -> dict[str, tuple[str, int]]:
         rows = json.loads(ready("consumer", "list", "--json").stdout)
-        return {row["consumer"]: (row["state"], row["failures"]) for row in rows if row["error"]}
+        return {row["consumer"]: (row["next_attempt"], row["failures"]) for row in rows if row["error"]}
 
     fill(ready, tmp_path)
     mirror, hub = "mirror:xmpp:b.example?;node=n", "hub:https://h.example/"
     assert ready("consumer", "retry", hub).stdout == "1 consumer will be retried.\n"
-    assert failing() == {mirror: ("retrying", 4), hub: ("retrying", 1)}
+    assert failing() == {mirror: ("2026-01-01T00:00:00Z", 4), hub: ("now", 9)}
     assert ready("consumer", "retry", "--all").stdout == "2 consumers will be retried.\n"
-    assert failing() == {mirror: ("retrying", 1), hub: ("retrying", 1)}
+    assert failing() == {mirror: ("now", 4), hub: ("now", 9)}
+    rows = json.loads(ready("consumer", "list", "--json").stdout)
+    assert {row["state"] for row in rows if row["error"]} == {"retrying"}
 
 
 def test_retry_of_a_consumer_without_a_failure_says_where_the_names_are(ready: Run, tmp_path: Path) -> None:

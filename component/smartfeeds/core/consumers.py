@@ -8,8 +8,10 @@ from smartfeeds.core.model import Mark
 from smartfeeds.core.times import US_PER_S
 from smartfeeds.core.view import Order
 
-PUSH: Final = "push"  # the consumer that sends XMPP notifications; each feed has one
+PUSH: Final = "push"  # the consumer that sends XMPP notifications; a feed has it from its first subscription on
 ERROR_CHARACTERS: Final = 300
+# The time of an attempt that an operator requests: it is due at once. No failure plans an attempt for the year 1970.
+RETRY_REQUEST_US: Final = 0
 # The error of an attempt that ended with an exception that nothing expects.
 BROKEN: Final = "a fault of this program; the log has the details"
 
@@ -40,7 +42,8 @@ class Failure:
     """Attempts that have failed since the last one that succeeded: deliveries to a consumer, or reads of a mirror.
 
     `count` is their number, `since_us` the time of the first, `error` the message of the latest. The next attempt is
-    due at `next_us`; None means that the service has given up.
+    due at `next_us`; None means that the service has given up, and `RETRY_REQUEST_US` that an operator has requested
+    it.
     """
 
     count: int
@@ -50,8 +53,8 @@ class Failure:
 
     @property
     def is_retry_request(self) -> bool:
-        """Whether an operator requested the next attempt. After a real failure it is later than `since_us`."""
-        return self.next_us == self.since_us
+        """Whether an operator requested the next attempt."""
+        return self.next_us == RETRY_REQUEST_US
 
     def pause_s(self, now_us: int) -> float:
         """The seconds until the next attempt, which must be planned."""

@@ -1,9 +1,9 @@
 """Consumers of feeds in the store: added with a mark, and listed with what they still have to receive."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 
-from smartfeeds.core.consumers import PUSH, Consumer, ConsumerRow, Failure
+from smartfeeds.core.consumers import PUSH, RETRY_REQUEST_US, Consumer, ConsumerRow, Failure
 from smartfeeds.core.model import MAX_ITEM_NO, Edge, Mark, Slice
 from smartfeeds.core.view import Order
 from smartfeeds.errors import Condition, FeedError
@@ -48,16 +48,16 @@ def add_consumer(tx: WriteTx, consumer: Consumer, order: Order, mark: Mark | Non
         tx.set_mark(consumer.node_no, order, consumer.name, mark or newest_mark(tx, node, order))
 
 
-def retry_consumers(tx: WriteTx, context: Context, name: str | None) -> list[Consumer]:
+def retry_consumers(tx: WriteTx, _context: Context, name: str | None) -> list[Consumer]:
     """Requests an attempt for the consumers of this name whose last delivery failed, or for all of them if it is None.
 
-    Also resumes consumers that were given up. A running service makes the attempt at its next look at the store.
+    Also consumers that were given up get one attempt. A running service makes it at its next look at the store.
     Returns these consumers. Raises FeedError if no consumer of this name fails.
     """
     consumers = []
     for consumer, failure in tx.failures():
         if name in (None, consumer.name):
-            tx.set_failure(consumer, Failure(1, context.now_us, context.now_us, failure.error))
+            tx.set_failure(consumer, replace(failure, next_us=RETRY_REQUEST_US))
             consumers.append(consumer)
     if name is not None and not consumers:
         raise FeedError(

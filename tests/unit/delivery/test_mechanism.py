@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
 
 import pytest
@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from smartfeeds.core.backoff import MAX_REQUESTED_PAUSE_S, Backoff
-from smartfeeds.core.consumers import Consumer, Failure
+from smartfeeds.core.consumers import RETRY_REQUEST_US, Consumer, Failure, next_failure
 from smartfeeds.core.model import Mark
 from smartfeeds.core.view import SMART, Order
 from smartfeeds.delivery import dispatcher as dispatcher_module
@@ -433,6 +433,33 @@ async def test_request_of_an_operator_ends_the_pause_or_resumes_a_consumer_that_
     await bench.quiet()
     assert requested == [consumer]
     assert bench.got("a") == "1" and await bench.failure(consumer) is None
+
+
+async def test_requested_attempt_that_fails_counts_with_those_before_it(bench: Bench) -> None:
+    """The operator sees since when the receiver has been away, and the pauses do not begin anew."""
+    bench.made(give_up_failures=9)
+    await bench.dispatcher.resume(HOOK)
+    (consumer,) = await bench.follow("a")
+    await bench.quiet()
+    bench.receivers.answers[consumer.name] = [RetryAfter("away"), RetryAfter("away")]
+    await publish(bench, "1")
+    await bench.quiet()
+    first = await bench.failure(consumer)
+    bench.world.clock.move(5)
+    await bench.world.service.write(lambda tx, context: retry_consumers(tx, context, consumer.name))
+    await bench.dispatcher.look()
+    await bench.quiet()
+    second = await bench.failure(consumer)
+
+    assert first is not None and second is not None
+    assert (first.count, second.count, second.since_us) == (1, 2, first.since_us)
+
+
+def test_failure_without_a_pause_is_no_request_of_an_operator() -> None:
+    """A look at the store would put an older failure in the place of this one."""
+    failure = next_failure(None, "away", T0_US, Backoff(2.0, 60.0), 0.0, pause_s=0.0)
+    assert not failure.is_retry_request
+    assert replace(failure, next_us=RETRY_REQUEST_US).is_retry_request
 
 
 async def test_request_of_an_operator_is_served_after_a_restart(bench: Bench) -> None:

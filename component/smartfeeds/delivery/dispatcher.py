@@ -41,6 +41,7 @@ class Dispatcher:
         self._lanes: dict[str, DeliveryLane] = {}
         self._unsaved: set[Consumer] = set()
         self._failing: set[Consumer] = set()  # consumers that may have a failure in the store
+        self._requested: set[Consumer] = set()  # consumers whose stored request to retry is being served
         self._saver: asyncio.Task[None] | None = None
 
     def register(self, name: str, kind: ConsumerKind) -> None:
@@ -59,6 +60,8 @@ class Dispatcher:
         for consumer, failure in failures:
             if consumer.kind == name:
                 self._failing.add(consumer)
+                if failure.is_retry_request:
+                    self._requested.add(consumer)
                 if consumer not in lane.positions:
                     lane.failures.setdefault(consumer, failure)
         lane.resume(behind.get(name, ()))
@@ -89,6 +92,7 @@ class Dispatcher:
             # the stored one, so only an explicit request may replace it.
             if failure.is_retry_request and consumer.kind in self._lanes:
                 self._failing.add(consumer)
+                self._requested.add(consumer)
                 self._lane(consumer).failures[consumer] = failure
                 self.hurry(consumer)
         for name, lane in self._lanes.items():
@@ -139,12 +143,15 @@ class Dispatcher:
         ended = {consumer for consumer, _, failure in states if failure is None} & self._failing
         # Before the write: a consumer that fails during it is added again, by another call of this method.
         self._failing -= ended
+        requested = unsaved & self._requested
+        self._requested -= requested
         try:
-            await self._service.write(lambda tx, _context: _save(tx, states, ended))
+            await self._service.write(lambda tx, _context: _save(tx, states, ended, requested))
         except BaseException:
             # BaseException, because `stop` cancels this task. Storing a mark twice does no harm.
             self._unsaved |= unsaved
             self._failing |= ended
+            self._requested |= requested
             raise
 
     def _lane(self, consumer: Consumer) -> DeliveryLane:
@@ -190,7 +197,7 @@ def _read_states(tx: ReadTx, _context: Context) -> tuple[Mapping[str, list[Consu
     return behind, tx.failures()
 
 
-def _save(tx: WriteTx, states: Iterable[_State], ended: Collection[Consumer]) -> None:
+def _save(tx: WriteTx, states: Iterable[_State], ended: Collection[Consumer], requested: Collection[Consumer]) -> None:
     """Stores marks and failures of consumers that have a mark; a consumer that was removed meanwhile stays removed."""
     for consumer, marks, failure in states:
         for order, mark in marks.items():
@@ -199,4 +206,7 @@ def _save(tx: WriteTx, states: Iterable[_State], ended: Collection[Consumer]) ->
         if failure is None and consumer in ended:
             tx.set_failure(consumer, None)
         elif failure is not None and any(tx.mark(consumer.node_no, order, consumer.name) for order in Order):
-            tx.set_failure(consumer, failure)
+            stored = tx.failure(consumer)
+            # An operator may have requested a retry since the last look: that request must be served first.
+            if stored is None or not stored.is_retry_request or consumer in requested:
+                tx.set_failure(consumer, failure)

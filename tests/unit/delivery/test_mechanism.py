@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass, field, replace
+from functools import partial
 from itertools import pairwise
 
 import pytest
@@ -752,6 +753,23 @@ async def test_lag_begins_again_when_everything_read_was_delivered(bench: Bench)
 
     assert reading.running == 1 and reading.lag_s == 3.0
     assert bench.got("a") == "1 2"
+
+
+async def test_request_of_an_operator_is_not_overwritten_by_a_failure_that_waits_to_be_stored(bench: Bench) -> None:
+    (consumer,) = await bench.follow("a")
+    bench.receivers.answers[consumer.name] = [RetryAfter("away", pause_s=300.0)]
+    await publish(bench, "1")
+    await bench.quiet()
+    await bench.dispatcher.save_marks()
+    bench.dispatcher.hurry(consumer)
+    bench.receivers.answers[consumer.name] = [RetryAfter("away", pause_s=300.0)]
+    await bench.quiet()
+    await bench.world.service.write(partial(retry_consumers, name=consumer.name))
+    await bench.dispatcher.save_marks()
+    await bench.dispatcher.look()
+    await bench.quiet()
+
+    assert bench.got("a") == "1" and await bench.failure(consumer) is None
 
 
 async def test_lag_grows_while_the_link_is_down(bench: Bench) -> None:

@@ -304,12 +304,13 @@ class App:
             self._on_failure()
 
     async def _resume(self) -> None:
-        """Starts the deliveries of pushes, from the marks."""
+        """Starts the deliveries over XMPP, from the marks."""
         while True:
             try:
-                return await self.dispatcher.resume(PUSH)
+                await self.dispatcher.resume(PUSH)
+                return await self.mirrors.resume()
             except StoreError as error:
-                # Without a repetition, no notification would be sent before the link is connected again.
+                # Without a repetition, nothing would be delivered before the link is connected again.
                 _log.error("store_failed", reason=str(error))
                 await asyncio.sleep(RETRY_S)
 

@@ -229,3 +229,18 @@ async def test_start_continues_a_purge_that_the_last_process_began(
     await app.stop()
 
     assert node is not None and node.live == 0
+
+
+async def test_link_that_is_back_resumes_pushes_and_mirrors(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A failure of one of them does not keep the other one waiting."""
+    app = make_app(tmp_path)
+    kinds: list[str] = []
+
+    async def resume(kind: str) -> None:
+        kinds.append(kind)
+        raise StoreError("the database is locked")
+
+    monkeypatch.setattr(app.dispatcher, "resume", resume)
+    await app._resume()
+
+    assert kinds == ["push", "mirror"]

@@ -117,7 +117,7 @@ class MirrorOutlet:
         await self.state_store.settle()
 
     async def deliver(self, consumer: Consumer, position: ConsumerPosition) -> Outcome:
-        """Sends the next items. Raises StoreError."""
+        """Sends the next items. Raises LinkError, StoreError."""
         batch = await self._service.read(
             partial(self._read, consumer=consumer, position=position), turn=f"mirror {self.mirror.name}"
         )
@@ -126,8 +126,14 @@ class MirrorOutlet:
             return Gone("the node was deleted, or the mirror begins anew")
         items, more = batch
         self.since_us = items[0].mark.key_us if items else None
+        before = position
         for start in range(0, len(items), AT_ONCE):
             position, failure = await self._send(items[start : start + AT_ONCE], position)
+            if isinstance(failure, LinkError):
+                # Our own link is down, which is no failure of the other service. What was sent before counts.
+                if position is before:
+                    raise failure
+                return Delivered(position, more=True)
             if failure is not None:
                 self._failing = True
                 return RetryAfter(failure.reason, position=position)
@@ -151,12 +157,14 @@ class MirrorOutlet:
 
     async def _send(
         self, items: Sequence[OutgoingItem], position: ConsumerPosition
-    ) -> tuple[ConsumerPosition, SendFailure | None]:
+    ) -> tuple[ConsumerPosition, SendFailure | LinkError | None]:
         """Sends some items at once; the position behind those that need not be sent again, and why the next one could
         not be sent. Raises StoreError."""
         now_us = self.state_store.now_us()
         results = await asyncio.gather(*(self._send_one(item) for item in items))
-        failures = [(number, result) for number, result in enumerate(results) if isinstance(result, SendFailure)]
+        failures = [
+            (number, result) for number, result in enumerate(results) if isinstance(result, SendFailure | LinkError)
+        ]
         first, failure = failures[0] if failures else (len(items), None)
         refused = tuple(
             refusal(item.item_id, result.reason, now_us)
@@ -174,8 +182,8 @@ class MirrorOutlet:
             position = replace(position, marks={Order.MODIFIED: done[-1].mark})
         return position, failure
 
-    async def _send_one(self, item: OutgoingItem) -> bool | RefusedItem | SendFailure:
-        """True if the item was sent, False if the other service has it already."""
+    async def _send_one(self, item: OutgoingItem) -> bool | RefusedItem | SendFailure | LinkError:
+        """True if the item was sent, False if the other service has it already. A LinkError is about our own link."""
         if not item.payload or self._peer.has(item.sync_id, item.version):
             return False
         if len(item.payload) > self._limit_bytes:
@@ -189,8 +197,10 @@ class MirrorOutlet:
             if error.kind != "wait" and error.condition in _OF_THE_ITEM:
                 return RefusedItem(f"{self._remote_service} refuses it: {error}")
             return SendFailure(self._advice(error))
-        except (RequestTimeoutError, LinkError) as error:
+        except RequestTimeoutError as error:
             return SendFailure(f"{self._remote_service} cannot be reached now: {error}")
+        except LinkError as error:
+            return error
         self._peer.note(item.sync_id, item.version)
         return True
 

@@ -22,6 +22,7 @@ from smartfeeds.core.times import US_PER_S
 from smartfeeds.delivery.changes import failures_logged
 from smartfeeds.delivery.deliverer import ConsumerKind, ConsumerPosition, Gone, Outcome
 from smartfeeds.delivery.dispatcher import Dispatcher
+from smartfeeds.errors import LinkError
 from smartfeeds.net.fetch import HttpClient
 from smartfeeds.service.feeds import FeedService
 from smartfeeds.service.mirrors import consumer_of_mirror, set_configured
@@ -153,8 +154,13 @@ class Mirrors:
         """Brings the store in line with the configuration, and begins. Raises StoreError, and ConfigError
         where the configuration cannot be."""
         await self._service.write(lambda tx, context: set_configured(tx, context, self._configured))
-        await self._delivery.resume(CONSUMER_KIND)
+        await self.resume()
         await self.look()
+
+    async def resume(self) -> None:
+        """Starts the outgoing deliveries that the end of our link has interrupted. Raises StoreError."""
+        if not self._stopped:
+            await self._delivery.resume(CONSUMER_KIND)
 
     async def look(self) -> None:
         """Starts mirrors that are new in the store, ends those that were removed. Raises StoreError."""
@@ -187,7 +193,10 @@ class Mirrors:
             self._attaching = self._spawn(self._attach_logged(), "mirrors attach")
 
     async def deliver(self, consumer: Consumer, position: ConsumerPosition) -> Outcome:
-        """Sends the next items of the mirror that a consumer is of. Raises StoreError."""
+        """Sends the next items of the mirror that a consumer is of. Raises LinkError, StoreError."""
+        if self._stopped:
+            # The outlets are gone, but the mirrors are not: their marks must stay. `resume` may have come in between.
+            raise LinkError("the service ends")
         outlet = self._outlets.get(consumer)
         outcome = await outlet.deliver(consumer, position) if outlet is not None else Gone("the mirror was removed")
         if isinstance(outcome, Gone):

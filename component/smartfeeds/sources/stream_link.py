@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import Protocol, cast
 from xml.etree import ElementTree
 
-from smartfeeds.client.errors import RequestTimeoutError
+from smartfeeds.client.errors import RequestError, RequestTimeoutError
 from smartfeeds.client.stanzas import PUBSUB, read_error
 from smartfeeds.client.transport import LinkListener
 from smartfeeds.core.text import attribute
@@ -53,11 +53,16 @@ class StreamLink:
 
     async def ask(self, kind: str, to: str, payload: ElementTree.Element) -> ElementTree.Element:
         """Sends an IQ and returns its reply. Raises RequestError, RequestTimeoutError."""
-        return cast(ElementTree.Element, await self._call(kind, to, ElementTree.tostring(payload)))
+        try:
+            return cast(ElementTree.Element, await self._call(kind, to, ElementTree.tostring(payload)))
+        except RequestError:
+            raise
+        except LinkError as error:
+            raise RequestTimeoutError(str(error)) from None
 
     async def publish(self, service: str, node: str, item_id: str, payload: bytes) -> None:
         """Publishes an item, under an id of the service if `item_id` is empty. Raises RequestError,
-        RequestTimeoutError."""
+        RequestTimeoutError, and LinkError if our own link is down."""
         named = f" id='{attribute(item_id)}'" if item_id else ""
         head = f"<pubsub xmlns='{PUBSUB}'><publish node='{attribute(node)}'><item{named}>"
         await self._call("set", service, head.encode() + payload + b"</item></publish></pubsub>")
@@ -72,8 +77,6 @@ class StreamLink:
             reply = await self._stream.call(kind, to, payload, self._answer_s)
         except TimeoutError:
             raise RequestTimeoutError(f"{to} did not answer in {self._answer_s:g} s") from None
-        except LinkError as error:
-            raise RequestTimeoutError(str(error)) from None
         if reply.get("type") == "error":
             raise read_error(cast(ElementTree.Element, reply))
         return reply

@@ -12,11 +12,11 @@ from lxml import etree
 
 from smartfeeds.client.errors import RequestError
 from smartfeeds.client.stanzas import PUBSUB
-from smartfeeds.core.consumers import BROKEN
+from smartfeeds.core.consumers import BROKEN, Consumer
 from smartfeeds.core.mirror import Direction, make_mirror
 from smartfeeds.core.model import Affiliation
 from smartfeeds.delivery.deliverer import ConsumerPosition, Delivered
-from smartfeeds.errors import ConfigError, StoreError
+from smartfeeds.errors import ConfigError, LinkError, StoreError
 from smartfeeds.service import requests as r
 from smartfeeds.service.mirrors import add_mirror, consumer_of_mirror, remove_mirror, restart_mirror, set_configured
 from smartfeeds.sources import mirror_in, mirror_state
@@ -49,6 +49,14 @@ async def two(net: Net, direction: str = "in") -> tuple[Site, Site]:
     await b.mirror(a, direction)
     await net.settle()
     return a, b
+
+
+def consumer_of(site: Site) -> Consumer:
+    """The consumer of the site's outgoing mirror."""
+    assert site.mirrors is not None
+    [outlet] = [run.outlet for run in site.mirrors.runs.values() if run.outlet is not None]
+    assert outlet.consumer is not None
+    return outlet.consumer
 
 
 def publishes(net: Net) -> list[tuple[str, str]]:
@@ -577,6 +585,69 @@ async def test_position_is_kept_with_the_items_or_not_at_all(net: Net, monkeypat
     await net.settle()
     state = await b.state()
     assert (await b.titles(), state.error) == ({"x": "x"}, "")
+
+
+async def test_end_of_our_own_link_is_no_failure_of_the_other_service(net: Net) -> None:
+    """Nothing is recorded and no pause begins: the deliveries go on when the link is back."""
+    a, b = await two(net, "out")
+    await b.create()
+    await net.settle()
+    lost = LinkError("the link to the XMPP server is down")
+    net.fault = lambda sender, _to, payload: lost if sender == b.domain and b"<publish " in payload else None
+    for number in range(3):
+        await b.publish(f"b{number}")
+    await net.settle()
+    consumer = consumer_of(b)
+    assert await a.titles() == {} and b.timers.planned == []
+    assert b.dispatcher.failure(consumer) is None
+
+    net.fault = None
+    assert b.mirrors is not None
+    await b.mirrors.resume()
+    await net.settle()
+    assert await a.titles() == {f"b{number}": f"b{number}" for number in range(3)}
+    assert b.dispatcher.is_current(consumer)
+
+
+async def test_items_that_were_sent_before_the_link_ended_are_not_sent_again(
+    net: Net, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("smartfeeds.sources.mirror_out.AT_ONCE", 1)
+    a, b = await two(net, "out")
+    await b.create()
+    await net.settle()
+    lost = LinkError("the link to the XMPP server is down")
+    net.fault = lambda sender, _to, payload: lost if sender == b.domain and b"'b2'" in payload else None
+    await b.dispatcher.pause("mirror")
+    for number in range(3):
+        await b.publish(f"b{number}")
+        b.clock.move(1)
+    assert b.mirrors is not None
+    await b.mirrors.resume()
+    await net.settle()
+    assert await a.titles() == {"b0": "b0", "b1": "b1"}
+    assert (await b.state(OUT)).items == 2
+
+    net.fault = None
+    await b.stop()
+    net.asked.clear()
+    await b.start()
+    await net.settle()
+    assert await a.titles() == {f"b{number}": f"b{number}" for number in range(3)}
+    assert len(publishes(net)) == 1
+
+
+async def test_delivery_while_the_service_ends_keeps_the_mark(net: Net) -> None:
+    """Else the next start would send everything again."""
+    _a, b = await two(net, "out")
+    await b.create()
+    await b.publish("b")
+    await net.settle()
+    consumer, mirrors = consumer_of(b), b.mirrors
+    assert mirrors is not None
+    await mirrors.stop()
+    with pytest.raises(LinkError):
+        await mirrors.deliver(consumer, ConsumerPosition())
 
 
 async def test_fault_of_the_program_ends_neither_the_mirror_nor_the_service(

@@ -77,8 +77,10 @@ async def test_failures_are_those_of_the_client(answer, error, text):
     link = StreamLink(Stream(answer), 7.0)
     with pytest.raises(error, match=text):
         await link.ask("get", THERE, stanzas.request("unsubscribe", node="plans", jid="x"))
-    with pytest.raises(error, match=text):
+    # A deliverer has to tell the end of our own link from a failure of the other service.
+    with pytest.raises(type(answer) if isinstance(answer, LinkError) else error, match=text) as caught:
         await link.publish(THERE, "plans", "x", ITEM)
+    assert isinstance(caught.value, RequestTimeoutError | RequestError) != isinstance(answer, LinkError)
 
 
 async def test_listener_is_told_until_the_link_is_closed():

@@ -111,10 +111,12 @@ class MirrorOutlet:
         """Does nothing: sending starts when the consumer is followed."""
 
     async def end(self) -> None:
-        """Ends the deliveries and stores the state."""
-        if self.consumer is not None:
-            await self._delivery.forget(self.consumer)
-        await self.state_store.settle()
+        """Ends the deliveries and stores the state. Raises StoreError if the mark cannot be stored."""
+        try:
+            if self.consumer is not None:
+                await self._delivery.forget(self.consumer)
+        finally:
+            await self.state_store.settle()
 
     async def deliver(self, consumer: Consumer, position: ConsumerPosition) -> Outcome:
         """Sends the next items. Raises LinkError, StoreError."""

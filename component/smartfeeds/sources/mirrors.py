@@ -174,8 +174,8 @@ class Mirrors:
                 del self.runs[name]
                 if run.outlet is not None and run.outlet.consumer is not None:
                     self._outlets.pop(run.outlet.consumer, None)
-                await run.end()
                 ended.append(run.mirror)
+                await _end(run)
         for name, row in rows.items():
             if name not in self.runs:
                 run = self.runs[name] = MirrorRun(
@@ -232,7 +232,8 @@ class Mirrors:
             consumer = await self._service.write(
                 partial(consumer_of_mirror, mirror=outlet.mirror, epoch=outlet.state_store.state.epoch)
             )
-            if consumer is not None:
+            # `look` may have ended the mirror since the snapshot: nothing would end its deliveries then.
+            if consumer is not None and any(run.outlet is outlet for run in self.runs.values()):
                 outlet.consumer = consumer
                 self._outlets[consumer] = outlet
                 self._delivery.follow(consumer)
@@ -266,8 +267,14 @@ class Mirrors:
         self.runs.clear()
         self._outlets.clear()
         self._followed = frozenset()
-        await asyncio.gather(*(run.end() for run in runs))
+        await asyncio.gather(*(_end(run) for run in runs))
         tasks = list(self._tasks)
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
+
+
+async def _end(run: MirrorRun) -> None:
+    """Ends a mirror. A failure is logged, because the others must go on or end, too."""
+    with failures_logged():
+        await run.end()

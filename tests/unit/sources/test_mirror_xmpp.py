@@ -1266,22 +1266,76 @@ async def test_node_that_cannot_be_attached_now_is_logged_and_attached_later(
     assert len(await consumers(b)) == 1
 
 
-async def test_mirror_that_ends_while_the_store_fails_reads_no_more(net: Net, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Its successor reads beside it otherwise."""
+async def test_mirror_that_began_anew_while_it_was_attached_is_not_followed(net: Net) -> None:
+    """The former outlet would take the place of its successor, and nothing would end it."""
+    a, b = await net.add("a"), await net.add("b")
+    await a.create(b.domain)
+    mirror = await b.mirror(a, "out")
+    write, mirrors = b.service.write, b.mirrors
+    assert mirrors is not None
+    attached: list[Consumer] = []
+
+    async def slow_write(work: object, *, turn: str = "") -> object:
+        result = await write(work, turn=turn)  # type: ignore[arg-type]
+        if getattr(work, "func", None) is consumer_of_mirror and not attached:
+            assert isinstance(result, Consumer)
+            attached.append(result)
+            await write(lambda tx, context: restart_mirror(tx, context, mirror.name))
+            await mirrors.look()
+        return result
+
+    b.service.write = slow_write  # type: ignore[assignment, method-assign]
+    await b.create()
+    await b.publish("x")
+    await net.settle()
+
+    assert mirrors._outlets == {attached[0]: mirrors.runs[mirror.name].outlet}
+    assert await a.titles() == {"x": "x"}
+
+
+@pytest.fixture
+async def both_ways(net: Net, monkeypatch: pytest.MonkeyPatch) -> tuple[Site, str]:
+    """A site with a mirror in both directions whose mark cannot be stored any more, and the name of the mirror."""
     a, b = await net.add("a"), await net.add("b")
     await a.create(b.domain)
     await b.create()
     mirror = await b.mirror(a, "both")
+    await b.publish("x")
     await net.settle()
-    assert b.mirrors is not None
-    task = b.mirrors.runs[mirror.name].parts[Direction.IN]._task
-    await b.service.write(lambda tx, context: remove_mirror(tx, context, mirror.name))
 
     async def failing(_consumer: object) -> None:
         raise StoreError("the disk is full")
 
     monkeypatch.setattr(b.dispatcher, "forget", failing)
-    with pytest.raises(StoreError):
-        await b.mirrors.look()
+    return b, mirror.name
+
+
+async def test_mirror_that_ends_while_the_store_fails_reads_no_more_and_leaves(
+    net: Net, both_ways: tuple[Site, str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Its successor reads beside it otherwise, and the other service sends events for ever."""
+    b, name = both_ways
+    assert b.mirrors is not None
+    task = b.mirrors.runs[name].parts[Direction.IN]._task
+    await b.service.write(lambda tx, context: remove_mirror(tx, context, name))
+    net.asked.clear()
+    await b.mirrors.look()
+    await net.settle()
+
     assert task is not None and task.done()
-    monkeypatch.undo()
+    assert any(b"unsubscribe " in payload for _sender, _to, payload in net.asked)
+    assert "store_failed" in capsys.readouterr().out
+
+
+async def test_end_of_all_mirrors_goes_on_if_the_store_fails(
+    both_ways: tuple[Site, str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    b, name = both_ways
+    mirrors = b.mirrors
+    assert mirrors is not None
+    task = mirrors.runs[name].parts[Direction.IN]._task
+    background = mirrors._spawn(asyncio.sleep(3_600), "background")
+    await mirrors.stop()
+
+    assert task is not None and task.done() and background.cancelled()
+    assert "store_failed" in capsys.readouterr().out

@@ -17,7 +17,14 @@ from support.fakeserver import FakeServer
 from support.faketime import FakeTime, settle
 from support.link import DOMAIN, Taken, linked, make_stream
 
-PACE = Pace(open_timeout_s=500.0, ping_idle_s=1_000.0, ping_timeout_s=200.0)
+PACE = Pace(
+    retry_first_s=0.5,
+    retry_most_s=30.0,
+    healthy_after_s=30.0,
+    open_timeout_s=500.0,
+    ping_idle_s=1_000.0,
+    ping_timeout_s=200.0,
+)
 BACK_OFF_MOST_S = 30.0
 
 

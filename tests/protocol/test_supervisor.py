@@ -17,7 +17,14 @@ from support.faketime import FakeTime, settle
 from support.link import DOMAIN, Taken, make_stream
 
 OPEN_TIMEOUT_S = 500.0
-PACE = Pace(open_timeout_s=OPEN_TIMEOUT_S, ping_idle_s=10_000.0, ping_timeout_s=2_000.0)
+PACE = Pace(
+    retry_first_s=0.5,
+    retry_most_s=30.0,
+    healthy_after_s=30.0,
+    open_timeout_s=OPEN_TIMEOUT_S,
+    ping_idle_s=10_000.0,
+    ping_timeout_s=2_000.0,
+)
 BACK_OFF_MOST_S = 30.0
 
 

@@ -254,8 +254,8 @@ class WebMirrorReader(IncomingMirror):
         absent, after = 0, None
         while True:
             work = partial(count_absent, mirror=self._mirror, host=self._publisher, held=held, after=after)
-            items_by_id, after = await self._service.read(work, turn=f"mirror {self._mirror.name}")
-            absent += items_by_id
+            count, after = await self._service.read(work, turn=f"mirror {self._mirror.name}")
+            absent += count
             if after is None:
                 break
         return (
@@ -357,5 +357,5 @@ def count_absent(
             version = read_shared(context, node, item).version
             by = [stamp.by for stamp in (version.history[-1], version.top)]
             items_by_id[version.sync_id] = MirroredItem(*(ours if is_own_endpoint(ours, one) else one for one in by))
-    there = [one for one in items_by_id if one in held]
-    return len(to_drop(items_by_id, there, ours)), Edge(items[-1].modified_us, items[-1].item_no)
+    present_ids = [sync_id for sync_id in items_by_id if sync_id in held]
+    return len(to_drop(items_by_id, present_ids, ours)), Edge(items[-1].modified_us, items[-1].item_no)

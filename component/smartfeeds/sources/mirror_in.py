@@ -284,8 +284,8 @@ class XmppMirrorReader(IncomingMirror):
         if recovered:
             self._on_recovery()
 
-    def _connection(self, there: bool) -> None:
-        if not there:
+    def _connection(self, online: bool) -> None:
+        if not online:
             self.state_store.interrupt("there is no connection to our own XMPP server")
 
     def _trouble(self, error: Exception) -> None:

@@ -1,4 +1,4 @@
-"""What goes between the two sides of a mirror, and which of it the other side is known to have."""
+"""Memory of the versions of items that the other side of a mirror has, so that they are not sent back to it."""
 
 import hashlib
 from collections import OrderedDict
@@ -20,7 +20,7 @@ class PeerMemory:
 
 
 class Peer:
-    """Which version of an item the other side was last seen to have, as far as it is remembered; see `digest`.
+    """The version of each item that the other side last sent or received, while it is remembered; see `digest`.
 
     It keeps changes from being sent back to where they came from. A version that is forgotten is sent once more at
     worst, which changes nothing there.

@@ -40,7 +40,8 @@ _log = structlog.get_logger()
 
 @dataclass(frozen=True, slots=True)
 class PlanetSettings:
-    """What fills a node: `urls` of ESS files, of NNO files, or of web pages that link to one."""
+    """The settings of a node that fills itself: `urls` are addresses of ESS files, of NNO files, or of web pages that
+    link to such a file."""
 
     node: str
     urls: tuple[str, ...]
@@ -51,7 +52,7 @@ class PlanetSettings:
 
 @dataclass(frozen=True, slots=True)
 class PlanetRound:
-    """What one round did; `failed` are the addresses that gave nothing."""
+    """The result of one round; `failed` are the addresses that gave nothing."""
 
     published: ImportCounts = field(default_factory=ImportCounts)
     downloads: int = 0
@@ -59,7 +60,7 @@ class PlanetRound:
 
 
 class Planet:
-    """One node and what fills it."""
+    """Fills one node with the newest entries of other feeds."""
 
     def __init__(self, plan: PlanetSettings, service: FeedService, fetch: HttpClient, tools: SourceTools) -> None:
         self.plan = plan
@@ -147,9 +148,9 @@ class Planet:
         def read(tx: ReadTx, _context: Context) -> tuple[bool, Documents, Documents]:
             return tx.node(node) is not None, tx.documents(ess_reader(node)), tx.documents(feeds_reader(node))
 
-        there, files, feeds = await self._service.read(read)
+        exists, files, feeds = await self._service.read(read)
         self._stored = self._documents(files, feeds)
-        if there:
+        if exists:
             self._files, self._feeds = files, feeds
         self._sources = {url: EssSource(url, self._files) for url in self.plan.urls}
         self._puller = Puller(self._fetch, documents=self._feeds)
@@ -216,7 +217,7 @@ class Planet:
         return result
 
     def _buried(self, tx: ReadTx, _context: Context) -> set[str]:
-        """Which of the new entries the owner has retracted before."""
+        """The ids of the new entries that the owner has retracted before."""
         node = tx.node(self.plan.node)
         if node is None:
             return set()

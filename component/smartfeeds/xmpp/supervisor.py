@@ -39,14 +39,14 @@ ADVICE: Final = {
 
 @dataclass(frozen=True, slots=True)
 class Pace:
-    """Times of the supervisor, in seconds."""
+    """Times of the supervisor, in seconds; `config.LinkSettings` has their defaults."""
 
-    retry_first_s: float = 0.5
-    retry_most_s: float = 30.0
-    healthy_after_s: float = 30.0
-    open_timeout_s: float = 30.0
-    ping_idle_s: float = 60.0
-    ping_timeout_s: float = 30.0
+    retry_first_s: float
+    retry_most_s: float
+    healthy_after_s: float
+    open_timeout_s: float
+    ping_idle_s: float
+    ping_timeout_s: float
 
 
 class Supervisor:
@@ -64,7 +64,7 @@ class Supervisor:
         clock: Callable[[], float],
         sleep: Callable[[float], Coroutine[Any, Any, None]],
         random: Callable[[], float],
-        pace: Pace | None = None,
+        pace: Pace,
         on_online: Callable[[], None] = lambda: None,
     ) -> None:
         self._link = link
@@ -72,7 +72,7 @@ class Supervisor:
         self._clock = clock
         self._sleep = sleep
         self._random = random
-        self._pace = Pace() if pace is None else pace
+        self._pace = pace
         self._stop = asyncio.Event()
         self._idle = asyncio.Event()
         self._idle.set()

@@ -190,7 +190,7 @@ class Fetcher:
         except aiohttp.ClientConnectorError as error:
             cause = error.os_error
             if isinstance(cause, RefusedAddressError):
-                raise FetchError(text, f"was not asked: {cause.args[0]}") from None
+                raise FetchError(text, f"was not requested: {cause.args[0]}") from None
             raise FetchError(text, f"cannot be reached: {_named(cause)}") from None
         except (aiohttp.ClientError, OSError, ValueError) as error:
             raise FetchError(text, f"gave no usable answer: {_named(error)}") from None
@@ -238,19 +238,19 @@ def _address(text: str) -> URL:
         url = URL(text, encoded=True) if _PRINTABLE.fullmatch(text) else URL(text)
         host, port = url.host, url.port  # yarl decodes a host when it is read, and raises ValueError then
     except (ValueError, TypeError):
-        raise FetchError(text, "is no address") from None
+        raise FetchError(text, "cannot be read as an address; check its spelling") from None
     if url.scheme not in ("http", "https") or not host or not port:
-        raise FetchError(text, "is no address that starts with http:// or https://")
+        raise FetchError(text, "is not supported; use an address that starts with http:// or https://")
     return url
 
 
 def _joined(text: str, url: URL, location: str) -> URL:
     if not location:
-        raise FetchError(text, "redirects to nowhere")
+        raise FetchError(text, "redirects without naming an address; use the address that the document has now")
     try:
         target = url.join(URL(location, encoded=_PRINTABLE.fullmatch(location) is not None))
     except (ValueError, TypeError):
-        raise FetchError(text, "redirects to something that is no address") from None
+        raise FetchError(text, "redirects to a text that cannot be read as an address; use the address that the document has now") from None
     return _address(str(target))
 
 

@@ -26,7 +26,7 @@ class HostPausedError(SmartfeedsError):
     """The server asked for a pause that has not ended. `left_s` is what is left of it, in seconds."""
 
     def __init__(self, left_s: float) -> None:
-        super().__init__(f"was not asked: its server wants no requests for another {left_s:.0f} seconds")
+        super().__init__(f"was not requested: its server asked for a pause; try again in {left_s:.0f} seconds")
         self.left_s = left_s
 
 

@@ -124,7 +124,7 @@ async def test_host_that_asks_for_a_pause_gets_no_request_before_it_ends(site, s
         await time.advance(119)
         error = await refused(neighbour, site.url("/b", host="a.example.org"))
         assert (error.status, error.retry_after_s) == (0, 1.0)
-        assert "wants no requests for another 1 seconds" in str(error)
+        assert "try again in 1 seconds" in str(error)
         assert site.paths == ["/"]
         assert (await fetcher.get(site.url("/b", host="b.example.org"))).body == b"hello"
 
@@ -224,7 +224,7 @@ async def test_name_that_leads_to_a_private_address_is_refused(site, address):
     async with Fetcher(resolver=Names(address)) as fetcher:
         error = await refused(fetcher, site.url(host="feeds.example.org"))
 
-    assert error.reason == "was not asked: its address is not public; allow it with --allow-private or net.fetch_allow"
+    assert error.reason == "was not requested: its address is not public; allow it with --allow-private or net.fetch_allow"
     assert site.asked == []
 
 
@@ -239,7 +239,7 @@ async def test_name_that_is_public_when_looked_up_first_and_private_then_is_refu
 
     assert names.asked == ["one.example.org", "two.example.org"]
     assert "cannot be reached" in first.reason
-    assert second.reason == "was not asked: its address is not public; allow it with --allow-private or net.fetch_allow"
+    assert second.reason == "was not requested: its address is not public; allow it with --allow-private or net.fetch_allow"
     assert site.asked == []
 
 
@@ -274,8 +274,8 @@ async def test_redirects_are_followed(site, fetcher, status, location):
     ("location", "reason"),
     [
         ("file:///etc/passwd", "http://"),
-        ("", "to nowhere"),
-        ("http://[", "no address"),
+        ("", "without naming an address"),
+        ("http://[", "cannot be read as an address"),
         ("/", "more than 5 times"),
     ],
 )

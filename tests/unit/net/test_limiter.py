@@ -108,7 +108,7 @@ async def test_pause_refuses_requests_to_its_host_until_it_ends(time: FakeTime) 
     await visit(limiter, "b.example", starts, time)
     await time.advance(59)
 
-    with pytest.raises(HostPausedError, match="another 1 seconds") as caught:
+    with pytest.raises(HostPausedError, match="try again in 1 seconds") as caught:
         await visit(limiter, "a.example", starts, time)
     assert caught.value.left_s == 1.0
 

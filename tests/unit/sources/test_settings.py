@@ -107,7 +107,7 @@ async def test_network_for_callbacks_is_closed_to_fetching(site, tmp_path):
 
     assert site.asked == []
     (reason,) = [log["reason"] for log in logs if log["event"] == "nno_source_failed"]
-    assert reason == "was not asked: its address is not public; allow it with --allow-private or net.fetch_allow"
+    assert reason == "was not requested: its address is not public; allow it with --allow-private or net.fetch_allow"
 
 
 @pytest.mark.parametrize(

@@ -1,18 +1,24 @@
 """Bodies of responses up to a limit, which counts the bytes after decompression (RFC 9110 section 8.4).
 
-Decompression goes in steps that cannot grow beyond the limit, so a small response cannot fill the memory.
+Decompression goes in small steps, so a small response can neither fill the memory nor stall the event loop.
 """
 
+import asyncio
 import zlib
+from io import BytesIO
 from typing import Final
 
 ENCODINGS: Final = "gzip, deflate"
 _PLAIN: Final = frozenset({"", "identity"})
 _COMPRESSED: Final = frozenset({"gzip", "x-gzip", "deflate"})
+_GZIP_MAGIC: Final = b"\x1f\x8b"  # RFC 1952 section 2.3.1
 _ANY_HEADER: Final = 32 + zlib.MAX_WBITS  # gzip or zlib, as the data begins
 _NO_HEADER: Final = -zlib.MAX_WBITS
-# zlib copies the rest of the data behind each member, so many small members would stall the event loop. Programs that
-# write several (bgzip) put 64 KiB into each.
+# The event loop waits for one step. 128 KiB of output take less than a millisecond. Input is cut as well, because zlib
+# copies the input that is left after each step and each member.
+_STEP_INPUT_BYTES: Final = 16 * 1024
+_STEP_OUTPUT_BYTES: Final = 128 * 1024
+# Programs that write several members (bgzip) put 64 KiB into each.
 _MAX_MEMBERS: Final = 1_000
 
 
@@ -30,53 +36,74 @@ class Body:
         name = encoding.strip().lower()
         if name not in _PLAIN and name not in _COMPRESSED:
             raise BodyError(f"is compressed in a way that was not asked for ({name[:20]})")
+        self._compressed = name in _COMPRESSED
         self._max_bytes = max_bytes
         self._received_bytes = 0
-        self._body = bytearray()
+        self._body = BytesIO()  # hands its bytes over without a copy
         self._members = 0
-        self._unpacker = None if name in _PLAIN else zlib.decompressobj(_ANY_HEADER)
+        self._unpacker: zlib._Decompress | None = None  # None before and behind a member
+        self._input = b""  # compressed bytes that wait for a step
+        self._padded = False  # the last member has ended, and the rest is ignored
 
-    def feed(self, data: bytes) -> None:
-        """Adds bytes as they arrive. Raises BodyError."""
-        first = self._received_bytes == 0
+    async def feed(self, data: bytes) -> None:
+        """Adds bytes as they arrive. Other tasks run between the steps of decompression. Raises BodyError."""
         self._received_bytes += len(data)
         if self._received_bytes > self._max_bytes:
             raise BodyError(f"is larger than {self._max_bytes} bytes")
-        if self._unpacker is None:
-            self._body += data
+        if not self._compressed:
+            self._body.write(data)
             return
+        for start in range(0, len(data), _STEP_INPUT_BYTES):
+            self._input += data[start : start + _STEP_INPUT_BYTES]
+            while self._step():  # noqa: ASYNC110 - a pause between steps, not a wait for an event
+                await asyncio.sleep(0)
+
+    def _step(self) -> bool:
+        """Decompresses one step of the input. Returns whether another step may find something to do."""
+        unpacker = self._unpacker or self._next_member()
+        if unpacker is None:
+            return False
+        # One byte more than there is room for shows that the body is too large.
+        step_bytes = min(_STEP_OUTPUT_BYTES, self._max_bytes - self._body.tell() + 1)
         try:
-            try:
-                self._unpack(data, self._unpacker)
-            except zlib.error:
-                if self._members:  # bytes behind a complete member are padding or junk: ignore them
-                    self._unpacker = zlib.decompressobj(_ANY_HEADER)
-                    return
-                if not first:
-                    raise
-                self._body.clear()
-                self._unpack(data, zlib.decompressobj(_NO_HEADER))
+            output = unpacker.decompress(self._input, step_bytes)
         except zlib.error:
             raise BodyError("is not the compressed data it says it is") from None
+        self._body.write(output)
+        if self._body.tell() > self._max_bytes:
+            raise BodyError(f"is larger than {self._max_bytes} bytes")
+        self._unpacker, self._input = unpacker, unpacker.unconsumed_tail
+        if unpacker.eof:
+            self._unpacker, self._input = None, unpacker.unused_data
+            self._members += 1
+            if self._members > _MAX_MEMBERS:
+                raise BodyError(f"has more than {_MAX_MEMBERS} gzip members")
+        # After a full step zlib may hold output back although it has read all of the input.
+        return bool(self._input) or len(output) == step_bytes
 
-    def _unpack(self, data: bytes, unpacker: "zlib._Decompress") -> None:
-        while data:
-            if unpacker.eof:
-                unpacker = zlib.decompressobj(_ANY_HEADER)
-            # One byte more than there is room for shows that the body is too large.
-            self._body += unpacker.decompress(data, self._max_bytes - len(self._body) + 1)
-            if len(self._body) > self._max_bytes:
-                raise BodyError(f"is larger than {self._max_bytes} bytes")
-            data = unpacker.unconsumed_tail
-            if unpacker.eof:
-                self._members += 1
-                if self._members > _MAX_MEMBERS:
-                    raise BodyError(f"has more than {_MAX_MEMBERS} gzip members")
-                data = unpacker.unused_data
-        self._unpacker = unpacker
+    def _next_member(self) -> "zlib._Decompress | None":
+        """The decompressor for the member that begins with the input; None if none begins, or too few bytes are here
+        to see how it begins."""
+        if self._members:
+            # Tapes and some programs pad a gzip file with zeros. Other bytes that begin no member are junk.
+            self._input = self._input.lstrip(b"\0")
+            self._padded = self._padded or not _GZIP_MAGIC.startswith(self._input[:2])
+            if self._padded:
+                self._input = b""
+        if len(self._input) < 2:
+            return None
+        # Some servers take the name "deflate" literally and send no zlib header.
+        has_header = self._input.startswith(_GZIP_MAGIC) or _is_zlib_header(self._input)
+        return zlib.decompressobj(_ANY_HEADER if has_header else _NO_HEADER)
 
     def whole(self) -> bytes:
         """The body, after the last byte. Raises BodyError if its end is missing."""
-        if self._unpacker is not None and self._received_bytes and not self._members:
+        if self._unpacker is not None or self._input:
             raise BodyError("is cut off")
-        return bytes(self._body)
+        return self._body.getvalue()
+
+
+def _is_zlib_header(data: bytes) -> bool:
+    """Whether data begin with a zlib header: method 8, and a check of two bytes (RFC 1950 section 2.2). Deflate data
+    without a header do not, because method 8 would be a stored block with a padding that is not zero."""
+    return data[0] & 0x0F == 8 and int.from_bytes(data[:2]) % 31 == 0

@@ -211,7 +211,7 @@ async def _read(response: aiohttp.ClientResponse, known: Validators, max_bytes: 
             if (response.content_length or 0) > max_bytes:
                 raise BodyError(f"is larger than {max_bytes} bytes")
             async for chunk in response.content.iter_any():
-                body.feed(chunk)
+                await body.feed(chunk)
         whole = body.whole()
     except BodyError as error:
         response.close()

@@ -12,8 +12,23 @@ from typing import Any, Final
 Network = IPv4Network | IPv6Network
 
 EVERYWHERE: Final[tuple[Network, ...]] = (ip_network("0.0.0.0/0"), ip_network("::/0"))
-# Networks that `ipaddress` of some Python versions calls global.
-_NOT_PUBLIC: Final = tuple(map(ip_network, ("fec0::/10", "64:ff9b:1::/48", "100::/64", "5f00::/16", "192.88.99.0/24")))
+_NOT_PUBLIC: Final = tuple(
+    map(
+        ip_network,
+        (
+            # Networks that `ipaddress` of some Python versions calls global (IANA special-purpose address registries).
+            "192.0.0.0/24",
+            "192.88.99.0/24",
+            "64:ff9b:1::/48",
+            "100::/64",
+            "3fff::/20",
+            "5f00::/16",
+            "fec0::/10",
+            # A global address that machines in Azure reach inside their host: it serves keys of the machine.
+            "168.63.129.16/32",
+        ),
+    )
+)
 _COMPATIBLE: Final = IPv6Network("::/96")
 _NAT64: Final = IPv6Network("64:ff9b::/96")
 

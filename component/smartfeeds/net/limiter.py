@@ -4,13 +4,16 @@ Concurrency and rate are bounded per host, because strangers name addresses: wit
 65,535 times as many requests at one machine. A pause concerns the port that asked for it, because another port may be
 the server of somebody else.
 
+A slow body holds its turn for as long as the client waits for it. So hosts that were not quick the last time, and new
+hosts, never hold every turn: a quarter is for hosts that were.
+
 Implements `Retry-After` (RFC 9110 section 10.2.3) for 429 (RFC 6585 section 4) and 503 (RFC 9110 section 15.6.4).
 """
 
 import asyncio
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, nullcontext
 from dataclasses import dataclass
 from datetime import UTC
 from email.utils import parsedate_to_datetime
@@ -20,6 +23,7 @@ from smartfeeds.core.backoff import MAX_REQUESTED_PAUSE_S
 from smartfeeds.errors import SmartfeedsError
 
 _SWEEP_HOSTS: Final = 1_024
+_QUICK_S: Final = 5.0  # a quick turn ends within this time; most answers take less than a second
 
 
 class HostPausedError(SmartfeedsError):
@@ -44,11 +48,12 @@ class HostLimits:
 class _Host:
     """What is known of one host. Times are those of the limiter's clock."""
 
-    __slots__ = ("paused_until_s", "slots", "spent_until_s", "users")
+    __slots__ = ("paused_until_s", "quick", "slots", "spent_until_s", "users")
 
     def __init__(self, at_once: int) -> None:
         self.slots = asyncio.Semaphore(at_once)
         self.users = 0
+        self.quick = False  # whether the last turn was quick; strangers can name any number of new hosts
         self.spent_until_s = 0.0  # when the rate is unspent again
         self.paused_until_s: dict[int, float] = {}  # by port
 
@@ -69,7 +74,9 @@ class HostLimiter:
         self._limits = limits or HostLimits()
         self._clock = clock
         self._sleep = sleep
-        self._all = asyncio.Semaphore(self._limits.at_once)
+        at_once = self._limits.at_once
+        self._all = asyncio.Semaphore(at_once)
+        self._not_quick = asyncio.Semaphore(at_once - at_once // 4)
         self._hosts: dict[str, _Host] = {}
         self._sweep_at = _SWEEP_HOSTS
 
@@ -91,10 +98,15 @@ class HostLimiter:
             # The host comes first: requests that wait for a slow host must not take the turns of other hosts.
             async with state.slots:
                 await self._wait_for_rate(state)
-                async with self._all:
+                # The share comes before the turn: requests that wait for the share must not take a turn.
+                async with nullcontext() if state.quick else self._not_quick, self._all:
                     # Again, because the server may have asked for a pause meanwhile.
                     self._check_pause(state, port)
-                    yield
+                    began_s = self._clock()
+                    try:
+                        yield
+                    finally:
+                        state.quick = self._clock() - began_s < _QUICK_S
         finally:
             state.users -= 1
 

@@ -101,6 +101,51 @@ async def test_requests_that_wait_for_a_slow_host_leave_room_for_others(time: Fa
     await asyncio.gather(*holders)
 
 
+async def test_slow_hosts_leave_turns_for_hosts_that_were_quick(time: FakeTime) -> None:
+    """Strangers choose the hosts, and a slow body may hold its turn for a minute. A new host may be slow, too."""
+    limiter, starts, leave = limiter_of(time, at_once=4, at_once_per_host=1), [], asyncio.Event()
+    inside: list[str] = []
+
+    async def hold(host: str) -> None:
+        async with limiter.turn(host, 443):
+            inside.append(host)
+            await leave.wait()
+
+    await visit(limiter, "quick.example", starts, time)
+    holders = [asyncio.create_task(hold(f"new-{number}.example")) for number in range(6)]
+    await settle()
+    assert inside == ["new-0.example", "new-1.example", "new-2.example"]
+
+    quick = [asyncio.create_task(visit(limiter, "quick.example", starts, time)) for _ in range(3)]
+    await settle()
+    assert [host for host, _ in starts] == ["quick.example"] * 4
+
+    leave.set()
+    await asyncio.gather(*holders, *quick)
+    assert len(inside) == 6
+
+
+async def test_host_whose_last_answer_was_slow_loses_its_share(time: FakeTime) -> None:
+    limiter, starts, leave = limiter_of(time, at_once=4, at_once_per_host=1), [], asyncio.Event()
+
+    async def hold(host: str) -> None:
+        async with limiter.turn(host, 443):
+            await leave.wait()
+
+    await visit(limiter, "changing.example", starts, time)
+    async with limiter.turn("changing.example", 443):
+        await time.advance(60)
+    holders = [asyncio.create_task(hold(f"slow-{number}.example")) for number in range(3)]
+    await settle()
+    changing = asyncio.create_task(visit(limiter, "changing.example", starts, time))
+    await settle()
+    assert len(starts) == 1
+
+    leave.set()
+    await asyncio.gather(*holders, changing)
+    assert len(starts) == 2
+
+
 async def test_pause_refuses_requests_to_its_host_until_it_ends(time: FakeTime) -> None:
     limiter, starts = limiter_of(time), []
     limiter.pause("A.example", 443, 60)

@@ -343,6 +343,12 @@ async def test_a_page_that_is_known_is_not_sent_again(golden: Web) -> None:
     assert (await golden.get(path, If_None_Match=tag)).status == 200
 
 
+async def test_a_search_without_words_is_refused(golden: Web) -> None:
+    for path in ("/feeds/comments/?q=%F0%9F%8E%89", "/feeds/comments.rss?q=!!!", "/feeds/comments/?since=first&q=%23"):
+        got = await golden.get(path)
+        assert (got.status, got.json["condition"]) == (400, "bad-request")
+
+
 async def test_an_empty_page_has_no_tag(golden: Web) -> None:
     """Who waits for more must never be told that nothing is what it has."""
     got = await golden.get("/feeds/comments/?since=time:2050-01-01T00:00:00Z&timeout=0")

@@ -356,6 +356,16 @@ async def test_position_in_the_node_name_is_refused(component: Component, query:
     assert refusal(await request(component, f"comments?{query}")) == Refusal("modify", "bad-request")
 
 
+@pytest.mark.parametrize("text", ["!!!", "🎉"])
+async def test_search_without_words_is_refused(component: Component, text: str) -> None:
+    await component.create(ALICE, "comments")
+    await component.publish(ALICE, "comments", "a")
+
+    assert refusal(await request(component, f"comments?q={text}")) == Refusal("modify", "bad-request")
+    subscribing = f"<subscribe node='comments?q={text}' jid='{CAROL}'/>"
+    assert refusal(await component.set(CAROL, subscribing)) == Refusal("modify", "bad-request")
+
+
 async def test_node_whose_own_name_has_a_query_shares_it(component: Component) -> None:
     """[SF-087] [xep-map 47]: parameters are appended with an ampersand, as to any query string."""
     await component.create(ALICE, "list?id=7")

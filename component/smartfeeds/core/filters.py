@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from enum import Enum
 
 from smartfeeds.core.text import LANGUAGE_RANGE_PATTERN, MAX_LANGUAGE_CHARACTERS, is_language_range, words
+from smartfeeds.errors import Condition, FeedError
 
 MAX_FILTER_VALUES = 32
 MAX_QUERY_WORDS = 32  # each word is a look-up of its own in the index
@@ -61,7 +62,8 @@ class FacetIndex:
 class ViewFilter:
     """A row of the table.
 
-    `parse` returns the values in their canonical spelling, or None if one is not valid. A version matches if it has one
+    `parse` returns the values in their canonical spelling, or None if one is not valid, or raises
+    FeedError(BAD_REQUEST) with the reason. A version matches if it has one
     of the values in `index`; in a node that shows its publishers, `publisher_index` replaces `index`. A filter without
     an index compares the words of the text, which must all occur. `broad`: a single value can select most of a feed.
     """
@@ -128,7 +130,11 @@ def _changes(values: Sequence[str]) -> frozenset[str] | None:
 
 
 def _words(values: Sequence[str]) -> frozenset[str] | None:
-    query = words(" ".join(values))
+    text = " ".join(values).strip()
+    query = words(text)
+    # No words would select the whole feed, as an empty search field does; nobody who types a text expects that.
+    if text and not query:
+        raise FeedError(Condition.BAD_REQUEST, "q has no letters or digits to search for")
     return query if len(query) <= MAX_QUERY_WORDS else None
 
 
@@ -183,7 +189,7 @@ FILTERS: Mapping[str, ViewFilter] = {
             FacetIndex("l", lambda entry: language_ranges(entry.language)),
             broad=True,
         ),
-        ViewFilter("q", "items whose text contains all these words", _TEXT, _words),
+        ViewFilter("q", "items whose text contains all these words; at least one letter or digit", _TEXT, _words),
     )
 }
 _INDEXES = [index for row in FILTERS.values() for index in (row.index, row.publisher_index) if index is not None]

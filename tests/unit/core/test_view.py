@@ -96,6 +96,7 @@ def test_shared_splits_are_bounded() -> None:
         ("q=a&q=b", smart(q={"a", "b"})),
         ("lang=en-GB&lang=de", smart(lang={"en-gb", "de"})),
         ("q=", SMART),
+        ("q=+", SMART),
         ("", SMART),
         ("order=created&q=x&author=a", smart(Order.CREATED, author={"a"}, q={"x"})),
     ],
@@ -136,6 +137,16 @@ def test_parse_view_reads_parameters_as_a_query_string(query: str, view: View) -
 def test_parse_view_of_an_unknown_parameter_or_value_gives_none(query: str) -> None:
     """[xep-map 53]"""
     assert parse_view(query) is None
+
+
+@pytest.mark.parametrize("text", ["!!!", "%F0%9F%8E%89", "...+-+%22", "%CD%8F"])
+def test_parse_view_of_a_search_without_words_is_a_bad_request(text: str) -> None:
+    """Such a search must not select the whole feed."""
+    with pytest.raises(FeedError) as caught:
+        parse_view(f"order=created&q={text}")
+
+    assert caught.value.condition is Condition.BAD_REQUEST
+    assert parse_view(f"q={text}&q=word") == smart(q={"word"})
 
 
 @pytest.mark.parametrize("name", sorted(RESERVED_PARAMETERS))

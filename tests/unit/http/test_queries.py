@@ -55,6 +55,7 @@ def test_the_five_names_are_taken_out_and_the_rest_stays(raw: str) -> None:
         ("order=random", "order: the value is not valid"),
         ("kind=new&lang=en_GB", "lang: the value is not valid"),
         ("q=%ff", "not UTF-8"),
+        ("q=%F0%9F%8E%89", "q has no letters or digits"),
         ("%ff=1", "not UTF-8"),
         ("since=%ed%a0%80", "not UTF-8"),
         ("a" * (MAX_QUERY_BYTES + 1), "at most"),

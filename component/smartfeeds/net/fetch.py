@@ -250,7 +250,9 @@ def _joined(text: str, url: URL, location: str) -> URL:
     try:
         target = url.join(URL(location, encoded=_PRINTABLE.fullmatch(location) is not None))
     except (ValueError, TypeError):
-        raise FetchError(text, "redirects to a text that cannot be read as an address; use the address that the document has now") from None
+        raise FetchError(
+            text, "redirects to a text that cannot be read as an address; use the address that the document has now"
+        ) from None
     return _address(str(target))
 
 

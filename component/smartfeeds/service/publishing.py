@@ -54,7 +54,10 @@ def publish(tx: WriteTx, context: Context, request: Publish) -> Published:
     access.check_publish()
     unmet = node.options.unmet(request.options or {}, limits)
     if unmet is not None:
-        raise FeedError(Condition.PRECONDITION_NOT_MET, f"the node does not meet {unmet}; leave this publish-option out, or configure the node")
+        raise FeedError(
+            Condition.PRECONDITION_NOT_MET,
+            f"the node does not meet {unmet}; leave this publish-option out, or configure the node",
+        )
     draft = _checked(node, request, limits)
     if draft.sync is not None and node.kind is NodeKind.FEED:
         return _publish_version(tx, context, node, access, request, draft.sync)

@@ -224,7 +224,9 @@ async def test_name_that_leads_to_a_private_address_is_refused(site, address):
     async with Fetcher(resolver=Names(address)) as fetcher:
         error = await refused(fetcher, site.url(host="feeds.example.org"))
 
-    assert error.reason == "was not requested: its address is not public; allow it with --allow-private or net.fetch_allow"
+    assert (
+        error.reason == "was not requested: its address is not public; allow it with --allow-private or net.fetch_allow"
+    )
     assert site.asked == []
 
 
@@ -239,7 +241,10 @@ async def test_name_that_is_public_when_looked_up_first_and_private_then_is_refu
 
     assert names.asked == ["one.example.org", "two.example.org"]
     assert "cannot be reached" in first.reason
-    assert second.reason == "was not requested: its address is not public; allow it with --allow-private or net.fetch_allow"
+    assert (
+        second.reason
+        == "was not requested: its address is not public; allow it with --allow-private or net.fetch_allow"
+    )
     assert site.asked == []
 
 

@@ -161,8 +161,8 @@ def shared_splits(text: str) -> list[tuple[str, str]]:
 def parse_view(text: str) -> View | None:
     """Returns the Smart view of a query string, or None if a parameter or value is unknown (SF-024, A-24).
 
-    Raises FeedError(BAD_REQUEST) for the reserved names since, until, max, callback and timeout (A-25), and for a search
-    without words.
+    Raises FeedError(BAD_REQUEST) for the reserved names since, until, max, callback and timeout (A-25), and for a
+    search without words.
     """
     try:
         pairs = parse_qsl(text, keep_blank_values=True, strict_parsing=True, errors="strict", max_num_fields=MAX_FIELDS)

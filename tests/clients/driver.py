@@ -6,7 +6,7 @@ import json
 from types import TracebackType
 from typing import Any, Self
 
-CALL_S = 20.0
+CALL_S = 10.0
 
 
 class ClientError(Exception):

@@ -6,7 +6,7 @@
 import asyncio
 import sys
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 from xml.sax.saxutils import escape
@@ -32,22 +32,30 @@ class Kind:
 
     name: str
     payload: str
+    template: str
     config: dict[str, str]
     options: dict[str, str]
+    access_model: str = "open"
 
 
 FEED = Kind(
     "feed",
     "atom",
+    f"<entry xmlns='{ATOM}'><title>{{}}</title></entry>",
     {"title": "News", "access_model": "open", "persist_items": "true", "max_items": "max"},
     {"access_model": "open", "persist_items": "true", "max_items": "max"},
 )
 GENERIC = Kind(
     "generic",
     "note",
+    f"<note xmlns='{NOTE}'>{{}}</note>",
     {"title": "Notes", "access_model": "open", "persist_items": "true", "max_items": "20"},
     {"access_model": "open", "persist_items": "true"},
 )
+SPACE = replace(
+    GENERIC, template="<conference xmlns='urn:xmpp:bookmarks:1' name='{}'/>", access_model="authorize"
+)
+ATOM_NODE = replace(GENERIC, payload="atom", template=FEED.template)
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,10 +118,7 @@ class Run:
 
     async def prepare_item(self, item: str) -> None:
         """Publishes without the client."""
-        if self.kind is FEED:
-            payload = f"<entry xmlns='{ATOM}'><title>{escape(title_of(item))}</title></entry>"
-        else:
-            payload = f"<note xmlns='{NOTE}'>{escape(title_of(item))}</note>"
+        payload = self.kind.template.format(escape(title_of(item)))
         await self.set(f"<publish node='{self.node}'><item id='{item}'>{payload}</item></publish>")
 
 
@@ -186,7 +191,9 @@ async def retrieve_newest(run: Run) -> None:
 
 
 async def page_forward(run: Run) -> None:
-    expect(await run.call("walk", size=2, back=False), [["p1", "p2"], ["p3", "p4"], ["p5"]])
+    pages = await run.call("walk", size=2, back=False)
+    expect(sorted(map(len, pages)), [1, 2, 2])
+    expect(sum(pages, []), ["p1", "p2", "p3", "p4", "p5"])
 
 
 async def page_back(run: Run) -> None:
@@ -233,7 +240,7 @@ async def unsubscribe(run: Run) -> None:
 
 async def read_configuration(run: Run) -> None:
     config = await run.call("config")
-    expect(config["pubsub#access_model"], "open")
+    expect(config["pubsub#access_model"], run.kind.access_model)
 
 
 async def write_configuration(run: Run) -> None:
@@ -252,6 +259,27 @@ async def write_affiliations(run: Run) -> None:
     answer = await run.raw.get(run.service, f"<pubsub xmlns='{PS}#owner'><affiliations node='{run.node}'/></pubsub>")
     affiliations = {one.get("jid"): one.get("affiliation") for one in answer.iter(f"{{{PS}#owner}}affiliation")}
     expect(affiliations.get(FRIEND), "publisher")
+
+
+async def probe(run: Run) -> None:
+    await run.call("probe")
+
+
+async def comment(run: Run) -> None:
+    items = await run.call("comment", id="post", title=title_of("post"))
+    expect([item["title"] for item in items], ["A comment", "♥"])
+
+
+async def avatar(run: Run) -> None:
+    expect(await run.call("avatar"), ["https://example.org/a.jpg"])
+
+
+async def gallery(run: Run) -> None:
+    await run.call("gallery")
+
+
+async def pending(run: Run) -> None:
+    expect(await run.call("pending"), "completed")
 
 
 async def purge(run: Run) -> None:
@@ -292,6 +320,11 @@ OPERATIONS: dict[str, Operation] = {
     "change the configuration": write_configuration,
     "read affiliations": read_affiliations,
     "change affiliations": write_affiliations,
+    "find out what is allowed": probe,
+    "post, comment and like": comment,
+    "set an avatar for a node": avatar,
+    "make a gallery": gallery,
+    "ask for pending subscribers": pending,
     "purge": purge,
     "delete the node": delete,
     "list ad-hoc commands": list_commands,
@@ -304,6 +337,8 @@ class ClientKind:
 
     name: str
     command: tuple[str, ...]
+    kinds: tuple[Kind, ...] = (FEED, GENERIC)
+    operations: frozenset[str] = frozenset()  # those of its own; empty: those of libraries
 
 
 VENV = HERE.parents[1] / ".venv-clients" / "bin" / "python"
@@ -314,6 +349,9 @@ CLIENTS = [
     ClientKind("xmpp.js", ("node", str(HERE / "js" / "xmppjs.js"))),
     ClientKind("StanzaJS", ("node", str(HERE / "js" / "stanzajs.js"))),
     ClientKind("strophe.js", ("node", str(HERE / "js" / "strophe.js"))),
+    ClientKind("Movim", (sys.executable, str(HERE / "drivers" / "movim_driver.py")), (FEED, SPACE)),
+    ClientKind("atomtopubsub", (str(VENV), str(HERE / "drivers" / "atomtopubsub_driver.py")), (FEED,)),
+    ClientKind("slixfeed", (str(VENV), str(HERE / "drivers" / "slixfeed_driver.py")), (ATOM_NODE,)),
 ]
 
 
@@ -350,7 +388,7 @@ async def run_client(kind: ClientKind, server: Any, service: str, tap: Wiretap) 
             websocket=server.websocket,
             service=service,
         )
-        runs = [Run(client, raw, service, f"{kind.name}-{one.name}", one) for one in (FEED, GENERIC)]
+        runs = [Run(client, raw, service, f"{kind.name}-{one.name}", one) for one in kind.kinds]
         for run in runs:
             await run_operations(run, tap, jid)
     await raw.logout()

@@ -45,7 +45,10 @@ class Events:
 
 
 async def serve(driver: Any) -> None:
-    """Runs the calls that arrive until standard input ends. `driver` has a coroutine method for each call."""
+    """Runs the calls that arrive until standard input ends.
+
+    `driver` has a coroutine method for each call. With `CALLS` it has only those, whatever it inherits.
+    """
     loop = asyncio.get_running_loop()
     reader = asyncio.StreamReader(limit=1 << 22)
     await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(reader), sys.stdin)
@@ -60,7 +63,7 @@ async def _answer(driver: Any, request: dict[str, Any]) -> None:
     answer: dict[str, Any] = {"id": request["id"]}
     method = getattr(driver, request["call"], None)
     try:
-        if method is None:
+        if method is None or request["call"] not in getattr(driver, "CALLS", (request["call"],)):
             raise Missing("no such function")
         answer["result"] = await method(**request["arguments"])
     except Missing as error:

@@ -6,7 +6,6 @@ from xml.etree import ElementTree as ET
 
 import slixmpp
 from protocol import ATOM, NOTE, UPDATED, Events, serve
-from slixmpp.exceptions import IqError
 from slixmpp.plugins.xep_0059 import Set
 from slixmpp.plugins.xep_0060.stanza import Pubsub
 from slixmpp.xmlstream import register_stanza_plugin
@@ -166,8 +165,6 @@ class Driver:
         answer = await self.client["xep_0050"].get_commands(self.service)
         return [node for _jid, node, _name in answer["disco_items"]["items"]]
 
-
-_ = IqError
 
 if __name__ == "__main__":
     asyncio.run(serve(Driver()))

@@ -5,15 +5,22 @@
 
 import asyncio
 import sys
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 from xml.sax.saxutils import escape
 
 from clients.driver import ClientError, Driver, MissingError
+from clients.servers import NAME, SECRET, WebEjabberd, WebProsody
 from clients.wiretap import Wiretap
+from smartfeeds.app import App
+from smartfeeds.config import Settings
+from smartfeeds.demo.process import HOST
 from support.client import Client
+
+Host = WebProsody | WebEjabberd
+ONLINE_S = 20.0
 
 HERE = Path(__file__).parent
 PS = "http://jabber.org/protocol/pubsub"
@@ -62,7 +69,7 @@ ATOM_NODE = replace(GENERIC, payload="atom", template=FEED.template)
 class Cell:
     """The outcome of an operation."""
 
-    outcome: str  # "yes", "missing" or "wrong"
+    outcome: str  # "yes", "missing": the client cannot, "wrong": the result is not as it should be
     reason: str = ""
     exchanges: tuple[tuple[str, str], ...] = ()
 
@@ -84,7 +91,7 @@ class Run:
 
     async def publish(self, item: str, **more: Any) -> str:
         """Publishes with the client."""
-        result: str = await self.call("publish", id=item, title=title_of(item), kind=self.kind.payload, **more)
+        result: str = await self.call("publish", item_id=item, title=title_of(item), kind=self.kind.payload, **more)
         return result
 
     async def ids(self, **arguments: Any) -> list[str]:
@@ -183,7 +190,7 @@ async def retrieve_all(run: Run) -> None:
 
 
 async def retrieve_by_id(run: Run) -> None:
-    expect(run.checked(await run.call("item", id="p2")), ["p2"])
+    expect(run.checked(await run.call("item", item_id="p2")), ["p2"])
 
 
 async def retrieve_newest(run: Run) -> None:
@@ -219,7 +226,7 @@ async def subscribers(run: Run) -> None:
 
 
 async def retract(run: Run) -> None:
-    await run.call("retract", id="p1")
+    await run.call("retract", item_id="p1")
     await run.call("event", kind="retract", id="p1")
     await gone(run, "p1")
 
@@ -266,7 +273,7 @@ async def probe(run: Run) -> None:
 
 
 async def comment(run: Run) -> None:
-    items = await run.call("comment", id="post", title=title_of("post"))
+    items = await run.call("comment", item_id="post", title=title_of("post"))
     expect([item["title"] for item in items], ["A comment", "♥"])
 
 
@@ -331,6 +338,16 @@ OPERATIONS: dict[str, Operation] = {
 }
 
 
+# Operations of applications, for these kinds of nodes. Libraries leave them to the application.
+APPLICATION = {
+    "find out what is allowed": {"feed"},
+    "post, comment and like": {"feed"},
+    "set an avatar for a node": {"feed", "generic"},
+    "make a gallery": {"feed"},
+    "ask for pending subscribers": {"generic"},
+}
+
+
 @dataclass(frozen=True, slots=True)
 class ClientKind:
     """A column of the table."""
@@ -338,7 +355,7 @@ class ClientKind:
     name: str
     command: tuple[str, ...]
     kinds: tuple[Kind, ...] = (FEED, GENERIC)
-    operations: frozenset[str] = frozenset()  # those of its own; empty: those of libraries
+    package: str = ""  # where the pin of its version is
 
 
 VENV = HERE.parents[1] / ".venv-clients" / "bin" / "python"
@@ -358,6 +375,8 @@ CLIENTS = [
 async def run_operations(run: Run, tap: Wiretap, jid: str) -> None:
     """Fills the cells of a run."""
     for name, operation in OPERATIONS.items():
+        if run.kind.name not in APPLICATION.get(name, {run.kind.name}):
+            continue
         mark = tap.mark(jid)
         try:
             await operation(run)
@@ -370,11 +389,20 @@ async def run_operations(run: Run, tap: Wiretap, jid: str) -> None:
         run.cells[name] = cell
 
 
-Results = dict[tuple[str, str, str], dict[str, Cell]]
+@dataclass(frozen=True, slots=True)
+class Key:
+    """A run: the client, the software of the server, and the kind of node."""
+
+    client: str
+    server: str
+    kind: str
 
 
-async def run_client(kind: ClientKind, server: Any, service: str, tap: Wiretap) -> Results:
-    """The cells of a client for both kinds of nodes."""
+Results = dict[Key, dict[str, Cell]]
+
+
+async def run_client(kind: ClientKind, server: Host, service: str, tap: Wiretap) -> Results:
+    """The cells of a client, for the kinds of nodes that it knows."""
     account = await asyncio.to_thread(server.account, kind.name)
     raw = Client(f"{account.jid}/raw", account.password, presence=False)
     await raw.login(server.client_port)
@@ -383,7 +411,7 @@ async def run_client(kind: ClientKind, server: Any, service: str, tap: Wiretap) 
             "login",
             jid=account.jid,
             password=account.password,
-            host="127.0.0.1",
+            host=HOST,
             port=server.client_port,
             websocket=server.websocket,
             service=service,
@@ -392,4 +420,37 @@ async def run_client(kind: ClientKind, server: Any, service: str, tap: Wiretap) 
         for run in runs:
             await run_operations(run, tap, jid)
     await raw.logout()
-    return {(kind.name, server.software, run.kind.name): run.cells for run in runs}
+    return {Key(kind.name, server.software, run.kind.name): run.cells for run in runs}
+
+
+async def run_server(server: Host, folder: Path, clients: Sequence[ClientKind] = CLIENTS) -> Results:
+    """Starts a default service beside a server, and runs all clients at once."""
+    async with Wiretap(server.component_port) as tap:
+        settings = Settings(
+            component={"jid": NAME, "secret": SECRET, "port": tap.port},
+            store={"url": f"sqlite:///{folder}/feeds.db"},
+            http={"listen": f"{HOST}:0"},
+        )
+        app = App(settings)
+        await app.start()
+        await asyncio.wait_for(app.online.wait(), ONLINE_S)
+        try:
+            parts = await asyncio.gather(*(run_client(kind, server, NAME, tap) for kind in clients))
+        finally:
+            await app.stop()
+    return {key: cells for part in parts for key, cells in part.items()}
+
+
+async def run_all(folder: Path) -> Results:
+    """The whole table: every client on Prosody and on ejabberd."""
+
+    async def run_kind(software: type[WebProsody | WebEjabberd]) -> Results:
+        server = software(folder / software.software)
+        await asyncio.to_thread(server.start)
+        try:
+            return await run_server(server, folder / software.software)
+        finally:
+            await asyncio.to_thread(server.stop)
+
+    prosody, ejabberd = await asyncio.gather(run_kind(WebProsody), run_kind(WebEjabberd))
+    return prosody | ejabberd

@@ -5,7 +5,7 @@ from pathlib import Path
 from smartfeeds.demo.process import HOST, free_port
 from smartfeeds.demo.prosody import Prosody
 from support.ejabberd import Ejabberd
-from support.servers import SECRET, TestServer
+from support.servers import SECRET as SECRET
 
 NAME = "feeds.localhost"
 
@@ -52,7 +52,3 @@ class WebEjabberd(Ejabberd):
         handlers = {"/ws": "ejabberd_http_ws"}
         web = {"port": self.http_port, "ip": HOST, "module": "ejabberd_http", "request_handlers": handlers}
         return {**plain, "listen": [*listen, web]}
-
-
-SERVERS = {"prosody": WebProsody, "ejabberd": WebEjabberd}
-__all__ = ["NAME", "SECRET", "SERVERS", "TestServer", "WebEjabberd", "WebProsody"]

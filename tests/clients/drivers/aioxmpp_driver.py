@@ -118,7 +118,9 @@ class Driver:
         return {"identities": [[one.category, one.type_] for one in info.identities], "features": list(info.features)}
 
     async def nodes(self) -> list[str]:
-        return [node for node, _name in await self.pubsub.get_nodes(self.service)]
+        # `get_nodes` of the pubsub service returns the list of its first call.
+        answer = await self.disco.query_items(self.service, require_fresh=True)
+        return [item.node for item in answer.items]
 
     async def commands(self) -> list[str]:
         return [item.node for item in await self.adhoc.get_commands(self.service)]
@@ -129,10 +131,10 @@ class Driver:
             await self.configure(node, config)
         return created or node
 
-    async def publish(self, node: str, id: str, title: str, kind: str, options: dict[str, Any] | None = None) -> str:  # noqa: A002
+    async def publish(self, node: str, item_id: str, title: str, kind: str, options: dict[str, Any] | None = None) -> str:
         data = form(options, "publish-options") if options else None
         result: str = await self.pubsub.publish(
-            self.service, node, payload(kind, title), id_=id, publish_options=data
+            self.service, node, payload(kind, title), id_=item_id, publish_options=data
         )
         return result
 
@@ -142,8 +144,8 @@ class Driver:
     async def items(self, node: str, max_items: int | None = None) -> list[dict[str, str]]:
         return self._items(await self.pubsub.get_items(self.service, node, max_items=max_items))
 
-    async def item(self, node: str, id: str) -> list[dict[str, str]]:  # noqa: A002
-        return self._items(await self.pubsub.get_items_by_id(self.service, node, [id]))
+    async def item(self, node: str, item_id: str) -> list[dict[str, str]]:
+        return self._items(await self.pubsub.get_items_by_id(self.service, node, [item_id]))
 
     async def walk(self, **_way: Any) -> None:
         raise Missing("no result sets for items")
@@ -159,8 +161,8 @@ class Driver:
     async def unsubscribe(self, node: str) -> None:
         await self.pubsub.unsubscribe(self.service, node)
 
-    async def retract(self, node: str, id: str) -> None:  # noqa: A002
-        await self.pubsub.retract(self.service, node, id, notify=True)
+    async def retract(self, node: str, item_id: str) -> None:
+        await self.pubsub.retract(self.service, node, item_id, notify=True)
 
     async def purge(self, node: str) -> None:
         await self.pubsub.purge(self.service, node)

@@ -7,7 +7,7 @@ import asyncio
 from typing import Any
 from xml.etree import ElementTree as ET
 
-from protocol import ATOM, UPDATED, serve
+from protocol import ATOM, UPDATED, Missing, serve
 from slixmpp.plugins.xep_0060.stanza.pubsub import Item
 from slixmpp_driver import Driver as SlixmppDriver
 
@@ -56,14 +56,16 @@ class Driver(SlixmppDriver):
         await iq.send()
         return node
 
-    async def publish(self, node: str, id: str, title: str, kind: str, **_options: Any) -> str:  # noqa: A002
+    async def publish(self, node: str, item_id: str, title: str, kind: str, options: Any = None) -> str:
+        if options:
+            raise Missing("no publish-options")
         iq = self.client.Iq(stype="set", sto=self.service)
         iq["pubsub"]["publish"]["node"] = node
         item = Item()
-        item["id"], item["payload"] = id, entry(title)
+        item["id"], item["payload"] = item_id, entry(title)
         iq["pubsub"]["publish"].append(item)
         await iq.send()
-        return id
+        return item_id
 
 
 if __name__ == "__main__":

@@ -114,22 +114,22 @@ class Driver(SlixmppDriver):
             f"<category term='tag'/><updated>2026-01-02T03:04:05+00:00</updated></entry>"
         )
 
-    async def publish(self, node: str, id: str, title: str, kind: str, options: dict[str, Any] | None = None) -> str:  # noqa: A002
+    async def publish(self, node: str, item_id: str, title: str, kind: str, options: dict[str, Any] | None = None) -> str:
         if kind == "atom":
-            payload, values = self._entry(node, id, title), POST
+            payload, values = self._entry(node, item_id, title), POST
         else:
             name = quoteattr(title)
             payload = f"<conference xmlns='{BOOKMARKS}' name={name} autojoin='true'><nick>me</nick></conference>"
             values = SPACE
         written = f"<publish-options>{form(values)}</publish-options>" if options else ""
-        await self._pubsub("set", f"<publish node='{node}'><item id='{id}'>{payload}</item></publish>{written}")
-        return id
+        await self._pubsub("set", f"<publish node='{node}'><item id='{item_id}'>{payload}</item></publish>{written}")
+        return item_id
 
     async def items(self, node: str, max_items: int | None = None) -> list[dict[str, str]]:
         return read_items(await self._pubsub("get", f"<items node='{node}' max_items='{max_items or PAGE}'/>"))
 
-    async def item(self, node: str, id: str) -> list[dict[str, str]]:  # noqa: A002
-        return read_items(await self._pubsub("get", f"<items node='{node}'><item id='{id}'/></items>"))
+    async def item(self, node: str, item_id: str) -> list[dict[str, str]]:
+        return read_items(await self._pubsub("get", f"<items node='{node}'><item id='{item_id}'/></items>"))
 
     async def walk(self, node: str, size: int, back: bool) -> list[list[str]]:
         """Older pages have the last item of the page before as `before`; newer ones its first as `after`."""
@@ -184,8 +184,8 @@ class Driver(SlixmppDriver):
     async def unsubscribe(self, node: str) -> None:
         await self._pubsub("set", f"<unsubscribe node='{node}' jid='{self.client.boundjid.bare}'/>")
 
-    async def retract(self, node: str, id: str) -> None:  # noqa: A002
-        await self._pubsub("set", f"<retract node='{node}' notify='true'><item id='{id}'/></retract>")
+    async def retract(self, node: str, item_id: str) -> None:
+        await self._pubsub("set", f"<retract node='{node}' notify='true'><item id='{item_id}'/></retract>")
 
     async def purge(self, **_more: Any) -> None:
         raise Missing("purges no nodes")
@@ -216,11 +216,11 @@ class Driver(SlixmppDriver):
         found = answer.iter(f"{{{PS}#owner}}subscription")
         return {one.get("jid", ""): one.get("subscription", "") for one in found}
 
-    async def comment(self, node: str, id: str, title: str) -> list[dict[str, str]]:  # noqa: A002
+    async def comment(self, node: str, item_id: str, title: str) -> list[dict[str, str]]:
         """A post with a node for its comments, a comment and a like. Returns what the comment node has."""
-        comments = f"{COMMENTS}/{id}"
+        comments = f"{COMMENTS}/{item_id}"
         link = f"<link rel='replies' title='comments' href='xmpp:{self.service}?;node={comments}'/>"
-        item = f"<item id='{id}'>{self._entry(node, id, title, link)}</item>"
+        item = f"<item id='{item_id}'>{self._entry(node, item_id, title, link)}</item>"
         options = f"<publish-options>{form(POST)}</publish-options>"
         await self._pubsub("set", f"<create node='{comments}'/><configure>{form(COMMENT_NODE)}</configure>")
         await self._pubsub("set", f"<publish node='{node}'>{item}</publish>{options}")

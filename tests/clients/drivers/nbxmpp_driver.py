@@ -133,9 +133,9 @@ class Driver:
     async def create(self, **_more: Any) -> None:
         raise Missing("creates nodes by publishing only")
 
-    async def publish(self, node: str, id: str, title: str, kind: str, options: dict[str, Any] | None = None) -> str:  # noqa: A002
+    async def publish(self, node: str, item_id: str, title: str, kind: str, options: dict[str, Any] | None = None) -> str:
         answer = await self._ask(
-            "PubSub", "publish", node, payload(kind, title), id_=id, options=options and {
+            "PubSub", "publish", node, payload(kind, title), id_=item_id, options=options and {
                 f"pubsub#{name}": value for name, value in options.items()
             }, jid=self.service, force_node_options=bool(options),
         )
@@ -145,8 +145,8 @@ class Driver:
         answer = await self._ask("PubSub", "request_items", node, max_items=max_items, jid=self.service)
         return [read_item(item) for item in answer]
 
-    async def item(self, node: str, id: str) -> list[dict[str, str]]:  # noqa: A002
-        item = await self._ask("PubSub", "request_item", node, id, jid=self.service)
+    async def item(self, node: str, item_id: str) -> list[dict[str, str]]:
+        item = await self._ask("PubSub", "request_item", node, item_id, jid=self.service)
         return [] if item is None else [read_item(item)]
 
     async def walk(self, **_way: Any) -> None:
@@ -162,8 +162,8 @@ class Driver:
     async def unsubscribe(self, node: str) -> None:
         await self._ask("PubSub", "unsubscribe", node, jid=self.service)
 
-    async def retract(self, node: str, id: str) -> None:  # noqa: A002
-        await self._ask("PubSub", "retract", node, id, jid=self.service)
+    async def retract(self, node: str, item_id: str) -> None:
+        await self._ask("PubSub", "retract", node, item_id, jid=self.service)
 
     async def purge(self, node: str) -> None:
         await self._ask("PubSub", "purge", node, jid=self.service)

@@ -3,7 +3,7 @@
 import asyncio
 from typing import Any
 
-from protocol import UPDATED, serve
+from protocol import UPDATED, Missing, serve
 from slixfeed.interface.xmpp.iq import XmppIQ
 from slixfeed.interface.xmpp.publish import XmppPubsub
 from slixfeed.utility.atom import UtilityAtom
@@ -47,20 +47,24 @@ class Driver(SlixmppDriver):
         await self._send(iq)
         return node
 
-    async def publish(self, node: str, id: str, title: str, kind: str, **_options: Any) -> str:  # noqa: A002
+    async def publish(self, node: str, item_id: str, title: str, kind: str, options: Any = None) -> str:
+        if options:
+            raise Missing("no publish-options")
         payload = UtilityAtom.create_rfc4287_entry(entry(title))
-        await self._send(XmppPubsub.create_entry(self.client, self.service, node, id, payload))
-        return id
+        await self._send(XmppPubsub.create_entry(self.client, self.service, node, item_id, payload))
+        return item_id
 
     async def nodes(self) -> list[str]:
         answer = await XmppPubsub.get_nodes(self.client, self.service)
         return [node for _jid, node, _name in answer["disco_items"]["items"]]
 
-    async def items(self, node: str, **_more: Any) -> list[dict[str, str]]:
+    async def items(self, node: str, max_items: int | None = None) -> list[dict[str, str]]:
+        if max_items:
+            raise Missing("no `max_items`")
         return self._items(await XmppPubsub.get_items(self.client, self.service, node))
 
-    async def item(self, node: str, id: str) -> list[dict[str, str]]:  # noqa: A002
-        return self._items(await XmppPubsub.get_item(self.client, self.service, node, id))
+    async def item(self, node: str, item_id: str) -> list[dict[str, str]]:
+        return self._items(await XmppPubsub.get_item(self.client, self.service, node, item_id))
 
     async def purge(self, node: str) -> None:
         XmppPubsub.purge_node(self.client, self.service, node)

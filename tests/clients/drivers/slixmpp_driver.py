@@ -97,10 +97,10 @@ class Driver:
         answer = await self.pubsub.create_node(self.service, node, config=form)
         return answer["pubsub"]["create"]["node"] or node
 
-    async def publish(self, node: str, id: str, title: str, kind: str, options: dict[str, Any] | None = None) -> str:  # noqa: A002
+    async def publish(self, node: str, item_id: str, title: str, kind: str, options: dict[str, Any] | None = None) -> str:
         form = self._form(options, "publish-options") if options else None
         answer = await self.pubsub.publish(
-            self.service, node, id=id, payload=payload(kind, title), options=form
+            self.service, node, id=item_id, payload=payload(kind, title), options=form
         )
         return answer["pubsub"]["publish"]["item"]["id"]
 
@@ -110,8 +110,8 @@ class Driver:
     async def items(self, node: str, max_items: int | None = None) -> list[dict[str, str]]:
         return self._items(await self.pubsub.get_items(self.service, node, max_items=max_items))
 
-    async def item(self, node: str, id: str) -> list[dict[str, str]]:  # noqa: A002
-        return self._items(await self.pubsub.get_item(self.service, node, id))
+    async def item(self, node: str, item_id: str) -> list[dict[str, str]]:
+        return self._items(await self.pubsub.get_item(self.service, node, item_id))
 
     async def walk(self, node: str, size: int, back: bool) -> list[list[str]]:
         """Pages of ids, as the iterator of slixmpp reads them."""
@@ -134,8 +134,8 @@ class Driver:
     async def unsubscribe(self, node: str) -> None:
         await self.pubsub.unsubscribe(self.service, node)
 
-    async def retract(self, node: str, id: str) -> None:  # noqa: A002
-        await self.pubsub.retract(self.service, node, id, notify=True)
+    async def retract(self, node: str, item_id: str) -> None:
+        await self.pubsub.retract(self.service, node, item_id, notify=True)
 
     async def purge(self, node: str) -> None:
         await self.pubsub.purge(self.service, node)

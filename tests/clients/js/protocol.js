@@ -64,7 +64,7 @@ export function serve(calls) {
 // returns { items, first, last }.
 export async function walk(page, { size, back }) {
   const pages = [];
-  let position = back ? { before: "" } : {};
+  let position = back ? { before: "" } : { after: "" };
   for (;;) {
     const { items, first, last } = await page({ max: size, ...position });
     if (items.length === 0) return pages;

@@ -64,7 +64,7 @@ serve({
   commands: async () => (await client.getCommands(service)).items.map(({ node }) => node),
   create: async ({ node, config }) =>
     (await client.createNode(service, node, config && form("node_config", config))).node,
-  async publish({ node, id, title, kind, options }) {
+  async publish({ node, item_id: id, title, kind, options }) {
     const item = payload(kind, title);
     const answer = options
       ? await client.sendIQ({
@@ -81,7 +81,7 @@ serve({
   },
   items: async ({ node, max_items }) =>
     readItems(await client.getItems(service, node, max_items === undefined ? {} : { max: max_items })),
-  async item({ node, id }) {
+  async item({ node, item_id: id }) {
     const item = await client.getItem(service, node, id);
     return item ? readItems({ items: [item] }) : [];
   },
@@ -97,7 +97,7 @@ serve({
     await client.unsubscribeFromNode(service, node);
   },
   event: (wanted) => events.wait(wanted),
-  async retract({ node, id }) {
+  async retract({ node, item_id: id }) {
     await client.retract(service, node, id, true);
   },
   async purge({ node }) {

@@ -93,7 +93,7 @@ serve({
     const answer = await call("createNode", node, options);
     return child(answer, "create")?.getAttribute("node") ?? node;
   },
-  async publish({ node, id, title, kind, options }) {
+  async publish({ node, item_id: id, title, kind, options }) {
     const item = { attrs: { id }, data: payload(kind, title) };
     if (!options) return child(await call("publish", node, [item]), "item").getAttribute("id");
     const values = Object.fromEntries(Object.entries(options).map(([name, value]) => [`pubsub#${name}`, String(value)]));
@@ -104,7 +104,7 @@ serve({
     if (max_items !== undefined) return readItems(await request(get(PUBSUB).c("items", { node, max_items })));
     return readItems(await new Promise((resolve, reject) => connection.pubsub.items(node, resolve, reject)).catch(fail));
   },
-  item: async ({ node, id }) => readItems(await request(get(PUBSUB).c("items", { node }).c("item", { id }))),
+  item: async ({ node, item_id: id }) => readItems(await request(get(PUBSUB).c("items", { node }).c("item", { id }))),
   walk: ({ node, ...way }) => walk((position) => page(node, position), way),
   async subscribe({ node }) {
     const answer = await new Promise((resolve, reject) =>
@@ -122,7 +122,7 @@ serve({
     ).catch(fail);
   },
   event: (wanted) => events.wait(wanted),
-  async retract({ node, id }) {
+  async retract({ node, item_id: id }) {
     await request(set(PUBSUB).c("retract", { node, notify: "true" }).c("item", { id }));
   },
   async purge({ node }) {

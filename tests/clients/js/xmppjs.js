@@ -81,14 +81,14 @@ serve({
     const body = await set(PUBSUB, ...children);
     return body?.getChild("create")?.attrs.node ?? node;
   },
-  async publish({ node, id, title, kind, options }) {
+  async publish({ node, item_id: id, title, kind, options }) {
     const children = [xml("publish", { node }, xml("item", { id }, payload(kind, title)))];
     if (options) children.push(xml("publish-options", {}, form("publish-options", options)));
     const body = await set(PUBSUB, ...children);
     return body.getChild("publish").getChild("item").attrs.id;
   },
   items: async ({ node, max_items }) => readItems(await get(PUBSUB, xml("items", { node, max_items }))),
-  item: async ({ node, id }) => readItems(await get(PUBSUB, xml("items", { node }, xml("item", { id })))),
+  item: async ({ node, item_id: id }) => readItems(await get(PUBSUB, xml("items", { node }, xml("item", { id })))),
   walk: ({ node, ...way }) => walk((position) => page(node, position), way),
   async subscribe({ node }) {
     return (await set(PUBSUB, xml("subscribe", { node, jid: bare }))).getChild("subscription").attrs.subscription;
@@ -101,7 +101,7 @@ serve({
     return body.getChild("subscriptions").getChildren("subscription").map(({ attrs }) => [attrs.node, attrs.subscription]);
   },
   event: (wanted) => events.wait(wanted),
-  async retract({ node, id }) {
+  async retract({ node, item_id: id }) {
     await set(PUBSUB, xml("retract", { node, notify: "true" }, xml("item", { id })));
   },
   async purge({ node }) {
